@@ -1,7 +1,8 @@
 """Reads and writes manifests: TSV files that list recordings with their transcripts, one utterance per line.
 
 A manifest has the header ``id audio seconds speaker pinyin hanzi`` and may have a column ``spoken_pinyin``;
-``audio`` is relative to the manifest's folder. A transcript list is ``id pinyin hanzi`` without a header.
+``audio`` is relative to the manifest's folder, absolute, or an address (:mod:`utils.object_store`). A
+transcript list is ``id pinyin hanzi`` without a header.
 """
 
 import gc
@@ -20,6 +21,7 @@ import numpy as np
 from utils.errors import CorpusError
 from utils.files import replacing
 from utils.mandarin.pinyin import normalise_syllable
+from utils.object_store import address_of, open_file
 
 COLUMNS = ("id", "audio", "seconds", "speaker", "pinyin", "hanzi")
 SPOKEN = "spoken_pinyin"
@@ -46,7 +48,7 @@ class Utterance:
 
     Attributes:
         id: unique in its manifest.
-        audio: absolute path of the recording.
+        audio: absolute path of the recording, or its address as a path.
         seconds: length of the recording.
         speaker: the speaker's name; ``""`` if unknown.
         pinyin: canonical syllables, the citation reading; empty for a recording without speech. Where the
@@ -76,7 +78,7 @@ def read_manifest(path: str | Path) -> list[Utterance]:
     path = Path(path)
     rows = _iterate_rows(path)
     columns = check_header(path, list(islice(rows, 1)))
-    folder = str(path.resolve().parent)
+    folder = folder_of(path)
     return _parse_rows(path, rows, lambda fields: _parse_utterance(fields, columns, folder))
 
 
@@ -87,7 +89,7 @@ def find_lines(path: str | Path) -> np.ndarray:
         CorpusError: no such file, or it is not a manifest.
     """
     check_header(path, list(islice(_iterate_rows(Path(path)), 1)))
-    with Path(path).open("rb") as file:
+    with open_file(path) as file:
         lengths = np.fromiter(map(len, file), np.int64)
     return (np.cumsum(lengths) - lengths)[1:][lengths[1:] > 2]  # neither the header nor empty lines
 
@@ -99,8 +101,8 @@ def read_lines(path: str | Path, starts: Sequence[int]) -> list[Utterance]:
         CorpusError: as :func:`read_manifest`.
     """
     columns = check_header(path, list(islice(_iterate_rows(Path(path)), 1)))
-    folder, utterances = str(Path(path).resolve().parent), []
-    with Path(path).open("rb") as file:
+    folder, utterances = folder_of(path), []
+    with open_file(path) as file:
         for start in starts:
             file.seek(int(start))
             try:
@@ -127,7 +129,7 @@ def read_transcripts(path: str | Path) -> list[Transcript]:
 
 
 def write_manifest(path: str | Path, utterances: Sequence[Utterance]) -> None:
-    """Write a manifest, completely or not at all; ``audio`` becomes relative to its folder.
+    """Write a manifest, completely or not at all; paths of recordings become relative to its folder.
 
     Raises:
         CorpusError: a field contains a tab or a line break.
@@ -145,7 +147,7 @@ def write_manifest(path: str | Path, utterances: Sequence[Utterance]) -> None:
             parent, name = os.path.split(utterance.audio)
             fields = [
                 utterance.id,
-                Path(relative(parent or "."), name).as_posix(),
+                address_of(utterance.audio) or Path(relative(parent or "."), name).as_posix(),
                 f"{utterance.seconds:.3f}",
                 utterance.speaker,
                 " ".join(utterance.pinyin),
@@ -171,7 +173,7 @@ def read_rows(path: str | Path) -> list[Row]:
 def _iterate_rows(path: str | Path) -> Iterator[Row]:
     """As :func:`read_rows`, row by row: a list of 140,000 lines is never in memory as a whole."""
     try:
-        with Path(path).open("rb") as file:
+        with open_file(path) as file:
             for number, content in enumerate(file, start=1):
                 line = content.decode("utf-8-sig" if number == 1 else "utf-8")
                 line = line.removesuffix("\n").removesuffix("\r")
@@ -183,6 +185,18 @@ def _iterate_rows(path: str | Path) -> Iterator[Row]:
         raise CorpusError(
             "not UTF-8 text", where=f"{path}:{number}", hint="convert it, e.g. iconv -f GB18030 -t UTF-8"
         ) from error
+
+
+def folder_of(path: str | Path) -> str:
+    """Folder of a manifest, absolute unless it is an address."""
+    return str(Path(path).parent if address_of(path) else Path(path).resolve().parent)
+
+
+def audio_path(folder: str, audio: str) -> str:
+    """Path of a recording, which is relative to the manifest's folder, absolute or an address."""
+    # normpath, not resolve: a manifest of 140,000 lines must not cost as many file-system calls.
+    joined = audio if address_of(audio) else os.path.join(folder, audio)  # noqa: PTH118 - a third of Path's time
+    return os.path.normpath(joined)
 
 
 def check_header(path: str | Path, rows: Sequence[Row]) -> int:
@@ -287,8 +301,7 @@ def _parse_utterance(fields: list[str], columns: int, folder: str) -> Utterance:
     if not 0 <= seconds < float("inf"):
         raise CorpusError(f"{length} seconds are not possible")
     spoken_pinyin = _parse_pinyin(name, fields[6], hanzi) if columns > 6 and fields[6] else ()
-    # normpath, not resolve: a manifest of 140,000 lines must not cost as many file-system calls.
-    path = Path(os.path.normpath(os.path.join(folder, audio)))  # noqa: PTH118 - a third of Path's time
+    path = Path(audio_path(folder, audio))
     syllables = _parse_pinyin(name, pinyin, hanzi)
     return Utterance(name, path, seconds, sys.intern(speaker), syllables, hanzi, spoken_pinyin)
 

@@ -81,6 +81,10 @@ class AudioError(UserError):
     """An audio file can't be read, or its content is not usable."""
 
 
+class StoreError(UserError):
+    """A network or object store does not answer, or refuses."""
+
+
 class CacheError(UserError):
     """A cache folder can't be written or is too small, or a file in it is damaged."""
 

@@ -15,8 +15,9 @@ from pathlib import Path
 
 import numpy as np
 
+from utils.object_store import address_of
 from utils.run_folder import checksums
-from utils.temporary import is_temporary, temporary_path, writer_is_gone
+from utils.run_folder.temporary import is_temporary, temporary_path, writer_is_gone
 
 _ZEROS = 1 << 20  # bytes that `reserve` writes at once where it can't allocate
 _ABANDONED_SECONDS = 3600.0  # a temporary file that has not changed for so long counts as abandoned
@@ -74,8 +75,11 @@ def replacing_folder(path: str | Path) -> Iterator[Path]:
 
 
 def is_file(path: str | Path) -> bool:
-    """Whether there is a file; False for impossible names as well (too long, with a zero byte)."""
-    return os.path.isfile(path)  # noqa: PTH113 - Path.is_file raises for such names
+    """Whether there is a file; False for impossible names as well (too long, with a zero byte).
+
+    An address (:mod:`utils.object_store`) counts as a file: only reading it tells whether it is there.
+    """
+    return address_of(path) is not None or os.path.isfile(path)  # noqa: PTH113 - Path.is_file raises for such names
 
 
 def remove_leftovers(folder: str | Path, deep: bool = True) -> None:

@@ -7,6 +7,7 @@ not on the batches before. A thread prepares the next batches.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
@@ -15,11 +16,12 @@ from data.features.cache import FeatureCache
 from data.features.spec_augment import SpecAugmentConfig, spec_augment
 from data.manifest import Utterance
 from utils.padding import pad_rows
-from utils.processes import prefetch
+from utils.processes import prefetch, thread_pool
 
 FRAME_MULTIPLE = 16  # padded lengths are multiples of it: fewer shapes to compile, at most 15 frames more
 _BATCHES_PER_CHUNK = 50  # a chunk of the shuffled utterances is sorted by length
 PREFETCHED = 4  # batches that are prepared ahead
+_READERS = 16  # threads that read features from a store
 _PLAN, _COPY, _MASK = range(3)  # purposes of random generators, so that their streams differ
 
 
@@ -239,21 +241,23 @@ class BatchSource:
     def epoch_batches(self, epoch: int, first_step: int, shard: slice) -> Iterator[Batch]:
         """As :meth:`batches`, each prepared when it is asked for; a shard is a slice of the rows."""
         plan = self._plan(epoch)
-        for entries in plan.batches[first_step:]:
-            size = BatchSize(
-                frames=plan.frames[entries].max(),
-                bins=self.cache.bins,
-                labels=max(len(self.labels[i]) for i in plan.utterances[entries]),
-            )
-            ids = [self.utterances[i].id for i in plan.utterances[entries]]
-            views = [
-                [self._features(plan, int(entry), epoch, view) for entry in entries[shard]]
-                for view in range(2 if self.two_views else 1)
-            ]
-            labels = [self.labels[i] for i in plan.utterances[entries[shard]]]
-            yield make_batch(ids, views[0], labels, self.frame_multiple, size, *views[1:])
+        with thread_pool(_READERS) as pool:
+            apply = pool.map if self.cache.waits else map
+            for entries in plan.batches[first_step:]:
+                size = BatchSize(
+                    frames=plan.frames[entries].max(),
+                    bins=self.cache.bins,
+                    labels=max(len(self.labels[i]) for i in plan.utterances[entries]),
+                )
+                ids = [self.utterances[i].id for i in plan.utterances[entries]]
+                views = [
+                    list(apply(partial(self._features, plan, epoch, view), entries[shard].tolist()))
+                    for view in range(2 if self.two_views else 1)
+                ]
+                labels = [self.labels[i] for i in plan.utterances[entries[shard]]]
+                yield make_batch(ids, views[0], labels, self.frame_multiple, size, *views[1:])
 
-    def _features(self, plan: _EpochPlan, entry: int, epoch: int, view: int) -> np.ndarray:
+    def _features(self, plan: _EpochPlan, epoch: int, view: int, entry: int) -> np.ndarray:
         """(frames, bins), masked if so configured; each view (0 or 1) has other masks."""
         utterance = self.utterances[plan.utterances[entry]]
         features = self.cache.features(utterance.id, int(plan.copies[entry]))

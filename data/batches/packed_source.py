@@ -27,6 +27,8 @@ from data.manifest import Utterance, read_manifest
 from utils.config import build_config
 from utils.errors import CacheError, ConfigError
 from utils.features.speech import FeatureConfig, feature_bins
+from utils.files import is_file
+from utils.object_store import read_part
 from utils.processes import prefetch
 from utils.run_folder.checksum_files import check
 
@@ -62,16 +64,17 @@ class PackedCorpus:
 
     @classmethod
     def open(cls, folder: str | Path) -> Self:
-        """Read the list.
+        """Read the list of a folder, or of its address in a store.
 
         Raises:
             CacheError: the folder is not a packed corpus, not a whole one, or damaged.
+            StoreError: it is in a store that does not answer.
         """
         folder = Path(folder)
         try:
             check(folder / CHECKSUMS, [folder / LIST, folder / SETTINGS])
-            settings = json.loads((folder / SETTINGS).read_text(encoding="utf-8"))
-            lines = (folder / LIST).read_text(encoding="utf-8").splitlines()
+            settings = json.loads(read_part(folder / SETTINGS))
+            lines = read_part(folder / LIST).decode("utf-8").splitlines()
             names, *counts = zip(*(line.split("\t") for line in lines), strict=True)
             return cls(
                 folder,
@@ -104,8 +107,8 @@ class PackedCorpus:
 
 
 def is_packed(path: str | Path) -> bool:
-    """Whether a path of ``data.train`` is a packed corpus."""
-    return (Path(path) / SETTINGS).is_file()
+    """Whether an entry of ``data.train`` is a packed corpus: a folder, or an address that is no ``.tsv``."""
+    return Path(path).suffix != ".tsv" and is_file(Path(path) / SETTINGS)
 
 
 @dataclass(frozen=True)
@@ -177,7 +180,7 @@ class PackedSource:
             try:
                 rows = read_locations(shard.with_suffix(".index.npy"), shard, bins, number)
                 transcripts = shard.with_suffix(".tsv")
-                if zlib.crc32(transcripts.read_bytes()) != corpus.crcs[index]:
+                if zlib.crc32(read_part(transcripts)) != corpus.crcs[index]:
                     raise ValueError(f"the checksum of {transcripts.name} differs")
             except (OSError, ValueError, EOFError) as error:
                 hint = "delete the shard's three files, and pack the corpus again"

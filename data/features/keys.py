@@ -1,7 +1,8 @@
 """Computes the keys by which the features of utterances are found in the cache.
 
 A key is a hash of everything that an utterance's features depend on: settings, path, size and modification
-time of the recording; for altered copies also augmentation, seed, id and copy number.
+time of the recording (of an object in a store, only its address); for altered copies also augmentation, seed,
+id and copy number.
 """
 
 import base64
@@ -19,6 +20,7 @@ from data.features.shards import KEY
 from data.manifest import Utterance
 from utils.audio.reading import find_recordings
 from utils.features.speech import FeatureConfig, settings_hash
+from utils.object_store import address_of
 
 _AUGMENT_VERSION = 1  # increase it when the same settings give other copies than before
 _KEY_BYTES = 15  # before base64: 20 characters, no padding
@@ -38,21 +40,28 @@ def feature_keys(
     keys: list[bytes] = []
     failures: list[tuple[str, str]] = []
     for utterance in utterances:
-        # Path.absolute takes longer than everything else here, and every training starts with this.
-        path = os.path.join(working_folder, utterance.audio)  # noqa: PTH118
         try:
-            state = os.stat(path)  # noqa: PTH116
-        except OSError:
-            failures.append((utterance.id, f"no such audio file, {path}"))
+            source = _hash(f"{settings}\n{_identity(working_folder, utterance.audio)}")
+        except OSError as error:
+            failures.append((utterance.id, f"no such audio file, {error.filename}"))
             keys += [b""] * (1 + augment.copies)
             continue
-        source = _hash(f"{settings}\n{path}\n{state.st_size}\n{state.st_mtime_ns}")
         keys.append(_key(source))
         for copy in copies:
             altered = source.copy()
             altered.update(f"\n{augmentation}\n{utterance.id}\n{copy}".encode())
             keys.append(_key(altered))
     return np.array(keys, KEY).reshape(len(utterances), 1 + augment.copies), failures
+
+
+def _identity(folder: Path, audio: Path) -> str:
+    """What a recording is known by; asking a store for more than the address would take too long."""
+    if address := address_of(audio):
+        return address
+    # Path.absolute takes longer than everything else here, and every training starts with this.
+    path = os.path.join(folder, audio)  # noqa: PTH118
+    state = os.stat(path)  # noqa: PTH116
+    return f"{path}\n{state.st_size}\n{state.st_mtime_ns}"
 
 
 def _augment_hash(augment: AugmentConfig, seed: int) -> str:

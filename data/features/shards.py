@@ -8,6 +8,7 @@ shard without an index does not exist. A name always stands for the same content
 
 import errno
 import hashlib
+import io
 import logging
 import time
 import zlib
@@ -21,6 +22,7 @@ from data.array_store import write_array_header, write_errors
 from utils import files
 from utils.errors import CacheError
 from utils.files import replacing
+from utils.object_store import open_file, read_part
 
 log = logging.getLogger(__name__)
 
@@ -31,6 +33,7 @@ LOCATION = np.dtype([("key", KEY), ("shard", "i4"), ("offset", "i8"), ("frames",
 CRC = np.dtype(np.uint32)
 FRAME_TYPE = np.dtype(np.float16)
 MISSING = -1
+_HEADER_BYTES = 256  # more than the header of an .npy file has
 _ABANDONED_SECONDS = 3600.0  # a shard without an index that is older than this is removed
 _HINT = "delete the file if it exists, and run the command again: its features are computed again"
 
@@ -104,22 +107,21 @@ def read_locations(index: Path, shard: Path, bins: int, number: int) -> np.ndarr
     Raises:
         OSError, ValueError, EOFError: one of the files is missing or damaged.
     """
-    rows = np.load(index)
+    rows = np.load(open_file(index))
     if rows.dtype != INDEX_ROW or not np.array_equal(rows["start"], _starts(rows["frames"])):
         raise ValueError("not an index")
     if index != shard_paths(index.parent, rows["key"].tolist())[1]:
         raise ValueError("the keys do not match the file name")
-    with shard.open("rb") as file:
-        np.lib.format.read_magic(file)
-        shape, _, dtype = np.lib.format.read_array_header_1_0(file)
-        first_byte = file.tell()
-        if (shape, dtype) != ((int(rows["frames"].sum()), bins), FRAME_TYPE):
-            raise ValueError(f"{dtype} {shape} does not match the index")
-        frame_bytes = bins * FRAME_TYPE.itemsize
-        end = first_byte + shape[0] * frame_bytes
-        file.seek(end)
-        crcs = np.frombuffer(file.read(), CRC)
-    if len(crcs) not in (0, len(rows)) or shard.stat().st_size < end:
+    header = io.BytesIO(read_part(shard, 0, _HEADER_BYTES))
+    np.lib.format.read_magic(header)
+    shape, _, dtype = np.lib.format.read_array_header_1_0(header)
+    first_byte = header.tell()
+    if (shape, dtype) != ((int(rows["frames"].sum()), bins), FRAME_TYPE):
+        raise ValueError(f"{dtype} {shape} does not match the index")
+    frame_bytes = bins * FRAME_TYPE.itemsize
+    end = read_part(shard, first_byte + shape[0] * frame_bytes - 1)  # the last byte of the frames, the CRCs
+    crcs = np.frombuffer(end[1:], CRC)
+    if not end or len(crcs) not in (0, len(rows)):
         raise ValueError("the file size does not match the index")
     locations = np.zeros(len(rows), LOCATION)
     locations["key"], locations["frames"], locations["shard"] = rows["key"], rows["frames"], number
@@ -146,12 +148,11 @@ def read_features(shard: str, location: np.void, bins: int) -> np.ndarray:
 
     Raises:
         CacheError: the shard is missing, cut off, or has another CRC-32.
+        StoreError: it is in a store that does not answer.
     """
     size = int(location["frames"]) * bins * FRAME_TYPE.itemsize
     try:
-        with open(shard, "rb", buffering=0) as file:  # noqa: PTH123 - called for each utterance
-            file.seek(int(location["offset"]))
-            content = file.read(size)
+        content = read_part(shard, int(location["offset"]), size)
     except OSError as error:
         raise _unreadable(shard, error) from error
     if len(content) != size:

@@ -10,7 +10,7 @@ import importlib.util
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -33,23 +33,21 @@ _BLOCK_SECONDS = 20.0  # least length of a block of decoded samples
 _SLACK_SECONDS = 1.0  # a file that decodes to less than its header promises, minus this, is cut off
 
 
-def container_format(path: Path) -> str | None:
+def container_format(file: BinaryIO) -> str | None:
     """FFmpeg's name of the format that the first bytes of a file show; None for any other file."""
-    try:
-        with path.open("rb") as file:
-            head = file.read(16)
-    except OSError:
-        return None
+    head = file.read(16)
+    file.seek(0)
     return next((name for offset, magic, name in _SIGNATURES if head.startswith(magic, offset)), None)
 
 
 @contextmanager
-def open_container(path: Path, name: str) -> Iterator[tuple[Iterator[np.ndarray], int]]:
+def open_container(file: BinaryIO, name: str, path: str | Path) -> Iterator[tuple[Iterator[np.ndarray], int]]:
     """Open the first sound track of a file.
 
     Args:
-        path: the file.
+        file: the content.
         name: FFmpeg's name of the format, from :func:`container_format`.
+        path: of the file, for messages.
 
     Yields:
         An iterator of blocks, (samples, channels) float32, and the sample rate in Hz. Reading a block raises
@@ -61,21 +59,20 @@ def open_container(path: Path, name: str) -> Iterator[tuple[Iterator[np.ndarray]
     if not INSTALLED:
         raise AudioError("this format needs the package av", where=path, hint=_INSTALL)
     av: Any = importlib.import_module("av")
-    with path.open("rb") as file:
-        try:
-            container = av.open(file, format=name)
-        except (av.FFmpegError, ValueError) as error:
-            raise _damaged(path, error) from error
-        with container:
-            if not container.streams.audio:
-                raise AudioError("there is no sound in this file", where=path, hint="record it with sound")
-            track = container.streams.audio[0]
-            if not track.rate or not track.channels:
-                raise AudioError("the sound has no sample rate", where=path, hint="make the file again")
-            yield _blocks(av, container, track, path), track.rate
+    try:
+        container = av.open(file, format=name)
+    except (av.FFmpegError, ValueError) as error:
+        raise _damaged(path, error) from error
+    with container:
+        if not container.streams.audio:
+            raise AudioError("there is no sound in this file", where=path, hint="record it with sound")
+        track = container.streams.audio[0]
+        if not track.rate or not track.channels:
+            raise AudioError("the sound has no sample rate", where=path, hint="make the file again")
+        yield _blocks(av, container, track, path), track.rate
 
 
-def _blocks(av: Any, container: Any, track: Any, path: Path) -> Iterator[np.ndarray]:
+def _blocks(av: Any, container: Any, track: Any, path: str | Path) -> Iterator[np.ndarray]:
     resampler = av.AudioResampler("fltp", track.layout, track.rate)
     pending: list[np.ndarray] = []  # each (channels, samples)
     length = total = 0
@@ -101,7 +98,7 @@ def _blocks(av: Any, container: Any, track: Any, path: Path) -> Iterator[np.ndar
         raise AudioError(f"the audio file is cut off: {what}", where=path, hint="copy or download it again")
 
 
-def _damaged(path: Path, error: Exception) -> AudioError:
+def _damaged(path: str | Path, error: Exception) -> AudioError:
     reason = getattr(error, "strerror", None) or type(error).__name__
     hint = "copy or download it again, or convert it, e.g. ffmpeg -i FILE -ac 1 FILE.wav"
     return AudioError(f"not readable as audio ({reason})", where=path, hint=hint)

@@ -21,6 +21,7 @@ from utils.audio.containers import container_format, open_container
 from utils.audio.formats import AUDIO_SUFFIXES, CONVERT_HINT, is_audio, is_unreadable_audio, warn_unreadable
 from utils.errors import AudioError
 from utils.files import is_file, replacing
+from utils.object_store import open_file
 
 SAMPLE_RATE = 16000  # Hz, used by all configs unless they set another one
 INT16_SCALE = 32768.0  # 1.0 as a 16-bit integer, the sample format of most corpora
@@ -46,7 +47,8 @@ def read_audio(path: str | Path, sample_rate: int = SAMPLE_RATE) -> np.ndarray:
     format is determined by the content of the file, not by its name.
 
     Args:
-        path: WAV, FLAC, OGG, MP3, another format of libsndfile, or one of :mod:`utils.audio.containers`.
+        path: WAV, FLAC, OGG, MP3, another format of libsndfile, or one of :mod:`utils.audio.containers`; or
+            the address of such a file (:mod:`utils.object_store`), whose content is held in memory.
         sample_rate: Hz.
 
     Returns:
@@ -54,6 +56,7 @@ def read_audio(path: str | Path, sample_rate: int = SAMPLE_RATE) -> np.ndarray:
 
     Raises:
         AudioError: the file is missing, empty, not audio, cut off, or holds NaN or unscaled samples.
+        StoreError: a store does not answer.
     """
     blocks = list(audio_blocks(path, sample_rate))
     return blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
@@ -126,12 +129,13 @@ def audio_seconds(path: str | Path) -> float:
 
 def seconds_and_rate(path: str | Path) -> tuple[float, int]:
     """As :func:`audio_seconds`, and the sample rate in Hz."""
-    if container_format(Path(path)):  # its header need not say how long it is
-        with _source(path) as (blocks, rate):
-            return sum(map(len, blocks)) / rate, rate
-    with _open(path) as file:
-        frames = file.frames if file.frames < _UNKNOWN_FRAMES else len(_joined(_blocks(file, path)))
-        return frames / file.samplerate, file.samplerate
+    with _opened(path) as content:
+        if name := container_format(content):  # its header need not say how long it is
+            with open_container(content, name, path) as (blocks, rate):
+                return sum(map(len, blocks)) / rate, rate
+        with _sound_file(content, path) as file:
+            frames = file.frames if file.frames < _UNKNOWN_FRAMES else len(_joined(_blocks(file, path)))
+            return frames / file.samplerate, file.samplerate
 
 
 def sample_rates_of(paths: Sequence[str | Path], count: int = 50) -> Counter[int]:
@@ -200,19 +204,34 @@ class _SequentialFile(soundfile.SoundFile):
         return False
 
 
-def _open(path: str | Path) -> soundfile.SoundFile:
-    """Open a file for reading, and check its name, size and header."""
-    path = Path(path)
+@contextlib.contextmanager
+def _opened(path: str | Path) -> Iterator[BinaryIO]:
+    """The content of a file or object, which is there and not empty."""
+    missing = AudioError("no such audio file", where=path, hint="check the path")
     if not is_file(path):
-        raise AudioError("no such audio file", where=path, hint="check the path")
-    if path.stat().st_size == 0:
-        raise AudioError("the audio file is empty (0 bytes)", where=path, hint="copy or download it again")
+        raise missing
     try:
-        file = _SequentialFile(path)
+        file = open_file(path)
+    except FileNotFoundError as error:
+        raise missing from error
+    except OSError as error:
+        raise _not_audio(path, error) from error
+    with file:
+        if not file.seek(0, io.SEEK_END):
+            hint = "copy or download it again"
+            raise AudioError("the audio file is empty (0 bytes)", where=path, hint=hint)
+        file.seek(0)
+        yield file
+
+
+def _sound_file(content: BinaryIO, path: str | Path) -> soundfile.SoundFile:
+    """Open what libsndfile decodes, and check the header."""
+    try:
+        # By its name, if it has one: libsndfile then reads it itself.
+        file = _SequentialFile(content if isinstance(content, io.BytesIO) else path)
     except (soundfile.SoundFileError, TypeError, OSError) as error:
         # TypeError: soundfile requires a sample rate for files without a header (*.raw).
-        reason = str(error).rsplit(": ", 1)[-1].strip() or type(error).__name__
-        raise AudioError(f"not readable as audio ({reason})", where=path, hint=CONVERT_HINT) from error
+        raise _not_audio(path, error) from error
     try:
         _check_header(file, path)
     except AudioError:
@@ -237,12 +256,13 @@ def _check_header(file: soundfile.SoundFile, path: str | Path) -> None:
 @contextlib.contextmanager
 def _source(path: str | Path) -> Iterator[tuple[Iterator[np.ndarray], int]]:
     """Blocks of (samples, channels) float32 of a file of any format, and its sample rate in Hz."""
-    if name := container_format(Path(path)):
-        with open_container(Path(path), name) as source:
-            yield source
-    else:
-        with _open(path) as file:
-            yield _blocks(file, path), file.samplerate
+    with _opened(path) as content:
+        if name := container_format(content):
+            with open_container(content, name, path) as source:
+                yield source
+        else:
+            with _sound_file(content, path) as file:
+                yield _blocks(file, path), file.samplerate
 
 
 def _joined(parts: Iterable[np.ndarray]) -> np.ndarray:
@@ -314,6 +334,11 @@ def _check_samples(samples: np.ndarray, path: str | Path) -> None:
             where=path,
             hint="divide by 32768, or save as 16-bit integers",
         )
+
+
+def _not_audio(path: str | Path, error: Exception) -> AudioError:
+    reason = str(error).rsplit(": ", 1)[-1].strip() or type(error).__name__
+    return AudioError(f"not readable as audio ({reason})", where=path, hint=CONVERT_HINT)
 
 
 def _cut_off(path: str | Path, why: str) -> AudioError:

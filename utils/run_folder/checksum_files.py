@@ -9,7 +9,8 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from utils.temporary import temporary_path
+from utils.object_store import address_of, open_file, read_part
+from utils.run_folder.temporary import temporary_path
 
 Checksums = Mapping[str, frozenset[str]]
 """File name → SHA-256 in hexadecimal; two of them while the file is being replaced."""
@@ -18,7 +19,7 @@ _LINE = re.compile(r"([0-9a-f]{64})  (.+)")
 
 def file_hash(path: str | Path) -> str:
     """SHA-256 of a file, in hexadecimal."""
-    with Path(path).open("rb") as file:
+    with open_file(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
@@ -26,7 +27,9 @@ _hashes: dict[str, tuple[tuple[int, ...], str]] = {}
 
 
 def hash_once(path: Path) -> str:
-    """SHA-256 of a file; the file is read again only if its size, times or inode have changed."""
+    """SHA-256 of a file; one of this machine is read again only if its size, times or inode have changed."""
+    if address_of(path):
+        return file_hash(path)
     status = path.stat()
     key = (status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
     known = _hashes.get(str(path))
@@ -42,7 +45,7 @@ def read_checksums(path: Path) -> dict[str, frozenset[str]]:
         OSError: the file can't be read.
         ValueError: the file is damaged; the message says how.
     """
-    lines = path.read_text(encoding="utf-8").split("\n")
+    lines = read_part(path).decode("utf-8").split("\n")
     if lines.pop():
         raise ValueError("it is cut off")
     found: dict[str, frozenset[str]] = {}

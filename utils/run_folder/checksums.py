@@ -14,7 +14,7 @@ from pathlib import Path
 
 from utils.errors import RunError
 from utils.run_folder.checksum_files import Checksums, file_hash, hash_once, read_checksums, write_checksums
-from utils.temporary import is_temporary
+from utils.run_folder.temporary import is_temporary
 
 CHECKSUMS, CONFIG = "checksums", "config.yaml"
 # The files that other commands read. Logs, reports and files that grow line by line have no checksums.

@@ -1,0 +1,197 @@
+"""Recordings, manifests and packed corpora in a store → what local files give; what is missing is named."""
+
+import sys
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+
+import data.features.packing as packing
+from data.batches import packed_source
+from data.batches.packed_source import PackedCorpus, is_packed
+from data.features.cache import prepare_features
+from data.features.packing import pack_corpus
+from data.manifest import read_manifest, write_manifest
+from preflight.listings import read_listing
+from tests.data.test_packed_corpus import COPIES, FEATURES, source
+from tests.support.tiny_corpus import write_tiny_corpus
+from utils.audio.reading import read_audio, seconds_and_rate
+from utils.errors import AudioError, CacheError, ConfigError, StoreError
+from utils.object_store import address_of, read_part
+
+fsspec = pytest.importorskip("fsspec", reason="pip install -r requirements/object_store.txt")
+
+
+@pytest.fixture(scope="module")
+def manifest(tmp_path_factory) -> Path:
+    return write_tiny_corpus(tmp_path_factory.mktemp("corpus"), utterances=20)
+
+
+@pytest.fixture
+def memory() -> Iterator[object]:
+    """A store in this process: ``memory://``."""
+    system = fsspec.filesystem("memory")
+    yield system
+    system.store.clear()
+
+
+def upload(folder: Path, address: str) -> str:
+    for path in folder.rglob("*"):
+        if path.is_file():
+            name = f"{address}/{path.relative_to(folder).as_posix()}"
+            with fsspec.open(name, "wb") as file:
+                file.write(path.read_bytes())
+    return address
+
+
+def test_addresses_survive_paths():
+    assert address_of("s3://bucket/a.wav") == address_of(Path("s3://bucket") / "a.wav") == "s3://bucket/a.wav"
+    assert address_of(Path("https://host:80/a b.wav")) == "https://host:80/a b.wav"
+    for local in ("a.wav", "/data/s3:/a.wav", Path("C:/a.wav"), "data:", "", "12:/a"):
+        assert address_of(local) is None
+
+
+def test_features_of_recordings_in_a_store(manifest, memory, tmp_path):
+    """The manifest may be local and name addresses, or lie beside the recordings in the store."""
+    upload(manifest.parent, "memory://corpus")
+    local = read_manifest(manifest)
+    there = [replace(u, audio=Path("memory://corpus") / u.audio.relative_to(manifest.parent)) for u in local]
+    write_manifest(tmp_path / "list.tsv", there)
+    assert "\tmemory://corpus/" in (tmp_path / "list.tsv").read_text(encoding="utf-8")
+    beside = f"memory://corpus/{manifest.name}"
+    assert read_manifest(tmp_path / "list.tsv") == read_manifest(beside) == there
+    assert [Path(line.audio) for line in read_listing(beside).lines] == [u.audio for u in there]
+    caches = [
+        prepare_features(utterances, FEATURES, tmp_path / name, workers=1)
+        for name, utterances in (("here", local), ("there", there))
+    ]
+    for utterance in local:
+        np.testing.assert_array_equal(*(cache.features(utterance.id) for cache in caches))
+
+
+@pytest.mark.parametrize("name", ["a.flac", "a.ogg"])
+def test_other_formats_from_a_store(memory, tmp_path, name):
+    soundfile.write(tmp_path / name, 0.1 * np.random.default_rng(0).normal(size=(8_000, 2)), 8_000)
+    address = f"{upload(tmp_path, 'memory://sounds')}/{name}"
+    np.testing.assert_array_equal(read_audio(address), read_audio(tmp_path / name))
+    assert seconds_and_rate(address) == (1.0, 8_000)
+
+
+def test_faults_of_recordings_in_a_store(memory, tmp_path):
+    for name, content in (("empty.wav", b""), ("text.wav", b"ni3 hao3\n" * 100)):
+        (tmp_path / name).write_bytes(content)
+    upload(tmp_path, "memory://sounds")
+    with pytest.raises(AudioError, match="no such audio file"):
+        read_audio("memory://sounds/gone.wav")
+    with pytest.raises(AudioError, match="is empty"):
+        read_audio("memory://sounds/empty.wav")
+    with pytest.raises(AudioError, match="not readable as audio"):
+        read_audio("memory://sounds/text.wav")
+
+
+@pytest.fixture
+def packed(manifest, tmp_path, monkeypatch) -> Path:
+    monkeypatch.setattr(packing, "SHARD_FEATURES", 8)
+    monkeypatch.setattr(packed_source, "GROUP", 2)
+    pack_corpus([manifest], tmp_path / "packed", FEATURES, COPIES, workers=1)
+    return tmp_path / "packed"
+
+
+def test_a_packed_corpus_in_a_store(packed, memory):
+    address = upload(packed, "memory://packed")
+    assert is_packed(address) and is_packed(packed) and not is_packed("memory://packed/train.tsv")
+    for epoch in (1, 2):
+        pairs = zip(source(packed).batches(epoch), source(address).batches(epoch), strict=True)
+        for here, there in pairs:
+            assert here.ids == there.ids
+            np.testing.assert_array_equal(here.features, there.features)
+
+
+def test_damage_in_a_store_is_named(packed, memory):
+    address = upload(packed, "memory://packed")
+    shard = next(path for path in packed.glob("*.npy") if ".index" not in path.name)
+    for name in ("shards.tsv", shard.name, shard.with_suffix(".tsv").name):
+        memory.pipe_file(f"packed/{name}", (packed / name).read_bytes()[:-9])
+        with pytest.raises(CacheError, match=r"memory:/+packed"):
+            list(source(address).batches(1))
+        memory.pipe_file(f"packed/{name}", (packed / name).read_bytes())
+    memory.rm(f"packed/{shard.name}")
+    with pytest.raises(CacheError, match=shard.name):
+        list(source(address).batches(1))
+    with pytest.raises(CacheError, match="not a whole packed corpus"):
+        PackedCorpus.open("memory://nothing")
+
+
+def test_a_missing_package_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "s3fs", None)
+    with pytest.raises(ConfigError, match=r"[Ii]nstall s3fs.*s3://bucket/a\.wav.*requirements/object_store"):
+        read_audio("s3://bucket/a.wav")
+    with pytest.raises(ConfigError, match="Protocol not known: nowhere"):
+        PackedCorpus.open("nowhere://bucket/packed")
+    monkeypatch.setitem(sys.modules, "fsspec", None)
+    with pytest.raises(ConfigError, match=r"fsspec.*requirements/object_store\.txt"):
+        read_part("memory://a")
+
+
+# Over HTTP
+
+
+class _Folder(BaseHTTPRequestHandler):
+    """Serves files by name, whole or in parts; ``/broken/`` fails."""
+
+    folder: Path
+
+    def do_GET(self):
+        path = self.folder / self.path.lstrip("/")
+        if not path.is_file():
+            self.send_error(500 if "broken" in self.path else 404)
+            return
+        content, part = path.read_bytes(), self.headers["Range"]
+        if part:
+            first, _, last = part.removeprefix("bytes=").partition("-")
+            content = content[int(first) : int(last) + 1 if last else None]
+        self.send_response(206 if part else 200)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, *arguments: object) -> None:
+        """Print nothing."""
+
+
+@pytest.fixture
+def web(tmp_path) -> Iterator[str]:
+    """The address of a server of ``tmp_path``."""
+    pytest.importorskip("aiohttp", reason="pip install -r requirements/object_store.txt")
+    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Folder,), {"folder": tmp_path}))
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_a_packed_corpus_behind_a_web_address(packed, web):
+    pairs = zip(source(packed).batches(1), source(f"{web}/packed").batches(1), strict=True)
+    for here, there in pairs:
+        np.testing.assert_array_equal(here.features, there.features)
+
+
+def test_failures_of_the_network_name_the_file(manifest, packed, web, tmp_path):
+    with pytest.raises(AudioError, match=r"no such audio file.*gone\.wav"):
+        read_audio(f"{web}/gone.wav")
+    with pytest.raises(StoreError, match=r"can't be read \(.*500.*http://127\.0\.0\.1:\d+/broken/a\.wav"):
+        read_audio(f"{web}/broken/a.wav")
+    with pytest.raises(StoreError, match=r"can't be read \(.*http://127\.0\.0\.1:1/packed/packed"):
+        PackedCorpus.open("http://127.0.0.1:1/packed")
+    # One that does not answer is no faulty recording, to be left out of a corpus.
+    utterances = [replace(u, audio=Path(f"{web}/broken/{u.id}.wav")) for u in read_manifest(manifest)]
+    write_manifest(tmp_path / "list.tsv", utterances)
+    with pytest.raises(StoreError, match="broken"):
+        pack_corpus([tmp_path / "list.tsv"], tmp_path / "none", FEATURES, COPIES, workers=1)

@@ -1,0 +1,73 @@
+"""Reads files by their paths or, with fsspec, by addresses in a store (``s3://bucket/file``, ``https://…``).
+
+A store is read in place: nothing is copied to this machine's disk. fsspec and the package of the protocol
+are optional (`requirements/object_store.txt`); where a protocol takes keys or options, they come from its own
+environment variables or from fsspec's configuration files.
+
+A path made from an address has one slash less (``Path("s3://bucket/file")`` is ``s3:/bucket/file``). Both
+forms stand for the address here, so code that joins and renames paths works for addresses too.
+"""
+
+import errno
+import importlib
+import io
+import re
+from pathlib import Path
+from typing import BinaryIO
+
+from utils.errors import ConfigError, StoreError
+
+INSTALL = "pip install -r requirements/object_store.txt"
+# A protocol has two letters at least: C:/ is a drive.
+_ADDRESS = re.compile(r"([a-z][a-z0-9+.-]+):/+(.+)")
+
+
+def address_of(path: str | Path) -> str | None:
+    """The address that a path stands for, with both slashes; None for a file of this machine."""
+    match = _ADDRESS.fullmatch(str(path))
+    return f"{match[1]}://{match[2]}" if match else None
+
+
+def open_file(path: str | Path) -> BinaryIO:
+    """Open a file of this machine, or the content of an object, which is read at once.
+
+    Raises:
+        OSError: the file can't be opened; FileNotFoundError: there is no such file or object.
+        ConfigError, StoreError: as for :func:`read_part`.
+    """
+    return io.BytesIO(read_part(path)) if address_of(path) else Path(path).open("rb")
+
+
+def read_part(path: str | Path, start: int = 0, size: int | None = None) -> bytes:
+    """Read some bytes of a file or object; fewer if it ends before.
+
+    Args:
+        path: path or address.
+        start: the first byte.
+        size: number of bytes; None for all that follow.
+
+    Raises:
+        OSError: the file can't be read; FileNotFoundError: there is no such file or object.
+        ConfigError: a package is missing, or the protocol is unknown.
+        StoreError: the store does not answer, or refuses.
+    """
+    if address := address_of(path):
+        return _read_object(address, start, size)
+    with open(path, "rb", buffering=0) as file:  # noqa: PTH123 - called for each utterance
+        file.seek(start)
+        return file.read(-1 if size is None else size)
+
+
+def _read_object(address: str, start: int, size: int | None) -> bytes:
+    try:
+        system, name = importlib.import_module("fsspec").url_to_fs(address)
+    except (ImportError, ValueError) as error:  # ImportError names the package of the protocol
+        raise ConfigError(f"this address can't be read: {error}", where=address, hint=INSTALL) from error
+    try:
+        return system.cat_file(name, start=start or None, end=None if size is None else start + size)
+    except FileNotFoundError as error:
+        raise FileNotFoundError(errno.ENOENT, "no such file", address) from error
+    except Exception as error:  # each store has its own
+        reason = f"{type(error).__name__}: {error}".rstrip(": ")
+        hint = "check the network and your rights, then run the same command again"
+        raise StoreError(f"the store can't be read ({reason})", where=address, hint=hint) from error
