@@ -125,9 +125,10 @@ def _problem_of_config(command: Command, options: argparse.Namespace, overrides:
     for recipe in recipes:
         try:
             load_config(schema, recipe, [f"task={task}", *overrides], variants)
+            return None
         except UserError as error:
             problems.append(str(error))
-    return problems[0] if len(problems) == len(recipes) else None
+    return problems[0]
 
 
 def _problem_of_make(words: Sequence[str]) -> str | None:

@@ -44,6 +44,7 @@ LATE_IMPORTS = {
     "training/backends/step.py": {"tensorflow", "jax", "torch"},
     "training/profiling.py": {"tensorflow"},
     "utils/backend/devices.py": {"keras", "tensorflow", "jax", "torch"},
+    "utils/backend/prediction.py": {"tensorflow"},
     "utils/run_folder/lock.py": {"fcntl"},
     "preflight/machine.py": {"tensorflow", "jax"},
     "keywords/wake_word.py": {"bundle", "training"},  # as a script: a wrong word is told at once

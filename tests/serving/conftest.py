@@ -1,17 +1,25 @@
-"""A service, and a browser whose microphone is a recording, for the tests of the page."""
+"""Two services that several files share, and a browser whose microphone is a recording."""
 
 from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import Browser
 
-from tests.support.service import RECORDINGS, Service, running_service
+from tests.support.service import RECORDINGS, TOKEN, Service, running_service
 from tests.support.talking import chromium_with_microphone
 
 
-@pytest.fixture(scope="module")
-def page_service() -> Iterator[Service]:
-    with running_service("--workers", "1") as service:
+@pytest.fixture(scope="session")
+def open_service() -> Iterator[Service]:
+    """It needs no token."""
+    with running_service("--workers", "2") as service:
+        yield service
+
+
+@pytest.fixture(scope="session")
+def guarded_service() -> Iterator[Service]:
+    """It needs the token ``TOKEN``."""
+    with running_service("--workers", "1", SPEECH_TOKENS=TOKEN) as service:
         yield service
 
 

@@ -7,16 +7,9 @@ import sys
 
 import pytest
 
-from tests.support.service import PATIENCE, RECORDINGS, ROOT, Service, running_service
+from tests.support.service import PATIENCE, RECORDINGS, ROOT, TOKEN, Service
 
-TOKEN = "a-token-of-enough-characters"
 TEXT = "如果无法控制"
-
-
-@pytest.fixture(scope="module")
-def service():
-    with running_service("--workers", "1", SPEECH_TOKENS=TOKEN) as running:
-        yield running
 
 
 def output(*command: str) -> str:
@@ -29,16 +22,18 @@ def output(*command: str) -> str:
 
 
 @pytest.mark.parametrize("form", ["json", "text", "srt", "vtt", "words", "stream"])
-def test_openai(service: Service, form):
+def test_openai(guarded_service: Service, form):
     chosen = ["--stream"] if form == "stream" else ["--format", form]
     example = "examples/transcribe_with_openai.py"
-    shown = output(sys.executable, example, *chosen, "--url", f"{service.url}/v1", str(RECORDINGS[-1]))
+    shown = output(
+        sys.executable, example, *chosen, "--url", f"{guarded_service.url}/v1", str(RECORDINGS[-1])
+    )
     assert "".join(line.rpartition("\t")[2] for line in shown.split("\n")).endswith(TEXT)
 
 
 @pytest.mark.skipif(not shutil.which("curl"), reason="no curl")
-def test_curl(service: Service):
-    shown = output("sh", "examples/transcribe_with_curl.sh", str(RECORDINGS[-1]), service.url)
+def test_curl(guarded_service: Service):
+    shown = output("sh", "examples/transcribe_with_curl.sh", str(RECORDINGS[-1]), guarded_service.url)
     assert shown.count(TEXT) >= 6
     assert '"kong4"' in shown
     assert "data: [DONE]" in shown

@@ -15,11 +15,10 @@ import numpy as np
 import pytest
 
 from tests.support.scripts import load_script
-from tests.support.service import PATIENCE, ROOT, TRANSCRIPTIONS, running_service, send, wait_until
+from tests.support.service import PATIENCE, ROOT, TOKEN, TRANSCRIPTIONS, running_service, send, wait_until
 from utils.audio.reading import write_wav
 from utils.errors import ConfigError, UserError
 
-TOKEN = "a-token-of-enough-characters"
 TEXT = "如果无法控制"
 
 

@@ -16,8 +16,8 @@ SPOKEN = "如果无法控制"  # in the recording, says its corpus
 expect.set_options(timeout=1000 * PATIENCE)
 
 
-def test_syllables_appear_while_one_speaks_and_hanzi_at_the_end(page_service, chromium):
-    shown, heard = visit(chromium, page_service.url)
+def test_syllables_appear_while_one_speaks_and_hanzi_at_the_end(open_service, chromium):
+    shown, heard = visit(chromium, open_service.url)
     shown.run(
         """(() => {
         window.seen = [];
@@ -61,12 +61,12 @@ def test_syllables_appear_while_one_speaks_and_hanzi_at_the_end(page_service, ch
         shown.page.click("[data-export=json]")
     saved = json.loads(Path(download.value.path()).read_text(encoding="utf-8"))
     assert [segment["hanzi"] for segment in saved["segments"]] == lines
-    settled(shown, page_service)
+    settled(shown, open_service)
     shown.close()
 
 
-def test_tone_marks_of_all_syllables(page_service, chromium):
-    shown, _ = visit(chromium, page_service.url)
+def test_tone_marks_of_all_syllables(open_service, chromium):
+    shown, _ = visit(chromium, open_service.url)
     tokens = (PRETRAINED_SPEECH / "vocabulary" / "acoustic.txt").read_text(encoding="utf-8").split()
     # pypinyin has no marks for syllables without a vowel (m2, hng1).
     syllables = [token for token in tokens if token[-1].isdigit() and set(token) & set("aeiouv")]
@@ -75,12 +75,12 @@ def test_tone_marks_of_all_syllables(page_service, chromium):
     )
     expected = [unicodedata.normalize("NFC", to_tone(name.replace("v", "ü"))) for name in syllables]
     assert [unicodedata.normalize("NFC", mark) for mark in marked] == expected and len(expected) > 1000
-    settled(shown, page_service)
+    settled(shown, open_service)
     shown.close()
 
 
-def test_a_file_words_and_phrases(page_service, chromium):
-    shown, heard = visit(chromium, page_service.url, locale="zh-CN")
+def test_a_file_words_and_phrases(open_service, chromium):
+    shown, heard = visit(chromium, open_service.url, locale="zh-CN")
     assert shown.run("document.documentElement.lang") == "zh-Hans"
     shown.page.fill("#phrases", "打开窗户\n如果无法控制")
     shown.page.set_input_files("#file", next(path for path in RECORDINGS if "18776500" in path.name))
@@ -102,5 +102,5 @@ def test_a_file_words_and_phrases(page_service, chromium):
     shown.page.set_input_files("#file", {"name": "a.wav", "mimeType": "audio/wav", "buffer": b"no sound"})
     expect(shown.page.locator("#problem .what")).to_have_text("浏览器无法读取此文件。")
     assert shown.page.locator("li.final").count() > 1, "what was recognised is kept"
-    settled(shown, page_service)
+    settled(shown, open_service)
     shown.close()

@@ -5,16 +5,15 @@ import json
 from playwright.sync_api import expect
 
 from tests.support.chromium import PATIENCE, open_page
-from tests.support.service import RECORDINGS, running_service
+from tests.support.service import RECORDINGS, TOKEN, running_service
 from tests.support.talking import settled, violations, visit, wait_for_state
 
-TOKEN = "a-token-of-this-test"
 SPOKEN = "如果无法控制"  # in the recording, says its corpus
 expect.set_options(timeout=1000 * PATIENCE)
 
 
-def test_everything_works_with_the_keyboard_alone(page_service, chromium):
-    shown, _ = visit(chromium, page_service.url)
+def test_everything_works_with_the_keyboard_alone(open_service, chromium):
+    shown, _ = visit(chromium, open_service.url)
     press = shown.page.keyboard.press
 
     def focused(attribute: str) -> str:
@@ -66,13 +65,13 @@ def test_everything_works_with_the_keyboard_alone(page_service, chromium):
     press("Enter")
     shown.page.wait_for_selector("#comparison:not([hidden])")
     assert focused("id") == "comparison-title"
-    settled(shown, page_service)
+    settled(shown, open_service)
     shown.close()
 
 
-def test_nobody_is_kept_out(page_service, chromium):
+def test_nobody_is_kept_out(open_service, chromium):
     """axe finds nothing in any state, in both languages, light and dark, on a phone and a laptop."""
-    shown, _ = visit(chromium, page_service.url, 390)
+    shown, _ = visit(chromium, open_service.url, 390)
 
     def check(state: str) -> None:
         for dark in (False, True):
@@ -106,11 +105,11 @@ def test_nobody_is_kept_out(page_service, chromium):
     shown.page.click("#compare")
     shown.page.wait_for_selector("#comparison .wrong")
     check("errors")
-    report = f"{page_service.url}/v1/comparison/report"
+    report = f"{open_service.url}/v1/comparison/report"
     with shown.page.context.expect_event("response", lambda answer: answer.url == report) as opened:
         shown.page.click("#comparison form button")
     assert opened.value.status == 200
-    settled(shown, page_service)
+    settled(shown, open_service)
     shown.close()
 
 

@@ -1,20 +1,18 @@
 """The page's files, and the errors against a reference, of a real service over loopback."""
 
 import re
-from collections.abc import Iterator
 
 import httpx2
 import pytest
 
 from analysis.errors.kinds import KINDS
 from serving.page.files import STATIC
-from tests.support.service import running_service
+from tests.support.service import TOKEN, Service
 
 
 @pytest.fixture(scope="module")
-def service() -> Iterator[str]:
-    with running_service("--workers", "1", ready=False) as service:
-        yield service.url
+def service(open_service: Service) -> str:
+    return open_service.url
 
 
 def get(address: str, **headers: str) -> httpx2.Response:
@@ -118,13 +116,9 @@ def test_texts_that_cannot_be_compared(service):
             assert answer.json()["error"]["hint"]
 
 
-TOKEN = "a-token-of-this-test"
-
-
 @pytest.fixture(scope="module")
-def guarded() -> Iterator[str]:
-    with running_service("--workers", "1", ready=False, SPEECH_TOKENS=TOKEN) as service:
-        yield service.url
+def guarded(guarded_service: Service) -> str:
+    return guarded_service.url
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import pytest
 import soundfile
 
 from tests.support.scripts import load_script
-from tests.support.service import PATIENCE, RECORDINGS, running_service
+from tests.support.service import PATIENCE, RECORDINGS
 from utils.audio.reading import read_audio, write_wav
 
 RATE = 16000
@@ -20,14 +20,8 @@ COPIES = 4  # of each recording, sent at the same time
 
 
 @pytest.fixture(scope="module")
-def service():
-    with running_service("--workers", "2") as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def client(service):
-    return openai.OpenAI(base_url=f"{service.url}/v1", api_key="none", timeout=PATIENCE, max_retries=0)
+def client(open_service):
+    return openai.OpenAI(base_url=f"{open_service.url}/v1", api_key="none", timeout=PATIENCE, max_retries=0)
 
 
 @pytest.fixture(scope="module")
@@ -152,7 +146,7 @@ def test_silence_and_noise_are_not_speech(client, tmp_path):
     ],
 )
 @pytest.mark.parametrize("stream", [False, True])
-def test_what_is_wrong_is_named(client, service, fields, param, message, stream):
+def test_what_is_wrong_is_named(client, open_service, fields, param, message, stream):
     with pytest.raises(openai.BadRequestError) as caught:
         client.audio.transcriptions.create(
             **{"file": RECORDINGS[-1], "model": "x", "stream": stream, **fields}
@@ -212,13 +206,13 @@ def test_only_phrases_of_a_list(client):
         said("打开[客厅")
 
 
-def test_the_interface_is_documented_with_examples(service):
-    status, text = service.get("/openapi.json")
+def test_the_interface_is_documented_with_examples(open_service):
+    status, text = open_service.get("/openapi.json")
     assert status == 200
     paths = json.loads(text)["paths"]
     assert {"/v1/audio/transcriptions", "/v1/convert", "/v1/phrases", "/v1/models"} <= paths.keys()
     assert "example" in text
-    status, page = service.get("/docs")
+    status, page = open_service.get("/docs")
     assert status == 200
     assert all(f"{path}</code>" in page for path in paths)
     assert "重庆路 chong2 qing4 lu4" in page

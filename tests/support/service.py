@@ -21,6 +21,7 @@ import httpx2
 ROOT = Path(__file__).parents[2]
 RECORDINGS = sorted((ROOT / "examples" / "recordings").glob("*.ogg"))
 TRANSCRIPTIONS = "/v1/audio/transcriptions"
+TOKEN = "a-token-of-enough-characters"
 PATIENCE = 240.0  # seconds for what takes a few on an idle machine
 
 
@@ -64,9 +65,7 @@ class Service:
 
 
 @contextmanager
-def running_service(
-    *options: str, ready: bool = True, folder: Path = ROOT, **environment: str
-) -> Iterator[Service]:
+def running_service(*options: str, folder: Path = ROOT, **environment: str) -> Iterator[Service]:
     """Start ``serve.py`` of a folder on a free port; end it after the block if it still runs."""
     command = [sys.executable, "serve.py", "--port", "0", "--live-workers", "1", *options]
     threads = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
@@ -81,9 +80,8 @@ def running_service(
         try:
             url = wait_until(lambda: _address(log, process), "the address")
             service = Service(process, url, log)
-            if ready:
-                service.wait_for("a worker is ready")
-                service.wait_for("a worker of live streams is ready")
+            service.wait_for("a worker is ready")
+            service.wait_for("a worker of live streams is ready")
             yield service
         finally:
             if process.poll() is None:

@@ -48,6 +48,8 @@ RECIPES = {
         "training.checkpoint_steps=1",
     ),
 }
+# Compiling another network for JAX takes long.
+TASKS = ("speech", pytest.param("language", marks=pytest.mark.nightly))
 # What a resumed run could forget: dropout's generators, the optimiser's moments, the scale of the loss.
 TESTS_OF_THE_LOOP = (
     "test_a_resumed_run_sees_each_utterance_once_and_ends_the_same",
@@ -142,15 +144,15 @@ def tensorflow(trials: Trials) -> Path:
         for name, there in ((name, importlib.util.find_spec(name)) for name in ("jax", "torch"))
     ],
 )
-def other(request, trials: Trials, tensorflow: Path) -> Path:
+def other(request, trials: Trials, tensorflow: Path, nightly: bool) -> Path:
     """The folder of another backend's results."""
-    speech, language = (trials.further_training(task, request.param) for task in RECIPES)
+    speech, *more = (trials.further_training(task, request.param) for task in list(RECIPES)[: 1 + nightly])
     broken_off = {"do": "broken_off", "arguments": speech["arguments"], "step": BROKEN_OFF_AT}
     loop = {"do": "tests_of_the_loop", "names": TESTS_OF_THE_LOOP}
     override, message = REFUSED[request.param]
     arguments = trials.train("language", trials.folder / request.param / "refused", override)
     refused = {"do": "refused", "arguments": arguments, "message": message}
-    jobs = [broken_off, speech, language, refused, *trials.use(request.param), loop]
+    jobs = [broken_off, speech, *more, refused, *trials.use(request.param), loop]
     compiled = {"JAX_COMPILATION_CACHE_DIR": str(trials.folder / "compiled")}
     done = subprocess.run(
         [sys.executable, "-m", "tests.support.backend_jobs"],
@@ -177,7 +179,7 @@ def losses(run: Path) -> dict[int, float]:
     return found
 
 
-@pytest.mark.parametrize("task", RECIPES)
+@pytest.mark.parametrize("task", TASKS)
 def test_the_loss_curve_is_tensorflows(tensorflow, other, task):
     """Though speech training was broken off and resumed; JAX pads batch, frames and labels of these sizes."""
     expected, found = losses(tensorflow / task), losses(other / task)
@@ -187,7 +189,7 @@ def test_the_loss_curve_is_tensorflows(tensorflow, other, task):
     assert expected[STEPS] < 0.9 * expected[1], "there must be something to learn"
 
 
-@pytest.mark.parametrize("task", RECIPES)
+@pytest.mark.parametrize("task", TASKS)
 def test_the_trained_weights_are_tensorflows(tensorflow, other, task):
     one, two = (np.load(RunFolder(folder / task).checkpoint) for folder in (tensorflow, other))
     assert one.files == two.files

@@ -12,6 +12,7 @@ from typing import Any
 import keras
 import numpy as np
 
+from utils.backend.prediction import any_shapes
 from utils.errors import require
 
 # Function: (arrays of a batch, training) → losses (batch,).
@@ -53,7 +54,15 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     if backend == "tensorflow":
         import tensorflow as tf  # not on other backends
 
-        return tf.function(function, reduce_retracing=True, autograph=False)
+        graph: list[Callable[..., Any]] = []
+
+        def call(*arguments: Any) -> Any:
+            if not graph:
+                signature = any_shapes(arguments)
+                graph.append(tf.function(function, autograph=False, input_signature=signature))
+            return graph[0](*arguments)
+
+        return call
     if backend == "jax":
         import jax  # not on other backends
 

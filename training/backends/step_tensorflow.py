@@ -7,6 +7,8 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from utils.backend.prediction import any_shapes
+
 
 def make_step(
     model: keras.Model,
@@ -43,11 +45,3 @@ def dense(gradients: list[Any]) -> list[tf.Tensor | None]:
     sum: Keras would compute the clipping norm and the squares of AdamW for each slice.
     """
     return [None if each is None else tf.convert_to_tensor(each) for each in gradients]
-
-
-def any_shapes(arrays: dict[str, np.ndarray]) -> dict[str, tf.TensorSpec]:
-    """Signature for batches of all shapes: only the dimensions after the second are fixed."""
-    return {
-        name: tf.TensorSpec([None] * min(value.ndim, 2) + list(value.shape[2:]), value.dtype)
-        for name, value in arrays.items()
-    }

@@ -17,8 +17,9 @@ import numpy as np
 import tensorflow as tf
 
 from model_speech.layers.normalisation import statistics_over_replicas
-from training.backends.step_tensorflow import any_shapes, dense
+from training.backends.step_tensorflow import dense
 from training.distributed.cluster import Cluster, answers
+from utils.backend.prediction import any_shapes
 from utils.errors import ConfigError, TrainingError
 from utils.stop_signals import STOP_SIGNALS
 

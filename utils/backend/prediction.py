@@ -1,7 +1,8 @@
 """Runs a Keras model on batches of many different shapes without compiling it again for each shape.
 
-JAX compiles a function for each shape of its arguments, which takes seconds. With JAX, batches are therefore
-padded to one of a few shapes, and the outputs are cut back; with other backends they are unchanged.
+TensorFlow builds one graph for all shapes. JAX compiles a function for each shape of its arguments, which
+takes seconds. With JAX, batches are therefore padded to one of a few shapes, and the outputs are cut back;
+with other backends they are unchanged.
 """
 
 from collections.abc import Mapping
@@ -38,8 +39,22 @@ def predict(model: keras.Model, inputs: Mapping[str, np.ndarray]) -> Any:
         longer than without padding; the additional values belong to padding.
     """
     rows = len(next(iter(inputs.values())))
-    outputs = model.predict_on_batch(pad_to_few_shapes(inputs))
+    padded = pad_to_few_shapes(inputs)
+    if keras.backend.backend() == "tensorflow" and model.predict_function is None:
+        # Keras by itself builds a graph for the first shape, and again for the second and the third.
+        model.make_predict_function()
+        model.predict_function.get_concrete_function([(any_shapes(padded),)])
+    outputs = model.predict_on_batch(padded)
     return keras.tree.map_structure(lambda output: output[:rows], outputs)
+
+
+def any_shapes(arrays: Any) -> Any:
+    """TensorFlow's signature of nested arrays for all batches: only dimensions after the second are fixed."""
+    import tensorflow as tf  # not on other backends
+
+    return keras.tree.map_structure(
+        lambda value: tf.TensorSpec([None] * min(value.ndim, 2) + list(value.shape[2:]), value.dtype), arrays
+    )
 
 
 def round_up_size(size: int) -> int:

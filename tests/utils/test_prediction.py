@@ -1,0 +1,35 @@
+"""Batches of many shapes: a model and a function of arrays are compiled once for all of them."""
+
+import keras
+import numpy as np
+
+from training.backends.step import compiled
+from utils.backend.prediction import predict, prepare_prediction
+
+SHAPES = ((1, 5), (2, 5), (3, 9), (1, 1))
+
+
+def test_a_model_is_compiled_once_and_predicts_batches_of_all_shapes():
+    inputs = keras.Input((None, 3), name="features")
+    model = keras.Model({"features": inputs}, keras.layers.Conv1D(2, 3, padding="same")(inputs))
+    prepare_prediction(model)
+    for shape in SHAPES:
+        batch = {"features": np.random.default_rng(0).normal(size=(*shape, 3)).astype(np.float32)}
+        found = predict(model, batch)
+        np.testing.assert_allclose(found, model(batch), atol=1e-6)
+    assert model.predict_function.experimental_get_tracing_count() == 1
+
+
+def test_a_function_is_compiled_once_and_takes_arrays_of_all_shapes():
+    calls = []
+
+    def total(start, arrays):
+        calls.append(arrays)
+        return start[0] + keras.ops.sum(arrays["a"] * arrays["b"][:, None], axis=1)
+
+    function = compiled(total)
+    for rows, columns in SHAPES:
+        arrays = {"a": np.ones((rows, columns), np.float32), "b": np.arange(rows, dtype=np.float32)}
+        found = function([np.float32(2)], arrays)
+        np.testing.assert_array_equal(found, 2 + columns * np.arange(rows))
+    assert len(calls) == 1
