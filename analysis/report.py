@@ -9,7 +9,7 @@ from pathlib import Path
 
 from analysis.inputs.hypothesis_files import read_systems
 from analysis.inputs.normalisation import ALL, DEFAULT_RULES, NONE, RULES, rules_of
-from analysis.inputs.text_files import read_listing, with_speakers
+from analysis.inputs.text_files import read_text_file, with_speakers
 from analysis.inputs.training_texts import read_training
 from analysis.inputs.utterance_results import LEVELS
 from analysis.page.report import write_report_page
@@ -82,7 +82,7 @@ def report_files(
         raise ConfigError(
             "the same hypothesis file is given twice", where=hypotheses[0], hint="give each file once"
         )
-    true_texts = read_listing(reference)
+    true_texts = read_text_file(reference)
     if speakers:
         true_texts = with_speakers(true_texts, speakers)
     files = read_systems(true_texts, hypotheses, rules, leave_out)

@@ -1,6 +1,6 @@
-"""Writes the report of an export from the measurements of its artefacts: ``export.md``, ``export.json``.
+"""Composes the report of an export from the measurements of its artefacts: ``export.md``, ``export.json``.
 
-``build`` calls it. Each artefact also gets a text file with its accuracy.
+``bundle/export/build.py`` writes them, and for each artefact a text file with its accuracy.
 """
 
 from collections.abc import Mapping, Sequence
@@ -158,10 +158,9 @@ _POINT = f"{100 * POINT:g} point"
 _FLOAT, _FLOAT16 = (f"{TOLERANCE[kind]:g} ({kind})" for kind in (Precision.FLOAT, Precision.FLOAT16))
 _LEGEND = f"""\
 Each artefact was run by its own runtime in a new process, on one thread, on the golden clips: whole, or chunk
-    by chunk with the state reset before each clip, and then all clips as one stream. Passed: for float and
-    float16 a difference to the source model's logits of at most {_FLOAT} or {_FLOAT16}, times the largest
-    logit if that is above 1; for dynamic and int8 a loss of at most {_POINT} of accuracy on the test clips.
-    reset1: streamed, with a reset before each clip; reset0: never reset. A call is a whole clip or utterance,
-    or one chunk of a stream; the time is the median, including Python. Models of whole utterances were
-    compared on utterances in one padded batch,
-one by one without padding, and with more padding."""
+by chunk with the state reset before each clip, and then all clips as one stream. Passed: for float and
+float16 a difference to the source model's logits of at most {_FLOAT} or {_FLOAT16}, times the largest
+logit if that is above 1; for dynamic and int8 a loss of at most {_POINT} of accuracy on the test clips.
+reset1: streamed, with a reset before each clip; reset0: never reset. A call is a whole clip or utterance,
+or one chunk of a stream; the time is the median, including Python. Models of whole utterances were
+compared on utterances in one padded batch, one by one without padding, and with more padding."""

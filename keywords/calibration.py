@@ -25,7 +25,7 @@ THRESHOLDS = (*(percent / 100 for percent in range(5, 100)), 0.995, 0.998, 0.999
 
 
 @dataclass(frozen=True)
-class Calibration:
+class ChosenThreshold:
     """A threshold and its error rates.
 
     Attributes:
@@ -57,7 +57,7 @@ def calibrate(
     test: Path,
     dev: Path | None = None,
     recordings: Sequence[Path] = (),
-) -> Calibration:
+) -> ChosenThreshold:
     """Choose a threshold.
 
     Args:
@@ -93,7 +93,7 @@ def calibrate(
         replace(missed, false_alarms_per_hour=point.false_alarms_per_hour, false_alarms=point.false_alarms)
         for missed, point in zip(misses, alarms, strict=True)
     )
-    return Calibration(
+    return ChosenThreshold(
         chosen,
         chosen_on.hours,
         points,

@@ -37,7 +37,7 @@ from data.keywords.folders import NOISE_FOLDER
 from data.keywords.long_recordings import Material, write_long_recording
 from data.synthesis.clips import SpokenClip
 from data.synthesis.wake_word_clips import choose_stream_clips, generate
-from keywords.calibration import Calibration, calibrate, of_keyword
+from keywords.calibration import ChosenThreshold, calibrate, of_keyword
 from keywords.listening import Listener, open_listener
 from keywords.wake_word_request import Request
 from utils.audio.reading import find_recordings
@@ -240,7 +240,7 @@ def _results(
     clips: Mapping[str, Sequence[SpokenClip]],
     bundle: Path,
     listener: Listener,
-    calibration: Calibration,
+    calibration: ChosenThreshold,
     alarms: int,
 ) -> WakeWordResults:
     word = request.word

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-LONGEST = 512
+LONGEST_WINDOW = 512
 """Largest number of syllables in a window; the memory that attention needs grows with the square of it."""
 CONTEXT = 64
 """Syllables on each side of a position that its window contains at least, except at the sentence's ends."""
@@ -54,7 +54,7 @@ class Window:
         return slice(self.first - self.start, self.last - self.start)
 
 
-def windows(length: int, longest: int = LONGEST, context: int = CONTEXT) -> list[Window]:
+def windows(length: int, longest: int = LONGEST_WINDOW, context: int = CONTEXT) -> list[Window]:
     """Cover a sentence with overlapping windows of equal length; a short sentence is one window.
 
     Args:

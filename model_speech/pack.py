@@ -1,9 +1,10 @@
-"""Packs a finished speech run into a folder with one byte per weight, which recognises without a framework.
+"""Packs a finished speech run into a folder with small weights, which recognises without a framework.
 
     python -m model_speech.pack RUN FOLDER
 
-The folder holds config.yaml without the paths of the data, the vocabulary, the metrics of training and
-``network.npz`` (see :mod:`model_speech.byte_weights`). Commands that load a speech run take it instead.
+A weight takes one byte, or two in the layers that see the features. The folder holds config.yaml without the
+paths of the data, the vocabulary, the metrics of training and ``network.npz`` (see
+:mod:`model_speech.byte_weights`). Commands that load a speech run take it instead.
 """
 
 import argparse
@@ -30,7 +31,7 @@ _LOCAL = ("data", "environment", "initialise_from")  # sections that name files 
 def pack(
     source: Path, target: Path, weights: str = "best", search: Mapping[str, float] | None = None
 ) -> None:
-    """Write a speech run of `compact` or `compact_streaming` with one byte per weight.
+    """Write a speech run of `compact` or `compact_streaming` with one or two bytes per weight.
 
     Args:
         source: the run.

@@ -16,7 +16,7 @@ STAGED = ("exponential", "stages")
 
 
 @dataclass(frozen=True)
-class Stage(Limited, section="optimiser.stages"):
+class RateStage(Limited, section="optimiser.stages"):
     """A number of steps at one learning rate."""
 
     steps: Count = 1000
@@ -47,7 +47,7 @@ class OptimiserConfig(Limited, section="optimiser"):
     algorithm: str = "adam"
     learning_rate: NotNegative = 1e-3
     schedule: str = "cosine"
-    stages: tuple[Stage, ...] = ()
+    stages: tuple[RateStage, ...] = ()
     warmup_fraction: NotNegative = 0.05
     final_fraction: float = 0.01
     weight_decay: NotNegative = 0.01
@@ -151,7 +151,7 @@ def _schedule(config: OptimiserConfig, total_steps: int) -> schedules.LearningRa
     )
 
 
-def _staged(stages: Sequence[Stage]) -> schedules.LearningRateSchedule:
+def _staged(stages: Sequence[RateStage]) -> schedules.LearningRateSchedule:
     rates = [stage.learning_rate for stage in stages]
     if len(stages) == 1:
         rates, stages = rates * 2, [*stages, *stages]

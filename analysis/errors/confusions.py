@@ -27,7 +27,7 @@ NAMES = (
 # The tones of 一 and 不, which depend on the next syllable: initial, final, possible tones.
 YI_BU = {"一": ("", "i", {1, 2, 4}), "不": ("b", "u", {2, 4})}
 ER = (("", "er"), (2, NEUTRAL))  # 儿: (initial, final), tones
-NOTHING = ""  # the label of the row of insertions and of the column of deletions
+NO_LABEL = ""  # the label of the row of insertions and the column of deletions
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,8 @@ def named_confusions(pair: Pair, reference: Sequence[str], hanzi: Sequence[str] 
     """The classic confusions in one pair of syllables.
 
     - ``zh–z`` … ``in–ing``: these two initials or finals; other parts of the syllables may differ too.
-    - ``third-tone sandhi``: tones 2 and 3 confused before a third tone, where tone 3 is pronounced as 2.
+    - ``third-tone sandhi``: tones 2 and 3 of the same syllable confused before a third tone, where tone 3 is
+      pronounced as 2.
     - ``tone 2–3``: tones 2 and 3 confused anywhere else.
     - ``一/不 sandhi``: 一 or 不 with another of its tones. If the hanzi are not known: bu and yi before a
       syllable that changes their tone.
@@ -137,12 +138,12 @@ def _without_r(syllable: Syllable) -> tuple[str, str]:
 
 
 def _label(syllable: Syllable | None, part: str) -> str:
-    return NOTHING if syllable is None else str(getattr(syllable, part)) or "∅"
+    return NO_LABEL if syllable is None else str(getattr(syllable, part)) or "∅"
 
 
 def _matrix(part: str, table: Counter[tuple[str, str]]) -> Matrix:
     """A matrix with its labels in alphabetical order, the label for no syllable last."""
-    found = {label for pair in table for label in pair} - {NOTHING}
-    labels = (*sorted(found), NOTHING)
+    found = {label for pair in table for label in pair} - {NO_LABEL}
+    labels = (*sorted(found), NO_LABEL)
     rows = tuple(tuple(table[row, column] for column in labels) for row in labels)
     return Matrix(part, labels, rows)

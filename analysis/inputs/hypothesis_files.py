@@ -13,18 +13,18 @@ from tqdm import tqdm
 
 from analysis.inputs.normalisation import RULES, TRADITIONAL, automatic_pinyin, can_convert_traditional
 from analysis.inputs.text_files import (
-    Line,
-    Listing,
     Problem,
+    TextEntry,
+    TextFile,
     id_problems,
-    read_listing,
+    read_text_file,
     rule_counts,
     tokens,
     with_ids_of,
 )
 from analysis.inputs.utterance_results import HANZI, SYLLABLES, SystemOutput, UtteranceResult
 
-EMPTY_LINE = Line()  # stands for an utterance that a file lacks
+NO_ENTRY = TextEntry()  # stands for an utterance that a file lacks
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class HypothesisFiles:
 
 
 def read_systems(
-    reference: Listing, paths: Sequence[str | Path], rules: Sequence[str], leave_out: bool = False
+    reference: TextFile, paths: Sequence[str | Path], rules: Sequence[str], leave_out: bool = False
 ) -> HypothesisFiles:
     """Read hypothesis files for the utterances of a reference.
 
@@ -79,7 +79,7 @@ def read_systems(
     Raises:
         CorpusError: a file cannot be read, or has no id in common with the reference.
     """
-    files = [with_ids_of(read_listing(path), reference) for path in paths]
+    files = [with_ids_of(read_text_file(path), reference) for path in paths]
     problems = [*reference.problems]
     for file in files:
         problems += [*file.problems, *id_problems(reference, file, leave_out)]
@@ -111,10 +111,10 @@ def system_names(paths: Sequence[Path]) -> list[str]:
 
 
 def _tokens(
-    listing: Listing, name: str, levels: Sequence[str], rules: Sequence[str]
+    listing: TextFile, name: str, levels: Sequence[str], rules: Sequence[str]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """(syllables, hanzi) of an utterance; both empty if the file lacks it."""
-    line = listing.lines.get(name, EMPTY_LINE)
+    line = listing.lines.get(name, NO_ENTRY)
     hanzi = tokens(line, HANZI, rules) if HANZI in listing.levels else ()
     pinyin = tokens(line, SYLLABLES, rules) if SYLLABLES in listing.levels else automatic_pinyin(hanzi)
     return pinyin, hanzi if HANZI in levels else ()
@@ -122,7 +122,7 @@ def _tokens(
 
 def _utterance(
     id: str,
-    line: Line,
+    line: TextEntry,
     reference: tuple[tuple[str, ...], tuple[str, ...]],
     hypothesis: tuple[tuple[str, ...], tuple[str, ...]],
 ) -> UtteranceResult:
@@ -139,8 +139,8 @@ def _utterance(
 
 
 def _normalisation(
-    reference: Listing,
-    files: Sequence[Listing],
+    reference: TextFile,
+    files: Sequence[TextFile],
     names: Sequence[str],
     ids: Sequence[str],
     rules: Sequence[str],
@@ -161,11 +161,11 @@ def _normalisation(
     return found
 
 
-def _errors(reference: Listing, file: Listing, ids: Sequence[str], rules: Sequence[str]) -> int:
+def _errors(reference: TextFile, file: TextFile, ids: Sequence[str], rules: Sequence[str]) -> int:
     return sum(
         Levenshtein.distance(
             tokens(reference.lines[name], HANZI, rules),
-            tokens(file.lines.get(name, EMPTY_LINE), HANZI, rules),
+            tokens(file.lines.get(name, NO_ENTRY), HANZI, rules),
         )
         for name in ids
     )

@@ -32,7 +32,7 @@ MAX_REPEATED = 0.5  # fraction of lines that give another text to an earlier id;
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class TextEntry:
     """The entry of one utterance in a file; what the file does not contain is empty.
 
     Attributes:
@@ -68,7 +68,7 @@ class Problem:
 
 
 @dataclass(frozen=True)
-class Listing:
+class TextFile:
     """The contents of a file.
 
     Attributes:
@@ -80,12 +80,12 @@ class Listing:
 
     path: Path
     levels: tuple[str, ...]
-    lines: Mapping[str, Line]
+    lines: Mapping[str, TextEntry]
     problems: tuple[Problem, ...] = field(default=())
     format: str = "text"
 
 
-def read_listing(path: str | Path) -> Listing:
+def read_text_file(path: str | Path) -> TextFile:
     """Read a file; its format is recognised from its content.
 
     Raises:
@@ -102,8 +102,8 @@ def read_listing(path: str | Path) -> Listing:
         return _manifest(path)
     if header[: len(HYPOTHESES_COLUMNS)] == HYPOTHESES_COLUMNS:
         table = [row for _, row in rows[1:]]
-        return _listing(
-            path, (HANZI, SYLLABLES), [(row[0], Line(row[4], row[2])) for row in table if len(row) > 4]
+        return _text_file(
+            path, (HANZI, SYLLABLES), [(row[0], TextEntry(row[4], row[2])) for row in table if len(row) > 4]
         )
     lines = ["\t".join(fields) for _, fields in rows]
     if found := read_transcript_file(path, lines):
@@ -111,14 +111,14 @@ def read_listing(path: str | Path) -> Listing:
     return _plain(path, [(*line.strip().split(None, 1), "")[:2] for line in lines if line.strip()])
 
 
-def tokens(line: Line, level: str, rules: Sequence[str]) -> tuple[str, ...]:
+def tokens(line: TextEntry, level: str, rules: Sequence[str]) -> tuple[str, ...]:
     """The tokens of a line on a level, after normalisation by these rules."""
     if level == SYLLABLES:
         return pinyin_tokens(line.pinyin)[0]
     return hanzi_tokens(normalise(line.hanzi, rules))
 
 
-def id_problems(reference: Listing, hypothesis: Listing, leave_out: bool) -> list[Problem]:
+def id_problems(reference: TextFile, hypothesis: TextFile, leave_out: bool) -> list[Problem]:
     """The problem that two files have different ids, if so.
 
     Args:
@@ -148,13 +148,13 @@ def id_problems(reference: Listing, hypothesis: Listing, leave_out: bool) -> lis
     return [problem for problem in found if problem.count]
 
 
-def rule_counts(listing: Listing, ids: Iterable[str]) -> dict[str, int]:
+def rule_counts(listing: TextFile, ids: Iterable[str]) -> dict[str, int]:
     """The number of these lines that each rule of normalisation changes."""
     texts = [listing.lines[name].hanzi for name in ids if name in listing.lines]
     return {rule: sum(changes(text, rule) for text in texts) for rule in RULES}
 
 
-def with_speakers(listing: Listing, path: str | Path) -> Listing:
+def with_speakers(listing: TextFile, path: str | Path) -> TextFile:
     """The same lines with the speakers of a Kaldi ``utt2spk`` (``id speaker``) file.
 
     Raises:
@@ -170,7 +170,7 @@ def with_speakers(listing: Listing, path: str | Path) -> Listing:
     return replace(listing, lines=lines)
 
 
-def with_ids_of(listing: Listing, reference: Listing) -> Listing:
+def with_ids_of(listing: TextFile, reference: TextFile) -> TextFile:
     """The same lines; if no id is in the reference, ids that are paths lose their folder and suffix.
 
     transcribe.py writes the paths of the recordings as ids.
@@ -185,41 +185,41 @@ def with_ids_of(listing: Listing, reference: Listing) -> Listing:
     return replace(listing, lines=short, problems=(*listing.problems, problem))
 
 
-def _manifest(path: Path) -> Listing:
+def _manifest(path: Path) -> TextFile:
     utterances = read_manifest(path)
     lines = {
-        each.id: Line(each.hanzi, " ".join(each.pinyin), each.speaker, each.seconds, each.spoken_pinyin)
+        each.id: TextEntry(each.hanzi, " ".join(each.pinyin), each.speaker, each.seconds, each.spoken_pinyin)
         for each in utterances
     }
-    return Listing(path, (HANZI, SYLLABLES), lines)
+    return TextFile(path, (HANZI, SYLLABLES), lines)
 
 
-def _transcripts(path: Path, found: TranscriptFile) -> Listing:
+def _transcripts(path: Path, found: TranscriptFile) -> TextFile:
     if any(each.pinyin for each in found.transcripts):
         levels = (HANZI, SYLLABLES) if any(each.text for each in found.transcripts) else (SYLLABLES,)
-        items = [(each.id, Line(each.text, each.pinyin)) for each in found.transcripts]
-        listing = _listing(path, levels, items)
+        items = [(each.id, TextEntry(each.text, each.pinyin)) for each in found.transcripts]
+        listing = _text_file(path, levels, items)
     else:
         listing = _plain(path, [(each.id, each.text) for each in found.transcripts])
     problems = [_problem(path, what, ids, "left out") for what, ids in found.left_out.items() if ids]
     return replace(listing, problems=(*listing.problems, *problems), format=found.format)
 
 
-def _plain(path: Path, texts: Sequence[tuple[str, str]]) -> Listing:
+def _plain(path: Path, texts: Sequence[tuple[str, str]]) -> TextFile:
     """Texts with their ids, hanzi or pinyin."""
     if not looks_like_pinyin(text for _, text in texts[:LINES_EXAMINED]):
-        return _listing(path, (HANZI,), [(name, Line(hanzi=text)) for name, text in texts])
-    listing = _listing(path, (SYLLABLES,), [(name, Line(pinyin=text)) for name, text in texts])
+        return _text_file(path, (HANZI,), [(name, TextEntry(hanzi=text)) for name, text in texts])
+    listing = _text_file(path, (SYLLABLES,), [(name, TextEntry(pinyin=text)) for name, text in texts])
     return replace(listing, problems=(*listing.problems, *_pinyin_problems(listing)))
 
 
-def _listing(path: Path, levels: tuple[str, ...], items: Sequence[tuple[str, Line]]) -> Listing:
+def _text_file(path: Path, levels: tuple[str, ...], items: Sequence[tuple[str, TextEntry]]) -> TextFile:
     """Lines by id; of several lines with the same id the first is used.
 
     Raises:
         CorpusError: most lines repeat an id with another text, so the file does not have one text an id.
     """
-    lines: dict[str, Line] = {}
+    lines: dict[str, TextEntry] = {}
     same, different = [], []
     for name, line in items:
         first = lines.setdefault(name, line)
@@ -241,10 +241,10 @@ def _listing(path: Path, levels: tuple[str, ...], items: Sequence[tuple[str, Lin
             "empty",
         ),
     ]
-    return Listing(path, levels, lines, tuple(problem for problem in problems if problem.count))
+    return TextFile(path, levels, lines, tuple(problem for problem in problems if problem.count))
 
 
-def _pinyin_problems(listing: Listing) -> list[Problem]:
+def _pinyin_problems(listing: TextFile) -> list[Problem]:
     strange: list[str] = []
     syllables = toneless = 0
     for line in listing.lines.values():

@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from analysis.errors.confusions import NOTHING, Matrix
+from analysis.errors.confusions import NO_LABEL, Matrix
 from analysis.results.breakdowns import Breakdown, Group
 
 SPEAKERS_SHOWN = 10  # the worst; the others are folded
@@ -130,9 +130,9 @@ def heat_map(matrix: Matrix) -> HeatMap:
         key=lambda pair: (-pair[0], pair[1:]),
     )
     largest = pairs[0][0] if pairs else 1
-    names = [label if label != NOTHING else NO_SYLLABLE for label in matrix.labels]
+    names = [label if label != NO_LABEL else NO_SYLLABLE for label in matrix.labels]
     rows = tuple((names[i], sum(counts[i]), _cells(counts[i], i, confused, largest)) for i in confused)
-    top = [pair for pair in pairs if NOTHING not in (matrix.labels[pair[1]], matrix.labels[pair[2]])]
+    top = [pair for pair in pairs if NO_LABEL not in (matrix.labels[pair[1]], matrix.labels[pair[2]])]
     return HeatMap(
         part=matrix.part,
         labels=tuple(names[n] for n in confused),

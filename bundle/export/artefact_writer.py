@@ -25,7 +25,7 @@ from bundle.export.onnx_files import onnx_model, write_onnx
 from bundle.export.quantisation import layers_by_noise
 from bundle.export.source import Clips, ExportSource
 from bundle.export.stages import (
-    Stage,
+    ModelInMode,
     StreamReference,
     unroll_recurrences,
     write_frozen_graph,
@@ -67,7 +67,7 @@ class ArtefactWriter:
     frames_per_call: int = 0
     allow_flex: bool = False
     _folder: tempfile.TemporaryDirectory = field(default_factory=tempfile.TemporaryDirectory)
-    _stages: dict[ArtefactMode, Stage] = field(default_factory=dict)
+    _stages: dict[ArtefactMode, ModelInMode] = field(default_factory=dict)
     _saved: dict[tuple[ArtefactMode, bool], Path] = field(default_factory=dict)
     _onnx: dict = field(default_factory=dict)
 
@@ -113,10 +113,10 @@ class ArtefactWriter:
         seconds = self.chunk / self.stream.hop * self.source.frame_seconds
         return {"chunk": self.chunk, "seconds": seconds, "due": self.due, "delay": self.delay}
 
-    def stage(self, state: ArtefactMode) -> Stage:
+    def stage(self, state: ArtefactMode) -> ModelInMode:
         """The model in one mode."""
         if state not in self._stages:
-            self._stages[state] = Stage(state, self._model(state))
+            self._stages[state] = ModelInMode(state, self._model(state))
         return self._stages[state]
 
     def _model(self, state: ArtefactMode) -> keras.Model:
@@ -177,7 +177,7 @@ class ArtefactWriter:
         if (state, unrolled) not in self._saved:
             stage = self.stage(state)
             if unrolled:
-                stage = Stage(state, to_mode(self.source.model, Mode.NON_STREAM_INFERENCE))
+                stage = ModelInMode(state, to_mode(self.source.model, Mode.NON_STREAM_INFERENCE))
                 unroll_recurrences(stage.model, MAX_UNROLLED)
             path = Path(self._folder.name) / f"{state}_{unrolled}"
             if clips:

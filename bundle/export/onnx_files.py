@@ -13,7 +13,7 @@ import tf2onnx
 from onnxruntime.quantization import CalibrationDataReader, QuantType, quantize_dynamic, quantize_static
 
 from bundle.export.quantisation import made_by
-from bundle.export.stages import Stage
+from bundle.export.stages import ModelInMode
 from bundle.runtimes.artefacts import NEXT_SUFFIX, OUTPUT
 from bundle.runtimes.onnx import MODE, OPERATIONS
 from bundle.variants import Precision
@@ -22,7 +22,7 @@ OPSET = 17  # version of the ONNX operators
 _LARGEST_HALF = float(np.finfo(np.float16).max)  # arrays with larger values stay float32
 
 
-def onnx_model(stage: Stage) -> onnx.ModelProto:
+def onnx_model(stage: ModelInMode) -> onnx.ModelProto:
     """Convert a model to float32 ONNX, with the names of a bundle's tensors; clips have any batch size."""
     signature = stage.signature(None)
     with _quiet():

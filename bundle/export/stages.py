@@ -23,7 +23,7 @@ _BUNDLE_NAMES = {"features": INPUT, "syllables": INPUT, "lengths": LENGTHS}
 
 
 @dataclass(frozen=True)
-class Stage:
+class ModelInMode:
     """A model in one mode, ready for export.
 
     Attributes:
@@ -82,7 +82,7 @@ def unroll_recurrences(model: keras.Model, max_frames: int) -> None:
             layer.unroll = True
 
 
-def write_saved_model(stage: Stage, path: Path, batch: int | None = None) -> None:
+def write_saved_model(stage: ModelInMode, path: Path, batch: int | None = None) -> None:
     """Write a SavedModel. Its signature has the name of the mode; for internal state there is also ``reset``.
 
     Args:
@@ -103,7 +103,7 @@ def write_saved_model(stage: Stage, path: Path, batch: int | None = None) -> Non
     archive.write_out(str(path), verbose=False)
 
 
-def write_frozen_graph(stage: Stage, path: Path) -> None:
+def write_frozen_graph(stage: ModelInMode, path: Path) -> None:
     """Write a graph without variables, as TensorFlow 1 tools and OpenCV read it.
 
     Inputs, output and states keep their names.
@@ -129,7 +129,7 @@ class StreamReference:
         stage: the model with external state.
     """
 
-    def __init__(self, stage: Stage):
+    def __init__(self, stage: ModelInMode):
         self._function, self._names = stage.function(1), stage.state_names
         self._zeros = {
             name: np.zeros(spec.shape, np.float32)

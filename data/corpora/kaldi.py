@@ -15,7 +15,7 @@ from pathlib import Path
 
 from data.corpora.tools.command import corpus_command
 from data.corpora.tools.download import check_space
-from data.corpora.tools.kaldi_segments import Segment, cut_segments, missing_seconds, read_segments
+from data.corpora.tools.kaldi_segments import KaldiSegment, cut_segments, missing_seconds, read_segments
 from data.corpora.tools.preparation import Candidate, Corpus, Problem
 from data.corpora.tools.transcripts import MISSING, make_candidate, read_transcript_list, utf8_lines
 from utils.errors import CorpusError, run_command
@@ -101,11 +101,11 @@ def _read_speakers(path: Path) -> dict[str, str] | None:
 
 
 def _cut_all(
-    segments: Iterator[Segment], recordings: Mapping[str, Path | Problem], folder: Path, workers: int
+    segments: Iterator[KaldiSegment], recordings: Mapping[str, Path | Problem], folder: Path, workers: int
 ) -> list[tuple[str, Path | Problem]]:
     """Write the segments to files; returns the file of each, or why it has none."""
     results: list[tuple[str, Path | Problem]] = []
-    segments_of: dict[Path, list[Segment]] = defaultdict(list)
+    segments_of: dict[Path, list[KaldiSegment]] = defaultdict(list)
     seen: set[str] = set()
     for segment in segments:
         unknown = Problem("no such recording in wav.scp", segment.recording)
@@ -135,7 +135,7 @@ def _cut_all(
 
 
 def _cut_recording(
-    folder: Path, job: tuple[Path, list[Segment]]
+    folder: Path, job: tuple[Path, list[KaldiSegment]]
 ) -> tuple[int, list[tuple[str, Path | Problem]]]:
     return 1, list(cut_segments(*job, folder).items())
 

@@ -62,7 +62,7 @@ class Material:
 
 
 @dataclass(frozen=True)
-class Segment:
+class RecordingPart:
     """A part of the recording.
 
     Attributes:
@@ -130,7 +130,7 @@ def edges(samples: np.ndarray) -> tuple[int, int]:
     return int(loud[0]), int(loud[-1]) + 1
 
 
-def _segments(material: Material, keyword_share: float, rng: np.random.Generator) -> Iterator[Segment]:
+def _segments(material: Material, keyword_share: float, rng: np.random.Generator) -> Iterator[RecordingPart]:
     """Endless: a word or a part of a background, then a pause, with noise under both."""
     keywords, others = _shuffled(material.keywords, rng), _shuffled(material.others, rng)
     backgrounds = _shuffled(material.backgrounds, rng)
@@ -148,7 +148,7 @@ def _segments(material: Material, keyword_share: float, rng: np.random.Generator
             samples = _read_word(next(others))
         level = np.float32(10 ** (rng.uniform(*_NOISE_DB) / 20))
         padded = np.pad(samples, (0, pause))
-        yield Segment(padded + level * _random_noise(noises, len(padded), rng), keyword, start, end)
+        yield RecordingPart(padded + level * _random_noise(noises, len(padded), rng), keyword, start, end)
 
 
 def _shuffled(items: Sequence, rng: np.random.Generator) -> Iterator:

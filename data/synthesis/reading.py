@@ -13,7 +13,7 @@ from utils.mandarin.sandhi import bu_sandhi, third_tone_sandhi, yi_sandhi
 PAUSE = "，"
 
 # Words whose reading by pypinyin is wrong, or not the one meant in these sentences.
-READINGS: dict[str, str] = {
+CITATION_SYLLABLES: dict[str, str] = {
     "得了": "de2 le5",
     "只": "zhi1",
     "调": "tiao2",
@@ -66,9 +66,9 @@ def make_sentence(items: Iterable[str]) -> Sentence:
 
 @cache
 def word_reading(word: str) -> tuple[str, ...]:
-    """The citation syllables of a word: those of ``READINGS``, or else pypinyin's without tone sandhi."""
-    if word in READINGS:
-        return tuple(READINGS[word].split())
+    """The citation syllables of a word: of the table here, or pypinyin's without tone sandhi."""
+    if word in CITATION_SYLLABLES:
+        return tuple(CITATION_SYLLABLES[word].split())
     # pypinyin's phrases give 一 and 不 their spoken tones (是不是 shi4 bu2 shi4); citation readings do not.
     return tuple(
         _UNCHANGED.get(char, syllable)

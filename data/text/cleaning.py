@@ -3,9 +3,9 @@
     python -m data.text.cleaning a.txt b.txt --output datasets/ab.txt --exclude datasets/thchs30/test.tsv
 
 ``data.text.clauses`` splits lines, writes numbers in hanzi and simplifies characters. Clauses are rejected,
-and counted, if they can't be read aloud, are repeated, or share text with an evaluation list (see
-``data.text.deduplication``). Texts are read in pieces, a few at a time; the output does not depend on the
-number of processes.
+and counted, if they can't be read aloud, are too short or too long, are repeated, or share text with an
+evaluation list (see ``data.text.deduplication``). Texts are read in pieces, a few at a time; the output does
+not depend on the number of processes.
 
 ``OUTPUT.report.json`` holds the counts, some clauses for each reason, and under ``made_of`` what the output
 depends on. The same command again leaves the output unchanged; if the texts, lists or limits have changed, it

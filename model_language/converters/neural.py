@@ -9,7 +9,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from model_language.batching import LONGEST, length_batches, windows
+from model_language.batching import LONGEST_WINDOW, length_batches, windows
 from model_language.converters.base import Converter
 from model_language.networks.loss import candidate_logits
 from model_language.search.grid import Grid
@@ -54,7 +54,9 @@ class NeuralConverter(Converter):
         lengths = np.array([len(ids) for ids in encoded])
         shape = (len(encoded), lengths.max(), self.symbols.candidates.shape[1])
         log_probs, candidates = np.full(shape, -np.inf, np.float32), np.zeros(shape, np.int32)
-        cut = [(row, window) for row, length in enumerate(lengths) for window in windows(length, LONGEST)]
+        cut = [
+            (row, window) for row, length in enumerate(lengths) for window in windows(length, LONGEST_WINDOW)
+        ]
         # The logits of a batch (7,000 hanzi) take some 110 MB.
         for batch in length_batches([window.end - window.start for _, window in cut], self.batch_syllables):
             parts = [cut[index] for index in batch]

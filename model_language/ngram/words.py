@@ -25,7 +25,7 @@ from model_language.vocabulary.symbols import PAD_ID, UNKNOWN_ID, Symbols
 from utils.padding import pad_rows
 
 WORDS_FILE = "words.npz"
-LONGEST = 4
+LONGEST_WORD = 4
 """Longer words hardly ever matter, because their parts are words too."""
 # P(word) is proportional to (count + _UNSEEN) ^ _POWER.
 _UNSEEN, _POWER = 0.5, 0.9
@@ -135,7 +135,7 @@ def pack_words(uses: Mapping[str, int], symbols: Symbols) -> dict[str, np.ndarra
 
     Args:
         uses: word → number of uses. Words with hanzi outside the vocabulary, and words longer than
-            :data:`LONGEST`, are omitted.
+            :data:`LONGEST_WORD`, are omitted.
         symbols: the vocabulary; a hanzi that is not a word counts as a word without uses.
 
     Returns:
@@ -143,7 +143,9 @@ def pack_words(uses: Mapping[str, int], symbols: Symbols) -> dict[str, np.ndarra
     """
     size, known = len(symbols.hanzi), symbols.hanzi.index
     ids = {token: known(token) for token in symbols.hanzi.tokens if len(token) == 1}
-    kept = {word: times for word, times in uses.items() if len(word) <= LONGEST and ids.keys() >= set(word)}
+    kept = {
+        word: times for word, times in uses.items() if len(word) <= LONGEST_WORD and ids.keys() >= set(word)
+    }
     single = np.zeros(size)
     for token, number in ids.items():
         single[number] = kept.get(token, 0)
@@ -159,10 +161,10 @@ def pack_words(uses: Mapping[str, int], symbols: Symbols) -> dict[str, np.ndarra
     arrays = {"alone": alone.astype(np.float16), "by_rank": by_rank.astype(np.uint16), "book": book}
     lengths = np.array([len(word) for word in longer], np.int64)
     of_hanzi = [[rank[ids[character]] for character in word] for word in longer]
-    ranks = pad_rows(of_hanzi, LONGEST, dtype=np.int64)
+    ranks = pad_rows(of_hanzi, LONGEST_WORD, dtype=np.int64)
     below = np.arange(size)  # nodes of the shorter length, each a number made of its ranks
     keys = ranks[:, 0]
-    for length in range(2, LONGEST + 1):
+    for length in range(2, LONGEST_WORD + 1):
         keys = keys * size + ranks[:, length - 1]
         nodes = np.unique(keys[lengths >= length])
         counts = np.bincount(np.searchsorted(below, nodes // size), minlength=len(below))

@@ -55,7 +55,7 @@ class TokenModel:
 
 
 @dataclass(frozen=True)
-class Hypothesis:
+class HanziPath:
     """A path through the network.
 
     Attributes:
@@ -114,7 +114,7 @@ def search_network(
     beam: int,
     recombine: bool,
     words: NetworkWords | None = None,
-) -> list[Hypothesis]:
+) -> list[HanziPath]:
     """Find the best paths through a network.
 
     Args:
@@ -278,7 +278,7 @@ def _combined(columns: np.ndarray) -> np.ndarray:
 
 def _hypotheses(
     steps: Sequence[tuple[Sequence[str], _Paths]], scores: np.ndarray, order: np.ndarray
-) -> list[Hypothesis]:
+) -> list[HanziPath]:
     """The paths after the last slot, in this order, with everything on their way."""
     tokens, options = np.zeros((2, len(steps), len(order)), np.int64)
     index = order
@@ -290,5 +290,5 @@ def _hypotheses(
     for path, score in enumerate(scores[order].tolist()):
         slots = np.flatnonzero(tokens[:, path] >= 0).tolist()
         syllables = tuple(steps[slot][0][options[slot, path]] for slot in slots)
-        found.append(Hypothesis(tuple(tokens[slots, path].tolist()), syllables, tuple(slots), score))
+        found.append(HanziPath(tuple(tokens[slots, path].tolist()), syllables, tuple(slots), score))
     return found

@@ -22,7 +22,7 @@ import numpy as np
 from model_language.converters.base import READINGS, Converter
 from model_language.converters.explain import UserWordConverter
 from model_language.ngram.syllables import SyllableNgram, load_syllable_ngram
-from model_language.search.confusion_network import Hypothesis, TokenModel, search_network
+from model_language.search.confusion_network import HanziPath, TokenModel, search_network
 from model_language.search.user_words import UserWords
 from model_language.search.word_bonus import HanziIds, NetworkWords
 from model_language.vocabulary.symbols import PAD_ID
@@ -191,11 +191,11 @@ class JointSearch:
         return hanzi, np.zeros(len(hanzi))
 
 
-def _sequence(path: Hypothesis) -> JointReading:
+def _sequence(path: HanziPath) -> JointReading:
     return JointReading(path.syllables, "", path.score, path.slots)
 
 
-def _acoustic_score(network: ConfusionNetwork, path: Hypothesis) -> float:
+def _acoustic_score(network: ConfusionNetwork, path: HanziPath) -> float:
     """The log-posterior of the syllables of a path."""
     taken = dict(zip(path.slots, path.syllables, strict=True))
     return sum(

@@ -29,7 +29,8 @@ _PARTS = {"speech": acoustic_parts, "language": language_parts, "keyword": keywo
 _LOADERS = {"speech": load_acoustic_model, "language": load_language_model, "keyword": load_keyword_model}
 _NOT_FALLING = 0.98  # fraction of the first epoch's training loss; a last loss above it is an error
 _COLLAPSED = 0.99  # least dev error of a model that outputs blanks only
-_EPOCHS_TO_JUDGE, _STEPS_TO_JUDGE = 3, 1000  # shorter trainings are not judged
+# Shorter histories are not judged; nor is the dev error of an unfinished training before so many steps.
+_EPOCHS_TO_JUDGE, _STEPS_TO_JUDGE = 3, 1000
 _NOT_OF_THE_RECIPE = (ENVIRONMENT, "transfer")  # sections about the origin of a run
 _AGAIN = "copy the run folder again, or train again"
 

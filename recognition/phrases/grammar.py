@@ -75,7 +75,7 @@ Part = Text | Sequence | Choice | Slot | Number
 
 
 @dataclass(frozen=True)
-class Line:
+class PhraseRule:
     """A phrase with its grammar.
 
     Attributes:
@@ -101,8 +101,8 @@ class Grammar:
     """
 
     source: str
-    lines: tuple[Line, ...]
-    lists: dict[str, Line] = field(default_factory=dict)
+    lines: tuple[PhraseRule, ...]
+    lists: dict[str, PhraseRule] = field(default_factory=dict)
     words: dict[str, tuple[tuple[str, ...], ...]] = field(default_factory=dict)
 
     def where(self, line: int) -> str:
@@ -130,8 +130,8 @@ def read_grammar(path: str | Path) -> Grammar:
 
 def parse_grammar(text: str, source: str = "phrases") -> Grammar:
     """Parse the text of a phrase file; see :func:`read_grammar`."""
-    lines: list[Line] = []
-    lists: dict[str, Line] = {}
+    lines: list[PhraseRule] = []
+    lists: dict[str, PhraseRule] = {}
     words: dict[str, tuple[tuple[str, ...], ...]] = {}
     for number, raw in enumerate(re.split("\r\n|\r|\n", text), start=1):
         line, where = raw.translate(_FULL_WIDTH).partition("#")[0].strip(), f"{source}:{number}"
@@ -143,13 +143,13 @@ def parse_grammar(text: str, source: str = "phrases") -> Grammar:
             if syllables and not set("[]()|<>").isdisjoint(content):
                 hint = "give the pronunciation of a word in a line of its own: 重庆路 = chong2 qing4 lu4"
                 raise PhraseError("pinyin beside a phrase with a grammar", where=where, hint=hint)
-            lines.append(Line(number, _Parser(content, where).parse(), syllables))
+            lines.append(PhraseRule(number, _Parser(content, where).parse(), syllables))
         elif content.startswith("<"):
             name, definition = _list_definition(line, where)
             if name in lists:
                 hint = f"write all items in one line: <{name}> = … | …"
                 raise PhraseError(f"the list <{name}> is defined twice", where=where, hint=hint)
-            lists[name] = Line(number, _Parser(definition, where).parse())
+            lists[name] = PhraseRule(number, _Parser(definition, where).parse())
         else:
             word, syllables = _word_definition(line, where)
             words[word] = tuple(dict.fromkeys((*words.get(word, ()), syllables)))

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import convert
-from model_language.batching import CONTEXT, LONGEST, windows
+from model_language.batching import CONTEXT, LONGEST_WINDOW, windows
 from model_language.converters.neural import NeuralConverter
 from model_language.pinyin_to_hanzi import PinyinToHanzi
 from model_language.search.user_words import read_user_words
@@ -136,14 +136,14 @@ def test_words_may_be_given_as_such(run, tmp_path):
     )
 
 
-@pytest.mark.parametrize("length", [1, LONGEST, LONGEST + 1, 3 * LONGEST + 17, 10_000])
+@pytest.mark.parametrize("length", [1, LONGEST_WINDOW, LONGEST_WINDOW + 1, 3 * LONGEST_WINDOW + 17, 10_000])
 def test_windows_cover_a_sentence_with_context(length):
     found = windows(length)
     assert found[0].first == 0
     assert found[-1].last == length
     assert all(one.last == other.first for one, other in itertools.pairwise(found))
     for one in found:
-        assert one.end - one.start == min(length, LONGEST)
+        assert one.end - one.start == min(length, LONGEST_WINDOW)
         assert one.start <= one.first < one.last <= one.end
         assert one.start == 0 or one.first - one.start >= CONTEXT
         assert one.end == length or one.end - one.last >= CONTEXT
@@ -159,9 +159,9 @@ def test_windows_give_what_the_whole_gives_where_context_is_enough(monkeypatch):
     model = keras.Model({"syllables": inputs}, keras.layers.Dense(len(symbols.hanzi))(x))
     converter = NeuralConverter(model, symbols)
     rng = np.random.default_rng(1)
-    sentences = [list(rng.choice(symbols.pinyin.tokens[2:], size)) for size in (LONGEST + 200, 30)]
+    sentences = [list(rng.choice(symbols.pinyin.tokens[2:], size)) for size in (LONGEST_WINDOW + 200, 30)]
     cut = converter.grid(sentences)
-    monkeypatch.setattr("model_language.converters.neural.LONGEST", 10_000)
+    monkeypatch.setattr("model_language.converters.neural.LONGEST_WINDOW", 10_000)
     whole = converter.grid(sentences)
     np.testing.assert_array_equal(cut.candidates[0], whole.candidates[0])
     np.testing.assert_allclose(cut.scores[0], whole.scores[0], atol=1e-4)

@@ -11,7 +11,7 @@ import soundfile
 
 from data.corpora import kaldi
 from data.corpora.tools import kaldi_segments
-from data.corpora.tools.kaldi_segments import Segment, cut_segments, read_segments
+from data.corpora.tools.kaldi_segments import KaldiSegment, cut_segments, read_segments
 from data.corpora.tools.preparation import Problem
 from data.manifest import read_manifest
 from tests.support.corpus_files import rejected, wav, write
@@ -198,7 +198,7 @@ def test_segments_of_a_recording_that_cannot_be_read(segmented, tmp_path, conten
 def test_segments_keep_rate_and_take_the_mean_of_channels(tmp_path):
     stereo = np.stack([np.full(8000, 1000), np.full(8000, 3000)], axis=1).astype(np.int16)
     soundfile.write(tmp_path / "a.wav", stereo, 8000)
-    found = cut_segments(tmp_path / "a.wav", [Segment("u", "a", 0.25, 0.5)], tmp_path / "cut")
+    found = cut_segments(tmp_path / "a.wav", [KaldiSegment("u", "a", 0.25, 0.5)], tmp_path / "cut")
     samples, rate = soundfile.read(found["u"], dtype="int16")
     assert (rate, samples.shape, set(samples)) == (8000, (2000,), {2000})
 
@@ -207,7 +207,11 @@ def test_segment_of_integers_stored_as_floats_and_nan(tmp_path):
     samples = np.zeros(RATE, np.float32)
     samples[: RATE // 4], samples[RATE // 2] = 20_000, np.nan
     soundfile.write(tmp_path / "a.wav", samples, RATE, subtype="FLOAT")
-    segments = [Segment("loud", "a", 0, 0.2), Segment("nan", "a", 0.4, 0.6), Segment("good", "a", 0.6, 1)]
+    segments = [
+        KaldiSegment("loud", "a", 0, 0.2),
+        KaldiSegment("nan", "a", 0.4, 0.6),
+        KaldiSegment("good", "a", 0.6, 1),
+    ]
     found = cut_segments(tmp_path / "a.wav", segments, tmp_path / "cut")
     assert {name for name, file in found.items() if isinstance(file, Problem)} == {"loud", "nan"}
 
@@ -232,5 +236,5 @@ def test_a_disk_that_fills_up_is_no_fault_of_the_recording(segmented, tmp_path, 
 def test_lines_of_segments(tmp_path):
     path = write(tmp_path / "segments", b"\xef\xbb\xbfu a 0 1.5\r\n\n" + "宇 a 1 2\n".encode("gb18030"))
     first, second = read_segments(path)
-    assert first == Segment("u", "a", 0.0, 1.5)
+    assert first == KaldiSegment("u", "a", 0.0, 1.5)
     assert second.problem.reason == "not a line of segments" and "segments:3" in second.problem.detail

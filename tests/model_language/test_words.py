@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from model_language.files import save_arrays
-from model_language.ngram.words import LONGEST, WordUnigram, pack_words, read_words
+from model_language.ngram.words import LONGEST_WORD, WordUnigram, pack_words, read_words
 from model_language.vocabulary.lexicon import Lexicon
 from model_language.vocabulary.symbols import PAD_ID, Symbols, language_vocabulary
 from utils.errors import RunError
@@ -32,7 +32,7 @@ def words(symbols) -> WordUnigram:
 
 def log_probability(word: str) -> float:
     """As :func:`pack_words` documents it: all words within the vocabulary, and every hanzi."""
-    kept = {one: times for one, times in USES.items() if len(one) <= LONGEST and set(one) <= set(HANZI)}
+    kept = {one: times for one, times in USES.items() if len(one) <= LONGEST_WORD and set(one) <= set(HANZI)}
     kept |= {hanzi: USES.get(hanzi, 0) for hanzi in HANZI}
     # <pad> and <unk> have a share too, as never used.
     total = sum((times + 0.5) ** 0.9 for times in kept.values()) + 2 * 0.5**0.9
@@ -94,7 +94,7 @@ def test_a_random_dictionary_is_unpacked_unchanged():
     hanzi = [chr(0x4E00 + number) for number in range(300)]
     lexicon = Lexicon({"a1": hanzi})
     symbols = Symbols(language_vocabulary(lexicon.syllables), language_vocabulary(hanzi), lexicon)
-    uses = {"".join(rng.choice(hanzi, n)): int(n * 100) for n in rng.integers(2, LONGEST + 1, 4000)}
+    uses = {"".join(rng.choice(hanzi, n)): int(n * 100) for n in rng.integers(2, LONGEST_WORD + 1, 4000)}
     model = WordUnigram(pack_words(uses, symbols))
     text = encoded(symbols, list(uses))
     # A word of one frequency a length is worth more than its hanzi, which are never used.

@@ -22,7 +22,7 @@ from tests.support.corpus_files import write
 from tests.support.tiny_commands import state_of, temporary_files, weights_of
 from tests.support.tiny_words import settings, write_keyword_run, write_tiny_words
 from training.initialise import named_layers
-from training.optimiser import OptimiserConfig, Stage
+from training.optimiser import OptimiserConfig, RateStage
 from training.run import train_from_config
 from training.tasks.keyword import (
     MASKS,
@@ -339,7 +339,7 @@ def test_a_loss_stays_the_same_when_the_step_lengthens_its_arrays(store, words, 
 
 
 def test_the_last_stretch_before_an_evaluation_may_be_short(store, words, tmp_path):
-    stages = OptimiserConfig(schedule="stages", stages=(Stage(4, 0.1), Stage(8, 0.01)))
+    stages = OptimiserConfig(schedule="stages", stages=(RateStage(4, 0.1), RateStage(8, 0.01)))
     training = KeywordTrainingConfig(epochs=3, evaluation_steps=5)
     config = KeywordConfig(
         features=FEATURES, data=KeywordDataConfig(clip_ms=200), optimiser=stages, training=training

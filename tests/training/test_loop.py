@@ -17,7 +17,7 @@ from model_speech.layers.normalisation import MaskedBatchNormalization
 from training.checkpoint import TrainingState, load_checkpoint, save_checkpoint
 from training.history import UtteranceLog
 from training.loop import TrainingConfig, log, train
-from training.optimiser import OptimiserConfig, Stage, averaged_weights, make_optimizer
+from training.optimiser import OptimiserConfig, RateStage, averaged_weights, make_optimizer
 from utils.errors import ConfigError, RunError, TrainingError
 from utils.run_folder.run import start_run
 from utils.stop_signals import Stopped
@@ -225,7 +225,7 @@ def test_the_schedule_warms_up_and_ends_low():
         OptimiserConfig(schedule="linear")
 
 
-STAGES = (Stage(10, 1e-2), Stage(20, 1e-3), Stage(30, 1e-4))
+STAGES = (RateStage(10, 1e-2), RateStage(20, 1e-3), RateStage(30, 1e-4))
 
 
 def test_stages_change_the_rate_after_their_last_step():

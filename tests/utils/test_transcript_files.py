@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from analysis.inputs.text_files import read_listing
+from analysis.inputs.text_files import read_text_file
 from analysis.inputs.utterance_results import HANZI, SYLLABLES
 from analysis.report import report_files
 from utils.errors import CorpusError
@@ -36,7 +36,7 @@ def write(path: Path, content: str) -> Path:
 
 
 def texts(path: Path) -> dict[str, str]:
-    return {name: line.hanzi for name, line in read_listing(path).lines.items()}
+    return {name: line.hanzi for name, line in read_text_file(path).lines.items()}
 
 
 def rate(reference: Path, hypothesis: Path, name: str = "hanzi error"):

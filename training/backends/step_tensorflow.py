@@ -1,4 +1,7 @@
-"""The training step on TensorFlow: forward pass, gradient and update as one graph for all batch shapes."""
+"""The training step on TensorFlow: forward pass, gradient and update as one graph.
+
+It serves batches of all shapes; with XLA there is one for each shape.
+"""
 
 from collections.abc import Callable
 from typing import Any

@@ -33,7 +33,7 @@ DELETION, INSERTION = "deletion", "insertion"
 # Columns of the file: what is counted, reference ("said"), hypothesis ("heard"), count.
 SYLLABLES, CHANGED, FREQUENCY = "syllables", "changed", "frequency"
 COLUMNS = ("what", "said", "heard", "count")
-NOTHING, ZERO_INITIAL = "-", "∅"
+NO_FIELD, ZERO_INITIAL = "-", "∅"
 
 
 @dataclass(frozen=True)
@@ -119,15 +119,15 @@ class ConfusionStatistics:
     def save(self, path: str | Path, notes: Sequence[str] = ()) -> None:
         """Write the counts as a table; ``notes`` are lines of comment at its beginning."""
         rows: list[tuple[object, ...]] = [
-            (SYLLABLES, NOTHING, NOTHING, self.syllables),
-            (DELETION, NOTHING, NOTHING, self.deletions),
-            (INSERTION, NOTHING, NOTHING, self.insertions),
+            (SYLLABLES, NO_FIELD, NO_FIELD, self.syllables),
+            (DELETION, NO_FIELD, NO_FIELD, self.deletions),
+            (INSERTION, NO_FIELD, NO_FIELD, self.insertions),
         ]
-        rows += [(CHANGED, name, NOTHING, self.changes[name]) for name in CHANGES if name in self.changes]
+        rows += [(CHANGED, name, NO_FIELD, self.changes[name]) for name in CHANGES if name in self.changes]
         for part in PARTS:
             ordered = sorted(self.parts[part].items(), key=lambda item: (-item[1], item[0]))
             rows += [(part, *(label or ZERO_INITIAL for label in pair), n) for pair, n in ordered]
-        rows += [(FREQUENCY, syllable, NOTHING, n) for syllable, n in sorted(self.frequencies.items())]
+        rows += [(FREQUENCY, syllable, NO_FIELD, n) for syllable, n in sorted(self.frequencies.items())]
         head = [f"# {note}" for note in (*notes, " ".join(COLUMNS))]
         write_text(path, "\n".join([*head, *("\t".join(map(str, row)) for row in rows)]) + "\n")
 

@@ -28,7 +28,7 @@ _LOUDEST = 64.0  # a segment with a larger float sample is rejected: integers st
 
 
 @dataclass(frozen=True)
-class Segment:
+class KaldiSegment:
     """A line of ``segments``.
 
     Attributes:
@@ -46,7 +46,7 @@ class Segment:
     problem: Problem | None = None
 
 
-def read_segments(path: Path) -> Iterator[Segment]:
+def read_segments(path: Path) -> Iterator[KaldiSegment]:
     """Read the lines of a ``segments`` file, ``UTTERANCE RECORDING START END``.
 
     Raises:
@@ -58,18 +58,20 @@ def read_segments(path: Path) -> Iterator[Segment]:
         name, recording = (*fields, "", "")[:2]
         if len(fields) != 4 or not readable:
             problem = Problem("not a line of segments", f"{where}: UTTERANCE RECORDING START END expected")
-            yield Segment(name, recording, problem=problem)
+            yield KaldiSegment(name, recording, problem=problem)
             continue
         start, end = map(_seconds, fields[2:])
         problem = None
         if not (start >= 0 and (end > start or end == _TO_THE_END)):  # rejects NaN too
             problem = Problem("not a valid start and end", f"{where}: {fields[2]} to {fields[3]}")
-        elif max(map(len, _file_name(Segment(name, recording, start, end)).parts)) > _LONGEST_NAME:
+        elif max(map(len, _file_name(KaldiSegment(name, recording, start, end)).parts)) > _LONGEST_NAME:
             problem = Problem("segment's name is too long for a file", where)
-        yield Segment(name, recording, problem=problem) if problem else Segment(name, recording, start, end)
+        if problem:
+            start, end = 0.0, 0.0
+        yield KaldiSegment(name, recording, start, end, problem)
 
 
-def cut_segments(audio: Path, segments: Sequence[Segment], folder: Path) -> dict[str, Path | Problem]:
+def cut_segments(audio: Path, segments: Sequence[KaldiSegment], folder: Path) -> dict[str, Path | Problem]:
     """Write the segments of one recording, one at a time to save memory.
 
     Args:
@@ -96,13 +98,13 @@ def cut_segments(audio: Path, segments: Sequence[Segment], folder: Path) -> dict
     return results
 
 
-def missing_seconds(audio: Path, segments: Sequence[Segment], folder: Path) -> float:
+def missing_seconds(audio: Path, segments: Sequence[KaldiSegment], folder: Path) -> float:
     """Estimate how many seconds of a recording :func:`cut_segments` still has to write."""
     new = [segment for segment in segments if not _is_current(folder / _file_name(segment), audio)]
     return sum(segment.end - segment.start for segment in new if segment.end != _TO_THE_END)
 
 
-def _cut(recording: soundfile.SoundFile, length: float, segment: Segment, file: Path) -> Path | Problem:
+def _cut(recording: soundfile.SoundFile, length: float, segment: KaldiSegment, file: Path) -> Path | Problem:
     if segment.start >= length or segment.end > length + MAX_OVERSHOOT:
         detail = f"{segment.start} to {segment.end} s, {segment.recording} has {length:.3f} s"
         return Problem("segment exceeds the end of its recording", detail)
@@ -124,7 +126,7 @@ def _is_current(file: Path, audio: Path) -> bool:
     return file.is_file() and audio.is_file() and file.stat().st_mtime_ns >= audio.stat().st_mtime_ns
 
 
-def _file_name(segment: Segment) -> Path:
+def _file_name(segment: KaldiSegment) -> Path:
     """``RECORDING/SEGMENT_FROM_TO.wav``; ids may contain anything but spaces, also ``/`` and ``..``."""
     end = "end" if segment.end == _TO_THE_END else round(segment.end * 1000)
     return Path(_quoted(segment.recording), f"{_quoted(segment.id)}_{round(segment.start * 1000)}_{end}.wav")
