@@ -189,7 +189,7 @@ WIDE_RANGE = (INT8, Variant(Format.LITERT, ArtefactMode.NON_STREAM, Precision.IN
     ("kind", "variants"),
     [
         ("keyword", (INT8, MADE[-1])),
-        ("speech", (INT8,)),
+        pytest.param("speech", (INT8,), marks=pytest.mark.nightly),
         *(pytest.param(kind, WIDE_RANGE, marks=pytest.mark.nightly) for kind in ("keyword", "speech")),
     ],
     ids=lambda value: value if isinstance(value, str) else f"{len(value)} variants",

@@ -198,13 +198,16 @@ def test_other_settings_than_the_recipes_are_refused(manifests, tmp_path):
 
 
 @pytest.mark.timeout(3600)
-def test_a_training_on_a_packed_corpus_is_resumed_to_the_same_weights(commands, tiny_runs):
+def test_a_training_on_a_packed_corpus_is_resumed_to_the_same_weights(commands, tiny_runs, nightly):
+    """By default without the kill."""
     folder = commands.folder / "packed_training"
     packed = pack([tiny_runs.train], folder / "packed")
     runs = [RunFolder(folder / name) for name in ("whole", "killed")]
     arguments = [tiny_runs.training(run.path, folder / "features", packed) for run in runs]
     whole = commands.run("train", *arguments[0])
     assert whole.code == 0 and "10 training and 4 dev utterances" in whole.output, whole.output
+    if not nightly:
+        return
     seen = runs[1].path / "utterances.tsv"
     commands.run("train", *arguments[1], when=lambda: seen.is_file() and seen.read_bytes().count(b"\n") > 4)
     again = commands.run("train", *arguments[1])

@@ -143,6 +143,7 @@ def test_one_hanzi_a_syllable_and_only_hanzi_read_that_way(model, symbols):
     assert converter.n_best(sentences[0], 3)[0].hanzi == texts[0]
 
 
+@pytest.mark.nightly
 def test_learns_through_a_recipe_to_read_by_context(tmp_path):
     """乐 is yue4 after 音 and le4 after 快: the run folder alone then converts."""
     text, recipe = tmp_path / "text.txt", tmp_path / "recipe.yaml"

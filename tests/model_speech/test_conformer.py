@@ -202,6 +202,7 @@ def test_saving_and_loading(tmp_path):
     assert_survives_keras_files(build_conformer(SMALL, 7, 5), tmp_path)
 
 
+@pytest.mark.nightly
 def test_learns_through_a_recipe(tiny_manifest, tmp_path):
     settings = ["model.blocks=1", "model.width=16", "model.heads=2", "model.kernel=6"]
     assert_learns_through_a_recipe("conformer", settings, tiny_manifest, tmp_path)

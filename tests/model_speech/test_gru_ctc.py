@@ -116,6 +116,7 @@ def test_saving_and_loading(tmp_path):
     assert_survives_keras_files(build_gru_ctc(config, 6, 5), tmp_path)
 
 
+@pytest.mark.nightly
 def test_learns_through_a_recipe(tiny_manifest, tmp_path):
     settings = ["model.stack=8", "model.width=16", "model.dense=1", "model.recurrent=1"]
     assert_learns_through_a_recipe("gru_ctc", settings, tiny_manifest, tmp_path)

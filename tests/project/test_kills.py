@@ -3,7 +3,7 @@
 Moments are of three kinds: a share of the time that the command takes; the nth change that it makes to its
 files (before a file is opened for writing, renamed, removed …), so that what lies between two changes is met
 however short it is; and the middle of writing a file, when it has reached some size. After each kill no file
-is half-written. 28 kills by default, some 210 with ``--nightly``; the summary of pytest counts them.
+is half-written. 26 kills by default, some 210 with ``--nightly``; the summary of pytest counts them.
 Other kills: ``tests/bundle/test_bundle.py`` (exports), ``tests/serving`` (workers of the service),
 ``tests/project/test_cluster.py`` (nodes of a cluster), ``tests/data/test_feature_cache.py``.
 """
@@ -152,13 +152,19 @@ def test_train(commands, tiny_runs: TinyRuns, nightly, record_property):
     (commands.folder / "trained").mkdir()
     (commands.folder / "trained" / "run").symlink_to(tiny_runs.speech)
     whole = commands.folder / "trained", tiny_runs.trained
-    times = (8, 14, 4) if nightly else (1, 1, 1)
+    times = (8, 14, 4) if nightly else (0, 1, 1)
     killed_and_resumed(commands, command, commands.folder / "runs", times, record_property, whole)
 
 
 # A file is opened, renamed into place, and its temporary name removed; four epochs write the history.
 @pytest.mark.timeout(3600)
-@pytest.mark.parametrize("change", [3 * 3 + 2, 3 * 3 + 3], ids=["before its last row", "after its last row"])
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param(3 * 3 + 2, marks=pytest.mark.nightly, id="before its last row"),
+        pytest.param(3 * 3 + 3, id="after its last row"),
+    ],
+)
 def test_the_history_is_whole_after_a_kill_at_the_end_of_the_last_epoch(commands, tiny_runs, change):
     place = commands.folder / f"history_{change}"
     arguments = tiny_runs.training(place, commands.folder / "features")

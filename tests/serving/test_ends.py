@@ -8,12 +8,14 @@ from concurrent.futures import ThreadPoolExecutor
 
 import httpx2
 import psutil
+import pytest
 
 from tests.support.service import PATIENCE, running_service, send, wait_until
 
 TEXT = "如果无法控制"
 
 
+@pytest.mark.nightly
 def test_a_dead_worker_is_replaced_and_nobody_notices():
     with running_service("--workers", "2") as service, ThreadPoolExecutor(12) as pool:
         ready = service.wait_for("a worker is ready", 2)

@@ -21,7 +21,12 @@ def output(*command: str) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize("form", ["json", "text", "srt", "vtt", "words", "stream"])
+OTHER_FORMS = ("text", "srt", "vtt", "words")
+
+
+@pytest.mark.parametrize(
+    "form", ["json", "stream", *(pytest.param(form, marks=pytest.mark.nightly) for form in OTHER_FORMS)]
+)
 def test_openai(guarded_service: Service, form):
     chosen = ["--stream"] if form == "stream" else ["--format", form]
     example = "examples/transcribe_with_openai.py"

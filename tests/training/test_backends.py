@@ -50,7 +50,7 @@ RECIPES = {
 }
 # Compiling another network for JAX takes long.
 TASKS = ("speech", pytest.param("language", marks=pytest.mark.nightly))
-# What a resumed run could forget: dropout's generators, the optimiser's moments, the scale of the loss.
+# With --nightly. A resumed run could forget dropout's generators, the optimiser's moments, the loss's scale.
 TESTS_OF_THE_LOOP = (
     "test_a_resumed_run_sees_each_utterance_once_and_ends_the_same",
     "test_half_precision_scales_its_loss_and_resumes",
@@ -152,7 +152,7 @@ def other(request, trials: Trials, tensorflow: Path, nightly: bool) -> Path:
     override, message = REFUSED[request.param]
     arguments = trials.train("language", trials.folder / request.param / "refused", override)
     refused = {"do": "refused", "arguments": arguments, "message": message}
-    jobs = [broken_off, speech, *more, refused, *trials.use(request.param), loop]
+    jobs = [broken_off, speech, *more, refused, *trials.use(request.param), *([loop] if nightly else [])]
     compiled = {"JAX_COMPILATION_CACHE_DIR": str(trials.folder / "compiled")}
     done = subprocess.run(
         [sys.executable, "-m", "tests.support.backend_jobs"],

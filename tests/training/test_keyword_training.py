@@ -366,6 +366,7 @@ def _content(run: RunFolder) -> dict[str, object]:
     }
 
 
+@pytest.mark.nightly
 def test_a_training_killed_between_two_evaluations_ends_as_if_nothing_had_been(commands, words, empty_config):
     """SIGKILL after 8 of 15 steps, 3 after the first evaluation; averaged weights and dropout included."""
     more = ("training.epochs=3", "training.deterministic=true", "training.log_utterances=true")

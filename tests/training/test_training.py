@@ -219,17 +219,21 @@ def test_corpora_are_mixed_by_weight_and_the_run_says_how(tmp_path, config_file)
     ]
 
 
-def test_two_views_of_each_utterance_are_trained_to_agree(tmp_path, config_file):
+def test_two_views_of_each_utterance_are_trained_to_agree(tmp_path, config_file, nightly):
     """Without masks and dropout both views are equal: then the loss is that of one view."""
     manifest = write_tiny_corpus(tmp_path / "corpus", utterances=8)
     same = [f"spec_augment.{name}_masks=0" for name in ("time", "frequency")]
     losses = {}
-    for name, masks, weight in (("one", same, 0), ("equal", same, 1), ("ctc", [], 1e-9), ("both", [], 1)):
+    settings = {"ctc": ([], 1e-9), "both": ([], 1)} | (
+        {"one": (same, 0), "equal": (same, 1)} if nightly else {}
+    )
+    for name, (masks, weight) in settings.items():
         run = RunFolder(tmp_path / name)
         changes = [*masks, f"spec_augment.consistency={weight}", "model.dropout=0", "training.epochs=1"]
         train_from_config("speech", config_file, [*SMALL, *_lists(manifest), *changes], run.path)
         losses[name] = float(next(csv.DictReader(run.history.open(encoding="utf-8")))["train_loss"])
-    assert losses["equal"] == pytest.approx(losses["one"], rel=1e-4)
+    if nightly:
+        assert losses["equal"] == pytest.approx(losses["one"], rel=1e-4)
     assert losses["both"] > losses["ctc"] + 1e-3
 
 
