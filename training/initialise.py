@@ -1,8 +1,9 @@
-"""Initialises a model with the weights of another run, by names of layers and tokens; freezes layers.
+"""Initialises a model with the weights of another run, freezes layers, mixes initial and trained weights.
 
 Layers are identified by their names in ``model_summary.txt``. Weights of tokens (embedding, output layer) are
-copied token by token, so vocabularies may differ; all others are copied as they are. A layer that does not
-fit is an error unless the config excludes it by name.
+copied token by token, so vocabularies may differ; all others keep their values, and their shapes but for a
+dense layer on frames side by side that becomes a convolution. A layer that does not fit is an error unless
+the config excludes it by name.
 """
 
 import logging

@@ -27,11 +27,11 @@ from utils.errors import CorpusError
 from utils.mandarin.pinyin import tone_of, without_tone
 
 SAMPLE_RATE = 22050  # Hz, of the child's speech
-REPLY_SECONDS = 20.0  # the child kills a hung fork after half of this; then it hangs itself
+REPLY_SECONDS = 20.0  # a later answer: the child hangs; it has killed a hung fork after half of this
 COMMAND = (sys.executable, "-m", "data.synthesis.espeak")
 
 _PIPE_BYTES = 1 << 20
-_MAX_FAILURES = 20  # after more failures, if they are a quarter of all items, the command stops
+_MAX_FAILURES = 20  # after more failures, if they are a quarter of the items so far, the command stops
 _ROOT = Path(__file__).parents[2]
 # Spelled out as English letters by espeak-ng 1.52 when written in pinyin (see espeak.py).
 _PHONEMES = {"xiong": "S;'iong", "qiong": "tS;h'iong", "jiong": "tS;'iong"}
@@ -202,7 +202,7 @@ def speak_all(
         The results in no fixed order, and the items that could not be spoken.
 
     Raises:
-        CorpusError: more than 20 items and more than a quarter could not be spoken.
+        CorpusError: more than 20 items and more than a quarter of those tried could not be spoken.
     """
 
     def attempt(item: T, synthesiser: Synthesiser) -> R | Unspoken[T]:

@@ -85,13 +85,13 @@ def measurements(source: ExportSource, variant: Variant, folder: Path) -> dict:
 # --- artefacts ---
 
 
-# Each model and each format once. compact: by the command below; dfsmn: int8 below; all artefacts of all
-# models: benchmarks/bundle/export_matrix.py.
+# Each format once; with --nightly each model. compact: by the command below; dfsmn: int8 below; all artefacts
+# of all models: benchmarks/bundle/export_matrix.py.
 @pytest.mark.parametrize(
     ("name", "variant"),
     [
         pytest.param("gru_ctc", ONNX, marks=pytest.mark.nightly),
-        ("gru_ctc", LITERT),
+        pytest.param("gru_ctc", LITERT, marks=pytest.mark.nightly),
         ("conformer", ONNX),
         pytest.param("conformer", LITERT, marks=pytest.mark.nightly),
         pytest.param("transformer", LITERT, marks=pytest.mark.nightly),
