@@ -10,7 +10,7 @@ import re
 import sys
 from collections.abc import Callable
 
-from utils.stop_signals import Stopped
+from utils.stop_signals import Stopped, note_ctrl_c
 
 _MAX_WORD, _MAX_TEXT = 300, 4000  # characters; longer quotations are shortened
 _LONG_WORD = re.compile(rf"\S{{{_MAX_WORD + 1},}}")
@@ -123,8 +123,10 @@ def run_command(main: Callable[[], int | None]) -> None:
     """Run a script's ``main`` and exit with its return value, or with 2 after an error of the user.
 
     After a signal the exit code is the one that shells use: 130 for Ctrl-C, 143 for SIGTERM.
-    A full disk, a missing file and missing permissions are reported like a :class:`UserError`.
+    A full disk, a missing file and missing permissions are reported like a :class:`UserError`. Ctrl-C ends a
+    command also while it waits for a file in vain (:mod:`utils.stop_signals`).
     """
+    note_ctrl_c()
     try:
         code = main() or 0
         sys.stdout.flush()

@@ -18,6 +18,7 @@ import numpy as np
 from utils.object_store import address_of
 from utils.run_folder import checksums
 from utils.run_folder.temporary import is_temporary, temporary_path, writer_is_gone
+from utils.stop_signals import watched
 
 _ZEROS = 1 << 20  # bytes that `reserve` writes at once where it can't allocate
 _ABANDONED_SECONDS = 3600.0  # a temporary file that has not changed for so long counts as abandoned
@@ -79,7 +80,8 @@ def is_file(path: str | Path) -> bool:
 
     An address (:mod:`utils.object_store`) counts as a file: only reading it tells whether it is there.
     """
-    return address_of(path) is not None or os.path.isfile(path)  # noqa: PTH113 - Path.is_file raises for such names
+    with watched("find", path):
+        return address_of(path) is not None or os.path.isfile(path)  # noqa: PTH113 - Path.is_file raises for such names
 
 
 def remove_leftovers(folder: str | Path, deep: bool = True) -> None:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from utils.errors import ConfigError, StoreError
+from utils.stop_signals import watched
 
 INSTALL = "pip install -r requirements/object_store.txt"
 # A protocol has two letters at least: C:/ is a drive.
@@ -35,7 +36,10 @@ def open_file(path: str | Path) -> BinaryIO:
         OSError: the file can't be opened; FileNotFoundError: there is no such file or object.
         ConfigError, StoreError: as for :func:`read_part`.
     """
-    return io.BytesIO(read_part(path)) if address_of(path) else Path(path).open("rb")
+    if address_of(path):
+        return io.BytesIO(read_part(path))
+    with watched("read", path):
+        return Path(path).open("rb")
 
 
 def read_part(path: str | Path, start: int = 0, size: int | None = None) -> bytes:
@@ -53,7 +57,7 @@ def read_part(path: str | Path, start: int = 0, size: int | None = None) -> byte
     """
     if address := address_of(path):
         return _read_object(address, start, size)
-    with open(path, "rb", buffering=0) as file:  # noqa: PTH123 - called for each utterance
+    with watched("read", path), open(path, "rb", buffering=0) as file:  # noqa: PTH123 - called for each utterance
         file.seek(start)
         return file.read(-1 if size is None else size)
 
@@ -64,7 +68,8 @@ def _read_object(address: str, start: int, size: int | None) -> bytes:
     except (ImportError, ValueError) as error:  # ImportError names the package of the protocol
         raise ConfigError(f"this address can't be read: {error}", where=address, hint=INSTALL) from error
     try:
-        return system.cat_file(name, start=start or None, end=None if size is None else start + size)
+        with watched("read", address):
+            return system.cat_file(name, start=start or None, end=None if size is None else start + size)
     except FileNotFoundError as error:
         raise FileNotFoundError(errno.ENOENT, "no such file", address) from error
     except Exception as error:  # each store has its own

@@ -18,6 +18,8 @@ from typing import Any, TypeVar
 
 from tqdm import tqdm
 
+from utils.stop_signals import watched
+
 Job = TypeVar("Job")
 Result = TypeVar("Result")
 
@@ -141,7 +143,8 @@ class WorkerPool:
 
     def close(self) -> None:
         """Cancel the jobs that have not started, and end the processes."""
-        self._pool.shutdown(cancel_futures=True)
+        with watched("end", "the worker processes"):
+            self._pool.shutdown(cancel_futures=True)
 
 
 @contextmanager

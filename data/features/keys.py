@@ -21,6 +21,7 @@ from data.manifest import Utterance
 from utils.audio.reading import find_recordings
 from utils.features.speech import FeatureConfig, settings_hash
 from utils.object_store import address_of
+from utils.stop_signals import watched
 
 _AUGMENT_VERSION = 1  # increase it when the same settings give other copies than before
 _KEY_BYTES = 15  # before base64: 20 characters, no padding
@@ -60,7 +61,8 @@ def _identity(folder: Path, audio: Path) -> str:
         return address
     # Path.absolute takes longer than everything else here, and every training starts with this.
     path = os.path.join(folder, audio)  # noqa: PTH118
-    state = os.stat(path)  # noqa: PTH116
+    with watched("find", path):
+        state = os.stat(path)  # noqa: PTH116
     return f"{path}\n{state.st_size}\n{state.st_mtime_ns}"
 
 

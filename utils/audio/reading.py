@@ -22,6 +22,7 @@ from utils.audio.formats import AUDIO_SUFFIXES, CONVERT_HINT, is_audio, is_unrea
 from utils.errors import AudioError
 from utils.files import is_file, replacing
 from utils.object_store import open_file
+from utils.stop_signals import watched
 
 SAMPLE_RATE = 16000  # Hz, used by all configs unless they set another one
 INT16_SCALE = 32768.0  # 1.0 as a 16-bit integer, the sample format of most corpora
@@ -228,7 +229,8 @@ def _sound_file(content: BinaryIO, path: str | Path) -> soundfile.SoundFile:
     """Open what libsndfile decodes, and check the header."""
     try:
         # By its name, if it has one: libsndfile then reads it itself.
-        file = _SequentialFile(content if isinstance(content, io.BytesIO) else path)
+        with watched("read", path):
+            file = _SequentialFile(content if isinstance(content, io.BytesIO) else path)
     except (soundfile.SoundFileError, TypeError, OSError) as error:
         # TypeError: soundfile requires a sample rate for files without a header (*.raw).
         raise _not_audio(path, error) from error
@@ -275,7 +277,7 @@ def _blocks(file: soundfile.SoundFile, path: str | Path) -> Iterator[np.ndarray]
     """Blocks of (samples, channels) float32; refuses fewer samples than the header says, and none at all."""
     frames, size = 0, min(file.frames, _BLOCK_FRAMES)
     try:
-        while len(block := file.read(size, dtype="float32", always_2d=True)):
+        while len(block := _read_block(file, size, path)):
             frames += len(block)
             yield block
     except soundfile.SoundFileError as error:
@@ -284,6 +286,11 @@ def _blocks(file: soundfile.SoundFile, path: str | Path) -> Iterator[np.ndarray]
         raise _cut_off(path, f"the header promises {file.frames} samples, {frames} can be decoded")
     if not frames:
         raise AudioError("the audio file holds no samples", where=path, hint="copy or download it again")
+
+
+def _read_block(file: soundfile.SoundFile, size: int, path: str | Path) -> np.ndarray:
+    with watched("read", path):
+        return file.read(size, dtype="float32", always_2d=True)
 
 
 def _checked_mono(block: np.ndarray, path: str | Path) -> np.ndarray:
