@@ -43,8 +43,8 @@ def feature_keys(
     for utterance in utterances:
         try:
             source = _hash(f"{settings}\n{_identity(working_folder, utterance.audio)}")
-        except OSError as error:
-            failures.append((utterance.id, f"no such audio file, {error.filename}"))
+        except (OSError, ValueError):  # ValueError: a zero byte in the name
+            failures.append((utterance.id, f"no such audio file, {utterance.audio}"))
             keys += [b""] * (1 + augment.copies)
             continue
         keys.append(_key(source))

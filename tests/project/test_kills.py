@@ -1,11 +1,12 @@
-"""prepare, train, test, transcribe killed at random moments → the same command ends as if nothing had been.
+"""prepare, train, test, transcribe … killed at random moments → the same command ends as if nothing had been.
 
 Moments are of three kinds: a share of the time that the command takes; the nth change that it makes to its
 files (before a file is opened for writing, renamed, removed …), so that what lies between two changes is met
 however short it is; and the middle of writing a file, when it has reached some size. After each kill no file
-is half-written. 26 kills by default, some 210 with ``--nightly``; the summary of pytest counts them.
-Other kills: ``tests/bundle/test_bundle.py`` (exports), ``tests/serving`` (workers of the service),
-``tests/project/test_cluster.py`` (nodes of a cluster), ``tests/data/test_feature_cache.py``.
+is half-written. 28 kills by default, some 240 with ``--nightly``; the summary of pytest counts them.
+Other kills: ``tests/serving/test_ends.py`` (workers of the service, 12 nightly),
+``tests/project/test_cluster.py`` (nodes of a cluster, and its processes, 20 nightly),
+``tests/data/test_feature_cache.py``.
 """
 
 import json
@@ -19,6 +20,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from bundle.folder import open_bundle
 from data.manifest import read_manifest
 from tests.support.corpus_files import write
 from tests.support.fork_server import Ended, ForkServer
@@ -141,6 +143,19 @@ def test_prepare(commands, data_folder, nightly, record_property):
     killed_and_resumed(commands, command, folder, (20, 60, 30) if nightly else (3, 12, 3), record_property)
 
 
+def test_features(commands, tiny_runs: TinyRuns, nightly, record_property):
+    """A packed corpus."""
+    words = [word for word in tiny_runs.training(commands.folder, commands.folder) if "=" in str(word)]
+    folder = commands.folder / "packed"
+    command = Command(
+        "features",
+        lambda place: ["--config", tiny_runs.config, "--pack", place, *words],
+        bytes_of,
+        part_of(folder / "whole"),
+    )
+    killed_and_resumed(commands, command, folder, (6, 16, 6) if nightly else (0, 1, 1), record_property)
+
+
 @pytest.mark.timeout(3600)
 def test_train(commands, tiny_runs: TinyRuns, nightly, record_property):
     command = Command(
@@ -225,6 +240,30 @@ def test_transcribe(commands, tiny_runs: TinyRuns, nightly, record_property):
     )
     times = (8, 40, 10) if nightly else (0, 1, 1)
     killed_and_resumed(commands, command, folder, times, record_property)
+
+
+MEASURED = {"export.md", "export.json", "bundle.json"}  # they hold times, and hashes of each other
+
+
+def bundle_content(place: Path) -> dict[str, object]:
+    return {name: content for name, content in bytes_of(place).items() if name not in MEASURED}
+
+
+def check_bundle(place: Path) -> None:
+    """A bundle is there as a whole, or it isn't."""
+    assert not place.exists() or open_bundle(place).check() is None
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(3600)
+def test_export(commands, tiny_runs: TinyRuns, record_property):
+    command = Command(
+        "export",
+        lambda place: [tiny_runs.speech, "--precision", "float", "--force", "--output", place],
+        bundle_content,
+        check_bundle,
+    )
+    killed_and_resumed(commands, command, commands.folder / "bundles", (4, 5, 0), record_property)
 
 
 def test_without_the_renaming_a_kill_leaves_a_half_written_file(commands, tiny_runs: TinyRuns):

@@ -162,6 +162,7 @@ def _serve() -> None:
     import preflight.recipes  # noqa: F401
     import recognition.loading  # noqa: F401 - the commands load it late
     import train
+    import training.feature_shards
     import transcribe
     from data.corpora import kaldi, manifest_lists
     from tests.support.scripts import load_script
@@ -172,6 +173,8 @@ def _serve() -> None:
         "train": train.main,
         "test": load_script("test.py").main,
         "transcribe": transcribe.main,
+        "features": training.feature_shards.main,
+        "export": load_script("export.py").main,
         "prepare listed without renaming": _without_renaming,
         "python": _run_code,
     }

@@ -202,7 +202,7 @@ def start_run(
 
 def _with_present_names(config: Mapping[str, Any], old_names: Mapping[str, str]) -> Mapping[str, Any]:
     model = config.get("model")
-    if not isinstance(model, Mapping) or model.get("name") not in old_names:
+    if not isinstance(model, Mapping) or str(model.get("name")) not in old_names:
         return config
     return {**config, "model": {**model, "name": old_names[model["name"]]}}
 
