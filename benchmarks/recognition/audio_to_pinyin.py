@@ -2,14 +2,16 @@
 
     python -m benchmarks.recognition.audio_to_pinyin      # also: make acoustic
     python -m benchmarks.recognition.audio_to_pinyin --only test
+    python -m benchmarks.recognition.audio_to_pinyin --streaming          # its streaming twin, after it
 
 Six collections of real recordings, 7 h of synthetic speech of open-domain text and sounds without speech are
 prepared below ``datasets/audio_to_pinyin``. ``configs/speech/audio_to_pinyin.yaml`` is trained into
 ``runs/audio_to_pinyin_first``; ``audio_to_pinyin_refine.yaml`` continues into ``runs/audio_to_pinyin``, which
-is packed into ``pretrained/audio_to_pinyin``. Each step is skipped if its result is
-there, and an interrupted one is resumed. The best epoch is chosen on the dev speakers of Common Voice; the
-test speakers are in no training list. Some speakers of Lingua Libre are left out, for tests of phrases.
-Needs the project's shared recordings beside the checkout.
+is packed into ``pretrained/audio_to_pinyin``. The streaming twin begins with these weights, has two cycles of
+its own, and learns from no recording of ``dspspeech20``, whose words are the test of typed wake words. Each
+step is skipped if its result is there, and an interrupted one is resumed. The best epoch is chosen on the dev
+speakers of Common Voice; the test speakers are in no training list. Some speakers of Lingua Libre are left
+out, for tests of phrases. Needs the project's shared recordings beside the checkout.
 """
 
 import argparse
@@ -26,6 +28,7 @@ from utils.files import write_json, write_text
 
 WORK, RUN = Path("datasets/audio_to_pinyin"), Path("runs/audio_to_pinyin")
 PACKED = Path("pretrained/audio_to_pinyin")
+STREAMING = "audio_to_pinyin_streaming"
 CONVERTER = Path("pretrained/pinyin_to_hanzi")
 SEED = 16
 SYNTHETIC = {"train": 9_800, "dev": 100, "test": 100}
@@ -71,6 +74,9 @@ SEARCHES = {"greedy": (), "joint": ("--joint",)}
 def main() -> int:
     """Prepare, train, pack and test."""
     options = _parser().parse_args()
+    name = STREAMING if options.streaming else RUN.name
+    options.run = options.run or RUN.with_name(name)
+    options.model = options.model or PACKED.with_name(name)
     steps = {"prepare": _prepare, "train": _train, "pack": _pack, "test": _test}
     for name, step in steps.items():
         if options.only in (None, name):
@@ -111,11 +117,15 @@ def _synthetic() -> Path:
 
 def _train(options: argparse.Namespace) -> None:
     """Both cycles; a finished one is not repeated."""
-    first = RUN.with_name(f"{RUN.name}_first")
+    name, first = options.run.name, options.run.with_name(f"{options.run.name}_first")
     changes = [f"training.epochs={options.epochs}"] if options.epochs else []
-    _train_cycle("audio_to_pinyin", first, {c: c.first for c in CORPORA if c.first}, changes)
-    changes.append(f"initialise_from={first}")
-    _train_cycle("audio_to_pinyin_refine", RUN, {c: c.refine for c in CORPORA}, changes)
+    refine = {corpus: corpus.refine for corpus in CORPORA}
+    if options.streaming:
+        refine = {c: weight for c, weight in refine.items() if c.folder != "dspspeech20"}
+        _train_cycle(name, first, refine, [*changes, f"initialise_from={RUN}"])
+    else:
+        _train_cycle(name, first, {c: c.first for c in CORPORA if c.first}, changes)
+    _train_cycle(f"{name}_refine", options.run, refine, [*changes, f"initialise_from={first}"])
 
 
 def _train_cycle(recipe: str, folder: Path, weights: dict[Corpus, float], changes: list[str]) -> None:
@@ -132,26 +142,26 @@ def _train_cycle(recipe: str, folder: Path, weights: dict[Corpus, float], change
 
 def _pack(options: argparse.Namespace) -> None:
     weights = [str(part) for pair in SEARCH_WEIGHTS.items() for part in pair]
-    print(run("-m", "model_speech.pack", str(options.run), str(PACKED), *weights), end="")
+    print(run("-m", "model_speech.pack", str(options.run), str(options.model), *weights), end="")
     dev = str(WORK / "common_voice_zh" / "dev.tsv")
-    print(run("-m", "recognition.calibrate", str(PACKED), "--manifest", dev), end="")
+    print(run("-m", "recognition.calibrate", str(options.model), "--manifest", dev), end="")
 
 
 def _test(options: argparse.Namespace) -> None:
-    """Tonal syllable error and hanzi CER of each list and search; also in ``RUN/figures.json``."""
+    """Tonal syllable error and hanzi CER of each list and search; also in ``figures.json`` of the run."""
     lists = DEVELOPMENT if options.dev else {**DEVELOPMENT, **TESTS}
     rows, figures = [], {}
     for title, (folder, split) in lists.items():
         cells = []
         for name, search in SEARCHES.items():
             manifest = ("--manifest", str(WORK / folder / f"{split}.tsv"))
-            output = ("--output", str(RUN / "test" / f"{folder}_{split}_{name}"))
+            output = ("--output", str(options.run / "test" / f"{folder}_{split}_{name}"))
             command = ("test.py", "pipeline", str(options.model), str(CONVERTER), "--json")
             results = json.loads(run(*command, *manifest, *output, *search))
             figures[f"{title}, {name}"] = {key: results[key] for key in ("syllable_error_rate", "cer")}
             cells.append(f"{100 * results['syllable_error_rate']:.1f} / {100 * results['cer']:.1f}")
         rows.append((title, *cells))
-    write_json(RUN / "figures.json", figures)
+    write_json(options.run / "figures.json", figures)
     print_table("tonal syllable error / hanzi CER in %", ("list", *SEARCHES), rows)
 
 
@@ -161,10 +171,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--epochs", type=int, help="of each cycle, instead of the recipes'")
     parser.add_argument("--only", choices=("prepare", "train", "pack", "test"), help="one step")
-    parser.add_argument(
-        "--model", type=Path, default=PACKED, help="speech run to test (default: %(default)s)"
-    )
-    parser.add_argument("--run", type=Path, default=RUN, help="speech run to pack (default: %(default)s)")
+    parser.add_argument("--streaming", action="store_true", help="the streaming twin")
+    parser.add_argument("--model", type=Path, metavar="FOLDER", help=f"packed model (default: {PACKED})")
+    parser.add_argument("--run", type=Path, metavar="FOLDER", help=f"its speech run (default: {RUN})")
     parser.add_argument("--dev", action="store_true", help="test on dev speakers only")
     return parser
 
