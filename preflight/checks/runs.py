@@ -284,7 +284,7 @@ def _weights(run: RunFolder) -> list[Path]:
 def _missing(run: RunFolder) -> list[Path]:
     """Missing files of a run of this kind."""
     try:
-        parts = _PARTS[str(run.config().get("task"))](run)
+        parts = _PARTS[run.config().get("task")](run)
     except (KeyError, UserError):  # an unknown task or model: reported by unknown_config
         return []
     return [path for path in parts if not path.is_file()]

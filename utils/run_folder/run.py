@@ -133,6 +133,8 @@ class RunFolder:
             raise RunError(f"config.yaml is damaged ({reason})", where=self.path, hint=_AGAIN) from error
         if not isinstance(values, dict):
             raise RunError("config.yaml is empty or not a mapping", where=self.path, hint=_AGAIN)
+        if not isinstance(values.get("task") or "", str):
+            raise RunError("config.yaml is damaged ('task' is no name)", where=self.path, hint=_AGAIN)
         for name in SECTIONS:
             if not isinstance(values.get(name) or {}, dict):
                 raise RunError(
