@@ -78,7 +78,6 @@ OVERRIDES = (
 )
 
 
-@pytest.mark.nightly
 @pytest.mark.timeout(4 * WAIT)
 def test_two_processes_train_as_one_and_one_goes_on_when_the_other_is_killed(tmp_path):
     manifest = write_tiny_corpus(tmp_path / "corpus", utterances=16)
