@@ -52,18 +52,22 @@ bench-peers: $(READY)  ## Compare speed and results with other libraries, each i
 # The converter of pretrained/pinyin_to_hanzi from texts of your own; a killed one goes on where it was. With
 # other texts or lists the cleaned text is made anew, and a run of the old text is refused: name another folder
 # (CONVERTER=runs/mine).
-#   make converter TEXT="a.txt.xz b.txt.xz" KEEP_OUT="test.tsv" DEV=dev.tsv
+#   make converter TEXT="a.txt.xz b.txt.xz" NAMES=titles.txt.xz KEEP_OUT="test.tsv" DEV=dev.tsv
 CONVERTER := runs/pinyin_to_hanzi
 CLEAN_TEXT := datasets/text/pinyin_to_hanzi.txt
+CLEAN_NAMES := datasets/text/names.txt
 DATA = 'data.train=[$(CLEAN_TEXT)]' 'data.dev=[$(DEV)]'
+DATA_AND_NAMES = 'data.train=[$(CLEAN_TEXT),$(CLEAN_NAMES)]' 'data.dev=[$(DEV)]' model.names=$(CLEAN_NAMES)
 RECIPE := configs/language/pinyin_to_hanzi
 
-converter: $(READY)  ## Train the converter on TEXT without the sentences of KEEP_OUT; DEV: a list to watch
+converter: $(READY)  ## Train the converter on TEXT and NAMES without the sentences of KEEP_OUT; DEV: a list to watch
 	@test -n "$(TEXT)" || { echo 'error: TEXT names no text: make converter TEXT="a.txt b.txt"' >&2; exit 2; }
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check -r requirements/converter.txt
 	@$(BIN)/python -m data.text.cleaning $(TEXT) $(if $(KEEP_OUT),--exclude $(KEEP_OUT)) --output $(CLEAN_TEXT)
+	@$(if $(NAMES),$(BIN)/python -m data.text.cleaning $(NAMES) --shortest 2 $(if $(KEEP_OUT),--exclude $(KEEP_OUT)) \
+	  --output $(CLEAN_NAMES))
 	@$(BIN)/python train.py language --config $(RECIPE)_network.yaml --run $(CONVERTER)/network $(DATA)
-	@$(BIN)/python train.py language --config $(RECIPE).yaml --run $(CONVERTER)/fused $(DATA) \
+	@$(BIN)/python train.py language --config $(RECIPE).yaml --run $(CONVERTER)/fused $(if $(NAMES),$(DATA_AND_NAMES),$(DATA)) \
 	  model.network_run=$(CONVERTER)/network
 
 acoustic: $(READY)  ## Train, pack and test the acoustic model of pretrained/ from ../shared/data (hours)

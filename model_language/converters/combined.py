@@ -67,6 +67,8 @@ class CombinedConfig:
         order: length of the longest n-grams.
         ngrams: number of n-grams of two hanzi and more to keep.
         dictionary: words drawn from a dictionary and added to the text; 0: none.
+        names: text file with a name a line, such as titles of an encyclopaedia: those of 2 to 4 hanzi are
+            words too; empty: none.
         error_rates: assumed fractions of misrecognised syllables, descending.
         others: number of candidates of each syllable, beyond the network's, that are searched too.
         network, ngram, words, heard: factors of the four log-probabilities (see the module); ``heard`` is
@@ -80,6 +82,7 @@ class CombinedConfig:
     order: int = 4
     ngrams: int = 7_500_000
     dictionary: int = 2_000_000
+    names: str = ""
     error_rates: tuple[float, ...] = (0.1, 0.005)
     others: int = 64
     network: float = 0.2

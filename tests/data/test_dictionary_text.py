@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 
-from data.text.dictionary_text import dictionary_lines, read_dictionary
+from data.text.dictionary_text import NAME_FREQUENCY, add_names, dictionary_lines, read_dictionary
 from utils.errors import ConfigError
 from utils.mandarin.pinyin import is_hanzi
 
@@ -76,3 +76,10 @@ def test_nothing_to_draw_from_is_an_error():
     for words in ({}, {"无": 0}):
         with pytest.raises(ConfigError, match="no word with a frequency above 0"):
             list(dictionary_lines(words, 10))
+
+
+def test_names_are_words_with_a_frequency_of_their_own(tmp_path):
+    (tmp_path / "names.txt").write_text("\ufeff萨根标准\n李\nABC公司\n北京\n链球菌\n", encoding="utf-8")
+    words = {"北京": 34488, "链球菌": 3}
+    add_names(words, tmp_path / "names.txt")
+    assert words == {"北京": 34488, "链球菌": NAME_FREQUENCY, "萨根标准": NAME_FREQUENCY}

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from data.text.dictionary_text import dictionary_lines, read_dictionary
+from data.text.dictionary_text import add_names, dictionary_lines, read_dictionary
 from data.text.pinyin_pair_dataset import PairDataset, hanzi_table
 from data.text.pinyin_pair_preparation import prepare_pairs
 from data.text.pinyin_pairs import read_pairs
@@ -83,7 +83,10 @@ def make_combined(config: LanguageConfig, run: RunFolder) -> dict[str, float]:
         ids = np.concatenate(list(_token_ids(dataset, symbols, model, config.seed)))
         save_arrays(run.path / NGRAMS_FILE, build_packed(ids, len(symbols.hanzi), model.order, model.ngrams))
     if model.words:
-        save_arrays(run.path / WORDS_FILE, pack_words(read_dictionary(), symbols))
+        words = read_dictionary()
+        if model.names:
+            add_names(words, model.names)
+        save_arrays(run.path / WORDS_FILE, pack_words(words, symbols))
     parts = combined_parts(run, model)
     names = ", ".join(str(path.relative_to(run.path)) for path in parts)
     size = sum(path.stat().st_size for path in parts)
