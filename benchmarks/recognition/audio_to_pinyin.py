@@ -7,11 +7,12 @@
 Six collections of real recordings, 7 h of synthetic speech of open-domain text and sounds without speech are
 prepared below ``datasets/audio_to_pinyin``. ``configs/speech/audio_to_pinyin.yaml`` is trained into
 ``runs/audio_to_pinyin_first``; ``audio_to_pinyin_refine.yaml`` continues into ``runs/audio_to_pinyin``, which
-is packed into ``pretrained/audio_to_pinyin``. The streaming twin begins with these weights, has two cycles of
-its own, and learns from no recording of ``dspspeech20``, whose words are the test of typed wake words. Each
-step is skipped if its result is there, and an interrupted one is resumed. The best epoch is chosen on the dev
-speakers of Common Voice; the test speakers are in no training list. Some speakers of Lingua Libre are left
-out, for tests of phrases. Needs the project's shared recordings beside the checkout.
+is packed into ``pretrained/audio_to_pinyin``. The streaming twin begins with these weights and has two cycles
+of its own, without the recordings of ``dspspeech20``, whose words are the test of typed wake words (the
+weights that it begins with have learned from them). Each step is skipped if its result is there, and an
+interrupted one is resumed. The best epoch is chosen on the dev speakers of Common Voice; the test speakers
+are in no training list. Some speakers of Lingua Libre are left out, for tests of phrases. Needs the project's
+shared recordings beside the checkout.
 """
 
 import argparse
