@@ -231,7 +231,8 @@ def _child(main: Callable[[Sequence[str]], int], job: dict, report: int) -> None
     finally:
         # As the end of Python does: Ctrl-C while a pool starts a thread leaves the pool not waiting for it.
         for thread in threading.enumerate():
-            if thread is not threading.current_thread() and not thread.daemon:
+            # Without an identity where the interrupt fell between its entry in the list and its start.
+            if thread is not threading.current_thread() and not thread.daemon and thread.ident:
                 thread.join()
         sys.stdout.flush()
         sys.stderr.flush()
