@@ -107,7 +107,8 @@ def read_locations(index: Path, shard: Path, bins: int, number: int) -> np.ndarr
     Raises:
         OSError, ValueError, EOFError: one of the files is missing or damaged.
     """
-    rows = np.load(open_file(index))
+    with open_file(index) as file:
+        rows = np.load(file)
     if rows.dtype != INDEX_ROW or not np.array_equal(rows["start"], _starts(rows["frames"])):
         raise ValueError("not an index")
     if index != shard_paths(index.parent, rows["key"].tolist())[1]:

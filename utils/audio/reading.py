@@ -213,12 +213,15 @@ def _opened(path: str | Path) -> Iterator[BinaryIO]:
         raise missing
     try:
         file = open_file(path)
-        size = file.seek(0, io.SEEK_END)  # fails for /proc/self/mem
     except FileNotFoundError as error:
         raise missing from error
     except OSError as error:
         raise _not_audio(path, error) from error
     with file:
+        try:
+            size = file.seek(0, io.SEEK_END)
+        except OSError as error:  # /proc/self/mem
+            raise _not_audio(path, error) from error
         if not size:
             hint = "copy or download it again"
             raise AudioError("the audio file is empty (0 bytes)", where=path, hint=hint)
