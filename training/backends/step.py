@@ -12,7 +12,6 @@ from typing import Any
 import keras
 import numpy as np
 
-from utils.backend.prediction import any_shapes
 from utils.errors import require
 
 # Function: (arrays of a batch, training) → losses (batch,).
@@ -52,17 +51,7 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     """
     backend = keras.backend.backend()
     if backend == "tensorflow":
-        import tensorflow as tf  # not on other backends
-
-        graph: list[Callable[..., Any]] = []
-
-        def call(*arguments: Any) -> Any:
-            if not graph:
-                signature = any_shapes(arguments)
-                graph.append(tf.function(function, autograph=False, input_signature=signature))
-            return graph[0](*arguments)
-
-        return call
+        return importlib.import_module("training.backends.step_tensorflow").one_graph(function)
     if backend == "jax":
         import jax  # not on other backends
 

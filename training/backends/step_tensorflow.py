@@ -29,14 +29,20 @@ def make_step(
         optimizer.apply(gradients, model.trainable_variables)
         return row_losses
 
-    compiled: dict[str, Callable] = {}
+    graph = one_graph(step, xla)
+    return lambda arrays: graph({name: tf.convert_to_tensor(value) for name, value in arrays.items()})
 
-    def call(arrays: dict[str, np.ndarray]) -> tf.Tensor:
-        if "step" not in compiled:
-            options = {"jit_compile": True} if xla else {"input_signature": [any_shapes(arrays)]}
+
+def one_graph(function: Callable[..., Any], xla: bool = False) -> Callable[..., Any]:
+    """Build a function of arrays as a graph at its first call, for all shapes; with XLA, for each shape."""
+    built: list[Callable[..., Any]] = []
+
+    def call(*arguments: Any) -> Any:
+        if not built:
+            options = {"jit_compile": True} if xla else {"input_signature": any_shapes(arguments)}
             # Without AutoGraph: it reads the source again, and fails if it was edited since the start.
-            compiled["step"] = tf.function(step, autograph=False, **options)
-        return compiled["step"]({name: tf.convert_to_tensor(value) for name, value in arrays.items()})
+            built.append(tf.function(function, autograph=False, **options))
+        return built[0](*arguments)
 
     return call
 
