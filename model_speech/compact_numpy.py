@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from scipy.special import expit
 
-from model_speech.byte_weights import load_packed
+from model_speech.int8_weights import load_packed
 from utils.features.speech import FeatureConfig, feature_bins
 from utils.padding import pad_rows
 from utils.run_folder.run import RunFolder

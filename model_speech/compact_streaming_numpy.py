@@ -12,7 +12,6 @@ from typing import Self
 
 import numpy as np
 
-from model_speech.byte_weights import load_packed
 from model_speech.causal_timing import CausalTiming
 from model_speech.compact_numpy import (
     NORM_EPSILON,
@@ -21,6 +20,7 @@ from model_speech.compact_numpy import (
     normalised_kernel,
     strided_convolution,
 )
+from model_speech.int8_weights import load_packed
 from utils.features.speech import FeatureConfig, feature_bins
 from utils.padding import pad_rows
 from utils.run_folder.run import RunFolder

@@ -4,7 +4,7 @@
 
 A weight takes one byte, or two in the layers that see the features. The folder holds config.yaml without the
 paths of the data, the vocabulary, the metrics of training and ``network.npz`` (see
-:mod:`model_speech.byte_weights`). Commands that load a speech run take it instead.
+:mod:`model_speech.int8_weights`). Commands that load a speech run take it instead.
 """
 
 import argparse
@@ -14,7 +14,7 @@ from pathlib import Path
 
 from model_speech import compact_numpy, compact_streaming_numpy
 from model_speech.acoustic_model import load_acoustic_model
-from model_speech.byte_weights import byte_weights, save_byte_weights, weights_by_name
+from model_speech.int8_weights import int8_weights_file, save_int8_weights, weights_by_name
 from utils.config import save_yaml
 from utils.errors import RunError, run_command
 from utils.files import replacing_folder
@@ -60,7 +60,7 @@ def pack(
         shutil.copyfile(run.vocabulary("acoustic.txt"), new.vocabulary("acoustic.txt"))
         if run.metrics.is_file():
             shutil.copyfile(run.metrics, new.metrics)
-        save_byte_weights(byte_weights(new), weights_by_name(model), _HALF_PRECISION)
+        save_int8_weights(int8_weights_file(new), weights_by_name(model), _HALF_PRECISION)
         checksums.begin(folder)
         checksums.accept(folder)
 

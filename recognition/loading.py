@@ -11,12 +11,12 @@ from model_language.converters.base import Converter
 from model_language.ngram.syllables import load_syllable_ngram
 from model_language.registry import load_converter
 from model_language.search.joint import JointSearch, load_joint_search
-from model_speech.byte_weights import is_packed
 from model_speech.causal_timing import CausalTiming
 from model_speech.compact_numpy import load_numpy_compact
 from model_speech.compact_streaming_numpy import NAME as STREAMING
 from model_speech.compact_streaming_numpy import NumpyCompactStreaming, load_numpy_compact_streaming
 from model_speech.ctc.shallow_fusion import Fusion
+from model_speech.int8_weights import is_packed
 from recognition.confidence import load_calibration
 from recognition.drafts import DraftReader
 from recognition.options import beam_width, joint_settings

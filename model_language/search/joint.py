@@ -22,7 +22,7 @@ import numpy as np
 from model_language.converters.base import READINGS, Converter
 from model_language.converters.explain import UserWordConverter
 from model_language.ngram.syllables import SyllableNgram, load_syllable_ngram
-from model_language.search.confusion_network import HanziPath, TokenModel, search_network
+from model_language.search.confusion_network_search import HanziPath, TokenModel, search_network
 from model_language.search.user_words import UserWords
 from model_language.search.word_bonus import HanziIds, NetworkWords
 from model_language.vocabulary.symbols import PAD_ID

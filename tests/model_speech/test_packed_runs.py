@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from model_speech.acoustic_model import AcousticModel, load_acoustic_model
-from model_speech.byte_weights import assign_weights, read_byte_weights, save_byte_weights, weights_by_name
 from model_speech.compact_numpy import NumpyCompact, load_numpy_compact
+from model_speech.int8_weights import assign_weights, read_int8_weights, save_int8_weights, weights_by_name
 from model_speech.models.compact import CompactConfig, build_compact
 from model_speech.pack import main
 from recognition import loading
@@ -87,8 +87,8 @@ def test_a_matrix_takes_a_byte_per_weight_and_half_a_step_of_error_or_two_bytes(
         "front/kernel": rng.normal(size=(64, 100)),
     }
     weights["a/kernel"][..., 5] = 0.0  # a channel without weights has no scale
-    save_byte_weights(tmp_path / "network.npz", weights, half_precision="front")
-    read = read_byte_weights(tmp_path / "network.npz")
+    save_int8_weights(tmp_path / "network.npz", weights, half_precision="front")
+    read = read_int8_weights(tmp_path / "network.npz")
     step = np.abs(weights["a/kernel"]).max(axis=(0, 1, 2)) / 127
     assert (np.abs(read["a/kernel"] - weights["a/kernel"]) <= step * 0.5001).all()
     for name in ("b/kernel", "b/bias"):
@@ -134,12 +134,12 @@ def test_packed_runs_need_no_framework(run, tmp_path):
 def test_what_does_not_fit_is_named(run, tmp_path):
     packed = tmp_path / "packed"
     main([str(run.path), str(packed)])
-    weights = read_byte_weights(packed / "network.npz")
+    weights = read_int8_weights(packed / "network.npz")
     with pytest.raises(RunError, match=r"another model.*logits"):
         assign_weights(keras_model(20, width=80).model, {**weights, "logits/bias": np.ones(2)}, "x")
     other = dict(weights)
     other.pop("block_1_mix/kernel")
-    save_byte_weights(packed / "network.npz", {**other, "block_1_mix": np.ones(1)})
+    save_int8_weights(packed / "network.npz", {**other, "block_1_mix": np.ones(1)})
     for load in (load_numpy_compact, load_acoustic_model):
         with pytest.raises(RunError, match="weights"):
             load(packed)

@@ -6,8 +6,8 @@ import sys
 import numpy as np
 import pytest
 
-from model_speech.byte_weights import weights_by_name
 from model_speech.compact_streaming_numpy import NumpyCompactStreaming, load_numpy_compact_streaming
+from model_speech.int8_weights import weights_by_name
 from model_speech.models.compact import CompactConfig, build_compact
 from model_speech.models.compact_streaming import build_compact_streaming
 from model_speech.pack import pack

@@ -1,4 +1,4 @@
-"""Writes and reads the weights of a packed model, ``network.npz``, with one byte for each weight of a matrix.
+"""Saves and loads the int8-quantised weights of an acoustic model, ``network.npz`` of a packed run.
 
 Matrices are integers from -127 to 127 with a scale for each output channel, those of chosen layers float16;
 scales, biases and statistics stay float32. The names are those of the layers and variables of the Keras model
@@ -28,17 +28,17 @@ _SMALLEST_MATRIX = 4096  # values; smaller arrays stay float32, because they are
 _HINT = "copy the folder again"
 
 
-def byte_weights(run: RunFolder) -> Path:
+def int8_weights_file(run: RunFolder) -> Path:
     """The file of a speech run that was packed; an ordinary run has ``best.weights.h5`` instead."""
     return run.path / "network.npz"
 
 
 def is_packed(run: RunFolder) -> bool:
     """Whether a speech run was written by :mod:`model_speech.pack`."""
-    return byte_weights(run).is_file() and not run.best_weights.is_file()
+    return int8_weights_file(run).is_file() and not run.best_weights.is_file()
 
 
-def save_byte_weights(path: str | Path, weights: Mapping[str, np.ndarray], half_precision: str = "") -> None:
+def save_int8_weights(path: str | Path, weights: Mapping[str, np.ndarray], half_precision: str = "") -> None:
     """Write weights by name, the whole file or nothing; matrices lose precision.
 
     Args:
@@ -63,8 +63,8 @@ def save_byte_weights(path: str | Path, weights: Mapping[str, np.ndarray], half_
         np.savez_compressed(temporary, **{name.replace("/", "|"): array for name, array in arrays.items()})
 
 
-def read_byte_weights(path: str | Path) -> dict[str, np.ndarray]:
-    """Read what :func:`save_byte_weights` wrote, as float32 arrays by name.
+def read_int8_weights(path: str | Path) -> dict[str, np.ndarray]:
+    """Read what :func:`save_int8_weights` wrote, as float32 arrays by name.
 
     Raises:
         RunError: the file is missing, damaged or changed.
@@ -101,7 +101,7 @@ def load_packed(
     run = open_run(path, "speech")
     vocabulary = Vocabulary.load(run.part(run.vocabulary("acoustic.txt")))
     features = run.section("features", FeatureConfig)
-    weights = read_byte_weights(run.part(byte_weights(run)))
+    weights = read_int8_weights(run.part(int8_weights_file(run)))
     try:
         return build(run, weights, features, vocabulary)
     except (KeyError, TypeError, ValueError) as error:
