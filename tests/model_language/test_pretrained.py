@@ -11,7 +11,7 @@ import pytest
 from model_language.converters.explain import UserWordConverter
 from model_language.pinyin_to_hanzi import PinyinToHanzi
 from model_language.registry import load_converter
-from model_language.search import confusion_network
+from model_language.search import confusion_network_search
 from model_language.search.joint import load_joint_search
 from model_language.search.user_words import UserWords
 from model_language.vocabulary.symbols import Symbols
@@ -137,7 +137,7 @@ def test_the_preview_of_the_joint_search_loses_nothing(to_hanzi, monkeypatch):
     search = load_joint_search(load_converter(PRETRAINED), None, 0.5, 3.0)
     networks = [uncertain_network(sentence, seed) for seed, sentence in enumerate(SENTENCES)]
     found = [readings[0] for readings in search.read(networks)]
-    monkeypatch.setattr(confusion_network, "PREVIEWED", 10**6)
+    monkeypatch.setattr(confusion_network_search, "PREVIEWED", 10**6)
     exact = [readings[0] for readings in search.read(networks)]
     assert [reading.pinyin for reading in found] == [reading.pinyin for reading in exact]
     assert [reading.hanzi for reading in found] == [reading.hanzi for reading in exact]
@@ -148,7 +148,7 @@ def test_the_preview_of_the_joint_search_loses_nothing(to_hanzi, monkeypatch):
 
 def test_the_preview_keeps_user_words(monkeypatch, tmp_path):
     """龘 is so rare that no preview would keep it."""
-    monkeypatch.setattr(confusion_network, "PREVIEWED", 1)
+    monkeypatch.setattr(confusion_network_search, "PREVIEWED", 1)
     (tmp_path / "words.txt").write_text("龘龘 da2 da2 30\n", encoding="utf-8")
     search = load_joint_search(load_converter(PRETRAINED, tmp_path / "words.txt"), None, 0.5, 3.0)
     slots = [Slot(("da2", "da4"), (math.log(0.5), math.log(0.5)), frame) for frame in range(2)]
