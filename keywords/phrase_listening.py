@@ -10,6 +10,7 @@ from keywords.listening import BLOCK_SECONDS
 from recognition.loading import load_acoustic_logits, load_logit_stream
 from recognition.phrases.phrase_list import Phrase
 from recognition.phrases.spotter import PhraseSpotter
+from recognition.phrases.thresholds import load_phrase_thresholds
 from recognition.windowed_logits import WindowedLogits
 from streaming.chunks import cut_blocks
 from streaming.keyword.detection import Detection
@@ -47,7 +48,8 @@ def open_phrase_listener(
         PhraseError, ConfigError: see :class:`PhraseSpotter`.
     """
     acoustic = load_acoustic_logits(run)
-    spotter = PhraseSpotter(phrases, acoustic.vocabulary, acoustic.frame_seconds, alarms_per_hour)
+    thresholds = load_phrase_thresholds(run)
+    spotter = PhraseSpotter(phrases, acoustic.vocabulary, acoustic.frame_seconds, alarms_per_hour, thresholds)
     return PhraseListener(load_logit_stream(run, acoustic), spotter, acoustic.features.sample_rate)
 
 

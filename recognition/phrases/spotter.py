@@ -2,9 +2,8 @@
 
 A phrase may begin and end anywhere. Its score is that of its best path minus that of the best free path
 through the same rows, at most 0: a Viterbi search for phrases against a free syllable loop. It is detected
-when the score reaches a threshold; then nothing is detected for the refractory time. Thresholds depend on the
-number of syllables and on how many false alarms are allowed, because short phrases resemble more of what
-people say.
+when the score reaches its threshold (:mod:`recognition.phrases.thresholds`); then nothing is detected for the
+refractory time.
 """
 
 import math
@@ -15,20 +14,10 @@ import numpy as np
 from model_speech.ctc.best_sequences import SequenceTable
 from recognition.phrases.phrase_list import Phrase
 from recognition.phrases.search import known_sequences, phrase_log_probs
+from recognition.phrases.thresholds import DEFAULT, PhraseThresholds
 from streaming.keyword.detection import Detection
-from utils.errors import ConfigError
 from utils.vocabulary import Vocabulary
 
-ALARMS = (0.2, 1.0, 3.0)
-"""False alarms an hour of :data:`THRESHOLDS`."""
-THRESHOLDS = {
-    1: (0.0, 0.0, 0.0),
-    2: (0.0, -1.6, -3.3),
-    3: (-4.7, -7.6, -9.9),
-    4: (-8.7, -14.0, -17.0),
-}
-"""Syllables of a phrase, 4 also for more → the least score for each of :data:`ALARMS`, on sentences of dev
-speakers: ``python -m benchmarks.recognition.wake_words --fit``."""
 REFRACTORY_SECONDS = 1.5
 LONGEST_SECONDS, LONGEST_SYLLABLE = 2.0, 0.5  # of a phrase, and of each syllable if that is more
 
@@ -41,6 +30,7 @@ class PhraseSpotter:
         vocabulary: the acoustic model's.
         row_seconds: from one row to the next.
         alarms_per_hour: allowed false alarms of each phrase in an hour of other speech.
+        thresholds: of the acoustic model.
         source: name of the phrase file, for messages.
 
     Raises:
@@ -54,21 +44,16 @@ class PhraseSpotter:
         vocabulary: Vocabulary,
         row_seconds: float,
         alarms_per_hour: float = 1.0,
+        thresholds: PhraseThresholds = DEFAULT,
         source: str = "phrases",
     ):
-        if not alarms_per_hour > 0:
-            raise ConfigError(f"{alarms_per_hour:g} false alarms an hour", hint="above 0, e.g. 1")
         sequences, owners = known_sequences(phrases, vocabulary, source)
         self.phrases, self._table = tuple(phrases), SequenceTable.build(sequences, owners)
         self._vocabulary, self._blank = vocabulary, vocabulary.blank_index
         self._row_seconds = row_seconds
         lengths = self._table.lengths
         self._longest = np.maximum(LONGEST_SECONDS, LONGEST_SYLLABLE * lengths) / row_seconds  # (S,) rows
-        by_length = [
-            np.interp(math.log(alarms_per_hour), np.log(ALARMS), THRESHOLDS[min(length, max(THRESHOLDS))])
-            for length in lengths.tolist()
-        ]
-        self._thresholds = np.array(by_length)  # (S,)
+        self._thresholds = thresholds.at(alarms_per_hour, lengths.tolist())  # (S,)
         self.reset()
 
     def reset(self) -> None:

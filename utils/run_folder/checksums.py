@@ -25,6 +25,7 @@ COVERED = (
     "history.csv",
     "metrics.json",
     "model_summary.txt",
+    "phrase_thresholds.json",
     "*.weights.h5",
     "*.npz",
     "vocabulary/*",

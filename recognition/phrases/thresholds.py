@@ -1,0 +1,78 @@
+"""The score that a phrase in a stream must reach, by its number of syllables and the allowed false alarms.
+
+Short phrases resemble more of what people say, so they need a higher score. Scores of one acoustic model are
+not those of another: ``python -m recognition.phrases.fit_thresholds`` chooses the thresholds of a run and
+writes ``phrase_thresholds.json`` into it. A run without this file uses :data:`DEFAULT`.
+"""
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from utils.errors import ConfigError, RunError
+from utils.run_folder.checksums import verified
+
+FILE = "phrase_thresholds.json"
+
+
+@dataclass(frozen=True)
+class PhraseThresholds:
+    """Thresholds at a few rates of false alarms.
+
+    Attributes:
+        alarms_per_hour: (N,) rates, increasing: false alarms of one phrase in an hour of other speech.
+        scores: number of syllables → (N,) least scores, one for each rate. The highest number also serves
+            longer phrases.
+    """
+
+    alarms_per_hour: tuple[float, ...]
+    scores: Mapping[int, tuple[float, ...]]
+
+    def at(self, alarms_per_hour: float, syllables: Sequence[int]) -> np.ndarray:
+        """The threshold of each phrase (P,), interpolated over the logarithm of the rate.
+
+        Args:
+            alarms_per_hour: allowed false alarms of each phrase in an hour of other speech.
+            syllables: (P,) number of syllables of each phrase.
+
+        Raises:
+            ConfigError: the allowed false alarms are not above 0.
+        """
+        if not alarms_per_hour > 0:
+            raise ConfigError(f"{alarms_per_hour:g} false alarms an hour", hint="above 0, e.g. 1")
+        wanted, rates, longest = math.log(alarms_per_hour), np.log(self.alarms_per_hour), max(self.scores)
+        return np.array([np.interp(wanted, rates, self.scores[min(n, longest)]) for n in syllables])
+
+
+DEFAULT = PhraseThresholds(
+    (0.2, 1.0, 3.0),
+    {1: (0.0, 0.0, 0.0), 2: (0.0, -1.6, -3.3), 3: (-4.7, -7.6, -9.9), 4: (-8.7, -14.0, -17.0)},
+)
+"""Of ``pretrained/audio_to_pinyin``, on sentences of dev speakers."""
+
+
+def load_phrase_thresholds(run: Path) -> PhraseThresholds:
+    """Read the thresholds of a speech run; :data:`DEFAULT` if it has none.
+
+    Raises:
+        RunError: the file is damaged or changed.
+    """
+    path = run / FILE
+    if not path.is_file():
+        return DEFAULT
+    try:
+        content = json.loads(verified(path).read_text(encoding="utf-8"))
+        rates = tuple(float(rate) for rate in content["alarms_per_hour"])
+        scores = {int(key): tuple(map(float, values)) for key, values in content["scores"].items()}
+        if sorted(scores) != list(range(1, len(scores) + 1)) or min(rates) <= 0:
+            raise ValueError
+        if not rates or any(len(values) != len(rates) for values in scores.values()):
+            raise ValueError
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        hint = "to write it again: python -m recognition.phrases.fit_thresholds (see --help)"
+        raise RunError("the thresholds of phrases are damaged", where=path, hint=hint) from error
+    return PhraseThresholds(rates, scores)

@@ -1,0 +1,114 @@
+"""recognition/phrases/thresholds.py, fit_thresholds.py: the score that a phrase in a stream must reach."""
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from data.manifest import Utterance
+from keywords import phrase_listening
+from recognition.phrases import fit_thresholds
+from recognition.phrases.grammar import parse_grammar
+from recognition.phrases.phrase_list import list_phrases
+from recognition.phrases.spotter import PhraseSpotter
+from recognition.phrases.thresholds import DEFAULT, FILE, PhraseThresholds, load_phrase_thresholds
+from recognition.windowed_logits import WindowedLogits
+from tests.support.scripted_acoustic import Scripted
+from utils.errors import ConfigError, CorpusError, RunError
+from utils.files import write_json
+from utils.run_folder import checksums
+from utils.vocabulary import BLANK, SPACE, Vocabulary
+
+OTHERS = tuple(f"{syllable}{tone}" for syllable in ("ba", "di", "guo", "lu", "tian") for tone in range(1, 5))
+VOCABULARY = Vocabulary(("ma1", "ni3", "hao3", "wo3", "shi4", *OTHERS, SPACE, BLANK))
+ROW = 0.1
+WORDS = ["妈", "我", "你", "妈我", "我是", "你好", "妈我是", "我是妈", "妈我是你", "是我妈你", "香港", "ABC"]
+
+
+def _recordings(count: int = 40) -> tuple[list[np.ndarray], list[Utterance]]:
+    """Random rows, of utterances whose text is 我."""
+    rng = np.random.default_rng(0)
+    rows = [rng.normal(0, 3, (60, len(VOCABULARY))).astype(np.float32) for _ in range(count)]
+    return rows, [Utterance(f"u{n}", Path("a.wav"), 6.0, "s", ("wo3",), "我") for n in range(count)]
+
+
+def _model() -> SimpleNamespace:
+    return SimpleNamespace(vocabulary=VOCABULARY, frame_seconds=ROW)
+
+
+def test_thresholds_admit_the_false_alarms_that_they_promise(monkeypatch):
+    """Counted by the spotter itself on the same rows; its refractory time leaves some out."""
+    monkeypatch.setattr(fit_thresholds, "RATES", (60.0, 200.0))
+    rows, utterances = _recordings()
+    found = fit_thresholds.fit_thresholds(rows, utterances, WORDS, _model())
+    assert found.alarms_per_hour == (60.0, 200.0) and sorted(found.scores) == [1, 2, 3, 4]
+    hours = 2 * sum(map(len, rows)) * ROW / 3600
+    for rate, score in zip(found.alarms_per_hour, found.scores[3], strict=True):
+        alarms = 0
+        for word in ("妈我是", "我是妈"):
+            spotter = PhraseSpotter(list_phrases(parse_grammar(word)), VOCABULARY, ROW, rate, found)
+            for logits in rows:
+                spotter.reset()
+                alarms += len(spotter.feed(logits))
+        assert 0.6 * rate * hours <= alarms <= rate * hours + 1, score
+
+
+def test_words_that_were_spoken_are_not_counted_and_unknown_syllables_are_left_out():
+    rows, utterances = _recordings()
+    without = fit_thresholds.fit_thresholds(rows, utterances, WORDS, _model())
+    clear = np.full((9, len(VOCABULARY)), -9.0, np.float32)
+    clear[
+        np.arange(9), [VOCABULARY.index(s) for s in (BLANK, "ma1", BLANK, "wo3", BLANK, "shi4", *[BLANK] * 3)]
+    ] = 9
+    spoken = Utterance("spoken", Path("a.wav"), 0.9, "s", ("ma1", "wo3", "shi4"), "妈我是")
+    again = fit_thresholds.fit_thresholds([*rows, clear], [*utterances, spoken], WORDS, _model())
+    assert again.scores[3] == pytest.approx(without.scores[3], abs=0.2)
+    with pytest.raises(CorpusError, match="no word of 2 hanzi"):
+        fit_thresholds.fit_thresholds(rows, utterances, ["妈", "香港"], _model())
+    with pytest.raises(CorpusError, match="give more recordings"):
+        fit_thresholds.fit_thresholds([], [], WORDS, _model())
+
+
+def test_a_run_has_its_own_thresholds(tmp_path, monkeypatch):
+    run = tmp_path / "run"
+    checksums.begin(run)
+    assert load_phrase_thresholds(run) is DEFAULT
+    own = PhraseThresholds((0.5, 2.0), {1: (0.0, -1.0), 2: (-20.0, -30.0)})
+    write_json(run / FILE, {"alarms_per_hour": own.alarms_per_hour, "scores": own.scores})
+    assert load_phrase_thresholds(run) == own
+    monkeypatch.setattr(phrase_listening, "load_acoustic_logits", lambda run: Scripted())
+    monkeypatch.setattr(phrase_listening, "load_logit_stream", lambda run, acoustic: WindowedLogits(acoustic))
+    phrases = list_phrases(parse_grammar("妈你好"))
+    listener = phrase_listening.open_phrase_listener(phrases, run, alarms_per_hour=1.0)
+    vocabulary = Scripted().vocabulary
+    rows = np.zeros((3, len(vocabulary)), np.float32)
+    rows[[0, 1, 2], [vocabulary.index(s) for s in ("ma1", "ni3", "hao3")]] = 2.0
+    rows[:, vocabulary.index("wo3")] = 8.0  # the score is 3 × -6
+    assert listener.spotter.feed(rows)
+    assert not phrase_listening.open_phrase_listener(phrases, tmp_path).spotter.feed(rows)
+
+
+def test_thresholds_between_the_rates_and_for_long_phrases():
+    assert DEFAULT.at(1.0, [1, 2, 9]).tolist() == [0.0, -1.6, -14.0]
+    between = DEFAULT.at(0.2 * 5**0.5, [3])
+    assert between[0] == pytest.approx((-4.7 - 7.6) / 2)
+    with pytest.raises(ConfigError, match="above 0"):
+        DEFAULT.at(0.0, [2])
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "{",
+        "[]",
+        '{"alarms_per_hour": [1], "scores": {"2": [0]}}',
+        '{"alarms_per_hour": [], "scores": {"1": []}}',
+        '{"alarms_per_hour": [0, 1], "scores": {"1": [0, 0]}}',
+        '{"alarms_per_hour": [1, 2], "scores": {"1": [0]}}',
+    ],
+)
+def test_damaged_thresholds_are_named(tmp_path, content):
+    (tmp_path / FILE).write_text(content)
+    with pytest.raises(RunError, match="thresholds of phrases are damaged"):
+        load_phrase_thresholds(tmp_path)
