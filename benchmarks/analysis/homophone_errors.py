@@ -120,7 +120,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     tagged = _tagger()
     conditions = read_conditions(options.transcripts)
-    sentences = next(one for one in conditions if (one.test_set, one.given) == (DISTINCT, TONED))
+    sentences = next(
+        condition for condition in conditions if (condition.test_set, condition.given) == (DISTINCT, TONED)
+    )
     converted = load_converter(options.model).convert(sentences.pinyin)
     found: dict[str, list[HanziError]] = defaultdict(list)
     for pinyin, reference, written in zip(sentences.pinyin, sentences.hanzi, converted, strict=True):
@@ -153,7 +155,7 @@ def examples(errors: Sequence[HanziError], most: int) -> str:
     distinct = list(dict.fromkeys(errors))
     step = max(1, len(distinct) // max(most, 1))
     shown = distinct[::step][:most]
-    return ", ".join(f"{one.reference}→{one.written} ({one.word})" for one in shown)
+    return ", ".join(f"{error.reference}→{error.written} ({error.word})" for error in shown)
 
 
 def _tagger() -> Callable[[str], list[Word]]:

@@ -94,7 +94,9 @@ def read_source(run: Path, tests: Sequence[str]) -> ExportSource:
 
 def table_rows(source: ExportSource, output: Path) -> list[str]:
     """Export all non-streaming variants; one row of the table each."""
-    variants = [one for one in offered(source.raw, streams=False) if one.state is ArtefactMode.NON_STREAM]
+    variants = [
+        variant for variant in offered(source.raw, streams=False) if variant.state is ArtefactMode.NON_STREAM
+    ]
     return [_row(source, made) for made in export_bundle(source, variants, output)]
 
 

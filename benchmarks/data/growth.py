@@ -78,15 +78,15 @@ def _row(hours: int, step: str, *paths: Path) -> tuple[str, ...]:
         words = [step, *map(str, paths), str(output)]
         cost = run([sys.executable, "-m", "benchmarks.data.growth", "--step", *words])
         figures = json.loads(output.read_text(encoding="utf-8"))
-    start, seconds, heard = figures["start"], figures["seconds"], figures["hours"]
-    per_hour = (figures["cpu_seconds"] / heard, seconds / heard)
+    start, seconds, audio_hours = figures["start"], figures["seconds"], figures["hours"]
+    per_hour = (figures["cpu_seconds"] / audio_hours, seconds / audio_hours)
     return (
         f"{hours:,}",
         step,
         f"{start:.2f}",
         f"{seconds:.1f}",
         *(f"{value:.2f}" for value in per_hour),
-        f"{3600 * heard / seconds:,.0f}",
+        f"{3600 * audio_hours / seconds:,.0f}",
         f"{cost.megabytes:.0f}",
     )
 

@@ -80,17 +80,17 @@ def _clean(sources: list[Path], output: Path, exclude: list[Path], workers: int,
 def _cpu_seconds() -> float:
     """Of this process and of those that it has waited for."""
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(one.ru_utime + one.ru_stime for one in used)
+    return sum(usage.ru_utime + usage.ru_stime for usage in used)
 
 
 def _left_over(cleaned: Path, exclude: list[Path]) -> int:
     """Lines that hold ten hanzi in a row of an evaluation sentence, a whole shorter one, or are one."""
     sentences = set(evaluation_sentences(exclude))
-    runs = {one[i : i + GRAM] for one in sentences for i in range(len(one) - GRAM + 1)}
+    runs = {sentence[i : i + GRAM] for sentence in sentences for i in range(len(sentence) - GRAM + 1)}
     short: dict[str, list[str]] = {}
-    for one in sentences:
-        if SHORTEST_PART <= len(one) < GRAM:
-            short.setdefault(one[:SHORTEST_PART], []).append(one)
+    for sentence in sentences:
+        if SHORTEST_PART <= len(sentence) < GRAM:
+            short.setdefault(sentence[:SHORTEST_PART], []).append(sentence)
     count = 0
     with cleaned.open(encoding="utf-8") as file:
         for line in map(str.rstrip, tqdm(file, desc="search", unit=" lines", disable=None, leave=False)):
@@ -98,7 +98,7 @@ def _left_over(cleaned: Path, exclude: list[Path]) -> int:
             count += (
                 line in sentences
                 or any(line[i : i + GRAM] in runs for i in range(len(line) - GRAM + 1))
-                or any(one in line for found in parts for one in found)
+                or any(part in line for found in parts for part in found)
             )
     return count
 
@@ -133,7 +133,7 @@ def _write_head(sources: list[Path], path: Path, hanzi: int) -> None:
 def _write_dirty(path: Path, hanzi: int) -> None:
     """Paragraphs of shuffled sentences with everything that a crawl brings."""
     rng = random.Random(0)
-    sentences = [one.text for one in read_sentences()]
+    sentences = [sentence.text for sentence in read_sentences()]
     extras = [
         "2026年3月5日",
         "占3.5%",
@@ -163,7 +163,7 @@ def _print_polyphones(console: Console) -> None:
         ours, _ = accuracy(part)
         table.add_row(about, f"{100 * alone / count:.1f}", f"{100 * ours / count:.1f}", str(count))
     console.print(table)
-    text = "".join(one.text for one in read_sentences())
+    text = "".join(sentence.text for sentence in read_sentences())
     began = time.process_time()
     hanzi_to_pinyin(text)
     console.print(f"{len(text) / (time.process_time() - began):,.0f} hanzi a CPU second to pinyin")

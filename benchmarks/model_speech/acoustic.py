@@ -57,7 +57,7 @@ def main() -> int:
     corpus, runs = Path("datasets/open_domain") / name, Path("runs/open_domain") / name
     _make_corpus(corpus, options.seed, options.made)
     if options.contributions:
-        _print_contributions({one.name: _short_training(one, corpus, runs) for one in VARIANTS})
+        _print_contributions({variant.name: _short_training(variant, corpus, runs) for variant in VARIANTS})
     else:
         greedy = _train_and_test(corpus, runs / "compact")
         fused = _test_with_syllables(corpus, runs, options.seed)

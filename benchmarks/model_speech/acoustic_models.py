@@ -90,9 +90,9 @@ def _train_and_test(name: str, audio_seconds: float) -> dict[str, float]:
     """Train for whole epochs on a random part of the corpus; return training seconds and test error."""
     utterances = read_manifest(CORPUS / "train.tsv")
     random.Random(0).shuffle(utterances)
-    epochs = max(1, round(audio_seconds / sum(one.seconds for one in utterances)))
-    heard = np.cumsum([one.seconds for one in utterances])
-    count = min(len(utterances), 1 + int(np.searchsorted(heard, audio_seconds / epochs)))
+    epochs = max(1, round(audio_seconds / sum(utterance.seconds for utterance in utterances)))
+    elapsed = np.cumsum([utterance.seconds for utterance in utterances])
+    count = min(len(utterances), 1 + int(np.searchsorted(elapsed, audio_seconds / epochs)))
     manifest, folder = RUNS / f"{name}.tsv", RUNS / name
     shutil.rmtree(
         folder, ignore_errors=True
@@ -110,7 +110,7 @@ def _train_and_test(name: str, audio_seconds: float) -> dict[str, float]:
     figures = json.loads(run("test.py", "speech", str(folder), "--json"))
     return {
         "training_seconds": seconds,
-        "hours_heard": epochs * float(heard[count - 1]) / 3600,
+        "hours_heard": epochs * float(elapsed[count - 1]) / 3600,
         "error": figures["syllable_error_rate"],
     }
 

@@ -41,7 +41,7 @@ def main() -> int:
     options = _parser().parse_args()
     acoustic = load_acoustic_model(options.speech)
     utterances = read_manifest(options.manifest)[: options.limit]
-    utterances.sort(key=lambda one: one.seconds)
+    utterances.sort(key=lambda utterance: utterance.seconds)
     batches = _posteriors(acoustic, utterances)
     blank = acoustic.vocabulary.blank_index
     console = Console()
@@ -51,9 +51,10 @@ def main() -> int:
         table = Table("weight", *(f"bonus {bonus}" for bonus in BONUSES), title="syllable error rate, %")
         for weight in WEIGHTS:
             fusions = [type(fusion)(fusion.model, fusion.ids, weight, bonus) for bonus in BONUSES]
-            found = [_search(batches, Decoder(blank, BEAM, fusion=one))[0] for one in fusions]
+            found = [_search(batches, Decoder(blank, BEAM, fusion=fusion))[0] for fusion in fusions]
             table.add_row(
-                str(weight), *(f"{100 * _error_rate(acoustic, utterances, one):.1f}" for one in found)
+                str(weight),
+                *(f"{100 * _error_rate(acoustic, utterances, hypotheses):.1f}" for hypotheses in found),
             )
         console.print(table)
     return 0
@@ -63,7 +64,8 @@ def _posteriors(acoustic: AcousticModel, utterances: Sequence[Utterance]) -> lis
     batches = []
     for start in range(0, len(utterances), BATCH):
         clips = [
-            read_audio(one.audio, acoustic.features.sample_rate) for one in utterances[start : start + BATCH]
+            read_audio(utterance.audio, acoustic.features.sample_rate)
+            for utterance in utterances[start : start + BATCH]
         ]
         logits, lengths = acoustic.logits([extract_features(clip, acoustic.features) for clip in clips])
         batches.append((np.asarray(logits)[:, : lengths.max()], lengths))
@@ -76,7 +78,7 @@ def _print_speed(batches: Sequence[Batch], decoder: Decoder, utterances: int, co
         _, full_seconds = _search(batches, decoder)
         with mock.patch.object(prefix_beam, "MIN_PROBABILITY", 1e-30):
             full, _ = _search(batches, decoder)
-    differing = sum(one.tokens != other.tokens for one, other in zip(best, full, strict=True))
+    differing = sum(pruned.tokens != other.tokens for pruned, other in zip(best, full, strict=True))
     table = Table("search", "utterances/s", title=f"beam {decoder.beam}, {utterances} utterances")
     table.add_row("greedy", f"{utterances / _search(batches, Decoder(decoder.blank))[1]:.0f}")
     table.add_row("up to 40 classes in every frame", f"{utterances / full_seconds:.0f}")
@@ -110,9 +112,12 @@ def _in_processes(batches: Sequence[Batch], decoder: Decoder, workers: int) -> f
 def _error_rate(
     acoustic: AcousticModel, utterances: Sequence[Utterance], best: Sequence[Hypothesis]
 ) -> float:
-    decoded = ([t for t in acoustic.vocabulary.decode(one.tokens) if t != SPACE] for one in best)
+    decoded = (
+        [t for t in acoustic.vocabulary.decode(hypothesis.tokens) if t != SPACE] for hypothesis in best
+    )
     return total(
-        count_errors(one.pinyin, syllables) for one, syllables in zip(utterances, decoded, strict=True)
+        count_errors(utterance.pinyin, syllables)
+        for utterance, syllables in zip(utterances, decoded, strict=True)
     ).rate
 
 

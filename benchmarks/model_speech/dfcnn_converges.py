@@ -32,7 +32,9 @@ def main() -> int:
     run = RunFolder(Path("runs/benchmarks/dfcnn_100"))
     chosen = run.path.parent / "dfcnn_100.tsv"
     # The shortest ones: the point is convergence, and DFCNN costs a CPU core seconds for a second of audio.
-    write_manifest(chosen, sorted(read_manifest(options.manifest), key=lambda one: one.seconds)[:UTTERANCES])
+    write_manifest(
+        chosen, sorted(read_manifest(options.manifest), key=lambda utterance: utterance.seconds)[:UTTERANCES]
+    )
     recipe = ["--config", "configs/speech/dfcnn_thchs30.yaml", "--run", str(run.path)]
     data = [f"data.train=[{chosen}]", f"data.dev=[{chosen}]", f"training.epochs={options.epochs}"]
     small = ["data.batch_utterances=5", "training.patience=15"]

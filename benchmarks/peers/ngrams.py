@@ -49,7 +49,7 @@ def _arpa(tables: list[list[np.ndarray]], bits: int) -> Iterator[str]:
             yield f"-99\t<s>\t{backoffs[0] * log10:.6f}"
             yield "-99\t<unk>\t0"
         for key, log_prob, backoff in zip(keys.tolist(), log_probs * log10, backoffs * log10, strict=True):
-            ids = [(key >> bits * place) & ((1 << bits) - 1) for place in reversed(range(n))]
+            ids = [(key >> bits * position) & ((1 << bits) - 1) for position in reversed(range(n))]
             names = [f"w{number}" for number in ids]
             names[0] = "<s>" if not ids[0] else names[0]
             names[-1] = "</s>" if not ids[-1] else names[-1]

@@ -50,7 +50,7 @@ def main() -> None:
                     _compute(utterances, folder / f"features_{nodes}_{round_}")
                     seconds[nodes].append(time.perf_counter() - began)
         shards = [_content(folder / f"features_{nodes}_0") for nodes in seconds]
-    ratio = statistics.median(one / two for one, two in zip(*seconds.values(), strict=True))
+    ratio = statistics.median(single / two for single, two in zip(*seconds.values(), strict=True))
     rows = [(str(nodes), " ".join(f"{value:.1f}" for value in values)) for nodes, values in seconds.items()]
     print_table(
         f"{options.utterances:,} utterances of {_SECONDS:.0f} s, 2 copies", ("nodes", "seconds"), rows

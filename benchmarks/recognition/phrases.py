@@ -114,18 +114,23 @@ def _print_rates(acoustic: AcousticLogits, options: argparse.Namespace) -> None:
         for clip in read_clips(options.audio / f"{name}.tsv")
     ]
     table = Table("list", "entries", "clips", "best phrase right", "accepted and right", "accepted falsely")
-    clips = {"said": [*words, *phrases], "other": other}
+    clips = {"spoken": [*words, *phrases], "other": other}
     trials = {name: _trials(acoustic, searches, of_kind) for name, of_kind in clips.items()}
     for (name, search), own in zip(searches.items(), (words, phrases), strict=True):
-        said = [trial for trial in trials["said"][name] if trial.listed and trial.clip in own]
-        not_said = [trial for trial in trials["said"][name] + trials["other"][name] if not trial.listed]
-        right = sum(trial.right for trial in said)
-        accepted = sum(trial.right and trial.accepted(options.threshold) for trial in said)
-        false = sum(trial.accepted(options.threshold) for trial in not_said)
-        row = (str(len(search.phrases)), str(len(said)), _rate(right, len(said)), _rate(accepted, len(said)))
-        table.add_row(name, *row, _rate(false, len(not_said)))
+        spoken = [trial for trial in trials["spoken"][name] if trial.listed and trial.clip in own]
+        not_spoken = [trial for trial in trials["spoken"][name] + trials["other"][name] if not trial.listed]
+        right = sum(trial.right for trial in spoken)
+        accepted = sum(trial.right and trial.accepted(options.threshold) for trial in spoken)
+        false = sum(trial.accepted(options.threshold) for trial in not_spoken)
+        row = (
+            str(len(search.phrases)),
+            str(len(spoken)),
+            _rate(right, len(spoken)),
+            _rate(accepted, len(spoken)),
+        )
+        table.add_row(name, *row, _rate(false, len(not_spoken)))
         if options.show:
-            _print_wrong(name, said)
+            _print_wrong(name, spoken)
     Console(width=130).print(table)
 
 

@@ -108,7 +108,9 @@ def digit_trial(folder: Path, options: argparse.Namespace) -> list[Step]:
     speech, language = folder / "speech", folder / "language"
     trial.step("train.py", "speech", *recipe, *data, AT_RATE, "--run", speech, result=_matching("dev"))
     training_text = folder / "training_text.txt"
-    write_text(training_text, "".join(f"{one.hanzi}\n" for one in read_manifest(lists / "train.tsv")))
+    write_text(
+        training_text, "".join(f"{utterance.hanzi}\n" for utterance in read_manifest(lists / "train.tsv"))
+    )
     own = [f"data.train=[{training_text}]", f"data.dev=[{lists / 'dev.tsv'}]"]
     trial.step(
         "train.py", "language", "--config", "configs/language/ngram_text.yaml", *own, "--run", language
@@ -138,13 +140,13 @@ def keyword_trial(folder: Path, options: argparse.Namespace) -> list[Step]:
     trial = Trial("keywords")
     clips, model = folder / "words", folder / "model"
     write_words(options.words, clips)
-    recording, said = write_recording(clips / "test", folder, options.listened)
+    recording, spoken = write_recording(clips / "test", folder, options.listened)
     training = ["train.py", "keyword", "--config", "configs/keyword/spoken_words_tc_resnet.yaml"]
     trial.step("doctor.py", clips, result=_matching("low-rate"))
     trial.step(*training, f"data.folder={clips}", AT_RATE, "--run", model, result=_matching("accuracy"))
     trial.step("test.py", "keyword", model, result=_matching("accuracy"))
     trial.step("export.py", model, "--format", "litert", result=_last_line)
-    hearing = ["test.py", "keyword", model, "--recording", recording, "--said", said]
+    hearing = ["test.py", "keyword", model, "--recording", recording, "--said", spoken]
     trial.step(*hearing, result=_matching("missed", "false alarms"))
     bundle = model / "export"
     listened = trial.step("listen.py", "--model", bundle, recording, result=_count)
@@ -165,10 +167,10 @@ def write_words(source: Path, folder: Path) -> None:
         if not path.is_file():
             hint = "--words FOLDER with train.tsv, dev.tsv and test.tsv"
             raise CorpusError("the recorded words aren't there", where=path, hint=hint)
-        for number, one in enumerate(read_manifest(path)):
-            clip = folder / split / one.hanzi / f"{one.speaker}_nohash_{number}.wav"
+        for number, utterance in enumerate(read_manifest(path)):
+            clip = folder / split / utterance.hanzi / f"{utterance.speaker}_nohash_{number}.wav"
             if not clip.is_file():
-                write_wav(clip, read_audio(one.audio, RATE), RATE)
+                write_wav(clip, read_audio(utterance.audio, RATE), RATE)
 
 
 def write_recording(clips: Path, folder: Path, count: int) -> tuple[Path, Path]:
@@ -192,16 +194,18 @@ def _some(paths: list[Path], count: int) -> list[Path]:
 
 def _listed(manifest: Path, path: Path) -> Path:
     """A file with the recordings of a manifest, one per line, for ``transcribe.py --list``."""
-    write_text(path, "".join(f"{one.audio}\n" for one in read_manifest(manifest)))
+    write_text(path, "".join(f"{utterance.audio}\n" for utterance in read_manifest(manifest)))
     return path
 
 
 def _transcript_error(manifest: Path, folder: Path) -> str:
     utterances = read_manifest(manifest)
-    texts = [(folder / f"{one.audio.stem}.txt").read_text(encoding="utf-8") for one in utterances]
+    texts = [(folder / f"{utterance.audio.stem}.txt").read_text(encoding="utf-8") for utterance in utterances]
     texts = ["".join(text.split()) for text in texts]
-    counts = total(count_errors(one.hanzi, text) for one, text in zip(utterances, texts, strict=True))
-    right = sum(one.hanzi == text for one, text in zip(utterances, texts, strict=True))
+    counts = total(
+        count_errors(utterance.hanzi, text) for utterance, text in zip(utterances, texts, strict=True)
+    )
+    right = sum(utterance.hanzi == text for utterance, text in zip(utterances, texts, strict=True))
     return f"CER {counts.rate:.2%}, {right} of {len(texts)} strings right"
 
 
@@ -221,10 +225,10 @@ def _detections(output: str) -> list[tuple[str, str, float]]:
     return [(seconds, word, float(score)) for seconds, word, score in found]
 
 
-def _are_equal(one: list[tuple[str, str, float]], other: list[tuple[str, str, float]]) -> bool:
+def _are_equal(left: list[tuple[str, str, float]], right: list[tuple[str, str, float]]) -> bool:
     """Whether times and words are the same, and the scores as far as both print them (two digits)."""
-    same = [detection[:2] for detection in one] == [detection[:2] for detection in other]
-    return same and all(abs(a[2] - b[2]) < 0.006 for a, b in zip(one, other, strict=True))
+    same = [detection[:2] for detection in left] == [detection[:2] for detection in right]
+    return same and all(abs(a[2] - b[2]) < 0.006 for a, b in zip(left, right, strict=True))
 
 
 def _first_line(output: str) -> str:

@@ -92,7 +92,7 @@ def _cpu(service: Service) -> float:
     """Processor seconds of the service so far."""
     process = psutil.Process(service.process.pid)
     times = [each.cpu_times() for each in (process, *process.children(recursive=True))]
-    return sum(one.user + one.system for one in times)
+    return sum(time.user + time.system for time in times)
 
 
 async def _load(service: Service, sounds: Sequence[np.ndarray], streams: int, seconds: float) -> Figures:
@@ -139,11 +139,11 @@ async def _receive(socket: Any, began: float, figures: Figures) -> None:
             continue
         if drafts:
             _, last = drafts[-1]
-            names = [[each["pinyin"] for each in one["syllables"]] for one in (last, message)]
+            names = [[each["pinyin"] for each in draft["syllables"]] for draft in (last, message)]
             figures.stable += last["stable"]
             figures.revised += sum(
-                one != other
-                for one, other in itertools.zip_longest(
+                before != after
+                for before, after in itertools.zip_longest(
                     names[0][: last["stable"]], names[1][: last["stable"]]
                 )
             )

@@ -51,18 +51,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     manifests = lists_of_split(open_run(options.run, "speech"), options.split, options.manifest)
     utterances = read_test_utterances(manifests, options.limit)
     model, acoustic = load_causal_model(options.run), load_acoustic_model(options.run)
-    sounds = [read_audio(one.audio, acoustic.features.sample_rate) for one in utterances]
+    sounds = [read_audio(utterance.audio, acoustic.features.sample_rate) for utterance in utterances]
     table = Table("", "syllable error", "same pinyin", "real-time factor", title=str(options.run))
     if options.beside:
-        heard, factor = _whole(load_acoustic_model(options.beside), sounds, "beside")
-        table.add_row(f"{options.beside}, whole", _error(utterances, heard), "", factor)
+        recognised, factor = _whole(load_acoustic_model(options.beside), sounds, "beside")
+        table.add_row(f"{options.beside}, whole", _error(utterances, recognised), "", factor)
     whole, factor = _whole(acoustic, sounds, "whole")
     table.add_row("whole", _error(utterances, whole), "", factor)
     for chunk in options.chunk:
         frames = round(chunk / 1000 / model.features.hop_seconds)
-        heard, factor = _streamed(model, acoustic, sounds, frames, f"{chunk} ms a call")
-        same = sum(one == other for one, other in zip(heard, whole, strict=True))
-        table.add_row(f"{chunk} ms a call", _error(utterances, heard), f"{same} of {len(whole)}", factor)
+        recognised, factor = _streamed(model, acoustic, sounds, frames, f"{chunk} ms a call")
+        same = sum(syllables == other for syllables, other in zip(recognised, whole, strict=True))
+        table.add_row(f"{chunk} ms a call", _error(utterances, recognised), f"{same} of {len(whole)}", factor)
     console = Console()
     console.print(table)
     facts = stream_geometry(model.network)
@@ -119,8 +119,11 @@ def _difference(model: CausalModel, acoustic: AcousticModel, sounds: Sequence[np
     return greatest
 
 
-def _error(utterances: Sequence[Utterance], heard: Pinyin) -> str:
-    counts = [count_errors(one.pinyin, pinyin) for one, pinyin in zip(utterances, heard, strict=True)]
+def _error(utterances: Sequence[Utterance], recognised: Pinyin) -> str:
+    counts = [
+        count_errors(utterance.pinyin, pinyin)
+        for utterance, pinyin in zip(utterances, recognised, strict=True)
+    ]
     return f"{total(counts).rate:.2%}"
 
 

@@ -18,11 +18,11 @@ _ABSENT = "-"
 
 Facts = Mapping[str, Any]  # a converter of the JSON file
 _SPEED: tuple[tuple[str, Callable[[Facts], str]], ...] = (
-    ("sentences/s", lambda one: f"{one['speed']['sentences_a_second']:,.0f}"),
-    ("one, ms", lambda one: f"{one['speed']['milliseconds']:,.1f}"),
-    ("start, s", lambda one: f"{one['speed']['start_seconds']:.1f}"),
-    ("memory, MB", lambda one: f"{one['speed']['peak_memory'] / 1e6:,.0f}"),
-    ("disk, MB", lambda one: f"{one['size'] / 1e6:,.0f}"),
+    ("sentences/s", lambda converter: f"{converter['speed']['sentences_a_second']:,.0f}"),
+    ("one sentence, ms", lambda converter: f"{converter['speed']['milliseconds']:,.1f}"),
+    ("start, s", lambda converter: f"{converter['speed']['start_seconds']:.1f}"),
+    ("memory, MB", lambda converter: f"{converter['speed']['peak_memory'] / 1e6:,.0f}"),
+    ("disk, MB", lambda converter: f"{converter['size'] / 1e6:,.0f}"),
 )
 NOTES = (
     "CER of hanzi in %; 10 % wrong: every tenth syllable replaced, left out or joined by another, as our "
@@ -43,8 +43,8 @@ def as_table(results: Facts) -> Table:
     table.add_column("converter")
     for title in _titles():
         table.add_column(title.replace(" test: ", "\n").replace(" dev: ", "\n"), justify="right")
-    for one in results["converters"]:
-        table.add_row(*_summary_row(one))
+    for converter in results["converters"]:
+        table.add_row(*_summary_row(converter))
     return table
 
 
@@ -53,20 +53,25 @@ def as_markdown(results: Facts) -> str:
     converters = results["converters"]
     parts = [
         f"Measured {results['date']} on {machine_line(results)} by `{results['command']}`.",
-        _markdown_table(["converter", *_titles()], [_summary_row(one) for one in converters]),
+        _markdown_table(["converter", *_titles()], [_summary_row(converter) for converter in converters]),
         NOTES,
     ]
     for name, ways in ASKED.items():
-        rows = [_detail_row(one, name, ways) for one in converters]
-        sizes = [score for one in converters for score in one["scores"] if score["test_set"] == name]
+        rows = [_detail_row(converter, name, ways) for converter in converters]
+        sizes = [
+            score for converter in converters for score in converter["scores"] if score["test_set"] == name
+        ]
         most = max(sizes, key=lambda score: score["sentences"], default=None)
         count = f"{most['sentences']:,} sentences, {most['characters']:,} hanzi" if most else "not measured"
         titles = [f"{figure}, {given}" for given in ways for figure in ("CER", "sentences wrong")]
         parts += [f"**{name}** ({count}), % with the 95 % interval:"]
         parts += [_markdown_table(["converter", *titles], rows)]
-    about = [[one["name"], one["version"], one["licence"], _sample(one)] for one in converters]
+    about = [
+        [converter["name"], converter["version"], converter["licence"], _sample(converter)]
+        for converter in converters
+    ]
     parts += ["What they are:", _markdown_table(["converter", "version", "licence", "sentences"], about)]
-    parts += [f"Left out: {one['name']}: {one['reason']}." for one in results["skipped"]]
+    parts += [f"Left out: {skipped['name']}: {skipped['reason']}." for skipped in results["skipped"]]
     return "\n\n".join(parts) + "\n"
 
 
@@ -100,26 +105,26 @@ def _titles() -> list[str]:
     return [*(f"{name}: {given}" for name, given in SHOWN), *(title for title, _ in _SPEED)]
 
 
-def _summary_row(one: Facts) -> list[str]:
-    found = {(score["test_set"], score["given"]): score for score in one["scores"]}
-    cells = [_plain(one, found.get(key), key[1]) for key in SHOWN]
-    name = one["name"] + (f" {SAMPLED}" if one["most"] else "")
-    return [name, *cells, *(cell(one) for _, cell in _SPEED)]
+def _summary_row(converter: Facts) -> list[str]:
+    found = {(score["test_set"], score["given"]): score for score in converter["scores"]}
+    cells = [_plain(converter, found.get(key), key[1]) for key in SHOWN]
+    name = converter["name"] + (f" {SAMPLED}" if converter["most"] else "")
+    return [name, *cells, *(cell(converter) for _, cell in _SPEED)]
 
 
-def _plain(one: Facts, score: Facts | None, given: str) -> str:
+def _plain(converter: Facts, score: Facts | None, given: str) -> str:
     if score is None:
         return _ABSENT
-    return f"{100 * score['cer']['rate']:.2f}" + (BLIND if _is_blind(one, given) else "")
+    return f"{100 * score['cer']['rate']:.2f}" + (BLIND if _is_blind(converter, given) else "")
 
 
-def _is_blind(one: Facts, given: str) -> bool:
-    return not one["tones"] and given != TONELESS
+def _is_blind(converter: Facts, given: str) -> bool:
+    return not converter["tones"] and given != TONELESS
 
 
-def _detail_row(one: Facts, name: str, ways: Iterable[str]) -> list[str]:
-    found = {score["given"]: score for score in one["scores"] if score["test_set"] == name}
-    cells = [one["name"] + (f" {SAMPLED}" if one["most"] else "")]
+def _detail_row(converter: Facts, name: str, ways: Iterable[str]) -> list[str]:
+    found = {score["given"]: score for score in converter["scores"] if score["test_set"] == name}
+    cells = [converter["name"] + (f" {SAMPLED}" if converter["most"] else "")]
     for given in ways:
         for figure in ("cer", "sentence_error"):
             rate = found[given][figure] if given in found else None
@@ -132,8 +137,8 @@ def _with_interval(rate: Facts) -> str:
     return f"{100 * rate['rate']:.2f} ({low:.2f}-{high:.2f})"
 
 
-def _sample(one: Facts) -> str:
-    return f"{one['most']:,} of each kind" if one["most"] else "all"
+def _sample(converter: Facts) -> str:
+    return f"{converter['most']:,} of each kind" if converter["most"] else "all"
 
 
 def _markdown_table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -63,6 +63,6 @@ def watched(command: Sequence[str], at_work: Callable[[], bool], output: Path | 
 def _memory(process: psutil.Process) -> int:
     """Resident bytes of a process and its children; 0 when it has gone."""
     try:
-        return sum(one.memory_info().rss for one in [process, *process.children(recursive=True)])
+        return sum(member.memory_info().rss for member in [process, *process.children(recursive=True)])
     except psutil.NoSuchProcess:
         return 0

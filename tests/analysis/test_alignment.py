@@ -98,7 +98,9 @@ def test_totals_of_ten_thousand_pairs_are_jiwers(alphabet, distance):
 
 def _compare_with_jiwer(references, hypotheses, distance) -> None:
     """Substitutions, insertions and deletions of each pair, and that nothing is lost on the way."""
-    theirs = jiwer.process_words([" ".join(one) for one in references], [" ".join(one) for one in hypotheses])
+    theirs = jiwer.process_words(
+        [" ".join(tokens) for tokens in references], [" ".join(tokens) for tokens in hypotheses]
+    )
     for reference, hypothesis, chunks in zip(references, hypotheses, theirs.alignments, strict=True):
         edits = Counter()
         for chunk in chunks:
@@ -150,7 +152,7 @@ def test_long_utterances_align_like_the_scorer():
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "distance"),
+    ("left", "right", "distance"),
     [
         ("ma1", "ma1", 0),
         ("ma2", "ma3", 10),
@@ -166,8 +168,8 @@ def test_long_utterances_align_like_the_scorer():
         ("WTO", "WTO", 0),
     ],
 )
-def test_distances(one, other, distance):
-    assert syllable_distance(one, other) == syllable_distance(other, one) == distance
+def test_distances(left, right, distance):
+    assert syllable_distance(left, right) == syllable_distance(right, left) == distance
 
 
 def test_hanzi_sound_like_their_nearest_readings():

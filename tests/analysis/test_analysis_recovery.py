@@ -29,8 +29,8 @@ MIN_RECOVERED = 0.99
 def tested():
     gold = gold_outcomes(UTTERANCES)
     outcomes, injected = inject(gold, list(INJECTORS), share=0.4)
-    counts = Counter(syllable for one in gold for syllable in one.reference_pinyin)
-    training = Training(syllables=counts, sentences={one.reference_hanzi for one in gold[::3]})
+    counts = Counter(syllable for outcome in gold for syllable in outcome.reference_pinyin)
+    training = Training(syllables=counts, sentences={outcome.reference_hanzi for outcome in gold[::3]})
     return outcomes, injected, align_all(outcomes, LEVELS, training), training
 
 
@@ -48,7 +48,7 @@ def _recovered(found: Counter, expected: Counter) -> float:
 def test_enough_of_each_kind_is_put_in(tested):
     _, injected, _, _ = tested
     for level in LEVELS:
-        counts = Counter(_kinds([change for one in injected for _, change in one], level))
+        counts = Counter(_kinds([change for changes in injected for _, change in changes], level))
         assert min(counts.values()) >= 20
         assert len(counts) >= {SYLLABLES: 8, HANZI: 9}[level]
 
@@ -56,8 +56,8 @@ def test_enough_of_each_kind_is_put_in(tested):
 @pytest.mark.parametrize("level", LEVELS)
 def test_kinds_are_recovered(tested, level):
     _, injected, aligned, _ = tested
-    expected = Counter(_kinds([change for one in injected for _, change in one], level))
-    found = Counter(place.kind for place in all_tokens(aligned, level) if place.kind)
+    expected = Counter(_kinds([change for changes in injected for _, change in changes], level))
+    found = Counter(token.kind for token in all_tokens(aligned, level) if token.kind)
     for kind in expected:
         assert abs(found[kind] - expected[kind]) <= (1 - MIN_RECOVERED) * expected[kind], kind
     assert _recovered(found, expected) >= MIN_RECOVERED
@@ -65,8 +65,8 @@ def test_kinds_are_recovered(tested, level):
 
 def test_attribution_is_recovered(tested):
     _, injected, aligned, _ = tested
-    expected = Counter(change.attribution for one in injected for _, change in one)
-    found = Counter(place.attribution for place in all_tokens(aligned, HANZI) if place.attribution)
+    expected = Counter(change.attribution for changes in injected for _, change in changes)
+    found = Counter(token.attribution for token in all_tokens(aligned, HANZI) if token.attribution)
     for name in expected:
         assert abs(found[name] - expected[name]) <= (1 - MIN_RECOVERED) * expected[name], name
     assert set(found) <= set(ATTRIBUTIONS)
@@ -82,43 +82,47 @@ def _position(index: int, length: int) -> str:
 @pytest.mark.parametrize(
     ("name", "group"),
     [
-        ("speaker", lambda one, at, change, training: one.speaker),
+        ("speaker", lambda outcome, at, change, training: outcome.speaker),
         (
             "utterance length",
-            lambda one, at, change, training: band(len(one.reference_hanzi), LENGTHS, "tokens"),
+            lambda outcome, at, change, training: band(len(outcome.reference_hanzi), LENGTHS, "tokens"),
         ),
         (
             "position in the sentence",
-            lambda one, at, change, training: _position(at, len(one.reference_hanzi)),
+            lambda outcome, at, change, training: _position(at, len(outcome.reference_hanzi)),
         ),
         (
             "syllable frequency in training",
-            lambda one, at, change, training: band(
-                training.syllables[change.pinyin[1] if len(change.pinyin) == 2 else one.reference_pinyin[at]],
+            lambda outcome, at, change, training: band(
+                training.syllables[
+                    change.pinyin[1] if len(change.pinyin) == 2 else outcome.reference_pinyin[at]
+                ],
                 FREQUENCIES,
                 "times",
             ),
         ),
         (
             "sentence in training",
-            lambda one, at, change, training: (
-                "seen in training" if one.reference_hanzi in training.sentences else "not seen in training"
+            lambda outcome, at, change, training: (
+                "seen in training"
+                if outcome.reference_hanzi in training.sentences
+                else "not seen in training"
             ),
         ),
         (
             "speaking rate",
-            lambda one, at, change, training: band(
-                len(one.reference_pinyin) / one.seconds, SPEEDS, "syllables/s"
+            lambda outcome, at, change, training: band(
+                len(outcome.reference_pinyin) / outcome.seconds, SPEEDS, "syllables/s"
             ),
         ),
-        ("signal-to-noise ratio", lambda one, at, change, training: band(one.snr, NOISES, "dB")),
+        ("signal-to-noise ratio", lambda outcome, at, change, training: band(outcome.snr, NOISES, "dB")),
     ],
 )
 def test_cuts_recover_every_kind(tested, breakdowns, name: str, group: Callable, level: str):
     outcomes, injected, aligned, training = tested
     expected = Counter(
-        (group(one, at, change, training), kind)
-        for one, changes in zip(outcomes, injected, strict=True)
+        (group(outcome, at, change, training), kind)
+        for outcome, changes in zip(outcomes, injected, strict=True)
         for at, change in changes
         for kind in _kinds([change], level)
     )
@@ -132,10 +136,10 @@ def test_cuts_recover_every_kind(tested, breakdowns, name: str, group: Callable,
             Counter({g: n for (g, k), n in counts.items() if k == kind}) for counts in (found, expected)
         ]
         assert _recovered(*of_kind) >= MIN_RECOVERED, kind
-    whole = sum((one.counts(level).errors for one in aligned), 0)
+    whole = sum((utterance.counts(level).errors for utterance in aligned), 0)
     assert sum(each.counts.errors for each in breakdown.groups) == whole
     assert sum(each.counts.reference for each in breakdown.groups) == sum(
-        len(one.reference_hanzi) for one in outcomes
+        len(outcome.reference_hanzi) for outcome in outcomes
     )
     assert all(each.low <= each.counts.rate <= each.high for each in breakdown.groups)
 
@@ -153,6 +157,6 @@ def breakdowns(tested):
 def test_oracles_give_the_cost_of_each_stage(tested):
     _, injected, aligned, _ = tested
     perfect_one, perfect_two = find_oracles(aligned, LEVELS)
-    changes = [change for one in injected for _, change in one]
+    changes = [change for changes in injected for _, change in changes]
     assert perfect_one.counts.errors == sum(change.attribution in ("language", "both") for change in changes)
     assert perfect_two.counts.errors == sum(change.syllable_kind is not None for change in changes)

@@ -30,30 +30,30 @@ from utils.hypotheses.recognition import Alternative
 from utils.metrics import ErrorCounts
 
 
-def _heard(reference: str, *outputs: str):
+def _alignments(reference: str, *outputs: str):
     """Alignments of outputs (words stand for syllables) with one reference."""
     return [
         align_all(
-            [UtteranceResult("id", "", 0.0, tuple(reference.split()), tuple(one.split()), "", "")],
+            [UtteranceResult("id", "", 0.0, tuple(reference.split()), tuple(output.split()), "", "")],
             (SYLLABLES,),
         )[0].syllables
-        for one in outputs
+        for output in outputs
     ]
 
 
 def test_segments_of_the_worked_example():
     """The example by which NIST explains the test: four segments, differences -2, 1, 1, -1."""
     reference = "it was the best of times it was the worst of times it was"
-    one = "its the best of times it is the worst of times or it was"
+    first = "its the best of times it is the worst of times or it was"
     other = "it was the best times it won the test of times it was"
-    segments = error_segments(*_heard(reference, one, other))
+    segments = error_segments(*_alignments(reference, first, other))
     assert segments == [(2, 0), (0, 1), (1, 2), (1, 0)]
     test = matched_pairs_test(segments)
     assert (test.segments, test.mean) == (4, -1 / 4)
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "segments"),
+    ("first", "second", "segments"),
     [
         ("a b c d e f", "a b c d e f", []),
         ("x b c d e y", "a b c d e f", [(1, 0), (1, 0)]),
@@ -63,18 +63,18 @@ def test_segments_of_the_worked_example():
         ("", "a b c d e f", [(6, 0)]),
     ],
 )
-def test_where_segments_end(one, other, segments):
-    assert error_segments(*_heard("a b c d e f", one, other)) == segments
+def test_where_segments_end(first, second, segments):
+    assert error_segments(*_alignments("a b c d e f", first, second)) == segments
 
 
-def _segments_by_states(one: list[tuple[int, int]], other: list[tuple[int, int]]) -> list[tuple[int, int]]:
+def _segments_by_states(first: list[tuple[int, int]], second: list[tuple[int, int]]) -> list[tuple[int, int]]:
     """The same segments in another way: as a walk through states, as NIST describes its program.
 
     Args:
-        one, other: (tokens inserted before, whether it is wrong) of each token, and of the end.
+        first, second: (tokens inserted before, whether it is wrong) of each token, and of the end.
     """
     events = []
-    for a, b in zip(one, other, strict=True):
+    for a, b in zip(first, second, strict=True):
         events += [(a[0], b[0])] * bool(a[0] or b[0]) + [(a[1], b[1])]
     segments, good, errors = [], None, (0, 0)  # good: None before the first error
     for event in events[:-1] if not any(events[-1]) else events:
@@ -93,16 +93,16 @@ TOKENS = st.lists(st.sampled_from("abc"), max_size=14)
 
 @settings(max_examples=200)
 @given(TOKENS, TOKENS, TOKENS)
-def test_segments_are_those_of_the_state_machine(reference, one, other):
-    alignments = _heard(" ".join(reference), " ".join(one), " ".join(other))
+def test_segments_are_those_of_the_state_machine(reference, first, second):
+    alignments = _alignments(" ".join(reference), " ".join(first), " ".join(second))
     tokens = []
     for places in alignments:
         counts = [[0, 0]]
-        for place in places:
-            if place.pair.reference is None:
+        for token in places:
+            if token.pair.reference is None:
                 counts[-1][0] += 1
             else:
-                counts[-1][1] = int(place.kind is not None)
+                counts[-1][1] = int(token.kind is not None)
                 counts.append([0, 0])
         tokens.append([tuple(each) for each in counts])
     assert error_segments(*alignments) == _segments_by_states(*tokens)
@@ -112,11 +112,11 @@ def test_segments_are_those_of_the_state_machine(reference, one, other):
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=2, max_size=60))
 def test_the_statistic_is_that_of_a_paired_t_test(segments):
     test = matched_pairs_test(segments)
-    one, other = np.array(segments, float).T
-    if np.ptp(other - one) == 0:
+    first, second = np.array(segments, float).T
+    if np.ptp(second - first) == 0:
         assert test.statistic is None
         return
-    theirs = scipy.stats.ttest_rel(other, one)
+    theirs = scipy.stats.ttest_rel(second, first)
     assert test.statistic == pytest.approx(theirs.statistic)
     assert test.p_value == pytest.approx(2 * scipy.stats.norm.sf(abs(theirs.statistic)))
 
@@ -153,7 +153,7 @@ def test_a_better_system_is_recognised(systems):
     assert comparison.matched_pairs.p_value < 1e-6
     assert comparison.utterances["better"] > comparison.utterances["worse"] > 0
     assert sum(comparison.utterances.values()) == 250
-    reference = sum(one.counts(HANZI).reference for one in systems[0])
+    reference = sum(alignment.counts(HANZI).reference for alignment in systems[0])
     assert sum(comparison.tokens.values()) == reference
     assert comparison.better[0].errors[0] > comparison.better[0].errors[1]
     gains = [change.errors[0] - change.errors[1] for change in comparison.better]
@@ -161,16 +161,16 @@ def test_a_better_system_is_recognised(systems):
     assert all(change.errors[0] < change.errors[1] for change in comparison.worse)
     for side in (0, 1):
         kinds = sum(counts[side] for counts in comparison.kinds.values())
-        assert kinds == sum(one.counts(HANZI).errors for one in systems[side])
+        assert kinds == sum(alignment.counts(HANZI).errors for alignment in systems[side])
 
 
 def test_equal_systems_are_recognised():
     gold = gold_outcomes(250, seed=4)
-    one, other = (align_all(inject(gold, list(INJECTORS), 0.3, seed)[0], LEVELS) for seed in (1, 2))
-    comparison = compare(one, other, SYLLABLES, ("first", "second"), samples=300)
+    first, second = (align_all(inject(gold, list(INJECTORS), 0.3, seed)[0], LEVELS) for seed in (1, 2))
+    comparison = compare(first, second, SYLLABLES, ("first", "second"), samples=300)
     assert comparison.low < 0 < comparison.high
     assert comparison.matched_pairs.p_value > 0.01
-    same = compare(one, one, SYLLABLES, ("first", "first"), samples=50)
+    same = compare(first, first, SYLLABLES, ("first", "first"), samples=50)
     assert (same.difference, same.matched_pairs.p_value, same.better, same.worse) == (0.0, 1.0, (), ())
 
 
@@ -182,9 +182,9 @@ def test_other_references_are_refused(systems):
 def test_difference_interval_pairs_the_draws():
     """Two systems that differ by one error everywhere do so in every draw, however the utterances vary."""
     rng = random.Random(0)
-    one = [ErrorCounts(substitutions=rng.randint(0, 9), reference=10) for _ in range(50)]
-    other = [ErrorCounts(substitutions=each.substitutions + 1, reference=10) for each in one]
-    interval = difference_interval(one, other)
+    first = [ErrorCounts(substitutions=rng.randint(0, 9), reference=10) for _ in range(50)]
+    other = [ErrorCounts(substitutions=each.substitutions + 1, reference=10) for each in first]
+    interval = difference_interval(first, other)
     assert (interval.low, interval.high) == pytest.approx((0.1, 0.1))
 
 
@@ -196,7 +196,8 @@ def test_best_of_the_n_best():
     )
     outcome = UtteranceResult("id", "", 0.0, ("ma3",), ("ma1",), "马", "妈", "码", n_best=readings)
     oracles = {
-        (one.level, one.name): one.counts.errors for one in find_oracles(align_all([outcome], LEVELS), LEVELS)
+        (oracle.level, oracle.name): oracle.counts.errors
+        for oracle in find_oracles(align_all([outcome], LEVELS), LEVELS)
     }
     assert oracles == {
         (HANZI, "stage one perfect"): 1,
@@ -204,7 +205,7 @@ def test_best_of_the_n_best():
         (SYLLABLES, "best of the n best"): 0,
         (HANZI, "best of the n best"): 0,
     }
-    assert [one.name for one in find_oracles(align_all([outcome], (SYLLABLES,)), (SYLLABLES,))] == [
+    assert [oracle.name for oracle in find_oracles(align_all([outcome], (SYLLABLES,)), (SYLLABLES,))] == [
         "best of the n best"
     ]
 
@@ -252,7 +253,7 @@ def test_results_report_and_comparison_resample_alike(task, pinyin, unit):
     outcomes = _read_by("abcdef", pinyin, "妈")
     results = score(outcomes, task)
     facts = collect_results([SystemOutput("a", outcomes), SystemOutput("b", outcomes)], (HANZI,), task, "")
-    (rate,) = [one for one in facts.systems[0].rates if one.name == "hanzi error"]
+    (rate,) = [rate for rate in facts.systems[0].rates if rate.name == "hanzi error"]
     assert results["interval_unit"] == rate.unit == facts.comparisons[0].unit == unit
     assert results["intervals"]["cer"] == [rate.low, rate.high]
     assert rate.rate == results["cer"] == 6 / 72

@@ -40,16 +40,19 @@ def detector(threshold: float = 0.5, smoothing: float = 100, refractory: float =
 
 def test_a_word_fires_once_and_at_its_time():
     found = detector().feed(stream(200, (50, 90, "打开"), (150, 190, "关闭")))
-    assert [one.keyword for one in found] == ["打开", "关闭"]
+    assert [detection.keyword for detection in found] == ["打开", "关闭"]
     # Five answers are averaged: the mean passes one half with the third answer of the word.
-    assert [one.seconds for one in found] == pytest.approx([53 * CALL, 153 * CALL])
-    assert all(0.5 <= one.score <= 0.97 for one in found)
+    assert [detection.seconds for detection in found] == pytest.approx([53 * CALL, 153 * CALL])
+    assert all(0.5 <= detection.score <= 0.97 for detection in found)
 
 
 def test_the_refractory_time_holds_for_every_keyword_and_ends():
     probabilities = stream(300, (50, 80, "打开"), (80, 110, "关闭"))
     assert len(detector(refractory=1300).feed(probabilities)) == 1
-    assert [one.keyword for one in detector(refractory=200).feed(probabilities)][:2] == ["打开", "打开"]
+    assert [detection.keyword for detection in detector(refractory=200).feed(probabilities)][:2] == [
+        "打开",
+        "打开",
+    ]
 
 
 @pytest.mark.parametrize("clip_ms", [600, 1600, 2500])
@@ -73,7 +76,7 @@ def test_a_flicker_is_smoothed_away():
 def test_background_never_fires_and_the_beginning_is_ignored():
     assert detector().feed(stream(100)) == []
     early = stream(200, (10, 30, "打开"), (150, 170, "打开"))
-    assert [one.seconds > 1 for one in detector(ignored=1.0).feed(early)] == [True]
+    assert [detection.seconds > 1 for detection in detector(ignored=1.0).feed(early)] == [True]
 
 
 @settings(max_examples=40)
@@ -82,9 +85,9 @@ def test_any_chunks_give_the_same(seed: int, chunks: list[int], smoothing: float
     rng = np.random.default_rng(seed)
     probabilities = rng.dirichlet(np.full(len(LABELS), 0.3), 300)
     whole = detector(0.6, smoothing, 300).feed(probabilities)
-    one, found, at = detector(0.6, smoothing, 300), [], 0
+    stream, found, at = detector(0.6, smoothing, 300), [], 0
     for size in [*chunks, 300]:
-        found += one.feed(probabilities[at : at + size])
+        found += stream.feed(probabilities[at : at + size])
         at += size
     assert [(d.seconds, d.keyword) for d in found] == [(d.seconds, d.keyword) for d in whole]
 
@@ -111,24 +114,24 @@ def test_settings_out_of_range_are_refused():
 SAID = [SpokenKeyword(1.0, 1.5, "打开"), SpokenKeyword(3.0, 3.5, "关闭"), SpokenKeyword(8.0, 8.5, "打开")]
 
 
-def heard(*pairs: tuple[float, str]) -> list[Detection]:
+def detections(*pairs: tuple[float, str]) -> list[Detection]:
     return [Detection(seconds, keyword, 0.9) for seconds, keyword in pairs]
 
 
 def test_matching():
-    matched = match(heard((1.4, "打开"), (1.9, "打开"), (3.2, "打开"), (9.4, "打开")), SAID)
+    matched = match(detections((1.4, "打开"), (1.9, "打开"), (3.2, "打开"), (9.4, "打开")), SAID)
     assert matched.hits == (0, None, 3)
     assert matched.false_alarms == (1, 2)  # heard a second time; another word than the one said
     assert matched.misses == 1
-    assert match(heard((9.6, "打开")), SAID).false_alarms == (0,)  # more than a second late
-    assert match(heard((0.9, "打开")), SAID).false_alarms == (0,)  # before it was said
+    assert match(detections((9.6, "打开")), SAID).false_alarms == (0,)  # more than a second late
+    assert match(detections((0.9, "打开")), SAID).false_alarms == (0,)  # before it was said
 
 
 def test_trade_off_and_calibration(tmp_path: Path):
     scores = [(1.2, "打开", 0.9), (3.3, "关闭", 0.6), (5.0, "打开", 0.7), (8.2, "打开", 0.8)]
 
     def detect(threshold: float) -> list[Detection]:
-        return [Detection(*one) for one in scores if one[2] >= threshold]
+        return [Detection(*score) for score in scores if score[2] >= threshold]
 
     points = [operating_point(t, detect(t), SAID, 0.5) for t in (0.5, 0.65, 0.75, 0.95)]
     assert [(p.missed, p.false_alarms) for p in points] == [(0, 1), (1, 1), (1, 0), (3, 0)]

@@ -24,8 +24,8 @@ def _outcome(
 
 def _blamed(outcome: UtteranceResult) -> dict[str, str | None]:
     """Who is to blame for each hanzi (of the reference, else of the output) for which somebody is."""
-    (one,) = align_all([outcome], LEVELS)
-    return {p.pair.reference or p.pair.hypothesis: p.attribution for p in one.hanzi if p.attribution}
+    (aligned,) = align_all([outcome], LEVELS)
+    return {p.pair.reference or p.pair.hypothesis: p.attribution for p in aligned.hanzi if p.attribution}
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_kinds_of_syllable_errors(reference, hypothesis, kind):
 
 
 @pytest.mark.parametrize(
-    ("reference", "hypothesis", "said", "heard", "kind"),
+    ("reference", "hypothesis", "spoken", "recognised", "kind"),
     [
         ("是", "是", "", "", None),
         ("是", "事", "shi4", "shi4", "exact homophone"),
@@ -79,10 +79,10 @@ def test_kinds_of_syllable_errors(reference, hypothesis, kind):
         (None, "是", "", "shi4", "insertion"),
     ],
 )
-def test_kinds_of_hanzi_errors(reference, hypothesis, said, heard, kind):
+def test_kinds_of_hanzi_errors(reference, hypothesis, spoken, recognised, kind):
     lexicon = {"bao2": "包"}
     training = Training(hanzi=set("是班行长好大余的她做二薄"), candidates=lambda s: lexicon.get(s, reference))
-    assert hanzi_error(Pair(reference, hypothesis, 0, 0), said, heard, training) == kind
+    assert hanzi_error(Pair(reference, hypothesis, 0, 0), spoken, recognised, training) == kind
     assert kind is None or kind in HANZI_ERRORS
 
 
@@ -91,7 +91,7 @@ def test_kinds_of_an_unknown_model_are_not_used():
 
 
 @pytest.mark.parametrize(
-    ("reference", "heard", "hanzi", "names"),
+    ("reference", "recognised", "hanzi", "names"),
     [
         ("zhang1", "zan4", "", ("zh–z", "an–ang")),
         ("nan2", "lan2", "", ("n–l",)),
@@ -115,9 +115,9 @@ def test_kinds_of_an_unknown_model_are_not_used():
         ("ba1", "zi5", "", ()),
     ],
 )
-def test_classic_confusions_have_names(reference, heard, hanzi, names):
+def test_classic_confusions_have_names(reference, recognised, hanzi, names):
     syllables = reference.split()
-    assert named_confusions(Pair(syllables[0], heard, 0, 0), syllables, hanzi) == names
+    assert named_confusions(Pair(syllables[0], recognised, 0, 0), syllables, hanzi) == names
     assert set(names) <= set(NAMES)
 
 
@@ -133,18 +133,18 @@ TEXTS = st.text(alphabet="是事时十氏好号的地得a", max_size=8)
 @settings(max_examples=150)
 @given(SYLLABLE_LISTS, SYLLABLE_LISTS, TEXTS, TEXTS)
 def test_every_error_has_exactly_one_kind(reference, hypothesis, hanzi, written):
-    (one,) = align_all(
+    (aligned,) = align_all(
         [UtteranceResult("", "", 0.0, tuple(reference), tuple(hypothesis), hanzi, written)], LEVELS
     )
     for level, kinds, tokens in (
         (SYLLABLES, SYLLABLE_ERRORS, (reference, hypothesis)),
         (HANZI, HANZI_ERRORS, (as_tokens(hanzi), as_tokens(written))),
     ):
-        wrong = [token.kind for token in one.tokens(level) if token.kind]
-        assert len(wrong) == one.counts(level).errors == Levenshtein.distance(*tokens)
+        wrong = [token.kind for token in aligned.tokens(level) if token.kind]
+        assert len(wrong) == aligned.counts(level).errors == Levenshtein.distance(*tokens)
         assert set(wrong) <= set(kinds)
-        assert wrong.count("insertion") == one.counts(level).insertions
-        assert wrong.count("deletion") == one.counts(level).deletions
+        assert wrong.count("insertion") == aligned.counts(level).insertions
+        assert wrong.count("deletion") == aligned.counts(level).deletions
 
 
 def test_acoustic_language_both_repaired():
@@ -221,12 +221,12 @@ def test_plausible_labels(hanzi, syllable, plausible):
 
 def test_nobody_is_blamed_where_syllables_are_not_known():
     outcome = UtteranceResult("", "", 0.0, (), (), "你好", "你号")
-    (one,) = align_all([outcome], (HANZI,))
-    assert [place.attribution for place in one.hanzi] == [None, None]
-    assert one.hanzi[1].kind == "exact homophone"
+    (aligned,) = align_all([outcome], (HANZI,))
+    assert [token.attribution for token in aligned.hanzi] == [None, None]
+    assert aligned.hanzi[1].kind == "exact homophone"
     automatic = UtteranceResult("", "", 0.0, ("ni3", "hao3"), ("ni3", "hao4"), "你好", "你号")
-    (one,) = align_all([automatic], LEVELS, automatic_pinyin=True)
-    assert [place.attribution for place in one.hanzi] == [None, None]
+    (aligned,) = align_all([automatic], LEVELS, automatic_pinyin=True)
+    assert [token.attribution for token in aligned.hanzi] == [None, None]
     assert set(ATTRIBUTIONS) >= {"acoustic", "language"}
 
 

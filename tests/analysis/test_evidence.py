@@ -160,12 +160,12 @@ def test_posteriors_are_drawn_at_their_time_and_height(confused, inspection):
 def test_a_missed_syllable_does_not_show_its_other_occurrence(inspection):
     """ni3 is said twice and heard once, at 1 s: that peak is not one of the second."""
     twice = outcome("ni3 ni3 ma3", "ni3 ma3", ((0.75, 1.25), (2.0, 2.5)))
-    heard, _ = shown_syllables(twice, inspection)
-    picture = draw_posteriors(burst(), inspection, heard, [Shown("nǐ", 0, 1.4, 2.0, MISSED)])
+    recognised, _ = shown_syllables(twice, inspection)
+    picture = draw_posteriors(burst(), inspection, recognised, [Shown("nǐ", 0, 1.4, 2.0, MISSED)])
     assert coloured(picture, RIGHT, 0).any()
     assert not coloured(picture, MISSED, 1).any()
     # A peak one frame beyond its bounds is its own.
-    near = draw_posteriors(burst(), inspection, heard, [Shown("nǐ", 0, 1.1, 2.0, MISSED)])
+    near = draw_posteriors(burst(), inspection, recognised, [Shown("nǐ", 0, 1.1, 2.0, MISSED)])
     assert coloured(near, MISSED, 1).max() == 1
 
 
@@ -207,8 +207,8 @@ def test_long_sentences_take_more_lanes_but_stay_small(inspection):
     """Eight syllables a second, all wrong: names don't fit side by side."""
     times = tuple((i / 8, (i + 1) / 8) for i in range(32))
     many = outcome(" ".join(["ma1"] * 32), " ".join(["ma3"] * 32), times)
-    heard, missed = shown_syllables(many, inspection)
-    picture = draw_posteriors(burst(), inspection, heard, missed)
+    recognised, missed = shown_syllables(many, inspection)
+    picture = draw_posteriors(burst(), inspection, recognised, missed)
     lanes = (picture.height - SPECTROGRAM_HEIGHT) // LANE_HEIGHT
     assert 5 <= lanes <= 9
     assert len(posterior_picture.picture_address(picture)) < 60_000
@@ -220,39 +220,39 @@ def test_lanes_are_as_few_as_possible_and_nothing_touches(pairs):
     numbers = first_free(spans)
     for lane in set(numbers):
         members = [span for span, number in zip(spans, numbers, strict=True) if number == lane]
-        assert all(one[1] <= other[0] for one, other in itertools.pairwise(members))
+        assert all(earlier[1] <= later[0] for earlier, later in itertools.pairwise(members))
     crowd = max((sum(a <= start < b for a, b in spans) for start, _ in spans), default=0)
     assert len(set(numbers)) == crowd
 
 
 def test_where_missed_syllables_are_looked_for(inspection):
     two = outcome("ni3 ma1 ma1 ni3 ma1", "ni3 ni3", ((0.5, 1.5), (2.5, 3.5)))
-    heard, missed = shown_syllables(two, inspection)
-    assert [(one.name, one.start, one.end, one.kind) for one in heard] == [
+    recognised, missed = shown_syllables(two, inspection)
+    assert [(syllable.name, syllable.start, syllable.end, syllable.kind) for syllable in recognised] == [
         ("nǐ", 0.5, 1.5, RIGHT),
         ("nǐ", 2.5, 3.5, RIGHT),
     ]
     # Two between the middles at 1 s and 3 s, one from there to the end.
-    assert [(one.start, one.end) for one in missed] == [(1.0, 2.0), (2.0, 3.0), (3.0, 4.0)]
-    assert {(one.name, one.column, one.kind) for one in missed} == {("mā", 2, MISSED)}
+    assert [(syllable.start, syllable.end) for syllable in missed] == [(1.0, 2.0), (2.0, 3.0), (3.0, 4.0)]
+    assert {(syllable.name, syllable.column, syllable.kind) for syllable in missed} == {("mā", 2, MISSED)}
 
 
 def test_an_empty_output(inspection):
-    heard, missed = shown_syllables(outcome("ni3 zhuang1", "", ()), inspection)
-    assert heard == []
-    assert [(one.name, one.column, one.start, one.end) for one in missed] == [
+    recognised, missed = shown_syllables(outcome("ni3 zhuang1", "", ()), inspection)
+    assert recognised == []
+    assert [(syllable.name, syllable.column, syllable.start, syllable.end) for syllable in missed] == [
         ("nǐ", 0, 0.0, 2.0),
         ("zhuāng", None, 2.0, 4.0),
     ]
-    assert draw_posteriors(burst(), inspection, heard, missed).width == WIDTH
+    assert draw_posteriors(burst(), inspection, recognised, missed).width == WIDTH
 
 
 def test_missing_parts_are_explained(recording, inspection, tmp_path):
     def look(audio: Path, seconds: float = SECONDS, found: Inspection | None = inspection) -> Evidence:
-        one = UtteranceResult(
+        result = UtteranceResult(
             "one", "", seconds, ("ni3",), ("ma1",), "", "", audio=str(audio), times=((0, 1),)
         )
-        return evidence_of(one, lambda _: found)
+        return evidence_of(result, lambda _: found)
 
     assert look(tmp_path / "gone.wav") == Evidence("one", "", "", SECONDS, (NO_RECORDING,))
     assert look(recording, seconds=500.0) == Evidence("one", "", "", 500.0, (NO_SOUND, NO_PICTURE))
@@ -265,21 +265,21 @@ def test_missing_parts_are_explained(recording, inspection, tmp_path):
 
 
 def test_the_worst_come_first(recording, inspection):
-    def one(name: str, reference: str, output: str, hanzi: str = "", written: str = "") -> UtteranceResult:
+    def result(name: str, reference: str, output: str, hanzi: str = "", written: str = "") -> UtteranceResult:
         times = tuple((i / 4, i / 4 + 0.2) for i in range(len(output.split())))
         pinyin = (tuple(reference.split()), tuple(output.split()))
         return UtteranceResult(name, "", SECONDS, *pinyin, hanzi, written, audio=str(recording), times=times)
 
     outcomes = [
-        one("right", "ma1", "ma1", "妈", "马"),
-        one("long", "ma1 ma1 ma1 ni3", "ma3 ma1 ma1 ni3"),
-        one("short", "ma1", "ma3"),
-        one("worst", "ma1 ma1 ma1 ni3", "ma3 ma3"),
-        one("another", "ma1", "ma3"),
+        result("right", "ma1", "ma1", "妈", "马"),
+        result("long", "ma1 ma1 ma1 ni3", "ma3 ma1 ma1 ni3"),
+        result("short", "ma1", "ma3"),
+        result("worst", "ma1 ma1 ma1 ni3", "ma3 ma3"),
+        result("another", "ma1", "ma3"),
     ]
     order = ["worst", "another", "short", "long"]
-    assert [one.id for one in worst_utterances(outcomes, SYLLABLES, 9)] == order
-    assert [one.id for one in worst_utterances(outcomes, HANZI, 9)] == ["right"]
+    assert [result.id for result in worst_utterances(outcomes, SYLLABLES, 9)] == order
+    assert [result.id for result in worst_utterances(outcomes, HANZI, 9)] == ["right"]
     found = collect_evidence(outcomes, SYLLABLES, lambda _: inspection, examples=2)
     assert list(found) == order[:2]
-    assert all(one.sound and one.picture for one in found.values())
+    assert all(evidence.sound and evidence.picture for evidence in found.values())

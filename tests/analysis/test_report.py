@@ -52,15 +52,17 @@ def reference(tmp_path) -> Path:
 
 
 def _rate(results, name: str, system: int = 0):
-    return next(one for one in results.systems[system].rates if one.name == name)
+    return next(rate for rate in results.systems[system].rates if rate.name == name)
 
 
 def test_two_systems_in_wenets_style(reference, tmp_path, capsys):
-    one = _write(tmp_path / "a" / "text", REFERENCE | {"a1": "今 天 天 汽 很 好", "b1": "她 说 了 三 句 话"})
+    hypothesis = _write(
+        tmp_path / "a" / "text", REFERENCE | {"a1": "今 天 天 汽 很 好", "b1": "她 说 了 三 句 话"}
+    )
     other = _write(tmp_path / "b" / "text", REFERENCE | {"a2": "我们 去 银 航 吗"}, "\t")
     speakers = _write(tmp_path / "utt2spk", {"a1": "a", "a2": "a", "b1": "b", "b2": "b"})
     folder = tmp_path / "report"
-    arguments = ["--reference", reference, "--hypothesis", one, "--hypothesis", other]
+    arguments = ["--reference", reference, "--hypothesis", hypothesis, "--hypothesis", other]
     arguments += ["--speakers", speakers, "--output", folder]
     assert main([str(argument) for argument in arguments]) == 0
     printed = " ".join(capsys.readouterr().out.split())
@@ -75,7 +77,7 @@ def test_two_systems_in_wenets_style(reference, tmp_path, capsys):
         first["kinds"]["hanzi"]["exact homophone"] == 1 and first["kinds"]["hanzi"]["variant character"] == 1
     )
     assert second["kinds"]["hanzi"]["insertion"] == 1
-    for system, path in ((first, one), (second, other)):
+    for system, path in ((first, hypothesis), (second, other)):
         lines = dict(line.split(None, 1) for line in path.read_text(encoding="utf-8").splitlines())
         theirs = jiwer.process_words(
             [" ".join(text) for text in REFERENCE.values()],
@@ -162,9 +164,9 @@ def test_normalisation_is_reported_and_can_be_switched(reference, tmp_path):
     truth = _write(tmp_path / "truth.txt", REFERENCE | {"b2": "ok"})
     results = report_files(truth, [hypothesis])
     assert _rate(results, "hanzi error").counts.errors == 1
-    rules = {one.rule: one for one in results.normalisation}
+    rules = {rule.rule: rule for rule in results.normalisation}
     assert [rules[rule].lines["hyp"] for rule in ("width", "punctuation", "case", "digits")] == [3, 2, 1, 1]
-    assert [one.applied for one in results.normalisation] == [
+    assert [rule.applied for rule in results.normalisation] == [
         rule in ("width", "punctuation", "case") for rule in RULES
     ]
     assert rules["digits"].errors_otherwise == {"hyp": 0}
@@ -309,13 +311,16 @@ def test_results_agree_with_each_other(results):
         sum(count for name, count in system.attribution.items() if name != "repaired") == hanzi.counts.errors
     )
     wrong = sum(flow.count for flow in system.flow if flow.hanzi != "right")
-    assert wrong == hanzi.counts.errors == sum(one.hanzi_errors for one in system.utterances)
-    assert sum(token[2] != "" for one in system.utterances for token in one.alignment) == wrong
-    assert all(one.alignment or not (one.hanzi_errors or one.syllable_errors) for one in system.utterances)
+    assert wrong == hanzi.counts.errors == sum(utterance.hanzi_errors for utterance in system.utterances)
+    assert sum(token[2] != "" for utterance in system.utterances for token in utterance.alignment) == wrong
+    assert all(
+        utterance.alignment or not (utterance.hanzi_errors or utterance.syllable_errors)
+        for utterance in system.utterances
+    )
     assert system.unknown_kinds == () and system.attribution_basis == "gold pass"
     assert system.kinds[HANZI]["out-of-vocabulary hanzi"] > 0
     for breakdown in system.breakdowns:
-        rate = next(one for one in system.rates if one.level == breakdown.level)
+        rate = next(rate for rate in system.rates if rate.level == breakdown.level)
         assert sum(group.counts.reference for group in breakdown.groups) == rate.counts.reference
 
 
@@ -338,7 +343,7 @@ def test_results_are_json_that_browsers_read(results):
         "normalisation",
     }
     utterances = plain["systems"][0]["utterances"]
-    alignment = next(one["alignment"] for one in utterances if one["alignment"])
+    alignment = next(utterance["alignment"] for utterance in utterances if utterance["alignment"])
     assert all(len(token) == 8 and all(isinstance(field, str) for field in token) for token in alignment)
 
 

@@ -95,8 +95,12 @@ def test_the_page_is_well_formed_and_needs_nothing_but_itself(name, request):
     read = Reader(request.getfixturevalue(name))
     assert not read.wrong and not read.open
     assert len(read.ids) == len(set(read.ids)) and set(read.references) <= set(read.ids)
-    assert all(one.startswith(("#", "data:")) for one in read.addresses)
-    inside = {one[1:] for one in read.addresses if one.startswith("#") and not one.startswith("#utt-")}
+    assert all(address.startswith(("#", "data:")) for address in read.addresses)
+    inside = {
+        address[1:]
+        for address in read.addresses
+        if address.startswith("#") and not address.startswith("#utt-")
+    }
     assert inside <= set(read.ids)
     assert not re.search(r"url\(|@import|https?:", "".join(read.scripts[:1]))
 
@@ -173,16 +177,19 @@ def test_rows_hold_everything_of_the_utterances(results):
     rows = utterance_rows(utterances)
     assert all(len(row) == len(COLUMNS) for row in rows)
     read = [dict(zip(COLUMNS, row, strict=True)) for row in json.loads(json.dumps(rows))]
-    for one, row in zip(utterances, read, strict=True):
-        assert (row["pinyin"] or one.reference_pinyin, row["hanzi"] or one.reference_hanzi) == (
-            one.pinyin,
-            one.hanzi,
+    for utterance, row in zip(utterances, read, strict=True):
+        assert (row["pinyin"] or utterance.reference_pinyin, row["hanzi"] or utterance.reference_hanzi) == (
+            utterance.pinyin,
+            utterance.hanzi,
         )
-        for (pinyin, hanzi, score), reading in zip(one.n_best, row["n_best"], strict=True):
-            assert _restored(one.pinyin, reading[0]) == pinyin and _restored(one.hanzi, reading[1]) == hanzi
+        for (pinyin, hanzi, score), reading in zip(utterance.n_best, row["n_best"], strict=True):
+            assert (
+                _restored(utterance.pinyin, reading[0]) == pinyin
+                and _restored(utterance.hanzi, reading[1]) == hanzi
+            )
             assert reading[2] == pytest.approx(score, abs=1e-3)
-        assert [tuple(_place(place)) for place in row["alignment"]] == list(one.alignment)
-        assert row["times"] == [round(1000 * second) for span in one.times for second in span]
+        assert [tuple(_place(token)) for token in row["alignment"]] == list(utterance.alignment)
+        assert row["times"] == [round(1000 * second) for span in utterance.times for second in span]
 
 
 def _restored(first: str, beside: list) -> str:
@@ -190,12 +197,12 @@ def _restored(first: str, beside: list) -> str:
     return first[:start] + middle + (first[-end:] if end else "")
 
 
-def _place(place: list) -> list[str]:
-    if len(place) < 3:
-        syllable = place[1] if len(place) == 2 else ""
-        return [place[0], place[0], "", syllable, syllable, "", "", ""]
-    kind, difference, attribution, *tags = (WORDS[n] if n >= 0 else "" for n in (place[2], *place[5:]))
-    return [*place[:2], kind, *place[3:5], difference, attribution, ",".join(tags)]
+def _place(token: list) -> list[str]:
+    if len(token) < 3:
+        syllable = token[1] if len(token) == 2 else ""
+        return [token[0], token[0], "", syllable, syllable, "", "", ""]
+    kind, difference, attribution, *tags = (WORDS[n] if n >= 0 else "" for n in (token[2], *token[5:]))
+    return [*token[:2], kind, *token[3:5], difference, attribution, ",".join(tags)]
 
 
 def test_rows_are_small(results):
@@ -212,7 +219,7 @@ def test_a_heat_map_leaves_the_diagonal_and_unconfused_labels_out_of_its_scale()
     assert drawn.labels == ("1", "2", "–") and drawn.never_confused == ("3",)
     label, total, cells = drawn.rows[0]
     assert (label, total) == ("1", 910)
-    assert [(one.text, one.heat, one.diagonal) for one in cells] == [
+    assert [(cell.text, cell.heat, cell.diagonal) for cell in cells] == [
         ("99", 0.0, True),
         ("9", 1.0, False),
         ("1", 0.33, False),
@@ -224,16 +231,16 @@ def test_a_heat_map_leaves_the_diagonal_and_unconfused_labels_out_of_its_scale()
 def test_a_flow_is_as_wide_where_it_leaves_as_where_it_arrives(results):
     flow = results.systems[0].flow
     boxes, ribbons = lay_out(flow)
-    wrong = sum(one.count for one in flow if one.attribution)
+    wrong = sum(path.count for path in flow if path.attribution)
     for column in range(3):
         assert sum(box.count for box in boxes if box.column == column) == wrong
         assert sum(box.height for box in boxes if box.column == column) == pytest.approx(ALL_HANZI_HEIGHT)
     for box in boxes:
         for column, side in ((box.column, 0), (box.column - 1, 1)):
             ends = sorted(
-                ((one.left, one.right)[side], one.height)
-                for one in ribbons
-                if one.column == column and one.names[side] == box.name
+                ((ribbon.left, ribbon.right)[side], ribbon.height)
+                for ribbon in ribbons
+                if ribbon.column == column and ribbon.names[side] == box.name
             )
             if not ends:
                 continue
@@ -260,7 +267,7 @@ def test_bars_and_breakdowns_keep_their_order(results):
         assert sorted(shown, key=lambda group: group.name) == sorted(cut.groups, key=lambda group: group.name)
         assert all(0 <= bar.low <= bar.at <= bar.high <= 1 for bar in (*chart.bars, *chart.folded))
         if cut.name == "speaker":
-            assert [group.rate for group in shown] == sorted((one.rate for one in shown), reverse=True)
+            assert [group.rate for group in shown] == sorted((group.rate for group in shown), reverse=True)
         else:
             assert shown == list(cut.groups)
 
@@ -328,17 +335,18 @@ def choose(page: WatchedPage, name: str, value: str) -> None:
 def test_the_page_in_a_browser(chromium, page, results, evidence):
     shown = open_page(chromium, page.as_uri())
     utterances = results.systems[0].utterances
-    wrong = [one for one in utterances if one.syllable_errors or one.hanzi_errors]
+    wrong = [utterance for utterance in utterances if utterance.syllable_errors or utterance.hanzi_errors]
     assert found(shown) == len(wrong)
     assert ids(shown)[:2] == list(evidence), "those with evidence come first"
 
     choose(shown, "errors", "")
     assert found(shown) == len(utterances)
     for name, at in (("attribution", 6), ("kind", 2)):
-        value = next(place[at] for one in wrong for place in one.alignment if place[at])
+        value = next(token[at] for utterance in wrong for token in utterance.alignment if token[at])
         choose(shown, name, value)
         expected = sum(
-            any(value in (place[2], place[5], place[6]) for place in one.alignment) for one in utterances
+            any(value in (token[2], token[5], token[6]) for token in utterance.alignment)
+            for utterance in utterances
         )
         assert 0 < found(shown) == expected < len(utterances)
         choose(shown, name, "")
@@ -349,8 +357,8 @@ def test_the_page_in_a_browser(chromium, page, results, evidence):
 
     # Sorting: by a click, and by the keyboard on the button in the head.
     shown.run("document.querySelector('[data-sort=hanzi_errors] button').click()")
-    most = max(one.hanzi_errors for one in utterances)
-    assert next(one for one in utterances if one.id == ids(shown)[0]).hanzi_errors == most
+    most = max(utterance.hanzi_errors for utterance in utterances)
+    assert next(utterance for utterance in utterances if utterance.id == ids(shown)[0]).hanzi_errors == most
     assert (
         shown.run("document.querySelector('[data-sort=hanzi_errors]').getAttribute('aria-sort')")
         == "descending"
@@ -368,8 +376,8 @@ def test_the_page_in_a_browser(chromium, page, results, evidence):
     # The tables of confusions.
     rows = "[...document.querySelector('#s0-top-hanzi').tBodies[0].rows].filter(row => !row.hidden).length"
     before = shown.run(rows)
-    said = results.systems[0].top_confusions[HANZI][0][0]
-    shown.page.locator("[data-filters=s0-top-hanzi]").fill(said)
+    confused = results.systems[0].top_confusions[HANZI][0][0]
+    shown.page.locator("[data-filters=s0-top-hanzi]").fill(confused)
     assert 0 < shown.run(rows) < before
     shown.run("document.querySelector('#s0-top-hanzi .pick').click()")
     assert 0 < found(shown) < len(utterances)
@@ -441,12 +449,12 @@ def test_nothing_is_wider_than_a_phone(chromium, name, request):
 
 def test_two_systems_in_tabs(chromium, compared):
     shown = open_page(chromium, compared.as_uri())
-    one = found(shown)
+    count = found(shown)
     shown.run("document.querySelector('#s0-tab').focus()")
     shown.page.keyboard.press("ArrowRight")
     assert shown.run("document.activeElement.id") == "s1-tab"
     assert shown.run("[...document.querySelectorAll('.system')].map(one => one.hidden)") == [True, False]
-    assert 0 < found(shown) < one
+    assert 0 < found(shown) < count
     head = "#comparison th:nth-child(2)"
     shown.run(f"document.querySelector('{head} button').click()")
     assert shown.run(f"document.querySelector('{head}').getAttribute('aria-sort')") == "descending"

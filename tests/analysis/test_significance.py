@@ -60,7 +60,7 @@ def model(tmp_path_factory):
 
 
 def test_planted_weak_channels_could_be_pruned(model):
-    found = {one.layer: one for one in significances(read_weight_file(model))}
+    found = {significance.layer: significance for significance in significances(read_weight_file(model))}
     assert list(found) == ["conv2d_1", "depthwise_conv1d_1", "dense_1"]
     assert np.flatnonzero(found["conv2d_1"].values < 1e-3).tolist() == [1, 3]
     assert np.flatnonzero(found["depthwise_conv1d_1"].values < 1e-3).tolist() == [0, 1]

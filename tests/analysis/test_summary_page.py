@@ -32,14 +32,14 @@ VOID = {"meta", "br", "img", "link", "hr", "path", "use", "rect"}
 def outcomes(manifest: Path) -> list[UtteranceResult]:
     """Every third right, every third a syllable wrong, every third a character too few and one wrong."""
     found = []
-    for number, one in enumerate(read_manifest(manifest)):
-        pinyin, hanzi = list(one.pinyin), list(one.hanzi)
+    for number, utterance in enumerate(read_manifest(manifest)):
+        pinyin, hanzi = list(utterance.pinyin), list(utterance.hanzi)
         if number % 3 == 1:
             pinyin[0], hanzi[0] = "da4", "大"
         if number % 3 == 2:
             pinyin, hanzi = pinyin[:-1], ["<", *hanzi[1:-1]]
-        said = (one.pinyin, tuple(pinyin), one.hanzi, "".join(hanzi))
-        found.append(UtteranceResult(one.id, one.speaker, one.seconds, *said))
+        texts = (utterance.pinyin, tuple(pinyin), utterance.hanzi, "".join(hanzi))
+        found.append(UtteranceResult(utterance.id, utterance.speaker, utterance.seconds, *texts))
     return found
 
 
@@ -191,17 +191,17 @@ def test_a_history_of_one_epoch_can_be_drawn():
     assert "<svg" in draw_curve({"epoch": [1.0], "loss": [2.0]}, Curve("loss", {"loss": "training"}))
 
 
-def sentence(said: str, heard: str, said_hanzi: str, heard_hanzi: str):
-    said, heard = tuple(said.split()), tuple(heard.split())
-    tsv = hypotheses_tsv([UtteranceResult("x", "s", 1.0, said, heard, said_hanzi, heard_hanzi)])
+def sentence(spoken: str, recognised: str, spoken_hanzi: str, recognised_hanzi: str):
+    spoken, recognised = tuple(spoken.split()), tuple(recognised.split())
+    tsv = hypotheses_tsv([UtteranceResult("x", "s", 1.0, spoken, recognised, spoken_hanzi, recognised_hanzi)])
     return tsv
 
 
 def test_cells_distinguish_wrong_syllables_from_wrong_hanzi(tmp_path):
     path = tmp_path / "hypotheses.tsv"
     path.write_text(sentence("ni3 hao3 ma5 shi4", "ni3 gao3 ma5", "你好吗是", "你搞嘛"), encoding="utf-8")
-    (one,) = read_hypotheses(path)
-    example = align_example(one)
+    (hypothesis,) = read_hypotheses(path)
+    example = align_example(hypothesis)
     assert [cell.kind for cell in example.cells] == [
         "correct",
         "wrong-syllable",
@@ -231,9 +231,11 @@ def test_examples_are_the_longest_right_the_worst_and_some_by_lot(tmp_path):
     sentences = read_hypotheses(tmp_path / "h.tsv")
     right, worst, drawn = choose_examples(sentences, right=3, worst=2, drawn=4)
     assert [len(group) for group in (right, worst, drawn)] == [3, 2, 4]
-    assert not any(one.errors for one in right) and all(one.errors for one in [*worst, *drawn])
-    assert len({one.id for one in [*right, *worst, *drawn]}) == 9
-    assert len(right[0].pinyin) == max(len(one.pinyin) for one in sentences if not one.errors)
+    assert not any(example.errors for example in right) and all(
+        example.errors for example in [*worst, *drawn]
+    )
+    assert len({example.id for example in [*right, *worst, *drawn]}) == 9
+    assert len(right[0].pinyin) == max(len(sentence.pinyin) for sentence in sentences if not sentence.errors)
     assert (right, worst, drawn) == choose_examples(sentences, right=3, worst=2, drawn=4)
 
 

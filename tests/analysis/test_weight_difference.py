@@ -37,8 +37,8 @@ def test_every_state_by_hand(files, capsys):
     code, text = difference(capsys, *files, "--json")
     found = json.loads(text)
     assert (code, found["equal"]) == (1, False)
-    rows = {one["name"]: one for one in found["arrays"]}
-    assert {name: one["state"] for name, one in rows.items()} == {
+    rows = {array["name"]: array for array in found["arrays"]}
+    assert {name: array["state"] for name, array in rows.items()} == {
         "dense_1/kernel": "different",
         "dense_1/bias": "equal",
         "old/kernel": "only in A",

@@ -66,7 +66,7 @@ def absent(_: Path) -> Command:
 
 
 def test_conditions(transcripts):
-    found = {(one.test_set, one.given): one for one in read_conditions(transcripts)}
+    found = {(condition.test_set, condition.given): condition for condition in read_conditions(transcripts)}
     assert len(found) == 8
     toned = found[THCHS, TONED]
     assert toned.pinyin == (("ni3", "hao3"), ("ni3", "hao3"), ("ta1", "de5"))
@@ -78,7 +78,7 @@ def test_conditions(transcripts):
 
 
 def test_a_tenth_of_the_syllables_is_wrong(tmp_path):
-    syllables = [one for one in full_inventory() if one[-2] != "r"][::7] * 20
+    syllables = [syllable for syllable in full_inventory() if syllable[-2] != "r"][::7] * 20
     row = "x{}\t" + " ".join(syllables) + "\t" + "字" * len(syllables) + "\n"
     for name in TEXTS:
         (tmp_path / name).write_text("".join(row.format(i) for i in range(4)), encoding="utf-8")
@@ -120,8 +120,8 @@ def test_score_by_hand():
 def test_scores_of_a_process(transcripts):
     entry = fake()
     found = {
-        (one.test_set, one.given): one
-        for one in scores(entry, absent_not(entry), read_conditions(transcripts))
+        (score.test_set, score.given): score
+        for score in scores(entry, absent_not(entry), read_conditions(transcripts))
     }
     # 她 of two lines' six hanzi; 中 and 绿 of five.
     assert found[THCHS, TONED].cer.rate == pytest.approx(1 / 6)
@@ -232,8 +232,8 @@ def command(transcripts, tmp_path, monkeypatch):
 def test_command(command, tmp_path, capsys):
     document = tmp_path / "figures.md"
     found = command("--markdown", str(document))
-    assert [one["name"] for one in found["converters"]] == ["quick", "other"]
-    assert {one["name"] for one in found["skipped"]} == {"ours", "gone"}
+    assert [converter["name"] for converter in found["converters"]] == ["quick", "other"]
+    assert {skipped["name"] for skipped in found["skipped"]} == {"ours", "gone"}
     assert "skipped: gone: nothing is installed" in capsys.readouterr().out
     text = document.read_text(encoding="utf-8")
     assert "| quick | 16.67° | 16.67 |" in text and "| other | 16.67 | 16.67 |" in text
@@ -242,7 +242,7 @@ def test_command(command, tmp_path, capsys):
     # One is measured again, the figures of the other stay; the rest of the document too.
     document.write_text(f"# Title\n\n{text}\nMore.\n", encoding="utf-8")
     found = command("--only", "other", "--keep", "--markdown", str(document))
-    assert [one["name"] for one in found["converters"]] == ["quick", "other"]
+    assert [converter["name"] for converter in found["converters"]] == ["quick", "other"]
     text = document.read_text(encoding="utf-8")
     assert text.startswith("# Title\n\n") and text.endswith("\nMore.\n")
     assert text.count(BEGIN) == text.count(END) == text.count("Measured ") == 1

@@ -109,7 +109,9 @@ def test_a_wrong_path_is_one_message_that_names_it(tmp_path, arguments):
     done = run([argument.format(tmp=tmp_path) for argument in arguments])
     assert done.returncode == 2, done.stderr
     labels = [line.partition(": ")[0] for line in done.stderr.splitlines()]
-    assert labels[0] == "error" and labels == [one for one in ("error", "where", "hint") if one in labels]
+    assert labels[0] == "error" and labels == [
+        label for label in ("error", "where", "hint") if label in labels
+    ]
     assert "nowhere" in done.stderr or str(tmp_path) in done.stderr
     assert done.stdout == ""
 

@@ -86,7 +86,7 @@ def test_json_tells_scores_reasons_and_words(run, tmp_path, capsys):
     assert first["n_best"][0]["text"] == first["text"]
     assert len(first["n_best"]) == 3
     assert first["n_best"][0]["score"] >= first["n_best"][1]["score"]
-    assert [one["pinyin"] for one in first["sentences"]] == [["ni3", "hao3"], ["wo3"]]
+    assert [sentence["pinyin"] for sentence in first["sentences"]] == [["ni3", "hao3"], ["wo3"]]
     character = first["sentences"][0]["characters"][0]
     assert 0 < character["confidence"] <= 1
     assert set(character["lead"]) == {"readings", "n-gram", "user words"}
@@ -141,12 +141,12 @@ def test_windows_cover_a_sentence_with_context(length):
     found = windows(length)
     assert found[0].first == 0
     assert found[-1].last == length
-    assert all(one.last == other.first for one, other in itertools.pairwise(found))
-    for one in found:
-        assert one.end - one.start == min(length, LONGEST_WINDOW)
-        assert one.start <= one.first < one.last <= one.end
-        assert one.start == 0 or one.first - one.start >= CONTEXT
-        assert one.end == length or one.end - one.last >= CONTEXT
+    assert all(window.last == following.first for window, following in itertools.pairwise(found))
+    for window in found:
+        assert window.end - window.start == min(length, LONGEST_WINDOW)
+        assert window.start <= window.first < window.last <= window.end
+        assert window.start == 0 or window.first - window.start >= CONTEXT
+        assert window.end == length or window.end - window.last >= CONTEXT
 
 
 def test_windows_give_what_the_whole_gives_where_context_is_enough(monkeypatch):
@@ -177,7 +177,7 @@ def test_lines_of_any_size_with_all_options(run, tmp_path, capsys):
     plain = lines_of(capsys, "--model", run, "--words", words, path)
     assert plain == ["", " \t ", "我好," * 1499 + "我好, ", "'", "妮好"]
     found = [json.loads(line) for line in lines_of(capsys, "--model", run, "--words", words, "--json", path)]
-    assert [one["text"] for one in found] == plain
+    assert [sentence["text"] for sentence in found] == plain
     assert len(found[2]["sentences"]) == 1500
     several = lines_of(capsys, "--model", run, "--words", words, "--nbest", 3, path)
     assert [line.split("\t")[0] for line in several[2:]] == plain[2:]

@@ -42,9 +42,11 @@ command = load_script("test.py")
 
 
 def _outcome(
-    name: str, reference: str, output: str, hanzi: str = "", heard: str = "", speaker: str = ""
+    name: str, reference: str, output: str, hanzi: str = "", recognised: str = "", speaker: str = ""
 ) -> UtteranceResult:
-    return UtteranceResult(name, speaker, 1.0, tuple(reference.split()), tuple(output.split()), hanzi, heard)
+    return UtteranceResult(
+        name, speaker, 1.0, tuple(reference.split()), tuple(output.split()), hanzi, recognised
+    )
 
 
 OUTCOMES = [
@@ -76,7 +78,7 @@ def test_figures_by_hand():
         "label": 0,
         "repaired": 0,
     }
-    assert [one["id"] for one in results["worst"]] == ["tone", "homophone", "missed"]
+    assert [utterance["id"] for utterance in results["worst"]] == ["tone", "homophone", "missed"]
 
 
 def test_speech_alone_counts_sentences_by_their_syllables():
@@ -84,7 +86,7 @@ def test_speech_alone_counts_sentences_by_their_syllables():
     assert results["sentence_error_rate"] == 2 / 4
     assert "cer" not in results
     assert set(results["error_types"]) == {"syllables", "syllable_confusions", "named_confusions"}
-    assert [one["id"] for one in results["worst"]] == ["tone", "missed"]
+    assert [utterance["id"] for utterance in results["worst"]] == ["tone", "missed"]
 
 
 def test_language_alone_tells_nothing_of_syllables():
@@ -159,7 +161,7 @@ def test_speech(speech_run, tmp_path, capsys, tiny_manifest):
         and "8 utterances of 4 speakers" in printed
     )
     rows = list(csv.DictReader((tmp_path / "hypotheses.tsv").open(), delimiter="\t"))
-    assert [row["id"] for row in rows] == [one.id for one in read_manifest(tiny_manifest)]
+    assert [row["id"] for row in rows] == [utterance.id for utterance in read_manifest(tiny_manifest)]
     results = json.loads((tmp_path / "results.json").read_text())
     theirs = jiwer.process_words([row["reference_pinyin"] for row in rows], [row["pinyin"] for row in rows])
     assert results["syllable_error_rate"] == pytest.approx(theirs.wer)
@@ -167,7 +169,7 @@ def test_speech(speech_run, tmp_path, capsys, tiny_manifest):
     assert results["seen_in_training"] == {"speech": 8}
     assert results["real_time_factor"] > 0
     assert results["audio_seconds"] == pytest.approx(
-        sum(one.seconds for one in read_manifest(tiny_manifest)), 0.01
+        sum(utterance.seconds for utterance in read_manifest(tiny_manifest)), 0.01
     )
 
 
@@ -236,7 +238,7 @@ def test_report_of_the_pipeline(speech_run, language_run, tmp_path):
     assert system["kinds"]["hanzi"] == results["error_types"]["hanzi"]
     assert system["attribution"] == results["error_types"]["attribution"]
     assert system["unknown_kinds"] == []
-    oracles = {(one["level"], one["name"]): one["counts"] for one in system["oracles"]}
+    oracles = {(oracle["level"], oracle["name"]): oracle["counts"] for oracle in system["oracles"]}
     perfect = oracles["hanzi", "stage one perfect"]
     assert perfect["substitutions"] / perfect["reference"] == results["cer_from_gold_pinyin"]
     assert ("syllables", "best of the n best") in oracles
@@ -251,9 +253,9 @@ def test_report_of_the_pipeline(speech_run, language_run, tmp_path):
         "pitch of the voice",
     }
     assert system["attribution"]["search"] == 0  # random weights: the true syllables never score better
-    one = system["utterances"][0]
-    assert Path(one["audio"]).is_file() and one["snr"] > 10
-    assert len(one["n_best"]) == 3 and len(one["times"]) == len(one["pinyin"].split())
+    utterance = system["utterances"][0]
+    assert Path(utterance["audio"]).is_file() and utterance["snr"] > 10
+    assert len(utterance["n_best"]) == 3 and len(utterance["times"]) == len(utterance["pinyin"].split())
 
 
 def test_the_report_has_sound_and_picture_of_the_worst_utterances(speech_run, tmp_path):
@@ -296,7 +298,10 @@ def test_the_report_finds_search_errors_of_a_narrow_beam(tmp_path):
     folders = ["--output", str(tmp_path), "--report", str(tmp_path / "report")]
     command.main([LANGUAGE, str(run.path), "--manifest", str(transcripts), *folders])
     (system,) = json.loads((tmp_path / "report" / "report.json").read_text())["systems"]
-    blamed = {one["id"]: [token[6] for token in one["alignment"] if token[2]] for one in system["utterances"]}
+    blamed = {
+        utterance["id"]: [token[6] for token in utterance["alignment"] if token[2]]
+        for utterance in system["utterances"]
+    }
     assert blamed == {"a": ["search"], "b": ["language"], "c": []}
 
 
@@ -358,7 +363,9 @@ def test_moved_runs_without_their_corpus_need_a_list(moved_runs, tiny_manifest, 
 
 def test_recordings_that_are_gone(speech_run, tiny_manifest, tmp_path):
     utterances = read_manifest(tiny_manifest)
-    moved = [dataclasses.replace(one, audio=tmp_path / one.audio.name) for one in utterances]
+    moved = [
+        dataclasses.replace(utterance, audio=tmp_path / utterance.audio.name) for utterance in utterances
+    ]
     write_manifest(tmp_path / "list.tsv", moved)
     with pytest.raises(CorpusError, match="8 of 8 recordings do not exist"):
         command.main(["speech", str(speech_run), "--manifest", str(tmp_path / "list.tsv")])

@@ -111,7 +111,7 @@ def test_textgrid_tiles_the_whole_recording():
     )
     assert [label for _, _, label in edges] == ["", "ni3", "hao3", "", "ma5", ""]
     assert edges[0][0] == "0.0000" and edges[-1][1] == "3662.0000"
-    assert all(one[1] == other[0] for one, other in itertools.pairwise(edges))
+    assert all(left[1] == right[0] for left, right in itertools.pairwise(edges))
     assert "intervals: size = 6" in tier
 
 

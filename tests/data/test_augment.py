@@ -28,8 +28,8 @@ def changed(**values) -> AugmentConfig:
     return build_config(AugmentConfig, {**to_plain(NOTHING), **values})
 
 
-def decibels(one: np.ndarray, other: np.ndarray) -> float:
-    return float(10 * np.log10(np.mean(np.square(one)) / np.mean(np.square(other))))
+def decibels(left: np.ndarray, right: np.ndarray) -> float:
+    return float(10 * np.log10(np.mean(np.square(left)) / np.mean(np.square(right))))
 
 
 def peak_hertz(samples: np.ndarray) -> float:
@@ -42,9 +42,11 @@ def test_nothing_asked_nothing_done():
 
 def test_equal_generators_equal_copies():
     config = AugmentConfig(noise_probability=1.0, room_probability=1.0)
-    one, same, other = (augment_waveform(speech(), np.random.default_rng(seed), config) for seed in (1, 1, 2))
-    np.testing.assert_array_equal(one, same)
-    assert len(one) != len(other) or not np.array_equal(one, other)
+    first, same, other = (
+        augment_waveform(speech(), np.random.default_rng(seed), config) for seed in (1, 1, 2)
+    )
+    np.testing.assert_array_equal(first, same)
+    assert len(first) != len(other) or not np.array_equal(first, other)
 
 
 @settings(max_examples=40)

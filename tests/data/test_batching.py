@@ -103,8 +103,8 @@ def test_planning_is_fast():
 
 
 def test_make_batch_pads_with_zeros():
-    one, two = np.ones((3, 2), np.float16), np.full((17, 2), 2.0, np.float32)
-    batch = make_batch(["a", "b"], [one, two], [np.array([5, 6, 7]), np.array([8])])
+    short, two = np.ones((3, 2), np.float16), np.full((17, 2), 2.0, np.float32)
+    batch = make_batch(["a", "b"], [short, two], [np.array([5, 6, 7]), np.array([8])])
     assert batch.ids == ["a", "b"]
     assert batch.features.shape == (2, 32, 2) and batch.features.dtype == np.float32
     assert batch.feature_lengths.tolist() == [3, 17] and batch.feature_lengths.dtype == np.int32
@@ -145,9 +145,9 @@ def source(corpus: tuple, **changes) -> BatchSource:
     return BatchSource(*corpus, **settings | changes)
 
 
-def assert_same(one: list, other: list) -> None:
-    assert [batch.ids for batch in one] == [batch.ids for batch in other]
-    for left, right in zip(one, other, strict=True):
+def assert_same(batches: list, other: list) -> None:
+    assert [batch.ids for batch in batches] == [batch.ids for batch in other]
+    for left, right in zip(batches, other, strict=True):
         for name in ("features", "feature_lengths", "labels", "label_lengths"):
             np.testing.assert_array_equal(getattr(left, name), getattr(right, name))
 

@@ -64,11 +64,11 @@ def all_features(cache) -> dict[tuple[str, int], np.ndarray]:
     }
 
 
-def assert_same(one, other):
-    one, other = all_features(one), all_features(other)
-    assert one.keys() == other.keys()
-    for key, values in one.items():
-        np.testing.assert_array_equal(values, other[key])
+def assert_same(left, right):
+    left, right = all_features(left), all_features(right)
+    assert left.keys() == right.keys()
+    for key, values in left.items():
+        np.testing.assert_array_equal(values, right[key])
 
 
 @pytest.mark.parametrize("kind", ["spectrogram", "filter_bank", "mfcc"])
@@ -100,10 +100,10 @@ def test_copies_depend_on_seed_id_and_number_alone(tmp_path, corpus):
 
 
 def test_workers_and_order_change_nothing(tmp_path, corpus):
-    one = prepare_features(corpus, CONFIG, tmp_path / "one", COPIES, workers=1)
+    first = prepare_features(corpus, CONFIG, tmp_path / "one", COPIES, workers=1)
     two = prepare_features(corpus[::-1], CONFIG, tmp_path / "two", COPIES, workers=2)
-    assert_same(one, two)
-    assert two.ids == one.ids[::-1]
+    assert_same(first, two)
+    assert two.ids == first.ids[::-1]
 
 
 def test_unchanged_is_not_computed_again(tmp_path, corpus, computed):
@@ -418,9 +418,9 @@ def test_damage_under_a_running_training_names_the_shard(tmp_path, corpus, compu
         np.testing.assert_array_equal(values, again[key])
 
 
-def flip_a_bit(path: Path, place: int) -> None:
+def flip_a_bit(path: Path, position: int) -> None:
     content = bytearray(path.read_bytes())
-    content[place] ^= 4
+    content[position] ^= 4
     path.write_bytes(content)
 
 

@@ -139,9 +139,9 @@ def test_split_folders_and_folders_of_speakers(made, tmp_path, capsys):
     for split, first in (("train", 0), ("validation", 2), ("testing", 3)):
         for word in ("on", "off"):
             for speaker in SPEAKERS[first : first + 1 + (split == "train")]:
-                place = tmp_path / split / word / f"s{speaker}"
-                place.mkdir(parents=True)
-                shutil.copy(made / "go" / "00000000_nohash_0.wav", place / "1.wav")
+                folder = tmp_path / split / word / f"s{speaker}"
+                folder.mkdir(parents=True)
+                shutil.copy(made / "go" / "00000000_nohash_0.wav", folder / "1.wav")
     clips = read_keyword_clips(config(tmp_path, silence_share=0.0))
     assert {split: len(found) for split, found in clips.items()} == {"train": 4, "dev": 2, "test": 2}
     assert speakers(clips["dev"]) == {"s00000002"}
@@ -356,9 +356,9 @@ def test_the_cache_is_used_and_a_changed_file_is_read_anew(folder, tmp_path):
 def test_workers_give_the_same(made, tmp_path, monkeypatch):
     monkeypatch.setattr("data.keywords.clip_cache._MIN_PARALLEL", 10)
     clips = read_keyword_clips(config(made))["train"]
-    one = load_clips(clips, 8000, 800, tmp_path / "one", workers=1)
+    first = load_clips(clips, 8000, 800, tmp_path / "one", workers=1)
     two = load_clips(clips, 8000, 800, tmp_path / "two", workers=2)
-    np.testing.assert_array_equal(one.samples, two.samples)
+    np.testing.assert_array_equal(first.samples, two.samples)
 
 
 def spoil(path: Path, kind: str) -> None:
@@ -491,10 +491,10 @@ def test_nothing_asked_nothing_done():
 
 def test_equal_generators_equal_batches():
     noises = load_noises([])
-    one, same, other = (altered(KeywordAugmentConfig(), seed, noises=noises) for seed in (1, 1, 2))
-    np.testing.assert_array_equal(one, same)
-    assert not np.array_equal(one, other)
-    assert np.abs(one).max() <= 1.0
+    first, same, other = (altered(KeywordAugmentConfig(), seed, noises=noises) for seed in (1, 1, 2))
+    np.testing.assert_array_equal(first, same)
+    assert not np.array_equal(first, other)
+    assert np.abs(first).max() <= 1.0
     equal = altered(KeywordAugmentConfig(), clips=batch(1).repeat(6, 0), noises=noises)
     assert len({row.tobytes() for row in equal}) == 6
 

@@ -59,12 +59,12 @@ def test_two_and_a_half_passes():
 
 def test_the_parts_depend_on_seed_epoch_and_corpus_alone():
     corpora = [WeightedCorpus(50, 0.5), WeightedCorpus(50, 0.5)]
-    one = epoch_indices(corpora, 3, 7)
-    np.testing.assert_array_equal(epoch_indices(corpora, 3, 7), one)
-    assert not np.array_equal(epoch_indices(corpora, 4, 7), one)
-    assert not np.array_equal(one[one < 50], one[one >= 50] - 50)
+    first = epoch_indices(corpora, 3, 7)
+    np.testing.assert_array_equal(epoch_indices(corpora, 3, 7), first)
+    assert not np.array_equal(epoch_indices(corpora, 4, 7), first)
+    assert not np.array_equal(first[first < 50], first[first >= 50] - 50)
     # What stands beside a corpus doesn't change its part.
-    np.testing.assert_array_equal(epoch_indices([corpora[0], WeightedCorpus(9, 2.0)], 3, 7)[:25], one[:25])
+    np.testing.assert_array_equal(epoch_indices([corpora[0], WeightedCorpus(9, 2.0)], 3, 7)[:25], first[:25])
 
 
 @pytest.mark.parametrize("weight", [0.1, 1 / 3, 0.7])

@@ -49,7 +49,7 @@ def write_lists(folder: Path, rates: dict[str, list[int]]) -> Path:
             # Loud, then soft: nothing that the other checks would speak of.
             soundfile.write(audio, 0.1 * rng.normal(size=rate) * np.linspace(1, 0.1, rate), rate)
             syllables = tuple(rng.choice(list(SYLLABLES), 6))
-            hanzi = "".join(SYLLABLES[one] for one in syllables)
+            hanzi = "".join(SYLLABLES[syllable] for syllable in syllables)
             rows.append(Utterance(f"{split}{number}", audio, 1.0, f"{split}{number}", syllables, hanzi))
         write_manifest(folder / f"{split}.tsv", rows)
     return folder

@@ -244,9 +244,9 @@ def test_lines_are_seen_once_however_they_come():
     prints = rng.integers(0, 5000, 20_000).astype(np.uint64)
     seen, first = SeenLines(), set()
     for part in np.split(prints, [0, 1, 300, 5000, 5001]):
-        for fresh, one in zip(seen.add(part), part.tolist(), strict=True):
-            assert fresh == (one not in first)
-            first.add(one)
+        for fresh, line in zip(seen.add(part), part.tolist(), strict=True):
+            assert fresh == (line not in first)
+            first.add(line)
     assert len(seen) == len(first)
 
 
@@ -283,18 +283,20 @@ def cleaned_twice(tmp_path_factory):
     sources = [folder / "a.txt", folder / "b.txt.xz"]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("data.text.sources.PIECE", 20_000)
-        one = clean_text(sources, folder / "one.txt", workers=1, **settings)
+        first = clean_text(sources, folder / "one.txt", workers=1, **settings)
         two = clean_text(sources, folder / "two.txt.xz", workers=2, **settings)
         again = clean_text([folder / "one.txt"], folder / "again.txt", **settings)
         assert len(list(read_pieces(folder / "b.txt.xz"))) > 3
-    return folder, one, two, again
+    return folder, first, two, again
 
 
 def test_workers_change_neither_content_nor_order_nor_counts(cleaned_twice):
-    folder, one, two, _ = cleaned_twice
+    folder, first, second, _ = cleaned_twice
     assert (folder / "one.txt").read_bytes() == lzma.decompress((folder / "two.txt.xz").read_bytes())
-    same = [{**report, "seconds": 0, "made_of": {**report["made_of"], "output": ""}} for report in (one, two)]
-    assert same[0] == same[1] and one["made_of"]["output"] != two["made_of"]["output"]  # two is packed
+    same = [
+        {**report, "seconds": 0, "made_of": {**report["made_of"], "output": ""}} for report in (first, second)
+    ]
+    assert same[0] == same[1] and first["made_of"]["output"] != second["made_of"]["output"]  # two is packed
 
 
 def test_no_evaluation_text_survives(cleaned_twice):

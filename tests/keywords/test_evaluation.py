@@ -35,14 +35,14 @@ command = load_script("test.py")
 def decisions(text: str) -> list[Decision]:
     """Clips as ``speaker:label>heard``, a dash for no speaker."""
     found = []
-    for number, one in enumerate(text.split()):
-        speaker, label, heard = one.replace(">", ":").split(":")
-        right = label == heard
+    for number, entry in enumerate(text.split()):
+        speaker, label, predicted = entry.replace(">", ":").split(":")
+        right = label == predicted
         found.append(
             Decision(
                 f"c{number}",
                 label,
-                heard,
+                predicted,
                 probability=0.9 if right else 0.5 + number / 100,
                 label_probability=0.9 if right else 0.4 - number / 100,
                 speaker="" if speaker == "-" else speaker,
@@ -81,7 +81,7 @@ def test_accuracy_precision_and_recall_by_hand():
 
 def test_f1_by_hand():
     results = keyword_results(EXAMPLE, LABELS)
-    f1 = {label: one["f1"] for label, one in results["words"].items()}
+    f1 = {label: word["f1"] for label, word in results["words"].items()}
     expected = {"_silence_": 2 / 3, "北京": 2 / 6, "背景": 4 / 7, "语音": 4 / 4}
     assert f1 == {label: pytest.approx(value) for label, value in expected.items()}
     assert results["macro_f1"] == pytest.approx((2 / 3 + 2 / 6 + 4 / 7 + 1) / 4)
@@ -97,7 +97,7 @@ def test_macro_f1_counts_the_labels_that_occur():
 
 def test_confusions_are_named_the_most_frequent_first():
     found = keyword_results(EXAMPLE, LABELS)["confusions"]
-    assert [(one["label"], one["heard"], one["clips"]) for one in found] == [
+    assert [(confusion["label"], confusion["heard"], confusion["clips"]) for confusion in found] == [
         ("北京", "背景", 2),
         ("_silence_", "北京", 1),
         ("背景", "北京", 1),
@@ -124,10 +124,10 @@ def test_a_label_that_never_comes_has_neither_precision_nor_recall():
 
 def test_speakers_are_resampled_where_there_are_enough():
     """One of six speakers errs always: as groups he makes the interval wider than his clips alone would."""
-    many = [one for speaker in "abcdef" for one in decisions(f"{speaker}:北京>北京 " * 10)]
-    many = [replace(one, predicted="背景") if one.speaker == "a" else one for one in many]
+    many = [decision for speaker in "abcdef" for decision in decisions(f"{speaker}:北京>北京 " * 10)]
+    many = [replace(decision, predicted="背景") if decision.speaker == "a" else decision for decision in many]
     grouped = keyword_results(many, LABELS)
-    single = keyword_results([replace(one, speaker="") for one in many], LABELS)
+    single = keyword_results([replace(decision, speaker="") for decision in many], LABELS)
     assert (grouped["interval_unit"], single["interval_unit"]) == ("speaker", "clip")
     (low, high), (narrow_low, narrow_high) = grouped["interval"], single["interval"]
     assert low < narrow_low < 5 / 6 < narrow_high < high == 1.0
@@ -148,7 +148,7 @@ def test_what_was_heard_comes_from_the_probabilities():
 
 
 def test_the_surest_mistakes_come_first():
-    assert [one.id for one in surest_mistakes(EXAMPLE)] == ["c9", "c6", "c4", "c1"]
+    assert [decision.id for decision in surest_mistakes(EXAMPLE)] == ["c9", "c6", "c4", "c1"]
 
 
 def test_decisions_as_text():
@@ -287,7 +287,7 @@ def test_a_list_is_scored_as_it_is(words, tmp_path):
         out = tmp_path / share
         extra = ["--output", str(out), f"data.silence_share={share}", f"data.unknown_share={share}"]
         assert command.main([*arguments, *extra]) == 0
-        clips = {label: one["clips"] for label, one in results_of(out)["words"].items()}
+        clips = {label: word["clips"] for label, word in results_of(out)["words"].items()}
         assert clips == {"_silence_": 3, "_unknown_": 3, "低": 1}
 
 

@@ -84,7 +84,7 @@ def write_bundle(folder: Path, settings: KeywordFeatureConfig) -> Path:
         Variant(Format.LITERT, state, Precision.FLOAT)
         for state in (ArtefactMode.EXTERNAL, ArtefactMode.NON_STREAM)
     ]
-    assert not any(one.problems for one in export_bundle(source, made, folder))
+    assert not any(artefact.problems for artefact in export_bundle(source, made, folder))
     return folder
 
 
@@ -219,10 +219,10 @@ def test_what_cannot_listen_says_so(bundle: Path, wav: Path, tmp_path: Path):
 
 
 def test_misses_and_false_alarms_of_a_recording(bundle: Path, wav: Path, tmp_path: Path):
-    said = tmp_path / "said.tsv"
+    spoken = tmp_path / "said.tsv"
     rows = [f"{start}\t{end}\t{word}" for word, start, end in SAID[:2]] + ["7.0\t7.5\thigh"]
-    said.write_text("\n".join(["start\tend\tkeyword", *rows, ""]), encoding="utf-8")
-    results = recording_results(bundle, wav, said, tmp_path / "report")
+    spoken.write_text("\n".join(["start\tend\tkeyword", *rows, ""]), encoding="utf-8")
+    results = recording_results(bundle, wav, spoken, tmp_path / "report")
     # The third word is heard and not in the list; the last one is in the list and not heard.
     assert (results["said"], results["missed"], results["false_alarms"]) == (3, 1, 1)
     assert results["false_alarms_per_hour"] == pytest.approx(3600 / 8)

@@ -76,12 +76,12 @@ def test_no_negative_sounds_as_the_word(hanzi):
     for negative in near:
         assert negative.kind in NEAR_KINDS and 0 < negative.distance <= NEAR
         assert len(negative.syllables) == len(word.syllables)
-    assert [one.distance for one in near] == sorted(one.distance for one in near)
-    assert len({one.syllables for one in near}) == len(near) >= 20
+    assert [phrase.distance for phrase in near] == sorted(phrase.distance for phrase in near)
+    assert len({phrase.syllables for phrase in near}) == len(near) >= 20
 
 
 def test_the_most_confusable_come_first_and_sandhi_is_the_word():
-    near = {one.syllables: one for one in near_phrases(WORD)}
+    near = {phrase.syllables: phrase for phrase in near_phrases(WORD)}
     first = list(near)[:14]
     for confusable in ("li3 hao3 xiao3 ming2", "ni3 hao3 xiao3 min2", "ni3 hao4 xiao3 ming2"):
         assert tuple(confusable.split()) in first
@@ -92,15 +92,15 @@ def test_the_most_confusable_come_first_and_sandhi_is_the_word():
     assert sounds_like(["wo3", "shuo1", "ni3", "hao3", "xiao3", "ming2", "le5"], WORD)
     assert not sounds_like(["ni3", "hao3", "xiao3"], WORD)
     zh = near_phrases(read_wake_word("智能"))
-    assert ("zi4", "neng2") in [one.syllables for one in zh[:12]]
+    assert ("zi4", "neng2") in [phrase.syllables for phrase in zh[:12]]
 
 
 def test_parts_repeated_and_swapped():
-    found = {one.hanzi: one.kind for one in parts_of(WORD)}
+    found = {part.hanzi: part.kind for part in parts_of(WORD)}
     assert found["你好"] == found["小明"] == found["好小明"] == "part"
     assert found["你好你好"] == "repeated" and found["小明你好"] == found["明小好你"] == "order"
     assert "你好小明" not in found and parts_of(read_wake_word("好")) == []
-    assert {one.hanzi for one in near_words(WORD)} >= {"只好", "良好"}
+    assert {word.hanzi for word in near_words(WORD)} >= {"只好", "良好"}
 
 
 # ------------------------------------------------------------------ clips
@@ -111,7 +111,7 @@ def test_voices_and_sentences_of_a_split_are_in_no_other():
     plan, negatives = plan_clips(WORD, settings), find_negatives(WORD, 0)
     voices = [{clip.voice.name for clip in clips} for clips in plan.values()]
     assert sum(map(len, voices)) == len(set.union(*voices)) == 12
-    said = [
+    sentences = [
         {
             clip.number
             for clip in clips
@@ -119,8 +119,8 @@ def test_voices_and_sentences_of_a_split_are_in_no_other():
         }
         for clips in plan.values()
     ]
-    assert sum(map(len, said)) == len(set.union(*said))
-    assert not any(sounds_like(one.syllables, WORD) for one in negatives)
+    assert sum(map(len, sentences)) == len(set.union(*sentences))
+    assert not any(sounds_like(negative.syllables, WORD) for negative in negatives)
     takes = {(clip.syllables, clip.pauses) for clip in plan["train"] if clip.label == WORD.hanzi}
     assert takes == {(WORD.forms[0], ()), (WORD.forms[0], (2,)), (WORD.forms[1], ())}
 
@@ -138,10 +138,10 @@ def test_what_is_nearest_is_said_in_the_test_alone():
 
 def test_a_long_recording_is_mostly_ordinary_speech():
     settings = WakeWordSettings(voices=12, takes=3)
-    said = choose_stream_clips(Path("clips"), WORD, settings, plan_clips(WORD, settings)["test"], 3600)
-    counts = {label: sum(one.label == label for one in said) for label in {one.label for one in said}}
+    clips = choose_stream_clips(Path("clips"), WORD, settings, plan_clips(WORD, settings)["test"], 3600)
+    counts = {label: sum(clip.label == label for clip in clips) for label in {clip.label for clip in clips}}
     near = sum(counts.get(kind, 0) for kind in NEAR_KINDS)
-    assert counts["sentence"] == 540 and counts[WORD.hanzi] == 135 and near == 45 and len(said) == 900
+    assert counts["sentence"] == 540 and counts[WORD.hanzi] == 135 and near == 45 and len(clips) == 900
 
 
 # ------------------------------------------------------------------ figures
@@ -158,14 +158,14 @@ def test_exact_intervals():
 
 
 def test_what_woke_it_by_kind():
-    said = [
+    spoken = [
         SpokenKeyword(0, 1, "你好"),
         SpokenKeyword(5, 6, "tone"),
         SpokenKeyword(9, 10, "tone"),
         SpokenKeyword(14, 15, "sentence"),
     ]
-    heard = [Detection(at, "你好", 0.9) for at in (1.1, 6.2, 30.0)]
-    assert detections_by_kind(heard, said, "你好") == {
+    detections = [Detection(at, "你好", 0.9) for at in (1.1, 6.2, 30.0)]
+    assert detections_by_kind(detections, spoken, "你好") == {
         "sentence": (1, 0),
         "tone": (2, 1),
         "between": (1 - 1, 1),

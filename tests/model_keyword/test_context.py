@@ -36,11 +36,11 @@ def test_only_the_clips_frames_count(model: keras.Model):
     assert frames == 34 and feature_frames(CLIP, FEATURES) == 19
     assert model.get_layer("newest").output.shape[1] == 10
     # The layers look back 4 + 2 · 4 frames: what lies before them can't be heard, what is in them is.
-    one = np.random.default_rng(0).normal(size=(1, frames, 12)).astype(np.float32)
-    far, near = one.copy(), one.copy()
+    features = np.random.default_rng(0).normal(size=(1, frames, 12)).astype(np.float32)
+    far, near = features.copy(), features.copy()
     far[:, :2] += 1
     near[:, 12] += 1
-    answers = [np.asarray(model(x, training=False)) for x in (one, far, near)]
+    answers = [np.asarray(model(x, training=False)) for x in (features, far, near)]
     assert np.abs(answers[1] - answers[0]).max() < 1e-6
     assert np.abs(answers[2] - answers[0]).max() > 1e-4
 
@@ -79,9 +79,9 @@ def test_a_training_hears_another_clips_end_or_silence():
     assert clips[:, 0] * 32768 == pytest.approx(1000 * (batch.targets + 1))
     silent = np.all(contexts == 0, axis=1)
     assert 0.1 < silent.mean() < 0.5
-    heard = contexts[~silent][:, 0] * 32.768
+    levels = contexts[~silent][:, 0] * 32.768
     assert np.all(contexts.max(axis=1) == contexts.min(axis=1))
-    assert set(np.round(heard).astype(int)) <= set(range(1, 9)) and len(set(heard)) > 4
+    assert set(np.round(levels).astype(int)) <= set(range(1, 9)) and len(set(levels)) > 4
     assert np.array_equal(batch.features, batches.batch(0).features)
 
 

@@ -47,12 +47,12 @@ def random_grid(symbols: Symbols, seed: int = 3, batch: int = 12, length: int = 
     candidates = np.zeros((batch, length, width), np.int32)
     scores = np.full((batch, length, width), -np.inf)
     for row, end in enumerate(lengths):
-        for place in range(end):
+        for position in range(end):
             count = rng.integers(1, width + 1)
-            candidates[row, place, :count] = rng.choice(
+            candidates[row, position, :count] = rng.choice(
                 np.arange(2, len(symbols.hanzi)), count, replace=False
             )
-            scores[row, place, :count] = -np.sort(rng.exponential(2.0, count))
+            scores[row, position, :count] = -np.sort(rng.exponential(2.0, count))
     return Grid(candidates, scores, lengths)
 
 

@@ -109,9 +109,9 @@ def test_padding_has_no_influence_on_training(model):
 
 def test_each_position_sees_the_whole_sentence(model):
     base = _logits(model, [[2, 3, 4, 5, 6, 3, 4]])[0]
-    for place in (0, 6):
+    for position in (0, 6):
         changed = np.array([[2, 3, 4, 5, 6, 3, 4]])
-        changed[0, place] = 5
+        changed[0, position] = 5
         assert (np.abs(base - _logits(model, changed)[0]).max(axis=-1) > 1e-6).all()
 
 

@@ -99,18 +99,18 @@ def test_the_error_rate_with_the_highest_score_wins(folder):
         for some in (rates, *([rate] for rate in rates))
     )
     winners = set()
-    said = ("shu4 xue2 gong1 shi4", "su4 xue2 gong1 shi4", "su4 xue4 gong4 shi2", "ban4 li3 gong4 shi2")
-    for sentence in map(str.split, said):
-        texts = [one.convert([sentence])[0] for one in single]
-        scores = [one.scores([sentence], [text])[0] for one, text in zip(single, texts, strict=True)]
+    sentences = ("shu4 xue2 gong1 shi4", "su4 xue2 gong1 shi4", "su4 xue4 gong4 shi2", "ban4 li3 gong4 shi2")
+    for sentence in map(str.split, sentences):
+        texts = [option.convert([sentence])[0] for option in single]
+        scores = [option.scores([sentence], [text])[0] for option, text in zip(single, texts, strict=True)]
         best = int(np.argmax(scores))
         assert several.convert([sentence]) == [texts[best]]
         assert several.scores([sentence], [texts[best]]) == pytest.approx([scores[best]], abs=1e-4)
         assert several.n_best(sentence, 2)[0].hanzi == texts[best]
         winners.add(best)
     assert len(winners) > 1
-    together = several.convert([sentence.split() for sentence in said])
-    assert together == [several.convert([sentence.split()])[0] for sentence in said]
+    together = several.convert([sentence.split() for sentence in sentences])
+    assert together == [several.convert([sentence.split()])[0] for sentence in sentences]
 
 
 def test_a_converter_with_one_error_rate_is_its_own_only_one(converter):
@@ -129,11 +129,11 @@ def test_the_search_finds_the_best_of_all_paths(converter, nightly):
     sentence = ("gong1", "shi4", "de5", "bei4")
     grid = converter.grid([sentence])
     own = [
-        [(int(one), float(score)) for one, score in zip(ids, scores, strict=True) if one > 0]
+        [(int(hanzi), float(score)) for hanzi, score in zip(ids, scores, strict=True) if hanzi > 0]
         for ids, scores in zip(grid.candidates[0], grid.scores[0], strict=True)
     ]
     likely = [sorted(found, key=lambda pair: -pair[1])[: 9 if nightly else 5] for found in own]
-    texts = [converter.symbols.decode([one for one, _ in path]) for path in itertools.product(*likely)]
+    texts = [converter.symbols.decode([hanzi for hanzi, _ in path]) for path in itertools.product(*likely)]
     scores = converter.scores([sentence] * len(texts), texts)
     best = texts[int(np.argmax(scores))]
     assert converter.convert([sentence]) == [best]
@@ -197,7 +197,7 @@ def test_user_words_that_do_not_occur_change_nothing(converter):
     words = UserWords([UserWord("很急", (frozenset({"hen3"}), frozenset({"ji2"})), 5.0)])
     guided = UserWordConverter(converter, words)
     assert guided.convert(sentences) == converter.convert(sentences)
-    assert [one.hanzi for one in guided.best(sentences)] == converter.convert(sentences)
+    assert [conversion.hanzi for conversion in guided.best(sentences)] == converter.convert(sentences)
 
 
 def test_emissions_of_a_hanzi_sum_to_one_at_most(folder):
@@ -260,7 +260,7 @@ def test_typed_pinyin_is_not_corrected(folder, converter):
         assert character in typed.symbols.lexicon.candidates(syllable)
     found = typed.n_best(sentence, 5)
     assert found[0].score >= typed.scores([sentence], [hanzi])[0] - 1e-3
-    assert all(one.hanzi[3] in typed.symbols.lexicon.candidates("shi2") for one in found)
+    assert all(conversion.hanzi[3] in typed.symbols.lexicon.candidates("shi2") for conversion in found)
     pinyin = [hanzi_to_pinyin(line) for line in LINES]
     assert typed.convert(pinyin) == list(LINES)
     assert PinyinToHanzi(folder / "combined")(" ".join(sentence)) == hanzi
@@ -269,8 +269,8 @@ def test_typed_pinyin_is_not_corrected(folder, converter):
 
 @pytest.mark.parametrize("sentence", [[""], ["", "ni3"], ["ni3", "", "hao3"]])
 def test_an_empty_syllable_is_an_unknown_one(converter, sentence):
-    for one in (converter, converter.typed()):
-        guided = UserWordConverter(one, UserWords([UserWord("宫", (frozenset({"gong1"}),), 30.0)]))
+    for base in (converter, converter.typed()):
+        guided = UserWordConverter(base, UserWords([UserWord("宫", (frozenset({"gong1"}),), 30.0)]))
         (hanzi,) = guided.convert([sentence])
         assert len(hanzi) == len(sentence)
         assert [found.hanzi for found in guided.best([sentence])] == [hanzi]
@@ -303,11 +303,11 @@ def test_reasons_are_those_of_the_whole_sentence(converter):
     sentence = hanzi_to_pinyin("".join(LINES) * 2)
     found = _search_once([sentence], [words.spans(sentence)], converter, count=4)
     best = found.sequences[0, 0].astype(np.int64)
-    for place, (_, runner_up, lead) in enumerate(_leads(found, 0)):
+    for position, (_, runner_up, lead) in enumerate(_leads(found, 0)):
         if not runner_up or runner_up not in converter.symbols.hanzi:
             continue
         both = np.stack([best, best])
-        both[1, place] = converter.symbols.hanzi.index(runner_up)
+        both[1, position] = converter.symbols.hanzi.index(runner_up)
         first, second = found.paths.scores(both)
         assert lead["words"] == pytest.approx(first - second, abs=1e-4)
 

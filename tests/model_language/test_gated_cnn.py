@@ -140,8 +140,8 @@ def test_the_receptive_field_is_the_sum_of_the_dilations(model, tables):
     other = row.copy()
     other[0, 19] = row[0, 19] % 5 + 3
     assert other[0, 19] != row[0, 19]
-    one, two = (log_probs(model, syllables, tables) for syllables in (row, other))
-    changed = [not np.allclose(a, b, atol=1e-6) for a, b in zip(one[0], two[0], strict=True)]
+    first, second = (log_probs(model, syllables, tables) for syllables in (row, other))
+    changed = [not np.allclose(a, b, atol=1e-6) for a, b in zip(first[0], second[0], strict=True)]
     assert not any(changed[: 19 - 7]) and changed[19 - 7] and changed[19]
 
 
@@ -202,11 +202,11 @@ def test_two_thirds_of_the_candidates_have_the_reading_the_most_frequent_first(s
 def test_the_other_candidates_are_most_often_misheard_as_the_syllable(symbols, counts, tables):
     """count · P(recognised | spoken), by brute force over all pairs."""
     channel = shipped_statistics().matrix(list(COUNTS))
-    heard = full_inventory().index("shi4")
+    recognised = full_inventory().index("shi4")
     weights: dict[str, float] = {}
-    for row, (said, times) in enumerate(COUNTS.items()):
-        for character, count in zip(READINGS[said], times, strict=True):
-            weights[character] = weights.get(character, 0.0) + count * channel[row, heard]
+    for row, (spoken, times) in enumerate(COUNTS.items()):
+        for character, count in zip(READINGS[spoken], times, strict=True):
+            weights[character] = weights.get(character, 0.0) + count * channel[row, recognised]
     others = sorted((c for c in weights if c not in READINGS["shi4"]), key=lambda c: -weights[c])
     assert hanzi_of(symbols, tables.candidates[token(symbols, "shi4")][4:]) == "".join(others[:2])
 
@@ -246,7 +246,7 @@ def test_every_syllable_becomes_something_and_padding_nothing(symbols, tables):
 def test_rated_and_rare_candidates_are_the_lexicon_once_each(symbols, tables):
     for number in range(2, len(symbols.pinyin)):
         row = [*tables.candidates[number], *tables.rare[number]]
-        found = [one for one in row if one > UNKNOWN_ID]
+        found = [hanzi for hanzi in row if hanzi > UNKNOWN_ID]
         assert len(found) == len(set(found))
         assert set(symbols.candidates[number]) - {PAD_ID, UNKNOWN_ID} <= set(found)
 
@@ -315,8 +315,8 @@ def test_rows_do_not_mix_texts(text, tmp_path):
     _, hanzi = rows.read(np.array([2, 0, 1]), 0)
     assert "".join(map(chr, hanzi[1])) == "跑得快\n\0\0"
     np.testing.assert_array_equal(hanzi[[2, 0]].ravel(), dataset.shards[1].hanzi[:12])
-    one, two = (shard.name for shard in dataset.shards)
-    assert rows.names(np.array([2, 0]), 0) == [f"{two}:6", f"{one}:0"]
+    first, second = (shard.name for shard in dataset.shards)
+    assert rows.names(np.array([2, 0]), 0) == [f"{second}:6", f"{first}:0"]
 
 
 @pytest.fixture(scope="module")
@@ -345,10 +345,10 @@ def batches(world, dataset, config: RowsConfig, size: int = 64, length: int = 8,
 
 def test_batches_are_a_function_of_seed_and_number(world, dataset):
     config = RowsConfig()
-    one, two, other = (batches(world, dataset, config, size=9, seed=seed) for seed in (1, 1, 2))
-    undisturbed = [one.batch(number) for number in range(40)]  # more than once through the text
+    first, second, other = (batches(world, dataset, config, size=9, seed=seed) for seed in (1, 1, 2))
+    undisturbed = [first.batch(number) for number in range(40)]  # more than once through the text
     for number in (39, 5, 26):
-        resumed = two.batch(number)
+        resumed = second.batch(number)
         assert resumed.ids == undisturbed[number].ids
         np.testing.assert_array_equal(resumed.syllables, undisturbed[number].syllables)
         np.testing.assert_array_equal(resumed.choices, undisturbed[number].choices)
@@ -380,7 +380,7 @@ def test_clean_rows_are_the_text_and_choices_its_hanzi(world, dataset):
     assert (batch.choices[there] > 0).all() and not batch.choices[~there].any()
     lines = set(LINES)
     for row in np.where(there, hanzi, PAD_ID):
-        inner = "".join(symbols.hanzi.tokens[one] if one else "\n" for one in row).split("\n")[1:-1]
+        inner = "".join(symbols.hanzi.tokens[number] if number else "\n" for number in row).split("\n")[1:-1]
         assert set(filter(None, inner)) <= lines
 
 
@@ -391,8 +391,8 @@ def test_a_fraction_of_the_line_ends_is_dropped(world, dataset):
     )
     pauses = [((rows[:, :-1] == 0) & (rows[:, 1:] > 0)).sum() for rows in (clean, joined)]
     assert pauses[1] / pauses[0] == pytest.approx(0.5, abs=0.08)
-    for one, other in zip(clean, joined, strict=True):
-        np.testing.assert_array_equal(one[one > 0], other[other > 0])
+    for left, right in zip(clean, joined, strict=True):
+        np.testing.assert_array_equal(left[left > 0], right[right > 0])
 
 
 def test_rows_are_corrupted_at_the_configured_fractions(world, dataset):
@@ -482,8 +482,8 @@ def test_losses_are_the_cross_entropy_of_each_row(world, dataset):
     losses = np.asarray(keras.ops.convert_to_numpy(task.losses(task.arrays(batch), training=False)))
     logs = log_probs(model, batch.syllables, tables)
     expected = np.zeros(batch.choices.shape)
-    for place in zip(*np.nonzero(batch.choices), strict=True):
-        expected[place] = -logs[(*place, batch.choices[place] - 1)]
+    for position in zip(*np.nonzero(batch.choices), strict=True):
+        expected[position] = -logs[(*position, batch.choices[position] - 1)]
     np.testing.assert_allclose(losses, expected.mean(axis=1), rtol=1e-4)
 
 

@@ -38,8 +38,8 @@ def rates_words(ngram) -> NgramConverter:
 def network(*slots: dict[str, float]) -> ConfusionNetwork:
     return ConfusionNetwork(
         tuple(
-            Slot(tuple(slot), tuple(math.log(p) for p in slot.values()), place)
-            for place, slot in enumerate(slots)
+            Slot(tuple(slot), tuple(math.log(p) for p in slot.values()), position)
+            for position, slot in enumerate(slots)
         )
     )
 
@@ -71,17 +71,17 @@ def paths_of(net: ConfusionNetwork) -> dict[tuple[str, ...], float]:
 def brute_force(net: ConfusionNetwork, ngram: NgramConverter, words: UserWords, n: int):
     """Score of each sequence with its most probable conversions, user words included."""
     scored = {}
-    for said, acoustic in paths_of(net).items():
-        conversions = UserWordConverter(ngram, words).n_best(said, 60) if said else [_nothing(ngram)]
-        for one in conversions:
+    for pinyin, acoustic in paths_of(net).items():
+        conversions = UserWordConverter(ngram, words).n_best(pinyin, 60) if pinyin else [_nothing(ngram)]
+        for conversion in conversions:
             earned = sum(
                 span.word.weight * len(span.word.hanzi)
-                for span in words.spans(said)
-                if one.hanzi[span.start : span.end] == span.word.hanzi
+                for span in words.spans(pinyin)
+                if conversion.hanzi[span.start : span.end] == span.word.hanzi
             )
-            language = one.score - earned
-            total = acoustic + WEIGHTS.language * language + WEIGHTS.bonus * len(said) + earned
-            scored[said, one.hanzi] = total
+            language = conversion.score - earned
+            total = acoustic + WEIGHTS.language * language + WEIGHTS.bonus * len(pinyin) + earned
+            scored[pinyin, conversion.hanzi] = total
     return sorted(scored.items(), key=lambda item: -item[1])[:n]
 
 
@@ -99,7 +99,7 @@ def test_through_a_network_equals_brute_force(request, model, net, words):
     search = JointSearch(UserWordConverter(ngram, words), WEIGHTS, beam=400)
     (found,) = search.read([net], n=6)
     expected = brute_force(net, ngram, words, 6)
-    assert [one.score for one in found] == pytest.approx([score for _, score in expected], abs=1e-4)
+    assert [reading.score for reading in found] == pytest.approx([score for _, score in expected], abs=1e-4)
     assert (found[0].pinyin, found[0].hanzi) == expected[0][0]
     (best,) = JointSearch(UserWordConverter(ngram, words), WEIGHTS, beam=60).read([net], n=1)
     assert (best[0].pinyin, best[0].hanzi) == expected[0][0]
@@ -129,7 +129,9 @@ class Conditional:
     score_kind, history_model = "network", None
 
     def best(self, sentences):
-        return [Conversion("字" * len(one), -float(sum(map(len, one)) % 5)) for one in sentences]
+        return [
+            Conversion("字" * len(sentence), -float(sum(map(len, sentence)) % 5)) for sentence in sentences
+        ]
 
     @property
     def converter(self):
@@ -140,14 +142,14 @@ def test_sequences_are_converted_and_the_best_sum_wins():
     for net in NETWORKS:
         (found,) = JointSearch(Conditional(), WEIGHTS, sequences=1000).read([net], n=5)
         scored = {
-            said: acoustic
-            + WEIGHTS.language * Conditional().best([said])[0].score
-            + WEIGHTS.bonus * len(said)
-            for said, acoustic in paths_of(net).items()
+            pinyin: acoustic
+            + WEIGHTS.language * Conditional().best([pinyin])[0].score
+            + WEIGHTS.bonus * len(pinyin)
+            for pinyin, acoustic in paths_of(net).items()
         }
         expected = sorted(scored.values(), reverse=True)[:5]
-        assert [one.score for one in found] == pytest.approx(expected)
-        assert all(scored[one.pinyin] == pytest.approx(one.score) for one in found)
+        assert [reading.score for reading in found] == pytest.approx(expected)
+        assert all(scored[reading.pinyin] == pytest.approx(reading.score) for reading in found)
 
 
 class WithHistory(Conditional):
@@ -160,10 +162,10 @@ class WithHistory(Conditional):
 def test_a_model_of_hanzi_finds_the_sequences_but_counts_once(ngram):
     for net in NETWORKS:
         plain, found = (
-            JointSearch(one, WEIGHTS, sequences=2000).read([net], n=5)[0]
-            for one in (Conditional(), WithHistory(ngram))
+            JointSearch(converter, WEIGHTS, sequences=2000).read([net], n=5)[0]
+            for converter in (Conditional(), WithHistory(ngram))
         )
-        assert [one.score for one in found] == pytest.approx([one.score for one in plain])
+        assert [reading.score for reading in found] == pytest.approx([reading.score for reading in plain])
     (few,) = JointSearch(WithHistory(ngram), WEIGHTS, sequences=1).read([NETWORKS[1]])
     assert few[0].pinyin == ("de5", "yin1", "yue4")
 
@@ -173,19 +175,21 @@ def test_a_model_of_syllables_counts_too():
     for net in NETWORKS:
         (found,) = JointSearch(Conditional(), WEIGHTS, syllables, sequences=1000).read([net], n=5)
         scored = {}
-        for said, acoustic in paths_of(net).items():
-            ids = np.concatenate([[0], syllables.ids(said), [0]])
+        for path, acoustic in paths_of(net).items():
+            ids = np.concatenate([[0], syllables.ids(path), [0]])
             logs = syllables.log_probs(ids[:-1, None], ids[1:, None]).sum()
-            language = WEIGHTS.language * Conditional().best([said])[0].score
-            scored[said] = acoustic + language + WEIGHTS.syllables * logs + WEIGHTS.bonus * len(said)
+            language = WEIGHTS.language * Conditional().best([path])[0].score
+            scored[path] = acoustic + language + WEIGHTS.syllables * logs + WEIGHTS.bonus * len(path)
         expected = sorted(scored.values(), reverse=True)[:5]
-        assert [one.score for one in found] == pytest.approx(expected, abs=1e-5)
+        assert [reading.score for reading in found] == pytest.approx(expected, abs=1e-5)
 
 
 def test_confidence_is_the_fraction_of_all_readings(ngram):
     net = network({"ta1": 0.5, "wo3": 0.5}, {"men5": 1.0})
     (found,) = JointSearch(UserWordConverter(ngram, UserWords()), WEIGHTS, beam=400).read([net], n=400)
-    total = sum(math.exp(one.score) for one in found)
-    for place in (0, 1):
-        same = [one for one in found if one.hanzi[place] == found[0].hanzi[place]]
-        assert found[0].confidence[place] == pytest.approx(sum(math.exp(one.score) for one in same) / total)
+    total = sum(math.exp(reading.score) for reading in found)
+    for position in (0, 1):
+        same = [reading for reading in found if reading.hanzi[position] == found[0].hanzi[position]]
+        assert found[0].confidence[position] == pytest.approx(
+            sum(math.exp(reading.score) for reading in same) / total
+        )

@@ -234,10 +234,10 @@ def test_the_search_is_exact_with_a_wide_beam_and_never_better_than_exact():
     candidates = np.zeros((3, 5, 4), np.int32)
     scores = np.full((3, 5, 4), -np.inf)
     for b, length in enumerate(lengths):
-        for place in range(length):
+        for position in range(length):
             count = rng.integers(1, 5)
-            candidates[b, place, :count] = rng.choice(np.arange(1, size), count, replace=False)
-            scores[b, place, :count] = rng.normal(size=count)
+            candidates[b, position, :count] = rng.choice(np.arange(1, size), count, replace=False)
+            scores[b, position, :count] = rng.normal(size=count)
     exact = [_brute_force(model, candidates[b, :n], scores[b, :n]) for b, n in enumerate(lengths)]
     grid = Grid(candidates, scores, lengths)
     best, best_scores = beam_search(grid, beam=64, history=model)
@@ -268,9 +268,9 @@ def test_n_best_is_sorted_distinct_and_begins_with_the_best(converter):
 def test_scores_are_those_of_the_search(converter):
     sentence = ("ta1", "men5", "de5", "yin1", "yue4", "blorp")
     found = converter.n_best(sentence, 6)
-    scores = converter.scores([sentence] * len(found), [one.hanzi for one in found])
+    scores = converter.scores([sentence] * len(found), [conversion.hanzi for conversion in found])
     assert len(found) == 6
-    assert scores == pytest.approx([one.score for one in found], abs=1e-5)
+    assert scores == pytest.approx([conversion.score for conversion in found], abs=1e-5)
 
 
 def test_what_cannot_be_written_has_no_probability(converter):

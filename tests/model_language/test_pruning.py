@@ -35,7 +35,7 @@ def model(text) -> tuple[list[NgramTable], list[np.ndarray]]:
 
 def ids_of(key: int, n: int, size: int) -> tuple[int, ...]:
     bits = bits_needed(size)
-    return tuple(int(key) >> bits * place & ((1 << bits) - 1) for place in reversed(range(n)))
+    return tuple(int(key) >> bits * position & ((1 << bits) - 1) for position in reversed(range(n)))
 
 
 def ngrams_of(tables: list[NgramTable], size: int) -> list[set[tuple[int, ...]]]:
@@ -46,9 +46,9 @@ def perplexity(tables: list[NgramTable], text: np.ndarray) -> float:
     """Of text over all its ids and ends, the history as far as it goes back within a sentence."""
     model = BackoffModel(tables, SIZE)
     histories = np.zeros((len(text) - 1, model.history), np.int64)
-    for place in range(1, len(text)):
-        history = list(itertools.takewhile(bool, text[place - 1 :: -1]))[: model.history][::-1]
-        histories[place - 1, model.history - len(history) :] = history
+    for position in range(1, len(text)):
+        history = list(itertools.takewhile(bool, text[position - 1 :: -1]))[: model.history][::-1]
+        histories[position - 1, model.history - len(history) :] = history
     return math.exp(-model.log_probs(histories, text[1:, None]).mean(dtype=np.float64))
 
 
@@ -65,16 +65,16 @@ def test_occurrences_are_a_naive_count(text, model):
 
 
 def test_counting_and_estimating_separately_or_at_once(text, model):
-    for one, other in zip(estimate(text, ORDER, SIZE), model[0], strict=True):
+    for table, other in zip(estimate(text, ORDER, SIZE), model[0], strict=True):
         for part in ("keys", "log_probs", "backoffs"):
-            np.testing.assert_array_equal(getattr(one, part), getattr(other, part))
+            np.testing.assert_array_equal(getattr(table, part), getattr(other, part))
 
 
 def test_a_threshold_of_0_changes_nothing(model):
     tables, counts = model
-    for one, other in zip(tables, prune(tables, counts, 0.0), strict=True):
+    for table, other in zip(tables, prune(tables, counts, 0.0), strict=True):
         for part in ("keys", "log_probs", "backoffs"):
-            np.testing.assert_array_equal(getattr(one, part), getattr(other, part))
+            np.testing.assert_array_equal(getattr(table, part), getattr(other, part))
 
 
 @pytest.mark.parametrize("ngrams", [200, 3000])

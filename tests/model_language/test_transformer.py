@@ -141,11 +141,11 @@ def test_candidate_logits_picks_the_right_cells():
     syllables = np.array([[2, 3, 0], [1, 2, 3]])
     picked, rows = map(np.asarray, candidate_logits(ops.convert_to_tensor(logits), syllables, CANDIDATES))
     np.testing.assert_array_equal(rows, CANDIDATES[syllables])
-    for place in np.ndindex(2, 3, 3):
-        if rows[place]:
-            assert picked[place] == logits[place[0], place[1], rows[place]]
+    for index in np.ndindex(2, 3, 3):
+        if rows[index]:
+            assert picked[index] == logits[index[0], index[1], rows[index]]
         else:
-            assert picked[place] < -1e8
+            assert picked[index] < -1e8
 
 
 def test_loss_by_hand():
@@ -200,9 +200,9 @@ def test_n_best_equals_brute_force(converter, model, symbols):
     ids = symbols.encode(sentence)
     logits = _logits(model, ids[None])[0]
     options = []
-    for place, row in enumerate(symbols.candidates[ids]):
+    for position, row in enumerate(symbols.candidates[ids]):
         kept = row[row > 0]
-        log_probs = logits[place, kept] - np.log(np.exp(logits[place, kept]).sum())
+        log_probs = logits[position, kept] - np.log(np.exp(logits[position, kept]).sum())
         options.append(list(zip(kept, log_probs, strict=True)))
     every = sorted(
         (
@@ -221,10 +221,12 @@ def test_n_best_equals_brute_force(converter, model, symbols):
 
 def test_scores_are_those_of_n_best(converter):
     sentences = [("yin1", "yue4"), ("blorp", "le4"), ("yin1", "yin1", "kuai4", "yue4", "le4")]
-    found = [(sentence, one) for sentence in sentences for one in converter.n_best(sentence, 4)]
-    scores = converter.scores([sentence for sentence, _ in found], [one.hanzi for _, one in found])
+    found = [(sentence, conversion) for sentence in sentences for conversion in converter.n_best(sentence, 4)]
+    scores = converter.scores(
+        [sentence for sentence, _ in found], [conversion.hanzi for _, conversion in found]
+    )
     assert len(found) > len(sentences)
-    assert scores == pytest.approx([one.score for _, one in found], abs=1e-4)
+    assert scores == pytest.approx([conversion.score for _, conversion in found], abs=1e-4)
     impossible = converter.scores([*sentences, ()], ["音", "快勒", "音音快月阴", ""])
     assert impossible == [-np.inf, -np.inf, -np.inf, 0.0]
 

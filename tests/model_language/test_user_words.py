@@ -51,7 +51,7 @@ def converter(request, symbols, ngram):
 
 
 def word(hanzi: str, pinyin: str, weight: float = WEIGHT) -> UserWord:
-    return UserWord(hanzi, tuple(frozenset((one,)) for one in pinyin.split()), weight)
+    return UserWord(hanzi, tuple(frozenset((syllable,)) for syllable in pinyin.split()), weight)
 
 
 def write(folder: Path, text: str | bytes) -> Path:
@@ -63,7 +63,7 @@ def write(folder: Path, text: str | bytes) -> Path:
 def test_a_file_is_read(tmp_path):
     text = "\ufeff# names\n张伟\n喆\tzhe2\t5\r\n\n阴月 yīnyuè  # a moon\n音悦 yin yue 0.5\n重庆 2\n"
     words = read_user_words(write(tmp_path, text)).words
-    assert [(one.hanzi, one.weight) for one in words] == [
+    assert [(word.hanzi, word.weight) for word in words] == [
         ("张伟", WEIGHT),
         ("喆", 5.0),
         ("阴月", WEIGHT),
@@ -120,7 +120,7 @@ def test_an_empty_list_changes_nothing(converter):
     assert guided.convert(sentences) == converter.convert(sentences)
     assert guided.n_best(sentences[0], 1) == converter.n_best(sentences[0], 1)
     explained = guided.explain(sentences, n=3)
-    assert [one.n_best[0].hanzi for one in explained] == converter.convert(sentences)
+    assert [explanation.n_best[0].hanzi for explanation in explained] == converter.convert(sentences)
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -128,7 +128,9 @@ def test_a_heavy_word_is_written_wherever_its_syllables_are(converter, symbols, 
     """The word may contain hanzi that are not candidates there, or that the model does not know."""
     rng = random.Random(seed)
     tones = [
-        one for one in symbols.pinyin.tokens if one[-1] in "1234" and one[:-1] in ("yi", "shi", "ma", "li")
+        token
+        for token in symbols.pinyin.tokens
+        if token[-1] in "1234" and token[:-1] in ("yi", "shi", "ma", "li")
     ]
     sentences = [[rng.choice(tones) for _ in range(rng.randint(3, 9))] for _ in range(12)]
     at = rng.randint(0, 1)
@@ -163,8 +165,10 @@ def test_the_search_with_user_words_equals_brute_force(ngram, symbols):
         scored[path] = score + bonus
     expected = sorted(scored, key=scored.get, reverse=True)[:8]
     found = UserWordConverter(ngram, words).n_best(sentence, 8)
-    assert [one.hanzi for one in found] == expected
-    assert [one.score for one in found] == pytest.approx([scored[path] for path in expected], abs=1e-4)
+    assert [conversion.hanzi for conversion in found] == expected
+    assert [conversion.score for conversion in found] == pytest.approx(
+        [scored[path] for path in expected], abs=1e-4
+    )
     assert UserWordConverter(ngram, words).convert([sentence]) == expected[:1]
 
 
@@ -175,14 +179,14 @@ def test_reasons_add_up(ngram):
     assert explained.n_best[0].hanzi == "她的阴月"
     assert [span.word.hanzi for span in explained.user_words] == ["阴月"]
     assert len(explained.n_best) == 3
-    for place, character in enumerate(explained.characters):
+    for position, character in enumerate(explained.characters):
         assert 0 < character.confidence <= 1
         exchanged = list("她的阴月")
-        exchanged[place] = character.runner_up
+        exchanged[position] = character.runner_up
         best, other = ngram.scores([sentence] * 2, ["她的阴月", exchanged])
         model = sum(value for part, value in character.lead.items() if part != WORDS_PART)
         assert model == pytest.approx(best - other, abs=1e-4)
-        assert character.lead[WORDS_PART] == (40.0 if place > 1 else 0.0)
+        assert character.lead[WORDS_PART] == (40.0 if position > 1 else 0.0)
         assert NGRAM_PART in character.lead
 
 

@@ -32,7 +32,9 @@ def words(symbols) -> WordUnigram:
 
 def log_probability(word: str) -> float:
     """As :func:`pack_words` documents it: all words within the vocabulary, and every hanzi."""
-    kept = {one: times for one, times in USES.items() if len(one) <= LONGEST_WORD and set(one) <= set(HANZI)}
+    kept = {
+        name: times for name, times in USES.items() if len(name) <= LONGEST_WORD and set(name) <= set(HANZI)
+    }
     kept |= {hanzi: USES.get(hanzi, 0) for hanzi in HANZI}
     # <pad> and <unk> have a share too, as never used.
     total = sum((times + 0.5) ** 0.9 for times in kept.values()) + 2 * 0.5**0.9
@@ -42,7 +44,7 @@ def log_probability(word: str) -> float:
 def best_division(text: str) -> float:
     scores = []
     for cuts in itertools.product((False, True), repeat=len(text) - 1):
-        ends = [place + 1 for place, cut in enumerate(cuts) if cut] + [len(text)]
+        ends = [position + 1 for position, cut in enumerate(cuts) if cut] + [len(text)]
         parts = [text[begin:end] for begin, end in zip([0, *ends], ends, strict=False)]
         scores.append(sum(log_probability(part) for part in parts))
     return max(scores)
@@ -65,14 +67,16 @@ def test_the_score_of_a_path_is_that_of_its_best_division(symbols, words):
 def test_gains_of_many_paths_at_once(symbols, words):
     past = encoded(symbols, ["今天天", "也也天"])
     state = words.initial_states(2)
-    for place in range(3):
-        gained = words.gains(np.pad(past[:, :place], ((0, 0), (3, 0))), state, np.arange(2), past[:, place])
+    for position in range(3):
+        gained = words.gains(
+            np.pad(past[:, :position], ((0, 0), (3, 0))), state, np.arange(2), past[:, position]
+        )
         state = words.next_states(state, gained)
-    after = np.array([symbols.hanzi.index(one) for one in "气好气"])
+    after = np.array([symbols.hanzi.index(character) for character in "气好气"])
     found = words.gains(past, state, np.array([0, 0, 1]), after)
-    one = words.scores(encoded(symbols, ["今天天气", "今天天好", "也也天气"]))
+    whole = words.scores(encoded(symbols, ["今天天气", "今天天好", "也也天气"]))
     before = words.scores(encoded(symbols, ["今天天", "也也天"]))
-    assert found == pytest.approx(one - before[[0, 0, 1]], abs=1e-5)
+    assert found == pytest.approx(whole - before[[0, 0, 1]], abs=1e-5)
     assert words.gains(past, state, np.arange(2), np.full(2, PAD_ID)).tolist() == [0.0, 0.0]
 
 

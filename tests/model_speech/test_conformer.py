@@ -139,14 +139,14 @@ def test_attention_by_the_formula():
     bias = {name: np.asarray(getattr(layer, name).bias) for name in ("query", "key", "value")}
     u, v = np.asarray(layer.content_bias)[:, 0], np.asarray(layer.position_bias)[:, 0]  # (2, 3)
     query, key, value = (x[0] @ kernel[name] + bias[name] for name in ("query", "key", "value"))
-    place = positions @ kernel["position"]
+    relative = positions @ kernel["position"]
     mixed = np.zeros((4, 6))
     for head in range(2):
         part = slice(3 * head, 3 * head + 3)
         for i in range(4):
             scores = [
                 (query[i, part] + u[head]) @ key[k, part]
-                + (query[i, part] + v[head]) @ place[3 - (i - k), part]
+                + (query[i, part] + v[head]) @ relative[3 - (i - k), part]
                 for k in range(3)
             ]
             weights = np.exp(np.array(scores) / math.sqrt(3))
@@ -194,7 +194,10 @@ def test_half_precision_gives_float32_logits():
     logits = model({"features": np.ones((2, 16, 7), np.float32), "lengths": np.array([16, 3], np.int32)})
     assert logits.dtype == "float32"
     assert np.isfinite(logits).all()
-    assert next(one for one in model.layers if isinstance(one, RelativeAttention)).compute_dtype == "bfloat16"
+    assert (
+        next(layer for layer in model.layers if isinstance(layer, RelativeAttention)).compute_dtype
+        == "bfloat16"
+    )
 
 
 def test_saving_and_loading(tmp_path):

@@ -134,9 +134,9 @@ def test_padding_does_not_enter_the_batch_statistics():
     padded_output = wide({"features": more, "lengths": lengths}, training=True).numpy()
     for row, frames in enumerate([6, 4, 2]):
         np.testing.assert_allclose(padded_output[row, :frames], output[row, :frames], atol=1e-3)
-    for one, other in zip(tight.non_trainable_variables, wide.non_trainable_variables, strict=True):
-        if "moving" in one.path:
-            np.testing.assert_allclose(other.numpy(), one.numpy(), rtol=1e-3, atol=1e-5)
+    for variable, other in zip(tight.non_trainable_variables, wide.non_trainable_variables, strict=True):
+        if "moving" in variable.path:
+            np.testing.assert_allclose(other.numpy(), variable.numpy(), rtol=1e-3, atol=1e-5)
 
 
 def test_training_moves_the_statistics_towards_those_of_the_valid_frames():
@@ -176,7 +176,7 @@ def test_normalisation_equals_that_of_keras_given_a_mask():
     expected = value_and_gradient(lambda x: keras_own(x, mask=valid[:, :, None], training=True))
     np.testing.assert_allclose(got[0], expected[0], atol=1e-5)
     np.testing.assert_allclose(got[1], expected[1] * valid[:, :, None, None], atol=1e-3)
-    for one, other in zip(ours.weights, keras_own.weights, strict=True):
-        np.testing.assert_allclose(one, other, atol=1e-6)
+    for weight, other in zip(ours.weights, keras_own.weights, strict=True):
+        np.testing.assert_allclose(weight, other, atol=1e-6)
     unpadded = ours(frames[:1], valid[:1])  # inference: the running statistics
     np.testing.assert_allclose(unpadded, keras_own(frames[:1]), atol=1e-5)

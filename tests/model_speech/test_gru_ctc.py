@@ -47,22 +47,24 @@ def test_an_impossible_setting_is_named(settings, message):
 def test_layers_of_the_reference(reference):
     kinds = (keras.layers.Dense, keras.layers.GRU, keras.layers.Dropout, keras.layers.Add)
     shapes = [
-        (type(one).__name__, one.output.shape[2:]) for one in reference.layers if isinstance(one, kinds)
+        (type(layer).__name__, layer.output.shape[2:])
+        for layer in reference.layers
+        if isinstance(layer, kinds)
     ]
     before = [("Dropout", (200,)), ("Dense", (512,)), ("Dropout", (512,)), ("Dense", (512,))]
     both = [("Dropout", (512,)), ("GRU", (512,)), ("GRU", (512,)), ("Add", (512,))]
     after = [("Dropout", (512,)), ("Dense", (512,)), ("Dropout", (512,)), ("Dense", (1000,))]
     assert sorted(shapes) == sorted(before + 3 * both + after)
-    assert [one for one in shapes if one[0] in ("Dense", "Add")] == [
+    assert [shape for shape in shapes if shape[0] in ("Dense", "Add")] == [
         *[("Dense", (512,))] * 2,
         *[("Add", (512,))] * 3,
         ("Dense", (512,)),
         ("Dense", (1000,)),
     ]
     assert all(
-        isinstance(one.kernel_initializer, keras.initializers.HeNormal)
-        for one in reference.layers
-        if isinstance(one, kinds[:2])
+        isinstance(layer.kernel_initializer, keras.initializers.HeNormal)
+        for layer in reference.layers
+        if isinstance(layer, kinds[:2])
     )
 
 

@@ -36,8 +36,8 @@ def weights(classes: int = len(TOKENS)) -> Layers:
         layers[name] = {f"{name}/{part}:0": array(filters) for part in ("gamma", "beta", "moving_mean")}
         layers[name][f"{name}/moving_variance:0"] = rng.uniform(0.5, 2, filters).astype(np.float32)
     sizes = ((200 >> POOLED) * before, WIDTH, classes)
-    for place, name in enumerate(("dense_3", "dense_4")):
-        shape = sizes[place : place + 2]
+    for index, name in enumerate(("dense_3", "dense_4")):
+        shape = sizes[index : index + 2]
         layers[name] = {f"{name}/kernel:0": array(*shape), f"{name}/bias:0": array(shape[1])}
     return layers
 

@@ -49,9 +49,9 @@ def plain_beam_search(logits, blank, beam):
     for frame in scores:
         after = {}
 
-        def add(prefix, place, score, after=after):
+        def add(prefix, index, score, after=after):
             pair = list(after.get(prefix, (-np.inf, -np.inf)))
-            pair[place] = np.logaddexp(pair[place], score)
+            pair[index] = np.logaddexp(pair[index], score)
             after[prefix] = tuple(pair)
 
         for prefix, (in_blank, in_token) in beams.items():

@@ -48,8 +48,12 @@ def sentence_log_prob(ngram: SyllableNgram, syllables: list[str]) -> float:
     """log P of a sentence with its end, token by token."""
     ids = [0] * ngram.history + [*ngram.ids(syllables).tolist(), 0]
     return sum(
-        float(ngram.log_probs(np.array([ids[place - ngram.history : place]]), np.array([[ids[place]]]))[0, 0])
-        for place in range(ngram.history, len(ids))
+        float(
+            ngram.log_probs(
+                np.array([ids[position - ngram.history : position]]), np.array([[ids[position]]])
+            )[0, 0]
+        )
+        for position in range(ngram.history, len(ids))
     )
 
 
@@ -109,9 +113,9 @@ def plain_fused_search(logits, blank, beam, ngram, weight, bonus):
     for frame in frames:
         after = {}
 
-        def add(prefix, place, score, after=after):
+        def add(prefix, index, score, after=after):
             pair = list(after.get(prefix, (-np.inf, -np.inf)))
-            pair[place] = np.logaddexp(pair[place], score)
+            pair[index] = np.logaddexp(pair[index], score)
             after[prefix] = tuple(pair)
 
         for prefix, (in_blank, in_token) in beams.items():

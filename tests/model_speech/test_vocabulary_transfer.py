@@ -69,7 +69,7 @@ def test_new_tokens_start_as_the_model_makes_them(small, moved):
     known = Vocabulary.load(RunFolder(small).vocabulary("acoustic.txt"))
     acoustic = load_acoustic_model(moved)
     kernel, bias = acoustic.model.get_layer("logits").get_weights()  # (width, classes), (classes,)
-    new = [place for place, token in enumerate(FULL.tokens) if token not in known]
+    new = [number for number, token in enumerate(FULL.tokens) if token not in known]
     assert not bias[new].any()
     assert kernel[:, new].all()  # not zero, or all of them would learn the same
     assert abs(kernel[:, new]).max() <= (6 / (kernel.shape[0] + len(FULL))) ** 0.5  # Glorot's uniform

@@ -106,7 +106,7 @@ def findings(capsys, *arguments: object) -> list[dict[str, str]]:
 
 
 def names(found: list[dict[str, str]]) -> list[tuple[str, str]]:
-    return sorted({(one["severity"], one["check"]) for one in found})
+    return sorted({(finding["severity"], finding["check"]) for finding in found})
 
 
 # --- manifests and splits ---------------------------------------------------------------------------------
@@ -247,7 +247,7 @@ def test_a_fault_of_a_recording_is_found_and_nothing_else(corpus, capsys, plant,
     corpus.write()
     found = findings(capsys, corpus.folder)
     assert names(found) == expected
-    assert [one["item"] for one in found] == [f"line 3 ({corpus.row(_split_of(found))['id']})"]
+    assert [finding["item"] for finding in found] == [f"line 3 ({corpus.row(_split_of(found))['id']})"]
 
 
 def _split_of(found: list[dict[str, str]]) -> str:
@@ -283,7 +283,7 @@ def test_of_real_recordings_only_true_things_are_said(capsys):
     assert names(findings(capsys, SHARED / "dspspeech20", "--no-audio")) == []
     spoken = findings(capsys, SHARED / "dspspeech20" / "test.tsv", SHARED / "dspspeech20" / "dev.tsv")
     assert names(spoken) == [(WARNING, "clipping"), (WARNING, "same-sound")]
-    clipped = [one["item"] for one in spoken if one["check"] == "clipping"]
+    clipped = [finding["item"] for finding in spoken if finding["check"] == "clipping"]
     assert len(clipped) == 40 and all("(s00_" in item for item in clipped)
     for folder in (words, SHARED / "noise", SHARED / "rooms"):
         assert findings(capsys, folder) == []
@@ -307,7 +307,9 @@ def _prepared(corpus: Corpus) -> Path:
     from data.manifest import read_manifest
     from utils.features.speech import FeatureConfig
 
-    utterances = [one for split in ("train", "dev") for one in read_manifest(corpus.folder / f"{split}.tsv")]
+    utterances = [
+        utterance for split in ("train", "dev") for utterance in read_manifest(corpus.folder / f"{split}.tsv")
+    ]
     prepare_features(utterances, FeatureConfig(bins=16), corpus.folder / "cache", workers=1)
     return next((corpus.folder / "cache").iterdir())
 
@@ -338,7 +340,7 @@ def test_damaged_and_outdated_features_are_found(corpus, recipe, capsys):
     assert (WARNING, "damaged-shard") in names(findings(capsys, *recipe, "--no-audio"))
     shard.write_bytes(whole[:5000] + bytes([255 - whole[5000]]) + whole[5001:])
     found = findings(capsys, *recipe)
-    assert [one["item"] for one in found if one["check"] == "damaged-shard"] == [shard.name]
+    assert [finding["item"] for finding in found if finding["check"] == "damaged-shard"] == [shard.name]
 
 
 def test_a_full_disk_is_told_before_the_features_are_made(recipe, capsys, monkeypatch):

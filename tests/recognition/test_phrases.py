@@ -212,7 +212,7 @@ def test_phrases_between_pauses_are_found_one_by_one():
     assert [segment.best.hanzi for segment in segments] == ["你好", "妈我", ""]
     assert [segment.phrase.accepted for segment in segments] == [True, True, False]
     assert segments[0].start == 0 and segments[-1].end == pytest.approx(ending.seconds)
-    assert all(one.end == pytest.approx(other.start) for one, other in itertools.pairwise(segments))
+    assert all(left.end == pytest.approx(right.start) for left, right in itertools.pairwise(segments))
     assert segments[1].times[0][0] == pytest.approx(1.7, abs=0.3)
 
 

@@ -53,29 +53,31 @@ class Echo:
 
 
 def test_scripted_recognition():
-    (heard,) = Recognizer(Scripted(), Echo()).recognise([("one", speak(".m.n-h.."))])
-    assert heard.pinyin == ("ma1", "ni3", "hao3")
-    assert heard.hanzi == "mnh"
-    assert heard.seconds == pytest.approx(0.8)
-    assert heard.times == (
+    (utterance,) = Recognizer(Scripted(), Echo()).recognise([("one", speak(".m.n-h.."))])
+    assert utterance.pinyin == ("ma1", "ni3", "hao3")
+    assert utterance.hanzi == "mnh"
+    assert utterance.seconds == pytest.approx(0.8)
+    assert utterance.times == (
         pytest.approx((0.0, 0.25)),
         pytest.approx((0.25, 0.45)),
         pytest.approx((0.45, 0.8)),
     )
-    assert (heard.n_best[0].pinyin, heard.n_best[0].score) == (heard.pinyin, heard.score)
+    assert (utterance.n_best[0].pinyin, utterance.n_best[0].score) == (utterance.pinyin, utterance.score)
 
 
 def test_without_a_second_stage_there_are_no_hanzi():
-    (heard,) = Recognizer(Scripted()).recognise([("one", speak("m.m"))])
-    assert (heard.pinyin, heard.hanzi) == (("ma1", "ma1"), "")
+    (utterance,) = Recognizer(Scripted()).recognise([("one", speak("m.m"))])
+    assert (utterance.pinyin, utterance.hanzi) == (("ma1", "ma1"), "")
 
 
 def test_many_recordings_share_batches_and_keep_their_order():
     acoustic, converter = Scripted(), Echo()
     texts = ["m.n", "h", "w.h.n.m", ".", "n"] * 8
-    heard = list(Recognizer(acoustic, converter).recognise((str(i), speak(t)) for i, t in enumerate(texts)))
-    assert [one.id for one in heard] == [str(i) for i in range(40)]
-    assert ["".join(one.hanzi) for one in heard] == [t.replace(".", "") for t in texts]
+    recognised = list(
+        Recognizer(acoustic, converter).recognise((str(i), speak(t)) for i, t in enumerate(texts))
+    )
+    assert [utterance.id for utterance in recognised] == [str(i) for i in range(40)]
+    assert ["".join(utterance.hanzi) for utterance in recognised] == [t.replace(".", "") for t in texts]
     assert (len(acoustic.batches), converter.calls) == (1, 1)
 
 
@@ -91,17 +93,19 @@ def test_output_does_not_depend_on_windows_and_batches(monkeypatch):
 
 
 def test_silence_gives_an_empty_recognition():
-    (heard,) = Recognizer(Scripted(), Echo()).recognise([("one", speak("...."))])
-    assert (heard.pinyin, heard.hanzi, heard.times) == ((), "", ())
+    (utterance,) = Recognizer(Scripted(), Echo()).recognise([("one", speak("...."))])
+    assert (utterance.pinyin, utterance.hanzi, utterance.times) == ((), "", ())
 
 
 def test_n_best():
-    (heard,) = Recognizer(Scripted(), Echo(), beam=8, n_best=3).recognise([("one", speak("m.h"))])
-    assert heard.n_best[0].pinyin == ("ma1", "hao3")
-    assert len({one.pinyin for one in heard.n_best}) == 3
-    scores = [one.score for one in heard.n_best]
+    (utterance,) = Recognizer(Scripted(), Echo(), beam=8, n_best=3).recognise([("one", speak("m.h"))])
+    assert utterance.n_best[0].pinyin == ("ma1", "hao3")
+    assert len({hypothesis.pinyin for hypothesis in utterance.n_best}) == 3
+    scores = [hypothesis.score for hypothesis in utterance.n_best]
     assert scores == sorted(scores, reverse=True)
-    assert all(one.hanzi == "".join(s[0] for s in one.pinyin) for one in heard.n_best)
+    assert all(
+        hypothesis.hanzi == "".join(s[0] for s in hypothesis.pinyin) for hypothesis in utterance.n_best
+    )
 
 
 def test_n_best_without_spaces_has_no_twins():
@@ -123,15 +127,15 @@ def _every_ten_seconds(blocks, rate, longest):
 def test_n_best_of_a_long_recording_combines_its_pieces(monkeypatch):
     monkeypatch.setattr(pieces, "whole_or_stretches", _every_ten_seconds)
     text = "m.h." * 40 + "." * 20 + "n.w." * 40  # 34 s
-    (heard,) = Recognizer(Scripted(), Echo(), beam=4, n_best=4).recognise([("long", speak(text))])
-    assert heard.hanzi == text.replace(".", "")
-    assert heard.seconds == pytest.approx(34.0)
-    assert len(heard.n_best) == 4
-    assert len({one.pinyin for one in heard.n_best}) == 4
-    starts = [start for start, _ in heard.times]
+    (utterance,) = Recognizer(Scripted(), Echo(), beam=4, n_best=4).recognise([("long", speak(text))])
+    assert utterance.hanzi == text.replace(".", "")
+    assert utterance.seconds == pytest.approx(34.0)
+    assert len(utterance.n_best) == 4
+    assert len({hypothesis.pinyin for hypothesis in utterance.n_best}) == 4
+    starts = [start for start, _ in utterance.times]
     assert starts == sorted(starts)
-    assert heard.times[-1][0] > 33.0
-    assert heard.times[0] == pytest.approx((0.0, 0.15))
+    assert utterance.times[-1][0] > 33.0
+    assert utterance.times[0] == pytest.approx((0.0, 0.15))
 
 
 def test_more_readings_than_beam_is_refused():
@@ -146,10 +150,10 @@ def test_a_bad_file_is_raised_or_reported(tmp_path: Path):
     with pytest.raises(AudioError, match=r"bad\.wav"):
         list(Recognizer(Scripted()).recognise(sources))
     reported = []
-    heard = list(
+    recognised = list(
         Recognizer(Scripted()).recognise(sources, on_error=lambda name, error: reported.append(name))
     )
-    assert [one.id for one in heard] == ["good", "last"]
+    assert [utterance.id for utterance in recognised] == ["good", "last"]
     assert reported == ["bad", "none"]
 
 
@@ -167,7 +171,7 @@ def test_segments_have_times_in_the_recording_and_an_ending(monkeypatch):
     found = [(name, list(events)) for name, events in Recognizer(Scripted(), Echo()).segments(sources)]
     assert [name for name, _ in found] == ["long", "short"]
     *segments, ending = found[0][1]
-    assert [(one.start, pytest.approx(one.end), one.best.hanzi) for one in segments] == [
+    assert [(segment.start, pytest.approx(segment.end), segment.best.hanzi) for segment in segments] == [
         (0, 10, "m"),
         (10, 20, ""),
         (20, 20.3, "h"),
@@ -203,7 +207,7 @@ def test_what_breaks_off_ends_with_its_error():
     sources = [("a", blocks()), ("b", speak("h"))]
     events, others = (list(events) for _, events in Recognizer(Scripted()).segments(sources))
     assert [event.error.what for event in events] == ["cut off"]
-    assert [one.best.pinyin for one in others[:-1]] == [("hao3",)]
+    assert [segment.best.pinyin for segment in others[:-1]] == [("hao3",)]
 
 
 def test_worker_processes_decode_the_same():
@@ -246,11 +250,11 @@ def test_model_recognises_files_and_samples_alike(speech_run, language_run, tmp_
 
 
 def test_beam_of_one_prefix_reads_like_greedy(acoustic: AcousticModel, tiny_manifest: Path):
-    sources = [(one.id, one.audio) for one in read_manifest(tiny_manifest)]
-    greedy = [one.pinyin for one in Recognizer(acoustic).recognise(sources)]
+    sources = [(utterance.id, utterance.audio) for utterance in read_manifest(tiny_manifest)]
+    greedy = [utterance.pinyin for utterance in Recognizer(acoustic).recognise(sources)]
     beam = list(Recognizer(acoustic, beam=4, n_best=4).recognise(sources))
     assert len(greedy) == len(beam) == 8
-    assert all(1 <= len(one.n_best) <= 4 for one in beam)
+    assert all(1 <= len(utterance.n_best) <= 4 for utterance in beam)
 
 
 def _copy(run: Path, folder: Path) -> RunFolder:
@@ -393,9 +397,9 @@ def test_scores_sum_over_what_the_search_left_out(acoustic):
     samples = NOISE[: 2 * RATE]
     recognizer = Recognizer(acoustic, beam=4, n_best=4)
     (found,) = recognizer.recognise([("noise", samples)])
-    scores = recognizer.scores(samples, [one.pinyin for one in found.n_best])
+    scores = recognizer.scores(samples, [hypothesis.pinyin for hypothesis in found.n_best])
     # Of a model that is sure of nothing, a narrow beam follows only part of the alignments.
-    assert all(whole >= one.score for whole, one in zip(scores, found.n_best, strict=True))
+    assert all(whole >= hypothesis.score for whole, hypothesis in zip(scores, found.n_best, strict=True))
     assert recognizer.scores(samples, [["no such syllable"]]) == [-np.inf]
     assert recognizer.scores(np.zeros(21 * RATE, np.float32), [["ma1"]]) is None
     # What a joint search looks for is no matter of syllables alone.
@@ -412,10 +416,10 @@ def test_a_joint_search_gives_what_the_cascade_gives_where_all_is_sure(language_
         joint=load_joint_search(converter, language=0.01, bonus=0.0),
     )
     sources = [("a", speak("n.h.w")), ("b", speak(".")), ("c", speak("m.m.h.n.w.h"))]
-    for one, other in zip(plain.recognise(sources), joint.recognise(sources), strict=True):
-        assert (one.pinyin, one.hanzi, one.times) == (other.pinyin, other.hanzi, other.times)
-        assert len(other.n_best[0].confidence) == len(other.hanzi)
-        assert all(0 < share <= 1 for share in other.n_best[0].confidence)
+    for first, second in zip(plain.recognise(sources), joint.recognise(sources), strict=True):
+        assert (first.pinyin, first.hanzi, first.times) == (second.pinyin, second.hanzi, second.times)
+        assert len(second.n_best[0].confidence) == len(second.hanzi)
+        assert all(0 < share <= 1 for share in second.n_best[0].confidence)
 
 
 def test_user_words_reach_the_joint_search_and_the_cascade(language_run, tmp_path):

@@ -27,18 +27,18 @@ def trained() -> tuple[NgramModel, object]:
     return NgramModel.train(PAIRS, NgramConfig(), symbols), symbols
 
 
-def converted(trained, beam: int, heard: tuple[str, ...], hanzi: str = HANZI) -> UtteranceResult:
+def converted(trained, beam: int, recognised: tuple[str, ...], hanzi: str = HANZI) -> UtteranceResult:
     """What a pipeline with this beam makes of syllables that were heard, explained."""
     converter = NgramConverter(*trained, beam)
-    outcome = UtteranceResult("one", "", 1.0, SAID, heard, hanzi, converter.convert([heard])[0])
+    outcome = UtteranceResult("one", "", 1.0, SAID, recognised, hanzi, converter.convert([recognised])[0])
     gold_hanzi = converter.convert([outcome.reference_pinyin])[0]
     (explained,) = with_language_scores([replace(outcome, gold_hanzi=gold_hanzi)], converter)
     return explained
 
 
 def blamed(outcome: UtteranceResult) -> dict[str, str]:
-    (one,) = align_all([outcome], LEVELS)
-    return {place.pair.reference: place.attribution for place in one.hanzi if place.attribution}
+    (aligned,) = align_all([outcome], LEVELS)
+    return {token.pair.reference: token.attribution for token in aligned.hanzi if token.attribution}
 
 
 def test_a_beam_that_is_too_narrow_is_to_blame(trained):
@@ -70,7 +70,7 @@ class Counting:
 
     def scores(self, sentences, hanzi):
         self.asked += len(sentences)
-        return [-float(len(one)) for one in hanzi]
+        return [-float(len(text)) for text in hanzi]
 
 
 def test_only_what_is_wrong_is_asked_for():
@@ -82,7 +82,7 @@ def test_only_what_is_wrong_is_asked_for():
     ]
     scored = with_language_scores(outcomes, scorer)
     assert scorer.asked == 4
-    assert [one.language_scores for one in scored] == [
+    assert [outcome.language_scores for outcome in scored] == [
         None,
         Scores(-4.0, -4.0),
         None,
@@ -100,11 +100,11 @@ def test_listening_again(tmp_path):
 
         def scores(self, samples, sequences):
             assert len(samples) == 16_000
-            return [-float(len(one)) for one in sequences]
+            return [-float(len(sequence)) for sequence in sequences]
 
-    def one(pinyin: tuple[str, ...]) -> UtteranceResult:
+    def outcome(pinyin: tuple[str, ...]) -> UtteranceResult:
         return UtteranceResult("one", "", 1.0, SAID, pinyin, "", "", audio=str(tmp_path / "one.wav"))
 
-    assert with_acoustic_scores(one(SAID[:1]), Scorer()).speech_scores == Scores(-4.0, -1.0)
-    right = with_acoustic_scores(one(SAID), Scorer())
+    assert with_acoustic_scores(outcome(SAID[:1]), Scorer()).speech_scores == Scores(-4.0, -1.0)
+    right = with_acoustic_scores(outcome(SAID), Scorer())
     assert (right.speech_scores, right.snr is not None) == (None, True)

@@ -48,7 +48,7 @@ def borders(samples: np.ndarray, size: int = 100_000, **options) -> list[tuple[f
     found = list(speech_stretches(blocks(samples, size), RATE, **options))
     for stretch in found:
         np.testing.assert_array_equal(stretch.samples, samples[stretch.start :][: len(stretch.samples)])
-    return [(one.start / RATE, (one.start + len(one.samples)) / RATE) for one in found]
+    return [(stretch.start / RATE, (stretch.start + len(stretch.samples)) / RATE) for stretch in found]
 
 
 @pytest.fixture(scope="module")
@@ -103,15 +103,15 @@ def test_a_noise_that_begins_is_speech_for_some_seconds_at_most():
 def test_speech_without_a_pause_is_cut_where_it_is_quietest():
     samples = voice(45)
     quiet = [int(second * RATE) for second in (16.4, 29.0)]
-    for place in quiet:
-        samples[place : place + RATE // 4] *= 0.05  # 0.25 s: not long enough for a pause
+    for quietest in quiet:
+        samples[quietest : quietest + RATE // 4] *= 0.05  # 0.25 s: not long enough for a pause
     found = borders(samples, longest=20.0)
     assert found[0][0] == 0 and found[-1][1] == pytest.approx(45, abs=0.02)
-    assert all(one[1] == other[0] for one, other in itertools.pairwise(found))
+    assert all(left[1] == right[0] for left, right in itertools.pairwise(found))
     assert all(end - start <= 20 for start, end in found)
     cuts = [end for _, end in found[:-1]]
-    for place, cut in zip(quiet, cuts, strict=False):
-        assert place / RATE <= cut <= place / RATE + 0.25
+    for quietest, cut in zip(quiet, cuts, strict=False):
+        assert quietest / RATE <= cut <= quietest / RATE + 0.25
 
 
 def test_a_short_recording_stays_whole():

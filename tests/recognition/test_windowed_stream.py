@@ -62,7 +62,7 @@ def test_pieces_of_any_length_give_the_same_events(recognizer, talk, events):
     assert found + stream.flush() == events
     segments = [event for event in events if isinstance(event, Segment)]
     assert len(segments) == len(RECORDINGS)
-    assert all(one.end <= other.start for one, other in itertools.pairwise(segments))
+    assert all(left.end <= right.start for left, right in itertools.pairwise(segments))
 
 
 def test_segments_are_those_of_the_recogniser_for_the_same_samples(recognizer, talk, events):
@@ -116,7 +116,9 @@ def test_a_draft_of_a_long_utterance_computes_a_window_only(recognizer):
     long = np.concatenate([sound[RATE : 4 * RATE]] * 4)
     events = stream.feed(np.concatenate([noise(1.0), long]))
     assert max(computed) < (WINDOW_SECONDS + 0.1) * 100
-    longest = max((event for event in events if isinstance(event, Partial)), key=lambda one: len(one.pinyin))
+    longest = max(
+        (event for event in events if isinstance(event, Partial)), key=lambda partial: len(partial.pinyin)
+    )
     (whole,) = recognizer.recognise([("whole", long)])
     assert longest.end > 10 and len(longest.pinyin) > 0.7 * len(whole.pinyin)
     assert sum(computed) / 100 < SHARE * (1 + len(long) / RATE)  # the bound of the module's docstring
@@ -218,7 +220,7 @@ def test_an_endless_utterance_is_cut():
     found, endpointer = utterances_of(bursts(1, 65, 0.2))
     assert len(found) >= 3 and endpointer.first is not None
     assert all(end - start <= LONGEST_FRAMES * 0.02 for start, end in found)
-    assert all(one[1] == pytest.approx(other[0]) for one, other in itertools.pairwise(found))
+    assert all(left[1] == pytest.approx(right[0]) for left, right in itertools.pairwise(found))
 
 
 def test_nothing_is_judged_before_there_is_a_frame():

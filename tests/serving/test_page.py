@@ -17,7 +17,7 @@ expect.set_options(timeout=1000 * PATIENCE)
 
 
 def test_syllables_appear_while_one_speaks_and_hanzi_at_the_end(open_service, chromium):
-    shown, heard = visit(chromium, open_service.url)
+    shown, conversation = visit(chromium, open_service.url)
     shown.run(
         """(() => {
         window.seen = [];
@@ -34,13 +34,13 @@ def test_syllables_appear_while_one_speaks_and_hanzi_at_the_end(open_service, ch
     partials = {cells for kind, cells in seen if kind == "partial"}
     assert len(partials) >= 2, "syllables come one after the other"
     assert max(partials) <= seen[-1][1] + 2 and seen[-1][0] == "final"
-    assert heard.sent[0] == {
+    assert conversation.sent[0] == {
         "type": "start", "encoding": "pcm_s16le", "rate": RATE, "words": "", "phrases": ""
     }  # fmt: skip
-    assert heard.sent[-1] == {"type": "end"} and heard.messages[-1]["type"] == "end"
+    assert conversation.sent[-1] == {"type": "end"} and conversation.messages[-1]["type"] == "end"
 
     lines = shown.run("[...document.querySelectorAll('li.final .line')].map(line => line.ariaLabel)")
-    assert "".join(f"{line}\n" for line in lines) == transcribed_live(heard.samples)
+    assert "".join(f"{line}\n" for line in lines) == transcribed_live(conversation.samples)
     assert SPOKEN[:4] in lines[0]
     marks = shown.run(
         "[...document.querySelectorAll('#utterances rt')].map(mark => mark.textContent).slice(0, 4)"
@@ -48,7 +48,7 @@ def test_syllables_appear_while_one_speaks_and_hanzi_at_the_end(open_service, ch
     assert marks == ["rú", "guǒ", "wú", "fǎ"]
     assert shown.run("document.getElementById('spoken').textContent") == lines[-1]
     columns = shown.run("document.querySelector('.strip').scrollWidth")
-    assert columns >= 120 * (len(heard.samples) / RATE - 0.5), "the spectrogram has all sound"
+    assert columns >= 120 * (len(conversation.samples) / RATE - 0.5), "the spectrogram has all sound"
 
     with shown.page.expect_download() as download:
         shown.page.click("[data-export=txt]")
@@ -56,7 +56,9 @@ def test_syllables_appear_while_one_speaks_and_hanzi_at_the_end(open_service, ch
     assert download.value.suggested_filename.endswith(".txt")
     with shown.page.expect_download() as download:
         shown.page.click("[data-export=srt]")
-    assert Path(download.value.path()).read_text(encoding="utf-8") == transcribed_live(heard.samples, "srt")
+    assert Path(download.value.path()).read_text(encoding="utf-8") == transcribed_live(
+        conversation.samples, "srt"
+    )
     with shown.page.expect_download() as download:
         shown.page.click("[data-export=json]")
     saved = json.loads(Path(download.value.path()).read_text(encoding="utf-8"))
@@ -80,14 +82,14 @@ def test_tone_marks_of_all_syllables(open_service, chromium):
 
 
 def test_a_file_words_and_phrases(open_service, chromium):
-    shown, heard = visit(chromium, open_service.url, locale="zh-CN")
+    shown, conversation = visit(chromium, open_service.url, locale="zh-CN")
     assert shown.run("document.documentElement.lang") == "zh-Hans"
     shown.page.fill("#phrases", "打开窗户\n如果无法控制")
     shown.page.set_input_files("#file", next(path for path in RECORDINGS if "18776500" in path.name))
     shown.page.wait_for_selector("li.final")
     wait_for_state(shown, "idle")
-    assert heard.sent[0]["phrases"] == "打开窗户\n如果无法控制"
-    assert heard.of("final")[0]["phrase"]["accepted"]
+    assert conversation.sent[0]["phrases"] == "打开窗户\n如果无法控制"
+    assert conversation.of("final")[0]["phrase"]["accepted"]
     assert shown.run("document.querySelector('li.final .line').ariaLabel") == SPOKEN
 
     shown.page.fill("#phrases", "")
@@ -95,7 +97,7 @@ def test_a_file_words_and_phrases(open_service, chromium):
     shown.page.set_input_files("#file", RECORDINGS[0])
     expect(shown.page.locator("li.final").nth(1)).to_be_visible()
     wait_for_state(shown, "idle")
-    assert heard.sent[-2]["words"] == "无法"
+    assert conversation.sent[-2]["words"] == "无法"
     times = shown.run("[...document.querySelectorAll('button.whole')].map(each => each.textContent)")
     assert times == sorted(times), "the second recording goes on where the first one ended"
 

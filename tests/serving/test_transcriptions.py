@@ -190,20 +190,20 @@ def test_pinyin_becomes_hanzi(client):
 
 
 def test_only_phrases_of_a_list(client):
-    def said(phrases: str, **more):
+    def post_phrases(phrases: str, **more):
         files = {"file": ("a.ogg", RECORDINGS[-1].read_bytes())}
         options = {"headers": {"Content-Type": "multipart/form-data"}}
         body = {"phrases": phrases, **more}
         return client.post("/phrases", body=body, files=files, options=options, cast_to=object)
 
-    found = said("如果[无法|可以]<做什么>\n<做什么> = 控制 | 停止\n关灯")
+    found = post_phrases("如果[无法|可以]<做什么>\n<做什么> = 控制 | 停止\n关灯")
     assert found["text"] == "如果无法控制"
     assert found["utterances"][0]["phrases"][0]["slots"] == {"做什么": "控制"}
-    refused = said("关灯\n开灯")
+    refused = post_phrases("关灯\n开灯")
     assert refused["text"] == ""
     assert refused["utterances"][0]["accepted"] is False
     with pytest.raises(openai.BadRequestError, match="phrases:1"):
-        said("打开[客厅")
+        post_phrases("打开[客厅")
 
 
 def test_the_interface_is_documented_with_examples(open_service):

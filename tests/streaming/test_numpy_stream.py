@@ -45,9 +45,9 @@ def run(tmp_path_factory, acoustic):
 
 def test_whole_utterances_are_those_of_keras(acoustic, model):
     features = [extract_features(sound(length), acoustic.features) for length in (500, 5_000, 30_001)]
-    for one in features:
-        (expected,), (rows,) = acoustic.logits([one])
-        (found,), lengths = model.logits([one])
+    for feature in features:
+        (expected,), (rows,) = acoustic.logits([feature])
+        (found,), lengths = model.logits([feature])
         assert lengths.tolist() == [rows]
         np.testing.assert_allclose(found, expected[:rows], atol=1e-4)
 
@@ -73,10 +73,10 @@ def test_two_streams_do_not_disturb_each_other(model):
     chunks = np.random.default_rng(0).normal(size=(4, 1, 16, 16)).astype(np.float32)
     alone = model.stream()
     expected = [alone.step(chunk) for chunk in chunks]
-    one, other = model.stream(), model.stream()
+    first, second = model.stream(), model.stream()
     for chunk, rows in zip(chunks, expected, strict=True):
-        other.step(-chunk)
-        np.testing.assert_array_equal(one.step(chunk), rows)
+        second.step(-chunk)
+        np.testing.assert_array_equal(first.step(chunk), rows)
 
 
 def test_a_packed_run_is_a_live_stream(run, acoustic):
@@ -86,7 +86,7 @@ def test_a_packed_run_is_a_live_stream(run, acoustic):
     assert isinstance(stream, SpeechStream)
     keras = causal(acoustic)
     other = SpeechStream(keras, keras_stream(keras, 8), 8, DraftReader(Recognizer(acoustic)))
-    found, expected = (one.feed(sound(60_000)) + one.flush() for one in (stream, other))
+    found, expected = (speech.feed(sound(60_000)) + speech.flush() for speech in (stream, other))
     pinyin = [
         [event.best.pinyin for event in events if isinstance(event, Segment)] for events in (found, expected)
     ]

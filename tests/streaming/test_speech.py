@@ -259,7 +259,7 @@ def test_logits_of_any_chunks_are_those_of_the_whole(acoustic, streams, chunk, s
     (expected,), (rows,) = acoustic.logits([extract_features(whole, acoustic.features)])
     stream = LogitStream(model, networks[chunk], chunk)
     for seed in (0, 1):
-        got = [stream.feed(one) for one in in_chunks(whole, 6000 if seed else 700, seed)]
+        got = [stream.feed(chunk) for chunk in in_chunks(whole, 6000 if seed else 700, seed)]
         got = np.concatenate([*got, stream.flush()])
         assert got.shape == (rows, len(TOKENS))
         np.testing.assert_allclose(got, expected[:rows], atol=1e-4)
@@ -273,27 +273,29 @@ def test_pinyin_and_times_are_those_of_the_whole(acoustic, streams, beam):
         whole = sound(60_000 + 777 * seed, seed)
         logits, lengths = acoustic.logits([extract_features(whole, acoustic.features)])
         (expected,) = greedy_decode(logits, lengths, len(TOKENS) - 1)
-        events = [event for one in in_chunks(whole, 9000, seed) for event in stream.feed(one)]
+        events = [event for chunk in in_chunks(whole, 9000, seed) for event in stream.feed(chunk)]
         events += stream.flush()
         spoken = [(t, f) for t, f in zip(expected.tokens, expected.frames, strict=True) if TOKENS[t] != " "]
         segments = [event for event in events if isinstance(event, Segment)]
         assert segments, "the test shows nothing if nothing is recognised"
-        assert all(0 <= one.start < one.end for one in segments)
+        assert all(0 <= segment.start < segment.end for segment in segments)
         if beam == 1:
-            pinyin = [syllable for one in segments for syllable in one.best.pinyin]
-            middles = [middle for one in segments for middle in one.times]
+            pinyin = [syllable for segment in segments for syllable in segment.best.pinyin]
+            middles = [middle for segment in segments for middle in segment.times]
             assert pinyin == [TOKENS[token] for token, _ in spoken]
             assert all(
                 start <= (row + 0.5) * 0.08 <= end
                 for (_, row), (start, end) in zip(spoken, middles, strict=True)
             )
-            assert all(len(one.confidence) == 0 for one in segments)
+            assert all(len(segment.confidence) == 0 for segment in segments)
 
 
 def test_drafts_grow_into_their_segment(acoustic, streams):
     model, networks = streams
     stream = SpeechStream(model, networks[8], 8, DraftReader(Recognizer(acoustic)))
-    events = [event for one in in_chunks(sound(90_000), 900) for event in stream.feed(one)] + stream.flush()
+    events = [
+        event for chunk in in_chunks(sound(90_000), 900) for event in stream.feed(chunk)
+    ] + stream.flush()
     drafts: list[Partial] = []
     for event in events:
         if isinstance(event, Partial):
@@ -369,12 +371,15 @@ def test_speech_without_a_pause_is_cut_between_syllables():
     segments = [event for event in events if isinstance(event, Segment)]
     assert len(segments) == len(classes) // longest
     assert all(segment.end - segment.start < MAX_SECONDS + 1 for segment in segments)
-    assert [one for segment in segments for one in segment.best.pinyin] == ["ma1", "ma2"] * 300
+    assert [syllable for segment in segments for syllable in segment.best.pinyin] == ["ma1", "ma2"] * 300
 
 
 def test_an_endless_syllable_does_not_fill_the_memory():
     segments = decoder_of_rows().feed(rows_of([2] * 1200))
-    assert [round(one.end - one.start) for one in segments if isinstance(one, Segment)] == [40, 40]
+    assert [round(segment.end - segment.start) for segment in segments if isinstance(segment, Segment)] == [
+        40,
+        40,
+    ]
 
 
 # Runs
@@ -417,9 +422,9 @@ def test_the_export_of_a_run_proves_itself(tmp_path, acoustic):
     source = speech_source(save_speech_run(tmp_path / "run", acoustic, SMALL))
     states = (ArtefactMode.NON_STREAM, ArtefactMode.EXTERNAL)
     made = export_bundle(
-        source, [Variant(Format.LITERT, one, Precision.FLOAT) for one in states], tmp_path / "export"
+        source, [Variant(Format.LITERT, state, Precision.FLOAT) for state in states], tmp_path / "export"
     )
-    assert [one.problems for one in made] == [[], []]
+    assert [artefact.problems for artefact in made] == [[], []]
     bundle = open_bundle(tmp_path / "export")
     assert (bundle.metadata["kind"], bundle.labels) == ("speech", TOKENS)
     whole, chunk = json.loads((tmp_path / "export/export.json").read_text())["multiply_accumulates"].values()
@@ -457,8 +462,8 @@ def test_transcribe_goes_along_with_the_sound(command, acoustic, capsys):
     assert shown["pinyin"] == pinyin
     assert len(shown["hanzi"]) == len(pinyin.split())
     assert shown["seconds"] == pytest.approx(3.125)
-    *heard, speed = err.strip().splitlines()
-    assert " ".join(" ".join(heard).split()) == pinyin
+    *pieces, speed = err.strip().splitlines()
+    assert " ".join(" ".join(pieces).split()) == pinyin
     assert re.fullmatch(
         r"3\.1 s of sound processed in .* s, looking ahead 175 ms, real-time factor \d\.\d{3}", speed
     )

@@ -71,5 +71,9 @@ def assert_learns_through_a_recipe(name: str, settings: list[str], manifest: Pat
     recipe.unlink()
     acoustic = load_acoustic_model(run.path)
     assert acoustic.model.name == name
-    heard = list(Recognizer(acoustic).recognise((one.id, one.audio) for one in read_manifest(manifest)))
-    assert len(heard) == len(read_manifest(manifest))
+    recognised = list(
+        Recognizer(acoustic).recognise(
+            (utterance.id, utterance.audio) for utterance in read_manifest(manifest)
+        )
+    )
+    assert len(recognised) == len(read_manifest(manifest))

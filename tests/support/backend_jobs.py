@@ -110,7 +110,9 @@ def conversion(run: str, output: str) -> None:
     from model_language.registry import load_converter
 
     found = load_converter(run).n_best(["wo3", "shi4", "ni3"], 5)
-    Path(output).write_text(json.dumps([[one.hanzi, one.score] for one in found]), encoding="utf-8")
+    Path(output).write_text(
+        json.dumps([[conversion.hanzi, conversion.score] for conversion in found]), encoding="utf-8"
+    )
 
 
 def _version_without_tensorflow(name: str) -> str:

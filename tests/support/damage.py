@@ -36,7 +36,7 @@ def swapped(content: bytes, rng: np.random.Generator) -> bytes:
         parts = [content[start : start + size] for start in range(0, len(content) - size + 1, size)]
         rest = content[len(parts) * size :]
     first = int(rng.integers(len(parts)))
-    others = [place for place, part in enumerate(parts) if part != parts[first]]
+    others = [number for number, part in enumerate(parts) if part != parts[first]]
     second = int(rng.choice(others))
     parts[first], parts[second] = parts[second], parts[first]
     return b"".join(parts) + rest

@@ -111,10 +111,10 @@ def commands_of_file(path: Path) -> list[Command]:
         texts = ["\n".join(line.removeprefix("#") for line in comments if line.startswith("#"))]
     return [
         command
-        for one in texts
+        for text in texts
         for command in (
-            *commands_in_lines(source, one if one.startswith("python ") else _indented(one, 2)),
-            *commands_in_prose(source, one),
+            *commands_in_lines(source, text if text.startswith("python ") else _indented(text, 2)),
+            *commands_in_prose(source, text),
         )
         if NAME not in command.program and "{" not in command.program
     ]
@@ -252,5 +252,5 @@ def _help_texts(parser: argparse.ArgumentParser) -> Iterator[str]:
     yield from filter(None, (parser.description, parser.epilog))
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
-            for one in action.choices.values():
-                yield from _help_texts(one)
+            for subparser in action.choices.values():
+                yield from _help_texts(subparser)

@@ -80,34 +80,34 @@ def inject(
         the outcomes with errors, and what was put into each.
     """
     rng, used = random.Random(seed), Counter(dict.fromkeys(kinds, 0))
-    pairs = [_inject(one, share, rng, used) for one in outcomes]
+    pairs = [_inject(outcome, share, rng, used) for outcome in outcomes]
     return [outcome for outcome, _ in pairs], [injected for _, injected in pairs]
 
 
 def _inject(
     outcome: UtteranceResult, share: float, rng: random.Random, used: Counter[str]
 ) -> tuple[UtteranceResult, Injected]:
-    said, text = outcome.reference_pinyin, outcome.reference_hanzi
+    syllables, text = outcome.reference_pinyin, outcome.reference_hanzi
     injected: Injected = []
     free = GAP
     for position in range(len(text) - GAP):
         if position >= free and rng.random() < share:
-            kind, change = _rarest(said[position], text[position], rng, used)
+            kind, change = _rarest(syllables[position], text[position], rng, used)
             around = text[position - GAP : position] + text[position + 1 : position + 1 + GAP]
             if text[position] not in around and not set(change.hanzi) & set(around):
                 injected.append((position, change))
                 used[kind] += 1
                 free = position + GAP + 1
-    pinyin, hanzi, gold = [(one,) for one in said], list(text), list(text)
+    pinyin, hanzi, gold = [(syllable,) for syllable in syllables], list(text), list(text)
     for position, change in injected:
         pinyin[position], hanzi[position], gold[position] = change.pinyin, change.hanzi, change.gold
-    heard = tuple(syllable for group in pinyin for syllable in group)
-    return replace(outcome, pinyin=heard, hanzi="".join(hanzi), gold_hanzi="".join(gold)), injected
+    recognised = tuple(syllable for group in pinyin for syllable in group)
+    return replace(outcome, pinyin=recognised, hanzi="".join(hanzi), gold_hanzi="".join(gold)), injected
 
 
-def _rarest(said: str, hanzi: str, rng: random.Random, used: Counter[str]) -> tuple[str, Change]:
+def _rarest(spoken: str, hanzi: str, rng: random.Random, used: Counter[str]) -> tuple[str, Change]:
     """Of the kinds that are possible here, the one that was put in least so far."""
-    changes = {kind: INJECTORS[kind](said, hanzi, rng) for kind in used}
+    changes = {kind: INJECTORS[kind](spoken, hanzi, rng) for kind in used}
     kind = min((kind for kind, change in changes.items() if change), key=used.__getitem__)
     return kind, changes[kind]
 
@@ -125,7 +125,7 @@ def _written() -> dict[str, tuple[str, ...]]:
     """Syllable → the GB 2312 hanzi that are read so and in no other way, and are in no set of variants."""
     found = defaultdict(list)
     for point, spelled in sorted(PINYIN_DICT.items()):
-        readings = {normalise_syllable(one) for one in spelled.split(",") if is_syllable(one)}
+        readings = {normalise_syllable(reading) for reading in spelled.split(",") if is_syllable(reading)}
         if len(readings) == 1 and chr(point).encode("gb2312", errors="ignore") and chr(point) not in SPECIAL:
             found[readings.pop()].append(chr(point))
     return {syllable: tuple(characters) for syllable, characters in found.items()}
@@ -139,10 +139,10 @@ def _names() -> tuple[str, ...]:
 @cache
 def _relatives(syllable: str, wrong: tuple[bool, bool, bool]) -> tuple[str, ...]:
     """Syllables that differ in just these parts (initial, final, tone) and that some hanzi is read as."""
-    one, found = split_syllable(syllable), []
+    parts, found = split_syllable(syllable), []
     for name in _names():
         other = split_syllable(name)
-        differs = (one.initial != other.initial, one.final != other.final, one.tone != other.tone)
+        differs = (parts.initial != other.initial, parts.final != other.final, parts.tone != other.tone)
         if differs == wrong:
             found.append(name)
     return tuple(found)
@@ -153,14 +153,14 @@ def _misheard(kind: str, wrong: tuple[bool, bool, bool], hanzi_kind: str) -> Inj
         options = _relatives(syllable, wrong)
         if not options or hanzi not in _written().get(syllable, ()):
             return None
-        heard = rng.choice(options)
-        return Change((heard,), rng.choice(_written()[heard]), kind, hanzi_kind, "acoustic", hanzi)
+        recognised = rng.choice(options)
+        return Change((recognised,), rng.choice(_written()[recognised]), kind, hanzi_kind, "acoustic", hanzi)
 
     return injector
 
 
 def _homophone(syllable: str, hanzi: str, rng: random.Random) -> Change | None:
-    options = [one for one in _written().get(syllable, ()) if one != hanzi]
+    options = [character for character in _written().get(syllable, ()) if character != hanzi]
     if not options or hanzi in SPECIAL:
         return None
     other = rng.choice(options)
@@ -178,17 +178,17 @@ def _figure(syllable: str, hanzi: str, rng: random.Random) -> Change | None:
 
 
 def _polyphone(syllable: str, hanzi: str, rng: random.Random) -> Change | None:
-    heard = POLYPHONES.get((hanzi, syllable))
-    if heard is None:
+    recognised = POLYPHONES.get((hanzi, syllable))
+    if recognised is None:
         return None
-    written, kind = rng.choice(_written()[heard]), POLYPHONE_KINDS[heard]
-    return Change((heard,), written, kind, "polyphone read wrongly", "acoustic", hanzi)
+    written, kind = rng.choice(_written()[recognised]), POLYPHONE_KINDS[recognised]
+    return Change((recognised,), written, kind, "polyphone read wrongly", "acoustic", hanzi)
 
 
 def _both(syllable: str, hanzi: str, rng: random.Random) -> Change | None:
     """A wrong tone, where the second stage would have failed anyway."""
     change = INJECTORS["tone"](syllable, hanzi, rng)
-    others = [one for one in _written().get(syllable, ()) if one != hanzi]
+    others = [character for character in _written().get(syllable, ()) if character != hanzi]
     return replace(change, attribution="both", gold=rng.choice(others)) if change and others else None
 
 

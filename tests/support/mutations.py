@@ -194,18 +194,18 @@ BYTE_FAULTS: tuple[ByteFault, ...] = (
 def _change_line(text: str, rng: np.random.Generator) -> str:
     """A line is lost, comes twice, changes places, is joined to the next one, or is empty."""
     lines = text.splitlines(keepends=True) or [""]
-    one, other = rng.integers(len(lines), size=2)
+    first, second = rng.integers(len(lines), size=2)
     kind = rng.integers(5)
     if kind == 0:
-        del lines[one]
+        del lines[first]
     elif kind == 1:
-        lines.insert(other, lines[one])
+        lines.insert(second, lines[first])
     elif kind == 2:
-        lines[one], lines[other] = lines[other], lines[one]
+        lines[first], lines[second] = lines[second], lines[first]
     elif kind == 3:
-        lines[one] = lines[one].rstrip("\r\n")
+        lines[first] = lines[first].rstrip("\r\n")
     else:
-        lines.insert(one, "\n")
+        lines.insert(first, "\n")
     return "".join(lines)
 
 
@@ -214,14 +214,14 @@ def _change_field(text: str, rng: np.random.Generator) -> str:
     separator = [mark for mark in ("\t", " ", ": ", ",", "\n") if mark in text] or ["\n"]
     mark = separator[rng.integers(len(separator))]
     fields = text.split(mark)
-    one, other = rng.integers(len(fields), size=2)
+    first, second = rng.integers(len(fields), size=2)
     kind = rng.integers(4)
     if kind == 0:
-        del fields[one]
+        del fields[first]
     elif kind == 1:
-        fields.insert(one, fields[other])
+        fields.insert(first, fields[second])
     else:
-        fields[one] = STRANGE[rng.integers(len(STRANGE))]
+        fields[first] = STRANGE[rng.integers(len(STRANGE))]
     return mark.join(fields)
 
 
@@ -236,16 +236,16 @@ def _change_word(text: str, rng: np.random.Generator) -> str:
 def _change_characters(text: str, rng: np.random.Generator) -> str:
     characters = list(text)
     for _ in range(rng.integers(1, 4)):
-        place = int(rng.integers(len(characters) + 1))
+        position = int(rng.integers(len(characters) + 1))
         kind = rng.integers(4)
         if kind == 0:
-            del characters[place : place + 1]
+            del characters[position : position + 1]
         elif kind == 1:
-            characters.insert(place, STRANGE[rng.integers(len(STRANGE))])
+            characters.insert(position, STRANGE[rng.integers(len(STRANGE))])
         elif kind == 2:
-            characters.insert(place, chr(int(rng.choice([9, 10, 13, 32, *range(33, 127)]))))
+            characters.insert(position, chr(int(rng.choice([9, 10, 13, 32, *range(33, 127)]))))
         else:
-            characters[place : place + 1] = chr(int(rng.integers(1, 0xD800)))
+            characters[position : position + 1] = chr(int(rng.integers(1, 0xD800)))
     return "".join(characters)
 
 

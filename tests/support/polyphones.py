@@ -39,9 +39,9 @@ def _sentence(part: str, marked: str) -> Sentence:
 def accuracy(part: str, read: Callable[[str], Sequence[str]] = hanzi_to_pinyin) -> tuple[int, int]:
     """Characters of a part of the list that ``read`` gets right, and all of them."""
     right = count = 0
-    for one in read_sentences():
-        if one.part == part:
-            syllables = read(one.text)
-            count += len(one.readings)
-            right += sum(syllables[place] in accepted for place, accepted in one.readings.items())
+    for sentence in read_sentences():
+        if sentence.part == part:
+            syllables = read(sentence.text)
+            count += len(sentence.readings)
+            right += sum(syllables[position] in accepted for position, accepted in sentence.readings.items())
     return right, count

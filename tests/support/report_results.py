@@ -59,17 +59,17 @@ def imagined_outcomes(
     gold = gold_outcomes(utterances, speakers, seed)
     rng = random.Random(seed)
     outcomes, _ = inject(gold, list(INJECTORS), share, seed)
-    return [with_readings(one, readings, rng) for one in outcomes]
+    return [with_readings(outcome, readings, rng) for outcome in outcomes]
 
 
 def training_of(outcomes: Sequence[UtteranceResult]) -> dict[str, Training]:
     """As if half of the sentences had been trained on."""
     known = outcomes[::2]
     syllables: dict[str, int] = {}
-    for one in known:
-        for syllable in one.reference_pinyin:
+    for outcome in known:
+        for syllable in outcome.reference_pinyin:
             syllables[syllable] = syllables.get(syllable, 0) + 1
-    sentences = frozenset(str(one.reference_hanzi) for one in known)
+    sentences = frozenset(str(outcome.reference_hanzi) for outcome in known)
     return dict.fromkeys((SYLLABLES, HANZI), Training(syllables=syllables, sentences=sentences))
 
 
@@ -107,22 +107,26 @@ def stage_alone(name: str) -> Results:
     outcomes = imagined_outcomes(12)
     nothing = {"n_best": (), "times": (), "snr": None, "speaker": "", "seconds": 0.0}
     if name == "speech":
-        changed = [replace(one, reference_hanzi="", hanzi="", gold_hanzi="") for one in outcomes]
+        changed = [replace(outcome, reference_hanzi="", hanzi="", gold_hanzi="") for outcome in outcomes]
         return collect_results([SystemOutput(name, changed)], (SYLLABLES,), name, name)
     if name == "language":
         changed = [
-            replace(one, pinyin=one.reference_pinyin, hanzi=one.gold_hanzi, **nothing) for one in outcomes
+            replace(outcome, pinyin=outcome.reference_pinyin, hanzi=outcome.gold_hanzi, **nothing)
+            for outcome in outcomes
         ]
         return collect_results([SystemOutput(name, changed)], (HANZI,), name, name)
     if name == "right":
         changed = [
             replace(
-                one, pinyin=one.reference_pinyin, hanzi=one.reference_hanzi, gold_hanzi=one.reference_hanzi
+                outcome,
+                pinyin=outcome.reference_pinyin,
+                hanzi=outcome.reference_hanzi,
+                gold_hanzi=outcome.reference_hanzi,
             )
-            for one in outcomes
+            for outcome in outcomes
         ]
     else:
-        changed = [replace(one, pinyin=(), hanzi="", **nothing) for one in outcomes]
+        changed = [replace(outcome, pinyin=(), hanzi="", **nothing) for outcome in outcomes]
     return collect_results([SystemOutput(name, changed)], LEVELS, "pipeline", name)
 
 
@@ -138,7 +142,9 @@ def two_systems(utterances: int = 60) -> Results:
         normalisation=[Normalisation("width", True, {f"a {NASTY}": 3}, {"a/text": 12, "b": None})],
     )
     extra = Change(NASTY, (1, 0), "<i>你</i>", ("你</dd>", "<i>你</i>"))
-    compared = tuple(replace(one, better=(*one.better, extra)) for one in results.comparisons)
+    compared = tuple(
+        replace(comparison, better=(*comparison.better, extra)) for comparison in results.comparisons
+    )
     return replace(results, comparisons=compared)
 
 

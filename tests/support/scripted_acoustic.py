@@ -22,14 +22,14 @@ class Scripted:
 
     def logits(self, features):
         self.batches.append(len(features))
-        lengths = np.array([len(one) for one in features], dtype=np.int32)
+        lengths = np.array([len(frames) for frames in features], dtype=np.int32)
         logits = np.zeros((len(features), lengths.max(), len(self.vocabulary)), np.float32)
-        for row, one in zip(logits, features, strict=True):
+        for row, frames in zip(logits, features, strict=True):
             # |FFT| at 0 Hz of 1600 samples at level k / 100 under a Hamming window: its sum is 0.54 x 1600.
-            level = np.expm1(one[:, 0].astype(float)) / (32768.0 * 0.54 * 1600)
+            level = np.expm1(frames[:, 0].astype(float)) / (32768.0 * 0.54 * 1600)
             tokens = np.rint(level * 100).astype(int) - 1
-            row[np.arange(len(one)), tokens] = 10.0
-            row[np.arange(len(one)), (tokens + 1) % 4] = 5.0
+            row[np.arange(len(frames)), tokens] = 10.0
+            row[np.arange(len(frames)), (tokens + 1) % 4] = 5.0
         return logits, lengths
 
 

@@ -62,10 +62,10 @@ def difference(
     outputs = run(stream, np.concatenate([clip, more], axis=1)[:, :end], chunk)
     if facts.delay is None:
         return np.abs(outputs[-1] - expected).max()
-    heard = np.concatenate(outputs, axis=1)[:, facts.delay :]
+    streamed = np.concatenate(outputs, axis=1)[:, facts.delay :]
     length = expected.shape[1] - lost
     assert length > 0
-    return np.abs(heard[:, :length] - expected[:, :length]).max()
+    return np.abs(streamed[:, :length] - expected[:, :length]).max()
 
 
 def assert_streams(

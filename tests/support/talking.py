@@ -81,10 +81,10 @@ def visit(
 ) -> tuple[WatchedPage, Conversation]:
     """The page in a window of this width, and what it says to the service."""
     shown = open_page(browser, "", width, **{"locale": "en-GB", **context})
-    heard = Conversation(shown)
+    conversation = Conversation(shown)
     shown.page.goto(address)
     shown.page.wait_for_selector("body.loaded")
-    return shown, heard
+    return shown, conversation
 
 
 def wait_for_state(shown: WatchedPage, state: str) -> None:

@@ -57,8 +57,8 @@ def weights(model: keras.Model) -> dict[str, list[np.ndarray]]:
     return {name: layer.get_weights() for name, layer in named_layers(model).items()}
 
 
-def assert_equal(one: list[np.ndarray], other: list[np.ndarray]) -> None:
-    for left, right in zip(one, other, strict=True):
+def assert_equal(weights: list[np.ndarray], other: list[np.ndarray]) -> None:
+    for left, right in zip(weights, other, strict=True):
         np.testing.assert_array_equal(left, right)
 
 
@@ -79,7 +79,7 @@ def test_the_output_layer_is_sliced_to_a_subset_of_classes():
     source, model = build(), build(classes=len(part))
     take_weights(model, source, "runs/a", {"logits": TokenLayer(TOKENS, part)})
     frames = np.ones((1, 7, 5), np.float32)
-    whole, sliced = (keras.ops.convert_to_numpy(one(frames)) for one in (source, model))
+    whole, sliced = (keras.ops.convert_to_numpy(model(frames)) for model in (source, model))
     np.testing.assert_allclose(sliced, whole[..., [3, 1, 4, 5]], rtol=1e-5)
 
 

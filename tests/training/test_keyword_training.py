@@ -113,9 +113,9 @@ def test_the_best_weights_are_those_of_the_best_evaluation(trained, words):
     clips = read_keyword_clips(KeywordDataConfig(folder=str(words), clip_ms=200))["dev"]
     dev = load_clips(clips, 16000, 3200, words.parent / "clips", workers=1)
     model = load_keyword_model(trained.path)
-    heard = model.logits(dev.samples).argmax(axis=1)
+    predicted = model.logits(dev.samples).argmax(axis=1)
     assert model.labels == LABELS and model.clip_samples == 3200 and model.features == FEATURES
-    assert np.mean(heard == targets_of(dev.clips, LABELS)) == pytest.approx(best["dev_accuracy"])
+    assert np.mean(predicted == targets_of(dev.clips, LABELS)) == pytest.approx(best["dev_accuracy"])
     assert best["dev_accuracy"] > 0.8, "two tones are easily told apart"
 
 
@@ -123,8 +123,8 @@ def test_the_last_weights_are_tested_after_the_training(trained, words):
     """As the original writes it: in per cent, of the test split, by the weights of the last step."""
     clips = read_keyword_clips(KeywordDataConfig(folder=str(words), clip_ms=200))["test"]
     store = load_clips(clips, 16000, 3200, words.parent / "clips", workers=1)
-    heard = load_keyword_model(trained.path, "last").logits(store.samples).argmax(axis=1)
-    accuracy = float(np.mean(heard == targets_of(store.clips, LABELS)))
+    predicted = load_keyword_model(trained.path, "last").logits(store.samples).argmax(axis=1)
+    accuracy = float(np.mean(predicted == targets_of(store.clips, LABELS)))
     written = float((trained.path / "accuracy_last.txt").read_text(encoding="utf-8"))
     assert written == pytest.approx(100 * accuracy, abs=1e-3)
     tested = json.loads(trained.metrics.read_text(encoding="utf-8"))["test"]
@@ -161,9 +161,13 @@ def test_from_81_labels_to_two_with_frozen_layers(many_labels, words, empty_conf
     trained = load_keyword_model(tmp_path / "run", "last")
     assert trained.labels == ("high", "low")
     for name in names:
-        theirs, ours = (named_layers(one.model)[name].get_weights() for one in (source, trained))
+        theirs, ours = (
+            named_layers(trained_model.model)[name].get_weights() for trained_model in (source, trained)
+        )
         assert all(map(np.array_equal, theirs, ours))
-    old, new = (one.model.get_layer("logits").get_weights()[0] for one in (source, trained))
+    old, new = (
+        trained_model.model.get_layer("logits").get_weights()[0] for trained_model in (source, trained)
+    )
     assert 0 < np.abs(new - old[:, places]).max() < 0.02, "five steps from where the two columns were"
 
     overrides = settings(words, *more, "optimiser.learning_rate=0", "optimiser.weight_decay=0")
@@ -260,17 +264,17 @@ def test_each_pass_takes_every_clip_once_in_another_order(store):
     batches, clips = batches_of(store, size=7), len(store.clips)
     drawn = [id for step in range(3 * clips) for id in batches.batch(step).ids][: 6 * clips]
     passes = [drawn[start : start + clips] for start in range(0, len(drawn), clips)]
-    assert all(sorted(one) == sorted(clip.id for clip in store.clips) for one in passes)
-    assert all(one != other for one, other in itertools.pairwise(passes))
+    assert all(sorted(ids) == sorted(clip.id for clip in store.clips) for ids in passes)
+    assert all(ids != following for ids, following in itertools.pairwise(passes))
 
 
 def test_a_batch_depends_on_its_step_alone(store):
     whole = list(batches_of(store).between(0, 6))
     later = list(batches_of(store).between(4, 6))
-    for one, other in zip(whole[4:], later, strict=True):
-        assert one.ids == other.ids
-        np.testing.assert_array_equal(one.features, other.features)
-        np.testing.assert_array_equal(one.targets, other.targets)
+    for batch, other in zip(whole[4:], later, strict=True):
+        assert batch.ids == other.ids
+        np.testing.assert_array_equal(batch.features, other.features)
+        np.testing.assert_array_equal(batch.targets, other.targets)
     assert not np.array_equal(whole[0].features, whole[1].features)
     other_seed = batches_of(store, seed=6).batch(0)
     assert other_seed.ids != whole[0].ids
@@ -300,9 +304,9 @@ def test_shares_part_the_rows_of_a_batch(store):
 
 def test_features_of_a_store_are_those_of_each_clip(store):
     found = features_of(store, FEATURES)
-    one = keyword_features(store.samples[3].astype(np.float32) / 32768, FEATURES)
+    expected = keyword_features(store.samples[3].astype(np.float32) / 32768, FEATURES)
     assert found.shape == (len(store.clips), 9, 12)
-    np.testing.assert_allclose(found[3], one, atol=1e-5)
+    np.testing.assert_allclose(found[3], expected, atol=1e-5)
 
 
 # ------------------------------------------------------------------ losses, steps
@@ -333,7 +337,7 @@ def test_a_loss_stays_the_same_when_the_step_lengthens_its_arrays(store, words, 
         "features": np.pad(arrays["features"], [(0, 3), (0, 5), (0, 0)]),
         "targets": np.pad(arrays["targets"], (0, 3)),
     }
-    losses, lengthened = (np.asarray(task.losses(one, training=False)) for one in (arrays, longer))
+    losses, lengthened = (np.asarray(task.losses(padded, training=False)) for padded in (arrays, longer))
     np.testing.assert_allclose(lengthened[: len(losses)], losses, rtol=1e-5)
     assert np.isfinite(lengthened).all()
 
@@ -348,7 +352,7 @@ def test_the_last_stretch_before_an_evaluation_may_be_short(store, words, tmp_pa
     assert [task.steps(epoch) for epoch in (1, 2, 3)] == [5, 5, 2]
     ids = [batch.ids for epoch in (1, 2, 3) for batch in task.batches(epoch, first_step=0)]
     assert ids == [batches_of(store).batch(step).ids for step in range(12)]
-    assert [one.ids for one in task.batches(2, first_step=3)] == ids[8:10]
+    assert [batch.ids for batch in task.batches(2, first_step=3)] == ids[8:10]
 
 
 # ------------------------------------------------------------------ kills
@@ -417,7 +421,9 @@ def test_a_missing_part_is_named(run, part):
     (run.path / part).unlink()
     with pytest.raises(RunError, match=part):
         load_keyword_model(run.path)
-    assert any(part in f"{one.where} {one.item}" for one in examine_run(run)), "doctor.py names it too"
+    assert any(part in f"{finding.where} {finding.item}" for finding in examine_run(run)), (
+        "doctor.py names it too"
+    )
 
 
 def test_doctor_finds_nothing_wrong_with_a_run(run):

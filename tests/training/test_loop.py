@@ -110,8 +110,8 @@ def test_a_resumed_run_sees_each_utterance_once_and_ends_the_same(tmp_path, monk
     train(second, run, config, OptimiserConfig())
     done_before = first.seen[: 8 * steps_before_kill]
     assert done_before + second.seen == whole.seen
-    for one, other in zip(whole.model.get_weights(), second.model.get_weights(), strict=True):
-        np.testing.assert_array_equal(one, other)
+    for left, right in zip(whole.model.get_weights(), second.model.get_weights(), strict=True):
+        np.testing.assert_array_equal(left, right)
 
 
 def test_a_loss_that_is_not_finite_names_the_utterance(tmp_path):

@@ -74,7 +74,9 @@ def test_ctc_loss_and_syllable_error_rate_are_those_of_the_plain_functions():
         metric.update_state(packed, logits)
         readings = greedy_decode(logits, batch["frames"], BLANK)
         rows = zip(batch["labels"], batch["label_lengths"], readings, strict=True)
-        counted += [count_errors(row[:length].tolist(), list(one.tokens)) for row, length, one in rows]
+        counted += [
+            count_errors(row[:length].tolist(), list(reading.tokens)) for row, length, reading in rows
+        ]
         each = ctc_loss(batch["labels"], logits, batch["label_lengths"], batch["frames"], BLANK)
         np.testing.assert_array_equal(CtcLoss(BLANK).call(packed, logits), each)
         assert float(CtcLoss(BLANK)(packed, logits)) == pytest.approx(float(np.mean(each)))

@@ -44,8 +44,8 @@ def test_the_steps_of_the_window_are_in_the_profile_and_the_weights_are_the_same
     train(plain, run_folder(tmp_path, "plain"), TrainingConfig(epochs=2), OptimiserConfig())
     run = run_folder(tmp_path, "profiled")
     train(profiled, run, TrainingConfig(epochs=2, profile="3-5"), OptimiserConfig())
-    for one, other in zip(plain.model.get_weights(), profiled.model.get_weights(), strict=True):
-        np.testing.assert_array_equal(one, other)
+    for left, right in zip(plain.model.get_weights(), profiled.model.get_weights(), strict=True):
+        np.testing.assert_array_equal(left, right)
     (profile,) = (run.logs / "plugins" / "profile").glob("*/*.xplane.pb")
     assert recorded_steps(profile) == [3, 4, 5]
     assert not (tmp_path / "plain" / "logs" / "plugins").exists()

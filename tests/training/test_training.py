@@ -89,7 +89,7 @@ def test_a_speech_run_from_config_to_transcript_without_its_corpus(
     moved, other = tmp_path / "elsewhere", write_tiny_corpus(tmp_path / "other", utterances=2, seed=5)
     run.path.rename(moved)
     shutil.rmtree(manifest.parent)
-    files = [str(one.audio) for one in read_manifest(other)]
+    files = [str(utterance.audio) for utterance in read_manifest(other)]
     arguments = ["--speech", str(moved), "--language", str(language_run), "--output", str(tmp_path / "out")]
     assert transcribe.main([*files, *arguments]) == 0
     assert len(list((tmp_path / "out").glob("*.txt"))) == 2
@@ -204,18 +204,20 @@ def test_a_language_recipe_without_text_says_so(tmp_path):
 
 
 def test_corpora_are_mixed_by_weight_and_the_run_says_how(tmp_path, config_file):
-    one, two = (write_tiny_corpus(tmp_path / name, utterances=8, seed=seed) for seed, name in enumerate("ab"))
-    two.write_text(two.read_text(encoding="utf-8").replace("T0", "B0"), encoding="utf-8")
-    for audio in (two.parent / "wav").glob("T0*"):
+    first, second = (
+        write_tiny_corpus(tmp_path / name, utterances=8, seed=seed) for seed, name in enumerate("ab")
+    )
+    second.write_text(second.read_text(encoding="utf-8").replace("T0", "B0"), encoding="utf-8")
+    for audio in (second.parent / "wav").glob("T0*"):
         audio.rename(audio.with_name(audio.name.replace("T0", "B0")))
-    overrides = [*SMALL, f"data.train=[{one},{two}]", "data.weights=[2,0.25]", f"data.dev=[{one}]"]
+    overrides = [*SMALL, f"data.train=[{first},{second}]", "data.weights=[2,0.25]", f"data.dev=[{first}]"]
     run = RunFolder(tmp_path / "run")
     train_from_config("speech", config_file, [*overrides, f"data.cache={tmp_path / 'cache'}"], run.path)
-    assert f"{two}: 8 utterances x 0.25: 2 an epoch" in run.log.read_text(encoding="utf-8")
+    assert f"{second}: 8 utterances x 0.25: 2 an epoch" in run.log.read_text(encoding="utf-8")
     corpora = run.config()["environment"]["corpora"]
     assert [(c["manifest"], c["weight"], c["utterances"], c["first_epoch"]) for c in corpora] == [
-        (str(one), 2.0, 8, 16),
-        (str(two), 0.25, 8, 2),
+        (str(first), 2.0, 8, 16),
+        (str(second), 0.25, 8, 2),
     ]
 
 

@@ -30,9 +30,9 @@ def tone(seconds: float = 0.5, rate: int = RATE, hertz: float = 440.0) -> np.nda
     return (0.5 * np.sin(2 * np.pi * hertz * np.arange(int(seconds * rate)) / rate)).astype(np.float32)
 
 
-def correlation(one: np.ndarray, other: np.ndarray) -> float:
-    length = min(len(one), len(other))
-    return float(np.corrcoef(one[:length], other[:length])[0, 1])
+def correlation(left: np.ndarray, right: np.ndarray) -> float:
+    length = min(len(left), len(right))
+    return float(np.corrcoef(left[:length], right[:length])[0, 1])
 
 
 def put(path: Path, content: bytes) -> Path:
@@ -268,8 +268,8 @@ def test_random_damage_gives_samples_or_our_error(tmp_path_factory, seed, name):
     path = tmp_path_factory.mktemp("damage") / "a"
     soundfile.write(path, tone(0.2), RATE, format=name)
     rng, content = np.random.default_rng(seed), bytearray(path.read_bytes())
-    for place in rng.integers(0, min(len(content), 300), size=3):
-        content[place] = rng.integers(256)
+    for position in rng.integers(0, min(len(content), 300), size=3):
+        content[position] = rng.integers(256)
     path.write_bytes(bytes(content))
     try:
         samples = read_audio(path)
@@ -310,8 +310,8 @@ def test_recordings_of_other_formats_are_named(tmp_path, capsys):
     write_wav(tmp_path / "a.wav", np.zeros(100, np.float32))
     for _ in range(2):
         assert find_recordings(tmp_path) == [tmp_path / "a.wav"]
-    told = capsys.readouterr().err
-    assert told.count("talk.wma") == 1 and "ffmpeg -i FILE" in told
+    messages = capsys.readouterr().err
+    assert messages.count("talk.wma") == 1 and "ffmpeg -i FILE" in messages
 
 
 def test_clips_of_other_formats_are_named(tmp_path, capsys):

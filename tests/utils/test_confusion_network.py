@@ -30,14 +30,14 @@ def test_the_neighbourhood_equals_a_score_of_each_sequence(tokens, frames):
         return sequence_score(log_probs, sequence, BLANK)
 
     assert found.whole == pytest.approx(score(tokens), abs=1e-9)
-    for place in range(len(tokens)):
-        rest = tokens[:place], tokens[place + 1 :]
-        assert found.deleted[place] == pytest.approx(score(rest[0] + rest[1]), abs=1e-9)
-        expected = [score((*rest[0], one, *rest[1])) for one in classes]
-        np.testing.assert_allclose(found.replaced[place], expected, atol=1e-9)
-    for place in range(len(tokens) + 1):
-        expected = [score((*tokens[:place], one, *tokens[place:])) for one in classes]
-        np.testing.assert_allclose(found.inserted[place], expected, atol=1e-9)
+    for position in range(len(tokens)):
+        rest = tokens[:position], tokens[position + 1 :]
+        assert found.deleted[position] == pytest.approx(score(rest[0] + rest[1]), abs=1e-9)
+        expected = [score((*rest[0], token, *rest[1])) for token in classes]
+        np.testing.assert_allclose(found.replaced[position], expected, atol=1e-9)
+    for position in range(len(tokens) + 1):
+        expected = [score((*tokens[:position], token, *tokens[position:])) for token in classes]
+        np.testing.assert_allclose(found.inserted[position], expected, atol=1e-9)
 
 
 def test_slots_hold_posteriors_best_first():
@@ -73,8 +73,8 @@ def test_a_silent_class_is_as_good_as_the_blank():
     found = token_slots(log_probs, (0,), (3,), BLANK, silent=(2,))
     expected = token_slots(np.where(np.isfinite(merged), merged, -1e9), (0,), (3,), BLANK)
     assert [slot.tokens for slot in found] == [slot.tokens for slot in expected]
-    for one, other in zip(found, expected, strict=True):
-        assert one.log_posteriors == pytest.approx(other.log_posteriors)
+    for slot, other in zip(found, expected, strict=True):
+        assert slot.log_posteriors == pytest.approx(other.log_posteriors)
 
 
 def test_no_token_and_long_silence():
@@ -88,11 +88,11 @@ def test_no_token_and_long_silence():
 def network(seed: int) -> ConfusionNetwork:
     rng = np.random.default_rng(seed)
     slots = []
-    for place in range(5):
+    for position in range(5):
         count = int(rng.integers(1, 4))
         names = rng.choice(["ma1", "ma2", "hao3", NOTHING], count, replace=False)
         weights = np.sort(rng.dirichlet(np.ones(count)))[::-1]
-        slots.append(Slot(tuple(map(str, names)), tuple(np.log(weights).tolist()), 3 * place))
+        slots.append(Slot(tuple(map(str, names)), tuple(np.log(weights).tolist()), 3 * position))
     return ConfusionNetwork(tuple(slots))
 
 
@@ -101,8 +101,8 @@ def test_paths_come_in_order_and_all(seed):
     net = network(seed)
     best: dict[tuple[str, ...], float] = {}
     for choice in itertools.product(*(zip(s.syllables, s.log_posteriors, strict=True) for s in net.slots)):
-        said = tuple(syllable for syllable, _ in choice if syllable != NOTHING)
-        best[said] = max(best.get(said, -math.inf), sum(log for _, log in choice))
+        syllables = tuple(syllable for syllable, _ in choice if syllable != NOTHING)
+        best[syllables] = max(best.get(syllables, -math.inf), sum(log for _, log in choice))
     found = list(net.paths())
     assert [path.score for path in found] == pytest.approx(sorted(best.values(), reverse=True))
     assert {path.syllables: path.score for path in found} == pytest.approx(best)

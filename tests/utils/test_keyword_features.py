@@ -86,9 +86,9 @@ def written_out(samples: np.ndarray, config: KeywordFeatureConfig) -> np.ndarray
         for left, centre, right in zip(corners[:-2], corners[1:-1], corners[2:], strict=True):
             energy = 0.0
             for k in range(size // 2 + 1):
-                place = mel(k * config.sample_rate / size)
-                if left < place < right:
-                    rising, falling = (place - left) / (centre - left), (right - place) / (right - centre)
+                mels = mel(k * config.sample_rate / size)
+                if left < mels < right:
+                    rising, falling = (mels - left) / (centre - left), (right - mels) / (right - centre)
                     energy += min(rising, falling) * abs(spectrum[k]) ** 2
             logs.append(math.log(energy + ENERGY_FLOOR))
         frames.append(

@@ -41,7 +41,7 @@ def texts(path: Path) -> dict[str, str]:
 
 def rate(reference: Path, hypothesis: Path, name: str = "hanzi error"):
     facts = report_files(reference, [hypothesis])
-    return next(one for one in facts.systems[0].rates if one.name == name).counts, facts
+    return next(rate for rate in facts.systems[0].rates if rate.name == name).counts, facts
 
 
 def test_ctm_words_are_joined_by_recording_in_the_order_of_their_times(tmp_path):

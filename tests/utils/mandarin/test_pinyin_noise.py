@@ -34,7 +34,7 @@ PLANTED = (
 @pytest.fixture(scope="module")
 def planted() -> ConfusionStatistics:
     """Statistics that were made up, of texts of 1000 times the same sentence."""
-    return ConfusionStatistics.count([*((one, one) for one in TEXT), *PLANTED], TEXT * 1000)
+    return ConfusionStatistics.count([*((syllable, syllable) for syllable in TEXT), *PLANTED], TEXT * 1000)
 
 
 @pytest.fixture(scope="module")
@@ -43,8 +43,8 @@ def sentences() -> list[list[str]]:
     return [TEXT[: 1 + number % len(TEXT)] for number in range(6000)] + [[]]
 
 
-def _aligned(said: list[str], heard: list[str]) -> list[tuple[str | None, str | None]]:
-    return [(pair.reference, pair.hypothesis) for pair in align(said, heard, syllable_distance)]
+def _aligned(spoken: list[str], recognised: list[str]) -> list[tuple[str | None, str | None]]:
+    return [(pair.reference, pair.hypothesis) for pair in align(spoken, recognised, syllable_distance)]
 
 
 def test_counts_by_hand(planted):
@@ -101,23 +101,23 @@ def test_the_shipped_statistics_are_of_real_mistakes():
 @pytest.mark.parametrize("rate", [0.02, 0.1, 0.5, 1.0])
 def test_so_many_syllables_are_hit(sentences, rate):
     """The number of hits is binomial: within four standard deviations of what is wanted."""
-    said = [[one] for sentence in sentences for one in sentence]  # so that no alignment is needed
-    heard = corrupt_pinyin(said, rate, seed=1)
-    hits = sum(one != other for one, other in zip(said, heard, strict=True))
-    assert abs(hits - rate * len(said)) <= 4 * np.sqrt(rate * (1 - rate) * len(said))
+    spoken = [[syllable] for sentence in sentences for syllable in sentence]  # so that no alignment is needed
+    recognised = corrupt_pinyin(spoken, rate, seed=1)
+    hits = sum(pair_spoken != other for pair_spoken, other in zip(spoken, recognised, strict=True))
+    assert abs(hits - rate * len(spoken)) <= 4 * np.sqrt(rate * (1 - rate) * len(spoken))
 
 
 def test_kinds_of_errors_are_as_often_as_counted(sentences):
-    noise, said = shipped_statistics(), [[one] for sentence in sentences for one in sentence]
+    noise, spoken = shipped_statistics(), [[syllable] for sentence in sentences for syllable in sentence]
     kinds = Counter()
-    for (one,), heard in zip(said, corrupt_pinyin(said, 1.0, seed=2), strict=True):
-        if len(heard) == 1:
-            kinds[changed_parts(one, heard[0])] += 1
+    for (syllable,), recognised in zip(spoken, corrupt_pinyin(spoken, 1.0, seed=2), strict=True):
+        if len(recognised) == 1:
+            kinds[changed_parts(syllable, recognised[0])] += 1
         else:
-            assert not heard or one in heard
-            kinds[INSERTION if heard else DELETION] += 1
+            assert not recognised or syllable in recognised
+            kinds[INSERTION if recognised else DELETION] += 1
     total = sum(kinds.values())
-    assert total == len(said) and "" not in kinds
+    assert total == len(spoken) and "" not in kinds
     for name, share in noise.fractions.items():
         if name in (DELETION, INSERTION):
             assert abs(kinds[name] - share * total) <= 4 * np.sqrt(share * (1 - share) * total)
@@ -128,8 +128,8 @@ def test_kinds_of_errors_are_as_often_as_counted(sentences):
 
 def test_counting_what_was_corrupted_gives_the_statistics_back(sentences):
     noise = shipped_statistics()
-    heard = corrupt_pinyin(sentences, 0.1, seed=3)
-    found = ConfusionStatistics.count(chain.from_iterable(map(_aligned, sentences, heard)))
+    recognised = corrupt_pinyin(sentences, 0.1, seed=3)
+    found = ConfusionStatistics.count(chain.from_iterable(map(_aligned, sentences, recognised)))
     assert found.errors / found.syllables == pytest.approx(0.1, rel=0.05)
     for name, share in noise.fractions.items():  # where errors touch, an alignment may read them otherwise
         assert found.fractions[name] == pytest.approx(share, abs=0.015)
@@ -141,11 +141,13 @@ def test_the_same_seed_gives_the_same_mistakes(sentences):
 
 
 def test_all_that_is_heard_is_legal_and_mostly_in_use():
-    said = [[one] for one in full_inventory()] + [["banr1"], ["m2"], ["hng5"], ["er2"]]
-    heard = Counter(chain.from_iterable(corrupt_pinyin(said, 1.0, seed=4)))
-    assert set(heard) <= {*full_inventory(), "banr1"}  # a syllable too much beside it leaves it there
+    spoken = [[syllable] for syllable in full_inventory()] + [["banr1"], ["m2"], ["hng5"], ["er2"]]
+    recognised = Counter(chain.from_iterable(corrupt_pinyin(spoken, 1.0, seed=4)))
+    assert set(recognised) <= {*full_inventory(), "banr1"}  # a syllable too much beside it leaves it there
     substituted = Counter(chain.from_iterable(corrupt_pinyin([TEXT] * 500, 1.0, seed=4)))
-    in_use = sum(count for one, count in substituted.items() if one in shipped_statistics().frequencies)
+    in_use = sum(
+        count for syllable, count in substituted.items() if syllable in shipped_statistics().frequencies
+    )
     assert in_use > 0.97 * substituted.total()
 
 
@@ -168,26 +170,26 @@ def test_a_rate_is_a_share(rate):
 
 
 def test_the_probabilities_of_what_is_heard():
-    said = [*full_inventory(), "banr1"]
-    matrix = shipped_statistics().matrix(said)
-    assert matrix.shape == (len(said), len(full_inventory())) and matrix.dtype == np.float32
+    syllables = [*full_inventory(), "banr1"]
+    matrix = shipped_statistics().matrix(syllables)
+    assert matrix.shape == (len(syllables), len(full_inventory())) and matrix.dtype == np.float32
     np.testing.assert_allclose(matrix.sum(axis=1, dtype=np.float64), 1.0, atol=1e-5)
     own = np.arange(len(full_inventory()))
     assert not matrix[own, own].any()
-    assert (matrix > 0).sum() == len(said) * len(full_inventory()) - len(own)  # what never was may be
+    assert (matrix > 0).sum() == len(syllables) * len(full_inventory()) - len(own)  # what never was may be
 
 
 def test_what_was_planted_comes_first(planted):
     """The counts decide where they say something, between parts that are as frequent."""
     names = full_inventory()
-    heard = dict(zip(names, planted.matrix(["zhang3"])[0].tolist(), strict=True))
+    recognised = dict(zip(names, planted.matrix(["zhang3"])[0].tolist(), strict=True))
     for more, less in (
         ("zang3", "chang3"),  # counted 4 : 1
         ("chang3", "sang3"),  # counted, not counted
         ("zhan3", "zhe3"),
         ("zhang4", "zhuan2"),  # one part, two
     ):
-        assert heard[more] > heard[less], (more, less)
+        assert recognised[more] > recognised[less], (more, less)
     shi = dict(zip(names, planted.matrix(["shi2"])[0].tolist(), strict=True))
     assert shi["shi3"] > shi["shi4"] > shi["shi5"]
     fan = dict(zip(names, planted.matrix(["fan1"])[0].tolist(), strict=True))

@@ -15,18 +15,18 @@ from utils.mandarin.sandhi import spoken_variants
 
 def test_the_list_is_large_and_well_formed():
     sentences = read_sentences()
-    characters = {one.text[place] for one in sentences for place in one.readings}
+    characters = {sentence.text[position] for sentence in sentences for position in sentence.readings}
     assert len(sentences) >= 600 and len(characters) >= 80
-    assert len({one.text for one in sentences}) == len(sentences)
+    assert len({sentence.text for sentence in sentences}) == len(sentences)
     inventory = set(full_inventory())
-    for one in sentences:
-        for place, accepted in one.readings.items():
+    for sentence in sentences:
+        for position, accepted in sentence.readings.items():
             assert accepted <= inventory
             possible = pinyin(
-                one.text[place], heteronym=True, style=Style.TONE3, neutral_tone_with_five=True
+                sentence.text[position], heteronym=True, style=Style.TONE3, neutral_tone_with_five=True
             )[0]
             toneless = {reading[:-1] for reading in possible}
-            assert any(reading[:-1] in toneless for reading in accepted), one
+            assert any(reading[:-1] in toneless for reading in accepted), sentence
 
 
 def test_readings_are_as_good_as_measured():
@@ -38,7 +38,7 @@ def test_readings_are_as_good_as_measured():
 
 
 @pytest.mark.parametrize(
-    ("text", "place", "reading"),
+    ("text", "position", "reading"),
     [
         ("维护发展中国家的利益", 2, "fa1"),
         ("父母的确是好人", 2, "di2"),
@@ -52,8 +52,8 @@ def test_readings_are_as_good_as_measured():
         ("联系上了他", 1, "xi4"),
     ],
 )
-def test_words_are_not_cut_across(text, place, reading):
-    assert hanzi_to_pinyin(text)[place] == reading
+def test_words_are_not_cut_across(text, position, reading):
+    assert hanzi_to_pinyin(text)[position] == reading
 
 
 def test_rules_read_as_canonical_syllables_of_their_character():
@@ -79,7 +79,7 @@ def test_reading_stays_quick():
 
 
 @pytest.mark.parametrize(
-    ("hanzi", "cited", "said"),
+    ("hanzi", "cited", "spoken"),
     [
         ("你好", "ni3 hao3", "ni3|ni2 hao3"),
         ("展览馆", "zhan3 lan3 guan3", "zhan3|zhan2 lan3|lan2 guan3"),
@@ -101,15 +101,15 @@ def test_reading_stays_quick():
         ("", "", ""),
     ],
 )
-def test_what_is_said_beside_the_citation(hanzi, cited, said):
-    expected = [tuple(place.split("|")) for place in said.split()]
-    assert [tuple(place) for place in spoken_variants(hanzi, cited.split())] == expected
+def test_what_is_said_beside_the_citation(hanzi, cited, spoken):
+    expected = [tuple(alternatives.split("|")) for alternatives in spoken.split()]
+    assert [tuple(alternatives) for alternatives in spoken_variants(hanzi, cited.split())] == expected
 
 
 def test_the_citation_is_the_first_alternative_and_none_comes_twice():
-    for one in read_sentences():
-        syllables = hanzi_to_pinyin(one.text)
-        for syllable, alternatives in zip(syllables, spoken_variants(one.text, syllables), strict=True):
+    for sentence in read_sentences():
+        syllables = hanzi_to_pinyin(sentence.text)
+        for syllable, alternatives in zip(syllables, spoken_variants(sentence.text, syllables), strict=True):
             assert alternatives[0] == syllable and len(set(alternatives)) == len(alternatives)
             assert {re.sub("[1-5]$", "", other) for other in alternatives} <= {
                 syllable[:-1],
