@@ -45,7 +45,7 @@ def _recovered(found: Counter, expected: Counter) -> float:
     return 1 - wrong / sum(expected.values())
 
 
-def test_enough_of_each_kind_is_put_in(tested):
+def test_enough_errors_of_each_kind_are_injected(tested):
     _, injected, _, _ = tested
     for level in LEVELS:
         counts = Counter(_kinds([change for changes in injected for _, change in changes], level))
@@ -118,7 +118,7 @@ def _position(index: int, length: int) -> str:
         ("signal-to-noise ratio", lambda outcome, at, change, training: band(outcome.snr, NOISES, "dB")),
     ],
 )
-def test_cuts_recover_every_kind(tested, breakdowns, name: str, group: Callable, level: str):
+def test_breakdowns_recover_every_kind(tested, breakdowns, name: str, group: Callable, level: str):
     outcomes, injected, aligned, training = tested
     expected = Counter(
         (group(outcome, at, change, training), kind)

@@ -87,7 +87,7 @@ def test_the_weights_are_those_that_numpy_computes(model):
     assert found.weights.std() > 0.05  # not all alike: an average or another layer would show
 
 
-def test_looking_does_not_change_the_result(model):
+def test_extracting_the_attention_does_not_change_the_result(model):
     plain = np.asarray(model({"syllables": IDS[None]}, training=False))[0]
     np.testing.assert_allclose(attend(model, IDS).logits, plain, atol=1e-5)
 
@@ -118,7 +118,7 @@ def page_data(path: Path) -> dict:
     return json.loads(re.search(r'id="data">(.*?)</script>', path.read_text(encoding="utf-8"), re.DOTALL)[1])
 
 
-def test_the_page_holds_the_weights_and_asks_no_network(tmp_path):
+def test_the_page_holds_the_weights_and_makes_no_requests(tmp_path):
     shown = maps()
     write_attention_page(shown, tmp_path / "page.html")
     data, text = page_data(tmp_path / "page.html"), (tmp_path / "page.html").read_text(encoding="utf-8")
@@ -128,7 +128,7 @@ def test_the_page_holds_the_weights_and_asks_no_network(tmp_path):
     assert not re.search(r"https?://|src=|@import|url\(", text)
 
 
-def test_texts_in_the_page_close_no_element(tmp_path):
+def test_texts_in_the_page_are_escaped(tmp_path):
     evil = "</script><script>alert(1)</script>"
     shown = maps(title=evil)
     shown = AttentionMaps(evil, [evil, *shown.syllables[1:]], "</><b", shown.weights)

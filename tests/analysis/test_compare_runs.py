@@ -131,14 +131,14 @@ def test_sorting(folder, capsys, arguments, order):
     assert [row["run"].rpartition("/")[2] for row in found] == order
 
 
-def test_a_column_that_is_not_there_or_not_clear(folder):
+def test_a_missing_or_ambiguous_column_is_refused(folder):
     with pytest.raises(ConfigError, match=r"no such column.*'model\.width'"):
         compare_runs.main([str(folder), "--task", "speech", "--sort", "accuracy"])
     with pytest.raises(ConfigError, match=r"more than one column.*'other cer', 'test-with-trigram cer'"):
         compare_runs.main([str(folder), "--task", "speech", "--sort", "cer"])
 
 
-def test_for_people_a_table_a_task(folder, capsys):
+def test_the_terminal_shows_a_table_for_each_task(folder, capsys):
     compare_runs.main([str(folder), "--sort", "run"])
     speech, language = capsys.readouterr().out.split("\n\n")
     head, narrow, *_ = speech.splitlines()
@@ -185,7 +185,7 @@ def test_markdown_and_transposed(folder, capsys):
         ("test/one/results.json", '{"cer": []}', "broken: "),
     ],
 )
-def test_a_broken_run_is_listed_with_the_reason_and_spoils_nothing(folder, capsys, file, content, state):
+def test_a_broken_run_is_listed_with_the_reason_beside_the_others(folder, capsys, file, content, state):
     path = folder / "wide" / file
     path.unlink(missing_ok=True)
     if content is not None:
@@ -197,7 +197,7 @@ def test_a_broken_run_is_listed_with_the_reason_and_spoils_nothing(folder, capsy
     assert state in capsys.readouterr().out
 
 
-def test_runs_that_have_hardly_begun(tmp_path):
+def test_the_states_of_runs_without_a_finished_epoch(tmp_path):
     run = RunFolder(tmp_path / "new")
     save_yaml(run.config_file, {"task": "speech", "model": {"name": "compact"}})
     assert read_run(run.path).state == "not begun"
@@ -220,7 +220,7 @@ def test_a_folder_without_runs_is_reported(tmp_path):
         compare_runs.main([str(tmp_path), "--task", "keyword"])
 
 
-def test_figures_that_no_json_of_ours_holds_are_no_crash(tmp_path):
+def test_figures_of_the_wrong_type_make_a_run_broken(tmp_path):
     run = write_run(tmp_path / "odd", 4, 0.5)
     write_text(run.metrics, json.dumps({"best": [1], "metric": 3}))
     assert read_run(run.path).state.startswith("broken")

@@ -129,7 +129,7 @@ def test_p_values_of_many_segments_are_those_of_the_t_test():
     assert matched_pairs_test(segments).p_value == pytest.approx(theirs.pvalue, rel=0.01)
 
 
-def test_segments_that_all_differ_alike():
+def test_segments_with_equal_differences():
     assert matched_pairs_test([]).p_value == matched_pairs_test([(1, 1)] * 5).p_value == 1.0
     assert matched_pairs_test([(0, 1)] * 5).p_value == 2 / 32
     assert matched_pairs_test([(0, 1)]).p_value == 1.0

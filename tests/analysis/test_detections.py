@@ -149,7 +149,7 @@ def test_trade_off_and_calibration(tmp_path: Path):
     assert (tmp_path / "report" / "trade_off.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_a_threshold_is_only_as_good_as_all_above_it():
+def test_a_calibrated_threshold_satisfies_the_limit_at_all_higher_thresholds_too():
     points = [OperatingPoint(t, 0.0, alarms, 1, 0, 0) for t, alarms in ((0.5, 0), (0.6, 3), (0.7, 0))]
     assert calibrated(points, 1).threshold == 0.7
 

@@ -164,7 +164,7 @@ def test_acoustic_language_both_repaired():
     }
 
 
-def test_a_right_syllable_misled_by_its_neighbour_is_the_first_stages():
+def test_a_right_syllable_with_a_wrong_neighbour_is_attributed_to_the_first_stage():
     assert _blamed(_outcome("shi4 jie4", "shi4 jue2", "世界", "是决", "世界")) == {
         "世": "acoustic",
         "界": "acoustic",
@@ -173,7 +173,7 @@ def test_a_right_syllable_misled_by_its_neighbour_is_the_first_stages():
     assert _blamed(_outcome("shi4 jie4", "shi4 jue2", "世界", "是决")) == {"世": "language", "界": "acoustic"}
 
 
-def test_too_many_and_too_few_are_the_first_stages():
+def test_insertions_and_deletions_are_attributed_to_the_first_stage():
     assert _blamed(_outcome("ni3 hao3", "ni3 hao3 ma5", "你好", "你好吗", "你好")) == {"吗": "acoustic"}
     assert _blamed(_outcome("ni3 hao3", "ni3", "你好", "你", "你好")) == {"好": "acoustic"}
     assert _blamed(_outcome("ni3 hao3", "ni3", "你好", "你", "你号")) == {"好": "both"}
@@ -219,7 +219,7 @@ def test_plausible_labels(hanzi, syllable, plausible):
     assert is_plausible(hanzi, syllable) == plausible
 
 
-def test_nobody_is_blamed_where_syllables_are_not_known():
+def test_no_error_is_attributed_where_syllables_are_unknown():
     outcome = UtteranceResult("", "", 0.0, (), (), "你好", "你号")
     (aligned,) = align_all([outcome], (HANZI,))
     assert [token.attribution for token in aligned.hanzi] == [None, None]

@@ -178,7 +178,7 @@ def test_bounds_are_drawn_through_everything(confused, inspection):
         assert (missed_lane == posterior_picture.BOUND).all()
 
 
-def test_nothing_missed_takes_no_room(recording, inspection):
+def test_without_missed_syllables_there_is_no_lane_for_them(recording, inspection):
     right = outcome("ni3", "ni3", ((0.75, 1.25),), audio=str(recording))
     found = evidence_of(right, lambda _: inspection)
     picture = Image.open(content(found.picture, "image/webp"))
@@ -225,7 +225,7 @@ def test_lanes_are_as_few_as_possible_and_nothing_touches(pairs):
     assert len(set(numbers)) == crowd
 
 
-def test_where_missed_syllables_are_looked_for(inspection):
+def test_missed_syllables_are_located_between_their_neighbours(inspection):
     two = outcome("ni3 ma1 ma1 ni3 ma1", "ni3 ni3", ((0.5, 1.5), (2.5, 3.5)))
     recognised, missed = shown_syllables(two, inspection)
     assert [(syllable.name, syllable.start, syllable.end, syllable.kind) for syllable in recognised] == [
@@ -264,7 +264,7 @@ def test_missing_parts_are_explained(recording, inspection, tmp_path):
         look(tmp_path / "broken.wav")
 
 
-def test_the_worst_come_first(recording, inspection):
+def test_the_worst_utterances_come_first(recording, inspection):
     def result(name: str, reference: str, output: str, hanzi: str = "", written: str = "") -> UtteranceResult:
         times = tuple((i / 4, i / 4 + 0.2) for i in range(len(output.split())))
         pinyin = (tuple(reference.split()), tuple(output.split()))

@@ -152,7 +152,7 @@ def test_a_file_of_keras_3_is_read_by_its_groups(folder):
     assert find_output(file) == Output("logits", 230, guessed=False)
 
 
-def test_where_nothing_names_the_output_layer_the_guess_says_so(folder):
+def test_a_guessed_output_layer_is_marked_as_a_guess(folder):
     write_keras_3(folder / "plain.weights.h5", 230, names=("dense_2", "dense_10"))
     file = read_weight_file(folder / "plain.weights.h5")
     assert find_output(file) == Output("dense_10", 230, guessed=True)
@@ -197,7 +197,7 @@ def test_bfloat16_which_hdf5_does_not_know(folder):
 
 
 @pytest.mark.parametrize("share", [0.0, 0.02, 0.3, 0.6, 0.9, 0.999])
-def test_a_file_that_was_cut_off_is_an_error_of_ours(folder, legacy, share):
+def test_a_truncated_file_is_a_user_error(folder, legacy, share):
     whole = legacy.read_bytes()
     path = folder / "cut.h5"
     path.write_bytes(whole[: int(share * len(whole))])
@@ -207,7 +207,7 @@ def test_a_file_that_was_cut_off_is_an_error_of_ours(folder, legacy, share):
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_changed_bytes_give_a_value_or_an_error_of_ours(folder, legacy, seed):
+def test_changed_bytes_give_a_value_or_a_user_error(folder, legacy, seed):
     draw, content = random.Random(seed), bytearray(legacy.read_bytes())
     for _ in range(8):
         content[draw.randrange(8, len(content))] = draw.randrange(256)
@@ -321,7 +321,7 @@ def test_a_vocabulary_of_230_against_887_outputs_is_explained(folder, capsys):
     assert "output layer: logits, 887 classes" in capsys.readouterr().out  # the tree is printed all the same
 
 
-def test_a_bare_file_has_no_tokens_and_says_where_they_are(folder, legacy):
+def test_a_file_without_tokens_is_reported_with_where_to_find_them(folder, legacy):
     SMALL.save(folder / "small.txt")
     with pytest.raises(VocabularyError) as caught:
         inspect_model.main(["weights", str(legacy), "--vocabulary", str(folder / "small.txt")])
@@ -344,7 +344,7 @@ def test_a_run_fits_its_own_vocabulary_and_the_same_one_elsewhere(folder, capsys
         assert "230 tokens: it fits" in capsys.readouterr().out
 
 
-def test_as_many_tokens_but_others_do_not_fit(folder):
+def test_other_tokens_of_the_same_number_do_not_fit(folder):
     run = write_run(folder / "fitting", SMALL, 230)
     Vocabulary((*FULL.tokens[1:229], SPACE, BLANK)).save(folder / "shifted.txt")
     with pytest.raises(VocabularyError, match="the first difference is class 0"):

@@ -35,7 +35,7 @@ def test_without_its_fundamental_a_voice_keeps_its_pitch():
     assert median_pitch(telephone, RATE) == pytest.approx(130, rel=0.03)
 
 
-def test_what_has_no_pitch():
+def test_sounds_without_a_pitch():
     assert median_pitch(RNG.standard_normal(RATE), RATE) is None
     assert median_pitch(np.zeros(RATE), RATE) is None
     assert median_pitch(voice(np.full(1000, 200.0)), RATE) is None

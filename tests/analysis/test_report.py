@@ -264,7 +264,7 @@ def test_hanzi_against_pinyin_compares_syllables(reference, tmp_path):
     assert results.systems[0].kinds[SYLLABLES]["tone only"] == 1
 
 
-def test_our_own_files(tmp_path):
+def test_files_of_this_project(tmp_path):
     gold = gold_outcomes(30)
     outcomes, _ = inject(gold, list(INJECTORS), 0.3)
     header = "id\taudio\tseconds\tspeaker\tpinyin\thanzi\n"
@@ -387,7 +387,7 @@ def test_noise_is_estimated(decibels):
     assert signal_to_noise(voice + noise, 16_000) == pytest.approx(decibels, abs=1.5)
 
 
-def test_noise_of_nothing():
+def test_signal_to_noise_ratios_without_noise_or_speech():
     assert signal_to_noise(np.zeros(16_000), 16_000) is None
     assert signal_to_noise(np.ones(100), 16_000) is None
     silence_inside = np.concatenate([np.zeros(8_000), np.random.default_rng(0).standard_normal(8_000)])

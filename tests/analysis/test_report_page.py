@@ -435,7 +435,7 @@ def test_a_link_opens_its_utterance(chromium, page):
 
 
 @pytest.mark.parametrize("name", ["page", "compared"])
-def test_nothing_is_wider_than_a_phone(chromium, name, request):
+def test_the_page_fits_the_width_of_a_phone(chromium, name, request):
     address = request.getfixturevalue(name)
     shown = open_page(chromium, address.as_uri(), 390, 844)
     shown.run("document.querySelectorAll('details').forEach(one => one.open = true)")

@@ -21,7 +21,7 @@ def test_by_hand():
     np.testing.assert_allclose(channel_significance(kernel), [2 / 4, 1.0, 0.001 / 4])
 
 
-def test_a_convolution_is_averaged_over_place_and_input():
+def test_a_convolution_is_averaged_over_position_and_input():
     kernel = RNG.normal(size=(3, 5, 2, 7))
     means = [np.abs(kernel[..., channel]).mean() for channel in range(7)]
     np.testing.assert_allclose(channel_significance(kernel), np.array(means) / max(means))

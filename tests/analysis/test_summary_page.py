@@ -95,7 +95,7 @@ class Balance(html.parser.HTMLParser):
             self.wrong.append(f"</{tag}> in line {self.getpos()[0]}")
 
 
-def test_the_page_shows_figures_examples_curves_and_places(demo):
+def test_the_page_shows_figures_examples_curves_and_paths(demo):
     page = write_summary_page(demo).read_text("utf-8")
     results = json.loads((demo / "test" / "results.json").read_text("utf-8"))
     for name in ("syllable_error_rate", "cer", "sentence_error_rate"):
@@ -134,7 +134,7 @@ def test_the_page_is_well_formed_and_escaped(demo):
     assert len(identifiers) == len(set(identifiers)), "two drawings use one name"
 
 
-def test_without_recordings_or_epochs_the_page_still_stands(demo):
+def test_the_page_is_written_without_recordings_or_epochs(demo):
     for audio in (demo / "corpus" / "wav").iterdir():
         audio.unlink()
     (demo / "corpus" / "manifest.tsv").unlink()
@@ -225,7 +225,7 @@ def test_syllables_without_hanzi_are_shown_alone(tmp_path):
     assert example.errors == 1
 
 
-def test_examples_are_the_longest_right_the_worst_and_some_by_lot(tmp_path):
+def test_examples_are_the_longest_correct_the_worst_and_a_random_sample(tmp_path):
     manifest = write_tiny_corpus(tmp_path, utterances=30)
     (tmp_path / "h.tsv").write_text(hypotheses_tsv(outcomes(manifest)), encoding="utf-8")
     sentences = read_hypotheses(tmp_path / "h.tsv")

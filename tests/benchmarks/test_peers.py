@@ -42,7 +42,7 @@ def test_a_peer_that_fails_is_named_with_its_error():
     assert "no_such_function" in reason
 
 
-def test_the_tasks_tell_what_differs():
+def test_the_tasks_describe_what_differs():
     inputs = sound.recordings()
     ours = sound.our_features(inputs)()
     theirs = sound.features_python_speech_features(inputs)()

@@ -143,7 +143,7 @@ def test_more_than_a_pipe_holds():
     assert answers == [*["你好"] * 30_000, "", "他的"]
 
 
-def test_a_process_that_ends_says_why():
+def test_a_process_that_ends_early_is_reported_with_its_error():
     code = "import sys; sys.exit('no dictionary')"
     with (
         ConverterProcess("broken", (sys.executable, "-c", code)) as process,
@@ -193,7 +193,7 @@ def test_spellings():
     assert our_entry(Path("x"), "ours").line(sentence) == "lve4 duo2 de5 hao3 ma1 nv"
 
 
-def test_what_is_missing_is_named(tmp_path, monkeypatch):
+def test_missing_parts_are_named(tmp_path, monkeypatch):
     with pytest.raises(Missing, match=r"requirements/bench\.txt"):
         in_package("no_such_package_at_all", "x:y")(tmp_path)
     with pytest.raises(Missing, match="does not exist"):
@@ -251,7 +251,7 @@ def test_command(command, tmp_path, capsys):
         command("--only", "other", "--keep", "--sentences", "1")
 
 
-def test_a_document_without_a_place(tmp_path):
+def test_a_document_without_marks_is_refused(tmp_path):
     document = tmp_path / "text.md"
     document.write_text("text\n", encoding="utf-8")
     facts = {"date": "d", "command": "c", "converters": [], "skipped": []}

@@ -51,7 +51,7 @@ def test_a_pipe_in_another_process_starts_without_a_framework(run):
     assert b"'OK' in line 3, column 10" in done.stderr
 
 
-def test_all_spellings_say_the_same(to_hanzi):
+def test_all_spellings_give_the_same_hanzi(to_hanzi):
     written = ["ni3 hao3", "nǐ hǎo", "NI3HAO3", "nihao", "ni hao", "ni3'hao3", "nǐhǎo"]
     assert to_hanzi.convert(written) == ["你好"] * len(written)
 
@@ -61,7 +61,7 @@ def test_other_text_stays(to_hanzi):
     assert to_hanzi.convert(lines) == ["", "   ", "我好! ZXQ 3.5 你 😀你好。", "123", "\t", "你好我好"]
 
 
-def test_strict_names_the_place(run, tmp_path):
+def test_strict_names_the_position(run, tmp_path):
     path = tmp_path / "lines.txt"
     path.write_text("ni3 hao3!\nni3 zhogn1\n", encoding="utf-8")
     with pytest.raises(CorpusError, match="'zhogn1' is not pinyin") as caught:
@@ -77,7 +77,7 @@ def test_a_token_of_megabytes_is_not_echoed(run, tmp_path):
     assert len(str(caught.value)) < 1_000 and "(2,000,002 characters)" in str(caught.value)  # with quotes
 
 
-def test_json_tells_scores_reasons_and_words(run, tmp_path, capsys):
+def test_json_has_scores_reasons_and_words(run, tmp_path, capsys):
     path, words = tmp_path / "lines.txt", tmp_path / "words.txt"
     path.write_text("ni3 hao3, wo3!\n\n", encoding="utf-8")
     words.write_text("妮好 ni3hao3 50\n", encoding="utf-8")
@@ -109,7 +109,7 @@ def test_lines_come_in_any_blocks(run, tmp_path, capsys, monkeypatch):
         assert lines_of(capsys, "--model", run, path) == expected
 
 
-def test_bad_input_is_told(run, tmp_path, monkeypatch):
+def test_bad_input_is_named_in_the_message(run, tmp_path, monkeypatch):
     path = tmp_path / "lines.txt"
     path.write_bytes(b"ni3 hao3\n\xff\xfe\n")
     with pytest.raises(CorpusError, match="not UTF-8") as caught:
@@ -126,7 +126,7 @@ def test_a_line_of_ten_thousand_syllables(to_hanzi):
     assert len(to_hanzi("nihao" * 40)) == 80
 
 
-def test_words_may_be_given_as_such(run, tmp_path):
+def test_words_may_be_passed_instead_of_a_file(run, tmp_path):
     path = tmp_path / "words.txt"
     path.write_text("妮 ni3 90", encoding="utf-8")
     assert (
@@ -149,7 +149,7 @@ def test_windows_cover_a_sentence_with_context(length):
         assert window.end == length or window.end - window.last >= CONTEXT
 
 
-def test_windows_give_what_the_whole_gives_where_context_is_enough(monkeypatch):
+def test_windows_with_enough_context_give_the_conversion_of_the_whole(monkeypatch):
     """A network that sees 7 syllables to either side: windows with more context change nothing."""
     symbols = build_symbols()
     keras.utils.set_random_seed(1)

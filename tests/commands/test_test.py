@@ -89,7 +89,7 @@ def test_speech_alone_counts_sentences_by_their_syllables():
     assert [utterance["id"] for utterance in results["worst"]] == ["tone", "missed"]
 
 
-def test_language_alone_tells_nothing_of_syllables():
+def test_a_language_test_reports_no_syllables():
     results = score(OUTCOMES, LANGUAGE)
     assert "syllable_error_rate" not in results
     assert set(results["error_types"]) == {"hanzi", "hanzi_confusions", "attribution"}
@@ -323,7 +323,7 @@ def orphaned_run(speech_run: Path, tmp_path: Path) -> Path:
     return run
 
 
-def test_a_corpus_that_is_gone(orphaned_run, tiny_manifest, tmp_path):
+def test_a_missing_corpus_is_named(orphaned_run, tiny_manifest, tmp_path):
     with pytest.raises(RunError, match=r"no longer exists.*gone\.tsv.*pass --manifest FILE"):
         command.main(["speech", str(orphaned_run)])
     arguments = [
@@ -361,7 +361,7 @@ def test_moved_runs_without_their_corpus_need_a_list(moved_runs, tiny_manifest, 
     assert set(results["seen_in_training"].values()) == {None}
 
 
-def test_recordings_that_are_gone(speech_run, tiny_manifest, tmp_path):
+def test_missing_recordings_are_named(speech_run, tiny_manifest, tmp_path):
     utterances = read_manifest(tiny_manifest)
     moved = [
         dataclasses.replace(utterance, audio=tmp_path / utterance.audio.name) for utterance in utterances
@@ -371,7 +371,7 @@ def test_recordings_that_are_gone(speech_run, tiny_manifest, tmp_path):
         command.main(["speech", str(speech_run), "--manifest", str(tmp_path / "list.tsv")])
 
 
-def test_a_split_that_was_never_named(language_run):
+def test_a_split_that_the_run_does_not_have(language_run):
     with pytest.raises(RunError, match=r"has no dev set.*--manifest"):
         command.main(["language", str(language_run), "--split", "dev"])
 

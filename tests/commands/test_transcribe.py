@@ -82,7 +82,7 @@ def test_json():
     }
 
 
-def test_json_in_one_line_says_the_same():
+def test_json_in_one_line_has_the_same_content():
     line = "".join(as_json_line("talk", TALK))
     assert line.endswith("}\n") and line.count("\n") == 1
     assert json.loads(line) == json.loads(_written("json", TALK))
@@ -254,7 +254,9 @@ def test_a_second_call_goes_on_where_the_first_stopped(talks, runs, tmp_path, ca
 
 
 @pytest.mark.parametrize("change", ["settings", "recording", "model"])
-def test_what_was_made_otherwise_is_made_anew(talks, runs, tmp_path, capsys, monkeypatch, speech_run, change):
+def test_transcripts_with_other_settings_are_made_again(
+    talks, runs, tmp_path, capsys, monkeypatch, speech_run, change
+):
     output, call = tmp_path / "out", [str(talks / "a.wav"), *runs, "--output", str(tmp_path / "out")]
     assert transcribe.main(call) == 0
     if change == "settings":
@@ -308,7 +310,7 @@ def test_a_recording_that_was_moved_is_not_transcribed_again(talks, runs, tmp_pa
     assert "1 of 1 were transcribed before" in capsys.readouterr().err
 
 
-def test_half_a_mark_of_a_killed_process_costs_that_transcript_alone(talks, runs, tmp_path, capsys):
+def test_a_truncated_mark_costs_only_its_own_transcript(talks, runs, tmp_path, capsys):
     output = tmp_path / "out"
     call = [str(talks / "a.wav"), str(talks / "c.ogg"), *runs, "--output", str(output)]
     assert transcribe.main(call) == 0
@@ -327,7 +329,7 @@ def test_a_list_of_files(talks, runs, tmp_path, capsys):
     assert names == [str(talks / "a.wav"), str(talks / "c.ogg")]
 
 
-def test_a_list_that_is_none(tmp_path, runs, capsys):
+def test_an_empty_or_missing_list_is_refused(tmp_path, runs, capsys):
     (tmp_path / "empty.txt").write_text("\n")
     with pytest.raises(UserError, match="the list names no file"):
         transcribe.main(["--list", str(tmp_path / "empty.txt"), *runs])
@@ -369,7 +371,7 @@ def test_a_pipe_with_raw_sound(talks, runs, tmp_path, capsys, monkeypatch):
     assert "this is text, not sound: it begins with '这不是声音'" in capsys.readouterr().err
 
 
-def test_rate_is_for_a_pipe_alone(talks, runs):
+def test_the_rate_is_for_pipes_only(talks, runs):
     with pytest.raises(UserError, match="--rate is the sample rate of raw sound from a pipe"):
         transcribe.main([str(talks / "a.wav"), "--rate", "16000", *runs])
 

@@ -36,7 +36,7 @@ def peak_hertz(samples: np.ndarray) -> float:
     return float(np.abs(np.fft.rfft(samples)).argmax() * RATE / len(samples))
 
 
-def test_nothing_asked_nothing_done():
+def test_without_settings_nothing_is_altered():
     np.testing.assert_array_equal(augment_waveform(speech(), np.random.default_rng(0), NOTHING), speech())
 
 
@@ -73,7 +73,7 @@ def test_all_speeds_are_drawn():
 
 
 @pytest.mark.parametrize("snr", [-5.0, 0.0, 20.0])
-def test_noise_lies_at_the_ratio_asked(snr):
+def test_noise_has_the_requested_ratio(snr):
     noise = coloured_noise(RATE, 1.0, np.random.default_rng(0))
     assert decibels(speech(), add_noise(speech(), noise, snr) - speech()) == pytest.approx(snr, abs=0.01)
 
@@ -85,7 +85,7 @@ def test_noise_leaves_silence_alone_and_silence_adds_nothing():
 
 
 @pytest.mark.parametrize("slope", [0.0, 1.0, 2.0])
-def test_coloured_noise_falls_as_asked(slope):
+def test_coloured_noise_falls_as_requested(slope):
     noise = coloured_noise(1 << 17, slope, np.random.default_rng(0))
     assert np.mean(np.square(noise)) == pytest.approx(1, abs=1e-3)
     power = np.square(np.abs(np.fft.rfft(noise)))
@@ -210,7 +210,7 @@ def test_every_utterance_has_a_warp_of_its_own_within_the_limit():
     assert min(places) >= 100 / 1.1 - 1 and max(places) <= 100 / 0.9 + 1
 
 
-def test_every_frame_and_bin_is_masked_now_and_then():
+def test_every_frame_and_bin_is_masked_at_times():
     rng, features = (
         np.random.default_rng(0),
         np.random.default_rng(1).normal(size=(100, 80)).astype(np.float32),

@@ -76,7 +76,7 @@ def test_batches_come_in_random_order_of_length():
 
 
 @pytest.mark.parametrize("count", [300, 5000])
-def test_little_is_padding(count):
+def test_the_fraction_of_padding_is_small(count):
     frames = lengths(count)
     share = frames.sum() / sum(padded(frames, batch) for batch in plan(frames))
     assert share > 0.9
@@ -290,7 +290,7 @@ def test_prefetch_runs_ahead_but_not_too_far(depth):
     reader.close()
 
 
-def test_prefetch_passes_exceptions_on_at_their_place():
+def test_prefetch_raises_exceptions_at_their_position():
     def items():
         yield 1
         raise KeyError("the second")
@@ -323,7 +323,7 @@ def test_an_abandoned_epoch_ends_its_thread(corpus):
     assert threads() == before
 
 
-def test_a_mixture_reads_each_corpus_as_often_as_its_weight_says(corpus):
+def test_a_mixture_reads_each_corpus_in_proportion_to_its_weight(corpus):
     corpora = (WeightedCorpus(10, 0.5), WeightedCorpus(20, 2.0))
     mixed = source(corpus, mixture=corpora)
     seen = Counter(name for epoch in (1, 2) for batch in mixed.batches(epoch) for name in batch.ids)

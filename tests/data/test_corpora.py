@@ -318,7 +318,7 @@ def test_aishell_damaged_transcript(small_aishell, tmp_path):
     }
 
 
-def test_aishell_not_there(tmp_path):
+def test_aishell_missing(tmp_path):
     with pytest.raises(CorpusError, match="aishell1 download"):
         aishell1.main(["prepare", str(tmp_path)])
 
@@ -353,7 +353,7 @@ def test_listed_recordings(tmp_path, capsys):
         manifest_lists.main(["prepare", str(tmp_path / "empty")])
 
 
-def test_lists_of_another_kind_beside_the_splits_are_skipped_and_named(tmp_path, capsys):
+def test_other_lists_beside_the_splits_are_skipped_and_named(tmp_path, capsys):
     header = "id\taudio\tseconds\tspeaker\tpinyin\thanzi\n"
     write(tmp_path / "in" / "train.tsv", header + "a\twav/a.wav\t9\ts1\tni3 hao3\t你好\n")
     write(tmp_path / "in" / "speakers.tsv", "speaker\tsex\ns1\tfemale\n")
@@ -373,7 +373,7 @@ def test_lists_of_another_kind_beside_the_splits_are_skipped_and_named(tmp_path,
 
 
 @pytest.mark.parametrize("dot", ["·", "•", "‧", "・", "･", "\u0387"])
-def test_dots_in_names_are_read_over_and_scored_alike(dot, tmp_path):
+def test_dots_in_names_are_ignored_in_readings_and_scores(dot, tmp_path):
     name = f"阿尔伯特{dot}爱因斯坦"
     candidate = make_candidate("a", "train", tmp_path, "", name)
     assert candidate.problem is None and candidate.hanzi == "阿尔伯特爱因斯坦" == clean_text(name)

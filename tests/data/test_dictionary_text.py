@@ -44,7 +44,7 @@ def test_a_damaged_dictionary_is_named(install, dictionary):
         read_dictionary()
 
 
-def test_who_has_no_dictionary_is_told_how_to_get_it(monkeypatch):
+def test_a_missing_dictionary_is_reported_with_the_command_to_install_it(monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(ConfigError, match="pip install jieba"):
         read_dictionary()
@@ -58,7 +58,7 @@ def test_each_word_of_two_hanzi_and_more_is_there_once():
     assert pairs != sorted(pairs)
 
 
-def test_words_are_drawn_by_a_power_of_their_use():
+def test_words_are_drawn_by_a_power_of_their_frequency():
     text = "".join(dictionary_lines(WORDS, 60_000, power=0.5))
     found = Counter({word: text.count(word) - (len(word) > 1) for word in WORDS})
     total = 100 + 160**0.5 + 10**0.5 + 1

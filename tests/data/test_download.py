@@ -86,13 +86,13 @@ def test_whole_file_in_one_go(server, tmp_path):
     assert server.asked == [None]
 
 
-def test_dropped_connection_goes_on_where_it_was(server, tmp_path):
+def test_a_dropped_connection_is_resumed(server, tmp_path):
     server.drop_after = 4000
     assert fetch(server.url, tmp_path / "x.part", pause=0).read_bytes() == CONTENT
     assert server.asked == [None, "bytes=4000-", "bytes=8000-"]
 
 
-def test_second_run_goes_on_from_the_file_of_the_first(server, tmp_path):
+def test_a_second_run_resumes_the_file_of_the_first(server, tmp_path):
     (tmp_path / "x.part").write_bytes(CONTENT[:1234])
     assert fetch(server.url, tmp_path / "x.part", pause=0).read_bytes() == CONTENT
     assert server.asked == ["bytes=1234-"]
@@ -112,7 +112,7 @@ def test_server_without_ranges_sends_all_again(server, tmp_path):
     assert fetch(server.url, tmp_path / "x.part", pause=0).read_bytes() == CONTENT
 
 
-def test_a_full_disk_is_no_failure_of_the_network(server, tmp_path):
+def test_a_full_disk_is_not_reported_as_a_network_failure(server, tmp_path):
     (tmp_path / "x.part").symlink_to("/dev/full")
     with pytest.raises(CorpusError, match=r"can't write to the disk .*No space left.*free some space"):
         fetch(server.url, tmp_path / "x.part", pause=0)
@@ -122,7 +122,7 @@ def test_a_full_disk_is_no_failure_of_the_network(server, tmp_path):
         fetch(server.url, tmp_path / "folder", pause=0)
 
 
-def test_no_progress_ends_with_what_to_do(server, tmp_path):
+def test_no_progress_ends_with_a_hint(server, tmp_path):
     server.drop_after = 0
     with pytest.raises(CorpusError, match="run the command again: it continues after 0 bytes"):
         fetch(server.url, tmp_path / "x.part", pause=0)
@@ -137,7 +137,7 @@ def test_refusal_is_final_but_an_overloaded_server_is_asked_again(server, tmp_pa
     assert len(server.asked) == requests
 
 
-def test_only_the_web(tmp_path):
+def test_only_web_addresses_are_downloaded(tmp_path):
     with pytest.raises(CorpusError, match="not a web address"):
         fetch("file:///etc/passwd", tmp_path / "x.part")
 
@@ -151,7 +151,7 @@ def test_wrong_checksum_removes_the_file(tmp_path):
     assert not path.exists()
 
 
-def test_disk_must_hold_archive_and_what_comes_out(server, tmp_path, monkeypatch):
+def test_the_disk_must_hold_the_archive_and_its_content(server, tmp_path, monkeypatch):
     usage = namedtuple("usage", "total used free")
     monkeypatch.setattr("shutil.disk_usage", lambda folder: usage(0, 0, 30_000))
     fetch(server.url, tmp_path / "a.part", unpacked=1.9, pause=0)
@@ -172,7 +172,7 @@ def test_download_unpacks_once_and_leaves_nothing_else(server, tmp_path):
     assert len(server.asked) == 1
 
 
-def test_checksum_given_by_the_user_counts(server, tmp_path):
+def test_a_checksum_of_the_user_is_checked(server, tmp_path):
     server.content = tar_bytes({"corpus/readme": b""})
     archive = archive_of(b"another file", server.url)
     with pytest.raises(CorpusError, match="md5 is"):

@@ -250,7 +250,7 @@ def small_disk(tmp_path):
     subprocess.run(["umount", str(folder)], check=True)
 
 
-def test_too_little_space_is_told_before_the_work(tmp_path, corpus, computed, monkeypatch):
+def test_too_little_space_is_reported_before_the_work(tmp_path, corpus, computed, monkeypatch):
     copies = AugmentConfig(copies=2)
     seconds = sum(u.seconds for u in corpus)
     needed = round(seconds * 100) * 80 * 2 * 3
@@ -272,7 +272,7 @@ def test_a_warm_cache_is_not_written_to(tmp_path, corpus):
     assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before
 
 
-def test_what_killed_processes_left_is_removed_after_an_hour(tmp_path, corpus):
+def test_files_of_killed_processes_are_removed_after_an_hour(tmp_path, corpus):
     prepare_features(corpus[:1], CONFIG, tmp_path, workers=1)
     whole = shard_files(tmp_path)
     folder = whole[0].parent
@@ -319,14 +319,14 @@ class Deadly:
         return os._exit, (11,)
 
 
-def test_a_worker_that_dies_gives_an_error_not_a_hang(tmp_path, corpus):
+def test_a_worker_that_dies_gives_an_error(tmp_path, corpus):
     deadly = Utterance("dead", Deadly(corpus[0].audio), 0.2, "s", ("ma1",), "妈")
     with pytest.raises(CacheError, match="a process that computes features died"):
         prepare_features([*corpus[1:], deadly], CONFIG, tmp_path, workers=2)
     assert len(prepare_features(corpus, CONFIG, tmp_path, workers=1).ids) == 6
 
 
-def test_a_fault_of_ours_names_the_utterance(tmp_path, corpus, monkeypatch):
+def test_an_unexpected_error_names_the_utterance(tmp_path, corpus, monkeypatch):
     def fail(samples, config):
         raise ZeroDivisionError("a fault")
 

@@ -172,7 +172,7 @@ def test_speakers_in_two_splits_are_named(tmp_path, made, capsys):
         read_keyword_clips(dataclasses.replace(again, train=again.train[:1], dev=again.train[:1]))
 
 
-def test_names_without_speakers_are_told(tmp_path, made, capsys):
+def test_file_names_without_speakers_are_reported(tmp_path, made, capsys):
     for number in range(30):
         (tmp_path / "on").mkdir(exist_ok=True)
         shutil.copy(made / "go" / "00000000_nohash_0.wav", tmp_path / "on" / f"{number}.wav")
@@ -244,7 +244,7 @@ def test_silence_without_noise_is_generated(folder, tmp_path):
         (("打开",), "no recordings of the word '打开'.*there are: down, go, stop, yes"),
     ],
 )
-def test_words_that_no_folder_has(made, words, message):
+def test_words_without_a_folder_are_named(made, words, message):
     with pytest.raises(CorpusError, match=message):
         read_keyword_clips(config(made, words=words))
 
@@ -259,7 +259,7 @@ def test_words_that_no_folder_has(made, words, message):
         ({"clip_ms": 0}, "data.clip_ms is 0"),
     ],
 )
-def test_settings_that_make_no_sense(values, message):
+def test_invalid_settings_are_refused(values, message):
     with pytest.raises(ConfigError, match=message):
         build_config(KeywordDataConfig, {**to_plain(KeywordDataConfig()), **values})
 
@@ -338,7 +338,7 @@ def test_samples_are_those_of_the_files(made, tmp_path):
         np.testing.assert_array_equal(store.samples[row], pink[start : start + SAMPLE_RATE])
 
 
-def test_the_cache_is_used_and_a_changed_file_is_read_anew(folder, tmp_path):
+def test_the_cache_is_used_and_a_changed_file_is_read_again(folder, tmp_path):
     clips = read_keyword_clips(config(folder))["train"]
     first = load_clips(clips, SAMPLE_RATE, 1600, tmp_path)
     (path,) = tmp_path.glob("*.int16")
@@ -408,7 +408,7 @@ def test_many_unusable_recordings_are_an_error(folder, tmp_path, kind):
     assert [path.suffix for path in (tmp_path / "cache").iterdir()] == [".tsv"]
 
 
-def test_no_room_and_no_clips(made, tmp_path):
+def test_a_full_disk_and_no_clips(made, tmp_path):
     clips = read_keyword_clips(config(made))["train"]
     with pytest.raises(CacheError, match=r"the clips need \d+.* GB, .* are free"):
         load_clips(clips, SAMPLE_RATE, 10**14, tmp_path)
@@ -450,7 +450,7 @@ clip_cache.load_clips(clips, 16000, 1600, sys.argv[2])
 """
 
 
-def test_a_killed_run_leaves_nothing_that_counts(made, tmp_path):
+def test_a_killed_run_leaves_no_cache_entry(made, tmp_path):
     done = subprocess.run([sys.executable, "-c", KILLED, made, tmp_path], cwd=ROOT, check=False)
     assert done.returncode == -signal.SIGKILL
     (left,) = tmp_path.iterdir()
@@ -482,7 +482,7 @@ def altered(config: KeywordAugmentConfig, seed: int = 0, clips: np.ndarray | Non
     return augment_clips(clips, config, np.random.default_rng(seed), noises)
 
 
-def test_nothing_asked_nothing_done():
+def test_without_settings_nothing_is_altered():
     clips = batch()
     result = altered(NOTHING, clips=clips)
     np.testing.assert_array_equal(result, clips)
@@ -510,7 +510,7 @@ def test_shifts_move_and_bring_zeros_in():
     assert {len(row) for row in far} == {SAMPLE_RATE} and not far.any(axis=1).all()
 
 
-def test_noise_has_the_power_asked_for():
+def test_noise_has_the_requested_power():
     noises = load_noises([], seed=3)
     assert len(noises) == 5 and all(len(noise) == 20 * SAMPLE_RATE for noise in noises)
     for snr_db in (0.0, 15.0):
@@ -582,7 +582,7 @@ def test_masks_of_features():
         ({"shift": 3}, "unknown key 'shift'"),
     ],
 )
-def test_alterations_that_make_no_sense(values, message):
+def test_invalid_alterations_are_refused(values, message):
     with pytest.raises(ConfigError, match=message):
         build_config(KeywordAugmentConfig, values)
 

@@ -38,7 +38,7 @@ def words(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def test_each_keyword_is_where_the_list_says(words: Path, tmp_path: Path):
+def test_each_keyword_is_at_its_listed_time(words: Path, tmp_path: Path):
     arguments = ["--folder", str(words), "--hours", str(60 / 3600), "--keyword-share", "0.5"]
     assert main([*arguments, "--output", str(tmp_path / "one")]) == 0
     samples = read_audio(tmp_path / "one/stream.flac")

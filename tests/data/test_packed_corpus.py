@@ -130,7 +130,7 @@ def test_weights_and_several_corpora(manifests, tmp_path):
     assert [counts[u.id] for u in read_manifest(manifests[1])] == [2] * 7
 
 
-def test_the_number_of_steps_is_about_right(tmp_path, monkeypatch):
+def test_the_estimated_number_of_steps_is_close(tmp_path, monkeypatch):
     monkeypatch.setattr(packed_source, "GROUP", 100)
     manifest = write_tiny_corpus(tmp_path, utterances=150)
     packed = source(pack([manifest], tmp_path / "packed", augment=AugmentConfig(copies=0)))

@@ -97,7 +97,7 @@ def content(dataset: PairDataset) -> list[tuple[bytes, bytes, dict[str, int]]]:
     return [(s.syllables.tobytes(), s.hanzi.tobytes(), s.rejected) for s in dataset.shards]
 
 
-def test_what_is_prepared_reads_back_as_the_lines_and_their_pinyin(text, tmp_path, lines, small_pieces):
+def test_prepared_pairs_are_the_lines_and_their_pinyin(text, tmp_path, lines, small_pieces):
     dataset = prepare_pairs([text], tmp_path / "pairs", workers=1)
     (shard,) = PairDataset.load(tmp_path / "pairs").shards
     assert read_back(shard) == [(pair.pinyin, pair.hanzi) for pair in pairs_from_text(text).pairs]

@@ -44,7 +44,7 @@ def speech(syllables: int, rate: float = 4.0, level: float = 0.1) -> np.ndarray:
         (speech(60), "too long"),
     ],
 )
-def test_a_recording_that_is_not_usable_says_why(samples: np.ndarray, problem: str | None):
+def test_an_unusable_recording_is_refused_with_the_reason(samples: np.ndarray, problem: str | None):
     found = find_problem(samples, RATE, 1 if problem is None and len(samples) < 2 * RATE else 12)
     assert found is None if problem is None else problem in found
 

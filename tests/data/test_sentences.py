@@ -117,7 +117,7 @@ def test_training_part_covers_the_language_of_the_test_part(sentences):
     assert set(syllables) <= set(full_inventory())
 
 
-def test_homophones_need_context_but_can_be_told_apart(grammar, sentences):
+def test_homophones_are_decided_by_their_context(grammar, sentences):
     hanzi = defaultdict(set)
     texts = defaultdict(set)
     for sentence in sentences + draw_sentences(8000, 9, grammar):
@@ -227,7 +227,7 @@ def test_faulty_grammar(tmp_path, text, message):
         read_grammar(path)
 
 
-def test_a_small_grammar_says_when_it_is_exhausted(tmp_path):
+def test_an_exhausted_grammar_is_reported(tmp_path):
     (tmp_path / "small.txt").write_text(SMALL, encoding="utf-8")
     with pytest.raises(CorpusError, match="7 sentences"):
         draw_sentences(7, 0, read_grammar(tmp_path / "small.txt"))

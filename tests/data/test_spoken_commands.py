@@ -85,7 +85,7 @@ def test_corpus_as_clips_for_training(corpus, tmp_path):
         assert len(samples) == 5 * rate and 0.04 < np.sqrt(np.mean(samples**2)) < 0.06
 
 
-def test_the_manifest_says_who_says_what(corpus):
+def test_the_manifest_has_speaker_and_text_of_each_clip(corpus):
     rows = read_manifest(corpus / "manifest.tsv")
     assert len(rows) == 6 * 18 == len(list(corpus.glob("[!_]*/*.wav"))) + 12
     for row in rows:
@@ -152,7 +152,7 @@ def test_clips_that_cannot_be_spoken_are_reported(tmp_path):
         make_clips(clips_of([("好", ("hao3",))], voices, 15), tmp_path / "none", command=broken)
 
 
-def test_settings_that_make_no_sense():
+def test_invalid_settings_are_refused():
     with pytest.raises(ConfigError, match=r"settings\.voices is 5"):
         CommandSettings(voices=5)
     with pytest.raises(CorpusError, match="5 voices"):

@@ -115,7 +115,7 @@ def test_each_syllable_of_the_grammar_has_phonemes_of_its_own(child):
     assert [traced_tone(p) for p in phonemes] == [tone_of(s) for s in syllables]
 
 
-def test_spoken_reading_is_what_the_synthesiser_says(child):
+def test_the_spoken_reading_is_that_of_the_synthesiser(child):
     for sentence in draw_sentences(60, 4):
         text = to_text(spoken_input(sentence), sentence.pauses)
         phonemes = [p for part in child.trace(Speech("f2", text)) for p in part]
@@ -300,7 +300,7 @@ def test_voices_and_sentences_of_the_splits_are_disjoint():
     assert len({p.id[:4] for p in planned}) == 71
 
 
-def test_every_third_training_sentence_is_said_by_a_random_definition():
+def test_every_third_training_sentence_is_spoken_by_a_random_voice():
     settings = CorpusSettings(made=30)
     planned = plan_corpus(settings, assign_to_splits(settings))
     assert len({p.id for p in planned}) == len(planned) == 4900
@@ -361,7 +361,7 @@ def test_settings_that_cannot_be_met(tmp_path, monkeypatch, settings, message):
         generate(tmp_path / "corpus", settings)
 
 
-def test_few_sentences_of_ones_own_are_said_by_several_voices(tmp_path, capsys):
+def test_few_sentences_of_the_user_are_spoken_by_several_voices(tmp_path, capsys):
     (tmp_path / "text").write_text("你好\n再见\n谢谢\n不客气\nabc\n", encoding="utf-8")
     planned = plan_corpus(
         s := CorpusSettings(9, 1, 1, voices=6, text=str(tmp_path / "text")), assign_to_splits(s)

@@ -89,7 +89,7 @@ def test_dfcnn_takes_the_spectrogram_of_telephone_speech():
     assert model.input["features"].shape[-1] == 100 and model.output.shape[-1] == 5
 
 
-def test_what_is_given_stays_as_it_is():
+def test_an_explicit_number_of_bins_is_kept():
     assert FeatureConfig(sample_rate=TELEPHONE, bins=80).base_bins == 80
     assert FeatureConfig().bins is None and FeatureConfig().base_bins == 80
 
@@ -133,7 +133,7 @@ def test_the_fixed_point_filters_at_8_khz_are_not_empty():
     assert _filters(config).toarray().any(axis=1).all()
 
 
-def test_prepare_says_how_telephone_speech_is_prepared(telephone, tmp_path):
+def test_prepare_names_the_options_for_telephone_speech(telephone, tmp_path):
     with pytest.raises(CorpusError, match=r"--sample-rate 8000.*features\.sample_rate=8000"):
         manifest_lists.main(["prepare", str(telephone), "--output", str(tmp_path / "out")])
 
@@ -166,7 +166,7 @@ def doctors_view(capsys, *arguments: str) -> dict[str, str]:
     return {finding["check"]: finding["advice"] for finding in findings}
 
 
-def test_doctor_tells_the_rate_to_train_with(telephone, tmp_path, capsys):
+def test_doctor_recommends_the_sample_rate(telephone, tmp_path, capsys):
     recipe = tmp_path / "recipe.yaml"
     data = {split: [str(telephone / f"{split}.tsv")] for split in ("train", "dev", "test")}
     values = {"data": {**data, "cache": str(tmp_path / "cache")}, "model": {"name": "compact"}}

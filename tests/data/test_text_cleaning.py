@@ -121,14 +121,14 @@ def reasons(text: str, **limits) -> list[str]:
         ("3x4", "三乘四"),
     ],
 )
-def test_figures_are_read(written, spoken):
+def test_digits_become_hanzi(written, spoken):
     assert verbalise(written) == spoken
 
 
 @pytest.mark.parametrize(
     "text", ["3-1", "1.2.3", "5G", "5g", "24/7", "3+2", "MP3", "4K", "在2024召开", "T20"]
 )
-def test_figures_without_a_certain_reading_stay(text):
+def test_digits_without_a_certain_reading_are_kept(text):
     assert verbalise(text) == text
 
 
@@ -188,7 +188,7 @@ def test_lines_become_clauses(raw, lines):
         ("长" + "这是一句没有停顿的话" * 5, LONG),
     ],
 )
-def test_what_cannot_be_used_has_its_reason(raw, reason):
+def test_rejected_clauses_have_a_reason(raw, reason):
     assert reasons(raw) == [reason]
 
 
@@ -320,7 +320,7 @@ def test_lines_are_distinct_hanzi_and_cleaning_again_changes_nothing(cleaned_twi
     assert again["rejected"] == {}
 
 
-def test_nothing_is_lost_without_a_count(cleaned_twice):
+def test_every_rejected_clause_is_counted(cleaned_twice):
     folder, report, _, _ = cleaned_twice
     raw = lzma.decompress((folder / "b.txt.xz").read_bytes()).decode()
     raw = (folder / "a.txt").read_text(encoding="utf-8") + raw
@@ -418,7 +418,7 @@ def _die(piece: bytes) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def test_a_killed_worker_is_an_error_and_no_hang(tmp_path, monkeypatch):
+def test_a_killed_worker_is_an_error(tmp_path, monkeypatch):
     monkeypatch.setattr(cleaning, "clean_in_worker", _die)
     (tmp_path / "a.txt").write_text("你好世界", encoding="utf-8")
     with pytest.raises(CorpusError, match="worker process died"):
@@ -439,7 +439,7 @@ def test_the_command_from_a_shell(tmp_path):
     assert done.returncode == 2 and done.stderr.startswith("error: ")
 
 
-def test_what_was_made_of_the_same_is_left_and_anything_else_made_anew(tmp_path, capsys):
+def test_an_output_of_the_same_input_is_kept_and_any_other_is_made_again(tmp_path, capsys):
     source, first, second = (tmp_path / name for name in ("a.txt", "first.txt", "second.txt"))
     source.write_text(f"{SENTENCE}\n今天下雨\n{OTHER}\n", encoding="utf-8")
     first.write_text(SENTENCE, encoding="utf-8")

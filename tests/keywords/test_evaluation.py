@@ -114,7 +114,7 @@ def test_speakers_come_worst_first_and_silence_has_none():
     ]
 
 
-def test_a_label_that_never_comes_has_neither_precision_nor_recall():
+def test_a_label_without_clips_has_neither_precision_nor_recall():
     words = keyword_results(decisions("a:北京>北京"), LABELS)["words"]
     nothing = {"precision": None, "recall": None, "f1": None}
     assert words["语音"] == {"clips": 0, "heard": 0, "right": 0, **nothing}
@@ -134,7 +134,7 @@ def test_speakers_are_resampled_where_there_are_enough():
     assert keyword_results(EXAMPLE, LABELS)["interval_unit"] == "clip", "two speakers are too few"
 
 
-def test_what_was_heard_comes_from_the_probabilities():
+def test_the_prediction_follows_from_the_probabilities():
     clips = [
         KeywordClip("x", Path("x.wav"), "背景", "anna"),
         KeywordClip("_silence_/0", Path("noise.wav"), "_silence_", seconds=1.0),
@@ -160,7 +160,7 @@ def test_decisions_as_text():
 # ------------------------------------------------------------------ the page
 
 
-def test_the_page_tells_all_and_escapes_what_it_shows(tmp_path):
+def test_the_page_is_complete_and_escaped(tmp_path):
     labels = (*LABELS, "<b>")
     found = [
         *EXAMPLE,
@@ -174,7 +174,7 @@ def test_the_page_tells_all_and_escapes_what_it_shows(tmp_path):
     assert html.count("<tr>") == 1 + 5 + 1 + 5 + 1 + 4 + 1 + 6
 
 
-def test_a_wrong_clip_can_be_heard(tmp_path):
+def test_the_page_plays_a_wrong_clip(tmp_path):
     words = write_tiny_words(tmp_path / "words", takes=1)
     audio = words / "test" / "low" / "fred_nohash_0.wav"
     wrong = [Decision("low/fred", "北京", "背景", 0.9, 0.1, "fred", str(audio))]
@@ -200,7 +200,7 @@ def results_of(folder: Path) -> dict:
     return json.loads((folder / "results.json").read_text(encoding="utf-8"))
 
 
-def test_a_split_is_heard_and_reported(run, words, tmp_path, capsys):
+def test_a_split_is_evaluated_and_reported(run, words, tmp_path, capsys):
     assert command.main(["keyword", str(run), "--report", str(tmp_path / "report")]) == 0
     printed = capsys.readouterr().out
     results = results_of(run / "test" / "test")
@@ -260,7 +260,7 @@ def _manifest(path: Path, words: Path, hanzi: dict[str, tuple[str, str]]) -> Pat
     return path
 
 
-def test_a_list_of_ones_own_is_heard(words, tmp_path):
+def test_a_list_of_the_user_is_evaluated(words, tmp_path):
     run = write_keyword_run(tmp_path / "run", words, ("_silence_", "低", "高"))
     manifest = _manifest(tmp_path / "mine.tsv", words, HANZI)
     arguments = ["keyword", str(run), "--manifest", str(manifest), "--output", str(tmp_path / "out")]
@@ -318,7 +318,7 @@ def test_a_word_that_a_model_does_not_know_is_unknown_to_it(words, tmp_path):
         (["--weights", "last"], RunError, r"has no last\.weights\.h5"),
     ],
 )
-def test_what_cannot_be_tested_says_why(run, arguments, error, message):
+def test_what_cannot_be_tested_is_refused_with_the_reason(run, arguments, error, message):
     with pytest.raises(error, match=message):
         command.main(["keyword", str(run), *arguments])
 
@@ -354,13 +354,13 @@ def test_the_output_folder_holds_with_a_recording(run, tmp_path, monkeypatch, ca
     assert not (run / "test" / "day").exists()
 
 
-def test_matplotlib_is_not_imported_for_nothing():
+def test_the_command_does_not_import_matplotlib():
     """The command's imports alone draw no picture, and matplotlib takes half a second to import."""
     program = "import runpy, sys; runpy.run_path('test.py'); sys.exit('matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=False).returncode == 0
 
 
-def test_an_option_that_is_none_is_refused(run, capsys):
+def test_an_unknown_option_is_refused(run, capsys):
     for arguments in (["keyword", str(run), "--beam", "3"], ["speech", str(run), "data.folder=x"]):
         with pytest.raises(SystemExit):
             command.main(arguments)

@@ -199,14 +199,14 @@ def test_a_microphone(bundle: Path, capsys: pytest.CaptureFixture[str], monkeypa
     check_lines(capsys.readouterr().out.splitlines())
 
 
-def test_without_a_microphone_it_says_what_is_missing(bundle: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_missing_microphone_package_is_named(bundle: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(sys.modules, "sounddevice", None)
     with pytest.raises(AudioError, match="sounddevice") as caught:
         listen.main(["--model", str(bundle), "--microphone"])
     assert "libportaudio2" in caught.value.hint
 
 
-def test_what_cannot_listen_says_so(bundle: Path, wav: Path, tmp_path: Path):
+def test_models_that_cannot_stream_are_refused(bundle: Path, wav: Path, tmp_path: Path):
     with pytest.raises(BundleError, match="whole clips"):
         listening.open_listener(bundle / "litert/non_stream_float.tflite")
     with pytest.raises(BundleError, match="no such file"):

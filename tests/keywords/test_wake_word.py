@@ -61,7 +61,7 @@ def test_a_word_is_read_with_all_its_forms():
         ("你好", "ni3 hxo3", "is not pinyin"),
     ],
 )
-def test_what_is_no_word(hanzi, pinyin, message):
+def test_invalid_wake_words_are_refused(hanzi, pinyin, message):
     with pytest.raises(CorpusError, match=message):
         read_wake_word(hanzi, pinyin)
 
@@ -125,7 +125,7 @@ def test_voices_and_sentences_of_a_split_are_in_no_other():
     assert takes == {(WORD.forms[0], ()), (WORD.forms[0], (2,)), (WORD.forms[1], ())}
 
 
-def test_what_is_nearest_is_said_in_the_test_alone():
+def test_the_nearest_phrases_are_spoken_in_the_test_split_only():
     """A phrase a tone away, taught as something else, would cost calls; how often it wakes is counted."""
     plan, negatives = plan_clips(WORD, WakeWordSettings(voices=24)), find_negatives(WORD, 0)
     nearest = {
@@ -157,7 +157,7 @@ def test_exact_intervals():
     assert proportion_interval(10, 10) == (pytest.approx(0.025**0.1), 1.0)
 
 
-def test_what_woke_it_by_kind():
+def test_detections_are_counted_by_the_kind_of_phrase():
     spoken = [
         SpokenKeyword(0, 1, "你好"),
         SpokenKeyword(5, 6, "tone"),
@@ -317,7 +317,7 @@ def _interrupt(*arguments, **options):
 
 
 @synthesised
-def test_too_few_alarms_are_told_with_what_can_be_reached(made, monkeypatch):
+def test_an_unreachable_alarm_rate_is_reported_with_the_reachable_rate(made, monkeypatch):
     output, words = made
     monkeypatch.setattr("keywords.calibration.THRESHOLDS", (0.0,))
     with pytest.raises(CorpusError, match=r"no threshold keeps to 0\.5 false alarms an hour: at 0 there are"):
@@ -332,7 +332,7 @@ def test_another_word_in_the_same_folder_is_refused(made):
         command.main(["你好", *words[1:]])
 
 
-def test_mistakes_are_told_before_anything_is_made(tmp_path, capsys):
+def test_mistakes_are_reported_before_any_work(tmp_path, capsys):
     output = ["--output", str(tmp_path / "none")]
     with pytest.raises(AudioError, match="no such folder of background recordings"):
         command.main(["你好小明", *output, "--background", str(tmp_path / "absent")])
@@ -344,7 +344,7 @@ def test_mistakes_are_told_before_anything_is_made(tmp_path, capsys):
     assert not (tmp_path / "none").exists()
 
 
-def test_one_syllable_is_warned_of(tmp_path, monkeypatch, capsys):
+def test_a_word_of_one_syllable_gives_a_warning(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(command, "make_wake_word", lambda request: ["told"])
     assert command.main(["好", "--output", str(tmp_path)]) == 0
     found = capsys.readouterr()

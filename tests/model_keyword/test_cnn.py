@@ -41,11 +41,11 @@ def test_the_ten_output_shapes_and_607246_parameters():
     assert model.count_params() == 607_246
 
 
-def test_the_papers_606_k_are_for_twelve_labels():
+def test_the_606_k_parameters_of_the_paper_are_for_twelve_labels():
     assert build(labels=12).count_params() == 606_732
 
 
-def test_the_first_dense_layer_is_linear_and_the_second_bends():
+def test_the_first_dense_layer_is_linear_and_the_second_is_not():
     model = build()
     assert [model.get_layer(name).activation.__name__ for name in ("dense_1", "dense_2", "logits")] == [
         "linear",

@@ -51,7 +51,7 @@ def test_it_streams(model: keras.Model):
     )
 
 
-def test_a_model_of_nothing_but_the_clip_says_so():
+def test_a_model_that_can_take_no_context_is_refused():
     with pytest.raises(ConfigError, match="gru takes the clip only"):
         build_keyword_model(GruConfig(), FEATURES, CLIP, 3, CONTEXT)
     assert {name for name, entry in MODELS.items() if entry.context} >= {
@@ -67,7 +67,7 @@ def store_of(clips: int) -> ClipStore:
     return ClipStore(tuple(KeywordClip(str(row), None, "a") for row in range(clips)), samples, ())
 
 
-def test_a_training_hears_another_clips_end_or_silence():
+def test_the_context_in_training_is_the_end_of_another_clip_or_silence():
     quiet = KeywordAugmentConfig(shift_ms=0, speed_probability=0, noise_probability=0, gain_db=(0.0, 0.0))
     raw, masks = KeywordFeatureConfig(kind="raw"), SpecAugmentConfig(0, 0, 0, 0, 0)
     batches = KeywordBatches(
@@ -85,7 +85,7 @@ def test_a_training_hears_another_clips_end_or_silence():
     assert np.array_equal(batch.features, batches.batch(0).features)
 
 
-def test_a_test_hears_silence():
+def test_the_context_in_a_test_is_silence():
     features = features_of(store_of(3), KeywordFeatureConfig(kind="raw"), CONTEXT)
     assert features.shape == (3, CONTEXT + CLIP)
     assert not features[:, :CONTEXT].any() and features[:, CONTEXT:].all()

@@ -286,7 +286,7 @@ def test_all_models_are_here():
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_the_recipe_builds_and_says_whether_it_streams(name):
+def test_the_recipe_builds_and_reports_whether_it_streams(name):
     model, (count, step) = model_of_recipe(name), MODELS_OF_RECIPES[name]
     assert model.count_params() == count
     assert model.output.shape == (None, LABELS)
@@ -298,7 +298,7 @@ def test_the_recipe_builds_and_says_whether_it_streams(name):
 
 
 @pytest.mark.parametrize("source", SOURCES)
-def test_as_many_parameters_as_the_source_says(source):
+def test_the_number_of_parameters_is_that_of_the_source(source):
     name, settings, features, labels, without, thousands, exact = SOURCES[source]
     is_recipe = not settings and labels == LABELS
     model = model_of_recipe(name) if is_recipe else bare(name, settings, 49, features, labels)
@@ -311,7 +311,7 @@ def test_as_many_parameters_as_the_source_says(source):
     )
 
 
-def test_attention_in_both_directions_hears_the_end_of_the_clip_at_its_beginning():
+def test_attention_in_both_directions_reaches_from_the_end_of_the_clip_to_its_beginning():
     settings = {"recurrent_units": (4,), "units": (), "unit_activations": ()}
     model = with_random_weights(bare("att_rnn", settings, 9, 5, 3))
     clips = np.random.default_rng(0).normal(size=(2, 9, 5)).astype(np.float32)
@@ -322,7 +322,7 @@ def test_attention_in_both_directions_hears_the_end_of_the_clip_at_its_beginning
 
 
 @pytest.mark.parametrize("name", SMALL)
-def test_a_stream_gives_what_the_clip_gives(name, nightly):
+def test_a_stream_gives_the_answer_of_the_whole_clip(name, nightly):
     """In longer calls with external state; with --nightly also in short ones with the state inside."""
     model = small(name)
     step = stream_geometry(model).frames_per_call
@@ -335,7 +335,7 @@ def _longer(model, step):
     return next(frames for frames in range(2 * step, window + 1, step) if window % frames == 0)
 
 
-def test_every_layer_is_named_by_us():
+def test_every_layer_has_an_explicit_name():
     """Names that Keras makes up depend on what was built before: the weights wouldn't find their layers."""
     nameless = [
         f"{path.name}:{call.lineno} {ast.unparse(call)[:60]}"
@@ -434,7 +434,7 @@ def test_zeros_on_both_sides_are_those_of_keras(frames, kernel, stride, dilation
     np.testing.assert_allclose(ours(x), theirs(x), atol=1e-6)
 
 
-def test_causal_layers_hear_nothing_of_the_future():
+def test_causal_layers_do_not_depend_on_the_future():
     inputs = keras.Input((12, 3))
     x = convolution(inputs, 4, 5, stride=2, name="conv")
     x = max_pooling(keras.layers.ReLU()(x), 3, 2, name="pool")

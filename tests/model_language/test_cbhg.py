@@ -132,7 +132,7 @@ def test_save_and_load_round_trip(model, tmp_path):
     np.testing.assert_allclose(_logits(loaded, [[2, 5, 3, 0]]), _logits(model, [[2, 5, 3, 0]]), atol=1e-6)
 
 
-def test_one_hanzi_a_syllable_and_only_hanzi_read_that_way(model, symbols):
+def test_each_syllable_becomes_one_of_its_hanzi(model, symbols):
     converter = NeuralConverter(model, symbols)
     rng, syllables = np.random.default_rng(3), symbols.lexicon.syllables
     sentences = [[syllables[i] for i in rng.integers(0, len(syllables), n)] for n in (1, 9, 0, 17)]
@@ -144,7 +144,7 @@ def test_one_hanzi_a_syllable_and_only_hanzi_read_that_way(model, symbols):
 
 
 @pytest.mark.nightly
-def test_learns_through_a_recipe_to_read_by_context(tmp_path):
+def test_a_recipe_learns_to_convert_by_context(tmp_path):
     """乐 is yue4 after 音 and le4 after 快: the run folder alone then converts."""
     text, recipe = tmp_path / "text.txt", tmp_path / "recipe.yaml"
     text.write_text("音乐\n快乐\n我的音乐\n是快乐\n" * 24, encoding="utf-8")

@@ -111,7 +111,7 @@ def test_candidate_table_holds_the_lexicon(symbols):
         assert list(table[symbols.pinyin.index(token)][:2]) == [UNKNOWN_ID, PAD_ID]
 
 
-def test_encoding_degrades_gracefully():
+def test_encoding_falls_back_to_similar_syllables():
     lexicon = Lexicon({"hua1": "花", "ni3": "你"})
     small = Symbols(language_vocabulary(lexicon.syllables), language_vocabulary(lexicon.hanzi), lexicon)
     assert small.pinyin.decode(small.encode(["ni3", "huar1", "ni5", "hello", ""])) == [

@@ -273,7 +273,7 @@ def test_scores_are_those_of_the_search(converter):
     assert scores == pytest.approx([conversion.score for conversion in found], abs=1e-5)
 
 
-def test_what_cannot_be_written_has_no_probability(converter):
+def test_impossible_hanzi_have_no_probability(converter):
     cases = {"他": -np.inf, "他们的": -np.inf, "他乐": -np.inf, "□们": -np.inf, ("他", "X光"): -np.inf}
     sentences = [("ta1", "men5")] * len(cases)
     assert dict(zip(cases, converter.scores(sentences, list(cases)), strict=True)) == cases
@@ -286,7 +286,7 @@ def test_what_cannot_be_written_has_no_probability(converter):
     assert np.isfinite(scores[0]) and scores[1:] == [-np.inf, -np.inf]
 
 
-def test_a_beam_that_is_too_narrow_misses_what_scores_better(symbols):
+def test_a_narrow_beam_misses_a_better_sequence(symbols):
     """他 begins more sentences than 她, but only 她的 is in the text: a greedy decision is wrong."""
     model, sentence = NgramModel.train(PAIRS, NgramConfig(), symbols), ("ta1", "de5", "yin1", "yue4")
     wide, narrow = (NgramConverter(model, symbols, beam) for beam in (8, 1))

@@ -78,7 +78,7 @@ def test_any_spelling_is_read(to_hanzi):
     assert to_hanzi("jintian tianqi henhao") == "今天天气很好"
 
 
-def test_garbage_has_a_defined_answer(to_hanzi):
+def test_invalid_input_has_a_defined_output(to_hanzi):
     assert to_hanzi.convert(["", "   ", "😀 123 xyzzy", "ni3 hao3 😀"]) == [
         "",
         "   ",
@@ -88,7 +88,7 @@ def test_garbage_has_a_defined_answer(to_hanzi):
     assert len(to_hanzi("shi4 " * 1500)) == 1500
 
 
-def test_the_first_of_several_ways_is_as_good_as_the_only_one():
+def test_the_best_of_several_conversions_is_as_good_as_a_single_one():
     """A search for many paths is wider than for the best one, and must not lose the best one."""
     converter = load_converter(PRETRAINED)
     long = [hanzi_to_pinyin(a + b) for a, b in itertools.pairwise(SENTENCES)]
@@ -133,7 +133,7 @@ def uncertain_network(sentence: str, seed: int) -> ConfusionNetwork:
     return ConfusionNetwork(tuple(slots))
 
 
-def test_the_preview_of_the_joint_search_loses_nothing(to_hanzi, monkeypatch):
+def test_the_preview_of_the_joint_search_keeps_the_best_conversions(to_hanzi, monkeypatch):
     search = load_joint_search(load_converter(PRETRAINED), None, 0.5, 3.0)
     networks = [uncertain_network(sentence, seed) for seed, sentence in enumerate(SENTENCES)]
     found = [readings[0] for readings in search.read(networks)]

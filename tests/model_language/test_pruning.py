@@ -94,7 +94,7 @@ def test_a_pruned_model_sums_to_one(model, ngrams):
 
 
 @pytest.mark.parametrize("threshold", [0.5, 4.0, 40.0])
-def test_what_an_ngram_needs_stays_and_nothing_else(model, threshold):
+def test_only_needed_ngrams_are_kept(model, threshold):
     """Against the definition, n-gram by n-gram: kept for its own cost, or needed by a kept one."""
     tables, counts = model
     full = [
@@ -121,7 +121,7 @@ def test_what_an_ngram_needs_stays_and_nothing_else(model, threshold):
         )
 
 
-def test_held_out_text_gets_no_easier_by_pruning(text, model):
+def test_pruning_does_not_lower_the_perplexity_of_held_out_text(text, model):
     held_out = made_up_text(4000, SIZE, seed=2)
     sizes = [sum(len(table.keys) for table in model[0][1:]) >> shift for shift in (0, 2, 3, 4, 6)]
     found = [perplexity(prune_to(*model, size), held_out) for size in sizes]

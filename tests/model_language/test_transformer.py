@@ -179,7 +179,7 @@ def test_an_unknown_target_is_learned_only_from_an_unreadable_syllable():
 # --- conversion ------------------------------------------------------------------------------------------
 
 
-def test_one_hanzi_a_syllable_and_only_hanzi_read_that_way(converter, symbols):
+def test_each_syllable_becomes_one_of_its_hanzi(converter, symbols):
     rng = np.random.default_rng(3)
     syllables = symbols.lexicon.syllables
     sentences = [[syllables[i] for i in rng.integers(0, len(syllables), n)] for n in (1, 9, 0, 17, 3, 300)]
@@ -231,7 +231,7 @@ def test_scores_are_those_of_n_best(converter):
     assert impossible == [-np.inf, -np.inf, -np.inf, 0.0]
 
 
-def test_it_learns_to_read_by_context(symbols):
+def test_the_network_learns_to_convert_by_context(symbols):
     """乐 is yue4 after 音 and le4 after 快; 月 and 勒 occur elsewhere: 40 steps are enough to learn it."""
     pairs = [("yin1 yue4", "音乐"), ("kuai4 le4", "快乐"), ("de5 yue4", "的月"), ("de5 le4", "的勒")]
     encoded = [symbols.encode_pair(pinyin.split(), hanzi) for pinyin, hanzi in pairs]

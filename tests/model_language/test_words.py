@@ -80,7 +80,7 @@ def test_gains_of_many_paths_at_once(symbols, words):
     assert words.gains(past, state, np.arange(2), np.full(2, PAD_ID)).tolist() == [0.0, 0.0]
 
 
-def test_words_that_are_not_there_are_not_found(symbols, words):
+def test_missing_words_are_not_found(symbols, words):
     rare = words.scores(encoded(symbols, ["□天", "气今"]))
     alone = {hanzi: log_probability(hanzi) for hanzi in HANZI}
     assert rare[0] == pytest.approx(min(alone.values()) + alone["天"], abs=0.02)

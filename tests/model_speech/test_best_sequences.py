@@ -55,7 +55,7 @@ def test_a_path_is_at_most_the_sum_of_all_paths(sequences, frames, seed):
 
 
 @given(count=st.integers(1, 4), margin=st.floats(0.0, 8.0), seed=st.integers(0, 2**32 - 1))
-def test_no_sequence_near_the_best_ones_is_missed(count, margin, seed):
+def test_no_sequence_near_the_best_is_missed(count, margin, seed):
     rng = np.random.default_rng(seed)
     sequences = [rng.integers(0, 30, size).tolist() for size in rng.integers(1, 8, 400)]
     sequences += [[5, 5], [5, 5, 5, 5], [5], [5, 6, 5]]

@@ -60,7 +60,7 @@ def test_the_time_stride_follows_from_the_front(filters, stride):
         assert model(batch).shape == (1, -(-frames // stride), 5)
 
 
-def test_a_gate_hears_the_whole_utterance_and_no_gate_only_its_surroundings():
+def test_a_gate_depends_on_the_whole_utterance_and_no_gate_only_on_its_surroundings():
     rng = np.random.default_rng(0)
     frames = rng.normal(size=(1, 240, 6)).astype(np.float32)
     other = frames.copy()

@@ -155,7 +155,7 @@ def test_attention_by_the_formula():
     np.testing.assert_allclose(layer(x, positions[None], valid)[0], expected, atol=1e-4)
 
 
-def test_distances_are_told_apart_by_sinusoids():
+def test_sinusoids_distinguish_distances():
     table = np.asarray(RelativePositions()(np.zeros((2, 3, 4), np.float32)))
     angle = np.arange(2, -3, -1)[:, None] * np.array([1.0, 0.01])
     np.testing.assert_allclose(table, np.concatenate([np.sin(angle), np.cos(angle)], axis=1)[None], atol=1e-6)

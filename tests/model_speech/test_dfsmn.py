@@ -93,7 +93,7 @@ def test_memory_is_that_of_the_equation(past, future, strides):
     np.testing.assert_allclose(logits, _by_the_equations(model, features, config), atol=1e-4)
 
 
-def test_without_a_future_no_frame_waits():
+def test_without_look_ahead_no_frame_waits():
     config = DfsmnConfig(stack=1, blocks=2, hidden=6, projection=4, past=2, future=0, top=0)
     model = build_dfsmn(config, feature_bins=5, classes=4)
     features = np.random.default_rng(0).normal(size=(1, 12, 5)).astype(np.float32)

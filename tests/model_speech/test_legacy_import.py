@@ -128,7 +128,7 @@ def test_a_list_of_another_training_is_refused(folder, tokens, message):
     assert not (folder / "wrong").exists()
 
 
-def test_another_network_is_refused_and_what_is_supported_is_said(tmp_path):
+def test_another_network_is_refused_and_the_supported_network_is_named(tmp_path):
     layers = weights()
     dense, convolution = np.zeros((77, 6)), np.zeros((5, 5, 2, 2))
     cases = {

@@ -131,7 +131,7 @@ def test_packed_runs_need_no_framework(run, tmp_path):
     assert json.loads(result.stdout) == [[1, 10, 2165], []]
 
 
-def test_what_does_not_fit_is_named(run, tmp_path):
+def test_files_that_do_not_fit_are_named(run, tmp_path):
     packed = tmp_path / "packed"
     main([str(run.path), str(packed)])
     weights = read_int8_weights(packed / "network.npz")

@@ -85,7 +85,7 @@ def test_greedy_score_is_that_of_the_best_path():
 
 
 @pytest.mark.parametrize("decode", [greedy_decode, lambda *args: [best for (best,) in beam_search(*args)]])
-def test_no_frames_give_the_empty_reading(decode):
+def test_no_frames_give_the_empty_sequence(decode):
     nothing = Hypothesis((), 0.0, ())
     assert decode(np.zeros((1, 0, 4), np.float32), np.array([0]), 3) == [nothing]
     assert decode(np.zeros((0, 5, 4), np.float32), np.zeros(0, int), 3) == []
@@ -213,7 +213,7 @@ def trained_like(seed: int, batch: int, time: int, classes: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("beam", [2, 10])
-def test_what_is_left_out_changes_nothing(monkeypatch, beam):
+def test_pruned_classes_do_not_change_the_result(monkeypatch, beam):
     """Classes that can't reach the beam, and those below the least probability."""
     logits, lengths = trained_like(7, batch=12, time=40, classes=400), np.arange(40, 28, -1)
     some = beam_search(logits, lengths, 399, beam=beam, n_best=beam)
@@ -226,7 +226,7 @@ def test_what_is_left_out_changes_nothing(monkeypatch, beam):
     np.testing.assert_allclose([row[0].score for row in some], [row[0].score for row in every], atol=1e-3)
 
 
-def test_few_classes_are_looked_at_in_the_blanks_frames():
+def test_few_classes_are_considered_in_blank_frames():
     logits = trained_like(8, batch=4, time=50, classes=400)
     scores = log_softmax(logits).astype(np.float32)
     classes, entering = prefix_beam._candidates(scores, np.zeros((4, 50)), 399, 40)

@@ -48,7 +48,7 @@ def test_score_is_the_searches(fusion):
         assert score == pytest.approx(hypothesis.score, abs=1e-4)
 
 
-def test_what_does_not_fit_has_no_probability():
+def test_sequences_that_do_not_fit_have_no_probability():
     logits = np.zeros((3, 4), np.float32)
     assert sequence_score(logits, (0, 0, 0), BLANK) == -np.inf
     assert sequence_score(logits, (0, 1, 2), BLANK) == pytest.approx(-3 * np.log(4))

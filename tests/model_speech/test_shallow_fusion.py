@@ -67,7 +67,7 @@ def test_an_ngram_of_syllables_is_a_distribution(ngram):
     np.testing.assert_allclose(np.exp(ngram.log_probs(histories, everything)).sum(axis=1), 1.0, rtol=1e-4)
 
 
-def test_a_perplexity_of_nothing_says_so(ngram):
+def test_the_perplexity_of_an_empty_text_is_an_error(ngram):
     for sentences in ([], [()]):
         with pytest.raises(CorpusError, match="no sentence to compute a perplexity from"):
             ngram.perplexity(sentences)

@@ -85,7 +85,7 @@ def test_the_new_run_recognises_and_names_its_source(small, moved, tiny_manifest
     assert not list(moved.parent.glob(".*"))  # nothing unfinished is left
 
 
-def test_there_and_back_is_where_it_began(small, moved, tmp_path):
+def test_a_transfer_and_its_inverse_restore_the_weights(small, moved, tmp_path):
     match = transfer_run(moved, tmp_path / "back", RunFolder(small).vocabulary("acoustic.txt"))
     assert (len(match.kept), len(match.dropped), match.new) == (230, len(FULL) - 230, ())
     before, after = (load_acoustic_model(run).model.get_weights() for run in (small, tmp_path / "back"))
@@ -119,7 +119,7 @@ def test_match_in_both_directions():
     assert match.new == ("d1",)
 
 
-def test_the_printed_command_works_as_it_stands(small, speech_run, capsys):
+def test_the_printed_command_works_unchanged(small, speech_run, capsys):
     stray = RunFolder(small).best_weights
     with pytest.raises(RunError, match="only in the model") as caught:
         load_acoustic_model(speech_run, weights=str(stray))
@@ -174,7 +174,7 @@ def test_an_existing_folder_is_refused(small, tmp_path):
         (Vocabulary(("a", "b", BLANK)), "shares no token"),
     ],
 )
-def test_a_vocabulary_that_makes_no_sense_is_refused(small, tmp_path, vocabulary, message):
+def test_an_invalid_vocabulary_is_refused(small, tmp_path, vocabulary, message):
     vocabulary.save(tmp_path / "other.txt")
     with pytest.raises(VocabularyError, match=f"{message}.*other.txt"):
         transfer_run(small, tmp_path / "new", tmp_path / "other.txt")

@@ -257,13 +257,13 @@ def _split_of(found: list[dict[str, str]]) -> str:
 # --- clean data -------------------------------------------------------------------------------------------
 
 
-def test_clean_data_is_clean(pristine, capsys):
+def test_clean_data_gives_no_finding(pristine, capsys):
     assert findings(capsys, pristine.folder) == []
     assert findings(capsys, pristine.folder / "wav") == []
     assert findings(capsys, *sorted((pristine.folder / "wav").iterdir())) == []
 
 
-def test_a_list_of_everything_beside_the_splits_is_no_leak(corpus, capsys):
+def test_a_list_of_all_utterances_beside_the_splits_is_no_leak(corpus, capsys):
     corpus.lists["all"] = [row for rows in corpus.lists.values() for row in rows]
     corpus.write()
     assert findings(capsys, corpus.folder) == []
@@ -271,7 +271,7 @@ def test_a_list_of_everything_beside_the_splits_is_no_leak(corpus, capsys):
 
 @pytest.mark.shared
 @pytest.mark.skipif(not SHARED.is_dir(), reason="the shared recordings are not beside the checkout")
-def test_of_real_recordings_only_true_things_are_said(capsys):
+def test_real_recordings_give_only_true_findings(capsys):
     """Each of these was looked at: letters and brackets in AISHELL's texts, one speaker's clipped microphone,
     another one's recordings that are there twice under two names.
     """
@@ -343,7 +343,7 @@ def test_damaged_and_outdated_features_are_found(corpus, recipe, capsys):
     assert [finding["item"] for finding in found if finding["check"] == "damaged-shard"] == [shard.name]
 
 
-def test_a_full_disk_is_told_before_the_features_are_made(recipe, capsys, monkeypatch):
+def test_a_full_disk_is_reported_before_the_features_are_computed(recipe, capsys, monkeypatch):
     usage = shutil.disk_usage("/")
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=50_000))
     assert names(findings(capsys, *recipe)) == [(ERROR, "disk-space")]
@@ -352,7 +352,7 @@ def test_a_full_disk_is_told_before_the_features_are_made(recipe, capsys, monkey
 # --- before a training ------------------------------------------------------------------------------------
 
 
-def test_train_py_looks_first_and_is_quiet_on_clean_data(corpus, recipe, caplog, monkeypatch):
+def test_train_py_checks_first_and_prints_nothing_on_clean_data(corpus, recipe, caplog, monkeypatch):
     from preflight.recipes import check_before_training, read_recipe
     from utils.errors import TrainingError
 
@@ -487,7 +487,7 @@ def test_a_fault_that_the_training_did_not_write_is_found_first(sound_run, tmp_p
     assert (ERROR, "changed-file") in names(findings(capsys, run))
 
 
-def test_a_sound_run_is_sound_and_manifests_are_held_against_it(sound_run, corpus, capsys):
+def test_an_intact_run_gives_no_finding_and_is_checked_against_manifests(sound_run, corpus, capsys):
     assert findings(capsys, sound_run, corpus.folder) == []
     corpus.row("test").update(pinyin="mar1 " * 4, hanzi="妈妈妈妈")
     corpus.write()
@@ -536,7 +536,7 @@ def test_every_language_model_has_such_a_test():
     assert {name for name, (task, _, _) in PARTS.items() if task == "language"} == set(LANGUAGE_MODELS)
 
 
-def test_runs_without_a_network_of_their_own_are_sound(tmp_path, capsys):
+def test_runs_without_a_network_give_no_finding(tmp_path, capsys):
     assert findings(capsys, PRETRAINED) == []
     config = SyllableNgramConfig(order=2)
     model = SyllableNgram.train([("ni3", "hao3"), ("wo3", "hao3")], config)
@@ -552,7 +552,7 @@ def test_runs_without_a_network_of_their_own_are_sound(tmp_path, capsys):
 
 
 @pytest.mark.parametrize(("rate", "expected"), [("0.02", []), ("0", [(ERROR, "overfit-ten")])])
-def test_the_overfit_gate_tells_a_recipe_that_learns_from_one_that_cannot(
+def test_the_overfit_check_distinguishes_a_recipe_that_learns_from_one_that_cannot(
     tiny_manifest, tmp_path, capsys, monkeypatch, rate, expected
 ):
     from preflight import overfit
@@ -599,7 +599,7 @@ def test_a_forecast_adds_up(tiny_manifest):
     assert result.hours == pytest.approx(5 * epoch / 3600)
 
 
-def test_what_a_machine_lacks_is_a_finding(tiny_manifest, tmp_path, capsys, monkeypatch):
+def test_missing_parts_of_the_machine_are_findings(tiny_manifest, tmp_path, capsys, monkeypatch):
     def fails(*_):
         raise MemoryError
 
@@ -646,7 +646,7 @@ def test_each_check_is_listed_with_a_line(capsys):
 
 
 @pytest.mark.parametrize("arguments", [["nowhere"], ["seed=3"], ["{tmp}"], ["--overfit", "{manifest}"]])
-def test_a_wrong_command_line_is_told(arguments, tmp_path, pristine):
+def test_a_wrong_command_line_is_reported(arguments, tmp_path, pristine):
     from utils.errors import UserError
 
     with pytest.raises(UserError):

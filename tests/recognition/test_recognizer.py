@@ -199,7 +199,7 @@ def test_segments_come_before_the_recording_has_ended(monkeypatch):
     assert sum(isinstance(event, Segment) for event in events) == 59
 
 
-def test_what_breaks_off_ends_with_its_error():
+def test_a_recording_that_breaks_off_ends_with_its_error():
     def blocks():
         yield speak("m.n.")
         raise AudioError("cut off", where="talk")
@@ -216,7 +216,7 @@ def test_worker_processes_decode_the_same():
     assert list(Recognizer(Scripted(), Echo(), beam=3, n_best=2, workers=1).recognise(sources)) == here
 
 
-def test_a_process_that_dies_is_told(monkeypatch):
+def test_a_worker_process_that_dies_is_reported(monkeypatch):
     def died(decoder, workers):
         future = Future()
         future.set_exception(BrokenExecutor("killed"))
@@ -283,7 +283,7 @@ def test_a_missing_vocabulary_is_named(speech_run, tmp_path):
         load_acoustic_model(run.path)
 
 
-def test_last_weights_are_asked_for_by_name(speech_run, tmp_path):
+def test_last_weights_are_selected_by_name(speech_run, tmp_path):
     run = _copy(speech_run, tmp_path / "run")
     with pytest.raises(RunError, match=r"last\.weights\.h5"):
         load_acoustic_model(run.path, weights="last")
@@ -380,7 +380,7 @@ def test_a_broken_vocabulary_is_reported(speech_run, tmp_path):
         load_acoustic_model(run.path)
 
 
-def test_inspection_of_what_is_heard(acoustic):
+def test_inspection_of_the_recognised_syllables(acoustic):
     found = Recognizer(Scripted()).inspect(speak(".m.n-h.."))
     assert found.frame_seconds == 0.1
     assert [found.classes[i] for i in found.posteriors.argmax(axis=1)] == [

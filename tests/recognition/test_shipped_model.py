@@ -16,7 +16,7 @@ TEXTS = {  # the card of examples/recordings
 }
 
 
-def test_it_is_small_undamaged_and_has_a_card():
+def test_the_model_is_small_undamaged_and_has_a_card():
     files = [path for path in PRETRAINED_SPEECH.rglob("*") if path.is_file()]
     assert sum(path.stat().st_size for path in files) < 8_000_000
     assert differences(PRETRAINED_SPEECH) == {}

@@ -49,7 +49,7 @@ def test_a_beam_that_is_too_narrow_is_to_blame(trained):
     assert blamed(converted(trained, 8, SAID)) == {}
 
 
-def test_also_where_another_syllable_was_misheard(trained):
+def test_a_narrow_beam_is_to_blame_where_another_syllable_is_wrong(trained):
     narrow = converted(trained, 1, ("ta1", "de5", "yin1", "hao3"))
     assert narrow.hanzi[0] == "他"
     assert blamed(narrow) == {"她": "search", "乐": "acoustic"}
@@ -73,7 +73,7 @@ class Counting:
         return [-float(len(text)) for text in hanzi]
 
 
-def test_only_what_is_wrong_is_asked_for():
+def test_only_wrong_sentences_are_scored():
     scorer = Counting()
     gold = [HANZI, "他的音乐", HANZI, "她的音", HANZI]
     outcomes = [
@@ -91,7 +91,7 @@ def test_only_what_is_wrong_is_asked_for():
     ]
 
 
-def test_listening_again(tmp_path):
+def test_acoustic_scores_are_computed_from_the_recording(tmp_path):
     noise = np.random.default_rng(0).normal(0, 0.1, 16_000)
     write_wav(tmp_path / "one.wav", noise, 16_000)
 

@@ -60,7 +60,7 @@ def talk() -> np.ndarray:
     return samples
 
 
-def test_stretches_begin_and_end_where_somebody_speaks(talk):
+def test_stretches_begin_and_end_with_the_speech(talk):
     found = borders(talk, longest=30.0)
     assert [(round(start), round(end)) for start, end in found] == [(2, 7), (9, 10), (11, 15), (40, 60)]
     for (start, end), (begins, ends) in zip(found, ((2, 7), (9, 10), (11, 15), (40, 60)), strict=True):
@@ -88,7 +88,7 @@ def test_scores_of_the_whole_are_those_of_the_parts(talk):
     [np.zeros(30 * RATE, np.float32), noise(30, -20), noise(30, -70), 0.3 + np.zeros(30 * RATE, np.float32)],
     ids=["zeros", "loud noise", "faint noise", "offset"],
 )
-def test_nobody_speaks(samples):
+def test_without_speech_there_are_no_stretches(samples):
     assert borders(samples) == []
 
 

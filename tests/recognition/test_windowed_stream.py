@@ -78,7 +78,7 @@ def test_segments_are_those_of_the_recogniser_for_the_same_samples(recognizer, t
     assert len(rare) < len(events) / 2
 
 
-def test_drafts_come_while_one_speaks_and_approach_the_segment(events):
+def test_drafts_appear_during_speech_and_approach_the_segment(events):
     drafts: list[Partial] = []
     kept = stable = 0
     for event in events:
@@ -100,7 +100,7 @@ def test_drafts_come_while_one_speaks_and_approach_the_segment(events):
     assert stable > 40 and kept > 0.6 * stable
 
 
-def test_a_draft_of_a_long_utterance_computes_a_window_only(recognizer):
+def test_a_draft_of_a_long_utterance_computes_one_window(recognizer):
     computed: list[int] = []
 
     class Counting:
@@ -141,7 +141,7 @@ class Mute:
         return np.tile(np.float32([0, 0, 9]), (1, rows, 1)), np.array([rows])
 
 
-def test_silence_costs_no_model():
+def test_silence_needs_no_model():
     stream = WindowedStream(Recognizer(Mute()))
     assert stream.feed(np.zeros(10 * RATE, np.float32)) + stream.feed(noise(20)) == []
     assert stream.flush() == []
@@ -162,7 +162,7 @@ def test_a_clip_of_one_syllable_is_recognised_at_its_end(recognizer):
     assert stream.flush() == []
 
 
-def test_a_draft_that_was_no_speech_is_withdrawn(recognizer, talk):
+def test_a_draft_without_speech_is_withdrawn(recognizer, talk):
     class Deaf(Recognizer):
         def read(self, pieces):
             return [[] for _ in pieces]
@@ -223,7 +223,7 @@ def test_an_endless_utterance_is_cut():
     assert all(left[1] == pytest.approx(right[0]) for left, right in itertools.pairwise(found))
 
 
-def test_nothing_is_judged_before_there_is_a_frame():
+def test_without_a_frame_there_is_no_endpoint():
     endpointer = Endpointer(RATE)
     assert endpointer.feed(np.zeros(10, np.float32)) is None and endpointer.frames == 0
     assert pytest.approx(0.8) == PAUSE_FRAMES * 0.02
@@ -254,7 +254,7 @@ def test_a_terminal_shows_each_draft_in_place_of_the_last(monkeypatch):
     assert out.getvalue().split("\r\x1b[K") == ["", "ni3", "ni2 hao3", "…o3 ma5 ni3", ""]
 
 
-def test_a_pipe_has_a_line_an_utterance():
+def test_a_pipe_gets_a_line_for_each_utterance():
     out = io.StringIO()
     text = LiveText(out)
     events = (draft("ni3"), draft("ni3 hao3", 1), draft("ni3 hao3 ma1", 2), segment_of("ni3 hao3 ma5"))

@@ -18,7 +18,7 @@ KILLS = 12
 
 @pytest.mark.nightly
 @pytest.mark.timeout(3600)
-def test_dead_workers_are_replaced_and_nobody_notices(record_property):
+def test_dead_workers_are_replaced_without_failed_requests(record_property):
     record_property("killed: a worker of serve", KILLS)
     with running_service("--workers", "2") as service, ThreadPoolExecutor(12) as pool:
         for number in range(KILLS):

@@ -117,7 +117,7 @@ def test_clients_that_send_slowly_are_cut_off(service, bearer):
     assert send(service, **bearer).status_code == 200
 
 
-def test_a_client_that_has_gone_is_not_worked_for(service, bearer, tmp_path):
+def test_requests_of_a_disconnected_client_are_dropped(service, bearer, tmp_path):
     sound = np.random.default_rng(0).standard_normal(100 * 16000).astype(np.float32) / 10
     write_wav(tmp_path / "long.wav", sound[: 30 * 16000])
     with contextlib.suppress(httpx2.TimeoutException), httpx2.Client(timeout=0.3) as client:

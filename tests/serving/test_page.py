@@ -16,7 +16,7 @@ SPOKEN = "如果无法控制"  # in the recording, says its corpus
 expect.set_options(timeout=1000 * PATIENCE)
 
 
-def test_syllables_appear_while_one_speaks_and_hanzi_at_the_end(open_service, chromium):
+def test_syllables_appear_during_speech_and_hanzi_at_the_end(open_service, chromium):
     shown, conversation = visit(chromium, open_service.url)
     shown.run(
         """(() => {
@@ -81,7 +81,7 @@ def test_tone_marks_of_all_syllables(open_service, chromium):
     shown.close()
 
 
-def test_a_file_words_and_phrases(open_service, chromium):
+def test_a_file_with_user_words_and_phrases(open_service, chromium):
     shown, conversation = visit(chromium, open_service.url, locale="zh-CN")
     assert shown.run("document.documentElement.lang") == "zh-Hans"
     shown.page.fill("#phrases", "打开窗户\n如果无法控制")

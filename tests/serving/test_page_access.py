@@ -69,7 +69,7 @@ def test_everything_works_with_the_keyboard_alone(open_service, chromium):
     shown.close()
 
 
-def test_nobody_is_kept_out(open_service, chromium):
+def test_the_page_is_accessible(open_service, chromium):
     """axe finds nothing in any state, in both languages, light and dark, on a phone and a laptop."""
     shown, _ = visit(chromium, open_service.url, 390)
 
@@ -113,7 +113,7 @@ def test_nobody_is_kept_out(open_service, chromium):
     shown.close()
 
 
-def test_what_goes_wrong_is_explained(chromium):
+def test_errors_are_explained(chromium):
     with running_service("--workers", "1", SPEECH_TOKENS=TOKEN) as service:
         shown = open_page(chromium, service.url, locale="zh-CN")
         assert violations(shown) == []

@@ -54,7 +54,7 @@ def test_long_requests_share_the_workers_by_seconds():
     assert (first.count("twenty"), first.count("ten")) == (3, 6)
 
 
-def test_short_pieces_are_joined_and_long_ones_come_alone():
+def test_short_pieces_are_joined_and_a_long_piece_comes_alone():
     queue = FairQueue()
     for name, seconds in (("a", 3.0), ("b", 4.0), ("c", 2.0), ("d", 5.0), ("e", 20.0), ("f", 1.0)):
         queue.put(Task(name, seconds), Flow())
@@ -63,7 +63,7 @@ def test_short_pieces_are_joined_and_long_ones_come_alone():
     assert taken(queue, 10.0) == ["e"]
 
 
-def test_what_was_cancelled_is_left_out_and_what_failed_comes_first_and_alone():
+def test_cancelled_pieces_are_left_out_and_failed_pieces_come_first_and_alone():
     queue = FairQueue()
     tasks = [Task(name, 1.0) for name in "abcd"]
     for task in tasks:
@@ -81,7 +81,7 @@ def test_what_was_cancelled_is_left_out_and_what_failed_comes_first_and_alone():
     assert queue.take(9.0) is None
 
 
-def test_all_that_is_put_is_taken_once_by_any_number_of_threads():
+def test_every_item_is_taken_once_by_any_number_of_threads():
     queue = FairQueue()
 
     def take_all(_: int) -> list[int]:
@@ -121,7 +121,7 @@ def test_a_token_in_any_header(given):
 
 
 @pytest.mark.parametrize("value", ["", "Bearer", "Basic ???", "Basic /w==", "Bearer \u00e4", "Token x"])
-def test_what_is_no_token_gives_no_access(value):
+def test_an_invalid_token_gives_no_access(value):
     assert not Tokens((TOKEN,)).accepts(token_of(headers(authorization=value)))
     assert Tokens(()).accepts(None)
 

@@ -146,7 +146,7 @@ def test_silence_and_noise_are_not_speech(client, tmp_path):
     ],
 )
 @pytest.mark.parametrize("stream", [False, True])
-def test_what_is_wrong_is_named(client, open_service, fields, param, message, stream):
+def test_invalid_requests_are_named(client, open_service, fields, param, message, stream):
     with pytest.raises(openai.BadRequestError) as caught:
         client.audio.transcriptions.create(
             **{"file": RECORDINGS[-1], "model": "x", "stream": stream, **fields}

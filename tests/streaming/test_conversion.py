@@ -227,7 +227,7 @@ def test_padding_passes_through_a_merge():
     assert assert_streams(model_of(inputs, x), (INTERNAL, 1), (EXTERNAL, 4)).delay == 0
 
 
-def test_inputs_of_a_layer_of_ones_own_are_aligned():
+def test_inputs_of_a_custom_layer_are_aligned():
     inputs = keras.Input((FRAMES, BINS))
     gate = layers.Conv1D(BINS, 3)(inputs)
     model = model_of(inputs, layers.Conv1D(3, 2)(Gate()(layers.Cropping1D((0, 2))(inputs), gate)))
@@ -318,7 +318,7 @@ def long_memory() -> keras.Model:
 
 
 @pytest.mark.parametrize("mode", STREAMS)
-def test_a_reset_forgets_everything(long_memory, mode):
+def test_a_reset_clears_all_states(long_memory, mode):
     stream = KerasStream(to_mode(long_memory, mode))
     first, second = noise((1, 6, BINS), 1), noise((1, 6, BINS), 2)
     expected = keras.ops.convert_to_numpy(long_memory(second))
@@ -353,7 +353,7 @@ def test_a_streamed_model_survives_keras_files(long_memory, tmp_path):
         assert np.abs(np.concatenate(first) - np.concatenate(second)).max() <= TOLERANCE
 
 
-def test_the_frame_counter_stops_so_that_a_stream_may_go_on_for_ever():
+def test_the_frame_counter_stops_after_the_warm_up():
     inputs = keras.Input((FRAMES, BINS))
     model = model_of(inputs, layers.Conv1D(3, 3, padding="causal")(layers.Conv1D(3, 4)(inputs)))
     stream = KerasStream(to_mode(model, EXTERNAL, 2))
@@ -361,7 +361,7 @@ def test_the_frame_counter_stops_so_that_a_stream_may_go_on_for_ever():
     assert stream.states["state_00_frame_index"] == 3  # the warm-up; it stopped there
 
 
-def test_a_stream_without_end_equals_the_plain_model_on_a_long_recording():
+def test_a_long_stream_equals_the_plain_model():
     """The frame counter has stopped long ago, and nothing drifts."""
     inputs = keras.Input((200, BINS))
     x = layers.Conv1D(3, 3, padding="causal")(layers.Conv1D(3, 3, strides=2)(inputs))

@@ -112,7 +112,7 @@ def model_with(make) -> keras.Model:
 
 
 @pytest.mark.parametrize("case", OBSTACLES)
-def test_an_obstacle_has_a_name_a_reason_and_a_way_round(case):
+def test_an_obstacle_has_a_name_a_reason_and_an_alternative(case):
     make, what, instead = OBSTACLES[case]
     model = model_with(make)
     obstacle = check_streamable(model)[0]
@@ -121,7 +121,7 @@ def test_an_obstacle_has_a_name_a_reason_and_a_way_round(case):
         assert obstacle.layer == "bad"
 
 
-def test_all_obstacles_are_named_at_once_and_by_each_way_in():
+def test_all_obstacles_are_named_at_once_by_each_function():
     def make(x):
         x = layers.Conv1D(BINS, 3, padding="same", strides=2, name="strided")(x)
         x = layers.Conv1D(BINS, 3, padding="same", name="ahead")(x)
@@ -142,14 +142,14 @@ def test_all_obstacles_are_named_at_once_and_by_each_way_in():
             assert part in str(error.value)
 
 
-def test_what_streams_has_no_obstacle():
+def test_streamable_models_have_no_obstacle():
     assert (
         check_streamable(model_with(lambda x: layers.Flatten()(layers.Conv1D(2, 3, padding="causal")(x))))
         == []
     )
 
 
-def test_look_ahead_is_no_obstacle_where_it_is_wished_for_but_for_answers_on_the_whole_clip():
+def test_requested_look_ahead_is_an_obstacle_only_for_answers_on_the_whole_clip():
     per_frame = model_with(lambda x: layers.Conv1D(2, 4, padding="same")(x))
     assert check_streamable(per_frame, look_ahead=True) == []
     for ending in (layers.GlobalMaxPooling1D, lambda name: layers.GRU(2, name=name)):

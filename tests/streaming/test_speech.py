@@ -151,7 +151,7 @@ def test_a_stream_without_a_sample_has_no_frame():
         (FeatureConfig(normalise="none", hop_ms=30), r"hop_ms is longer than frame_ms"),
     ],
 )
-def test_what_can_not_stream_is_refused_with_what_to_change(config, message):
+def test_settings_that_cannot_stream_are_refused_with_an_alternative(config, message):
     with pytest.raises(ConfigError, match=message):
         FeatureStream(config)
 
@@ -161,7 +161,7 @@ def test_running_normalisation_is_for_mel_energies():
         FeatureConfig("mfcc", normalise="running")
 
 
-def test_running_normalisation_takes_loudness_away_in_time():
+def test_running_normalisation_removes_the_loudness_with_time():
     config, whole = STREAMABLE["filter_bank"], np.tile(sound(16_000), 40)
     loud, faint = extract_features(whole, config), extract_features(0.1 * whole, config)
     difference = np.abs(loud - faint).mean(axis=1)
@@ -209,7 +209,7 @@ def test_padding_has_no_influence(acoustic):
     assert_padding_has_no_influence(acoustic.model, 8, 16)
 
 
-def test_an_output_hears_its_look_ahead_and_nothing_beyond(acoustic):
+def test_an_output_depends_on_its_look_ahead_and_nothing_beyond(acoustic):
     rng = np.random.default_rng(0)
     frames = rng.normal(size=(1, 120, 16)).astype(np.float32)
     batch = {"features": frames, "lengths": np.array([120], np.int32)}
@@ -406,7 +406,7 @@ def test_a_run_is_loaded_for_streams(tmp_path, acoustic):
     ],
     ids=["compact", "gru_ctc"],
 )
-def test_what_can_not_stream_is_named_with_what_to_use(tmp_path, name, settings_, message):
+def test_a_run_that_cannot_stream_is_refused_with_an_alternative(tmp_path, name, settings_, message):
     entry = MODELS[name]
     config, features = entry.config(**settings_), FeatureConfig(bins=16)
     model = entry.build(config, 16, len(TOKENS))
@@ -417,7 +417,7 @@ def test_what_can_not_stream_is_named_with_what_to_use(tmp_path, name, settings_
         load_causal_model(tmp_path)
 
 
-def test_the_export_of_a_run_proves_itself(tmp_path, acoustic):
+def test_the_export_of_a_run_is_verified(tmp_path, acoustic):
     """Utterances of any length, with CTC rows; a call is a clip of 8 s or a chunk."""
     source = speech_source(save_speech_run(tmp_path / "run", acoustic, SMALL))
     states = (ArtefactMode.NON_STREAM, ArtefactMode.EXTERNAL)
@@ -451,7 +451,7 @@ def command(tmp_path_factory, acoustic):
     return [str(folder / "a.wav"), "--speech", str(run), "--language", str(language), "--stream"]
 
 
-def test_transcribe_goes_along_with_the_sound(command, acoustic, capsys):
+def test_transcribe_prints_while_the_sound_arrives(command, acoustic, capsys):
     code = main([*command, "--format", "json", "--chunk", "240"])
     out, err = capsys.readouterr()
     shown = json.loads(out)
@@ -480,7 +480,7 @@ def test_all_searches_work_on_a_stream(command, option, capsys):
     assert json.loads(capsys.readouterr().out)["segments"]
 
 
-def test_a_recording_that_ends_early_is_heard_so_far(acoustic, streams):
+def test_a_truncated_recording_is_recognised_up_to_its_end(acoustic, streams):
     def broken():
         yield sound(20_000)
         raise AudioError("cut off", where="a.wav")

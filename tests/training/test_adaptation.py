@@ -61,7 +61,7 @@ def test_a_packed_run_is_adapted_with_its_own_model_and_frozen_statistics(base: 
         assert same != learns, layer.name
 
 
-def test_an_adaptation_that_does_not_help_keeps_the_initial_weights_and_says_so(base: Path):
+def test_an_adaptation_that_does_not_help_keeps_the_initial_weights_and_reports_it(base: Path):
     run = adapt(base, "unchanged", "optimiser.learning_rate=0", "training.epochs=2")
     assert json.loads(run.metrics.read_text(encoding="utf-8"))["best"]["epoch"] == 0
     assert "the initial weights are kept" in run.log.read_text(encoding="utf-8")

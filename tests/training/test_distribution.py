@@ -220,7 +220,7 @@ def _local_cluster(index: int, ports: list[int]) -> Cluster:
     return Cluster(names, tuple(f"127.0.0.1:{port}" for port in ports), index)
 
 
-def test_the_roll_is_called_until_all_have_come():
+def test_processes_wait_until_all_are_present():
     ports = _free_ports(2)
     waiting = threading.Thread(target=wait_for_workers, args=(_local_cluster(0, ports), 30.0), daemon=True)
     waiting.start()
@@ -231,7 +231,7 @@ def test_the_roll_is_called_until_all_have_come():
     assert not waiting.is_alive()
 
 
-def test_who_does_not_come_is_named():
+def test_a_missing_process_is_named():
     ports = _free_ports(3)
     missing = rf"no answer from worker 1 \(127\.0\.0\.1:{ports[1]}\) in 0 s"
     with socket.create_server(("", ports[2])), pytest.raises(TrainingError, match=missing):
@@ -254,7 +254,7 @@ def test_what_cannot_be_distributed_is_refused(monkeypatch):
         distributed("mirrored").__enter__()
 
 
-def test_one_device_is_enough_and_says_so():
+def test_a_single_device_is_used_and_reported():
     with distributed("mirrored") as found:
         if found.strategy is None:  # no machine with several GPUs
             assert found.describe() == "there is one device: trained as without --distribute"
@@ -294,7 +294,7 @@ def in_two_processes(function) -> list:
     return [results[0], results[1]]
 
 
-def test_processes_that_differ_find_out():
+def test_different_processes_are_detected():
     def compare(distribution):
         distribution.check_same("vocabulary", ["a", "b"])
         try:
@@ -306,7 +306,7 @@ def test_processes_that_differ_find_out():
         assert message.startswith("process 1 has another config than the chief, the same code, command")
 
 
-def test_all_processes_know_what_one_knows():
+def test_a_value_is_broadcast_to_all_processes():
     def tell(distribution):
         figures = distribution.from_chief(lambda: {"dev_loss": 0.1, "from": distribution.index})
         return figures, distribution.gather([f"u{distribution.index}"] * (distribution.index + 1))

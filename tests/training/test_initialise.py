@@ -112,7 +112,7 @@ def test_layers_that_do_not_fit_are_named_with_the_way_out(caplog, info):
     assert f"at their initial values: {', '.join(excepted)}" in caplog.text
 
 
-def test_a_deeper_model_needs_a_word_and_a_shallower_one_leaves_layers_behind(caplog, info):
+def test_new_layers_must_be_allowed_and_missing_layers_are_dropped(caplog, info):
     deep, shallow = build(blocks=3), build()
     with pytest.raises(ConfigError, match="layer 'dense_2' isn't there"):
         take_weights(deep, shallow, "runs/a", {})
@@ -124,7 +124,7 @@ def test_a_deeper_model_needs_a_word_and_a_shallower_one_leaves_layers_behind(ca
 
 
 @pytest.mark.parametrize("excepted", [["*"], ["frnt"]])
-def test_exceptions_that_make_no_sense_are_refused(excepted):
+def test_invalid_exceptions_are_refused(excepted):
     message = (
         "leaves nothing to take" if excepted == ["*"] else r"no layer is called 'frnt', there are: conv1d, "
     )
@@ -237,7 +237,7 @@ def test_a_language_run_from_another(folder):
         ("ngram", ["freeze=[logits]"], ConfigError, "name=ngram is estimated by counting"),
     ],
 )
-def test_what_can_not_be_started_from_says_why(
+def test_unsuitable_weights_are_refused_with_the_reason(
     folder, language_run, model, overrides, error, message, tmp_path
 ):
     config = folder / "speech.yaml" if model == "speech" else folder / "language.yaml"

@@ -196,7 +196,7 @@ def test_a_label_that_the_other_run_lacks_is_named(words, empty_config, tmp_path
         (["initialise_from={many}", "freeze=['*']"], "freeze leaves nothing to train"),
     ],
 )
-def test_what_can_not_be_started_from_says_why(
+def test_unsuitable_weights_are_refused_with_the_reason(
     many_labels, words, empty_config, tmp_path, overrides, message
 ):
     overrides = [override.format(many=many_labels) for override in overrides]
@@ -245,7 +245,9 @@ def test_a_run_goes_on_only_with_the_same_words(words, empty_config, tmp_path):
         (("data.clip_ms=30",), ConfigError, "clip of 480 samples is shorter than one window of 40 ms"),
     ],
 )
-def test_a_recipe_that_cannot_be_trained_says_why(words, empty_config, tmp_path, overrides, error, message):
+def test_a_recipe_that_cannot_be_trained_is_refused_with_the_reason(
+    words, empty_config, tmp_path, overrides, error, message
+):
     with pytest.raises(error, match=message):
         train_from_config("keyword", empty_config, settings(words, *overrides), tmp_path / "run")
 
@@ -371,7 +373,7 @@ def _content(run: RunFolder) -> dict[str, object]:
 
 
 @pytest.mark.nightly
-def test_a_training_killed_between_two_evaluations_ends_as_if_nothing_had_been(commands, words, empty_config):
+def test_a_training_killed_between_two_evaluations_ends_with_the_same_result(commands, words, empty_config):
     """SIGKILL after 8 of 15 steps, 3 after the first evaluation; averaged weights and dropout included."""
     more = ("training.epochs=3", "training.deterministic=true", "training.log_utterances=true")
     more += ("training.checkpoint_steps=3", "optimiser.average=0.9")
@@ -478,12 +480,12 @@ def test_labels_files_that_are_damaged_are_refused(run):
             load_keyword_model(run.path)
 
 
-def test_a_hash_knows_the_order(tmp_path):
+def test_the_hash_depends_on_the_order(tmp_path):
     assert labels_hash(("a", "b")) != labels_hash(("b", "a"))
     write_labels(tmp_path / "labels.txt", ("北京", "_silence_"))
     assert (tmp_path / "labels.txt").read_bytes() == "北京\n_silence_\n".encode()
 
 
-def test_targets_are_places_in_the_labels():
+def test_targets_are_indices_of_the_labels():
     clips = [KeywordClip(str(number), None, label) for number, label in enumerate(("low", "_silence_"))]
     assert targets_of(clips, LABELS).tolist() == [2, 0]

@@ -142,7 +142,7 @@ class NormedTask(LineTask):
 
 
 @pytest.mark.parametrize("value", [np.nan, 1e30], ids=["not finite", "too large"])
-def test_the_culprit_of_a_poisoned_batch_is_found(tmp_path, value):
+def test_the_utterance_that_makes_a_loss_nan_is_found(tmp_path, value):
     task = NormedTask("e1b2u5", value)
     with pytest.raises(
         TrainingError, match=r"not finite for utterances e1b2u5 at step 3, .* correct or remove them"
@@ -151,7 +151,7 @@ def test_the_culprit_of_a_poisoned_batch_is_found(tmp_path, value):
     assert all(np.isfinite(weights).all() for weights in task.model.get_weights())
 
 
-def test_a_training_that_diverges_blames_nobody(tmp_path):
+def test_a_training_that_diverges_names_no_utterance(tmp_path):
     wild = OptimiserConfig(learning_rate=1e30, schedule="constant", warmup_fraction=0, clip_norm=0)
     with pytest.raises(TrainingError, match=r"at step 2, and no single utterance .* lower optimiser\.learn"):
         train(LineTask(), run_folder(tmp_path), TrainingConfig(), wild)
@@ -257,7 +257,7 @@ def test_an_exponential_decay_goes_from_the_first_rate_to_the_last():
         ({"average": 1.0}, r"optimiser\.average is 1.0, at least 0 and below 1"),
     ],
 )
-def test_an_optimiser_that_cannot_be_says_why(values, message):
+def test_an_invalid_optimiser_is_refused_with_the_reason(values, message):
     with pytest.raises(ConfigError, match=message):
         OptimiserConfig(**values)
 
@@ -285,7 +285,7 @@ def test_averages_are_those_of_the_weights_after_each_step():
     assert float(value[0]) == -3.0
 
 
-def test_averaged_weights_are_judged_and_kept_and_training_goes_on_with_its_own(tmp_path):
+def test_averaged_weights_are_evaluated_and_saved_and_training_continues_with_its_own(tmp_path):
     run, task = run_folder(tmp_path), LineTask()
     judged, evaluate = [], task.evaluate
     task.evaluate = lambda: judged.append(task.model.get_weights()[0]) or evaluate()
@@ -316,7 +316,7 @@ def test_the_weights_of_the_last_epochs_and_of_the_best_are_kept(tmp_path):
         (OptimiserConfig, {"clip_norm": -1.0}, r"optimiser\.clip_norm is -1\.0"),
     ],
 )
-def test_settings_that_cannot_be_are_refused_before_anything_is_computed(config, value, message):
+def test_invalid_settings_are_refused_before_anything_is_computed(config, value, message):
     with pytest.raises(ConfigError, match=message):
         config(**value)
 

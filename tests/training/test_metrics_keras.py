@@ -55,7 +55,7 @@ def speech_batch(seed: int, utterances: int = 6) -> dict[str, np.ndarray]:
     }
 
 
-def test_packed_targets_come_out_as_they_went_in():
+def test_packed_targets_survive_unpacking():
     batch = speech_batch(0)
     packed = pack_ctc_targets(batch["labels"], batch["label_lengths"], batch["frames"])
     labels, label_lengths, frames = map(ops.convert_to_numpy, unpack_ctc_targets(packed))

@@ -34,7 +34,7 @@ def test_a_window_of_steps():
 
 
 @pytest.mark.parametrize("text", ["120", "0-5", "9-3", "a-b", "1-2-3", "-5", "1 - 2"])
-def test_what_is_no_window_is_refused_with_an_example(text):
+def test_an_invalid_window_is_refused_with_an_example(text):
     with pytest.raises(ConfigError, match=r"training\.profile is .* such as 120-180"):
         TrainingConfig(profile=text)
 
@@ -63,7 +63,7 @@ def test_a_window_after_the_end_is_refused(tmp_path):
         StepProfiler(StepWindow(120, 180), 96, tmp_path)
 
 
-def test_another_backend_says_so_before_anything_is_computed(monkeypatch):
+def test_another_backend_is_refused_before_anything_is_computed(monkeypatch):
     monkeypatch.setattr("keras.backend.backend", lambda: "jax")
     with pytest.raises(ConfigError, match=r"TensorFlow only, not on 'jax', leave it out"):
         prepare_backend(TrainingConfig(profile="1-2"), seed=0)

@@ -120,7 +120,7 @@ def test_targets_longer_than_the_output_are_reported_by_utterance(tmp_path, conf
     )
 
 
-def test_a_few_of_them_are_left_out_and_a_limit_keeps_the_vocabulary(
+def test_a_few_long_targets_are_left_out_and_a_limit_keeps_the_vocabulary(
     tmp_path, config_file, hasty, monkeypatch
 ):
     monkeypatch.setattr("training.tasks.speech.MAX_SKIPPED_FRACTION", 0.5)
@@ -151,7 +151,9 @@ def test_a_few_of_them_are_left_out_and_a_limit_keeps_the_vocabulary(
         (("model.name=compakt",), "did you mean 'compact'"),
     ],
 )
-def test_a_recipe_that_cannot_be_trained_says_why(tmp_path, config_file, overrides, message):
+def test_a_recipe_that_cannot_be_trained_is_refused_with_the_reason(
+    tmp_path, config_file, overrides, message
+):
     with pytest.raises(ConfigError, match=message):
         train_from_config("speech", config_file, overrides, tmp_path / "run")
 
@@ -196,14 +198,14 @@ def test_a_language_run_from_plain_text_to_hanzi(tmp_path, name):
     assert len(hanzi) == 2
 
 
-def test_a_language_recipe_without_text_says_so(tmp_path):
+def test_a_language_recipe_without_text_is_refused(tmp_path):
     config = tmp_path / "language.yaml"
     config.write_text("model: {name: ngram}\n", encoding="utf-8")
     with pytest.raises(ConfigError, match=r"data\.train or data\.dev is empty"):
         train_from_config("language", config, [], tmp_path / "run")
 
 
-def test_corpora_are_mixed_by_weight_and_the_run_says_how(tmp_path, config_file):
+def test_corpora_are_mixed_by_weight_and_the_run_records_it(tmp_path, config_file):
     first, second = (
         write_tiny_corpus(tmp_path / name, utterances=8, seed=seed) for seed, name in enumerate("ab")
     )
@@ -239,7 +241,7 @@ def test_two_views_of_each_utterance_are_trained_to_agree(tmp_path, config_file,
     assert losses["both"] > losses["ctc"] + 1e-3
 
 
-def test_what_fails_before_anything_is_computed_leaves_no_folder(tmp_path, config_file):
+def test_an_early_failure_leaves_no_run_folder(tmp_path, config_file):
     """A wrong path, put right, would else be "another config"."""
     corpus, run = write_tiny_corpus(tmp_path / "corpus", utterances=4), RunFolder(tmp_path / "run")
     wrong = [*SMALL, *_lists(tmp_path / "none.tsv"), "training.epochs=1"]
@@ -275,7 +277,7 @@ def test_a_run_of_another_text_is_not_taken_for_finished(tmp_path):
     run()  # a finished run doesn't need its text
 
 
-def test_texts_that_did_not_change_are_not_read_again(tmp_path, monkeypatch):
+def test_unchanged_texts_are_not_read_again(tmp_path, monkeypatch):
     text, run = tmp_path / "text.txt", RunFolder(tmp_path / "run")
     text.write_text("我们今天去公园\n", encoding="utf-8")
     start_run(run.path, {"task": "language"})

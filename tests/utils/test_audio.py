@@ -84,7 +84,7 @@ def test_blocks_side_by_side_are_the_whole(tmp_path, monkeypatch, rate, channels
     np.testing.assert_array_equal(np.concatenate(blocks), resample(decoded, rate, RATE))
 
 
-def test_damage_deep_in_a_file_is_told_when_reading_gets_there(tmp_path, monkeypatch):
+def test_damage_deep_in_a_file_is_reported_when_it_is_read(tmp_path, monkeypatch):
     soundfile.write(tmp_path / "a.flac", np.random.default_rng(0).normal(size=5 * RATE) * 0.1, RATE)
     content = (tmp_path / "a.flac").read_bytes()
     monkeypatch.setattr(reading, "_BLOCK_FRAMES", 10_000)
@@ -234,7 +234,7 @@ def test_flac_from_a_pipe_has_no_length_in_its_header(tmp_path):
     assert audio_seconds(path) == 0.5
 
 
-def test_a_header_that_lies_about_the_length_does_not_fill_the_memory(tmp_path):
+def test_a_header_with_a_false_length_does_not_fill_the_memory(tmp_path):
     soundfile.write(tmp_path / "a.flac", tone(), RATE)
     content = bytearray((tmp_path / "a.flac").read_bytes())
     content[21] |= 0x0F
@@ -264,7 +264,7 @@ def test_integers_in_a_float_file(tmp_path):
 
 @settings(max_examples=40)
 @given(st.integers(0, 2**32), st.sampled_from(["WAV", "FLAC", "MP3", "OGG", "AIFF"]))
-def test_random_damage_gives_samples_or_our_error(tmp_path_factory, seed, name):
+def test_random_damage_gives_samples_or_a_user_error(tmp_path_factory, seed, name):
     path = tmp_path_factory.mktemp("damage") / "a"
     soundfile.write(path, tone(0.2), RATE, format=name)
     rng, content = np.random.default_rng(seed), bytearray(path.read_bytes())

@@ -53,7 +53,7 @@ def test_a_changed_file_is_named(run, name):
     assert checksums.differences(run) == {name: checksums.Mismatch.CHANGED}
 
 
-def test_a_file_that_nobody_recorded_is_named(run):
+def test_a_file_without_a_recorded_checksum_is_named(run):
     (run / "labels.txt").write_text("yes\n")
     with pytest.raises(RunError, match=r"not listed in checksums.*labels\.txt"):
         verified(run / "labels.txt")

@@ -214,12 +214,12 @@ def test_a_field_may_have_one_of_several_types(size):
     assert build_config(Either, {"size": size}).size == size
 
 
-def test_what_is_of_none_of_several_types_is_refused():
+def test_a_value_of_none_of_the_types_is_refused():
     with pytest.raises(ConfigError, match=r"unknown size 'al', .*did you mean 'all'"):
         build_config(Either, {"size": "al"})
 
 
-def test_any_takes_what_comes():
+def test_the_type_any_takes_every_value():
     assert build_config(Required, {"count": 1, "model": [1, "x"]}).model == [1, "x"]
 
 
@@ -254,7 +254,7 @@ def test_round_trip_through_plain_values_and_yaml(recipe):
 
 
 @given(st.integers(), st.floats(allow_nan=False, allow_infinity=False), st.booleans())
-def test_what_is_overridden_is_what_is_built(seed, rate, mixed):
+def test_overrides_determine_the_built_object(seed, rate, mixed):
     config = load(f"seed={seed}", f"optimiser.rate={rate}", f"mixed={mixed}")
     assert (config.seed, config.optimiser.rate, config.mixed) == (seed, rate, mixed)
 

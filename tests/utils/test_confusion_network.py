@@ -53,7 +53,7 @@ def test_slots_hold_posteriors_best_first():
     assert first[0] - first[NONE] == pytest.approx(there - gone)
 
 
-def test_what_is_improbable_is_left_out_and_sure_gaps_too():
+def test_improbable_tokens_and_certain_gaps_are_left_out():
     logits = np.full((5, 4), -20.0)
     logits[[0, 2, 4], BLANK] = 0
     logits[1, 0] = logits[3, 1] = 0.0
@@ -97,7 +97,7 @@ def network(seed: int) -> ConfusionNetwork:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_paths_come_in_order_and_all(seed):
+def test_all_paths_come_in_the_order_of_their_scores(seed):
     net = network(seed)
     best: dict[tuple[str, ...], float] = {}
     for choice in itertools.product(*(zip(s.syllables, s.log_posteriors, strict=True) for s in net.slots)):

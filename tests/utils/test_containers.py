@@ -38,7 +38,7 @@ def encoded(form: str, codec: str, layout: str = "stereo") -> bytes:
 
 
 @pytest.mark.parametrize("name", FORMATS)
-def test_the_sound_is_what_went_in(tmp_path: Path, name):
+def test_the_decoded_sound_is_the_encoded_sound(tmp_path: Path, name):
     path = tmp_path / name
     path.write_bytes(encoded(*FORMATS[name]))
     assert is_audio(path)

@@ -35,7 +35,7 @@ def two_gpus(monkeypatch) -> list[tuple[str, bool]]:
     return asked
 
 
-def test_every_gpu_is_asked_and_one_that_is_at_work_is_named(two_gpus, caplog):
+def test_memory_growth_is_set_for_every_gpu_and_a_busy_gpu_is_named(two_gpus, caplog):
     with caplog.at_level(logging.WARNING):
         grow_gpu_memory()
     assert two_gpus == [("GPU:1", True)]
@@ -131,7 +131,7 @@ def test_a_gpu_that_is_not_used_is_explained_in_tensorflows_words(monkeypatch):
 
 @pytest.mark.usefixtures("failing_tensorflow")
 @pytest.mark.parametrize("hidden", ["", "-1"])
-def test_hidden_gpus_and_none_at_all_are_no_fault(monkeypatch, hidden):
+def test_hidden_or_missing_gpus_are_no_error(monkeypatch, hidden):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", hidden)
     assert unused_gpu_reason() == ""
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
@@ -151,7 +151,7 @@ def test_the_facts_name_devices_build_and_driver(monkeypatch, nvidia_smi):
 
 
 @pytest.mark.usefixtures("failing_tensorflow")
-def test_a_run_says_what_it_was_computed_on_and_warns_of_an_unused_gpu(tmp_path, caplog, monkeypatch):
+def test_a_run_records_its_devices_and_warns_of_an_unused_gpu(tmp_path, caplog, monkeypatch):
     run = start_run(tmp_path / "run", {"task": "speech"})
     monkeypatch.setattr(logging.getLogger("train"), "propagate", True)
     with caplog.at_level(logging.INFO, "train"):

@@ -61,7 +61,7 @@ def test_sigterm_is_reported_by_its_name_and_the_exit_code_of_the_shells(capsys)
     assert capsys.readouterr().err == "stopped by SIGTERM\n"
 
 
-def test_a_full_disk_and_a_forbidden_file_are_the_users_to_mend(capsys):
+def test_a_full_disk_and_a_forbidden_file_are_user_errors(capsys):
     assert exit_code(raising(OSError(errno.ENOSPC, "No space left on device"))) == 2
     assert capsys.readouterr().err == (
         "error: No space left on device\n"
@@ -80,14 +80,14 @@ def test_a_bug_keeps_its_stack_trace(error):
         run_command(raising(error))
 
 
-def test_every_kind_is_of_the_family():
+def test_every_error_is_a_user_error():
     kinds = [kind for kind in vars(errors).values() if isinstance(kind, type)]
     assert len(kinds) >= 6
     assert all(issubclass(kind, UserError) for kind in kinds if kind.__module__ == errors.__name__)
 
 
 @pytest.mark.parametrize("lines", [1, 100_000])
-def test_a_reader_that_goes_away_is_no_error(lines):
+def test_a_closed_pipe_is_no_error(lines):
     code = f"from utils.errors import run_command; run_command(lambda: print('line\\n' * {lines}))"
     process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     process.stdout.close()

@@ -185,7 +185,7 @@ def test_normalised_active_frames_have_mean_0_and_deviation_1(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_silence_before_an_utterance_hardly_moves_its_features(kind):
+def test_leading_silence_hardly_changes_the_features(kind):
     config = FeatureConfig(kind)
     alone = extract_features(speechlike(), config)
     for silence in (np.zeros(16_000, np.float32), noise(16_000, 1, 1e-4)):
@@ -233,7 +233,7 @@ def test_wrong_settings_are_refused(values, message):
         build_config(FeatureConfig, values)
 
 
-def test_the_hash_tells_settings_apart():
+def test_different_settings_have_different_hashes():
     base = FeatureConfig()
     assert settings_hash(base) == settings_hash(FeatureConfig(bins=80, window="rectangular"))
     changes = {

@@ -52,7 +52,7 @@ def test_a_block_that_writes_nothing_is_an_error(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_json_cannot_hold_leaves_the_old_file(tmp_path):
+def test_a_value_that_json_cannot_represent_leaves_the_old_file(tmp_path):
     write_json(tmp_path / "a.json", 1)
     with pytest.raises(TypeError):
         write_json(tmp_path / "a.json", object())
@@ -68,7 +68,7 @@ def test_a_nameless_error_gets_the_name_of_the_file(tmp_path):
     assert caught.value.filename == str(tmp_path / "other" / "b.txt")
 
 
-def test_what_dead_processes_left_is_removed_and_nothing_else(tmp_path):
+def test_only_files_of_dead_processes_are_removed(tmp_path):
     with replacing(tmp_path / "a.txt") as temporary:
         mine = temporary.name
         temporary.write_text("whole", encoding="utf-8")
@@ -89,7 +89,7 @@ def test_what_dead_processes_left_is_removed_and_nothing_else(tmp_path):
 
 
 @pytest.mark.parametrize("missing", ["the function", "the support of the file system"])
-def test_room_is_seen_without_posix_fallocate(tmp_path, monkeypatch, missing):
+def test_disk_space_is_checked_without_posix_fallocate(tmp_path, monkeypatch, missing):
     def unsupported(*_):
         raise OSError(errno.EOPNOTSUPP, "Operation not supported")
 
@@ -108,7 +108,7 @@ def test_room_is_seen_without_posix_fallocate(tmp_path, monkeypatch, missing):
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-def test_room_is_seen_before_it_is_needed(tmp_path):
+def test_missing_disk_space_is_noticed_before_writing(tmp_path):
     reserve(tmp_path / "new" / "a", 1 << 16)
     assert list((tmp_path / "new").iterdir()) == []
     with pytest.raises(

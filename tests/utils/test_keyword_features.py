@@ -116,7 +116,7 @@ def test_only_whole_windows_are_taken(samples: int, frames: int):
 
 
 @pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
-def test_a_frame_knows_nothing_of_what_follows(config: KeywordFeatureConfig):
+def test_a_frame_does_not_depend_on_later_samples(config: KeywordFeatureConfig):
     samples = SIGNALS["voice"]
     changed = samples.copy()
     changed[9000:] = 0.9
@@ -127,7 +127,7 @@ def test_a_frame_knows_nothing_of_what_follows(config: KeywordFeatureConfig):
 
 
 @pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
-def test_a_batch_gives_what_each_clip_gives(config: KeywordFeatureConfig):
+def test_a_batch_gives_the_features_of_each_clip(config: KeywordFeatureConfig):
     clips = np.stack(
         [SIGNALS[name] for name in ("noise", "voice", "silence", "tone", "chirp", "click", "faint")]
     )
@@ -193,7 +193,7 @@ def test_samples_beyond_full_scale_are_clipped_for_micro():
     st.lists(st.integers(0, 3000), min_size=1, max_size=12),
     st.sampled_from(["voice", "click", "noise"]),
 )
-def test_a_stream_gives_what_the_whole_gives(name: str, lengths: list[int], signal: str):
+def test_a_stream_gives_the_features_of_the_whole(name: str, lengths: list[int], signal: str):
     config, samples = CONFIGS[name], SIGNALS[signal]
     stream = KeywordFeatureStream(config)
     parts = np.split(samples, np.minimum(np.cumsum(lengths), len(samples)))
@@ -284,7 +284,7 @@ def test_a_setting_out_of_range_is_named_with_its_range(wrong: dict, message: st
         KeywordFeatureConfig(**wrong)
 
 
-def test_as_many_filters_as_the_message_says_do_work():
+def test_the_number_of_filters_in_the_message_works():
     with pytest.raises(ConfigError, match="at most") as refused:
         KeywordFeatureConfig(window_ms=20, mel_bins=200)
     most = int(str(refused.value).partition("at most ")[2].split()[0])

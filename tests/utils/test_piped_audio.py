@@ -30,7 +30,7 @@ def audio_file(form: str) -> bytes:
 
 @pytest.mark.parametrize("form", ["WAV", "FLAC", "OGG", "MP3", "AIFF", "W64", "AU", "CAF", "RF64"])
 @pytest.mark.parametrize("rate", [None, RATE])
-def test_an_audio_file_is_decoded_and_not_heard_as_samples(form: str, rate: int | None, tmp_path: Path):
+def test_an_audio_file_is_decoded_and_not_read_as_samples(form: str, rate: int | None, tmp_path: Path):
     content = audio_file(form)
     (tmp_path / "file").write_bytes(content)
     np.testing.assert_array_equal(samples_of(content, rate), read_audio(tmp_path / "file", RATE))
@@ -57,7 +57,7 @@ class Endless(io.RawIOBase):
         return part + bytes(size - len(part))
 
 
-def test_a_live_recorders_wav_is_heard_as_it_comes_at_the_rate_of_its_header():
+def test_the_wav_of_a_live_recorder_is_read_as_it_arrives_at_the_rate_of_its_header():
     with open_pipe(Endless(8000), 44_100, 8000, seconds=0.1) as blocks:
         np.testing.assert_array_equal(next(blocks), np.frombuffer(PCM, "<i2")[:800] / np.float32(32768))
 
@@ -82,6 +82,6 @@ def test_text_is_named(text: str, encoding: str):
     ],
     ids=["empty", "empty_file", "unknown", "m4a", "cut_off"],
 )
-def test_what_cannot_be_heard_is_refused(content: bytes, rate: int | None, message: str):
+def test_unreadable_input_is_refused(content: bytes, rate: int | None, message: str):
     with pytest.raises(AudioError, match=message):
         samples_of(content, rate)

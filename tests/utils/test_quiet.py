@@ -34,7 +34,7 @@ def test_an_error_while_loading_gets_through(capfd):
 
 
 @pytest.mark.parametrize(("level", "shown"), [("0", NOTES), ("1", NOTES), ("2", ""), (None, "")])
-def test_who_asks_for_the_log_sees_it(monkeypatch, capfd, level, shown):
+def test_the_log_is_shown_when_requested(monkeypatch, capfd, level, shown):
     def load() -> SimpleNamespace:
         os.write(2, NOTES.encode())
         return SimpleNamespace(backend=SimpleNamespace(backend=lambda: "torch"))

@@ -46,7 +46,7 @@ def test_a_run_of_another_task_is_refused(tmp_path):
         open_run(tmp_path / "one", "language")
 
 
-def test_a_damaged_config_says_so(tmp_path):
+def test_a_damaged_config_is_refused_with_the_reason(tmp_path):
     run = start_run(tmp_path / "one", CONFIG)
     for content, message in (("task: [speech", "damaged"), ("", "empty or not a mapping")):
         write_text(run.config_file, content)

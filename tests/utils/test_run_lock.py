@@ -82,7 +82,7 @@ def test_a_killed_process_leaves_no_lock_not_even_while_a_child_of_it_lives(run)
             assert f'"process": {os.getpid()}' in run.lock.read_text(encoding="utf-8")
 
 
-def test_nothing_is_left_of_a_lock(run):
+def test_a_released_lock_leaves_no_file(run):
     with locked(run):
         assert [path.name for path in run.path.iterdir()] == [run.lock.name]
     assert not run.path.exists(), "made for the lock alone"
@@ -104,7 +104,7 @@ def test_processes_that_compete_never_hold_a_run_together(run, tmp_path, nightly
     assert [process.wait(timeout=200) for process in processes] == [0, 0, 0]
 
 
-def test_a_system_without_file_locks_says_so(run, monkeypatch, caplog):
+def test_a_file_system_without_locks_is_reported(run, monkeypatch, caplog):
     monkeypatch.setitem(sys.modules, "fcntl", None)
     monkeypatch.setattr("utils.run_folder.lock.log.propagate", True)
     with locked(run):

@@ -88,7 +88,7 @@ EVENTS = [
 
 
 @pytest.mark.parametrize("form", ["json", "srt"])
-def test_what_transcribe_writes_is_read(tmp_path, form):
+def test_output_of_transcribe_is_read(tmp_path, form):
     """Recordings are named by their paths there, and by their ids in the reference."""
     path = write(tmp_path / f"u1.{form}", "".join(FORMATS[form].write("clips/u1.wav", EVENTS)))
     counts, facts = rate(write(tmp_path / "ref", "u1 你号\n"), path)
@@ -126,12 +126,12 @@ def test_json_lines_are_read(tmp_path):
         ("x.txt", "a1 今天\na1 天气\na1 很好\n", "2 of 3 lines have the id of an earlier line"),
     ],
 )
-def test_what_can_not_be_scored_is_named(tmp_path, name, content, message):
+def test_files_that_cannot_be_scored_are_named(tmp_path, name, content, message):
     with pytest.raises(CorpusError, match=message):
         report_files(write(tmp_path / "ref", REFERENCE), [write(tmp_path / name, content)])
 
 
-def test_recordings_against_utterances_say_what_is_needed(tmp_path):
+def test_recordings_against_utterances_are_refused_with_a_hint(tmp_path):
     with pytest.raises(CorpusError, match="no id in common") as caught:
         report_files(write(tmp_path / "ref", "x1 今天\n"), [write(tmp_path / "hyp.ctm", CTM)])
     assert "(CTM) has one text for each whole recording" in caught.value.hint

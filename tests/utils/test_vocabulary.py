@@ -134,7 +134,7 @@ def test_classic_failure_1_checkpoint_of_ten_utterances():
     )
 
 
-def test_mismatch_is_told_in_both_directions():
+def test_a_mismatch_is_named_in_both_directions():
     message = explain_mismatch(Vocabulary(("a1", "b1", SPACE)), Vocabulary(("a1", "c1")))
     assert "only in the model (2): ' ', b1" in message
     assert "only in the weights (1): c1" in message
@@ -169,7 +169,7 @@ def test_command_prints_sizes_and_overlap_and_writes(tmp_path, capsys):
     assert Vocabulary.load(output) == acoustic_vocabulary(["miaor2"])
 
 
-def test_lists_of_one_name_are_told_apart(tmp_path):
+def test_lists_of_the_same_name_are_distinguished(tmp_path):
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
         write_lists(tmp_path / name)
@@ -178,7 +178,7 @@ def test_lists_of_one_name_are_told_apart(tmp_path):
 
 
 @pytest.mark.shared
-def test_shared_transcripts_in_seconds(capsys):
+def test_the_vocabulary_of_the_shared_transcripts(capsys):
     if not TRANSCRIPTS.is_dir():
         pytest.skip(f"no transcripts at {TRANSCRIPTS}")
     start = time.process_time()

@@ -37,7 +37,7 @@ def test_every_phrase_is_read_whole():
 
 
 @pytest.mark.parametrize("text", ["中a文", "中，文", "好\U000323ae", " "])
-def test_what_has_no_reading_is_named(text):
+def test_hanzi_without_a_reading_are_named(text):
     with pytest.raises(CorpusError, match="has no Mandarin reading"):
         phrase_readings(text)
 

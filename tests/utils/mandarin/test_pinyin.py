@@ -57,7 +57,7 @@ def test_writing_habits_become_one_form(written, canonical):
 @pytest.mark.parametrize(
     "text", ["", " ", "_", "zong6", "zong12", "hello", "绿", "zh", "bv1", "1", "ni3hao3"]
 )
-def test_what_is_no_syllable_is_refused(text):
+def test_invalid_syllables_are_refused(text):
     assert not is_syllable(text)
     with pytest.raises(CorpusError, match="not a Mandarin syllable"):
         normalise_syllable(text)
@@ -152,7 +152,7 @@ def test_known_words_cut_the_phrases_and_leave_particles_neutral():
 
 
 @pytest.mark.parametrize("text", ["三D打印", "你好，", "你 好", "3"])
-def test_what_has_no_reading_is_an_error(text):
+def test_hanzi_without_a_reading_are_an_error(text):
     with pytest.raises(CorpusError, match="no Mandarin reading"):
         hanzi_to_pinyin(text)
 

@@ -59,13 +59,13 @@ def test_counts_by_hand(planted):
     assert sum(planted.fractions.values()) == pytest.approx(1)
 
 
-def test_what_is_no_syllable_is_not_counted():
+def test_invalid_syllables_are_not_counted():
     noise = ConfusionStatistics.count([("ma1", "ma2"), ("[OK]", "ou1"), ("ma1", "[OK]"), (None, "[OK]")])
     assert (noise.syllables, noise.errors) == (1, 1)
 
 
 @pytest.mark.parametrize("pairs", [[], [("ma1", "ma1")], [(None, "ma1")]])
-def test_nothing_to_count_is_said(pairs):
+def test_statistics_of_nothing_are_an_error(pairs):
     with pytest.raises(CorpusError, match="nothing to count"):
         ConfusionStatistics.count(pairs)
 
@@ -99,7 +99,7 @@ def test_the_shipped_statistics_are_of_real_mistakes():
 
 
 @pytest.mark.parametrize("rate", [0.02, 0.1, 0.5, 1.0])
-def test_so_many_syllables_are_hit(sentences, rate):
+def test_the_rate_of_errors_is_the_requested_rate(sentences, rate):
     """The number of hits is binomial: within four standard deviations of what is wanted."""
     spoken = [[syllable] for sentence in sentences for syllable in sentence]  # so that no alignment is needed
     recognised = corrupt_pinyin(spoken, rate, seed=1)
@@ -140,7 +140,7 @@ def test_the_same_seed_gives_the_same_mistakes(sentences):
     assert corrupt_pinyin(sentences[:300], 0.2, seed=5) != corrupt_pinyin(sentences[:300], 0.2, seed=6)
 
 
-def test_all_that_is_heard_is_legal_and_mostly_in_use():
+def test_all_output_syllables_are_valid_and_mostly_in_use():
     spoken = [[syllable] for syllable in full_inventory()] + [["banr1"], ["m2"], ["hng5"], ["er2"]]
     recognised = Counter(chain.from_iterable(corrupt_pinyin(spoken, 1.0, seed=4)))
     assert set(recognised) <= {*full_inventory(), "banr1"}  # a syllable too much beside it leaves it there
@@ -151,14 +151,14 @@ def test_all_that_is_heard_is_legal_and_mostly_in_use():
     assert in_use > 0.97 * substituted.total()
 
 
-def test_rate_zero_and_nothing_to_hit(sentences):
+def test_a_rate_of_zero_and_empty_sentences(sentences):
     assert corrupt_pinyin(sentences, 0.0, seed=7) == sentences
     assert corrupt_pinyin([], 0.5, seed=7) == []
     assert corrupt_pinyin([[], []], 1.0, seed=7) == [[], []]
 
 
 @pytest.mark.parametrize("word", ["zhong", "Zhong1", "zhōng", "xyz1", "_", "好"])
-def test_what_is_not_canonical_is_named(word):
+def test_syllables_that_are_not_canonical_are_named(word):
     with pytest.raises(CorpusError, match=f"'{word}' is not a canonical syllable"):
         corrupt_pinyin([["ma1", word]], 0.1, seed=1)
 
@@ -169,7 +169,7 @@ def test_a_rate_is_a_share(rate):
         corrupt_pinyin([["ma1"]], rate, seed=1)
 
 
-def test_the_probabilities_of_what_is_heard():
+def test_the_probabilities_of_recognised_syllables():
     syllables = [*full_inventory(), "banr1"]
     matrix = shipped_statistics().matrix(syllables)
     assert matrix.shape == (len(syllables), len(full_inventory())) and matrix.dtype == np.float32
@@ -179,7 +179,7 @@ def test_the_probabilities_of_what_is_heard():
     assert (matrix > 0).sum() == len(syllables) * len(full_inventory()) - len(own)  # what never was may be
 
 
-def test_what_was_planted_comes_first(planted):
+def test_counted_confusions_have_the_highest_probabilities(planted):
     """The counts decide where they say something, between parts that are as frequent."""
     names = full_inventory()
     recognised = dict(zip(names, planted.matrix(["zhang3"])[0].tolist(), strict=True))

@@ -65,12 +65,12 @@ def test_rules_read_as_canonical_syllables_of_their_character():
         assert not any(rule.before is rule.after is None for rule in rules[:-1]), character
 
 
-def test_a_character_alone_and_what_has_no_rule_stay():
+def test_single_characters_and_characters_without_a_rule_keep_their_reading():
     assert correct_polyphones("地", ["di4"]) == ["di4"]
     assert correct_polyphones("你好", ["x", "y"]) == ["x", "y"]
 
 
-def test_reading_stays_quick():
+def test_reading_is_fast():
     text = "他们慢慢地走到银行门口等着还钱的时候都觉得应该为大家做点什么" * 40
     hanzi_to_pinyin(text[:100])
     began = time.process_time()
@@ -101,7 +101,7 @@ def test_reading_stays_quick():
         ("", "", ""),
     ],
 )
-def test_what_is_said_beside_the_citation(hanzi, cited, spoken):
+def test_spoken_variants_of_the_citation_reading(hanzi, cited, spoken):
     expected = [tuple(alternatives.split("|")) for alternatives in spoken.split()]
     assert [tuple(alternatives) for alternatives in spoken_variants(hanzi, cited.split())] == expected
 

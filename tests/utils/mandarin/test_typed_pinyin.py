@@ -74,7 +74,7 @@ def test_cutting(written, read):
     assert best(written) == read
 
 
-def test_other_ways_to_cut_are_kept_best_first():
+def test_other_divisions_are_kept_best_first():
     (piece,) = read_line("xian")
     assert piece.readings == (("xian",), ("xi", "an"))
     (piece,) = read_line("fangan")
@@ -98,7 +98,7 @@ def test_other_text_stays_and_keeps_its_column():
     assert [word for piece in pieces for word in piece.unread] == [("Python", 19)]
 
 
-def test_what_must_be_pinyin_and_is_not_is_named():
+def test_text_that_must_be_pinyin_and_is_not_is_named():
     with pytest.raises(CorpusError, match=r"'zhogn1' is not pinyin, column 5"):
         read_syllables("ni3 zhogn1")
     assert read_syllables("ni3hao3 ma") == ("ni3", "hao3", "ma5")
@@ -112,7 +112,7 @@ def test_no_line_is_an_error(line):
 
 @settings(max_examples=60)
 @given(st.text(max_size=40))
-def test_nothing_but_space_is_lost(line):
+def test_only_spaces_are_lost(line):
     assert "".join("".join(p.text for p in read_line(line)).split()) == "".join(line.split())
 
 
@@ -145,11 +145,11 @@ def test_plain_lines_are_read_the_same_quickly_and_in_full(words):
 @pytest.mark.parametrize(
     "line", ["", " ", "ni3  hao3", "ni3 hao3 ", "Ni3 hao3", "ni3 hao", "huar1", "ni3,hao3"]
 )
-def test_what_needs_a_closer_look_is_no_plain_line(line):
+def test_lines_with_ambiguities_are_not_plain_lines(line):
     assert plain_syllables(line) is None
 
 
-def test_what_is_remembered_of_typed_words_is_bounded():
+def test_the_cache_of_typed_words_is_bounded():
     """A process that converts for weeks: the second half of the words takes no more memory than the first."""
     _segment_cached.cache_clear()
     _canonical.cache_clear()
