@@ -31,9 +31,9 @@ NOTES = (
     "AISHELL-1 writes 余 as 馀, which counts as an error of every converter. "
     "simplepinyin has probably seen AISHELL-1. "
     "Speed: AISHELL-1 dev in batches, a process of its own, "
-    "nothing else asked of the converter than its first answer; one: the median of single sentences; start: "
-    "until the first sentence is there; memory: the most that the process has held; disk: the library and "
-    "its data, without Python and frameworks."
+    "nothing requested of the converter but its first answer; one sentence: the median of single "
+    "sentences; start: until the first sentence is there; memory: the most that the process has held; "
+    "disk: the library and its data, without Python and frameworks."
 )
 
 
