@@ -1,4 +1,4 @@
-"""Tiny corpora, runs and a server for commands, made once a session.
+"""Fixtures: tiny corpora, runs and a server for commands, made once per session.
 
 Keras is imported only when a test asks for a run.
 """
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tests.support.tiny_commands import TinyRuns
 
 
-# On a busy machine too: no example has a time limit of its own, and none is too slow to be made.
+# No time limit for an example, because the machine may be busy.
 settings.register_profile("project", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("project")
 
@@ -35,7 +35,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Without --nightly deselect what is marked ``nightly``; with it all but that and what has two sizes."""
+    """Deselect tests marked ``nightly``; with --nightly select only these and tests with two sizes."""
     nightly = config.getoption("--nightly")
 
     def is_chosen(item: pytest.Item) -> bool:
@@ -47,7 +47,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish() -> None:
-    """What has been imported stays: the garbage collector need not look through it again and again."""
+    """Exempt imported modules from garbage collection, which would traverse them again and again."""
     gc.collect()
     gc.freeze()
 
@@ -65,7 +65,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 @pytest.hookimpl(tryfirst=True)  # before the fixtures are made
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Every test begins with the same random numbers, also for weights that nobody seeded."""
+    """Every test begins with the same random numbers, also for weights without a seed."""
     if keras := sys.modules.get("keras"):
         keras.utils.set_random_seed(0)
     else:
@@ -103,14 +103,14 @@ def language_run(tmp_path_factory: pytest.TempPathFactory, tiny_manifest: Path) 
 
 @pytest.fixture(scope="session")
 def commands(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ForkServer]:
-    """Runs our commands in processes of their own, which start at once."""
+    """Runs our commands in separate processes that start at once."""
     with ForkServer(tmp_path_factory.mktemp("commands")) as server:
         yield server
 
 
 @pytest.fixture(scope="session")
 def tiny_runs(commands: ForkServer) -> TinyRuns:
-    """Runs that train.py has made in a process of its own, with what they were made of."""
+    """Runs that train.py has made in a separate process, with their inputs."""
     from tests.support.tiny_commands import TinyRuns
 
     return TinyRuns(commands, commands.folder / "tiny")

@@ -1,4 +1,4 @@
-"""analysis/errors/alignment.py: totals equal the scorer's; among equal alignments, sounds are paired."""
+"""Tests of analysis/errors/alignment.py: totals equal the scorer's; equal alignments pair similar sounds."""
 
 import random
 from collections import Counter
@@ -54,7 +54,7 @@ def test_fewest_edits_go_before_sound():
 
 
 def test_the_scorers_split_goes_before_sound():
-    # Two edits as two substitutions or as a deletion and an insertion: the scorer says which.
+    # Two edits are two substitutions or a deletion and an insertion: the scorer decides which.
     for reference, hypothesis in (("wo3 bu4 hao3", "wo3 hao3 ma5"), ("shi4 si4", "si4 shi3")):
         theirs = jiwer.process_words(reference, hypothesis)
         ours = align(reference.split(), hypothesis.split(), syllable_distance)
@@ -97,7 +97,7 @@ def test_totals_of_ten_thousand_pairs_are_jiwers(alphabet, distance):
 
 
 def _compare_with_jiwer(references, hypotheses, distance) -> None:
-    """Substitutions, insertions and deletions of each pair, and that nothing is lost on the way."""
+    """Compare the edits of each pair with jiwer's, and check that no token is lost."""
     theirs = jiwer.process_words(
         [" ".join(tokens) for tokens in references], [" ".join(tokens) for tokens in hypotheses]
     )

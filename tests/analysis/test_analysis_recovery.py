@@ -1,4 +1,4 @@
-"""Injected errors are found: at least 99 % by kind, in total and by breakdown."""
+"""Error analysis finds injected errors: at least 99 % by kind, in total and by breakdown."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -40,7 +40,7 @@ def _kinds(changes, level: str) -> list[str]:
 
 
 def _recovered(found: Counter, expected: Counter) -> float:
-    """Share of what was put in that was found, with what was found too much counted against it."""
+    """Fraction of the injected errors that was found, minus the errors found in excess."""
     wrong = sum(abs(found[key] - expected[key]) for key in {*found, *expected})
     return 1 - wrong / sum(expected.values())
 

@@ -1,4 +1,4 @@
-"""inspect_model.py attention: the weights are those of the model, recomputed in NumPy; page and picture."""
+"""Tests of inspect_model.py attention: weights against a computation in NumPy, page and picture."""
 
 import base64
 import json
@@ -23,7 +23,7 @@ from utils.errors import ConfigError, CorpusError, RunError
 from utils.run_folder.run import RunFolder
 from utils.vocabulary import language_vocabulary
 
-TINY = TransformerConfig(width=8, blocks=2, heads=2, reach=2, dropout=0.5)  # dropout must not show
+TINY = TransformerConfig(width=8, blocks=2, heads=2, reach=2, dropout=0.5)  # dropout must not have an effect
 IDS = np.array([2, 5, 3, 3, 6], np.int32)
 
 
@@ -84,7 +84,7 @@ def test_the_weights_are_those_that_numpy_computes(model):
     np.testing.assert_allclose(found.weights, weights, atol=1e-5)
     np.testing.assert_allclose(found.logits, logits, atol=1e-4)
     np.testing.assert_allclose(found.weights.sum(axis=-1), 1, atol=1e-5)
-    assert found.weights.std() > 0.05  # not all alike: an average or another layer would show
+    assert found.weights.std() > 0.05  # they differ, so an average or another layer would be noticed
 
 
 def test_extracting_the_attention_does_not_change_the_result(model):
@@ -93,7 +93,7 @@ def test_extracting_the_attention_does_not_change_the_result(model):
 
 
 def test_changed_weights_change_the_attention(model):
-    """It is the model's own layers that are asked, not a copy of them."""
+    """The weights come from the model's own layers, not from a copy."""
     before, layer = attend(model, IDS).weights, model.get_layer("attention_2")
     kept = layer.distance_bias.numpy()
     layer.distance_bias.assign(kept + np.array([[9.0], [0], [0], [0], [0]]))  # two or more back

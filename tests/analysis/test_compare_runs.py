@@ -1,4 +1,4 @@
-"""compare_runs.py: differing settings and results, sorted; unfinished and broken runs are listed too."""
+"""Tests of compare_runs.py: differing settings and results, sorted, with unfinished and broken runs."""
 
 import csv
 import io
@@ -32,7 +32,7 @@ epoch,step,learning_rate,train_loss,dev_loss,dev_syllable_error_rate,seconds
 def write_run(
     path: Path, width: int, rate: float | None = None, task: str = "speech", **training: Any
 ) -> RunFolder:
-    """A run; finished if it has a dev error rate."""
+    """Write a run, which is finished if it has a dev error rate."""
     run = RunFolder(path)
     config = {
         "task": task,
@@ -58,7 +58,7 @@ def write_run(
 
 @pytest.fixture
 def folder(tmp_path) -> Path:
-    """Two that are finished, one of them tested; one that goes on; a language model."""
+    """A folder with two finished runs, one of them tested, an unfinished run and a language model."""
     write_run(tmp_path / "wide", 64, 0.25)
     tested = write_run(tmp_path / "a_group" / "narrow", 8, 0.5)
     rates = {"cer": 0.125, "syllable_error_rate": 0.5, "seconds": 2.0, "audio_seconds": 500.0}
@@ -86,7 +86,7 @@ def test_all_facts_of_a_run(folder, capsys):
         "model.name": "compact",
         "model.width": "8",
         "data.train": "datasets/a/train.tsv, datasets/b/learn.tsv ×6",
-        "parameters": "80",  # those of the optimiser left aside
+        "parameters": "80",  # without those of the optimiser
         "best_epoch": "2",
         "dev_loss": "6.0",
         "dev_syllable_error_rate": "0.5",
@@ -109,7 +109,7 @@ def test_the_best_epoch_of_an_unfinished_run_is_that_of_the_lowest_error(folder)
 
 def test_only_differing_hyper_parameters_are_columns(folder):
     runs = [read_run(path) for path in find_runs(folder)]
-    assert differing(runs) == ["model.width"]  # not precision (one has it), workers, or the machine
+    assert differing(runs) == ["model.width"]  # not precision (only one run has it), workers, or the machine
     assert differing(runs[:1]) == []
     columns = run_columns(runs[:1], folder)
     assert "model.width" not in [column.key for column in columns]
@@ -121,7 +121,7 @@ def test_only_differing_hyper_parameters_are_columns(folder):
         (["--sort", "parameters"], ["narrow", "going_on", "wide"]),
         (["--sort", "model.width", "--descending"], ["wide", "going_on", "narrow"]),
         (["--sort", "dev_syllable"], ["wide", "going_on", "narrow"]),
-        (["--sort", "speed"], ["narrow", "going_on", "wide"]),  # those without one last, in their order
+        (["--sort", "speed"], ["narrow", "going_on", "wide"]),  # then runs without a value, in their order
         (["--sort", "speed", "--descending"], ["narrow", "going_on", "wide"]),
         (["--sort", "run", "--descending"], ["wide", "going_on", "narrow"]),
     ],

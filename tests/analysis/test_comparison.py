@@ -1,4 +1,4 @@
-"""analysis/intervals and errors/oracles.py: comparison of two systems, and rates with one perfect part."""
+"""Tests of analysis/intervals and errors/oracles.py: two systems compared, and rates with a perfect part."""
 
 import random
 
@@ -57,9 +57,9 @@ def test_segments_of_the_worked_example():
     [
         ("a b c d e f", "a b c d e f", []),
         ("x b c d e y", "a b c d e f", [(1, 0), (1, 0)]),
-        ("x b d e f", "a b c d e f", [(2, 0)]),  # one right token between two errors is too little
+        ("x b d e f", "a b c d e f", [(2, 0)]),  # one correct token between two errors is too few
         ("a b x c d e f", "a b c d e f y", [(1, 0), (0, 1)]),
-        ("x b z c d e f", "a b c d e f", [(2, 0)]),  # b and c are right, but not in a row
+        ("x b z c d e f", "a b c d e f", [(2, 0)]),  # b and c are correct, but not adjacent
         ("", "a b c d e f", [(6, 0)]),
     ],
 )
@@ -68,7 +68,7 @@ def test_where_segments_end(first, second, segments):
 
 
 def _segments_by_states(first: list[tuple[int, int]], second: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The same segments in another way: as a walk through states, as NIST describes its program.
+    """The same segments by another method: a walk through states, as NIST describes its program.
 
     Args:
         first, second: (tokens inserted before, whether it is wrong) of each token, and of the end.
@@ -180,7 +180,7 @@ def test_other_references_are_refused(systems):
 
 
 def test_difference_interval_pairs_the_draws():
-    """Two systems that differ by one error everywhere do so in every draw, however the utterances vary."""
+    """Two systems that differ by one error in every utterance do so in every draw."""
     rng = random.Random(0)
     first = [ErrorCounts(substitutions=rng.randint(0, 9), reference=10) for _ in range(50)]
     other = [ErrorCounts(substitutions=each.substitutions + 1, reference=10) for each in first]

@@ -1,4 +1,4 @@
-"""Keywords in streams of probabilities, and the count of hits, misses and false alarms."""
+"""Tests of keyword detection in streams of probabilities: hits, misses and false alarms."""
 
 from pathlib import Path
 
@@ -25,7 +25,7 @@ CALL = 0.02
 
 
 def stream(calls: int, *words: tuple[int, int, str]) -> np.ndarray:
-    """Silence with words from one call to another."""
+    """Probabilities of silence with words between given calls."""
     probabilities = np.full((calls, len(LABELS)), 0.01)
     probabilities[:, 0] = 0.97
     for start, end, word in words:
@@ -41,7 +41,7 @@ def detector(threshold: float = 0.5, smoothing: float = 100, refractory: float =
 def test_a_word_fires_once_and_at_its_time():
     found = detector().feed(stream(200, (50, 90, "打开"), (150, 190, "关闭")))
     assert [detection.keyword for detection in found] == ["打开", "关闭"]
-    # Five answers are averaged: the mean passes one half with the third answer of the word.
+    # Five probabilities are averaged: the mean exceeds one half with the third one of the word.
     assert [detection.seconds for detection in found] == pytest.approx([53 * CALL, 153 * CALL])
     assert all(0.5 <= detection.score <= 0.97 for detection in found)
 
@@ -62,7 +62,7 @@ def test_a_word_fires_once_however_long_the_clip(clip_ms: int):
     word = stream(100 + 2 * calls, (50, 50 + calls, "打开"))
     config = DetectionConfig.for_clip(clip_ms)
     assert len(KeywordDetector(LABELS, config, CALL).feed(word)) == 1
-    # The same word said again after that is heard again.
+    # The same word spoken again after that is detected again.
     again = np.concatenate([word, word])
     assert len(KeywordDetector(LABELS, config, CALL).feed(again)) == 2
 
@@ -121,10 +121,10 @@ def detections(*pairs: tuple[float, str]) -> list[Detection]:
 def test_matching():
     matched = match(detections((1.4, "打开"), (1.9, "打开"), (3.2, "打开"), (9.4, "打开")), SAID)
     assert matched.hits == (0, None, 3)
-    assert matched.false_alarms == (1, 2)  # heard a second time; another word than the one said
+    assert matched.false_alarms == (1, 2)  # a second detection; a word other than the spoken one
     assert matched.misses == 1
     assert match(detections((9.6, "打开")), SAID).false_alarms == (0,)  # more than a second late
-    assert match(detections((0.9, "打开")), SAID).false_alarms == (0,)  # before it was said
+    assert match(detections((0.9, "打开")), SAID).false_alarms == (0,)  # before it was spoken
 
 
 def test_trade_off_and_calibration(tmp_path: Path):

@@ -1,4 +1,4 @@
-"""analysis/errors: each error has one kind, its classic confusions and one cause."""
+"""Tests of analysis/errors: each error has one kind, its classic confusions and one cause."""
 
 import pytest
 from hypothesis import given, settings
@@ -23,7 +23,7 @@ def _outcome(
 
 
 def _blamed(outcome: UtteranceResult) -> dict[str, str | None]:
-    """Who is to blame for each hanzi (of the reference, else of the output) for which somebody is."""
+    """The attribution of each wrong hanzi (of the reference, else of the output)."""
     (aligned,) = align_all([outcome], LEVELS)
     return {p.pair.reference or p.pair.hypothesis: p.attribution for p in aligned.hanzi if p.attribution}
 
@@ -63,7 +63,7 @@ def test_kinds_of_syllable_errors(reference, hypothesis, kind):
         ("行", "型", "hang2", "xing2", "polyphone read wrongly"),
         ("长", "掌", "chang2", "zhang3", "polyphone read wrongly"),
         ("好", "号", "hao3", "hao4", "polyphone read wrongly"),
-        ("大", "带", "da4", "dai4", "near homophone"),  # dai4 is a reading of 大 that nobody uses
+        ("大", "带", "da4", "dai4", "near homophone"),  # dai4 is an unused reading of 大
         ("大", "呆", "da4", "dai1", "other hanzi"),
         ("余", "馀", "yu2", "yu2", "variant character"),
         ("的", "地", "de5", "de5", "variant character"),
@@ -184,7 +184,7 @@ def test_label_errors_of_the_list():
     assert _blamed(spoken) == {"可": "label"}
     # The dictionary and the recogniser agree against the list.
     assert _blamed(_outcome("shui4 fu2", "shuo1 fu2", "说服", "硕服", "税服")) == {"说": "label"}
-    # No reading of the hanzi at all: the second stage can't be blamed.
+    # The hanzi has no such reading: the error cannot be attributed to the second stage.
     assert _blamed(_outcome("ma1 hao3", "ma1 hao3", "你好", "妈好", "妈好")) == {"你": "label"}
 
 

@@ -1,4 +1,4 @@
-"""analysis/page: sound and picture of utterances; syllables are drawn at their times."""
+"""Tests of analysis/page: sound and picture of utterances, with syllables drawn at their times."""
 
 import base64
 import io
@@ -67,7 +67,7 @@ def recording(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def inspection() -> Inspection:
-    """Blank nearly everywhere; ni3 at 1 s; ma3 where the burst is, with ma1 as the second guess."""
+    """Posteriors: blank nearly everywhere, ni3 at 1 s, ma3 at the burst with ma1 as second best class."""
     posteriors = np.zeros((round(SECONDS / FRAME), len(CLASSES)), np.float32)
     for name, (frame, probability) in HEARD_FRAMES.items():
         posteriors[frame, CLASSES.index(name)] = probability
@@ -138,7 +138,7 @@ def test_a_burst_is_at_its_time_and_pitch(inspection, pitch):
 
 
 def coloured(picture: Image.Image, kind: str, track: int) -> np.ndarray:
-    """How high each column of a track of one lane is filled: (WIDTH,) of 0 to 1."""
+    """The filled height of each column of a track of one lane: (WIDTH,), 0 to 1."""
     top = SPECTROGRAM_HEIGHT + GAP + track * (LANE_HEIGHT + GAP)
     lane = np.asarray(picture)[top : top + LANE_HEIGHT]
     return (lane == FILL[kind]).all(axis=2).sum(axis=0) / LANE_HEIGHT
@@ -158,7 +158,7 @@ def test_posteriors_are_drawn_at_their_time_and_height(confused, inspection):
 
 
 def test_a_missed_syllable_does_not_show_its_other_occurrence(inspection):
-    """ni3 is said twice and heard once, at 1 s: that peak is not one of the second."""
+    """ni3 is spoken twice and recognised once, at 1 s: that peak does not belong to the second ni3."""
     twice = outcome("ni3 ni3 ma3", "ni3 ma3", ((0.75, 1.25), (2.0, 2.5)))
     recognised, _ = shown_syllables(twice, inspection)
     picture = draw_posteriors(burst(), inspection, recognised, [Shown("nǐ", 0, 1.4, 2.0, MISSED)])

@@ -1,4 +1,4 @@
-"""inspect_model.py weights: files of Keras 2, 3 and others, damaged ones, the vocabulary; no TensorFlow."""
+"""Tests of inspect_model.py weights: files of Keras 2, 3 and others, damage, vocabulary; no TensorFlow."""
 
 import io
 import json
@@ -34,7 +34,7 @@ def normal(*shape: int) -> np.ndarray:
 
 
 def dfcnn(classes: int) -> dict[str, dict[str, np.ndarray]]:
-    """The reference model in small, with the names that Keras 2.3 gave: the last layer is dense_2."""
+    """A small copy of the reference model with the names of Keras 2.3: the last layer is dense_2."""
     norm = {
         f"batch_normalization_1/{name}:0": normal(4)
         for name in ("gamma", "beta", "moving_mean", "moving_variance")
@@ -184,7 +184,7 @@ def test_any_other_hdf5_file_is_a_tree_of_groups(folder):
 
 
 def test_bfloat16_which_hdf5_does_not_know(folder):
-    values = np.array([1.0, -2.5, 0.15625], np.float32)  # of 8 significant bits: nothing is lost
+    values = np.array([1.0, -2.5, 0.15625], np.float32)  # 8 significant bits: nothing is lost
     with h5py.File(folder / "half.weights.h5", "w") as file:
         bits = (values.view(np.uint32) >> 16).astype(np.uint16).view("V2")
         file.create_dataset("layers/dense/vars/0", data=bits).attrs["dtype"] = "bfloat16"
@@ -318,7 +318,7 @@ def test_a_vocabulary_of_230_against_887_outputs_is_explained(folder, capsys):
     assert "230 tokens are in both" in lines[1] and "(657)" in lines[3]
     wanted = ["transfer", str(run), f"{run}_transferred", "--vocabulary", str(folder / "small.txt")]
     assert shlex.split(lines[-1]) == ["python", "inspect_model.py", *wanted]
-    assert "output layer: logits, 887 classes" in capsys.readouterr().out  # the tree is printed all the same
+    assert "output layer: logits, 887 classes" in capsys.readouterr().out  # the tree is printed nevertheless
 
 
 def test_a_file_without_tokens_is_reported_with_where_to_find_them(folder, legacy):

@@ -1,4 +1,4 @@
-"""The folders of ``analysis`` import in one direction."""
+"""Checks that the folders of ``analysis`` import each other in one direction only."""
 
 import ast
 from pathlib import Path

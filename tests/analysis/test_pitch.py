@@ -1,4 +1,4 @@
-"""The pitch of voices: of known sounds, and of recordings played faster."""
+"""Tests of pitch estimation on generated sounds and on recordings played faster."""
 
 import numpy as np
 import pytest

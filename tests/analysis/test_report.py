@@ -1,4 +1,4 @@
-"""python -m analysis.report: files of other systems in, results out; problems of the files are reported."""
+"""Tests of ``python -m analysis.report`` on files of other systems, with and without faults in the files."""
 
 import csv
 import json

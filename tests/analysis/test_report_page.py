@@ -1,4 +1,4 @@
-"""The report's page: complete, escaped, one file; in a real browser it sorts, filters, opens and plays."""
+"""Tests of the report's page: complete, escaped, one file; sorts, filters and plays in a browser."""
 
 import html.parser
 import json
@@ -36,7 +36,7 @@ def results() -> Results:
 
 @pytest.fixture(scope="module")
 def evidence(results) -> dict[str, Evidence]:
-    """Of two utterances, the second the one whose id is nasty."""
+    """Evidence of two utterances; the id of the second needs escaping."""
     return {name: evidence_of(name) for name in (results.systems[0].utterances[3].id, NASTY)}
 
 
@@ -51,7 +51,7 @@ def compared(tmp_path_factory) -> Path:
 
 
 class Reader(html.parser.HTMLParser):
-    """Collects what the tests ask for: tags closed out of order, ids, addresses, text, embedded data."""
+    """Collects tags closed out of order, ids, addresses, text and embedded data of a page."""
 
     def __init__(self, path: Path) -> None:
         super().__init__()
@@ -77,7 +77,7 @@ class Reader(html.parser.HTMLParser):
                 self.addresses.append(value)
 
     def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Nothing of interest closes itself."""
+        """Self-closing tags are not used here."""
 
     def handle_endtag(self, tag: str) -> None:
         if tag not in VOID and (not self.open or self.open.pop() != tag):
@@ -143,7 +143,7 @@ def test_the_page_shows_the_results(page, results):
 
 @pytest.fixture(scope="module", params=["speech", "language", "right", "silent"])
 def single(request, tmp_path_factory) -> Path:
-    """Pages of a stage alone, of a test without errors, and of one without any output."""
+    """Pages of a single stage, of a test without errors, and of one without any output."""
     return write_report_page(tmp_path_factory.mktemp(request.param), stage_alone(request.param))
 
 
@@ -245,7 +245,7 @@ def test_a_flow_is_as_wide_where_it_leaves_as_where_it_arrives(results):
             if not ends:
                 continue
             top = box.top
-            for start, height in ends:  # side by side, none over another
+            for start, height in ends:  # side by side, without overlap
                 assert start == pytest.approx(top)
                 top += height
             assert top == pytest.approx(box.top + box.height)
@@ -298,7 +298,7 @@ def test_the_command_for_files_writes_the_page(tmp_path, capsys):
     ]
     assert main(list(map(str, arguments))) == 0
     assert str(tmp_path / "out" / "report.html") in "".join(capsys.readouterr().out.split("\n"))
-    assert "Whose error" not in Reader(tmp_path / "out" / "report.html").text  # nobody can tell of files
+    assert "Whose error" not in Reader(tmp_path / "out" / "report.html").text  # unknown for files
 
 
 @pytest.fixture(scope="module")
@@ -308,7 +308,7 @@ def chromium() -> Iterator[Browser]:
 
 
 def settled(page: WatchedPage, address: Path) -> None:
-    """Nothing went wrong, and nothing was asked for but the page itself."""
+    """The page has no errors, and it has requested only itself."""
     assert page.errors == []
     assert page.requests == [address.as_uri()]
 

@@ -1,4 +1,4 @@
-"""inspect_model.py significance: values by hand, planted weak channels found, the picture."""
+"""Tests of inspect_model.py significance: values by hand, injected weak channels, the picture."""
 
 import json
 
@@ -66,7 +66,7 @@ def test_planted_weak_channels_could_be_pruned(model):
     assert np.flatnonzero(found["depthwise_conv1d_1"].values < 1e-3).tolist() == [0, 1]
     assert found["conv2d_1"].cut(1e-3) == 2 * (3 * 3 * 2 + 1)  # with their biases
     assert found["depthwise_conv1d_1"].cut(1e-3) == 2 * 7
-    assert found["dense_1"].is_output and found["dense_1"].cut(1.0) == 0  # a class is never cut
+    assert found["dense_1"].is_output and found["dense_1"].cut(1.0) == 0  # a class is never pruned
     everything = (3 * 3 * 2 + 1) * 5 + 7 * 4 + 6 * 4
     assert cut_share(list(found.values()), 1e-3) == (38 + 14) / everything
 

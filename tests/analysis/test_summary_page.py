@@ -1,4 +1,4 @@
-"""The demo's one-page summary: examples aligned, curves drawn, one file that needs nothing else."""
+"""Tests of the demo's summary page: aligned examples and curves in one self-contained file."""
 
 import html.parser
 import json
@@ -30,7 +30,7 @@ VOID = {"meta", "br", "img", "link", "hr", "path", "use", "rect"}
 
 
 def outcomes(manifest: Path) -> list[UtteranceResult]:
-    """Every third right, every third a syllable wrong, every third a character too few and one wrong."""
+    """A third correct, a third with a wrong syllable, a third with a deletion and a wrong character."""
     found = []
     for number, utterance in enumerate(read_manifest(manifest)):
         pinyin, hanzi = list(utterance.pinyin), list(utterance.hanzi)
@@ -45,7 +45,7 @@ def outcomes(manifest: Path) -> list[UtteranceResult]:
 
 @pytest.fixture
 def demo(tmp_path) -> Path:
-    """A folder as the demo leaves it, but for the page."""
+    """A folder as the demo leaves it, without the page."""
     manifest = write_tiny_corpus(tmp_path / "corpus", utterances=12)
     tested = outcomes(manifest)
     results = {

@@ -1,4 +1,4 @@
-"""Differences of the arrays of two weights files: by hand, both formats of Keras, runs, exit codes."""
+"""Tests of the differences between two weights files: by hand, both formats of Keras, runs, exit codes."""
 
 import json
 from pathlib import Path
@@ -23,7 +23,7 @@ def dense(name: str, kernel: np.ndarray, bias: np.ndarray) -> dict[str, dict[str
 
 @pytest.fixture
 def files(tmp_path) -> tuple[Path, Path]:
-    """Of five arrays one is equal, one has two other values, one another shape, two are in one file only."""
+    """Two files: one equal array, one with two other values, one with another shape, two in one file only."""
     kernel = np.array([[1.0, -2.0], [4.0, np.nan]], np.float32)
     changed = np.array([[1.0, -2.5], [5.0, np.nan]], np.float32)
     a = dense("dense_1", kernel, np.zeros(2)) | {"old": {"old/kernel:0": np.ones((2, 2))}}

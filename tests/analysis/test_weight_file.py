@@ -1,5 +1,4 @@
-"""analysis/weights/weight_file.py against what Keras itself writes: names, order and values are the
-model's."""
+"""Tests of analysis/weights/weight_file.py on files that Keras writes: names, order and values."""
 
 import keras
 import numpy as np
@@ -13,8 +12,8 @@ from model_language.networks.transformer import TransformerConfig, build_transfo
 
 @pytest.fixture(scope="module")
 def model() -> keras.Model:
-    """One of each kind that our models have, with an inner model and an optimiser."""
-    keras.utils.clear_session()  # else names go on counting after those of other tests
+    """A model with a layer of each kind that our models have, an inner model and an optimiser."""
+    keras.utils.clear_session()  # otherwise names count on from those of other tests
     inner = keras.Sequential(
         [keras.Input((4,)), layers.Dense(4, use_bias=False, name="inner")], name="encoder"
     )

@@ -1,4 +1,4 @@
-"""benchmarks/analysis/homophone_errors.py: each class by hand, without the tagger."""
+"""Tests of benchmarks/analysis/homophone_errors.py: each class by hand, without the tagger."""
 
 import pytest
 from rich.console import Console
@@ -26,8 +26,8 @@ from benchmarks.analysis.homophone_errors import (
     [
         ("li3", "里", Word("李杜", "nr", 0), False, NAME),
         ("ju4", "据", Word("聚县", "ns", 99), False, NAME),
-        ("yu4", "芋", Word("玉米", "nr", 1722), False, OTHER),  # a frequent word is no name
-        ("bu4", "不", Word("布其", "nr", 0), False, RARE),  # 其 is in no name
+        ("yu4", "芋", Word("玉米", "nr", 1722), False, OTHER),  # a frequent word is not a name
+        ("bu4", "不", Word("布其", "nr", 0), False, RARE),  # 其 does not occur in names
         ("ta1", "他", Word("她", "r", 134_035), False, FUNCTION),
         ("ye3", "野", Word("也", "d", 307_851), True, FUNCTION),
         ("an4", "按", Word("暗自", "d", 500), False, OTHER),  # an adverb of two hanzi
@@ -48,7 +48,7 @@ def test_classical_style():
 
     assert is_classical(words("其 物 由 棉 而 纱"))
     assert not is_classical(words("其 物 由 棉 而 纱 的"))
-    assert not is_classical(words("其中 而且 之")), "inside of a modern word they say nothing"
+    assert not is_classical(words("其中 而且 之")), "inside a modern word they are no evidence"
 
 
 def test_errors_of_a_sentence():

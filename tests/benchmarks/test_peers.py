@@ -1,4 +1,4 @@
-"""The comparison with other libraries: paired runs, results that agree, peers that are missing or fail."""
+"""Tests of the comparison with other libraries: paired runs, agreement, missing and failing peers."""
 
 import dataclasses
 import subprocess

@@ -1,4 +1,4 @@
-"""benchmarks/recognition/phrases.py: its near neighbours."""
+"""Tests of the near neighbours of phrases in benchmarks/recognition/phrases.py."""
 
 from benchmarks.support.near_phrases import with_neighbours
 from recognition.phrases.grammar import parse_grammar

@@ -1,7 +1,6 @@
-"""benchmarks/model_language/pinyin_to_hanzi.py: conditions, scoring, the process protocol, what is left out,
-tables.
+"""Tests of benchmarks/model_language/pinyin_to_hanzi.py: conditions, scores, process protocol, tables.
 
-No other converter is needed: a fake one answers by a fixed table.
+A fake converter with a fixed table is used, so no other converter is needed.
 """
 
 import json
@@ -36,7 +35,7 @@ TEXTS = {
     "thchs_test.tsv": "a\tni3 hao3\t你好\nb\tni3 hao3\t你好\nc\tta1 de\t她的\n",
     "aishell_dev.tsv": "d\tzhong1 guo2 ren2\t中国人\ne\tlv4 se4\t绿色\n",
 }
-# Reads "zhong1" as 种, whatever stands around; knows nothing but these, and loses what it doesn't know.
+# Converts "zhong1" to 种 in any context, and drops syllables that are not in this table.
 FAKE = """
 import sys
 known = {"ni": "你", "hao": "好", "ta": "他", "de": "的", "zhong": "种", "guo": "国", "ren": "人", "se": "色"}
@@ -216,7 +215,7 @@ def test_size_on_disk(tmp_path):
 
 @pytest.fixture
 def command(transcripts, tmp_path, monkeypatch):
-    """Run the benchmark with two fakes and one that isn't there."""
+    """Run the benchmark with two fake converters and a missing one."""
     others = (fake("quick"), fake("other", tones=True), Entry("gone", "none", absent))
     monkeypatch.setattr(pinyin_to_hanzi, "OTHERS", others)
 
@@ -239,7 +238,7 @@ def test_command(command, tmp_path, capsys):
     assert "| quick | 16.67° | 16.67 |" in text and "| other | 16.67 | 16.67 |" in text
     assert "Left out: gone: nothing is installed: pip install something." in text
 
-    # One is measured again, the figures of the other stay; the rest of the document too.
+    # One is measured again; the figures of the other and the rest of the document are kept.
     document.write_text(f"# Title\n\n{text}\nMore.\n", encoding="utf-8")
     found = command("--only", "other", "--keep", "--markdown", str(document))
     assert [converter["name"] for converter in found["converters"]] == ["quick", "other"]

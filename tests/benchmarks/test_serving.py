@@ -1,4 +1,4 @@
-"""The load generator and malformed requests, in small numbers: the service answers, and nothing breaks."""
+"""Short runs of the load generator and of malformed requests: the service answers all of them."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Every command: quick and quiet help with an example, and one line on a user's mistake, no stack trace."""
+"""Tests of every command: quick help with an example, user errors in labelled lines, no stack trace."""
 
 import os
 import subprocess
@@ -24,8 +24,8 @@ COMMANDS = {
     "data.corpora.synthetic": ["-m", "data.corpora.synthetic"],
     "data.corpora.synthetic generate": ["-m", "data.corpora.synthetic", "generate"],
 }
-# Runs a command and writes, past its own output, what it loaded: help is quick where little is imported.
-# Modules are counted instead of seconds, which differ threefold between machines.
+# Runs a command and writes the modules that it loaded: help is quick if few are imported. Modules are counted
+# because seconds differ threefold between machines.
 PROBE = """
 import os, runpy, sys
 arguments = sys.argv[1:]
@@ -76,7 +76,7 @@ NOWHERE = {
 
 
 def run(arguments: list[str], **environment: str) -> subprocess.CompletedProcess[str]:
-    # As a user's: JAX, which another test may have loaded, sets TensorFlow's log level for its process.
+    # As for a user: JAX, which another test may have loaded, sets TensorFlow's log level for its process.
     inherited = {name: value for name, value in os.environ.items() if name != "TF_CPP_MIN_LOG_LEVEL"}
     return subprocess.run(
         [sys.executable, *arguments],

@@ -1,4 +1,4 @@
-"""convert.py from the outside: lines in, lines out, whatever the lines are; windows for long sentences."""
+"""Tests of convert.py: any input lines give output lines; long sentences are converted in windows."""
 
 import itertools
 import json
@@ -100,7 +100,7 @@ def test_json_has_scores_reasons_and_words(run, tmp_path, capsys):
 
 
 def test_lines_come_in_any_blocks(run, tmp_path, capsys, monkeypatch):
-    """Blocks that end within a line, within a character, or hold many lines: the same lines come out."""
+    """Blocks may end within a line or a character, or contain many lines: the output is the same."""
     path = tmp_path / "lines.txt"
     path.write_bytes("\ufeffnǐ hǎo\r\n\nwǒ hǎo\nmā".encode())
     expected = ["你好", "", "我好", "妈"]
@@ -150,7 +150,7 @@ def test_windows_cover_a_sentence_with_context(length):
 
 
 def test_windows_with_enough_context_give_the_conversion_of_the_whole(monkeypatch):
-    """A network that sees 7 syllables to either side: windows with more context change nothing."""
+    """The network depends on 7 syllables to each side, so windows with more context change nothing."""
     symbols = build_symbols()
     keras.utils.set_random_seed(1)
     inputs = keras.Input((None,), dtype="int32", name="syllables")
@@ -169,7 +169,7 @@ def test_windows_with_enough_context_give_the_conversion_of_the_whole(monkeypatc
 
 
 def test_lines_of_any_size_with_all_options(run, tmp_path, capsys):
-    """Empty, nothing but space, 3,000 pieces: --words, --nbest and --json agree with the plain line."""
+    """Empty lines, spaces only, 3,000 words: --words, --nbest and --json agree with the plain output."""
     path, words = tmp_path / "lines.txt", tmp_path / "words.txt"
     mixed = "wo3 hao3, " * 1500
     path.write_text(f"\n \t \n{mixed}\n'\nni3hao3", encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The demo: stages are plain commands, exit codes are passed on, finished work is told from new."""
+"""Tests of demo.py: stages are plain commands, exit codes are passed on, finished stages are recognised."""
 
 import json
 import os
@@ -63,7 +63,7 @@ def test_a_failing_command_ends_the_stage_with_its_code(elsewhere, capfd, code, 
 
 
 def test_sigterm_ends_the_running_command_too(tmp_path):
-    """The command notes that it began, and that SIGTERM came to it; both processes are gone afterwards."""
+    """The command records its start and the SIGTERM that it receives; both processes end."""
     child = (
         "import pathlib, signal, sys, time\n"
         "def end(number, frame): pathlib.Path('ended').touch(); sys.exit(143)\n"

@@ -1,4 +1,4 @@
-"""test.py with analysis/results: what is printed and written, and that it is correct."""
+"""Tests of test.py with analysis/results: printed and written figures against values by hand."""
 
 import csv
 import dataclasses
@@ -187,7 +187,7 @@ def test_default_folder_of_the_results(speech_run, language_run, tmp_path, capsy
 
 
 def test_pipeline_as_json_in_a_process_of_its_own(speech_run, language_run, tmp_path):
-    """Nothing on stdout but the JSON, nothing at all on stderr: TensorFlow's start is silenced."""
+    """Standard output has only the JSON and standard error nothing: TensorFlow's start-up is silent."""
     arguments = ["pipeline", speech_run, language_run, "--beam", "4", "--json", "--output", tmp_path]
     environment = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}
     done = subprocess.run(
@@ -286,7 +286,7 @@ def test_report_of_a_language_model_needs_no_audio(language_run, tmp_path):
 
 
 def test_the_report_finds_search_errors_of_a_narrow_beam(tmp_path):
-    """他 begins more sentences than 她, but only 她的 was read: who decides at once decides wrong."""
+    """他 begins more sentences than 她, but only 她的 is in the text: a greedy decision is wrong."""
     pairs = [(["ta1", "hen3"], "他很"), (["ta1", "men5"], "他们"), (["ta1", "de5", "yin1"], "她的音")]
     run, model = RunFolder(tmp_path / "narrow"), NgramConfig(order=2, beam=1)
     save_yaml(run.config_file, {"task": LANGUAGE, "data": {"train": []}, "model": to_plain(model)})
@@ -315,7 +315,7 @@ def test_language_on_plain_text_and_on_the_recorded_manifest(language_run, tmp_p
 
 @pytest.fixture
 def orphaned_run(speech_run: Path, tmp_path: Path) -> Path:
-    """A run whose config names lists that are gone."""
+    """A run whose config names missing lists."""
     run = tmp_path / "orphan"
     shutil.copytree(speech_run, run)
     config = (run / "config.yaml").read_text()
@@ -340,7 +340,7 @@ def test_a_missing_corpus_is_named(orphaned_run, tiny_manifest, tmp_path):
 
 @pytest.fixture
 def moved_runs(tmp_path: Path) -> tuple[Path, Path]:
-    """Both runs in another place than they were written to, and their corpus deleted."""
+    """Both runs in another folder than they were written to, and their corpus deleted."""
     corpus = write_tiny_corpus(tmp_path / "corpus", utterances=2).parent
     write_speech_run(tmp_path / "runs" / "speech", corpus / "manifest.tsv")
     write_language_run(tmp_path / "runs" / "language", corpus / "manifest.tsv")

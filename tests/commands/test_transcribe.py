@@ -1,5 +1,4 @@
-"""transcribe.py and utils/hypotheses/transcript_formats.py: any file goes through, and one bad file stops
-no other."""
+"""Tests of transcribe.py and utils/hypotheses/transcript_formats.py: any file, beside damaged ones."""
 
 import io
 import itertools
@@ -124,7 +123,7 @@ def test_textgrid_without_hanzi_or_speech():
 
 @pytest.fixture
 def talks(tmp_path: Path) -> Path:
-    """Recordings of several kinds, two of the same name, one broken."""
+    """Recordings of several formats, two with the same name, one damaged."""
     folder = tmp_path / "talks"
     write_wav(folder / "a.wav", NOISE)
     write_wav(folder / "deep" / "b.wav", NOISE[: RATE // 2])
@@ -215,7 +214,7 @@ def test_without_runs_the_shipped_models_search_together(talks, tmp_path, monkey
 def test_with_a_speech_run_alone_our_converter_writes_the_hanzi(
     talks, tmp_path, monkeypatch, speech_run, language_run
 ):
-    monkeypatch.chdir(tmp_path)  # no demo there
+    monkeypatch.chdir(tmp_path)  # a folder without the demo's runs
     call = [str(talks / "a.wav"), "--speech", str(speech_run)]
     monkeypatch.setattr(transcribe, "PRETRAINED", language_run)
     assert transcribe.main(call) == 0
@@ -273,7 +272,7 @@ def test_transcripts_with_other_settings_are_made_again(
 
 
 def test_a_killed_call_leaves_no_half_transcript(talks, runs, tmp_path, monkeypatch):
-    """The transcript gets its name when it is whole."""
+    """A transcript gets its name when it is complete."""
 
     def broken(name, events):
         yield "the beginning"
@@ -363,7 +362,7 @@ def test_a_pipe_with_raw_sound(talks, runs, tmp_path, capsys, monkeypatch):
     _pipe(monkeypatch, b"")
     assert transcribe.main(["-", "--rate", "16000", *runs]) == 1
     assert "error: there are no samples\nwhere: standard input\n" in capsys.readouterr().err
-    _pipe(monkeypatch, (talks / "a.wav").read_bytes())  # a sound file is read by its header all the same
+    _pipe(monkeypatch, (talks / "a.wav").read_bytes())  # the header of a sound file has precedence
     assert transcribe.main(["-", "--rate", "8000", *runs]) == 0
     assert capsys.readouterr().out == expected
     _pipe(monkeypatch, "这不是声音".encode())
@@ -416,7 +415,7 @@ def test_real_recordings_of_every_kind(runs, tmp_path, capsys):
 def test_joint_search_and_user_words(talks, runs, tmp_path, capsys):
     words = tmp_path / "words.txt"
     words.write_text("妮 ni3\n", encoding="utf-8")
-    # The random model hears nothing for sure: the bonus has syllables found.
+    # The random model is never certain: the bonus makes the search find syllables.
     joint = ["--joint", "--joint-bonus", "50", "--n-best", "2", "--words", str(words)]
     call = [str(talks / "a.wav"), *runs, *joint, "--format", "json"]
     assert transcribe.main(call) == 0
@@ -465,7 +464,7 @@ def test_phrases_that_sound_the_same_are_named(talks, speech_run, phrases, capsy
 
 
 def test_other_phrases_give_other_transcripts(talks, speech_run, phrases, tmp_path, capsys):
-    """An output folder goes on only with the same phrases: another list needs another transcript."""
+    """Existing transcripts are kept only for the same phrases: another list makes them again."""
     output = tmp_path / "out"
     call = [
         str(talks / "a.wav"),

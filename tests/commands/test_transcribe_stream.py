@@ -1,4 +1,4 @@
-"""transcribe.py --stream on a pipe, with the models that ship: what a microphone gives."""
+"""Tests of transcribe.py --stream on a pipe of microphone samples, with the shipped models."""
 
 import json
 import signal
@@ -18,7 +18,7 @@ from utils.audio.reading import read_audio, write_wav
 
 
 def _transcribed(samples: np.ndarray, *options: str, rate: int = 16_000) -> tuple[dict, str]:
-    """The JSON transcript of raw samples in a pipe, and what was shown meanwhile."""
+    """The JSON transcript of raw samples from a pipe, and the partial results shown meanwhile."""
     sound = (samples * 32767).astype("<i2").tobytes()
     command = [
         sys.executable,
@@ -72,7 +72,7 @@ def test_ctrl_c_ends_the_sound_and_the_last_utterance_gets_its_text():
         process.stdin.write((speech * 32767).astype("<i2").tobytes())
         process.stdin.flush()
         drafts = ""
-        while "guo3 wu2 fa3" not in drafts:  # the utterance has begun, and no pause has ended it
+        while "guo3 wu2 fa3" not in drafts:  # the utterance has begun and not yet ended
             drafts += process.stderr.read1().decode()
         process.send_signal(signal.SIGINT)
         shown, problems = (text.decode() for text in process.communicate())

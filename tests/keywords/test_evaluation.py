@@ -1,4 +1,4 @@
-"""test.py keyword: figures by hand, the page, the command on a tiny run, and what it refuses."""
+"""Tests of test.py keyword: figures by hand, the page, the command on a tiny run, refused options."""
 
 import json
 import re
@@ -33,7 +33,7 @@ command = load_script("test.py")
 
 
 def decisions(text: str) -> list[Decision]:
-    """Clips as ``speaker:label>heard``, a dash for no speaker."""
+    """Decisions written as ``speaker:label>predicted``, with a dash for no speaker."""
     found = []
     for number, entry in enumerate(text.split()):
         speaker, label, predicted = entry.replace(">", ":").split(":")
@@ -123,7 +123,7 @@ def test_a_label_without_clips_has_neither_precision_nor_recall():
 
 
 def test_speakers_are_resampled_where_there_are_enough():
-    """One of six speakers errs always: as groups he makes the interval wider than his clips alone would."""
+    """One of six speakers has only errors: resampling speakers widens the interval."""
     many = [decision for speaker in "abcdef" for decision in decisions(f"{speaker}:北京>北京 " * 10)]
     many = [replace(decision, predicted="背景") if decision.speaker == "a" else decision for decision in many]
     grouped = keyword_results(many, LABELS)
@@ -237,7 +237,7 @@ def test_accuracy_under_a_time_shift(run, tmp_path, capsys):
     assert re.search(r"shift in ms +accuracy\n-200 .*\n-50 .*\n\+0 ", capsys.readouterr().out)
     results = results_of(out)
     assert results["accuracy_by_shift"]["0"] == pytest.approx(results["accuracy"])
-    # Clips of 200 ms that are 200 ms earlier are digital silence, for which the model has one answer.
+    # Clips of 200 ms shifted by 200 ms are digital silence, for which the model always gives the same label.
     shares = [word["clips"] / results["clips"] for word in results["words"].values()]
     assert any(results["accuracy_by_shift"]["-200"] == pytest.approx(share) for share in shares)
 
@@ -274,7 +274,7 @@ def test_a_list_of_the_user_is_evaluated(words, tmp_path):
 
 
 def test_a_list_is_scored_as_it_is(words, tmp_path):
-    """No silence is added, whatever the run's config asks for, and no listed clip is left out."""
+    """No silence is added, even if the run's config requests it, and no listed clip is left out."""
     run = write_keyword_run(tmp_path / "run", words, ("_silence_", "_unknown_", "低"))
     listed = [("low", ("di1",), "低"), *3 * [("high", (), "")], *3 * [("high", ("gao1",), "高")]]
     rows = [
@@ -355,7 +355,7 @@ def test_the_output_folder_holds_with_a_recording(run, tmp_path, monkeypatch, ca
 
 
 def test_the_command_does_not_import_matplotlib():
-    """The command's imports alone draw no picture, and matplotlib takes half a second to import."""
+    """matplotlib takes half a second to import, so only drawing may import it."""
     program = "import runpy, sys; runpy.run_path('test.py'); sys.exit('matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=False).returncode == 0
 

@@ -1,4 +1,4 @@
-"""Listening: a model that knows two tones hears them in files, pipes and a microphone, at their times."""
+"""Tests of listen.py: a model of two tones detects them in files, pipes and a microphone at their times."""
 
 import io
 import json
@@ -49,7 +49,7 @@ def recording(rate: int = SAMPLE_RATE) -> np.ndarray:
 
 
 def knowing_model(settings: KeywordFeatureConfig) -> tuple[keras.Model, Clips]:
-    """A network that was never trained: least squares of the three sounds' mean features."""
+    """An untrained network whose weights are a least-squares fit to the mean features of three sounds."""
     rng, length = np.random.default_rng(1), round(CLIP_SECONDS * settings.sample_rate)
     noise = 0.001 * rng.standard_normal((30, length)).astype(np.float32)
     references = np.arange(30, dtype=np.int32) % 3
@@ -106,7 +106,7 @@ def wav(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def check_lines(lines: list[str]) -> None:
-    """The three words, each while it is said or while it still fills the window."""
+    """The three words, each detected while it is spoken or still in the window."""
     assert [line.split("\t")[1] for line in lines] == [word for word, _, _ in SAID]
     for line, (_, start, end) in zip(lines, SAID, strict=True):
         assert start < float(line.split("\t")[0]) < end + 0.5
@@ -122,7 +122,7 @@ def test_json_and_two_files(bundle: Path, wav: Path, capsys: pytest.CaptureFixtu
     assert listen.main(["--model", str(artefact), "--json", str(wav), str(wav)]) == 0
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [line["keyword"] for line in lines] == [word for word, _, _ in SAID] * 2
-    # The second file is a stream of its own: the same times, the same scores.
+    # The second file is a separate stream with the same times and scores.
     assert lines[:3] == lines[3:] and lines[0]["source"] == str(wav) and 0.9 <= lines[0]["score"] <= 1
 
 
@@ -153,7 +153,7 @@ def test_a_pipe_with_a_sound_file_or_text(
     bundle: Path, wav: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(wav.read_bytes())))
-    assert listen.main(["--model", str(bundle), "--rate", "8000", "-"]) == 0  # the header counts
+    assert listen.main(["--model", str(bundle), "--rate", "8000", "-"]) == 0  # the header has precedence
     check_lines(capsys.readouterr().out.splitlines())
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(b"hello, this is text")))
     with pytest.raises(AudioError, match="this is text, not sound"):
@@ -223,7 +223,7 @@ def test_misses_and_false_alarms_of_a_recording(bundle: Path, wav: Path, tmp_pat
     rows = [f"{start}\t{end}\t{word}" for word, start, end in SAID[:2]] + ["7.0\t7.5\thigh"]
     spoken.write_text("\n".join(["start\tend\tkeyword", *rows, ""]), encoding="utf-8")
     results = recording_results(bundle, wav, spoken, tmp_path / "report")
-    # The third word is heard and not in the list; the last one is in the list and not heard.
+    # The third word is detected and not in the list; the last one is in the list and not detected.
     assert (results["said"], results["missed"], results["false_alarms"]) == (3, 1, 1)
     assert results["false_alarms_per_hour"] == pytest.approx(3600 / 8)
     table = (tmp_path / "report/trade_off.tsv").read_text(encoding="utf-8").splitlines()
@@ -235,5 +235,5 @@ def test_the_command(bundle: Path, wav: Path, tmp_path: Path, capsys: pytest.Cap
     (run / "config.yaml").write_text("task: keyword\n", encoding="utf-8")
     arguments = ["keyword", str(run), "--recording", str(wav), "--report", str(tmp_path / "report")]
     assert load_script("test.py").main(arguments) == 0
-    # Without a list of what was said all is false alarm.
+    # Without a list of spoken words every detection is a false alarm.
     assert "false alarms    3" in capsys.readouterr().out

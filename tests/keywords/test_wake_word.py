@@ -1,4 +1,4 @@
-"""A typed wake word: what is the word and what not, clips, training, a calibrated bundle; kills, mistakes."""
+"""Tests of wake_word.py: word and negatives, clips, training, calibrated bundle, kills, user errors."""
 
 import importlib.util
 import json
@@ -40,7 +40,7 @@ synthesised = pytest.mark.skipif(
 )
 
 
-# ------------------------------------------------------------------ the word, and what isn't it
+# ------------------------------------------------------------------ the word and its negatives
 
 
 def test_a_word_is_read_with_all_its_forms():
@@ -126,7 +126,7 @@ def test_voices_and_sentences_of_a_split_are_in_no_other():
 
 
 def test_the_nearest_phrases_are_spoken_in_the_test_split_only():
-    """A phrase a tone away, taught as something else, would cost calls; how often it wakes is counted."""
+    """Training on phrases with another tone as negatives would lower the recall; they are only counted."""
     plan, negatives = plan_clips(WORD, WakeWordSettings(voices=24)), find_negatives(WORD, 0)
     nearest = {
         split: min(negatives[clip.number].distance for clip in clips if clip.label != WORD.hanzi)
@@ -173,7 +173,7 @@ def test_detections_are_counted_by_the_kind_of_phrase():
 
 
 class Deaf:
-    """Counts the samples that it is fed; a call an answer, of 0.1 s."""
+    """Counts the samples that it receives; one result for each call of 0.1 s."""
 
     call_seconds = 0.1
 
@@ -219,7 +219,7 @@ def background(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory, background) -> tuple[Path, list[str]]:
-    """A whole run, killed once in each stage before."""
+    """A complete run, killed once in each stage before it finished."""
     output = tmp_path_factory.mktemp("wake") / "xiao_ming"
     words = ["小明小明", "--output", str(output), *TINY, "--background", str(background), *NARROW]
     words += ["--alarms-per-hour", "150"]
@@ -261,7 +261,7 @@ def test_the_command_leaves_a_bundle_with_its_threshold_and_a_report(made, capsy
         "python listen.py",
     ):
         assert fact in text
-    assert "cannot confirm 150" in text, "half a minute shows no rate"
+    assert "cannot confirm 150" in text, "half a minute is too short for a rate"
     names = {path.name for path in output.iterdir()}
     assert names >= {"clips", "run", "streams", "export", "trade_off", "report.md", "report.json"}
     assert "uncalibrated" not in names and not [name for name in names if name.startswith(".")]

@@ -1,4 +1,4 @@
-"""The CNN of the specification, shape by shape, and what is said of settings that don't fit."""
+"""Tests of the CNN of the specification: each output shape, and messages for invalid settings."""
 
 import dataclasses
 

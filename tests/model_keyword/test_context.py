@@ -1,4 +1,4 @@
-"""Sound before the clip: in training another clip's end, in tests silence, in a stream what was heard."""
+"""Tests of the context before a clip: the end of another clip, silence, or the past of a stream."""
 
 import keras
 import numpy as np
@@ -35,7 +35,7 @@ def test_only_the_clips_frames_count(model: keras.Model):
     # 34 frames, 19 of them the clip's; half of them after the stride: 17 and 10.
     assert frames == 34 and feature_frames(CLIP, FEATURES) == 19
     assert model.get_layer("newest").output.shape[1] == 10
-    # The layers look back 4 + 2 · 4 frames: what lies before them can't be heard, what is in them is.
+    # The layers depend on 4 + 2 · 4 earlier frames and on no others.
     features = np.random.default_rng(0).normal(size=(1, frames, 12)).astype(np.float32)
     far, near = features.copy(), features.copy()
     far[:, :2] += 1

@@ -1,4 +1,4 @@
-"""Keyword runs that earlier versions wrote load, and give the logits that they gave then.
+"""Tests that keyword runs of earlier versions load and give the same logits as then.
 
 ``tests/support/earlier_keyword_runs.zip`` holds a tiny run of each model with random weights and statistics,
 written before layers and modules were renamed; ``clips.npy`` (2, samples) int16, and beside each run the

@@ -1,4 +1,4 @@
-"""The front end inside a model: equal to the features outside, converted, streamed, on another backend."""
+"""Tests of the front end inside a model: equal to the features outside, converted, streamed, on JAX."""
 
 import dataclasses
 import importlib.util
@@ -126,7 +126,7 @@ def test_half_precision_leaves_the_features_alone():
 
 
 def test_litert_needs_builtin_operations_and_keeps_the_constants(usual: keras.Model, tmp_path: Path):
-    """Asked for weights in 8 bits, it leaves those of the front end alone: they stand on the left."""
+    """With 8-bit weights, those of the front end stay float, because they are left operands."""
     usual.export(tmp_path, verbose=False)
     converter = tf.lite.TFLiteConverter.from_saved_model(str(tmp_path))
     converter.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS]

@@ -1,4 +1,4 @@
-"""Every keyword model: the paper's parameters, its recipe, its names, and the same answer from its stream."""
+"""Tests of every keyword model: the paper's parameters, recipe, names, stream against the clip."""
 
 import ast
 import math
@@ -27,7 +27,7 @@ STATISTICS = ("moving_mean", "moving_variance")
 NORMALISATION = (*STATISTICS, "gamma")
 NO_LOGIT_BIAS = (*NORMALISATION, "beta", "bias")  # the only layer with a bias is that of the logits
 
-# Model → parameters of its recipe with 12 labels; frames that a call in a stream must be a multiple of.
+# Model → parameters of its recipe with 12 labels; the frames of a call in a stream are a multiple of this.
 MODELS_OF_RECIPES = {
     "att_mh_rnn": (258_183, 1),
     "att_rnn": (200_455, None),
@@ -64,8 +64,8 @@ def match_box(blocks, repeats):
     }
 
 
-# The model as the source has it: its name, settings, features, labels, what isn't counted, thousands of
-# parameters that the source names (cut off or rounded, as it likes), and the exact number.
+# The model of the source: its name, settings, features, labels, parameters that are not counted, thousands of
+# parameters that the source states (truncated or rounded), and the exact number.
 SOURCES = {
     "arXiv:2005.06720 DNN": ("dnn", {}, 20, 12, (), 447, 447_308),
     "arXiv:2005.06720 CNN": ("cnn", {}, 20, 12, (), 606, 606_732),
@@ -264,7 +264,7 @@ def model_of_recipe(name):
 
 
 def bare(name, settings, frames, features, labels):
-    """The model on its features, whatever makes them."""
+    """The model without its front end."""
     entry = MODELS[name]
     inputs = keras.Input((frames, features))
     return keras.Model(inputs, entry.build(entry.config(**settings), inputs, labels))
@@ -330,13 +330,13 @@ def test_a_stream_gives_the_answer_of_the_whole_clip(name, nightly):
 
 
 def _longer(model, step):
-    """A longer chunk at whose end the clip's answer is due."""
+    """A longer chunk whose end is the end of the clip."""
     window = stream_geometry(model).window
     return next(frames for frames in range(2 * step, window + 1, step) if window % frames == 0)
 
 
 def test_every_layer_has_an_explicit_name():
-    """Names that Keras makes up depend on what was built before: the weights wouldn't find their layers."""
+    """Names that Keras generates depend on what was built before, so weights would not find their layers."""
     nameless = [
         f"{path.name}:{call.lineno} {ast.unparse(call)[:60]}"
         for path in sorted(PACKAGE.rglob("*.py"))

@@ -1,4 +1,4 @@
-"""doctor.py: each planted fault is found, and nothing but it; clean data and real speech raise no alarm."""
+"""Tests of doctor.py: each injected fault gives its finding and no other; clean data gives none."""
 
 import csv
 import json
@@ -97,7 +97,7 @@ def corpus(pristine: Corpus, tmp_path: Path) -> Corpus:
 
 
 def findings(capsys, *arguments: object) -> list[dict[str, str]]:
-    """What the command finds; its exit code says whether there are errors."""
+    """The findings of the command; its exit code shows whether there are errors."""
     code = doctor.main([*map(str, arguments), "--json", "--workers", "1"])
     report = json.loads(capsys.readouterr().out)
     assert code == (1 if report["errors"] else 0)
@@ -205,7 +205,7 @@ def _bytes(change: Callable[[bytes], bytes]) -> Callable[[Corpus], None]:
 
 
 def _same_sound(split: str, *columns: str) -> Callable[[Corpus], None]:
-    """The sound of train's first recording under another name, with these of its columns."""
+    """The sound of the first training recording under another name, with these columns of its row."""
 
     def plant(corpus: Corpus) -> None:
         shutil.copy(corpus.audio("train", 0), corpus.audio(split))
@@ -272,8 +272,8 @@ def test_a_list_of_all_utterances_beside_the_splits_is_no_leak(corpus, capsys):
 @pytest.mark.shared
 @pytest.mark.skipif(not SHARED.is_dir(), reason="the shared recordings are not beside the checkout")
 def test_real_recordings_give_only_true_findings(capsys):
-    """Each of these was looked at: letters and brackets in AISHELL's texts, one speaker's clipped microphone,
-    another one's recordings that are there twice under two names.
+    """Each finding was checked by hand: letters and brackets in AISHELL's texts, one speaker's clipped microphone,
+    another speaker's recordings that exist twice under two names.
     """
     aishell, words = SHARED / "aishell1_two_speakers", SHARED / "words_one_speaker_mp3"
     texts = [(ERROR, "unequal-length"), (ERROR, "unknown-syllable"), (WARNING, "not-hanzi")]
@@ -377,7 +377,7 @@ def test_train_py_checks_first_and_prints_nothing_on_clean_data(corpus, recipe, 
 
 @pytest.fixture(scope="module")
 def sound_run(tmp_path_factory: pytest.TempPathFactory, pristine: Corpus) -> Path:
-    """A run as a training leaves it."""
+    """A finished run as a training writes it."""
     from tests.support.tiny_runs import write_speech_run
     from utils.run_folder.run import RunFolder
 
@@ -422,7 +422,7 @@ def _cut(name: str) -> Callable[[Path], None]:
 
 
 def _headless_checkpoint(run: Path) -> None:
-    """An array whose header is no end of a Python literal: NumPy then raises an error of the tokenizer."""
+    """An array whose header is an incomplete Python literal, for which NumPy raises a tokenizer error."""
     header = b"{'descr': (".ljust(118)
     with zipfile.ZipFile(run / "checkpoint" / "state.npz", "w") as archive:
         archive.writestr("state.npy", b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header)
@@ -477,7 +477,7 @@ RUN_FAULTS = {
 def test_a_fault_of_a_run_is_found_and_nothing_else(sound_run, tmp_path, capsys, plant, expected):
     run = shutil.copytree(sound_run, tmp_path / "run")
     plant(run)
-    checksums.accept(run)  # a fault that the training wrote itself
+    checksums.accept(run)  # a fault that the training itself wrote
     assert names(findings(capsys, run)) == expected
 
 
