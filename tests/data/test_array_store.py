@@ -1,4 +1,4 @@
-"""data/array_store.py: an entry is complete or absent; damage, full disks and failures are reported."""
+"""Tests of data/array_store.py: complete or absent entries; damage, full disks and failures."""
 
 import io
 import shutil

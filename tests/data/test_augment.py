@@ -1,4 +1,4 @@
-"""Waveforms and features altered: same chance, same result; levels and lengths as asked."""
+"""Tests of augmentation: reproducible from the generator, with the requested levels and lengths."""
 
 import time
 from pathlib import Path
@@ -95,7 +95,7 @@ def test_coloured_noise_falls_as_requested(slope):
 
 def test_a_room_of_one_impulse_changes_nothing():
     impulse = np.zeros(500, np.float32)
-    impulse[37] = -0.3  # late, weak, inverted: only the direct sound counts
+    impulse[37] = -0.3  # late, weak, inverted: only the direct sound matters
     np.testing.assert_allclose(add_room(speech(), impulse), -speech(), atol=1e-5)
 
 
@@ -180,7 +180,7 @@ def test_masks_stay_within_their_limits(seed, frames, bins):
     differs = masked != features
     assert set(np.unique(masked[differs])) <= {features.mean()}
     assert differs.all(axis=0).sum() <= 2 * min(20, bins)
-    if bins > 40:  # else all bins can be masked
+    if bins > 40:  # otherwise all bins could be masked
         assert differs.all(axis=1).sum() <= 3 * min(40, int(0.1 * frames))
 
 

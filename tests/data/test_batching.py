@@ -1,4 +1,4 @@
-"""Batches: every utterance once, within limits, the same wherever an epoch is entered."""
+"""Tests of batching: every utterance once, within limits, the same from any step of an epoch."""
 
 import threading
 import time
@@ -189,7 +189,7 @@ def test_the_shards_of_a_batch_are_the_batch(corpus, count):
     shards = [list(source(corpus).batches(1, 2, shard=(index, count))) for index in range(count)]
     assert (
         any(not len(shard.features) for shard in shards[-1]) or count < 7
-    )  # an empty shard has the shapes too
+    )  # an empty shard has the same shapes
     for step, batch in enumerate(whole):
         for index in range(count):
             shard = shards[index][step]
@@ -285,7 +285,7 @@ def test_prefetch_runs_ahead_but_not_too_far(depth):
     while len(made) <= depth and time.monotonic() < deadline:
         time.sleep(0.01)
     time.sleep(0.05)
-    # One item was taken, `depth` wait, and one more is in the thread's hands.
+    # One item was taken, `depth` items wait, and the thread holds one more.
     assert depth < len(made) <= depth + 2
     reader.close()
 

@@ -1,4 +1,4 @@
-"""Miniature corpora in the exact layout of the originals, damaged ones included."""
+"""Tests of corpus preparation on miniature corpora in the layout of the originals, also damaged ones."""
 
 import json
 import os
@@ -27,7 +27,7 @@ PHONES = (
     "l v4 sh ix4 ii iang2 ch un1 ii ian1 j ing3 d a4 k uai4 uu un2 zh ang1 d e5 d i3 s e4 s iy4 vv ve4 d e5 "
     "l in2 l uan2 g eng4 sh ix4 l v4 d e5 x ian1 h uo2 x iu4 m ei4 sh ix1 ii i4 aa ang4 r an2"
 )
-# A second one, in which the phones are the spoken pinyin: 不 bu2, 一 yi2.
+# A second utterance, in which the phones are the spoken pinyin: 不 bu2, 一 yi2.
 WORDS_B, PINYIN_B, PHONES_B = (
     "他 不 是 一个 人",
     "ta1 bu4 shi4 yi1 ge4 ren2",
@@ -185,7 +185,7 @@ def test_thchs30_damage_is_reported_and_counted(small_thchs30, tmp_path, capsys)
     add_thchs30(small_thchs30, "train", "C1_1", TEXT, wav(rate=48000, channels=2))
     add_thchs30(small_thchs30, "train", "C1_2", f"{WORDS}\n{PINYIN}\n{PHONES} q\n")
     add_thchs30(small_thchs30, "train", "C1_3", f"{WORDS}\n{PINYIN}\nsh ix4\n")
-    add_thchs30(small_thchs30, "dev", "A11_0", TEXT)  # is in train too
+    add_thchs30(small_thchs30, "dev", "A11_0", TEXT)  # is also in train
     write(small_thchs30 / "data_thchs30" / "data" / "E1_1.wav", wav())
     output = tmp_path / "out"
     assert thchs30.main(["prepare", str(small_thchs30), "--output", str(output)]) == 0
@@ -364,7 +364,7 @@ def test_other_lists_beside_the_splits_are_skipped_and_named(tmp_path, capsys):
     assert "speakers.tsv" in printed and "rejected.tsv" not in printed
     assert [path.name for path in find_manifests(tmp_path / "in")] == ["train.tsv"]
     assert "speakers.tsv" in capsys.readouterr().err
-    # A list that is named after a split is meant to be read, so a wrong header is an error there.
+    # A list named after a split is always read, so a wrong header is an error there.
     write(tmp_path / "in" / "test.tsv", "id\taudio\ttext\n")
     with pytest.raises(CorpusError, match=r"test\.tsv:1"):
         manifest_lists.main(["prepare", str(tmp_path / "in"), "--output", str(tmp_path / "out")])
@@ -379,7 +379,7 @@ def test_dots_in_names_are_ignored_in_readings_and_scores(dot, tmp_path):
     assert candidate.problem is None and candidate.hanzi == "阿尔伯特爱因斯坦" == clean_text(name)
     assert len(candidate.pinyin) == 8
     assert hanzi_tokens(normalise(name, DEFAULT_RULES)) == tuple("阿尔伯特爱因斯坦")
-    # The parts of a name are read on their own: 银行 is no word across the dot.
+    # The parts of a name are read separately: 银行 is not a word across the dot.
     assert make_candidate("b", "train", tmp_path, "", f"小银{dot}行走").pinyin[2] == "xing2"
 
 

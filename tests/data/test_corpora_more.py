@@ -1,4 +1,4 @@
-"""ST-CMDS, Primewords, aidatatang_200zh, MAGICDATA and Common Voice in miniature, damaged ones included."""
+"""Tests of miniature ST-CMDS, Primewords, aidatatang_200zh, MAGICDATA and Common Voice, also damaged ones."""
 
 import json
 import os
@@ -63,9 +63,17 @@ def test_split_by_speaker_is_fixed_and_about_90_5_5():
     ("text", "hanzi", "pinyin"),
     [
         ("今天 什么 日子", "今天什么日子", "jin1 tian1 shen2 me5 ri4 zi5"),
-        ("我 去 银 行", "我去银行", "wo3 qu4 yin2 hang2"),  # by characters: phrases across the spaces
+        (
+            "我 去 银 行",
+            "我去银行",
+            "wo3 qu4 yin2 hang2",
+        ),  # spaces between characters: phrases are read across them
         ("他 得 了 第 一", "他得了第一", "ta1 de2 le5 di4 yi1"),
-        ("他 跑 得 很快", "他跑得很快", "ta1 pao3 de5 hen3 kuai4"),  # by words: a lone particle is neutral
+        (
+            "他 跑 得 很快",
+            "他跑得很快",
+            "ta1 pao3 de5 hen3 kuai4",
+        ),  # spaces between words: a particle alone is neutral
         ("存银，行不行？", "存银行不行", "cun2 yin2 xing2 bu4 xing2"),  # no phrase across a comma
         ("《你好》　·再见", "你好再见", "ni3 hao3 zai4 jian4"),
     ],
@@ -229,7 +237,7 @@ def test_aidatatang(tmp_path):
     ]
     list_of_texts = "\n".join(lines).encode() + b"\nT0055G0015S0002 " + GB + b"\n"
     write(corpus / "transcript" / "aidatatang_200_zh_transcript.txt", list_of_texts)
-    output = prepare(aidatatang, root, expected_exit=1)  # nothing is left of dev
+    output = prepare(aidatatang, root, expected_exit=1)  # dev is empty
     assert texts(output, "train") == {"T0055G0013S0001": "今天什么日子 jin1 tian1 shen2 me5 ri4 zi5"}
     assert read_manifest(output / "test.tsv")[0].speaker == "G0015"
     assert reasons(output) == {
@@ -243,7 +251,9 @@ def test_aidatatang(tmp_path):
         "G0021": "speaker's archive is damaged",
     }
     assert not list(tmp_path.rglob("evil*")) and not list(tmp_path.rglob(".G00*"))
-    write(corpus / "corpus" / "train" / "G0020.tar.gz", whole)  # copied again: only this one is unpacked now
+    write(
+        corpus / "corpus" / "train" / "G0020.tar.gz", whole
+    )  # copied again: only this archive is unpacked now
     write(corpus / "corpus" / "train" / "G0013.tar.gz", b"not looked at any more")
     output = prepare(aidatatang, corpus, expected_exit=1)
     assert reasons(output)["T0055G0020S0001"] == "not readable as audio"

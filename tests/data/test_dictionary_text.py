@@ -1,4 +1,4 @@
-"""Words as text: all there, common ones more often, the same for the same seed; a dictionary made up."""
+"""Tests of text from a dictionary: every word, frequent words more often, reproducible by the seed."""
 
 import sys
 from collections import Counter
@@ -14,7 +14,7 @@ WORDS = {"的": 10_000, "中国": 160, "人民": 10, "图书馆": 1, "无": 0, "
 
 @pytest.fixture
 def install(tmp_path, monkeypatch):
-    """Puts a package ``jieba`` with this dictionary on the path; importing it would fail."""
+    """Put a package ``jieba`` with this dictionary on the path; importing it fails."""
 
     def installed(dictionary: str | None) -> None:
         package = tmp_path / "jieba"
@@ -33,7 +33,7 @@ def test_the_dictionary_is_read_without_its_package(install):
     assert (words["中国"], words["的"], words["图书馆"]) == (160, 318825, 7)
     assert "B超" not in words
     assert "jieba" not in sys.modules
-    assert words["一丝不苟"] == 1  # pypinyin's phrases, with what they are read by
+    assert words["一丝不苟"] == 1  # pypinyin's phrases and the dictionary that gives their readings
     assert all(is_hanzi(word) for word in words)
 
 

@@ -25,7 +25,7 @@ CONTENT = bytes(range(256)) * 40  # 10,240 bytes
 
 @dataclass
 class Server:
-    """What the server does, and what it was asked for."""
+    """The server's behaviour, and the requests that it received."""
 
     content: bytes = CONTENT
     ranges: bool = True
@@ -210,7 +210,7 @@ def test_gzip_sum_at_the_end_of_an_archive_is_checked(tmp_path):
         (b"<html>not an archive</html>", "damaged"),
         (tar_bytes({"other/a": b""}), "no folder corpus inside"),
     ],
-    ids=["unsafe", "cut off", "no archive", "other folder"],  # not by content: it holds the time
+    ids=["unsafe", "cut off", "no archive", "other folder"],  # not by content, which includes the time
 )
 def test_bad_archives_leave_nothing_behind(tmp_path, content, message):
     (tmp_path / "in").mkdir()

@@ -1,4 +1,4 @@
-"""The cache: computed once, never stale, whatever is killed, changed or broken in between."""
+"""Tests of the feature cache: computed once and never stale after kills, changes and damage."""
 
 import os
 import re
@@ -44,7 +44,7 @@ def corpus(tmp_path) -> list[Utterance]:
 
 @pytest.fixture
 def computed(monkeypatch) -> list[tuple[str, int]]:
-    """Fills with (id, copy) of what is computed in this process."""
+    """A list of the (id, copy) pairs that this process computes."""
     seen: list[tuple[str, int]] = []
     original = feature_cache._copies
 
@@ -220,7 +220,7 @@ def test_a_full_disk_is_named(tmp_path, corpus, monkeypatch):
 
 
 def test_a_disk_that_fills_up_leaves_whole_shards_only(tmp_path, computed, small_disk):
-    """The manifest says nothing of the lengths, so the lack of space shows only while writing."""
+    """The manifest has no lengths, so the lack of space is noticed only while writing."""
     corpus = [replace(u, seconds=0.0) for u in recordings(tmp_path / "audio", 40)]
     with pytest.raises(CacheError, match=rf"\(No space left on device\), {small_disk}.*, free some space"):
         prepare_features(corpus, CONFIG, small_disk, AugmentConfig(copies=3))
@@ -261,7 +261,7 @@ def test_too_little_space_is_reported_before_the_work(tmp_path, corpus, computed
     monkeypatch.setattr(shutil, "disk_usage", lambda folder: SimpleNamespace(free=needed))
     prepare_features(corpus, CONFIG, tmp_path, copies, workers=1)
     monkeypatch.setattr(shutil, "disk_usage", lambda folder: SimpleNamespace(free=0))
-    prepare_features(corpus, CONFIG, tmp_path, copies, workers=1)  # all is there: nothing is needed
+    prepare_features(corpus, CONFIG, tmp_path, copies, workers=1)  # everything exists: no space is needed
 
 
 def test_a_warm_cache_is_not_written_to(tmp_path, corpus):
@@ -277,7 +277,7 @@ def test_files_of_killed_processes_are_removed_after_an_hour(tmp_path, corpus):
     whole = shard_files(tmp_path)
     folder = whole[0].parent
     old, young = time.time() - 3700, time.time() - 3500
-    elsewhere = "-00000000"  # no machine's, so far as this one knows
+    elsewhere = "-00000000"  # the name of no known machine
     names = [f".{number}{elsewhere}.a{end}" for number, end in ((1, ".npy"), (2, ".index.npy"), (3, ".npy"))]
     for name, age in zip((*names, "b.npy"), (old, old, young, old), strict=True):
         (folder / name).write_bytes(b"half")
@@ -307,7 +307,7 @@ def test_many_failures_are_counted_and_a_few_shown(tmp_path):
 
 
 class Deadly:
-    """A path whose arrival in another process ends that process, as a crash in a C library would."""
+    """A path that ends a process when it is unpickled there, as a crash in a C library would."""
 
     def __init__(self, path: Path):
         self.path = path
@@ -379,7 +379,7 @@ def test_damaged_shards_are_computed_again(tmp_path, corpus, computed, damage):
         index.write_bytes(b"garbage" if damage == "index garbage" else b"")
     computed.clear()
     again = all_features(prepare_features(corpus, CONFIG, tmp_path, workers=1))
-    assert len(computed) == 1  # small corpora have one utterance a shard
+    assert len(computed) == 1  # small corpora have one utterance in each shard
     for key, values in first.items():
         np.testing.assert_array_equal(values, again[key])
 
@@ -411,7 +411,7 @@ def test_damage_under_a_running_training_names_the_shard(tmp_path, corpus, compu
         all_features(cache)
     assert caught.value.where == str(shard)
     computed.clear()
-    shard.unlink(missing_ok=True)  # as the message says
+    shard.unlink(missing_ok=True)  # as the message recommends
     again = all_features(prepare_features(corpus, CONFIG, tmp_path, workers=1))
     assert len(computed) == 1
     for key, values in before.items():
@@ -425,7 +425,7 @@ def flip_a_bit(path: Path, position: int) -> None:
 
 
 def test_shards_that_cannot_be_read_are_not_thrown_away(tmp_path, corpus, monkeypatch):
-    """Too many open files, a network disk that is not available for a moment: the features may be whole."""
+    """Too many open files or an unavailable network disk: the features may be intact."""
     prepare_features(corpus, CONFIG, tmp_path, workers=1)
     before = shard_files(tmp_path)
 
@@ -440,10 +440,10 @@ def test_shards_that_cannot_be_read_are_not_thrown_away(tmp_path, corpus, monkey
 
 
 def test_shards_without_check_sums_are_read(tmp_path, corpus, computed):
-    """As the first version wrote them."""
+    """Shards as the first version wrote them."""
     before = all_features(prepare_features(corpus, CONFIG, tmp_path, workers=1))
     for shard in shards(tmp_path):
-        values = np.load(shard)  # the sums behind the array are not NumPy's
+        values = np.load(shard)  # NumPy does not read the checksums after the array
         np.save(shard, values)
     computed.clear()
     again = all_features(prepare_features(corpus, CONFIG, tmp_path, workers=1))
@@ -455,7 +455,7 @@ def test_shards_without_check_sums_are_read(tmp_path, corpus, computed):
 def test_utterances_share_shards_in_larger_corpora(tmp_path):
     corpus = recordings(tmp_path / "audio", 40)
     cache = prepare_features(corpus, CONFIG, tmp_path, workers=1)
-    assert len(shard_files(tmp_path)) == 2 * 14  # 3 utterances a job
+    assert len(shard_files(tmp_path)) == 2 * 14  # 3 utterances in each job
     for utterance in corpus:
         expected = extract_features(read_audio(utterance.audio), CONFIG).astype(np.float16)
         np.testing.assert_array_equal(cache.features(utterance.id), expected)
@@ -489,7 +489,7 @@ def finished(folder: Path) -> list[Path]:
 def wait_for(condition, seconds: float = 200.0) -> None:
     end = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < end, "waited in vain"
+        assert time.monotonic() < end, "waited without result"
         time.sleep(0.005)
 
 
@@ -505,7 +505,7 @@ def test_a_killed_preparation_leaves_whole_shards_and_no_process(tmp_path, compu
     assert 0 < done < 480
     utterances, copies = many_ids(tmp_path), AugmentConfig(copies=1)
     cache = prepare_features(utterances, CONFIG, tmp_path, copies, workers=1)
-    # Copy 0 depends on the recording alone, so ids share it; copy 1 is each id's own.
+    # Copy 0 depends on the recording only, so ids share it; copy 1 differs between ids.
     assert sum(copy for _, copy in computed) == 240 - done // 2
     sample = [utterances[i] for i in range(0, 240, 31)]
     fresh = prepare_features(sample, CONFIG, tmp_path / "fresh", copies, workers=1)

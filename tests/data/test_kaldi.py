@@ -1,4 +1,4 @@
-"""Data folders of Kaldi in miniature: plain, with segments, with commands, damaged."""
+"""Tests of miniature Kaldi data folders: plain, with segments, with commands, damaged."""
 
 import json
 import os
@@ -59,7 +59,7 @@ def recipe(tmp_path) -> Path:
 
 
 def test_recipe_with_splits(recipe, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)  # where it runs doesn't matter
+    monkeypatch.chdir(tmp_path)  # the working folder doesn't matter
     reasons = prepare(recipe / "data", tmp_path / "out")
     a, b = read_manifest(tmp_path / "out" / "train.tsv")
     assert (a.speaker, " ".join(a.pinyin)) == ("s1", "ta1 pao3 de5 hen3 kuai4")
@@ -138,7 +138,7 @@ def test_segments_are_cut_to_the_sample(segmented, tmp_path):
     assert {name: positions(utterance.audio) for name, utterance in train.items()} == {
         "u1": (4000, 11999),
         "u2": (12000, 23999),
-        "u3": (25600, 31999),  # reaches 0.3 s over the end, which Kaldi allows
+        "u3": (25600, 31999),  # ends 0.3 s after the recording, which Kaldi allows
         "u4": (30400, 31999),
         "../u5": (1600, 3199),
     }

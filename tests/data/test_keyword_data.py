@@ -1,4 +1,4 @@
-"""Clips for keyword spotting: layouts, splits, labels, silence; what is read from them; waveforms altered."""
+"""Tests of clips for keyword spotting: layouts, splits, labels, silence, samples, augmentation."""
 
 import dataclasses
 import hashlib
@@ -49,7 +49,7 @@ def tone(seconds: float, hertz: float = 300.0, level: float = 0.3, rate: int = S
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory) -> Path:
-    """Four words by forty speakers, and noise, as Speech Commands lays them out but for the lists."""
+    """Four words by forty speakers, and noise, in the layout of Speech Commands without its lists."""
     root = tmp_path_factory.mktemp("words") / "commands"
     for number, word in enumerate(WORDS):
         for speaker in SPEAKERS:
@@ -293,10 +293,12 @@ def test_a_word_with_one_recording(folder):
     message = r"1 recordings of 'once' can't be split into train, dev, test.*once"
     with pytest.raises(CorpusError, match=message):
         read_keyword_clips(config(folder))
-    assert read_keyword_clips(config(folder, words=("go", "yes")))["train"]  # as an unknown word it may
+    assert read_keyword_clips(config(folder, words=("go", "yes")))[
+        "train"
+    ]  # as an unknown word it is accepted
 
 
-# ------------------------------------------------------------------ what is read
+# ------------------------------------------------------------------ samples
 
 
 def test_fitting_a_clip():
@@ -319,7 +321,7 @@ def test_all_formats_and_rates(tmp_path, ending):
     assert spectrum.argmax() == pytest.approx(300, abs=2)
     assert (
         not store.samples[0, :2500].astype(bool).mean() > 0.2
-    )  # zeros at both ends, a codec's ringing apart
+    )  # zeros at both ends, except for a codec's ringing
 
 
 def test_samples_are_those_of_the_files(made, tmp_path):
@@ -460,7 +462,7 @@ def test_a_killed_run_leaves_no_cache_entry(made, tmp_path):
     assert not left.exists() and len(list(tmp_path.iterdir())) == 3
 
 
-# ------------------------------------------------------------------ waveforms and features altered
+# ------------------------------------------------------------------ augmentation
 
 NOTHING = KeywordAugmentConfig(shift_ms=0.0, speed_probability=0.0, noise_probability=0.0, gain_db=(0.0, 0.0))
 
@@ -470,7 +472,7 @@ def changed(**values) -> KeywordAugmentConfig:
 
 
 def batch(count: int = 6) -> np.ndarray:
-    """Half a second of a tone in the middle of each second, another one in each clip."""
+    """Half a second of a tone in the middle of each second, another tone in each clip."""
     clips = np.zeros((count, SAMPLE_RATE), np.float32)
     for row in range(count):
         clips[row, 4000:12000] = tone(0.5, 300 + 40 * row)
@@ -506,7 +508,7 @@ def test_shifts_move_and_bring_zeros_in():
     assert np.abs(starts).max() <= 1600 and starts.min() < -800 and starts.max() > 800
     for row, start in enumerate(starts):
         np.testing.assert_array_equal(result[row], np.roll(clips[row], start))
-    far = altered(changed(shift_ms=3000.0), clips=clips)  # a clip may leave altogether
+    far = altered(changed(shift_ms=3000.0), clips=clips)  # a clip may be shifted out completely
     assert {len(row) for row in far} == {SAMPLE_RATE} and not far.any(axis=1).all()
 
 

@@ -1,4 +1,4 @@
-"""Long recordings with keywords at known times, and samples that become a model's answers."""
+"""Tests of long recordings with keywords at known times, and of samples streamed into a model."""
 
 from pathlib import Path
 
@@ -55,7 +55,7 @@ def test_each_keyword_is_at_its_listed_time(words: Path, tmp_path: Path):
 
 
 def test_a_list_of_recordings_gives_all_its_clips(words: Path, tmp_path: Path):
-    """One list is enough: it is no training, for which the splits must differ."""
+    """One list is enough, because nothing is trained."""
     rows = [
         Utterance(f"{word}{s}", words / word / f"S{s}_nohash_0.wav", 0.5, f"S{s}", (syllable,), word)
         for word, syllable in (("开", "kai1"), ("关", "guan1"))

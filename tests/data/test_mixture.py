@@ -1,4 +1,4 @@
-"""data/batches/mixture.py: every weight is kept to the utterance, in each epoch and over all of them."""
+"""Tests of data/batches/mixture.py: weights hold exactly, in each epoch and over all epochs."""
 
 from collections import Counter
 
@@ -63,7 +63,7 @@ def test_the_parts_depend_on_seed_epoch_and_corpus_alone():
     np.testing.assert_array_equal(epoch_indices(corpora, 3, 7), first)
     assert not np.array_equal(epoch_indices(corpora, 4, 7), first)
     assert not np.array_equal(first[first < 50], first[first >= 50] - 50)
-    # What stands beside a corpus doesn't change its part.
+    # Other corpora don't change the part of a corpus.
     np.testing.assert_array_equal(epoch_indices([corpora[0], WeightedCorpus(9, 2.0)], 3, 7)[:25], first[:25])
 
 

@@ -1,4 +1,4 @@
-"""Sounds without speech: repeatable, audible, each of its kind, listed without texts."""
+"""Tests of generated sounds without speech: reproducible, audible, listed without texts."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Recordings, manifests and packed corpora in a store → what local files give; what is missing is named."""
+"""Tests of object stores: recordings, manifests and packed corpora equal local files; errors are named."""
 
 import sys
 import threading
@@ -57,7 +57,7 @@ def test_addresses_survive_paths():
 
 
 def test_features_of_recordings_in_a_store(manifest, memory, tmp_path):
-    """The manifest may be local and name addresses, or lie beside the recordings in the store."""
+    """The manifest may be local and contain addresses, or be in the store beside the recordings."""
     upload(manifest.parent, "memory://corpus")
     local = read_manifest(manifest)
     there = [replace(u, audio=Path("memory://corpus") / u.audio.relative_to(manifest.parent)) for u in local]
@@ -161,7 +161,7 @@ class _Folder(BaseHTTPRequestHandler):
         self.wfile.write(content)
 
     def log_message(self, *arguments: object) -> None:
-        """Print nothing."""
+        """Write no log."""
 
 
 @pytest.fixture
@@ -190,7 +190,7 @@ def test_failures_of_the_network_name_the_file(manifest, packed, web, tmp_path):
         read_audio(f"{web}/broken/a.wav")
     with pytest.raises(StoreError, match=r"can't be read \(.*http://127\.0\.0\.1:1/packed/packed"):
         PackedCorpus.open("http://127.0.0.1:1/packed")
-    # One that does not answer is no faulty recording, to be left out of a corpus.
+    # A server that does not answer must not count as a faulty recording, which would be left out.
     utterances = [replace(u, audio=Path(f"{web}/broken/{u.id}.wav")) for u in read_manifest(manifest)]
     write_manifest(tmp_path / "list.tsv", utterances)
     with pytest.raises(StoreError, match="broken"):

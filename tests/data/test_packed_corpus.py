@@ -1,4 +1,4 @@
-"""Packed corpora: each utterance once an epoch, in another order; whole after a kill; damage is named."""
+"""Tests of packed corpora: each utterance once per epoch, another order each time, kills and damage."""
 
 import shutil
 from dataclasses import replace
@@ -109,7 +109,7 @@ def test_replicas_read_shards_of_the_same_batches(manifests, tmp_path):
 
 
 def test_features_are_those_of_the_cache(manifests, tmp_path):
-    """Of the recording or of its copy, whichever the epoch has drawn."""
+    """The features of the recording or of its copy, as the epoch has drawn."""
     utterances = [u for path in manifests for u in read_manifest(path)]
     cache = prepare_features(utterances, FEATURES, tmp_path / "cache", COPIES, workers=1)
     drawn = set()
@@ -142,7 +142,9 @@ def test_the_estimated_number_of_steps_is_close(tmp_path, monkeypatch):
 def test_utterances_with_too_few_frames_are_left_out(manifests, tmp_path, caplog):
     short = source(pack(manifests, tmp_path / "packed"), too_short=lambda cache, utterances, labels: {0})
     read = [name for batch in short.batches(1) for name in batch.ids]
-    assert len(read) == 22 - 3 and "1 utterances have too few frames" in caplog.text  # one of each group
+    assert (
+        len(read) == 22 - 3 and "1 utterances have too few frames" in caplog.text
+    )  # one utterance of each group
 
 
 def test_the_same_bytes_after_a_kill(manifests, tmp_path):
@@ -199,7 +201,7 @@ def test_other_settings_than_the_recipes_are_refused(manifests, tmp_path):
 
 @pytest.mark.timeout(3600)
 def test_a_training_on_a_packed_corpus_is_resumed_to_the_same_weights(commands, tiny_runs, nightly):
-    """By default without the kill."""
+    """The kill is part of the nightly tests only."""
     folder = commands.folder / "packed_training"
     packed = pack([tiny_runs.train], folder / "packed")
     runs = [RunFolder(folder / name) for name in ("whole", "killed")]

@@ -1,4 +1,4 @@
-"""Pairs as flat arrays: what is kept, how it is read, any number of workers, a killed preparation."""
+"""Tests of pinyin pairs as flat arrays: content, readings, any number of workers, a killed preparation."""
 
 import json
 import lzma
@@ -40,7 +40,7 @@ from utils.mandarin.pinyin import full_inventory, hanzi_to_pinyin
 from utils.mandarin.polyphones import read_rules
 from utils.mandarin.sandhi import spoken_variants
 
-SMALL = 2000  # bytes a piece
+SMALL = 2000  # bytes in each piece
 PREPARE_AND_DIE = """
 import os, signal, sys
 import numpy as np
@@ -207,7 +207,7 @@ def test_tables_map_to_a_models_ids(text, tmp_path):
 def test_another_reading_or_text_is_prepared_again(text, tmp_path, monkeypatch):
     folder = tmp_path / "pairs"
     first = prepare_pairs([text], folder, workers=1).shards[0].name
-    assert prepare_pairs([text], folder, workers=1, seed=3).shards[0].name == first  # nothing is drawn
+    assert prepare_pairs([text], folder, workers=1, seed=3).shards[0].name == first  # without random readings
     os.utime(text, (0, 0))
     assert prepare_pairs([text], folder, workers=1).shards[0].name == first
     spoken = prepare_pairs([text], folder, workers=1, spoken=0.1).shards[0].name

@@ -1,4 +1,4 @@
-"""Reading of training text: kinds of sources, what is left out, limits, cache."""
+"""Tests of reading training text: kinds of sources, omitted lines, limits, cache."""
 
 import lzma
 from pathlib import Path
@@ -67,7 +67,7 @@ def test_cache_gives_the_same_and_notices_a_changed_file(text, tmp_path):
     with pytest.raises(CacheError, match=r"the cached syllables of a text are damaged .*sha256"):
         pairs_from_text(text, cache=cache)
     record(kept.with_suffix(".sha256"), [kept])
-    assert pairs_from_text(text, cache=cache).pairs[0].hanzi == "妳好"  # it is indeed read from the cache
+    assert pairs_from_text(text, cache=cache).pairs[0].hanzi == "妳好"  # proof that it is read from the cache
     text.write_text("你好\n", encoding="utf-8")
     assert pairs_from_text(text, cache=cache).pairs == [HELLO]
     assert pairs_from_text(text, limit=1, cache=cache).pairs == [HELLO]

@@ -1,4 +1,4 @@
-"""data/corpora/record.py: sentences that cover all sounds, recordings that are checked at once, resumable."""
+"""Tests of data/corpora/record.py: sentences that cover all sounds, checked recordings, resumed sessions."""
 
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from utils.mandarin.pinyin import full_inventory
 
 RATE = 16_000
 NEEDED = ("initial", "final")
-# Of interjections and rare words, which the grammar does not have.
+# Syllables of interjections and rare words, which the grammar does not have.
 RARE_FINALS = {"final io", "final ueng", "final m", "final n", "final ng"}
 
 
@@ -68,7 +68,7 @@ def test_a_choice_takes_what_is_missing_and_ends_with_the_candidates():
 
 
 class Speaker:
-    """Types the given keys, and reads each sentence that is recorded as ``takes`` says."""
+    """Types the given keys, and reads each recorded sentence as ``takes`` prescribes."""
 
     def __init__(self, keys: list[str], takes: list[np.ndarray]):
         self.keys, self.takes = iter(keys), iter(takes)

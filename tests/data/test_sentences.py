@@ -1,4 +1,4 @@
-"""The grammar of the synthetic corpus: its size, its readings, what it teaches; text of the user's own."""
+"""Tests of the grammar of the synthetic corpus: size, readings, coverage; text given by the user."""
 
 from collections import Counter, defaultdict
 from itertools import product
@@ -71,7 +71,7 @@ def test_count_is_the_count_of_a_grammar_written_out(tmp_path):
     small = read_grammar(tmp_path / "small.txt")
     texts = [text.replace(PAUSE, "") for text in expansions(small, "sentence.one")]
     assert len(texts) == len(set(texts)) == 18
-    # Of the nine short ones only the three of 老虎 have four syllables.
+    # Of the nine short sentences only the three with 老虎 have four syllables.
     assert distinct_sentences(small) == sum(len(text) >= MIN_SYLLABLES for text in texts) == 12
 
 

@@ -1,4 +1,4 @@
-"""Speech Commands: fetched, checked, unpacked, counted; a made archive stands for the 2.4 GB."""
+"""Tests of Speech Commands with a small archive instead of the 2.4 GB: download, check, unpack, count."""
 
 import hashlib
 import io
@@ -22,7 +22,7 @@ def recording(seconds: float = 0.05) -> bytes:
 
 
 def members() -> dict[str, bytes]:
-    """As the archive has them: without a folder around, each name with a dot before."""
+    """Members as in the archive: no enclosing folder, and names that begin with a dot."""
     speakers = ("bb05582b", "a69b9b3e", "0a7c2a8d", "00176480")
     names = [f"{word}/{speaker}_nohash_0.wav" for word in (*TEN_WORDS, "bed") for speaker in speakers]
     content = {f"./{name}": recording() for name in names}
@@ -37,7 +37,7 @@ def members() -> dict[str, bytes]:
 
 @pytest.fixture
 def served(tmp_path, monkeypatch) -> bytes:
-    """The archive lies where the download would have put it, complete."""
+    """The complete archive, where the download puts it."""
     content = tar_bytes(members())
     made = replace(ARCHIVES[2], size=len(content), sha256=hashlib.sha256(content).hexdigest())
     monkeypatch.setitem(ARCHIVES, 2, made)
@@ -60,19 +60,19 @@ def test_facts_of_the_two_versions():
 
 def test_download_to_clips(served, tmp_path, monkeypatch, capsys):
     folder = tmp_path / "corpora" / "words"
-    assert main(["--output", str(folder)]) == 1  # not all of the real corpus is there
+    assert main(["--output", str(folder)]) == 1  # the archive is not the whole corpus
     shown = capsys.readouterr()
     assert "44 recordings of 11 words" in shown.out and "  dev        11" in shown.out
     assert "version 2 has 35 words, 84,843 in train" in shown.err
     assert [path.name for path in folder.parent.iterdir()] == ["words"]
     monkeypatch.setitem(SIZES, 2, {"train": 22, "dev": 11, "test": 11})
     monkeypatch.setitem(WORDS, 2, 11)
-    assert main(["--output", str(folder)]) == 0  # nothing is fetched again
+    assert main(["--output", str(folder)]) == 0  # nothing is downloaded again
     config = KeywordDataConfig(folder=str(folder), words=TEN_WORDS)
     clips = read_keyword_clips(config)
     assert labels_of(config, clips) == ("_silence_", "_unknown_", *TEN_WORDS)
     assert {clip.speaker for clip in clips["test"] if clip.speaker} == {"bb05582b"}
-    # The lists agree with the rule by which they were made.
+    # The lists agree with the rule that generated them.
     for name in ("validation_list.txt", "testing_list.txt"):
         (folder / name).unlink()
     by_rule = read_keyword_clips(config)

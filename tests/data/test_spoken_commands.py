@@ -1,4 +1,4 @@
-"""Commands spoken by a synthesiser: the same bytes each time, voices apart, read back as labelled clips."""
+"""Tests of synthesised commands: reproducible bytes, disjoint voices, read back as labelled clips."""
 
 import importlib.util
 import json
@@ -114,7 +114,7 @@ def test_a_complete_corpus_is_left_alone_and_a_part_goes_on(corpus, tmp_path):
 
 
 def clips_of(texts, voices, takes=1):
-    """Every text in every voice, so many times; numbers continue where a label is repeated."""
+    """Every text in every voice, several times; numbers continue where a label is repeated."""
     clips, counts = [], Counter()
     for label, syllables in texts:
         for voice in voices:

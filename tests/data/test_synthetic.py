@@ -1,4 +1,4 @@
-"""The synthesiser in its child process, and the corpus made with it, read back by the THCHS-30 loader."""
+"""Tests of the synthesiser in its child process, and of its corpus, read by the THCHS-30 loader."""
 
 import importlib.util
 import json
@@ -38,7 +38,7 @@ from utils.mandarin.pinyin import tone_of
 if importlib.util.find_spec("espeakng_loader") is None:
     pytest.skip("no synthesiser: pip install -r requirements/demo.txt", allow_module_level=True)
 
-# A stand-in for the synthesiser: it hums for as long as the text is, and breaks at marked syllables.
+# A stand-in for the synthesiser: it hums for a time proportional to the text and fails at marked syllables.
 FAKE = """
 import json, os, signal, sys, time
 from data.synthesis import espeak
@@ -101,7 +101,7 @@ def traced_tone(phonemes: str) -> int:
     ]
 
 
-# ------------------------------------------------------------------ what the synthesiser says
+# ------------------------------------------------------------------ speech of the synthesiser
 
 
 def test_each_syllable_of_the_grammar_has_phonemes_of_its_own(child):
@@ -135,7 +135,7 @@ def test_speech_depends_on_the_request_alone(child):
 def test_all_voices_speak_and_differ_and_repeat_themselves(child):
     speech = {voice: child.say(Speech(voice, "ni3 hao3")).tobytes() for voice in VOICES}
     assert len(set(speech.values())) == len(VOICES) == 86
-    with Synthesiser() as other:  # some voices have random noise
+    with Synthesiser() as other:  # some voices contain random noise
         again = {voice: other.say(Speech(voice, "ni3 hao3")).tobytes() for voice in reversed(VOICES)}
     assert [voice for voice in VOICES if again[voice] != speech[voice]] == []
 
@@ -146,7 +146,9 @@ def test_made_voices_speak_each_in_its_own_way(child):
     speeches = [Speech("made", "ni3 hao3", definition=definition) for definition in definitions]
     samples = [child.say(speech).tobytes() for speech in speeches]
     assert len(set(samples)) == 20
-    assert child.say(Speech("f3", "ni3 hao3")).tobytes() not in samples  # and they leave nothing behind
+    assert (
+        child.say(Speech("f3", "ni3 hao3")).tobytes() not in samples
+    )  # and they do not change the next voice
     with Synthesiser() as other:
         assert [other.say(speech).tobytes() for speech in reversed(speeches[:3])] == samples[2::-1]
 
@@ -369,7 +371,7 @@ def test_few_sentences_of_the_user_are_spoken_by_several_voices(tmp_path, capsys
     assert "1 lines left out, the first: line 5" in capsys.readouterr().err
     by_split = {split: {p.sentence.hanzi for p in planned if p.split == split} for split in SPLITS}
     assert {split: len(texts) for split, texts in by_split.items()} == {"train": 2, "dev": 1, "test": 1}
-    # Two sentences in four voices make eight pairs: the ninth utterance is the first to come again.
+    # Two sentences in four voices are eight pairs: the ninth utterance is the first repeated pair.
     assert len({(p.voice, p.sentence) for p in planned if p.split == "train"}) == 8
 
 

@@ -1,4 +1,4 @@
-"""Telephone speech: 8 kHz recordings prepared, examined, trained on; no mel filter without an FFT bin."""
+"""Tests of telephone speech at 8 kHz: preparation, doctor.py, training, mel filters that are not empty."""
 
 import json
 import logging
@@ -46,7 +46,7 @@ def write_lists(folder: Path, rates: dict[str, list[int]]) -> Path:
         rows = []
         for number, rate in enumerate(each):
             audio = folder / split / f"{number}.wav"
-            # Loud, then soft: nothing that the other checks would speak of.
+            # Loud, then soft: nothing that the other checks would report.
             soundfile.write(audio, 0.1 * rng.normal(size=rate) * np.linspace(1, 0.1, rate), rate)
             syllables = tuple(rng.choice(list(SYLLABLES), 6))
             hanzi = "".join(SYLLABLES[syllable] for syllable in syllables)
@@ -79,7 +79,9 @@ def test_empty_filters_are_those_without_a_weight(filters, frame_ms):
 
 
 def test_a_spectrogram_has_the_bins_up_to_half_the_rate():
-    assert feature_bins(FeatureConfig("spectrogram", TELEPHONE)) == 100  # 40 Hz apart, as 200 at 16 kHz
+    assert (
+        feature_bins(FeatureConfig("spectrogram", TELEPHONE)) == 100
+    )  # 40 Hz apart, as the 200 bins at 16 kHz are
     assert feature_bins(FeatureConfig("spectrogram")) == 200
 
 
@@ -95,7 +97,7 @@ def test_an_explicit_number_of_bins_is_kept():
 
 
 def test_an_old_run_keeps_its_bins(tmp_path):
-    """Its config holds none, and its model was built for 80 at any rate."""
+    """Its config has no number of bins, and its model was built for 80 at every sample rate."""
     run = RunFolder(tmp_path)
     features = {**asdict(FeatureConfig(sample_rate=TELEPHONE)), "bins": None}
     config = {"task": "speech", "features": features, "model": {"name": "compact", "width": 8, "blocks": 1}}
@@ -104,7 +106,7 @@ def test_an_old_run_keeps_its_bins(tmp_path):
     assert feature_bins(acoustic.features) == 80 == acoustic.model.input["features"].shape[-1]
 
 
-# The features of an adaptation are those of the model that is adapted.
+# An adaptation uses the features of the adapted model.
 SPEECH_RECIPES = sorted(set(CONFIGS.glob("speech/*.yaml")) - {CONFIGS / "speech" / "adapt.yaml"})
 
 

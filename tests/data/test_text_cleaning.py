@@ -1,4 +1,4 @@
-"""Cleaning of plain text: golden cases, what is kept out, properties, any number of workers."""
+"""Tests of text cleaning: golden cases, excluded text, properties, any number of workers."""
 
 import gzip
 import io
@@ -227,7 +227,7 @@ def test_every_run_of_ten_is_found_and_nothing_else():
         assert covered("前面" + SENTENCE[start : start + GRAM] + "后面")
     for start in range(len(SENTENCE) - GRAM + 2):
         assert not covered("前面" + SENTENCE[start : start + GRAM - 1] + "后面")
-    assert not covered(SENTENCE[-5:] + OTHER[:5])  # runs don't reach from one sentence to the next
+    assert not covered(SENTENCE[-5:] + OTHER[:5])  # runs don't extend across sentences
     assert not covered("") and not covered("短")
 
 
@@ -296,7 +296,9 @@ def test_workers_change_neither_content_nor_order_nor_counts(cleaned_twice):
     same = [
         {**report, "seconds": 0, "made_of": {**report["made_of"], "output": ""}} for report in (first, second)
     ]
-    assert same[0] == same[1] and first["made_of"]["output"] != second["made_of"]["output"]  # two is packed
+    assert (
+        same[0] == same[1] and first["made_of"]["output"] != second["made_of"]["output"]
+    )  # the second output is packed
 
 
 def test_no_evaluation_text_survives(cleaned_twice):
@@ -447,7 +449,7 @@ def test_an_output_of_the_same_input_is_kept_and_any_other_is_made_again(tmp_pat
     output = tmp_path / "o.txt"
 
     def call(*arguments: str) -> tuple[bool, set[str]]:
-        """Whether the output was left as it was, and its lines."""
+        """Whether the output was kept, and its lines."""
         assert main([str(source), "--output", str(output), "--workers", "1", *arguments]) == 0
         return "unchanged" in capsys.readouterr().out, set(output.read_text(encoding="utf-8").splitlines())
 
@@ -455,19 +457,21 @@ def test_an_output_of_the_same_input_is_kept_and_any_other_is_made_again(tmp_pat
     assert call("--exclude", str(first)) == (True, {"今天下雨", OTHER})
     assert call("--exclude", str(second)) == (False, {"今天下雨", SENTENCE})
     assert call("--exclude", str(second), str(first)) == (False, {"今天下雨"})
-    assert call("--exclude", str(first), str(second)) == (True, {"今天下雨"}), "the lists' order is no matter"
+    assert call("--exclude", str(first), str(second)) == (True, {"今天下雨"}), (
+        "the order of the lists doesn't matter"
+    )
     first.write_text("今天下雨", encoding="utf-8")
     assert call("--exclude", str(first), str(second)) == (False, {SENTENCE})
     assert not call("--exclude", str(first), str(second), "--longest", "30")[0]
     source.write_text("明天下雪\n", encoding="utf-8")
     assert call() == (False, {"明天下雪"})
     output.write_text("别的\n", encoding="utf-8")
-    assert call() == (False, {"明天下雪"}), "a changed output is made anew"
+    assert call() == (False, {"明天下雪"}), "a changed output is made again"
 
 
 @pytest.fixture
 def make(tmp_path):
-    """``make converter`` without the trainings: only data.text.cleaning is run."""
+    """``make converter`` without the trainings: runs only data.text.cleaning."""
     binaries = tmp_path / "bin"
     binaries.mkdir()
     script = f'#!/bin/sh\n[ "$2" = data.text.cleaning ] || exit 0\nexec {sys.executable} "$@"\n'

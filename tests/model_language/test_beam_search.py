@@ -1,4 +1,4 @@
-"""The beam search against all paths; batches against single sentences; narrow searches against wide ones."""
+"""Tests of the beam search against all paths, of batches against single sentences, of narrow beams."""
 
 import itertools
 
@@ -142,4 +142,4 @@ def test_a_narrower_search_finds_nothing_better(symbols, ngrams, words):
         _, scores = beam_search(grid, beam, margin, ngrams, words)
         assert (scores <= best + 1e-6).all()
         worse.append(np.count_nonzero(scores < best - 1e-6))
-    assert worse[2] > 0  # greedily, it misses some
+    assert worse[2] > 0  # a greedy search misses some

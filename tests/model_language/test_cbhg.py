@@ -1,4 +1,4 @@
-"""CBHG against its published geometry, by hand; its masks; training, and conversion from the run."""
+"""Tests of CBHG: published geometry, masks, training, conversion from the run."""
 
 import csv
 import math
@@ -31,7 +31,7 @@ def symbols() -> Symbols:
 def model(symbols) -> keras.Model:
     keras.utils.set_random_seed(1)
     model = build_cbhg(TINY, len(symbols.pinyin), len(symbols.hanzi))
-    for variable in model.trainable_variables:  # the zeros of biases would hide mistakes
+    for variable in model.trainable_variables:  # zero biases would hide mistakes
         variable.assign(variable + 0.1 * keras.random.normal(variable.shape))
     return model
 
@@ -56,7 +56,7 @@ def _by_hand(config: CbhgConfig, pinyin: int, hanzi: int) -> dict[str, int]:
 
 @pytest.mark.parametrize("settings", [{}, {"embedding": 256, "width": 128, "projection_kernel": 3}])
 def test_parameter_count_of_the_published_sizes(settings):
-    """The reference recipe's, and Tacotron's table 1."""
+    """Counts of the reference recipe and of Tacotron's table 1."""
     config = CbhgConfig(**settings)
     assert build_cbhg(config, 1300, 5000).count_params() == sum(_by_hand(config, 1300, 5000).values())
 
@@ -100,7 +100,7 @@ def test_padding_has_no_influence(model):
 
 
 def test_padding_has_no_influence_on_training(model):
-    """No statistics of the batch: with dropout off, training and use are the same function."""
+    """There are no batch statistics: without dropout, training and inference are the same function."""
     syllables = np.array([[2, 3, 4, 0], [5, 0, 0, 0]], np.int32)
     np.testing.assert_allclose(
         model({"syllables": syllables}, training=True), _logits(model, syllables), atol=1e-6
@@ -145,7 +145,7 @@ def test_each_syllable_becomes_one_of_its_hanzi(model, symbols):
 
 @pytest.mark.nightly
 def test_a_recipe_learns_to_convert_by_context(tmp_path):
-    """乐 is yue4 after 音 and le4 after 快: the run folder alone then converts."""
+    """乐 is yue4 after 音 and le4 after 快; conversion needs only the run folder."""
     text, recipe = tmp_path / "text.txt", tmp_path / "recipe.yaml"
     text.write_text("音乐\n快乐\n我的音乐\n是快乐\n" * 24, encoding="utf-8")
     recipe.write_text("model: {name: cbhg}\n", encoding="utf-8")

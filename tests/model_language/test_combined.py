@@ -1,4 +1,4 @@
-"""The combined converter of a tiny language: its search against all paths, corrections, wrong parts."""
+"""Tests of the combined converter on a tiny language: search against all paths, corrections, wrong parts."""
 
 import itertools
 import json
@@ -84,7 +84,7 @@ def test_it_writes_its_training_text_with_and_without_tones(folder, converter):
 
 
 def test_recognition_errors_are_corrected(converter):
-    """zh-z, tones, n-ng: the hanzi do not have the given readings, but the words are known."""
+    """zh-z, tones, n-ng: the hanzi do not have the given readings, but the words are in the dictionary."""
     assert converter.convert([["shu4", "xue2", "gong1", "shi2"]]) == ["数学公式"]
     assert converter.convert([["man4", "man4", "di4", "zou4"]]) == ["慢慢地走"]
 
@@ -298,7 +298,7 @@ def test_time_for_reasons_is_proportional_to_the_length(converter, monkeypatch):
 
 
 def test_reasons_are_those_of_the_whole_sentence(converter):
-    """The division into words that an exchanged hanzi changes is found from the words around it."""
+    """An exchanged hanzi changes the division into words only in its surroundings."""
     words = UserWords([UserWord("宫", (frozenset({"gong1"}),), 2.0)])
     sentence = hanzi_to_pinyin("".join(LINES) * 2)
     found = _search_once([sentence], [words.spans(sentence)], converter, count=4)
@@ -325,7 +325,7 @@ def test_runs_and_recipes_of_earlier_versions_still_work(folder, converter, tmp_
     text, model = folder / "text.txt", f"model.network_run={folder / 'network'}"
     data = [f"data.train=[{text}]", f"data.dev=[{text}]", f"data.cache={folder / 'cache'}"]
     best = json.loads((folder / "combined" / "metrics.json").read_text(encoding="utf-8"))["best"]
-    for overrides in (COMBINED, ("model.name=fused", *COMBINED[1:])):  # the finished run is the one asked for
+    for overrides in (COMBINED, ("model.name=fused", *COMBINED[1:])):  # the finished run has this config
         found = train_from_config(
             "language", folder / "recipe.yaml", [*data, *overrides, model], tmp_path / "combined"
         )

@@ -1,4 +1,4 @@
-"""Language runs that earlier versions wrote load, and convert and score as they did then.
+"""Tests that language runs of earlier versions load, and convert and score as they did then.
 
 ``tests/support/earlier_language_runs.zip`` holds a tiny run of each model, written before models, modules and
 files were renamed. Its ``example.json`` has sentences in ``pinyin`` with the ``hanzi`` and ``scores`` of that

@@ -1,4 +1,4 @@
-"""The gated CNN: NumPy against Keras, candidates and confusions, corrupted rows, a tiny language."""
+"""Tests of the gated CNN: NumPy against Keras, candidates, confusions, corrupted rows, a tiny language."""
 
 import importlib.util
 import json
@@ -72,7 +72,7 @@ def tables(symbols, counts) -> CandidateTables:
 
 @pytest.fixture(scope="module")
 def model(symbols, tables):
-    """With weights large enough that every part of the network matters."""
+    """A model with weights large enough that every part has an effect."""
     model = build_gated_cnn(
         GatedCnnConfig(width=12, dilations=(1, 2, 4), choices=6), tables, len(symbols.hanzi)
     )
@@ -214,7 +214,9 @@ def test_the_other_candidates_are_most_often_misheard_as_the_syllable(symbols, c
 def test_priors_are_logs_of_counts(symbols, tables):
     row = tables.priors[token(symbols, "shi4")]
     assert row[0] == 0 and np.isfinite(row).all()
-    assert row[1] == pytest.approx(np.log(40.1 / 90.1), abs=0.1)  # mistaken for shi4 are a few as well
+    assert row[1] == pytest.approx(
+        np.log(40.1 / 90.1), abs=0.1
+    )  # a few others are also misrecognised as shi4
     bare = tables.priors[token(symbols, "shi")]
     assert bare[2] - bare[0] == pytest.approx(np.log(30.1 / 90.1), rel=1e-5)
 
@@ -461,7 +463,7 @@ def run(text, tmp_path_factory) -> RunFolder:
 
 
 def test_a_tiny_language_is_learnt(run):
-    """公式, 公事 and 攻势 sound the same: only the words around them tell them apart."""
+    """公式, 公事 and 攻势 sound the same: only the surrounding words distinguish them."""
     best = json.loads(run.metrics.read_text(encoding="utf-8"))["best"]
     assert best["dev_character_error_rate"] == 0 and best["dev_loss"] < 0.1
     assert best["dev_toneless_error_rate"] < 0.05

@@ -1,4 +1,4 @@
-"""The joint search against brute force: all paths of small networks with all hanzi, user words among them."""
+"""Tests of the joint search against brute force: all paths of small networks, with user words."""
 
 import itertools
 import math
@@ -28,7 +28,7 @@ def ngram() -> NgramConverter:
 
 @pytest.fixture(scope="module")
 def rates_words(ngram) -> NgramConverter:
-    """The same with a model of words."""
+    """The same converter with a model of words."""
     uses = {"音乐": 90, "他们": 50, "大门": 9, "去音": 3, "因": 7, "他们去因": 2, "的": 80, "月": 5}
     found = NgramConverter(ngram.history_model, ngram.symbols, beam=16)
     found.path_model = WordUnigram(pack_words(uses, ngram.symbols), weight=0.6)
@@ -124,7 +124,7 @@ def test_a_heavy_word_is_found_among_improbable_syllables(ngram):
 
 
 class Conditional:
-    """Stands for a network: only what the search uses, with scores derived from the syllables."""
+    """Stands for a network converter: has what the search uses, with scores derived from the syllables."""
 
     score_kind, history_model = "network", None
 
@@ -153,7 +153,7 @@ def test_sequences_are_converted_and_the_best_sum_wins():
 
 
 class WithHistory(Conditional):
-    """The same with an n-gram model of hanzi, which finds the sequences to convert."""
+    """The same stand-in with an n-gram model of hanzi, which finds the sequences to convert."""
 
     def __init__(self, ngram: NgramConverter):
         self.history_model, self.symbols, self.grid = ngram.history_model, ngram.symbols, ngram.grid

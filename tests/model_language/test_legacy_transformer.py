@@ -1,4 +1,4 @@
-"""The published transformer's weights become a run with the logits computed by hand; what is refused."""
+"""Tests of importing the published transformer: logits against a computation by hand; refused files."""
 
 from pathlib import Path
 
@@ -18,7 +18,7 @@ HANZI = ("<PAD>", "好", "你", "国", "绿", "中", "钟")
 
 
 def weights(inputs: int = len(PINYIN), projections: int = 3) -> Layers:
-    """The published transformer in small, in the order of the original's graph."""
+    """A small copy of the published transformer, in the order of the original's graph."""
     rng = np.random.default_rng(5)
     layers: dict[str, dict[str, np.ndarray]] = {"input_1": {}}
 

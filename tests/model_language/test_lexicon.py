@@ -1,4 +1,4 @@
-"""The lexicon's sources and order of preference, the vocabularies built on it, their files."""
+"""Tests of the lexicon: sources, order of preference, vocabularies built on it, files."""
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ def symbols() -> Symbols:
 def test_gb2312_has_6763_distinct_hanzi_in_the_order_of_the_standard():
     hanzi = gb2312_hanzi()
     assert len(hanzi) == len(set(hanzi)) == 6763
-    assert hanzi[0] == "啊" and hanzi[3754] == "座" and hanzi[3755] == "亍"  # 3,755 frequent ones come first
+    assert hanzi[0] == "啊" and hanzi[3754] == "座" and hanzi[3755] == "亍"  # 3,755 frequent hanzi come first
 
 
 def test_every_gb2312_hanzi_can_be_reached(lexicon):
@@ -54,7 +54,7 @@ def test_a_hanzi_is_never_offered_for_another_tone_while_the_tone_has_its_own(le
 
 def test_order_of_preference():
     lexicon = Lexicon({"hua1": "花", "hua4": "画化", "qing3": "请", "nar4": "那"})
-    assert lexicon.candidates("hua4") == ("化", "画")  # 1: its own
+    assert lexicon.candidates("hua4") == ("化", "画")  # 1: its own hanzi
     assert lexicon.candidates("nar4") == ("那",)
     assert lexicon.candidates("huar1") == ("花",)  # 2: without erhua
     assert lexicon.candidates("qing5") == ("请",)  # 3: any tone

@@ -1,4 +1,4 @@
-"""Kneser–Ney estimates against hand, a naive reference and the sum to 1; the search against brute force."""
+"""Tests of Kneser–Ney estimates by hand, against a naive reference and sums to 1; search by brute force."""
 
 import itertools
 import math
@@ -69,9 +69,9 @@ def test_a_bigram_model_worked_by_hand():
         (0, 2): (2 - 1) / 2 + 1 / 2 * unigram[2],  # both sentences begin with a
         (2, 3): (1 - 1 / 2) / 2 + 1 / 2 * unigram[3],
         (3, 0): (1 - 1 / 2) / 1 + 1 / 2 * unigram[0],
-        (3, 2): 1 / 2 * unigram[2],  # "ba" was never seen, "b" was
+        (3, 2): 1 / 2 * unigram[2],  # "ba" does not occur, "b" does
         (3, 1): 1 / 2 * unigram[1],
-        (1, 4): unigram[4],  # nothing was seen after an unknown hanzi
+        (1, 4): unigram[4],  # nothing follows an unknown hanzi in the text
     }
     for (before, word), probability in expected.items():
         found = model.log_probs(np.array([[before]]), np.array([[word]]))[0, 0]
@@ -79,7 +79,7 @@ def test_a_bigram_model_worked_by_hand():
 
 
 def test_an_order_lower_counts_predecessors_not_occurrences():
-    """San Francisco: "d" is frequent, but only ever after "c"; "e" is rarer, and comes after many."""
+    """San Francisco: "d" is frequent, but only after "c"; "e" is rarer, but follows many others."""
     text = [0, *[2, 3, 0] * 20, *[4, 5, 0, 6, 5, 0, 7, 5, 0, 8, 5, 0]]
     model = _model(text, order=2, size=10)
     francisco, other = np.exp(model.log_probs(np.array([[9]]), np.array([[3, 5]])))[0]
@@ -103,7 +103,7 @@ def test_probabilities_sum_to_one_over_the_vocabulary(order):
 def _naive_probability(
     grams: list[Counter], discounts: list[list[float]], history: tuple, word: int, size: int
 ):
-    """Chen and Goodman's recursion, read off the page: p(w | h) = (c − D(c)) / c(h) + γ(h) p(w | h')."""
+    """Chen and Goodman's recursion as published: p(w | h) = (c − D(c)) / c(h) + γ(h) p(w | h')."""
     n = len(history) + 1
     followers = {gram: count for gram, count in grams[n - 1].items() if gram[:-1] == history}
     lower = 1 / size if n == 1 else _naive_probability(grams, discounts, history[1:], word, size)
@@ -278,10 +278,10 @@ def test_impossible_hanzi_have_no_probability(converter):
     sentences = [("ta1", "men5")] * len(cases)
     assert dict(zip(cases, converter.scores(sentences, list(cases)), strict=True)) == cases
     assert np.isfinite(converter.scores([("ta1", "men5"), ()], ["她们", ""])).all()
-    # Without its tone a syllable may become more, but never what another one is read as.
+    # Without its tone a syllable has more candidates, but no hanzi with other readings only.
     scores = converter.scores([("ta1", "men"), ("ta", "men5"), ("ta", "men")], ["他们", "他们", "他乐"])
     assert np.isfinite(scores[:2]).all() and scores[2] == -np.inf
-    # An unknown syllable is written as unreadable, and as nothing else.
+    # An unknown syllable becomes the mark for unreadable and nothing else.
     scores = converter.scores([("blorp",)] * 3, [UNREADABLE, "他", "鿿"])
     assert np.isfinite(scores[0]) and scores[1:] == [-np.inf, -np.inf]
 
@@ -300,7 +300,7 @@ def test_a_narrow_beam_misses_a_better_sequence(symbols):
 def test_length_batches_and_padding():
     lengths = [5, 1, 9, 5, 0, 30]
     batches = length_batches(lengths, budget=12)
-    assert sorted(int(i) for batch in batches for i in batch) == [0, 1, 2, 3, 5]  # none of an empty sentence
+    assert sorted(int(i) for batch in batches for i in batch) == [0, 1, 2, 3, 5]  # an empty sentence has none
     assert all(len(batch) == 1 or len(batch) * max(lengths[i] for i in batch) <= 12 for batch in batches)
     assert length_batches([], 12) == []
     assert pad_rows([np.array([3, 4, 5]), np.array([6])], multiple=2).tolist() == [[3, 4, 5, 0], [6, 0, 0, 0]]

@@ -1,4 +1,4 @@
-"""Text to packed n-grams in one call: equal to its single steps; impossible settings."""
+"""Tests of building packed n-grams in one call: equal to the single steps; invalid settings."""
 
 import logging
 

@@ -1,4 +1,4 @@
-"""Packed n-grams against the model that they were packed from; damaged files; the hash table alone."""
+"""Tests of packed n-grams against the model before packing, of damaged files and of the hash table."""
 
 from pathlib import Path
 
@@ -20,7 +20,7 @@ ORDERS = (2, 3, 4)
 
 
 def _stepped(values: np.ndarray) -> np.ndarray:
-    """The values moved to evenly spaced levels, as many as a code book has."""
+    """The values rounded to evenly spaced levels, as many as a code book has."""
     if not len(values):
         return values
     low, high = values.min(), values.max()
@@ -29,7 +29,7 @@ def _stepped(values: np.ndarray) -> np.ndarray:
 
 
 def _with_few_values(tables: list[NgramTable]) -> list[NgramTable]:
-    """Tables that a code book represents without rounding; they are no distributions."""
+    """Tables that a code book represents exactly; they are not distributions."""
     result = []
     for table in tables:
         backoffs = table.backoffs.copy()
@@ -91,7 +91,7 @@ def test_rounding_to_a_code_book_costs_little(estimated, order):
     for n, table in enumerate(tables[1:], 2):
         bits = (SIZE - 1).bit_length()
         ids = table.keys[:, None] >> bits * np.arange(n)[::-1] & ((1 << bits) - 1)
-        # A history that is longer than the n-gram's context must not be known: id 47 never occurs.
+        # A history that is longer than the n-gram's context must not be found: id 47 never occurs.
         histories = np.full((len(ids), order - 1), SIZE - 1)
         histories[:, order - n :] = ids[:, :-1]
         wrong = packed.log_probs(histories, ids[:, -1:])[:, 0] - table.log_probs

@@ -1,4 +1,4 @@
-"""The converter that comes with the project: present, small, correct on some sentences, and robust."""
+"""Tests of the shipped converter: size, some sentences, robustness."""
 
 import itertools
 import math
@@ -122,7 +122,7 @@ def test_a_typed_syllable_without_hanzi_is_not_changed(to_hanzi):
 
 
 def uncertain_network(sentence: str, seed: int) -> ConfusionNetwork:
-    """A network with the syllables of a sentence among others, some of them more probable."""
+    """A confusion network with the syllables of a sentence and others, some of them more probable."""
     rng = np.random.default_rng(seed)
     inventory = [*full_inventory(), NOTHING]
     slots = []
@@ -147,7 +147,7 @@ def test_the_preview_of_the_joint_search_keeps_the_best_conversions(to_hanzi, mo
 
 
 def test_the_preview_keeps_user_words(monkeypatch, tmp_path):
-    """龘 is so rare that no preview would keep it."""
+    """龘 is so rare that the preview alone would not keep it."""
     monkeypatch.setattr(confusion_network_search, "PREVIEWED", 1)
     (tmp_path / "words.txt").write_text("龘龘 da2 da2 30\n", encoding="utf-8")
     search = load_joint_search(load_converter(PRETRAINED, tmp_path / "words.txt"), None, 0.5, 3.0)

@@ -1,4 +1,4 @@
-"""Pruned n-gram models: still distributions, complete, little worse; their counts against naive ones."""
+"""Tests of pruned n-gram models: distributions, completeness, perplexity; counts against naive ones."""
 
 import itertools
 import math
@@ -43,7 +43,7 @@ def ngrams_of(tables: list[NgramTable], size: int) -> list[set[tuple[int, ...]]]
 
 
 def perplexity(tables: list[NgramTable], text: np.ndarray) -> float:
-    """Of text over all its ids and ends, the history as far as it goes back within a sentence."""
+    """Perplexity of a text over all its ids and ends, with histories limited to the sentence."""
     model = BackoffModel(tables, SIZE)
     histories = np.zeros((len(text) - 1, model.history), np.int64)
     for position in range(1, len(text)):
@@ -58,7 +58,7 @@ def test_occurrences_are_a_naive_count(text, model):
         windows = (tuple(text[i : i + n].tolist()) for i in range(len(text) - n + 1))
         expected = Counter(window for window in windows if 0 not in window[1:-1])
         if n == 1:
-            expected[(0,)] -= 1  # the one before the first sentence ends none
+            expected[(0,)] -= 1  # the boundary before the first sentence does not end one
         assert {
             ids_of(k, n, SIZE): c for k, c in zip(table.keys, found.tolist(), strict=True) if c
         } == expected
@@ -84,7 +84,7 @@ def test_a_pruned_model_sums_to_one(model, ngrams):
     rng = np.random.default_rng(0)
     contexts = [
         ids_of(key, 3, SIZE) for key in rng.choice(model[0][2].keys, 200)
-    ]  # most of them lost something
+    ]  # most of them lost n-grams
     drawn = rng.integers(2, SIZE, (200, 3))
     drawn[:50, 0] = drawn[:25, 1] = 0
     for histories in (np.array([context for context in contexts if context[-1]]), drawn):
@@ -95,7 +95,7 @@ def test_a_pruned_model_sums_to_one(model, ngrams):
 
 @pytest.mark.parametrize("threshold", [0.5, 4.0, 40.0])
 def test_only_needed_ngrams_are_kept(model, threshold):
-    """Against the definition, n-gram by n-gram: kept for its own cost, or needed by a kept one."""
+    """Against the definition, n-gram by n-gram: kept for its own cost, or needed by a kept n-gram."""
     tables, counts = model
     full = [
         {ids_of(k, n, SIZE): row for k, *row in zip(t.keys, t.log_probs, t.backoffs, c, strict=True)}
@@ -126,10 +126,12 @@ def test_pruning_does_not_lower_the_perplexity_of_held_out_text(text, model):
     sizes = [sum(len(table.keys) for table in model[0][1:]) >> shift for shift in (0, 2, 3, 4, 6)]
     found = [perplexity(prune_to(*model, size), held_out) for size in sizes]
     assert found == sorted(found)
-    assert found[-1] < perplexity(prune(*model, math.inf), held_out)  # of 1-grams alone
+    assert found[-1] < perplexity(prune(*model, math.inf), held_out)  # unigrams only
     bigrams = estimate(text, 2, SIZE)
     chosen = prune_to(*model, len(bigrams[1].keys))
-    assert perplexity(chosen, held_out) < 0.9 * perplexity(bigrams, held_out)  # as many, by their worth
+    assert perplexity(chosen, held_out) < 0.9 * perplexity(
+        bigrams, held_out
+    )  # the same number, selected by their effect
 
 
 @pytest.mark.parametrize("ngrams", [1, 100, 1000, 5000, 10**9])
@@ -137,7 +139,7 @@ def test_the_requested_number_is_kept(model, ngrams):
     tables, counts = model
     there = sum(len(table.keys) for table in tables[1:])
     left = sum(len(table.keys) for table in prune_to(tables, counts, ngrams)[1:])
-    assert min(ngrams, there) <= left <= min(1.05 * ngrams + 6, there)  # ties, and what one n-gram needs
+    assert min(ngrams, there) <= left <= min(1.05 * ngrams + 6, there)  # ties, and the n-grams that one needs
 
 
 def test_empty_orders_are_omitted(model):

@@ -1,4 +1,4 @@
-"""Token ids of syllables with, without and with unknown tones; the memory for unknown tokens is limited."""
+"""Tests of token ids of syllables with, without and with unknown tones; limited memory for unknown tokens."""
 
 import tracemalloc
 

@@ -1,4 +1,4 @@
-"""The transformer's shapes, masks and restriction, its loss by hand, and its conversion from a run folder."""
+"""Tests of the transformer: shapes, masks, restricted softmax, loss by hand, conversion from a run folder."""
 
 import itertools
 import math
@@ -39,7 +39,7 @@ def symbols() -> Symbols:
 def model(symbols) -> keras.Model:
     keras.utils.set_random_seed(1)
     model = build_transformer(TINY, len(symbols.pinyin), len(symbols.hanzi))
-    for variable in model.trainable_variables:  # the zeros of biases would hide mistakes
+    for variable in model.trainable_variables:  # zero biases would hide mistakes
         variable.assign(variable + 0.1 * keras.random.normal(variable.shape))
     return model
 
@@ -109,7 +109,7 @@ def test_attention_weights_are_outputs_of_named_layers(model):
     for found in map(np.asarray, weights):
         assert found.shape == (1, 2, 5, 5)
         np.testing.assert_allclose(found.sum(axis=-1), 1, rtol=1e-5)
-        assert not found[..., 3:].any()  # nobody looks at padding
+        assert not found[..., 3:].any()  # padding gets no attention
         assert not np.allclose(found, found[..., :1])
 
 
@@ -133,7 +133,7 @@ def test_save_and_load_round_trip(model, tmp_path):
 
 # --- the restricted softmax and its loss -----------------------------------------------------------------
 
-CANDIDATES = np.array([[1, 0, 0], [1, 0, 0], [2, 3, 0], [3, 4, 5]], np.int32)  # of the syllables 0 … 3
+CANDIDATES = np.array([[1, 0, 0], [1, 0, 0], [2, 3, 0], [3, 4, 5]], np.int32)  # for the syllables 0 … 3
 
 
 def test_candidate_logits_picks_the_right_cells():

@@ -1,4 +1,4 @@
-"""User words: the file and its errors, where words are found, the search with them against brute force."""
+"""Tests of user words: the file and its errors, spans in sentences, the search against brute force."""
 
 import itertools
 import random
@@ -18,7 +18,7 @@ from utils.errors import CorpusError
 
 
 class Positions(Converter):
-    """Stands for a network: every position by itself, with scores from the syllables' ids."""
+    """Stands for a network: independent positions, with scores derived from the syllables' ids."""
 
     batch_syllables = 400
 
@@ -125,7 +125,7 @@ def test_an_empty_list_changes_nothing(converter):
 
 @pytest.mark.parametrize("seed", range(6))
 def test_a_heavy_word_is_written_wherever_its_syllables_are(converter, symbols, seed):
-    """The word may contain hanzi that are not candidates there, or that the model does not know."""
+    """The word may contain hanzi that are not candidates there, or not in the vocabulary."""
     rng = random.Random(seed)
     tones = [
         token
@@ -191,7 +191,7 @@ def test_reasons_add_up(ngram):
 
 
 def test_confidence_is_the_probability_of_the_network(symbols):
-    """A network decides each position by itself: its probability there is the confidence."""
+    """A network decides each position independently: its probability there is the confidence."""
     converter = Positions(symbols)
     (explained,) = UserWordConverter(converter, UserWords()).explain([["yin1", "yue4"]], n=1)
     best = np.exp(converter.grid([["yin1", "yue4"]]).scores[0].max(axis=1))
@@ -221,4 +221,4 @@ def test_ten_thousand_words_are_found_as_fast_as_ten():
     )
     looked_at = sum(len(group) for group in many._by_beginning.values()) / len(many._by_beginning)
     assert len(many) > 9_900
-    assert looked_at < 10  # words for a place, of those that begin alike
+    assert looked_at < 10  # candidate words at a position, among those with the same beginning

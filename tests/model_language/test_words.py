@@ -1,4 +1,4 @@
-"""Words and their frequencies: packed and found again; the best division into words against all divisions."""
+"""Tests of words and their frequencies: packing, lookup, the best division into words against all others."""
 
 import itertools
 
@@ -36,7 +36,7 @@ def log_probability(word: str) -> float:
         name: times for name, times in USES.items() if len(name) <= LONGEST_WORD and set(name) <= set(HANZI)
     }
     kept |= {hanzi: USES.get(hanzi, 0) for hanzi in HANZI}
-    # <pad> and <unk> have a share too, as never used.
+    # <pad> and <unk> also have a share, with a count of 0.
     total = sum((times + 0.5) ** 0.9 for times in kept.values()) + 2 * 0.5**0.9
     return float(np.log((kept[word] + 0.5) ** 0.9 / total)) if word in kept else -np.inf
 
@@ -60,7 +60,7 @@ def encoded(symbols: Symbols, texts: list[str]) -> np.ndarray:
 def test_the_score_of_a_path_is_that_of_its_best_division(symbols, words):
     texts = ["今天天气很好", "天气预报", "好天气预报也好", "也", "明天天天天气", "今", "很好天气预报天气预"]
     worth = words.scores(encoded(symbols, texts))
-    # Hanzi are kept in half precision; there are fewer words than levels, so these are exact.
+    # Hanzi are stored in half precision; there are fewer words than levels, so words are exact.
     assert worth == pytest.approx([best_division(text) for text in texts], abs=0.02)
 
 
@@ -101,7 +101,7 @@ def test_a_random_dictionary_is_unpacked_unchanged():
     uses = {"".join(rng.choice(hanzi, n)): int(n * 100) for n in rng.integers(2, LONGEST_WORD + 1, 4000)}
     model = WordUnigram(pack_words(uses, symbols))
     text = encoded(symbols, list(uses))
-    # A word of one frequency a length is worth more than its hanzi, which are never used.
+    # With one frequency per length, a word scores higher than its hanzi, which have a count of 0.
     total = sum((times + 0.5) ** 0.9 for times in uses.values()) + 302 * 0.5**0.9
     expected = [np.log((times + 0.5) ** 0.9 / total) for times in uses.values()]
     assert model.scores(text) == pytest.approx(expected, abs=1e-4)

@@ -1,4 +1,4 @@
-"""model_speech/ctc/best_sequences.py: the scores are those of each sequence by itself, and none is missed."""
+"""Tests of model_speech/ctc/best_sequences.py: scores equal those of single sequences; none is missed."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ SEQUENCES = st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=4), min_si
 
 
 def _best_path(log_probs: np.ndarray, tokens: list[int], blank: int) -> float:
-    """The reference: a path of states (blank, token 1, blank, …) at a time, in plain Python."""
+    """The reference in plain Python: one path of states (blank, token 1, blank, …) at a time."""
     states = [blank]
     for token in tokens:
         states += [token, blank]
@@ -43,7 +43,7 @@ def test_scores_equal_those_of_each_sequence(sequences, frames, seed):
 
 @given(sequences=SEQUENCES, frames=st.integers(1, 6), seed=st.integers(0, 2**32 - 1))
 def test_a_path_is_at_most_the_sum_of_all_paths(sequences, frames, seed):
-    """Viterbi ≤ forward ≤ Viterbi + log(number of paths), and both say which sequences don't fit."""
+    """Viterbi ≤ forward ≤ Viterbi + log(number of paths), and both find the sequences that don't fit."""
     logits = np.random.default_rng(seed).normal(0, 3, (frames, 4))
     table = SequenceTable.build(sequences, range(len(sequences)))
     scores = table.best(log_softmax(logits), 3, len(sequences), margin=np.inf)
@@ -74,7 +74,7 @@ def test_no_sequence_near_the_best_is_missed(count, margin, seed):
 
 
 def test_most_sequences_are_excluded_without_a_search():
-    """Frames that say clearly what was said: of 5,000 sequences only a few are searched."""
+    """With unambiguous frames only a few of 5,000 sequences are searched."""
     rng = np.random.default_rng(0)
     sequences = [rng.integers(0, 300, 4).tolist() for _ in range(5_000)]
     logits = rng.normal(0, 1, (12, 301))

@@ -1,4 +1,4 @@
-"""The compact model: geometry, padding, gradients, saving."""
+"""Tests of the compact model: geometry, padding, gradients, saving."""
 
 import dataclasses
 

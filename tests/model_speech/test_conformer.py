@@ -1,4 +1,4 @@
-"""The Conformer against its papers: parameter counts, attention by distance, padding, training."""
+"""Tests of the Conformer against its papers: parameter counts, attention by distance, padding, training."""
 
 import math
 
@@ -30,7 +30,7 @@ PUBLISHED = {
 
 
 def encoder_parameters(config: ConformerConfig, bins: int) -> int:
-    """By hand, trainable ones: what lies below the logits."""
+    """Trainable parameters below the logits, counted by hand."""
     d, quarter = config.width, math.ceil(math.ceil(bins / 2) / 2)
     norm = 2 * d
     feed_forward = norm + (d * 4 * d + 4 * d) + (4 * d * d + d)
@@ -75,7 +75,7 @@ def test_parameter_count_by_hand(config, bins, classes):
 
 @pytest.mark.parametrize("size", PUBLISHED)
 def test_the_published_counts_hold_the_encoder_and_a_decoder(size):
-    """What is left is the transducer's: an LSTM of 320 or 640 units, embeddings, joint and output layer."""
+    """The rest belongs to the transducer: an LSTM of 320 or 640 units, embeddings, joint and output layer."""
     config, published = PUBLISHED[size]
     encoder = encoder_parameters(config, bins=80) / 1e6
     units = 320 if size == "S" else 640
@@ -113,7 +113,7 @@ def test_modules_stand_in_the_order_of_the_paper():
         if isinstance(layer, (*kinds, keras.layers.Dense))
     ]
     assert order == [
-        *[8, 32, 8, "RelativeAttention", 8, 8],  # out of the front; half a feed-forward; the gated unit
+        *[8, 32, 8, "RelativeAttention", 8, 8],  # output of the front; half a feed-forward; the gated unit
         *["DepthwiseConv1D", "MaskedBatchNormalization", 8],
         *[32, 8, 5],
     ]
@@ -181,7 +181,7 @@ def test_every_weight_gets_a_gradient_that_padding_leaves_alone():
 
     for tight, wide, variable in zip(gradients(0), gradients(11), model.trainable_variables, strict=True):
         np.testing.assert_allclose(wide, tight, rtol=1e-3, atol=1e-3, err_msg=variable.path)
-        if not variable.path.endswith("key/bias"):  # adds the same to all scores of a frame
+        if not variable.path.endswith("key/bias"):  # adds the same value to all scores of a frame
             assert np.abs(tight).max() > 1e-6, variable.path
 
 

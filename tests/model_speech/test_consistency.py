@@ -1,4 +1,4 @@
-"""The consistency loss of two views: its formula in NumPy, its gradient, its padding."""
+"""Tests of the consistency loss of two views: formula in NumPy, gradient, padding."""
 
 import numpy as np
 import pytest

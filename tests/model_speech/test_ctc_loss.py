@@ -1,4 +1,4 @@
-"""The CTC loss against enumeration, against TensorFlow's, and at its edges."""
+"""Tests of the CTC loss against enumeration and TensorFlow's, and in edge cases."""
 
 import itertools
 import math
@@ -131,7 +131,7 @@ def test_a_long_and_certain_output_stays_exact():
     logits = 30.0 * np.eye(3, dtype=np.float32)[classes]
     loss = ctc_loss(labels, logits, np.array([time // 2]), np.array([time]), 2)
     assert float(loss[0]) == pytest.approx(0.0, abs=1e-3)
-    logits[0, 140] = -logits[0, 140]  # one frame contradicts: finite, and not small
+    logits[0, 140] = -logits[0, 140]  # one frame contradicts the target: the loss is finite and not small
     assert 10.0 < float(ctc_loss(labels, logits, np.array([time // 2]), np.array([time]), 2)[0]) < 100.0
 
 

@@ -1,4 +1,4 @@
-"""The DFCNN against the published geometry, by hand; padding; statistics."""
+"""Tests of the DFCNN: published geometry by hand, padding, statistics."""
 
 import keras
 import numpy as np

@@ -1,4 +1,4 @@
-"""The DFSMN: its memory against the paper's equation, its geometry by hand, padding, training."""
+"""Tests of the DFSMN: memory against the paper's equation, geometry by hand, padding, training."""
 
 import itertools
 
@@ -42,7 +42,7 @@ def test_an_impossible_setting_is_named(settings, message):
 
 
 def _weights(model: keras.Model) -> tuple[list, list]:
-    """Kernel and bias of the dense layers, filters (taps, channels) of the memory, each in its order."""
+    """Kernel and bias of the dense layers and filters (taps, channels) of the memory, in order."""
     dense = [layer.get_weights() for layer in model.layers if isinstance(layer, keras.layers.Dense)]
     filters = [
         layer.get_weights()[0][:, :, 0]
@@ -84,7 +84,7 @@ def test_memory_is_that_of_the_equation(past, future, strides):
     sizes = {"stack": 2, "blocks": 3, "hidden": 6, "projection": 4, "past": past, "future": future, "top": 1}
     config = DfsmnConfig(**sizes, past_stride=strides[0], future_stride=strides[1])
     model = build_dfsmn(config, feature_bins=5, classes=4)
-    for layer in model.layers:  # the zeros of biases would hide mistakes
+    for layer in model.layers:  # zero biases would hide mistakes
         layer.set_weights(
             [w + 0.1 * np.random.default_rng(1).normal(size=w.shape) for w in layer.get_weights()]
         )
@@ -103,7 +103,7 @@ def test_without_look_ahead_no_frame_waits():
 
 
 def test_parameter_count_and_cost_of_the_published_sizes():
-    """2048-512(20, 20, 2, 2): a block, and what lies below and above the ten of them; 80 bins, 3 stacked."""
+    """2048-512(20, 20, 2, 2): a block, and the layers below and above the ten blocks; 80 bins, 3 stacked."""
     block = (2048 * 512 + 512) + (21 + 20) * 512  # to the memory's channels; the filters
     between, below = 512 * 2048 + 2048, 240 * 2048 + 2048
     above = between + (2048 * 2048 + 2048) + (2048 * 512 + 512) + (512 * 1000 + 1000)

@@ -1,4 +1,4 @@
-"""Speech runs that earlier versions wrote load, and give the logits that they gave then.
+"""Tests that speech runs of earlier versions load and give the same logits as then.
 
 ``tests/support/earlier_speech_runs.zip`` holds a tiny run of each acoustic model with random weights and
 statistics, written before layers and modules were renamed. Its ``example.npz`` has two utterances (``long``,

@@ -1,4 +1,4 @@
-"""Published weights become a run with the logits of a network built by hand; wrong files are refused."""
+"""Tests of importing published weights: logits against a network built by hand; wrong files are refused."""
 
 from pathlib import Path
 
@@ -22,7 +22,7 @@ TOKENS = ("ni3", "hao3", "wo3", "LV4", "de", SPACE, BLANK)
 
 
 def weights(classes: int = len(TOKENS)) -> Layers:
-    """A small published DFCNN, its layers numbered as in a process that has built one before."""
+    """Weights of a small published DFCNN, with layers numbered as in a process that has built one before."""
     rng = np.random.default_rng(3)
 
     def array(*shape: int) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Packed speech runs: NumPy computes what Keras computes, and a file that does not fit is named."""
+"""Tests of packed speech runs: NumPy against Keras, and files that do not fit are named."""
 
 import json
 import subprocess
@@ -26,7 +26,7 @@ LENGTHS = (1, 7, 8, 9, 63, 64, 131)
 
 
 def keras_model(bins: int, **changes) -> AcousticModel:
-    """With random weights everywhere: in a new model the statistics and offsets are trivial."""
+    """A model with all weights random: a new model has trivial statistics and offsets."""
     config = CompactConfig(**{"front_filters": (4, 6), "width": 24, "blocks": 2, "gate": 5, **changes})
     features, vocabulary = FeatureConfig(bins=bins), acoustic_vocabulary({"ma1", "ma2", "hao3"})
     model = build_compact(config, feature_bins(features), len(vocabulary))

@@ -1,4 +1,4 @@
-"""Greedy and beam decoding against enumeration, a plain reference, TensorFlow's decoder, and each other."""
+"""Tests of greedy and beam decoding against enumeration, a plain reference and TensorFlow's decoder."""
 
 import itertools
 
@@ -28,7 +28,7 @@ def random_logits(seed, batch=3, time=8, classes=5, spread=2.0):
 
 
 def certain(path, classes, margin=9.0):
-    """Logits (1, T, C) that are sure of a path."""
+    """Logits (1, T, C) with nearly all probability on one path."""
     return margin * np.eye(classes, dtype=np.float32)[list(path)][None]
 
 
@@ -43,7 +43,7 @@ def label_probabilities(logits, blank):
 
 
 def plain_beam_search(logits, blank, beam):
-    """The textbook's prefix beam search, dictionaries and all."""
+    """The textbook's prefix beam search with dictionaries."""
     scores = log_softmax(logits)
     beams = {(): (0.0, -np.inf)}  # prefix → log-probability of ending in the blank, in the last token
     for frame in scores:
@@ -68,7 +68,7 @@ def plain_beam_search(logits, blank, beam):
 
 def test_greedy_merges_repeats_drops_blanks_and_gives_the_peak():
     logits = certain([2, 0, 0, 2, 0, 1, 1, 2], classes=3)
-    logits[0, 2, 0] += 5.0  # the first token is surest in its second frame
+    logits[0, 2, 0] += 5.0  # the first token has its peak in its second frame
     (hypothesis,) = greedy_decode(logits, np.array([8]), blank=2)
     assert hypothesis.tokens == (0, 0, 1)
     assert hypothesis.frames == (2, 4, 5)
@@ -187,7 +187,7 @@ def test_n_best_is_distinct_sorted_and_timed():
 
 def test_a_batch_decodes_as_its_utterances_alone():
     logits, lengths = random_logits(31, batch=6, time=14)
-    logits[np.arange(14) >= lengths[:, None]] = 99.0  # padding must not matter
+    logits[np.arange(14) >= lengths[:, None]] = 99.0  # padding must not have an effect
     together = beam_search(logits, lengths, 4, n_best=4)
     for row, hypotheses in enumerate(together):
         (alone,) = beam_search(logits[row : row + 1, : lengths[row]], lengths[row : row + 1], 4, n_best=4)
@@ -203,7 +203,7 @@ def test_unlikely_classes_can_be_left_out():
 
 
 def trained_like(seed: int, batch: int, time: int, classes: int) -> np.ndarray:
-    """Logits with the peaks of a trained model: mostly the blank, now and then some classes that compete."""
+    """Logits with the peaks of a trained model: mostly the blank, sometimes several competing classes."""
     rng = np.random.default_rng(seed)
     logits = rng.normal(0.0, 1.0, (batch, time, classes)).astype(np.float32)
     logits[..., -1] += 9.0

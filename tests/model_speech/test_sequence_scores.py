@@ -1,4 +1,4 @@
-"""model_speech/ctc/forward_backward.py: scores sum over all alignments and equal those of the beam search."""
+"""Tests of model_speech/ctc/forward_backward.py: sums over all alignments, equal to the beam search."""
 
 import itertools
 
@@ -13,7 +13,7 @@ BLANK = 3
 
 
 class Bigrams:
-    """A language model of three tokens: any table will do."""
+    """A language model of three tokens with an arbitrary table."""
 
     history = 1
 

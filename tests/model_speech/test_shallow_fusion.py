@@ -1,4 +1,4 @@
-"""Syllable n-grams and their fusion into the beam search, against enumeration and a plain reference."""
+"""Tests of syllable n-grams fused into the beam search, against enumeration and a plain reference."""
 
 import json
 
@@ -97,7 +97,7 @@ def test_a_beam_that_holds_everything_gives_the_formula(ngram, weight, bonus):
 
 
 def plain_fused_search(logits, blank, beam, ngram, weight, bonus):
-    """The textbook's prefix beam search with a language model, dictionaries and all: (tokens, score)."""
+    """The textbook's prefix beam search with a language model, in dictionaries: (tokens, score)."""
     frames = log_softmax(logits)
 
     def language(tokens, end):
@@ -143,7 +143,7 @@ def test_equals_a_plain_fused_search(ngram, beam, weight, bonus):
 
 
 def test_the_language_model_decides_where_the_sound_does_not(ngram):
-    # ni3, then hao3 and ma5 alike: only ni3 hao3 is in the text.
+    # ni3, then hao3 and ma5 with equal probability: only ni3 hao3 is in the text.
     logits = np.full((1, 4, 5), -9.0, np.float32)
     logits[0, [0, 1, 2, 3], [2, 4, 0, 4]] = 0.0
     logits[0, 2, 1] = 0.1

@@ -1,5 +1,4 @@
-"""model_speech/vocabulary_transfer.py, inspect_model.py: what a token has learnt follows it to another
-vocabulary."""
+"""Tests of model_speech/vocabulary_transfer.py: the weights of a token move with it to another vocabulary."""
 
 import random
 import shlex
@@ -22,7 +21,7 @@ FEATURES = [np.random.default_rng(0).normal(size=(40, 16)).astype(np.float32)]
 
 
 def write_run(folder: Path, vocabulary: Vocabulary, template: Path) -> Path:
-    """A run with the template's config and these classes; every weight random, those of `last` others."""
+    """A run with the template's config and these classes; all weights random, with others in `last`."""
     run, rng = RunFolder(folder), np.random.default_rng(2)
     vocabulary.save(run.vocabulary("acoustic.txt"))
     shutil.copy(RunFolder(template).config_file, run.config_file)
@@ -35,7 +34,7 @@ def write_run(folder: Path, vocabulary: Vocabulary, template: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def small(tmp_path_factory: pytest.TempPathFactory, speech_run: Path) -> Path:
-    """The classic trial: 230 classes, those of the first utterances, in the order of their coming."""
+    """The classic trial: the 230 classes of the first utterances, in the order of their occurrence."""
     tokens = random.Random(1).sample(FULL.tokens[:-2], 228)
     # A space in the name: the printed command must survive it.
     folder = tmp_path_factory.mktemp("my runs") / "small"
@@ -71,7 +70,7 @@ def test_new_tokens_start_as_the_model_makes_them(small, moved):
     kernel, bias = acoustic.model.get_layer("logits").get_weights()  # (width, classes), (classes,)
     new = [number for number, token in enumerate(FULL.tokens) if token not in known]
     assert not bias[new].any()
-    assert kernel[:, new].all()  # not zero, or all of them would learn the same
+    assert kernel[:, new].all()  # not zero, because equal weights would learn the same
     assert abs(kernel[:, new]).max() <= (6 / (kernel.shape[0] + len(FULL))) ** 0.5  # Glorot's uniform
 
 
@@ -82,7 +81,7 @@ def test_the_new_run_recognises_and_names_its_source(small, moved, tiny_manifest
     config, source = RunFolder(moved).config(), RunFolder(small).config()
     assert config.pop("transfer")["source_run"] == str(small)
     assert config == source
-    assert not list(moved.parent.glob(".*"))  # nothing unfinished is left
+    assert not list(moved.parent.glob(".*"))  # no temporary files are left
 
 
 def test_a_transfer_and_its_inverse_restore_the_weights(small, moved, tmp_path):

@@ -272,8 +272,8 @@ def test_a_list_of_all_utterances_beside_the_splits_is_no_leak(corpus, capsys):
 @pytest.mark.shared
 @pytest.mark.skipif(not SHARED.is_dir(), reason="the shared recordings are not beside the checkout")
 def test_real_recordings_give_only_true_findings(capsys):
-    """Each finding was checked by hand: letters and brackets in AISHELL's texts, one speaker's clipped microphone,
-    another speaker's recordings that exist twice under two names.
+    """Each finding was checked by hand: letters and brackets in AISHELL's texts, one speaker's clipped
+    microphone, another speaker's recordings that exist twice under two names.
     """
     aishell, words = SHARED / "aishell1_two_speakers", SHARED / "words_one_speaker_mp3"
     texts = [(ERROR, "unequal-length"), (ERROR, "unknown-syllable"), (WARNING, "not-hanzi")]
