@@ -1,4 +1,4 @@
-"""Confidence: its inputs by hand, a regression that finds planted weights, and the commands that use it."""
+"""Tests of confidence: inputs by hand, a regression that recovers known weights, the commands that use it."""
 
 import json
 from itertools import product

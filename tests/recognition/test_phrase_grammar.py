@@ -1,4 +1,4 @@
-"""recognition/phrases: a file of phrases becomes texts with slots and pronunciations; a bad line is named."""
+"""Tests of phrase files: texts with slots and pronunciations, and messages that name a bad line."""
 
 import re
 from pathlib import Path

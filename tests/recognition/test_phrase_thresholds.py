@@ -1,4 +1,4 @@
-"""recognition/phrases/thresholds.py, fit_thresholds.py: the score that a phrase in a stream must reach."""
+"""Tests of recognition/phrases/thresholds.py and fit_thresholds.py: thresholds of phrases in a stream."""
 
 from pathlib import Path
 from types import SimpleNamespace
@@ -27,7 +27,7 @@ WORDS = ["妈", "我", "你", "妈我", "我是", "你好", "妈我是", "我是
 
 
 def _recordings(count: int = 40) -> tuple[list[np.ndarray], list[Utterance]]:
-    """Random rows, of utterances whose text is 我."""
+    """Random rows of logits for utterances whose text is 我."""
     rng = np.random.default_rng(0)
     rows = [rng.normal(0, 3, (60, len(VOCABULARY))).astype(np.float32) for _ in range(count)]
     return rows, [Utterance(f"u{n}", Path("a.wav"), 6.0, "s", ("wo3",), "我") for n in range(count)]
@@ -38,7 +38,7 @@ def _model() -> SimpleNamespace:
 
 
 def test_thresholds_admit_the_false_alarms_that_they_promise(monkeypatch):
-    """Counted by the spotter itself on the same rows; its refractory time leaves some out."""
+    """Counted by the spotter itself on the same rows; its refractory time omits some."""
     monkeypatch.setattr(fit_thresholds, "RATES", (60.0, 200.0))
     rows, utterances = _recordings()
     found = fit_thresholds.fit_thresholds(rows, utterances, WORDS, _model())

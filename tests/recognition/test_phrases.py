@@ -1,4 +1,4 @@
-"""recognition/phrases/search.py and segments.py: whole phrases of the list, nothing else, are accepted."""
+"""Tests of recognition/phrases/search.py and segments.py: only whole phrases of the list are accepted."""
 
 import itertools
 import json
@@ -79,7 +79,7 @@ def test_number_readings_and_sandhi_lead_to_the_same_phrase():
     ],
 )
 def test_halves_additions_and_other_speech_are_refused(spoken: str):
-    """The list has one phrase only, so nothing else can win: it must be refused by its own score."""
+    """The list has only one phrase, so it wins every search and must be refused by its own score."""
     result = _search("你好").search(_logits(spoken), HOP)
     assert not result.accepted
     assert all(match.confidence < 0.3 for match in result.matches)  # silence fits no phrase at all
@@ -164,7 +164,7 @@ SYLLABLES = st.lists(st.sampled_from(NAMES), min_size=1, max_size=4).map(tuple)
     seed=st.integers(0, 10**6),
 )
 def test_the_best_phrase_is_that_of_a_search_by_hand(ways, seed):
-    """Against the CTC forward pass of each pronunciation: a path is no more probable than the sum of all."""
+    """Against the CTC forward pass of each pronunciation: a path is at most as probable as the sum of all."""
     phrases = [Phrase(str(index), index + 1, {}, tuple(each)) for index, each in enumerate(ways)]
     logits = np.random.default_rng(seed).normal(0, 4, (9, len(VOCABULARY)))
     search = PhraseSearch(phrases, VOCABULARY, n_best=len(phrases))

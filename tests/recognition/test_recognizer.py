@@ -1,5 +1,4 @@
-"""recognition/recognizer.py, model_speech/acoustic_model.py, decoder.py: the same words however they are
-cut and batched."""
+"""Tests of recognition/recognizer.py: the output does not depend on batches and windows."""
 
 import itertools
 import shutil
@@ -43,7 +42,7 @@ def acoustic(speech_run: Path) -> AcousticModel:
 
 
 class Echo:
-    """A converter that writes the first letter of each syllable, and counts how often it is asked."""
+    """A converter that writes the first letter of each syllable and counts its calls."""
 
     calls = 0
 
@@ -118,7 +117,7 @@ def test_n_best_without_spaces_has_no_twins():
 
 
 def _every_ten_seconds(blocks, rate, longest):
-    """Stands in for the voice activity: this file's 'speech' is none."""
+    """Stands in for the voice activity detection, which would find no speech in these sounds."""
     samples = np.concatenate(list(blocks))
     for start in range(0, len(samples), 10 * rate):
         yield Stretch(start, samples[start : start + 10 * rate])
@@ -323,7 +322,7 @@ def test_an_unknown_model_is_refused(speech_run, tmp_path):
 
 @pytest.fixture
 def small_run(speech_run: Path, tmp_path: Path) -> RunFolder:
-    """A run trained on ten utterances with the vocabulary of these alone, as the old projects made them."""
+    """A run trained on ten utterances with a vocabulary of these only, as older projects made them."""
     run = _copy(speech_run, tmp_path / "small")
     vocabulary = Vocabulary((*(f"{s}{t}" for s in ("ma", "ni", "hao") for t in "1234"), SPACE, BLANK))
     vocabulary.save(run.vocabulary("acoustic.txt"))
@@ -398,16 +397,16 @@ def test_scores_sum_over_what_the_search_left_out(acoustic):
     recognizer = Recognizer(acoustic, beam=4, n_best=4)
     (found,) = recognizer.recognise([("noise", samples)])
     scores = recognizer.scores(samples, [hypothesis.pinyin for hypothesis in found.n_best])
-    # Of a model that is sure of nothing, a narrow beam follows only part of the alignments.
+    # With an untrained model a narrow beam follows only a part of the alignments.
     assert all(whole >= hypothesis.score for whole, hypothesis in zip(scores, found.n_best, strict=True))
     assert recognizer.scores(samples, [["no such syllable"]]) == [-np.inf]
     assert recognizer.scores(np.zeros(21 * RATE, np.float32), [["ma1"]]) is None
-    # What a joint search looks for is no matter of syllables alone.
+    # The score of a joint search does not consist of syllables only.
     assert Recognizer(acoustic, Echo(), joint=object()).scores(samples, [["ma1"]]) is None
 
 
 def test_a_joint_search_gives_what_the_cascade_gives_where_all_is_sure(language_run):
-    """The scripted model leaves no doubt (e^5 to 1): with little say of the language both write the same."""
+    """The scripted model is nearly certain (e^5 to 1): with a small language weight both agree."""
     converter = load_converter(language_run)
     plain = Recognizer(Scripted(), converter)
     joint = Recognizer(

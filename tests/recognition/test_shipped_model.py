@@ -1,4 +1,4 @@
-"""The acoustic model that ships: small, described, undamaged, and it understands people."""
+"""Tests of the shipped acoustic model: size, card, checksums, and recognition of real recordings."""
 
 from model_speech.acoustic_model import load_acoustic_model
 from recognition.confidence import JOINT, PLAIN, load_calibration

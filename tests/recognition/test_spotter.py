@@ -1,4 +1,4 @@
-"""recognition/phrases/spotter.py, windowed_logits.py, listen.py --word: typed phrases in a stream."""
+"""Tests of recognition/phrases/spotter.py, windowed_logits.py and listen.py --word: phrases in a stream."""
 
 import json
 
@@ -97,7 +97,7 @@ def test_rows_of_a_window_do_not_depend_on_the_pieces():
     expected = np.concatenate([whole.feed(samples), whole.flush()])
     stream, rng, found, start = WindowedLogits(acoustic), np.random.default_rng(0), [], 0
     stream.feed(samples[:5000])
-    stream.flush()  # nothing may be left of this
+    stream.flush()  # a reset must clear this
     while start < len(samples):
         size = int(rng.integers(0, 9000))
         found.append(stream.feed(samples[start : start + size]))

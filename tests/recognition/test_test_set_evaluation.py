@@ -1,4 +1,4 @@
-"""recognition/evaluation.py: the scores that explain errors; they reveal errors of the search."""
+"""Tests of recognition/evaluation.py: scores that explain errors and reveal search errors."""
 
 from dataclasses import replace
 
@@ -12,7 +12,7 @@ from model_language.vocabulary.symbols import build_symbols
 from recognition.evaluation import with_acoustic_scores, with_language_scores
 from utils.audio.reading import write_wav
 
-# 他 begins more sentences than 她, but only 她的 was ever read: to decide at once is to decide wrong.
+# 他 begins more sentences than 她, but only 她的 is in the text: a greedy decision is wrong.
 PAIRS = [
     (("ta1", "hen3", "kuai4", "le4"), "他很快乐"),
     (("ta1", "men5", "qu4", "yin2", "hang2"), "他们去银行"),
@@ -28,7 +28,7 @@ def trained() -> tuple[NgramModel, object]:
 
 
 def converted(trained, beam: int, recognised: tuple[str, ...], hanzi: str = HANZI) -> UtteranceResult:
-    """What a pipeline with this beam makes of syllables that were heard, explained."""
+    """The explained output of a pipeline with this beam for recognised syllables."""
     converter = NgramConverter(*trained, beam)
     outcome = UtteranceResult("one", "", 1.0, SAID, recognised, hanzi, converter.convert([recognised])[0])
     gold_hanzi = converter.convert([outcome.reference_pinyin])[0]
@@ -59,12 +59,12 @@ def test_a_model_that_prefers_something_else_is_to_blame_itself(trained):
     wide = converted(trained, 8, SAID, hanzi="他的音乐")
     assert wide.language_scores.reference < wide.language_scores.output
     assert blamed(wide) == {"他": "language"}
-    # 龘 is written for none of these syllables: no search could have found it.
+    # 龘 is not a candidate of these syllables: no search could have found it.
     assert converted(trained, 8, SAID, hanzi="龘的音乐").language_scores.reference == -np.inf
 
 
 class Counting:
-    """Rates hanzi by their number, and counts the sentences that it was asked for."""
+    """Scores hanzi by their number and counts the requested sentences."""
 
     asked = 0
 

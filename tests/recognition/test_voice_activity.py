@@ -1,4 +1,4 @@
-"""Voice activity: speech is found and none of it lost, in blocks of any size, in noise, in flat memory."""
+"""Tests of voice activity detection: no speech is lost, in blocks of any size and in noise."""
 
 import itertools
 from pathlib import Path
@@ -29,7 +29,7 @@ def noise(seconds: float, decibels: float, seed: int = 0) -> np.ndarray:
 
 
 def voice(seconds: float, seed: int = 0) -> np.ndarray:
-    """Harmonics of a wandering pitch in syllables of 0.2 s: nobody, but it sounds and pauses like a voice."""
+    """Harmonics of a varying pitch in syllables of 0.2 s with pauses, similar to a voice."""
     rng = np.random.default_rng(seed)
     time = np.arange(int(seconds * RATE)) / RATE
     knots = 0.3 * np.arange(int(seconds / 0.3) + 2)
@@ -53,7 +53,7 @@ def borders(samples: np.ndarray, size: int = 100_000, **options) -> list[tuple[f
 
 @pytest.fixture(scope="module")
 def talk() -> np.ndarray:
-    """70 s in noise; somebody speaks at 2-7, 9-10, 11-15 and 40-60 s."""
+    """70 s of noise with speech at 2-7, 9-10, 11-15 and 40-60 s."""
     samples = noise(70, -60)
     for number, (start, end) in enumerate(((2, 7), (9, 10), (11, 15), (40, 60))):
         samples[start * RATE : end * RATE] += voice(end - start, seed=number)
@@ -122,7 +122,7 @@ def test_a_short_recording_stays_whole():
 
 
 def test_memory_is_flat():
-    """A stretch comes out before a minute more has been read."""
+    """Each stretch is returned before another minute is read."""
     held = []
 
     def endless():
@@ -179,8 +179,8 @@ def in_a_row(clips: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray, np.ndarra
     return np.concatenate(parts), np.concatenate(spoken), np.concatenate(between)
 
 
-# Share of speech that may be lost, share of the pauses that may be taken for speech: what was measured, and a
-# little more. In 0 dB of steady noise the faint ends of words are below it.
+# Fractions of speech that may be lost and of pauses that may be taken for speech: the measured values and a
+# margin. In steady noise at 0 dB the faint ends of words are below the noise.
 NOISES = {
     None: (0.005, 0.05),
     ("pink_noise", 10): (0.01, 0.05),

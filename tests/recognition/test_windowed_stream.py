@@ -1,4 +1,4 @@
-"""recognition/windowed_stream.py, endpoints.py, drafts.py: live recognition with the model that ships."""
+"""Tests of live recognition (windowed_stream.py, endpoints.py, drafts.py) with the shipped model."""
 
 import io
 import itertools
@@ -53,7 +53,7 @@ def events(recognizer, talk) -> list[Partial | Segment]:
 def test_pieces_of_any_length_give_the_same_events(recognizer, talk, events):
     stream = WindowedStream(recognizer)
     stream.feed(talk[: 3 * RATE])
-    stream.flush()  # nothing may be left of this
+    stream.flush()  # a reset must clear this
     rng, found, start = np.random.default_rng(0), [], 0
     while start < len(talk):
         size = int(rng.integers(0, rng.choice([2, 700, 40_000])))
@@ -125,7 +125,7 @@ def test_a_draft_of_a_long_utterance_computes_one_window(recognizer):
 
 
 class Mute:
-    """An acoustic model that recognises blanks only, or that may not be asked."""
+    """An acoustic model that recognises blanks only, or that must not be called."""
 
     features = FeatureConfig()
     vocabulary = Vocabulary(("ma1", SPACE, BLANK))
@@ -186,7 +186,7 @@ def test_the_loader_chooses_the_stream_and_the_recognizer_runs_it(recognizer):
 
 
 def bursts(*seconds: float) -> np.ndarray:
-    """Noise alternately faint and loud; a loud one is as uneven as speech."""
+    """Noise alternately faint and loud; the loud noise is as uneven as speech."""
     pieces = []
     for index, length in enumerate(seconds):
         sound = noise(length, seed=index)

@@ -1,4 +1,4 @@
-"""Two services that several files share, and a browser whose microphone is a recording."""
+"""Fixtures: two services that several files share, and a browser whose microphone plays a recording."""
 
 from collections.abc import Iterator
 
@@ -11,14 +11,14 @@ from tests.support.talking import chromium_with_microphone
 
 @pytest.fixture(scope="session")
 def open_service() -> Iterator[Service]:
-    """It needs no token."""
+    """A service without a token."""
     with running_service("--workers", "2") as service:
         yield service
 
 
 @pytest.fixture(scope="session")
 def guarded_service() -> Iterator[Service]:
-    """It needs the token ``TOKEN``."""
+    """A service with the token ``TOKEN``."""
     with running_service("--workers", "1", SPEECH_TOKENS=TOKEN) as service:
         yield service
 

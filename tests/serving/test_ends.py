@@ -1,4 +1,4 @@
-"""Processes that end while clients wait: a worker that is killed, and the service itself."""
+"""Tests of processes that end while clients wait: a killed worker, and the service itself."""
 
 import concurrent.futures
 import os
@@ -31,7 +31,7 @@ def test_dead_workers_are_replaced_without_failed_requests(record_property):
         service.wait_for("a worker is ready", 2 + KILLS)
         assert send(service).json()["text"] == TEXT
         assert f"speech_worker_deaths_total {KILLS}.0" in service.get("/metrics")[1]
-        # Then the end, in the midst of requests: each one that was accepted is answered.
+        # Then the service ends during requests: each accepted request is answered.
         connections = [httpx2.Client() for _ in range(8)]
         for connection in connections:
             connection.get(f"{service.url}/healthz")

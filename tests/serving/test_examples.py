@@ -1,4 +1,4 @@
-"""Each example of a client, run as its first lines say, against a service with a token."""
+"""Runs each example client by the command in its first lines, against a service with a token."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""What a service refuses: no token, other origins, too many, too large, too slow; and how it says so."""
+"""Tests of refused requests: no token, other origins, too many, too large, too slow; and their answers."""
 
 import contextlib
 import shutil
@@ -24,7 +24,7 @@ TEXT = "如果无法控制"
 
 @pytest.fixture(scope="module")
 def service():
-    """One worker and few requests at a time, so that a few clients are many."""
+    """A service with one worker and few requests at a time, so that few clients exceed the limit."""
     options = ["--workers", "1", "--requests", "4", "--upload-megabytes", "1", "--receive-seconds", "2"]
     with running_service(*options, "--upload-seconds", "120", SPEECH_TOKENS=TOKEN) as running:
         yield running
@@ -92,7 +92,7 @@ def test_limits_of_size_and_length(service, bearer, tmp_path):
 
 
 def test_clients_that_send_slowly_are_cut_off(service, bearer):
-    """Half a request line, half of the headers, or a body drop by drop: each connection ends by itself."""
+    """Half a request line, half of the headers, or a slow body: the service ends each connection."""
     address = service.url.removeprefix("http://").split(":")
     head = f"POST {TRANSCRIPTIONS} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKEN}\r\n"
     body = "Content-Type: multipart/form-data; boundary=x\r\nContent-Length: 500000\r\n\r\n"

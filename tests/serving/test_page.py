@@ -1,4 +1,4 @@
-"""The page in a browser whose microphone is a recording: it shows what is said, and saves it."""
+"""Tests of the page in a browser whose microphone plays a recording: it shows and saves the transcript."""
 
 import json
 import unicodedata
@@ -12,7 +12,7 @@ from tests.support.service import RECORDINGS
 from tests.support.talking import RATE, settled, speak, transcribed_live, visit, wait_for_state
 from utils.run_folder.run import PRETRAINED_SPEECH
 
-SPOKEN = "如果无法控制"  # in the recording, says its corpus
+SPOKEN = "如果无法控制"  # according to the recording's corpus
 expect.set_options(timeout=1000 * PATIENCE)
 
 
@@ -32,7 +32,7 @@ def test_syllables_appear_during_speech_and_hanzi_at_the_end(open_service, chrom
     speak(shown)
     seen = shown.run("window.seen")
     partials = {cells for kind, cells in seen if kind == "partial"}
-    assert len(partials) >= 2, "syllables come one after the other"
+    assert len(partials) >= 2, "syllables appear one after the other"
     assert max(partials) <= seen[-1][1] + 2 and seen[-1][0] == "final"
     assert conversation.sent[0] == {
         "type": "start", "encoding": "pcm_s16le", "rate": RATE, "words": "", "phrases": ""
@@ -99,7 +99,7 @@ def test_a_file_with_user_words_and_phrases(open_service, chromium):
     wait_for_state(shown, "idle")
     assert conversation.sent[-2]["words"] == "无法"
     times = shown.run("[...document.querySelectorAll('button.whole')].map(each => each.textContent)")
-    assert times == sorted(times), "the second recording goes on where the first one ended"
+    assert times == sorted(times), "the second recording continues the transcript of the first"
 
     shown.page.set_input_files("#file", {"name": "a.wav", "mimeType": "audio/wav", "buffer": b"no sound"})
     expect(shown.page.locator("#problem .what")).to_have_text("浏览器无法读取此文件。")

@@ -1,4 +1,4 @@
-"""The page by keyboard, on a phone, in both languages, on light and dark ground, and when something fails."""
+"""Tests of the page by keyboard, on a phone, in both languages, light and dark, and after errors."""
 
 import json
 
@@ -8,7 +8,7 @@ from tests.support.chromium import PATIENCE, open_page
 from tests.support.service import RECORDINGS, TOKEN, running_service
 from tests.support.talking import settled, violations, visit, wait_for_state
 
-SPOKEN = "如果无法控制"  # in the recording, says its corpus
+SPOKEN = "如果无法控制"  # according to the recording's corpus
 expect.set_options(timeout=1000 * PATIENCE)
 
 
@@ -45,7 +45,7 @@ def test_everything_works_with_the_keyboard_alone(open_service, chromium):
     press("Escape")
     expect(shown.page.locator("#popover")).to_be_hidden()
     assert focused("ariaLabel") == second, "the focus is back where it was"
-    # Of a recording with doubtful characters, another reading is chosen.
+    # In a recording with uncertain characters, another reading is chosen.
     shown.page.set_input_files("#file", next(path for path in RECORDINGS if "18735239" in path.name))
     expect(shown.page.locator("li.final").nth(1)).to_be_visible()
     wait_for_state(shown, "idle")

@@ -1,4 +1,4 @@
-"""The page's files, and the errors against a reference, of a real service over loopback."""
+"""Tests of the page's files and of error counts against a reference, with a real service on loopback."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""The parts of the service alone: the fair queue, tokens, origins, rates, prompts, logs, children."""
+"""Tests of parts of the service: fair queue, tokens, origins, rates, prompts, logs, child processes."""
 
 import asyncio
 import base64
@@ -174,7 +174,7 @@ def test_rates_are_counted_for_each_client(monkeypatch):
 
 
 def test_the_end_of_a_request_without_a_body_is_not_waited_for():
-    """Starlette listens for the client's disconnection while it sends a file: that is not the body's end."""
+    """While it sends a file, Starlette waits for the client's disconnection, not for the end of a body."""
     sent = []
 
     async def application(scope, receive, send):
@@ -221,13 +221,13 @@ def test_a_line_of_the_log_is_json():
 
 
 class Sent(list):
-    """A pipe that keeps what is sent."""
+    """A pipe that records the messages sent."""
 
     send = list.append
 
 
 def test_a_file_is_sent_in_pieces_and_ends_with_its_length_or_its_problem(tmp_path, monkeypatch):
-    monkeypatch.setattr(uploads, "limit_process", lambda limits: None)  # they would stay with this process
+    monkeypatch.setattr(uploads, "limit_process", lambda limits: None)  # they would remain in this process
     sound = np.concatenate([read_audio(path) for path in RECORDINGS * 2])
     write_wav(tmp_path / "long.wav", sound)
     whole, cut, wrong = Sent(), Sent(), Sent()
@@ -254,7 +254,7 @@ def test_a_child_answers_dies_and_is_noticed(method):
     child = Child(echo, method=method)
     child.send({"a": 1})
     assert child.receive(240.0) == {"a": 1}
-    os.kill(child.pid, signal.SIGTERM)  # of a terminal or a supervisor: only the parent acts on it
+    os.kill(child.pid, signal.SIGTERM)  # from a terminal or a supervisor: only the parent reacts to it
     child.send("b")
     assert child.receive(240.0) == "b"
     child.send("silent")

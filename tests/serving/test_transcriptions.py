@@ -1,4 +1,4 @@
-"""OpenAI's own client, unchanged, against a service that runs; its answers against transcribe.py."""
+"""Tests of the transcription interface with OpenAI's unmodified client, against output of transcribe.py."""
 
 import io
 import json
@@ -26,7 +26,7 @@ def client(open_service):
 
 @pytest.fixture(scope="module")
 def recordings(tmp_path_factory) -> list[Path]:
-    """Three clips, and one that is long enough to be cut."""
+    """Three clips and a recording that is long enough to be cut."""
     folder = tmp_path_factory.mktemp("recordings")
     pause = np.zeros(RATE, np.float32)
     parts = [part for path in RECORDINGS * 2 for part in (read_audio(path), pause)]
@@ -36,7 +36,7 @@ def recordings(tmp_path_factory) -> list[Path]:
 
 @pytest.fixture(scope="module")
 def transcripts(recordings, tmp_path_factory) -> dict[str, dict]:
-    """What transcribe.py writes as JSON, by the names of the recordings."""
+    """The JSON of transcribe.py by the names of the recordings."""
     folder = tmp_path_factory.mktemp("transcripts")
     load_script("transcribe.py").main([*map(str, recordings), "--format", "json", "--output", str(folder)])
     return {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in folder.glob("*.json")}
@@ -51,7 +51,7 @@ def syllables(transcript: dict) -> list[tuple]:
 
 
 def test_texts_and_times_are_those_of_the_command(client, recordings, transcripts):
-    """Also while the workers are busy with the same recordings of others."""
+    """Also while the workers process the same recordings for other clients."""
     granularities = ["word", "segment"]
 
     def words_of(path: Path):
@@ -110,7 +110,7 @@ def test_a_stream_of_events(client, recordings, transcripts):
 
 
 def test_the_prompt_is_a_list_of_words(client):
-    """A word that sounds alike wins; a sentence, which clients of OpenAI send, harms nothing."""
+    """A word of the prompt wins over its homophone; a sentence, as clients of OpenAI send, has no effect."""
 
     def text(prompt: str) -> str:
         return client.audio.transcriptions.create(file=RECORDINGS[-1], model="x", prompt=prompt).text
@@ -216,4 +216,4 @@ def test_the_interface_is_documented_with_examples(open_service):
     assert status == 200
     assert all(f"{path}</code>" in page for path in paths)
     assert "重庆路 chong2 qing4 lu4" in page
-    assert "http" not in page, "it fetches nothing from elsewhere"
+    assert "http" not in page, "it loads nothing from other servers"

@@ -1,4 +1,4 @@
-"""Streamed models give what their plain models give: each layer, and the stacks that models are made of."""
+"""Tests that streamed models equal their plain models: each layer, and stacks of layers."""
 
 import keras
 import numpy as np
@@ -39,7 +39,7 @@ class Halves(keras.layers.Layer):
 
 @keras.saving.register_keras_serializable(package="test_streaming")
 class Logarithm(keras.layers.Layer):
-    """A layer of someone's own that treats each frame alone."""
+    """A custom layer that computes each frame independently."""
 
     frame_wise = True
 
@@ -49,7 +49,7 @@ class Logarithm(keras.layers.Layer):
 
 @keras.saving.register_keras_serializable(package="test_streaming")
 class Gate(keras.layers.Layer):
-    """Another one, of two inputs."""
+    """A custom layer with two inputs."""
 
     frame_wise = True
 
@@ -311,7 +311,7 @@ def test_several_layers_that_need_the_same_past_share_it():
 
 @pytest.fixture(scope="module")
 def long_memory() -> keras.Model:
-    """Its window is longer than a clip, so that the rest of an earlier clip would change its output."""
+    """A model whose window is longer than a clip, so that an earlier clip would change its output."""
     inputs = keras.Input((6, BINS))
     x = layers.Conv1D(BINS, 3, dilation_rate=4, padding="causal", name="conv")(inputs)
     return model_of(inputs, layers.GRU(3, name="gru")(x))
@@ -323,7 +323,9 @@ def test_a_reset_clears_all_states(long_memory, mode):
     first, second = noise((1, 6, BINS), 1), noise((1, 6, BINS), 2)
     expected = keras.ops.convert_to_numpy(long_memory(second))
     run(stream, first, 1)
-    assert np.abs(run(stream, second, 1)[-1] - expected).max() > 0.01  # it remembers the first
+    assert (
+        np.abs(run(stream, second, 1)[-1] - expected).max() > 0.01
+    )  # without a reset the first clip has an effect
     stream.reset()
     assert np.abs(run(stream, second, 1)[-1] - expected).max() <= TOLERANCE
 
@@ -362,7 +364,7 @@ def test_the_frame_counter_stops_after_the_warm_up():
 
 
 def test_a_long_stream_equals_the_plain_model():
-    """The frame counter has stopped long ago, and nothing drifts."""
+    """Long after the frame counter has stopped, the outputs are still equal."""
     inputs = keras.Input((200, BINS))
     x = layers.Conv1D(3, 3, padding="causal")(layers.Conv1D(3, 3, strides=2)(inputs))
     assert_streams(model_of(inputs, layers.GRU(3, return_sequences=True)(x)), (INTERNAL, 4))
@@ -379,7 +381,7 @@ def test_training_mode_is_the_model_itself_and_non_stream_a_copy(long_memory):
     assert to_mode(model, Mode.NON_STREAM_INFERENCE, batch=1).input.shape == (1, FRAMES, BINS)
     assert not any(isinstance(layer, layers.Dropout) for layer in copy.layers)
     model.set_weights([np.zeros_like(weight) for weight in model.get_weights()])
-    assert np.any(copy(clips))  # the copy has weights of its own
+    assert np.any(copy(clips))  # the copy has separate weights
 
 
 def test_a_model_trained_in_mixed_precision_streams_in_float32():

@@ -1,4 +1,4 @@
-"""model_speech/compact_streaming_numpy.py: a packed run streams without a framework, as Keras does."""
+"""Tests of model_speech/compact_streaming_numpy.py: a packed run streams without a framework, as in Keras."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""What can't stream is named, with what to use instead, and all of it at once."""
+"""Tests of models that can't stream: all obstacles are named at once, with alternatives."""
 
 import re
 
@@ -24,7 +24,7 @@ def residual_of_strides(x):
     return layers.Add(name="bad")([layers.Cropping1D((0, 6))(x), y])
 
 
-# name → (layers on (B, 12, 4), what is wrong, what to use instead); the layer's name is "bad"
+# name → (layers on (B, 12, 4), obstacle, alternative); the layer's name is "bad"
 OBSTACLES = {
     "bidirectional": (
         lambda x: layers.Bidirectional(layers.GRU(2), name="bad")(x),
@@ -125,7 +125,7 @@ def test_all_obstacles_are_named_at_once_by_each_function():
     def make(x):
         x = layers.Conv1D(BINS, 3, padding="same", strides=2, name="strided")(x)
         x = layers.Conv1D(BINS, 3, padding="same", name="ahead")(x)
-        x = layers.Add(name="sum")([x, layers.BatchNormalization(name="norm")(x)])  # nothing wrong with it
+        x = layers.Add(name="sum")([x, layers.BatchNormalization(name="norm")(x)])  # without an obstacle
         return layers.Bidirectional(layers.LSTM(2), name="both_ways")(x)
 
     model = model_with(make)

@@ -1,4 +1,4 @@
-"""Random stacks of streamable layers: whatever kernels, strides and paddings, the stream equals the model."""
+"""Tests of random stacks of layers with any kernels, strides and paddings: the stream equals the model."""
 
 import keras
 import numpy as np
@@ -57,7 +57,7 @@ def convolution(x, kind: str, kernel: int, stride: int, dilation: int):
         size, strides = (
             (kernel, 1),
             (stride, stride),
-        )  # TensorFlow's depthwise convolutions want equal strides
+        )  # TensorFlow's depthwise convolutions require equal strides
     if kind == "depthwise":
         return layers.DepthwiseConv2D(size, strides=strides, dilation_rate=rate)(x)
     of = layers.SeparableConv2D if kind == "separable" else layers.Conv2D
@@ -127,7 +127,7 @@ def check_random_stack(stack, ending, two, mode, hops, seed):
 
 @pytest.mark.timeout(3600)
 def test_random_stacks(nightly):
-    """The same ten each time; 200 others with ``--nightly``."""
+    """Ten fixed stacks; 200 others with ``--nightly``."""
     common = {"database": None, "suppress_health_check": list(HealthCheck)}
     examples = settings(max_examples=200 if nightly else 10, derandomize=not nightly, **common)
     examples(check_random_stack)()

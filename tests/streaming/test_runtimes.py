@@ -1,4 +1,4 @@
-"""A converted model leaves Keras: LiteRT and ONNX run its stream, without TensorFlow's own operations."""
+"""Tests of streamed models in LiteRT and ONNX, without TensorFlow's own operations."""
 
 import keras
 import numpy as np
@@ -17,7 +17,7 @@ FRAMES, BINS = 12, 4
 
 @pytest.fixture(scope="module")
 def plain() -> keras.Model:
-    """Warm-up before padding and before a recurrent layer, a stride, a residual with unequal delays."""
+    """Padding and a recurrent layer after a warm-up, a stride, a residual with unequal delays."""
     inputs = keras.Input((FRAMES, BINS))
     x = layers.Conv1D(6, 3, name="conv_1")(inputs)
     y = layers.BatchNormalization(name="norm")(layers.Conv1D(6, 3, dilation_rate=2, name="conv_2")(x))
@@ -50,7 +50,7 @@ def test_litert_without_flex(plain, tmp_path):
 
 def test_onnx(plain, tmp_path):
     streamed = to_mode(plain, EXTERNAL, 2)
-    KerasStream(streamed).step(noise((1, 2, BINS)))  # Keras's export to ONNX asks for a model that was called
+    KerasStream(streamed).step(noise((1, 2, BINS)))  # Keras's export to ONNX requires a model that was called
     streamed.export(tmp_path / "model.onnx", format="onnx", verbose=False)
     session = onnxruntime.InferenceSession(tmp_path / "model.onnx", providers=["CPUExecutionProvider"])
     names = [output.name for output in session.get_outputs()]

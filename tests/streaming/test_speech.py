@@ -1,4 +1,4 @@
-"""The acoustic model on a stream: features, logits and pinyin of chunks are those of the whole recording."""
+"""Tests of the acoustic model on a stream: features, logits and pinyin equal those of the whole recording."""
 
 import io
 import json
@@ -57,7 +57,7 @@ TOKENS = ("ma1", "ma2", "ma3", "ma4", " ", "_")
 
 
 def sound(samples: int, seed: int = 0) -> np.ndarray:
-    """Noise whose loudness goes up and down, silent now and then."""
+    """Noise of varying loudness with silent intervals."""
     rng = np.random.default_rng(seed)
     loudness = np.maximum(np.sin(np.arange(samples) / 3000.0 + seed), 0.0)
     return np.clip(rng.normal(size=samples) * 0.2 * loudness, -1, 1).astype(np.float32)
@@ -73,7 +73,7 @@ def in_chunks(samples: np.ndarray, longest: int, seed: int = 0):
 
 
 def tiny_acoustic(config: CompactStreamingConfig = SMALL, seed: int = 0) -> AcousticModel:
-    """Random weights, random statistics: as wild as no training makes it."""
+    """A model with random weights and statistics, more extreme than after any training."""
     features = STREAMABLE["filter_bank"]
     keras.utils.set_random_seed(seed)
     model = build_compact_streaming(config, feature_bins(features), len(TOKENS))
@@ -97,7 +97,7 @@ def acoustic():
 
 @pytest.fixture(scope="module")
 def streams(acoustic):
-    """One streamed network for each chunk, made once."""
+    """One streamed network for each chunk size, built once."""
     model = causal(acoustic)
     return model, {chunk: keras_stream(model, chunk) for chunk in (8, 24)}
 
@@ -128,7 +128,7 @@ def test_the_network_with_external_states_gives_the_same_rows(streams):
 def test_features_of_any_chunks_are_those_of_the_whole(name, samples):
     config, whole = STREAMABLE[name], sound(samples, seed=samples)
     stream = FeatureStream(config)
-    for seed in (0, 1):  # the second time after a flush: nothing may be left of the first
+    for seed in (0, 1):  # the second time after a flush, which must clear everything
         frames = [stream.feed(chunk) for chunk in in_chunks(whole, 2500 if seed else 90, seed)]
         frames.append(stream.flush())
         np.testing.assert_array_equal(np.concatenate(frames), extract_features(whole, config))
@@ -166,13 +166,13 @@ def test_running_normalisation_removes_the_loudness_with_time():
     loud, faint = extract_features(whole, config), extract_features(0.1 * whole, config)
     difference = np.abs(loud - faint).mean(axis=1)
     assert difference[5:20].mean() > 2.0  # log(100) = 4.6 at first, partly normalised
-    assert np.median(difference[-500:]) < 0.1  # silence, 40 % of it, is no fainter than silence
+    assert np.median(difference[-500:]) < 0.1  # the 40 % of silence stay at the level of silence
 
 
 def test_running_mean_against_its_definition():
     rng = np.random.default_rng(0)
     frames = rng.normal(INITIAL_LEVEL, 2.0, (60, 3))
-    frames[20:30] = 0.0  # a pause: 30 dB below, it enters no mean
+    frames[20:30] = 0.0  # a pause, 30 dB lower, is not part of the mean
     keep, total, weight, expected = np.exp(-0.01 / 5.0), np.full(3, 50 * INITIAL_LEVEL), 50.0, []
     for i, frame in enumerate(frames):
         if not 20 <= i < 30:
@@ -214,7 +214,7 @@ def test_an_output_depends_on_its_look_ahead_and_nothing_beyond(acoustic):
     frames = rng.normal(size=(1, 120, 16)).astype(np.float32)
     batch = {"features": frames, "lengths": np.array([120], np.int32)}
     before = acoustic.model(batch).numpy()
-    for changed in (39, 40):  # output 2 has the frames 16 to 23 and 16 future ones: up to 39
+    for changed in (39, 40):  # output 2 depends on the frames 16 to 23 and on 16 future frames: up to 39
         other = frames.copy()
         other[:, changed:] += 1.0
         after = acoustic.model({**batch, "features": other}).numpy()
@@ -245,7 +245,9 @@ def test_the_network_streams_without_delay_of_its_own(streams):
     assert not check_streamable(model.network)
     facts = stream_geometry(model.network)
     assert (facts.step, facts.stride, facts.delay) == (8, 8, 0)
-    assert model.look_ahead_seconds == pytest.approx(0.16 + 0.015)  # 16 frames, and what the last is longer
+    assert model.look_ahead_seconds == pytest.approx(
+        0.16 + 0.015
+    )  # 16 frames, and the excess of the last one
 
 
 # Streams of logits and syllables
@@ -277,7 +279,7 @@ def test_pinyin_and_times_are_those_of_the_whole(acoustic, streams, beam):
         events += stream.flush()
         spoken = [(t, f) for t, f in zip(expected.tokens, expected.frames, strict=True) if TOKENS[t] != " "]
         segments = [event for event in events if isinstance(event, Segment)]
-        assert segments, "the test shows nothing if nothing is recognised"
+        assert segments, "the test needs recognised syllables"
         assert all(0 <= segment.start < segment.end for segment in segments)
         if beam == 1:
             pinyin = [syllable for segment in segments for syllable in segment.best.pinyin]
@@ -418,7 +420,7 @@ def test_a_run_that_cannot_stream_is_refused_with_an_alternative(tmp_path, name,
 
 
 def test_the_export_of_a_run_is_verified(tmp_path, acoustic):
-    """Utterances of any length, with CTC rows; a call is a clip of 8 s or a chunk."""
+    """Utterances of any length with CTC rows; the model is called with a clip of 8 s or with a chunk."""
     source = speech_source(save_speech_run(tmp_path / "run", acoustic, SMALL))
     states = (ArtefactMode.NON_STREAM, ArtefactMode.EXTERNAL)
     made = export_bundle(
