@@ -1,4 +1,4 @@
-"""training/tasks/adaptation.py: a recipe takes its model from the initial run, and holds sentences out."""
+"""Tests of training/tasks/adaptation.py: model of the initial run, frozen statistics, held-out sentences."""
 
 import json
 import shutil
@@ -27,7 +27,7 @@ training: {epochs: 2}
 
 @pytest.fixture(scope="module")
 def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A packed run of a small model: the folder has the runs, the manifest and the features."""
+    """A folder with a packed run of a small model, its manifest and its features."""
     folder = tmp_path_factory.mktemp("adaptation")
     manifest = write_tiny_corpus(folder / "corpus")
     recipe = folder / "base.yaml"

@@ -1,4 +1,4 @@
-"""Several devices and processes: they compute what one would; one that is lost or missing is named."""
+"""Tests of training on several devices and processes: equal to a single one; lost ones are named."""
 
 import json
 import os
@@ -61,7 +61,7 @@ def test_four_virtual_devices_train_as_one(tmp_path):
     for name, value in weights(alone).items():
         np.testing.assert_allclose(weights(spread)[name], value, atol=1e-3, err_msg=name)
     seeds = [int(seed) for seed in done.stdout.split()[-4:]]
-    assert len(set(seeds)) == 4, "all devices would drop the same places"
+    assert len(set(seeds)) == 4, "all devices would drop the same units"
 
 
 OVERRIDES = (
@@ -93,7 +93,7 @@ def test_two_processes_train_as_one_and_one_goes_on_when_the_other_is_killed(tmp
     chief, other = _start_workers([*arguments(spread), "--distribute", "multi_worker"], tmp_path)
     try:
         _wait_for(lambda: _steps_logged(spread) > 12, chief, other)
-        assert other.poll() is None, "training was over before it could be killed"
+        assert other.poll() is None, "training ended before it could be killed"
         other.kill()
         assert chief.wait(timeout=WAIT) == 2, _printed(tmp_path)
     finally:
@@ -115,7 +115,7 @@ def test_two_processes_train_as_one_and_one_goes_on_when_the_other_is_killed(tmp
 
 
 def _start_workers(arguments: list[str], folder: Path) -> list[subprocess.Popen]:
-    """Two processes of one cluster on the loopback; what they print goes to ``worker0.txt`` …"""
+    """Two processes of one cluster on the loopback; their output goes to ``worker0.txt`` …"""
     addresses = [f"127.0.0.1:{port}" for port in _free_ports(2)]
     started = []
     for index in range(2):
@@ -145,7 +145,7 @@ def _free_ports(count: int) -> list[int]:
 def _wait_for(condition, *processes: subprocess.Popen) -> None:
     deadline = time.monotonic() + WAIT
     while not condition() and all(process.poll() is None for process in processes):
-        assert time.monotonic() < deadline, "the workers don't come forward"
+        assert time.monotonic() < deadline, "the workers make no progress"
         time.sleep(0.02)
 
 
@@ -166,7 +166,7 @@ def test_statistics_of_two_shares_are_those_of_the_batch():
     expected = ops.convert_to_numpy(whole(frames, valid, training=True))
     shares = [slice(0, None, 2), slice(1, None, 2)]
     sums = []
-    for share in shares:  # first each alone, to learn its sums
+    for share in shares:  # first each process alone, for its own sums
         with statistics_over_replicas(lambda values: sums.append(values) or values):
             MaskedBatchNormalization()(frames[share], valid[share], training=True)
     for share in shares:
@@ -270,7 +270,7 @@ def test_a_forgotten_flag_is_noticed(monkeypatch, caplog):
 
 
 def in_two_processes(function) -> list:
-    """What ``function(distribution)`` returns in each of two threads that stand for processes."""
+    """The results of ``function(distribution)`` in two threads that stand for processes."""
     meeting, given, results = threading.Barrier(2, timeout=10), {}, {}
 
     def broadcast(index):
@@ -278,7 +278,7 @@ def in_two_processes(function) -> list:
             given[index] = data
             meeting.wait()
             found = given[source]
-            meeting.wait()  # nobody gives anew before all have taken
+            meeting.wait()  # no new value before all have received this one
             return found
 
         return broadcast_from_here

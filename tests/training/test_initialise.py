@@ -1,4 +1,4 @@
-"""training/initialise.py: a run's weights by layer and token name; frozen layers stay bit for bit."""
+"""Tests of training/initialise.py: weights by layer and token name; frozen layers stay equal bit for bit."""
 
 import logging
 import shutil
@@ -28,7 +28,7 @@ TOKENS = Vocabulary(("a1", "b1", "c1", "d1", SPACE, BLANK))
 
 @pytest.fixture
 def info(caplog: pytest.LogCaptureFixture, monkeypatch) -> None:
-    """The training's log is captured, also after a training that sent it elsewhere."""
+    """Capture the training's log, also after a training that redirected it."""
     monkeypatch.setattr(logging.getLogger("train"), "propagate", True)
     caplog.set_level(logging.INFO, logger="train")
 
@@ -146,7 +146,7 @@ def test_freezing_by_pattern(caplog, info):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> Path:
-    """A corpus with a syllable of its own, a text, and a config of each task."""
+    """A corpus with an additional syllable, a text, and a config of each task."""
     folder = tmp_path_factory.mktemp("initialise")
     manifest, text = write_tiny_corpus(folder / "corpus", utterances=8), folder / "text.txt"
     manifest.write_text(manifest.read_text(encoding="utf-8").replace("ma1", "mar1"), encoding="utf-8")
@@ -165,7 +165,7 @@ training: {{epochs: 1, checkpoint_steps: 1}}
 
 
 def test_a_speech_run_from_another_with_a_frozen_backbone(folder, speech_run, monkeypatch):
-    """A corpus with a new syllable: the output layer grows by name, and nothing else moves in training."""
+    """A corpus with a new syllable: the output layer is extended by name; frozen layers do not change."""
     source_run = RunFolder(shutil.copytree(speech_run, folder / "source"))
     run, config = RunFolder(folder / "run"), folder / "speech.yaml"
     backbone = [name for name in named_layers(load_acoustic_model(speech_run).model) if name != "logits"]
@@ -177,7 +177,7 @@ def test_a_speech_run_from_another_with_a_frozen_backbone(folder, speech_run, mo
     saved = interrupt_after_first_checkpoint(monkeypatch)
     with pytest.raises(KeyboardInterrupt):
         train_from_config("speech", config, overrides, run.path)
-    shutil.rmtree(source_run.path)  # what has begun needs it no more
+    shutil.rmtree(source_run.path)  # a resumed training does not need it
     train_from_config("speech", config, overrides, run.path)
     assert len(saved) == 1 and run.metrics.is_file()
 
@@ -187,7 +187,7 @@ def test_a_speech_run_from_another_with_a_frozen_backbone(folder, speech_run, mo
     assert [name for name in ours if not all(map(np.array_equal, ours[name], theirs[name]))] == ["logits"]
     before = theirs["logits"][0][:, source.vocabulary.index("ni3")]
     after = ours["logits"][0][:, new.vocabulary.index("ni3")]
-    assert 0 < abs(after - before).max() < 0.01  # two steps from where the other run's token was
+    assert 0 < abs(after - before).max() < 0.01  # two steps from the other run's token
     assert run.config()["initialise_from"] == str(source_run.path) and run.config()["freeze"] == backbone
     log = run.log.read_text(encoding="utf-8")
     assert log.count("initialised from") == 1 and "1 new, untrained (mar1)" in log
@@ -211,7 +211,7 @@ def interrupt_after_first_checkpoint(monkeypatch) -> list[int]:
 
 
 def test_a_language_run_from_another(folder):
-    """The text brings a hanzi that is new to the vocabulary; without a learning rate nothing moves."""
+    """The text has a hanzi that is new to the vocabulary; with a learning rate of 0 no weight changes."""
     source, config = RunFolder(folder / "language_one"), TransformerConfig(width=16, blocks=1, heads=2)
     symbols = build_symbols()
     model = build_transformer(config, len(symbols.pinyin), len(symbols.hanzi))

@@ -1,4 +1,4 @@
-"""train.py keyword: from words in folders to a run; batches, losses, kills, and what loading refuses."""
+"""Tests of train.py keyword: from words in folders to a run, batches, losses, kills, refused runs."""
 
 import csv
 import itertools
@@ -56,7 +56,7 @@ def empty_config(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def trained(words, empty_config, tmp_path_factory) -> RunFolder:
-    """Four evaluations of which two are kept."""
+    """A run with four evaluations, of which two checkpoints are kept."""
     run = tmp_path_factory.mktemp("runs") / "words"
     more = ("training.epochs=4", "training.kept_weights=2", "optimiser.learning_rate=0.02")
     more += ("training.evaluation_steps=20",)
@@ -116,11 +116,11 @@ def test_the_best_weights_are_those_of_the_best_evaluation(trained, words):
     predicted = model.logits(dev.samples).argmax(axis=1)
     assert model.labels == LABELS and model.clip_samples == 3200 and model.features == FEATURES
     assert np.mean(predicted == targets_of(dev.clips, LABELS)) == pytest.approx(best["dev_accuracy"])
-    assert best["dev_accuracy"] > 0.8, "two tones are easily told apart"
+    assert best["dev_accuracy"] > 0.8, "two tones are easily distinguished"
 
 
 def test_the_last_weights_are_tested_after_the_training(trained, words):
-    """As the original writes it: in per cent, of the test split, by the weights of the last step."""
+    """As in the original: in per cent, on the test split, with the weights of the last step."""
     clips = read_keyword_clips(KeywordDataConfig(folder=str(words), clip_ms=200))["test"]
     store = load_clips(clips, 16000, 3200, words.parent / "clips", workers=1)
     predicted = load_keyword_model(trained.path, "last").logits(store.samples).argmax(axis=1)
@@ -145,7 +145,7 @@ def test_without_a_test_split_there_is_no_test_accuracy(words, empty_config, tmp
 
 @pytest.fixture(scope="module")
 def many_labels(words, tmp_path_factory) -> Path:
-    """A run of 81 labels, of which two are words that the small corpus has too."""
+    """A run of 81 labels, two of which are words of the small corpus."""
     labels = (*(f"word_{number:02d}" for number in range(79)), "low", "high")
     return write_keyword_run(tmp_path_factory.mktemp("runs") / "many", words, labels)
 
@@ -168,7 +168,7 @@ def test_from_81_labels_to_two_with_frozen_layers(many_labels, words, empty_conf
     old, new = (
         trained_model.model.get_layer("logits").get_weights()[0] for trained_model in (source, trained)
     )
-    assert 0 < np.abs(new - old[:, places]).max() < 0.02, "five steps from where the two columns were"
+    assert 0 < np.abs(new - old[:, places]).max() < 0.02, "five steps from the initial columns"
 
     overrides = settings(words, *more, "optimiser.learning_rate=0", "optimiser.weight_decay=0")
     train_from_config("keyword", empty_config, overrides, tmp_path / "unmoved")
@@ -205,7 +205,7 @@ def test_unsuitable_weights_are_refused_with_the_reason(
 
 
 def test_samples_train_too(words, empty_config, tmp_path):
-    """Of the kind raw the model takes samples, and gives what the features beside it would."""
+    """With features of the kind raw the model takes samples and gives the logits of separate features."""
     overrides = settings(words, "features.kind=raw", "training.epochs=1", "training.evaluation_steps=1")
     run = RunFolder(tmp_path / "raw")
     train_from_config("keyword", empty_config, overrides, run.path)
@@ -283,7 +283,7 @@ def test_a_batch_depends_on_its_step_alone(store):
 
 
 def test_targets_and_features_are_those_of_the_clips(store):
-    """Without alteration a batch is what keyword_features gives, with the label of each clip."""
+    """Without augmentation a batch has the output of keyword_features and the label of each clip."""
     quiet = KeywordAugmentConfig(shift_ms=0, speed_probability=0, noise_probability=0, gain_db=(0.0, 0.0))
     unmasked = SpecAugmentConfig(frequency_masks=0, time_masks=0)
     batch = batches_of(store, augment=quiet, spec_augment=unmasked).batch(2)
@@ -454,7 +454,7 @@ def test_weights_of_other_labels_are_refused(run, words, tmp_path, labels, messa
     for path in (other.best_weights, kept):
         with pytest.raises(RunError, match=message):
             load_keyword_model(run.path, str(path))
-    other.labels.unlink()  # what the weights alone tell
+    other.labels.unlink()  # what the weights show without a config
     if len(labels) > 3:
         with pytest.raises(RunError, match="the weights have 4 labels, the model has 3"):
             load_keyword_model(run.path, str(other.best_weights))

@@ -1,4 +1,4 @@
-"""The training loop: resumed runs equal undisturbed ones, broken losses stop it, patience ends it."""
+"""Tests of the training loop: resumed runs equal uninterrupted ones, losses that are not finite, patience."""
 
 import dataclasses
 import itertools
@@ -33,7 +33,7 @@ class LineBatch:
 
 
 class LineTask:
-    """Learn y = 3 x + noise with dropout in the way: enough to have weights, seeds and an optimum."""
+    """Learn y = 3 x + noise with dropout: a task with weights, seeds and an optimum."""
 
     metric = "dev_loss"
 
@@ -83,7 +83,7 @@ def test_training_leaves_the_run_folder_of_the_contract(tmp_path):
     assert [row.split(",")[:2] for row in rows[1:]] == [["1", "4"], ["2", "8"], ["3", "12"]]
     assert json.loads(run.metrics.read_text(encoding="utf-8"))["best"] == best
     assert list((run.logs / "train").glob("events*")) and list((run.logs / "validation").glob("events*"))
-    assert not list(run.path.rglob(".*")), "temporary files are left"
+    assert not list(run.path.rglob(".*")), "temporary files remain"
     assert run.config()["environment"]["computed_on"]["devices"]
 
 
@@ -123,7 +123,7 @@ def test_a_loss_that_is_not_finite_names_the_utterance(tmp_path):
 
 
 class NormedTask(LineTask):
-    """As above, with a batch normalisation that spreads one utterance's fault over its whole batch."""
+    """The same with a batch normalisation, which spreads one utterance's fault over the whole batch."""
 
     def __init__(self, poison: str | None = None, value: float = np.nan):
         super().__init__(poison)
@@ -207,7 +207,7 @@ def test_initial_weights_are_mixed_into_the_saved_ones_also_after_a_resume(tmp_p
     with pytest.raises(TrainingError, match="e2b1u5"):
         train(LineTask(poison="e2b1u5"), run, quarter, OptimiserConfig(learning_rate=0.1))
     train(task, run, quarter, OptimiserConfig(learning_rate=0.1))
-    trained = task.model.get_weights()  # the training itself goes on with its own weights
+    trained = task.model.get_weights()  # the training itself continues with its own weights
     task.model.load_weights(run.last_weights)
     for saved, first, last in zip(task.model.get_weights(), initial, trained, strict=True):
         np.testing.assert_allclose(saved, 0.25 * first + 0.75 * last, rtol=1e-6)

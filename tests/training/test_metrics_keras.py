@@ -1,4 +1,4 @@
-"""training/{losses,metrics}.py: the figures of the plain functions; compiled models survive their files."""
+"""Tests of training/{losses,metrics}.py: equal to the plain functions; saved compiled models."""
 
 import keras
 import numpy as np
@@ -28,7 +28,7 @@ def ragged(rows: list[list[int]], width: int, padding: int) -> np.ndarray:
 @given(st.lists(st.tuples(TOKENS, TOKENS), min_size=3, max_size=3), st.randoms(use_true_random=False))
 def test_distances_are_those_of_levenshtein(pairs, random):
     references, hypotheses = zip(*pairs, strict=True)
-    scattered = []  # places that don't count lie anywhere between the tokens
+    scattered = []  # ignored positions are anywhere between the tokens
     for hypothesis in hypotheses:
         places = sorted(random.sample(range(9), len(hypothesis)))
         row = np.full(9, -1, np.int32)

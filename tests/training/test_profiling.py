@@ -1,4 +1,4 @@
-"""training/profiling.py: a window of steps leaves a TensorBoard profile; the training itself is the same."""
+"""Tests of training/profiling.py: a TensorBoard profile of a window of steps; the training is unchanged."""
 
 from pathlib import Path
 

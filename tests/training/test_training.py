@@ -1,4 +1,4 @@
-"""train.py's two tasks from config to run folder, and that the folder is all that using it needs."""
+"""Tests of train.py speech and language from config to run folder, which is all that using the run needs."""
 
 import csv
 import os
@@ -39,7 +39,7 @@ def config_file(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def usual_precision() -> Iterator[None]:
-    """Put the global policy back, whatever a training sets."""
+    """Restore the global precision policy after a training."""
     yield
     keras.mixed_precision.set_global_policy("float32")
 
@@ -50,7 +50,7 @@ def _lists(manifest: Path) -> list[str]:
 
 
 def _hyper_parameters(run: RunFolder) -> dict[str, object]:
-    """What TensorBoard's HParams page reads from the logs."""
+    """The hyperparameters that TensorBoard's HParams page reads from the logs."""
     for path in (run.logs / "validation").glob("events*"):
         for event in LegacyEventFileLoader(str(path)).Load():
             for value in event.summary.value:
@@ -99,7 +99,7 @@ def test_a_speech_run_from_config_to_transcript_without_its_corpus(
 
 @pytest.fixture
 def hasty(tmp_path: Path) -> Path:
-    """A list of ten recordings: the first has more syllables than output frames, the last an unusual one."""
+    """A list of ten recordings: the first has more syllables than output frames, the last a rare syllable."""
     audio = [tmp_path / "wav" / f"{i}.wav" for i in range(10)]
     for path in audio:
         write_wav(path, 0.1 * np.random.default_rng(0).normal(size=16_000))
@@ -242,7 +242,7 @@ def test_two_views_of_each_utterance_are_trained_to_agree(tmp_path, config_file,
 
 
 def test_an_early_failure_leaves_no_run_folder(tmp_path, config_file):
-    """A wrong path, put right, would else be "another config"."""
+    """Otherwise a corrected path would be refused as "another config"."""
     corpus, run = write_tiny_corpus(tmp_path / "corpus", utterances=4), RunFolder(tmp_path / "run")
     wrong = [*SMALL, *_lists(tmp_path / "none.tsv"), "training.epochs=1"]
     with pytest.raises(UserError, match=r"none\.tsv"):
@@ -259,7 +259,7 @@ def test_an_early_failure_leaves_no_run_folder(tmp_path, config_file):
 
 
 def test_a_run_of_another_text_is_not_taken_for_finished(tmp_path):
-    """A text that was made anew, without a test set's sentences say, must not leave the old model in use."""
+    """After a change of the text, such as the removal of test sentences, the old model must not be used."""
     text, config = tmp_path / "text.txt", tmp_path / "ngram.yaml"
     config.write_text("model: {name: ngram, order: 2}\n", encoding="utf-8")
     overrides = [f"data.train=[{text}]", f"data.dev=[{text}]", f"data.cache={tmp_path / 'cache'}"]
@@ -269,7 +269,7 @@ def test_a_run_of_another_text_is_not_taken_for_finished(tmp_path):
 
     text.write_text("我们今天去公园\n他说明天再来\n", encoding="utf-8")
     run()
-    run()  # finished, and left as it is
+    run()  # finished, and unchanged
     text.write_text("我们今天去公园\n", encoding="utf-8")
     with pytest.raises(RunError, match=r"trained on another content of .*text\.txt"):
         run()
@@ -290,7 +290,7 @@ def test_unchanged_texts_are_not_read_again(tmp_path, monkeypatch):
     os.utime(text, ns=(0, 0))  # copied, or restored from a backup
     check_training_texts(run, [text])
     assert hashed == [text]
-    run.record(training_texts.TEXTS, {str(text): file_hash(text)})  # as earlier versions noted it
+    run.record(training_texts.TEXTS, {str(text): file_hash(text)})  # as earlier versions recorded it
     check_training_texts(run, [text])
     text.write_text("我们今天去学校\n", encoding="utf-8")
     with pytest.raises(RunError, match="another content"):

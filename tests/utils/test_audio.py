@@ -1,4 +1,4 @@
-"""Reading: every container, rate and channel count; every kind of damage is named."""
+"""Tests of reading audio: every container, rate and channel count; every kind of damage is named."""
 
 import io
 from pathlib import Path

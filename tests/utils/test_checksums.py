@@ -1,4 +1,4 @@
-"""Checksums of a run folder: every change is named, no kill makes a whole run look damaged."""
+"""Tests of the checksums of a run folder: changes are named; a kill does not make an intact run fail."""
 
 import os
 import shutil
@@ -103,7 +103,7 @@ def test_a_moved_run_and_links_to_it_stay_whole(run, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("renames", [0, 1, 2])
 def test_killed_while_a_file_is_replaced(run, monkeypatch, renames):
-    """``checksums``, the file, ``checksums`` are renamed; after any number of them the run is whole."""
+    """``checksums``, the file, ``checksums`` are renamed; after each of these steps the run is intact."""
     left, rename = [renames], Path.replace
 
     def killed(self: Path, target: Path) -> Path:
@@ -123,7 +123,7 @@ def test_killed_while_a_file_is_replaced(run, monkeypatch, renames):
 
 
 def test_processes_that_write_at_once_lose_nothing(run):
-    """As a test that writes its results while the run is trained."""
+    """For example a test that writes its results while the run is trained."""
     children = []
     for child in range(4):
         if not (pid := os.fork()):

@@ -1,4 +1,4 @@
-"""Config files and overrides: checked by name and type, the nearest right key suggested."""
+"""Tests of config files and overrides: checked by name and type, with the nearest valid key suggested."""
 
 import dataclasses
 from pathlib import Path

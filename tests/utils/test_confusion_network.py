@@ -1,4 +1,4 @@
-"""Slots against enumeration: every one-token change of a sequence, and every way through a network."""
+"""Tests of confusion networks against enumeration: one-token changes of a sequence, paths of a network."""
 
 import itertools
 import math
@@ -21,7 +21,7 @@ def log_probabilities(seed: int, frames: int) -> np.ndarray:
 @pytest.mark.parametrize("tokens", [(), (0,), (0, 1), (0, 0), (0, 1, 0), (1, 1, 2, 2)])
 @pytest.mark.parametrize("frames", [1, 2, 5, 9])
 def test_the_neighbourhood_equals_a_score_of_each_sequence(tokens, frames):
-    """Each sequence scored by itself with all its alignments (which test_scoring holds to enumeration)."""
+    """Each sequence scored separately with all its alignments."""
     log_probs = log_probabilities(len(tokens) + frames, frames)
     classes = np.arange(BLANK)
     found = neighbourhood(log_probs, np.array(tokens, int), classes, BLANK)
@@ -81,7 +81,7 @@ def test_no_token_and_long_silence():
     logits = np.full((700, 4), -30.0)
     logits[:, BLANK] = 0.0
     assert token_slots(logits, (), (), BLANK) == []
-    noise = np.zeros((700, 4))  # e^-970 is below the least float64: it must not matter
+    noise = np.zeros((700, 4))  # e^-970 is below the smallest float64: it must have no effect
     assert all(np.isfinite(slot.log_posteriors).all() for slot in token_slots(noise, (0,), (350,), BLANK))
 
 

@@ -1,4 +1,4 @@
-"""Recordings of phones and browsers, made by FFmpeg's own encoders, against the samples that went in."""
+"""Tests of reading the formats of phones and browsers, encoded by FFmpeg, against the original samples."""
 
 import io
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""GPUs: memory growth is asked for on each; one that is not used is explained; what is written of them."""
+"""Tests of GPU handling: memory growth, explanations for unused GPUs, recorded facts."""
 
 import logging
 from pathlib import Path
@@ -22,7 +22,7 @@ from utils.run_folder.run import start_run
 
 @pytest.fixture
 def two_gpus(monkeypatch) -> list[tuple[str, bool]]:
-    """What is asked of two GPUs, the first of which is in use already."""
+    """The settings requested for two GPUs, the first of which is already in use."""
     gpus, asked = [SimpleNamespace(name="GPU:0"), SimpleNamespace(name="GPU:1")], []
 
     def set_memory_growth(device, enable):
@@ -47,7 +47,7 @@ def test_without_a_gpu_nothing_happens(caplog):
     assert not caplog.text
 
 
-# What TensorFlow 2.21 writes where it looks for a GPU in vain.
+# The log of TensorFlow 2.21 when it finds no GPU.
 TENSORFLOW_LOG = """\
 WARNING: All log messages before absl::InitializeLog() is called are written to STDERR
 I0000 00:00:1795368240.853083    9332 cudart_stub.cc:31] Could not find cuda drivers on your machine, GPU will not be used.
@@ -92,7 +92,7 @@ def test_gpus_are_found_on_the_bus_without_nvidia_smi(tmp_path):
     assert nvidia_gpus(tmp_path) == []
     pci_device(tmp_path, "0000:00:02.0", "0x8086", "0x030000")
     pci_device(tmp_path, "0000:01:00.0", "0x10de", "0x030200")
-    pci_device(tmp_path, "0000:01:00.1", "0x10de", "0x040300")  # its sound
+    pci_device(tmp_path, "0000:01:00.1", "0x10de", "0x040300")  # its audio device
     assert nvidia_gpus(tmp_path) == [NvidiaGpu("an NVIDIA GPU (PCI 0000:01:00.0)")]
     version = "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.65.06  Release Build\n"
     write_text(tmp_path / "proc/driver/nvidia/version", version)
@@ -108,7 +108,7 @@ def test_the_lines_about_gpus_are_picked_from_a_log():
 
 @pytest.fixture
 def failing_tensorflow(monkeypatch, nvidia_smi):
-    """A GPU that TensorFlow doesn't see: its log is the one above."""
+    """A GPU that TensorFlow doesn't find, with the log above."""
     code = f"import sys; sys.stderr.write({TENSORFLOW_LOG!r})"
     monkeypatch.setitem(devices._GPU_PROBE, "tensorflow", code)
     monkeypatch.setattr(

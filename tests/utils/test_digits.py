@@ -1,4 +1,4 @@
-"""Numbers as digits: the texts of syllables, and the transcripts that are written from them."""
+"""Tests of numbers as digits: texts of syllables and transcripts."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A user's mistake ends in labelled lines and exit code 2; a programmer's keeps its stack trace."""
+"""Tests of errors: user errors give labelled lines and exit code 2; other errors keep their stack trace."""
 
 import errno
 import signal
@@ -102,7 +102,7 @@ def test_a_message_never_echoes_megabytes(part, quoted):
     assert len(str(error)) < 5_000 and " characters)" in str(error)
     assert len(error.labelled()) < 5_000
     assert quoted[:100].strip() in str(error)
-    assert len(error.what) < 5_000  # which other messages quote
+    assert len(error.what) < 5_000  # which other messages contain
 
 
 def test_usual_words_are_quoted_whole():

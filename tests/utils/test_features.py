@@ -1,4 +1,4 @@
-"""Features against python_speech_features and the original's loop; normalisation; settings."""
+"""Tests of features against python_speech_features and the original's loop; normalisation; settings."""
 
 import dataclasses
 import warnings
@@ -41,7 +41,7 @@ def speechlike(seed: int = 0) -> np.ndarray:
 
 
 def reference_features(samples: np.ndarray, kind: str) -> np.ndarray:
-    """What the reference systems compute, from samples at 16-bit scale."""
+    """The features of the reference systems, from samples at 16-bit scale."""
     signal = samples.astype(np.float64) * 32768
     if kind == "spectrogram":
         frames = [signal[start : start + 400] for start in range(0, len(signal) - 399, 160)]
@@ -131,7 +131,7 @@ def test_normalised_features_equal_those_of_double_precision(kind):
     in_double = reference_features(samples, kind)
     if kind == "filter_bank":
         in_double = np.maximum(in_double, in_double.max() - np.log(1e8))  # the floor, 80 dB below the peak
-    expected = normalise_utterance(in_double, np.ones(len(in_double)), config)  # as loud everywhere
+    expected = normalise_utterance(in_double, np.ones(len(in_double)), config)  # equally loud everywhere
     assert expected.dtype == np.float64
     np.testing.assert_allclose(extract_features(samples, config), expected, rtol=0, atol=1e-5)
 
@@ -171,14 +171,14 @@ def test_long_audio_is_computed_in_blocks_without_a_seam():
         config = FeatureConfig(kind, normalise="none")
         whole = extract_features(samples, config)
         piece = extract_features(samples[160 * 1000 :], config)
-        inner = slice(10, 100)  # away from the start, which pre-emphasis and deltas see
+        inner = slice(10, 100)  # away from the start, which pre-emphasis and deltas change
         np.testing.assert_allclose(whole[1000:][inner], piece[inner], atol=1e-5)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_normalised_active_frames_have_mean_0_and_deviation_1(kind):
     config = FeatureConfig(kind)
-    features = extract_features(noise(32_000), config)  # as loud everywhere: all frames count
+    features = extract_features(noise(32_000), config)  # equally loud everywhere: all frames count
     np.testing.assert_allclose(features.mean(axis=0), 0, atol=1e-4)
     for part in np.split(features, 3 if kind == "mfcc" else 1, axis=1):
         assert np.sqrt(part.var(axis=0).mean()) == pytest.approx(1, abs=1e-4)

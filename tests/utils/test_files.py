@@ -1,4 +1,4 @@
-"""Files are the old or the new, never half-written."""
+"""Tests of atomic writes: a file has its old or its new content, never a part."""
 
 import errno
 import json
@@ -113,5 +113,5 @@ def test_missing_disk_space_is_noticed_before_writing(tmp_path):
     assert list((tmp_path / "new").iterdir()) == []
     with pytest.raises(
         OSError, match=r"\[Errno (27|28)\] .*: '.*/a'"
-    ):  # no space, or more than a file may have
+    ):  # no space, or more than the largest file size
         reserve(tmp_path / "a", 1 << 60)

@@ -1,4 +1,4 @@
-"""Keyword features: MFCC against the definition, the microcontrollers' against their C code; streams."""
+"""Tests of keyword features: MFCC by definition, microcontroller features against their C code, streams."""
 
 import dataclasses
 import math
@@ -30,7 +30,7 @@ SHARED = Path(__file__).parents[2].parent / "shared" / "data" / "audio"
 RATE = 16_000
 MFCC = KeywordFeatureConfig()
 MICRO = KeywordFeatureConfig("micro")
-# The reference package moves on by 10 ms, and by nothing else.
+# The reference package supports a stride of 10 ms only.
 MICRO_10_MS = KeywordFeatureConfig("micro", stride_ms=10)
 CONFIGS = {
     "mfcc": MFCC,
@@ -42,11 +42,11 @@ CONFIGS = {
 
 
 def signals() -> dict[str, np.ndarray]:
-    """One second each, rounded to 16 bits as recordings are: float32 in [-1, 1]."""
+    """Signals of one second, rounded to 16 bits as recordings are: float32 in [-1, 1]."""
     random = np.random.default_rng(0)
     time = np.arange(RATE) / RATE
     chirp = 0.3 * np.sin(2 * np.pi * (200 + 2000 * time) * time) * np.hanning(RATE)
-    # Harmonics of a gliding voice under two resonances, with pauses: about as speech is.
+    # Harmonics with a gliding pitch under two resonances, with pauses: similar to speech.
     pitch = np.cumsum(120 + 40 * np.sin(2 * np.pi * 1.5 * time)) / RATE
     voice = sum(np.sin(2 * np.pi * k * pitch) / (1 + ((k * 120 - 700) / 500) ** 2) for k in range(1, 40))
     made = {
@@ -154,7 +154,7 @@ def test_twice_the_amplitude_is_four_times_the_energy():
 
 
 def reference_micro(samples: np.ndarray) -> np.ndarray:
-    """What the C code gives, 10 ms at a time: (frames, 40)."""
+    """The output of the C code, 10 ms at a time: (frames, 40)."""
     pcm = np.round(samples * 32768).astype("<i2").tobytes()
     front_end, frames, at = MicroFrontend(), [], 0
     while at + 320 <= len(pcm):
@@ -203,7 +203,7 @@ def test_a_stream_gives_the_features_of_the_whole(name: str, lengths: list[int],
         for part in parts:
             frames.append(stream.feed(part))
             fed += len(part)
-            assert sum(map(len, frames)) == feature_frames(fed, config)  # as soon as they can be
+            assert sum(map(len, frames)) == feature_frames(fed, config)  # as soon as possible
         np.testing.assert_allclose(np.concatenate(frames), keyword_features(samples, config), atol=1e-5)
         stream.reset()
 
@@ -217,7 +217,10 @@ def test_raw_features_are_the_samples():
     np.testing.assert_array_equal(
         KeywordFeatureStream(raw).feed(SIGNALS["noise"][:123]), SIGNALS["noise"][:123]
     )
-    assert (feature_frames(RATE, raw), feature_values(raw)) == (49, 20)  # of the layers inside the model
+    assert (feature_frames(RATE, raw), feature_values(raw)) == (
+        49,
+        20,
+    )  # settings of the layers inside the model
 
 
 @pytest.mark.parametrize("kind", ["mfcc", "raw", "micro"])
@@ -321,7 +324,7 @@ def test_each_setting_has_a_hash_of_its_own():
     hashes = {features_hash(dataclasses.replace(MFCC, **{name: value})) for name, value in changes.items()}
     assert len({features_hash(MFCC), *hashes}) == 1 + len(changes)
     assert features_hash(KeywordFeatureConfig(window_ms=40.0, mel_bins=40)) == features_hash(MFCC)
-    assert features_hash(KeywordFeatureConfig(window_ms=40)) == features_hash(MFCC)  # 40 and 40.0 are one
+    assert features_hash(KeywordFeatureConfig(window_ms=40)) == features_hash(MFCC)  # 40 and 40.0 are equal
 
 
 def test_a_mismatch_names_every_setting_with_both_values():

@@ -1,4 +1,4 @@
-"""Softmax with padding: no weight for what isn't there, and scores in a range that 8 bits can hold."""
+"""Tests of the softmax with padding: padding has no weight, and scores stay in a range for 8 bits."""
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ def test_valid_positions_are_weighted_as_if_the_others_were_not_there():
 
 
 def test_scores_of_padding_stay_near_the_others(monkeypatch):
-    """Scores down to -1e9 would all be one of the 255 steps of 8 bits."""
+    """With scores down to -1e9, all valid scores would fall into one of the 255 steps of 8 bits."""
     seen = []
     monkeypatch.setattr(module.ops, "softmax", lambda scores, axis: seen.append(scores) or scores)
     masked_softmax(SCORES[:1], VALID[:1])

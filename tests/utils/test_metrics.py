@@ -1,5 +1,4 @@
-"""utils/metrics.py and analysis/intervals/bootstrap.py: expectations by hand, as fractions; totals against
-jiwer."""
+"""Tests of utils/metrics.py and analysis/intervals/bootstrap.py: fractions by hand, totals against jiwer."""
 
 import difflib
 
@@ -146,7 +145,7 @@ def test_interval_agrees_with_the_normal_approximation():
 
 
 def test_speakers_are_resampled_whole_where_there_are_five():
-    # Each speaker's utterances are all alike: only the speakers' differences count.
+    # All utterances of a speaker are equal: only the differences between speakers count.
     counts = _sentences([0.1] * 40 + [0.2] * 40 + [0.3] * 40 + [0.4] * 40 + [0.5] * 40)
     speakers = [f"S{i // 40}" for i in range(200)]
     by_speaker = rate_interval(counts, speakers)

@@ -1,4 +1,4 @@
-"""What is in a pipe is told by its first bytes: raw samples, audio files, text."""
+"""Tests of input from a pipe: its first bytes distinguish raw samples, audio files and text."""
 
 import io
 import struct
@@ -43,7 +43,7 @@ def test_raw_samples_pass_unchanged_also_where_they_begin_as_an_mp3_frame_does(f
 
 
 class Endless(io.RawIOBase):
-    """A recorder that never stops: a WAV header of unknown length, samples, then silence for ever."""
+    """A recorder that never stops: a WAV header of unknown length, samples, then endless silence."""
 
     def __init__(self, rate: int):
         header = struct.pack("<4sI4s", b"RIFF", 0xFFFFFFFF, b"WAVE")
@@ -52,7 +52,7 @@ class Endless(io.RawIOBase):
         self._first = header + PCM
 
     def read(self, size: int = -1) -> bytes:
-        assert 0 <= size < 100_000, "reading to the end would take for ever"
+        assert 0 <= size < 100_000, "reading to the end would never finish"
         part, self._first = self._first[:size], self._first[size:]
         return part + bytes(size - len(part))
 

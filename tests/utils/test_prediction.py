@@ -1,4 +1,4 @@
-"""Batches of many shapes: a model and a function of arrays are compiled once for all of them."""
+"""Tests that a model and a function of arrays are compiled once for batches of all shapes."""
 
 import keras
 import numpy as np

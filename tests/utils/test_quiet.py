@@ -1,4 +1,4 @@
-"""utils/backend/quiet.py: native start-up notes are held back, everything else gets through."""
+"""Tests of utils/backend/quiet.py: native start-up messages are suppressed, all others are shown."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""Run folders: made once, found again, refused with the reason."""
+"""Tests of run folders: created once, found again, refused with the reason."""
 
 import pytest
 

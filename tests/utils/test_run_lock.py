@@ -1,4 +1,4 @@
-"""One training at a time writes a run folder; the lock of a killed one is free."""
+"""Tests of the lock of a run folder: one training at a time; a killed training releases it."""
 
 import os
 import re
@@ -51,7 +51,7 @@ def start(code: str, *arguments: object) -> subprocess.Popen:
 
 @contextmanager
 def held_elsewhere(run: RunFolder) -> Iterator[subprocess.Popen]:
-    """Another process that holds the run, with a child of its own."""
+    """Another process that holds the lock of the run and has a child process."""
     process = start(HOLD, run.path)
     try:
         assert process.stdout.readline().strip().isdigit()
@@ -85,7 +85,7 @@ def test_a_killed_process_leaves_no_lock_not_even_while_a_child_of_it_lives(run)
 def test_a_released_lock_leaves_no_file(run):
     with locked(run):
         assert [path.name for path in run.path.iterdir()] == [run.lock.name]
-    assert not run.path.exists(), "made for the lock alone"
+    assert not run.path.exists(), "created for the lock only"
     with locked(run):
         run.config_file.touch()
     assert list(run.path.iterdir()) == [run.config_file]
@@ -112,7 +112,7 @@ def test_a_file_system_without_locks_is_reported(run, monkeypatch, caplog):
 
 
 def test_a_refused_training_writes_nothing(run, tmp_path):
-    from training.run import train_from_config  # here: it loads TensorFlow
+    from training.run import train_from_config  # not at the top, because it loads TensorFlow
 
     text, recipe = tmp_path / "text.tsv", tmp_path / "ngram.yaml"
     text.write_text("a\tni3 hao3\t你好\n", encoding="utf-8")

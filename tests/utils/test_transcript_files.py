@@ -1,5 +1,4 @@
-"""analysis/inputs/transcript_files.py: CTM, TRN, subtitles, JSON as references and hypotheses; what is
-refused."""
+"""Tests of analysis/inputs/transcript_files.py: CTM, TRN, subtitles, JSON; refused files."""
 
 import json
 from pathlib import Path
@@ -89,13 +88,13 @@ EVENTS = [
 
 @pytest.mark.parametrize("form", ["json", "srt"])
 def test_output_of_transcribe_is_read(tmp_path, form):
-    """Recordings are named by their paths there, and by their ids in the reference."""
+    """The JSON names recordings by their paths, the reference by their ids."""
     path = write(tmp_path / f"u1.{form}", "".join(FORMATS[form].write("clips/u1.wav", EVENTS)))
     counts, facts = rate(write(tmp_path / "ref", "u1 你号\n"), path)
     assert (counts.errors, counts.reference) == (1, 2)
     assert facts.levels == (SYLLABLES, HANZI)
     system = facts.systems[0]
-    assert system.automatic_pinyin == (form == "srt"), "JSON has the syllables too"
+    assert system.automatic_pinyin == (form == "srt"), "JSON also has the syllables"
 
 
 def test_json_lines_are_read(tmp_path):

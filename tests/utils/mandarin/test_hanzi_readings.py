@@ -1,4 +1,4 @@
-"""Our use of pypinyin's dictionaries reads as pypinyin does."""
+"""Tests that our use of pypinyin's dictionaries gives the readings of pypinyin."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""utils/mandarin/numerals.py: all readings of a number, checked by a parser of Chinese numbers."""
+"""Tests of utils/mandarin/numerals.py: all readings of a number, checked by a parser of Chinese numbers."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Statistics of an acoustic model's mistakes: counted by hand, and drawn as counted."""
+"""Tests of the statistics of recognition errors: counts by hand, and random errors in these proportions."""
 
 from collections import Counter
 from itertools import chain
@@ -17,7 +17,7 @@ from utils.mandarin.syllable_distance import syllable_distance
 
 SENTENCE = "zhong1 guo2 ren2 shuo1 zhong1 wen2 zan4 san1 min2 shan1 shi2 jin1 tian1 tian1 qi4 hen3 hao3 de5"
 TEXT = SENTENCE.split()
-# Said and heard: zh–z thrice, zh–ch once; an–ang thrice, an–a once; tone 2–3 thrice, 2–4 once.
+# Spoken and recognised: zh–z 3 times, zh–ch once; an–ang 3 times, an–a once; tone 2–3 3 times, 2–4 once.
 PLANTED = (
     *[("zhong1", "zong1")] * 3,
     ("zhong1", "chong1"),
@@ -33,7 +33,7 @@ PLANTED = (
 
 @pytest.fixture(scope="module")
 def planted() -> ConfusionStatistics:
-    """Statistics that were made up, of texts of 1000 times the same sentence."""
+    """Artificial statistics of texts with the same sentence 1000 times."""
     return ConfusionStatistics.count([*((syllable, syllable) for syllable in TEXT), *PLANTED], TEXT * 1000)
 
 
@@ -100,7 +100,7 @@ def test_the_shipped_statistics_are_of_real_mistakes():
 
 @pytest.mark.parametrize("rate", [0.02, 0.1, 0.5, 1.0])
 def test_the_rate_of_errors_is_the_requested_rate(sentences, rate):
-    """The number of hits is binomial: within four standard deviations of what is wanted."""
+    """The number of errors is binomial: within four standard deviations of the requested number."""
     spoken = [[syllable] for sentence in sentences for syllable in sentence]  # so that no alignment is needed
     recognised = corrupt_pinyin(spoken, rate, seed=1)
     hits = sum(pair_spoken != other for pair_spoken, other in zip(spoken, recognised, strict=True))
@@ -131,7 +131,7 @@ def test_counting_what_was_corrupted_gives_the_statistics_back(sentences):
     recognised = corrupt_pinyin(sentences, 0.1, seed=3)
     found = ConfusionStatistics.count(chain.from_iterable(map(_aligned, sentences, recognised)))
     assert found.errors / found.syllables == pytest.approx(0.1, rel=0.05)
-    for name, share in noise.fractions.items():  # where errors touch, an alignment may read them otherwise
+    for name, share in noise.fractions.items():  # adjacent errors may be aligned differently
         assert found.fractions[name] == pytest.approx(share, abs=0.015)
 
 
@@ -143,7 +143,7 @@ def test_the_same_seed_gives_the_same_mistakes(sentences):
 def test_all_output_syllables_are_valid_and_mostly_in_use():
     spoken = [[syllable] for syllable in full_inventory()] + [["banr1"], ["m2"], ["hng5"], ["er2"]]
     recognised = Counter(chain.from_iterable(corrupt_pinyin(spoken, 1.0, seed=4)))
-    assert set(recognised) <= {*full_inventory(), "banr1"}  # a syllable too much beside it leaves it there
+    assert set(recognised) <= {*full_inventory(), "banr1"}  # an insertion beside it does not change it
     substituted = Counter(chain.from_iterable(corrupt_pinyin([TEXT] * 500, 1.0, seed=4)))
     in_use = sum(
         count for syllable, count in substituted.items() if syllable in shipped_statistics().frequencies
@@ -176,11 +176,13 @@ def test_the_probabilities_of_recognised_syllables():
     np.testing.assert_allclose(matrix.sum(axis=1, dtype=np.float64), 1.0, atol=1e-5)
     own = np.arange(len(full_inventory()))
     assert not matrix[own, own].any()
-    assert (matrix > 0).sum() == len(syllables) * len(full_inventory()) - len(own)  # what never was may be
+    assert (matrix > 0).sum() == len(syllables) * len(full_inventory()) - len(
+        own
+    )  # errors that were never counted are possible
 
 
 def test_counted_confusions_have_the_highest_probabilities(planted):
-    """The counts decide where they say something, between parts that are as frequent."""
+    """Counts decide between parts that are equally frequent."""
     names = full_inventory()
     recognised = dict(zip(names, planted.matrix(["zhang3"])[0].tolist(), strict=True))
     for more, less in (

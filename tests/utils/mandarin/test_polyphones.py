@@ -1,4 +1,4 @@
-"""Readings of polyphones: how many are right, the rules, and what is said otherwise than cited."""
+"""Tests of the readings of polyphones: accuracy, rules, spoken variants of citation readings."""
 
 import re
 import time
@@ -61,7 +61,7 @@ def test_rules_read_as_canonical_syllables_of_their_character():
     for character, rules in read_rules().items():
         assert len(character) == 1
         assert all(rule.reading in inventory for rule in rules)
-        # What stands after a rule for everything is never reached.
+        # Rules after an unconditional rule are never reached.
         assert not any(rule.before is rule.after is None for rule in rules[:-1]), character
 
 
@@ -75,7 +75,7 @@ def test_reading_is_fast():
     hanzi_to_pinyin(text[:100])
     began = time.process_time()
     hanzi_to_pinyin(text)
-    assert len(text) / (time.process_time() - began) > 2_000  # 50,000 and more on an idle machine
+    assert len(text) / (time.process_time() - began) > 2_000  # at least 50,000 on an idle machine
 
 
 @pytest.mark.parametrize(

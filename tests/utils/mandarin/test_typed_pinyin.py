@@ -1,4 +1,4 @@
-"""Typed lines against readings by hand: spellings, cutting without spaces, tones, other text, columns."""
+"""Tests of typed pinyin: spellings, division without spaces, tones, other text, columns."""
 
 import itertools
 import random
@@ -150,7 +150,7 @@ def test_lines_with_ambiguities_are_not_plain_lines(line):
 
 
 def test_the_cache_of_typed_words_is_bounded():
-    """A process that converts for weeks: the second half of the words takes no more memory than the first."""
+    """In a process that runs for weeks, the second half of the words needs no more memory than the first."""
     _segment_cached.cache_clear()
     _canonical.cache_clear()
     kept, words = _segment_cached.cache_parameters()["maxsize"], map("{:x}zhongguo".format, itertools.count())
@@ -159,7 +159,7 @@ def test_the_cache_of_typed_words_is_bounded():
     assert _segment_cached.cache_info().currsize <= kept
     assert _canonical.cache_info().currsize <= _canonical.cache_parameters()["maxsize"]
     size = _segment_cached.cache_info().currsize
-    read_line("zhong" * 40_000)  # not kept: it alone is 200 kB
+    read_line("zhong" * 40_000)  # not cached: this word alone has 200 kB
     assert _segment_cached.cache_info().currsize == size
 
 
