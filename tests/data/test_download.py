@@ -1,3 +1,5 @@
+"""Tests of downloads from a local server: resumed transfers, checksums, disk space, unpacking."""
+
 import hashlib
 import http.server
 import threading

@@ -1,3 +1,5 @@
+"""Tests of manifests: round trips, normalised pinyin, errors with file and line."""
+
 import tracemalloc
 from pathlib import Path
 

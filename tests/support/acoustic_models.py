@@ -1,4 +1,4 @@
-"""What every acoustic model must hold to; used by the tests of each."""
+"""Checks that every acoustic model must pass, for the tests of each model."""
 
 import csv
 from pathlib import Path
@@ -15,7 +15,7 @@ from utils.run_folder.run import RunFolder
 
 
 def padded_batch(bins: int, seed: int = 0):
-    """Three utterances of unlike lengths in one batch, padded with NaN: whatever touches padding shows."""
+    """Three utterances of unequal lengths in one batch, padded with NaN, so that use of it is noticed."""
     rng = np.random.default_rng(seed)
     lengths = np.array([45, 30, 13], np.int32)
     features = rng.normal(size=(3, 45, bins)).astype(np.float32)
@@ -34,7 +34,7 @@ def assert_padding_has_no_influence(model: keras.Model, time_stride: int, bins: 
 
 
 def assert_weights_round_trip(build, folder):
-    """``build()`` twice: other weights; after saving and loading the same outputs."""
+    """Two calls of ``build()`` give different weights; after saving and loading, the outputs are equal."""
     first, second = build(), build()
     bins = first.input["features"].shape[-1]
     batch = {"features": np.ones((2, 20, bins), np.float32), "lengths": np.array([20, 9], np.int32)}
@@ -45,7 +45,7 @@ def assert_weights_round_trip(build, folder):
 
 
 def assert_survives_keras_files(model: keras.Model, folder):
-    """The whole model as a ``.keras`` file: our own layers are found again by their registered names."""
+    """Save and load the whole model as a ``.keras`` file, with custom layers by their registered names."""
     bins = model.input["features"].shape[-1]
     batch = {"features": np.ones((1, 20, bins), np.float32), "lengths": np.array([11], np.int32)}
     model.save(folder / "model.keras")

@@ -1,4 +1,4 @@
-"""One fresh interpreter on the backend that KERAS_BACKEND names: jobs as JSON lines in, their files out.
+"""Runs jobs, given as JSON lines, in one fresh interpreter on the backend that KERAS_BACKEND names.
 
 Several jobs share an interpreter, because loading a backend takes seconds. Commands are called as a shell
 calls them, so whatever they need is loaded through the product's own path.
@@ -26,23 +26,23 @@ def main() -> None:
     for line in sys.stdin:
         job = json.loads(line)
         JOBS[job.pop("do")](**job)
-    # None is how Python notes a module that can't be imported: nobody could, and nobody had done so before.
+    # None marks a module that can't be imported: nothing imported it, and nothing had imported it before.
     assert not other or sys.modules["tensorflow"] is None
 
 
 def command(script: str, arguments: list[str]) -> None:
-    """A command that must succeed."""
+    """Run a command that must succeed."""
     assert load_script(script).main(arguments) == 0
 
 
 def refused(arguments: list[str], message: str) -> None:
-    """``train.py`` that must not begin, and say why."""
+    """Run ``train.py``, which must refuse to begin and give the reason."""
     with pytest.raises(ConfigError, match=message):
         load_script("train.py").main(arguments)
 
 
 def broken_off(arguments: list[str], step: int) -> None:
-    """``train.py`` that is asked to stop, as by Ctrl-C, while it does ``step``."""
+    """Run ``train.py`` and stop it, as by Ctrl-C, during ``step``."""
     train = load_script("train.py")
     from training.history import HistoryWriter
 
@@ -64,7 +64,7 @@ def broken_off(arguments: list[str], step: int) -> None:
 
 
 def copied_at_first_checkpoint(arguments: list[str], run: str, copy: str) -> None:
-    """``train.py``; when its first checkpoint is there, the run folder is copied for others to go on from."""
+    """Run ``train.py`` and copy the run folder at its first checkpoint, for others to resume."""
     train = load_script("train.py")
     from training import loop
 
@@ -83,7 +83,7 @@ def copied_at_first_checkpoint(arguments: list[str], run: str, copy: str) -> Non
 
 
 def tests_of_the_loop(names: list[str]) -> None:
-    """Tests of ``tests/training/test_loop.py`` on this backend: its model takes no time to compile."""
+    """Run tests of ``tests/training/test_loop.py`` on this backend; their model compiles quickly."""
     assert (
         pytest.main(["-q", "-p", "no:cacheprovider", "tests/training/test_loop.py", "-k", " or ".join(names)])
         == 0
@@ -91,7 +91,7 @@ def tests_of_the_loop(names: list[str]) -> None:
 
 
 def acoustic_logits(run: str, output: str) -> None:
-    """Logits of three utterances of unlike lengths, (3, T, classes) with zeros beyond each one's end."""
+    """Logits of three utterances of unequal lengths, (3, T, classes) with zeros after their ends."""
     from model_speech.acoustic_model import load_acoustic_model
     from utils.features.speech import feature_bins
 
@@ -116,7 +116,7 @@ def conversion(run: str, output: str) -> None:
 
 
 def _version_without_tensorflow(name: str) -> str:
-    """As on a machine that hasn't got it."""
+    """The version of a package, without TensorFlow, as on a machine that does not have it."""
     if name == "tensorflow":
         raise importlib.metadata.PackageNotFoundError(name)
     return importlib.metadata.distribution(name).version

@@ -1,4 +1,4 @@
-"""An address in; its page in the system's Chromium, with its complaints and its requests, out.
+"""Opens a page in the system's Chromium and records its errors and requests.
 
 Playwright drives the browser, which is not downloaded: tests are skipped where the system has none.
 """
@@ -16,8 +16,8 @@ from playwright.sync_api import Browser, ConsoleMessage, Page, Request, sync_pla
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 MISSING = "needs a Chromium (Debian: apt install chromium)"
-PATIENCE = 120  # seconds for an answer, on a machine that does much else
-# The browser resolves no name and calls nobody on its own account (Playwright adds more of this kind).
+PATIENCE = 120  # seconds for a response, on a busy machine
+# The browser resolves no name and makes no requests of its own (Playwright adds more such options).
 FLAGS = (
     "--disable-gpu",
     "--disable-quic",
@@ -31,12 +31,12 @@ FLAGS = (
 
 @dataclass
 class WatchedPage:
-    """A page and what happened in it.
+    """A page with its errors and requests.
 
     Attributes:
         page: Playwright's page.
-        errors: exceptions, errors and warnings of the console, and complaints of the browser itself.
-        requests: the addresses that it asked for; those of data inside the page are left out.
+        errors: exceptions, errors and warnings of the console and of the browser itself.
+        requests: the requested addresses, without those of data inside the page.
     """
 
     page: Page
@@ -50,7 +50,7 @@ class WatchedPage:
         self.page.on("websocket", lambda socket: self.requests.append(socket.url))
 
     def run(self, script: str) -> Any:
-        """The value of a JavaScript expression; a promise is waited for."""
+        """The value of a JavaScript expression; waits for a promise."""
         return self.page.evaluate(script)
 
     def close(self) -> None:
@@ -83,11 +83,11 @@ def open_chromium(*flags: str) -> Iterator[Browser]:
 def open_page(
     browser: Browser, address: str = "", width: int = 1280, height: int = 900, **context: Any
 ) -> WatchedPage:
-    """A page of a context of its own, which has loaded the address.
+    """A page in a new context, which has loaded the address.
 
     Args:
-        browser: a running one.
-        address: to load; without it the page stays empty.
+        browser: a running browser.
+        address: address to load; without it the page stays empty.
         width, height: CSS pixels; below 600 the browser behaves as on a phone.
         context: further settings of Playwright's ``new_context``.
     """
@@ -102,5 +102,5 @@ def open_page(
 
 
 def find_chromium() -> str | None:
-    """The browser's path; None where there is none."""
+    """The browser's path, or None."""
     return next((path for path in map(shutil.which, NAMES) if path), None)

@@ -1,4 +1,4 @@
-"""Files of miniature corpora, and what a preparation rejected of them."""
+"""Writes files of miniature corpora, and reads the rejected candidates of a preparation."""
 
 import io
 from pathlib import Path
@@ -8,7 +8,7 @@ import soundfile
 
 
 def wav(seconds=0.1, rate=16000, channels=1) -> bytes:
-    """A WAV file of noise."""
+    """Write a WAV file of noise."""
     samples = np.random.default_rng(0).uniform(-0.1, 0.1, (round(seconds * rate), channels))
     buffer = io.BytesIO()
     soundfile.write(buffer, samples, rate, format="WAV", subtype="PCM_16")

@@ -1,20 +1,20 @@
-"""Damage to a file as disks and people do it: a bit flipped, the end cut off, two lines or blocks swapped."""
+"""Damages a file: flips a bit, cuts off the end, or swaps two lines or blocks."""
 
 from pathlib import Path
 
 import numpy as np
 
 DAMAGE = ("bit", "cut", "swap")
-_BLOCKS = (512, 64, 8, 1)  # bytes; the largest of which a file has two different ones
+_BLOCKS = (512, 64, 8, 1)  # bytes; the largest size of which a file has two different blocks
 
 
 def damage_file(path: Path, kind: str, rng: np.random.Generator) -> None:
     """Damage a file in place; its content differs afterwards.
 
     Args:
-        path: of at least one byte.
+        path: a file of at least one byte.
         kind: one of :data:`DAMAGE`; lines of a text are swapped, blocks of any other file.
-        rng: chooses where.
+        rng: chooses the position.
     """
     content = path.read_bytes()
     if kind == "bit":
@@ -28,7 +28,7 @@ def damage_file(path: Path, kind: str, rng: np.random.Generator) -> None:
 
 
 def swapped(content: bytes, rng: np.random.Generator) -> bytes:
-    """The content with two different lines of a text, or two different blocks, in each other's place."""
+    """The content with two different lines of a text, or two different blocks, exchanged."""
     parts, rest = _lines(content), b""
     sizes = iter(_BLOCKS)
     while len(set(parts)) < 2:

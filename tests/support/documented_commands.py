@@ -1,4 +1,4 @@
-"""Texts of the project in; the commands that they show, cut into words as a shell would, out.
+"""Finds the commands in the texts of the project and splits them into words as a shell does.
 
 Commands come from README.md, docs, cards of models, the comments of configs and requirements, docstrings and
 help texts of the code, the epilogs of all parsers, and what the targets of the Makefile run. In prose a
@@ -22,7 +22,7 @@ from data.corpora.tools.command import corpus_parser
 from tests.support.scripts import ROOT, load_script
 
 ELLIPSIS = "…"
-NAME = "NAME"  # stands for what code puts into a string
+NAME = "NAME"  # stands for a value that code inserts into a string
 _CODE = (
     "analysis",
     "benchmarks",
@@ -40,9 +40,9 @@ _CODE = (
 _OPERATORS = frozenset({"|", "||", "&", "&&", ";", "(", ")"})
 _REDIRECTIONS = frozenset({"<", ">", ">>", ">&", "<<"})
 _PYTHON = re.compile(r"(\S*/)?python(3(\.\d+)?)?")
-_SETTING = re.compile(r"[A-Z_]+=.*|\$")  # of the environment, or a prompt
+_SETTING = re.compile(r"[A-Z_]+=.*|\$")  # a variable of the environment, or a prompt
 _BRACES = re.compile(r"(.*?)\{([^{}=]*,[^{}=]*)\}(.*)")
-_OPTIONAL = re.compile(r"(?<= )\[(--[^]]*)\]")  # [--seed 2]: an option that may be left out
+_OPTIONAL = re.compile(r"(?<= )\[(--[^]]*)\]")  # [--seed 2]: an optional argument
 _BEGINS = re.compile(r"(\$ )?([A-Z_]+=\S+ )*((\S*/)?python3?|make) \S|[^`]*\| ((\S*/)?python3?) \S")
 _FENCED = re.compile(r"^```.*?\n(.*?)^```", re.DOTALL | re.MULTILINE)
 _INLINE = re.compile(r"(?<!`)(`{1,2})(?!`)(.+?)(?<!`)\1(?!`)", re.DOTALL)
@@ -53,10 +53,10 @@ class Command:
     """A call of Python or of make.
 
     Attributes:
-        source: the file or parser that shows it.
+        source: the file or parser that contains it.
         words: after ``python``: a script or ``-m`` and a module, and its arguments; or ``make`` and its own.
-        typed: what ``echo`` pipes into it.
-        read: the file that is its standard input.
+        typed: the text that ``echo`` pipes into it.
+        read: the file for its standard input.
     """
 
     source: str
@@ -74,13 +74,13 @@ class Command:
 
     @property
     def arguments(self) -> tuple[str, ...]:
-        """What the program's parser is given."""
+        """The arguments for the program's parser."""
         return self.words[2:] if self.words[0] == "-m" else self.words[1:]
 
 
 @cache
 def all_commands() -> tuple[Command, ...]:
-    """The commands of all texts, each with its source; the same one of several sources is several."""
+    """The commands of all texts with their sources; repeated ones are not merged."""
     found = [command for path in text_files() for command in commands_of_file(path)]
     for program, parser in parsers():
         for text in _help_texts(parser):
@@ -90,14 +90,14 @@ def all_commands() -> tuple[Command, ...]:
 
 
 def text_files() -> list[Path]:
-    """The files that may show commands."""
+    """The files that may contain commands."""
     patterns = ("*.md", "docs/*.md", "pretrained/*/*.md", "configs/**/*.yaml", "*.txt", "Makefile", "*.py")
     patterns += tuple(f"{folder}/**/*.py" for folder in (*_CODE, "training", "utils"))
     return sorted({path for pattern in patterns for path in ROOT.glob(pattern)})
 
 
 def commands_of_file(path: Path) -> list[Command]:
-    """The commands that a file shows, by its kind."""
+    """The commands in a file, by the kind of the file."""
     text = path.read_text(encoding="utf-8")
     source = str(path.relative_to(ROOT)) if path.is_relative_to(ROOT) else path.name
     if path.suffix == ".md":
@@ -121,19 +121,19 @@ def commands_of_file(path: Path) -> list[Command]:
 
 
 def _indented(text: str, spaces: int) -> str:
-    """The lines that are indented by so many spaces or more, as examples are."""
+    """The lines indented by at least this many spaces, as examples are."""
     return "\n".join(line for line in text.split("\n") if line.startswith(" " * spaces))
 
 
 def commands_in_lines(source: str, text: str) -> list[Command]:
-    """Commands at the beginning of lines, or behind a pipe; a backslash at its end continues a line."""
+    """Commands at the beginning of lines or after a pipe; a backslash at the end continues a line."""
     joined = re.sub(r"\\\n\s*", " ", text)
     lines = (line.strip() for line in joined.split("\n"))
     return [command for line in lines if _BEGINS.match(line) for command in commands_of_line(source, line)]
 
 
 def commands_in_prose(source: str, text: str) -> list[Command]:
-    """Commands between backticks, also over the end of a line."""
+    """Commands between backticks, also across lines."""
     spans = (" ".join(found[2].split()) for found in _INLINE.finditer(text))
     return [command for span in spans if _BEGINS.match(span) for command in commands_of_line(source, span)]
 
@@ -170,7 +170,7 @@ def _without_redirections(words: Sequence[str]) -> list[str]:
 
 
 def _expanded(word: str) -> list[str]:
-    """Braces as a shell expands them: ``a{b,c}`` → ab, ac."""
+    """Expand braces as a shell does: ``a{b,c}`` → ab, ac."""
     found = _BRACES.fullmatch(word)
     return [found[1] + part + found[3] for part in found[2].split(",")] if found else [word]
 
@@ -196,7 +196,7 @@ def _strings(code: str) -> list[str]:
 
 
 def makefile_commands() -> str:
-    """What all targets of the Makefile run, one command a line, as make itself expands them."""
+    """The commands of all targets of the Makefile, one per line, as expanded by make."""
     texts = ["TEXT=a.txt b.txt", "KEEP_OUT=test.tsv", "DEV=dev.tsv"]
     done = subprocess.run(
         ["make", "--dry-run", "--always-make", *makefile_targets(), *texts],

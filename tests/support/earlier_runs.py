@@ -1,4 +1,4 @@
-"""Archives of run folders that earlier versions wrote, beside this file; unpacked for tests."""
+"""Unpacks the archives beside this file, which have run folders of earlier versions."""
 
 import zipfile
 from pathlib import Path

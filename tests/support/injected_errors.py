@@ -1,7 +1,7 @@
-"""Gold transcripts in; outputs of an imagined recogniser with known errors, and how many of each kind, out.
+"""Injects known errors into gold transcripts and returns the outputs and the injected changes.
 
-Errors keep two right syllables between them: closer together, two errors may look like another two, and no
-analysis could tell which were meant.
+At least two correct syllables are between errors: closer together, two errors may be equal to two
+others, and no analysis could distinguish them.
 """
 
 import random
@@ -16,7 +16,7 @@ from analysis.errors.kinds import DIGIT_FORMS, VARIANT_SETS
 from analysis.inputs.utterance_results import UtteranceResult
 from utils.mandarin.pinyin import hanzi_to_pinyin, is_syllable, normalise_syllable, split_syllable
 
-GAP = 2  # right syllables between errors, and at both ends of a sentence
+GAP = 2  # correct syllables between errors, and at both ends of a sentence
 POLYPHONES = {("行", "hang2"): "xing2", ("长", "chang2"): "zhang3", ("重", "zhong4"): "chong2"}
 POLYPHONE_KINDS = {"xing2": "initial and final", "zhang3": "initial and tone", "chong2": "initial and tone"}
 VARIANTS = {"的": "地", "地": "的", "他": "她", "做": "作", "作": "做", "象": "像"}
@@ -26,9 +26,9 @@ SPECIAL = set("".join((*VARIANT_SETS, *DIGIT_FORMS)))
 
 @dataclass(frozen=True)
 class Change:
-    """What becomes of one place: syllables and hanzi in its stead, and what errors that makes.
+    """The change at one position: its new syllables and hanzi, and the resulting kinds of errors.
 
-    ``gold`` is what the second stage would write for the true syllable; a kind is None where all is right.
+    ``gold`` is the conversion of the true syllable; a kind is None without an error.
     """
 
     pinyin: tuple[str, ...]
@@ -40,11 +40,11 @@ class Change:
 
 
 Injector = Callable[[str, str, random.Random], Change | None]
-Injected = list[tuple[int, Change]]  # of one utterance: reference position, what was done there
+Injected = list[tuple[int, Change]]  # of one utterance: reference position, change
 
 
 def gold_outcomes(utterances: int, speakers: int = 12, seed: int = 0) -> list[UtteranceResult]:
-    """Right outcomes: sentences of idioms, and of words that hold what some injectors look for."""
+    """Outcomes without errors: sentences of idioms and of words with the characters that injectors need."""
     rng = random.Random(seed)
     idioms = [phrase for phrase, _ in zip(_idioms(), range(4_000), strict=False)]
     words = ["银行", "长城", "重量", "他做", "一二三", "七八九", "四五", "大象", "的话", "作家", "土地"]
@@ -68,16 +68,16 @@ def gold_outcomes(utterances: int, speakers: int = 12, seed: int = 0) -> list[Ut
 def inject(
     outcomes: Sequence[UtteranceResult], kinds: Sequence[str], share: float, seed: int = 0
 ) -> tuple[list[UtteranceResult], list[Injected]]:
-    """Put errors of these kinds (of :data:`INJECTORS`, insertions among them) into right outcomes.
+    """Inject errors of these kinds (of :data:`INJECTORS`, also insertions) into correct outcomes.
 
     Args:
         outcomes: only their references are used.
-        kinds: as evenly as the texts allow.
-        share: of the places where there may be one.
-        seed: of the lot.
+        kinds: kinds of errors, used as evenly as the texts allow.
+        share: fraction of the possible positions that get an error.
+        seed: seed of the random choices.
 
     Returns:
-        the outcomes with errors, and what was put into each.
+        the outcomes with errors, and the changes of each.
     """
     rng, used = random.Random(seed), Counter(dict.fromkeys(kinds, 0))
     pairs = [_inject(outcome, share, rng, used) for outcome in outcomes]
@@ -106,7 +106,7 @@ def _inject(
 
 
 def _rarest(spoken: str, hanzi: str, rng: random.Random, used: Counter[str]) -> tuple[str, Change]:
-    """Of the kinds that are possible here, the one that was put in least so far."""
+    """The change of the kind that was used least so far, among the kinds possible here."""
     changes = {kind: INJECTORS[kind](spoken, hanzi, rng) for kind in used}
     kind = min((kind for kind, change in changes.items() if change), key=used.__getitem__)
     return kind, changes[kind]
@@ -122,7 +122,7 @@ def _idioms() -> list[str]:
 
 @cache
 def _written() -> dict[str, tuple[str, ...]]:
-    """Syllable → the GB 2312 hanzi that are read so and in no other way, and are in no set of variants."""
+    """Syllable → the GB 2312 hanzi that have only this reading and no variants."""
     found = defaultdict(list)
     for point, spelled in sorted(PINYIN_DICT.items()):
         readings = {normalise_syllable(reading) for reading in spelled.split(",") if is_syllable(reading)}
@@ -138,7 +138,7 @@ def _names() -> tuple[str, ...]:
 
 @cache
 def _relatives(syllable: str, wrong: tuple[bool, bool, bool]) -> tuple[str, ...]:
-    """Syllables that differ in just these parts (initial, final, tone) and that some hanzi is read as."""
+    """Syllables of some hanzi that differ exactly in these parts (initial, final, tone)."""
     parts, found = split_syllable(syllable), []
     for name in _names():
         other = split_syllable(name)
@@ -186,7 +186,7 @@ def _polyphone(syllable: str, hanzi: str, rng: random.Random) -> Change | None:
 
 
 def _both(syllable: str, hanzi: str, rng: random.Random) -> Change | None:
-    """A wrong tone, where the second stage would have failed anyway."""
+    """A wrong tone at a position where the second stage also fails."""
     change = INJECTORS["tone"](syllable, hanzi, rng)
     others = [character for character in _written().get(syllable, ()) if character != hanzi]
     return replace(change, attribution="both", gold=rng.choice(others)) if change and others else None

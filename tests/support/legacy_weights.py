@@ -1,4 +1,4 @@
-"""HDF5 files as Keras 2.3 wrote them, attribute by attribute, without Keras."""
+"""Writes HDF5 files in the format of Keras 2.3, without Keras."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -12,13 +12,13 @@ Layers = Mapping[str, Mapping[str, np.ndarray]]
 
 
 def write_legacy(path: Path, layers: Layers, whole_model: bool = False, limit: int = ATTRIBUTE_LIMIT) -> Path:
-    """``model.save_weights`` (or with ``whole_model`` ``model.save``) of Keras 2.3.
+    """Write the file of ``model.save_weights`` (with ``whole_model``: ``model.save``) of Keras 2.3.
 
     Args:
-        path: of the file.
+        path: path of the file.
         layers: layer → ``{"dense_2/kernel:0": array}``; a layer without weights has an empty mapping.
-        whole_model: with configs and the state of an optimiser.
-        limit: bytes of names in one attribute.
+        whole_model: whether configs and the state of an optimiser are included.
+        limit: largest number of bytes of names in one attribute.
     """
     with h5py.File(path, "w") as file:
         if whole_model:

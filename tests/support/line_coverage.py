@@ -31,7 +31,7 @@ _summary: list[str] = []
 
 if FOLDER not in os.environ:  # the controller; its workers inherit it
     os.environ[FOLDER] = tempfile.mkdtemp(prefix="line-coverage-")
-# Now, because conftest.py already imports modules of the packages.
+# At import, because conftest.py already imports modules of the packages.
 slipcover.ImportManager(
     _probes, slipcover.FileMatcher(sources=[str(ROOT / name) for name in _packages])
 ).__enter__()
@@ -39,7 +39,7 @@ slipcover.ImportManager(
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: object) -> None:
-    """A worker of pytest-xdist has ended; one that crashed has sent nothing."""
+    """A worker of pytest-xdist has ended; a crashed worker has sent nothing."""
     _add(getattr(node, "workeroutput", {}).get(WORKER_KEY, {}))
 
 
@@ -69,7 +69,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Print the table of files that have lines without a test, and the result."""
+    """Print the files with lines that no test executes, and the result."""
     terminalreporter.section("line coverage")
     for text in _summary:
         terminalreporter.write_line(text)

@@ -1,4 +1,4 @@
-"""A text of ids with grammar in it, made up: what n-gram models of every order can learn something from."""
+"""Generates a text of ids with a random grammar, from which n-gram models of every order can learn."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ import numpy as np
 def made_up_text(tokens: int, size: int, seed: int) -> np.ndarray:
     """Sentences of ids 2 … size - 1 with one 0 before, between and after them, (about tokens,) int32.
 
-    The next id hangs on the three before it nine times of ten; the tenth is drawn by Zipf's law.
+    The next id depends on the three before it with probability 0.9; otherwise it is drawn by Zipf's law.
     """
     rng = np.random.default_rng(seed)
     rank = 1 / np.arange(1, size - 1)

@@ -1,4 +1,4 @@
-"""A recording in; a stand-in for the package sounddevice, whose microphone plays it, out."""
+"""A stand-in for the package sounddevice whose microphone plays a recording."""
 
 import numpy as np
 

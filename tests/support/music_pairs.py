@@ -1,4 +1,4 @@
-"""Syllables and hanzi of a few sentences with homophones: enough to train a tiny converter on."""
+"""Syllables and hanzi of a few sentences with homophones: enough to train a tiny converter."""
 
 PAIRS = [
     (("yin1", "yue4", "hen3", "hao3", "ting1"), "音乐很好听"),

@@ -1,4 +1,4 @@
-"""A sound file or text and a random generator in; a damaged one out: what transfers, disks and people do."""
+"""Damages sound files and texts at random, as faulty transfers, disks and edits do."""
 
 import re
 import struct
@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-HEADER_BYTES = 100  # of most containers; in a small file the rest is sound
+HEADER_BYTES = 100  # header bytes of most containers; in a small file the rest is sound
 EXTREMES = (0, 1, 0x7F, 0xFF, 0x7FFF, 0xFFFF, 0x10000, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFE, 0xFFFFFFFF)
 
-# What stands in a field by mistake, by another program's habit, or by malice.
+# Field values from mistakes, other programs, or attacks.
 STRANGE = (
     *(
         "",
@@ -83,12 +83,12 @@ STRANGE = (
 
 
 def mutate_bytes(content: bytes, rng: np.random.Generator, donors: Sequence[bytes] = ()) -> bytes:
-    """One to three random faults in a binary file.
+    """Insert one to three random faults into a binary file.
 
     Args:
-        content: the sound file.
-        rng: decides all.
-        donors: other files, whose parts may be put in.
+        content: content of the sound file.
+        rng: source of all random choices.
+        donors: contents of other files, whose parts may be inserted.
     """
     data = bytearray(content)
     for _ in range(rng.integers(1, 4)):
@@ -99,7 +99,7 @@ def mutate_bytes(content: bytes, rng: np.random.Generator, donors: Sequence[byte
 
 
 def mutate_text(text: str, rng: np.random.Generator) -> bytes:
-    """One to three random faults in a text of lines and fields, as bytes; few of them no UTF-8."""
+    """Insert one to three random faults into a text of lines and fields; rarely the bytes are not UTF-8."""
     for _ in range(rng.integers(1, 4)):
         text = TEXT_FAULTS[rng.integers(len(TEXT_FAULTS))](text, rng)
     content = text.encode()
@@ -116,7 +116,7 @@ def mutate_text(text: str, rng: np.random.Generator) -> bytes:
 
 
 def _place(size: int, rng: np.random.Generator) -> int:
-    """A place in a file; every second one in its header."""
+    """A random position in a file; half of them are in its header."""
     return int(rng.integers(min(size, HEADER_BYTES) if rng.random() < 0.5 else size))
 
 
@@ -138,7 +138,7 @@ def _set_bytes(data: bytearray, rng: np.random.Generator, donors: Sequence[bytes
 
 
 def _set_number(data: bytearray, rng: np.random.Generator, donors: Sequence[bytes]) -> bytes:
-    """A length, rate or count that can't be."""
+    """Insert an impossible length, rate or count."""
     number, order = EXTREMES[rng.integers(len(EXTREMES))], "<>"[rng.integers(2)]
     number, form = (number & 0xFFFF, "H") if rng.random() < 0.4 else (number, "I")
     packed = struct.pack(order + form, number)
@@ -175,7 +175,7 @@ def _zero(data: bytearray, rng: np.random.Generator, donors: Sequence[bytes]) ->
 
 
 def _splice(data: bytearray, rng: np.random.Generator, donors: Sequence[bytes]) -> bytes:
-    """The beginning of one file, the rest of another."""
+    """Join the beginning of one file and the rest of another."""
     other = donors[rng.integers(len(donors))]
     return data[: _place(len(data), rng)] + other[_place(len(other), rng) :]
 
@@ -192,7 +192,7 @@ BYTE_FAULTS: tuple[ByteFault, ...] = (
 
 
 def _change_line(text: str, rng: np.random.Generator) -> str:
-    """A line is lost, comes twice, changes places, is joined to the next one, or is empty."""
+    """Remove, repeat, move, join or empty a line."""
     lines = text.splitlines(keepends=True) or [""]
     first, second = rng.integers(len(lines), size=2)
     kind = rng.integers(5)
@@ -210,7 +210,7 @@ def _change_line(text: str, rng: np.random.Generator) -> str:
 
 
 def _change_field(text: str, rng: np.random.Generator) -> str:
-    """A field between tabs, spaces or colons is lost, comes twice, or something strange stands there."""
+    """Remove, repeat or replace a field between tabs, spaces or colons."""
     separator = [mark for mark in ("\t", " ", ": ", ",", "\n") if mark in text] or ["\n"]
     mark = separator[rng.integers(len(separator))]
     fields = text.split(mark)

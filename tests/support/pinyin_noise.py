@@ -1,4 +1,4 @@
-"""Correct pinyin in; pinyin with random errors like those of an acoustic model out.
+"""Adds random errors like those of an acoustic model to correct pinyin.
 
 Converters are trained and tested with it. The errors follow counts of an acoustic model:
 :class:`utils.mandarin.confusion_statistics.ConfusionStatistics`.

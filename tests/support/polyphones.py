@@ -1,4 +1,4 @@
-"""Sentences with the readings of their polyphones (polyphones.tsv) in, how many a reading gets right out."""
+"""Reads polyphones.tsv, sentences with the readings of their polyphones, and counts correct readings."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -37,7 +37,7 @@ def _sentence(part: str, marked: str) -> Sentence:
 
 
 def accuracy(part: str, read: Callable[[str], Sequence[str]] = hanzi_to_pinyin) -> tuple[int, int]:
-    """Characters of a part of the list that ``read`` gets right, and all of them."""
+    """Number of characters of a part of the list that ``read`` reads correctly, and of all."""
     right = count = 0
     for sentence in read_sentences():
         if sentence.part == part:

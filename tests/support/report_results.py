@@ -1,4 +1,4 @@
-"""Results of small imagined tests, with every kind of error, for what shows them; no model, no recording."""
+"""Results of small artificial tests with every kind of error, for reports; no model or recording."""
 
 import base64
 import io
@@ -28,7 +28,7 @@ from analysis.results.results import Results
 from tests.support.injected_errors import INJECTORS, gold_outcomes, inject
 from utils.hypotheses.recognition import Alternative
 
-NASTY = '</script><b id="x">&amp;\'"<!--'  # in an id, a speaker, a text: must stay text
+NASTY = '</script><b id="x">&amp;\'"<!--'  # used as id, speaker and text: must be escaped
 RATE = 16_000
 
 
@@ -39,7 +39,7 @@ def score(outcomes: Sequence[UtteranceResult], task: str) -> dict[str, object]:
 
 
 def with_readings(outcome: UtteranceResult, readings: int, rng: random.Random) -> UtteranceResult:
-    """Readings that differ from the output in a syllable each, the truth among them, and even times."""
+    """Add n-best readings that differ from the output in one syllable, also the reference, and even times."""
     found = [Alternative(outcome.pinyin, str(outcome.hanzi), -1.0)]
     found.append(Alternative(outcome.reference_pinyin, str(outcome.reference_hanzi), -1.5))
     while len(found) < readings:
@@ -63,7 +63,7 @@ def imagined_outcomes(
 
 
 def training_of(outcomes: Sequence[UtteranceResult]) -> dict[str, Training]:
-    """As if half of the sentences had been trained on."""
+    """Training statistics as if half of the sentences were training sentences."""
     known = outcomes[::2]
     syllables: dict[str, int] = {}
     for outcome in known:
@@ -74,7 +74,7 @@ def training_of(outcomes: Sequence[UtteranceResult]) -> dict[str, Training]:
 
 
 def one_system(utterances: int = 80) -> Results:
-    """A test of a pipeline; two utterances hold what would break a careless page."""
+    """The result of a pipeline test; two utterances contain text that a page must escape."""
     outcomes = imagined_outcomes(utterances)
     nasty = UtteranceResult(
         NASTY, NASTY, 2.0, ("ni3", "hao3"), ("ni3",), ("你", "</script>"), ("你",), ("你", "好")
@@ -103,7 +103,7 @@ def one_system(utterances: int = 80) -> Results:
 
 
 def stage_alone(name: str) -> Results:
-    """Of ``speech`` or ``language`` alone; or of both, when all is ``right`` or the output ``silent``."""
+    """The result of ``speech`` or ``language`` only; or of both with all ``right`` or ``silent`` output."""
     outcomes = imagined_outcomes(12)
     nothing = {"n_best": (), "times": (), "snr": None, "speaker": "", "seconds": 0.0}
     if name == "speech":
@@ -131,7 +131,7 @@ def stage_alone(name: str) -> Results:
 
 
 def two_systems(utterances: int = 60) -> Results:
-    """Files of two systems, of which the second is better; with problems and normalisation."""
+    """The result of two systems, of which the second is better, with problems and normalisation."""
     outcomes, others = imagined_outcomes(utterances, share=0.4), imagined_outcomes(utterances, share=0.1)
     results = collect_results(
         [SystemOutput("a/text", outcomes), SystemOutput(f"b {NASTY}", others)],

@@ -1,4 +1,4 @@
-"""An acoustic model without weights: samples that say which tokens it recognises."""
+"""An acoustic model without weights, which recognises the tokens that the samples encode."""
 
 import numpy as np
 
@@ -7,9 +7,9 @@ from utils.vocabulary import BLANK, SPACE, Vocabulary
 
 
 class Scripted:
-    """An acoustic model that 'hears' what the samples say: each 0.1 s of a constant level is a token.
+    """An acoustic model that decodes the samples: each 0.1 s of a constant level is a token.
 
-    Level k / 100 is the token before the k-th (0 the blank, the last one); the next best guess is the
+    Level k / 100 is the token before the k-th (0 the blank, the last one); the second best class is the
     token after it.
     """
 

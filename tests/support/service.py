@@ -1,4 +1,4 @@
-"""Options of serve.py in; a running service on a free port, as users start it, out."""
+"""Starts serve.py with options on a free port, as users do, and sends requests to it."""
 
 import json
 import os
@@ -22,12 +22,12 @@ ROOT = Path(__file__).parents[2]
 RECORDINGS = sorted((ROOT / "examples" / "recordings").glob("*.ogg"))
 TRANSCRIPTIONS = "/v1/audio/transcriptions"
 TOKEN = "a-token-of-enough-characters"
-PATIENCE = 240.0  # seconds for what takes a few on an idle machine
+PATIENCE = 240.0  # seconds; much more than an idle machine needs
 
 
 @dataclass
 class Service:
-    """A service that runs.
+    """A running service.
 
     Attributes:
         process: the server.
@@ -46,11 +46,11 @@ class Service:
         return [line for line in found if line["event"] == name]
 
     def wait_for(self, name: str, count: int = 1) -> list[dict[str, Any]]:
-        """Wait until the log has so many lines about an event."""
+        """Wait until the log has this many lines about an event."""
         return wait_until(lambda: (found := self.events(name))[count - 1 :] and found, f"{count} × {name}")
 
     def get(self, path: str, **headers: str) -> tuple[int, str]:
-        """Status and body of an answer."""
+        """Status and body of a GET request's answer."""
         request = urllib.request.Request(self.url + path, headers=headers)
         try:
             with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
@@ -59,7 +59,7 @@ class Service:
             return error.code, error.read().decode()
 
     def stop(self, number: int = signal.SIGTERM) -> int:
-        """Send a signal, wait for the end; the exit code."""
+        """Send a signal, wait for the end and return the exit code."""
         self.process.send_signal(number)
         return self.process.wait(PATIENCE)
 
@@ -93,13 +93,13 @@ def running_service(*options: str, folder: Path = ROOT, **environment: str) -> I
 
 
 def send(service: Service, content: bytes | None = None, **headers: str) -> httpx2.Response:
-    """Ask for the transcript of a recording, in a connection of its own."""
+    """Request the transcript of a recording in a new connection."""
     files = {"file": ("a.ogg", content or RECORDINGS[-1].read_bytes())}
     return httpx2.post(service.url + TRANSCRIPTIONS, files=files, headers=headers, timeout=PATIENCE)
 
 
 def wait_until(condition: Any, what: str) -> Any:
-    """Wait until a function returns something; its result."""
+    """Wait until a function returns something and return it."""
     late = time.monotonic() + PATIENCE
     while time.monotonic() < late:
         if found := condition():

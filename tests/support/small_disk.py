@@ -1,4 +1,4 @@
-"""A file system of some kilobytes, which can grow or become read-only: for what happens on a full disk."""
+"""A file system of some kilobytes, which can grow or become read-only, for tests of full disks."""
 
 import subprocess
 from collections.abc import Iterator
@@ -12,19 +12,19 @@ class SmallDisk:
     """A mounted file system.
 
     Attributes:
-        path: where it is mounted.
+        path: the mount point.
     """
 
     def __init__(self, path: Path):
         self.path = path
 
     def free(self, kilobytes: int) -> None:
-        """Leave so much room, whatever is on it."""
+        """Resize it so that this much space is free."""
         used = int(subprocess.check_output(["du", "-sk", str(self.path)]).split()[0])
         self._mount(f"remount,size={used + kilobytes}k")
 
     def read_only(self) -> None:
-        """Refuse all writing from now on, that of root as well."""
+        """Make it read-only, also for root."""
         self._mount("remount,ro")
 
     def _mount(self, options: str) -> None:
@@ -33,7 +33,7 @@ class SmallDisk:
 
 @contextmanager
 def small_disk(path: Path, kilobytes: int) -> Iterator[SmallDisk]:
-    """Mount one; the test is skipped where that isn't allowed."""
+    """Mount a small disk; the test is skipped where that isn't allowed."""
     path.mkdir(parents=True)
     command = ["mount", "-t", "tmpfs", "-o", f"size={kilobytes}k", "none", str(path)]
     if subprocess.run(command, capture_output=True, check=False).returncode:

@@ -16,14 +16,14 @@ from training.optimiser import OptimiserConfig
 from utils.run_folder.run import start_run
 
 BINS = 3
-BATCHES = (7, 6, 4, 3, 1)  # utterances in each, so that four devices get unequal shares and empty ones
+BATCHES = (7, 6, 4, 3, 1)  # utterances in each batch, so that four devices get unequal and empty shares
 TRAINING = TrainingConfig(epochs=11, checkpoint_steps=10)
 OPTIMISER = OptimiserConfig(learning_rate=0.05, clip_norm=0.5)
 
 
 @dataclass
 class Frames:
-    """Padded sequences of frames and one number for each."""
+    """Padded sequences of frames with one number for each sequence."""
 
     ids: list[str]
     features: np.ndarray
@@ -87,7 +87,7 @@ def _draw(rng: np.random.Generator, size: int, name: str) -> Frames:
     y = np.zeros(size, np.float32)
     for row, length in enumerate(lengths):
         y[row] = features[row, :length, 0].mean()
-        features[row, length:] = 100.0  # it must not matter what the padding holds
+        features[row, length:] = 100.0  # the content of the padding must have no effect
     return Frames([f"{name}u{row}" for row in range(size)], features, lengths, y)
 
 

@@ -18,7 +18,7 @@ TOLERANCE = 1e-5
 
 
 def with_random_weights(model: keras.Model, seed: int = 0) -> keras.Model:
-    """Biases and statistics of their own in all layers: fresh ones (0 and 1) would hide errors."""
+    """Randomise biases and statistics in all layers: initial ones (0 and 1) would hide errors."""
     rng = np.random.default_rng(seed)
     for variable in model.weights:
         if "variance" in variable.path or "gamma" in variable.path:
@@ -40,7 +40,7 @@ def noise(shape: tuple[int, ...], seed: int = 0) -> np.ndarray:
 
 
 def run(stream: StreamedModel, frames: np.ndarray, chunk: int) -> list[np.ndarray]:
-    """Outputs for (1, frames, …), ``chunk`` frames a call; no part of a chunk at the end."""
+    """Outputs for (1, frames, …), ``chunk`` frames per call, without an incomplete chunk at the end."""
     last = frames.shape[1] // chunk * chunk
     return [stream.step(frames[:, start : start + chunk]) for start in range(0, last, chunk)]
 
@@ -48,7 +48,7 @@ def run(stream: StreamedModel, frames: np.ndarray, chunk: int) -> list[np.ndarra
 def difference(
     stream: StreamedModel, clip: np.ndarray, expected: np.ndarray, facts: StreamGeometry, lost: int
 ) -> float:
-    """Largest difference on all that both have; the stream goes on with noise behind the clip.
+    """Largest difference of the common outputs; after the clip the stream continues with noise.
 
     Args:
         clip: (1, frames, …).
@@ -74,9 +74,9 @@ def assert_streams(
     """The stream equals the plain model on two clips, with a reset between them.
 
     Args:
-        model: plain.
-        calls: how to stream: the mode, and frames a call.
-        look_ahead: is allowed.
+        model: the plain model.
+        calls: modes of streaming with the frames per call.
+        look_ahead: whether look-ahead is allowed.
         lost: output frames at the clip's end that depend on it.
     """
     facts = stream_geometry(model, look_ahead)

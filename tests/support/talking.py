@@ -1,4 +1,4 @@
-"""A recording in; a browser that takes it for its microphone, and what a page sends to the service, out."""
+"""A browser whose microphone plays a recording, and the messages between the page and the service."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.support.service import PATIENCE, ROOT, Service
 from utils.audio.reading import read_audio
 
 RATE = 16_000
-SILENCE_SECONDS = 1.0  # before the recording, and after it
+SILENCE_SECONDS = 1.0  # before and after the recording
 
 
 @contextmanager
@@ -35,11 +35,11 @@ def chromium_with_microphone(recording: Path, folder: Path) -> Iterator[Browser]
 
 
 class Conversation:
-    """What a page and the service say to each other, in order.
+    """The messages between a page and the service, in order.
 
     Attributes:
-        samples: (n,) int16, the sound that the page has sent.
-        messages: of the service.
+        samples: (n,) int16, the sound sent by the page.
+        messages: messages of the service.
     """
 
     def __init__(self, shown: WatchedPage):
@@ -79,7 +79,7 @@ def transcribed_live(samples: np.ndarray, form: str = "text") -> str:
 def visit(
     browser: Browser, address: str, width: int = 1280, **context: Any
 ) -> tuple[WatchedPage, Conversation]:
-    """The page in a window of this width, and what it says to the service."""
+    """The page in a window of this width, and its messages with the service."""
     shown = open_page(browser, "", width, **{"locale": "en-GB", **context})
     conversation = Conversation(shown)
     shown.page.goto(address)
@@ -102,16 +102,16 @@ def speak(shown: WatchedPage) -> None:
 
 
 def settled(shown: WatchedPage, service: Service) -> None:
-    """No error on the console, and no request to anywhere but the service."""
+    """Check that the console has no error and that all requests went to the service."""
     assert shown.errors == []
     host = service.url.partition("://")[2]
     assert {request.split("/")[2] for request in shown.requests} == {host}
 
 
 def violations(shown: WatchedPage) -> list[str]:
-    """What axe finds in the page as it is now.
+    """The violations that axe finds in the present page.
 
-    Transitions are switched off, not waited for: a browser that paints no frame never ends a transition.
+    Transitions are switched off, because a browser that paints no frame never ends a transition.
     """
     shown.page.emulate_media(reduced_motion="reduce")
     found = Axe().run(shown.page).response["violations"]

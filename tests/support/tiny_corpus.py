@@ -1,4 +1,4 @@
-"""A corpus of a few chirps that stand for syllables: learnable in seconds, written in a blink."""
+"""Writes a corpus of chirps that stand for syllables, which a model learns in seconds."""
 
 from pathlib import Path
 
@@ -31,7 +31,7 @@ def write_tiny_corpus(folder: Path, utterances: int = 24, seed: int = 0, longest
 
 
 def _chirp(index: int, rng: np.random.Generator) -> np.ndarray:
-    """0.25 s of a tone at a pitch of its own, a short silence, a little noise."""
+    """0.25 s of a tone at the syllable's pitch, a short silence, a little noise."""
     time = np.arange(int(0.25 * RATE)) / RATE
     tone = 0.3 * np.sin(2 * np.pi * (300 + 450 * index) * time) * np.hanning(len(time))
     return np.concatenate([tone, np.zeros(RATE // 20)]) + 0.001 * rng.standard_normal(len(time) + RATE // 20)

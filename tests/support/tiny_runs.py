@@ -1,4 +1,4 @@
-"""Run folders with tiny models, for whatever needs a finished run."""
+"""Writes run folders with tiny models, for tests that need a finished run."""
 
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from utils.vocabulary import acoustic_vocabulary
 
 
 def write_speech_run(folder: Path, manifest: Path) -> Path:
-    """A speech run whose model has random weights: its output means nothing, but is always the same."""
+    """A speech run whose model has random weights: its output is meaningless but reproducible."""
     features, vocabulary = FeatureConfig(bins=16), acoustic_vocabulary()
     model_config = CompactConfig(width=8, blocks=1)
     keras.utils.set_random_seed(1)
@@ -30,7 +30,7 @@ def write_speech_run(folder: Path, manifest: Path) -> Path:
 def save_speech_run(
     folder: Path, acoustic: AcousticModel, model_config: Any, manifest: Path = Path("manifest.tsv")
 ) -> Path:
-    """The run folder of a model that is there already."""
+    """The run folder of an existing model."""
     config = {
         "task": "speech",
         "features": to_plain(acoustic.features),

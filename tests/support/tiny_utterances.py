@@ -1,4 +1,4 @@
-"""Run folders of every acoustic model and of the converters that are networks, all tiny, for exports."""
+"""Writes tiny run folders of every acoustic model and of the network converters, for exports."""
 
 from pathlib import Path
 from typing import Any

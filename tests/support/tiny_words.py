@@ -1,4 +1,4 @@
-"""Two words that are tones of 0.2 s, by seven speakers; settings that train a model on them in a blink."""
+"""Writes clips of two words, tones of 0.2 s, by seven speakers, and quick settings to train on them."""
 
 from pathlib import Path
 

@@ -1,3 +1,5 @@
+"""Tests of vocabularies: order, special tokens, files, mismatches, the command that writes them."""
+
 import random
 import time
 from pathlib import Path

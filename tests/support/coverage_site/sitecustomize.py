@@ -1,7 +1,7 @@
-"""Python imports this at its start where the folder is in PYTHONPATH: counts the lines of a child process.
+"""Counts the executed lines of a child process; Python imports it at its start from PYTHONPATH.
 
-:mod:`tests.support.line_coverage` names a folder in the environment; each process that ends in order writes
-the lines that it has executed into it. One that is killed writes nothing.
+:mod:`tests.support.line_coverage` names a folder in the environment; each process that ends normally writes
+the lines that it has executed into it. A killed process writes nothing.
 """
 
 import atexit
@@ -29,10 +29,10 @@ def count(folder: Path) -> None:
     def write() -> None:
         files = probes.get_coverage()["files"]
         lines = {str((ROOT / name).resolve()): list(file["executed_lines"]) for name, file in files.items()}
-        with suppress(OSError):  # the session has ended before this process
+        with suppress(OSError):  # the session ended before this process
             part = folder / uuid.uuid4().hex
             part.write_text(json.dumps(lines), encoding="utf-8")
-            part.rename(part.with_suffix(".json"))  # a killed process leaves no half of it
+            part.rename(part.with_suffix(".json"))  # a killed process leaves no incomplete file
 
     def after_fork(_: object) -> None:
         util.Finalize(None, write, exitpriority=0)

@@ -1,3 +1,5 @@
+"""Tests of pinyin: normalisation, erhua, parts of a syllable, the inventory, readings of hanzi."""
+
 from pathlib import Path
 
 import pytest
