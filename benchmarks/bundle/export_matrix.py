@@ -86,7 +86,7 @@ def read_source(run: Path, tests: Sequence[str]) -> ExportSource:
     if len(source.calibration):
         return source
     golden = source.golden
-    if golden.lengths is not None:  # noise of 3 s shows what noise of 8 s does
+    if golden.lengths is not None:  # noise of 3 s gives the same checks as noise of 8 s
         lengths = np.minimum(golden.lengths, SHORT)
         golden = Clips(golden.inputs[:, :SHORT], golden.references, lengths)
     return replace(source, golden=golden, calibration=golden)

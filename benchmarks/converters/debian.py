@@ -165,6 +165,6 @@ ENTRIES = (
     Entry("Rime luna-pinyin", "BSD-3; data LGPL-3", LUNA.find),
     Entry("Rime pinyin-simp", "BSD-3; data Apache-2.0", SIMPLE.find),
     Entry("Rime terra-pinyin", "BSD-3; data LGPL-3", TERRA.find, tones=True, spelling=_with_tone_key),
-    # It looks up all candidates again after each letter: half a second for each sentence.
+    # It looks up all candidates after each letter: half a second for each sentence.
     Entry("PyZy (ibus-pinyin)", "LGPL-2.1", PYZY.find, limit=SMALL_SAMPLE),
 )

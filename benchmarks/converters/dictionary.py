@@ -1,4 +1,4 @@
-"""Dictionary unigram: the most probable division into words of jieba's dictionary, with pypinyin's readings.
+"""Dictionary unigram converter: the most probable division into words of jieba's dictionary.
 
 The simplest possible converter: the readings of pypinyin are looked up in reverse, and the words of a
 sentence are chosen by the product of their frequencies.
@@ -18,7 +18,7 @@ from utils.mandarin.pinyin import is_hanzi, normalise_syllable
 
 UNKNOWN = "□"
 _LONGEST = 8  # syllables of a word
-_UNKNOWN_LOG = math.log(0.1)  # log count of a character in a reading that it has nowhere
+_UNKNOWN_LOG = math.log(0.1)  # log count of a character with a reading that no dictionary has
 
 ENTRIES = (
     Entry(
@@ -35,7 +35,7 @@ class DictionaryUnigram:
     """Finds the most probable words.
 
     Args:
-        words: with their counts. If a character has several readings, the first one, pypinyin's most
+        words: words with their counts. If a character has several readings, the first one, pypinyin's most
         frequent,
             gets half of its count, and the others divide the rest.
     """

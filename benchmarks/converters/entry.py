@@ -1,8 +1,8 @@
-"""A converter of the comparison: name, licence, spelling of its input, and the command that runs it.
+"""Describes a converter of the comparison: name, licence, spelling of its input, and its command.
 
 Each one runs in a process of its own, which reads lines of syllables and writes lines of hanzi
-(native/lines.h describes the protocol). So all are timed in the same way, and none is linked into this
-project.
+(native/lines.h describes the protocol). So all converters are timed in the same way, and none is linked into
+this project.
 """
 
 from collections.abc import Callable, Iterable

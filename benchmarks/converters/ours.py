@@ -1,4 +1,4 @@
-"""The language models of this project: a run folder in, a converter of the comparison out."""
+"""Makes a converter of the comparison from a run folder of a language model of this project."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path

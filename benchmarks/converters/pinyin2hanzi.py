@@ -1,4 +1,4 @@
-"""Pinyin2Hanzi (PyPI): syllables without tones in, hanzi out, by its two methods.
+"""Adapter for Pinyin2Hanzi (PyPI), which converts syllables without tones by two methods.
 
 A hidden Markov model of hanzi (``hmm``), and words of a dictionary weighted by frequency (``dag``). It does
 not use tones. Of the hidden Markov model only the best path is searched: six would take six times as long.

@@ -1,4 +1,4 @@
-"""The command of a converter in; its output, processor time and peak memory out."""
+"""Runs the command of a converter and measures its processor time and peak memory."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class ConverterProcess:
     """A converter in a process of its own; a context manager.
 
     Args:
-        name: for messages.
-        arguments: the command (:class:`benchmarks.converters.entry.Command`).
+        name: name for messages.
+        arguments: command line (:class:`benchmarks.converters.entry.Command`).
     """
 
     def __init__(self, name: str, arguments: Sequence[str]):
@@ -37,7 +37,7 @@ class ConverterProcess:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._process.kill()  # what it would save at its end is not needed
+        self._process.kill()  # it is killed, because it has nothing to save
         self._process.communicate()
         self._stderr.close()
 

@@ -1,4 +1,4 @@
-"""The name of a Python package in; the command that serves its converter, version and size on disk out."""
+"""Finds a converter in a Python package: the command that serves it, its version, its size on disk."""
 
 import importlib.metadata
 import importlib.util

@@ -1,4 +1,4 @@
-"""simplepinyin (PyPI): syllables without tones in, hanzi out, by the product of word weights in a window.
+"""Adapter for simplepinyin (PyPI), which converts syllables without tones by word weights in a window.
 
 It omits syllables that it does not know. Its dictionary contains 83 % of the runs of three syllables of
 AISHELL-1 dev with the right hanzi, and 26 % of those of THCHS-30: it has probably been trained on AISHELL-1,
@@ -16,7 +16,7 @@ ENTRIES = (
 
 
 def build_simplepinyin() -> Callable[[Sequence[Sequence[str]]], list[str]]:
-    """Its only model."""
+    """A converter with the package's only model."""
     import simplepinyin
 
     model = simplepinyin.Languagle_Model()

@@ -6,8 +6,8 @@ The corpus is generated: 400 WAV files of 2 to 8 s, which the lines of a manifes
 packed (``training.feature_shards --pack`` does the same) with the settings of
 `configs/speech/compact_aishell1.yaml`, by one process. An epoch is read as in training (SpecAugment, batches
 of 12,000 frames), but no model is trained; the list of shards of the largest packed corpus is repeated until
-it has the hours asked for, so the shards come from a warm cache. Each step is a process of its own: "MB" is
-the peak of its resident memory, "start" the seconds to its first batch. 100 h need 6 GB of disk.
+it has the requested hours, so the shards come from a warm cache. Each step runs in a separate process: "MB"
+is the peak of its resident memory, "start" the seconds to its first batch. 100 h need 6 GB of disk.
 """
 
 import argparse
@@ -72,7 +72,7 @@ def main() -> None:
 
 
 def _row(hours: int, step: str, *paths: Path) -> tuple[str, ...]:
-    """Run a step in a process of its own; its figures."""
+    """Run a step in a separate process and return its row of figures."""
     with tempfile.TemporaryDirectory() as folder:
         output = Path(folder) / "figures.json"
         words = [step, *map(str, paths), str(output)]
@@ -137,7 +137,7 @@ def _settings() -> tuple[FeatureConfig, AugmentConfig]:
 
 
 def _record(folder: Path) -> list[Utterance]:
-    """A recording of noise for each speaker, with a text."""
+    """Write a recording of noise for each speaker, with a text."""
     rng = np.random.default_rng(0)
     syllables = tuple(full_inventory()[:SYLLABLES])
     found = []
@@ -172,7 +172,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--hours", default=[1, 10, 100, 1000], help="read (default: %(default)s)", **sizes)
     parser.add_argument("--pack", default=[1, 10, 100], help="packed (default: %(default)s)", **sizes)
     parser.add_argument("--folder", help="where the generated corpora go (default: the system's)")
-    parser.add_argument("--step", nargs="+", help="a step, in a process of its own")
+    parser.add_argument("--step", nargs="+", help="run this step here")
     return parser
 
 

@@ -3,9 +3,9 @@
     python -m benchmarks.data.scale [--utterances 10000 130000] [--folder DIR]
 
 The corpus is generated: 400 speakers, real WAV files (hard links to one of each speaker), sentences made of
-dictionary words. So is the warm feature cache of `configs/speech/compact_aishell1.yaml`: shards and indices
-in their real format and size, their frames a hole in the file that reads as zeros. What is measured are the
-commands that a user types, each in a process of its own; the peak is that process's resident memory. Needs
+dictionary words. The warm feature cache of `configs/speech/compact_aishell1.yaml` is generated too: shards
+and indices in their real format and size, with frames that are holes in the file and read as zeros. The
+commands of users are measured, each in a separate process; the peak is that process's resident memory. Needs
 0.3 GB of disk.
 """
 
@@ -59,7 +59,7 @@ SPLITS = {"train": 0.85, "dev": 0.1, "test": 0.05}  # of the speakers
 
 @dataclass(frozen=True)
 class Cost:
-    """What a command took: wall time, CPU time of all its threads, and the peak of its memory."""
+    """The cost of a command: wall time, CPU time of all its threads, and peak memory."""
 
     seconds: float
     cpu_seconds: float
@@ -114,7 +114,7 @@ def measure(folder: Path, count: int) -> Iterator[tuple[str, Cost]]:
 
 
 def _arguments(folder: Path) -> list[str]:
-    """Of the training: the recipe, but where the corpus is, and with a line written after each step."""
+    """Arguments of the training: the recipe with this corpus, and a log line after each step."""
     lists = [f"data.{split}=[{folder / 'manifests' / split}.tsv]" for split in SPLITS]
     recipe = ["--config", str(folder / "recipe.yaml"), "--run", str(folder / "run")]
     return [*recipe, *lists, f"data.cache={folder / 'cache'}", "training.log_utterances=true"]
@@ -164,14 +164,14 @@ def fill_cache(folder: Path) -> None:
 
 
 def _recipe(folder: Path) -> tuple[FeatureConfig, AugmentConfig, dict[str, Any]]:
-    """The recipe's settings of features and of copies, and all its values; without the models' libraries."""
+    """The recipe's settings of features and copies and all its values, read without loading models."""
     values = yaml.safe_load((folder / "recipe.yaml").read_text(encoding="utf-8"))
     features = build_config(FeatureConfig, values.get("features", {}))
     return features, build_config(AugmentConfig, values.get("augment", {})), values
 
 
 def read_batches(folder: Path) -> None:
-    """What training does with the corpus in ``folder`` before a model comes in."""
+    """Read the corpus in ``folder`` as a training does, without a model."""
     features, augment, recipe = _recipe(folder)
     utterances = read_manifest(folder / "manifests" / "train.tsv")
     vocabulary = acoustic_vocabulary({syllable for utterance in utterances for syllable in utterance.pinyin})
@@ -191,7 +191,7 @@ def read_batches(folder: Path) -> None:
 
 
 def _write_hollow_shard(folder: Path, keys: np.ndarray, frames: np.ndarray, bins: int) -> None:
-    """What `data.features.shards.write_shard` writes for silent features, but as a hole in the file."""
+    """Write the shard of `data.features.shards.write_shard` for zero features, with a hole in the file."""
     folder.mkdir(parents=True, exist_ok=True)
     name = keys[0].hex()
     index = np.empty(len(keys), INDEX_ROW)
@@ -210,7 +210,7 @@ def _sum_of_zeros(count: int) -> int:
 
 
 def run(command: list[str], code: int = 0) -> Cost:
-    """Run a command to its end; what it took.
+    """Run a command to its end and return its cost.
 
     Raises:
         TrainingError: it ended with another code.
@@ -219,7 +219,7 @@ def run(command: list[str], code: int = 0) -> Cost:
 
 
 def run_until(command: list[str], events: Sequence[Callable[[], bool]]) -> list[Cost]:
-    """Run a command and kill it after the last event; what it took until each of them.
+    """Run a command, kill it after the last event and return the cost until each event.
 
     Raises:
         TrainingError: it ended before that.
@@ -228,7 +228,7 @@ def run_until(command: list[str], events: Sequence[Callable[[], bool]]) -> list[
 
 
 def _watch(command: list[str], events: Sequence[Callable[[], bool]], code: int) -> list[Cost]:
-    """What a command took until each event (it is killed at the last) and until its end."""
+    """The cost of a command until each event (it is killed at the last) and until its end."""
     costs: list[Cost] = []
     began, peak, cpu = time.perf_counter(), 0, 0.0
     with tempfile.TemporaryFile() as output:
@@ -261,7 +261,7 @@ def _parser() -> argparse.ArgumentParser:
         "--utterances", type=int, nargs="+", default=[10_000, 130_000], help="sizes (default: %(default)s)"
     )
     parser.add_argument("--folder", help="where the generated corpora go (default: the system's)")
-    parser.add_argument("--only", nargs=2, metavar=("fill|batches", "DIR"), help="a step, in its own process")
+    parser.add_argument("--only", nargs=2, metavar=("fill|batches", "DIR"), help="run this step here")
     return parser
 
 

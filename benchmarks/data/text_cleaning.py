@@ -1,13 +1,13 @@
-"""Cleaning of plain text: characters a second, memory, what is left out; polyphones that are read right.
+"""Measures the cleaning of plain text: speed, memory, omitted lines; and correct readings of polyphones.
 
     python -m benchmarks.data.text_cleaning
     python -m benchmarks.data.text_cleaning --text news.txt.xz --exclude test.tsv --hanzi 5000000
     python -m benchmarks.data.text_cleaning --text ../shared/data/text/*.xz \\
         --exclude ../shared/data/transcripts/*.tsv --hanzi 0
 
-Cleaned is the text of --text, if given, cut after so many hanzi (0: all), and made-up dirty text (figures,
-markup, Latin words, planted evaluation sentences). Memory is the peak of all processes together, and what is
-left of evaluation text is searched for plainly, without the fingerprints that the cleaning finds it by.
+The input is the text of --text, if given, cut after a number of hanzi (0: all), and generated dirty text
+(figures, markup, Latin words, evaluation sentences). Memory is the peak of all processes together. Remaining
+evaluation text is found by a plain search, without the fingerprints that the cleaning uses.
 """
 
 import argparse
@@ -78,13 +78,13 @@ def _clean(sources: list[Path], output: Path, exclude: list[Path], workers: int,
 
 
 def _cpu_seconds() -> float:
-    """Of this process and of those that it has waited for."""
+    """Processor seconds of this process and of the processes that it has waited for."""
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return sum(usage.ru_utime + usage.ru_stime for usage in used)
 
 
 def _left_over(cleaned: Path, exclude: list[Path]) -> int:
-    """Lines that hold ten hanzi in a row of an evaluation sentence, a whole shorter one, or are one."""
+    """Count lines with a whole evaluation sentence or ten consecutive hanzi of one."""
     sentences = set(evaluation_sentences(exclude))
     runs = {sentence[i : i + GRAM] for sentence in sentences for i in range(len(sentence) - GRAM + 1)}
     short: dict[str, list[str]] = {}
@@ -131,7 +131,7 @@ def _write_head(sources: list[Path], path: Path, hanzi: int) -> None:
 
 
 def _write_dirty(path: Path, hanzi: int) -> None:
-    """Paragraphs of shuffled sentences with everything that a crawl brings."""
+    """Write paragraphs of shuffled sentences with the dirt of crawled text."""
     rng = random.Random(0)
     sentences = [sentence.text for sentence in read_sentences()]
     extras = [
@@ -155,7 +155,7 @@ def _write_dirty(path: Path, hanzi: int) -> None:
 
 
 def _print_polyphones(console: Console) -> None:
-    table = Table(title="polyphones read right")
+    table = Table(title="polyphones with the correct reading")
     for column in ("part of the list", "pypinyin alone, %", "with our rules, %", "characters"):
         table.add_column(column, justify="right")
     for part, about in ((TUNED, "rules were written on it"), (UNSEEN, "only scored")):

@@ -103,7 +103,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--speech", type=Path, default=Path("runs/demo/speech"), metavar="RUN")
     parser.add_argument("--language", type=Path, default=Path("runs/demo/language"), metavar="RUN")
     parser.add_argument("--manifest", type=Path, default=Path("datasets/demo/test.tsv"), metavar="LIST")
-    parser.add_argument("--folder", type=Path, help="for the recording (default: the system's temporary one)")
+    parser.add_argument(
+        "--folder", type=Path, help="for the recording (default: the system's temporary folder)"
+    )
     parser.add_argument("options", nargs="*", help="more options of transcribe.py, after --")
     return parser
 

@@ -102,7 +102,7 @@ def _print_result(figures: dict[str, float], fused: dict[str, float], folder: Pa
     summary = {"greedy": figures, "fused": fused, "training_minutes": minutes, "epochs": len(rows)}
     write_json(folder / "open_domain.json", summary)
     print(f"{len(rows)} epochs, {minutes:.1f} minutes of training steps")
-    print("tonal syllable error on unheard voices and sentences:")
+    print("tonal syllable error on unseen voices and sentences:")
     for search, results in (("greedy", figures), ("beam with a syllable n-gram", fused)):
         low, high = results["intervals"]["syllable_error_rate"]
         print(f"  {search}: {results['syllable_error_rate']:.1%} (95 %: {low:.1%} to {high:.1%}, by voices)")

@@ -94,9 +94,7 @@ def _train_and_test(name: str, audio_seconds: float) -> dict[str, float]:
     elapsed = np.cumsum([utterance.seconds for utterance in utterances])
     count = min(len(utterances), 1 + int(np.searchsorted(elapsed, audio_seconds / epochs)))
     manifest, folder = RUNS / f"{name}.tsv", RUNS / name
-    shutil.rmtree(
-        folder, ignore_errors=True
-    )  # a measurement is made anew: how much is heard depends on the speed
+    shutil.rmtree(folder, ignore_errors=True)  # measured again: the amount of audio depends on the speed
     write_manifest(manifest, utterances[:count])
     splits = [
         f"data.train=[{manifest}]",

@@ -2,8 +2,8 @@
 
     python -m benchmarks.model_speech.dfcnn_converges [--epochs 45] [manifest.tsv]
 
-If model and loss are correct, the error on these utterances falls below 5 %. It says nothing about new
-speech.
+If model and loss are correct, the error on these utterances falls below 5 %. This shows nothing about
+new speech.
 """
 
 import argparse

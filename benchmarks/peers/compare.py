@@ -4,8 +4,8 @@
     python -m benchmarks.peers.compare --only "features" "CTC beam search" --rounds 15
     python -m benchmarks.peers.compare --markdown docs/performance.md
 
-Each side runs in a process of its own with one thread, each peer with its pinned packages in an environment
-of its own (runs/benchmarks/peers/), which is made at the first call. The two processes take turns. The table
+Each side runs in a separate process with one thread, each peer with its pinned packages in a separate
+environment (runs/benchmarks/peers/), which is made at the first call. The two processes take turns. The table
 has the median of the processor time of both and the median of the ratios: above 1, ours is faster. A peer
 that cannot be installed is named with the reason.
 """
@@ -33,7 +33,7 @@ from utils.text_table import markdown_table, text_table
 TASKS = (*sound.TASKS, *sequences.TASKS, *ngrams.TASKS, *keyword.TASKS)
 COLUMNS = ("task", "peer", "peer ms", "ours ms", "ratio", "results")
 FOLDER = Path("runs/benchmarks/peers")
-FEWEST, LONGEST_SECONDS = 3, 60.0  # runs of a slow pair, and the processor time after which it is one
+FEWEST, LONGEST_SECONDS = 3, 60.0  # runs of a slow pair, and the processor time from which a pair is slow
 ONE_THREAD = (
     "OMP_NUM_THREADS",
     "OPENBLAS_NUM_THREADS",
@@ -88,7 +88,7 @@ def _version(peer: Peer) -> list[str]:
 def _paired(
     task: Task, peer: Peer, inputs: Path, rounds: int
 ) -> tuple[list[float], list[float], tuple[Arrays, Arrays]]:
-    """Processor seconds of our and their runs, in turns, and the results of both.
+    """Processor seconds of our runs and of the peer's, in turns, and the results of both.
 
     Raises:
         Missing: the peer cannot be installed.

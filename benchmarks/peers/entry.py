@@ -17,12 +17,12 @@ Work = Callable[[], Arrays]
 
 @dataclass(frozen=True)
 class Peer:
-    """Another library that does the same.
+    """Another library with a function for the same task.
 
     Attributes:
         name: its name in the table.
         function: ``function(inputs)`` in the module of the task: the :data:`Work`.
-        requirements: pinned packages of its environment, its own first; none: it runs in ours.
+        requirements: pinned packages of its environment, the peer's first; none: it runs in ours.
     """
 
     name: str
@@ -32,7 +32,7 @@ class Peer:
 
 @dataclass(frozen=True)
 class Task:
-    """What is compared.
+    """A task of the comparison.
 
     Attributes:
         name: its name in the table.

@@ -1,4 +1,4 @@
-"""Pinned packages in; a Python interpreter that has them, in an environment of its own, out."""
+"""Makes a virtual environment with pinned packages and returns its Python interpreter."""
 
 import subprocess
 import sys
@@ -11,18 +11,18 @@ from utils.files import write_text
 
 
 def interpreter(folder: Path, requirements: Sequence[str]) -> Path:
-    """The interpreter of an environment with these packages, which is made if it is missing or another one.
+    """The interpreter of an environment with exactly these packages, which is made if necessary.
 
     Args:
-        folder: of the environment.
-        requirements: as for pip; none: our own interpreter.
+        folder: folder of the environment.
+        requirements: requirements as for pip; none: our own interpreter.
 
     Raises:
         Missing: a package cannot be installed here; the message has pip's reason.
     """
     if not requirements:
         return Path(sys.executable)
-    # Not resolved: the link of the environment is what makes it one.
+    # Not resolved: the link itself makes Python use the environment.
     python, listed = (folder / "bin" / "python").absolute(), folder / "requirements.txt"
     wanted = "".join(f"{requirement}\n" for requirement in requirements)
     if python.exists() and listed.is_file() and listed.read_text(encoding="utf-8") == wanted:

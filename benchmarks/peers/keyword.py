@@ -1,4 +1,4 @@
-"""Frames of an endless sound in; what a keyword model says of each second out: streamed, and clip by clip."""
+"""Task of the comparison: keyword logits of each second of a continuous sound, streamed and clip by clip."""
 
 import numpy as np
 
@@ -29,7 +29,7 @@ def _model():
 
 
 def our_stream(inputs: Arrays) -> Work:
-    """The streamed model, which computes only what a new frame changes."""
+    """The streamed model, which computes only the changes by a new frame."""
     from streaming.conversion.convert import to_mode
     from streaming.conversion.modes import Mode
     from streaming.conversion.runner import KerasStream

@@ -1,4 +1,4 @@
-"""Sentences in; their log-probabilities by a trigram model out: ours and KenLM's, from the same table."""
+"""Task of the comparison: log-probabilities of sentences by a trigram model, ours and KenLM's."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,8 +9,8 @@ import numpy as np
 from benchmarks.peers.entry import Arrays, Peer, Task, Work
 
 WORDS, SENTENCES, LENGTH, ORDER = 3000, 20_000, 20, 3
-ASKED = 2000  # sentences that are rated
-PARTS = ("keys", "log_probs", "backoffs")  # of the table of each order
+ASKED = 2000  # number of scored sentences
+PARTS = ("keys", "log_probs", "backoffs")  # n-grams in the table of each order
 
 
 def sentences_and_table() -> Arrays:
@@ -18,7 +18,7 @@ def sentences_and_table() -> Arrays:
     from model_language.ngram.kneser_ney import bits_needed, estimate
 
     rng = np.random.default_rng(0)
-    followers = 1 + rng.zipf(1.3, (WORDS, 40)) % (WORDS - 1)  # of each word; 0 is the boundary
+    followers = 1 + rng.zipf(1.3, (WORDS, 40)) % (WORDS - 1)  # probability of each word; 0 is the boundary
     words = np.empty((SENTENCES, LENGTH), np.int64)
     words[:, 0] = 1 + rng.zipf(1.3, SENTENCES) % (WORDS - 1)
     for position in range(1, LENGTH):
@@ -39,7 +39,7 @@ def sentences_and_table() -> Arrays:
 
 
 def _arpa(tables: list[list[np.ndarray]], bits: int) -> Iterator[str]:
-    """The tables in the format that all toolkits read, with logarithms to base 10; ids have ``bits``."""
+    """The tables in the ARPA format, with logarithms to base 10; ids have ``bits``."""
     log10 = 1 / np.log(10)
     yield "\\data\\"
     yield from (f"ngram {n}={len(table[0]) + 2 * (n == 1)}" for n, table in enumerate(tables, start=1))

@@ -1,4 +1,4 @@
-"""Logits and token sequences in; decoded tokens, losses and edits out: ours and those of other libraries."""
+"""Tasks of the comparison: decoded tokens, CTC losses and edits, ours and those of other libraries."""
 
 from collections.abc import Sequence
 
@@ -6,14 +6,14 @@ import numpy as np
 
 from benchmarks.peers.entry import Arrays, Peer, Task, Work
 
-CLASSES = 2165  # of the acoustic vocabulary; the blank is the last one
+CLASSES = 2165  # classes of the acoustic vocabulary; the blank is the last one
 BLANK, BEAM = CLASSES - 1, 10
-_FIRST_LETTER = 0x4E00  # decoders of texts get a letter for each class
+_FIRST_LETTER = 0x4E00  # text decoders get a letter for each class
 _SENTENCES, _SYLLABLES = 3000, 20
 
 
 def trained_logits(utterances: int = 16, frames: int = 150) -> Arrays:
-    """Logits with the peaks of a trained model: mostly the blank, now and then classes that compete."""
+    """Logits with the peaks of a trained model: mostly the blank, sometimes competing classes."""
     rng = np.random.default_rng(3)
     logits = rng.normal(size=(utterances, frames, CLASSES)).astype(np.float32)
     logits[..., BLANK] += 9.0
@@ -187,7 +187,7 @@ def _same_losses(_: Arrays, ours: Arrays, theirs: Arrays) -> str:
 
 
 def misread_sentences() -> Arrays:
-    """Sentences of syllables, and the same with a fifth of them changed, dropped or inserted."""
+    """Sentences of syllables, and copies with a fifth of the syllables changed, dropped or inserted."""
     rng = np.random.default_rng(0)
     references = rng.integers(0, BLANK, (_SENTENCES, _SYLLABLES))
     hypotheses = references.copy()

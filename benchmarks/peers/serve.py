@@ -1,4 +1,4 @@
-"""Does a task in a process of its own: lines ``run`` and ``save FILE`` in; the processor seconds of each out.
+"""Runs a task in a separate process: reads lines ``run`` and ``save FILE``, prints processor seconds.
 
 echo run | python -m benchmarks.peers.serve benchmarks.peers.sound:our_features INPUTS.npz
 """
@@ -19,10 +19,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Prepare the work of ``module:function`` with the inputs; run it until the input ends."""
     options = _parser().parse_args(arguments)
     module, function = options.function.split(":")
-    output, sys.stdout = sys.stdout.buffer, sys.stderr  # the output of libraries is none of ours
+    output, sys.stdout = sys.stdout.buffer, sys.stderr  # the output of libraries is not an answer
     with np.load(options.inputs) as file:
         work = getattr(importlib.import_module(module), function)(dict(file))
-    results = work()  # what is compiled, loaded or filled by the first run
+    results = work()  # the first run compiles, loads and fills caches
 
     def answer(lines: Sequence[Sequence[str]]) -> list[str]:
         nonlocal results

@@ -1,4 +1,4 @@
-"""Recordings in; features, resampled sound and speech found in it out: ours and those of other libraries."""
+"""Tasks of the comparison: features, resampling and speech detection, ours and those of other libraries."""
 
 from pathlib import Path
 
@@ -43,7 +43,7 @@ def features_python_speech_features(inputs: Arrays) -> Work:
 
 
 def features_librosa(inputs: Arrays) -> Work:
-    """Its mel spectrogram, with its own filters, and the logarithm."""
+    """librosa's mel spectrogram, with its own filters, and the logarithm."""
     import librosa
 
     clips = _clips(inputs)
@@ -91,7 +91,7 @@ def _tones(rate: int, seconds: int) -> np.ndarray:
 
 
 def our_resampling(inputs: Arrays) -> Work:
-    """As recordings are read."""
+    """Resampling as in reading recordings."""
     from utils.audio.reading import resample
 
     return lambda: {"samples": resample(inputs["samples"], _FROM_RATE, RATE)}
@@ -155,7 +155,7 @@ def our_speech(inputs: Arrays) -> Work:
 
 
 def speech_webrtc(inputs: Arrays) -> Work:
-    """WebRTC's detector, which decides by itself for each 30 ms."""
+    """WebRTC's detector, which decides independently for each 30 ms."""
     import webrtcvad
 
     def work() -> Arrays:

@@ -1,4 +1,4 @@
-"""Which module calls which for one utterance, traced through train.py and through transcribe.py.
+"""Lists which module calls which for one utterance, traced through train.py and transcribe.py.
 
     python -m benchmarks.project.call_list
     python -m benchmarks.project.call_list --markdown docs/architecture.md   # writes the lists into the page

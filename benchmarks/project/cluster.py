@@ -28,7 +28,7 @@ from utils.cluster import INSTALL, on_cluster
 from utils.errors import run_command
 from utils.features.speech import FeatureConfig
 
-_SECONDS = 5.0  # of a recording
+_SECONDS = 5.0  # length of a recording
 _AUGMENT = AugmentConfig(copies=2, noise_probability=0.5, room_probability=0.5)
 
 

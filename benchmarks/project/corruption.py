@@ -55,7 +55,7 @@ def main() -> int:
 
 
 def _subjects(workshop: Workshop, only: Sequence[str]) -> Iterator[Subject]:
-    """The folders to damage, each made when its turn comes."""
+    """The folders to damage, each made when it is needed."""
 
     def wanted(name: str) -> bool:
         return not only or any(part in name for part in only)
@@ -101,7 +101,7 @@ def _trials(subject: Subject, trials: int) -> Iterator[tuple[str, ...]]:
 
 
 def _tries(command: Command, reads: bool, trials: int) -> int:
-    """Number of damages of one kind to one file that a command is run on."""
+    """How many damages of one kind to one file a command is run on."""
     if not reads:
         return 0 if command.slow else 1
     return min(_SLOW_TRIALS, trials) if command.slow else trials

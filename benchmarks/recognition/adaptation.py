@@ -1,4 +1,4 @@
-"""Adaptation to one speaker: error on other sentences of the speaker, and on other people, before and after.
+"""Measures adaptation to a speaker: error on the speaker's other sentences and on other speakers.
 
     python -m benchmarks.recognition.adaptation --run pretrained/audio_to_pinyin \\
         --speaker datasets/aishell/test_other_speaker.tsv --others datasets/common_voice_zh/dev.tsv
@@ -76,7 +76,7 @@ def _count(utterances: Sequence[Utterance], minutes: float) -> int:
 def _adapt(
     options: argparse.Namespace, learned: Sequence[Utterance], name: str
 ) -> tuple[AcousticModel, float]:
-    """The adapted model, and the time of the whole command with its start."""
+    """The adapted model, and the time of the whole command including its start."""
     manifest, folder = options.output / f"{name}.tsv", options.output / name
     write_manifest(manifest, learned)
     shutil.rmtree(folder, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""The weights of the joint search on dev speakers: tonal syllable error and hanzi CER for a grid of them.
+"""Tonal syllable error and hanzi CER of the joint search on dev speakers for a grid of its weights.
 
     python -m benchmarks.recognition.joint_weights RUN --manifest dev.tsv [--language 0.6 1.0] [--bonus 2 3]
 

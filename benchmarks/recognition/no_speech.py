@@ -1,14 +1,14 @@
-"""Sounds without speech: how many give no text, at thresholds that keep 99 % of the speech.
+"""Measures how many sounds without speech give no text, at thresholds that keep 99 % of the speech.
 
     python -m benchmarks.recognition.no_speech [--run pretrained/audio_to_pinyin]
     python -m benchmarks.recognition.no_speech --fit
 
-Ten-second sounds that no training has seen: hum, music, clicks, noise and wind of other seeds, and pieces of
-the two recordings of noise that are kept out of the training. Two scores tell speech from them: the mean
-confidence of a segment's syllables (``--minimum-confidence``), and the probability of speech that the
+Ten-second sounds that are in no training: hum, music, clicks, noise and wind of other seeds, and pieces of
+the two recordings of noise that are kept out of the training. Two scores distinguish speech from them: the
+mean confidence of a segment's syllables (``--minimum-confidence``), and the probability of speech that the
 service reports (:mod:`recognition.no_speech`). The threshold of each is chosen on dev speakers: the highest
-at which at most 1 % of their recordings come out empty. Printed are, at these thresholds, without one and at
-the limit of OpenAI's own programs, the sounds and the recordings of test speakers without text.
+at which at most 1 % of their recordings get no text. The table has the sounds and the recordings of test
+speakers without text, at these thresholds, without one and at the limit of OpenAI's own programs.
 
 ``--fit`` prints the weights for ``recognition/no_speech.py``, of a logistic regression on dev speakers and
 on sounds of other seeds and recordings.
@@ -42,16 +42,16 @@ from utils.run_folder.run import PRETRAINED, PRETRAINED_SPEECH
 
 SECONDS = 10.0
 SOUNDS_OF_A_KIND, PIECES_OF_A_RECORDING, SEED = 20, 25, 1001
-FITTED_SOUNDS, FITTED_SEED = 100, 2002  # of a kind
-EMPTY = 0.01  # of the recordings of speech
-DROPPED = 0.6  # a client drops a segment from this probability of no speech on
+FITTED_SOUNDS, FITTED_SEED = 100, 2002  # sounds of each kind
+EMPTY = 0.01  # fraction of the speech recordings
+DROPPED = 0.6  # clients drop a segment with at least this probability of no speech
 DEV = ("common_voice_zh/dev", "dspspeech20/dev")
 SCORES = ("mean confidence", "probability of speech")
 TEST = ("common_voice_zh/test", "aishell1_two_speakers/test_other_speaker", "dspspeech20/test")
 
 
 def main() -> int:
-    """Print the weights, or recognise everything once, choose the thresholds and print the table."""
+    """Print the weights, or recognise all recordings once, choose the thresholds and print the table."""
     options = _parser().parse_args()
     acoustic, converter = load_acoustic_logits(options.run), load_converter(PRETRAINED)
     joint = load_joint_search_for(options.run, converter)
@@ -109,7 +109,7 @@ def _row(
 
 
 def _scores(recognizer: Recognizer, sources: Sequence[Source], name: str) -> np.ndarray:
-    """For each recording the highest of each score of its segments, 0 if there is no syllable: (N, 2)."""
+    """The highest value of each score over the segments of a recording, 0 without syllables: (N, 2)."""
     highest = []
     for spoken in _spoken(recognizer, sources, name):
         means = max((float(np.mean(segment.confidence)) for segment in spoken), default=0.0)
@@ -131,7 +131,7 @@ def _speech(data: Path, lists: Iterable[str]) -> list[Source]:
 def _sounds(
     folder: Path, held_out: bool, seed: int, generated: int, pieces: int
 ) -> Iterator[tuple[str, np.ndarray]]:
-    """Generated sounds, so many of a kind; pieces of each recording that is held out, or of the others."""
+    """Generated sounds of each kind, and pieces of the held-out recordings or of the others."""
     recordings = {path.stem: path for path in find_recordings(folder)}
     names = HELD_OUT_NOISE if held_out else sorted(recordings.keys() - set(HELD_OUT_NOISE))
     kinds = [(name, sound, generated) for name, sound in SOUNDS.items()]

@@ -1,9 +1,9 @@
-"""The acoustic model that ships against the Keras run that it was made from: the same syllables?
+"""Compares the syllables of the shipped acoustic model with those of the Keras run that it was made from.
 
     python -m benchmarks.recognition.packed_model --run runs/audio_to_pinyin
 
-Decodes all recordings of the test lists greedily with both. Printed, for each list: the syllables of the
-Keras model, and how many of them the packed model recognises too (an alignment of least edit distance).
+Decodes all recordings of the test lists greedily with both. For each list it prints the syllables of the
+Keras model, and how many of them the packed model also recognises (an alignment of least edit distance).
 Needs the project's shared recordings, prepared by ``benchmarks.recognition.audio_to_pinyin --only prepare``.
 """
 
@@ -22,7 +22,7 @@ from utils.errors import run_command
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Recognise everything twice and print the table."""
+    """Recognise all recordings with both models and print the table."""
     options = _parser().parse_args(arguments)
     recognizers = [Recognizer(load_acoustic_logits(run)) for run in (options.run, options.packed)]
     rows, total, differing = [], 0, 0

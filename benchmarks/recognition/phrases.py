@@ -1,4 +1,4 @@
-"""Phrases of a list, said by people never heard: right, wrong, falsely accepted; and the time of a long list.
+"""Measures phrases of a list by unseen speakers: correct, wrong, falsely accepted; time of a long list.
 
     python -m benchmarks.recognition.phrases --run runs/real
     python -m benchmarks.recognition.phrases --run runs/real --fit      # on dev speakers only
@@ -62,7 +62,7 @@ WORD, CUT, SENTENCE = "a word", "a cut phrase", "a sentence"
 
 @dataclass(frozen=True)
 class Clip:
-    """A recording with its text in hanzi, without punctuation; ``logits`` (T, C) if it is a part of it."""
+    """A recording with its text in hanzi, without punctuation; ``logits`` (T, C) for a part of one."""
 
     audio: Path
     seconds: float
@@ -73,7 +73,7 @@ class Clip:
 
 @dataclass(frozen=True)
 class Trial:
-    """The best phrase for a clip, if any fits; ``listed``: whether the clip's text is in the list."""
+    """The best phrase for a clip, or None; ``listed``: whether the clip's text is in the list."""
 
     clip: Clip
     listed: bool
@@ -81,7 +81,7 @@ class Trial:
 
     @property
     def right(self) -> bool:
-        """Whether the best phrase is what was said."""
+        """Whether the best phrase is the spoken text."""
         return self.listed and self.best is not None and self.best.phrase.text == self.clip.text
 
     def accepted(self, threshold: float) -> bool:
@@ -113,7 +113,9 @@ def _print_rates(acoustic: AcousticLogits, options: argparse.Namespace) -> None:
         for name in ("common_voice_zh/test", "aishell1_two_speakers/test_other_speaker")
         for clip in read_clips(options.audio / f"{name}.tsv")
     ]
-    table = Table("list", "entries", "clips", "best phrase right", "accepted and right", "accepted falsely")
+    table = Table(
+        "list", "entries", "clips", "best phrase correct", "accepted and correct", "accepted falsely"
+    )
     clips = {"spoken": [*words, *phrases], "other": other}
     trials = {name: _trials(acoustic, searches, of_kind) for name, of_kind in clips.items()}
     for (name, search), own in zip(searches.items(), (words, phrases), strict=True):
@@ -208,7 +210,7 @@ def _fit(acoustic: AcousticLogits, audio: Path) -> None:
 
 
 def _sharpness(odds: np.ndarray, right: np.ndarray) -> float:
-    """The factor of the scores of highest likelihood, from the odds against the best phrase at today's."""
+    """The factor of the scores with the highest likelihood, from the odds against the best phrase."""
     factors = np.arange(0.05, 2.0, 0.05)
     against = np.maximum(odds, 1e-9)[:, None] ** (factors / SHARPNESS)  # (N, factors)
     share = 1 / (1 + against)
@@ -253,7 +255,7 @@ def _cut_phrases(acoustic: AcousticLogits, clip: Clip) -> Iterator[Clip]:
 def _trials(
     acoustic: AcousticLogits, searches: dict[str, PhraseSearch], clips: Sequence[Clip]
 ) -> dict[str, list[Trial]]:
-    """Each clip searched in each list; of several utterances in a clip the one with the surest phrase."""
+    """Search each clip in each list; of several utterances in a clip take the one with the best phrase."""
     texts = {name: {phrase.text for phrase in search.phrases} for name, search in searches.items()}
     found: dict[str, list[Trial]] = {name: [] for name in searches}
     for clip in tqdm(clips, unit="clip", disable=None):
@@ -310,7 +312,7 @@ def read_clips(path: Path) -> list[Clip]:
         CorpusError: the list is absent.
     """
     if not path.is_file():
-        raise CorpusError("the recordings aren't there", where=path, hint="--audio FOLDER")
+        raise CorpusError("the recordings are missing", where=path, hint="--audio FOLDER")
     clips = []
     with path.open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file, delimiter="\t"):

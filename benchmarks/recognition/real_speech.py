@@ -1,13 +1,13 @@
-"""Real recordings: what each part of the training data contributes, end to end into hanzi.
+"""Measures the contribution of each part of the training data on real recordings, from sound to hanzi.
 
     python -m benchmarks.recognition.real_speech [--hours 20] [--only everything]
 
-Needs the project's shared recordings and texts beside the checkout; says so and stops where they are
-absent. Trains `compact` once for each mixture, all with the same number of audio seconds seen, and n-grams of
-hanzi and of syllables on open-domain text; decodes both lists of real test speakers, and spoken words of
-people who were not heard, with the ordinary commands: greedily, and with the syllable n-gram in the beam.
+Needs the project's shared recordings and texts beside the checkout; without them it stops with a message.
+Trains `compact` once for each mixture, all with the same number of audio seconds seen, and n-grams of hanzi
+and of syllables on open-domain text; decodes both lists of real test speakers, and spoken words of speakers
+outside the training, with the ordinary commands: greedily, and with the syllable n-gram in the beam.
 
-The last mixture goes on from the model of `python -m benchmarks.model_speech.acoustic`: run that first.
+The last mixture begins with the model of `python -m benchmarks.model_speech.acoustic`: run that first.
 """
 
 import argparse
@@ -38,7 +38,7 @@ TESTS = {
 
 @dataclass(frozen=True)
 class Mixture:
-    """Train manifests, how often an epoch reads each, and what else differs from the recipe."""
+    """Training manifests, how often an epoch reads each, and other differences from the recipe."""
 
     name: str
     train: tuple[str, ...]
@@ -140,7 +140,7 @@ def _prepare_corpora() -> None:
             "--output",
             str(WORK / name),
         )
-    # The best epoch is picked on every twelfth training sentence, never on a test list.
+    # The best epoch is chosen on every twelfth training sentence, never on a test list.
     utterances = read_manifest(WORK / "aishell" / "train.tsv")
     write_manifest(SPEAKER, [u for index, u in enumerate(utterances) if index % 12])
     write_manifest(DEV, utterances[::12])

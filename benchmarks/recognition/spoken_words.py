@@ -1,13 +1,13 @@
-"""Real spoken words, people never heard: several keyword models, whole clips against streams, in one table.
+"""Compares keyword models on real words of unseen speakers: whole clips and streams, in one table.
 
     python -m benchmarks.recognition.spoken_words
     python -m benchmarks.recognition.spoken_words --models tc_resnet --epochs 2
 
 Trains each model on the training speakers of a folder of recorded words (lists train.tsv, dev.tsv, test.tsv;
-twelve Mandarin words with hard pairs in the shared data), by configs/keyword/spoken_words_*.yaml,
-exports it, and prints what the files exported do on the test speakers: accuracy (of a stream with its state
-reset before each clip, and never), size, and time of a call on one thread, of a whole clip and of one hop of
-a stream. Training is timed from the command's start to its end. Says so where the recordings are absent.
+twelve Mandarin words with hard pairs in the shared data), by configs/keyword/spoken_words_*.yaml, exports it,
+and prints for the exported files on the test speakers: accuracy (of a stream with its state reset before each
+clip, and never), size, and time of a call on one thread, of a whole clip and of one hop of a stream. Training
+is timed from the command's start to its end. Without the recordings it stops with a message.
 """
 
 import argparse
@@ -37,7 +37,7 @@ def main() -> int:
     for path in lists.values():
         if not path.is_file():
             hint = "--words FOLDER with train.tsv, dev.tsv and test.tsv"
-            raise CorpusError("the recorded words aren't there", where=path, hint=hint)
+            raise CorpusError("the recorded words are missing", where=path, hint=hint)
     rows = [_measure(name, lists, options) for name in options.models]
     table = Table(*COLUMNS, title=options.words.name)
     for row in rows:
@@ -47,7 +47,7 @@ def main() -> int:
 
 
 def _measure(name: str, lists: dict[str, Path], options: argparse.Namespace) -> dict[str, Any]:
-    """Train and export one model, or take what an earlier call left; its figures."""
+    """Train and export one model, or use the result of an earlier run, and return its figures."""
     folder = options.runs / name
     data = [f"data.{split}=[{path}]" for split, path in lists.items()]
     more = [f"training.epochs={options.epochs}"] if options.epochs else []
@@ -61,7 +61,7 @@ def _measure(name: str, lists: dict[str, Path], options: argparse.Namespace) -> 
 
 
 def _timed(folder: Path, *command: str) -> float:
-    """Run a training; the seconds of all calls that trained anything, so that one may be cut short."""
+    """Run a training; returns the seconds of all runs of it, because an interrupted one may be resumed."""
     times, history = folder / "wall_seconds.json", folder / "history.csv"
     before = history.stat().st_size if history.is_file() else 0
     began = time.perf_counter()

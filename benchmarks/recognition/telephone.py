@@ -1,14 +1,14 @@
-"""Telephone speech through the documented commands alone: connected digits, and a folder of spoken words.
+"""Runs the documented commands on telephone speech: connected digits, and a folder of spoken words.
 
     python -m benchmarks.recognition.telephone
     python -m benchmarks.recognition.telephone --trials keywords --runs runs/benchmarks/telephone
 
-Digits: synthetic voices say strings of three to eight digits at 8 kHz; `prepare`, `doctor`, training by
+Digits: synthetic voices speak strings of three to eight digits at 8 kHz; `prepare`, `doctor`, training by
 configs/demo/speech_streaming.yaml, an n-gram of digits, test, export, and the test recordings transcribed as
 a stream. Keywords: the words of a folder of recordings (../shared/data/audio/dspspeech20) become 8 kHz clips
 in a folder for each word; `doctor`, training by configs/keyword/spoken_words_tc_resnet.yaml, test, export;
-then `listen.py` and examples/stream_keyword.py hear the same recording of test words. No option is
-given but where the data lies and the rate. Prints a line for each command: its time and what came of it.
+then `listen.py` and examples/stream_keyword.py process the same recording of test words. The only options
+are the paths of the data and the sample rate. Prints a line for each command with its time and its result.
 """
 
 import argparse
@@ -48,12 +48,12 @@ DIGITS = {
 WORDS = ROOT.parent / "shared" / "data" / "audio" / "dspspeech20"
 SPLITS = ("train", "dev", "test")
 SENTENCES = {"train": 2000, "dev": 100, "test": 200}
-PAUSE_SECONDS = 1.0  # between two words of the recording that is listened to
+PAUSE_SECONDS = 1.0  # between two words of the recording for listen.py
 
 
 @dataclass(frozen=True)
 class Step:
-    """One command of a trial: what was run, for how long, and what came of it."""
+    """One command of a trial with its time and its result."""
 
     trial: str
     command: str
@@ -62,14 +62,14 @@ class Step:
 
 
 class Trial:
-    """Runs commands one after the other and keeps what came of each."""
+    """Runs commands one after the other and collects their results."""
 
     def __init__(self, name: str):
         self.name = name
         self.steps: list[Step] = []
 
     def step(self, *arguments: str | Path, result: Callable[[str], str] = lambda output: "") -> str:
-        """Run ``python ARGUMENTS``; ``result`` makes a line of what it printed, which is returned."""
+        """Run ``python ARGUMENTS`` and return its output; ``result`` makes a line of it."""
         words = list(map(str, arguments))
         start = time.perf_counter()
         output = run(*words)
@@ -160,13 +160,13 @@ def write_words(source: Path, folder: Path) -> None:
     """The recordings of lists of words as ``SPLIT/WORD/SPEAKER_nohash_NUMBER.wav`` of 8 kHz.
 
     Raises:
-        CorpusError: the lists aren't there.
+        CorpusError: the lists are missing.
     """
     for split in SPLITS:
         path = source / f"{split}.tsv"
         if not path.is_file():
             hint = "--words FOLDER with train.tsv, dev.tsv and test.tsv"
-            raise CorpusError("the recorded words aren't there", where=path, hint=hint)
+            raise CorpusError("the recorded words are missing", where=path, hint=hint)
         for number, utterance in enumerate(read_manifest(path)):
             clip = folder / split / utterance.hanzi / f"{utterance.speaker}_nohash_{number}.wav"
             if not clip.is_file():
@@ -206,7 +206,7 @@ def _transcript_error(manifest: Path, folder: Path) -> str:
         count_errors(utterance.hanzi, text) for utterance, text in zip(utterances, texts, strict=True)
     )
     right = sum(utterance.hanzi == text for utterance, text in zip(utterances, texts, strict=True))
-    return f"CER {counts.rate:.2%}, {right} of {len(texts)} strings right"
+    return f"CER {counts.rate:.2%}, {right} of {len(texts)} strings correct"
 
 
 def _error_rates(output: str) -> str:
@@ -216,7 +216,7 @@ def _error_rates(output: str) -> str:
 
 
 def _count(output: str) -> str:
-    return f"{len(output.splitlines())} keywords heard"
+    return f"{len(output.splitlines())} keywords detected"
 
 
 def _detections(output: str) -> list[tuple[str, str, float]]:
@@ -240,7 +240,7 @@ def _last_line(output: str) -> str:
 
 
 def _matching(*words: str) -> Callable[[str], str]:
-    """The lines of an output that hold one of these words."""
+    """The lines of an output that contain one of these words."""
     return lambda output: "; ".join(
         " ".join(line.split()) for line in output.splitlines() if any(word in line for word in words)
     )

@@ -1,11 +1,11 @@
-"""Typed wake words: calls that are detected, and false alarms an hour, by people who were never heard.
+"""Measures typed wake words: recall by unseen speakers, and false alarms an hour.
 
     python -m benchmarks.recognition.wake_words [--run pretrained/audio_to_pinyin]
 
-Each of the twelve words of ``dspspeech20`` is called by the test speakers, and each of five invented names by
-synthetic voices that no training has used, with a second of faint noise before and after. The background is
+Each of the twelve words of ``dspspeech20`` is spoken by the test speakers, and each of five invented names by
+synthetic voices that are in no training, with a second of faint noise before and after. The background is
 read speech of the test speakers of Common Voice and AISHELL-1 in one stream; for a word, the sentences that
-contain it do not count. Printed: recall, false alarms, and the cost of a second of sound.
+contain it do not count. The table has recall, false alarms, and the processor time of a second of sound.
 
 The model that ships was trained on the same twelve words of other speakers. The thresholds are those of the
 run (``python -m recognition.phrases.fit_thresholds``).
@@ -53,7 +53,7 @@ class Rows:
     def __init__(self, run: Path):
         self.acoustic: AcousticLogits = load_acoustic_logits(run)
         self._stream = load_logit_stream(run, self.acoustic)
-        self.seconds = self.busy = 0.0  # of sound, of processor time
+        self.seconds = self.busy = 0.0  # seconds of sound, and of processor time
 
     def of(self, samples: np.ndarray) -> np.ndarray:
         """(samples,) → (rows, C)."""
@@ -104,7 +104,7 @@ def main() -> int:
             for word, count, recall, n, rate in table
         ],
     )
-    for title, group in (("words of people", table[: -len(NAMES)]), ("invented names", table[-len(NAMES) :])):
+    for title, group in (("recorded words", table[: -len(NAMES)]), ("invented names", table[-len(NAMES) :])):
         means = np.mean([[recall, rate] for _, _, recall, _, rate in group], axis=0)
         print(f"{title}: {means[0]:.1%} detected, {means[1]:.2f} false alarms an hour")
     print(
@@ -116,7 +116,7 @@ def main() -> int:
 
 
 def _calls(rows: Rows, clips: Iterable[Clip]) -> dict[str, list[np.ndarray]]:
-    """The rows of each call of each word."""
+    """The rows of each utterance of each word."""
     calls: dict[str, list[np.ndarray]] = {}
     for clip in tqdm(list(clips), "calls", disable=None):
         samples = read_audio(clip.audio, rows.acoustic.features.sample_rate)
@@ -134,7 +134,7 @@ def _named(rows: Rows) -> dict[str, list[np.ndarray]]:
                 try:
                     samples = speak(hanzi_to_pinyin(name), (), voice, rng, synthesiser)
                 except SynthesiserError:
-                    continue  # this voice can't say it
+                    continue  # this voice can't speak it
                 calls[name].append(rows.of(_with_margins(samples, rows)))
     return calls
 

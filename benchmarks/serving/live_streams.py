@@ -1,15 +1,15 @@
-"""Live streams at the same time: how late syllables appear, and what a stream costs.
+"""Measures live streams at the same time: the delay of syllables and the processor time of a stream.
 
     python -m benchmarks.serving.live_streams
     python -m benchmarks.serving.live_streams --streams 1 8 16 --seconds 60 --recordings DIR
 
 Each stream sends recordings with pauses between them, 0.1 s of sound every 0.1 s. The delay of a syllable is
-the time from the moment at which its end was sent until the first draft (or final) that has a syllable there
-(most of the syllable's final time, whatever it was taken for) has arrived. It contains what the model waits
-for, the sound until the next draft, the computation, and the way there and back. The delay of a final is the
-time from the end of the last syllable, and contains the pause of 0.8 s. CPU is that of all processes of the
-service, as a part of a core for a stream. "kept" is the fraction of stable syllables of a draft that the next
-draft or the final has too.
+the time from the moment at which its end was sent until the arrival of the first draft (or final) with a
+syllable during most of its final time, whichever syllable that is. It contains the look-ahead of the model,
+the sound until the next draft, the computation, and the transfer in both directions. The delay of a final is
+the time from the end of the last syllable, and contains the pause of 0.8 s. CPU is that of all processes of
+the service, as a part of a core for a stream. "kept" is the fraction of stable syllables of a draft that the
+next draft or the final has too.
 """
 
 import argparse
@@ -42,7 +42,7 @@ ALLOWED_SECONDS = 0.1  # beyond look-ahead and chunk
 
 @dataclass
 class Figures:
-    """What the clients have seen: delays in seconds, and how often a draft changed a stable syllable."""
+    """Figures of the clients: delays in seconds, and how often a draft changed a stable syllable."""
 
     syllables: list[float] = field(default_factory=list)
     finals: list[float] = field(default_factory=list)
@@ -111,7 +111,7 @@ async def _load(service: Service, sounds: Sequence[np.ndarray], streams: int, se
 async def _client(
     service: Service, sounds: Sequence[np.ndarray], seconds: float, offset: float, figures: Figures
 ) -> None:
-    """Speak for some seconds, and note when syllables appear."""
+    """Send speech for some seconds, and record when syllables appear."""
     await asyncio.sleep(offset)
     size = round(CHUNK_SECONDS * RATE)
     stream = np.concatenate(list(itertools.islice(itertools.cycle(sounds), 1 + int(seconds))))
@@ -123,7 +123,7 @@ async def _client(
         began = asyncio.get_running_loop().time()
         receiving = asyncio.create_task(_receive(socket, began, figures))
         for start in range(0, len(stream), size):
-            # Sound is sent when it has been spoken.
+            # Sound is sent in real time.
             await asyncio.sleep(max(0.0, began + (start + size) / RATE - asyncio.get_running_loop().time()))
             await socket.send(stream[start : start + size].tobytes())
         await socket.send('{"type":"end"}')
@@ -157,7 +157,7 @@ async def _receive(socket: Any, began: float, figures: Figures) -> None:
 
 
 def _first_shown(syllable: dict[str, Any], drafts: Sequence[tuple[float, dict[str, Any]]]) -> float:
-    """When the first message came that has a syllable with its middle within this one."""
+    """The arrival time of the first message that has a syllable with its middle within this one."""
     for when, message in drafts:
         for other in message["syllables"]:
             if syllable["start"] <= (other["start"] + other["end"]) / 2 <= syllable["end"]:

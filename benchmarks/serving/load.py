@@ -1,11 +1,11 @@
-"""Many clients at the same time: waiting times, throughput and memory of a service.
+"""Measures waiting times, throughput and memory of a service with many clients at the same time.
 
     python -m benchmarks.serving.load
     python -m benchmarks.serving.load --clients 200 --seconds 300 --beside
     python -m benchmarks.serving.load --clients 200 --compare --recordings DIR
 
 Each client sends one recording after another, in a new connection every few requests. After a 429 it waits as
-long as the answer asks for, and sends the recording again. The table has the answers by status; the median,
+long as the answer requests, and sends the recording again. The table has the answers by status; the median,
 95th and 99th percentile of the time from a request to its answer; the seconds of audio that were transcribed
 in a second, and in a second of processor time of the service, which does not depend on what else the machine
 does; and the memory of the service (all its processes) after a warm-up of a quarter of the time, and at the
@@ -58,7 +58,7 @@ print(time.monotonic() - begin[0], used)
 
 @dataclass
 class Figures:
-    """What the clients have seen.
+    """Figures of the clients.
 
     Attributes:
         statuses: answers by status; 0: no answer.
@@ -139,7 +139,7 @@ async def _client(
 async def _request(
     client: httpx2.AsyncClient, url: str, recording: bytes, form: dict[str, str], figures: Figures
 ) -> dict | None:
-    """The answer; None if the service gave none, or 429, after the time to wait."""
+    """The answer; None without an answer, or after a 429 and its waiting time."""
     begin = time.monotonic()
     files = {"file": ("a.ogg", recording)}
     try:
@@ -166,7 +166,7 @@ async def _watch_memory(service: Service, figures: Figures, started: float) -> N
         found = 0
         for each in [process, *process.children(recursive=True)]:
             try:
-                # Without what is shared with other processes: those of uploads are copies of one.
+                # Without memory shared with other processes: the processes of uploads are forks of one.
                 found += each.memory_full_info().uss
             except psutil.Error:
                 continue
@@ -175,7 +175,7 @@ async def _watch_memory(service: Service, figures: Figures, started: float) -> N
 
 
 def _processor_seconds(service: Service) -> float:
-    """Of all processes of the service; those of uploads are counted by the one that forks them."""
+    """Processor seconds of all processes of the service; the process that forks uploads counts them."""
     process = psutil.Process(service.process.pid)
     each = [found.cpu_times() for found in [process, *process.children(recursive=True)]]
     return sum(t.user + t.system + t.children_user + t.children_system for t in each)

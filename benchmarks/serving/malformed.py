@@ -1,4 +1,4 @@
-"""Malformed requests of many kinds: a service has to refuse each one, and to answer the next.
+"""Sends malformed requests of many kinds: the service must refuse each one and answer the next.
 
     python -m benchmarks.serving.malformed --requests 2000
     python -m benchmarks.serving.malformed --requests 50000 --schemathesis 200
@@ -60,7 +60,7 @@ PATHS = ("/v1/audio/transcriptions", "/v1/phrases", "/v1/convert", "/v1/models/"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Start a service, send it everything, print the counts."""
+    """Start a service, send all kinds of requests, print the counts."""
     options = _parser().parse_args(arguments)
     limits = ("--upload-megabytes", "4", "--upload-seconds", "600", "--receive-seconds", "1")
     with running_service("--workers", "2", *limits) as service:
@@ -89,7 +89,7 @@ async def _all_kinds(service: Service, requests: int, rng: random.Random) -> dic
         "large when decoded": _large_when_decoded,
         "WebSocket frames": _web_socket,
     }
-    # The expensive kinds are fewer.
+    # Expensive kinds have fewer requests.
     shares = {
         "changed request": 0.6,
         "strange fields": 0.2,
@@ -133,7 +133,7 @@ async def _answer(host: str, port: int, content: bytes) -> int:
 
 
 async def _slowly(host: str, port: int) -> None:
-    """A header that never ends, again and again."""
+    """Headers that never end, in many connections."""
     while True:
         try:
             _, writer = await asyncio.open_connection(host, port)
@@ -211,7 +211,7 @@ def _large_when_decoded(rng: random.Random) -> bytes:
             content = io.BytesIO()
             soundfile.write(content, np.zeros(2000 * 8000, np.int16), 8000, format="FLAC")
             return _good_request(content.getvalue())
-        case 1:  # gigabytes that are not there
+        case 1:  # the header of gigabytes, without the data
             head = b"RIFF\xf0\xff\xff\x7fWAVEfmt \x10\0\0\0\1\0\xff\0\x80\xbb\0\0\0\xee\2\0\xfe\1\x10\0"
             return _good_request(head + b"data\xf0\xff\xff\x7f" + bytes(1000))
     return _request(

@@ -1,4 +1,4 @@
-"""An acoustic model as a stream: its output compared with whole recordings, its latency and its speed.
+"""Compares a streamed acoustic model with whole recordings: output, latency and speed.
 
     python -m benchmarks.streaming.speech_streaming runs/streaming/demo
     python -m benchmarks.streaming.speech_streaming runs/streaming/demo --beside runs/speech --chunk 80 320
@@ -136,7 +136,7 @@ def _parser() -> argparse.ArgumentParser:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("run", type=Path, help="run folder of a model that streams")
-    parser.add_argument("--beside", type=Path, metavar="RUN", help="a model that hears whole recordings")
+    parser.add_argument("--beside", type=Path, metavar="RUN", help="a model that needs whole recordings")
     parser.add_argument("--split", default="test", help="of the run's config (default: test)")
     parser.add_argument("--manifest", type=Path, action="append", metavar="LIST", help="instead of the split")
     parser.add_argument("--limit", type=positive, help="only the first so many recordings")

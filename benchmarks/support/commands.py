@@ -1,4 +1,4 @@
-"""The ordinary commands, run for a benchmark: arguments in, what they print out."""
+"""Runs the ordinary commands for a benchmark and returns what they print."""
 
 import subprocess
 import sys
@@ -8,10 +8,10 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def run(*arguments: str) -> str:
-    """``python ARGUMENTS`` in the project's folder; its standard output, while progress goes to the terminal.
+    """Run ``python ARGUMENTS`` in the project's folder and return its standard output; progress is shown.
 
     Raises:
-        subprocess.CalledProcessError: it failed; it has said why.
+        subprocess.CalledProcessError: it failed, after printing the reason.
     """
     print("$ python", *arguments, file=sys.stderr, flush=True)
     done = subprocess.run(

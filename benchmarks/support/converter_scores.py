@@ -1,4 +1,4 @@
-"""A converter's process and sentences in; error rates with intervals, speed, memory out."""
+"""Measures error rates with intervals, speed and memory of a converter's process on sentences."""
 
 import statistics
 import time
@@ -15,7 +15,7 @@ from utils.metrics import ErrorCounts, count_errors, count_sentence_errors, tota
 
 _BATCH = 500  # sentences
 _WARM_UP, _TIMED, _SINGLE = 50, 2000, 200  # sentences
-_SECONDS = 8.0  # for each of the two timings, so that a slow converter comes to an end
+_SECONDS = 8.0  # seconds for each of the two timings, to limit slow converters
 
 
 @dataclass(frozen=True)
@@ -29,12 +29,12 @@ class Rate:
 
 @dataclass(frozen=True)
 class Score:
-    """What a converter gets wrong under one condition.
+    """Errors of a converter under one condition.
 
     Attributes:
-        sentences, characters: of the references.
+        sentences, characters: size of the references.
         cer, sentence_error: error rates.
-        other_length: sentences whose answer has not as many characters as it was given syllables.
+        other_length: sentences whose output has another number of characters than the input has syllables.
     """
 
     test_set: str
@@ -48,13 +48,13 @@ class Score:
 
 @dataclass(frozen=True)
 class Speed:
-    """How fast a fresh process is.
+    """Speed of a new process.
 
     Attributes:
-        start_seconds: until the first sentence is there.
-        sentences_a_second: many at once.
+        start_seconds: time until the first sentence is converted.
+        sentences_a_second: sentences per second in large batches.
         sentences_a_processor_second: the same in seconds of processor time, all cores together.
-        milliseconds: median of single sentences, each sent when the last one has come back.
+        milliseconds: median time of single sentences, each sent after the answer to the last one.
         peak_memory: bytes.
         timed: sentences that were sent at once; alone.
     """
@@ -68,7 +68,7 @@ class Speed:
 
 
 def scores(entry: Entry, command: Command, conditions: Iterable[Condition]) -> list[Score]:
-    """Error rates under each condition; what stands in several of them is converted once."""
+    """Error rates under each condition; a sentence of several conditions is converted once."""
     chosen = [condition.sampled(entry.limit) for condition in conditions]
     lines = [[entry.line(sentence) for sentence in condition.pinyin] for condition in chosen]
     asked = list(dict.fromkeys(line for part in lines for line in part))
@@ -89,7 +89,7 @@ def scores(entry: Entry, command: Command, conditions: Iterable[Condition]) -> l
 
 
 def score(condition: Condition, answers: Sequence[str]) -> Score:
-    """Compare answers with what was meant."""
+    """Compare the conversions with the references."""
     pairs = list(zip(condition.hanzi, answers, strict=True))
     characters = [count_errors(meant, found) for meant, found in pairs]
     return Score(
@@ -109,7 +109,7 @@ def _rate(counts: Sequence[ErrorCounts], sentences: Sequence[str]) -> Rate:
 
 
 def speed(entry: Entry, command: Command, sentences: Sequence[Sequence[str]]) -> Speed:
-    """Time a fresh process on sentences that it hasn't seen in it before."""
+    """Time a new process on sentences that it has not converted before."""
     lines = list(dict.fromkeys(entry.line(sentence) for sentence in sentences))
     with ConverterProcess(entry.name, command.arguments) as process:
         process.convert(lines[:1])
@@ -128,7 +128,7 @@ def speed(entry: Entry, command: Command, sentences: Sequence[Sequence[str]]) ->
         return Speed(
             start_seconds=started,
             sentences_a_second=len(batch) / seconds,
-            sentences_a_processor_second=len(batch) / max(used, 1e-2),  # the system counts in such steps
+            sentences_a_processor_second=len(batch) / max(used, 1e-2),  # resolution of the system's counter
             milliseconds=1000 * statistics.median(single),
             peak_memory=process.peak_memory(),
             timed=(len(batch), len(single)),
@@ -136,7 +136,7 @@ def speed(entry: Entry, command: Command, sentences: Sequence[Sequence[str]]) ->
 
 
 def _single(process: ConverterProcess, lines: Sequence[str]) -> list[float]:
-    """Seconds of each sentence, as many as come in time."""
+    """Seconds of each sentence, for as many as fit into the time."""
     seconds: list[float] = []
     for line in lines[:_SINGLE]:
         began = time.perf_counter()

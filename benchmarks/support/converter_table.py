@@ -1,4 +1,4 @@
-"""Figures of converters in; one table for the screen, Markdown for the docs out."""
+"""Makes the table of the converters' figures for the terminal, and as Markdown for the docs."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -38,7 +38,7 @@ NOTES = (
 
 
 def as_table(results: Facts) -> Table:
-    """The summary, for the screen."""
+    """The summary for the terminal."""
     table = Table(title=f"pinyin → hanzi, CER %, {results['date']}, {machine_line(results)}")
     table.add_column("converter")
     for title in _titles():
@@ -49,7 +49,7 @@ def as_table(results: Facts) -> Table:
 
 
 def as_markdown(results: Facts) -> str:
-    """The summary, intervals and sentence errors, what each converter is, and what was left out."""
+    """The summary, intervals and sentence errors, versions of the converters, and skipped converters."""
     converters = results["converters"]
     parts = [
         f"Measured {results['date']} on {machine_line(results)} by `{results['command']}`.",
@@ -76,18 +76,18 @@ def as_markdown(results: Facts) -> str:
 
 
 def write_markdown(path: Path, results: Facts) -> None:
-    """Write the figures into a document, between its marks, or as a new one.
+    """Write the figures into a document, between its marks, or into a new document.
 
     Raises:
-        CorpusError: the document has no place for them.
+        CorpusError: the document has no marks for them.
     """
     text = f"{BEGIN}\n\n{as_markdown(results)}\n{END}\n"
     if path.is_file():
         before, begin, rest = path.read_text(encoding="utf-8").partition(BEGIN)
         _, end, after = rest.partition(END)
         if not (begin and end):
-            hint = f"mark the place by the lines '{BEGIN}' and '{END}', or name a new file"
-            raise CorpusError("the document has no place for the figures", where=path, hint=hint)
+            hint = f"mark the position by the lines '{BEGIN}' and '{END}', or name a new file"
+            raise CorpusError("the document has no marks for the figures", where=path, hint=hint)
         text = before + text.removesuffix("\n") + after
     write_text(path, text)
 

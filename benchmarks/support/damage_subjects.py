@@ -61,9 +61,9 @@ class Command:
     """A command that reads a folder.
 
     Attributes:
-        name: for the table.
-        run: does it, in this process; returns what it prints and writes, without times.
-        slow: too slow to be run where it doesn't open the damaged file.
+        name: name in the table.
+        run: runs it in this process; returns what it prints and writes, without times.
+        slow: whether it is too slow to be run when it doesn't open the damaged file.
     """
 
     name: str
@@ -76,9 +76,9 @@ class Subject:
     """A folder whose files are damaged.
 
     Attributes:
-        name: for the table.
-        folder: with the files.
-        commands: that read it.
+        name: name in the table.
+        folder: folder with the files.
+        commands: commands that read it.
     """
 
     name: str
@@ -87,7 +87,7 @@ class Subject:
 
 
 class Workshop:
-    """Makes the subjects below a folder; what is there already is used again."""
+    """Makes the subjects below a folder; existing ones are used again."""
 
     def __init__(self, folder: Path):
         self.folder = folder
@@ -105,7 +105,7 @@ class Workshop:
         )
 
     def speech(self, name: str, every: bool) -> Subject:
-        """A speech run; ``every`` command, or those alone whose way depends on the model."""
+        """A speech run; with ``every`` command, or only with those that depend on the model."""
         lists = [f"data.{split}=[{self.manifest}]" for split in ("train", "dev", "test")]
         size = ["features.bins=16", "data.workers=1", "training.epochs=1", "training.kept_weights=1"]
         data = [*lists, *size, f"data.cache={self.folder / 'features'}"]
@@ -163,7 +163,7 @@ class Workshop:
         return Subject(f"language run, {name}", run, commands)
 
     def shipped(self) -> Subject:
-        """A copy of the converter that comes with the project."""
+        """A copy of the shipped converter."""
         run = self.folder / "runs" / "shipped"
         if not run.is_dir():
             shutil.copytree("pretrained/pinyin_to_hanzi", run)
@@ -228,13 +228,14 @@ class Workshop:
     def _training(
         self, task: str, run: Path, data: Sequence[str], name: str, sizes: Sequence[str]
     ) -> list[Command]:
-        """Trainings that read a run: finished, gone on with, another one that begins with its weights."""
+        """Trainings that read a run: finished, resumed, or as initial weights of another run."""
 
         config = [f"model.name={name}", *data, *sizes]
 
         def resumed() -> str:
-            # A run without its figures is not finished. What the training writes is put back: layers that
-            # Keras numbers by itself have other names in the summary of a second model of one process.
+            # A run without its figures is not finished. The files that the training writes are restored:
+            # layers that Keras numbers by itself have other names in the summary of a second model of one
+            # process.
             names = ("metrics.json", "model_summary.txt", "checksums")
             kept = {run / name: (run / name).read_bytes() for name in names}
             (run / "metrics.json").unlink()

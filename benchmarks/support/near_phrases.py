@@ -1,4 +1,4 @@
-"""Phrases in; lines of a phrase file with near neighbours of each, one tone, final or syllable away, out."""
+"""Makes a phrase file of phrases and their near neighbours: one tone, final or syllable away."""
 
 import random
 from collections import defaultdict
@@ -59,7 +59,7 @@ def _differs(ours: Syllable, other: Syllable, kind: str) -> bool:
 
 @cache
 def _common_characters() -> dict[str, list[str]]:
-    """Each syllable to the common characters with this reading."""
+    """Syllable → the common characters with this reading."""
     found: dict[str, list[str]] = defaultdict(list)
     for first in COMMON:
         for second in range(0xA1, 0xFF):

@@ -1,4 +1,4 @@
-"""News, questions and dialogues of the shared texts: lines of hanzi to be spoken, or learned from."""
+"""Reads news, questions and dialogues of the shared texts as lines of hanzi, for synthesis or training."""
 
 import lzma
 import random
@@ -19,9 +19,9 @@ def open_domain_lines(seed: int) -> list[str]:
     """
     if not SHARED.is_dir():
         raise CorpusError(
-            "this benchmark's texts and recordings are not here",
+            "this benchmark's texts and recordings are missing",
             where="../shared/data",
-            hint="docs/real_speech.md says what they are and how to use your own",
+            hint="docs/real_speech.md describes them and how to use your own",
         )
     lines: dict[str, None] = {}
     for source in _SOURCES:
@@ -33,5 +33,5 @@ def open_domain_lines(seed: int) -> list[str]:
 
 
 def easily_spoken(lines: list[str], count: int) -> list[str]:
-    """The first ``count`` lines that are said in one breath."""
+    """The first ``count`` lines that are short enough for one breath."""
     return [line for line in lines if len(line) in _SPOKEN_HANZI][:count]

@@ -1,6 +1,6 @@
-"""Transcript lists in; sentences as a converter may meet them out: with tones, without, with mistakes.
+"""Reads transcript lists as inputs of converters: with tones, without tones, with recognition errors.
 
-AISHELL-1 writes 余 as 馀, which no converter of simplified text does: those count as errors of all alike.
+AISHELL-1 writes 余 as 馀, which no converter of simplified text does: an error of every converter.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ THCHS, DISTINCT, AISHELL = "THCHS-30 test", "THCHS-30 test, each sentence once",
 FILES = {THCHS: "thchs_test.tsv", AISHELL: "aishell_dev.tsv"}
 TONED, TONELESS, NOISY = "tones", "no tones", "tones, 10 % wrong"
 NOISE_RATE, SEED = 0.1, 4
-# With mistakes, each reading of a sentence is another one: no set of its own for the distinct ones.
+# With errors, each reading of a sentence differs: there is no separate set of distinct sentences.
 ASKED = {THCHS: (TONED, TONELESS, NOISY), DISTINCT: (TONED, TONELESS), AISHELL: (TONED, TONELESS, NOISY)}
 
 
 @dataclass(frozen=True)
 class Condition:
-    """What a converter is asked, and the right answers.
+    """The inputs of a converter, and the correct outputs.
 
     Attributes:
-        test_set, given: names of the sentences and of how they are given.
-        pinyin: of each sentence its canonical syllables, without the digit where tones aren't given.
-        hanzi: what was meant.
+        test_set, given: names of the sentences and of the form of the input.
+        pinyin: canonical syllables of each sentence, without the digit in the form without tones.
+        hanzi: the references.
     """
 
     test_set: str
@@ -38,7 +38,7 @@ class Condition:
     hanzi: tuple[str, ...]
 
     def sampled(self, most: int) -> Condition:
-        """At most so many sentences, always the same ones; 0: all."""
+        """At most this many sentences, always the same ones; 0: all."""
         if not most or most >= len(self.hanzi):
             return self
         chosen = sorted(random.Random(SEED).sample(range(len(self.hanzi)), most))
@@ -47,16 +47,16 @@ class Condition:
 
 
 def read_conditions(folder: Path) -> list[Condition]:
-    """All sentences of the transcript lists in all ways.
+    """All sentences of the transcript lists in all forms.
 
     Raises:
-        CorpusError: a list is not there, or wrong.
+        CorpusError: a list is missing or wrong.
     """
     conditions = []
     for name, file in FILES.items():
         if not (folder / file).is_file():
             hint = "give the folder that holds thchs_test.tsv and aishell_dev.tsv: --transcripts DIR"
-            raise CorpusError("the test sentences are not here", where=folder / file, hint=hint)
+            raise CorpusError("the test sentences are missing", where=folder / file, hint=hint)
         rows = [(row.pinyin, row.hanzi) for row in read_transcripts(folder / file)]
         conditions += _conditions(name, rows)
         if name == THCHS:

@@ -1,4 +1,4 @@
-"""Prints the table of a benchmark: a title, columns and rows of text in; a table in the terminal out."""
+"""Prints the table of a benchmark in the terminal: a title, columns and rows of text."""
 
 from collections.abc import Iterable, Sequence
 

@@ -1,4 +1,4 @@
-"""What the timings of training steps share: a random batch, the loss on it, a process of its own."""
+"""Common parts of the timings of training steps: a random batch, its loss, a separate process."""
 
 import json
 import os
@@ -12,7 +12,7 @@ import numpy as np
 from benchmarks.support.commands import ROOT
 from utils.errors import TrainingError
 
-_FRAMES_A_SECOND = 100  # of the features: a hop of 10 ms
+_FRAMES_A_SECOND = 100  # feature frames a second: a hop of 10 ms
 _SYLLABLES_A_SECOND = 4
 
 
@@ -46,10 +46,10 @@ def ctc_losses(model: Any, time_stride: int, classes: int) -> Callable[[dict[str
 
 
 def measured_alone(module: str, name: str, seconds: float | None = None) -> dict[str, float] | None:
-    """Run this command again for one ``name``, in a process of its own, and read its figures.
+    """Run this command again for one ``name``, in a separate process, and read its figures.
 
     Returns:
-        what it printed as its last line, JSON; None where it took longer than ``seconds``.
+        the JSON of its last line; None if it took longer than ``seconds``.
 
     Raises:
         TrainingError: it failed.

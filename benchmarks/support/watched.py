@@ -1,4 +1,4 @@
-"""A command run in a process of its own and watched from outside: its memory over time, its seconds."""
+"""Runs a command in a separate process and measures its time and its memory over time."""
 
 import subprocess
 import time
@@ -18,14 +18,14 @@ SAMPLED_EVERY = 0.2  # seconds
 
 @dataclass(frozen=True)
 class Measured:
-    """Memory of a process in bytes, sampled evenly from its first output on, its highest, and its seconds."""
+    """Memory of a process in bytes, sampled evenly from its first output on, its maximum, and its seconds."""
 
     memory: np.ndarray
     peak: int
     seconds: float
 
     def growth(self) -> str:
-        """Mean memory in the first and the last tenth of the samples, and how much lies between."""
+        """Mean memory in the first and the last tenth of the samples, and the difference."""
         tenth = max(len(self.memory) // 10, 1)
         first, last = self.memory[:tenth].mean(), self.memory[-tenth:].mean()
         return f"{first / 2**20:8.0f} MiB, {last / 2**20:.0f} MiB: grown by {last / first - 1:.1%}"
@@ -36,8 +36,8 @@ def watched(command: Sequence[str], at_work: Callable[[], bool], output: Path | 
 
     Args:
         command: program and arguments.
-        at_work: whether it has given its first output: its memory counts from then on.
-        output: file that gets what it prints; None leaves it on the terminal.
+        at_work: whether it has produced its first output; memory is recorded from then on.
+        output: file for its output; None: the terminal.
 
     Raises:
         RunError: it failed.

@@ -70,7 +70,7 @@ def measure(recipe: Path, steps: int) -> dict[str, float]:
     """Train a recipe's model on a random batch.
 
     Args:
-        recipe: its file.
+        recipe: path of the recipe.
         steps: number of measured steps, after the warm-up.
 
     Returns:
@@ -79,7 +79,7 @@ def measure(recipe: Path, steps: int) -> dict[str, float]:
     corpus = CORPORA[_corpus(recipe)]
     speech = recipe.parent.name == "speech"
     step, batch, fraction = (_speech_step if speech else _language_step)(recipe, corpus)
-    times = []  # of each step: by the clock, and of all processors together
+    times = []  # of each step: wall time, and processor time of all cores
     for _ in range(WARM_UP_STEPS + steps):
         start, start_processors = time.perf_counter(), time.process_time()
         np.asarray(step.run(batch))

@@ -255,6 +255,6 @@ def test_a_document_without_marks_is_refused(tmp_path):
     document.write_text("text\n", encoding="utf-8")
     facts = {"date": "d", "command": "c", "converters": [], "skipped": []}
     facts["machine"] = {"processor": "p", "cores": 2, "memory_gib": 1.0, "python": "3"}
-    with pytest.raises(CorpusError, match="no place"):
+    with pytest.raises(CorpusError, match="no marks"):
         write_markdown(document, facts)
     assert document.read_text(encoding="utf-8") == "text\n"
