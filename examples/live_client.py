@@ -1,4 +1,4 @@
-"""A recording or raw sound from a pipe in; what is being said out, from a service (`python serve.py`).
+"""Sends a recording or raw sound from a pipe to a service (`python serve.py`) and prints its text.
 
     python examples/live_client.py examples/recordings/common_voice_18776500.ogg
     arecord -q -t raw -f S16_LE -r 16000 | python examples/live_client.py -

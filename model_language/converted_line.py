@@ -13,7 +13,7 @@ SHOWN_DIGITS = 4
 
 
 def line_values(line: ConvertedLine) -> dict[str, Any]:
-    """What JSON says about a line: whole texts, the sentences in it, and the words that are not pinyin."""
+    """The JSON output for a line: whole texts, the sentences in it, and the words that are not pinyin."""
     return {
         "text": line.text,
         "n_best": [{"text": item.hanzi, "score": _rounded(item.score)} for item in line.n_best],

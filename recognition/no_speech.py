@@ -1,4 +1,4 @@
-"""Estimates the probability that nobody speaks in a recognised segment.
+"""Estimates the probability that a recognised segment contains no speech.
 
 It is a logistic regression on what the acoustic model says about the segment: how certain it is of the
 syllables, how certain of all frames, and how many syllables it finds in a second.
@@ -18,7 +18,7 @@ WITHOUT_SYLLABLES = 0.99  # the probability for a segment without a syllable
 
 
 def no_speech_probability(segment: Segment) -> float:
-    """Probability that nobody speaks in a segment, 0 to 1."""
+    """Probability that a segment contains no speech, 0 to 1."""
     if segment.certainty is None or not len(segment.certainty):
         return WITHOUT_SYLLABLES if not segment.times else 0.0
     logit = BIAS + sum(WEIGHTS[name] * value for name, value in features(segment).items())

@@ -73,7 +73,7 @@ def add_phrase_options(parser: argparse.ArgumentParser) -> None:
         type=float,
         default=PHRASE_THRESHOLD,
         metavar="P",
-        help="least probability, 0 to 1, that a phrase of the list was said (default: %(default)s)",
+        help="least probability, 0 to 1, that a phrase of the list was spoken (default: %(default)s)",
     )
 
 

@@ -77,10 +77,10 @@ def _complementary_error_function(
     """Convert erfc(x), which ``gelu`` uses and ONNX lacks, to 1 - erf(x)."""
     shapes, types = node.output_shapes, node.output_dtypes
     context.remove_node(name)
-    one = context.make_const(tf2onnx.utils.make_name(name), np.float32(1))
+    unit = context.make_const(tf2onnx.utils.make_name(name), np.float32(1))
     erf = context.make_node("Erf", node.input, shapes=shapes, dtypes=types)
     context.make_node(
-        "Sub", [one.output[0], erf.output[0]], outputs=node.output, name=name, shapes=shapes, dtypes=types
+        "Sub", [unit.output[0], erf.output[0]], outputs=node.output, name=name, shapes=shapes, dtypes=types
     )
 
 

@@ -165,7 +165,7 @@ class BatchSource:
         frame_multiple: padded lengths are multiples of this.
         two_views: whether a batch has a second view, with other masks on the same copies.
         mixture: the corpora of which ``utterances`` consists, in their order; an epoch reads each as often
-            as its weight says. Empty: every utterance once.
+            as its weight specifies. Empty: every utterance once.
     """
 
     cache: FeatureCache

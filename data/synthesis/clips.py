@@ -30,7 +30,7 @@ class SpokenClip:
 
     Attributes:
         label: name of the folder that the clip is in.
-        syllables: the canonical syllables that the synthesiser says.
+        syllables: the canonical syllables that the synthesiser speaks.
         voice: the speaker.
         number: distinguishes the clips of one voice and label.
         seconds: length of the clip; 0 before it is spoken.
@@ -59,10 +59,10 @@ def make_clips(
 ) -> tuple[list[SpokenClip], list[Unspoken[SpokenClip]]]:
     """Speak the clips that do not exist yet.
 
-    The voices in the background of some say words of the same clips: give one split at a time.
+    Voices in the background of some clips speak words of the same clips: give one split at a time.
 
     Args:
-        clips: what to say.
+        clips: the clips to be spoken.
         output: folder; gets ``LABEL/VOICE_nohash_NUMBER.wav``, 16 kHz.
         seed: seed of prosody and acoustics.
         workers: number of synthesisers that run at a time.
@@ -89,7 +89,7 @@ def make_splits(
     """Speak the clips of all splits; writes the lists of dev and test, and ``unspoken.tsv``.
 
     Args:
-        plan: groups of clips of each split; the voices in the background of a clip say words of its group.
+        plan: groups of clips of each split; the voices in the background of a clip speak words of its group.
         root: folder of the clips.
         seed: as in :func:`make_clips`, like the following.
         workers: number of synthesisers.
@@ -118,7 +118,7 @@ def make_splits(
 def write_background_noise(
     root: Path, babble_clips: Sequence[SpokenClip], seed: int, command: Sequence[str]
 ) -> None:
-    """Write recordings of noise; in one of them voices say the words of ``babble_clips``."""
+    """Write recordings of noise; in one of them voices speak the words of ``babble_clips``."""
     with Synthesiser(command) as synthesiser:
         babble = make_babble(partial(_draw_words, babble_clips), synthesiser, _NOISE_VOICES, _SPEEDS)
         write_noises(root / NOISE_FOLDER, babble, seed)

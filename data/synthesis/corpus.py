@@ -1,6 +1,6 @@
 """Generates a synthetic speech corpus in the layout of THCHS-30.
 
-The voices of a synthesiser say the sentences of a grammar (``grammar.txt``) or of the user's text; noise and
+Voices of a synthesiser speak the sentences of a grammar (``grammar.txt``) or of the user's text; noise and
 room acoustics are added. Voices and sentences of train, dev and test are disjoint. The same settings give the
 same bytes, whatever the number of workers; an interrupted run continues.
 """
@@ -35,7 +35,7 @@ _PHONE_FINALS = {"iou": "iu", "uei": "ui", "uen": "un"}
 
 @dataclass(frozen=True)
 class Failure:
-    """A sentence that the synthesiser could not say in a voice."""
+    """A sentence that the synthesiser could not speak in a voice."""
 
     id: str
     voice: str
@@ -84,7 +84,7 @@ def make_utterance(
     """Write one utterance's recording and transcript, unless they exist.
 
     Raises:
-        SynthesiserError: this voice can't say the sentence.
+        SynthesiserError: this voice can't speak the sentence.
     """
     audio = root / "data" / f"{planned.id}.wav"
     if audio.exists():

@@ -49,7 +49,7 @@ _CALLBACK = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(ctypes.c_short), ctype
 
 
 class Espeak:
-    """The initialised library; ``say`` and ``trace`` are meant to be called once, in a fork.
+    """The initialised library; ``synthesise`` and ``trace`` are meant to be called once, in a fork.
 
     Args:
         folder: an empty folder, for variants that requests define.
@@ -71,7 +71,7 @@ class Espeak:
         # Loading the dictionary takes longer than speaking a sentence: load it once, before the forks.
         self._library.espeak_SetVoiceByName(LANGUAGE.encode())
 
-    def say(self, request: dict) -> bytes:
+    def synthesise(self, request: dict) -> bytes:
         """Speak a request's text; returns 16-bit samples."""
         variant = request["voice"]
         if request.get("definition"):
@@ -97,7 +97,7 @@ class Espeak:
         with tempfile.NamedTemporaryFile() as file:
             stream = ctypes.c_void_p(libc.fopen(file.name.encode(), b"w"))
             self._library.espeak_SetPhonemeTrace(1, stream)
-            self.say(request)
+            self.synthesise(request)
             libc.fflush(stream)
             lines = file.read().decode().splitlines()
         return [[part.strip() for part in line.split("_|") if part.strip()] for line in lines]
@@ -124,7 +124,7 @@ def answer(espeak: Espeak, request: dict) -> bytes:
     try:
         if request.get("trace"):
             return _line({"phonemes": espeak.trace(request)})
-        samples = espeak.say(request)
+        samples = espeak.synthesise(request)
     except (KeyError, TypeError, ValueError) as error:
         return _line({"error": str(error)})
     return _line({"samples": len(samples) // 2}) + samples

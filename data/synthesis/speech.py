@@ -42,7 +42,7 @@ def speak(
         speeds: range, in words a minute.
 
     Raises:
-        SynthesiserError: this voice can't say it.
+        SynthesiserError: this voice can't speak it.
     """
     speed, pitch, pitch_range = (int(rng.integers(low, high + 1)) for low, high in (speeds, _PITCH, _RANGE))
     scale = rng.uniform(*_HEAD_SCALE)
@@ -55,7 +55,7 @@ def speak(
         range=pitch_range,
         definition=voice.definition,
     )
-    spoken = synthesiser.say(speech).astype(np.float32) / INT16_SCALE
+    spoken = synthesiser.synthesise(speech).astype(np.float32) / INT16_SCALE
     samples = resample(spoken, VOICE_RATE * scale, SAMPLE_RATE)
     return samples * np.float32(_SPEECH_RMS / np.sqrt(np.mean(np.square(samples))))
 

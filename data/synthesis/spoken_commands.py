@@ -56,7 +56,7 @@ class CommandSettings(Limited, section="settings"):
     Attributes:
         voices: number of voices of train, dev and test together.
         takes: number of clips of each command in each voice.
-        others: number of other words that each voice says.
+        others: number of other words that each voice speaks.
         seed: seed of voices, prosody and acoustics.
     """
 
@@ -173,7 +173,7 @@ def _parser() -> argparse.ArgumentParser:
         "--takes", type=positive, help=f"clips per word and voice (default: {defaults.takes})"
     )
     parser.add_argument(
-        "--others", type=not_negative, help=f"other words that each voice says (default: {defaults.others})"
+        "--others", type=not_negative, help=f"other words that each voice speaks (default: {defaults.others})"
     )
     parser.add_argument("--seed", type=not_negative, help=f"default: {defaults.seed}")
     parser.add_argument(

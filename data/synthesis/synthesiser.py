@@ -46,7 +46,7 @@ class SynthesiserError(CorpusError):
 
 
 class Unspoken(NamedTuple, Generic[T]):
-    """An utterance or clip that the synthesiser could not say, and the reason."""
+    """An utterance or clip that the synthesiser could not speak, and the reason."""
 
     item: T
     reason: str
@@ -104,7 +104,7 @@ class Synthesiser:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def say(self, speech: Speech) -> np.ndarray:
+    def synthesise(self, speech: Speech) -> np.ndarray:
         """Speak: (samples,) int16 at ``SAMPLE_RATE``.
 
         Raises:
@@ -119,7 +119,7 @@ class Synthesiser:
         return samples
 
     def trace(self, speech: Speech) -> list[list[str]]:
-        """Return the phonemes of ``say``: a list for each part between pauses, one mnemonic per syllable."""
+        """Return the phonemes of ``synthesise``: a list per part between pauses, a mnemonic per syllable."""
         return self._request(asdict(speech) | {"trace": True}, speech)[0]["phonemes"]
 
     def close(self) -> None:

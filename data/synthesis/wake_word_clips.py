@@ -60,10 +60,10 @@ class WakeWordSettings(Limited, section="settings"):
     Attributes:
         voices: number of voices of train, dev and test together.
         takes: number of clips of the word in each voice.
-        near: number of phrases with one other initial, final or tone that each voice says.
-        parts: number of parts of the word, repeated or in another order, that each voice says.
-        words: number of words of the dictionary that each voice says.
-        sentences: number of sentences that each training voice says; those of dev and test say twice as many.
+        near: number of phrases with one other initial, final or tone that each voice speaks.
+        parts: number of parts of the word, repeated or in another order, that each voice speaks.
+        words: number of words of the dictionary that each voice speaks.
+        sentences: number of sentences that each training voice speaks; dev and test voices speak twice as many.
         seed: seed of voices, choice, prosody and acoustics.
     """
 
@@ -145,8 +145,8 @@ def generate(
     if card.is_complete():
         return {split: _find_spoken(root, clips) for split, clips in plan.items()}
     card.start(command)
-    # Word and negatives apart: background voices say words of the same group, and those behind a sentence
-    # must not say the wake word.
+    # Word and negatives apart: background voices speak words of the same group, and those behind a sentence
+    # must not speak the wake word.
     groups = {
         split: [[clip for clip in clips if clip.label == label] for label in (word.hanzi, UNKNOWN)]
         for split, clips in plan.items()
@@ -207,7 +207,7 @@ def _plan_negatives(
     numbers: Mapping[str, Sequence[int]],
     counts: Mapping[str, int],
 ) -> list[SpokenClip]:
-    """Plan the negatives that a voice says: ``counts[group]`` of each group, at random."""
+    """Plan the negatives that a voice speaks: ``counts[group]`` of each group, at random."""
     rng = np.random.default_rng([seed, _PICK_KEY, *voice.name.encode()])
     picked = [
         int(number)

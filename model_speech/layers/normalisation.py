@@ -54,8 +54,8 @@ class MaskedBatchNormalization(keras.layers.Layer):
 
     def call(self, frames, valid, training=False):
         """Normalise with the statistics of the batch in training, otherwise with the running ones."""
-        ones = [1] * (len(frames.shape) - 2)
-        mask = ops.cast(ops.reshape(valid, (*ops.shape(valid), *ones)), "float32")  # (B, T, 1, …)
+        trailing = [1] * (len(frames.shape) - 2)
+        mask = ops.cast(ops.reshape(valid, (*ops.shape(valid), *trailing)), "float32")  # (B, T, 1, …)
         frames = ops.cast(frames, "float32") * mask
         mean, variance = self.moving_mean, self.moving_variance
         if training and self.trainable:

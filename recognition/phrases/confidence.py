@@ -1,4 +1,4 @@
-"""Computes the probability that a phrase was said, by logistic regression on the scores of its search.
+"""Computes the probability that a phrase was spoken, by logistic regression on the scores of its search.
 
 Two questions are separate: whether a phrase of the list was said at all, and which one. Only the first
 decides about acceptance, so phrases that resemble each other are accepted as readily as others.
@@ -18,7 +18,7 @@ SHARPNESS = 0.8
 
 @dataclass(frozen=True)
 class Evidence:
-    """What tells a phrase that was said from others. Scores are natural logarithms of best paths.
+    """What distinguishes a spoken phrase from others. Scores are natural logarithms of best paths.
 
     Attributes:
         ratio: score of the phrase minus that of the best free syllables, for each syllable; at most 0.
@@ -45,11 +45,11 @@ class Evidence:
 
     @property
     def listed(self) -> float:
-        """Probability from 0 to 1 that a phrase of the list was said, if half of all speech is listed."""
+        """Probability from 0 to 1 that a phrase of the list was spoken, if half of all speech is listed."""
         logit = BIAS + sum(WEIGHTS[name] * value for name, value in self.features().items())
         return 1 / (1 + math.exp(-max(-50.0, min(logit, 50.0))))
 
     @property
     def confidence(self) -> float:
-        """Probability from 0 to 1 that this phrase was said."""
+        """Probability from 0 to 1 that this phrase was spoken."""
         return self.listed * self.share

@@ -124,19 +124,19 @@ def test_the_spoken_reading_is_that_of_the_synthesiser(child):
 
 def test_speech_depends_on_the_request_alone(child):
     speech = Speech("croak", to_text(("ni3", "hao3")), 160, 40, 90)
-    first = child.say(speech)
-    child.say(Speech("f4", to_text(("zai4", "jian4"))))
-    np.testing.assert_array_equal(child.say(speech), first)
+    first = child.synthesise(speech)
+    child.synthesise(Speech("f4", to_text(("zai4", "jian4"))))
+    np.testing.assert_array_equal(child.synthesise(speech), first)
     with Synthesiser() as other:
-        np.testing.assert_array_equal(other.say(speech), first)
-    assert len(child.say(Speech("croak", speech.text, 250, 40, 90))) < len(first)
+        np.testing.assert_array_equal(other.synthesise(speech), first)
+    assert len(child.synthesise(Speech("croak", speech.text, 250, 40, 90))) < len(first)
 
 
 def test_all_voices_speak_and_differ_and_repeat_themselves(child):
-    speech = {voice: child.say(Speech(voice, "ni3 hao3")).tobytes() for voice in VOICES}
+    speech = {voice: child.synthesise(Speech(voice, "ni3 hao3")).tobytes() for voice in VOICES}
     assert len(set(speech.values())) == len(VOICES) == 86
     with Synthesiser() as other:  # some voices contain random noise
-        again = {voice: other.say(Speech(voice, "ni3 hao3")).tobytes() for voice in reversed(VOICES)}
+        again = {voice: other.synthesise(Speech(voice, "ni3 hao3")).tobytes() for voice in reversed(VOICES)}
     assert [voice for voice in VOICES if again[voice] != speech[voice]] == []
 
 
@@ -144,13 +144,13 @@ def test_made_voices_speak_each_in_its_own_way(child):
     definitions = [random_definition(np.random.default_rng(seed)) for seed in range(20)]
     assert definitions == [random_definition(np.random.default_rng(seed)) for seed in range(20)]
     speeches = [Speech("made", "ni3 hao3", definition=definition) for definition in definitions]
-    samples = [child.say(speech).tobytes() for speech in speeches]
+    samples = [child.synthesise(speech).tobytes() for speech in speeches]
     assert len(set(samples)) == 20
     assert (
-        child.say(Speech("f3", "ni3 hao3")).tobytes() not in samples
+        child.synthesise(Speech("f3", "ni3 hao3")).tobytes() not in samples
     )  # and they do not change the next voice
     with Synthesiser() as other:
-        assert [other.say(speech).tobytes() for speech in reversed(speeches[:3])] == samples[2::-1]
+        assert [other.synthesise(speech).tobytes() for speech in reversed(speeches[:3])] == samples[2::-1]
 
 
 def test_pitch_of_a_made_voice_is_as_defined(child):
@@ -160,7 +160,7 @@ def test_pitch_of_a_made_voice_is_as_defined(child):
         return 60 + int(lags[60:500].argmax())  # 44 to 370 Hz
 
     low, high = (
-        child.say(Speech("made", "ma1", pitch=50, definition=f"language variant\npitch {pitch}\n"))
+        child.synthesise(Speech("made", "ma1", pitch=50, definition=f"language variant\npitch {pitch}\n"))
         for pitch in ("70 100", "140 200")
     )
     assert period(low) / period(high) == pytest.approx(2.0, rel=0.1)
@@ -169,14 +169,14 @@ def test_pitch_of_a_made_voice_is_as_defined(child):
 def test_the_files_of_the_child_are_removed(tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     with Synthesiser() as synthesiser:
-        synthesiser.say(Speech("made", "ni3", definition=random_definition(np.random.default_rng(0))))
+        synthesiser.synthesise(Speech("made", "ni3", definition=random_definition(np.random.default_rng(0))))
         assert list(tmp_path.iterdir())
     assert not list(tmp_path.iterdir())
 
 
 def test_unknown_voice(child):
     with pytest.raises(SynthesiserError, match="no voice 'nobody'"):
-        child.say(Speech("nobody", "ni3"))
+        child.synthesise(Speech("nobody", "ni3"))
 
 
 def test_this_process_never_loads_the_library(corpus):
@@ -192,15 +192,15 @@ def test_child_that_dies_or_hangs_is_replaced(fake, whole):
     with Synthesiser(
         [*fake, *(["whole"] if whole else [])], reply_seconds=0.5 if whole else 20
     ) as synthesiser:
-        assert len(synthesiser.say(Speech("f1", "ni3"))) == 4800
+        assert len(synthesiser.synthesise(Speech("f1", "ni3"))) == 4800
         with pytest.raises(SynthesiserError, match=r"the synthesiser died|died of SIGSEGV"):
-            synthesiser.say(Speech("f1", "si3"))
-        assert len(synthesiser.say(Speech("f1", "ni3 hao3"))) == 12800
+            synthesiser.synthesise(Speech("f1", "si3"))
+        assert len(synthesiser.synthesise(Speech("f1", "ni3 hao3"))) == 12800
         with pytest.raises(SynthesiserError, match=r"the synthesiser hung|died of SIGALRM"):
-            synthesiser.say(Speech("f1", "deng3"))
+            synthesiser.synthesise(Speech("f1", "deng3"))
         with pytest.raises(SynthesiserError, match="the synthesiser was silent"):
-            synthesiser.say(Speech("f1", "kong1"))
-        assert len(synthesiser.say(Speech("f1", "ni3"))) == 4800
+            synthesiser.synthesise(Speech("f1", "kong1"))
+        assert len(synthesiser.synthesise(Speech("f1", "ni3"))) == 4800
 
 
 def test_pairs_that_crash_the_synthesiser_are_left_out_and_reported(tmp_path, fake):

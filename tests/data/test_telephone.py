@@ -226,7 +226,7 @@ def test_rates_are_read_of_some_recordings_evenly(tmp_path):
 
 def test_synthetic_speech_of_telephone_rate(tmp_path):
     class Noise:
-        def say(self, speech):
+        def synthesise(self, speech):
             return (3000 * np.random.default_rng(0).standard_normal(22050)).astype(np.int16)
 
     sentence = make_sentence(["一", "二", "三"])

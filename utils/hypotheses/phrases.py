@@ -33,7 +33,7 @@ class PhraseResult:
 
     Attributes:
         matches: the best first; empty if the stretch is too short for any phrase.
-        accepted: whether the probability that a phrase of the list was said reaches the threshold.
+        accepted: whether the probability that a phrase of the list was spoken reaches the threshold.
     """
 
     matches: tuple[PhraseMatch, ...]

@@ -166,7 +166,7 @@ def syllable_texts(segment: Segment) -> list[str]:
 
 
 def segment_values(segment: Segment) -> dict[str, object]:
-    """What JSON says about a segment; times in seconds."""
+    """The JSON output for a segment; times in seconds."""
     best = segment.best
     confidence = segment.confidence or [None] * len(best.pinyin)
     return {
