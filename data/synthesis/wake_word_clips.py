@@ -63,7 +63,7 @@ class WakeWordSettings(Limited, section="settings"):
         near: number of phrases with one other initial, final or tone that each voice speaks.
         parts: number of parts of the word, repeated or in another order, that each voice speaks.
         words: number of words of the dictionary that each voice speaks.
-        sentences: number of sentences that each training voice speaks; dev and test voices speak twice as many.
+        sentences: number of sentences that each training voice speaks; dev and test voices speak twice that.
         seed: seed of voices, choice, prosody and acoustics.
     """
 
