@@ -180,7 +180,7 @@ def test_hanzi_sound_like_their_nearest_readings():
     assert readings("二人") == readings("a") == ()
 
 
-def test_readings_in_use_leave_out_what_only_dictionaries_know():
+def test_readings_in_use_leave_out_readings_of_dictionaries_only():
     assert readings_in_use("大") == ("da4",)
     assert set(readings_in_use("行")) == {"xing2", "hang2"}
     assert set(readings_in_use("子")) == {"zi3", "zi5"}

@@ -226,7 +226,7 @@ def test_figures_of_the_wrong_type_make_a_run_broken(tmp_path):
     assert read_run(run.path).state.startswith("broken")
 
 
-def test_it_starts_without_slow_imports():
+def test_the_command_starts_without_slow_imports():
     heavy = "{'matplotlib', 'PIL', 'keras', 'tensorflow', 'scipy'} & set(sys.modules)"
     code = f"import sys, compare_runs; print(sorted({heavy}))"
     done = subprocess.run(

@@ -211,7 +211,7 @@ def test_best_of_the_n_best():
 
 
 @pytest.mark.parametrize("written", [str, hanzi_tokens], ids=["text", "tokens"])
-def test_the_oracle_counts_what_the_headline_counts(written):
+def test_the_oracle_counts_the_same_tokens_as_the_main_error_rate(written):
     """A Latin word is one token: 我 爱 python against 你 爱 java and 你 爱 python, 2/3 and at best 1/3."""
     pinyin = ("wo3", "ai4")
     readings = (Alternative(pinyin, "你爱 java", -1.0), Alternative(pinyin, "你爱 python", -2.0))
@@ -249,7 +249,7 @@ def _read_by(speakers: str, pinyin: str, hanzi: str) -> list[UtteranceResult]:
     [(LANGUAGE, "ma1", "sentence"), (PIPELINE, "ma4", "speaker")],
     ids=["from the reference syllables", "recognised"],
 )
-def test_results_report_and_comparison_resample_alike(task, pinyin, unit):
+def test_results_report_and_comparison_resample_the_same_units(task, pinyin, unit):
     outcomes = _read_by("abcdef", pinyin, "妈")
     results = score(outcomes, task)
     facts = collect_results([SystemOutput("a", outcomes), SystemOutput("b", outcomes)], (HANZI,), task, "")

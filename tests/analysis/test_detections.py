@@ -111,7 +111,7 @@ def test_settings_out_of_range_are_refused():
         DetectionConfig(1000, smoothing_ms=-1)
 
 
-SAID = [SpokenKeyword(1.0, 1.5, "打开"), SpokenKeyword(3.0, 3.5, "关闭"), SpokenKeyword(8.0, 8.5, "打开")]
+SPOKEN = [SpokenKeyword(1.0, 1.5, "打开"), SpokenKeyword(3.0, 3.5, "关闭"), SpokenKeyword(8.0, 8.5, "打开")]
 
 
 def detections(*pairs: tuple[float, str]) -> list[Detection]:
@@ -119,12 +119,12 @@ def detections(*pairs: tuple[float, str]) -> list[Detection]:
 
 
 def test_matching():
-    matched = match(detections((1.4, "打开"), (1.9, "打开"), (3.2, "打开"), (9.4, "打开")), SAID)
+    matched = match(detections((1.4, "打开"), (1.9, "打开"), (3.2, "打开"), (9.4, "打开")), SPOKEN)
     assert matched.hits == (0, None, 3)
     assert matched.false_alarms == (1, 2)  # a second detection; a word other than the spoken one
     assert matched.misses == 1
-    assert match(detections((9.6, "打开")), SAID).false_alarms == (0,)  # more than a second late
-    assert match(detections((0.9, "打开")), SAID).false_alarms == (0,)  # before it was spoken
+    assert match(detections((9.6, "打开")), SPOKEN).false_alarms == (0,)  # more than a second late
+    assert match(detections((0.9, "打开")), SPOKEN).false_alarms == (0,)  # before it was spoken
 
 
 def test_trade_off_and_calibration(tmp_path: Path):
@@ -133,7 +133,7 @@ def test_trade_off_and_calibration(tmp_path: Path):
     def detect(threshold: float) -> list[Detection]:
         return [Detection(*score) for score in scores if score[2] >= threshold]
 
-    points = [operating_point(t, detect(t), SAID, 0.5) for t in (0.5, 0.65, 0.75, 0.95)]
+    points = [operating_point(t, detect(t), SPOKEN, 0.5) for t in (0.5, 0.65, 0.75, 0.95)]
     assert [(p.missed, p.false_alarms) for p in points] == [(0, 1), (1, 1), (1, 0), (3, 0)]
     assert points[0].false_alarms_per_hour == 2 and points[3].false_reject_rate == 1
     assert calibrated(points, 0).threshold == 0.75
@@ -141,7 +141,7 @@ def test_trade_off_and_calibration(tmp_path: Path):
     with pytest.raises(CorpusError, match="0 false alarms an hour"):
         calibrated(points[:2], 0)
     found = detect(0.65)
-    write_detection_report(tmp_path / "report", points, points[1], found, SAID, match(found, SAID), 1800)
+    write_detection_report(tmp_path / "report", points, points[1], found, SPOKEN, match(found, SPOKEN), 1800)
     lines = (tmp_path / "report" / "trade_off.tsv").read_text(encoding="utf-8").splitlines()
     assert len(lines) == 5 and lines[1].split("\t")[-2:] == ["0", "1"]
     assert "3.00\t3.50\t关闭" in (tmp_path / "report" / "missed.tsv").read_text(encoding="utf-8")

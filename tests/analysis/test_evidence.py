@@ -47,7 +47,7 @@ RATE, SECONDS = 16_000, 4.0
 BURST = (2.0, 2.5)  # seconds
 CLASSES = ("ni3", "ma3", "ma1", " ", "_")
 FRAME = 0.08  # seconds
-HEARD_FRAMES = {"ni3": (12, 1.0), "ma3": (28, 0.75)}  # the second begins at 2.24 s
+PEAK_FRAMES = {"ni3": (12, 1.0), "ma3": (28, 0.75)}  # the second begins at 2.24 s
 PIXELS = WIDTH / SECONDS
 
 
@@ -69,7 +69,7 @@ def recording(tmp_path_factory) -> Path:
 def inspection() -> Inspection:
     """Posteriors: blank nearly everywhere, ni3 at 1 s, ma3 at the burst with ma1 as second best class."""
     posteriors = np.zeros((round(SECONDS / FRAME), len(CLASSES)), np.float32)
-    for name, (frame, probability) in HEARD_FRAMES.items():
+    for name, (frame, probability) in PEAK_FRAMES.items():
         posteriors[frame, CLASSES.index(name)] = probability
     posteriors[28, CLASSES.index("ma1")] = 0.25
     posteriors[:, -1] = 1 - posteriors.sum(axis=1)

@@ -390,7 +390,7 @@ def test_tables_as_text_csv_and_markdown():
     assert (ruler, first) == ("| :-- | --: |", "| 一号 | a\\|b |")
 
 
-def test_it_starts_without_tensorflow(legacy):
+def test_the_command_starts_without_tensorflow(legacy):
     code = (
         "import sys, inspect_model; inspect_model.main(['weights', sys.argv[1]]); "
         "sys.exit(any(name in sys.modules for name in ('tensorflow', 'keras', 'matplotlib')))"

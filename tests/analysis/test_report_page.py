@@ -188,7 +188,7 @@ def test_rows_hold_everything_of_the_utterances(results):
                 and _restored(utterance.hanzi, reading[1]) == hanzi
             )
             assert reading[2] == pytest.approx(score, abs=1e-3)
-        assert [tuple(_place(token)) for token in row["alignment"]] == list(utterance.alignment)
+        assert [tuple(_restored_token(token)) for token in row["alignment"]] == list(utterance.alignment)
         assert row["times"] == [round(1000 * second) for span in utterance.times for second in span]
 
 
@@ -197,7 +197,7 @@ def _restored(first: str, beside: list) -> str:
     return first[:start] + middle + (first[-end:] if end else "")
 
 
-def _place(token: list) -> list[str]:
+def _restored_token(token: list) -> list[str]:
     if len(token) < 3:
         syllable = token[1] if len(token) == 2 else ""
         return [token[0], token[0], "", syllable, syllable, "", "", ""]

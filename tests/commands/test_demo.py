@@ -27,7 +27,7 @@ def python(code: str) -> str:
     return f"python -c {shlex.quote(code)}"
 
 
-def test_the_list_of_commands_is_what_runs(capsys):
+def test_listed_commands_are_those_that_run(capsys):
     assert main(["--list"]) == 0
     listed = capsys.readouterr().out.splitlines()
     assert listed == [command for stage in demo_stages() for command in stage.commands]

@@ -239,7 +239,7 @@ def _times(folder: Path) -> dict[str, int]:
     return {path.name: path.stat().st_mtime_ns for path in folder.glob("*.txt")}
 
 
-def test_a_second_call_goes_on_where_the_first_stopped(talks, runs, tmp_path, capsys):
+def test_a_second_run_resumes_where_the_first_stopped(talks, runs, tmp_path, capsys):
     output = tmp_path / "out"
     call = [str(talks / "a.wav"), str(talks / "c.ogg"), *runs, "--output", str(output)]
     assert transcribe.main(call) == 0

@@ -190,7 +190,7 @@ def test_no_masks():
     np.testing.assert_array_equal(spec_augment(features, np.random.default_rng(0), nothing), features)
 
 
-def test_a_warp_moves_what_lies_at_a_bin():
+def test_a_warp_moves_energy_to_another_bin():
     features = np.random.default_rng(0).normal(size=(5, 80)).astype(np.float32)
     np.testing.assert_array_equal(warp_frequencies(features, 1.0), features)
     tone = np.zeros((3, 80), np.float32)

@@ -87,7 +87,7 @@ def test_transcript_read_aloud(text, hanzi, pinyin):
     ("text", "reason"),
     [("二零２０年", "digits"), ("打开ＤＪ版", "Latin letters"), ("b超", "Latin letters")],
 )
-def test_transcript_with_what_is_not_hanzi(text, reason):
+def test_transcripts_with_characters_that_are_not_hanzi(text, reason):
     assert make_candidate("a", "train", Path("a.wav"), "s", text).problem.reason.startswith(reason)
 
 

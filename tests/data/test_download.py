@@ -132,7 +132,7 @@ def test_no_progress_ends_with_a_hint(server, tmp_path):
 
 
 @pytest.mark.parametrize(("status", "requests"), [(404, 1), (503, ATTEMPTS)])
-def test_refusal_is_final_but_an_overloaded_server_is_asked_again(server, tmp_path, status, requests):
+def test_a_refusal_is_final_but_an_overloaded_server_is_retried(server, tmp_path, status, requests):
     server.status = status
     with pytest.raises(CorpusError, match=str(status)):
         fetch(server.url, tmp_path / "x.part", pause=0)

@@ -127,7 +127,7 @@ def test_workers_and_pieces_change_nothing(text, tmp_path, monkeypatch):
     assert content(prepare_pairs([text], tmp_path / "processes", workers=2, spoken=0.5)) == whole
 
 
-def test_a_killed_preparation_goes_on_with_the_next_piece(text, tmp_path, monkeypatch, small_pieces):
+def test_a_killed_preparation_resumes_with_the_next_piece(text, tmp_path, monkeypatch, small_pieces):
     undisturbed = content(prepare_pairs([text], tmp_path / "undisturbed", workers=1))
     folder = tmp_path / "pairs"
     command = [sys.executable, "-c", PREPARE_AND_DIE, str(text), str(folder), str(SMALL)]
@@ -150,7 +150,7 @@ def test_a_killed_preparation_goes_on_with_the_next_piece(text, tmp_path, monkey
 
 
 @pytest.mark.parametrize("spoken", [0.2, 0.8])
-def test_spoken_variants_come_as_often_as_asked_and_are_legal(lines, spoken):
+def test_spoken_variants_have_the_requested_frequency_and_are_valid(lines, spoken):
     piece = "\n".join(lines).encode()
     cited, varied = (PairReader(fraction, seed=1).read(piece) for fraction in (0.0, spoken))
     assert (cited.hanzi == varied.hanzi).all()

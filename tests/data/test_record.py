@@ -61,7 +61,7 @@ def test_the_first_minute_has_all_initials_finals_and_tone_pairs():
     assert longer[: len(chosen)] == chosen and len({sentence.hanzi for sentence in longer}) == len(longer)
 
 
-def test_a_choice_takes_what_is_missing_and_ends_with_the_candidates():
+def test_a_choice_takes_missing_sounds_and_ends_with_the_candidates():
     candidates = [make_sentence([word]) for word in ("妈妈", "爸爸", "马骂", "妈")]
     assert [s.hanzi for s in choose_sentences(candidates, candidates[:1], 0, count=2)] == ["妈妈", "马骂"]
     assert len(choose_sentences(candidates, [], 1e9)) == 4

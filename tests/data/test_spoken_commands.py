@@ -94,7 +94,7 @@ def test_the_manifest_has_speaker_and_text_of_each_clip(corpus):
         assert 0.2 < row.seconds < 2.0
 
 
-def test_a_complete_corpus_is_left_alone_and_a_part_goes_on(corpus, tmp_path):
+def test_a_complete_corpus_is_unchanged_and_a_part_is_completed(corpus, tmp_path):
     before = {path: path.stat().st_mtime_ns for path in corpus.rglob("*.*")}
     assert generate(corpus, TINY, command=["absent"]) == []
     assert before == {path: path.stat().st_mtime_ns for path in corpus.rglob("*.*")}

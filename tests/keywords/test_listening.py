@@ -32,7 +32,7 @@ TELEPHONE = KeywordFeatureConfig(mel_bins=10, coefficients=0, sample_rate=8000)
 LABELS = ("_silence_", "high", "low")
 CLIP_SECONDS = 0.5
 TONES = {"high": 3000.0, "low": 500.0}
-SAID = (("low", 1.0, 1.6), ("high", 3.0, 3.6), ("low", 5.5, 6.1))
+SPOKEN = (("low", 1.0, 1.6), ("high", 3.0, 3.6), ("low", 5.5, 6.1))
 
 
 def tone(hertz: float, samples: int, rate: int) -> np.ndarray:
@@ -42,7 +42,7 @@ def tone(hertz: float, samples: int, rate: int) -> np.ndarray:
 def recording(rate: int = SAMPLE_RATE) -> np.ndarray:
     """Eight seconds with three words in faint noise."""
     samples = 0.001 * np.random.default_rng(0).standard_normal(8 * rate).astype(np.float32)
-    for word, start, end in SAID:
+    for word, start, end in SPOKEN:
         begins, ends = round(start * rate), round(end * rate)
         samples[begins:ends] += tone(TONES[word], ends - begins, rate)
     return samples
@@ -107,8 +107,8 @@ def wav(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def check_lines(lines: list[str]) -> None:
     """The three words, each detected while it is spoken or still in the window."""
-    assert [line.split("\t")[1] for line in lines] == [word for word, _, _ in SAID]
-    for line, (_, start, end) in zip(lines, SAID, strict=True):
+    assert [line.split("\t")[1] for line in lines] == [word for word, _, _ in SPOKEN]
+    for line, (_, start, end) in zip(lines, SPOKEN, strict=True):
         assert start < float(line.split("\t")[0]) < end + 0.5
 
 
@@ -121,7 +121,7 @@ def test_json_and_two_files(bundle: Path, wav: Path, capsys: pytest.CaptureFixtu
     artefact = bundle / "litert/stream_external_float.tflite"
     assert listen.main(["--model", str(artefact), "--json", str(wav), str(wav)]) == 0
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert [line["keyword"] for line in lines] == [word for word, _, _ in SAID] * 2
+    assert [line["keyword"] for line in lines] == [word for word, _, _ in SPOKEN] * 2
     # The second file is a separate stream with the same times and scores.
     assert lines[:3] == lines[3:] and lines[0]["source"] == str(wav) and 0.9 <= lines[0]["score"] <= 1
 
@@ -180,7 +180,7 @@ def test_the_example_gives_the_answers_of_listen(
     assert listen.main(["--model", str(folder), "--json", str(tmp_path / "own.wav")]) == 0
     expected = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     found = list(example.keywords(folder, tmp_path / "own.wav"))
-    assert len(found) == len(SAID)
+    assert len(found) == len(SPOKEN)
     assert [(round(seconds, 3), word, round(score, 4)) for seconds, word, score in found] == [
         (line["seconds"], line["keyword"], line["score"]) for line in expected
     ]
@@ -220,7 +220,7 @@ def test_models_that_cannot_stream_are_refused(bundle: Path, wav: Path, tmp_path
 
 def test_misses_and_false_alarms_of_a_recording(bundle: Path, wav: Path, tmp_path: Path):
     spoken = tmp_path / "said.tsv"
-    rows = [f"{start}\t{end}\t{word}" for word, start, end in SAID[:2]] + ["7.0\t7.5\thigh"]
+    rows = [f"{start}\t{end}\t{word}" for word, start, end in SPOKEN[:2]] + ["7.0\t7.5\thigh"]
     spoken.write_text("\n".join(["start\tend\tkeyword", *rows, ""]), encoding="utf-8")
     results = recording_results(bundle, wav, spoken, tmp_path / "report")
     # The third word is detected and not in the list; the last one is in the list and not detected.

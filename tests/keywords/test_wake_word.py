@@ -298,7 +298,7 @@ def test_another_recipe_for_a_finished_word_is_refused(made, tmp_path):
         assert "--output" in caught.value.hint
 
 
-def test_a_bundle_of_a_deleted_run_is_exported_anew(tmp_path, monkeypatch):
+def test_a_bundle_of_a_deleted_run_is_exported_again(tmp_path, monkeypatch):
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "best.weights.h5").write_bytes(b"first")
     (tmp_path / "export").mkdir()

@@ -45,7 +45,7 @@ def test_only_the_clips_frames_count(model: keras.Model):
     assert np.abs(answers[2] - answers[0]).max() > 1e-4
 
 
-def test_it_streams(model: keras.Model):
+def test_the_model_with_context_streams(model: keras.Model):
     assert_streams(
         model, (Mode.STREAM_INTERNAL_STATE_INFERENCE, 2), (Mode.STREAM_EXTERNAL_STATE_INFERENCE, 4)
     )

@@ -91,7 +91,7 @@ def test_frames_are_whole_windows(samples: int, window: int, hop: int):
     assert (layer.window, layer.hop, layer.streaming_window) == (window, hop, (window, hop))
 
 
-def test_frames_refuse_what_they_cannot_cut():
+def test_frames_of_invalid_sizes_are_refused():
     with pytest.raises(ValueError, match="needs 640 samples, and the input has 639"):
         front_end(keras.Input((639,)), CONFIGS["usual"])
     with pytest.raises(ValueError, match="needs 640 samples, and the input has None"):

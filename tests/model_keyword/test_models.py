@@ -365,7 +365,7 @@ def test_samples_are_refused_where_features_are_given():
         build_keyword_model(MODELS["dnn_raw"].config(), KeywordFeatureConfig(), 16000, 3)
 
 
-def test_what_keeps_a_model_from_streaming_is_named():
+def test_layers_that_prevent_streaming_are_named():
     obstacles = {obstacle.layer for obstacle in check_streamable(model_of_recipe("att_rnn"))}
     assert obstacles == {"conv_1_pad", "conv_2_pad", "both_ways_1", "both_ways_2"}
 
@@ -457,7 +457,7 @@ def test_sub_spectral_norm_normalises_each_band_by_itself():
         np.testing.assert_allclose(found, np.concatenate(expected, axis=2), atol=1e-5)
 
 
-def test_a_layer_of_our_own_survives_a_file(tmp_path):
+def test_a_custom_layer_is_saved_and_loaded(tmp_path):
     inputs = keras.Input((5, 6, 3))
     model = with_random_weights(keras.Model(inputs, SubSpectralNorm(2, name="norm")(inputs)))
     model.save(tmp_path / "model.keras")

@@ -73,7 +73,7 @@ def converter(folder):
     return load_converter(folder / "combined")
 
 
-def test_it_writes_its_training_text_with_and_without_tones(folder, converter):
+def test_the_training_text_is_converted_with_and_without_tones(folder, converter):
     pinyin = [hanzi_to_pinyin(line) for line in LINES]
     assert converter.convert(pinyin) == list(LINES)
     toneless = [[syllable[:-1] for syllable in sentence] for sentence in pinyin]
@@ -113,7 +113,7 @@ def test_the_error_rate_with_the_highest_score_wins(folder):
     assert together == [several.convert([sentence.split()])[0] for sentence in sentences]
 
 
-def test_a_converter_with_one_error_rate_is_its_own_only_one(converter):
+def test_a_converter_with_one_error_rate_is_its_own_single_converter(converter):
     assert len(converter.by_error_rate()) == 2
     generative = converter.generative()
     assert generative.by_error_rate() == [generative]
@@ -243,7 +243,7 @@ def test_a_damaged_part_is_named(folder, tmp_path, name):
     assert name in str(caught.value)
 
 
-def test_it_needs_the_run_of_a_gated_cnn(folder):
+def test_the_run_of_another_network_is_refused(folder):
     with pytest.raises(ConfigError, match=r"network_run is empty"):
         train(folder, "none", *COMBINED)
     with pytest.raises(ConfigError, match="not of gated_cnn"):
@@ -268,7 +268,7 @@ def test_typed_pinyin_is_not_corrected(folder, converter):
 
 
 @pytest.mark.parametrize("sentence", [[""], ["", "ni3"], ["ni3", "", "hao3"]])
-def test_an_empty_syllable_is_an_unknown_one(converter, sentence):
+def test_an_empty_syllable_is_unknown(converter, sentence):
     for base in (converter, converter.typed()):
         guided = UserWordConverter(base, UserWords([UserWord("宫", (frozenset({"gong1"}),), 30.0)]))
         (hanzi,) = guided.convert([sentence])

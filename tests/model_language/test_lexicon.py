@@ -47,7 +47,7 @@ def test_heteronyms_neutral_tones_and_sandhi(lexicon, syllable, hanzi):
     assert hanzi in lexicon.candidates(syllable)
 
 
-def test_a_hanzi_is_never_offered_for_another_tone_while_the_tone_has_its_own(lexicon):
+def test_other_tones_are_used_only_without_hanzi_of_the_tone(lexicon):
     assert "中" not in lexicon.candidates("zhong3")
     assert "妈" not in lexicon.candidates("ma3")
 

@@ -21,7 +21,7 @@ def text() -> np.ndarray:
 
 
 @pytest.mark.parametrize("order", [2, 4])
-def test_it_equals_its_single_steps(text, order, caplog):
+def test_one_call_equals_the_single_steps(text, order, caplog):
     caplog.set_level(logging.INFO, "train")
     found = build_packed(text, SIZE, order, 900)
     grams = count_ngrams(text, order, SIZE)

@@ -68,7 +68,7 @@ def run(tmp_path_factory) -> RunFolder:
         (16, {"blocks": 0}),
     ],
 )
-def test_numpy_computes_what_keras_computes(bins, changes):
+def test_numpy_gives_the_logits_of_keras(bins, changes):
     model = keras_model(bins, **changes)
     numpy = NumpyCompact(weights_by_name(model.model), model.features, model.vocabulary)
     (expected, frames), (logits, lengths) = model.logits(clips(bins)), numpy.logits(clips(bins))
@@ -99,7 +99,7 @@ def test_a_matrix_takes_a_byte_per_weight_and_half_a_step_of_error_or_two_bytes(
     assert (tmp_path / "network.npz").stat().st_size < 1.15 * size
 
 
-def test_a_packed_run_serves_keras_and_numpy_alike(run, tmp_path, capsys):
+def test_a_packed_run_is_loaded_by_keras_and_numpy(run, tmp_path, capsys):
     packed = tmp_path / "packed"
     packed.mkdir()
     (packed / "README.md").write_text("card")

@@ -148,7 +148,7 @@ def test_the_command_that_the_inspection_prints_works_too(tmp_path, speech_run):
         np.testing.assert_allclose(logits, before[token], rtol=1e-5)
 
 
-def test_weights_without_their_run_get_a_command_with_one_word_to_replace(small, speech_run, tmp_path):
+def test_weights_without_their_run_get_a_command_with_a_placeholder(small, speech_run, tmp_path):
     stray = tmp_path / "stray.weights.h5"
     shutil.copy(RunFolder(small).best_weights, stray)
     with pytest.raises(RunError, match="weights have 230 classes") as caught:

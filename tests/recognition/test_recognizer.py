@@ -236,7 +236,7 @@ def test_logits_do_not_depend_on_the_batch(acoustic: AcousticModel):
         np.testing.assert_allclose(row[:length], alone[0, :length], atol=1e-4)
 
 
-def test_model_recognises_files_and_samples_alike(speech_run, language_run, tmp_path, acoustic):
+def test_files_and_samples_give_the_same_recognition(speech_run, language_run, tmp_path, acoustic):
     converter = load_converter(language_run)
     write_wav(tmp_path / "noise.wav", NOISE)
     recognizer = Recognizer(acoustic, converter)
@@ -248,7 +248,7 @@ def test_model_recognises_files_and_samples_alike(speech_run, language_run, tmp_
     assert acoustic.frame_seconds == 0.08
 
 
-def test_beam_of_one_prefix_reads_like_greedy(acoustic: AcousticModel, tiny_manifest: Path):
+def test_a_beam_of_one_prefix_equals_greedy_decoding(acoustic: AcousticModel, tiny_manifest: Path):
     sources = [(utterance.id, utterance.audio) for utterance in read_manifest(tiny_manifest)]
     greedy = [utterance.pinyin for utterance in Recognizer(acoustic).recognise(sources)]
     beam = list(Recognizer(acoustic, beam=4, n_best=4).recognise(sources))
@@ -392,7 +392,7 @@ def test_inspection_of_the_recognised_syllables(acoustic):
     assert Recognizer(acoustic).inspect(np.zeros(21 * RATE, np.float32)) is None
 
 
-def test_scores_sum_over_what_the_search_left_out(acoustic):
+def test_scores_include_the_alignments_that_the_search_pruned(acoustic):
     samples = NOISE[: 2 * RATE]
     recognizer = Recognizer(acoustic, beam=4, n_best=4)
     (found,) = recognizer.recognise([("noise", samples)])
@@ -405,7 +405,7 @@ def test_scores_sum_over_what_the_search_left_out(acoustic):
     assert Recognizer(acoustic, Echo(), joint=object()).scores(samples, [["ma1"]]) is None
 
 
-def test_a_joint_search_gives_what_the_cascade_gives_where_all_is_sure(language_run):
+def test_the_joint_search_equals_the_cascade_where_syllables_are_certain(language_run):
     """The scripted model is nearly certain (e^5 to 1): with a small language weight both agree."""
     converter = load_converter(language_run)
     plain = Recognizer(Scripted(), converter)

@@ -26,14 +26,14 @@ def test_the_model_is_small_undamaged_and_has_a_card():
     assert not any(path in text for path in ("/home", ".tsv", ": /") for text in texts)
 
 
-def test_it_recognises_much_of_the_shipped_recordings():
+def test_the_shipped_recordings_are_recognised():
     recognizer = Recognizer(load_acoustic_logits(PRETRAINED_SPEECH))
     results = list(recognizer.recognise((name, RECORDING.with_name(name)) for name in TEXTS))
     errors = total(count_errors(TEXTS[result.id].split(), result.pinyin) for result in results)
     assert errors.reference == 35 and errors.rate < 0.6
 
 
-def test_it_is_calibrated_for_both_searches():
+def test_confidence_is_calibrated_for_both_searches():
     assert set(load_calibration(PRETRAINED_SPEECH).weights) == {PLAIN, JOINT}
 
 

@@ -18,7 +18,7 @@ PAIRS = [
     (("ta1", "men5", "qu4", "yin2", "hang2"), "他们去银行"),
     (("ta1", "de5", "yin1", "yue4", "hen3", "hao3"), "她的音乐很好"),
 ]
-SAID, HANZI = ("ta1", "de5", "yin1", "yue4"), "她的音乐"
+SPOKEN, HANZI = ("ta1", "de5", "yin1", "yue4"), "她的音乐"
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +30,7 @@ def trained() -> tuple[NgramModel, object]:
 def converted(trained, beam: int, recognised: tuple[str, ...], hanzi: str = HANZI) -> UtteranceResult:
     """The explained output of a pipeline with this beam for recognised syllables."""
     converter = NgramConverter(*trained, beam)
-    outcome = UtteranceResult("one", "", 1.0, SAID, recognised, hanzi, converter.convert([recognised])[0])
+    outcome = UtteranceResult("one", "", 1.0, SPOKEN, recognised, hanzi, converter.convert([recognised])[0])
     gold_hanzi = converter.convert([outcome.reference_pinyin])[0]
     (explained,) = with_language_scores([replace(outcome, gold_hanzi=gold_hanzi)], converter)
     return explained
@@ -42,11 +42,11 @@ def blamed(outcome: UtteranceResult) -> dict[str, str]:
 
 
 def test_a_beam_that_is_too_narrow_is_to_blame(trained):
-    narrow = converted(trained, 1, SAID)
+    narrow = converted(trained, 1, SPOKEN)
     assert narrow.hanzi == "他的音乐"
     assert narrow.language_scores.reference > narrow.language_scores.output
     assert blamed(narrow) == {"她": "search"}
-    assert blamed(converted(trained, 8, SAID)) == {}
+    assert blamed(converted(trained, 8, SPOKEN)) == {}
 
 
 def test_a_narrow_beam_is_to_blame_where_another_syllable_is_wrong(trained):
@@ -56,11 +56,11 @@ def test_a_narrow_beam_is_to_blame_where_another_syllable_is_wrong(trained):
 
 
 def test_a_model_that_prefers_something_else_is_to_blame_itself(trained):
-    wide = converted(trained, 8, SAID, hanzi="他的音乐")
+    wide = converted(trained, 8, SPOKEN, hanzi="他的音乐")
     assert wide.language_scores.reference < wide.language_scores.output
     assert blamed(wide) == {"他": "language"}
     # 龘 is not a candidate of these syllables: no search could have found it.
-    assert converted(trained, 8, SAID, hanzi="龘的音乐").language_scores.reference == -np.inf
+    assert converted(trained, 8, SPOKEN, hanzi="龘的音乐").language_scores.reference == -np.inf
 
 
 class Counting:
@@ -77,7 +77,7 @@ def test_only_wrong_sentences_are_scored():
     scorer = Counting()
     gold = [HANZI, "他的音乐", HANZI, "她的音", HANZI]
     outcomes = [
-        UtteranceResult(str(i), "", 0.0, SAID, SAID, HANZI, HANZI, gold_hanzi=hanzi)
+        UtteranceResult(str(i), "", 0.0, SPOKEN, SPOKEN, HANZI, HANZI, gold_hanzi=hanzi)
         for i, hanzi in enumerate(gold)
     ]
     scored = with_language_scores(outcomes, scorer)
@@ -103,8 +103,8 @@ def test_acoustic_scores_are_computed_from_the_recording(tmp_path):
             return [-float(len(sequence)) for sequence in sequences]
 
     def outcome(pinyin: tuple[str, ...]) -> UtteranceResult:
-        return UtteranceResult("one", "", 1.0, SAID, pinyin, "", "", audio=str(tmp_path / "one.wav"))
+        return UtteranceResult("one", "", 1.0, SPOKEN, pinyin, "", "", audio=str(tmp_path / "one.wav"))
 
-    assert with_acoustic_scores(outcome(SAID[:1]), Scorer()).speech_scores == Scores(-4.0, -1.0)
-    right = with_acoustic_scores(outcome(SAID), Scorer())
+    assert with_acoustic_scores(outcome(SPOKEN[:1]), Scorer()).speech_scores == Scores(-4.0, -1.0)
+    right = with_acoustic_scores(outcome(SPOKEN), Scorer())
     assert (right.speech_scores, right.snr is not None) == (None, True)

@@ -93,7 +93,7 @@ def test_a_packed_run_is_a_live_stream(run, acoustic):
     assert pinyin[0] == pinyin[1] and pinyin[0]
 
 
-def test_it_needs_no_framework(run, tmp_path):
+def test_streaming_needs_no_framework(run, tmp_path):
     write_wav(tmp_path / "a.wav", sound(40_000))
     code = (
         "import sys; from tests.support.scripts import load_script; "
@@ -115,7 +115,7 @@ def test_a_damaged_run_is_named(run, tmp_path):
         (tmp_path / "acoustic.txt").rename(run / "vocabulary" / "acoustic.txt")
 
 
-def test_it_begins_with_the_weights_of_its_twin():
+def test_the_streaming_recipe_begins_with_the_weights_of_its_twin():
     twin = build_compact(CompactConfig(front_filters=(4, 4), width=16, blocks=2, kernel=5, gate=3), 16, 6)
     model = build_compact_streaming(SMALL, 16, 6)
     take_weights(model, twin, "twin", {}, ["input_norm"])

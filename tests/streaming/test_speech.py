@@ -433,7 +433,7 @@ def test_the_export_of_a_run_is_verified(tmp_path, acoustic):
     assert 95 * chunk < whole < 105 * chunk  # 800 frames and the look-ahead, 8 a chunk
 
 
-def test_raw_sound_comes_in_blocks_as_short_as_asked_for():
+def test_raw_sound_is_read_in_blocks_of_the_requested_length():
     integers = np.arange(1000, dtype="<i2")
     blocks = list(pcm_blocks(io.BytesIO(integers.tobytes()), 8000, 8000, seconds=0.05))
     assert [len(block) for block in blocks] == [400, 400, 200]

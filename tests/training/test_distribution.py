@@ -49,7 +49,7 @@ def weights(run: RunFolder) -> dict[str, np.ndarray]:
 
 
 @pytest.mark.timeout(2 * WAIT)
-def test_four_virtual_devices_train_as_one(tmp_path):
+def test_four_virtual_devices_give_the_training_of_one(tmp_path):
     alone, spread = RunFolder(tmp_path / "alone"), RunFolder(tmp_path / "spread")
     train_over(SINGLE_PROCESS, alone.path)
     command = [sys.executable, "-m", "tests.support.spread_task", str(spread.path), "4"]
@@ -79,7 +79,7 @@ OVERRIDES = (
 
 
 @pytest.mark.timeout(4 * WAIT)
-def test_two_processes_train_as_one_and_one_goes_on_when_the_other_is_killed(tmp_path):
+def test_two_processes_train_as_one_and_resume_after_one_is_killed(tmp_path):
     manifest = write_tiny_corpus(tmp_path / "corpus", utterances=16)
     config = tmp_path / "tiny.yaml"
     config.write_text("model: {name: compact}\n", encoding="utf-8")
@@ -243,7 +243,7 @@ def test_a_missing_process_is_named():
         wait_for_workers(_local_cluster(0, ports), wait_seconds=0.1)
 
 
-def test_what_cannot_be_distributed_is_refused(monkeypatch):
+def test_tasks_that_cannot_be_distributed_are_refused(monkeypatch):
     with pytest.raises(ConfigError, match="--virtual-devices 4, above 0, with --distribute mirrored"):
         distributed(None, 4).__enter__()
     monkeypatch.delenv("TF_CONFIG", raising=False)

@@ -219,7 +219,7 @@ def test_samples_train_too(words, empty_config, tmp_path):
     np.testing.assert_allclose(model.logits(samples), offline, atol=1e-3)
 
 
-def test_a_run_goes_on_only_with_the_same_words(words, empty_config, tmp_path):
+def test_a_run_is_resumed_only_with_the_same_words(words, empty_config, tmp_path):
     other = write_tiny_words(tmp_path / "words", {"low": 400.0, "high": 1500.0, "higher": 3000.0}, takes=1)
     overrides = settings(tmp_path / "words", "training.epochs=1", "training.evaluation_steps=1")
     train_from_config("keyword", empty_config, overrides, tmp_path / "run")

@@ -157,7 +157,7 @@ def test_a_training_that_diverges_names_no_utterance(tmp_path):
         train(LineTask(), run_folder(tmp_path), TrainingConfig(), wild)
 
 
-def test_the_utterances_of_each_step_are_logged_once_if_asked(tmp_path):
+def test_the_utterances_of_each_step_are_logged_once_if_requested(tmp_path):
     path = tmp_path / "utterances.tsv"
     with UtteranceLog(path, done=0) as seen:
         for step in range(1, 5):

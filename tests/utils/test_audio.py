@@ -295,7 +295,7 @@ def test_real_recordings(pattern, rate):
     ("ending", "container", "subtype"),
     [("aiff", "AIFF", "PCM_16"), ("w64", "W64", "PCM_16"), ("caf", "CAF", "PCM_16"), ("opus", "OGG", "OPUS")],
 )
-def test_a_folder_gives_what_libsndfile_reads(tmp_path, ending, container, subtype):
+def test_a_folder_gives_the_recordings_that_libsndfile_reads(tmp_path, ending, container, subtype):
     path = tmp_path / f"a.{ending}"
     with path.open("wb") as file:
         soundfile.write(file, 0.1 * np.ones(8_000), 8_000, format=container, subtype=subtype)

@@ -145,7 +145,7 @@ def test_a_run_of_an_older_version_opens_with_one_line(run, capsys):
     assert not (run / "checksums").exists()
 
 
-def test_accept_records_what_was_changed_on_purpose(run, capsys):
+def test_accept_records_intended_changes(run, capsys):
     (run / "metrics.json").write_text("edited\n")
     (run / "labels.txt").write_text("yes\n")
     inspect_model.main(["accept", str(run)])

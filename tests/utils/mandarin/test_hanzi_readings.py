@@ -26,7 +26,7 @@ def mixtures(count: int, seed: int) -> list[str]:
     return list(filter(None, texts))
 
 
-def test_it_reads_as_pypinyin_does():
+def test_readings_are_those_of_pypinyin():
     texts = mixtures(3000, seed=3)
     assert [phrase_readings(text) for text in texts] == [lazy_pinyin(t, style=Style.TONE) for t in texts]
 

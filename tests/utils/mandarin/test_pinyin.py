@@ -52,7 +52,7 @@ TRANSCRIPTS = Path(__file__).parents[3].parent / "shared" / "data" / "transcript
         ("guǐ", "gui3"),
     ],
 )
-def test_writing_habits_become_one_form(written, canonical):
+def test_spellings_become_the_canonical_form(written, canonical):
     assert normalise_syllable(written) == canonical
 
 

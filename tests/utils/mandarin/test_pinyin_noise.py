@@ -126,7 +126,7 @@ def test_kinds_of_errors_are_as_often_as_counted(sentences):
     assert set(kinds) <= {*CHANGES, DELETION, INSERTION}
 
 
-def test_counting_what_was_corrupted_gives_the_statistics_back(sentences):
+def test_counts_of_corrupted_sentences_give_the_original_statistics(sentences):
     noise = shipped_statistics()
     recognised = corrupt_pinyin(sentences, 0.1, seed=3)
     found = ConfusionStatistics.count(chain.from_iterable(map(_aligned, sentences, recognised)))
