@@ -8,7 +8,7 @@ from utils.vocabulary import Vocabulary
 
 @dataclass(frozen=True, eq=False)
 class CausalTiming:
-    """What a stream must know of an acoustic model.
+    """The timing of an acoustic model that a stream needs.
 
     Attributes:
         features: settings of the features that it was trained on.

@@ -74,7 +74,7 @@ def recipe_listings(config: SpeechConfig) -> list[Listing]:
         read_listing(path, role)
         for role, paths in roles.items()
         for path in dict.fromkeys(paths)
-        if not is_packed(path)  # packing has looked at it
+        if not is_packed(path)  # packing has checked it
     ]
 
 

@@ -1,4 +1,4 @@
-"""Loads a recognizer or a live stream from run folders, as the options of a command line ask for.
+"""Loads a recognizer or a live stream from run folders, as the options of a command line specify.
 
 Runs that were packed for NumPy load without TensorFlow.
 """
@@ -43,7 +43,7 @@ def load_recognizer(
     n_best: int = 1,
     window_seconds: float = WINDOW_SECONDS,
 ) -> Recognizer:
-    """Load a speech run and the searches that the options of :mod:`recognition.options` ask for.
+    """Load a speech run and the searches that the options of :mod:`recognition.options` select.
 
     Args:
         run: the speech run.

@@ -81,7 +81,7 @@ class WindowedStream:
         events = self._step(self._pending, behind=True)
         first, end = self._endpoints.first, self._origin + len(self._sound)
         if first is None and not self._recognised and end <= CONTEXT_FRAMES * self._endpoints.frame_samples:
-            first = 0  # too short to tell speech from noise
+            first = 0  # too short to distinguish speech from noise
         if first is not None and end > first * self._endpoints.frame_samples:
             events += self._segments(first * self._endpoints.frame_samples, end)
         self.reset()

@@ -30,7 +30,7 @@ class Tokens:
         if not self.tokens:
             return True
         given = (token or "").encode("utf-8", "replace")
-        # All are compared, so that the time doesn't tell which one was nearly right.
+        # All are compared, so that the time doesn't reveal which token is similar.
         return sum(hmac.compare_digest(given, known.encode()) for known in self.tokens) > 0
 
 

@@ -37,7 +37,7 @@ from utils.run_folder.checksum_files import record
 
 LIST, SETTINGS, CHECKSUMS = "shards.tsv", "packed.json", "packed.sha256"
 MAX_UNUSABLE = 0.05  # of the utterances; more are an error
-_SAMPLED = 200  # utterances whose length tells the size of the corpus
+_SAMPLED = 200  # utterances whose mean length gives an estimate of the corpus's size
 
 
 @dataclass(frozen=True)

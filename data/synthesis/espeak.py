@@ -83,7 +83,7 @@ class Espeak:
         self._library.espeak_SetVoiceByName(name.encode())
         for parameter, key in ((_RATE, "speed"), (_PITCH, "pitch"), (_RANGE, "range")):
             self._library.espeak_SetParameter(parameter, int(request[key]), 0)
-        # Breathy voices have random noise, seeded with the time by default: each request begins anew.
+        # Breathy voices have random noise, seeded with the time by default: seed each request.
         self._library.espeak_ng_SetRandSeed(ctypes.c_long(_SEED))
         ctypes.CDLL(None).srand(_SEED)
         text = request["text"].encode() + b"\0"

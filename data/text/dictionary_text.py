@@ -1,6 +1,6 @@
 """Turns a dictionary (the words of jieba and pypinyin) into training text: lines of words in random order.
 
-N-grams that are counted in these lines as well as in texts also know words that the texts don't contain.
+N-grams that are counted in these lines as well as in texts also contain words that the texts lack.
 Every word of two hanzi or more occurs once, and frequent words again, as often as they are drawn: this makes
 the more frequent of two homophones more probable.
 """

@@ -125,7 +125,7 @@ def _segments(segments: Sequence[Segment], temperature: float) -> list[dict[str,
 
 
 def _compression_ratio(text: str) -> float:
-    """How much smaller zlib makes a text, which tells repetitions."""
+    """How much smaller zlib makes a text, which indicates repetitions."""
     raw = text.encode()
     return len(raw) / len(zlib.compress(raw)) if raw else 1.0
 

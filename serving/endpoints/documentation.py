@@ -16,7 +16,7 @@ _METHODS = ("get", "post")
 
 @router.get("/docs")
 async def documentation(request: Request) -> HTMLResponse:
-    """What the service can be asked, with the types, defaults and examples of all fields."""
+    """The requests of the service, with the types, defaults and examples of all fields."""
     document = request.app.openapi()
     parts = [
         '<!doctype html><html lang="en"><meta charset="utf-8">',

@@ -1,7 +1,7 @@
 """Runs a function in a child process with a pipe to it, which may die or be killed at any time.
 
 ``multiprocessing.Pool`` hangs or breaks as a whole when a process dies; here each process has a pipe of its
-own, whose end raises an exception in whoever waits for an answer.
+own, whose end raises an exception in every caller that waits for an answer.
 """
 
 import contextlib
@@ -101,6 +101,6 @@ class Child:
 
 
 def _main(run: Callable[..., None], pipe: Connection, *arguments: Any) -> None:
-    # The other end of the pipe was closed: nobody waits for the result.
+    # The other end of the pipe was closed: no caller waits for the result.
     with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError):
         run(pipe, *arguments)

@@ -97,7 +97,7 @@ def read_transcript_list(path: Path) -> dict[str, str | Problem]:
 
 
 def read_transcript_file(path: Path) -> list[str] | Problem:
-    """Read the lines of a file that holds one transcript, or tell what is wrong with it."""
+    """Read the lines of a file that holds one transcript, or report what is wrong with it."""
     try:
         return path.read_bytes().decode("utf-8-sig").strip().splitlines()
     except FileNotFoundError:
