@@ -1,4 +1,4 @@
-"""Corpus work on a Ray cluster of two local nodes, one of which is killed midway → the bytes of one machine.
+"""Tests of corpus work on a Ray cluster of two local nodes, one of which is killed: equal to one machine.
 
 Skipped without Ray: ``pip install -r requirements/cluster.txt``; then
  ``pytest tests/project/test_cluster.py``.
@@ -43,7 +43,7 @@ NODES = 2
 
 
 class TwoNodes:
-    """A head without CPUs and two nodes of one CPU each, processes of this machine."""
+    """A head without CPUs and two nodes of one CPU each, as processes of this machine."""
 
     def __init__(self):
         from ray.cluster_utils import Cluster
@@ -88,7 +88,7 @@ def test_a_wrong_address_is_named(nodes):
 
 
 def record(folder: Path, number: int) -> int:
-    """A job that takes a moment and leaves a line for each time that it ran to its end."""
+    """A short job that writes a line each time it ends."""
     time.sleep(0.5)
     with (folder / "done.txt").open("a") as file:
         file.write(f"{number} {os.getpid()}\n")
@@ -106,11 +106,11 @@ def test_a_lost_node_loses_no_job(nodes, tmp_path):
     nodes.replace_killed()
     assert sorted(results) == [number * number for number in range(24)]
     workers = {line.split()[1] for line in lines.read_text().splitlines()}
-    assert len(workers) >= NODES, "one process did it all"
+    assert len(workers) >= NODES, "one process did all the work"
 
 
 def name_process(folder: Path, number: int) -> int:
-    """A job that takes a moment and leaves the number of its process."""
+    """A short job that writes the id of its process."""
     (folder / f"{number}.pid").write_text(str(os.getpid()))
     time.sleep(0.5)
     return number * number
@@ -177,7 +177,7 @@ def a_node_killed(nodes: TwoNodes, folder: Path, pattern: str, count: int) -> It
     ended.set()
     thread.join()
     nodes.replace_killed()
-    assert killed.is_set(), "the work was done before a node could be killed"
+    assert killed.is_set(), "the work ended before a node could be killed"
 
 
 def test_corpora_are_prepared_to_the_same_bytes(nodes, tmp_path, capsys):
@@ -236,7 +236,7 @@ def test_recordings_are_transcribed_to_the_same_bytes(nodes, talks, tmp_path, mo
         assert transcribe.main([*arguments, "--output", str(there), "--cluster", nodes.address]) == 1
     broken.unlink()
     assert bytes_of(there) == bytes_of(here) and len(bytes_of(here)) == 40
-    # All are marked as finished: another call has nothing to do.
+    # All are marked as finished: a second run has nothing to do.
     assert transcribe.main([*arguments, "--output", str(there), "--cluster", nodes.address]) == 0
 
 

@@ -1,4 +1,4 @@
-"""The Containerfile by its rules: no root, only what the service needs, nothing unpinned, a health check."""
+"""Checks the Containerfile: no root, only files that the service needs, pinned versions, a health check."""
 
 import re
 import shlex
@@ -48,7 +48,7 @@ def test_the_last_stage_has_no_root_and_installs_nothing():
     assert last.index("USER") > last.rindex("COPY"), "files belong to root: the service can't change them"
 
 
-def test_it_checks_its_health_and_ends_in_order():
+def test_the_container_has_a_health_check_and_gets_sigterm():
     (health,) = of("HEALTHCHECK")
     assert "/healthz" in health
     assert {"--interval", "--timeout", "--start-period", "--retries"} <= set(re.findall(r"--[a-z-]+", health))
@@ -61,7 +61,7 @@ def test_no_secret_is_written_down():
     assert not re.search(r"(TOKENS?|PASSWORD|KEY)=", TEXT)
 
 
-def test_what_it_copies_is_there_and_not_ignored():
+def test_copied_files_exist_and_are_not_ignored():
     ignored = (ROOT / ".containerignore").read_text(encoding="utf-8").splitlines()
     for source in copied():
         assert (ROOT / source).exists()
@@ -70,7 +70,7 @@ def test_what_it_copies_is_there_and_not_ignored():
     assert ignored[1] == "*"
 
 
-def test_what_it_copies_is_all_that_the_service_needs(tmp_path: Path):
+def test_the_service_needs_only_the_copied_files(tmp_path: Path):
     """The service runs in a folder with these files only, whose packages can't be changed."""
     for source in copied():
         (tmp_path / source).parent.mkdir(parents=True, exist_ok=True)

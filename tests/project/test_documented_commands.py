@@ -1,4 +1,4 @@
-"""Every command that a text shows is one that its program accepts; those that need no corpus are run."""
+"""Tests that every command in the texts is accepted by its program; those without a corpus are run."""
 
 import argparse
 import contextlib
@@ -37,7 +37,7 @@ ANY_RECIPE = "CONFIG"
 
 
 def problem(command: Command) -> str | None:
-    """Why a command can't be typed as it is shown; None if it can."""
+    """The reason why a command is not valid; None if it is."""
     if command.program == "make":
         return _problem_of_make(command.arguments)
     if command.program in EXTERNAL:
@@ -70,25 +70,25 @@ def problem(command: Command) -> str | None:
 
 
 def _parsed(parser: argparse.ArgumentParser, words: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
-    """What a parser makes of the words, and what it leaves.
+    """The options that a parser reads from the words, and the remaining words.
 
     Raises:
-        ValueError: it refuses them.
+        ValueError: the parser refuses them.
     """
     has_actions = any(isinstance(action, argparse._SubParsersAction) for action in parser._actions)
     parse = parser.parse_known_args if has_actions else parser.parse_known_intermixed_args
-    said = io.StringIO()
+    messages = io.StringIO()
     try:
-        with contextlib.redirect_stderr(said), contextlib.redirect_stdout(io.StringIO()):
+        with contextlib.redirect_stderr(messages), contextlib.redirect_stdout(io.StringIO()):
             return parse(list(words))
     except SystemExit as end:
         if end.code == 0:  # --help
             return argparse.Namespace(), []
-        raise ValueError(said.getvalue().strip().splitlines()[-1]) from end
+        raise ValueError(messages.getvalue().strip().splitlines()[-1]) from end
 
 
 def _unknown_options(parser: argparse.ArgumentParser, words: Sequence[str]) -> str | None:
-    """Options that no part of a parser has; of a command with an ellipsis no more can be known."""
+    """Options that no part of a parser has, which is all that can be checked with an ellipsis."""
     known = set(_option_names(parser))
     unknown = [word for word in words if word.startswith("--") and word not in known]
     return f"unknown options: {unknown}" if unknown else None
@@ -98,8 +98,8 @@ def _option_names(parser: argparse.ArgumentParser) -> Iterator[str]:
     for action in parser._actions:
         yield from action.option_strings
         if isinstance(action, argparse._SubParsersAction):
-            for one in action.choices.values():
-                yield from _option_names(one)
+            for subparser in action.choices.values():
+                yield from _option_names(subparser)
 
 
 def _positional_overrides(options: argparse.Namespace) -> list[str]:
@@ -108,7 +108,7 @@ def _positional_overrides(options: argparse.Namespace) -> list[str]:
 
 
 def _problem_of_config(command: Command, options: argparse.Namespace, overrides: Sequence[str]) -> str | None:
-    """Whether the recipe is there, and takes the values that are to win over its own."""
+    """The problem of a recipe that is missing or refuses its overrides."""
     config = getattr(options, "config", None)
     if config is None and not overrides:
         return None
@@ -196,7 +196,7 @@ def test_targets_of_make():
         assert (problem(command) is None) is right
 
 
-def test_what_is_no_command_is_none():
+def test_text_without_a_command_has_none():
     for text in ("`python`, `test.py`; `utils/files.py` makes them.", "make sure of it: pythons, `make`"):
         assert not commands_in_prose("here", text)
     assert not commands_in_lines("here", "pythons train.py\nWe python train.py or not\n")
@@ -218,7 +218,7 @@ _FILE = re.compile(r"[\w/*]+(\.\w+)+|\w+/\S+|utt2spk")  # among the arguments of
 
 @pytest.fixture
 def workspace(tmp_path, monkeypatch) -> Path:
-    """A folder with small files and runs of the names that the texts use."""
+    """A folder with small files and runs under the names that the texts use."""
     files = {
         "lines.txt": "ni3 hao3\nwo3 hao3\n",
         "names.txt": "妮 ni3 50\n",
@@ -241,7 +241,7 @@ def workspace(tmp_path, monkeypatch) -> Path:
 
 
 def _is_runnable(command: Command, folder: Path) -> bool:
-    """Whether a command needs nothing beyond the folder: every file that it reads is there."""
+    """Whether every file that a command reads is in the folder."""
     if command.words == ("demo.py", "--list"):
         return True
     if command.program not in RUN or not (command.arguments or command.typed):

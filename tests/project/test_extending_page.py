@@ -1,4 +1,4 @@
-"""docs/extending.md: its diffs apply to the tree, and what they add works."""
+"""Tests that the diffs of docs/extending.md apply to the tree and that their additions work."""
 
 import re
 import shutil

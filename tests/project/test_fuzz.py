@@ -1,4 +1,4 @@
-"""Mutated recordings, lists, corpora, configs and runs → values or one of our errors, and nothing else.
+"""Tests that mutated recordings, lists, corpora, configs and runs give values or user errors, nothing else.
 
 No other exception, no warning of NumPy, no hang, no memory without bounds. Each case has a generator of its
 own, [size of the target, case], so one that fails can be repeated alone. Every second mutation of a file hits
@@ -70,15 +70,15 @@ def mutated_text(content: bytes, rng: np.random.Generator) -> bytes:
 
 @dataclass(frozen=True)
 class Target:
-    """What is mutated, and who must bear it.
+    """A kind of file that is mutated, and the function that reads it.
 
     Attributes:
         cases: by default.
-        name: of the file that is mutated, in a folder of the target's own.
-        read: is given the file; what it gives, as text, tells how many cases differ.
+        name: name of the mutated file, in a folder of this target.
+        read: reads the file; its result as text shows how many cases differ.
         seeds: sound contents.
         mutate: (content, generator) → mutated content.
-        around: other files of the folder, which stay sound.
+        around: other files of the folder, which are not mutated.
     """
 
     cases: int
@@ -91,7 +91,7 @@ class Target:
 
 @contextmanager
 def bounds() -> Iterator[None]:
-    """Warnings become errors; more CPU time or memory than a case may take becomes one as well."""
+    """Turn warnings, and too much CPU time or memory for a case, into errors."""
 
     def too_long(number: int, frame: object) -> None:
         raise AssertionError(f"more than {CPU_SECONDS} s")
@@ -113,14 +113,14 @@ def bounds() -> Iterator[None]:
 
 
 def prepared_folder(target: Target, folder: Path) -> Path:
-    """Write the target's files; the path of the one to mutate."""
+    """Write the target's files and return the path of the mutated one."""
     for name, content in {**target.around, target.name: target.seeds[0]}.items():
         write(folder / name, content)
     return folder / target.name
 
 
 def outcome(target: Target, path: Path, content: bytes) -> str:
-    """What the target makes of a content: a value or one of our errors, as text."""
+    """The result of the target for a content: a value or a user error, as text."""
     path.write_bytes(content)
     signal.setitimer(signal.ITIMER_PROF, CPU_SECONDS)
     try:
@@ -129,8 +129,8 @@ def outcome(target: Target, path: Path, content: bytes) -> str:
         return f"{error.what} {error.hint}"
 
 
-def bear(name: str, target: Target, folder: Path, times: int) -> None:
-    """Give the target all its mutated files; one that breaks it is kept."""
+def check_mutations(name: str, target: Target, folder: Path, times: int) -> None:
+    """Run the target on all its mutated files; keep one that fails."""
     path = prepared_folder(target, folder)
     outcomes = {str(target.read(path))}
     with bounds():
@@ -143,14 +143,14 @@ def bear(name: str, target: Target, folder: Path, times: int) -> None:
                 kept = write(KEPT / name / f"case_{case}", content)
                 error.add_note(f"case {case} of {name}, {kept}")
                 raise
-    assert len(outcomes) > 1, "all is as with the sound file: these are no mutations"
+    assert len(outcomes) > 1, "all results equal that of the sound file: the mutations have no effect"
 
 
 # Recordings
 
 
 def recordings() -> list[bytes]:
-    """A short sound in what corpora and people have: WAV in its forms, FLAC, OGG, MP3, AIFF and others."""
+    """A short sound in usual formats: variants of WAV, FLAC, OGG, MP3, AIFF and others."""
     rng, contents = np.random.default_rng(0), []
     for form, subtype, rate, channels in (
         *(("WAV", kind, 16_000, 1) for kind in ("PCM_16", "PCM_24", "FLOAT", "DOUBLE", "ULAW", "MS_ADPCM")),
@@ -171,7 +171,7 @@ def recordings() -> list[bytes]:
 RECORDINGS = recordings()
 
 
-def hear(path: Path) -> None:
+def read_recording(path: Path) -> None:
     seconds, _ = seconds_and_rate(path)
     assert 0 < seconds < 1e9
     assert measure(str(path)).seconds >= 0
@@ -191,7 +191,7 @@ MANIFEST = (
 TRANSCRIPTS = "a1\tni3 hao3\t你好\nb2\tlv4 se4\t绿色\nc3\tzhong1 guo2 ren2\t中国人\n".encode()
 
 
-def look_at_list(path: Path) -> None:
+def read_list(path: Path) -> None:
     with suppress(UserError):
         examine_texts([read_listing(path)])
     utterances = read_manifest(path)
@@ -230,7 +230,7 @@ ST = "ST-CMDS-20170001_1-OS"
 
 
 def prepared(module: ModuleType) -> Callable[[Path], object]:
-    """What prepares the corpus whose file is given; its folder is ``root`` among the parents."""
+    """A function that prepares the corpus of the given file; its folder is ``root`` among the parents."""
 
     def read(path: Path) -> object:
         root = next(parent for parent in path.parents if parent.name == "root")
@@ -285,7 +285,7 @@ CORPORA = {
         primewords,
         "set1_transcript.json",
         json.dumps(SET1, ensure_ascii=False).encode(),
-        {f"audio_files/0/{one['file']}": WAV for one in SET1},
+        {f"audio_files/0/{entry['file']}": WAV for entry in SET1},
     ),
     "magicdata": corpus(
         magicdata,
@@ -311,7 +311,7 @@ CORPORA = {
 }
 
 LISTS = {
-    "manifest": Target(80, "train.tsv", look_at_list, [MANIFEST], around={"wav/a1.wav": WAV}),
+    "manifest": Target(80, "train.tsv", read_list, [MANIFEST], around={"wav/a1.wav": WAV}),
     "transcripts": Target(30, "list.tsv", read_transcripts, [TRANSCRIPTS]),
     "text": Target(10, "text.txt", read_texts, ["你好\n绿色的花\n第 3 行\n".encode()]),
     "compressed text": Target(
@@ -335,7 +335,7 @@ def read_recipe(path: Path) -> None:
 
 
 def read_overrides(text: str, schema: type, variants: object) -> None:
-    """Lines of the recipe as a user would give them to train.py."""
+    """Lines of the recipe as overrides of train.py."""
     for line in text.splitlines()[:5]:
         with suppress(UserError):
             load_config(schema, None, [line.replace(": ", "=", 1)], variants)
@@ -376,11 +376,11 @@ SETTINGS = {
     "lexicon": Target(10, "lexicon.tsv", Lexicon.load, ["ni3\t你拟\nhao3\t好\n".encode()]),
 }
 
-# What our own programs have written, made when it is asked for
+# Files that our own programs write, created when needed
 
 
 def contents(write_into: Callable[[Path], object]) -> dict[str, bytes]:
-    """The files that a call writes into a folder, by the ends of their names."""
+    """The files that a call writes into a folder, by the endings of their names."""
     with tempfile.TemporaryDirectory() as folder:
         write_into(Path(folder))
         return {path.name.partition(".")[2]: path.read_bytes() for path in Path(folder).iterdir()}
@@ -440,7 +440,7 @@ WRITTEN = {
 }
 
 TARGETS = {
-    "recordings": Target(200, "sound", hear, RECORDINGS, partial(mutate_bytes, donors=RECORDINGS)),
+    "recordings": Target(200, "sound", read_recording, RECORDINGS, partial(mutate_bytes, donors=RECORDINGS)),
     **LISTS,
     **CORPORA,
     **SETTINGS,
@@ -449,20 +449,20 @@ TARGETS = {
 
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("name", TARGETS)
-def test_mutations_give_values_or_our_errors(name, tmp_path, nightly):
-    bear(name, TARGETS[name], tmp_path / "files", TIMES_NIGHTLY if nightly else 1)
+def test_mutations_give_values_or_user_errors(name, tmp_path, nightly):
+    check_mutations(name, TARGETS[name], tmp_path / "files", TIMES_NIGHTLY if nightly else 1)
 
 
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("name", WRITTEN)
-def test_damaged_files_of_our_own_are_told(name, tmp_path, nightly):
-    bear(name, WRITTEN[name](), tmp_path / "files", TIMES_NIGHTLY if nightly else 1)
+def test_damaged_files_of_this_project_are_named(name, tmp_path, nightly):
+    check_mutations(name, WRITTEN[name](), tmp_path / "files", TIMES_NIGHTLY if nightly else 1)
 
 
 @pytest.mark.parametrize(
     "kept", sorted(KEPT.glob("*/*")), ids=lambda path: f"{path.parent.name}: {path.name}"
 )
-def test_what_broke_something_once_is_borne(kept, tmp_path):
+def test_kept_inputs_give_values_or_user_errors(kept, tmp_path):
     name = kept.parent.name
     target = TARGETS[name] if name in TARGETS else WRITTEN[name]()
     path = prepared_folder(target, tmp_path / "files")

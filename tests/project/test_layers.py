@@ -1,4 +1,4 @@
-"""The architecture, held on the syntax trees: who may import whom, and how a module looks."""
+"""Checks the architecture on the syntax trees: allowed imports, and the form of modules and folders."""
 
 import ast
 import re
@@ -16,7 +16,7 @@ from utils.config import load_config
 
 ROOT = Path(__file__).parents[2]
 # The rooms from the lowest tier up. A module imports from its own room and from lower tiers only; rooms of
-# the same tier do not know each other. Scripts are above all rooms.
+# the same tier do not import each other. Scripts are above all rooms.
 TIERS = (
     ("utils",),
     ("data", "model_keyword", "model_language", "model_speech"),
@@ -47,8 +47,8 @@ LATE_IMPORTS = {
     "utils/backend/prediction.py": {"tensorflow"},
     "utils/run_folder/lock.py": {"fcntl"},
     "preflight/machine.py": {"tensorflow", "jax"},
-    "keywords/wake_word.py": {"bundle", "training"},  # as a script: a wrong word is told at once
-    "training/feature_shards.py": {"training"},  # as a script, too
+    "keywords/wake_word.py": {"bundle", "training"},  # as in a script: a wrong argument is reported at once
+    "training/feature_shards.py": {"training"},  # as in a script
     "utils/mandarin/pypinyin_data.py": {"pypinyin"},
     "utils/run_folder/checksums.py": {"fcntl"},
 }
@@ -90,7 +90,7 @@ def functions(node: ast.AST) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
 
 
 def public_definitions(module: ast.Module) -> list[ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef]:
-    """Functions and classes of the module, and methods of its classes, but for names with an underscore."""
+    """Functions and classes of the module, and methods of its classes, without private names."""
     classes = [node for node in module.body if isinstance(node, ast.ClassDef) and node.name[0] != "_"]
     return [
         node
@@ -100,7 +100,7 @@ def public_definitions(module: ast.Module) -> list[ast.FunctionDef | ast.AsyncFu
     ]
 
 
-def test_there_is_something_to_look_at():
+def test_there_are_modules_to_check():
     assert {part(path) for path in MODULES} >= {*PACKAGES, "train"}
 
 
@@ -142,17 +142,17 @@ def test_no_module_imports_itself_through_others():
     while free := [module for module, others in waiting.items() if not others & waiting.keys()]:
         for module in free:
             del waiting[module]
-    assert not waiting, "these modules, and what imports them, form a circle"
+    assert not waiting, "these modules import each other in a circle"
 
 
 def test_folders_stay_small():
-    """A folder that is a catalogue, with one corpus or one network a file, may hold more."""
+    """A catalogue, a folder with one corpus or network per file, may have more modules."""
     sizes = Counter(path.parent for path in MODULES if path.name != "__init__.py" and path.parent != ROOT)
     crowded = {name(folder): size for folder, size in sizes.items() if size > MOST_MODULES}
     assert crowded.keys() <= CATALOGUES, crowded
 
 
-def test_every_folder_says_what_it_is_for():
+def test_every_folder_has_a_description():
     """Three to ten lines: what comes in, what goes out, in which order to read the files."""
     folders = {path.parent for path in MODULES if path.parent != ROOT}
     lengths = {}
@@ -164,7 +164,7 @@ def test_every_folder_says_what_it_is_for():
 
 
 def test_folders_name_modules_that_exist():
-    """What a folder's docstring names in double backticks is a module or folder there, or at the top."""
+    """Names in double backticks in a folder's docstring are modules or folders there, or at the top."""
     offences = []
     for path in MODULES:
         if path.name == "__init__.py":
@@ -175,12 +175,12 @@ def test_folders_name_modules_that_exist():
 
 
 def test_no_module_shadows_the_standard_library():
-    """At the top, where Python looks first; ``test.py`` is a name that the users chose."""
+    """Only at the top, which Python searches first; ``test.py`` is an intended exception."""
     tops = {*PACKAGES, *SCRIPTS, *(folder.name for folder in ROOT.iterdir() if folder.is_dir())}
     assert tops & sys.stdlib_module_names <= {"test"}
 
 
-def test_data_and_analysis_know_no_models_and_models_no_single_backend():
+def test_data_and_analysis_import_no_models_and_models_no_single_backend():
     frameworks = {"data": FRAMEWORKS, "analysis": FRAMEWORKS}
     frameworks |= dict.fromkeys(("model_speech", "model_language"), FRAMEWORKS - {"keras"})
     offences = [
@@ -202,8 +202,8 @@ def test_imports_are_at_the_top():
     assert not offences
 
 
-def test_what_is_imported_at_the_top_is_required():
-    """An import at the top of a module fails for everybody whose environment lacks the package."""
+def test_modules_imported_at_the_top_are_requirements():
+    """An import at the top of a module fails in every environment without the package."""
     required = requirements(ROOT / "requirements.txt")
     for_serving = required | requirements(ROOT / "requirements" / "serve.txt")
     distributions = packages_distributions()
@@ -219,7 +219,7 @@ def test_what_is_imported_at_the_top_is_required():
     assert not offences
 
 
-def test_nothing_happens_at_import():
+def test_modules_have_no_effects_at_import():
     """Module level: docstring, imports, definitions, constants, and the call of main in a script."""
     harmless = (ast.Import, ast.ImportFrom, *FUNCTIONS, ast.ClassDef, ast.Assign, ast.AnnAssign)
     offences = []
@@ -237,7 +237,7 @@ def test_modules_stay_short():
     assert not {module: lines for module, lines in lengths.items() if lines > LONGEST}
 
 
-def test_what_is_public_says_what_it_does():
+def test_everything_public_has_a_docstring():
     offences = []
     for path in filter(lambda path: path.read_text(encoding="utf-8").strip(), MODULES):
         if not ast.get_docstring(tree(path)):
@@ -250,18 +250,18 @@ def test_what_is_public_says_what_it_does():
     assert not offences
 
 
-def test_no_place_of_one_machine_is_written_down():
-    place = re.compile(r"(?<![\w.])(/work|/root|/home)\b|shared/data")
+def test_no_path_of_one_machine_is_written_down():
+    pattern = re.compile(r"(?<![\w.])(/work|/root|/home)\b|shared/data")
     offences = [
         f"{name(path)}:{number} names {found[0]}"
         for path in MODULES
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
-        if (found := place.search(line))
+        if (found := pattern.search(line))
     ]
     assert not offences
 
 
-def test_every_python_folder_is_known_here():
+def test_every_python_folder_has_a_tier():
     made = ("runs", "datasets")  # by users; a run may have an environment in it
     folders = [path for path in ROOT.iterdir() if path.is_dir() and path.name not in made]
     folders = [path for path in folders if not path.name.startswith(".")]

@@ -1,4 +1,4 @@
-"""docs/python.md: every block of code runs, in the order of the page, each section by itself."""
+"""Tests that every code block of docs/python.md runs, in the order of the page, each section separately."""
 
 import re
 import shutil
@@ -19,7 +19,7 @@ SECTIONS = {
 
 @pytest.fixture
 def workplace(tmp_path: Path, speech_run: Path, language_run: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder that the page speaks of, with tiny runs and recordings."""
+    """The working folder of the page, with tiny runs and recordings."""
     shutil.copytree(speech_run, tmp_path / "runs" / "demo" / "speech")
     shutil.copytree(language_run, tmp_path / "runs" / "demo" / "language")
     manifest = write_tiny_corpus(tmp_path / "datasets" / "mine", utterances=8)
@@ -31,13 +31,13 @@ def workplace(tmp_path: Path, speech_run: Path, language_run: Path, monkeypatch:
     return tmp_path
 
 
-def test_each_section_shows_code():
+def test_each_section_has_code():
     assert len(SECTIONS) == 6 and all(SECTIONS.values())
 
 
 @pytest.mark.parametrize("title", SECTIONS)
 def test_blocks_run(title: str, workplace: Path, capsys: pytest.CaptureFixture[str], commands: ForkServer):
-    """A section that registers a model runs in a process of its own: other tests must not see the model."""
+    """A section that registers a model runs in a separate process, because other tests must not have it."""
     code = "\n".join(SECTIONS[title])
     if "MODELS[" in code:
         begin = f"import os, sys\nos.chdir({str(workplace)!r})\n"

@@ -200,7 +200,7 @@ def test_a_resumed_run_remembers_the_initial_figures(tmp_path):
     assert initial["dev_loss"] == pytest.approx(LineTask().evaluate()["dev_loss"])
 
 
-def test_initial_weights_are_mixed_into_the_saved_ones_also_after_a_resume(tmp_path):
+def test_initial_weights_are_mixed_into_the_saved_weights_also_after_a_resume(tmp_path):
     quarter = TrainingConfig(epochs=2, initial_fraction=0.25)
     run, task = run_folder(tmp_path), LineTask()
     initial = task.model.get_weights()
