@@ -188,7 +188,7 @@ def _parser() -> argparse.ArgumentParser:
         type=Path,
         default=TRANSCRIPTS,
         metavar="DIR",
-        help="with thchs_test.tsv and aishell_dev.tsv (default: %(default)s)",
+        help="folder of thchs_test.tsv and aishell_dev.tsv (default: %(default)s)",
     )
     parser.add_argument(
         "--model", type=Path, default=PRETRAINED, metavar="RUN", help="a converter (default: ours)"

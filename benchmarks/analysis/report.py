@@ -36,7 +36,7 @@ from utils.errors import run_command
 
 Times = dict[str, tuple[float, float]]  # step → wall and CPU seconds
 SPEAKERS = 50
-ERROR_RATE = 0.25  # of the positions at which an error can be injected
+ERROR_RATE = 0.25  # fraction of the possible positions that get an error
 SOUND, PICTURE = 30_000, 70_000  # bytes per utterance
 LIMITS = {"seconds": 60, "megabytes": 2_000}  # the project's limits for 7,000 utterances
 
@@ -149,7 +149,9 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--utterances", type=positive, default=7_000, help="default: %(default)s")
-    parser.add_argument("--folder", type=Path, metavar="DIR", help="for its files (default: a temporary one)")
+    parser.add_argument(
+        "--folder", type=Path, metavar="DIR", help="folder for its files (default: temporary)"
+    )
     return parser
 
 

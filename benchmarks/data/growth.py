@@ -42,8 +42,8 @@ from utils.mandarin.pinyin import full_inventory
 from utils.run_folder.checksum_files import record
 from utils.vocabulary import acoustic_vocabulary
 
-SYLLABLES = 14  # of an utterance
-_BYTES_PER_HOUR = 80 * 2 * 360_000  # of packed features
+SYLLABLES = 14  # syllables of an utterance
+_BYTES_PER_HOUR = 80 * 2 * 360_000  # size of packed features
 
 
 def main() -> None:

@@ -52,9 +52,9 @@ ROOT = Path(__file__).resolve().parents[2]
 RECIPE = "configs/speech/compact_aishell1.yaml"
 SPEAKERS = 400
 BATCHES = 200
-SECONDS = (2.0, 8.0)  # of a recording; AISHELL-1's mean is 4.5
-HANZI = 14  # at least, in a sentence
-SPLITS = {"train": 0.85, "dev": 0.1, "test": 0.05}  # of the speakers
+SECONDS = (2.0, 8.0)  # shortest and longest recording; AISHELL-1's mean is 4.5
+HANZI = 14  # smallest number in a sentence
+SPLITS = {"train": 0.85, "dev": 0.1, "test": 0.05}  # fractions of the speakers
 
 
 @dataclass(frozen=True)

@@ -183,7 +183,7 @@ def _parser() -> argparse.ArgumentParser:
         "--exclude", nargs="+", type=Path, default=[], metavar="LIST", help="evaluation lists"
     )
     parser.add_argument(
-        "--hanzi", type=int, default=MADE_UP, metavar="N", help="of each (%(default)s); 0: all of the text"
+        "--hanzi", type=int, default=MADE_UP, metavar="N", help="hanzi of each text (%(default)s); 0: all"
     )
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, metavar="N")
     return parser

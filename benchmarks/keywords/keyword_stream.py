@@ -139,7 +139,7 @@ def _parser() -> argparse.ArgumentParser:
         help="for each model a folder with a folder for each word, or a manifest of recorded words",
     )  # fmt: skip
     parser.add_argument("--hours", type=float, default=1.0, help="length of each recording (default: 1)")
-    parser.add_argument("--temporary", type=Path, help="for the recordings (default: the system's)")
+    parser.add_argument("--temporary", type=Path, help="folder for the recordings (default: the system's)")
     return parser
 
 

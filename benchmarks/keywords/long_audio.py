@@ -104,7 +104,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--language", type=Path, default=Path("runs/demo/language"), metavar="RUN")
     parser.add_argument("--manifest", type=Path, default=Path("datasets/demo/test.tsv"), metavar="LIST")
     parser.add_argument(
-        "--folder", type=Path, help="for the recording (default: the system's temporary folder)"
+        "--folder", type=Path, help="folder for the recording (default: the system's temporary folder)"
     )
     parser.add_argument("options", nargs="*", help="more options of transcribe.py, after --")
     return parser

@@ -132,7 +132,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--seed", type=int, default=2, help="of the corpus (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=2, help="seed of the corpus (default: %(default)s)")
     parser.add_argument("--made", type=int, default=MADE, help="made-up voices (default: %(default)s)")
     parser.add_argument("--contributions", action="store_true", help="short trainings of changed recipes")
     return parser

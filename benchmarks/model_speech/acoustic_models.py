@@ -140,9 +140,13 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--utterances", type=int, default=8, help="in the batch (default: %(default)s)")
-    parser.add_argument("--seconds", type=int, default=4, help="of each utterance (default: %(default)s)")
-    parser.add_argument("--steps", type=int, default=5, help="that are timed (default: %(default)s)")
+    parser.add_argument(
+        "--utterances", type=int, default=8, help="utterances in the batch (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--seconds", type=int, default=4, help="length of each utterance (default: %(default)s)"
+    )
+    parser.add_argument("--steps", type=int, default=5, help="timed steps (default: %(default)s)")
     parser.add_argument(
         "--minutes", type=float, default=10, help="dfcnn trains; compact a tenth (default: %(default)s)"
     )

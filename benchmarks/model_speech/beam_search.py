@@ -128,7 +128,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--speech", type=Path, default=Path("runs/demo/speech"), metavar="RUN")
     parser.add_argument("--manifest", type=Path, default=Path("datasets/demo/test.tsv"), metavar="LIST")
     parser.add_argument("--syllables", type=Path, metavar="RUN", help="run of a syllable_ngram")
-    parser.add_argument("--limit", type=int, help="only the first so many utterances")
+    parser.add_argument("--limit", type=int, help="use only this many utterances")
     return parser
 
 

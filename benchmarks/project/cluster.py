@@ -93,7 +93,9 @@ def _parser() -> argparse.ArgumentParser:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--utterances", type=positive, default=2000, help="default: %(default)s")
-    parser.add_argument("--rounds", type=positive, default=3, help="of each cluster (default: %(default)s)")
+    parser.add_argument(
+        "--rounds", type=positive, default=3, help="rounds of each cluster (default: %(default)s)"
+    )
     return parser
 
 

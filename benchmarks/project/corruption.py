@@ -169,7 +169,9 @@ def _by_outcome(counts: Counter[tuple[str, ...]]) -> list[int]:
 def _parser() -> argparse.ArgumentParser:
     form = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=form)
-    parser.add_argument("--trials", type=positive, default=20, help="of each kind of damage (default: 20)")
+    parser.add_argument(
+        "--trials", type=positive, default=20, help="trials of each kind of damage (default: 20)"
+    )
     parser.add_argument(
         "--only", action="append", default=[], metavar="NAME", help="folders to damage; repeat"
     )

@@ -27,7 +27,7 @@ from utils.run_folder.run import RunFolder
 
 ROOT = Path(__file__).resolve().parents[2]
 SENTENCES = ("ni3 hao3\t你好", "wo3 hao3\t我好", "ta1 hao3\t他好", "ni3 shi4 shui2\t你是谁")
-TIMEOUT_SECONDS = 600.0  # for a process to load and compute its first steps
+TIMEOUT_SECONDS = 600.0  # time limit to load and to compute the first steps
 
 
 @dataclass(frozen=True)

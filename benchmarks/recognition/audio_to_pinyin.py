@@ -170,7 +170,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--epochs", type=int, help="of each cycle, instead of the recipes'")
+    parser.add_argument("--epochs", type=int, help="epochs of each cycle, instead of the recipes'")
     parser.add_argument("--only", choices=("prepare", "train", "pack", "test"), help="one step")
     parser.add_argument("--streaming", action="store_true", help="the streaming twin")
     parser.add_argument("--model", type=Path, metavar="FOLDER", help=f"packed model (default: {PACKED})")

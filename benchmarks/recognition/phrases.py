@@ -341,7 +341,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--audio", type=Path, default=SHARED / "audio", metavar="FOLDER")
     titles = SHARED / "words" / "wikipedia_titles.txt.xz"
     parser.add_argument("--words", type=Path, default=titles, metavar="FILE", help="phrases for (d)")
-    parser.add_argument("--speakers", nargs="+", default=HELD_OUT, metavar="NAME", help="for (b)")
+    parser.add_argument("--speakers", nargs="+", default=HELD_OUT, metavar="NAME", help="speakers for (b)")
     parser.add_argument("--threshold", type=float, default=PHRASE_THRESHOLD, metavar="P")
     parser.add_argument("--fit", action="store_true", help="weights and threshold on dev speakers instead")
     parser.add_argument("--show", action="store_true", help="list the phrases that were wrong")

@@ -97,7 +97,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--epochs", type=int, default=0, help="evaluation intervals, for a trial")
     parser.add_argument("--runs", type=Path, default=Path("runs/benchmarks/spoken_words"), metavar="FOLDER")
-    parser.add_argument("overrides", nargs="*", metavar="key=value", help="for train.py")
+    parser.add_argument("overrides", nargs="*", metavar="key=value", help="overrides for train.py")
     return parser
 
 

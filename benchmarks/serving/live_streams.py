@@ -170,7 +170,7 @@ def _parser() -> argparse.ArgumentParser:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--streams", type=positive, nargs="+", default=[1, 4, 8, 12, 16])
-    parser.add_argument("--seconds", type=positive, default=30, help="of each stream (default: 30)")
+    parser.add_argument("--seconds", type=positive, default=30, help="duration of each stream (default: 30)")
     parser.add_argument("--live-workers", type=positive, default=2, metavar="N", help="default: 2")
     parser.add_argument("--recordings", type=Path, metavar="DIR", help="default: examples/recordings")
     return parser

@@ -260,10 +260,16 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--clients", type=positive, default=50, help="default: %(default)s")
     parser.add_argument("--seconds", type=positive, default=60, help="default: %(default)s")
-    parser.add_argument("--workers", type=positive, default=2, help="of the service (default: %(default)s)")
-    parser.add_argument("--requests", type=positive, default=64, help="of the service (default: %(default)s)")
+    parser.add_argument(
+        "--workers", type=positive, default=2, help="workers of the service (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--requests", type=positive, default=64, help="--requests of the service (default: %(default)s)"
+    )
     parser.add_argument("--recordings", type=Path, metavar="DIR", help="default: those of examples/")
-    parser.add_argument("--files", type=positive, default=100, help="of --recordings (default: %(default)s)")
+    parser.add_argument(
+        "--files", type=positive, default=100, help="largest number of --recordings (default: %(default)s)"
+    )
     parser.add_argument("--beside", action="store_true", help="time the batch command too")
     parser.add_argument("--compare", action="store_true", help="the answers with those of the batch command")
     return parser

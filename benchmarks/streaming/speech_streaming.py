@@ -137,9 +137,11 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("run", type=Path, help="run folder of a model that streams")
     parser.add_argument("--beside", type=Path, metavar="RUN", help="a model that needs whole recordings")
-    parser.add_argument("--split", default="test", help="of the run's config (default: test)")
-    parser.add_argument("--manifest", type=Path, action="append", metavar="LIST", help="instead of the split")
-    parser.add_argument("--limit", type=positive, help="only the first so many recordings")
+    parser.add_argument("--split", default="test", help="split of the run's config (default: test)")
+    parser.add_argument(
+        "--manifest", type=Path, action="append", metavar="LIST", help="list to use instead of the split"
+    )
+    parser.add_argument("--limit", type=positive, help="use only this many recordings")
     parser.add_argument("--chunk", type=positive, nargs="+", default=[80], metavar="MS", help="(default: 80)")
     return parser
 

@@ -31,7 +31,7 @@ from utils.run_folder.run import PRETRAINED
 from utils.vocabulary import acoustic_vocabulary
 
 WARM_UP_STEPS = 2
-AUDIO_SECONDS = 32.0  # of speech in a measured batch
+AUDIO_SECONDS = 32.0  # speech in a measured batch
 SYLLABLES = 1024  # in a measured batch
 
 

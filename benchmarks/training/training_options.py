@@ -107,9 +107,13 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--utterances", type=int, default=16, help="in a batch (default: %(default)s)")
-    parser.add_argument("--seconds", type=int, default=4, help="of each utterance (default: %(default)s)")
-    parser.add_argument("--steps", type=int, default=8, help="of each length (default: %(default)s)")
+    parser.add_argument(
+        "--utterances", type=int, default=16, help="utterances in a batch (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--seconds", type=int, default=4, help="length of each utterance (default: %(default)s)"
+    )
+    parser.add_argument("--steps", type=int, default=8, help="steps of each length (default: %(default)s)")
     parser.add_argument("--limit", type=int, default=180, help="total seconds (default: %(default)s)")
     parser.add_argument("--only", choices=OPTIONS, help="measure only this option, print its figures as JSON")
     return parser

@@ -265,7 +265,7 @@ def test_aishell_unpacked_and_prepared(small_aishell, tmp_path):
 def test_aishell_continues_after_an_interruption(small_aishell, tmp_path):
     corpus = small_aishell / "data_aishell"
     arguments = ["prepare", str(corpus), "--output", str(tmp_path / "out")]
-    write(corpus / "wav" / ".S0002.unpacking" / "train" / "S0002" / "half.wav", b"")  # of a killed run
+    write(corpus / "wav" / ".S0002.unpacking" / "train" / "S0002" / "half.wav", b"")  # from a killed run
     aishell1.main(arguments)
     first = (tmp_path / "out" / "train.tsv").read_bytes()
     for archive in (corpus / "wav").glob("*.tar.gz"):

@@ -212,7 +212,7 @@ def test_help_of_every_command(program, capsys, monkeypatch):
 
 
 RUN = {"convert.py", "analysis.report", "compare_runs.py"}
-RESULTS = {"audio_seconds": 60.0, "seconds": 2.0}  # of a test
+RESULTS = {"audio_seconds": 60.0, "seconds": 2.0}  # minimal results of a test
 _FILE = re.compile(r"[\w/*]+(\.\w+)+|\w+/\S+|utt2spk")  # among the arguments of these commands
 
 

@@ -26,7 +26,7 @@ TIERS = (
 )
 PACKAGES = tuple(room for tier in TIERS for room in tier)
 TIER_OF = {room: number for number, tier in enumerate(TIERS) for room in tier}
-MOST_MODULES = 14  # of a folder, __init__.py apart
+MOST_MODULES = 14  # limit for a folder, without __init__.py
 CATALOGUES = {"data/corpora", "model_keyword/models", "model_language/networks", "model_speech/models"}
 MODULES = sorted(
     path
@@ -262,7 +262,7 @@ def test_no_path_of_one_machine_is_written_down():
 
 
 def test_every_python_folder_has_a_tier():
-    made = ("runs", "datasets")  # by users; a run may have an environment in it
+    made = ("runs", "datasets")  # made by users; a run may contain a virtual environment
     folders = [path for path in ROOT.iterdir() if path.is_dir() and path.name not in made]
     folders = [path for path in folders if not path.name.startswith(".")]
     with_code = {folder.name for folder in folders if next(folder.rglob("*.py"), None)}

@@ -16,7 +16,7 @@ from tests.support.service import PATIENCE, RECORDINGS
 from utils.audio.reading import read_audio, write_wav
 
 RATE = 16000
-COPIES = 4  # of each recording, sent at the same time
+COPIES = 4  # requests for each recording at the same time
 
 
 @pytest.fixture(scope="module")

@@ -58,7 +58,7 @@ def corrupt_pinyin(
     insertions = _draw_syllables(statistics, len(doubled), random)
     output[doubled + random.integers(0, 2, len(doubled))] = insertions
     hypotheses = np.array(names, dtype=object)[output].tolist()
-    ends = np.cumsum([0, *map(len, sentences)])  # of the sentences, in input syllables
+    ends = np.cumsum([0, *map(len, sentences)])  # ends of the sentences, in input syllables
     bounds = np.append(starts, len(hypotheses))[ends].tolist()
     return [hypotheses[start:end] for start, end in pairwise(bounds)]
 
