@@ -49,8 +49,8 @@ bench: $(READY)  ## Run every benchmark, one after another
 bench-peers: $(READY)  ## Compare speed and results with other libraries, each installed by itself: one table
 	@$(BIN)/python -m benchmarks.peers.compare
 
-# The converter of pretrained/pinyin_to_hanzi from texts of your own; a killed one goes on where it was. With
-# other texts or lists the cleaned text is made anew, and a run of the old text is refused: name another folder
+# The converter of pretrained/pinyin_to_hanzi from texts of your own; a killed one is resumed. With
+# other texts or lists the cleaned text is made again, and a run of the old text is refused: name another folder
 # (CONVERTER=runs/mine).
 #   make converter TEXT="a.txt.xz b.txt.xz" NAMES=titles.txt.xz KEEP_OUT="test.tsv" DEV=dev.tsv
 CONVERTER := runs/pinyin_to_hanzi
@@ -78,7 +78,7 @@ clean:  ## Remove caches of tests and tools (datasets/, runs/ and .venv stay)
 	@find . -path ./.venv -prune -o -name __pycache__ -type d -exec rm -rf {} +
 	@echo "caches removed; datasets/, runs/ and .venv stay: delete them by hand if you mean it"
 
-# Made anew when a requirements file is newer than the last installation.
+# Made again when a requirements file is newer than the last installation.
 $(READY): requirements.txt requirements/run.txt requirements/demo.txt requirements/serve.txt requirements/dev.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
 	  echo "error: $(PYTHON) is not a Python 3.11 or newer, name another: make PYTHON=/path/to/python3.12" >&2; \
