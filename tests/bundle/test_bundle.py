@@ -1,4 +1,4 @@
-"""What is offered, how artefacts are judged, clips in chunks, whole folders. No framework is loaded."""
+"""Tests of bundles without a framework: offered variants, checks of artefacts, clips in chunks, folders."""
 
 import os
 import re
@@ -53,7 +53,7 @@ def test_state_inside_is_refused_where_it_would_be_lost(format_, precision):
     )
 
 
-def test_models_of_samples_are_refused_in_int8_and_models_that_cannot_stream_give_no_streams():
+def test_models_of_samples_are_refused_in_int8_and_models_that_cannot_stream_have_no_stream_variants():
     assert refusal(LITERT, raw=True) and not refusal(LITERT)
     assert Precision.INT8 not in {variant.precision for variant in offered(raw=True)}
     assert {variant.state for variant in offered(streams=False)} == {ArtefactMode.NON_STREAM}
@@ -86,7 +86,7 @@ class Sum:
         self.total = 0.0
 
 
-def test_streams_go_on_from_clip_to_clip_or_are_reset():
+def test_streams_continue_from_clip_to_clip_or_are_reset():
     clips = np.ones((3, 4, 1), np.float32)
     assert streamed(Sum(), clips, 2, 4, reset=True)[..., 0].tolist() == [[2, 4], [2, 4], [2, 4]]
     assert streamed(Sum(), clips, 2, 4, reset=False)[..., 0].tolist() == [[2, 4], [6, 8], [10, 12]]
@@ -103,7 +103,7 @@ def test_errors_are_counted_by_clip_and_shared_out_to_labels_or_tokens():
     assert errors.tolist() == [1, 0] and accuracy(errors, tokens) == 1 - 1 / 3
 
 
-def test_the_last_answer_of_a_clip_counts_or_all_rows_after_the_delay():
+def test_the_last_output_of_a_clip_counts_or_all_rows_after_the_delay():
     answers = np.arange(2 * 3 * 4).reshape(2, 3, 4)
     assert np.array_equal(final_outputs(answers, 0), answers[:, -1])
     rows = np.arange(1 * 3 * 2 * 4).reshape(1, 3, 2, 4)
@@ -146,7 +146,7 @@ def test_without_a_test_set_a_broken_int8_artefact_is_still_found():
 
 
 class Backend:
-    """Of a stream that takes two frames of three values."""
+    """The backend of a stream that takes two frames of three values."""
 
     info = ArtefactInfo(ArtefactMode.EXTERNAL, (1, 2, 3), {}, 1)
 
@@ -171,7 +171,7 @@ def test_a_chunk_of_another_size_and_the_wrong_use_are_refused(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["model.tflite", "model.onnx", "model.txt", "missing.tflite", "folder"])
-def test_what_is_no_artefact_is_refused_by_name(tmp_path, name):
+def test_files_that_are_no_artefacts_are_named(tmp_path, name):
     if name == "folder":
         (tmp_path / name).mkdir()
     elif "missing" not in name:
@@ -195,7 +195,7 @@ def test_a_folder_appears_whole_or_not_at_all(tmp_path):
     assert (target / "part").read_text() == "second" and list(tmp_path.iterdir()) == [target]
 
 
-def test_what_a_killed_export_leaves_goes_with_the_next_one(tmp_path):
+def test_the_next_export_removes_the_files_of_a_killed_one(tmp_path):
     kill = (
         "import os, signal; from pathlib import Path; from utils.files import replacing_folder\n"
         f"with replacing_folder(Path({str(tmp_path / 'export')!r})) as folder:\n"

@@ -1,4 +1,4 @@
-"""Bundles made of tiny models: every format checked, parts that don't belong refused, the command line."""
+"""Tests of bundles of tiny models: checks of every format, refused parts, the command line."""
 
 import json
 import re
@@ -85,17 +85,19 @@ def source_of(model: keras.Model, seed: int = 0, **changes) -> ExportSource:
 def exported(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("export") / "bundle"
     made = export_bundle(source_of(residual()), MADE, folder)
-    assert {one.variant.path: one.problems for one in made} == {variant.path: [] for variant in MADE}
+    assert {artefact.variant.path: artefact.problems for artefact in made} == {
+        variant.path: [] for variant in MADE
+    }
     return folder
 
 
 @pytest.fixture
 def copy(exported, tmp_path) -> Path:
-    """A bundle of its own, to be damaged."""
+    """A copy of the bundle, to be damaged."""
     return shutil.copytree(exported, tmp_path / "copy")
 
 
-# --- what an export leaves behind ---
+# --- files of an export ---
 
 
 def test_every_artefact_has_its_accuracy_file_and_its_row(exported):
@@ -132,8 +134,8 @@ def test_an_utterance_has_as_many_labels_as_tokens(exported, tmp_path):
     assert (found["clips"], found["labels"]) == (30, 120)
 
 
-def test_the_golden_clips_tell_a_stream_that_forgets_from_one_that_does_not(exported):
-    """Otherwise a lost reset would pass."""
+def test_the_golden_clips_detect_a_missing_reset(exported):
+    """Otherwise a missing reset would not be noticed."""
     golden = open_bundle(exported).golden()
     assert np.abs(golden["running"][1:] - golden["reset"][1:]).max() > 0.01
     assert np.allclose(golden["reset"][:, -1], golden["non_stream"], atol=1e-5)
@@ -150,14 +152,14 @@ def test_each_mode_has_a_summary_and_a_drawing_of_all_its_layers(exported):
 
 
 def test_fewer_clips_are_from_all_over_the_split():
-    """A split is sorted by id: its first clips may be of one word and one speaker."""
+    """A split is sorted by id, so its first clips may be of one word and one speaker."""
     clips = Clips(np.arange(10.0, dtype=np.float32)[:, None], np.arange(10))
     assert clips.spread(4).references.tolist() == [0, 3, 6, 9]
     assert clips.spread(20).inputs.ravel().tolist() == list(range(10))
 
 
 def test_int8_states_have_one_scale_from_call_to_call(exported):
-    """With two, a state would be rounded once more at each call."""
+    """With two scales, a state would be rounded again at each call."""
     artefact = open_artefact(exported / INT8.path)
     before, after = artefact.backend._inputs, artefact.backend._outputs
     names = [name for name in before if name + NEXT_SUFFIX in after]
@@ -203,7 +205,7 @@ def test_int8_that_loses_accuracy_keeps_layers_in_float_and_names_them(tmp_path,
     assert "- litert stream_external int8: wide, narrow\n" in report
 
 
-def test_the_test_clips_judge_int8_and_choose_no_layers(tmp_path):
+def test_the_test_clips_evaluate_int8_and_choose_no_layers(tmp_path):
     """Development clips on which 8 bits lose nothing, and test clips on which they are all wrong."""
     source, variant = (
         source_of(wide_range_model()),
@@ -231,7 +233,7 @@ def test_operations_between_layers_have_no_names_to_leave_in_float():
 
 
 def test_an_input_of_wide_range_may_stay_in_float():
-    """One bin of a hundred times the range of the others, made even by the first layer."""
+    """One bin has a hundred times the range of the others, which the first layer equalises."""
     inputs = keras.Input((5, 3), name="features")
     x = layers.BatchNormalization(name="even")(inputs)
     model = keras.Model(inputs, layers.Dense(2, name="logits")(x))
@@ -242,7 +244,7 @@ def test_an_input_of_wide_range_may_stay_in_float():
 
 @pytest.mark.parametrize("state", [ArtefactMode.NON_STREAM, ArtefactMode.EXTERNAL])
 def test_the_last_layer_alone_may_stay_in_float(state, tmp_path):
-    """Logits in 8 bits are multiples of one step, so many of them are equal; in float none are."""
+    """Logits in 8 bits are multiples of one step, so many are equal; in float none are."""
     variant, distinct = Variant(Format.LITERT, state, Precision.INT8), []
     with ArtefactWriter(source_of(residual())) as writer:
         for names in ((), ("logits",)):
@@ -257,7 +259,7 @@ def test_the_last_layer_alone_may_stay_in_float(state, tmp_path):
 
 
 def test_labels_that_are_gained_do_not_make_up_for_those_lost(tmp_path):
-    """With random references 8 bits are right as often as the source model, and still differ from it."""
+    """With random references 8 bits are correct as often as the source model, and still differ from it."""
     source = source_of(wide_range_model())
     variant = Variant(Format.LITERT, ArtefactMode.NON_STREAM, Precision.INT8)
     labels = np.random.default_rng(0).integers(0, len(LABELS), len(source.tests))
@@ -289,7 +291,7 @@ def test_rounding_noise_by_hand():
     assert rounding_noise(np.ones((4, 3))) == 0
 
 
-def test_an_artefact_with_state_inside_forgets_on_reset_and_only_then(exported):
+def test_an_artefact_with_state_inside_is_cleared_by_reset_only(exported):
     bundle = open_bundle(exported)
     artefact, golden = bundle.open(INTERNAL.path), bundle.golden()
     size, clip = artefact.info.input_shape[1], golden["inputs"][1]
@@ -316,7 +318,7 @@ def test_a_frozen_graph_needs_no_variables(exported, tmp_path):
     assert max(found["difference"].values()) <= 1e-5
 
 
-# --- a part that doesn't belong ---
+# --- parts of another bundle ---
 
 
 def change_facts(bundle: Path, **changes) -> None:
@@ -335,7 +337,7 @@ def test_a_changed_file_is_named(copy):
     (copy / INT8.path).write_bytes(content)
     with pytest.raises(BundleError, match=rf"{INT8.path} doesn't belong"):
         open_bundle(copy).open(INT8.path)
-    open_bundle(copy).open(INTERNAL.path)  # the others are as they were
+    open_bundle(copy).open(INTERNAL.path)  # the others are unchanged
     with pytest.raises(BundleError, match=INT8.path):
         open_bundle(copy).check()
 
@@ -386,7 +388,7 @@ def test_any_damage_to_the_settings_is_named(copy, kind):
         (copy / "bundle.json").write_bytes(whole)
         damage_file(copy / "bundle.json", kind, np.random.default_rng(seed))
         if b"".join((copy / "bundle.json").read_bytes().split()) == b"".join(whole.split()):
-            continue  # lines that differ in white space alone are in each other's place
+            continue  # exchanged lines that differ only in white space
         with pytest.raises(BundleError, match=r"bundle\.json"):
             open_bundle(copy)
 
@@ -417,7 +419,7 @@ def keep_only(bundle: Path, names: list[str]) -> None:
     change_facts(bundle, artefacts={name: artefacts[name] for name in names})
 
 
-def test_the_checks_pass_again_and_a_missing_runtime_is_told(copy, monkeypatch, capsys):
+def test_the_checks_pass_again_and_a_missing_runtime_is_reported(copy, monkeypatch, capsys):
     keep_only(copy, [INT8.path, "onnx/stream_external_float.onnx"])
     there = verification.runtime_version
     monkeypatch.setattr(
@@ -425,7 +427,7 @@ def test_the_checks_pass_again_and_a_missing_runtime_is_told(copy, monkeypatch, 
     )
     command = load_script("export.py")
     shutil.rmtree(copy / "saved_model")
-    assert [one.outcome for one in verify_bundle_without_check(copy, monkeypatch)] == [
+    assert [check.outcome for check in verify_bundle_without_check(copy, monkeypatch)] == [
         Outcome.PASSED,
         Outcome.NOT_RUN,
     ]
@@ -441,7 +443,7 @@ def verify_bundle_without_check(bundle: Path, monkeypatch) -> list:
     return list(verify_bundle(bundle))
 
 
-def test_the_checks_fail_where_answers_are_not_the_source_models(copy):
+def test_the_checks_fail_where_outputs_differ_from_the_source_model(copy):
     keep_only(copy, [INTERNAL.path])
     golden = dict(open_bundle(copy).golden())
     golden["running"] = golden["running"] + 0.01
@@ -452,7 +454,7 @@ def test_the_checks_fail_where_answers_are_not_the_source_models(copy):
     assert "differs from the source model by 0.01 (running)" in checked.why
 
 
-# --- conversions that go wrong elsewhere ---
+# --- conversions that are not supported ---
 
 
 def test_recurrent_models_are_quantised_without_loops_and_loops_are_refused(tmp_path, monkeypatch):
@@ -505,7 +507,7 @@ def test_operations_that_need_tensorflow_on_the_device_are_named(tmp_path):
         open_artefact(tmp_path / "model.tflite")
 
 
-def test_a_model_that_cannot_stream_is_refused_by_layer(tmp_path):
+def test_a_model_that_cannot_stream_is_refused_with_its_layers(tmp_path):
     inputs = keras.Input((8, 6), name="features")
     x = layers.Bidirectional(layers.GRU(4), name="both_ways")(inputs)
     model = keras.Model(inputs, layers.Dense(4, name="logits")(x), name="bidirectional")
@@ -541,7 +543,7 @@ def test_the_cnn_of_the_specification_streams_in_litert(tmp_path):
 # --- the folder ---
 
 
-def test_what_is_there_is_replaced_only_when_asked(tmp_path, monkeypatch):
+def test_an_existing_folder_is_replaced_only_when_requested(tmp_path, monkeypatch):
     target = tmp_path / "export"
     target.mkdir()
     (target / "mine").write_text("precious")
@@ -557,13 +559,13 @@ def test_what_is_there_is_replaced_only_when_asked(tmp_path, monkeypatch):
     assert (target / "mine").read_text() == "precious" and list(tmp_path.iterdir()) == [target]
 
 
-def test_an_artefact_that_cannot_be_made_is_told_among_others(tmp_path, monkeypatch):
+def test_an_artefact_that_cannot_be_made_is_reported_beside_the_others(tmp_path, monkeypatch):
     def fail(self, variant, path, float_layers=()):
         raise BundleError("the converter fails: a reason", where=str(variant))
 
     monkeypatch.setattr(artefact_writer.ArtefactWriter, "write", fail)
     made = export_bundle(source_of(residual()), [PLAIN, MADE[6]], tmp_path / "export")
-    assert [one.problems for one in made] == [["not written: the converter fails: a reason"]] * 2
+    assert [artefact.problems for artefact in made] == [["not written: the converter fails: a reason"]] * 2
     assert "**no**: not written" in (tmp_path / "export" / "export.md").read_text()
     with pytest.raises(BundleError, match="a reason"):
         export_bundle(source_of(residual()), [PLAIN], tmp_path / "alone")
@@ -587,7 +589,7 @@ def test_the_clips_of_a_source_are_those_of_the_run(run, capsys):
     assert source.tests.inputs.shape[1:] == source.model.inputs[0].shape[1:]
     assert set(source.tests.references.tolist()) == {0, 1, 2}
     assert len(keyword_source(run, max_tests=5).tests) == 5
-    # A word of a clip of 200 ms fires once: nothing fires until it is out of the window and the average.
+    # A word in a clip of 200 ms is detected once, until it has left the window and the average.
     assert source.decoding["refractory_ms"] == 200 + source.decoding["smoothing_ms"]
     assert keyword_source(run, smoothing_ms=50).decoding["refractory_ms"] == 250
     assert not capsys.readouterr().err
@@ -604,7 +606,7 @@ def test_the_command_exports_and_verifies(run, tmp_path, capsys):
     assert command.main(arguments) == 0
     printed = capsys.readouterr()
     assert "1 of 1 artefacts passed" in printed.out
-    # Standard error is no terminal here: a line for each artefact stands in for the bar.
+    # Standard error is not a terminal here: a line for each artefact replaces the progress bar.
     assert re.search(r"^1/1 litert stream_external float: \d+\.\d s$", printed.err, re.MULTILINE)
     exported = json.loads((output / "export.json").read_text(encoding="utf-8"))
     assert list(exported["accuracy_by_shift"]) == ["-200", "-100", "0", "100", "200"]
@@ -638,8 +640,8 @@ runpy.run_path({script!r}, run_name="__main__")
 """
 
 
-def test_the_example_hears_keywords_with_litert_and_numpy_alone(tmp_path):
-    """A model whose logits follow the loudness: it must detect the loud second and nothing else."""
+def test_the_example_detects_keywords_with_litert_and_numpy_only(tmp_path):
+    """The model's logits follow the loudness: it must detect the loud second and nothing else."""
     features = KeywordFeatureConfig(kind="raw", window_ms=20, stride_ms=20, mel_bins=12, coefficients=0)
     config = MODELS["dnn"].config(
         frame_units=(4,), frame_activations=("linear",), units=(4,), unit_activations=("linear",)
@@ -682,7 +684,7 @@ def test_the_example_is_short_and_imports_nothing_but_litert_and_numpy():
     assert at_top - set(sys.stdlib_module_names) == {"numpy", "ai_edge_litert"}
 
 
-def test_offered_variants_are_made_by_the_writer():
-    """Each format that is offered has a writer."""
+def test_every_offered_format_has_a_writer():
+    """Each offered format has a writer."""
     assert {variant.format for variant in offered()} == set(Format)
     assert measuring.runtime_version(MADE[0]).startswith("tensorflow ")

@@ -1,4 +1,4 @@
-"""Models of whole utterances in every format: outputs of the source model, error rates, bundles, example."""
+"""Tests of exported models of whole utterances: outputs, error rates, bundles, the example."""
 
 import json
 import shutil
@@ -101,7 +101,9 @@ def measurements(source: ExportSource, variant: Variant, folder: Path) -> dict:
     ],
     ids=str,
 )
-def test_every_model_answers_alone_and_in_padded_batches_as_the_source(name, variant, sources, tmp_path):
+def test_every_model_gives_the_outputs_of_the_source_alone_and_in_padded_batches(
+    name, variant, sources, tmp_path
+):
     source = sources(name)
     found = measurements(source, variant, tmp_path)
     assert found["problems"] == [] and set(found["difference"]) == {"batch", "alone", "padded"}
@@ -166,12 +168,12 @@ def golden_of_counting_model() -> dict[str, np.ndarray]:
     return {"inputs": inputs, "lengths": lengths, "non_stream": answers}
 
 
-def test_what_follows_an_utterance_is_not_compared():
+def test_rows_after_an_utterance_are_not_compared():
     found = compare(counting_model, golden_of_counting_model(), row_stride=2)
     assert found["difference"] == {"batch": 0.0, "alone": 0.0, "padded": 0.0} and found["agreement"] == 1.0
 
 
-def test_a_model_that_hears_its_padding_fails_where_there_is_more_of_it():
+def test_a_model_that_depends_on_padding_fails_with_more_padding():
     def with_length(inputs, lengths):
         return counting_model(inputs, lengths) + np.float32(inputs.shape[1] > 7)
 
@@ -180,7 +182,7 @@ def test_a_model_that_hears_its_padding_fails_where_there_is_more_of_it():
 
 
 def test_error_rates_count_insertions_and_leave_padding_out():
-    """Classes 0 and 1, blank 2: the outputs of the model are 0 1 0 1 and 0 1."""
+    """Classes 0 and 1, blank 2: the model's outputs are 0 1 0 1 and 0 1."""
     golden = golden_of_counting_model()
     tests = {**golden, "references": np.array([[0, 1, 1, -1], [0, 1, -1, -1]], np.int32)}
     assert label_errors(counting_model, tests, row_stride=2).tolist() == [1, 0]
@@ -200,10 +202,10 @@ def test_the_syllable_error_rate_is_that_of_the_test(sources, runs, tiny_manifes
         accuracy = writer.accuracies(source.tests, streams=False)["non_stream"]
     utterances = read_manifest(tiny_manifest)
     recognised = Recognizer(load_acoustic_model(runs("compact"))).recognise(
-        (one.id, one.audio) for one in utterances
+        (utterance.id, utterance.audio) for utterance in utterances
     )
     pairs = zip(utterances, recognised, strict=True)
-    counts = total(count_errors(one.pinyin, found.pinyin) for one, found in pairs)
+    counts = total(count_errors(pair.pinyin, found.pinyin) for pair, found in pairs)
     assert 1 - accuracy == pytest.approx(counts.rate)
 
 
@@ -212,20 +214,22 @@ def test_the_character_error_rate_is_that_of_the_test(name, sources, runs, tiny_
     with ArtefactWriter(source := sources(name)) as writer:
         accuracy = writer.accuracies(source.tests, streams=False)["non_stream"]
     sentences = read_test_transcripts([tiny_manifest])
-    converted = load_converter(runs(name)).convert([one.pinyin for one in sentences])
-    counts = total(count_errors(one.hanzi, hanzi) for one, hanzi in zip(sentences, converted, strict=True))
+    converted = load_converter(runs(name)).convert([sentence.pinyin for sentence in sentences])
+    counts = total(
+        count_errors(sentence.hanzi, hanzi) for sentence, hanzi in zip(sentences, converted, strict=True)
+    )
     assert 0 < 1 - accuracy == pytest.approx(counts.rate)
 
 
 # --- sources ---
 
 
-def test_what_keeps_a_model_from_streaming_is_told(sources):
-    assert any("bidirectional" in one for one in can_stream(sources("gru_ctc")))
+def test_layers_that_prevent_streaming_are_reported(sources):
+    assert any("bidirectional" in reason for reason in can_stream(sources("gru_ctc")))
     assert can_stream(sources("transformer")) == ["a sentence is converted as a whole"]
 
 
-def test_without_recordings_there_are_utterances_of_noise(runs, capsys):
+def test_without_recordings_the_utterances_are_noise(runs, capsys):
     source = speech_source(runs("compact"), overrides=["data.test=[gone.tsv]"])
     assert not len(source.tests) and len(set(source.golden.lengths.tolist())) == 6
     assert "no accuracy and no int8" in capsys.readouterr().err
@@ -244,7 +248,7 @@ def test_a_converter_that_is_no_exported_network_is_named(language_run):
 
 @pytest.fixture(scope="module")
 def speech_bundle(runs, tmp_path_factory) -> Path:
-    """Made and verified by the command, each artefact in a process of its own."""
+    """A bundle made and verified by the command, each artefact in a separate process."""
     output = tmp_path_factory.mktemp("bundles") / "speech"
     formats = ["--format", "onnx", "litert", "--precision", "float"]
     assert load_script("export.py").main([str(runs("compact")), *formats, "--output", str(output)]) == 0
@@ -254,7 +258,7 @@ def speech_bundle(runs, tmp_path_factory) -> Path:
 @pytest.fixture(scope="module")
 def language_bundle(sources, tmp_path_factory) -> Path:
     output = tmp_path_factory.mktemp("bundles") / "language"
-    assert [one.problems for one in export_bundle(sources("transformer"), [ONNX], output)] == [[]]
+    assert [artefact.problems for artefact in export_bundle(sources("transformer"), [ONNX], output)] == [[]]
     return output
 
 
@@ -262,7 +266,7 @@ def test_the_command_exports_whole_utterances_and_verifies(speech_bundle, capsys
     assert load_script("export.py").main(["verify", str(speech_bundle)]) == 0
     assert "2 passed" in capsys.readouterr().out
     found = json.loads((speech_bundle / "export.json").read_text())["artefacts"]
-    assert not any(one["tensorflow_loaded"] for one in found.values())
+    assert not any(artefact["tensorflow_loaded"] for artefact in found.values())
     text = (speech_bundle / f"{ONNX.path}.accuracy.txt").read_text().splitlines()
     assert text[0].startswith("non_stream ") and text[0].endswith("(N = 8)")
     assert text[1].startswith("syllable error rate non_stream ")
@@ -331,7 +335,7 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 """
 
 
-def test_the_example_writes_what_transcribing_gives(speech_bundle, language_bundle, runs, tiny_manifest):
+def test_the_example_writes_the_text_of_transcribe(speech_bundle, language_bundle, runs, tiny_manifest):
     recording = read_manifest(tiny_manifest)[1].audio
     code = WITHOUT.format(words=[str(EXAMPLE), str(speech_bundle), str(recording), str(language_bundle)])
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
@@ -350,18 +354,18 @@ def test_the_example_is_short_and_loads_no_training_framework():
 
 
 def test_the_example_pads_for_a_causal_model_and_drops_its_first_rows(tmp_path, tiny_manifest, monkeypatch):
-    """A time stride of 8 and a look-ahead of 16: two rows of logits stand for no sound."""
+    """With a time stride of 8 and a look-ahead of 16, the first two rows of logits belong to no sound."""
     example = load_script("examples/recognise_exported.py")
     decoding = {"time_stride": 8, "look_ahead": 16}
     write_json(tmp_path / "bundle.json", {"features": {"bins": 16}, "decoding": decoding})
     (tmp_path / "labels.txt").write_text("ma1\nni3\n \n_\n")
-    heard = []
+    received = []
 
     def logits(bundle, features):
-        heard.append(features)
+        received.append(features)
         return np.eye(4, dtype=np.float32)[[0, 0, 1, 1, 3, 1, 2, *[3] * (len(features) // 8 - 7)]]
 
     monkeypatch.setattr(example, "logits", logits)
     assert example.recognise(tmp_path, read_manifest(tiny_manifest)[0].audio) == ["ni3", "ni3"]
-    (features,) = heard
+    (features,) = received
     assert len(features) % 8 == 0 and not features[-16:].any() and features[-24:].any()

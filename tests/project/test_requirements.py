@@ -1,4 +1,4 @@
-"""requirements/run.txt is enough to transcribe, to convert pinyin and to run exports; no framework loads."""
+"""Tests that requirements/run.txt suffices to transcribe, convert pinyin and run exports, without framework."""
 
 import ast
 import re
@@ -28,7 +28,7 @@ print("files:", *{module.__file__ for module in sys.modules.values() if getattr(
 
 
 def requirements(path: Path) -> set[str]:
-    """Names of the distributions that a requirements file and those it includes ask for."""
+    """Names of the distributions in a requirements file and in those that it includes."""
     found = set()
     for line in path.read_text(encoding="utf-8").splitlines():
         if line.startswith("-r "):
