@@ -1,4 +1,4 @@
-"""Tests that requirements/run.txt suffices to transcribe, convert pinyin and run exports, without framework."""
+"""Tests that requirements/run.txt is enough to transcribe, convert pinyin and run exports."""
 
 import ast
 import re
