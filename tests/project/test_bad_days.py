@@ -1,8 +1,8 @@
-"""A user's bad days, through the commands that they call → the message, the exit code, what is left.
+"""Tests of commands with damaged input, full disks and Ctrl-C: the message, the exit code, remaining files.
 
 Each command runs as from a shell (``tests/support/fork_server.py``): exit code 2 and one line that names the
 file, what is wrong and what to do; the rest of the work is done; nothing is half-written; the same command
-goes on when the cause is gone. Where else such days are tested:
+resumes when the cause is removed. Related tests are in:
 
 damaged recordings, texts   test_audio, test_corpora, test_corpora_more, test_kaldi, test_feature_cache,
                             test_transcribe, test_pipeline, test_doctor
@@ -41,10 +41,10 @@ HEADER = "id\taudio\tseconds\tspeaker\tpinyin\thanzi\n"
 
 
 def expect(ended: Ended, code: int, *parts: str) -> None:
-    """Check how a command ended, and that it said each part, without a stack trace."""
+    """Check a command's exit code and that its output has each part and no stack trace."""
     assert ended.code == code and "Traceback" not in ended.output, ended.output
     for part in parts:
-        assert re.search(part, ended.output), f"not said: {part}\n{ended.output}"
+        assert re.search(part, ended.output), f"not in the output: {part}\n{ended.output}"
     if code == 2:
         assert re.search(r"^error: .+(\nwhere: .+)?(\nhint: .+)?\s*\Z", ended.output, re.M), ended.output
 
@@ -54,11 +54,13 @@ def expect(ended: Ended, code: int, *parts: str) -> None:
 
 @pytest.fixture(scope="module")
 def damaged(commands, tiny_runs) -> Path:
-    """``list.tsv``: ten sound recordings, two odd ones, four that can't be used; their originals beside."""
+    """``list.tsv``: ten sound recordings, two unusual and four unusable ones, with their originals."""
     folder = commands.folder / "damaged"
     sound = [
-        replace(one, audio=Path(shutil.copy(one.audio, _made(folder / "wav") / one.audio.name)))
-        for one in tiny_runs.utterances[:10]
+        replace(
+            utterance, audio=Path(shutil.copy(utterance.audio, _made(folder / "wav") / utterance.audio.name))
+        )
+        for utterance in tiny_runs.utterances[:10]
     ]
     rng = np.random.default_rng(0)
     whole = 0.1 * rng.normal(size=16_000).astype(np.float32)
@@ -105,7 +107,7 @@ def test_unusable_recordings_in_prepare(commands, damaged):
 
 
 def test_unusable_recordings_in_train(commands, damaged, tiny_runs):
-    """What is missing is told before the work, the rest by name; the features of the sound ones are kept."""
+    """Missing files are reported before the work, others by name; features of sound recordings are kept."""
     run, cache = commands.folder / "damaged_run", commands.folder / "damaged_features"
     arguments = tiny_runs.training(run, cache, damaged / "list.tsv", training__epochs=1)
     expect(
@@ -148,7 +150,7 @@ def test_unusable_recordings_in_test(commands, damaged, tiny_runs):
         r"1 of 16 recordings do not exist, e\.g\. \S+gone\.wav\n"
         r"where: \S+list\.tsv\nhint: prepare the corpus again",
     )
-    broken = [one for one in read_manifest(damaged / "list.tsv") if one.id != "gone"]
+    broken = [utterance for utterance in read_manifest(damaged / "list.tsv") if utterance.id != "gone"]
     write_manifest(damaged / "odd" / "there.tsv", broken)
     expect(
         commands.run("test", *arguments, damaged / "odd" / "there.tsv"),
@@ -192,11 +194,11 @@ def test_wrong_lines_name_file_and_line(commands, tiny_runs, damaged, fault):
     sound = (damaged / "list.tsv").read_text(encoding="utf-8").splitlines(keepends=True)
     content = f"{''.join(sound[:9])}wrong\t{line}\n{''.join(sound[9:11])}"
     path = write(damaged / fault / "wrong.tsv", content.encode(errors="surrogateescape"))
-    place = rf"{re.escape(str(path))}:10\b"
+    location = rf"{re.escape(str(path))}:10\b"
     run = commands.folder / f"run of {fault}"
     arguments = tiny_runs.training(run, commands.folder / "features", path)
-    expect(commands.run("train", "--no-checks", *arguments), 2, message, place)
-    expect(commands.run("test", "speech", tiny_runs.speech, "--manifest", path), 2, message, place)
+    expect(commands.run("train", "--no-checks", *arguments), 2, message, location)
+    expect(commands.run("test", "speech", tiny_runs.speech, "--manifest", path), 2, message, location)
     assert not run.exists()
 
 
@@ -230,8 +232,8 @@ def test_full_disk_in_train(commands, tiny_runs):
         for kilobytes, file in ((8, r"\S+"), (150, r"\S+state\.npz"), (600, r"best\.weights\.h5")):
             disk.free(kilobytes)
             ended = commands.run("train", *arguments)
-            place = rf"where: {re.escape(str(run.path))}/{file}"
-            expect(ended, 2, rf"No space left on device\n{place}\nhint: free some space")
+            location = rf"where: {re.escape(str(run.path))}/{file}"
+            expect(ended, 2, rf"No space left on device\n{location}\nhint: free some space")
             check_run_is_whole(run)
             assert temporary_files(disk.path) == [] and not run.metrics.exists()
         assert run.checkpoint.exists() and not run.best_weights.exists()
@@ -246,7 +248,7 @@ def test_full_disk_in_test_and_transcribe(commands, tiny_runs):
         results = ["speech", tiny_runs.speech, "--output", disk.path / "results"]
         ended = commands.run("test", *results)
         expect(ended, 2, r"No space left on device\nwhere: \S+results\.json\nhint: free some space")
-        assert "T02_010" not in ended.output  # told before the work
+        assert "T02_010" not in ended.output  # reported before the work
         texts = [tiny_runs.utterances[0].audio.parent, *tiny_runs.both, "--format", "textgrid"]
         texts += ["--output", disk.path / "texts"]
         expect(
@@ -264,7 +266,7 @@ def test_full_disk_in_test_and_transcribe(commands, tiny_runs):
 
 
 def test_read_only_disk(commands, tiny_runs):
-    """Nothing can be written there, which is told before the work; what is there can be used."""
+    """Nothing can be written, which is reported before the work; existing files can be used."""
     with small_disk(commands.folder / "read_only", 4_000) as disk:
         for run in (tiny_runs.speech, tiny_runs.language):
             shutil.copytree(run, disk.path / run.name)
@@ -298,7 +300,7 @@ def test_read_only_disk(commands, tiny_runs):
 
 
 def interrupt(commands, name: str, *arguments: object, **moment: object) -> Ended:
-    """Press Ctrl-C: exit code 130, one line about it, and no process is left."""
+    """Press Ctrl-C: exit code 130, one line about it, and no remaining process."""
     ended = commands.run(name, *arguments, send=signal.SIGINT, **moment)
     expect(ended, 130)
     assert ended.output.splitlines()[-1] == "stopped by Ctrl-C"
@@ -306,7 +308,7 @@ def interrupt(commands, name: str, *arguments: object, **moment: object) -> Ende
 
 
 def test_ctrl_c_in_prepare(commands, tiny_runs):
-    """While segments are cut by threads."""
+    """Ctrl-C while segments are cut by threads."""
     root, output = commands.folder / "long", commands.folder / "long_out"
     audio = tiny_runs.utterances[0].audio
     names = [f"r{n:03}" for n in range(100)]
@@ -317,14 +319,14 @@ def test_ctrl_c_in_prepare(commands, tiny_runs):
     arguments = ["prepare", root, "--output", output, "--workers", 2]
     interrupt(commands, "prepare kaldi", *arguments, when=(output / "segments" / "train").is_dir)
     cut = bytes_of(output)
-    # On a quick machine all segments may be cut by then; the lists are not written in any case.
+    # On a fast machine all segments may already be cut; the lists are not written in any case.
     assert not (output / "train.tsv").exists() and temporary_files(output) == []
     expect(commands.run("prepare kaldi", *arguments), 0)
     assert cut.items() < bytes_of(output).items() and len(read_manifest(output / "train.tsv")) == 2000
 
 
 def test_ctrl_c_in_train(commands, tiny_runs):
-    """While processes compute features, then between two steps; in the end it is as if nothing had been."""
+    """Ctrl-C while processes compute features, then between two steps; the resumed result is the same."""
     run, cache = RunFolder(commands.folder / "stopped"), commands.folder / "stopped_features"
     arguments = tiny_runs.training(run.path, cache, data__workers=2)
     interrupt(commands, "train", *arguments, when=lambda: list(cache.rglob("settings.json")))
@@ -355,7 +357,7 @@ def test_ctrl_c_in_test_and_transcribe(commands, tiny_runs):
 @pytest.mark.nightly
 @pytest.mark.timeout(600)
 def test_ctrl_c_while_tensorflow_is_loaded(tmp_path):
-    """The whole script from a shell, at its slowest part; TensorFlow is loaded eight times."""
+    """Interrupt the whole script from a shell at its slowest part; TensorFlow is loaded eight times."""
     arguments = ["language", "--config", str(tmp_path / "none.yaml"), "--run", str(tmp_path / "run")]
     for share in np.random.default_rng(0).uniform(0.2, 0.95, 8):
         began = time.monotonic()
@@ -368,9 +370,9 @@ def test_ctrl_c_while_tensorflow_is_loaded(tmp_path):
             time.sleep(0.01)
         time.sleep(share * 3)
         os.killpg(process.pid, signal.SIGINT)
-        said = process.communicate()[1]
-        # It may have found by then that the config isn't there.
-        assert (process.returncode, said.splitlines()[-1]) == (
+        messages = process.communicate()[1]
+        # It may already have found that the config is missing.
+        assert (process.returncode, messages.splitlines()[-1]) == (
             130,
             "stopped by Ctrl-C",
-        ) or process.returncode == 2, said
+        ) or process.returncode == 2, messages

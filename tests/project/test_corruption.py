@@ -1,4 +1,4 @@
-"""A bit flipped, an end cut off, lines swapped in a file of a run: whatever reads the run names the file.
+"""Tests that damage to a file of a run (flipped bit, truncation, swapped lines) is named with the file.
 
 ``benchmarks/project/corruption.py`` does the same to every kind of run, bundle and cache, through every
 command.
@@ -32,7 +32,7 @@ def keyword_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def check_every_damage_is_named(run: Path, load: Callable[[Path], object], seeds: int = SEEDS) -> None:
-    """Damage each file that has a checksum, and the list of them; ``run`` is whole again afterwards."""
+    """Damage each file that has a checksum, and the list of checksums; ``run`` is restored afterwards."""
     names = [line.split("  ")[1] for line in (run / "checksums").read_text(encoding="utf-8").splitlines()]
     load(run)
     for path in (run / "checksums", *(run / name for name in names)):
@@ -46,7 +46,8 @@ def check_every_damage_is_named(run: Path, load: Callable[[Path], object], seeds
                     pytest.fail(f"not noticed: {what}")
                 assert path.name in str(caught.value), what
                 found = " ".join(
-                    f"{one.where} {one.item} {one.detail}" for one in examine_run(RunFolder(run))
+                    f"{finding.where} {finding.item} {finding.detail}"
+                    for finding in examine_run(RunFolder(run))
                 )
                 assert path.name in found, f"doctor.py doesn't name it: {what}"
         path.write_bytes(whole)

@@ -1,4 +1,4 @@
-"""prepare, train, test, transcribe … killed at random moments → the same command ends as if nothing had been.
+"""Tests that prepare, train, test, transcribe … killed at random moments and resumed give the same result.
 
 Moments are of three kinds: a share of the time that the command takes; the nth change that it makes to its
 files (before a file is opened for writing, renamed, removed …), so that what lies between two changes is met
@@ -41,12 +41,12 @@ KILLED = (-signal.SIGKILL, -signal.SIGXFSZ)
 
 @dataclass(frozen=True)
 class Command:
-    """A command that writes into a folder of its own, and what is expected of that folder.
+    """A command that writes into a new folder, and the checks of that folder.
 
     Attributes:
         name: one of the server's commands.
-        arguments: given the folder that it writes to.
-        content: of the folder: what must be the same as if nothing had happened.
+        arguments: function from the folder that it writes to its arguments.
+        content: function from the folder to the content that must equal that of an undisturbed run.
         check: raises unless each file of the folder is whole, whether the command came to its end or not.
     """
 
@@ -67,8 +67,8 @@ def moments(
     sizes = (np.arange(by_size) + rng.random(by_size)) / max(by_size, 1) * largest
     return [
         *({"after": float(time)} for time in times),
-        *({"at_change": 1 + int(one)} for one in changes),
-        *({"at_size": max(1, int(one))} for one in sizes),
+        *({"at_change": 1 + int(change)} for change in changes),
+        *({"at_size": max(1, int(size))} for size in sizes),
     ]
 
 
@@ -80,7 +80,7 @@ def killed_and_resumed(
     record: Callable[[str, object], None],
     whole: tuple[Path, Ended] | None = None,
 ) -> None:
-    """Undisturbed once (``whole``, if that is done); then for each moment: killed there, started again.
+    """Run once undisturbed (or use ``whole``); then for each moment: kill the command there and run it again.
 
     Args:
         times: kills by time, kills by change, kills by size.
@@ -89,33 +89,33 @@ def killed_and_resumed(
     folder.mkdir(exist_ok=True)
     if whole is None:
         whole = folder / "whole", server.run(command.name, *command.arguments(folder / "whole"))
-    place, undisturbed = whole
+    target, undisturbed = whole
     assert undisturbed.code == 0, undisturbed.output
-    expected = command.content(place)
-    folders = os.walk(place, followlinks=True)
+    expected = command.content(target)
+    folders = os.walk(target, followlinks=True)
     largest = max(Path(parent, name).stat().st_size for parent, _, names in folders for name in names)
     killed = 0
     for number, moment in enumerate(moments(undisturbed, largest, *times)):
-        place = folder / f"killed_{number}"
-        first = server.run(command.name, *command.arguments(place), **moment)
+        target = folder / f"killed_{number}"
+        first = server.run(command.name, *command.arguments(target), **moment)
         assert first.code in (0, *KILLED), f"{moment}: {first.output}"
         killed += first.code in KILLED
-        command.check(place)
-        again = server.run(command.name, *command.arguments(place))
+        command.check(target)
+        again = server.run(command.name, *command.arguments(target))
         assert again.code == 0, f"{moment}: {again.output}"
-        assert command.content(place) == expected, moment
-        assert temporary_files(place) == [], moment
-        shutil.rmtree(place)
-    # One that is to be killed after some time may have come to its end before.
+        assert command.content(target) == expected, moment
+        assert temporary_files(target) == [], moment
+        shutil.rmtree(target)
+    # A command may end before the time at which it is to be killed.
     assert killed >= min(times[1], undisturbed.changes) + times[0] // 2 + times[2]
     record(f"killed: {command.name}", killed)
 
 
 def part_of(whole: Path) -> Callable[[Path], None]:
-    """What checks that all files of a folder are those of another one."""
+    """A check that all files of a folder equal those of another folder."""
 
-    def check(place: Path) -> None:
-        assert bytes_of(place).items() <= bytes_of(whole).items()
+    def check(folder: Path) -> None:
+        assert bytes_of(folder).items() <= bytes_of(whole).items()
 
     return check
 
@@ -136,7 +136,7 @@ def test_prepare(commands, data_folder, nightly, record_property):
     folder = commands.folder / "prepared"
     command = Command(
         "prepare kaldi",
-        lambda place: ["prepare", data_folder, "--output", place, "--workers", 1],
+        lambda folder: ["prepare", data_folder, "--output", folder, "--workers", 1],
         bytes_of,
         part_of(folder / "whole"),
     )
@@ -149,7 +149,7 @@ def test_features(commands, tiny_runs: TinyRuns, nightly, record_property):
     folder = commands.folder / "packed"
     command = Command(
         "features",
-        lambda place: ["--config", tiny_runs.config, "--pack", place, *words],
+        lambda folder: ["--config", tiny_runs.config, "--pack", folder, *words],
         bytes_of,
         part_of(folder / "whole"),
     )
@@ -160,9 +160,9 @@ def test_features(commands, tiny_runs: TinyRuns, nightly, record_property):
 def test_train(commands, tiny_runs: TinyRuns, nightly, record_property):
     command = Command(
         "train",
-        lambda place: tiny_runs.training(place / "run", place / "features"),
-        lambda place: run_content(RunFolder(place / "run")),
-        lambda place: check_run_is_whole(RunFolder(place / "run")),
+        lambda folder: tiny_runs.training(folder / "run", folder / "features"),
+        lambda folder: run_content(RunFolder(folder / "run")),
+        lambda folder: check_run_is_whole(RunFolder(folder / "run")),
     )
     (commands.folder / "trained").mkdir()
     (commands.folder / "trained" / "run").symlink_to(tiny_runs.speech)
@@ -171,7 +171,7 @@ def test_train(commands, tiny_runs: TinyRuns, nightly, record_property):
     killed_and_resumed(commands, command, commands.folder / "runs", times, record_property, whole)
 
 
-# A file is opened, renamed into place, and its temporary name removed; four epochs write the history.
+# A file is opened, renamed, and its temporary name removed; four epochs write the history.
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize(
     "change",
@@ -181,18 +181,18 @@ def test_train(commands, tiny_runs: TinyRuns, nightly, record_property):
     ],
 )
 def test_the_history_is_whole_after_a_kill_at_the_end_of_the_last_epoch(commands, tiny_runs, change):
-    place = commands.folder / f"history_{change}"
-    arguments = tiny_runs.training(place, commands.folder / "features")
-    killed = commands.run("train", *arguments, at_change=change, of=RunFolder(place).history.name)
+    folder = commands.folder / f"history_{change}"
+    arguments = tiny_runs.training(folder, commands.folder / "features")
+    killed = commands.run("train", *arguments, at_change=change, of=RunFolder(folder).history.name)
     assert killed.code == -9, killed.output
     again = commands.run("train", *arguments)
     assert again.code == 0, again.output
-    assert run_content(RunFolder(place)) == run_content(RunFolder(tiny_runs.speech))
+    assert run_content(RunFolder(folder)) == run_content(RunFolder(tiny_runs.speech))
 
 
 @pytest.mark.timeout(3600)
 def test_train_killed_at_a_random_step(commands, tiny_runs):
-    """Another step in each run of this test."""
+    """The step differs in each run of this test."""
     run, steps = RunFolder(commands.folder / "killed_at_a_step"), np.random.default_rng().integers(1, 10)
     arguments, seen = tiny_runs.training(run.path, commands.folder / "features"), run.path / "utterances.tsv"
     killed = commands.run(
@@ -205,15 +205,15 @@ def test_train_killed_at_a_random_step(commands, tiny_runs):
     assert temporary_files(run.path) == []
 
 
-def results_of(place: Path) -> dict[str, object]:
-    results = json.loads((place / "results.json").read_text(encoding="utf-8"))
-    return {**without_timing(results), "hypotheses": (place / "hypotheses.tsv").read_bytes()}
+def results_of(folder: Path) -> dict[str, object]:
+    results = json.loads((folder / "results.json").read_text(encoding="utf-8"))
+    return {**without_timing(results), "hypotheses": (folder / "hypotheses.tsv").read_bytes()}
 
 
-def check_results(place: Path) -> None:
-    """Where there are results, the hypotheses are those that they were counted from."""
-    if (place / "results.json").exists():
-        results = results_of(place)
+def check_results(folder: Path) -> None:
+    """If there are results, the hypotheses are those that they were counted from."""
+    if (folder / "results.json").exists():
+        results = results_of(folder)
         assert results["utterances"] == results["hypotheses"].count(b"\n") - 1
 
 
@@ -221,7 +221,7 @@ def check_results(place: Path) -> None:
 def test_test(commands, tiny_runs: TinyRuns, nightly, record_property):
     command = Command(
         "test",
-        lambda place: ["pipeline", tiny_runs.speech, tiny_runs.language, "--output", place],
+        lambda folder: ["pipeline", tiny_runs.speech, tiny_runs.language, "--output", folder],
         results_of,
         check_results,
     )
@@ -234,7 +234,7 @@ def test_transcribe(commands, tiny_runs: TinyRuns, nightly, record_property):
     folder, recordings = commands.folder / "transcripts", tiny_runs.utterances[0].audio.parent
     command = Command(
         "transcribe",
-        lambda place: [recordings, *tiny_runs.both, "--format", "srt", "--output", place],
+        lambda folder: [recordings, *tiny_runs.both, "--format", "srt", "--output", folder],
         bytes_of,
         part_of(folder / "whole"),
     )
@@ -245,13 +245,13 @@ def test_transcribe(commands, tiny_runs: TinyRuns, nightly, record_property):
 MEASURED = {"export.md", "export.json", "bundle.json"}  # they hold times, and hashes of each other
 
 
-def bundle_content(place: Path) -> dict[str, object]:
-    return {name: content for name, content in bytes_of(place).items() if name not in MEASURED}
+def bundle_content(folder: Path) -> dict[str, object]:
+    return {name: content for name, content in bytes_of(folder).items() if name not in MEASURED}
 
 
-def check_bundle(place: Path) -> None:
-    """A bundle is there as a whole, or it isn't."""
-    assert not place.exists() or open_bundle(place).check() is None
+def check_bundle(folder: Path) -> None:
+    """A bundle is complete or absent."""
+    assert not folder.exists() or open_bundle(folder).check() is None
 
 
 @pytest.mark.nightly
@@ -259,7 +259,7 @@ def check_bundle(place: Path) -> None:
 def test_export(commands, tiny_runs: TinyRuns, record_property):
     command = Command(
         "export",
-        lambda place: [tiny_runs.speech, "--precision", "float", "--force", "--output", place],
+        lambda folder: [tiny_runs.speech, "--precision", "float", "--force", "--output", folder],
         bundle_content,
         check_bundle,
     )
@@ -267,14 +267,14 @@ def test_export(commands, tiny_runs: TinyRuns, record_property):
 
 
 def test_without_the_renaming_a_kill_leaves_a_half_written_file(commands, tiny_runs: TinyRuns):
-    """What the other tests check would fail: the harness notices a file that is not written atomically."""
+    """The checks of the other tests would notice a file that is not written atomically."""
     corpus, halves = tiny_runs.train.parent / "listed", []
     write(corpus / "train.tsv", tiny_runs.train.read_bytes().replace(b"corpus/", b"../corpus/"))
     for name in ("prepare listed", "prepare listed without renaming"):
         folder = commands.folder / name.replace(" ", "_")
-        whole, place = folder / "whole", folder / "killed"
+        whole, broken = folder / "whole", folder / "killed"
         assert commands.run(name, "prepare", corpus, "--output", whole).code == 0
-        killed = commands.run(name, "prepare", corpus, "--output", place, at_size=300)
+        killed = commands.run(name, "prepare", corpus, "--output", broken, at_size=300)
         assert killed.code == -signal.SIGXFSZ, killed.output
-        halves.append(not bytes_of(place).items() <= bytes_of(whole).items())
+        halves.append(not bytes_of(broken).items() <= bytes_of(whole).items())
     assert halves == [False, True]

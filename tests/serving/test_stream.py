@@ -1,4 +1,4 @@
-"""/v1/stream: a real service, real recordings, the `websockets` client."""
+"""Tests of /v1/stream with a real service, real recordings and the `websockets` client."""
 
 import asyncio
 import io
@@ -60,7 +60,7 @@ async def messages_of(socket: Any) -> list[Message]:
 def talk(
     service: Service, chunks: list[bytes | str], token: str | None = TOKEN, pause: float = 0.0, **start: Any
 ) -> list[Message]:
-    """Send `start`, the chunks and nothing else; the messages of the server."""
+    """Send `start` and the chunks, and return the messages of the server."""
 
     async def session() -> list[Message]:
         async with connect(service, token) as socket:
@@ -81,7 +81,7 @@ END = '{"type":"end"}'
 
 
 def pieces(data: bytes, size: int = 3201) -> list[bytes]:
-    """Of an odd size, so that samples are divided."""
+    """Chunks of an odd number of bytes, which divide samples."""
     return [data[start : start + size] for start in range(0, len(data), size)]
 
 
@@ -167,7 +167,7 @@ def test_opus_as_browsers_record_it(service, speech):
         assert messages[-1]["seconds"] == pytest.approx(len(speech) / RATE, abs=0.1)
 
 
-def test_the_example_shows_what_is_said(service):
+def test_the_example_client_prints_the_recognised_text(service):
     command = [sys.executable, "examples/live_client.py", str(RECORDINGS[2]), "--token", TOKEN]
     command += ["--url", service.url.replace("http", "ws") + "/v1/stream"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
@@ -175,7 +175,7 @@ def test_the_example_shows_what_is_said(service):
     assert len((ROOT / "examples" / "live_client.py").read_text().splitlines()) <= 60
 
 
-# Who may not
+# Access
 
 
 def test_without_a_token_nothing_is_recognised(service, speech):
@@ -212,7 +212,7 @@ def test_pages_of_other_origins_are_refused(service):
     assert asyncio.run(_once(connect(service, origin=service.url))) is None
 
 
-# What goes wrong
+# Errors
 
 
 @pytest.mark.parametrize(
@@ -298,13 +298,13 @@ def test_a_dead_worker_ends_its_own_streams_only(service, speech):
     ready = service.wait_for("a worker of live streams is ready", 2)
 
     async def two() -> list[list[Message]]:
-        async with connect(service) as one, connect(service) as other:
-            for socket in (one, other):
+        async with connect(service) as first, connect(service) as second:
+            for socket in (first, second):
                 await socket.send('{"type":"start"}')
                 await asyncio.wait_for(socket.recv(), PATIENCE)
-            receiving = [asyncio.create_task(messages_of(socket)) for socket in (one, other)]
+            receiving = [asyncio.create_task(messages_of(socket)) for socket in (first, second)]
             os.kill(ready[0]["pid"], signal.SIGKILL)
-            for socket in (one, other):
+            for socket in (first, second):
                 try:
                     for message in (speech.tobytes(), END):
                         await socket.send(message)

@@ -1,4 +1,4 @@
-"""What the commands are given in a blink: a corpus of chirps, arguments of train.py, what a run must hold."""
+"""Quick inputs for commands: a corpus of chirps, arguments of train.py, the expected content of runs."""
 
 import json
 from pathlib import Path
@@ -23,11 +23,11 @@ TRAINING = (
 
 
 class TinyRuns:
-    """A trained speech run and a language run, with what they were made of.
+    """A trained speech run and a language run, with their inputs.
 
     Args:
-        server: trains them.
-        folder: gets all.
+        server: server that trains them.
+        folder: folder for all files.
     """
 
     def __init__(self, server: ForkServer, folder: Path):
@@ -51,8 +51,8 @@ class TinyRuns:
         """Arguments of train.py that make the speech run, or another one."""
         lists = [f"data.train=[{train or self.train}]", f"data.dev=[{self.dev}]", f"data.test=[{self.dev}]"]
         more = [f"{key.replace('__', '.')}={value}" for key, value in overrides.items()]
-        place = ["--run", run, f"data.cache={cache}"]
-        return ["speech", "--config", self.config, *place, *TRAINING, *lists, *more]
+        location = ["--run", run, f"data.cache={cache}"]
+        return ["speech", "--config", self.config, *location, *TRAINING, *lists, *more]
 
     @property
     def both(self) -> list[object]:
@@ -68,12 +68,12 @@ def bytes_of(folder: Path) -> dict[str, bytes]:
 
 
 def temporary_files(folder: Path) -> list[Path]:
-    """What is hidden in a folder, but for what transcribe.py remembers there."""
+    """Hidden files of a folder, except for the marks of transcribe.py."""
     return [path for path in folder.rglob(".*") if path.is_file() and path.name != ".transcribed.jsonl"]
 
 
 def run_content(run: RunFolder) -> dict[str, object]:
-    """All that a finished speech run holds, but for its data, times of day and seconds."""
+    """The content of a finished speech run, without its data, times of day and seconds."""
     metrics = json.loads(run.metrics.read_text(encoding="utf-8"))
     return {
         "names": sorted(path.name for path in run.path.iterdir() if path.name != "test"),
@@ -90,7 +90,7 @@ def run_content(run: RunFolder) -> dict[str, object]:
 
 
 def check_run_is_whole(run: RunFolder) -> None:
-    """Each file of a run, finished or not, can be read, and is what its checksum says."""
+    """Check that each file of a run, finished or not, can be read and has its checksum."""
     assert not checksums.exist(run.path) or not checksums.differences(run.path)
     for path in (run.best_weights, run.last_weights):
         assert not path.exists() or weights_of(path)
@@ -103,7 +103,7 @@ def check_run_is_whole(run: RunFolder) -> None:
 
 
 def without_timing(row: dict[str, object]) -> dict[str, object]:
-    """Figures that are the same on each machine."""
+    """The figures that are the same on every machine."""
     return {key: value for key, value in row.items() if key not in TIMING}
 
 
@@ -121,7 +121,7 @@ def weights_of(path: Path) -> dict[str, bytes]:
 
 
 def state_of(path: Path) -> dict[str, object]:
-    """What a checkpoint holds, without seconds."""
+    """The content of a checkpoint, without seconds."""
     with np.load(path) as saved:
         arrays = {name: saved[name].tobytes() for name in saved.files if name != "state"}
         state = json.loads(str(saved["state"]))
