@@ -244,14 +244,16 @@ class ArtefactWriter:
         named = {"features": inputs, "syllables": inputs, "lengths": lengths}
         return {name: named[name] for name in self.source.model.input}
 
-    def golden(self, streams: bool) -> dict[str, np.ndarray]:
-        """Inputs and references of the golden clips, and the source model's outputs for them."""
+    def golden(self, states: Collection[ArtefactMode]) -> dict[str, np.ndarray]:
+        """Inputs and references of the golden clips, and the source model's outputs in these modes."""
         clips = self.source.golden
         if clips.lengths is not None:
             outputs = self.utterance_outputs(clips.inputs, clips.lengths)
             valid = row_counts(clips.lengths, self.source.row_stride)
             return {**clips.arrays(), "non_stream": without_padding(outputs, valid)}
-        names = ["non_stream", *(["reset", "running"] if streams else [])]
+        names = ["non_stream"] if ArtefactMode.NON_STREAM in states else []
+        if len(states) > len(names):
+            names += ["reset", "running"]
         outputs = {name: self.outputs(clips.inputs, name) for name in names}
         return {**clips.arrays(), **outputs}
 

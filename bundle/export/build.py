@@ -23,7 +23,7 @@ from bundle.export.source import ExportSource
 from bundle.folder import ANSWERS, CLIPS, FORMAT, LABELS, STREAM, files_in, write_metadata
 from bundle.report import ArtefactResult, accuracy_text, report_json, report_text
 from bundle.runtimes.artefacts import INPUT
-from bundle.variants import Format, Precision, Variant
+from bundle.variants import ArtefactMode, Format, Precision, Variant
 from model_keyword.labels import labels_hash, write_labels
 from streaming.conversion.streamability import check_streamable
 from utils.backend.model_cost import multiply_accumulates
@@ -75,14 +75,14 @@ def export_bundle(
     states = list(dict.fromkeys(variant.state for variant in variants))
     streams = any(variant.is_streaming for variant in variants)
     with ArtefactWriter(source, frames_per_call, allow_flex) as writer, replacing_folder(output) as folder:
-        _write_parts(writer, folder, streams)
+        _write_parts(writer, folder, states)
         writer.describe(states, folder / "models")
         accuracy = writer.accuracies(source.tests, streams) if len(source.tests) else None
         with tempfile.TemporaryDirectory() as temporary:
             clips = Path(temporary)
             _write_clips(writer, variants, clips)
             results, outputs = _write_all(writer, variants, folder, clips, accuracy)
-        np.savez(folder / ANSWERS, **outputs)
+        np.savez_compressed(folder / ANSWERS, **outputs)
         frames = source.golden.inputs.shape[1]
         costs = {state: _cost(writer.stage(state).model, frames) for state in states}
         _write_report(writer, folder, results, accuracy, costs)
@@ -104,14 +104,15 @@ def _cost(model: keras.Model, frames: int) -> int | None:
         return None
 
 
-def _write_parts(writer: ArtefactWriter, folder: Path, streams: bool) -> None:
+def _write_parts(writer: ArtefactWriter, folder: Path, states: Sequence[ArtefactMode]) -> None:
     """Write labels, tables, golden clips, and the geometry of streams and utterances."""
     source = writer.source
     write_labels(folder / LABELS, source.labels)
     for name, text in source.tables.items():
         write_text(folder / name, text)
     (folder / CLIPS).parent.mkdir()
-    np.savez(folder / CLIPS, **writer.golden(streams))
+    np.savez_compressed(folder / CLIPS, **writer.golden(states))
+    streams = any(state is not ArtefactMode.NON_STREAM for state in states)
     geometry = writer.geometry if streams else {"due": 0, "delay": 0}
     write_json(folder / STREAM, {**geometry, "row_stride": source.row_stride})
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from bundle.check.clips import evenly
-from bundle.export.keyword_source import CALIBRATION_CLIPS, GOLDEN_CLIPS
+from bundle.export.keyword_source import CALIBRATION_CLIPS
 from bundle.export.source import Clips, ExportSource, data_section, read_splits
 from data.manifest import Utterance, read_manifest
 from model_speech.acoustic_model import load_acoustic_model
@@ -29,8 +29,9 @@ MAX_SECONDS = 8.0
 MAX_TESTS = 200  # utterances for the accuracy
 CALIBRATION_UTTERANCES = 100  # of the training split, for int8
 DEVELOPMENT_UTTERANCES = 100  # of the dev split, to choose the layers that int8 leaves in float
-GOLDEN_UTTERANCES = 6
-"""Fewer than keyword clips, because an utterance has many rows of logits (streaming networks: as many)."""
+GOLDEN_UTTERANCES, GOLDEN_STREAMS = 6, 2
+"""Fewer than keyword clips, because a bundle keeps the many rows of logits of each. Streams are compared in
+every call, some hundred an utterance, with and without resets."""
 Collect = Callable[[Sequence[np.ndarray], Sequence[Utterance]], Clips]
 """Function: samples and utterances → inputs and references."""
 _LOUDNESS = 0.05  # of the noise that replaces golden clips if there are no recordings
@@ -65,8 +66,8 @@ def speech_source(
         causal = causal_model(acoustic, folder)
         model, row_stride, look_ahead = causal.network, 0, causal.look_ahead
         collect = partial(_batch, causal)
-        noise_lengths = [longest - features.frame_samples] * 4
-        calibration_count, golden_count = CALIBRATION_CLIPS, GOLDEN_CLIPS
+        noise_lengths = [longest - features.frame_samples] * GOLDEN_STREAMS
+        calibration_count, golden_count = CALIBRATION_CLIPS, GOLDEN_STREAMS
     data = data_section(folder, overrides)
     splits = read_splits(
         lambda: {split: _utterances(data.get(split) or [], vocabulary) for split in ("test", "dev", "train")},

@@ -2,16 +2,16 @@
 
     python -m recognition.phrases.fit_thresholds RUN --manifest dev.tsv --words titles.txt
 
-Random words of one to four hanzi are searched for in sentences that do not contain them. Each threshold is
-the score that so many wrong detections an hour reach (:data:`RATES`). The result is written into the run as
-``phrase_thresholds.json``; ``listen.py --word`` then uses it with this run.
+Random words of two to four hanzi, and single hanzi of them, are searched for in sentences that do not contain
+them. Each threshold is the score that so many wrong detections an hour reach (:data:`RATES`). The result is
+written into the run as ``phrase_thresholds.json``; ``listen.py --word`` then uses it with this run.
 """
 
 import argparse
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 
 import numpy as np
@@ -78,12 +78,13 @@ def fit_thresholds(
 
 def _choose(words: Sequence[str], length: int, vocabulary: Vocabulary) -> list[str]:
     """Random words of so many hanzi whose syllables the model knows."""
-    candidates = sorted({word for word in words if len(word) == length and all(map(is_hanzi, word))})
+    units = chain.from_iterable(words) if length == 1 else words  # lists of names have no single hanzi
+    candidates = sorted({unit for unit in units if len(unit) == length and all(map(is_hanzi, unit))})
     random.Random(0).shuffle(candidates)
     known = (word for word in candidates if all(s in vocabulary for s in hanzi_to_pinyin(word)))
     if chosen := list(islice(known, _WORDS)):
         return chosen
-    raise CorpusError(f"no word of {length} hanzi", hint="--words needs words of one to four hanzi")
+    raise CorpusError(f"no word of {length} hanzi", hint="--words needs words of two, three and four hanzi")
 
 
 def _peaks(scores: np.ndarray, reach: int) -> Iterator[float]:

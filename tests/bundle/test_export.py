@@ -530,7 +530,7 @@ def test_the_cnn_of_the_specification_streams_in_litert(tmp_path):
             40_872,
         )
         writer.write(variant, tmp_path / "cnn.tflite")
-        golden = writer.golden(streams=True)
+        golden = writer.golden(list(ArtefactMode))
         due = writer.due
     assert 2.42e6 < (tmp_path / "cnn.tflite").stat().st_size < 2.50e6  # four bytes a weight
     artefact = open_artefact(tmp_path / "cnn.tflite")

@@ -72,7 +72,7 @@ def measurements(source: ExportSource, variant: Variant, folder: Path) -> dict:
     with ArtefactWriter(source) as writer:
         path = folder / variant.path
         writer.write(variant, path)
-        artefact, golden = open_artefact(path), writer.golden(streams=False)
+        artefact, golden = open_artefact(path), writer.golden([ArtefactMode.NON_STREAM])
         found = compare_with_source(artefact, facts, golden) | {
             "facts": artefact.info,
             "clips": len(source.tests),
@@ -135,7 +135,10 @@ def test_int8_may_leave_layers_of_any_model_in_float(name, format_, sources, tmp
         differences = []
         for left_in_float in ((), names):
             writer.write(variant, tmp_path / variant.path, left_in_float)
-            artefact, golden = open_artefact(tmp_path / variant.path), writer.golden(streams=False)
+            artefact, golden = (
+                open_artefact(tmp_path / variant.path),
+                writer.golden([ArtefactMode.NON_STREAM]),
+            )
             found = compare_with_source(artefact, {"row_stride": source.row_stride}, golden)
             differences.append(found["difference"]["alone"])
             assert found["difference"]["padded"] < 2 * found["difference"]["alone"]

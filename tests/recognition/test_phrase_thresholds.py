@@ -23,7 +23,7 @@ from utils.vocabulary import BLANK, SPACE, Vocabulary
 OTHERS = tuple(f"{syllable}{tone}" for syllable in ("ba", "di", "guo", "lu", "tian") for tone in range(1, 5))
 VOCABULARY = Vocabulary(("ma1", "ni3", "hao3", "wo3", "shi4", *OTHERS, SPACE, BLANK))
 ROW = 0.1
-WORDS = ["妈", "我", "你", "妈我", "我是", "你好", "妈我是", "我是妈", "妈我是你", "是我妈你", "香港", "ABC"]
+WORDS = ["妈我", "我是", "你好", "妈我是", "我是妈", "妈我是你", "是我妈你", "香港", "ABC"]
 
 
 def _recordings(count: int = 40) -> tuple[list[np.ndarray], list[Utterance]]:
