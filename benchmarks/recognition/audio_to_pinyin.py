@@ -9,10 +9,10 @@ prepared below ``datasets/audio_to_pinyin``. ``configs/speech/audio_to_pinyin.ya
 ``runs/audio_to_pinyin_first``; ``audio_to_pinyin_refine.yaml`` continues into ``runs/audio_to_pinyin``, which
 is packed into ``pretrained/audio_to_pinyin``. The streaming twin begins with these weights and has two cycles
 of its own, without the recordings of ``dspspeech20``, whose words are the test of typed wake words (the
-weights that it begins with have learned from them). Each step is skipped if its result is there, and an
-interrupted one is resumed. The best epoch is chosen on the dev speakers of Common Voice; the test speakers
-are in no training list. Some speakers of Lingua Libre are left out, for tests of phrases. Needs the project's
-shared recordings beside the checkout.
+weights that it begins with have learned from them). It is also exported, for devices. Each step is skipped if
+its result is there, and an interrupted one is resumed. The best epoch is chosen on the dev speakers of Common
+Voice; the test speakers are in no training list. Some speakers of Lingua Libre are left out, for tests of
+phrases. Needs the project's shared recordings beside the checkout.
 """
 
 import argparse
@@ -146,6 +146,12 @@ def _pack(options: argparse.Namespace) -> None:
     print(run("-m", "model_speech.pack", str(options.run), str(options.model), *weights), end="")
     dev = str(WORK / "common_voice_zh" / "dev.tsv")
     print(run("-m", "recognition.calibrate", str(options.model), "--manifest", dev), end="")
+    words = str(SHARED / "words" / "wikipedia_titles.txt.xz")
+    fit = ("-m", "recognition.phrases.fit_thresholds", str(options.model), "--manifest", dev)
+    print(run(*fit, "--words", words), end="")
+    if options.streaming:
+        export = ("export.py", str(options.run), "--output", str(options.model / "export"), "--force")
+        print(run(*export, "--mode", "stream_external", "--precision", "dynamic"), end="")
 
 
 def _test(options: argparse.Namespace) -> None:

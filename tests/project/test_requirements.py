@@ -21,6 +21,7 @@ load_script("transcribe.py").main([sys.argv[2], "--stream", "--no-joint"])
 load_script("listen.py")
 load_script("examples/recognise_exported.py")
 load_script("examples/stream_keyword.py")
+load_script("examples/stream_speech.py")
 import bundle.runtimes.litert, bundle.runtimes.onnx
 assert not {"tensorflow", "keras", "jax", "torch"} & set(sys.modules)
 print("files:", *{module.__file__ for module in sys.modules.values() if getattr(module, "__file__", None)})

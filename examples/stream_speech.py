@@ -1,0 +1,43 @@
+"""Recognise speech while it arrives with the exported streaming model and ai-edge-litert, without TensorFlow.
+
+    python examples/stream_speech.py examples/recordings/common_voice_18776500.ogg
+    python examples/stream_speech.py recording.wav runs/streaming/export litert/stream_external_float.tflite
+
+Prints each syllable with the second in which it was known. It reads a recording in pieces of 80 ms, as a
+microphone gives them; the model takes features, so the project's feature stream computes them.
+"""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from bundle.folder import open_bundle
+from model_speech.causal_timing import CausalTiming
+from streaming.speech.stream import LogitStream
+from utils.audio.reading import read_audio
+from utils.vocabulary import BLANK, SPACE, Vocabulary
+
+SHIPPED = Path(__file__).parents[1] / "pretrained/audio_to_pinyin_streaming/export"
+ARTEFACT = "litert/stream_external_dynamic.tflite"
+
+
+def stream(samples, folder=SHIPPED, artefact=ARTEFACT):
+    """Yield (second, syllable) while the samples (n,) are fed; greedy CTC decoding."""
+    bundle = open_bundle(folder)
+    vocabulary, decoding = Vocabulary(bundle.labels), bundle.decoding
+    timing = CausalTiming(bundle.features, vocabulary, decoding["time_stride"], decoding["look_ahead"])
+    logits = LogitStream(timing, bundle.open(artefact), round(bundle.stream["chunk"]))
+    piece = round(bundle.stream["seconds"] * bundle.features.sample_rate)
+    previous = vocabulary.blank_index
+    for start in range(0, len(samples) + piece, piece):  # the last piece is empty: the end
+        rows = logits.feed(samples[start : start + piece]) if start < len(samples) else logits.flush()
+        for best in rows.argmax(axis=1):
+            if best != previous and vocabulary.tokens[best] not in (BLANK, SPACE):
+                yield min(start + piece, len(samples)) / bundle.features.sample_rate, vocabulary.tokens[best]
+            previous = best
+
+
+if __name__ == "__main__":
+    recording, *chosen = sys.argv[1:]
+    for second, syllable in stream(read_audio(recording), *chosen):
+        print(f"{second:6.2f}  {syllable}", flush=True)

@@ -1,0 +1,56 @@
+"""The streaming twin of the shipped model: its bundle passes, and both forms recognise the same syllables."""
+
+import numpy as np
+
+from bundle.check.verification import Outcome, verify_bundle
+from recognition.loading import load_acoustic_logits, load_logit_stream
+from recognition.phrases.thresholds import FILE, load_phrase_thresholds
+from tests.project.test_requirements import RECORDING
+from tests.recognition.test_shipped_model import TEXTS
+from tests.support.scripts import load_script
+from utils.audio.reading import read_audio
+from utils.metrics import count_errors, total
+from utils.run_folder.checksums import differences
+from utils.run_folder.run import PRETRAINED_SPEECH
+from utils.vocabulary import SPACE
+
+TWIN = PRETRAINED_SPEECH.with_name("audio_to_pinyin_streaming")
+ARTEFACT = "litert/stream_external_dynamic.tflite"
+
+
+def test_it_is_small_undamaged_and_has_a_card():
+    files = [path for path in TWIN.rglob("*") if path.is_file()]
+    assert sum(path.stat().st_size for path in files) < 12_000_000
+    assert (TWIN / "export" / ARTEFACT).stat().st_size < 2_500_000
+    assert differences(TWIN) == {}
+    card = (TWIN / "README.md").read_text(encoding="utf-8")
+    assert all(word in card for word in ("Common Voice", "CC BY-SA", "## Limits", "## Figures"))
+    texts = [path.read_text("utf-8") for path in files if path.suffix in (".yaml", ".json", ".md", ".txt")]
+    assert not any(path in text for path in ("/home", "/work", ": /") for text in texts)
+
+
+def test_the_bundle_passes_its_own_checks():
+    results = list(verify_bundle(TWIN / "export"))
+    assert len(results) == 1 and all(result.outcome is Outcome.PASSED for result in results)
+
+
+def test_the_bundle_and_the_packed_model_recognise_the_same():
+    example, acoustic = load_script("examples/stream_speech.py"), load_acoustic_logits(TWIN)
+    stream, errors = load_logit_stream(TWIN, acoustic), []
+    silent = {acoustic.vocabulary.blank_index, acoustic.vocabulary.index(SPACE)}
+    for name, text in TEXTS.items():
+        samples = read_audio(RECORDING.with_name(name))
+        timed = list(example.stream(samples))
+        seconds, syllables = zip(*timed, strict=True)
+        assert list(seconds) == sorted(seconds) and seconds[-1] <= len(samples) / 16_000
+        best = np.concatenate([stream.feed(samples), stream.flush()]).argmax(axis=1)
+        changes = best[np.diff(best, prepend=-1) != 0]
+        packed = [acoustic.vocabulary.tokens[token] for token in changes if token not in silent]
+        assert count_errors(packed, syllables).errors <= 1  # two roundings of the weights
+        errors.append(count_errors(text.split(), syllables))
+    assert total(errors).rate < 0.7
+
+
+def test_it_has_thresholds_for_phrases_of_its_own():
+    scores = load_phrase_thresholds(TWIN).scores
+    assert (TWIN / FILE).is_file() and sorted(scores) == [1, 2, 3, 4]
