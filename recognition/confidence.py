@@ -41,9 +41,9 @@ class FrameCertainty:
 
 def frame_certainty(logits: np.ndarray) -> FrameCertainty:
     """(T', C) logits, valid frames only → the certainty of each frame."""
-    shifted = np.subtract(logits, logits.max(axis=1, keepdims=True), dtype=np.float64)
+    shifted = logits - logits.max(axis=1, keepdims=True)
     exponentials = np.exp(shifted)
-    total = exponentials.sum(axis=1)
+    total = exponentials.sum(axis=1, dtype=np.float64)
     # -Σ p log p with p = exp(shifted) / total
     entropy = np.log(total) - np.einsum("tc,tc->t", exponentials, shifted) / total
     return FrameCertainty(1.0 / total, entropy / np.log(logits.shape[1]))

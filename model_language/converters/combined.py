@@ -298,20 +298,29 @@ class CombinedConverter(Converter):
             grid: candidates, the most promising first.
         """
         ngrams, weight = self._ngrams, self._config.ngram
-        candidates = grid.candidates.astype(np.int64)
-        few = candidates[:, :, :_NEIGHBOURS]  # (B, L, n)
-        alone = grid.scores[:, :, :_NEIGHBOURS] + weight * ngrams.unigrams[few]
-        alone[np.isneginf(alone[:, :, 0]), 0] = 0.0  # after its end a sentence has only the boundary
-        alone -= alone[:, :, :1].copy()  # relative to the best one
+        length, width = grid.candidates.shape[1:]
+        # The best n at each position, and the boundary before and after each sentence: (n, B · (L + 2)).
+        first, ends = (slice(None), slice(None), slice(_NEIGHBOURS)), ((0, 0), (1, 1), (0, 0))
+        few = np.pad(grid.candidates[first].astype(np.int64), ends)
+        own = np.pad(grid.scores[first], ends, constant_values=-np.inf)
+        few, own = (np.ascontiguousarray(table.reshape(-1, table.shape[-1]).T) for table in (few, own))
+        unigrams = weight * ngrams.unigrams.take(few)
+        before = own + unigrams
+        before[0, np.isneginf(before[0])] = 0.0
+        before -= before[0].copy()  # relative to the best one
+        after = before - unigrams
+        # E cells with a candidate, and the positions on each side.
+        cells = grid.candidates.ravel().nonzero()[0]
+        hanzi = grid.candidates.ravel().take(cells).astype(np.int64)
+        sentence, inside = np.divmod(cells, length * width)
+        left = sentence * (length + 2) + inside // width
+        right = left + 2
+        linked = before.take(left, axis=1) + weight * ngrams.after(few.take(left, axis=1), hanzi)
+        gained = linked.max(axis=0)
+        linked = after.take(right, axis=1) + weight * ngrams.after(hanzi, few.take(right, axis=1))
+        gained += linked.max(axis=0)
         result = np.zeros_like(grid.scores)
-        linked = alone[:, :-1, None, :] + weight * ngrams.after(
-            few[:, :-1, None, :], candidates[:, 1:, :, None]
-        )
-        result[:, 1:] = linked.max(axis=-1)
-        result[:, 0] = weight * ngrams.after(np.int64(PAD_ID), candidates[:, 0])
-        linked = weight * ngrams.after(candidates[:, :-1, :, None], few[:, 1:, None, :])
-        linked += (alone[:, 1:] - weight * ngrams.unigrams[few[:, 1:]])[:, :, None, :]
-        result[:, :-1] += linked.max(axis=-1)
+        result.ravel()[cells] = gained
         return result
 
     def _one_thread(self) -> AbstractContextManager:

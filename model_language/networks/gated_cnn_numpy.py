@@ -60,6 +60,11 @@ class NumpyGatedCnn:
             rated=weights.rated,
         )
         self._common = np.ascontiguousarray(self._weights.priors[:, : weights.rated])
+        # The first layer's products of each syllable, as the one before, the middle one and the one after.
+        width = weights.embeddings.shape[1]
+        embeddings, kernel = self._weights.embeddings, self._weights.kernels[0].reshape(KERNEL, width, -1)
+        self._first = _normalised(embeddings, self._weights.norms[0]) @ kernel  # (KERNEL, tokens, 2 · W)
+        self._first[:, PAD_ID] = 0.0
 
     @property
     def candidates(self) -> np.ndarray:
@@ -81,16 +86,20 @@ class NumpyGatedCnn:
         Returns:
             (B, L, K) float32, aligned with ``candidates[syllables]``; -inf in empty columns and at padding.
         """
-        hidden = self._hidden(syllables).reshape(-1, self._weights.hanzi.shape[1])  # (B · L, W)
-        flat = syllables.ravel()
-        rated = self._weights.rated
-        logits = (self._weights.priors if rare else self._common)[flat]  # (B · L, K)
+        weights, flat = self._weights, syllables.ravel()
+        logits = (weights.priors if rare else self._common).take(flat, axis=0)  # (B · L, K)
         # Positions with the same syllable share their candidates: one product for each distinct syllable.
         by_token = np.argsort(flat, kind="stable")
-        tokens, starts = np.unique(flat[by_token], return_index=True)
-        for token, rows in zip(tokens, np.split(by_token, starts[1:]), strict=True):
+        tokens, starts = np.unique(flat.take(by_token), return_index=True)
+        hidden = self._hidden(syllables).reshape(len(flat), -1).take(by_token, axis=0)  # (B · L, W)
+        rated = np.zeros((len(flat), weights.rated), np.float32)
+        for token, start, end in zip(
+            tokens.tolist(), starts.tolist(), [*starts[1:].tolist(), len(flat)], strict=True
+        ):
             if token != PAD_ID:
-                logits[rows, :rated] += hidden[rows] @ self._weights.hanzi[self.candidates[token, :rated]].T
+                vectors = weights.hanzi.take(self.rated_candidates[token], axis=0)
+                np.matmul(hidden[start:end], vectors.T, out=rated[start:end])
+        logits[by_token, : weights.rated] += rated
         with np.errstate(invalid="ignore"):
             logits -= logits.max(axis=1, keepdims=True)
         logits -= np.log(np.exp(logits).sum(axis=1, keepdims=True))
@@ -100,19 +109,30 @@ class NumpyGatedCnn:
     def _hidden(self, syllables: np.ndarray) -> np.ndarray:
         """(B, L) → (B, L, W)."""
         weights = self._weights
-        x = weights.embeddings[syllables]
+        x = weights.embeddings.take(syllables, axis=0)
         padding, width = syllables == PAD_ID, x.shape[-1]
         x[padding] = 0.0
         for layer, dilation in enumerate(weights.dilations.tolist()):
-            y = _normalised(x, weights.norms[layer])
-            y[padding] = 0.0
-            y = _neighbours(y, dilation).reshape(-1, KERNEL * width) @ weights.kernels[layer]
+            if layer:
+                y = _normalised(x, weights.norms[layer])
+                y[padding] = 0.0
+                y = _neighbours(y, dilation).reshape(-1, KERNEL * width) @ weights.kernels[layer]
+            else:
+                y = self._first_products(syllables, dilation)
             y += weights.biases[layer]  # (B · L, 2 · W)
             gate = np.exp(-y[:, width:])
             gate += 1.0
             x += (y[:, :width] / gate).reshape(x.shape)
             x[padding] = 0.0
         return _normalised(x, weights.norms[-1])
+
+    def _first_products(self, syllables: np.ndarray, dilation: int) -> np.ndarray:
+        """(B, L) → what the first layer's kernel makes of the normalised embeddings, (B · L, 2 · W)."""
+        before, middle, after = _neighbours(syllables[:, :, None], dilation).reshape(-1, KERNEL).T
+        result = self._first[1].take(middle, axis=0)
+        result += self._first[0].take(before, axis=0)
+        result += self._first[2].take(after, axis=0)
+        return result
 
 
 def _normalised(x: np.ndarray, scale_and_offset: np.ndarray) -> np.ndarray:
@@ -126,7 +146,7 @@ def _normalised(x: np.ndarray, scale_and_offset: np.ndarray) -> np.ndarray:
 def _neighbours(x: np.ndarray, dilation: int) -> np.ndarray:
     """(B, L, W) → (B, L, KERNEL · W): the position before, itself, the one after; zeros beyond the ends."""
     batch, length, width = x.shape
-    result = np.zeros((batch, length, KERNEL * width), np.float32)
+    result = np.zeros((batch, length, KERNEL * width), x.dtype)
     shift = min(dilation, length)
     result[:, shift:, :width] = x[:, : length - shift]
     result[:, :, width : 2 * width] = x

@@ -16,6 +16,7 @@ _MARK_BITS = 32 - VALUE_BITS
 _VALUE = np.uint32((1 << VALUE_BITS) - 1)
 _MARK = np.uint64((1 << _MARK_BITS) - 1)
 _SLOTS_PER_HASH = 2  # least number of slots in a level for each hash
+_BITS = (1 << np.arange(8)).astype(np.uint8)  # of a byte of a PairSet
 # Odd constants with well mixed bits: the golden ratio's, and one of SplitMix64's (Steele et al. 2014).
 _SPREAD, _MIX = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9)
 
@@ -64,6 +65,23 @@ class HashTable:
             pending = left if pending is None else pending.take(left)
             hashes, marks = hashes.take(left) * _SPREAD, marks.take(left)
         return result
+
+
+class PairSet:
+    """A set of pairs of ids as a bitmap, for look-ups that mostly find nothing: one bit for each pair.
+
+    Args:
+        numbers: (n,) int, the pairs as first · size + second.
+        size: number of ids.
+    """
+
+    def __init__(self, numbers: np.ndarray, size: int):
+        self._bytes = np.zeros(size * size // 8 + 1, np.uint8)
+        np.bitwise_or.at(self._bytes, numbers >> 3, _BITS.take(numbers & 7))
+
+    def find(self, numbers: np.ndarray) -> np.ndarray:
+        """Whether pairs (n,) are in the set: (n,) uint8, 0 if not."""
+        return self._bytes.take(numbers >> 3) & _BITS.take(numbers & 7)
 
 
 def _put(

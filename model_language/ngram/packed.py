@@ -7,8 +7,8 @@ context are in descending order, so only their differences are stored. zlib comp
 their entropy.
 
 In memory the n-grams of three words and more are found by their hashes. Bigrams, which are used most, have a
-dense table instead: one byte for each pair of the :data:`FREQUENT` most frequent words. The hashes of bigrams
-lead to their back-off weights.
+dense table instead: one byte for each pair of the :data:`FREQUENT` most frequent words. A bitmap tells which
+pairs with a rarer word are n-grams at all. The hashes of bigrams lead to their back-off weights.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,7 +20,7 @@ import numpy as np
 
 from model_language.files import load_part
 from model_language.ngram.code_book import LEVELS, code_book, group_steps, undo_group_steps
-from model_language.ngram.hash_table import VALUE_BITS, HashTable, extend_hashes
+from model_language.ngram.hash_table import VALUE_BITS, HashTable, PairSet, extend_hashes
 from model_language.ngram.kneser_ney import NgramTable, bits_needed
 from model_language.search.grid import HistoryModel
 
@@ -59,6 +59,7 @@ class PackedNgrams(HistoryModel):
         self._rare = min(self.size, FREQUENT)
         self._ranks = np.full(self.size, self._rare)
         self._ranks[by_rank[: self._rare]] = np.arange(self._rare)
+        self._table_rows = self._ranks * (self._rare + 1)  # where the pairs with a first word begin
         table = np.zeros((self._rare + 1, self._rare + 1), np.uint8)
         table[-1] = table[:, -1] = _ELSEWHERE
         self._bigrams = table.ravel()
@@ -97,12 +98,15 @@ class PackedNgrams(HistoryModel):
 
     def _bigram_codes(self, previous: np.ndarray, words: np.ndarray) -> np.ndarray:
         """Codes of the bigrams of id arrays that broadcast, 0 for one that is not there; uint8."""
-        left, right = self._ranks.take(previous), self._ranks.take(words)
-        codes = self._bigrams.take(left * (self._rare + 1) + right)
+        codes = self._bigrams.take(self._table_rows.take(previous) + self._ranks.take(words))
         rare = (codes == _ELSEWHERE).nonzero()
         if len(rare[0]):
-            previous, words = np.broadcast_to(previous, codes.shape), np.broadcast_to(words, codes.shape)
-            codes[rare] = self._tables[0].find(extend_hashes(previous[rare], words[rare])) >> _CODE_BITS
+            previous, words = (np.broadcast_to(ids, codes.shape)[rare] for ids in (previous, words))
+            known = self._rare_pairs.find(previous.astype(np.int64) * self.size + words).nonzero()[0]
+            hashes = extend_hashes(previous.take(known), words.take(known))
+            values = np.zeros(len(words), np.uint8)
+            values[known] = self._tables[0].find(hashes) >> _CODE_BITS
+            codes[rare] = values
         return codes
 
     def _contexts(self, words: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -146,6 +150,8 @@ class PackedNgrams(HistoryModel):
         """Fill the open table; return the indices of bigrams that are needed in the hash table too."""
         left, right = self._ranks.take(previous), self._ranks.take(last)
         frequent = (left < self._rare) & (right < self._rare)
+        rare = (~frequent).nonzero()[0]
+        self._rare_pairs = PairSet(previous.take(rare) * self.size + last.take(rare), self.size)
         inside = frequent.nonzero()[0]
         cells = left.take(inside) * (self._rare + 1) + right.take(inside)
         self._bigrams[cells] = values.take(inside) >> _CODE_BITS

@@ -20,7 +20,7 @@ import numpy as np
 
 from model_language.files import load_part
 from model_language.ngram.code_book import LEVELS, code_book, group_steps, undo_group_steps
-from model_language.ngram.hash_table import HashTable, extend_hashes
+from model_language.ngram.hash_table import HashTable, PairSet, extend_hashes
 from model_language.vocabulary.symbols import PAD_ID, UNKNOWN_ID, Symbols
 from utils.padding import pad_rows
 
@@ -29,7 +29,6 @@ LONGEST_WORD = 4
 """Longer words hardly ever matter, because their parts are words too."""
 # P(word) is proportional to (count + _UNSEEN) ^ _POWER.
 _UNSEEN, _POWER = 0.5, 0.9
-_BITS = (1 << np.arange(8)).astype(np.uint8)  # of a byte of the bitmap _PairSet
 _CONTINUED = np.uint32(1)  # flag below a node's code: longer words begin with it
 
 
@@ -57,8 +56,8 @@ class WordUnigram:
         self._table = HashTable(sum(len(values) for _, values in nodes), nodes)
         by_rank, counts = arrays["by_rank"].astype(np.int64), arrays["counts_2"]
         pairs = np.repeat(by_rank * self.size, counts) + by_rank.take(_ranks(arrays, 2))
-        self._beginnings = _PairSet(pairs, self.size)
-        self._continued = _PairSet(pairs[nodes[0][1] & _CONTINUED > 0], self.size)
+        self._beginnings = PairSet(pairs, self.size)
+        self._continued = PairSet(pairs[nodes[0][1] & _CONTINUED > 0], self.size)
 
     def initial_states(self, paths: int) -> np.ndarray:
         """States of empty paths, (paths, reach + 1) float32."""
@@ -178,18 +177,6 @@ def pack_words(uses: Mapping[str, int], symbols: Symbols) -> dict[str, np.ndarra
         arrays[f"codes_{length}"] = node_codes
         below = nodes
     return arrays
-
-
-class _PairSet:
-    """A set of pairs of hanzi as a bitmap, because most look-ups are of pairs that begin no word."""
-
-    def __init__(self, numbers: np.ndarray, size: int):
-        self._bytes = np.zeros(size * size // 8 + 1, np.uint8)
-        np.bitwise_or.at(self._bytes, numbers >> 3, _BITS.take(numbers & 7))
-
-    def find(self, numbers: np.ndarray) -> np.ndarray:
-        """Whether pairs (n,), first · size + second, are in the set: (n,) uint8, 0 if not."""
-        return self._bytes.take(numbers >> 3) & _BITS.take(numbers & 7)
 
 
 def _nodes(arrays: Mapping[str, np.ndarray]) -> Iterator[tuple[np.ndarray, np.ndarray]]:

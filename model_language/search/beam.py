@@ -12,6 +12,7 @@ from model_language.vocabulary.symbols import PAD_ID
 
 # Odd, with well mixed bits: rows of ids get different hashes, except for one pair in 2^64.
 HASH_FACTOR = 0x1E3779B97F4A7C15
+_FARTHEST = 1e4  # no differences of scores above this matter
 _Step = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
 
@@ -66,15 +67,14 @@ def beam_search(
             score += gained
         if bonus and (earned := bonus.gains(position, row, past, source, words)) is not None:
             score += earned
-        kept = _highest(rows, score, beam) if n_best > 1 else _within(rows, score, margin)
-        kept = kept.take(np.lexsort((-score.take(kept), rows.take(kept))))  # each sentence's best first
+        behind = _behind(rows, score)
+        kept = _highest(rows, score, beam) if n_best > 1 else (behind <= margin).nonzero()[0]
+        kept = kept.take(_best_first(rows.take(kept), behind.take(kept)))
+        if n_best == 1:
+            kept = kept.take(_first_distinct(row, past, source.take(kept), column.take(kept)))
+        kept = kept.take(_first(rows.take(kept), beam))
         origin = source.take(kept)
-        extended = np.concatenate([past.take(origin, axis=0), words.take(kept)[:, None]], axis=1)[:, 1:]
-        if n_best > 1:
-            first = _first(rows.take(kept), beam)
-        else:
-            first = _first_distinct(rows.take(kept), extended, beam)
-        kept, origin, past = kept.take(first), origin.take(first), extended.take(first, axis=0)
+        past = np.concatenate([past.take(origin, axis=0), words.take(kept)[:, None]], axis=1)[:, 1:]
         row, total = rows.take(kept), score.take(kept)
         if paths:
             state = paths.next_states(state.take(origin, axis=0), gained.take(kept))
@@ -103,10 +103,16 @@ def _options(grid: Grid) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return counts, words, scores
 
 
-def _within(rows: np.ndarray, score: np.ndarray, margin: float) -> np.ndarray:
-    """Indices of the scores (E,) that are within the margin of the best of their row (ascending)."""
+def _behind(rows: np.ndarray, score: np.ndarray) -> np.ndarray:
+    """How much lower the scores (E,) are than the best of their row (ascending), (E,)."""
     starts, sizes = _groups(rows)
-    return (score >= np.repeat(np.maximum.reduceat(score, starts) - margin, sizes)).nonzero()[0]
+    return np.repeat(np.maximum.reduceat(score, starts), sizes) - score
+
+
+def _best_first(rows: np.ndarray, behind: np.ndarray) -> np.ndarray:
+    """Indices that sort by row, then by ``behind``; sorting by two keys takes several times as long."""
+    behind = np.minimum(behind, _FARTHEST)
+    return np.argsort(rows * (behind.max() + 1.0) + behind, kind="stable")
 
 
 def _highest(rows: np.ndarray, score: np.ndarray, count: int) -> np.ndarray:
@@ -127,14 +133,25 @@ def _first(rows: np.ndarray, count: int) -> np.ndarray:
     return (np.arange(len(rows)) - np.repeat(starts, sizes) < count).nonzero()[0]
 
 
-def _first_distinct(rows: np.ndarray, states: np.ndarray, count: int) -> np.ndarray:
-    """Indices of the first ``count`` different states (N, n) of each row (ascending)."""
-    keys = rows.astype(np.int64)
-    for column in range(states.shape[1]):
-        keys = keys * HASH_FACTOR + states[:, column]
-    order = keys.argsort(kind="stable")
-    first = np.sort(order.take(_groups(keys.take(order))[0]))
-    return first.take(_first(rows.take(first), count))
+def _first_distinct(row: np.ndarray, past: np.ndarray, source: np.ndarray, column: np.ndarray) -> np.ndarray:
+    """Indices of the first of the continuations (n,) that the models cannot distinguish.
+
+    Two continuations differ by their candidate, or by what is seen of their hypotheses after it.
+
+    Args:
+        row, past: the sentences of the hypotheses (N,) and their last hanzi (N, seen).
+        source, column: the hypothesis and the candidate of each continuation.
+    """
+    keys = row.astype(np.int64)
+    for seen in past[:, 1:].T:
+        keys = keys * HASH_FACTOR + seen
+    similar = np.unique(keys, return_inverse=True)[1]  # of the hypotheses, (N,)
+    key, index = similar.take(source), np.arange(len(source))
+    if past.shape[1]:
+        key = key * (column.max() + 1) + column
+    first = np.full(key.max() + 1, len(key))
+    np.minimum.at(first, key, index)
+    return (first.take(key) == index).nonzero()[0]
 
 
 def _groups(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

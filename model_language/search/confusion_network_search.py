@@ -21,6 +21,8 @@ Option = tuple[str, float, np.ndarray, np.ndarray]
 """A syllable of a slot, its log-posterior, the ids that it may become, and their log-scores, both (K,)."""
 Candidates = Callable[[int, str], tuple[np.ndarray, np.ndarray]]
 """(slot, syllable) → ids that the syllable may become, and their log-scores, both (K,)."""
+Preview = Callable[[np.ndarray], np.ndarray | None]
+"""Next words (K,) → log-probabilities after each of N paths, (N, K); None: there is no preview."""
 
 
 class TokenModel:
@@ -30,15 +32,24 @@ class TokenModel:
         history: scores a token given the tokens before it.
         weight: factor of all log-probabilities of tokens.
         bonus: added for each token.
-        size: ids from here on are unknown to the models.
+        size: ids from here on are unknown to the models; None: there are none.
         paths: scores the words that tokens form; None: no such model.
     """
 
     def __init__(
-        self, history: HistoryModel, weight: float, bonus: float, size: int, paths: PathModel | None = None
+        self,
+        history: HistoryModel,
+        weight: float,
+        bonus: float,
+        size: int | None = None,
+        paths: PathModel | None = None,
     ):
-        self._history, self.weight, self.bonus = MaskedHistory(history, size), weight, bonus
-        self.paths = MaskedPaths(paths, size) if paths else None
+        self._history, self.weight, self.bonus = (
+            MaskedHistory(history, size) if size else history,
+            weight,
+            bonus,
+        )
+        self.paths = MaskedPaths(paths, size) if paths and size else paths
         self.seen = max(history.history, paths.reach if paths else 0)
         """Number of preceding tokens that matter."""
 
@@ -47,11 +58,15 @@ class TokenModel:
         histories = past[:, past.shape[1] - self._history.history :]
         return self.weight * self._history.score(histories, rows, words).astype(float)
 
-    def preview(self, past: np.ndarray, words: np.ndarray) -> np.ndarray | None:
-        """A quick approximation of :meth:`log_probs` for past (N, seen ≥ 1), words (K,) → (N, K)."""
+    def preview(self, past: np.ndarray) -> Preview:
+        """A quick approximation of :meth:`log_probs` for past (N, seen ≥ 1)."""
         last, rows = np.unique(past[:, -1], return_inverse=True)  # most paths share their last token
-        previewed = self._history.preview(last, words)
-        return None if previewed is None else (self.weight * previewed).take(rows, axis=0)
+
+        def previewed(words: np.ndarray) -> np.ndarray | None:
+            found = self._history.preview(last, words)
+            return None if found is None else (self.weight * found).take(rows, axis=0)
+
+        return previewed
 
 
 @dataclass(frozen=True)
@@ -169,11 +184,7 @@ def _extended(
     sources = np.repeat(np.arange(len(options)), [len(ids) for _, _, ids, _ in options])  # (C,), the option
     before = kept.score - kept.paid  # (N,)
     of_words = _columns_of_words(slot, options, ids, sources, words)
-
-    def preview(columns: np.ndarray) -> np.ndarray | None:
-        return model.preview(kept.past, ids[columns])
-
-    rows, columns = _promising(before, own, preview, PREVIEWED * count, of_words)
+    rows, columns = _promising(before, ids, own, model.preview(kept.past), PREVIEWED * count, of_words)
     score = before[rows] + own[columns] + model.bonus
     score += model.log_probs(kept.past, rows, ids[columns])  # (E,)
     if model.paths:
@@ -218,35 +229,39 @@ def _columns_of_words(
 
 
 def _promising(
-    before: np.ndarray,
-    own: np.ndarray,
-    preview: Callable[[np.ndarray], np.ndarray | None],
-    count: int,
-    always: np.ndarray,
+    before: np.ndarray, ids: np.ndarray, own: np.ndarray, preview: Preview, count: int, always: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Rows and columns of the continuations that the models rate, (E,) each.
 
     Args:
         before: (N,), scores of the paths.
-        own: (C,), of the tokens without the language models.
-        preview: columns → an approximation of the language models' log-probabilities, at most 0, (N,
-            columns); None: all are rated.
+        ids, own: (C,), the tokens and their scores without the language models.
+        preview: approximates the language models' log-probabilities, which are at most 0.
         count: number of continuations that are rated.
         always: columns that are rated in each row.
     """
     size = len(before) * len(own)
     tried = _highest(own, -(-_TRIED * count // len(before)))
-    previewed = preview(tried) if size > count else None
+    previewed = preview(ids.take(tried)) if size > count else None
     if previewed is None:
         return np.divmod(np.arange(size), len(own))
     count = max(count, len(before) * len(always))
     # As many reach this score, so a column below it without a preview cannot be among the best.
-    least = np.sort((before[:, None] + own[tried] + previewed).ravel())[::-1][:count][-1]
-    columns = np.union1d(np.flatnonzero(before.max() + own >= least), always)
-    promise = before[:, None] + own[columns] + preview(columns)
-    promise[:, np.isin(columns, always)] = np.inf
+    least = _lowest(before[:, None] + own.take(tried) + previewed, count)
+    columns = (before.max() + own >= least).nonzero()[0]
+    if len(always):
+        columns = np.union1d(columns, always)
+    promise = before[:, None] + own.take(columns) + preview(ids.take(columns))
+    if len(always):
+        promise[:, np.isin(columns, always)] = np.inf
     rows, chosen = np.divmod(_highest(promise.ravel(), count), len(columns))
-    return rows, columns[chosen]
+    return rows, columns.take(chosen)
+
+
+def _lowest(scores: np.ndarray, count: int) -> float:
+    """The lowest of the ``count`` highest scores; of all if there are no more."""
+    beyond = max(scores.size - count, 0)
+    return float(np.partition(scores, beyond, axis=None)[beyond])
 
 
 def _highest(scores: np.ndarray, count: int) -> np.ndarray:

@@ -122,7 +122,7 @@ class JointSearch:
                 return hanzi, scores
             return np.append(hanzi, added), np.append(scores, np.full(len(added), scores.min()))
 
-        size = len(converter.symbols.hanzi)
+        size = len(converter.symbols.hanzi) if len(self._converter.words) else None
         model = TokenModel(
             converter.history_model, weights.language, weights.bonus, size, converter.path_model
         )

@@ -12,12 +12,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from model_speech.ctc.forward_backward import backward, forward
-from model_speech.ctc.greedy import Hypothesis
+from model_speech.ctc.greedy import Hypothesis, log_sum_exp
 from utils.hypotheses.confusion_network import NOTHING, ConfusionNetwork, Slot
 from utils.softmax import log_softmax
 from utils.vocabulary import SPACE, Vocabulary
 
 MIN_FRAME_PROBABILITY = 1e-3  # a class that is less probable in every frame is no alternative
+_NO_WEIGHT = 1e-20  # scaled probabilities below it are not followed any further
 NONE = -1
 """Stands for no token."""
 
@@ -60,23 +61,34 @@ def token_slots(
     Returns:
         slots in time order: gap, token, gap, token … gap; gaps without alternatives are left out.
     """
-    log_probs = log_softmax(logits)
-    log_probs[:, blank] = np.logaddexp.reduce(log_probs[:, [blank, *silent]], axis=1)
-    tokens = np.asarray(tokens, int)
-    likely = (log_probs > np.log(MIN_FRAME_PROBABILITY)).any(axis=0)
+    # The frames' normalisers cancel in the posteriors, so those of single precision are exact enough.
+    normaliser = log_sum_exp(logits[None])[0][:, None]
+    likely = (logits > normaliser + np.log(MIN_FRAME_PROBABILITY)).any(axis=0)
     likely[[blank, *silent]] = False
-    likely[tokens] = True
+    likely[list(tokens)] = True
     classes = np.flatnonzero(likely)
-    scores = neighbourhood(log_probs, tokens, classes, blank)
-    limits = min_posterior, max_alternatives
+    log_probs = logits[:, [blank, *classes]] - normaliser  # (T, 1 + K): the blank is class 0 now
+    for each in silent:
+        log_probs[:, 0] = np.logaddexp(log_probs[:, 0], logits[:, each] - normaliser[:, 0])
+    known = np.searchsorted(classes, np.asarray(tokens, int)) + 1
+    scores = neighbourhood(log_probs, known, np.arange(1, len(classes) + 1), 0)
+    logs = np.empty((2 * len(tokens) + 1, len(classes) + 1))  # the last column is that of no token
+    logs[::2, :-1], logs[1::2, :-1] = scores.inserted, scores.replaced
+    logs[::2, -1], logs[1::2, -1] = scores.whole, scores.deleted
+    logs = log_softmax(logs)
+    peaks = np.array([-1, *frames, len(logits)])
+    places = np.empty(len(logs), int)
+    places[::2], places[1::2] = (peaks[:-1] + peaks[1:]) // 2, peaks[1:-1]
+    named = [*classes.tolist(), NONE]
     slots = []
-    peaks = [-1, *frames, len(logits)]
-    for index in range(len(tokens) + 1):
-        middle = (peaks[index] + peaks[index + 1]) // 2
-        slots.append(_slot(classes, scores.inserted[index], scores.whole, middle, *limits))
-        if index < len(tokens):
-            replaced, deleted = scores.replaced[index], scores.deleted[index]
-            slots.append(_slot(classes, replaced, deleted, frames[index], *limits))
+    for row, probable, best, frame in zip(
+        logs, np.exp(logs) >= min_posterior, logs.argmax(axis=1), places.tolist(), strict=True
+    ):
+        probable[best] = True
+        columns = probable.nonzero()[0]
+        columns = columns.take(np.argsort(-row.take(columns), kind="stable"))[:max_alternatives]
+        chosen = tuple(named[column] for column in columns.tolist())
+        slots.append(TokenSlot(chosen, tuple(row.take(columns).tolist()), frame))
     return [slot for slot in slots if slot.tokens != (NONE,)]
 
 
@@ -132,15 +144,11 @@ def neighbourhood(
         classes: (K,) int, replacements and insertions.
         blank: class of the blank.
     """
-    length = len(tokens)
     log_alpha_blank, log_alpha_token = log_alpha = forward(log_probs, tokens, blank)
     log_beta = backward(log_probs, tokens, blank)
-    # S pairs of a prefix of i tokens and a suffix from token j on. Replaced: (i, i + 1), inserted: (i, i).
-    prefixes = np.concatenate([np.arange(length), np.arange(length + 1)])
-    suffixes = np.concatenate([np.arange(1, length + 1), np.arange(length + 1)])
     whole = float(np.logaddexp(log_alpha_blank[-1, -1], log_alpha_token[-1, -1]))
-    free = _with_free_token(log_probs, tokens, classes, blank, log_alpha, log_beta, prefixes, suffixes)
-    return Neighbourhood(whole, _deleted(tokens, log_alpha, log_beta), free[:length], free[length:])
+    free = _with_free_token(log_probs, tokens, classes, blank, log_alpha, log_beta)
+    return Neighbourhood(whole, _deleted(tokens, log_alpha, log_beta), free[1::2], free[::2])
 
 
 def _with_free_token(
@@ -150,38 +158,55 @@ def _with_free_token(
     blank: int,
     log_alpha: tuple[np.ndarray, np.ndarray],
     log_beta: np.ndarray,
-    prefixes: np.ndarray,
-    suffixes: np.ndarray,
 ) -> np.ndarray:
-    """Log-probability of prefix + class + suffix for S pairs of prefix and suffix: (S, K).
+    """Log-probability of prefix + class + suffix for S = 2 L + 1 pairs of prefix and suffix: (S, K).
+
+    Even pairs have all tokens (the class is inserted), odd ones leave out the token between (replaced).
 
     The recursion has probabilities, not logarithms, which take ten times as long. They are scaled in each
-    frame by the sum over all prefixes, and what is smaller than the smallest number has no weight.
+    frame by the sum over all prefixes, and what is smaller than the smallest number has no weight. The pairs
+    are in the order of time, so that those with any weight in a frame are neighbours.
     """
+    prefixes = np.arange(2 * len(tokens) + 1) // 2
+    suffixes = np.append(prefixes[1:], len(tokens))
     scale = np.logaddexp.reduce(np.concatenate(log_alpha, axis=1), axis=1)  # (T + 1,)
     highest = (scale[:, None] + log_beta).max()
-    alpha_blank, alpha_token = (np.exp(each - scale[:, None]) for each in log_alpha)  # (T + 1, L + 1)
-    beta = np.exp(log_beta + scale[:, None] - highest)  # (T + 1, L + 1)
+    blanks, ends = (np.exp(each - scale[:, None]).take(prefixes, axis=1) for each in log_alpha)  # (T + 1, S)
+    entering = blanks + ends
+    beta = np.exp(log_beta + scale[:, None] - highest).take(suffixes, axis=1)  # (T + 1, S)
     scaled = (scale[:-1] - scale[1:])[:, None]
     class_steps = np.exp(log_probs.take(classes, axis=1) + scaled)  # (T, K)
     blank_steps = np.exp(log_probs[:, blank, None] + scaled)[:, 0]  # (T,)
+    # Where the class equals the token before or after it, a blank must separate the two.
     padded = np.concatenate([[NONE], tokens, [NONE]])
-    repeats_left = padded[prefixes][:, None] == classes  # (S, K): the class is the prefix's last token
-    repeats_right = padded[suffixes + 1][:, None] == classes
-    shape = (len(prefixes), len(classes))
-    may_repeat_left, may_leave = ~repeats_left, ~repeats_right
-    in_class, in_blank, total = np.zeros((3, *shape))  # in the class; in a blank after it; complete
-    for t, (class_step, blank_step) in enumerate(zip(class_steps, blank_steps.tolist(), strict=True)):
+    left, right = ((padded[side][:, None] == classes).nonzero() for side in (prefixes, suffixes + 1))
+    in_class = np.zeros((len(prefixes), len(classes)))
+    in_blank, total, ending = np.zeros((3, *in_class.shape))  # in a blank after the class; complete
+    for t, pairs in enumerate(_relevant(entering, beta)):
         # The suffix begins in this frame.
-        total += (in_blank + in_class * may_leave) * beta[t, suffixes][:, None]
-        entering = alpha_token[t, prefixes][:, None] * may_repeat_left + alpha_blank[t, prefixes][:, None]
-        in_blank += in_class
-        in_blank *= blank_step
-        in_class += entering
-        in_class *= class_step
-    total += (in_class + in_blank) * beta[-1, suffixes][:, None]
+        separated = in_blank[right]
+        in_blank[pairs] += in_class[pairs]
+        np.multiply(in_blank[pairs], beta[t, pairs, None], out=ending[pairs])
+        ending[right] = separated * beta[t, right[0]]
+        total[pairs] += ending[pairs]
+        if t == len(class_steps):
+            break
+        in_blank[pairs] *= blank_steps[t]
+        separated = in_class[left] + blanks[t, left[0]]
+        in_class[pairs] += entering[t, pairs, None]
+        in_class[left] = separated
+        in_class[pairs] *= class_steps[t]
     with np.errstate(divide="ignore"):
         return np.log(total) + highest
+
+
+def _relevant(entering: np.ndarray, leaving: np.ndarray) -> list[slice]:
+    """In each frame the pairs that have begun and can still end: weights (T + 1, S) → T + 1 slices of S."""
+    frames = np.arange(len(entering))
+    begins = np.minimum.accumulate((entering > _NO_WEIGHT).argmax(axis=0)[::-1])[::-1]
+    ends = np.maximum.accumulate(frames[-1] - (leaving[::-1] > _NO_WEIGHT).argmax(axis=0))
+    first, last = np.searchsorted(ends, frames), np.searchsorted(begins, frames, side="right")
+    return [slice(*pair) for pair in zip(first.tolist(), last.tolist(), strict=True)]
 
 
 def _deleted(
@@ -195,19 +220,3 @@ def _deleted(
     before = np.where(equal, -np.inf, log_alpha_token[:, prefixes])  # (T + 1, L)
     before = np.logaddexp(log_alpha_blank[:, prefixes], before)
     return np.logaddexp.reduce(before + log_beta[:, suffixes], axis=0)
-
-
-def _slot(
-    classes: np.ndarray,
-    with_class: np.ndarray,
-    with_none: float,
-    frame: int,
-    min_posterior: float,
-    max_alternatives: int,
-) -> TokenSlot:
-    logs = np.append(with_class, with_none)
-    logs = logs - np.logaddexp.reduce(logs)
-    order = np.argsort(-logs, kind="stable")[:max_alternatives]
-    order = order[(np.exp(logs[order]) >= min_posterior) | (np.arange(len(order)) == 0)]
-    tokens = np.append(classes, NONE)[order]
-    return TokenSlot(tuple(tokens.tolist()), tuple(logs[order].tolist()), int(frame))
