@@ -174,6 +174,8 @@ def _check(pieces: Sequence[Piece], number: int) -> None:
 
 def _segmentations(stretch: Sequence[Piece]) -> list[tuple[int, tuple[str, ...]]]:
     """Ways to segment a stretch into syllables: the sum of the ranks of its pieces, syllables; best first."""
+    if all(len(piece.readings) == 1 for piece in stretch):
+        return [(0, tuple(itertools.chain.from_iterable(piece.readings[0] for piece in stretch)))]
     found: list[tuple[int, _Chain]] = [(0, None)]
     for piece in stretch:
         longer = (

@@ -34,6 +34,7 @@ class Converter(ABC):
         history_model: scores a hanzi given the hanzi before it; None: the grid decides alone.
         path_model: scores the words that hanzi form; None: no such model.
         margin: hypotheses whose log-probability is lower than the best one's by more than this are dropped.
+        effort: limit of :func:`~model_language.search.beam.beam_search` for improbable combinations.
         beam: largest number of hypotheses after each syllable.
         batch_syllables: largest number of padded syllables in a batch.
     """
@@ -42,7 +43,7 @@ class Converter(ABC):
     score_kind = NETWORK
     history_model: HistoryModel | None = None
     path_model: PathModel | None = None
-    margin = np.inf
+    margin = effort = np.inf
     beam = 8
     batch_syllables = 4096
 
@@ -122,7 +123,7 @@ class Converter(ABC):
         if self.history_model is None:
             best = grid.scores.argmax(axis=2)[:, :, None]
             return np.take_along_axis(grid.candidates, best, axis=2)[:, :, 0]
-        paths, _ = beam_search(grid, self.beam, self.margin, self.history_model, self.path_model)
+        paths, _ = beam_search(grid, self.beam, self.margin, self.effort, self.history_model, self.path_model)
         return paths[:, 0]
 
     def _score(self, grid: Grid, row: int, ids: np.ndarray) -> float:

@@ -46,6 +46,9 @@ NETWORK_FILE, NGRAMS_FILE = "network.npz", "ngrams.npz"
 # Candidates and hypotheses whose log-score is lower than the best one's by more than this are dropped: a
 # candidate by itself, a candidate beside its neighbours, a hypothesis in the search.
 _CANDIDATE_MARGIN, _NEIGHBOUR_MARGIN, _MARGIN = 14.0, 9.0, 8.0
+# A candidate is not tried after a hypothesis if both together are this far behind the best: on 150,000
+# syllables of THCHS-30 and AISHELL-1, at most 12.35 on the path that is found without this limit.
+_EFFORT = 12.5
 # A longer sentence is searched in overlapping windows of this many syllables. The result of a position is
 # taken from a window that has at least this many further syllables on each side of it.
 _WINDOW_SYLLABLES, _CONTEXT_SYLLABLES = 192, 32
@@ -116,7 +119,7 @@ class CombinedConverter(Converter):
         RunError: the parts are of different training runs.
     """
 
-    margin = _MARGIN
+    margin, effort = _MARGIN, _EFFORT
     batch_syllables = 3072
 
     def __init__(
@@ -256,9 +259,9 @@ class CombinedConverter(Converter):
         self, sentences: Sequence[Sequence[str]], indices: Sequence[int]
     ) -> Iterator[tuple[list[int], bool]]:
         """Sentences of similar length, and whether they contain toneless syllables."""
-        toneless = {index: not all(map(has_tone, sentences[index])) for index in indices}
+        toned = set(filter(has_tone, set().union(*(sentences[index] for index in indices))))
         for wider in (False, True):
-            chosen = [index for index in indices if toneless[index] is wider]
+            chosen = [index for index in indices if toned.issuperset(sentences[index]) is not wider]
             for batch in length_batches([len(sentences[index]) for index in chosen], self.batch_syllables):
                 yield [chosen[number] for number in batch], wider
 
@@ -268,7 +271,7 @@ class CombinedConverter(Converter):
         grid = self._grid(sentences, np.full(len(sentences), rate), self._tables.searched)
         grid = self._promising(grid, factor * self._config.choices)
         paths, scores = beam_search(
-            grid, factor * self.beam, self.margin, self.history_model, self.path_model
+            grid, factor * self.beam, self.margin, self.effort, self.history_model, self.path_model
         )
         corrected = self.corrects(sentences, paths[:, 0])
         rows = zip(paths[:, 0], grid.lengths, scores[:, 0].tolist(), corrected.tolist(), strict=True)

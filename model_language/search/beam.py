@@ -20,6 +20,7 @@ def beam_search(
     grid: Grid,
     beam: int,
     margin: float = np.inf,
+    effort: float = np.inf,
     history: HistoryModel | None = None,
     paths: PathModel | None = None,
     bonus: PathBonus | None = None,
@@ -32,6 +33,8 @@ def beam_search(
         beam: largest number of hypotheses that a sentence keeps after each syllable.
         margin: hypotheses whose log-score is lower than the best one's of their sentence by more than this
             are dropped.
+        effort: candidates are not tried after a hypothesis if it is so far behind the best one, and they are
+            so much less promising than the best one, that both together exceed this.
         history: adds log P(hanzi | hanzi before), and that of the end of the sentence.
         paths: adds the gains of whole paths.
         bonus: adds the bonus for user words.
@@ -43,8 +46,9 @@ def beam_search(
         sequences (B, n_best, L) int32, 0 after the end of a sentence, and their scores (B, n_best) float64,
         the best first; a score of -inf marks a sequence that does not exist.
     """
-    counts, words_at, scores_at = _options(grid)
+    counts, words_at, scores_at, unlikely = _options(grid)
     batch, positions = counts.shape
+    width = words_at.shape[2]
     reach = max(model.reach for model in (paths, bonus) if model) if paths or bonus else 0
     used = history.history if history else 0
     seen = max(used, reach)  # hanzi back that still matter
@@ -53,13 +57,17 @@ def beam_search(
     state = paths.initial_states(batch) if paths else None
     steps: list[_Step] = []
     for position in range(positions):
+        starts, sizes = _groups(row)
         grown = counts[:, position].take(row)
+        if unlikely is not None:
+            left = effort - (np.repeat(total.take(starts), sizes) - total)  # each sentence's best is first
+            tried = unlikely[:, position].take(row, axis=0) <= left.astype(np.float32)[:, None]
+            grown = np.minimum(grown, tried.sum(axis=1))
+        ends = np.cumsum(grown)
         source = np.repeat(np.arange(len(row)), grown)  # (E,) the hypothesis that each continuation extends
-        column = np.arange(len(source)) - np.repeat(np.cumsum(grown) - grown, grown)
-        rows = row.take(source)
-        cell = rows * words_at.shape[2] + column
+        cell = np.arange(len(source)) + np.repeat(row * width - (ends - grown), grown)
         words = words_at[position].take(cell)
-        score = total.take(source) + scores_at[position].take(cell)
+        score = np.repeat(total, grown) + scores_at[position].take(cell)
         if history:
             score += history.score(past[:, seen - used :], source, words)
         if paths:
@@ -67,46 +75,59 @@ def beam_search(
             score += gained
         if bonus and (earned := bonus.gains(position, row, past, source, words)) is not None:
             score += earned
-        behind = _behind(rows, score)
-        kept = _highest(rows, score, beam) if n_best > 1 else (behind <= margin).nonzero()[0]
-        kept = kept.take(_best_first(rows.take(kept), behind.take(kept)))
+        behind = _behind(score, (ends - grown).take(starts), np.add.reduceat(grown, starts))
+        kept = _highest(row.take(source), score, beam) if n_best > 1 else (behind <= margin).nonzero()[0]
+        kept = kept.take(_best_first(row.take(source.take(kept)), behind.take(kept)))
         if n_best == 1:
-            kept = kept.take(_first_distinct(row, past, source.take(kept), column.take(kept)))
-        kept = kept.take(_first(rows.take(kept), beam))
+            origin = source.take(kept)
+            column = cell.take(kept) - row.take(origin) * width
+            kept = kept.take(_first_distinct(row, past, origin, column))
+        kept = kept.take(_first(row.take(source.take(kept)), beam))
         origin = source.take(kept)
         past = np.concatenate([past.take(origin, axis=0), words.take(kept)[:, None]], axis=1)[:, 1:]
-        row, total = rows.take(kept), score.take(kept)
+        row, total = row.take(origin), score.take(kept)
         if paths:
             state = paths.next_states(state.take(origin, axis=0), gained.take(kept))
         steps.append((row, words.take(kept), origin, total))
     return _trace(steps, np.asarray(grid.lengths), n_best)
 
 
-def _options(grid: Grid) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Number of candidates (B, longest + 1); their ids and their scores, (longest + 1, B, K) each.
+def _options(grid: Grid) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray | None]:
+    """Number of candidates (B, longest + 1); their ids and their scores, (longest + 1, B, K) each; how much
+    less promising they are, (B, longest + 1, K).
 
     After its last syllable a sentence has one candidate, the boundary, then none.
     """
     batch, _, width = grid.candidates.shape
-    lengths = np.asarray(grid.lengths)
+    lengths, sentences = np.asarray(grid.lengths), np.arange(batch)
     length = lengths.max()
     counts = np.zeros((batch, length + 1), np.int64)
     counts[:, :length] = (grid.candidates[:, :length] > PAD_ID).sum(axis=2)
     counts[np.arange(length + 1) >= lengths[:, None]] = 0
-    counts[np.arange(batch), lengths] = 1
+    counts[sentences, lengths] = 1
     words = np.zeros((length + 1, batch, width), np.int64)
     scores = np.zeros((length + 1, batch, width), np.float64)
     words[:length] = grid.candidates[:, :length].swapaxes(0, 1)
     scores[:length] = grid.scores[:, :length].swapaxes(0, 1)
-    words[lengths, np.arange(batch), 0] = PAD_ID
-    scores[lengths, np.arange(batch), 0] = 0.0
-    return counts, words, scores
+    words[lengths, sentences, 0] = PAD_ID
+    scores[lengths, sentences, 0] = 0.0
+    if grid.unlikely is None:
+        return counts, words, scores, None
+    unlikely = np.zeros((batch, length + 1, width), np.float32)
+    unlikely[:, :length] = grid.unlikely[:, :length]
+    unlikely[sentences, lengths] = 0.0
+    return counts, words, scores, unlikely
 
 
-def _behind(rows: np.ndarray, score: np.ndarray) -> np.ndarray:
-    """How much lower the scores (E,) are than the best of their row (ascending), (E,)."""
-    starts, sizes = _groups(rows)
-    return np.repeat(np.maximum.reduceat(score, starts), sizes) - score
+def _behind(score: np.ndarray, starts: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+    """How much lower the scores (E,) are than the best of their sentence, (E,).
+
+    Args:
+        score: sentence after sentence.
+        starts, sizes: where the scores of each sentence begin, and their number, which may be 0.
+    """
+    some = sizes.nonzero()[0]
+    return np.repeat(np.maximum.reduceat(score, starts.take(some)), sizes.take(some)) - score
 
 
 def _best_first(rows: np.ndarray, behind: np.ndarray) -> np.ndarray:
@@ -136,7 +157,7 @@ def _first(rows: np.ndarray, count: int) -> np.ndarray:
 def _first_distinct(row: np.ndarray, past: np.ndarray, source: np.ndarray, column: np.ndarray) -> np.ndarray:
     """Indices of the first of the continuations (n,) that the models cannot distinguish.
 
-    Two continuations differ by their candidate, or by what is seen of their hypotheses after it.
+    Two continuations differ by their candidate, or by what is still seen of their hypotheses after it.
 
     Args:
         row, past: the sentences of the hypotheses (N,) and their last hanzi (N, seen).

@@ -30,11 +30,14 @@ class Grid:
         candidates: (B, L, K) int32, hanzi ids; used columns come first, the others are 0.
         scores: (B, L, K) float, log-score of each candidate by itself; -inf in unused columns.
         lengths: (B,) int, syllables of each sentence, ≥ 1.
+        unlikely: (B, L, K) float, ascending: how much less promising each candidate is than the first, beside
+            its neighbours; None: unknown.
     """
 
     candidates: np.ndarray
     scores: np.ndarray
     lengths: np.ndarray
+    unlikely: np.ndarray | None = None
 
 
 class HistoryModel(ABC):
@@ -202,8 +205,12 @@ def most_promising(
     promise = promise.ravel().take(cells)
     kept = (promise >= promise[:, :1] - margin) & (promise > -np.inf)
     used = kept.sum(axis=1).max(initial=1)
-    cells, kept = cells[:, :used], kept[:, :used]
-    shape = (*grid.scores.shape[:-1], used)
-    candidates = np.where(kept, grid.candidates.ravel().take(cells), PAD_ID).reshape(shape)
-    scores = np.where(kept, grid.scores.ravel().take(cells), -np.inf).reshape(shape)
-    return Grid(candidates, scores, grid.lengths)
+    cells, kept, promise = cells[:, :used], kept[:, :used], promise[:, :used]
+    unlikely = np.full(cells.shape, np.inf, promise.dtype)
+    tables = (
+        np.where(kept, grid.candidates.ravel().take(cells), PAD_ID),
+        np.where(kept, grid.scores.ravel().take(cells), -np.inf),
+        np.subtract(promise[:, :1], promise, out=unlikely, where=kept),
+    )
+    candidates, scores, unlikely = (table.reshape(*grid.scores.shape[:-1], used) for table in tables)
+    return Grid(candidates, scores, grid.lengths, unlikely)

@@ -112,7 +112,7 @@ def test_without_a_margin_it_finds_the_best_of_all_paths(
 
 def test_scores_are_those_of_the_parts(symbols, ngrams, words):
     grid = random_grid(symbols, seed=4)
-    found, scores = (each[:, 0] for each in beam_search(grid, 50, np.inf, ngrams, words))
+    found, scores = (each[:, 0] for each in beam_search(grid, 50, history=ngrams, paths=words))
     for row, end in enumerate(grid.lengths):
         path = np.concatenate([np.zeros(ngrams.history, int), found[row, :end], [PAD_ID]])
         own = sum(grid.scores[row, i][grid.candidates[row, i] == found[row, i]][0] for i in range(end))
@@ -128,18 +128,20 @@ def test_scores_are_those_of_the_parts(symbols, ngrams, words):
 
 def test_a_batch_is_searched_as_each_sentence_alone(symbols, ngrams, words):
     grid = random_grid(symbols, seed=5, batch=30)
-    found, _ = beam_search(grid, 4, 3.0, ngrams, words)
+    found, _ = beam_search(grid, 4, 3.0, history=ngrams, paths=words)
     for row, end in enumerate(grid.lengths):
         alone = Grid(grid.candidates[row : row + 1, :end], grid.scores[row : row + 1, :end], np.array([end]))
-        assert np.array_equal(beam_search(alone, 4, 3.0, ngrams, words)[0][0], found[row, :, :end])
+        assert np.array_equal(
+            beam_search(alone, 4, 3.0, history=ngrams, paths=words)[0][0], found[row, :, :end]
+        )
 
 
 def test_a_narrower_search_finds_nothing_better(symbols, ngrams, words):
     grid = random_grid(symbols, seed=6, batch=40)
-    _, best = beam_search(grid, 500, np.inf, ngrams, words)
+    _, best = beam_search(grid, 500, history=ngrams, paths=words)
     worse = []
     for beam, margin in ((500, 1.0), (2, np.inf), (1, 0.0)):
-        _, scores = beam_search(grid, beam, margin, ngrams, words)
+        _, scores = beam_search(grid, beam, margin, history=ngrams, paths=words)
         assert (scores <= best + 1e-6).all()
         worse.append(np.count_nonzero(scores < best - 1e-6))
     assert worse[2] > 0  # a greedy search misses some
