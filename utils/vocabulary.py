@@ -106,16 +106,12 @@ class Vocabulary:
             VocabularyError: an id is negative or beyond the last token.
         """
         numbers = ids.tolist() if isinstance(ids, np.ndarray) else list(ids)  # Python's integers are faster
-        wrong = (
-            [number for number in (min(numbers), max(numbers)) if not 0 <= number < len(self)]
-            if numbers
-            else []
-        )
-        if wrong:
-            raise VocabularyError(
-                f"there is no token {wrong[0]} in a vocabulary of {len(self)}",
-                hint="the ids belong to a model with another vocabulary",
-            )
+        for number in (min(numbers), max(numbers)) if numbers else ():
+            if not 0 <= number < len(self):
+                raise VocabularyError(
+                    f"there is no token {number} in a vocabulary of {len(self)}",
+                    hint="the ids belong to a model with another vocabulary",
+                )
         return [self.tokens[number] for number in numbers]
 
     def save(self, path: str | Path) -> None:
