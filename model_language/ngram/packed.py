@@ -88,7 +88,7 @@ class PackedNgrams(HistoryModel):
 
     def preview(self, last: np.ndarray, words: np.ndarray) -> np.ndarray:
         """See :class:`HistoryModel`: the bigrams, which are found without hashes."""
-        return self.after(last[:, None].astype(np.int64), words)
+        return self.after(last, words)
 
     def after(self, previous: np.ndarray, words: np.ndarray) -> np.ndarray:
         """log P(word | previous word), float32, for id arrays that broadcast; 0 is a boundary."""

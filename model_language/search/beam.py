@@ -57,7 +57,7 @@ def beam_search(
     state = paths.initial_states(batch) if paths else None
     steps: list[_Step] = []
     for position in range(positions):
-        starts, sizes = _groups(row)
+        starts, sizes = groups(row)
         grown = counts[:, position].take(row)
         if unlikely is not None:
             left = effort - (np.repeat(total.take(starts), sizes) - total)  # each sentence's best is first
@@ -77,12 +77,12 @@ def beam_search(
             score += earned
         behind = _behind(score, (ends - grown).take(starts), np.add.reduceat(grown, starts))
         kept = _highest(row.take(source), score, beam) if n_best > 1 else (behind <= margin).nonzero()[0]
-        kept = kept.take(_best_first(row.take(source.take(kept)), behind.take(kept)))
+        kept = kept.take(best_first(row.take(source.take(kept)), behind.take(kept)))
         if n_best == 1:
             origin = source.take(kept)
             column = cell.take(kept) - row.take(origin) * width
             kept = kept.take(_first_distinct(row, past, origin, column))
-        kept = kept.take(_first(row.take(source.take(kept)), beam))
+        kept = kept.take(first_of_each(row.take(source.take(kept)), beam))
         origin = source.take(kept)
         past = np.concatenate([past.take(origin, axis=0), words.take(kept)[:, None]], axis=1)[:, 1:]
         row, total = row.take(origin), score.take(kept)
@@ -130,7 +130,7 @@ def _behind(score: np.ndarray, starts: np.ndarray, sizes: np.ndarray) -> np.ndar
     return np.repeat(np.maximum.reduceat(score, starts.take(some)), sizes.take(some)) - score
 
 
-def _best_first(rows: np.ndarray, behind: np.ndarray) -> np.ndarray:
+def best_first(rows: np.ndarray, behind: np.ndarray) -> np.ndarray:
     """Indices that sort by row, then by ``behind``; sorting by two keys takes several times as long."""
     behind = np.minimum(behind, _FARTHEST)
     return np.argsort(rows * (behind.max() + 1.0) + behind, kind="stable")
@@ -138,7 +138,7 @@ def _best_first(rows: np.ndarray, behind: np.ndarray) -> np.ndarray:
 
 def _highest(rows: np.ndarray, score: np.ndarray, count: int) -> np.ndarray:
     """Indices of the ``count`` highest scores (E,) of each row (ascending), ties with the last included."""
-    starts, sizes = _groups(rows)
+    starts, sizes = groups(rows)
     widest = sizes.max()
     if widest <= count:
         return np.arange(len(rows))
@@ -148,9 +148,9 @@ def _highest(rows: np.ndarray, score: np.ndarray, count: int) -> np.ndarray:
     return (score >= np.repeat(lowest, sizes)).nonzero()[0]
 
 
-def _first(rows: np.ndarray, count: int) -> np.ndarray:
+def first_of_each(rows: np.ndarray, count: int) -> np.ndarray:
     """Indices of the first ``count`` entries of each row (ascending)."""
-    starts, sizes = _groups(rows)
+    starts, sizes = groups(rows)
     return (np.arange(len(rows)) - np.repeat(starts, sizes) < count).nonzero()[0]
 
 
@@ -175,7 +175,7 @@ def _first_distinct(row: np.ndarray, past: np.ndarray, source: np.ndarray, colum
     return (first.take(key) == index).nonzero()[0]
 
 
-def _groups(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def groups(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Starts and lengths of the runs of equal values (n ≥ 1,)."""
     begins = np.empty(len(values), bool)
     begins[0] = True

@@ -1,32 +1,32 @@
-"""Beam search through a confusion network of syllables and the hanzi that each of them may become."""
+"""Beam search through confusion networks of syllables and the hanzi that each of them may become.
+
+Several networks are searched in step: each NumPy call serves the paths of all of them, which takes a fraction
+of the time of one network after the other. The paths are in flat arrays, those of a network together.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from model_language.search.beam import HASH_FACTOR
+from model_language.search.beam import HASH_FACTOR, best_first, first_of_each, groups
 from model_language.search.grid import HistoryModel, MaskedHistory, MaskedPaths, PathModel
 from model_language.search.word_bonus import NetworkWords, Progress
 from utils.hypotheses.confusion_network import NOTHING, ConfusionNetwork
 
 PREVIEWED = 8
-"""Continuations that all models rate, as a multiple of those that are kept: the best by a quick preview.
+"""Continuations that all models rate, as a multiple of twice the beam: the best by a quick preview.
 
 With 8, the results for 30 recordings are those without a preview, in half of the time."""
 
 _TRIED = 4  # continuations that are previewed first, as a multiple of those that are rated
 
-Option = tuple[str, float, np.ndarray, np.ndarray]
-"""A syllable of a slot, its log-posterior, the ids that it may become, and their log-scores, both (K,)."""
-Candidates = Callable[[int, str], tuple[np.ndarray, np.ndarray]]
-"""(slot, syllable) → ids that the syllable may become, and their log-scores, both (K,)."""
-Preview = Callable[[np.ndarray], np.ndarray | None]
-"""Next words (K,) → log-probabilities after each of N paths, (N, K); None: there is no preview."""
+Candidates = Callable[[int, int, str], tuple[np.ndarray, np.ndarray]]
+"""(network, slot, syllable) → ids that the syllable may become, and their log-scores, both (K,)."""
 
 
 class TokenModel:
-    """The language models of a search through a network, and their weights.
+    """The language models of a search through networks, and their weights.
 
     Args:
         history: scores a token given the tokens before it.
@@ -44,12 +44,9 @@ class TokenModel:
         size: int | None = None,
         paths: PathModel | None = None,
     ):
-        self._history, self.weight, self.bonus = (
-            MaskedHistory(history, size) if size else history,
-            weight,
-            bonus,
-        )
+        self._history = MaskedHistory(history, size) if size else history
         self.paths = MaskedPaths(paths, size) if paths and size else paths
+        self.weight, self.bonus = weight, bonus
         self.seen = max(history.history, paths.reach if paths else 0)
         """Number of preceding tokens that matter."""
 
@@ -58,20 +55,15 @@ class TokenModel:
         histories = past[:, past.shape[1] - self._history.history :]
         return self.weight * self._history.score(histories, rows, words).astype(float)
 
-    def preview(self, past: np.ndarray) -> Preview:
-        """A quick approximation of :meth:`log_probs` for past (N, seen ≥ 1)."""
-        last, rows = np.unique(past[:, -1], return_inverse=True)  # most paths share their last token
-
-        def previewed(words: np.ndarray) -> np.ndarray | None:
-            found = self._history.preview(last, words)
-            return None if found is None else (self.weight * found).take(rows, axis=0)
-
-        return previewed
+    def preview(self, last: np.ndarray, words: np.ndarray) -> np.ndarray | None:
+        """A quick approximation of :meth:`log_probs` for last tokens (E,), at most 0; None: there is none."""
+        previewed = self._history.preview(last, words)
+        return None if previewed is None else self.weight * previewed
 
 
 @dataclass(frozen=True)
 class HanziPath:
-    """A path through the network.
+    """A path through a network.
 
     Attributes:
         tokens: ids.
@@ -91,6 +83,7 @@ class _Paths:
     """N paths from the first slot to the current one.
 
     Attributes:
+        network: (N,) int, ascending.
         score: (N,) float64, log-scores, ``paid`` included.
         paid: (N,) float64, bonus for the characters of words that are not complete.
         past: (N, seen) int64, the last tokens, oldest first; 0 before the first.
@@ -102,6 +95,7 @@ class _Paths:
         option: (N,) int, the option that it comes from.
     """
 
+    network: np.ndarray
     score: np.ndarray
     paid: np.ndarray
     past: np.ndarray
@@ -122,164 +116,248 @@ class _Paths:
         return _Paths(*(np.concatenate(pair) for pair in pairs))
 
 
-def search_network(
-    network: ConfusionNetwork,
+@dataclass(frozen=True, eq=False)
+class _Options:
+    """The alternatives in a slot of each network, and the C tokens that they may become, as columns.
+
+    Attributes:
+        syllables: of all networks.
+        skipped: (networks,) float64, log-posterior of no syllable; -inf where there must be one.
+        starts: (networks + 1,) int, where the columns of each network begin.
+        ids: (C,) int, tokens.
+        own: (C,) float64, their scores without the language models.
+        option: (C,) int, index of the syllable.
+        of_words: (C,) bool, whether the token may be a part of a user word.
+    """
+
+    syllables: list[str]
+    skipped: np.ndarray
+    starts: np.ndarray
+    ids: np.ndarray
+    own: np.ndarray
+    option: np.ndarray
+    of_words: np.ndarray
+
+
+_Step = tuple[list[str], _Paths]  # syllables of all options, and the paths after the slot
+
+
+def search_networks(
+    networks: Sequence[ConfusionNetwork],
     candidates: Candidates,
     model: TokenModel,
     beam: int,
     recombine: bool,
-    words: NetworkWords | None = None,
-) -> list[HanziPath]:
-    """Find the best paths through a network.
+    words: Sequence[NetworkWords] = (),
+) -> list[list[HanziPath]]:
+    """Find the best paths through networks.
 
     Args:
-        network: the slots.
+        networks: the slots; the longer networks first.
         candidates: the tokens of each syllable.
         model: rates the tokens.
-        beam: hypotheses kept after each slot.
+        beam: hypotheses of a network that are kept after each slot.
         recombine: keep the best of the hypotheses that the models cannot distinguish any more; otherwise
             only equal hypotheses are merged.
-        words: user words in the network; None: none.
+        words: user words in each network; empty: none.
 
     Returns:
-        The remaining hypotheses, the best first.
+        The remaining hypotheses of each network, the best first.
     """
-    none = np.zeros(1, np.int64)
-    state = model.paths.initial_states(1) if model.paths else np.zeros((1, 0))
-    past = np.zeros((1, model.seen), np.int64)
-    kept = _Paths(np.zeros(1), np.zeros(1), past, state, none, none, none, none, none)
-    steps, begun = [], [frozenset()]  # the paths after each slot; user words by the index of a progress
-    for index, slot in enumerate(network.slots):
-        options = [
-            (syllable, log_posterior, *candidates(index, syllable))
-            for syllable, log_posterior in zip(slot.syllables, slot.log_posteriors, strict=True)
-            if syllable != NOTHING
-        ]
-        grown = []
-        if NOTHING in slot.syllables:
-            score = kept.score + slot.log_posteriors[slot.syllables.index(NOTHING)]
-            origin = np.arange(len(score))
-            grown.append(replace(kept, score=score, origin=origin, token=np.full(len(score), -1)))
-        if options:
-            grown.append(_extended(kept, index, options, model, words, begun, 2 * beam))
-        kept = _best(grown[0].joined(grown[1]) if len(grown) > 1 else grown[0], beam, recombine)
-        steps.append(([syllable for syllable, *_ in options], kept))
-    ends = model.log_probs(kept.past, np.arange(len(kept.score)), np.zeros(len(kept.score), int))
-    scores = kept.score + ends - kept.paid
-    return _hypotheses(steps, scores, np.argsort(-scores, kind="stable"))
+    count = len(networks)
+    none = np.zeros(count, np.int64)
+    state = model.paths.initial_states(count) if model.paths else np.zeros((count, 0))
+    past, zero = np.zeros((count, model.seen), np.int64), np.zeros(count)
+    kept = _Paths(np.arange(count), zero, zero, past, state, none, none, none, none, none)
+    steps: list[_Step] = []
+    begun: list[Progress] = [frozenset()]  # user words by the index of a progress
+    found: list[list[HanziPath]] = []  # of the last networks, the shortest first
+    for slot in range(max((len(network.slots) for network in networks), default=-1) + 1):
+        going = sum(len(network.slots) > slot for network in networks)
+        ended = np.searchsorted(kept.network, going)
+        if ended < len(kept.network):
+            found += _ended(steps, kept, np.arange(ended, len(kept.network)), model)[::-1]
+            kept = kept.take(np.arange(ended))
+        if not going:
+            break
+        options = _options(networks[:going], slot, candidates, model, words)
+        skipped = options.skipped.take(kept.network)
+        rows = (skipped > -np.inf).nonzero()[0]
+        grown = replace(
+            kept.take(rows),
+            score=(kept.score + skipped).take(rows),
+            origin=rows,
+            token=np.full(len(rows), -1),
+        )
+        if len(options.ids):
+            grown = grown.joined(_extended(kept, slot, options, model, words, begun, 2 * beam))
+        kept = _best(grown, beam, recombine)
+        steps.append((options.syllables, kept))
+    return found[::-1]
+
+
+def _options(
+    networks: Sequence[ConfusionNetwork],
+    index: int,
+    candidates: Candidates,
+    model: TokenModel,
+    words: Sequence[NetworkWords],
+) -> _Options:
+    """The options of a slot of all networks."""
+    syllables, ids, own, of_words = [], [np.zeros(0, np.int64)], [np.zeros(0)], [np.zeros(0, bool)]
+    skipped, starts = np.full(len(networks), -np.inf), np.zeros(len(networks) + 1, np.int64)
+    for number, network in enumerate(networks):
+        slot, entries = network.slots[index], set(words[number].entries(index)) if words else ()
+        starts[number + 1] = starts[number]
+        for syllable, log_posterior in zip(slot.syllables, slot.log_posteriors, strict=True):
+            if syllable == NOTHING:
+                skipped[number] = log_posterior
+                continue
+            tokens, scores = candidates(number, index, syllable)
+            syllables.append(syllable)
+            ids.append(tokens)
+            own.append(log_posterior + model.weight * scores)
+            wanted = [token for of, token in entries if of == syllable]
+            of_words.append(np.isin(tokens, wanted) if wanted else np.zeros(len(tokens), bool))
+            starts[number + 1] += len(tokens)
+    option = np.repeat(np.arange(-1, len(syllables)), [len(part) for part in ids])
+    joined = (np.concatenate(parts) for parts in (ids, own))
+    return _Options(syllables, skipped, starts, *joined, option, np.concatenate(of_words))
 
 
 def _extended(
     kept: _Paths,
     slot: int,
-    options: Sequence[Option],
+    options: _Options,
     model: TokenModel,
-    words: NetworkWords | None,
+    words: Sequence[NetworkWords],
     begun: list[Progress],
     count: int,
 ) -> _Paths:
-    """The best ``count`` continuations by one token of the slot; new combinations of words join ``begun``."""
-    ids = np.concatenate([ids for _, _, ids, _ in options])  # (C,)
-    own = np.concatenate([log_posterior + model.weight * scores for _, log_posterior, _, scores in options])
-    sources = np.repeat(np.arange(len(options)), [len(ids) for _, _, ids, _ in options])  # (C,), the option
+    """The best ``count`` continuations of each network by one token of the slot; new combinations of words
+    join ``begun``."""
     before = kept.score - kept.paid  # (N,)
-    of_words = _columns_of_words(slot, options, ids, sources, words)
-    rows, columns = _promising(before, ids, own, model.preview(kept.past), PREVIEWED * count, of_words)
-    score = before[rows] + own[columns] + model.bonus
-    score += model.log_probs(kept.past, rows, ids[columns])  # (E,)
+    rows, columns = _promising(kept, before, options, model, PREVIEWED * count)
+    token, option = options.ids.take(columns).astype(np.int64), options.option.take(columns)
+    score = before.take(rows) + options.own.take(columns) + model.bonus
+    score += model.log_probs(kept.past, rows, token)  # (E,)
     if model.paths:
-        gained = model.paths.gains(kept.past, kept.state, rows, ids[columns])
+        gained = model.paths.gains(kept.past, kept.state, rows, token)
         score += model.weight * gained
+    network = kept.network.take(rows)
     progress, paid = np.zeros(len(rows), np.int64), np.zeros(len(rows))
-    for entry in np.flatnonzero(np.isin(columns, of_words)).tolist() if len(of_words) else ():
-        column = columns[entry]
-        step = slot, options[sources[column]][0], int(ids[column])
-        advanced, paid[entry], earned = words.advance(begun[kept.progress[rows[entry]]], *step)
+    for entry in options.of_words.take(columns).nonzero()[0].tolist():
+        step = slot, options.syllables[option[entry]], int(token[entry])
+        done = begun[kept.progress[rows[entry]]]
+        advanced, paid[entry], earned = words[network[entry]].advance(done, *step)
         score[entry] += paid[entry] + earned
         if advanced not in begun:
             begun.append(advanced)
         progress[entry] = begun.index(advanced)
-    chosen = _highest(score, count)
-    rows, columns = rows[chosen], columns[chosen]
-    token, state = ids[columns].astype(np.int64), kept.state.take(rows, axis=0)
+    chosen = _best_of_each(network, score, count)
+    rows, token, option = rows.take(chosen), token.take(chosen), option.take(chosen)
+    state = kept.state.take(rows, axis=0)
     # A syllable has the same hash in every slot.
-    syllables = np.array([hash(syllable) for syllable, *_ in options])[sources[columns]]
+    syllables = np.array([hash(syllable) for syllable in options.syllables]).take(option)
     return _Paths(
-        score=score[chosen],
-        paid=paid[chosen],
+        network=network.take(chosen),
+        score=score.take(chosen),
+        paid=paid.take(chosen),
         past=np.concatenate([kept.past.take(rows, axis=0), token[:, None]], axis=1)[:, 1:],
-        state=model.paths.next_states(state, gained[chosen]) if model.paths else state,
-        progress=progress[chosen],
+        state=model.paths.next_states(state, gained.take(chosen)) if model.paths else state,
+        progress=progress.take(chosen),
         sequence=_combined(np.stack([kept.sequence.take(rows), token, syllables], axis=1)),
         origin=rows,
         token=token,
-        option=sources[columns],
+        option=option,
     )
 
 
-def _columns_of_words(
-    slot: int, options: Sequence[Option], ids: np.ndarray, sources: np.ndarray, words: NetworkWords | None
-) -> np.ndarray:
-    """The columns whose token may be a part of a user word, (W,) int."""
-    columns = [np.zeros(0, int)]
-    syllables = [syllable for syllable, *_ in options]
-    for syllable, hanzi in words.entries(slot) if words else ():
-        columns.append(np.flatnonzero((sources == syllables.index(syllable)) & (ids == hanzi)))
-    return np.concatenate(columns)
-
-
 def _promising(
-    before: np.ndarray, ids: np.ndarray, own: np.ndarray, preview: Preview, count: int, always: np.ndarray
+    kept: _Paths, before: np.ndarray, options: _Options, model: TokenModel, count: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Rows and columns of the continuations that the models rate, (E,) each.
 
     Args:
-        before: (N,), scores of the paths.
-        ids, own: (C,), the tokens and their scores without the language models.
-        preview: approximates the language models' log-probabilities, which are at most 0.
-        count: number of continuations that are rated.
-        always: columns that are rated in each row.
+        kept: the paths.
+        before: (N,), their scores.
+        options: what follows.
+        model: the models, whose log-probabilities are at most 0.
+        count: continuations that are rated in each network; those by a token of a user word are among them.
     """
-    size = len(before) * len(own)
-    tried = _highest(own, -(-_TRIED * count // len(before)))
-    previewed = preview(ids.take(tried)) if size > count else None
-    if previewed is None:
-        return np.divmod(np.arange(size), len(own))
-    count = max(count, len(before) * len(always))
+    networks, sizes, last = len(options.skipped), np.diff(options.starts), kept.past[:, -1]
+    of_column = np.repeat(np.arange(networks), sizes)
+    best = _highest(of_column, options.own, networks)
+    behind = best.take(of_column) - options.own
+    behind[options.of_words] = 0.0
+    order = best_first(of_column, behind)  # of the columns, each network's best first
+    tried = -(-_TRIED * count // np.bincount(kept.network, minlength=networks))
+    rows, columns = _pairs(kept.network, options.starts, np.minimum(tried, sizes), order)
+    promise = model.preview(last.take(rows), options.ids.take(columns))
+    if promise is None:
+        return _pairs(kept.network, options.starts, sizes, order)
+    promise += before.take(rows) + options.own.take(columns)
     # As many reach this score, so a column below it without a preview cannot be among the best.
-    least = _lowest(before[:, None] + own.take(tried) + previewed, count)
-    columns = (before.max() + own >= least).nonzero()[0]
-    if len(always):
-        columns = np.union1d(columns, always)
-    promise = before[:, None] + own.take(columns) + preview(ids.take(columns))
-    if len(always):
-        promise[:, np.isin(columns, always)] = np.inf
-    rows, chosen = np.divmod(_highest(promise.ravel(), count), len(columns))
-    return rows, columns.take(chosen)
+    least = _lowest(kept.network.take(rows), promise, networks, count)
+    reached = (best + _highest(kept.network, before, networks) - least).take(of_column) >= behind
+    sizes = np.bincount(of_column[reached], minlength=networks)
+    rows, columns = _pairs(kept.network, options.starts, sizes, order)
+    promise = before.take(rows) + options.own.take(columns)
+    least, wanted = least.take(kept.network).take(rows), options.of_words.take(columns)
+    near = ((promise >= least) | wanted).nonzero()[0]
+    rows, columns, promise, least, wanted = (
+        each.take(near) for each in (rows, columns, promise, least, wanted)
+    )
+    promise += model.preview(last.take(rows), options.ids.take(columns))
+    promise[wanted] = np.inf
+    near = (promise >= least).nonzero()[0]
+    chosen = near.take(_best_of_each(kept.network.take(rows.take(near)), promise.take(near), count))
+    return rows.take(chosen), columns.take(chosen)
 
 
-def _lowest(scores: np.ndarray, count: int) -> float:
-    """The lowest of the ``count`` highest scores; of all if there are no more."""
-    beyond = max(scores.size - count, 0)
-    return float(np.partition(scores, beyond, axis=None)[beyond])
+def _pairs(
+    network: np.ndarray, starts: np.ndarray, sizes: np.ndarray, order: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Rows with columns of their network: the first ``sizes`` (networks,) of ``order``; (E,) each."""
+    starts, sizes = starts.take(network), sizes.take(network)
+    entries = np.repeat(starts - np.cumsum(sizes) + sizes, sizes)
+    entries += np.arange(len(entries))
+    return np.repeat(np.arange(len(network)), sizes), order.take(entries)
 
 
-def _highest(scores: np.ndarray, count: int) -> np.ndarray:
-    """Indices of the ``count`` highest scores, in no order."""
-    if len(scores) <= count:
-        return np.arange(len(scores))
-    return np.argpartition(-scores, count)[:count]
+def _best_of_each(network: np.ndarray, scores: np.ndarray, count: int) -> np.ndarray:
+    """Indices of the ``count`` highest scores (E,) of each network, network by network, the best first."""
+    highest = _highest(network, scores, network.max(initial=0) + 1).take(network)
+    order = best_first(network, np.where(scores == highest, 0.0, highest - scores))
+    return order.take(first_of_each(network.take(order), count))
+
+
+def _lowest(network: np.ndarray, scores: np.ndarray, networks: int, count: int) -> np.ndarray:
+    """The lowest of the ``count`` highest scores (E,) of each network (ascending); -inf if fewer."""
+    sizes = np.bincount(network, minlength=networks)
+    width = max(count, sizes.max(initial=0))
+    table = np.full((networks, width), -np.inf)
+    table[np.arange(width) < sizes[:, None]] = scores
+    return np.partition(table, width - count, axis=1)[:, width - count]
+
+
+def _highest(network: np.ndarray, scores: np.ndarray, count: int) -> np.ndarray:
+    """The highest score of each of ``count`` networks: (E,) each → (count,)."""
+    highest = np.full(count, -np.inf)
+    np.maximum.at(highest, network, scores)
+    return highest
 
 
 def _best(grown: _Paths, beam: int, recombine: bool) -> _Paths:
-    """The best different paths, the best first; ``recombine``: paths differ in their last tokens or words."""
-    order = np.argsort(-grown.score, kind="stable")
-    if recombine:
-        keys = _combined(np.concatenate([grown.past, grown.progress[:, None]], axis=1))
-    else:
-        keys = grown.sequence
-    _, first = np.unique(keys.take(order), return_index=True)
-    return grown.take(order.take(np.sort(first)[:beam]))
+    """The best different paths of each network, the best first.
+
+    With ``recombine``, paths differ in their last tokens or words.
+    """
+    order = _best_of_each(grown.network, grown.score, len(grown.score))
+    alike = [grown.past, grown.progress[:, None]] if recombine else [grown.sequence[:, None]]
+    keys = _combined(np.concatenate([grown.network[:, None], *alike], axis=1))
+    order = order.take(np.sort(np.unique(keys.take(order), return_index=True)[1]))
+    return grown.take(order.take(first_of_each(grown.network.take(order), beam)))
 
 
 def _combined(columns: np.ndarray) -> np.ndarray:
@@ -291,18 +369,26 @@ def _combined(columns: np.ndarray) -> np.ndarray:
     return result
 
 
-def _hypotheses(
-    steps: Sequence[tuple[Sequence[str], _Paths]], scores: np.ndarray, order: np.ndarray
-) -> list[HanziPath]:
-    """The paths after the last slot, in this order, with everything on their way."""
-    tokens, options = np.zeros((2, len(steps), len(order)), np.int64)
-    index = order
+def _ended(
+    steps: Sequence[_Step], kept: _Paths, rows: np.ndarray, model: TokenModel
+) -> list[list[HanziPath]]:
+    """The hypotheses of the networks that have no more slots, from the rows of their paths (n,)."""
+    ends = model.log_probs(kept.past, rows, np.zeros(len(rows), np.int64))
+    scores = (kept.score - kept.paid).take(rows) + ends
+    parts = zip(*(each.tolist() for each in groups(kept.network.take(rows))), strict=True)
+    orders = [start + np.argsort(-scores[start : start + size], kind="stable") for start, size in parts]
+    return [_hypotheses(steps, rows.take(order), scores.take(order)) for order in orders]
+
+
+def _hypotheses(steps: Sequence[_Step], rows: np.ndarray, scores: np.ndarray) -> list[HanziPath]:
+    """The paths with these rows (n,) after the last slot, with everything on their way."""
+    tokens, options = np.zeros((2, len(steps), len(rows)), np.int64)
     for slot in reversed(range(len(steps))):
         _, paths = steps[slot]
-        tokens[slot], options[slot] = paths.token.take(index), paths.option.take(index)
-        index = paths.origin.take(index)
+        tokens[slot], options[slot] = paths.token.take(rows), paths.option.take(rows)
+        rows = paths.origin.take(rows)
     found = []
-    for path, score in enumerate(scores[order].tolist()):
+    for path, score in enumerate(scores.tolist()):
         slots = np.flatnonzero(tokens[:, path] >= 0).tolist()
         syllables = tuple(steps[slot][0][options[slot, path]] for slot in slots)
         found.append(HanziPath(tuple(tokens[slots, path].tolist()), syllables, tuple(slots), score))

@@ -76,14 +76,13 @@ class HistoryModel(ABC):
         return self.score(histories, rows, words.ravel()).reshape(words.shape)
 
     def preview(self, last: np.ndarray, words: np.ndarray) -> np.ndarray | None:
-        """A quick approximation of :meth:`log_probs` from the last hanzi alone; None: there is none.
+        """A quick approximation of :meth:`score` from the last hanzi alone; None: there is none.
 
         Args:
-            last: (N,) int, the hanzi before.
-            words: (K,) int.
+            last, words: (E,) int, the hanzi before, and the hanzi.
 
         Returns:
-            (N, K) float32.
+            (E,) float32.
         """
         return None
 

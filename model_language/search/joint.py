@@ -19,10 +19,11 @@ from pathlib import Path
 
 import numpy as np
 
+from model_language.batching import length_batches
 from model_language.converters.base import READINGS, Converter
 from model_language.converters.explain import UserWordConverter
 from model_language.ngram.syllables import SyllableNgram, load_syllable_ngram
-from model_language.search.confusion_network_search import HanziPath, TokenModel, search_network
+from model_language.search.confusion_network_search import HanziPath, TokenModel, search_networks
 from model_language.search.user_words import UserWords
 from model_language.search.word_bonus import HanziIds, NetworkWords
 from model_language.vocabulary.symbols import PAD_ID
@@ -31,6 +32,7 @@ from utils.softmax import softmax
 
 SEQUENCES = 40  # syllable sequences that a network converts for each utterance
 BEAM = 32  # hypotheses kept after each slot
+BATCH_SLOTS = 512  # slots of the networks that are searched together
 
 
 @dataclass(frozen=True)
@@ -103,33 +105,43 @@ class JointSearch:
     def read(self, networks: Sequence[ConfusionNetwork], n: int = 1) -> list[list[JointReading]]:
         """Up to ``n`` readings of each network (at least one), the best first."""
         if self._converter.converter.score_kind == READINGS:
-            found = [self._search(network, n) for network in networks]
+            found: list[list[JointReading]] = [[] for _ in networks]
+            # In step, those of similar length together.
+            for batch in length_batches([1 + len(network.slots) for network in networks], BATCH_SLOTS):
+                longest_first = batch[::-1]
+                read = self._search([networks[index] for index in longest_first], n)
+                for index, readings in zip(longest_first, read, strict=True):
+                    found[index] = readings
         else:
             found = self._convert_sequences(networks)
         return [_with_confidence(readings)[:n] for readings in found]
 
-    def _search(self, network: ConfusionNetwork, n: int) -> list[JointReading]:
-        """Search the network with a generative converter."""
+    def _search(self, networks: Sequence[ConfusionNetwork], n: int) -> list[list[JointReading]]:
+        """Search networks, the longest first, with a generative converter."""
         converter, weights = self._converter.converter, self._weights
-        ids = HanziIds(converter.symbols)
-        words = NetworkWords(network, self._converter.words, ids)
+        ids, size, words = HanziIds(converter.symbols), None, []
+        if len(self._converter.words):
+            size = len(converter.symbols.hanzi)
+            words = [NetworkWords(network, self._converter.words, ids) for network in networks]
 
-        def candidates(slot: int, syllable: str) -> tuple[np.ndarray, np.ndarray]:
+        def candidates(network: int, slot: int, syllable: str) -> tuple[np.ndarray, np.ndarray]:
             hanzi, scores = self._candidates_of(syllable)
-            wanted = dict.fromkeys(number for of, number in words.entries(slot) if of == syllable)
+            wanted = dict.fromkeys(
+                number for of, number in (words[network].entries(slot) if words else ()) if of == syllable
+            )
             added = [number for number in wanted if number not in hanzi]
             if not added:
                 return hanzi, scores
             return np.append(hanzi, added), np.append(scores, np.full(len(added), scores.min()))
 
-        size = len(converter.symbols.hanzi) if len(self._converter.words) else None
         model = TokenModel(
             converter.history_model, weights.language, weights.bonus, size, converter.path_model
         )
         beam = self._beam if n == 1 else max(self._beam, 4 * n)
-        paths = search_network(network, candidates, model, beam, recombine=n == 1, words=words)
+        found = search_networks(networks, candidates, model, beam, n == 1, words)
         return [
-            JointReading(path.syllables, ids.decode(path.tokens), path.score, path.slots) for path in paths
+            [JointReading(path.syllables, ids.decode(path.tokens), path.score, path.slots) for path in paths]
+            for paths in found
         ]
 
     def _candidates_of(self, syllable: str) -> tuple[np.ndarray, np.ndarray]:
@@ -163,9 +175,9 @@ class JointSearch:
         if self._syllables is not None:
             ngram = self._syllables
             model = TokenModel(ngram, weights.syllables, weights.bonus, ngram.size)
-            paths = search_network(
-                network,
-                lambda _, syllable: (ngram.ids([syllable]), np.zeros(1)),
+            (paths,) = search_networks(
+                [network],
+                lambda *where: (ngram.ids([where[-1]]), np.zeros(1)),
                 model,
                 self._sequences,
                 False,
@@ -178,14 +190,14 @@ class JointSearch:
             ]
         size = len(converter.symbols.hanzi)
         model = TokenModel(converter.history_model, weights.language, weights.bonus, size)
-        paths = search_network(network, self._unscored, model, 2 * self._sequences, False)
+        (paths,) = search_networks([network], self._unscored, model, 2 * self._sequences, False)
         best = {path.syllables: path for path in reversed(paths)}
         return [
             replace(_sequence(path), score=_acoustic_score(network, path) + weights.bonus * len(path.slots))
             for path in list(reversed(best.values()))[: self._sequences]
         ]
 
-    def _unscored(self, slot: int, syllable: str) -> tuple[np.ndarray, np.ndarray]:
+    def _unscored(self, network: int, slot: int, syllable: str) -> tuple[np.ndarray, np.ndarray]:
         """The hanzi of a syllable, all with the score 0: the converter rates them later."""
         hanzi, _ = self._candidates_of(syllable)
         return hanzi, np.zeros(len(hanzi))
