@@ -204,25 +204,28 @@ def _options(
     words: Sequence[NetworkWords],
 ) -> _Options:
     """The options of a slot of all networks."""
-    syllables, ids, own, of_words = [], [np.zeros(0, np.int64)], [np.zeros(0)], [np.zeros(0, bool)]
-    skipped, starts = np.full(len(networks), -np.inf), np.zeros(len(networks) + 1, np.int64)
+    syllables, ids, own = [], [np.zeros(0, np.int64)], [np.zeros(0)]
+    skipped, starts = np.full(len(networks), -np.inf), [0]
+    wanted: list[tuple[int, int]] = []  # indices of options, and tokens of words that they may become
     for number, network in enumerate(networks):
-        slot, entries = network.slots[index], set(words[number].entries(index)) if words else ()
-        starts[number + 1] = starts[number]
+        slot, entries = network.slots[index], words[number].entries(index) if words else ()
+        size = 0
         for syllable, log_posterior in zip(slot.syllables, slot.log_posteriors, strict=True):
             if syllable == NOTHING:
                 skipped[number] = log_posterior
                 continue
             tokens, scores = candidates(number, index, syllable)
+            wanted += [(len(syllables), token) for of, token in entries if of == syllable]
             syllables.append(syllable)
             ids.append(tokens)
             own.append(log_posterior + model.weight * scores)
-            wanted = [token for of, token in entries if of == syllable]
-            of_words.append(np.isin(tokens, wanted) if wanted else np.zeros(len(tokens), bool))
-            starts[number + 1] += len(tokens)
+            size += len(tokens)
+        starts.append(starts[-1] + size)
     option = np.repeat(np.arange(-1, len(syllables)), [len(part) for part in ids])
-    joined = (np.concatenate(parts) for parts in (ids, own))
-    return _Options(syllables, skipped, starts, *joined, option, np.concatenate(of_words))
+    tokens, of_words = np.concatenate(ids), np.zeros(len(option), bool)
+    for number, token in wanted:
+        of_words |= (option == number) & (tokens == token)
+    return _Options(syllables, skipped, np.array(starts), tokens, np.concatenate(own), option, of_words)
 
 
 def _extended(
@@ -335,7 +338,9 @@ def _best_of_each(network: np.ndarray, scores: np.ndarray, count: int) -> np.nda
 def _lowest(network: np.ndarray, scores: np.ndarray, networks: int, count: int) -> np.ndarray:
     """The lowest of the ``count`` highest scores (E,) of each network (ascending); -inf if fewer."""
     sizes = np.bincount(network, minlength=networks)
-    width = max(count, sizes.max(initial=0))
+    width = sizes.max(initial=0)
+    if width < count:
+        return np.full(networks, -np.inf)
     table = np.full((networks, width), -np.inf)
     table[np.arange(width) < sizes[:, None]] = scores
     return np.partition(table, width - count, axis=1)[:, width - count]

@@ -114,7 +114,7 @@ class JointSearch:
                     found[index] = readings
         else:
             found = self._convert_sequences(networks)
-        return [_with_confidence(readings)[:n] for readings in found]
+        return [_with_confidence(readings, n) for readings in found]
 
     def _search(self, networks: Sequence[ConfusionNetwork], n: int) -> list[list[JointReading]]:
         """Search networks, the longest first, with a generative converter."""
@@ -246,8 +246,8 @@ def load_joint_search(
     return JointSearch(search, weights, load_syllable_ngram(syllables) if syllables else None)
 
 
-def _with_confidence(readings: Sequence[JointReading]) -> list[JointReading]:
-    """Add the confidence of each character."""
+def _with_confidence(readings: Sequence[JointReading], n: int) -> list[JointReading]:
+    """The first ``n`` of all readings with the confidence of each character."""
     fractions = softmax(np.array([reading.score for reading in readings]))
     mass: dict[tuple[int, str], float] = {}
     for reading, fraction in zip(readings, fractions.tolist(), strict=True):
@@ -258,5 +258,5 @@ def _with_confidence(readings: Sequence[JointReading]) -> list[JointReading]:
             reading,
             confidence=tuple(min(1.0, mass[cell]) for cell in zip(reading.slots, reading.hanzi, strict=True)),
         )
-        for reading in readings
+        for reading in readings[:n]
     ]
