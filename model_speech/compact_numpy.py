@@ -52,12 +52,23 @@ class NumpyCompact:
 
     def logits(self, features: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
         """One batch: B feature arrays (frames, bins) → logits (B, T', classes) and lengths (B,) int32."""
-        rows = [self._utterance(np.asarray(frames, np.float32)) for frames in features]
-        lengths = np.array([len(row) for row in rows], np.int32)
-        return pad_rows(rows, dtype=np.float32, inner=(len(self.vocabulary),)), lengths
+        fronts = [self._front(np.asarray(frames, np.float32)) for frames in features]
+        lengths = np.array([len(front) for front in fronts], np.int32)
+        apart = max((block.after for block in self._blocks), default=0)
+        ends = np.cumsum(lengths + apart)
+        utterances = [slice(*span) for span in np.stack([ends - lengths, ends], axis=1).tolist()]
+        frames = np.concatenate([np.arange(rows.start, rows.stop) for rows in utterances])
+        x = np.zeros((ends[-1] + apart, self._projection.shape[1]), np.float32)
+        x[frames] = np.concatenate(fronts) @ self._projection
+        for block in self._blocks:
+            block.add(x, utterances)
+        logits = x.take(frames, axis=0) @ self._output
+        logits += self._bias
+        rows = np.split(logits, np.cumsum(lengths)[:-1])
+        return pad_rows(rows, dtype=np.float32, inner=logits.shape[1:]), lengths
 
-    def _utterance(self, features: np.ndarray) -> np.ndarray:
-        """(T, F) → (ceil(T / time_stride), classes)."""
+    def _front(self, features: np.ndarray) -> np.ndarray:
+        """(T, F) → (ceil(T / time_stride), bins · channels)."""
         frames = -(-len(features) // self.time_stride)
         x = np.zeros((frames * self.time_stride, features.shape[1], 1), np.float32)
         x[: len(features), :, 0] = features
@@ -68,41 +79,41 @@ class NumpyCompact:
             x += offset
             np.maximum(x, 0.0, out=x)
             x[valid:] = 0.0  # the offset reaches the padding
-        x = x.reshape(frames, -1) @ self._projection  # (T', width)
-        for block in self._blocks:
-            x += block(x)
-        return x @ self._output + self._bias
+        return x.reshape(frames, -1)
 
 
 class _Block:
-    """A residual block: (T', width) → what it adds."""
+    """A residual block.
+
+    Attributes:
+        after: frames after its own that an output depends on.
+    """
 
     def __init__(self, weights: Mapping[str, np.ndarray], name: str):
         self._time = np.ascontiguousarray(
             weights[f"{name}_time/kernel"].reshape(-1, weights[f"{name}_mix/kernel"].shape[0])
         )
         self._mix, self._offset = normalised_kernel(weights, name, "mix")
+        self._before = (len(self._time) - 1) // 2
+        self.after = len(self._time) - 1 - self._before
         self._gate = None
         if f"{name}_gate_squeeze/kernel" in weights:
             layers = (f"{name}_gate_squeeze", f"{name}_gate_excite")
             self._gate = [(weights[f"{layer}/kernel"], weights[f"{layer}/bias"]) for layer in layers]
 
-    def __call__(self, x: np.ndarray) -> np.ndarray:
-        taps = len(self._time)
-        before = (taps - 1) // 2
-        padded = np.zeros((len(x) + taps - 1, x.shape[1]), np.float32)  # np.pad takes longer than a product
-        padded[before : before + len(x)] = x
-        y = padded[: len(x)] * self._time[0]
-        for tap in range(1, taps):
-            y += padded[tap : tap + len(x)] * self._time[tap]
-        y = y @ self._mix
+    def add(self, x: np.ndarray, utterances: Sequence[slice]) -> None:
+        """Add the output to the rows of each utterance; x is (rows, width) with zeros around these."""
+        windows = np.lib.stride_tricks.sliding_window_view(x, len(self._time), axis=0)
+        y = np.einsum("twk,kw->tw", windows, self._time) @ self._mix
         y += self._offset
         np.maximum(y, 0.0, out=y)
-        if self._gate:
-            (squeeze, squeeze_bias), (excite, excite_bias) = self._gate
-            hidden = np.maximum(y.mean(axis=0) @ squeeze + squeeze_bias, 0.0)
-            y *= expit(hidden @ excite + excite_bias)
-        return y
+        for rows in utterances:
+            added = y[rows.start - self._before : rows.stop - self._before]
+            if self._gate:
+                (squeeze, squeeze_bias), (excite, excite_bias) = self._gate
+                hidden = np.maximum(added.mean(axis=0) @ squeeze + squeeze_bias, 0.0)
+                added *= expit(hidden @ excite + excite_bias)
+            x[rows] += added
 
 
 def load_numpy_compact(path: str | Path) -> NumpyCompact:

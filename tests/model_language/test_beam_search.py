@@ -1,6 +1,7 @@
 """Tests of the beam search against all paths, of batches against single sentences, of narrow beams."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -145,3 +146,20 @@ def test_a_narrower_search_finds_nothing_better(symbols, ngrams, words):
         assert (scores <= best + 1e-6).all()
         worse.append(np.count_nonzero(scores < best - 1e-6))
     assert worse[2] > 0  # a greedy search misses some
+
+
+def test_effort_leaves_out_unlikely_candidates_after_bad_hypotheses(symbols, ngrams, words):
+    """Without a limit nothing is left out; with 0 the likeliest candidates follow each other."""
+    grid = random_grid(symbols, seed=7, batch=40)
+    unlikely = np.cumsum(np.where(grid.candidates > PAD_ID, 1.0, np.inf), axis=2) - 1.0
+    rated = replace(grid, unlikely=unlikely)
+    models = {"history": ngrams, "paths": words}
+    paths, best = beam_search(grid, 50, **models)
+    every, scores = beam_search(rated, 50, effort=1e3, **models)
+    assert np.array_equal(every, paths) and np.array_equal(scores, best)
+    few, scores = beam_search(rated, 50, effort=0.0, **models)
+    for row, end in enumerate(grid.lengths):
+        assert np.array_equal(few[row, 0, :end], grid.candidates[row, :end, 0])
+    some = beam_search(rated, 50, effort=2.5, **models)[1]
+    assert (scores <= some + 1e-9).all() and (some <= best + 1e-9).all()
+    assert (some > scores).any()

@@ -334,3 +334,28 @@ def test_runs_and_recipes_of_earlier_versions_still_work(folder, converter, tmp_
         patch.setattr("training.tasks.combined.read_dictionary", lambda: DICTIONARY)
         train(folder, "old_recipe", "model.name=fused", *COMBINED[1:], model)
     assert load_converter(folder / "old_recipe").convert(sentence) == [LINES[0]]
+
+
+def test_candidates_are_compared_with_the_best_of_their_neighbours(converter):
+    """The bigram scores by loops; before and after each sentence there is the boundary."""
+    sentences = [hanzi_to_pinyin(line) for line in LINES[1:5]]
+    grid = converter.grid(sentences)
+    found, ngrams, weight = converter._neighbour_scores(grid), converter.history_model._model, 0.6
+
+    def bigram(first: int, second: int) -> float:
+        return weight * float(ngrams.after(np.array([first]), np.array([second]))[0])
+
+    def near(row: int, position: int) -> list[tuple[int, float]]:
+        if not 0 <= position < grid.lengths[row]:
+            return [(0, 0.0)]
+        ids, scores = grid.candidates[row, position, :3], grid.scores[row, position, :3]
+        logs = [s + weight * float(ngrams.unigrams[i]) for i, s in zip(ids, scores, strict=True)]
+        return [(int(i), log - logs[0]) for i, log in zip(ids, logs, strict=True) if log > -np.inf]
+
+    for row, position, column in zip(*grid.candidates.nonzero(), strict=True):
+        hanzi = int(grid.candidates[row, position, column])
+        before = max(log + bigram(i, hanzi) for i, log in near(row, position - 1))
+        after = max(
+            log + bigram(hanzi, i) - weight * float(ngrams.unigrams[i]) for i, log in near(row, position + 1)
+        )
+        assert found[row, position, column] == pytest.approx(before + after, abs=1e-4)

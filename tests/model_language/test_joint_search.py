@@ -193,3 +193,13 @@ def test_confidence_is_the_fraction_of_all_readings(ngram):
         assert found[0].confidence[position] == pytest.approx(
             sum(math.exp(reading.score) for reading in same) / total
         )
+
+
+@pytest.mark.parametrize("n", [1, 4])
+def test_networks_are_searched_together_as_each_alone(rates_words, n):
+    """Of different lengths, with user words in some of them."""
+    several = [*NETWORKS, *(network(*({NOTHING: 0.2, "de5": 0.8},) * size) for size in (1, 3, 9))]
+    search = JointSearch(UserWordConverter(rates_words, WORDS), WEIGHTS, beam=5)
+    together = search.read(several, n)
+    assert together == [search.read([each], n)[0] for each in several]
+    assert [found[0].hanzi for found in together][3] == ""

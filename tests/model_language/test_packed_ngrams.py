@@ -8,7 +8,7 @@ import pytest
 from model_language.files import save_arrays
 from model_language.ngram.backoff import BackoffModel
 from model_language.ngram.code_book import LEVELS
-from model_language.ngram.hash_table import HashTable, extend_hashes
+from model_language.ngram.hash_table import HashTable, PairSet, extend_hashes
 from model_language.ngram.kneser_ney import NgramTable, count_ngrams, estimate_counted, occurrences
 from model_language.ngram.packed import PackedNgrams, pack, read_packed
 from model_language.ngram.pruning import prune_to
@@ -185,3 +185,10 @@ def test_a_hash_table_finds_its_entries_and_nothing_else():
     np.testing.assert_array_equal(table.find(hashes[there]), values[there])
     assert not table.find(hashes[absent]).any()
     assert not HashTable(0, []).find(hashes[:5]).any()
+
+
+def test_a_set_of_pairs_holds_its_pairs_and_no_others():
+    rng, size = np.random.default_rng(7), 300
+    numbers = rng.permutation(size * size)
+    pairs = PairSet(numbers[:2000], size)
+    assert pairs.find(numbers[:2000]).all() and not pairs.find(numbers[2000:]).any()

@@ -113,3 +113,27 @@ def test_all_paths_come_in_the_order_of_their_scores(seed):
 def test_an_empty_network_has_one_empty_path():
     (path,) = ConfusionNetwork(()).paths()
     assert (path.syllables, path.score) == ((), 0)
+
+
+def test_in_a_long_utterance_only_the_weights_near_a_token_matter():
+    """Far more tokens than the search looks at around each pair; the scores are exact all the same."""
+    rng, count = np.random.default_rng(8), 60
+    tokens, frames = rng.integers(0, BLANK, count), 2 + 4 * np.arange(count)
+    logits = rng.normal(0, 1, (4 * count + 2, BLANK + 1))
+    logits[:, BLANK] += 9
+    logits[frames, BLANK] -= 12
+    logits[frames, tokens] += 6
+    logits[frames[10], [0, 1, 2]] = 7.0, 6.5, 6.0
+    slots = token_slots(logits, tokens, frames, BLANK)
+    assert len({slot.frame for slot in slots}) == len(slots) >= count
+
+    def score(place: int, token: int) -> float:
+        instead = [token] if token != NONE else []
+        return sequence_score(logits, [*tokens[:place], *instead, *tokens[place + 1 :]], BLANK)
+
+    for place in (0, 10, 31, count - 1):
+        (slot,) = (slot for slot in slots if slot.frame == frames[place])
+        best = slot.tokens[0]
+        for token, log_posterior in zip(slot.tokens, slot.log_posteriors, strict=True):
+            expected = score(place, token) - score(place, best)
+            assert log_posterior - slot.log_posteriors[0] == pytest.approx(expected, abs=1e-6)
