@@ -47,8 +47,8 @@ NETWORK_FILE, NGRAMS_FILE = "network.npz", "ngrams.npz"
 # candidate by itself, a candidate beside its neighbours, a hypothesis in the search.
 _CANDIDATE_MARGIN, _NEIGHBOUR_MARGIN, _MARGIN = 14.0, 9.0, 8.0
 # A candidate is not tried after a hypothesis if both together are this far behind the best: on 150,000
-# syllables of THCHS-30 and AISHELL-1, at most 12.35 on the path that is found without this limit.
-_EFFORT = 12.5
+# syllables of THCHS-30 and AISHELL-1, at most 12.4 on the path that is found without this limit.
+_EFFORT = 13.5
 # A longer sentence is searched in overlapping windows of this many syllables. The result of a position is
 # taken from a window that has at least this many further syllables on each side of it.
 _WINDOW_SYLLABLES, _CONTEXT_SYLLABLES = 192, 32
@@ -302,26 +302,27 @@ class CombinedConverter(Converter):
         """
         ngrams, weight = self._ngrams, self._config.ngram
         length, width = grid.candidates.shape[1:]
-        # The best n at each position, and the boundary before and after each sentence: (n, B · (L + 2)).
-        first, ends = (slice(None), slice(None), slice(_NEIGHBOURS)), ((0, 0), (1, 1), (0, 0))
-        few = np.pad(grid.candidates[first].astype(np.int64), ends)
-        own = np.pad(grid.scores[first], ends, constant_values=-np.inf)
+        # The boundary before each sentence, and the best n at each position: (n, B · (1 + L)).
+        first, begin = (slice(None), slice(None), slice(_NEIGHBOURS)), ((0, 0), (1, 0), (0, 0))
+        few = np.pad(grid.candidates[first].astype(np.int64), begin)
+        own = np.pad(grid.scores[first], begin, constant_values=-np.inf)
         few, own = (np.ascontiguousarray(table.reshape(-1, table.shape[-1]).T) for table in (few, own))
         unigrams = weight * ngrams.unigrams.take(few)
         before = own + unigrams
-        before[0, np.isneginf(before[0])] = 0.0
+        before[0, np.isneginf(before[0])] = 0.0  # after its end a sentence has only the boundary
         before -= before[0].copy()  # relative to the best one
         after = before - unigrams
-        # E cells with a candidate, and the positions on each side.
+        # E cells with a candidate, and the positions on each side; the last position has none after it.
         cells = grid.candidates.ravel().nonzero()[0]
         hanzi = grid.candidates.ravel().take(cells).astype(np.int64)
         sentence, inside = np.divmod(cells, length * width)
-        left = sentence * (length + 2) + inside // width
-        right = left + 2
+        left = sentence * (length + 1) + inside // width
         linked = before.take(left, axis=1) + weight * ngrams.after(few.take(left, axis=1), hanzi)
         gained = linked.max(axis=0)
+        inner = (inside < (length - 1) * width).nonzero()[0]
+        hanzi, right = hanzi.take(inner), left.take(inner) + 2
         linked = after.take(right, axis=1) + weight * ngrams.after(hanzi, few.take(right, axis=1))
-        gained += linked.max(axis=0)
+        gained[inner] += linked.max(axis=0)
         result = np.zeros_like(grid.scores)
         result.ravel()[cells] = gained
         return result

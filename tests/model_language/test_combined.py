@@ -337,7 +337,7 @@ def test_runs_and_recipes_of_earlier_versions_still_work(folder, converter, tmp_
 
 
 def test_candidates_are_compared_with_the_best_of_their_neighbours(converter):
-    """The bigram scores by loops; before and after each sentence there is the boundary."""
+    """The bigram scores by loops; before each sentence, and after a shorter one, there is the boundary."""
     sentences = [hanzi_to_pinyin(line) for line in LINES[1:5]]
     grid = converter.grid(sentences)
     found, ngrams, weight = converter._neighbour_scores(grid), converter.history_model._model, 0.6
@@ -347,7 +347,7 @@ def test_candidates_are_compared_with_the_best_of_their_neighbours(converter):
 
     def near(row: int, position: int) -> list[tuple[int, float]]:
         if not 0 <= position < grid.lengths[row]:
-            return [(0, 0.0)]
+            return [(0, 0.0)] if position < grid.candidates.shape[1] else []
         ids, scores = grid.candidates[row, position, :3], grid.scores[row, position, :3]
         logs = [s + weight * float(ngrams.unigrams[i]) for i, s in zip(ids, scores, strict=True)]
         return [(int(i), log - logs[0]) for i, log in zip(ids, logs, strict=True) if log > -np.inf]
@@ -355,7 +355,8 @@ def test_candidates_are_compared_with_the_best_of_their_neighbours(converter):
     for row, position, column in zip(*grid.candidates.nonzero(), strict=True):
         hanzi = int(grid.candidates[row, position, column])
         before = max(log + bigram(i, hanzi) for i, log in near(row, position - 1))
+        following = near(row, position + 1)
         after = max(
-            log + bigram(hanzi, i) - weight * float(ngrams.unigrams[i]) for i, log in near(row, position + 1)
+            (log + bigram(hanzi, i) - weight * float(ngrams.unigrams[i]) for i, log in following), default=0.0
         )
         assert found[row, position, column] == pytest.approx(before + after, abs=1e-4)
