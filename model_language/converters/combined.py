@@ -309,7 +309,7 @@ class CombinedConverter(Converter):
         few, own = (np.ascontiguousarray(table.reshape(-1, table.shape[-1]).T) for table in (few, own))
         unigrams = weight * ngrams.unigrams.take(few)
         before = own + unigrams
-        before[0, np.isneginf(before[0])] = 0.0  # after its end a sentence has only the boundary
+        before[0, np.isneginf(before[0])] = 0.0
         before -= before[0].copy()  # relative to the best one
         after = before - unigrams
         # E cells with a candidate, and the positions on each side; the last position has none after it.

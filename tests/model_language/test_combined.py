@@ -337,7 +337,7 @@ def test_runs_and_recipes_of_earlier_versions_still_work(folder, converter, tmp_
 
 
 def test_candidates_are_compared_with_the_best_of_their_neighbours(converter):
-    """The bigram scores by loops; before each sentence, and after a shorter one, there is the boundary."""
+    """The bigram scores by loops; before each sentence there is the boundary."""
     sentences = [hanzi_to_pinyin(line) for line in LINES[1:5]]
     grid = converter.grid(sentences)
     found, ngrams, weight = converter._neighbour_scores(grid), converter.history_model._model, 0.6
@@ -346,8 +346,8 @@ def test_candidates_are_compared_with_the_best_of_their_neighbours(converter):
         return weight * float(ngrams.after(np.array([first]), np.array([second]))[0])
 
     def near(row: int, position: int) -> list[tuple[int, float]]:
-        if not 0 <= position < grid.lengths[row]:
-            return [(0, 0.0)] if position < grid.candidates.shape[1] else []
+        if not 0 <= position < grid.candidates.shape[1]:
+            return [(0, 0.0)] if position < 0 else []
         ids, scores = grid.candidates[row, position, :3], grid.scores[row, position, :3]
         logs = [s + weight * float(ngrams.unigrams[i]) for i, s in zip(ids, scores, strict=True)]
         return [(int(i), log - logs[0]) for i, log in zip(ids, logs, strict=True) if log > -np.inf]
