@@ -312,7 +312,7 @@ def _promising(
         each.take(near) for each in (rows, columns, promise, least, wanted)
     )
     promise += model.preview(last.take(rows), options.ids.take(columns))
-    promise[wanted] = np.inf
+    promise[wanted] = promise.max(initial=-np.inf)
     near = (promise >= least).nonzero()[0]
     chosen = near.take(_best_of_each(kept.network.take(rows.take(near)), promise.take(near), count))
     return rows.take(chosen), columns.take(chosen)
@@ -330,8 +330,8 @@ def _pairs(
 
 def _best_of_each(network: np.ndarray, scores: np.ndarray, count: int) -> np.ndarray:
     """Indices of the ``count`` highest scores (E,) of each network, network by network, the best first."""
-    highest = _highest(network, scores, network.max(initial=0) + 1).take(network)
-    order = best_first(network, np.where(scores == highest, 0.0, highest - scores))
+    highest = _highest(network, scores, network.max(initial=0) + 1)
+    order = best_first(network, highest.take(network) - scores)
     return order.take(first_of_each(network.take(order), count))
 
 
