@@ -127,13 +127,13 @@ def test_in_a_long_utterance_only_the_weights_near_a_token_matter():
     slots = token_slots(logits, tokens, frames, BLANK)
     assert len({slot.frame for slot in slots}) == len(slots) >= count
 
-    def score(place: int, token: int) -> float:
+    def score(position: int, token: int) -> float:
         instead = [token] if token != NONE else []
-        return sequence_score(logits, [*tokens[:place], *instead, *tokens[place + 1 :]], BLANK)
+        return sequence_score(logits, [*tokens[:position], *instead, *tokens[position + 1 :]], BLANK)
 
-    for place in (0, 10, 31, count - 1):
-        (slot,) = (slot for slot in slots if slot.frame == frames[place])
+    for position in (0, 10, 31, count - 1):
+        (slot,) = (slot for slot in slots if slot.frame == frames[position])
         best = slot.tokens[0]
         for token, log_posterior in zip(slot.tokens, slot.log_posteriors, strict=True):
-            expected = score(place, token) - score(place, best)
+            expected = score(position, token) - score(position, best)
             assert log_posterior - slot.log_posteriors[0] == pytest.approx(expected, abs=1e-6)
