@@ -279,7 +279,9 @@ class Recognizer:
         hanzi: Mapping[tuple[str, ...], str],
     ) -> Segment:
         _, frames = self.spoken(next(iter(hypotheses.values())))
-        n_best = (Alternative(pinyin, hanzi[pinyin], one.score) for pinyin, one in hypotheses.items())
+        n_best = (
+            Alternative(pinyin, hanzi[pinyin], hypothesis.score) for pinyin, hypothesis in hypotheses.items()
+        )
         return self._segment(piece, frames, n_best, syllable_features(frames, piece.certainty))
 
     def spoken(self, hypothesis: Hypothesis) -> tuple[tuple[str, ...], tuple[int, ...]]:
