@@ -1,4 +1,4 @@
-"""A disk that does not answer: the file is named, the command goes on when it answers, and Ctrl-C ends it.
+"""Tests of a disk that does not answer: the file is named, the command continues later, Ctrl-C ends it.
 
 A lease of Linux on a file makes every other process wait that opens it, as a dead network mount does.
 """
@@ -57,7 +57,7 @@ def has_named(commands: ForkServer, path: Path) -> bool:
 
 
 def answering(commands: ForkServer, path: Path, answer: Callable[[], None]) -> Callable[[], bool]:
-    """What lets the disk answer when the file has been named, and sends no signal."""
+    """Let the disk answer when the file has been named, and send no signal."""
 
     def check() -> bool:
         if has_named(commands, path):
@@ -80,7 +80,7 @@ def packed(commands, tiny_runs: TinyRuns) -> Path:
 
 @pytest.mark.timeout(3600)
 def test_a_shard_of_a_training(commands, tiny_runs: TinyRuns, packed):
-    """It is read by a thread."""
+    """The shard is read by a thread."""
     shard = next(path for path in packed.glob("*.npy") if ".index" not in path.name)
     run_folder, cache = commands.folder / "stalled_run", commands.folder / "tiny" / "features"
     arguments = tiny_runs.training(run_folder, cache, packed)
@@ -112,7 +112,7 @@ def test_a_recording_in_transcribe(commands, tiny_runs: TinyRuns):
 
 @pytest.mark.timeout(600)
 def test_a_recording_that_worker_processes_read(commands, tiny_runs: TinyRuns, nightly):
-    """Ctrl-C ends the command and its processes; with time enough, a process names the file by itself."""
+    """Ctrl-C ends the command and its processes; after some time a process itself names the file."""
     recording = tiny_runs.utterances[3].audio
     lines = "".join(f"{n}\t{u.audio}\t1\ts\tma1\t妈\n" for n, u in enumerate(tiny_runs.utterances * 30))
     header = "id\taudio\tseconds\tspeaker\tpinyin\thanzi\n"

@@ -1,4 +1,4 @@
-"""Our commands, each in a process of its own that starts at once and may be killed.
+"""Runs our commands in separate processes that start at once and may be killed.
 
 Loading TensorFlow takes seconds. One server process loads it, but computes nothing with it; for each command
 it forks a child, which can then do everything (a fork of a process that has computed could lock up). A child
@@ -35,8 +35,8 @@ class Ended:
     Attributes:
         code: exit code; -9 when it was killed.
         output: both streams.
-        seconds: how long it took.
-        changes: to files and folders below the server's folder, if it came to its end.
+        seconds: its duration.
+        changes: number of changes to files and folders below the server's folder, if it ended normally.
     """
 
     code: int
@@ -49,17 +49,17 @@ class ForkServer:
     """Runs commands in children of a server process; use it in a ``with`` block.
 
     Args:
-        folder: for the output of the commands, and for what they write.
+        folder: folder for the output of the commands and for their files.
     """
 
     def __init__(self, folder: Path):
         self.folder, self._count = folder, 0
-        # One thread each: a test is not to take all cores, and forks are of one thread.
-        one = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "TF_CPP_MIN_LOG_LEVEL": "3"}
+        # One thread each: a test must not take all cores, and only processes of one thread may be forked.
+        limits = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "TF_CPP_MIN_LOG_LEVEL": "3"}
         self._server = subprocess.Popen(
             [sys.executable, "-m", "tests.support.fork_server"],
             cwd=ROOT,
-            env={**os.environ, **one},
+            env={**os.environ, **limits},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -86,11 +86,11 @@ class ForkServer:
         at_size: int = 0,
         when: Callable[[], bool] | None = None,
     ) -> Ended:
-        """Run one of ``COMMANDS``, or begin to.
+        """Run one of ``COMMANDS``, possibly killed on the way.
 
         Args:
-            command: its name.
-            arguments: of its command line.
+            command: name of the command.
+            arguments: arguments of its command line.
             send: the signal; any but SIGKILL goes to the whole process group, as that of Ctrl-C does.
             after: seconds until the signal.
             at_change: it is killed before its change of this number below the folder; 0: never.
@@ -100,7 +100,7 @@ class ForkServer:
         """
         self._count += 1
         output = self.folder / f"{self._count}.txt"
-        output.touch()  # the child may be killed before it opens it
+        output.touch()  # the child may be killed before it opens this file
         job = {
             "command": command,
             "arguments": list(map(str, arguments)),
@@ -158,7 +158,7 @@ def _is_running_in(process: psutil.Process, group: int) -> bool:
 
 
 def _serve() -> None:
-    # Here: whoever imports this module for ForkServer doesn't need them.
+    # Here, because importers of ForkServer don't need them.
     import preflight.recipes  # noqa: F401
     import recognition.loading  # noqa: F401 - the commands load it late
     import train
@@ -178,8 +178,8 @@ def _serve() -> None:
         "prepare listed without renaming": _without_renaming,
         "python": _run_code,
     }
-    gc.freeze()  # what is imported: not to be looked through, and copied, in each child
-    _say(ready=len(list(Path("/proc/self/task").iterdir())))
+    gc.freeze()  # exempt imported modules from garbage collection, which would copy them in each child
+    _report(ready=len(list(Path("/proc/self/task").iterdir())))
     for line in sys.stdin:
         job = json.loads(line)
         read_end, write_end = os.pipe()
@@ -189,29 +189,29 @@ def _serve() -> None:
             _child(commands[job["command"]], job, write_end)
         os.close(write_end)
         os.setpgid(pid, pid)
-        _say(pid=pid)
+        _report(pid=pid)
         changes = os.read(read_end, 20)
         os.close(read_end)
         _, status = os.waitpid(pid, 0)
-        _say(code=os.waitstatus_to_exitcode(status), changes=int(changes or -1))
+        _report(code=os.waitstatus_to_exitcode(status), changes=int(changes or -1))
 
 
 def _run_code(arguments: Sequence[str]) -> int:
-    """As ``python -c`` does, with Keras loaded."""
+    """Run code as ``python -c`` does, with Keras loaded."""
     exec(compile(arguments[0], "<string>", "exec"), {"__name__": "__main__"})
     return 0
 
 
-def _say(**values: int) -> None:
+def _report(**values: int) -> None:
     print(json.dumps(values), flush=True)
 
 
 def _child(main: Callable[[Sequence[str]], int], job: dict, report: int) -> None:
     from utils.errors import run_command
 
-    # A shell starts what it runs in the background deaf to Ctrl-C, and the tests' runner may be run so.
+    # A shell starts background jobs with Ctrl-C ignored, and the test runner may be such a job.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    # JAX's, loaded by Keras where it is installed: a Ctrl-C that falls into it is dropped.
+    # JAX's, loaded by Keras where it is installed: a Ctrl-C during it is lost.
     gc.callbacks.clear()
     os.set_inheritable(report, False)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
@@ -241,7 +241,7 @@ def _child(main: Callable[[Sequence[str]], int], job: dict, report: int) -> None
 
 
 def _watch_changes(folder: str, last: int, ending: str) -> list[int]:
-    """Count changes of what is below ``folder`` and has this ending; before number ``last`` we are killed."""
+    """Count changes to files below ``folder`` with this ending; kill this process before number ``last``."""
     seen = [0]
 
     def note(event: str, arguments: tuple) -> None:
@@ -259,7 +259,7 @@ def _watch_changes(folder: str, last: int, ending: str) -> list[int]:
 
 
 def _die_at_size(size: int) -> None:
-    """Let the system kill this process when it has written so much of a file; Python would raise an error."""
+    """Let the system kill this process when a file reaches this size; Python would raise an error."""
     signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
@@ -282,4 +282,4 @@ def _in_place(path: str | Path) -> Iterator[Path]:
 
 if __name__ == "__main__":
     _serve()
-    os._exit(0)  # TensorFlow's own ending takes a while
+    os._exit(0)  # the normal end of TensorFlow takes long

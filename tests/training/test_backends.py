@@ -1,7 +1,7 @@
-"""One recipe on TensorFlow, JAX and PyTorch: the same losses, the same outputs, resumed as if undisturbed.
+"""Tests that one recipe gives the same losses and outputs on TensorFlow, JAX and PyTorch, also resumed.
 
-JAX and PyTorch have an interpreter each, in which TensorFlow is out of reach. All go on from the first
-checkpoint that TensorFlow wrote: the same weights, whatever generator drew them.
+JAX and PyTorch have separate interpreters without TensorFlow. All resume the first checkpoint that TensorFlow
+wrote, and so have the same weights.
 """
 
 import importlib.util
@@ -55,12 +55,12 @@ TESTS_OF_THE_LOOP = (
     "test_a_resumed_run_sees_each_utterance_once_and_ends_the_same",
     "test_half_precision_scales_its_loss_and_resumes",
 )
-# What needs TensorFlow says so.
+# Commands that need TensorFlow refuse with a message.
 REFUSED = {
     "jax": ("training.profile=1-2", "training.profile works on TensorFlow only, not on 'jax'"),
     "torch": ("training.xla=true", "training.xla=true needs another Keras backend than 'torch'"),
 }
-# Quick to compile rather than to run.
+# Chosen to compile quickly rather than to run quickly.
 ENVIRONMENT = {
     "JAX_DISABLE_MOST_OPTIMIZATIONS": "1",
     "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
@@ -73,7 +73,7 @@ class Trials:
     """The runs of all backends in one folder: ``start`` and ``tensorflow``, ``jax``, ``torch``."""
 
     folder: Path
-    sources: dict[str, Path]  # what each task learns from
+    sources: dict[str, Path]  # training data of each task
 
     def train(self, task: str, run: Path, *overrides: str) -> list[str]:
         """The arguments of ``train.py``."""
@@ -83,7 +83,7 @@ class Trials:
         return [task, "--config", config, "--run", str(run), *RECIPES[task], *lists, *overrides]
 
     def first_training(self, task: str) -> dict:
-        """TensorFlow's, which leaves a copy of its folder as it is at the first checkpoint."""
+        """TensorFlow's training, which copies its folder at the first checkpoint."""
         run, copy = self.folder / "tensorflow" / task, self.folder / "start" / task
         arguments = self.train(task, run)
         return {
@@ -94,14 +94,14 @@ class Trials:
         }
 
     def further_training(self, task: str, backend: str) -> dict:
-        """Goes on from the copy, or from where it was broken off."""
+        """Resume the copy, or an interrupted training."""
         run = self.folder / backend / task
         if not run.exists():
             shutil.copytree(self.folder / "start" / task, run)
         return {"do": "command", "script": "train.py", "arguments": self.train(task, run)}
 
     def use(self, backend: str) -> list[dict]:
-        """TensorFlow's runs tested, transcribed with and looked into; and the backend's own logits."""
+        """Test, transcribe with and inspect TensorFlow's runs; compute the backend's logits."""
         folder = self.folder / backend
         speech, language = (str(self.folder / "tensorflow" / task) for task in RECIPES)
         audio = map(str, sorted((self.folder / "corpus" / "wav").glob("*.wav"))[:2])
@@ -174,37 +174,39 @@ def losses(run: Path) -> dict[int, float]:
         for event in EventFileLoader(str(path)).Load():
             for value in event.summary.value:
                 if value.tag == "loss":
-                    assert event.step not in found, "a step was done twice"
+                    assert event.step not in found, "a step was computed twice"
                     found[event.step] = float(value.tensor.float_val[0])
     return found
 
 
 @pytest.mark.parametrize("task", TASKS)
 def test_the_loss_curve_is_tensorflows(tensorflow, other, task):
-    """Though speech training was broken off and resumed; JAX pads batch, frames and labels of these sizes."""
+    """Although speech training was interrupted and resumed, and JAX pads batch, frames and labels."""
     expected, found = losses(tensorflow / task), losses(other / task)
     assert sorted(expected) == sorted(found) == list(range(1, STEPS + 1))
     for step in expected:
         assert found[step] == pytest.approx(expected[step], rel=1e-4), f"step {step}"
-    assert expected[STEPS] < 0.9 * expected[1], "there must be something to learn"
+    assert expected[STEPS] < 0.9 * expected[1], "the loss must decrease"
 
 
 @pytest.mark.parametrize("task", TASKS)
 def test_the_trained_weights_are_tensorflows(tensorflow, other, task):
-    one, two = (np.load(RunFolder(folder / task).checkpoint) for folder in (tensorflow, other))
-    assert one.files == two.files
-    for name in one.files:
-        if name.startswith("model") and one[name].dtype == np.float32:
-            np.testing.assert_allclose(two[name], one[name], atol=1e-3, err_msg=name)
+    first, second = (np.load(RunFolder(folder / task).checkpoint) for folder in (tensorflow, other))
+    assert first.files == second.files
+    for name in first.files:
+        if name.startswith("model") and first[name].dtype == np.float32:
+            np.testing.assert_allclose(second[name], first[name], atol=1e-3, err_msg=name)
 
 
 def test_a_run_of_tensorflow_gives_the_same_elsewhere(tensorflow, other):
-    """Logits, n-best lists, and what the commands write."""
-    one, two = (np.load(folder / "tensorflow.npy") for folder in (tensorflow, other))
-    np.testing.assert_allclose(two, one, atol=1e-4)
-    one, two = (json.loads((folder / "conversion.json").read_text("utf-8")) for folder in (tensorflow, other))
-    assert [hanzi for hanzi, _ in two] == [hanzi for hanzi, _ in one]
-    np.testing.assert_allclose([score for _, score in two], [score for _, score in one], atol=1e-4)
+    """Logits, n-best lists and output files of the commands."""
+    first, second = (np.load(folder / "tensorflow.npy") for folder in (tensorflow, other))
+    np.testing.assert_allclose(second, first, atol=1e-4)
+    first, second = (
+        json.loads((folder / "conversion.json").read_text("utf-8")) for folder in (tensorflow, other)
+    )
+    assert [hanzi for hanzi, _ in second] == [hanzi for hanzi, _ in first]
+    np.testing.assert_allclose([score for _, score in second], [score for _, score in first], atol=1e-4)
     for path in (tensorflow / "test" / "hypotheses.tsv", *(tensorflow / "transcripts").iterdir()):
         assert (other / path.relative_to(tensorflow)).read_text("utf-8") == path.read_text("utf-8")
 
@@ -223,7 +225,7 @@ def test_sizes_are_rounded_up_to_four_an_octave():
     assert len(set(rounded[sizes > 1024])) == 8
 
 
-def test_a_backend_that_is_not_there_is_told_by_name():
+def test_a_missing_backend_is_named():
     done = subprocess.run(
         [sys.executable, "-c", "from utils.backend.quiet import silence_tensorflow; silence_tensorflow()"],
         cwd=ROOT,
