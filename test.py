@@ -55,7 +55,7 @@ examples:
   python test.py keyword runs/words --split test --report report
   python test.py keyword runs/words --weights last data.folder=datasets/speech_commands
   python test.py keyword runs/words --shift-ms -200 -100 100 200
-  python test.py keyword runs/words --recording day.flac --said said.tsv --report report
+  python test.py keyword runs/words --recording day.flac --spoken spoken.tsv --report report
 
 Writes hypotheses.tsv and results.json into RUN/test/SPLIT (for pipeline: SPLIT-with-LANGUAGERUN in the
 speech run), or into --output. Rates are true edit distances, not capped; intervals are bootstrapped.
@@ -185,7 +185,7 @@ def _test_recording(options: argparse.Namespace) -> int:
     folder = _output_folder(options)
     (folder / "results.json").unlink(missing_ok=True)
     report = options.report or folder
-    results = recording_results(options.keyword_run / "export", options.recording, options.said, report)
+    results = recording_results(options.keyword_run / "export", options.recording, options.spoken, report)
     print(json.dumps(results, ensure_ascii=False, indent=2) if options.json else recording_table(results))
     write_json(folder / "results.json", results)
     return 0

@@ -64,7 +64,7 @@ def calibrate(
         listener: the model.
         keyword: label of the keyword.
         alarms_per_hour: allowed false alarms per hour.
-        test: folder with ``stream.flac`` and ``said.tsv`` of test voices.
+        test: folder with ``stream.flac`` and ``spoken.tsv`` of test voices.
         dev: the same of other voices, if there are no recordings.
         recordings: background without the keyword.
 
@@ -72,7 +72,7 @@ def calibrate(
         CorpusError: all thresholds have more false alarms than allowed.
         AudioError: a recording cannot be read, or they are too short for two halves.
     """
-    spoken = read_spoken_keywords(test / "said.tsv")
+    spoken = read_spoken_keywords(test / "spoken.tsv")
     tested = stream_recordings(listener, [test / "stream.flac"])
     misses = _points(listener, tested, of_keyword(spoken, keyword))
     if recordings:
@@ -86,7 +86,9 @@ def calibrate(
     else:
         assert dev is not None, "recordings, or a stream of dev voices"
         chosen_on, judged_on = stream_recordings(listener, [dev / "stream.flac"]), tested
-        candidates = _points(listener, chosen_on, of_keyword(read_spoken_keywords(dev / "said.tsv"), keyword))
+        candidates = _points(
+            listener, chosen_on, of_keyword(read_spoken_keywords(dev / "spoken.tsv"), keyword)
+        )
         alarms = misses
     chosen = calibrated(candidates, alarms_per_hour)
     points = tuple(

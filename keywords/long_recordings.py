@@ -21,13 +21,13 @@ from keywords.listening import open_listener
 THRESHOLDS = (*(percent / 100 for percent in range(5, 100, 5)), 0.97, 0.98, 0.99, 0.995, 0.999)
 
 
-def recording_results(model: Path, audio: Path, said: Path | None, folder: Path) -> dict[str, Any]:
+def recording_results(model: Path, audio: Path, spoken_list: Path | None, folder: Path) -> dict[str, Any]:
     """Evaluate the streamed model of a bundle on a recording.
 
     Args:
         model: see :func:`keywords.listening.open_listener`.
         audio: a recording of any length.
-        said: list of the keywords in it (``start end keyword``); None: all detections are false alarms.
+        spoken_list: list of the keywords in it (``start end keyword``); None: all detections are false alarms.
         folder: folder for table, picture and detections.
 
     Returns:
@@ -36,7 +36,7 @@ def recording_results(model: Path, audio: Path, said: Path | None, folder: Path)
     Raises:
         BundleError, AudioError, CorpusError: see the message.
     """
-    spoken = read_spoken_keywords(said) if said else []
+    spoken = read_spoken_keywords(spoken_list) if spoken_list else []
     listener = open_listener(model)
     start = time.perf_counter()
     sound = stream_recordings(listener, [audio])

@@ -17,16 +17,17 @@ def add_keyword_options(command: argparse.ArgumentParser) -> None:
     )
     command.add_argument("--recording", type=Path, help="a long recording for the stream of the run's export")
     command.add_argument(
-        "--said",
+        "--spoken",
+        "--said",  # its name in earlier versions
         type=Path,
         help="list of its keywords: start, end, keyword; without it all detections are false alarms",
     )
 
 
 def settle_keyword_options(options: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
-    """Refuse options for clips together with ``--recording``, and ``--said`` without it; set defaults."""
-    if options.said and not options.recording:
-        parser.error("--said is the list of keywords in a --recording: give both")
+    """Refuse options for clips together with ``--recording``, and ``--spoken`` without it; set defaults."""
+    if options.spoken and not options.recording:
+        parser.error("--spoken is the list of keywords in a --recording: give both")
     given = {
         "--manifest": options.manifest,
         "--weights": options.weights,

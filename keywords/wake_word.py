@@ -107,7 +107,7 @@ def _finished_lines(request: Request) -> list[str] | None:
     if not path.is_file() or not (request.output / "export").is_dir():
         return None
     report = json.loads(path.read_text(encoding="utf-8"))
-    return report["told"] if report["key"] == json.loads(json.dumps(request.key)) else None
+    return report.get("lines") if report["key"] == json.loads(json.dumps(request.key)) else None
 
 
 def _train(request: Request, clips: Mapping[str, Sequence[SpokenClip]]) -> None:
@@ -176,7 +176,7 @@ def _export(output: Path) -> Path:
 def _stream(request: Request, clips: Sequence[SpokenClip], split: str) -> Path:
     """Make a folder with a long recording of a split's voices and the list of its words."""
     folder = request.output / "streams" / f"{split}_{request.hours:g}h"
-    if (folder / "said.tsv").is_file():
+    if (folder / "spoken.tsv").is_file():
         return folder
     root, settings = request.output / "clips", request.settings
     seconds = request.hours * 3600
@@ -231,7 +231,7 @@ def _finish(request: Request, results: WakeWordResults, bundle: Path) -> list[st
     write_text(request.output / "report.md", report_text(results, command))
     if bundle != final:
         bundle.rename(final)
-    write_json(request.output / "report.json", {"key": request.key, "told": lines, **asdict(results)})
+    write_json(request.output / "report.json", {"key": request.key, "lines": lines, **asdict(results)})
     return lines
 
 

@@ -13,12 +13,12 @@ from analysis.keyword.detections import COLUMNS, DetectedKeyword, Matched, Opera
 from utils.files import replacing, write_json, write_text
 from utils.text_table import tsv_table
 
-# Of trade_off.tsv; ``said`` is the number of spoken keywords.
+# Of trade_off.tsv; ``spoken`` is the number of spoken keywords.
 POINT_COLUMNS = (
     "threshold",
     "false_reject_rate",
     "false_alarms_per_hour",
-    "said",
+    "spoken",
     "missed",
     "false_alarms",
 )
@@ -50,7 +50,7 @@ def write_detection_report(
             f"{point.threshold:.4f}",
             f"{point.false_reject_rate:.4f}",
             f"{point.false_alarms_per_hour:.3f}",
-            point.said,
+            point.spoken,
             point.missed,
             point.false_alarms,
         )

@@ -61,7 +61,7 @@ class OperatingPoint:
         threshold: lowest smoothed probability that is a detection.
         false_reject_rate: fraction of the spoken keywords that were missed; 0 if there are none.
         false_alarms_per_hour: false alarms per hour of the recording.
-        said: number of spoken keywords.
+        spoken: number of spoken keywords.
         missed: number of spoken keywords that were not detected.
         false_alarms: number of detections without a spoken keyword.
     """
@@ -69,7 +69,7 @@ class OperatingPoint:
     threshold: float
     false_reject_rate: float
     false_alarms_per_hour: float
-    said: int
+    spoken: int
     missed: int
     false_alarms: int
 

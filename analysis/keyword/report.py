@@ -34,7 +34,7 @@ def keyword_tables(results: Mapping[str, Any]) -> str:
     text = "\n".join(lines) + text_table(("word", "clips", "precision", "recall", "F1"), words)
     if results["confusions"]:
         pairs = [
-            (pair["label"], pair["heard"], str(pair["clips"]), percent(pair["share"]))
+            (pair["label"], pair["predicted"], str(pair["clips"]), percent(pair["share"]))
             for pair in results["confusions"][:CONFUSIONS_SHOWN]
         ]
         text += "\n" + text_table(("word", "recognised as", "clips", "of the word's"), pairs, left=2)
@@ -55,7 +55,7 @@ def recording_table(results: Mapping[str, Any]) -> str:
         [
             f"recording       {results['hours']:.2f} h, real-time factor {results['real_time_factor']:.4f}",
             f"threshold       {results['threshold']:.3f}",
-            f"missed          {results['missed']} of {results['said']}: {results['false_reject_rate']:.1%}",
+            f"missed          {results['missed']} of {results['spoken']}: {results['false_reject_rate']:.1%}",
             f"false alarms    {results['false_alarms']}: {results['false_alarms_per_hour']:.1f} an hour",
             f"all thresholds  {results['report']}/trade_off.tsv, trade_off.png",
         ]

@@ -13,8 +13,8 @@ from utils.metrics import ErrorCounts
 from utils.text_table import tsv_table
 
 UNKNOWN_SPEAKER = "not known"
-# Of the table of decisions; ``heard`` is the predicted label, here and in ``results.json``.
-COLUMNS = ("id", "speaker", "label", "heard", "probability", "probability_of_label", "audio")
+# Of the table of decisions; ``predicted`` is the label with the highest probability.
+COLUMNS = ("id", "speaker", "label", "predicted", "probability", "probability_of_label", "audio")
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ def keyword_results(decisions: Sequence[Decision], labels: Sequence[str]) -> dic
         ``accuracy`` with a 95 % interval (bootstrapped over speakers if there are five or more, else over
         clips), ``words`` (precision, recall, F1 and clips of each label; None if the denominator is 0),
         ``macro_f1`` (mean F1 of the labels that occur in the list or in the predictions), ``confusions``
-        (label, predicted label as ``heard``, clips; the most frequent first), ``matrix`` (a row for each true
+        (label, predicted label, clips; the most frequent first), ``matrix`` (a row for each true
         label, a column for each predicted label) and ``by_speaker``, the worst first.
     """
     rate, low, high, unit = _rate(decisions)
@@ -144,7 +144,7 @@ def _words(decisions: Sequence[Decision], labels: Sequence[str]) -> dict[str, di
     return {
         label: {
             "clips": clips[label],
-            "heard": predicted[label],
+            "predicted": predicted[label],
             "right": right[label],
             "precision": right[label] / predicted[label] if predicted[label] else None,
             "recall": right[label] / clips[label] if clips[label] else None,
@@ -162,7 +162,7 @@ def _confusions(decisions: Sequence[Decision]) -> list[dict[str, Any]]:
     )
     clips = Counter(decision.label for decision in decisions)
     return [
-        {"label": label, "heard": predicted, "clips": count, "share": count / clips[label]}
+        {"label": label, "predicted": predicted, "clips": count, "share": count / clips[label]}
         for (label, predicted), count in sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     ]
 

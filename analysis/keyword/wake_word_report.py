@@ -93,11 +93,14 @@ def warnings_of(results: WakeWordResults) -> list[str]:
 
 def summary_lines(results: WakeWordResults) -> list[str]:
     """The main results, one line each."""
-    chosen, hits = results.chosen, results.chosen.said - results.chosen.missed
-    said = max(chosen.said, 1)  # a short recording may have none
-    recall, alarms = proportion_interval(hits, said), event_rate_interval(chosen.false_alarms, results.hours)
+    chosen, hits = results.chosen, results.chosen.spoken - results.chosen.missed
+    spoken = max(chosen.spoken, 1)  # a short recording may have none
+    recall, alarms = (
+        proportion_interval(hits, spoken),
+        event_rate_interval(chosen.false_alarms, results.hours),
+    )
     return [
-        f"recall {100 * hits / said:.1f} % ({hits} of {chosen.said}, {100 * recall[0]:.1f}-"
+        f"recall {100 * hits / spoken:.1f} % ({hits} of {chosen.spoken}, {100 * recall[0]:.1f}-"
         f"{100 * recall[1]:.1f} %) on synthetic voices that were not used in training",
         f"false alarms {chosen.false_alarms_per_hour:.2f} an hour ({chosen.false_alarms} in "
         f"{results.hours:.2f} h, {alarms[0]:.2f}-{alarms[1]:.2f}) on {results.background}",

@@ -63,7 +63,7 @@ def main() -> int:
 def _measure(model: Path, words: Path, hours: float, folder: Path) -> None:
     """Print the figures of one model."""
     listener = open_listener(model)
-    audio, spoken = _make_stream(listener, words, hours, folder), read_spoken_keywords(folder / "said.tsv")
+    audio, spoken = _make_stream(listener, words, hours, folder), read_spoken_keywords(folder / "spoken.tsv")
     printed, seconds = folder / "detections.jsonl", audio_seconds(audio)
     command = [sys.executable, "listen.py", "--model", str(model), "--json", str(audio)]
     measured = watched(command, lambda: printed.stat().st_size > 0, printed)

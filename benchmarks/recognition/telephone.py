@@ -146,7 +146,7 @@ def keyword_trial(folder: Path, options: argparse.Namespace) -> list[Step]:
     trial.step(*training, f"data.folder={clips}", AT_RATE, "--run", model, result=_matching("accuracy"))
     trial.step("test.py", "keyword", model, result=_matching("accuracy"))
     trial.step("export.py", model, "--format", "litert", result=_last_line)
-    hearing = ["test.py", "keyword", model, "--recording", recording, "--said", spoken]
+    hearing = ["test.py", "keyword", model, "--recording", recording, "--spoken", spoken]
     trial.step(*hearing, result=_matching("missed", "false alarms"))
     bundle = model / "export"
     listened = trial.step("listen.py", "--model", bundle, recording, result=_count)
@@ -174,7 +174,7 @@ def write_words(source: Path, folder: Path) -> None:
 
 
 def write_recording(clips: Path, folder: Path, count: int) -> tuple[Path, Path]:
-    """Clips of each word in random order, with pauses: ``stream.wav``, and ``said.tsv`` with their times."""
+    """Clips of each word in random order, with pauses: ``stream.wav``, and ``spoken.tsv`` with their times."""
     rng = np.random.default_rng(0)
     chosen = [path for word in sorted(clips.iterdir()) for path in _some(sorted(word.iterdir()), count)]
     pieces, lines, at = [], ["start\tend\tkeyword"], 0
@@ -184,8 +184,8 @@ def write_recording(clips: Path, folder: Path, count: int) -> tuple[Path, Path]:
         pieces += [clip, 0.001 * rng.standard_normal(round(PAUSE_SECONDS * RATE)).astype(np.float32)]
         at += sum(map(len, pieces[-2:]))
     write_wav(folder / "stream.wav", np.concatenate(pieces), RATE)
-    write_text(folder / "said.tsv", "\n".join(lines) + "\n")
-    return folder / "stream.wav", folder / "said.tsv"
+    write_text(folder / "spoken.tsv", "\n".join(lines) + "\n")
+    return folder / "stream.wav", folder / "spoken.tsv"
 
 
 def _some(paths: list[Path], count: int) -> list[Path]:

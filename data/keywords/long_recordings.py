@@ -34,8 +34,8 @@ examples:
   python -m data.keywords.long_recordings --folder datasets/commands --hours 1 --output datasets/stream
   python -m data.keywords.long_recordings --folder MY_WORDS --background MY_RECORDINGS --hours 3 --output long
 
-OUTPUT/stream.flac is the recording, OUTPUT/said.tsv lists start and end (seconds) of each keyword:
-  python test.py keyword RUN --recording OUTPUT/stream.flac --said OUTPUT/said.tsv --report report
+OUTPUT/stream.flac is the recording, OUTPUT/spoken.tsv lists start and end (seconds) of each keyword:
+  python test.py keyword RUN --recording OUTPUT/stream.flac --spoken OUTPUT/spoken.tsv --report report
 """
 _PAUSE_SECONDS = (0.5, 4.0)  # after a word
 _NOISE_DB = (-60.0, -35.0)  # relative to full scale; drawn for each segment
@@ -81,7 +81,7 @@ class RecordingPart:
 def write_long_recording(
     output: Path, material: Material, seconds: float, keyword_share: float = 0.15, seed: int = 0
 ) -> int:
-    """Write ``stream.flac`` and ``said.tsv``; the same arguments give the same files.
+    """Write ``stream.flac`` and ``spoken.tsv``; the same arguments give the same files.
 
     Args:
         output: folder.
@@ -120,7 +120,7 @@ def write_long_recording(
                 lines.append(f"{start:.3f}\t{end:.3f}\t{segment.keyword}")
             bar.update(len(segment.samples) // SAMPLE_RATE)
             written += len(segment.samples)
-    write_text(output / "said.tsv", "\n".join(lines) + "\n")
+    write_text(output / "spoken.tsv", "\n".join(lines) + "\n")
     return len(lines) - 1
 
 
@@ -253,7 +253,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--hours", type=float, default=1.0, help="length (default: 1)")
     parser.add_argument("--keyword-share", type=float, default=0.15, help="of all pieces (default: 0.15)")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--output", type=Path, required=True, help="folder for stream.flac and said.tsv")
+    parser.add_argument("--output", type=Path, required=True, help="folder for stream.flac and spoken.tsv")
     return parser
 
 

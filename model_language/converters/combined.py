@@ -1,7 +1,7 @@
 """The converter that comes with this project: beam search with a log-linear combination of four models.
 
     score = ngram · Σ log P(hanzi | hanzi before) + words · Σ log P(word)
-          + heard · Σ log P(recognised syllable | hanzi) + network · Σ log P(hanzi | all syllables)
+          + emissions · Σ log P(recognised syllable | hanzi) + network · Σ log P(hanzi | all syllables)
 
 The factors are settings of :class:`CombinedConfig`, tuned on held-out text (log-linear combination: Och and
 Ney 2002, "Discriminative Training and Maximum Entropy Models for Statistical Machine Translation"). The
@@ -21,6 +21,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,7 @@ from threadpoolctl import ThreadpoolController
 
 from model_language.batching import length_batches, windows
 from model_language.converters.base import READINGS, Converter
-from model_language.converters.noisy_channel import EMISSIONS_FILE, EmissionTables
+from model_language.converters.noisy_channel import EMISSIONS_FILE, OLD_EMISSIONS_FILE, EmissionTables
 from model_language.networks.gated_cnn_file import load_weights
 from model_language.networks.gated_cnn_numpy import NumpyGatedCnn
 from model_language.ngram.packed import PackedNgrams, read_packed
@@ -74,12 +75,13 @@ class CombinedConfig:
             words too; empty: none.
         error_rates: assumed fractions of misrecognised syllables, descending.
         others: number of candidates of each syllable, beyond the network's, that are searched too.
-        network, ngram, words, heard: factors of the four log-probabilities (see the module); ``heard`` is
-            that of the noisy channel; with words 0 no model of words is made or loaded.
+        network, ngram, words, emissions: factors of the four log-probabilities (see the module); with words 0
+            no model of words is made or loaded.
         beam: hypotheses kept after each syllable.
         choices: candidates of each syllable that are searched, the most promising ones.
     """
 
+    OLD_KEYS = MappingProxyType({"heard": "emissions"})
     name: str = NAME
     network_run: str = ""
     order: int = 4
@@ -91,7 +93,7 @@ class CombinedConfig:
     network: float = 0.2
     ngram: float = 1.0
     words: float = 0.0
-    heard: float = 1.0
+    emissions: float = 1.0
     beam: int = 16
     choices: int = 8
 
@@ -143,7 +145,7 @@ class CombinedConverter(Converter):
         self.history_model, self.path_model = WeightedHistory(ngrams, config.ngram), words
         self._tables, self._ngrams, self._rated = tables, ngrams, rated
         # By error rate: the score of each candidate without the network.
-        self._scores = np.stack([config.heard * tables.emissions(rate) for rate in config.error_rates])
+        self._scores = np.stack([config.emissions * tables.emissions(rate) for rate in config.error_rates])
         if config.network:
             self._scores[:, :, rated:] += config.network * tables.log_priors[:, rated:]
         self._unigrams = config.ngram * ngrams.unigrams
@@ -358,7 +360,9 @@ class WeightedHistory(HistoryModel):
 
 
 def _array_files(run: RunFolder, config: CombinedConfig) -> list[Path]:
-    names = [NETWORK_FILE, NGRAMS_FILE, EMISSIONS_FILE, *([WORDS_FILE] if config.words else [])]
+    is_old = (run.path / OLD_EMISSIONS_FILE).is_file()
+    emissions = OLD_EMISSIONS_FILE if is_old else EMISSIONS_FILE
+    names = [NETWORK_FILE, NGRAMS_FILE, emissions, *([WORDS_FILE] if config.words else [])]
     return [run.path / name for name in names]
 
 

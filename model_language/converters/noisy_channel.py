@@ -23,7 +23,9 @@ from model_language.vocabulary.symbols import PAD_ID, UNKNOWN_ID, Symbols
 from model_language.vocabulary.tokens import Tokens
 from utils.padding import pad_rows
 
-EMISSIONS_FILE = "heard.npz"
+EMISSIONS_FILE = "emissions.npz"
+OLD_EMISSIONS_FILE = "heard.npz"
+_OLD_ARRAYS = {"heard": "log_emissions", "shares": "log_priors"}  # of that file
 _LOWEST = -20.0  # replaces the log-probability of a candidate whose probability is 0
 _UNSEEN = 0.1  # added to the count of each reading that the lexicon has
 _USUAL_ERROR_RATE = 0.02  # used to choose the candidates
@@ -88,9 +90,9 @@ class EmissionTables:
             path,
             {
                 "candidates": self.candidates.astype(np.uint16),
-                "heard": self.log_emissions.astype(np.float16),
+                "log_emissions": self.log_emissions.astype(np.float16),
                 "misheard": self.misheard,
-                "shares": self.log_priors.astype(np.float16),
+                "log_priors": self.log_priors.astype(np.float16),
                 "searched": np.array(self.searched),
             },
         )
@@ -106,11 +108,12 @@ class EmissionTables:
 
     @classmethod
     def _from_arrays(cls, arrays: Mapping[str, np.ndarray]) -> EmissionTables:
+        arrays = {_OLD_ARRAYS.get(name, name): array for name, array in arrays.items()}
         return cls(
             candidates=arrays["candidates"].astype(np.int32),
-            log_emissions=arrays["heard"].astype(np.float32),
+            log_emissions=arrays["log_emissions"].astype(np.float32),
             misheard=arrays["misheard"].astype(bool),
-            log_priors=arrays["shares"].astype(np.float32),
+            log_priors=arrays["log_priors"].astype(np.float32),
             searched=int(arrays["searched"]),
         )
 

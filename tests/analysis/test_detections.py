@@ -164,7 +164,7 @@ def test_a_calibrated_threshold_satisfies_the_limit_at_all_higher_thresholds_too
     ids=["header", "times", "fields"],
 )
 def test_a_bad_list_names_its_line(tmp_path: Path, text: str, message: str):
-    (tmp_path / "said.tsv").write_text(text, encoding="utf-8")
+    (tmp_path / "spoken.tsv").write_text(text, encoding="utf-8")
     with pytest.raises(CorpusError) as caught:
-        read_spoken_keywords(tmp_path / "said.tsv")
+        read_spoken_keywords(tmp_path / "spoken.tsv")
     assert message in str(caught.value)

@@ -42,7 +42,7 @@ def test_each_keyword_is_at_its_listed_time(words: Path, tmp_path: Path):
     arguments = ["--folder", str(words), "--hours", str(60 / 3600), "--keyword-share", "0.5"]
     assert main([*arguments, "--output", str(tmp_path / "one")]) == 0
     samples = read_audio(tmp_path / "one/stream.flac")
-    spoken = read_spoken_keywords(tmp_path / "one/said.tsv")
+    spoken = read_spoken_keywords(tmp_path / "one/spoken.tsv")
     assert len(samples) >= 60 * SAMPLE_RATE and {word.keyword for word in spoken} == {"开", "关"}
     for word in spoken:
         segment = samples[round(word.start * SAMPLE_RATE) : round(word.end * SAMPLE_RATE)]
@@ -64,7 +64,7 @@ def test_a_list_of_recordings_gives_all_its_clips(words: Path, tmp_path: Path):
     write_manifest(tmp_path / "words.tsv", rows)
     arguments = ["--manifest", str(tmp_path / "words.tsv"), "--hours", "0.01", "--keyword-share", "0.6"]
     assert main([*arguments, "--words", "开", "--output", str(tmp_path / "long")]) == 0
-    assert {word.keyword for word in read_spoken_keywords(tmp_path / "long" / "said.tsv")} == {"开"}
+    assert {word.keyword for word in read_spoken_keywords(tmp_path / "long" / "spoken.tsv")} == {"开"}
     with pytest.raises(CorpusError, match=r"no recordings of the word '停'.*words\.tsv"):
         main([*arguments, "--words", "停", "--output", str(tmp_path / "long")])
 

@@ -97,7 +97,7 @@ def test_macro_f1_counts_the_labels_that_occur():
 
 def test_confusions_are_named_the_most_frequent_first():
     found = keyword_results(EXAMPLE, LABELS)["confusions"]
-    assert [(confusion["label"], confusion["heard"], confusion["clips"]) for confusion in found] == [
+    assert [(confusion["label"], confusion["predicted"], confusion["clips"]) for confusion in found] == [
         ("北京", "背景", 2),
         ("_silence_", "北京", 1),
         ("背景", "北京", 1),
@@ -117,7 +117,7 @@ def test_speakers_come_worst_first_and_silence_has_none():
 def test_a_label_without_clips_has_neither_precision_nor_recall():
     words = keyword_results(decisions("a:北京>北京"), LABELS)["words"]
     nothing = {"precision": None, "recall": None, "f1": None}
-    assert words["语音"] == {"clips": 0, "heard": 0, "right": 0, **nothing}
+    assert words["语音"] == {"clips": 0, "predicted": 0, "right": 0, **nothing}
     printed = keyword_tables({**keyword_results(EXAMPLE[:1], LABELS), "split": "dev"})
     assert re.search(r"语音 +0 +– +– +–\n", printed)
 
@@ -215,7 +215,7 @@ def test_a_split_is_evaluated_and_reported(run, words, tmp_path, capsys):
         if row["audio"]:
             logits = model.logits(read_audio(Path(row["audio"]), 16000)[None])[0]
             odds = np.exp(logits - logits.max())
-            assert row["heard"] == model.labels[odds.argmax()]
+            assert row["predicted"] == model.labels[odds.argmax()]
             assert float(row["probability"]) == pytest.approx(odds.max() / odds.sum(), abs=2e-3)
     right = [line.split("\t")[2] == line.split("\t")[3] for line in lines]
     assert results["accuracy"] == pytest.approx(np.mean(right)) and len(lines) == 13
@@ -326,7 +326,7 @@ def test_what_cannot_be_tested_is_refused_with_the_reason(run, arguments, error,
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--said", "said.tsv"], "--said is the list of keywords in a --recording"),
+        (["--spoken", "spoken.tsv"], "--spoken is the list of keywords in a --recording"),
         (["--recording", "a.wav", "--split", "dev", "data.folder=x"], "leave out --split, data.folder=x"),
         (["--recording", "a.wav", "--weights", "last"], "leave out --weights"),
     ],

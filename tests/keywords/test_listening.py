@@ -219,12 +219,12 @@ def test_models_that_cannot_stream_are_refused(bundle: Path, wav: Path, tmp_path
 
 
 def test_misses_and_false_alarms_of_a_recording(bundle: Path, wav: Path, tmp_path: Path):
-    spoken = tmp_path / "said.tsv"
+    spoken = tmp_path / "spoken.tsv"
     rows = [f"{start}\t{end}\t{word}" for word, start, end in SPOKEN[:2]] + ["7.0\t7.5\thigh"]
     spoken.write_text("\n".join(["start\tend\tkeyword", *rows, ""]), encoding="utf-8")
     results = recording_results(bundle, wav, spoken, tmp_path / "report")
     # The third word is detected and not in the list; the last one is in the list and not detected.
-    assert (results["said"], results["missed"], results["false_alarms"]) == (3, 1, 1)
+    assert (results["spoken"], results["missed"], results["false_alarms"]) == (3, 1, 1)
     assert results["false_alarms_per_hour"] == pytest.approx(3600 / 8)
     table = (tmp_path / "report/trade_off.tsv").read_text(encoding="utf-8").splitlines()
     assert len(table) == 25 and (tmp_path / "report/trade_off.png").is_file()

@@ -313,7 +313,7 @@ def test_reasons_are_those_of_the_whole_sentence(converter):
 
 
 def test_runs_and_recipes_of_earlier_versions_still_work(folder, converter, tmp_path):
-    """Models had other names; the run folder of the shipped converter still has one."""
+    """Models had other names, and the factor and the file of the emissions."""
     sentence = [hanzi_to_pinyin(LINES[0])]
     for name, old in (("combined", "fused"), ("network", "context")):
         run = shutil.copytree(folder / name, tmp_path / name)
@@ -322,6 +322,15 @@ def test_runs_and_recipes_of_earlier_versions_still_work(folder, converter, tmp_
         config["model"]["name"] = old
         save_yaml(run / "config.yaml", config)
         assert load_converter(run).convert(sentence) == load_converter(folder / name).convert(sentence)
+    run = shutil.copytree(folder / "combined", tmp_path / "heard", ignore=shutil.ignore_patterns("checksums"))
+    config = read_yaml(run / "config.yaml")
+    config["model"]["heard"] = config["model"].pop("emissions")
+    save_yaml(run / "config.yaml", config)
+    with np.load(run / EMISSIONS_FILE) as saved:
+        old_names = {"log_emissions": "heard", "log_priors": "shares"}
+        np.savez(run / "heard.npz", **{old_names.get(name, name): array for name, array in saved.items()})
+    (run / EMISSIONS_FILE).unlink()
+    assert load_converter(run).convert(sentence) == converter.convert(sentence)
     text, model = folder / "text.txt", f"model.network_run={folder / 'network'}"
     data = [f"data.train=[{text}]", f"data.dev=[{text}]", f"data.cache={folder / 'cache'}"]
     best = json.loads((folder / "combined" / "metrics.json").read_text(encoding="utf-8"))["best"]

@@ -518,7 +518,7 @@ PARTS = {
     "combined": (
         "language",
         {"words": 0.3},
-        {*_SYMBOLS, "network.npz", "ngrams.npz", "heard.npz", "words.npz"},
+        {*_SYMBOLS, "network.npz", "ngrams.npz", "emissions.npz", "words.npz"},
     ),
 }
 

@@ -30,7 +30,7 @@ from utils.mandarin.substitutions import (
 STATISTICS = Path(__file__).with_name("pinyin_noise.tsv")
 DELETION, INSERTION = "deletion", "insertion"
 
-# Columns of the file: what is counted, reference ("said"), hypothesis ("heard"), count.
+# Columns of the file: what is counted, reference, hypothesis, count; the names of two columns are older.
 SYLLABLES, CHANGED, FREQUENCY = "syllables", "changed", "frequency"
 COLUMNS = ("what", "said", "heard", "count")
 NO_FIELD, ZERO_INITIAL = "-", "∅"
