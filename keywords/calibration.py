@@ -86,9 +86,8 @@ def calibrate(
     else:
         assert dev is not None, "recordings, or a stream of dev voices"
         chosen_on, judged_on = stream_recordings(listener, [dev / "stream.flac"]), tested
-        candidates = _points(
-            listener, chosen_on, of_keyword(read_spoken_keywords(dev / "spoken.tsv"), keyword)
-        )
+        of_dev = of_keyword(read_spoken_keywords(dev / "spoken.tsv"), keyword)
+        candidates = _points(listener, chosen_on, of_dev)
         alarms = misses
     chosen = calibrated(candidates, alarms_per_hour)
     points = tuple(

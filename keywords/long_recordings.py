@@ -27,7 +27,7 @@ def recording_results(model: Path, audio: Path, spoken_list: Path | None, folder
     Args:
         model: see :func:`keywords.listening.open_listener`.
         audio: a recording of any length.
-        spoken_list: list of the keywords in it (``start end keyword``); None: all detections are false alarms.
+        spoken_list: the keywords in it (``start end keyword``); None: all detections are false alarms.
         folder: folder for table, picture and detections.
 
     Returns:

@@ -95,10 +95,8 @@ def summary_lines(results: WakeWordResults) -> list[str]:
     """The main results, one line each."""
     chosen, hits = results.chosen, results.chosen.spoken - results.chosen.missed
     spoken = max(chosen.spoken, 1)  # a short recording may have none
-    recall, alarms = (
-        proportion_interval(hits, spoken),
-        event_rate_interval(chosen.false_alarms, results.hours),
-    )
+    recall = proportion_interval(hits, spoken)
+    alarms = event_rate_interval(chosen.false_alarms, results.hours)
     return [
         f"recall {100 * hits / spoken:.1f} % ({hits} of {chosen.spoken}, {100 * recall[0]:.1f}-"
         f"{100 * recall[1]:.1f} %) on synthetic voices that were not used in training",

@@ -174,7 +174,7 @@ def write_words(source: Path, folder: Path) -> None:
 
 
 def write_recording(clips: Path, folder: Path, count: int) -> tuple[Path, Path]:
-    """Clips of each word in random order, with pauses: ``stream.wav``, and ``spoken.tsv`` with their times."""
+    """Clips of each word in random order, with pauses: ``stream.wav``; their times: ``spoken.tsv``."""
     rng = np.random.default_rng(0)
     chosen = [path for word in sorted(clips.iterdir()) for path in _some(sorted(word.iterdir()), count)]
     pieces, lines, at = [], ["start\tend\tkeyword"], 0
