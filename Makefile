@@ -22,6 +22,8 @@ serve: $(READY)  ## Serve recognition on http://127.0.0.1:8000 (python serve.py 
 
 # In the order of the folders, so that the processes end together: utils/ has many quick files.
 BY_FILE := --dist loadfile --no-loadscope-reorder
+# The tests start hundreds of processes: each takes the compiled modules that an earlier one has left.
+test nightly: export PYTHONDONTWRITEBYTECODE :=
 # One test process a core: the libraries in it need no threads of their own.
 test nightly: export OMP_NUM_THREADS := 1
 test nightly: export OPENBLAS_NUM_THREADS := 1

@@ -85,7 +85,7 @@ def run(arguments: list[str], **environment: str) -> subprocess.CompletedProcess
         capture_output=True,
         text=True,
         encoding="utf-8",
-        timeout=120,
+        timeout=600,
         check=False,
     )
 

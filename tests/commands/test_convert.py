@@ -41,7 +41,7 @@ def lines_of(capsys, *arguments: object) -> list[str]:
 def test_a_pipe_in_another_process_starts_without_a_framework(run):
     command = [sys.executable, "-X", "importtime", str(ROOT / "convert.py"), "--model", str(run)]
     done = subprocess.run(
-        command, input=b"ni3 hao3\n\nwo3hao3, OK!\n", capture_output=True, timeout=120, check=True
+        command, input=b"ni3 hao3\n\nwo3hao3, OK!\n", capture_output=True, timeout=600, check=True
     )
     assert done.stdout.decode() == "你好\n\n我好, OK!\n"
     loaded = {line.rpartition(b"|")[2].strip().decode() for line in done.stderr.splitlines()}

@@ -6,6 +6,7 @@ A lease of Linux on a file makes every other process wait that opens it, as a de
 import fcntl
 import re
 import signal
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,6 +21,7 @@ from tests.support.tiny_commands import TinyRuns, bytes_of, check_run_is_whole, 
 from utils.features.speech import FeatureConfig
 from utils.run_folder.run import RunFolder
 
+waited_for = threading.Event()  # set when a process waits for the file that :func:`stalled` holds
 SECONDS = 2.0  # instead of STALLED_SECONDS, in the command's own process
 CODE = """\
 import sys
@@ -33,7 +35,8 @@ sys.exit(main({arguments}))
 @contextmanager
 def stalled(path: Path) -> Iterator[Callable[[], None]]:
     """Opening the file takes until the yielded function is called (45 s at most, the kernel's limit)."""
-    before = signal.signal(signal.SIGIO, signal.SIG_IGN)  # it tells that somebody waits
+    waited_for.clear()
+    before = signal.signal(signal.SIGIO, lambda *_: waited_for.set())
     with path.open("rb+") as file:
         try:
             fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_WRLCK)
@@ -120,8 +123,8 @@ def test_a_recording_that_worker_processes_read(commands, tiny_runs: TinyRuns, n
     output = commands.folder / "stalled_lists"
     arguments = ["prepare", corpus, "--output", output, "--workers", 2]
     with stalled(recording) as answer:
-        moment = {"when": answering(commands, recording, answer)} if nightly else {"after": 6.0, "send": 2}
-        ended = run(commands, "data.corpora.manifest_lists", arguments, **moment)
+        when = answering(commands, recording, answer) if nightly else waited_for.is_set
+        ended = run(commands, "data.corpora.manifest_lists", arguments, when=when, send=signal.SIGINT)
         if nightly:
             assert ended.code == 0 and has_named(commands, recording), ended.output
         else:

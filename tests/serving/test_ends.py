@@ -42,4 +42,4 @@ def test_dead_workers_are_replaced_without_failed_requests(record_property):
         done, _ = concurrent.futures.wait(answers, PATIENCE)
         assert Counter(answer.result().status_code for answer in done) == {200: len(connections)}
         assert service.process.wait(PATIENCE) == 128 + signal.SIGTERM
-        assert not psutil.wait_procs(children, timeout=30)[1]
+        assert not psutil.wait_procs(children, timeout=PATIENCE)[1]

@@ -25,7 +25,7 @@ TEXT = "如果无法控制"
 @pytest.fixture(scope="module")
 def service():
     """A service with one worker and few requests at a time, so that few clients exceed the limit."""
-    options = ["--workers", "1", "--requests", "4", "--upload-megabytes", "1", "--receive-seconds", "2"]
+    options = ["--workers", "1", "--requests", "4", "--upload-megabytes", "1", "--receive-seconds", "4"]
     with running_service(*options, "--upload-seconds", "120", SPEECH_TOKENS=TOKEN) as running:
         yield running
 

@@ -7,7 +7,7 @@ import pytest
 
 from analysis.errors.kinds import KINDS
 from serving.page.files import STATIC
-from tests.support.service import TOKEN, Service
+from tests.support.service import PATIENCE, TOKEN, Service
 
 
 @pytest.fixture(scope="module")
@@ -16,11 +16,11 @@ def service(open_service: Service) -> str:
 
 
 def get(address: str, **headers: str) -> httpx2.Response:
-    return httpx2.get(address, headers=headers, timeout=60)
+    return httpx2.get(address, headers=headers, timeout=PATIENCE)
 
 
 def post(address: str, **content: dict[str, str]) -> httpx2.Response:
-    return httpx2.post(address, timeout=60, **content)
+    return httpx2.post(address, timeout=PATIENCE, **content)
 
 
 def test_the_page_and_all_its_parts_are_served_with_a_strict_policy(service):
@@ -136,7 +136,7 @@ def test_without_a_token_a_browser_gets_a_form(guarded, languages, text):
 
 
 def test_the_form_gives_a_cookie_for_the_right_token_only(guarded):
-    browser = httpx2.Client(timeout=60)
+    browser = httpx2.Client(timeout=PATIENCE)
     wrong = browser.post(f"{guarded}/session", data={"token": "<b>wrong</b>"})
     assert wrong.status_code == 401 and "not valid" in wrong.text and "<b>" not in wrong.text
     assert not browser.cookies

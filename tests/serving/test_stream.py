@@ -278,6 +278,10 @@ def test_broken_frames_harm_nobody(service, speech):
 
 
 def test_more_streams_than_allowed_are_refused_and_places_become_free(service):
+    def all_have_ended() -> bool:
+        authorization = {"Authorization": f"Bearer {TOKEN}"}
+        return "speech_live_streams 0.0" in service.get("/metrics", **authorization)[1]
+
     async def crowd() -> list[str]:
         sockets = [await connect(service) for _ in range(5)]
         answers = []
@@ -289,9 +293,9 @@ def test_more_streams_than_allowed_are_refused_and_places_become_free(service):
             await socket.close()
         return answers
 
+    wait_until(all_have_ended, "the end of earlier streams")
     assert asyncio.run(crowd()) == ["ready"] * 4 + ["streams"]
-    authorization = {"Authorization": f"Bearer {TOKEN}"}
-    wait_until(lambda: "speech_live_streams 0.0" in service.get("/metrics", **authorization)[1], "the end")
+    wait_until(all_have_ended, "the end of all streams")
 
 
 def test_a_dead_worker_ends_its_own_streams_only(service, speech):
@@ -326,10 +330,11 @@ def test_the_end_of_the_service_sends_the_finals_first(speech):
             async with connect(service, None) as socket:
                 await socket.send('{"type":"start"}')
                 await socket.send(speech.tobytes())
-                receiving = asyncio.create_task(messages_of(socket))
-                await asyncio.sleep(0.5)
+                before: list[Message] = []
+                while not before or len(before[-1].get("syllables", ())) < 2:
+                    before.append(json.loads(await asyncio.wait_for(socket.recv(), PATIENCE)))
                 service.process.send_signal(signal.SIGTERM)
-                return await receiving
+                return [*before, *await messages_of(socket)]
 
         *_, final, error = asyncio.run(session())
         assert (final["type"], final["hanzi"][:2], error["code"]) == ("final", "如果", "shutdown")

@@ -73,7 +73,7 @@ class ForkServer:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._server.stdin.close()
-        self._server.wait(timeout=60)
+        self._server.wait(timeout=200)
 
     def run(
         self,
@@ -143,7 +143,7 @@ def _signal_group(
             os.kill(pid, send) if send == signal.SIGKILL else os.killpg(pid, send)
 
 
-def _see_the_group_end(group: int, seconds: float = 20.0) -> None:
+def _see_the_group_end(group: int, seconds: float = 200.0) -> None:
     """Wait for the processes that a command has started: none may outlive it for long."""
     end = time.monotonic() + seconds
     while left := [process.pid for process in psutil.process_iter() if _is_running_in(process, group)]:

@@ -222,12 +222,13 @@ def _local_cluster(index: int, ports: list[int]) -> Cluster:
 
 def test_processes_wait_until_all_are_present():
     ports = _free_ports(2)
-    waiting = threading.Thread(target=wait_for_workers, args=(_local_cluster(0, ports), 30.0), daemon=True)
+    arguments = _local_cluster(0, ports), float(WAIT)
+    waiting = threading.Thread(target=wait_for_workers, args=arguments, daemon=True)
     waiting.start()
     time.sleep(0.1)
     assert waiting.is_alive()
     with socket.create_server(("", ports[1])):  # as TensorFlow's server would
-        waiting.join(timeout=30)
+        waiting.join(timeout=WAIT)
     assert not waiting.is_alive()
 
 
@@ -271,7 +272,7 @@ def test_a_forgotten_flag_is_noticed(monkeypatch, caplog):
 
 def in_two_processes(function) -> list:
     """The results of ``function(distribution)`` in two threads that stand for processes."""
-    meeting, given, results = threading.Barrier(2, timeout=10), {}, {}
+    meeting, given, results = threading.Barrier(2, timeout=WAIT), {}, {}
 
     def broadcast(index):
         def broadcast_from_here(data, source):
@@ -290,7 +291,7 @@ def in_two_processes(function) -> list:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(timeout=20)
+        thread.join(timeout=WAIT)
     return [results[0], results[1]]
 
 
