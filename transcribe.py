@@ -146,7 +146,7 @@ def _transcribe_on_cluster(
     jobs: Sequence[Job], options: argparse.Namespace, runs: Mapping[str, Path], marks: TranscriptMarks
 ) -> list[str]:
     """As :func:`_transcribe`, by the nodes of a cluster."""
-    from recognition.chunks import transcribe_files
+    from recognition.cluster_jobs import transcribe_files
 
     load, files = _loader(options, runs), [(job.audio, job.target) for job in jobs]
     failed = []

@@ -21,7 +21,7 @@ from analysis.inputs.training_texts import Training, count_seen, read_training
 from analysis.inputs.utterance_results import HANZI, LANGUAGE, SPEECH, SYLLABLES, Scores, UtteranceResult
 from data.manifest import Transcript, Utterance
 from model_language.vocabulary.symbols import Symbols
-from recognition.chunks import chunk_results
+from recognition.cluster_jobs import results_by_job
 from utils.audio.reading import read_audio
 from utils.hypotheses.recognition import Recognition
 from utils.metrics import real_time_factor
@@ -137,11 +137,11 @@ def recognise_all(
     start = time.perf_counter()
     bar = tqdm(total=len(utterances), unit="utt", disable=None)
     if are_jobs_elsewhere():
-        chunks = {}
-        for first, chunk in chunk_results(load, partial(_recognise_chunk, explain), utterances):
-            chunks[first] = chunk
-            bar.update(len(chunk))
-        results = [result for first in sorted(chunks) for result in chunks[first]]
+        by_first = {}
+        for first, found in results_by_job(load, partial(_recognise_job, explain), utterances):
+            by_first[first] = found
+            bar.update(len(found))
+        results = [result for first in sorted(by_first) for result in by_first[first]]
         seconds = time.perf_counter() - start
     else:
         results = []
@@ -164,7 +164,7 @@ def _recognise(recognizer: Recognizer, utterances: Sequence[Utterance]) -> Itera
     return (utterance_result(*pair) for pair in zip(utterances, recognised, strict=True))
 
 
-def _recognise_chunk(
+def _recognise_job(
     explain: bool, recognizer: Recognizer, utterances: Sequence[Utterance]
 ) -> list[UtteranceResult]:
     results = _recognise(recognizer, utterances)

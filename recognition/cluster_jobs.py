@@ -1,7 +1,7 @@
-"""Recognises recordings chunk by chunk on the nodes of a cluster (:mod:`utils.cluster`).
+"""Recognises recordings on the nodes of a cluster (:mod:`utils.cluster`), in jobs of 32 recordings.
 
-A process of a node loads the models with its first chunk and keeps them. A chunk that runs again, because its
-node was lost, gives the same.
+A process of a node loads the models with its first job and keeps them. A job that runs again, because its
+node was lost, gives the same results.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ if TYPE_CHECKING:  # a command that needs no model loads none
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-_CHUNK = 32  # recordings
+_JOB_RECORDINGS = 32
 
 
-def chunk_results(
+def results_by_job(
     load: Callable[[], Recognizer],
     work: Callable[[Recognizer, Sequence[Item]], list[Result]],
     items: Sequence[Item],
 ) -> Iterator[tuple[int, list[Result]]]:
-    """Work on all items chunk by chunk, in no fixed order.
+    """Work on all items job by job, in no fixed order.
 
     Args:
         load: loads the models; can be pickled, as :class:`functools.partial` of a function of a module.
@@ -40,12 +40,14 @@ def chunk_results(
         items: can be pickled.
 
     Yields:
-        the index of the first item of a chunk, and the results of the chunk.
+        the index of the first item of a job, and the results of the job.
 
     Raises:
-        RunError: a chunk was given up, because each process that worked on it died.
+        RunError: a job was given up, because each process that worked on it died.
     """
-    jobs = [(start, items[start : start + _CHUNK]) for start in range(0, len(items), _CHUNK)]
+    jobs = [
+        (start, items[start : start + _JOB_RECORDINGS]) for start in range(0, len(items), _JOB_RECORDINGS)
+    ]
     try:
         yield from run_jobs(partial(_work_on, pickle.dumps(load), work), jobs, workers=1)
     except BrokenExecutor as error:
@@ -61,11 +63,11 @@ def transcribe_files(
     Yields:
         the index of a file whose transcript is written, or that can't be read, with the error.
     """
-    for start, errors in chunk_results(load, partial(_transcribe_chunk, form, digits), files):
+    for start, errors in results_by_job(load, partial(_transcribe, form, digits), files):
         yield from enumerate(errors, start)
 
 
-def _transcribe_chunk(
+def _transcribe(
     form: str, digits: bool, recognizer: Recognizer, files: Sequence[tuple[Path, Path]]
 ) -> list[AudioError | None]:
     errors: list[AudioError | None] = []
