@@ -180,7 +180,7 @@ def _test_keyword(options: argparse.Namespace) -> int:
 def _test_recording(options: argparse.Namespace) -> int:
     """Test a keyword run's exported stream on a long recording."""
     _reserve_output(options)
-    from keywords.long_recordings import recording_results  # here: see utils.backend.quiet
+    from keywords.recording_results import recording_results  # here: see utils.backend.quiet
 
     folder = _output_folder(options)
     (folder / "results.json").unlink(missing_ok=True)

@@ -1,6 +1,6 @@
 """Uses keyword models: makes wake words, listens, chooses thresholds, evaluates keyword runs.
 
-Read ``listening``, then ``evaluation`` (clips) and ``long_recordings`` (misses and false alarms);
+Read ``listening``, then ``evaluation`` (clips) and ``recording_results`` (misses and false alarms);
 ``wake_word`` with ``wake_word_request``, ``backgrounds`` and ``calibration`` makes a model from a typed
 word.
 """

@@ -45,9 +45,8 @@ def results_by_job(
     Raises:
         RunError: a job was given up, because each process that worked on it died.
     """
-    jobs = [
-        (start, items[start : start + _JOB_RECORDINGS]) for start in range(0, len(items), _JOB_RECORDINGS)
-    ]
+    starts = range(0, len(items), _JOB_RECORDINGS)
+    jobs = [(start, items[start : start + _JOB_RECORDINGS]) for start in starts]
     try:
         yield from run_jobs(partial(_work_on, pickle.dumps(load), work), jobs, workers=1)
     except BrokenExecutor as error:

@@ -343,7 +343,7 @@ def test_the_output_folder_holds_with_a_recording(run, tmp_path, monkeypatch, ca
     figures = {"missed": 1, "false_alarms": 2}
     asked = []
     monkeypatch.setattr(
-        "keywords.long_recordings.recording_results", lambda *arguments: asked.append(arguments) or figures
+        "keywords.recording_results.recording_results", lambda *arguments: asked.append(arguments) or figures
     )
     arguments = ["keyword", str(run), "--recording", "day.flac", "--json", "--output", str(tmp_path / "out")]
     more = ["--report", str(tmp_path / "report")] if report else []

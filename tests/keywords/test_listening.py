@@ -17,7 +17,7 @@ from bundle.export.build import export_bundle
 from bundle.export.source import Clips, ExportSource
 from bundle.variants import ArtefactMode, Format, Precision, Variant
 from keywords import listening
-from keywords.long_recordings import recording_results
+from keywords.recording_results import recording_results
 from streaming.keyword.detection import DetectionConfig
 from tests.support.microphone import Microphone
 from tests.support.scripts import load_script
