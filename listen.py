@@ -76,8 +76,10 @@ def _typed(options: argparse.Namespace) -> tuple[int, Detect]:
         name for name in ("threshold", "smoothing_ms", "refractory_ms") if getattr(options, name) is not None
     ]
     if unused:
-        hint = "for typed words use --alarms-per-hour"
-        raise ConfigError(f"--{unused[0].replace('_', '-')} is for a trained model", hint=hint)
+        raise ConfigError(
+            f"--{unused[0].replace('_', '-')} is for a trained model",
+            hint="for typed words use --alarms-per-hour",
+        )
     phrases = read_phrases(options.phrases) if options.phrases else []
     if options.word:
         phrases += list_phrases(parse_grammar("\n".join(options.word), "--word"))

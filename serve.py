@@ -34,8 +34,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         from serving.server import serve
         from serving.settings import Settings, read_tokens
     except ModuleNotFoundError as error:
-        hint = "pip install -r requirements/serve.txt"
-        raise ConfigError(f"the package {error.name} is missing", hint=hint) from error
+        raise ConfigError(
+            f"the package {error.name} is missing", hint="pip install -r requirements/serve.txt"
+        ) from error
     given = {name: value for name, value in vars(options).items() if value is not None}
     names = {each.name for each in fields(Settings)}
     given["tokens"] = read_tokens(options.tokens, os.environ)

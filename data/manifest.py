@@ -109,8 +109,9 @@ def read_lines(path: str | Path, starts: Sequence[int]) -> list[Utterance]:
                 fields = file.readline().decode("utf-8").rstrip("\r\n").split("\t")
                 utterances.append(_parse_utterance(fields, columns, folder))
             except (CorpusError, UnicodeDecodeError) as error:
-                where = f"{path}, byte {start}"
-                raise CorpusError(f"not a line of a manifest ({error})", where=where) from error
+                raise CorpusError(
+                    f"not a line of a manifest ({error})", where=f"{path}, byte {start}"
+                ) from error
     return utterances
 
 

@@ -105,8 +105,9 @@ def load_packed(
     try:
         return build(run, weights, features, vocabulary)
     except (KeyError, TypeError, ValueError) as error:
-        what = f"the weights don't match config.yaml and the vocabulary ({error})"
-        raise RunError(what, where=run.path, hint=_HINT) from error
+        raise RunError(
+            f"the weights don't match config.yaml and the vocabulary ({error})", where=run.path, hint=_HINT
+        ) from error
 
 
 def weights_by_name(model: Any) -> dict[str, np.ndarray]:
@@ -130,9 +131,10 @@ def assign_weights(model: Any, weights: Mapping[str, np.ndarray], path: str | Pa
     ]
     if wrong:
         shown = ", ".join(wrong[:4])
-        hint = "config.yaml and vocabulary/ must be those of the training"
         raise RunError(
-            f"the weights belong to another model than config.yaml says ({shown})", where=path, hint=hint
+            f"the weights belong to another model than config.yaml says ({shown})",
+            where=path,
+            hint="config.yaml and vocabulary/ must be those of the training",
         )
     for name, variable in own.items():
         variable.assign(weights[name])

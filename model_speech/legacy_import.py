@@ -85,10 +85,11 @@ def read_tokens(path: Path, classes: int) -> Vocabulary:
     """
     tokens = list(Vocabulary.load(path).tokens)
     if len(tokens) != classes:
-        what = f"the weights have {classes} classes, the list has {len(tokens)} tokens"
         ends = f"it begins with {first_few(tokens, 3)} and ends with {first_few(tokens[-3:])}"
         raise VocabularyError(
-            what, where=path, hint=f"{ends}; use the list of that training, including '{SPACE}' and '{BLANK}'"
+            f"the weights have {classes} classes, the list has {len(tokens)} tokens",
+            where=path,
+            hint=f"{ends}; use the list of that training, including '{SPACE}' and '{BLANK}'",
         )
     if tokens[-2:] == [BLANK, SPACE]:
         tokens[-2:] = [SPACE, BLANK]

@@ -47,8 +47,9 @@ def pack(
     run = open_run(source, "speech")
     name = run.config().get("model", {}).get("name")
     if name not in _PACKED:
-        hint = f"only {' and '.join(_PACKED)} run without a framework"
-        raise RunError(f"a run of '{name}'", where=run.path, hint=hint)
+        raise RunError(
+            f"a run of '{name}'", where=run.path, hint=f"only {' and '.join(_PACKED)} run without a framework"
+        )
     model = load_acoustic_model(run.path, weights).model
     with replacing_folder(target) as folder:
         if target.is_dir():

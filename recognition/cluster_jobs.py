@@ -50,8 +50,10 @@ def results_by_job(
     try:
         yield from run_jobs(partial(_work_on, pickle.dumps(load), work), jobs, workers=1)
     except BrokenExecutor as error:
-        hint = "perhaps out of memory: see the logs of the cluster's nodes"
-        raise RunError("processes that recognise recordings died again and again", hint=hint) from error
+        raise RunError(
+            "processes that recognise recordings died again and again",
+            hint="perhaps out of memory: see the logs of the cluster's nodes",
+        ) from error
 
 
 def transcribe_files(

@@ -107,6 +107,9 @@ def load_calibration(run: Path) -> Calibration:
             for kind, values in weights.items()
         }
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        hint = "to write it again: python -m recognition.calibrate RUN --manifest dev.tsv"
-        raise RunError("the calibration of the confidences is damaged", where=path, hint=hint) from error
+        raise RunError(
+            "the calibration of the confidences is damaged",
+            where=path,
+            hint="to write it again: python -m recognition.calibrate RUN --manifest dev.tsv",
+        ) from error
     return Calibration(found)

@@ -109,13 +109,16 @@ class Recognizer:
         self.calibration = calibration or Calibration({})
         self._minimum_confidence = minimum_confidence
         if minimum_confidence and self._kind not in self.calibration.weights:
-            hint = "python -m recognition.calibrate RUN --manifest dev.tsv calibrates it"
-            raise ConfigError("a minimum confidence needs a calibrated acoustic model", hint=hint)
+            raise ConfigError(
+                "a minimum confidence needs a calibrated acoustic model",
+                hint="python -m recognition.calibrate RUN --manifest dev.tsv calibrates it",
+            )
         if phrases and (converter or joint):
             raise ConfigError("phrases need no converter and no joint search", hint="leave these out")
         if not 1 <= n_best <= (n_best if joint or phrases else beam):
-            hint = f"use a beam of at least {n_best}"
-            raise ConfigError(f"{n_best} readings from a beam of {beam}", hint=hint)
+            raise ConfigError(
+                f"{n_best} readings from a beam of {beam}", hint=f"use a beam of at least {n_best}"
+            )
         if fusion and beam == 1:
             raise ConfigError("a language model of syllables needs a beam", hint="e.g. --beam 10")
         self.sample_rate = acoustic.features.sample_rate  # Hz
@@ -243,8 +246,9 @@ class Recognizer:
                 for i, *found in zip(batch, future.result(), kept, certainty, strict=True):
                     decoded[i] = _Decoded(pieces[i].start, pieces[i].seconds, *found)
         except BrokenExecutor as error:
-            hint = "the memory may be full: use fewer --workers"
-            raise RunError("a decoding process died", hint=hint) from error
+            raise RunError(
+                "a decoding process died", hint="the memory may be full: use fewer --workers"
+            ) from error
         return self._finish([decoded[i] for i in range(len(pieces))])
 
     def _finish(self, pieces: Sequence[_Decoded]) -> list[list[Segment]]:

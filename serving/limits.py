@@ -90,16 +90,22 @@ class Guard:
             self._metrics.refused.labels("token").inc()
             if sign_in.opens_page(scope["method"], headers):
                 raise sign_in.SignInNeeded(headers)
-            challenge = {"WWW-Authenticate": "Bearer"}
-            hint = "send the header Authorization: Bearer TOKEN"
-            what = "the token is wrong" if token else "a token is needed"
             raise RequestError(
-                401, what, hint=hint, kind=AUTHENTICATION, code="invalid_api_key", headers=challenge
+                401,
+                "the token is wrong" if token else "a token is needed",
+                hint="send the header Authorization: Bearer TOKEN",
+                kind=AUTHENTICATION,
+                code="invalid_api_key",
+                headers={"WWW-Authenticate": "Bearer"},
             )
         if not is_allowed_origin(headers, self._settings.origins):
             self._metrics.refused.labels("origin").inc()
-            hint = "start the service with --origin for pages of other hosts"
-            raise RequestError(403, "pages of this origin may not use the service", hint=hint, code="origin")
+            raise RequestError(
+                403,
+                "pages of this origin may not use the service",
+                hint="start the service with --origin for pages of other hosts",
+                code="origin",
+            )
         if self._open > self._settings.connections:
             self._metrics.refused.labels("connections").inc()
             what, hint = (
@@ -111,9 +117,14 @@ class Guard:
             )
         if wait := self._rates.wait(token if accepted and self._tokens.tokens else _address(scope)):
             self._metrics.refused.labels("rate").inc()
-            what = f"more than {self._settings.rate} requests in a minute"
-            headers = {"Retry-After": str(wait)}
-            raise RequestError(429, what, hint=f"wait {wait} s", kind=LIMIT, code="rate", headers=headers)
+            raise RequestError(
+                429,
+                f"more than {self._settings.rate} requests in a minute",
+                hint=f"wait {wait} s",
+                kind=LIMIT,
+                code="rate",
+                headers={"Retry-After": str(wait)},
+            )
         length = headers.get("content-length", "0")
         if length.isascii() and length.isdecimal() and int(length) > _largest(headers, self._settings):
             raise _too_large(headers, self._settings)
@@ -247,6 +258,10 @@ def _largest(headers: Headers, settings: Settings) -> int:
 
 
 def _too_large(headers: Headers, settings: Settings) -> RequestError:
-    what = f"the request is larger than {_largest(headers, settings) / 1e6:g} MB"
-    hint = "send a compressed format such as Opus or MP3, or parts of the recording"
-    return RequestError(413, what, hint=hint, param="file", code="too_large")
+    return RequestError(
+        413,
+        f"the request is larger than {_largest(headers, settings) / 1e6:g} MB",
+        hint="send a compressed format such as Opus or MP3, or parts of the recording",
+        param="file",
+        code="too_large",
+    )

@@ -76,8 +76,10 @@ def listening_socket(settings: Settings) -> socket.socket:
         listener = socket.create_server((settings.host, settings.port), family=family, backlog=2048)
     except (OSError, OverflowError) as error:
         where = f"{settings.host}:{settings.port}"
-        hint = "another program may listen there: choose another --port or --host"
-        raise ConfigError(f"can't listen on {where} ({error})", hint=hint) from error
+        raise ConfigError(
+            f"can't listen on {where} ({error})",
+            hint="another program may listen there: choose another --port or --host",
+        ) from error
     # asyncio sets it for the sockets that it opens itself only. Without it an answer of two parts takes 40 ms
     # more, because the second part waits until the client has acknowledged the first.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -68,8 +68,10 @@ class Settings(Limited, section="serve"):
             valid = len(token) >= SHORTEST_TOKEN and token.isascii() and token.isprintable()
             require(valid, f"a token needs {SHORTEST_TOKEN} or more ASCII characters", hint=hint)
         if not self.tokens and not is_loopback(self.host):
-            hint = f"set {TOKENS_VARIABLE}, give --tokens FILE, or listen on 127.0.0.1"
-            raise ConfigError(f"the address {self.host} is public and needs a token", hint=hint)
+            raise ConfigError(
+                f"the address {self.host} is public and needs a token",
+                hint=f"set {TOKENS_VARIABLE}, give --tokens FILE, or listen on 127.0.0.1",
+            )
 
     @property
     def upload_bytes(self) -> int:

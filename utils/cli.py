@@ -53,8 +53,9 @@ def listed_paths(path: Path) -> list[Path]:
     try:
         lines = path.read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        hint = "a UTF-8 text file, one path per line"
-        raise UserError(f"can't read the list ({error})", where=path, hint=hint) from error
+        raise UserError(
+            f"can't read the list ({error})", where=path, hint="a UTF-8 text file, one path per line"
+        ) from error
     paths = [Path(line.strip()) for line in lines if line.strip()]
     if not paths:
         raise UserError("the list names no file", where=path, hint="one path per line")

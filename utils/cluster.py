@@ -68,8 +68,11 @@ def on_cluster(address: str | None) -> Iterator[None]:
             **start,
         )
     except (OSError, RuntimeError, ValueError) as error:
-        hint = "start a node with 'ray start --head', or give --cluster local"
-        raise ConfigError(f"no Ray cluster answers ({error})", where=address, hint=hint) from error
+        raise ConfigError(
+            f"no Ray cluster answers ({error})",
+            where=address,
+            hint="start a node with 'ray start --head', or give --cluster local",
+        ) from error
     try:
         with jobs_elsewhere(partial(_run_jobs, ray)):
             yield
@@ -126,8 +129,9 @@ def _work_in(folder: str, work: Callable[[Any], Any], job: Any) -> Any:
     try:
         os.chdir(folder)
     except OSError as error:
-        hint = "the nodes of a cluster need the project and the data under the same paths"
         raise ConfigError(
-            f"the node {platform.node()} has no such folder", where=folder, hint=hint
+            f"the node {platform.node()} has no such folder",
+            where=folder,
+            hint="the nodes of a cluster need the project and the data under the same paths",
         ) from error
     return work(job)

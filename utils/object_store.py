@@ -74,5 +74,8 @@ def _read_object(address: str, start: int, size: int | None) -> bytes:
         raise FileNotFoundError(errno.ENOENT, "no such file", address) from error
     except Exception as error:  # each store has its own
         reason = f"{type(error).__name__}: {error}".rstrip(": ")
-        hint = "check the network and your rights, then run the same command again"
-        raise StoreError(f"the store can't be read ({reason})", where=address, hint=hint) from error
+        raise StoreError(
+            f"the store can't be read ({reason})",
+            where=address,
+            hint="check the network and your rights, then run the same command again",
+        ) from error

@@ -85,8 +85,11 @@ class PackedCorpus:
                 *(np.array(column, np.int64) for column in counts),
             )
         except (OSError, ValueError, KeyError, TypeError) as error:
-            hint = "pack it again: the same command goes on where it stopped"
-            raise CacheError(f"not a whole packed corpus ({error})", where=folder, hint=hint) from error
+            raise CacheError(
+                f"not a whole packed corpus ({error})",
+                where=folder,
+                hint="pack it again: the same command goes on where it stopped",
+            ) from error
 
     def check_settings(self, features: FeatureConfig, augment: AugmentConfig) -> None:
         """Check that a recipe asks for what was packed.
@@ -183,8 +186,11 @@ class PackedSource:
                 if zlib.crc32(read_part(transcripts)) != corpus.crcs[index]:
                     raise ValueError(f"the checksum of {transcripts.name} differs")
             except (OSError, ValueError, EOFError) as error:
-                hint = "delete the shard's three files, and pack the corpus again"
-                raise CacheError(f"a packed shard is damaged ({error})", where=shard, hint=hint) from error
+                raise CacheError(
+                    f"a packed shard is damaged ({error})",
+                    where=shard,
+                    hint="delete the shard's three files, and pack the corpus again",
+                ) from error
             paths.append(shard)
             parts.append(rows.reshape(-1, 1 + corpus.augment.copies))
             utterances += read_manifest(transcripts)

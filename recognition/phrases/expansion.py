@@ -55,14 +55,19 @@ def expand(grammar: Grammar) -> Iterator[tuple[int, Expansion]]:
     for line in grammar.lines:
         total += (count := expander.count(line.content))
         if total > MOST_PHRASES:
-            what = f"more than {MOST_PHRASES:,} phrases with this line, which allows {count:,}"
-            hint = "use fewer alternatives, smaller ranges of numbers, or several files"
-            raise PhraseError(what, where=grammar.where(line.number), hint=hint)
+            raise PhraseError(
+                f"more than {MOST_PHRASES:,} phrases with this line, which allows {count:,}",
+                where=grammar.where(line.number),
+                hint="use fewer alternatives, smaller ranges of numbers, or several files",
+            )
     for line in grammar.lines:
         for expansion in expander.expand(line.content):
             if not expansion.text:
-                hint = "make at least one part necessary"
-                raise PhraseError("the phrase may be empty", where=grammar.where(line.number), hint=hint)
+                raise PhraseError(
+                    "the phrase may be empty",
+                    where=grammar.where(line.number),
+                    hint="make at least one part necessary",
+                )
             yield line.number, expansion
 
 
@@ -95,8 +100,11 @@ class _Expander:
                         f"the list <{list_name}> is unknown", where=where, hint=self._similar(list_name)
                     )
                 if list_name in inside:
-                    hint = "a list can't contain itself, also not through other lists"
-                    raise PhraseError(f"the list <{list_name}> contains itself", where=where, hint=hint)
+                    raise PhraseError(
+                        f"the list <{list_name}> contains itself",
+                        where=where,
+                        hint="a list can't contain itself, also not through other lists",
+                    )
                 inner = self._lists[list_name]
                 names = self.check(inner.content, inner.number, (*inside, list_name))
                 return self._union(frozenset((name,)), names, where)
@@ -169,8 +177,11 @@ class _Expander:
     def _union(self, names: frozenset[str], others: frozenset[str], where: str) -> frozenset[str]:
         if twice := names & others:
             name = min(twice)
-            hint = f"give each a name of its own: <a:{name}> and <b:{name}>"
-            raise PhraseError(f"<{name}> stands twice in a phrase", where=where, hint=hint)
+            raise PhraseError(
+                f"<{name}> stands twice in a phrase",
+                where=where,
+                hint=f"give each a name of its own: <a:{name}> and <b:{name}>",
+            )
         return names | others
 
 

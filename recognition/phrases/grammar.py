@@ -141,14 +141,20 @@ def parse_grammar(text: str, source: str = "phrases") -> Grammar:
         if "=" not in content:
             syllables = _pronunciation(content, pinyin, where) if pinyin else ()
             if syllables and not set("[]()|<>").isdisjoint(content):
-                hint = "give the pronunciation of a word in a line of its own: 重庆路 = chong2 qing4 lu4"
-                raise PhraseError("pinyin beside a phrase with a grammar", where=where, hint=hint)
+                raise PhraseError(
+                    "pinyin beside a phrase with a grammar",
+                    where=where,
+                    hint="give the pronunciation of a word in a line of its own: 重庆路 = chong2 qing4 lu4",
+                )
             lines.append(PhraseRule(number, _Parser(content, where).parse(), syllables))
         elif content.startswith("<"):
             name, definition = _list_definition(line, where)
             if name in lists:
-                hint = f"write all items in one line: <{name}> = … | …"
-                raise PhraseError(f"the list <{name}> is defined twice", where=where, hint=hint)
+                raise PhraseError(
+                    f"the list <{name}> is defined twice",
+                    where=where,
+                    hint=f"write all items in one line: <{name}> = … | …",
+                )
             lists[name] = PhraseRule(number, _Parser(definition, where).parse())
         else:
             word, syllables = _word_definition(line, where)
@@ -162,19 +168,28 @@ def _list_definition(line: str, where: str) -> tuple[str, str]:
     left, _, right = (part.strip() for part in line.partition("="))
     name = left[1:-1].strip()
     if not left.endswith(">") or not _NAME.fullmatch(name) or not right:
-        hint = "define a list like <房间> = 客厅 | 卧室"
-        raise PhraseError(f"'{line}' is not the definition of a list", where=where, hint=hint)
+        raise PhraseError(
+            f"'{line}' is not the definition of a list",
+            where=where,
+            hint="define a list like <房间> = 客厅 | 卧室",
+        )
     if name.lower() in NUMBER_NAMES:
-        hint = f"choose another name; for numbers write <{name} 0-100> in a phrase"
-        raise PhraseError(f"the name <{name}> is reserved for numbers", where=where, hint=hint)
+        raise PhraseError(
+            f"the name <{name}> is reserved for numbers",
+            where=where,
+            hint=f"choose another name; for numbers write <{name} 0-100> in a phrase",
+        )
     return name, right
 
 
 def _word_definition(line: str, where: str) -> tuple[str, tuple[str, ...]]:
     word, _, pinyin = (part.strip() for part in line.partition("="))
     if not _WORD.fullmatch(word):
-        hint = "a word and its pinyin, e.g. 重庆路 = chong2 qing4 lu4, or a list, e.g. <房间> = 客厅 | 卧室"
-        raise PhraseError(f"'{word}' before '=' is neither a word nor a list", where=where, hint=hint)
+        raise PhraseError(
+            f"'{word}' before '=' is neither a word nor a list",
+            where=where,
+            hint="a word and its pinyin, e.g. 重庆路 = chong2 qing4 lu4, or a list, e.g. <房间> = 客厅 | 卧室",
+        )
     return word, _pronunciation(word, pinyin, where)
 
 
@@ -183,13 +198,17 @@ def _pronunciation(text: str, pinyin: str, where: str) -> tuple[str, ...]:
     try:
         syllables = tuple(read_syllables(pinyin))
     except CorpusError as error:
-        what = f"'{text}' has no valid pinyin: {error.what}"
-        raise PhraseError(what, where=where, hint=error.hint) from error
+        raise PhraseError(
+            f"'{text}' has no valid pinyin: {error.what}", where=where, hint=error.hint
+        ) from error
     if not syllables:
         raise PhraseError(f"'{text}' has no pinyin", where=where, hint="e.g. 重庆路 = chong2 qing4 lu4")
     if is_hanzi(text) and len(text) != len(syllables):
-        what = f"'{text}' has {len(text)} hanzi but {len(syllables)} syllables ({' '.join(syllables)})"
-        raise PhraseError(what, where=where, hint="write one syllable for each hanzi")
+        raise PhraseError(
+            f"'{text}' has {len(text)} hanzi but {len(syllables)} syllables ({' '.join(syllables)})",
+            where=where,
+            hint="write one syllable for each hanzi",
+        )
     return syllables
 
 

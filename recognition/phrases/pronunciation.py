@@ -36,11 +36,17 @@ def pronunciations(spoken: str, words: Mapping[str, Ways], where: str) -> Iterat
         elif is_hanzi(text):
             units += _hanzi_ways(text, where)
         elif text[0].isalnum():
-            hint = f"add a line with its pronunciation: {text} = …"
-            raise PhraseError(f"the pronunciation of '{text}' is unknown", where=where, hint=hint)
+            raise PhraseError(
+                f"the pronunciation of '{text}' is unknown",
+                where=where,
+                hint=f"add a line with its pronunciation: {text} = …",
+            )
     if not units:
-        hint = "write the phrase in hanzi, or put a # before a comment"
-        raise PhraseError(f"'{spoken}' has no syllable", where=where, hint=hint)
+        raise PhraseError(
+            f"'{spoken}' has no syllable",
+            where=where,
+            hint="write the phrase in hanzi, or put a # before a comment",
+        )
     return itertools.islice(_combinations(units), MOST_PRONUNCIATIONS)
 
 
@@ -88,8 +94,9 @@ def _hanzi_ways(text: str, where: str) -> list[Ways]:
     try:
         usual, plausible = hanzi_to_pinyin(text), plausible_readings(text)
     except CorpusError as error:
-        hint = f"{error.hint}, or give the pronunciation: {text} = …"
-        raise PhraseError(error.what, where=where, hint=hint) from error
+        raise PhraseError(
+            error.what, where=where, hint=f"{error.hint}, or give the pronunciation: {text} = …"
+        ) from error
     units = []
     for variants, others in zip(spoken_variants(text, usual), plausible, strict=True):
         readings = [*variants, *(normalise_syllable(other) for other in others if is_syllable(other))]

@@ -186,6 +186,8 @@ def known_sequences(
 
 def _unknown_syllables(phrase: Phrase, vocabulary: Vocabulary, where: str) -> PhraseError:
     unknown = sorted({name for name in phrase.pronunciations[0] if name not in vocabulary})
-    what = f"the acoustic model does not know {', '.join(unknown)} of '{phrase.text}'"
-    hint = "it was trained with a small vocabulary: use another one, or another word"
-    return PhraseError(what, where=where, hint=hint)
+    return PhraseError(
+        f"the acoustic model does not know {', '.join(unknown)} of '{phrase.text}'",
+        where=where,
+        hint="it was trained with a small vocabulary: use another one, or another word",
+    )

@@ -55,8 +55,13 @@ def _refusal(websocket: WebSocket, token: str | None) -> RequestError | None:
     """Why a connection is refused by its headers alone."""
     state = websocket.app.state
     if token is not None and not state.tokens.accepts(token):
-        hint = "send the header Authorization: Bearer TOKEN, or the subprotocol bearer.TOKEN"
-        return RequestError(401, "the token is wrong", hint=hint, kind=AUTHENTICATION, code="token")
+        return RequestError(
+            401,
+            "the token is wrong",
+            hint="send the header Authorization: Bearer TOKEN, or the subprotocol bearer.TOKEN",
+            kind=AUTHENTICATION,
+            code="token",
+        )
     if not is_allowed_origin(websocket.headers, state.settings.origins):
         what, hint = "pages of this origin may not use the service", "start the service with --origin"
         return RequestError(403, what, hint=hint, code="origin")

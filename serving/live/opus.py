@@ -27,8 +27,9 @@ def check_opus() -> None:
         RequestError: the package is missing.
     """
     if importlib.util.find_spec("av") is None:
-        what = "this service can't decode Opus"
-        raise RequestError(400, what, hint="send pcm_s16le; or install av there", code="encoding")
+        raise RequestError(
+            400, "this service can't decode Opus", hint="send pcm_s16le; or install av there", code="encoding"
+        )
 
 
 class OpusDecoder:

@@ -96,12 +96,20 @@ def utterance_of(texts: Texts) -> tuple[UtteranceResult, str]:
         true_pinyin = automatic_pinyin(true_hanzi)
     pinyin, hanzi = pinyin_tokens(texts.pinyin)[0], hanzi_tokens(normalise(texts.hanzi, rules))
     if not true_pinyin:
-        hint = "hanzi, or pinyin separated by spaces"
-        raise RequestError(400, "there is no text to compare with", hint=hint, param="reference")
+        raise RequestError(
+            400,
+            "there is no text to compare with",
+            hint="hanzi, or pinyin separated by spaces",
+            param="reference",
+        )
     for name, tokens in (("reference", true_pinyin), ("pinyin", pinyin), ("hanzi", hanzi)):
         if len(tokens) > MAX_TOKENS:
-            hint = "compare a part, or files with: python -m analysis.report"
-            raise RequestError(400, f"more than {MAX_TOKENS:,} syllables", hint=hint, param=name)
+            raise RequestError(
+                400,
+                f"more than {MAX_TOKENS:,} syllables",
+                hint="compare a part, or files with: python -m analysis.report",
+                param=name,
+            )
     with_hanzi = (true_hanzi, hanzi) if level == HANZI else ((), ())
     return UtteranceResult(ID, "", 0.0, true_pinyin, pinyin, *with_hanzi), level
 

@@ -72,10 +72,14 @@ class Engine:
         if self._active >= self._settings.requests:
             self._metrics.refused.labels("queue").inc()
             seconds = self._queue.waiting() / (_SPEED * self._settings.workers)
-            headers = {"Retry-After": str(min(_LONGEST_WAIT, 1 + math.ceil(seconds)))}
-            what = f"{self._active} requests are being processed, which is the limit"
-            hint = "try again after the seconds in Retry-After"
-            raise RequestError(429, what, hint=hint, kind=LIMIT, code="overloaded", headers=headers)
+            raise RequestError(
+                429,
+                f"{self._active} requests are being processed, which is the limit",
+                hint="try again after the seconds in Retry-After",
+                kind=LIMIT,
+                code="overloaded",
+                headers={"Retry-After": str(min(_LONGEST_WAIT, 1 + math.ceil(seconds)))},
+            )
         self._active += 1
         try:
             yield

@@ -108,8 +108,9 @@ def _read(pipe: Connection, path: str, rate: int, limits: ReadLimits) -> None:
         for block in audio_blocks(path, rate):
             length += len(block)
             if length > limits.audio_seconds * rate:
-                what = f"the recording is longer than {limits.audio_seconds:g} s"
-                raise AudioError(what, hint="cut it into parts")
+                raise AudioError(
+                    f"the recording is longer than {limits.audio_seconds:g} s", hint="cut it into parts"
+                )
             yield block
 
     try:

@@ -100,5 +100,8 @@ def _blocks(av: Any, container: Any, track: Any, path: str | Path) -> Iterator[n
 
 def _damaged(path: str | Path, error: Exception) -> AudioError:
     reason = getattr(error, "strerror", None) or type(error).__name__
-    hint = "copy or download it again, or convert it, e.g. ffmpeg -i FILE -ac 1 FILE.wav"
-    return AudioError(f"not readable as audio ({reason})", where=path, hint=hint)
+    return AudioError(
+        f"not readable as audio ({reason})",
+        where=path,
+        hint="copy or download it again, or convert it, e.g. ffmpeg -i FILE -ac 1 FILE.wav",
+    )

@@ -28,8 +28,10 @@ def microphone_blocks(sample_rate: int, seconds: float) -> Iterator[np.ndarray]:
     try:
         sounddevice: Any = importlib.import_module("sounddevice")
     except (ImportError, OSError) as error:  # OSError: the package is installed, the PortAudio library isn't
-        hint = "pip install -r requirements/microphone.txt; on Linux also the package libportaudio2"
-        raise AudioError(f"the microphone can't be opened ({error})", hint=hint) from error
+        raise AudioError(
+            f"the microphone can't be opened ({error})",
+            hint="pip install -r requirements/microphone.txt; on Linux also the package libportaudio2",
+        ) from error
     blocks: queue.Queue[np.ndarray] = queue.Queue()
     size = round(seconds * sample_rate)
 
@@ -39,12 +41,14 @@ def microphone_blocks(sample_rate: int, seconds: float) -> Iterator[np.ndarray]:
     try:
         microphone = sounddevice.InputStream(sample_rate, size, channels=1, dtype="float32", callback=keep)
     except sounddevice.PortAudioError as error:
-        hint = "connect one, or give files or - for a pipe"
-        raise AudioError(f"the microphone can't be opened ({error})", hint=hint) from error
+        raise AudioError(
+            f"the microphone can't be opened ({error})", hint="connect one, or give files or - for a pipe"
+        ) from error
     with microphone:
         while True:
             try:
                 yield blocks.get(timeout=_TIMEOUT_SECONDS)
             except queue.Empty:
-                hint = "check that it is still connected"
-                raise AudioError("the microphone gives no more sound", hint=hint) from None
+                raise AudioError(
+                    "the microphone gives no more sound", hint="check that it is still connected"
+                ) from None

@@ -223,8 +223,9 @@ def _opened(path: str | Path) -> Iterator[BinaryIO]:
         except OSError as error:  # /proc/self/mem
             raise _not_audio(path, error) from error
         if not size:
-            hint = "copy or download it again"
-            raise AudioError("the audio file is empty (0 bytes)", where=path, hint=hint)
+            raise AudioError(
+                "the audio file is empty (0 bytes)", where=path, hint="copy or download it again"
+            )
         file.seek(0)
         yield file
 

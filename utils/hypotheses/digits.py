@@ -57,6 +57,7 @@ def _normalizer() -> Any:
     try:
         wetext: Any = importlib.import_module("wetext")
     except ImportError as error:
-        hint = "pip install -r requirements/serve.txt"
-        raise ConfigError("numbers as digits need the package wetext", hint=hint) from error
+        raise ConfigError(
+            "numbers as digits need the package wetext", hint="pip install -r requirements/serve.txt"
+        ) from error
     return wetext.Normalizer(lang="zh", operator="itn")
