@@ -21,7 +21,7 @@ from bundle.variants import (
 )
 from utils.backend.quiet import silence_tensorflow
 from utils.cli import not_negative, positive
-from utils.errors import ConfigError, run_command
+from utils.errors import ConfigError, require, run_command
 from utils.run_folder.run import open_run
 
 if TYPE_CHECKING:
@@ -66,12 +66,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _export(options: argparse.Namespace, overrides: Sequence[str]) -> int:
     task = open_run(options.run).config().get("task")
-    if task not in TASKS:
-        raise ConfigError(
-            f"a run of task '{task}' can't be exported",
-            hint=f"use a run of one of: {', '.join(TASKS)}",
-            where=options.run,
-        )
+    require(
+        task in TASKS,
+        f"a run of task '{task}' can't be exported",
+        hint=f"use a run of one of: {', '.join(TASKS)}",
+        where=options.run,
+    )
     silence_tensorflow()
     from bundle.export.build import can_stream, export_bundle  # loads TensorFlow
 

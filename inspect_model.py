@@ -24,7 +24,7 @@ from analysis.weights.significance import (
 )
 from analysis.weights.weight_file import WeightFile, read_weight_file
 from utils.backend.quiet import silence_tensorflow
-from utils.errors import ConfigError, CorpusError, RunError, VocabularyError, run_command
+from utils.errors import ConfigError, CorpusError, RunError, VocabularyError, require, run_command
 from utils.mandarin.pinyin import hanzi_to_pinyin, is_hanzi, normalise_syllable
 from utils.run_folder import checksums
 from utils.run_folder.run import RunFolder, find_run, open_run
@@ -122,8 +122,7 @@ def _significance(options: argparse.Namespace) -> None:
     if options.layer:
         layer = find_layer(file, options.layer)
         found = [kernel for kernel in found if kernel.layer == layer.name]
-        if not found:
-            raise RunError(f"no kernel in layer '{layer.name}'", where=file.path)
+        require(found, f"no kernel in layer '{layer.name}'", where=file.path, error=RunError)
     if options.output:
         _check_suffix(options.output, PICTURES)
         from analysis.weights.significance_plot import draw_significance  # here: matplotlib loads slowly
@@ -177,8 +176,7 @@ def _attention(options: argparse.Namespace) -> None:
 def _syllables(sentence: str) -> list[str]:
     """The syllables of a sentence in pinyin or in hanzi."""
     words = sentence.split()
-    if not words:
-        raise CorpusError("the sentence has no syllable", hint='write it like "ni3 hao3"')
+    require(words, "the sentence has no syllable", hint='write it like "ni3 hao3"', error=CorpusError)
     if is_hanzi("".join(words)):
         return hanzi_to_pinyin("".join(words))
     return [normalise_syllable(word) for word in words]

@@ -22,7 +22,7 @@ from data.keywords.clips import (
 )
 from model_keyword.loading import KeywordModel, accuracies_by_shift, load_keyword_model
 from utils.config import build_config, with_overrides
-from utils.errors import ConfigError, CorpusError
+from utils.errors import CorpusError, require
 from utils.features.keyword import KeywordFeatureConfig
 from utils.run_folder.run import RunFolder, open_run
 from utils.softmax import softmax
@@ -75,11 +75,11 @@ def recognise_split(
     """
     folder = open_run(run, "keyword")
     for override in overrides:
-        if override.partition(".")[0] not in _SECTIONS:
-            raise ConfigError(
-                f"'{override}' can't be changed after the training",
-                hint="only data.* can be changed (and features.*, to the values of the training)",
-            )
+        require(
+            override.partition(".")[0] in _SECTIONS,
+            f"'{override}' can't be changed after the training",
+            hint="only data.* can be changed (and features.*, to the values of the training)",
+        )
     model = load_keyword_model(
         folder.path, weights, _section(folder, "features", KeywordFeatureConfig, overrides)
     )
@@ -118,8 +118,7 @@ def _clips(
         hint = f"choose another split: {', '.join(name for name in SPLITS if name != split)}"
         if SILENCE not in labels:
             found = [clip for clip in found if clip.label != SILENCE]
-    if not found:
-        raise CorpusError("there are no clips", where=where, hint=hint)
+    require(found, "there are no clips", where=where, hint=hint, error=CorpusError)
     unlabelled = sorted({clip.label for clip in found} - set(labels))
     if unlabelled and UNKNOWN not in labels:
         raise CorpusError(

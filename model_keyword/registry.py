@@ -28,7 +28,7 @@ from model_keyword.models.svdf import SvdfConfig, build_svdf
 from model_keyword.models.svdf_resnet import SvdfResnetConfig, build_svdf_resnet
 from model_keyword.models.tc_resnet import TcResnetConfig, build_tc_resnet
 from model_keyword.models.xception import XceptionConfig, build_xception
-from utils.errors import ConfigError
+from utils.errors import ConfigError, require
 from utils.features.keyword import KeywordFeatureConfig, feature_frames, feature_values
 
 
@@ -101,11 +101,11 @@ def build_keyword_model(
     entry = MODELS[model_config.name]
     samples = context_samples + clip_samples
     frames, clip_frames = (feature_frames(length, features) for length in (samples, clip_samples))
-    if clip_frames < 1:
-        raise ConfigError(
-            f"a clip of {clip_samples} samples is shorter than one window of {features.window_ms:g} ms",
-            hint="a longer data.clip_ms, or a smaller features.window_ms",
-        )
+    require(
+        clip_frames >= 1,
+        f"a clip of {clip_samples} samples is shorter than one window of {features.window_ms:g} ms",
+        hint="a longer data.clip_ms, or a smaller features.window_ms",
+    )
     if entry.samples and features.kind != "raw":
         raise ConfigError(
             f"model.name {model_config.name} takes samples, but features.kind is {features.kind}",

@@ -66,8 +66,7 @@ def take_weights(
     layers, source_layers = named_layers(model), named_layers(source)
     excluded = _matching(layers, excepted, "initialise_except")
     copied = [name for name in layers if name not in excluded]
-    if not copied:
-        raise ConfigError("initialise_except leaves nothing to take", where=f"initialise_from={source_run}")
+    require(copied, "initialise_except leaves nothing to take", where=f"initialise_from={source_run}")
     arrays, mismatches = {}, {}
     for name in copied:
         try:

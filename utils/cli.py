@@ -4,7 +4,7 @@ import argparse
 import os
 from pathlib import Path
 
-from utils.errors import UserError
+from utils.errors import UserError, require
 
 
 def positive(text: str) -> int:
@@ -57,8 +57,7 @@ def listed_paths(path: Path) -> list[Path]:
             f"can't read the list ({error})", where=path, hint="a UTF-8 text file, one path per line"
         ) from error
     paths = [Path(line.strip()) for line in lines if line.strip()]
-    if not paths:
-        raise UserError("the list names no file", where=path, hint="one path per line")
+    require(paths, "the list names no file", where=path, hint="one path per line", error=UserError)
     return paths
 
 

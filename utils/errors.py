@@ -109,14 +109,21 @@ class TrainingError(UserError):
     """Training can't continue, for example because the loss is not finite or no utterance is left."""
 
 
-def require(valid: object, what: str, *, hint: str | None = None) -> None:
-    """Check a setting of the user.
+def require(
+    valid: object,
+    what: str,
+    *,
+    where: object = None,
+    hint: str | None = None,
+    error: type[UserError] = ConfigError,
+) -> None:
+    """Check something that the user gave; the message is made in any case, so keep it out of inner loops.
 
     Raises:
-        ConfigError: it is not ``valid``; the error says ``what`` is wrong, and the hint what is right.
+        ConfigError, or the given ``error``: it is not ``valid``. The texts are those of :class:`UserError`.
     """
     if not valid:
-        raise ConfigError(what, hint=hint)
+        raise error(what, where=where, hint=hint)
 
 
 def run_command(main: Callable[[], int | None]) -> None:

@@ -20,7 +20,7 @@ from analysis.inputs.normalisation import (
 from analysis.inputs.transcript_files import CTM, SUBTITLES, TranscriptFile, read_transcript_file
 from analysis.inputs.utterance_results import HANZI, SYLLABLES
 from data.manifest import COLUMNS, check_header, read_manifest, read_rows
-from utils.errors import CorpusError
+from utils.errors import CorpusError, require
 from utils.mandarin.pinyin import tone_of
 
 # The first columns of hypotheses.tsv.
@@ -94,8 +94,7 @@ def read_text_file(path: str | Path) -> TextFile:
     """
     path = Path(path)
     rows = read_rows(path)
-    if not rows:
-        raise CorpusError("the file is empty", where=path, hint="lines of 'id text' are expected")
+    require(rows, "the file is empty", where=path, hint="lines of 'id text' are expected", error=CorpusError)
     header = tuple(rows[0][1])
     if header[: len(COLUMNS)] == COLUMNS:
         check_header(path, rows)

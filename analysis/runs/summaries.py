@@ -16,7 +16,7 @@ from typing import Any
 from analysis.runs.history import read_history
 from analysis.weights.weight_file import count_parameters
 from utils.config import flatten
-from utils.errors import RunError, UserError
+from utils.errors import RunError, UserError, require
 from utils.run_folder.checksums import verified
 from utils.run_folder.run import ENVIRONMENT, RunFolder
 
@@ -184,6 +184,5 @@ def _read_json(path: Path) -> dict[str, Any]:
         values = json.loads(verified(path).read_text(encoding="utf-8"))
     except ValueError as error:
         raise RunError(f"{path.name} is damaged", where=path) from error
-    if not isinstance(values, dict):
-        raise RunError(f"{path.name} is damaged", where=path)
+    require(isinstance(values, dict), f"{path.name} is damaged", where=path, error=RunError)
     return values

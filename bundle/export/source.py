@@ -12,7 +12,7 @@ import numpy as np
 
 from bundle.check.clips import evenly
 from utils.config import with_overrides
-from utils.errors import ConfigError, UserError
+from utils.errors import UserError, require
 from utils.run_folder.run import RunFolder
 
 
@@ -147,9 +147,9 @@ def data_section(run: RunFolder, overrides: Sequence[str]) -> dict[str, Any]:
         ConfigError: an override concerns another section.
     """
     for override in overrides:
-        if not override.startswith("data."):
-            raise ConfigError(
-                f"'{override}' can't be changed after the training",
-                hint="only data.* can be given: the new place of recordings or texts",
-            )
+        require(
+            override.startswith("data."),
+            f"'{override}' can't be changed after the training",
+            hint="only data.* can be given: the new place of recordings or texts",
+        )
     return with_overrides({"data": run.config().get("data") or {}}, overrides)["data"]

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from bundle.variants import ArtefactMode, Format
-from utils.errors import BundleError
+from utils.errors import BundleError, require
 
 INPUT, LENGTHS, OUTPUT = "input", "lengths", "output"
 STATE_PREFIX, NEXT_SUFFIX = "state_", "_next"
@@ -162,8 +162,7 @@ def format_of(path: Path) -> Format:
         BundleError: it doesn't exist, or has none of the formats.
     """
     suffixes = {".tflite": Format.LITERT, ".onnx": Format.ONNX, ".pb": Format.FROZEN_GRAPH}
-    if not path.exists():
-        raise BundleError("no such artefact", where=path, hint="export.py writes them")
+    require(path.exists(), "no such artefact", where=path, hint="export.py writes them", error=BundleError)
     if path.is_dir() and (path / "saved_model.pb").is_file():
         return Format.SAVED_MODEL
     if path.suffix not in suffixes or path.is_dir():

@@ -25,7 +25,7 @@ from data.features.shards import read_locations
 from data.features.spec_augment import SpecAugmentConfig
 from data.manifest import Utterance, read_manifest
 from utils.config import build_config
-from utils.errors import CacheError, ConfigError
+from utils.errors import CacheError, require
 from utils.features.speech import FeatureConfig, feature_bins
 from utils.files import is_file
 from utils.object_store import read_part
@@ -101,12 +101,12 @@ class PackedCorpus:
             ("features", self.features, features),
             ("augment", self.augment, augment),
         ):
-            if packed != wanted:
-                raise ConfigError(
-                    f"the recipe's {name} differ from those of a packed corpus: {wanted} and {packed}",
-                    where=self.folder,
-                    hint="pack the manifests again into another folder, or change the recipe",
-                )
+            require(
+                packed == wanted,
+                f"the recipe's {name} differ from those of a packed corpus: {wanted} and {packed}",
+                where=self.folder,
+                hint="pack the manifests again into another folder, or change the recipe",
+            )
 
 
 def is_packed(path: str | Path) -> bool:

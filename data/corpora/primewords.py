@@ -19,7 +19,7 @@ from data.corpora.tools.preparation import Candidate, Corpus, Problem, find_corp
 from data.corpora.tools.splits import split_of_speaker
 from data.corpora.tools.transcripts import MISSING, NO_AUDIO, make_candidate
 from data.manifest import SPLITS
-from utils.errors import CorpusError, run_command
+from utils.errors import CorpusError, require, run_command
 
 NAME, FOLDER = "primewords", "primewords_md_2018_set1"
 ARCHIVE = Archive(
@@ -67,8 +67,7 @@ def _read_records(path: Path) -> list[Any]:
             where=f"{path}:{error.lineno}, column {error.colno}",
             hint=hint,
         ) from error
-    if not isinstance(records, list):
-        raise CorpusError("not a list of records", where=path, hint=hint)
+    require(isinstance(records, list), "not a list of records", where=path, hint=hint, error=CorpusError)
     return records
 
 

@@ -15,7 +15,7 @@ from data.corpora.tools.download import Archive
 from data.corpora.tools.preparation import Candidate, Corpus, Problem, clean_text, find_corpus_folder
 from data.corpora.tools.transcripts import read_transcript_file
 from data.manifest import SPLITS
-from utils.errors import CorpusError, run_command
+from utils.errors import CorpusError, require, run_command
 from utils.mandarin.pinyin import Syllable, normalise_syllable
 
 ARCHIVE = Archive(
@@ -73,8 +73,7 @@ def syllables_of_phones(line: str) -> tuple[str, ...]:
         syllable = Syllable("" if initial in _DUMMIES else initial or "", final, int(match[2] or 5))
         syllables.append(normalise_syllable(str(syllable)))
         initial = None
-    if initial is not None:
-        raise CorpusError(f"the initial '{initial}' has no final")
+    require(initial is None, f"the initial '{initial}' has no final", error=CorpusError)
     return tuple(syllables)
 
 

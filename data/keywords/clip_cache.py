@@ -19,7 +19,7 @@ from data.array_store import JOBS_PER_WORKER, CacheEntry, compute, first_failure
 from data.features.waveform_effects import random_coloured_noise
 from data.keywords.clips import KeywordClip
 from utils.audio.reading import INT16_SCALE, audio_blocks, read_audio
-from utils.errors import AudioError, CorpusError
+from utils.errors import AudioError, CorpusError, require
 from utils.files import remove_leftovers, replacing, write_text
 
 _VERSION = 1  # increase it when the same clips and settings give other samples than before
@@ -221,8 +221,7 @@ def _read_recording(
         yield from _read_segments(recording, clip.audio, sample_rate)
     else:
         samples = read_audio(clip.audio, sample_rate)[round(clip.start_seconds * sample_rate) :]
-        if not len(samples):
-            raise AudioError(f"it ends before {clip.start_seconds} s", where=clip.audio)
+        require(len(samples), f"it ends before {clip.start_seconds} s", where=clip.audio, error=AudioError)
         yield row, samples
 
 
@@ -239,8 +238,7 @@ def _read_segments(
             unused = max(0, min(start - offset, len(buffer)))
             buffer, offset = np.concatenate([buffer[unused:], block]), offset + unused
         segment = buffer[max(0, start - offset) : stop - offset]
-        if not len(segment):
-            raise AudioError(f"it ends before {clip.start_seconds} s", where=audio)
+        require(len(segment), f"it ends before {clip.start_seconds} s", where=audio, error=AudioError)
         yield row, segment
 
 

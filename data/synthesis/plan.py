@@ -14,7 +14,7 @@ from data.synthesis.reading import Sentence
 from data.synthesis.sentences import draw_sentences, read_sentences
 from data.synthesis.voices import DISTINCT_VOICES, VOICES, Voice, assign_voices, generate_voices
 from utils.audio.reading import SAMPLE_RATE
-from utils.errors import CorpusError
+from utils.errors import CorpusError, require
 
 
 @dataclass(frozen=True)
@@ -65,8 +65,7 @@ def assign_to_splits(settings: CorpusSettings) -> dict[str, SplitPool]:
     Raises:
         CorpusError: too few voices or sentences.
     """
-    if settings.made < 0:
-        raise CorpusError(f"{settings.made} made voices", hint="0 (none) or more")
+    require(settings.made >= 0, f"{settings.made} made voices", hint="0 (none) or more", error=CorpusError)
     if not 3 <= settings.voices <= len(VOICES):
         raise CorpusError(f"{settings.voices} voices", hint=f"3 (one for each split) to {len(VOICES)}")
     rng = np.random.default_rng([settings.seed, 1])

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from data.synthesis.reading import PAUSE, Sentence, make_sentence
-from utils.errors import CorpusError
+from utils.errors import CorpusError, require
 from utils.mandarin.pinyin import hanzi_to_pinyin, is_syllable, normalise_syllable
 
 GRAMMAR_PATH = Path(__file__).with_name("grammar.txt")
@@ -66,8 +66,7 @@ def _check_grammar(grammar: Grammar, path: str | Path) -> None:
     for names, fault in ((empty, "without alternatives"), (unknown, "not defined"), (unused, "never used")):
         if names:
             raise CorpusError(f"rules {fault}: {', '.join(names)}", where=path)
-    if not grammar.domains:
-        raise CorpusError(f"no rule named {_DOMAIN}*", where=path)
+    require(grammar.domains, f"no rule named {_DOMAIN}*", where=path, error=CorpusError)
 
 
 def distinct_sentences(grammar: Grammar | None = None) -> int:

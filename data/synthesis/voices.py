@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from data.manifest import SPLITS
-from utils.errors import CorpusError
+from utils.errors import CorpusError, require
 
 # Variants of espeak-ng's Mandarin voice (_ for a blank) by pitch; similar ones are joined by + and stay in
 # one split. The position of a variant in the list is the speaker's number. Of the 104 variants of espeak-ng
@@ -126,8 +126,7 @@ def assign_all_voices(count: int, seed: int) -> dict[str, list[Voice]]:
     Raises:
         CorpusError: too few voices for three splits.
     """
-    if count < 6:
-        raise CorpusError(f"{count} voices", hint="at least 6: two for each split")
+    require(count >= 6, f"{count} voices", hint="at least 6: two for each split", error=CorpusError)
     rng = np.random.default_rng([seed, _ASSIGNMENT_KEY])
     own = assign_voices(min(len(DISTINCT_VOICES), count // 2), rng)
     generated = generate_voices(count - sum(map(len, own.values())), seed)

@@ -11,7 +11,7 @@ from functools import cache
 from itertools import islice, product
 
 from data.synthesis.reading import word_reading
-from utils.errors import CorpusError
+from utils.errors import CorpusError, require
 from utils.mandarin.pinyin import full_inventory, has_tone, is_hanzi, tone_of
 from utils.mandarin.pypinyin_data import phrases
 from utils.mandarin.sandhi import spoken_variants, third_tone_sandhi
@@ -77,8 +77,7 @@ def read_wake_word(hanzi: str, pinyin: str = "") -> WakeWord:
         CorpusError: a character that is not hanzi, a word too long, or a reading that does not fit.
     """
     hint = 'write it in Chinese characters: "你好小明"'
-    if not hanzi:
-        raise CorpusError("the wake word is empty", hint=hint)
+    require(hanzi, "the wake word is empty", hint=hint, error=CorpusError)
     if others := [character for character in hanzi if not is_hanzi(character)]:
         shown = ", ".join(f"'{character}'" for character in dict.fromkeys(others))
         raise CorpusError(f"the wake word '{hanzi}' has characters that are not hanzi: {shown}", hint=hint)

@@ -172,8 +172,7 @@ def prepare_pairs(
         CacheError: the folder can't be written, or a file in it is damaged.
         ConfigError: ``spoken`` is not a fraction.
     """
-    if not sources:
-        raise CorpusError("no texts to prepare", hint="name at least one")
+    require(sources, "no texts to prepare", hint="name at least one", error=CorpusError)
     require(0 <= spoken <= 1, f"spoken is {spoken}, not a fraction", hint="from 0 to 1")
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)

@@ -14,7 +14,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from utils.errors import ConfigError
+from utils.errors import require
 from utils.features.keyword import (
     ENERGY_FLOOR,
     KeywordFeatureConfig,
@@ -41,11 +41,11 @@ def front_end(samples, config: KeywordFeatureConfig):
     Raises:
         ConfigError: the kind is ``micro``, which uses integer arithmetic and is not available as layers.
     """
-    if config.kind == "micro":
-        raise ConfigError(
-            "features.kind micro works in integers: it can't be part of a model",
-            hint="compute it outside, or choose features.kind=raw",
-        )
+    require(
+        config.kind != "micro",
+        "features.kind micro works in integers: it can't be part of a model",
+        hint="compute it outside, or choose features.kind=raw",
+    )
     x = Frames(config.window_samples, config.stride_samples, name="frames", dtype=_DTYPE)(samples)
     return MelCepstrum(config, name="mel_cepstrum", dtype=_DTYPE)(x)
 

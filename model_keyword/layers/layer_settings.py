@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby, pairwise
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
-from utils.errors import ConfigError
+from utils.errors import ConfigError, require
 from utils.limits import Limit
 
 ACTIVATIONS = ("linear", "relu", "relu6", "silu", "swish", "gelu", "elu", "selu", "tanh", "sigmoid")
@@ -108,12 +108,12 @@ def _check_lengths(lists: Mapping[str, Sequence[Any]], nested: Mapping[str, Sequ
         raise ConfigError(f"lists of layers of unequal length: {counted}", hint=hint)
     for (first, lists_1), (second, lists_2) in pairwise(nested.items()):
         for index, (list_1, list_2) in enumerate(zip(lists_1, lists_2, strict=True)):
-            if len(list_1) != len(list_2):
-                raise ConfigError(
-                    f"block {index + 1} has lists of unequal length: model.{first}[{index}] {len(list_1)}, "
-                    f"model.{second}[{index}] {len(list_2)}",
-                    hint=hint,
-                )
+            require(
+                len(list_1) == len(list_2),
+                f"block {index + 1} has lists of unequal length: model.{first}[{index}] {len(list_1)}, "
+                f"model.{second}[{index}] {len(list_2)}",
+                hint=hint,
+            )
 
 
 def each_layer(*lists: Sequence[Any]) -> Iterator[tuple[Any, ...]]:

@@ -19,7 +19,7 @@ from model_language.networks.candidates import CandidateTables
 from model_language.networks.gated_cnn_numpy import KERNEL, GatedCnnWeights
 from model_language.networks.loss import IMPOSSIBLE
 from model_language.vocabulary.symbols import PAD_ID
-from utils.errors import ConfigError
+from utils.errors import require
 from utils.limits import Count, Fraction, Limited, at_least
 
 NAME = "gated_cnn"
@@ -56,11 +56,11 @@ class RowsConfig(Limited, section="model.rows"):
 
     def __post_init__(self):
         super().__post_init__()
-        if self.toneless + self.mixed + self.confused > 1:
-            raise ConfigError(
-                f"model.rows: {self.toneless} + {self.mixed} + {self.confused} is more than 1",
-                hint="toneless, mixed and confused are fractions of the rows that exclude each other",
-            )
+        require(
+            self.toneless + self.mixed + self.confused <= 1,
+            f"model.rows: {self.toneless} + {self.mixed} + {self.confused} is more than 1",
+            hint="toneless, mixed and confused are fractions of the rows that exclude each other",
+        )
 
 
 @dataclass(frozen=True)

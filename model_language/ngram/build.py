@@ -9,7 +9,7 @@ from model_language.ngram.backoff import ngram_counts
 from model_language.ngram.kneser_ney import check_order, count_ngrams, estimate_counted, occurrences
 from model_language.ngram.packed import pack
 from model_language.ngram.pruning import prune_to
-from utils.errors import ConfigError, TrainingError
+from utils.errors import TrainingError, require
 
 log = logging.getLogger("train")
 
@@ -30,8 +30,7 @@ def build_packed(ids: np.ndarray, size: int, order: int, ngrams: int) -> dict[st
         TrainingError: the text is empty.
     """
     check_order(order, size)
-    if ngrams < 1:
-        raise ConfigError(f"cannot keep {ngrams} n-grams", where="model.ngrams", hint="1 or more")
+    require(ngrams >= 1, f"cannot keep {ngrams} n-grams", where="model.ngrams", hint="1 or more")
     if not np.any(ids):
         raise TrainingError("no training text for the n-grams", hint="see data.train of the config")
     start = time.perf_counter()

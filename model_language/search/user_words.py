@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from utils.errors import CorpusError
+from utils.errors import CorpusError, require
 from utils.mandarin.pinyin import has_tone, is_hanzi, is_syllable, normalise_syllable
 from utils.mandarin.pypinyin_data import possible_readings
 from utils.mandarin.typed_pinyin import read_syllables
@@ -143,8 +143,7 @@ def written_spans(spans: Iterable[Span], hanzi: str) -> tuple[Span, ...]:
 
 def _parse(fields: Sequence[str], weight: float, where: str) -> UserWord:
     hanzi, *rest = fields
-    if not is_hanzi(hanzi):
-        raise CorpusError(f"'{hanzi}' is not a word in hanzi", where=where, hint=_HINT)
+    require(is_hanzi(hanzi), f"'{hanzi}' is not a word in hanzi", where=where, hint=_HINT, error=CorpusError)
     if rest and _NUMBER.fullmatch(rest[-1]):
         weight = float(rest.pop())
         if not (math.isfinite(weight) and 0 < weight <= _HIGHEST_WEIGHT):

@@ -11,7 +11,7 @@ from keras import layers
 
 from model_speech.layers.masking import masked_inputs
 from model_speech.layers.normalisation import MaskedBatchNormalization
-from utils.errors import ConfigError
+from utils.errors import ConfigError, require
 from utils.limits import Count, Fraction, Limited, Size
 
 
@@ -27,11 +27,11 @@ class DfcnnConfig(Limited, section="model"):
 
     def __post_init__(self):
         super().__post_init__()
-        if self.pooled > len(self.filters):
-            raise ConfigError(
-                f"model.pooled is {self.pooled}",
-                hint=f"at most {len(self.filters)}, the number of cells in model.filters",
-            )
+        require(
+            self.pooled <= len(self.filters),
+            f"model.pooled is {self.pooled}",
+            hint=f"at most {len(self.filters)}, the number of cells in model.filters",
+        )
 
     @property
     def time_stride(self) -> int:

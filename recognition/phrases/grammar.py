@@ -17,7 +17,7 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from utils.errors import CorpusError, PhraseError
+from utils.errors import CorpusError, PhraseError, require
 from utils.mandarin.pinyin import is_hanzi
 from utils.mandarin.typed_pinyin import read_syllables
 
@@ -159,8 +159,7 @@ def parse_grammar(text: str, source: str = "phrases") -> Grammar:
         else:
             word, syllables = _word_definition(line, where)
             words[word] = tuple(dict.fromkeys((*words.get(word, ()), syllables)))
-    if not lines:
-        raise PhraseError("there is no phrase in the file", where=source, hint=_HINT)
+    require(lines, "there is no phrase in the file", where=source, hint=_HINT, error=PhraseError)
     return Grammar(source, tuple(lines), lists, words)
 
 
@@ -188,7 +187,7 @@ def _word_definition(line: str, where: str) -> tuple[str, tuple[str, ...]]:
         raise PhraseError(
             f"'{word}' before '=' is neither a word nor a list",
             where=where,
-            hint="a word and its pinyin, e.g. 重庆路 = chong2 qing4 lu4, or a list, e.g. <房间> = 客厅 | 卧室",
+            hint="a word and its pinyin: 重庆路 = chong2 qing4 lu4, or a list: <房间> = 客厅 | 卧室",
         )
     return word, _pronunciation(word, pinyin, where)
 

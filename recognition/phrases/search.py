@@ -15,7 +15,7 @@ from model_speech.ctc.greedy import log_sum_exp
 from recognition.options import PHRASE_THRESHOLD
 from recognition.phrases.confidence import SHARPNESS, Evidence
 from recognition.phrases.phrase_list import Phrase
-from utils.errors import ConfigError, PhraseError
+from utils.errors import PhraseError, require
 from utils.hypotheses.phrases import PhraseMatch, PhraseResult
 from utils.hypotheses.recognition import syllable_times
 from utils.softmax import softmax
@@ -70,8 +70,7 @@ class PhraseSearch:
         n_best: int = 1,
         source: str = "phrases",
     ):
-        if not 0 <= threshold <= 1:
-            raise ConfigError(f"a phrase threshold of {threshold}", hint="choose one from 0 to 1")
+        require(0 <= threshold <= 1, f"a phrase threshold of {threshold}", hint="choose one from 0 to 1")
         self.phrases, self.threshold = tuple(phrases), threshold
         self._n_best = n_best
         self._vocabulary = vocabulary

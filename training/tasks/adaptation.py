@@ -11,7 +11,7 @@ from typing import Any
 
 from data.manifest import Utterance
 from model_speech.acoustic_model import trained_settings
-from utils.errors import ConfigError
+from utils.errors import ConfigError, require
 from utils.features.speech import FeatureConfig
 from utils.run_folder.run import open_run
 
@@ -39,11 +39,11 @@ def with_initial_model(config: Any) -> Any:
         return config
     if not config.initialise_from:
         raise ConfigError(f"model.name is '{INITIAL}' without initialise_from", hint="initialise_from=RUN")
-    if config.features != FeatureConfig():
-        raise ConfigError(
-            f"features.* are set, and model.name is '{INITIAL}'",
-            hint="the features are those of the initial run: remove these settings",
-        )
+    require(
+        config.features == FeatureConfig(),
+        f"features.* are set, and model.name is '{INITIAL}'",
+        hint="the features are those of the initial run: remove these settings",
+    )
     features, model = trained_settings(open_run(config.initialise_from, "speech"))
     return dataclasses.replace(config, features=features, model=model)
 
@@ -60,10 +60,10 @@ def hold_out(utterances: Sequence[Utterance], every: int) -> tuple[list[Utteranc
     """
     sentences = list(dict.fromkeys(utterance.pinyin for utterance in utterances))
     held_out = set(sentences[every - 1 :: every])
-    if not held_out:
-        raise ConfigError(
-            f"{len(sentences)} different sentences, and data.hold_out is {every}: none is held out",
-            hint="record more sentences, or name a dev manifest: data.dev=[dev.tsv]",
-        )
+    require(
+        held_out,
+        f"{len(sentences)} different sentences, and data.hold_out is {every}: none is held out",
+        hint="record more sentences, or name a dev manifest: data.dev=[dev.tsv]",
+    )
     train = [utterance for utterance in utterances if utterance.pinyin not in held_out]
     return train, [utterance for utterance in utterances if utterance.pinyin in held_out]

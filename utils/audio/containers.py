@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from utils.errors import AudioError
+from utils.errors import AudioError, require
 
 INSTALLED = importlib.util.find_spec("av") is not None
 """Whether the package ``av`` is installed."""
@@ -56,8 +56,7 @@ def open_container(file: BinaryIO, name: str, path: str | Path) -> Iterator[tupl
     Raises:
         AudioError: the package is missing, the file can't be opened, or has no sound.
     """
-    if not INSTALLED:
-        raise AudioError("this format needs the package av", where=path, hint=_INSTALL)
+    require(INSTALLED, "this format needs the package av", where=path, hint=_INSTALL, error=AudioError)
     av: Any = importlib.import_module("av")
     try:
         container = av.open(file, format=name)
