@@ -12,14 +12,14 @@ from tests.support.talking import chromium_with_microphone
 @pytest.fixture(scope="session")
 def open_service() -> Iterator[Service]:
     """A service without a token."""
-    with running_service("--workers", "2") as service:
+    with running_service("--workers", "2", counts_lines=True) as service:
         yield service
 
 
 @pytest.fixture(scope="session")
 def guarded_service() -> Iterator[Service]:
     """A service with the token ``TOKEN``."""
-    with running_service("--workers", "1", SPEECH_TOKENS=TOKEN) as service:
+    with running_service("--workers", "1", counts_lines=True, SPEECH_TOKENS=TOKEN) as service:
         yield service
 
 

@@ -26,7 +26,8 @@ TEXT = "如果无法控制"
 def service():
     """A service with one worker and few requests at a time, so that few clients exceed the limit."""
     options = ["--workers", "1", "--requests", "4", "--upload-megabytes", "1", "--receive-seconds", "4"]
-    with running_service(*options, "--upload-seconds", "120", SPEECH_TOKENS=TOKEN) as running:
+    limits = ("--upload-seconds", "120")
+    with running_service(*options, *limits, counts_lines=True, SPEECH_TOKENS=TOKEN) as running:
         yield running
 
 

@@ -29,7 +29,8 @@ Message = dict[str, Any]
 @pytest.fixture(scope="module")
 def service() -> Iterator[Service]:
     options = ("--workers", "1", "--live-workers", "2", "--streams", "4", "--receive-seconds", "5")
-    with running_service(*options, "--stream-idle-seconds", "3", SPEECH_TOKENS=TOKEN) as service:
+    options += ("--stream-idle-seconds", "3")
+    with running_service(*options, counts_lines=True, SPEECH_TOKENS=TOKEN) as service:
         service.wait_for("a worker of live streams is ready", 2)
         yield service
 
