@@ -261,9 +261,9 @@ def _jobs(files: Sequence[tuple[Path, Path]], options: argparse.Namespace) -> li
     """Choose the transcript file for each recording."""
     if not options.output:
         if len(files) > 1 and options.format in ("srt", "vtt", "textgrid"):
+            hint = f"give --output DIR for the {len(files)} {options.format} files"
             raise UserError(
-                "several transcripts of this format can't be printed one after another",
-                hint=f"give --output DIR for the {len(files)} {options.format} files",
+                "several transcripts of this format can't be printed one after another", hint=hint
             )
         return [Job(path, None) for path, _ in files]
     suffix = FORMATS[options.format].suffix
@@ -325,11 +325,8 @@ def _weights(run: Path) -> list[list[Any]]:
 def _speech_run(given: Path | None) -> Path:
     """The run folder of the acoustic model; by default the shipped one."""
     if not given and not PRETRAINED_SPEECH.is_dir():
-        raise RunError(
-            "the shipped acoustic model is missing",
-            where=PRETRAINED_SPEECH,
-            hint="get the whole project again, or give --speech RUN",
-        )
+        hint = "get the whole project again, or give --speech RUN"
+        raise RunError("the shipped acoustic model is missing", where=PRETRAINED_SPEECH, hint=hint)
     return open_run(given or PRETRAINED_SPEECH, "speech").path  # reports a wrong folder before models load
 
 

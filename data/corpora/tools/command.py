@@ -11,7 +11,7 @@ from data.corpora.tools.summary import print_summary
 from utils.audio.reading import SAMPLE_RATE
 from utils.cli import add_workers, positive
 from utils.cluster import add_cluster, on_cluster
-from utils.errors import CorpusError, require
+from utils.errors import CorpusError
 
 _CHECKSUM = (
     "SHA-256 that the archive must have. Without it the MD5 sum or the size that public recipes use is "
@@ -49,7 +49,8 @@ def run_prepare(corpus: Corpus, options: argparse.Namespace) -> int:
 
 def _download(corpus: Corpus, options: argparse.Namespace) -> int:
     root, source = Path(options.root), corpus.source
-    require(not isinstance(source, ByHand), source.reason, where=root, hint=source.steps, error=CorpusError)
+    if isinstance(source, ByHand):
+        raise CorpusError(source.reason, where=root, hint=source.steps)
     if isinstance(source, Archive):
         print(f"{download_corpus(source, root, options.url, options.sha256)}: ready")
     else:
