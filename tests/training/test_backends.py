@@ -130,9 +130,12 @@ def trials(tmp_path_factory) -> Trials:
 
 
 @pytest.fixture(scope="module")
-def tensorflow(trials: Trials) -> Path:
+def tensorflow(trials: Trials, nightly: bool) -> Path:
     """The folder of TensorFlow's results."""
-    for job in (*map(trials.first_training, RECIPES), *trials.use("tensorflow")):
+    jobs = [trials.first_training("speech")]
+    if nightly:
+        jobs += [trials.first_training("language"), *trials.use("tensorflow")]
+    for job in jobs:
         JOBS[job.pop("do")](**job)
     return trials.folder / "tensorflow"
 
@@ -152,7 +155,9 @@ def other(request, trials: Trials, tensorflow: Path, nightly: bool) -> Path:
     override, message = REFUSED[request.param]
     arguments = trials.train("language", trials.folder / request.param / "refused", override)
     refused = {"do": "refused", "arguments": arguments, "message": message}
-    jobs = [broken_off, speech, *more, refused, *trials.use(request.param), *([loop] if nightly else [])]
+    jobs = [speech, refused]  # each further job compiles for other sizes
+    if nightly:
+        jobs = [broken_off, *jobs, *more, *trials.use(request.param), loop]
     compiled = {"JAX_COMPILATION_CACHE_DIR": str(trials.folder / "compiled")}
     done = subprocess.run(
         [sys.executable, "-m", "tests.support.backend_jobs"],
@@ -181,7 +186,7 @@ def losses(run: Path) -> dict[int, float]:
 
 @pytest.mark.parametrize("task", TASKS)
 def test_the_loss_curve_is_tensorflows(tensorflow, other, task):
-    """Although speech training was interrupted and resumed, and JAX pads batch, frames and labels."""
+    """Also where speech training was interrupted and resumed (nightly); JAX pads batch, frames and labels."""
     expected, found = losses(tensorflow / task), losses(other / task)
     assert sorted(expected) == sorted(found) == list(range(1, STEPS + 1))
     for step in expected:
@@ -198,6 +203,7 @@ def test_the_trained_weights_are_tensorflows(tensorflow, other, task):
             np.testing.assert_allclose(second[name], first[name], atol=1e-3, err_msg=name)
 
 
+@pytest.mark.nightly
 def test_a_run_of_tensorflow_gives_the_same_elsewhere(tensorflow, other):
     """Logits, n-best lists and output files of the commands."""
     first, second = (np.load(folder / "tensorflow.npy") for folder in (tensorflow, other))
@@ -211,6 +217,7 @@ def test_a_run_of_tensorflow_gives_the_same_elsewhere(tensorflow, other):
         assert (other / path.relative_to(tensorflow)).read_text("utf-8") == path.read_text("utf-8")
 
 
+@pytest.mark.nightly
 def test_a_run_of_another_backend_gives_the_same_on_tensorflow(other, tmp_path):
     acoustic_logits(str(other / "speech"), str(tmp_path / "logits.npy"))
     np.testing.assert_allclose(np.load(tmp_path / "logits.npy"), np.load(other / "own.npy"), atol=1e-4)
