@@ -16,8 +16,7 @@ from utils.run_folder.run import RunFolder
 
 TIMING = {"seconds", "real_time_factor"}
 TRAINING = (
-    *("model.width=8", "model.blocks=1", "model.front_filters=[4]", "features.bins=16", "augment.copies=1"),
-    "data.batch_utterances=4",
+    *("model.width=8", "model.blocks=1", "features.bins=16", "augment.copies=1", "data.batch_utterances=4"),
     *("training.epochs=4", "training.checkpoint_steps=2", "training.deterministic=true"),
     *("training.log_utterances=true", "data.workers=1"),
 )
