@@ -297,36 +297,35 @@ class CombinedConverter(Converter):
         return most_promising(compared, choices, _NEIGHBOUR_MARGIN, promise)
 
     def _neighbour_scores(self, grid: Grid) -> np.ndarray:
-        """The bigram scores of candidates with the best few before and after them, (B, L, K).
+        """The bigram scores of candidates with the best few before and after them, or the end: (B, L, K).
 
         Args:
             grid: candidates, the most promising first.
         """
         ngrams, weight = self._ngrams, self._config.ngram
         length, width = grid.candidates.shape[1:]
-        # The boundary before each sentence, and the best n at each position: (n, B · (1 + L)).
-        first, begin = (slice(None), slice(None), slice(_NEIGHBOURS)), ((0, 0), (1, 0), (0, 0))
-        few = np.pad(grid.candidates[first].astype(np.int64), begin)
-        own = np.pad(grid.scores[first], begin, constant_values=-np.inf)
+        # The best n at each position, and id 0 before and after each sentence: (n, B · (L + 2)).
+        first, sides = (slice(None), slice(None), slice(_NEIGHBOURS)), ((0, 0), (1, 1), (0, 0))
+        few = np.pad(grid.candidates[first].astype(np.int64), sides)
+        own = np.pad(grid.scores[first], sides, constant_values=-np.inf)
+        outside = np.arange(length + 2) > grid.lengths[:, None]
+        few[outside], own[outside] = 0, -np.inf
         few, own = (np.ascontiguousarray(table.reshape(-1, table.shape[-1]).T) for table in (few, own))
         unigrams = weight * ngrams.unigrams.take(few)
         before = own + unigrams
         before[0, np.isneginf(before[0])] = 0.0
         before -= before[0].copy()  # relative to the best one
         after = before - unigrams
-        # E cells with a candidate, and the positions on each side; the last position has none after it.
+        # E cells with a candidate, and the positions on each side.
         cells = grid.candidates.ravel().nonzero()[0]
         hanzi = grid.candidates.ravel().take(cells).astype(np.int64)
         sentence, inside = np.divmod(cells, length * width)
-        left = sentence * (length + 1) + inside // width
+        left = sentence * (length + 2) + inside // width
         linked = before.take(left, axis=1) + weight * ngrams.after(few.take(left, axis=1), hanzi)
-        gained = linked.max(axis=0)
-        inner = (inside < (length - 1) * width).nonzero()[0]
-        hanzi, right = hanzi.take(inner), left.take(inner) + 2
-        linked = after.take(right, axis=1) + weight * ngrams.after(hanzi, few.take(right, axis=1))
-        gained[inner] += linked.max(axis=0)
+        right = left + 2
+        linked_after = after.take(right, axis=1) + weight * ngrams.after(hanzi, few.take(right, axis=1))
         result = np.zeros_like(grid.scores)
-        result.ravel()[cells] = gained
+        result.ravel()[cells] = linked.max(axis=0) + linked_after.max(axis=0)
         return result
 
     def _one_thread(self) -> AbstractContextManager:

@@ -346,7 +346,7 @@ def test_runs_and_recipes_of_earlier_versions_still_work(folder, converter, tmp_
 
 
 def test_candidates_are_compared_with_the_best_of_their_neighbours(converter):
-    """The bigram scores by loops; before each sentence there is the boundary."""
+    """The bigram scores by loops; before and after each sentence there is the boundary, also in a batch."""
     sentences = [hanzi_to_pinyin(line) for line in LINES[1:5]]
     grid = converter.grid(sentences)
     found, ngrams, weight = converter._neighbour_scores(grid), converter.history_model._model, 0.6
@@ -355,17 +355,25 @@ def test_candidates_are_compared_with_the_best_of_their_neighbours(converter):
         return weight * float(ngrams.after(np.array([first]), np.array([second]))[0])
 
     def near(row: int, position: int) -> list[tuple[int, float]]:
-        if not 0 <= position < grid.candidates.shape[1]:
-            return [(0, 0.0)] if position < 0 else []
+        if not 0 <= position < grid.lengths[row]:
+            return [(0, 0.0)]
         ids, scores = grid.candidates[row, position, :3], grid.scores[row, position, :3]
         logs = [s + weight * float(ngrams.unigrams[i]) for i, s in zip(ids, scores, strict=True)]
         return [(int(i), log - logs[0]) for i, log in zip(ids, logs, strict=True) if log > -np.inf]
 
     for row, position, column in zip(*grid.candidates.nonzero(), strict=True):
+        if position >= grid.lengths[row]:
+            continue
         hanzi = int(grid.candidates[row, position, column])
         before = max(log + bigram(i, hanzi) for i, log in near(row, position - 1))
-        following = near(row, position + 1)
         after = max(
-            (log + bigram(hanzi, i) - weight * float(ngrams.unigrams[i]) for i, log in following), default=0.0
+            log + bigram(hanzi, i) - weight * float(ngrams.unigrams[i]) for i, log in near(row, position + 1)
         )
         assert found[row, position, column] == pytest.approx(before + after, abs=1e-4)
+    for row, sentence in enumerate(sentences):
+        alone = converter._neighbour_scores(converter.grid([sentence]))[0]
+        used = grid.candidates[row, : len(sentence)] > 0
+        np.testing.assert_allclose(
+            alone[:, : used.shape[1]][used], found[row, : len(sentence)][used], atol=1e-4
+        )
+    assert len({len(sentence) for sentence in sentences}) > 1
