@@ -26,7 +26,7 @@ from data.corpora import kaldi
 from data.features.augment import AugmentConfig
 from data.features.cache import prepare_features
 from data.manifest import Utterance, read_manifest, write_manifest
-from recognition import chunks
+from recognition import cluster_jobs
 from tests.support.corpus_files import write
 from tests.support.scripts import ROOT, load_script
 from tests.support.tiny_commands import bytes_of, without_timing
@@ -227,7 +227,7 @@ def talks(tmp_path_factory) -> Path:
 
 
 def test_recordings_are_transcribed_to_the_same_bytes(nodes, talks, tmp_path, monkeypatch):
-    monkeypatch.setattr(chunks, "_CHUNK", 3)
+    monkeypatch.setattr(cluster_jobs, "_CHUNK", 3)
     broken = write(talks.parent / "wav" / "broken.wav", "no sound")
     here, there = tmp_path / "here", tmp_path / "nodes"
     arguments = [str(talks.parent / "wav"), "--format", "json"]
@@ -241,7 +241,7 @@ def test_recordings_are_transcribed_to_the_same_bytes(nodes, talks, tmp_path, mo
 
 
 def test_test_sets_are_decoded_to_the_same_bytes(nodes, talks, tmp_path, monkeypatch):
-    monkeypatch.setattr(chunks, "_CHUNK", 3)
+    monkeypatch.setattr(cluster_jobs, "_CHUNK", 3)
     results = []
     for more in ([], ["--cluster", nodes.address]):
         output = tmp_path / str(len(results))
