@@ -227,7 +227,7 @@ def talks(tmp_path_factory) -> Path:
 
 
 def test_recordings_are_transcribed_to_the_same_bytes(nodes, talks, tmp_path, monkeypatch):
-    monkeypatch.setattr(cluster_jobs, "_CHUNK", 3)
+    monkeypatch.setattr(cluster_jobs, "_JOB_RECORDINGS", 3)
     broken = write(talks.parent / "wav" / "broken.wav", "no sound")
     here, there = tmp_path / "here", tmp_path / "nodes"
     arguments = [str(talks.parent / "wav"), "--format", "json"]
@@ -241,7 +241,7 @@ def test_recordings_are_transcribed_to_the_same_bytes(nodes, talks, tmp_path, mo
 
 
 def test_test_sets_are_decoded_to_the_same_bytes(nodes, talks, tmp_path, monkeypatch):
-    monkeypatch.setattr(cluster_jobs, "_CHUNK", 3)
+    monkeypatch.setattr(cluster_jobs, "_JOB_RECORDINGS", 3)
     results = []
     for more in ([], ["--cluster", nodes.address]):
         output = tmp_path / str(len(results))
