@@ -76,7 +76,9 @@ def beam_search(
         if bonus and (earned := bonus.gains(position, row, past, source, words)) is not None:
             score += earned
         behind = _behind(score, (ends - grown).take(starts), np.add.reduceat(grown, starts))
-        kept = _highest(row.take(source), score, beam) if n_best > 1 else (behind <= margin).nonzero()[0]
+        kept = (
+            _best_and_ties(row.take(source), score, beam) if n_best > 1 else (behind <= margin).nonzero()[0]
+        )
         kept = kept.take(best_first(row.take(source.take(kept)), behind.take(kept)))
         if n_best == 1:
             origin = source.take(kept)
@@ -136,16 +138,25 @@ def best_first(rows: np.ndarray, behind: np.ndarray) -> np.ndarray:
     return np.argsort(rows * (behind.max() + 1.0) + behind, kind="stable")
 
 
-def _highest(rows: np.ndarray, score: np.ndarray, count: int) -> np.ndarray:
+def _best_and_ties(rows: np.ndarray, score: np.ndarray, count: int) -> np.ndarray:
     """Indices of the ``count`` highest scores (E,) of each row (ascending), ties with the last included."""
-    starts, sizes = groups(rows)
-    widest = sizes.max()
-    if widest <= count:
-        return np.arange(len(rows))
-    table = np.full((len(starts), widest), -np.inf)
+    sizes = groups(rows)[1]
+    return (score >= np.repeat(lowest_of_best(sizes, score, count), sizes)).nonzero()[0]
+
+
+def lowest_of_best(sizes: np.ndarray, score: np.ndarray, count: int) -> np.ndarray:
+    """The lowest of the ``count`` highest scores of each group, -inf if it has fewer: (groups,).
+
+    Args:
+        sizes: (groups,) number of scores of each group; 0 is possible.
+        score: (E,) scores, group after group.
+    """
+    widest = sizes.max(initial=0)
+    if widest < count:
+        return np.full(len(sizes), -np.inf)
+    table = np.full((len(sizes), widest), -np.inf)
     table[np.arange(widest) < sizes[:, None]] = score
-    lowest = np.partition(table, widest - count, axis=1)[:, widest - count]
-    return (score >= np.repeat(lowest, sizes)).nonzero()[0]
+    return np.partition(table, widest - count, axis=1)[:, widest - count]
 
 
 def first_of_each(rows: np.ndarray, count: int) -> np.ndarray:

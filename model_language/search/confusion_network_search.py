@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from model_language.search.beam import HASH_FACTOR, best_first, first_of_each, groups
+from model_language.search.beam import HASH_FACTOR, best_first, first_of_each, groups, lowest_of_best
 from model_language.search.grid import HistoryModel, MaskedHistory, MaskedPaths, PathModel
 from model_language.search.word_bonus import NetworkWords, Progress
 from utils.hypotheses.confusion_network import NOTHING, ConfusionNetwork
@@ -301,7 +301,7 @@ def _promising(
         return _pairs(kept.network, options.starts, sizes, order)
     promise += before.take(rows) + options.own.take(columns)
     # As many reach this score, so a column below it without a preview cannot be among the best.
-    least = _lowest(kept.network.take(rows), promise, networks, count)
+    least = lowest_of_best(np.bincount(kept.network.take(rows), minlength=networks), promise, count)
     reached = (best + _highest(kept.network, before, networks) - least).take(of_column) >= behind
     sizes = np.bincount(of_column[reached], minlength=networks)
     rows, columns = _pairs(kept.network, options.starts, sizes, order)
@@ -333,17 +333,6 @@ def _best_of_each(network: np.ndarray, scores: np.ndarray, count: int) -> np.nda
     highest = _highest(network, scores, network.max(initial=0) + 1)
     order = best_first(network, highest.take(network) - scores)
     return order.take(first_of_each(network.take(order), count))
-
-
-def _lowest(network: np.ndarray, scores: np.ndarray, networks: int, count: int) -> np.ndarray:
-    """The lowest of the ``count`` highest scores (E,) of each network (ascending); -inf if fewer."""
-    sizes = np.bincount(network, minlength=networks)
-    width = sizes.max(initial=0)
-    if width < count:
-        return np.full(networks, -np.inf)
-    table = np.full((networks, width), -np.inf)
-    table[np.arange(width) < sizes[:, None]] = scores
-    return np.partition(table, width - count, axis=1)[:, width - count]
 
 
 def _highest(network: np.ndarray, scores: np.ndarray, count: int) -> np.ndarray:
