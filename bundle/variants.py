@@ -25,6 +25,16 @@ class ArtefactMode(StrEnum):
     INTERNAL = "stream_internal"
     EXTERNAL = "stream_external"
 
+    @property
+    def is_streaming(self) -> bool:
+        """Whether it is a stream."""
+        return self is not ArtefactMode.NON_STREAM
+
+    @property
+    def golden_outputs(self) -> tuple[str, ...]:
+        """Names of the outputs for the golden clips: streams have a reset before each clip, or none."""
+        return ("reset", "running") if self.is_streaming else ("non_stream",)
+
 
 class Precision(StrEnum):
     """Precision of weights and activations: ``dynamic`` is int8 weights, ``int8`` both."""
@@ -80,7 +90,7 @@ class Variant:
     @property
     def is_streaming(self) -> bool:
         """Whether it processes a stream, chunk by chunk."""
-        return self.state is not ArtefactMode.NON_STREAM
+        return self.state.is_streaming
 
 
 @dataclass(frozen=True)

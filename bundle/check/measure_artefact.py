@@ -50,7 +50,7 @@ def compare_with_source(
     """
     if geometry.get("row_stride"):
         return compare(artefact.run, golden, geometry["row_stride"])
-    names = ["non_stream"] if artefact.mode is ArtefactMode.NON_STREAM else ["reset", "running"]
+    names = artefact.mode.golden_outputs
     outputs = {name: _outputs(artefact, golden["inputs"], geometry, name) for name in names}
     final = {name: _final(values, geometry, name) for name, values in outputs.items()}
     same = [
@@ -132,7 +132,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     outputs = measured.pop("outputs")
     if options.tests:
         tests = read_arrays(options.tests)
-        if artefact.mode is not ArtefactMode.NON_STREAM and "tensorflow" in sys.modules:
+        if artefact.mode.is_streaming and "tensorflow" in sys.modules:
             rows = evenly(len(tests["inputs"]), MAX_SLOW_CLIPS)
             tests = {name: values[rows] for name, values in tests.items()}
         measured["accuracy"] = accuracies(artefact, geometry, tests)

@@ -251,9 +251,7 @@ class ArtefactWriter:
             outputs = self.utterance_outputs(clips.inputs, clips.lengths)
             valid = row_counts(clips.lengths, self.source.row_stride)
             return {**clips.arrays(), "non_stream": without_padding(outputs, valid)}
-        names = ["non_stream"] if ArtefactMode.NON_STREAM in states else []
-        if len(states) > len(names):
-            names += ["reset", "running"]
+        names = dict.fromkeys(name for state in states for name in state.golden_outputs)
         outputs = {name: self.outputs(clips.inputs, name) for name in names}
         return {**clips.arrays(), **outputs}
 

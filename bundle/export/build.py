@@ -73,9 +73,9 @@ def export_bundle(
             hint="--force replaces it, --output chooses another folder",
         )
     states = list(dict.fromkeys(variant.state for variant in variants))
-    streams = any(variant.is_streaming for variant in variants)
+    streams = any(state.is_streaming for state in states)
     with ArtefactWriter(source, frames_per_call, allow_flex) as writer, replacing_folder(output) as folder:
-        _write_parts(writer, folder, states)
+        _write_parts(writer, folder, states, streams)
         writer.describe(states, folder / "models")
         accuracy = writer.accuracies(source.tests, streams) if len(source.tests) else None
         with tempfile.TemporaryDirectory() as temporary:
@@ -104,7 +104,7 @@ def _cost(model: keras.Model, frames: int) -> int | None:
         return None
 
 
-def _write_parts(writer: ArtefactWriter, folder: Path, states: Sequence[ArtefactMode]) -> None:
+def _write_parts(writer: ArtefactWriter, folder: Path, states: Sequence[ArtefactMode], streams: bool) -> None:
     """Write labels, tables, golden clips, and the geometry of streams and utterances."""
     source = writer.source
     write_labels(folder / LABELS, source.labels)
@@ -112,7 +112,6 @@ def _write_parts(writer: ArtefactWriter, folder: Path, states: Sequence[Artefact
         write_text(folder / name, text)
     (folder / CLIPS).parent.mkdir()
     np.savez_compressed(folder / CLIPS, **writer.golden(states))
-    streams = any(state is not ArtefactMode.NON_STREAM for state in states)
     geometry = writer.geometry if streams else {"due": 0, "delay": 0}
     write_json(folder / STREAM, {**geometry, "row_stride": source.row_stride})
 
