@@ -1,6 +1,6 @@
 """Computes the probability that a phrase was spoken, by logistic regression on the scores of its search.
 
-Two questions are separate: whether a phrase of the list was said at all, and which one. Only the first
+Two questions are separate: whether a phrase of the list was spoken at all, and which one. Only the first
 decides about acceptance, so phrases that resemble each other are accepted as readily as others.
 """
 

@@ -107,9 +107,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     utterances = [utterance for path in options.manifest for utterance in read_manifest(path)]
     rows = []
     for utterance in tqdm(utterances, "recognising", disable=None):
-        samples = read_audio(utterance.audio, rate)
-        pieces = [stream.feed(samples[start : start + rate]) for start in range(0, len(samples), rate)]
-        rows.append(np.concatenate([*pieces, stream.flush()]))
+        rows.append(np.concatenate([stream.feed(read_audio(utterance.audio, rate)), stream.flush()]))
     thresholds = fit_thresholds(rows, utterances, list(read_lines(options.words)), acoustic)
     write_json(run / FILE, asdict(thresholds))
     for length, scores in thresholds.scores.items():

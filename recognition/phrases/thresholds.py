@@ -9,6 +9,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -68,11 +69,12 @@ def load_phrase_thresholds(run: Path) -> PhraseThresholds:
         content = json.loads(verified(path).read_text(encoding="utf-8"))
         rates = tuple(float(rate) for rate in content["alarms_per_hour"])
         scores = {int(key): tuple(map(float, values)) for key, values in content["scores"].items()}
-        if sorted(scores) != list(range(1, len(scores) + 1)) or min(rates) <= 0:
-            raise ValueError
-        if not rates or any(len(values) != len(rates) for values in scores.values()):
-            raise ValueError
+        lengths = {len(values) for values in scores.values()}
+        if sorted(scores) != list(range(1, len(scores) + 1)) or lengths != {len(rates)}:
+            raise ValueError("one score for each rate, from one syllable on")
+        if min(rates) <= 0 or any(second <= first for first, second in pairwise(rates)):
+            raise ValueError("rates above 0, increasing")
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         hint = "to write it again: python -m recognition.phrases.fit_thresholds (see --help)"
-        raise RunError("the thresholds of phrases are damaged", where=path, hint=hint) from error
+        raise RunError(f"the thresholds of phrases are damaged ({error})", where=path, hint=hint) from error
     return PhraseThresholds(rates, scores)

@@ -106,6 +106,7 @@ def test_thresholds_between_the_rates_and_for_long_phrases():
         '{"alarms_per_hour": [], "scores": {"1": []}}',
         '{"alarms_per_hour": [0, 1], "scores": {"1": [0, 0]}}',
         '{"alarms_per_hour": [1, 2], "scores": {"1": [0]}}',
+        '{"alarms_per_hour": [2, 1], "scores": {"1": [0, 0]}}',
     ],
 )
 def test_damaged_thresholds_are_named(tmp_path, content):
