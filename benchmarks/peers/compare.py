@@ -20,8 +20,8 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.converters.converter_process import ConverterProcess
 from benchmarks.converters.entry import Missing
-from benchmarks.converters.process import ConverterProcess
 from benchmarks.peers import keyword, ngrams, sequences, sound
 from benchmarks.peers.entry import Arrays, Peer, Task
 from benchmarks.peers.environment import interpreter

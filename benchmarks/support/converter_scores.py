@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from tqdm import tqdm
 
 from analysis.intervals.bootstrap import rate_interval
+from benchmarks.converters.converter_process import ConverterProcess
 from benchmarks.converters.entry import Command, Entry
-from benchmarks.converters.process import ConverterProcess
 from benchmarks.support.pinyin_sentences import Condition
 from utils.metrics import ErrorCounts, count_errors, count_sentence_errors, total
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from data.array_store import write_array_header, write_errors
 from utils import files
-from utils.errors import CacheError, require
+from utils.errors import CacheError
 from utils.files import replacing
 from utils.object_store import open_file, read_part
 
@@ -156,7 +156,8 @@ def read_features(shard: str, location: np.void, bins: int) -> np.ndarray:
         content = read_part(shard, int(location["offset"]), size)
     except OSError as error:
         raise _unreadable(shard, error) from error
-    require(len(content) == size, "a feature shard is cut off", where=shard, hint=_HINT, error=CacheError)
+    if len(content) != size:
+        raise CacheError("a feature shard is cut off", where=shard, hint=_HINT)
     if location["crc"] and zlib.crc32(content) != location["crc"]:
         raise CacheError("a feature shard is damaged (wrong checksum)", where=shard, hint=_HINT)
     return np.frombuffer(content, FRAME_TYPE).reshape(-1, bins)

@@ -1,6 +1,7 @@
-"""Speaks syllables through child processes that run espeak-ng: one for each worker, restarted when it dies.
+"""Synthesises speech from syllables with espeak-ng, in a child process of each worker.
 
-The child is ``espeak.py``, which describes the messages on the pipe. This process never loads espeak-ng.
+The child is ``espeak.py``, which describes the messages on the pipe; it is started again when it dies. This
+process never loads espeak-ng.
 """
 
 from __future__ import annotations

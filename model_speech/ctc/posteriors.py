@@ -77,12 +77,12 @@ def token_slots(
     logs[::2, -1], logs[1::2, -1] = scores.whole, scores.deleted
     logs = log_softmax(logs)
     peaks = np.array([-1, *frames, len(logits)])
-    places = np.empty(len(logs), int)
-    places[::2], places[1::2] = (peaks[:-1] + peaks[1:]) // 2, peaks[1:-1]
+    slot_frames = np.empty(len(logs), int)
+    slot_frames[::2], slot_frames[1::2] = (peaks[:-1] + peaks[1:]) // 2, peaks[1:-1]
     named = [*classes.tolist(), NONE]
     slots = []
     for row, probable, best, frame in zip(
-        logs, np.exp(logs) >= min_posterior, logs.argmax(axis=1), places.tolist(), strict=True
+        logs, np.exp(logs) >= min_posterior, logs.argmax(axis=1), slot_frames.tolist(), strict=True
     ):
         probable[best] = True
         columns = probable.nonzero()[0]

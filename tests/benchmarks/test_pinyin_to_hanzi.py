@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from benchmarks.converters import debian, dictionary, serve
+from benchmarks.converters.converter_process import ConverterProcess
 from benchmarks.converters.dictionary import DictionaryUnigram
 from benchmarks.converters.entry import Command, Entry, Missing, bytes_of
 from benchmarks.converters.ours import our_entry
-from benchmarks.converters.process import ConverterProcess
 from benchmarks.converters.python_package import in_package
 from benchmarks.model_language import pinyin_to_hanzi
 from benchmarks.support.converter_scores import score, scores, speed

@@ -5,13 +5,13 @@ file, what is wrong and what to do; the rest of the work is done; nothing is hal
 resumes when the cause is removed. Related tests are in:
 
 damaged recordings, texts   test_audio, test_corpora, test_corpora_more, test_kaldi, test_feature_cache,
-                            test_transcribe, test_pipeline, test_doctor
-damaged runs and weights    test_pipeline, test_loop, test_vocabulary, test_run, test_doctor
-missing corpora and lists   test_test_command, test_manifest, test_text
+                            test_transcribe, test_recognizer, test_doctor
+damaged runs and weights    test_recognizer, test_loop, test_vocabulary, test_run, test_doctor
+missing corpora and lists   test_test, test_manifest, test_pinyin_pairs
 full disks                  test_feature_cache, test_kaldi; their names: test_files, test_errors
 disks that do not answer    test_stalls
 SIGKILL and SIGTERM         test_kills, test_loop, test_feature_cache, test_transcribe, test_synthetic
-workers that die            test_feature_cache, test_pipeline, test_synthetic, test_distribution
+workers that die            test_feature_cache, test_recognizer, test_synthetic, test_distribution
 mutated files of all kinds  test_fuzz
 """
 
