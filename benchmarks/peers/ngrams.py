@@ -32,7 +32,8 @@ def sentences_and_table() -> Arrays:
         for part in ("keys", "log_probs", "backoffs")
     }
     lines = _arpa(
-        [(arrays[f"keys_{n}"], arrays[f"log_probs_{n}"], arrays[f"backoffs_{n}"]) for n in (1, 2, 3)]
+        [(arrays[f"keys_{n}"], arrays[f"log_probs_{n}"], arrays[f"backoffs_{n}"]) for n in (1, 2, 3)],
+        bits_needed(WORDS),
     )
     arpa = np.frombuffer("\n".join(lines).encode(), np.uint8)
     return {"sentences": words[:ASKED], "arpa": arpa, "bits": np.array(bits_needed(WORDS)), **arrays}
