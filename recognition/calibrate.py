@@ -5,6 +5,7 @@
 Recognises the recordings with and without the joint search (for syllables and hanzi together), compares the
 syllables with their texts, fits a logistic regression for each (:mod:`recognition.confidence`) and writes
 ``confidence.json`` into the run.
+It also measures how long before the middle of a syllable the model emits it, for the times of syllables.
 Prints, for the recordings that it was fitted on and for those to check: the expected calibration error over
 ten bins of equal size, and the area under the ROC curve for telling right from wrong syllables.
 """
@@ -20,13 +21,21 @@ from tqdm import tqdm
 
 from data.manifest import Utterance, read_manifest
 from model_language.registry import load_converter
+from model_speech.ctc.alignment import align
 from recognition.confidence import FEATURES, FILE, JOINT, PLAIN, Calibration
 from recognition.loading import load_acoustic_logits, load_joint_search_for
-from recognition.recognizer import Recognizer
+from recognition.recognizer import AcousticLogits, Recognizer
+from utils.audio.levels import decibels
+from utils.audio.reading import read_audio
 from utils.errors import CorpusError, run_command
+from utils.features.speech import extract_features
 from utils.files import write_json
 from utils.hypotheses.calibration import area_under_curve, calibration_error, logistic_regression
 from utils.run_folder.run import PRETRAINED, open_run
+from utils.softmax import log_softmax
+
+_LEADS = (-0.2, 0.3, 0.01)  # first, end and step of the leads that are tried, in seconds
+_LEVEL_SECONDS = 0.08  # window in which the level is measured
 
 
 @dataclass(frozen=True)
@@ -68,6 +77,40 @@ def _right(reference: Sequence[str], hypothesis: Sequence[str]) -> np.ndarray:
     return right
 
 
+def measure_lead(acoustic: AcousticLogits, utterances: Sequence[Utterance]) -> float:
+    """Seconds from the emission of a syllable to its middle: where the sound is loudest on average.
+
+    The emissions are those of the forced alignment of the known texts.
+    """
+    shifts = np.arange(*_LEADS)
+    levels, vocabulary = [], acoustic.vocabulary
+    for utterance in tqdm(utterances, "timing", disable=None):
+        if not utterance.pinyin or not all(syllable in vocabulary for syllable in utterance.pinyin):
+            continue
+        rate = acoustic.features.sample_rate
+        samples = read_audio(utterance.audio, rate)
+        logits, lengths = acoustic.logits([extract_features(samples, acoustic.features)])
+        try:
+            (frames,) = align(
+                log_softmax(logits),
+                lengths,
+                [0],
+                [vocabulary.encode(utterance.pinyin)],
+                vocabulary.blank_index,
+            )
+        except ValueError:  # more syllables than frames
+            continue
+        size = int(_LEVEL_SECONDS * rate)
+        power = np.convolve(np.square(samples, dtype=np.float64), np.ones(size) / size, "same")
+        at = (
+            np.array(frames)[:, None] + 0.5
+        ) * acoustic.frame_seconds + shifts  # (syllables, shifts) seconds
+        levels.append(decibels(power[np.clip(at * rate, 0, len(power) - 1).astype(int)]))
+    if not levels:
+        return 0.0
+    return round(float(shifts[np.concatenate(levels).mean(axis=0).argmax()]), 2)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command ``python -m recognition.calibrate``."""
     options = _parser().parse_args(arguments)
@@ -82,8 +125,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for kind, found in observed.items()
     }
     named = {kind: dict(zip((*FEATURES, "offset"), values, strict=True)) for kind, values in weights.items()}
-    write_json(run / FILE, {"weights": named, "syllables": len(observed[PLAIN].right)})
-    calibration = Calibration(weights)
+    calibration = Calibration(weights, measure_lead(acoustic, dev))
+    totals = {"syllables": len(observed[PLAIN].right), "lead_seconds": calibration.lead_seconds}
+    write_json(run / FILE, {"weights": named} | totals)
+    print(f"fitted: a syllable is emitted {calibration.lead_seconds:.2f} s before its middle")
     for line in _report("fitted", observed, calibration):
         print(line)
     for path in options.check:
@@ -91,6 +136,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         checked = {kind: observe(recognizer, utterances) for kind, recognizer in recognizers.items()}
         for line in _report(str(path), checked, calibration):
             print(line)
+        lead_seconds = measure_lead(acoustic, utterances)
+        print(f"{path}: a syllable is emitted {lead_seconds:.2f} s before its middle")
     return 0
 
 

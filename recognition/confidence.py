@@ -79,9 +79,12 @@ class Calibration:
 
     Attributes:
         weights: kind → the weights of :data:`FEATURES`, then the offset.
+        lead_seconds: time from the peak of a syllable to its middle. One CTC model emits a syllable where it
+            begins, another one in its middle.
     """
 
     weights: Mapping[str, tuple[float, ...]]
+    lead_seconds: float = 0.0
 
     def confidence(self, kind: str, features: np.ndarray) -> tuple[float, ...]:
         """Probability that each syllable is right; () for a search that was not calibrated."""
@@ -101,15 +104,16 @@ def load_calibration(run: Path) -> Calibration:
     if not path.is_file():
         return Calibration({})
     try:
-        weights = json.loads(verified(path).read_text(encoding="utf-8"))["weights"]
+        content = json.loads(verified(path).read_text(encoding="utf-8"))
         found = {
             kind: tuple(float(values[name]) for name in (*FEATURES, "offset"))
-            for kind, values in weights.items()
+            for kind, values in content["weights"].items()
         }
+        lead_seconds = float(content.get("lead_seconds", 0.0))  # runs before 2026-11-23 have none
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise RunError(
             "the calibration of the confidences is damaged",
             where=path,
             hint="to write it again: python -m recognition.calibrate RUN --manifest dev.tsv",
         ) from error
-    return Calibration(found)
+    return Calibration(found, lead_seconds)

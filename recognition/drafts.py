@@ -42,7 +42,7 @@ class DraftReader:
             start: start of the utterance, in seconds from the start of the stream.
             seconds: length of the utterance so far.
         """
-        acoustic = self._recognizer.acoustic
+        acoustic, calibration = self._recognizer.acoustic, self._recognizer.calibration
         (hypothesis,) = greedy_decode(logits[None], np.array([len(logits)]), acoustic.vocabulary.blank_index)
         pinyin, frames = self._recognizer.spoken(hypothesis)
         features = syllable_features(frames, frame_certainty(logits))
@@ -50,9 +50,11 @@ class DraftReader:
             start=start,
             end=start + seconds,
             pinyin=pinyin,
-            times=tuple(syllable_times(frames, acoustic.frame_seconds, seconds, start)),
+            times=tuple(
+                syllable_times(frames, acoustic.frame_seconds, seconds, start, calibration.lead_seconds)
+            ),
             hanzi=self._in_hanzi(pinyin),
-            confidence=self._recognizer.calibration.confidence(PLAIN, features),
+            confidence=calibration.confidence(PLAIN, features),
         )
 
     def final(self, logits: np.ndarray, start: float, seconds: float) -> list[Segment]:

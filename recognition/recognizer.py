@@ -297,7 +297,8 @@ class Recognizer:
     def _phrase_segments(self, piece: _Decoded) -> list[Segment]:
         """The utterances of a piece, compared with the phrases."""
         spoken = self.spoken(piece.hypotheses[0])
-        settings = (self.acoustic.frame_seconds, piece.start, piece.seconds)
+        lead_seconds = self.calibration.lead_seconds
+        settings = (self.acoustic.frame_seconds, piece.start, piece.seconds, lead_seconds)
         return list(phrase_segments(self.phrases, piece.logits, *spoken, *settings))
 
     def _joint_segment(
@@ -323,8 +324,9 @@ class Recognizer:
         confidence = self.calibration.confidence(self._kind, features)
         if confidence and np.mean(confidence) < self._minimum_confidence:
             return Segment(start, end, (), (Alternative((), "", 0.0),), certainty=features[:0])
-        times = tuple(syllable_times(frames, self.acoustic.frame_seconds, piece.seconds, start))
-        return Segment(start, end, times, tuple(n_best), confidence=confidence, certainty=features)
+        lead_seconds = self.calibration.lead_seconds
+        times = syllable_times(frames, self.acoustic.frame_seconds, piece.seconds, start, lead_seconds)
+        return Segment(start, end, tuple(times), tuple(n_best), confidence=confidence, certainty=features)
 
     def _convert(self, sentences: set[tuple[str, ...]]) -> Mapping[tuple[str, ...], str]:
         ordered = sorted(sentences)

@@ -88,24 +88,26 @@ class PhraseSearch:
             pairs += [(phrase, other) for other in others if other is not phrase][:1]
         return pairs
 
-    def search(self, logits: np.ndarray, frame_seconds: float, start: float = 0.0) -> PhraseResult:
+    def search(
+        self, logits: np.ndarray, frame_seconds: float, start: float = 0.0, lead_seconds: float = 0.0
+    ) -> PhraseResult:
         """Compare a stretch of speech with all phrases.
 
         Args:
             logits: (T, C) float, valid frames only, T ≥ 1.
             frame_seconds: seconds from one frame to the next.
             start: start of the stretch, in seconds from the start of the recording.
+            lead_seconds: see :func:`utils.hypotheses.recognition.syllable_times`.
         """
         found = self.candidates(logits)
+        seconds = len(logits) * frame_seconds
         matches = tuple(
             PhraseMatch(
                 text=candidate.phrase.text,
                 line=candidate.phrase.line,
                 slots=candidate.phrase.slots,
                 pinyin=candidate.pinyin,
-                times=tuple(
-                    syllable_times(candidate.frames, frame_seconds, len(logits) * frame_seconds, start)
-                ),
+                times=tuple(syllable_times(candidate.frames, frame_seconds, seconds, start, lead_seconds)),
                 score=candidate.evidence.ratio,
                 confidence=candidate.evidence.confidence,
             )

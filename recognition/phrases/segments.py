@@ -24,6 +24,7 @@ def phrase_segments(
     frame_seconds: float,
     start: float,
     seconds: float,
+    lead_seconds: float = 0.0,
 ) -> Iterator[Segment]:
     """Search each utterance of a piece for a phrase.
 
@@ -34,6 +35,7 @@ def phrase_segments(
         frames: output frame of each.
         frame_seconds: seconds from one frame to the next.
         start, seconds: start of the piece in the recording, and its length.
+        lead_seconds: see :func:`utils.hypotheses.recognition.syllable_times`.
 
     Yields:
         segments in order, see :func:`phrase_segment`.
@@ -43,9 +45,10 @@ def phrase_segments(
         end = first + sum(first_frame <= frame < end_frame for frame in frames[first:])
         begin = start + first_frame * frame_seconds
         length = min((end_frame - first_frame) * frame_seconds, start + seconds - begin)
-        result = search.search(logits[first_frame:end_frame], frame_seconds, begin)
+        result = search.search(logits[first_frame:end_frame], frame_seconds, begin, lead_seconds)
         peaks = [frame - first_frame for frame in frames[first:end]]
-        yield phrase_segment(result, begin, length, tuple(pinyin[first:end]), peaks, frame_seconds)
+        free = tuple(pinyin[first:end])
+        yield phrase_segment(result, begin, length, free, peaks, frame_seconds, lead_seconds)
         first = end
 
 

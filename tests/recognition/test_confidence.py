@@ -3,13 +3,15 @@
 import json
 from itertools import product
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import transcribe
+from data.manifest import Utterance
 from model_speech.pack import pack
-from recognition.calibrate import main
+from recognition.calibrate import main, measure_lead
 from recognition.confidence import (
     FEATURES,
     JOINT,
@@ -20,8 +22,11 @@ from recognition.confidence import (
     syllable_features,
 )
 from tests.support.tiny_corpus import write_tiny_corpus
+from utils.audio.reading import write_wav
 from utils.errors import ConfigError, RunError
+from utils.features.speech import FeatureConfig
 from utils.hypotheses.calibration import area_under_curve, calibration_error, logistic_regression
+from utils.vocabulary import BLANK, SPACE, Vocabulary
 
 
 def test_certainty_of_uniform_and_of_certain_frames():
@@ -69,6 +74,37 @@ def packed(tmp_path_factory, speech_run) -> Path:
     return folder
 
 
+def _burst_speaker(at: float) -> tuple[SimpleNamespace, np.ndarray]:
+    """An acoustic model that emits a syllable at a fraction of each burst of sound, and the sound."""
+    vocabulary, rate = Vocabulary(("ma1", "ni3", SPACE, BLANK)), 8000
+    samples, frames = np.full(2 * rate, 1e-3, np.float32), []
+    for start, length in ((0.3, 0.2), (0.7, 0.3), (1.2, 0.24), (1.6, 0.26)):
+        begin, size = int(start * rate), int(length * rate)
+        samples[begin : begin + size] += np.hanning(size).astype(np.float32)
+        frames.append(int((start + at * length) / 0.02))
+
+    def logits(features):
+        rows = np.zeros((1, 100, 4), np.float32)
+        rows[0, :, -1] = 5.0
+        rows[0, frames, [0, 1, 0, 1]] = 12.0
+        return rows, np.array([100])
+
+    features = FeatureConfig(kind="spectrogram", sample_rate=rate, normalise="none")
+    model = SimpleNamespace(logits=logits, vocabulary=vocabulary, features=features, frame_seconds=0.02)
+    return model, samples
+
+
+@pytest.mark.parametrize(("at", "lead"), [(0.0, 0.12), (0.5, 0.0), (0.9, -0.09)])
+def test_the_lead_is_the_time_from_the_emission_to_the_loudest_moment(tmp_path, at, lead):
+    model, samples = _burst_speaker(at)
+    write_wav(tmp_path / "a.wav", samples, 8000)
+    spoken = Utterance("a", tmp_path / "a.wav", 2.0, "s", ("ma1", "ni3", "ma1", "ni3"), "妈你妈你")
+    unknown = Utterance("b", tmp_path / "a.wav", 2.0, "s", ("zhi1",), "知")
+    too_long = Utterance("c", tmp_path / "a.wav", 2.0, "s", ("ma1",) * 120, "妈" * 120)
+    assert measure_lead(model, [unknown, spoken, too_long]) == pytest.approx(lead, abs=0.025)
+    assert measure_lead(model, [unknown]) == 0.0
+
+
 def test_a_calibrated_run_gives_confidences_to_transcripts(packed, tmp_path, capsys, language_run):
     manifest = write_tiny_corpus(tmp_path / "corpus", utterances=3)
     recording = str(next((tmp_path / "corpus").rglob("*.wav")))
@@ -77,8 +113,12 @@ def test_a_calibrated_run_gives_confidences_to_transcripts(packed, tmp_path, cap
         transcribe.main([*call, "--minimum-confidence", "0.5"])
     assert main([str(packed), "--manifest", str(manifest), "--check", str(manifest)]) == 0
     printed = capsys.readouterr().out.splitlines()
-    assert len(printed) == 4 and printed[0].split(": ")[1] == printed[2].split(": ")[1]
-    assert set(load_calibration(packed).weights) == {PLAIN, JOINT}
+    timing, *fitted, _, _, checked_timing = printed
+    assert [line.split(": ")[1] for line in (*fitted, timing)] == [
+        line.split(": ")[1] for line in printed[-3:]
+    ]
+    found = load_calibration(packed)
+    assert set(found.weights) == {PLAIN, JOINT} and f"{found.lead_seconds:.2f} s before" in checked_timing
     assert transcribe.main(call) == 0
     segments = json.loads(capsys.readouterr().out)["segments"]
     syllables = [syllable for segment in segments for syllable in segment["syllables"]]

@@ -160,6 +160,7 @@ def test_syllable_times_meet_half_way_and_stay_near():
     assert syllable_times([], 0.1, 1.0) == []
     assert syllable_times([4], 0.1, 1.0) == [pytest.approx((0.2, 0.7))]
     assert syllable_times([4], 0.1, 1.0, start=3.0) == [pytest.approx((3.2, 3.7))]
+    assert syllable_times([4], 0.1, 1.0, lead_seconds=0.2) == [pytest.approx((0.4, 0.9))]
     times = syllable_times([0, 1, 9], 0.1, 0.93)
     assert times == [pytest.approx((0.0, 0.1)), pytest.approx((0.1, 0.4)), pytest.approx((0.68, 0.93))]
 

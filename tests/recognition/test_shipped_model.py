@@ -1,10 +1,14 @@
 """Tests of the shipped acoustic model: size, card, checksums, and recognition of real recordings."""
 
+import numpy as np
+
 from model_speech.acoustic_model import load_acoustic_model
-from recognition.confidence import JOINT, PLAIN, load_calibration
+from recognition.confidence import JOINT, PLAIN, Calibration, load_calibration
 from recognition.loading import load_acoustic_logits
 from recognition.recognizer import Recognizer
 from tests.project.test_requirements import RECORDING
+from utils.audio.levels import decibels
+from utils.audio.reading import SAMPLE_RATE, read_audio
 from utils.metrics import count_errors, total
 from utils.run_folder.checksums import differences
 from utils.run_folder.run import PRETRAINED_SPEECH
@@ -35,6 +39,24 @@ def test_the_shipped_recordings_are_recognised():
 
 def test_confidence_is_calibrated_for_both_searches():
     assert set(load_calibration(PRETRAINED_SPEECH).weights) == {PLAIN, JOINT}
+
+
+def test_the_times_of_syllables_have_their_borders_where_the_sound_is_quiet():
+    """Without the measured lead the borders are in the vowels."""
+    acoustic = load_acoustic_logits(PRETRAINED_SPEECH)
+    below = []
+    for calibration in (load_calibration(PRETRAINED_SPEECH), Calibration({})):
+        recognizer, borders, middles = Recognizer(acoustic, calibration=calibration), [], []
+        for name in TEXTS:
+            samples = read_audio(RECORDING.with_name(name))
+            (result,) = recognizer.recognise([(name, RECORDING.with_name(name))])
+            power = np.convolve(np.square(samples, dtype=np.float64), np.ones(480) / 480, "same")
+            level = decibels(power)
+            times = (SAMPLE_RATE * np.array(result.times)).astype(int)
+            borders += level[times[1:, 0]].tolist()
+            middles += level[times.mean(axis=1).astype(int)].tolist()
+        below.append(np.mean(middles) - np.mean(borders))
+    assert below[0] > 4.0 and below[1] < 0.0
 
 
 def test_keras_recognises_the_same_syllables():

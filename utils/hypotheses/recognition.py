@@ -143,20 +143,22 @@ class Inspection:
 
 
 def syllable_times(
-    frames: Sequence[int], frame_seconds: float, seconds: float, start: float = 0.0
+    frames: Sequence[int], frame_seconds: float, seconds: float, start: float = 0.0, lead_seconds: float = 0.0
 ) -> list[tuple[float, float]]:
     """(start, end) of each syllable, estimated from the output frame of its CTC peak.
 
-    CTC gives one point for each syllable, not its borders: these are half-way between neighbouring syllables,
-    but at most 0.25 s from the middle of the syllable's frame, and within the stretch.
+    CTC gives one point for each syllable, not its borders: these are half-way between the middles of
+    neighbouring syllables, but at most 0.25 s from the syllable's own, and within the stretch.
 
     Args:
         frames: output frame of each syllable, counted from the start of the stretch.
         frame_seconds: time from one frame to the next.
         seconds: length of the stretch.
         start: start of the stretch in seconds; it is added to all times.
+        lead_seconds: time from the peak to the middle of the syllable, see
+            :attr:`recognition.confidence.Calibration.lead_seconds`.
     """
-    middles = [min((frame + 0.5) * frame_seconds, seconds) for frame in frames]
+    middles = [min((frame + 0.5) * frame_seconds + lead_seconds, seconds) for frame in frames]
     borders = [0.0, *((a + b) / 2 for a, b in itertools.pairwise(middles)), seconds]
     return [
         (start + max(borders[i], middle - REACH_SECONDS), start + min(borders[i + 1], middle + REACH_SECONDS))
@@ -171,6 +173,7 @@ def phrase_segment(
     pinyin: tuple[str, ...],
     frames: Sequence[int],
     frame_seconds: float,
+    lead_seconds: float = 0.0,
 ) -> Segment:
     """The segment of an utterance that was compared with a list of phrases.
 
@@ -184,9 +187,10 @@ def phrase_segment(
         pinyin: free syllables: those recognised without the list of phrases.
         frames: output frame of each free syllable, counted from the start of the utterance.
         frame_seconds: time from one frame to the next.
+        lead_seconds: as in :func:`syllable_times`.
     """
     if result.accepted:
         n_best = tuple(Alternative(match.pinyin, match.text, match.score) for match in result.matches)
         return Segment(start, start + seconds, result.matches[0].times, n_best, result)
-    times = tuple(syllable_times(frames, frame_seconds, seconds, start))
+    times = tuple(syllable_times(frames, frame_seconds, seconds, start, lead_seconds))
     return Segment(start, start + seconds, times, (Alternative(pinyin, "", 0.0),), result)
