@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gc
 import random
+import re
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -24,6 +25,10 @@ if TYPE_CHECKING:
     from tests.support.tiny_commands import TinyRuns
 
 
+# Files that share what takes long to start, and therefore run in one process: services and a browser; the
+# server that forks commands, and its runs.
+TOGETHER = ("tests/serving/", r"tests/project/test_(bad_days|kills|python_page|stalls)\.py")
+
 # No time limit for an example, because the machine may be busy.
 settings.register_profile("project", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("project")
@@ -32,6 +37,20 @@ settings.load_profile("project")
 def pytest_addoption(parser: pytest.Parser) -> None:
     message = "run only what is too long for every change, in full size: mutations, kills, whole matrices"
     parser.addoption("--nightly", action="store_true", help=message)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object | None:
+    """``--dist loadfile`` with the files of each of ``TOGETHER`` as one."""
+    if config.getoption("dist") != "loadfile":
+        return None
+    from xdist.scheduler import LoadFileScheduling
+
+    class TogetherScheduling(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return next((each for each in TOGETHER if re.match(each, nodeid)), super()._split_scope(nodeid))
+
+    return TogetherScheduling(config, log)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -15,6 +15,7 @@ def test_malformed_requests_break_nothing(capsys):
     assert "changed request" in shown
 
 
+@pytest.mark.nightly
 def test_some_clients_at_the_same_time(capsys):
     load.main(["--clients", "6", "--seconds", "2", "--workers", "1", "--requests", "2"])
     shown = capsys.readouterr().out

@@ -5,6 +5,7 @@ import itertools
 import json
 import os
 import re
+import shutil
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,6 +17,7 @@ import soundfile
 import transcribe
 from model_speech.pack import pack
 from recognition import loading
+from tests.support.scripts import exit_code
 from utils.audio.reading import write_wav
 from utils.errors import AudioError, ConfigError, RunError, UserError
 from utils.hypotheses.recognition import Alternative, Ending, Segment
@@ -135,13 +137,21 @@ def talks(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.fixture(scope="module")
+def packed_run(speech_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The speech run without a framework, whose loading takes longer than these recordings."""
+    folder = tmp_path_factory.mktemp("packed") / "speech"
+    pack(speech_run, folder)
+    return folder
+
+
 @pytest.fixture
-def runs(speech_run: Path, language_run: Path) -> list[str]:
-    return ["--speech", str(speech_run), "--language", str(language_run)]
+def runs(packed_run: Path, language_run: Path) -> list[str]:
+    return ["--speech", str(packed_run), "--language", str(language_run)]
 
 
-def test_a_folder_with_a_broken_file(talks, runs, tmp_path, capsys):
-    output = tmp_path / "out"
+def test_a_folder_with_a_broken_file(talks, speech_run, language_run, tmp_path, capsys):
+    output, runs = tmp_path / "out", ["--speech", str(speech_run), "--language", str(language_run)]
     assert transcribe.main([str(talks), *runs, "--format", "json", "--output", str(output)]) == 1
     printed = capsys.readouterr().err
     assert printed.count("error: ") == 1
@@ -196,13 +206,16 @@ def test_a_folder_without_recordings(tmp_path, runs):
         transcribe.main([str(tmp_path), *runs])
 
 
-def test_without_runs_the_shipped_models_search_together(talks, tmp_path, monkeypatch, speech_run, capsys):
-    """No framework is loaded, and the joint search is the default unless another search is requested."""
+def test_without_runs_the_shipped_models_search_together(
+    talks, tmp_path, monkeypatch, packed_run, language_run
+):
+    """The joint search is the default unless another search is requested."""
     shipped = tmp_path / "shipped"
+    monkeypatch.setattr(transcribe, "PRETRAINED", language_run)
     monkeypatch.setattr(transcribe, "PRETRAINED_SPEECH", shipped)
     with pytest.raises(RunError, match=r"shipped acoustic model is missing.*--speech RUN"):
         transcribe.main([str(talks / "a.wav")])
-    pack(speech_run, shipped)
+    shutil.copytree(packed_run, shipped)
     searches = []
     monkeypatch.setattr(loading, "load_joint_search_for", lambda *_, **__: searches.append("joint"))
     for search in ([], ["--joint"], ["--no-joint"], ["--beam", "2"]):
@@ -440,9 +453,9 @@ def phrases(tmp_path: Path) -> Path:
     return path
 
 
-def test_phrases_are_accepted_or_refused(talks, speech_run, phrases, capsys):
+def test_phrases_are_accepted_or_refused(talks, packed_run, phrases, capsys):
     """The model is random: with a threshold of 0 its best phrase is accepted, with 1 none is."""
-    call = [str(talks / "a.wav"), "--speech", str(speech_run), "--phrases", str(phrases)]
+    call = [str(talks / "a.wav"), "--speech", str(packed_run), "--phrases", str(phrases)]
     assert transcribe.main([*call, "--phrase-threshold", "0", "--n-best", "3", "--format", "json"]) == 0
     (segment,) = json.loads(capsys.readouterr().out)["segments"]
     best = segment["phrases"][0]
@@ -456,20 +469,20 @@ def test_phrases_are_accepted_or_refused(talks, speech_run, phrases, capsys):
     assert capsys.readouterr().out == f"{best['text']}\n"
 
 
-def test_phrases_that_sound_the_same_are_named(talks, speech_run, phrases, capsys):
+def test_phrases_that_sound_the_same_are_named(talks, packed_run, phrases, capsys):
     phrases.write_text("语音\n余音\tyu3 yin1", encoding="utf-8")
-    call = [str(talks / "a.wav"), "--speech", str(speech_run), "--phrases", str(phrases)]
+    call = [str(talks / "a.wav"), "--speech", str(packed_run), "--phrases", str(phrases)]
     assert transcribe.main(call) == 0
     assert "'余音' (line 2) sounds like '语音' (line 1)" in capsys.readouterr().err
 
 
-def test_other_phrases_give_other_transcripts(talks, speech_run, phrases, tmp_path, capsys):
+def test_other_phrases_give_other_transcripts(talks, packed_run, phrases, tmp_path, capsys):
     """Existing transcripts are kept only for the same phrases: another list makes them again."""
     output = tmp_path / "out"
     call = [
         str(talks / "a.wav"),
         "--speech",
-        str(speech_run),
+        str(packed_run),
         "--phrases",
         str(phrases),
         "--output",
@@ -490,11 +503,12 @@ def test_phrases_alone(talks, speech_run, phrases, option):
         transcribe.main(call)
 
 
-def test_a_wrong_phrase_file_ends_the_command(commands, talks, speech_run, phrases):
+def test_a_wrong_phrase_file_ends_the_command(talks, packed_run, phrases, capsys):
     phrases.write_text("你好\n打开[客厅|卧室的灯\n", encoding="utf-8")
-    call = [talks / "a.wav", "--speech", speech_run, "--phrases", phrases]
-    ended = commands.run("transcribe", *call)
-    assert ended.code == 2
-    assert f"error: '[' is not closed by ']'\nwhere: {phrases}:2\nhint: one phrase a line" in ended.output
-    ended = commands.run("transcribe", *call, "--phrase-threshold", "1.5")
-    assert ended.code == 2 and "error: --phrase-threshold 1.5" in ended.output
+    call = [str(talks / "a.wav"), "--speech", str(packed_run), "--phrases", str(phrases)]
+    for more, message in (
+        ([], f"error: '[' is not closed by ']'\nwhere: {phrases}:2\nhint: one phrase a line"),
+        (["--phrase-threshold", "1.5"], "error: --phrase-threshold 1.5"),
+    ):
+        assert exit_code(transcribe.main, [*call, *more]) == 2
+        assert message in capsys.readouterr().err

@@ -4,6 +4,8 @@ import re
 import shlex
 from pathlib import Path
 
+import pytest
+
 from tests.support.scripts import ROOT
 from tests.support.service import running_service
 
@@ -70,6 +72,7 @@ def test_copied_files_exist_and_are_not_ignored():
     assert ignored[1] == "*"
 
 
+@pytest.mark.nightly
 def test_the_service_needs_only_the_copied_files(tmp_path: Path):
     """The service runs in a folder with these files only, whose packages can't be changed."""
     for source in copied():

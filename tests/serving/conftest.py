@@ -18,8 +18,11 @@ def open_service() -> Iterator[Service]:
 
 @pytest.fixture(scope="session")
 def guarded_service() -> Iterator[Service]:
-    """A service with the token ``TOKEN``."""
-    with running_service("--workers", "1", counts_lines=True, SPEECH_TOKENS=TOKEN) as service:
+    """A service with the token ``TOKEN``, one worker, and limits that few clients exceed."""
+    options = "--workers 1 --live-workers 2 --streams 4 --stream-idle-seconds 3 --requests 4"
+    options += " --upload-megabytes 1 --upload-seconds 120 --receive-seconds 4"
+    with running_service(*options.split(), counts_lines=True, SPEECH_TOKENS=TOKEN) as service:
+        service.wait_for("a worker of live streams is ready", 2)
         yield service
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from tests.support.scripts import load_script
-from tests.support.service import PATIENCE, ROOT, TOKEN, TRANSCRIPTIONS, running_service, send, wait_until
+from tests.support.service import PATIENCE, ROOT, TOKEN, TRANSCRIPTIONS, Service, send, wait_until
 from utils.audio.reading import write_wav
 from utils.errors import ConfigError, UserError
 
@@ -23,12 +23,8 @@ TEXT = "如果无法控制"
 
 
 @pytest.fixture(scope="module")
-def service():
-    """A service with one worker and few requests at a time, so that few clients exceed the limit."""
-    options = ["--workers", "1", "--requests", "4", "--upload-megabytes", "1", "--receive-seconds", "4"]
-    limits = ("--upload-seconds", "120")
-    with running_service(*options, *limits, counts_lines=True, SPEECH_TOKENS=TOKEN) as running:
-        yield running
+def service(guarded_service: Service) -> Service:
+    return guarded_service
 
 
 @pytest.fixture(scope="module")
@@ -172,7 +168,8 @@ def test_damaged_models_end_the_service(tmp_path: Path):
     run = tmp_path / "speech"
     shutil.copytree(ROOT / "pretrained" / "audio_to_pinyin", run)
     (run / "network.npz").write_bytes(b"damaged")
-    command = [sys.executable, "serve.py", "--port", "0", "--workers", "1", "--speech", str(run)]
+    workers = ["--workers", "1", "--live-workers", "1"]
+    command = [sys.executable, "serve.py", "--port", "0", *workers, "--speech", str(run)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert done.returncode == 2
     assert "error:" in done.stderr

@@ -69,15 +69,18 @@ def test_everything_works_with_the_keyboard_alone(open_service, chromium):
     shown.close()
 
 
-def test_the_page_is_accessible(open_service, chromium):
-    """axe finds nothing in any state, in both languages, light and dark, on a phone and a laptop."""
+def test_the_page_is_accessible(open_service, chromium, nightly):
+    """axe finds nothing in any state, in both languages, light and dark, on a phone and a laptop.
+
+    Without --nightly English is light and Chinese dark.
+    """
     shown, _ = visit(chromium, open_service.url, 390)
 
     def check(state: str) -> None:
         for dark in (False, True):
             if (shown.run("document.getElementById('theme').ariaPressed") == "true") != dark:
                 shown.page.click("#theme")
-            for language in ("en", "zh-Hans"):
+            for language in ("en", "zh-Hans") if nightly else ("zh-Hans" if dark else "en",):
                 if shown.run("document.documentElement.lang") != language:
                     shown.page.click("#language")
                 if state == "popover":

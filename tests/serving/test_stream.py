@@ -8,7 +8,6 @@ import signal
 import struct
 import subprocess
 import sys
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -17,22 +16,18 @@ import websockets
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from serving.live.messages import final_message
-from tests.support.service import PATIENCE, RECORDINGS, ROOT, Service, running_service, wait_until
+from tests.support.service import PATIENCE, RECORDINGS, ROOT, TOKEN, Service, running_service, wait_until
+from tests.support.talking import transcribed_live
 from utils.audio.reading import read_audio, resample
 from utils.hypotheses.recognition import Alternative, Segment
 
-TOKEN = "a-token-of-the-tests-1234567890"
 RATE = 16_000
 Message = dict[str, Any]
 
 
 @pytest.fixture(scope="module")
-def service() -> Iterator[Service]:
-    options = ("--workers", "1", "--live-workers", "2", "--streams", "4", "--receive-seconds", "5")
-    options += ("--stream-idle-seconds", "3")
-    with running_service(*options, counts_lines=True, SPEECH_TOKENS=TOKEN) as service:
-        service.wait_for("a worker of live streams is ready", 2)
-        yield service
+def service(guarded_service: Service) -> Service:
+    return guarded_service
 
 
 @pytest.fixture(scope="module")
@@ -107,9 +102,7 @@ def test_characters_have_those_of_other_readings_as_alternatives():
 
 def test_a_recording_gives_what_transcribe_gives(service, speech):
     messages = talk(service, [*pieces(speech.tobytes()), END], pause=0.02)
-    command = [sys.executable, "transcribe.py", "-", "--rate", "16000", "--stream", "--format", "json"]
-    sound = speech.tobytes()
-    shown = json.loads(subprocess.run(command, cwd=ROOT, input=sound, capture_output=True, check=True).stdout)
+    shown = json.loads(transcribed_live(speech, "json"))
     ready, *between, end = messages
     assert ready == {"type": "ready", "rate": 16000, "model": "audio_to_pinyin", "look_ahead_ms": 400}
     assert end == {"type": "end", "seconds": pytest.approx(len(speech) / RATE, abs=0.001)}

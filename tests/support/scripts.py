@@ -1,9 +1,16 @@
-"""Loads a script of the project folder by its path: the standard library also has a package `test`."""
+"""Loads a script of the project folder by its path, and runs a command's ``main`` as its last lines do.
+
+The standard library also has a package `test`.
+"""
 
 import importlib.util
 import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType
+from unittest import mock
+
+from utils.errors import run_command
 
 ROOT = Path(__file__).parents[2]
 
@@ -15,3 +22,13 @@ def load_script(name: str) -> ModuleType:
     sys.modules[spec.name] = module  # data classes need their module in sys.modules
     spec.loader.exec_module(module)
     return module
+
+
+def exit_code(main: Callable[[Sequence[str]], int | None], arguments: Sequence[str]) -> int:
+    """The exit code of a command that runs in this process; its messages are those of the streams."""
+    with mock.patch("utils.errors.note_ctrl_c"):
+        try:
+            run_command(lambda: main(arguments))
+        except SystemExit as ended:
+            return ended.code
+    raise AssertionError("a command ends with an exit code")

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import io
 import json
-import subprocess
-import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pytest
 import soundfile
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, WebSocket
 
+import transcribe
 from tests.support.chromium import WatchedPage, open_chromium, open_page
-from tests.support.service import PATIENCE, ROOT, Service
+from tests.support.service import Service
 from utils.audio.reading import read_audio
 
 RATE = 16_000
@@ -69,11 +71,11 @@ class Conversation:
 
 def transcribed_live(samples: np.ndarray, form: str = "text") -> str:
     """The output of ``transcribe.py --stream`` for samples (n,) int16 at 16 kHz."""
-    command = [sys.executable, "transcribe.py", "-", "--rate", str(RATE), "--stream", "--format", form]
-    done = subprocess.run(
-        command, cwd=ROOT, input=samples.tobytes(), capture_output=True, check=True, timeout=PATIENCE
-    )
-    return done.stdout.decode()
+    arguments, shown = ["-", "--rate", str(RATE), "--stream", "--format", form], io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(shown):
+        patch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(samples.tobytes())))
+        assert transcribe.main(arguments) == 0
+    return shown.getvalue()
 
 
 def visit(

@@ -74,9 +74,10 @@ def run_folder(tmp_path, name="run"):
     return start_run(tmp_path / name, {"task": "speech"})
 
 
-def test_training_leaves_the_run_folder_of_the_contract(tmp_path):
+@pytest.mark.parametrize("xla", [False, True])
+def test_training_leaves_the_run_folder_of_the_contract(tmp_path, xla):
     run, task = run_folder(tmp_path), LineTask()
-    best = train(task, run, TrainingConfig(epochs=3), OptimiserConfig(learning_rate=0.1))
+    best = train(task, run, TrainingConfig(epochs=3, xla=xla), OptimiserConfig(learning_rate=0.1))
     assert run.best_weights.is_file() and run.last_weights.is_file() and run.checkpoint.is_file()
     rows = run.history.read_text(encoding="utf-8").splitlines()
     assert rows[0] == "epoch,step,learning_rate,train_loss,dev_loss,seconds"
