@@ -22,7 +22,7 @@ from tqdm import tqdm
 from data.manifest import Utterance, read_manifest
 from model_language.registry import load_converter
 from model_speech.ctc.alignment import align
-from recognition.confidence import FEATURES, FILE, JOINT, PLAIN, Calibration
+from recognition.confidence import FEATURES_OF, FILE, JOINT, JOINT_NGRAM, PLAIN, Calibration
 from recognition.loading import load_acoustic_logits, load_joint_search_for
 from recognition.recognizer import AcousticLogits, Recognizer
 from utils.audio.levels import decibels
@@ -61,9 +61,10 @@ def observe(recognizer: Recognizer, utterances: Sequence[Utterance]) -> Observat
     recognised = recognizer.recognise((utterance.id, utterance.audio) for utterance in utterances)
     shown = tqdm(recognised, "recognising", len(utterances), disable=None)
     for utterance, result in zip(utterances, shown, strict=True):
-        features.append(result.certainty)
-        right.append(_right(utterance.pinyin, result.pinyin))
-    if not sum(map(len, right)):
+        if result.pinyin:
+            features.append(result.certainty)
+            right.append(_right(utterance.pinyin, result.pinyin))
+    if not right:
         raise CorpusError("no syllable was recognised: there is nothing to calibrate on")
     return Observations(np.concatenate(features), np.concatenate(right))
 
@@ -118,13 +119,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     acoustic = load_acoustic_logits(run)
     joint = load_joint_search_for(run, load_converter(options.language))
     recognizers = {PLAIN: Recognizer(acoustic), JOINT: Recognizer(acoustic, joint=joint)}
+    kinds = [PLAIN, JOINT, *([JOINT_NGRAM] if joint.has_ngrams else [])]
     dev = [utterance for path in options.manifest for utterance in read_manifest(path)]
-    observed = {kind: observe(recognizer, dev) for kind, recognizer in recognizers.items()}
+    observed = _observe_kinds(recognizers, kinds, dev)
     weights = {
         kind: tuple(logistic_regression(found.features, found.right).tolist())
         for kind, found in observed.items()
     }
-    named = {kind: dict(zip((*FEATURES, "offset"), values, strict=True)) for kind, values in weights.items()}
+    named = {
+        kind: dict(zip((*FEATURES_OF[kind], "offset"), values, strict=True))
+        for kind, values in weights.items()
+    }
     calibration = Calibration(weights, measure_lead(acoustic, dev))
     totals = {"syllables": len(observed[PLAIN].right), "lead_seconds": calibration.lead_seconds}
     write_json(run / FILE, {"weights": named} | totals)
@@ -133,12 +138,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(line)
     for path in options.check:
         utterances = read_manifest(path)
-        checked = {kind: observe(recognizer, utterances) for kind, recognizer in recognizers.items()}
+        checked = _observe_kinds(recognizers, kinds, utterances)
         for line in _report(str(path), checked, calibration):
             print(line)
         lead_seconds = measure_lead(acoustic, utterances)
         print(f"{path}: a syllable is emitted {lead_seconds:.2f} s before its middle")
     return 0
+
+
+def _observe_kinds(
+    recognizers: dict[str, Recognizer], kinds: Sequence[str], utterances: Sequence[Utterance]
+) -> dict[str, Observations]:
+    """The observations for each kind of search; those with hanzi are made once."""
+    observed = {kind: observe(recognizer, utterances) for kind, recognizer in recognizers.items()}
+    found = {}
+    for kind in kinds:
+        of_kind = observed[PLAIN if kind == PLAIN else JOINT]
+        found[kind] = Observations(of_kind.features[:, : len(FEATURES_OF[kind])], of_kind.right)
+    return found
 
 
 def _report(title: str, observed: dict[str, Observations], calibration: Calibration) -> Iterator[str]:

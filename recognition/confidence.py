@@ -4,7 +4,8 @@ The posterior of a syllable is no such probability: CTC models are too certain. 
 speakers turns a few quantities into one: the posterior, the entropy of the frames around the syllable's peak,
 which for CTC separates right from wrong syllables better than the highest probability (Laptev and Ginsburg,
 "Fast entropy-based methods of word-level confidence estimation", arXiv:2212.08703), and the same of the whole
-utterance. ``python -m recognition.calibrate`` fits it and writes ``confidence.json`` into the speech run.
+utterance. The joint search adds how well the hanzi fit their syllables and their neighbours.
+``python -m recognition.calibrate`` fits it and writes ``confidence.json`` into the speech run.
 """
 
 import json
@@ -19,9 +20,12 @@ from utils.errors import RunError
 from utils.run_folder.checksums import verified
 
 FILE = "confidence.json"
-PLAIN, JOINT = "plain", "joint"
-"""The two kinds of search, whose posteriors differ: syllables alone, or syllables and hanzi together."""
+PLAIN, JOINT, JOINT_NGRAM = "plain", "joint", "joint_ngram"
+"""The kinds of search: syllables alone, syllables and hanzi together, and that with n-grams of hanzi."""
 FEATURES = ("posterior", "entropy", "utterance_posterior", "utterance_entropy")
+HANZI_FEATURES = ("gap", "context", "emission")
+FEATURES_OF = {PLAIN: FEATURES, JOINT: FEATURES, JOINT_NGRAM: (*FEATURES, *HANZI_FEATURES)}
+"""The inputs of the regression for each kind of search, see :func:`syllable_features`."""
 _REACH = 1  # output frames on both sides of a peak
 _CLOSEST = 1e-4  # smallest distance of a probability from 0 and 1, so that its logit is finite
 
@@ -50,7 +54,10 @@ def frame_certainty(logits: np.ndarray) -> FrameCertainty:
 
 
 def syllable_features(
-    frames: Sequence[int], certainty: FrameCertainty, posteriors: Sequence[float] | None = None
+    frames: Sequence[int],
+    certainty: FrameCertainty,
+    posteriors: Sequence[float] | None = None,
+    hanzi: np.ndarray | None = None,
 ) -> np.ndarray:
     """The inputs of the regression for each syllable of an utterance.
 
@@ -59,9 +66,11 @@ def syllable_features(
         certainty: certainty of all frames of the utterance.
         posteriors: of each syllable, if a search has found them; otherwise the highest probability of its
             frame.
+        hanzi: (syllables, :data:`HANZI_FEATURES`): how much less probable the syllable is than the best one
+            of its slot, and :meth:`model_language.search.joint.JointSearch.evidence`.
 
     Returns:
-        (syllables, :data:`FEATURES`) float64.
+        (syllables, :data:`FEATURES`, then :data:`HANZI_FEATURES` if they are given) float64.
     """
     if not len(frames):
         return np.zeros((0, len(FEATURES)))
@@ -70,7 +79,7 @@ def syllable_features(
     logits = np.log(chosen / (1.0 - chosen))
     entropies = [certainty.entropy[max(frame - _REACH, 0) : frame + _REACH + 1].mean() for frame in frames]
     whole = np.full((len(frames), 2), (logits.mean(), certainty.entropy.mean()))
-    return np.column_stack([logits, entropies, whole])
+    return np.column_stack([logits, entropies, whole, *([] if hanzi is None else [hanzi])])
 
 
 @dataclass(frozen=True)
@@ -78,7 +87,7 @@ class Calibration:
     """Logistic regressions by kind of search.
 
     Attributes:
-        weights: kind → the weights of :data:`FEATURES`, then the offset.
+        weights: kind → the weights of its :data:`FEATURES_OF`, then the offset.
         lead_seconds: time from the peak of a syllable to its middle. One CTC model emits a syllable where it
             begins, another one in its middle.
     """
@@ -88,10 +97,17 @@ class Calibration:
 
     def confidence(self, kind: str, features: np.ndarray) -> tuple[float, ...]:
         """Probability that each syllable is right; () for a search that was not calibrated."""
-        if kind not in self.weights:
+        if not self.covers(kind):
             return ()
-        *slopes, offset = self.weights[kind]
-        return tuple(expit(features @ np.array(slopes) + offset).tolist())
+        *slopes, offset = self.weights[self._nearest(kind)]
+        return tuple(expit(features[:, : len(slopes)] @ np.array(slopes) + offset).tolist())
+
+    def covers(self, kind: str) -> bool:
+        """Whether there are weights for a kind of search."""
+        return self._nearest(kind) in self.weights
+
+    def _nearest(self, kind: str) -> str:
+        return JOINT if kind == JOINT_NGRAM and kind not in self.weights else kind
 
 
 def load_calibration(run: Path) -> Calibration:
@@ -106,7 +122,7 @@ def load_calibration(run: Path) -> Calibration:
     try:
         content = json.loads(verified(path).read_text(encoding="utf-8"))
         found = {
-            kind: tuple(float(values[name]) for name in (*FEATURES, "offset"))
+            kind: tuple(float(values[name]) for name in (*FEATURES_OF[kind], "offset"))
             for kind, values in content["weights"].items()
         }
         lead_seconds = float(content.get("lead_seconds", 0.0))  # runs before 2026-11-23 have none

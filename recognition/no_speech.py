@@ -27,7 +27,7 @@ def no_speech_probability(segment: Segment) -> float:
 
 def features(segment: Segment) -> dict[str, float]:
     """The inputs of the regression for a segment with syllables."""
-    means = dict(zip(FEATURES, np.mean(segment.certainty, axis=0).tolist(), strict=True))
+    means = dict(zip(FEATURES, np.mean(segment.certainty, axis=0).tolist(), strict=False))
     return {
         "posterior": means["utterance_posterior"],
         "entropy": means["utterance_entropy"],

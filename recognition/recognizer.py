@@ -25,6 +25,7 @@ from model_speech.ctc.shallow_fusion import Fusion
 from recognition.confidence import (
     FEATURES,
     JOINT,
+    JOINT_NGRAM,
     PLAIN,
     Calibration,
     FrameCertainty,
@@ -105,10 +106,10 @@ class Recognizer:
         calibration: Calibration | None = None,
         minimum_confidence: float = 0.0,
     ):
-        self._kind = JOINT if joint else PLAIN
+        self._kind = (JOINT_NGRAM if joint.has_ngrams else JOINT) if joint else PLAIN
         self.calibration = calibration or Calibration({})
         self._minimum_confidence = minimum_confidence
-        if minimum_confidence and self._kind not in self.calibration.weights:
+        if minimum_confidence and not self.calibration.covers(self._kind):
             raise ConfigError(
                 "a minimum confidence needs a calibrated acoustic model",
                 hint="python -m recognition.calibrate RUN --manifest dev.tsv calibrates it",
@@ -314,7 +315,12 @@ class Recognizer:
             Alternative(reading.pinyin, reading.hanzi, reading.score, reading.confidence)
             for reading in readings
         )
-        return self._segment(piece, frames, n_best, syllable_features(frames, piece.certainty, posteriors))
+        hanzi = None
+        if self._kind == JOINT_NGRAM:
+            gaps = [np.exp(max(slot.log_posteriors)) for slot in slots] - np.array(posteriors)
+            hanzi = np.column_stack([gaps, self._joint.evidence(readings[0])])
+        features = syllable_features(frames, piece.certainty, posteriors, hanzi)
+        return self._segment(piece, frames, n_best, features)
 
     def _segment(
         self, piece: _Decoded, frames: Sequence[int], n_best: Iterable[Alternative], features: np.ndarray
@@ -336,6 +342,7 @@ class Recognizer:
 
     def _join(self, name: str, segments: Sequence[Segment], seconds: float) -> Recognition:
         """One recording from its segments; its n best readings have the highest sums of scores."""
+        certainty = [found.certainty for found in segments if found.certainty is not None and found.times]
         best = [Alternative((), "", 0.0)]
         for segment in segments:
             joined = (
@@ -358,10 +365,5 @@ class Recognizer:
             n_best=tuple(best),
             phrases=tuple(segment.phrase for segment in segments if segment.phrase),
             confidence=tuple(itertools.chain.from_iterable(segment.confidence for segment in segments)),
-            certainty=np.concatenate(
-                [
-                    np.zeros((0, len(FEATURES))),
-                    *(segment.certainty for segment in segments if segment.certainty is not None),
-                ]
-            ),
+            certainty=np.concatenate(certainty or [np.zeros((0, len(FEATURES)))]),
         )

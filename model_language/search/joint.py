@@ -116,6 +116,32 @@ class JointSearch:
             found = self._convert_sequences(networks)
         return [_with_confidence(readings, n) for readings in found]
 
+    @property
+    def has_ngrams(self) -> bool:
+        """Whether the converter rates a hanzi by those before it, which :meth:`evidence` needs."""
+        return self._converter.converter.history_model is not None
+
+    def evidence(self, reading: JointReading) -> np.ndarray:
+        """How well each hanzi of a reading fits: (syllables, 2) float64 log-scores of the converter.
+
+        The first column is the sum of the n-grams that contain the hanzi, which are low on both sides of a
+        wrong one. The second is the score of the hanzi for its syllable alone.
+        """
+        converter = self._converter.converter
+        order = converter.history_model.history + 1
+        ids = converter.symbols.encode_hanzi(reading.hanzi).astype(np.int64)
+        padded = np.pad(ids, (order - 1, 1))  # id 0 before and after the text
+        windows = np.lib.stride_tricks.sliding_window_view(padded, order)  # (syllables + 1, order)
+        histories, words = np.ascontiguousarray(windows[:, :-1]), np.ascontiguousarray(windows[:, -1])
+        scores = converter.history_model.score(histories, np.arange(len(words)), words)
+        sums = np.convolve(np.pad(scores.astype(float), (0, max(order - 2, 0))), np.ones(order), "valid")
+        own = []
+        for number, syllable in zip(ids, reading.pinyin, strict=True):
+            candidates, emissions = self._candidates_of(syllable)
+            found = emissions[candidates == number]
+            own.append(found[0] if len(found) else emissions.min())  # a hanzi of the user's words
+        return np.column_stack([sums[: len(ids)], own])
+
     def _search(self, networks: Sequence[ConfusionNetwork], n: int) -> list[list[JointReading]]:
         """Search networks, the longest first, with a generative converter."""
         converter, weights = self._converter.converter, self._weights

@@ -11,7 +11,7 @@ from model_language.converters.ngram import NgramConfig, NgramConverter, NgramMo
 from model_language.ngram.syllables import SyllableNgram, SyllableNgramConfig
 from model_language.ngram.words import WordUnigram, pack_words
 from model_language.search.grid import Conversion
-from model_language.search.joint import JointSearch, JointWeights
+from model_language.search.joint import JointReading, JointSearch, JointWeights
 from model_language.search.user_words import UserWord, UserWords
 from model_language.vocabulary.symbols import build_symbols
 from tests.support.music_pairs import PAIRS
@@ -193,6 +193,32 @@ def test_confidence_is_the_fraction_of_all_readings(ngram):
         assert found[0].confidence[position] == pytest.approx(
             sum(math.exp(reading.score) for reading in same) / total
         )
+
+
+def test_the_evidence_of_a_hanzi_is_the_sum_of_the_ngrams_that_contain_it(rates_words):
+    search = JointSearch(UserWordConverter(rates_words, WORDS), WEIGHTS)
+    (reading,) = search.read([NETWORKS[0]])[0]
+    history, ids = rates_words.history_model, rates_words.symbols.encode_hanzi(reading.hanzi).tolist()
+    text = [0, 0, *ids, 0]
+    scores = [
+        float(history.score(np.array([text[end - 2 : end]]), np.zeros(1, int), np.array([text[end]]))[0])
+        for end in range(2, len(text))
+    ]
+    evidence = search.evidence(reading)
+    assert search.has_ngrams and evidence.shape == (len(reading.pinyin), 2)
+    assert evidence[:, 0] == pytest.approx([sum(scores[n : n + 3]) for n in range(len(ids))], abs=1e-4)
+    for row, number, syllable in zip(evidence, ids, reading.pinyin, strict=True):
+        grid = rates_words.grid([[syllable]])
+        own = grid.scores[0, 0][grid.candidates[0, 0] == number]
+        assert row[1] == pytest.approx(own[0] if len(own) else grid.scores[0, 0].min())
+    assert search.evidence(JointReading((), "", 0.0, ())).shape == (0, 2)
+
+
+def test_evidence_is_lower_for_a_hanzi_that_does_not_fit(ngram):
+    search = JointSearch(UserWordConverter(ngram, UserWords()), WEIGHTS)
+    right, wrong = (JointReading(("ta1", "men5"), hanzi, 0.0, (0, 1)) for hanzi in ("他们", "她们"))
+    sums = [search.evidence(reading)[:, 0].sum() for reading in (right, wrong)]
+    assert sums[0] > sums[1]
 
 
 @pytest.mark.parametrize("n", [1, 4])

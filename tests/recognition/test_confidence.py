@@ -14,7 +14,9 @@ from model_speech.pack import pack
 from recognition.calibrate import main, measure_lead
 from recognition.confidence import (
     FEATURES,
+    FEATURES_OF,
     JOINT,
+    JOINT_NGRAM,
     PLAIN,
     Calibration,
     frame_certainty,
@@ -43,6 +45,9 @@ def test_features_of_syllables_by_hand():
     np.testing.assert_allclose(features[:, 2:], [[np.log(4.0) / 2, 0.5]] * 2, atol=1e-6)
     assert syllable_features([0, 3], certainty)[0, 0] == pytest.approx(np.log(1 / 3))
     assert syllable_features([], certainty).shape == (0, len(FEATURES))
+    hanzi = np.arange(6.0).reshape(2, 3)
+    longer = syllable_features([0, 3], certainty, [0.5, 0.8], hanzi)
+    np.testing.assert_array_equal(longer, np.hstack([features, hanzi]))
 
 
 def test_a_fit_finds_the_weights_that_made_the_data_and_is_calibrated():
@@ -55,6 +60,15 @@ def test_a_fit_finds_the_weights_that_made_the_data_and_is_calibrated():
     confidence = np.array(Calibration({PLAIN: found}).confidence(PLAIN, features))
     assert calibration_error(confidence, right) < 0.01 < calibration_error(confidence**3, right)
     assert Calibration({PLAIN: found}).confidence(JOINT, features) == ()
+
+
+def test_with_ngrams_the_weights_of_the_joint_search_serve_where_there_are_no_others():
+    features = np.random.default_rng(3).normal(size=(5, len(FEATURES_OF[JOINT_NGRAM])))
+    weights = {JOINT: (1.0, -2.0, 0.5, 0.1, 0.3)}
+    old, both = Calibration(weights), Calibration(weights | {JOINT_NGRAM: (*weights[JOINT][:4], 0, 0, 0, 5)})
+    assert old.covers(JOINT_NGRAM) and not old.covers(PLAIN)
+    assert old.confidence(JOINT_NGRAM, features) == both.confidence(JOINT, features)
+    assert np.all(np.array(both.confidence(JOINT_NGRAM, features)) > old.confidence(JOINT_NGRAM, features))
 
 
 def test_area_under_the_curve_equals_the_count_of_pairs():
@@ -113,12 +127,11 @@ def test_a_calibrated_run_gives_confidences_to_transcripts(packed, tmp_path, cap
         transcribe.main([*call, "--minimum-confidence", "0.5"])
     assert main([str(packed), "--manifest", str(manifest), "--check", str(manifest)]) == 0
     printed = capsys.readouterr().out.splitlines()
-    timing, *fitted, _, _, checked_timing = printed
-    assert [line.split(": ")[1] for line in (*fitted, timing)] == [
-        line.split(": ")[1] for line in printed[-3:]
-    ]
+    fitted, checked = printed[1:4], printed[4:7]
+    assert [line.split(": ")[1] for line in fitted] == [line.split(": ")[1] for line in checked]
     found = load_calibration(packed)
-    assert set(found.weights) == {PLAIN, JOINT} and f"{found.lead_seconds:.2f} s before" in checked_timing
+    assert set(found.weights) == {PLAIN, JOINT, JOINT_NGRAM}
+    assert all(f" {found.lead_seconds:.2f} s before" in printed[line] for line in (0, 7))
     assert transcribe.main(call) == 0
     segments = json.loads(capsys.readouterr().out)["segments"]
     syllables = [syllable for segment in segments for syllable in segment["syllables"]]

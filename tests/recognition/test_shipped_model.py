@@ -3,7 +3,7 @@
 import numpy as np
 
 from model_speech.acoustic_model import load_acoustic_model
-from recognition.confidence import JOINT, PLAIN, Calibration, load_calibration
+from recognition.confidence import JOINT, JOINT_NGRAM, PLAIN, Calibration, load_calibration
 from recognition.loading import load_acoustic_logits
 from recognition.recognizer import Recognizer
 from tests.project.test_requirements import RECORDING
@@ -38,7 +38,7 @@ def test_the_shipped_recordings_are_recognised():
 
 
 def test_confidence_is_calibrated_for_both_searches():
-    assert set(load_calibration(PRETRAINED_SPEECH).weights) == {PLAIN, JOINT}
+    assert set(load_calibration(PRETRAINED_SPEECH).weights) == {PLAIN, JOINT, JOINT_NGRAM}
 
 
 def test_the_times_of_syllables_have_their_borders_where_the_sound_is_quiet():
