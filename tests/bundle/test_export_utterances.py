@@ -85,18 +85,18 @@ def measurements(source: ExportSource, variant: Variant, folder: Path) -> dict:
 # --- artefacts ---
 
 
-# Each format once; with --nightly each model. compact: by the command below; dfsmn: int8 below; all artefacts
-# of all models: benchmarks/bundle/export_matrix.py.
+# TensorFlow's formats; with --nightly each model. ONNX and LiteRT of compact: by the command below; dfsmn: in
+# int8 below; all artefacts of all models: benchmarks/bundle/export_matrix.py.
 @pytest.mark.parametrize(
     ("name", "variant"),
     [
         pytest.param("gru_ctc", ONNX, marks=pytest.mark.nightly),
         pytest.param("gru_ctc", LITERT, marks=pytest.mark.nightly),
-        ("conformer", ONNX),
+        pytest.param("conformer", ONNX, marks=pytest.mark.nightly),
         pytest.param("conformer", LITERT, marks=pytest.mark.nightly),
         pytest.param("transformer", LITERT, marks=pytest.mark.nightly),
         ("transformer", non_stream(Format.SAVED_MODEL)),
-        ("cbhg", LITERT),
+        pytest.param("cbhg", LITERT, marks=pytest.mark.nightly),
         ("dfcnn", non_stream(Format.FROZEN_GRAPH)),
     ],
     ids=str,

@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.documented_commands import Command, module_of
+from tests.support.scripts import exit_code
+
 ROOT = Path(__file__).parents[2]
 COMMANDS = {
     "train.py": ["train.py"],
@@ -105,15 +108,23 @@ def test_help_is_quick_quiet_and_shows_an_example(tmp_path, arguments):
 
 
 @pytest.mark.parametrize("arguments", NOWHERE.values(), ids=NOWHERE)
-def test_a_wrong_path_is_one_message_that_names_it(tmp_path, arguments):
-    done = run([argument.format(tmp=tmp_path) for argument in arguments])
-    assert done.returncode == 2, done.stderr
-    labels = [line.partition(": ")[0] for line in done.stderr.splitlines()]
+def test_a_wrong_path_is_one_message_that_names_it(tmp_path, arguments, nightly, capsys):
+    """Called in this process; with --nightly from a shell."""
+    words = [argument.format(tmp=tmp_path) for argument in arguments]
+    if nightly:
+        done = run(words)
+        code, printed, messages = done.returncode, done.stdout, done.stderr
+    else:
+        call = Command("", tuple(words))
+        code = exit_code(module_of(call.program).main, call.arguments)
+        printed, messages = capsys.readouterr()
+    assert code == 2, messages
+    labels = [line.partition(": ")[0] for line in messages.splitlines()]
     assert labels[0] == "error" and labels == [
         label for label in ("error", "where", "hint") if label in labels
     ]
-    assert "nowhere" in done.stderr or str(tmp_path) in done.stderr
-    assert done.stdout == ""
+    assert "nowhere" in messages or str(tmp_path) in messages
+    assert printed == ""
 
 
 @pytest.mark.parametrize(
