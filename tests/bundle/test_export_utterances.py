@@ -145,6 +145,7 @@ def test_int8_may_leave_layers_of_any_model_in_float(name, format_, sources, tmp
     assert differences[1] < differences[0] / 3
 
 
+@pytest.mark.nightly  # a small loop: test_export.py
 def test_int8_of_a_bidirectional_gru_is_refused_with_what_to_take(sources, tmp_path):
     with (
         ArtefactWriter(sources("gru_ctc")) as writer,
@@ -212,7 +213,7 @@ def test_the_syllable_error_rate_is_that_of_the_test(sources, runs, tiny_manifes
     assert 1 - accuracy == pytest.approx(counts.rate)
 
 
-@pytest.mark.parametrize("name", CONVERTER)
+@pytest.mark.parametrize("name", ["transformer", pytest.param("cbhg", marks=pytest.mark.nightly)])
 def test_the_character_error_rate_is_that_of_the_test(name, sources, runs, tiny_manifest):
     with ArtefactWriter(source := sources(name)) as writer:
         accuracy = writer.accuracies(source.tests, streams=False)["non_stream"]

@@ -36,7 +36,9 @@ def _transcribed(samples: np.ndarray, *options: str, rate: int = 16_000) -> tupl
     return json.loads(done.stdout), done.stderr.decode()
 
 
-def test_live_sound_gives_the_text_of_a_recording_of_the_same_samples(tmp_path: Path):
+def test_live_sound_gives_the_text_of_a_recording_of_the_same_samples(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
     speech = read_audio(RECORDING, 16_000)
     shown, progress = _transcribed(speech)
     (segment,) = shown["segments"]
@@ -46,8 +48,8 @@ def test_live_sound_gives_the_text_of_a_recording_of_the_same_samples(tmp_path: 
     first, end = (round(segment[edge] / FRAME_SECONDS) for edge in ("start", "end"))
     size = round(16_000 * FRAME_SECONDS)
     write_wav(tmp_path / "cut.wav", np.trunc(speech * 32767)[first * size : end * size] / 32768)
-    command = [sys.executable, "transcribe.py", str(tmp_path / "cut.wav"), "--format", "json"]
-    whole = json.loads(subprocess.run(command, cwd=ROOT, capture_output=True, check=True).stdout)
+    assert load_script("transcribe.py").main([str(tmp_path / "cut.wav"), "--format", "json"]) == 0
+    whole = json.loads(capsys.readouterr().out)
     assert (whole["hanzi"], whole["pinyin"]) == (shown["hanzi"], shown["pinyin"])
     assert whole["segments"][0]["n_best"] == segment["n_best"]
 

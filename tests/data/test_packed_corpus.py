@@ -17,6 +17,7 @@ from data.features.spec_augment import SpecAugmentConfig
 from data.manifest import find_lines, read_lines, read_manifest, write_manifest
 from tests.support.tiny_commands import bytes_of, run_content
 from tests.support.tiny_corpus import write_tiny_corpus
+from training.run import train_from_config
 from utils.errors import AudioError, CacheError, ConfigError, CorpusError
 from utils.features.speech import FeatureConfig
 from utils.run_folder.run import RunFolder
@@ -199,17 +200,24 @@ def test_other_settings_than_the_recipes_are_refused(manifests, tmp_path):
         corpus.check_settings(FEATURES, AugmentConfig(copies=3))
 
 
+def test_a_training_reads_a_packed_corpus(manifests, tmp_path):
+    packed, recipe = pack(manifests, tmp_path / "packed"), tmp_path / "recipe.yaml"
+    recipe.write_text("model: {name: compact, width: 8, blocks: 1}\nfeatures: {bins: 16}\n", encoding="utf-8")
+    lists = [f"data.train=[{packed}]", f"data.dev=[{manifests[1]}]", f"data.cache={tmp_path / 'cache'}"]
+    more = ["augment.copies=1", "training.epochs=1", "data.workers=1"]
+    train_from_config("speech", recipe, [*lists, *more], tmp_path / "run")
+    assert "22 training and 7 dev utterances" in RunFolder(tmp_path / "run").log.read_text(encoding="utf-8")
+
+
+@pytest.mark.nightly
 @pytest.mark.timeout(3600)
-def test_a_training_on_a_packed_corpus_is_resumed_to_the_same_weights(commands, tiny_runs, nightly):
-    """The kill is part of the nightly tests only."""
+def test_a_training_on_a_packed_corpus_is_resumed_to_the_same_weights(commands, tiny_runs):
     folder = commands.folder / "packed_training"
     packed = pack([tiny_runs.train], folder / "packed")
     runs = [RunFolder(folder / name) for name in ("whole", "killed")]
     arguments = [tiny_runs.training(run.path, folder / "features", packed) for run in runs]
     whole = commands.run("train", *arguments[0])
     assert whole.code == 0 and "10 training and 4 dev utterances" in whole.output, whole.output
-    if not nightly:
-        return
     seen = runs[1].path / "utterances.tsv"
     commands.run("train", *arguments[1], when=lambda: seen.is_file() and seen.read_bytes().count(b"\n") > 4)
     again = commands.run("train", *arguments[1])

@@ -218,14 +218,15 @@ def background(tmp_path_factory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory, background) -> tuple[Path, list[str]]:
-    """A complete run, killed once in each stage before it finished."""
+def made(tmp_path_factory, background, nightly) -> tuple[Path, list[str]]:
+    """A complete run, killed once before it finished; with --nightly once in each stage."""
     output = tmp_path_factory.mktemp("wake") / "xiao_ming"
     words = ["小明小明", "--output", str(output), *TINY, "--background", str(background), *NARROW]
     words += ["--alarms-per-hour", "150"]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(acoustics, "_NOISE_SECONDS", 3)
-        for stage in ("generate", "_train", "_export", "_stream", "_calibrate"):
+        stages = ("generate", "_train", "_export", "_stream", "_calibrate")
+        for stage in stages if nightly else stages[-1:]:
             with pytest.MonkeyPatch.context() as kill:
                 kill.setattr(wake_word, stage, _killed_at_the_end(getattr(wake_word, stage)))
                 with pytest.raises(KeyboardInterrupt):

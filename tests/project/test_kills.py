@@ -3,7 +3,8 @@
 Moments are of three kinds: a share of the time that the command takes; the nth change that it makes to its
 files (before a file is opened for writing, renamed, removed …), so that what lies between two changes is met
 however short it is; and the middle of writing a file, when it has reached some size. After each kill no file
-is half-written. 27 kills by default, some 240 with ``--nightly``; the summary of pytest counts them.
+is half-written. A few kills of preparing and training by default, some 240 with ``--nightly``; the summary of
+pytest counts them.
 Other kills: ``tests/serving/test_ends.py`` (workers of the service, 12 nightly),
 ``tests/project/test_cluster.py`` (nodes of a cluster, and its processes, 20 nightly),
 ``tests/data/test_feature_cache.py``.
@@ -140,10 +141,11 @@ def test_prepare(commands, data_folder, nightly, record_property):
         bytes_of,
         part_of(folder / "whole"),
     )
-    killed_and_resumed(commands, command, folder, (20, 60, 30) if nightly else (3, 12, 3), record_property)
+    killed_and_resumed(commands, command, folder, (20, 60, 30) if nightly else (1, 4, 1), record_property)
 
 
-def test_features(commands, tiny_runs: TinyRuns, nightly, record_property):
+@pytest.mark.nightly
+def test_features(commands, tiny_runs: TinyRuns, record_property):
     """A packed corpus."""
     words = [word for word in tiny_runs.training(commands.folder, commands.folder) if "=" in str(word)]
     folder = commands.folder / "packed"
@@ -153,7 +155,7 @@ def test_features(commands, tiny_runs: TinyRuns, nightly, record_property):
         bytes_of,
         part_of(folder / "whole"),
     )
-    killed_and_resumed(commands, command, folder, (6, 16, 6) if nightly else (0, 1, 1), record_property)
+    killed_and_resumed(commands, command, folder, (6, 16, 6), record_property)
 
 
 @pytest.mark.timeout(3600)
@@ -172,11 +174,12 @@ def test_train(commands, tiny_runs: TinyRuns, nightly, record_property):
 
 
 # A file is opened, renamed, and its temporary name removed; four epochs write the history.
+@pytest.mark.nightly
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize(
     "change",
     [
-        pytest.param(3 * 3 + 2, marks=pytest.mark.nightly, id="before its last row"),
+        pytest.param(3 * 3 + 2, id="before its last row"),
         pytest.param(3 * 3 + 3, id="after its last row"),
     ],
 )
@@ -190,6 +193,7 @@ def test_the_history_is_whole_after_a_kill_at_the_end_of_the_last_epoch(commands
     assert run_content(RunFolder(folder)) == run_content(RunFolder(tiny_runs.speech))
 
 
+@pytest.mark.nightly
 @pytest.mark.timeout(3600)
 def test_train_killed_at_a_random_step(commands, tiny_runs):
     """The step differs in each run of this test."""
@@ -217,20 +221,21 @@ def check_results(folder: Path) -> None:
         assert results["utterances"] == results["hypotheses"].count(b"\n") - 1
 
 
+@pytest.mark.nightly
 @pytest.mark.timeout(3600)
-def test_test(commands, tiny_runs: TinyRuns, nightly, record_property):
+def test_test(commands, tiny_runs: TinyRuns, record_property):
     command = Command(
         "test",
         lambda folder: ["pipeline", tiny_runs.speech, tiny_runs.language, "--output", folder],
         results_of,
         check_results,
     )
-    times = (6, 5, 4) if nightly else (0, 1, 1)
-    killed_and_resumed(commands, command, commands.folder / "results", times, record_property)
+    killed_and_resumed(commands, command, commands.folder / "results", (6, 5, 4), record_property)
 
 
+@pytest.mark.nightly
 @pytest.mark.timeout(3600)
-def test_transcribe(commands, tiny_runs: TinyRuns, nightly, record_property):
+def test_transcribe(commands, tiny_runs: TinyRuns, record_property):
     folder, recordings = commands.folder / "transcripts", tiny_runs.utterances[0].audio.parent
     command = Command(
         "transcribe",
@@ -238,8 +243,7 @@ def test_transcribe(commands, tiny_runs: TinyRuns, nightly, record_property):
         bytes_of,
         part_of(folder / "whole"),
     )
-    times = (8, 40, 10) if nightly else (0, 1, 1)
-    killed_and_resumed(commands, command, folder, times, record_property)
+    killed_and_resumed(commands, command, folder, (8, 40, 10), record_property)
 
 
 MEASURED = {"export.md", "export.json", "bundle.json"}  # they hold times, and hashes of each other

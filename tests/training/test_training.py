@@ -61,11 +61,11 @@ def _hyper_parameters(run: RunFolder) -> dict[str, object]:
 
 
 def test_a_speech_run_from_config_to_transcript_without_its_corpus(
-    tmp_path, config_file, usual_precision, language_run, capsys
+    tmp_path, config_file, usual_precision, language_run, capsys, nightly
 ):
-    """Mixed precision and XLA; then the run is moved, the corpus deleted, and the run is used."""
+    """Mixed precision, with --nightly XLA; then the run is moved, the corpus deleted, and the run is used."""
     manifest = write_tiny_corpus(tmp_path / "corpus", utterances=8)
-    overrides = (*SMALL, *_lists(manifest), "training.precision=mixed_bfloat16", "training.xla=true")
+    overrides = (*SMALL, *_lists(manifest), "training.precision=mixed_bfloat16", f"training.xla={nightly}")
     run = RunFolder(tmp_path / "runs" / "tiny")
     best = train_from_config("speech", config_file, overrides, run.path)
 
@@ -77,7 +77,7 @@ def test_a_speech_run_from_config_to_transcript_without_its_corpus(
     assert (shown["model.width"], shown["training.precision"], shown["training.xla"]) == (
         8,
         "mixed_bfloat16",
-        True,
+        nightly,
     )
     assert (shown["model.front_filters"], shown["data.train"]) == ("16,32", str(manifest))
     assert {path.name for path in run.path.iterdir()} >= {"model_summary.txt", "metrics.json", "config.yaml"}
@@ -206,6 +206,7 @@ def test_a_language_recipe_without_text_is_refused(tmp_path):
 
 
 def test_corpora_are_mixed_by_weight_and_the_run_records_it(tmp_path, config_file):
+    """With two views of each utterance."""
     first, second = (
         write_tiny_corpus(tmp_path / name, utterances=8, seed=seed) for seed, name in enumerate("ab")
     )
@@ -213,6 +214,7 @@ def test_corpora_are_mixed_by_weight_and_the_run_records_it(tmp_path, config_fil
     for audio in (second.parent / "wav").glob("T0*"):
         audio.rename(audio.with_name(audio.name.replace("T0", "B0")))
     overrides = [*SMALL, f"data.train=[{first},{second}]", "data.weights=[2,0.25]", f"data.dev=[{first}]"]
+    overrides += ["spec_augment.consistency=1", "training.epochs=1"]
     run = RunFolder(tmp_path / "run")
     train_from_config("speech", config_file, [*overrides, f"data.cache={tmp_path / 'cache'}"], run.path)
     assert f"{second}: 8 utterances x 0.25: 2 an epoch" in run.log.read_text(encoding="utf-8")
@@ -223,21 +225,19 @@ def test_corpora_are_mixed_by_weight_and_the_run_records_it(tmp_path, config_fil
     ]
 
 
-def test_two_views_of_each_utterance_are_trained_to_agree(tmp_path, config_file, nightly):
+@pytest.mark.nightly
+def test_two_views_of_each_utterance_are_trained_to_agree(tmp_path, config_file):
     """Without masks and dropout both views are equal: then the loss is that of one view."""
     manifest = write_tiny_corpus(tmp_path / "corpus", utterances=8)
     same = [f"spec_augment.{name}_masks=0" for name in ("time", "frequency")]
     losses = {}
-    settings = {"ctc": ([], 1e-9), "both": ([], 1)} | (
-        {"one": (same, 0), "equal": (same, 1)} if nightly else {}
-    )
+    settings = {"ctc": ([], 1e-9), "both": ([], 1), "one": (same, 0), "equal": (same, 1)}
     for name, (masks, weight) in settings.items():
         run = RunFolder(tmp_path / name)
         changes = [*masks, f"spec_augment.consistency={weight}", "model.dropout=0", "training.epochs=1"]
         train_from_config("speech", config_file, [*SMALL, *_lists(manifest), *changes], run.path)
         losses[name] = float(next(csv.DictReader(run.history.open(encoding="utf-8")))["train_loss"])
-    if nightly:
-        assert losses["equal"] == pytest.approx(losses["one"], rel=1e-4)
+    assert losses["equal"] == pytest.approx(losses["one"], rel=1e-4)
     assert losses["both"] > losses["ctc"] + 1e-3
 
 
