@@ -266,6 +266,7 @@ def test_the_last_layer_alone_may_stay_in_float(state, tmp_path):
     assert distinct[0] < 0.8 and distinct[1] > 0.9
 
 
+@pytest.mark.nightly
 def test_labels_that_are_gained_do_not_make_up_for_those_lost(tmp_path):
     """With random references 8 bits are correct as often as the source model, and still differ from it."""
     source = source_of(wide_range_model())

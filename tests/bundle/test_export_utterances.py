@@ -113,6 +113,7 @@ def test_every_model_gives_the_outputs_of_the_source_alone_and_in_padded_batches
     assert len(set(source.golden.lengths.tolist())) > 2
 
 
+@pytest.mark.nightly
 def test_int8_of_an_acoustic_model_takes_any_length(sources, tmp_path):
     found = measurements(sources("dfsmn"), INT8, tmp_path)
     assert found["agreement"] > 0.8 and found["difference"]["alone"] < 0.1 * found["largest"]

@@ -201,7 +201,7 @@ def test_the_halves_of_a_background_share_no_sound(tmp_path):
 
 TINY = (
     *("--voices", "6", "--takes", "3", "--near", "3", "--parts", "2", "--words", "1", "--sentences", "2"),
-    *("--steps", "12", "--hours", "0.02", "--workers", "2"),
+    *("--steps", "12", "--hours", "0.02", "--workers", "1"),
 )
 NARROW = (
     *("features.mel_bins=16", "model.first_filters=8", "model.channels=[8]", "model.strides=[[2,2]]"),

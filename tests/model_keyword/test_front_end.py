@@ -183,6 +183,7 @@ assert "tensorflow" not in sys.modules
 """
 
 
+@pytest.mark.nightly
 @pytest.mark.skipif(
     importlib.util.find_spec("jax") is None, reason="pip install -r requirements/backends.txt"
 )
