@@ -1,7 +1,7 @@
 """Tests that one recipe gives the same losses and outputs on TensorFlow, JAX and PyTorch, also resumed.
 
 JAX and PyTorch have separate interpreters without TensorFlow. All resume the first checkpoint that TensorFlow
-wrote, and so have the same weights.
+wrote, and so have the same weights. Trainings are nightly: they compile for half a minute.
 """
 
 import importlib.util
@@ -48,9 +48,7 @@ RECIPES = {
         "training.checkpoint_steps=1",
     ),
 }
-# Compiling another network for JAX takes long.
-TASKS = ("speech", pytest.param("language", marks=pytest.mark.nightly))
-# With --nightly. A resumed run could forget dropout's generators, the optimiser's moments, the loss's scale.
+# A resumed run could forget dropout's generators, the optimiser's moments, the loss's scale.
 TESTS_OF_THE_LOOP = (
     "test_a_resumed_run_sees_each_utterance_once_and_ends_the_same",
     "test_half_precision_scales_its_loss_and_resumes",
@@ -130,46 +128,42 @@ def trials(tmp_path_factory) -> Trials:
 
 
 @pytest.fixture(scope="module")
-def tensorflow(trials: Trials, nightly: bool) -> Path:
+def tensorflow(trials: Trials) -> Path:
     """The folder of TensorFlow's results."""
-    jobs = [trials.first_training("speech")]
-    if nightly:
-        jobs += [trials.first_training("language"), *trials.use("tensorflow")]
-    for job in jobs:
+    for job in (*map(trials.first_training, RECIPES), *trials.use("tensorflow")):
         JOBS[job.pop("do")](**job)
     return trials.folder / "tensorflow"
 
 
-@pytest.fixture(
-    scope="module",
-    params=[
-        pytest.param(name, marks=pytest.mark.skipif(not there, reason=f"{name} isn't installed: {INSTALL}"))
-        for name, there in ((name, importlib.util.find_spec(name)) for name in ("jax", "torch"))
-    ],
-)
-def other(request, trials: Trials, tensorflow: Path, nightly: bool) -> Path:
+BACKENDS = [
+    pytest.param(name, marks=pytest.mark.skipif(not there, reason=f"{name} isn't installed: {INSTALL}"))
+    for name, there in ((name, importlib.util.find_spec(name)) for name in ("jax", "torch"))
+]
+
+
+@pytest.fixture(scope="module", params=BACKENDS)
+def other(request, trials: Trials, tensorflow: Path) -> Path:
     """The folder of another backend's results."""
-    speech, *more = (trials.further_training(task, request.param) for task in list(RECIPES)[: 1 + nightly])
+    speech, language = (trials.further_training(task, request.param) for task in RECIPES)
     broken_off = {"do": "broken_off", "arguments": speech["arguments"], "step": BROKEN_OFF_AT}
     loop = {"do": "tests_of_the_loop", "names": TESTS_OF_THE_LOOP}
-    override, message = REFUSED[request.param]
-    arguments = trials.train("language", trials.folder / request.param / "refused", override)
-    refused = {"do": "refused", "arguments": arguments, "message": message}
-    jobs = [speech, refused]  # each further job compiles for other sizes
-    if nightly:
-        jobs = [broken_off, *jobs, *more, *trials.use(request.param), loop]
-    compiled = {"JAX_COMPILATION_CACHE_DIR": str(trials.folder / "compiled")}
+    run_on(request.param, [broken_off, speech, language, *trials.use(request.param), loop], trials.folder)
+    return trials.folder / request.param
+
+
+def run_on(backend: str, jobs: list[dict], folder: Path) -> None:
+    """Run jobs of ``tests/support/backend_jobs.py`` in an interpreter on another backend."""
+    compiled = {"JAX_COMPILATION_CACHE_DIR": str(folder / "compiled")}
     done = subprocess.run(
         [sys.executable, "-m", "tests.support.backend_jobs"],
         cwd=ROOT,
-        env={**os.environ, **ENVIRONMENT, **compiled, "KERAS_BACKEND": request.param},
+        env={**os.environ, **ENVIRONMENT, **compiled, "KERAS_BACKEND": backend},
         input="\n".join(map(json.dumps, jobs)),
         capture_output=True,
         text=True,
         check=False,
     )
     assert done.returncode == 0, f"{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
-    return trials.folder / request.param
 
 
 def losses(run: Path) -> dict[int, float]:
@@ -184,9 +178,24 @@ def losses(run: Path) -> dict[int, float]:
     return found
 
 
-@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_run_has_the_logits_of_tensorflow_and_refused_settings_are_named(
+    backend, trials, speech_run, tmp_path
+):
+    override, message = REFUSED[backend]
+    arguments = trials.train("language", tmp_path / "refused", override)
+    logits = {"run": str(speech_run), "output": str(tmp_path / "logits.npy")}
+    refused = {"do": "refused", "arguments": arguments, "message": message}
+    run_on(backend, [{"do": "acoustic_logits", **logits}, refused], tmp_path)
+    acoustic_logits(str(speech_run), str(tmp_path / "tensorflow.npy"))
+    found, expected = (np.load(tmp_path / f"{name}.npy") for name in ("logits", "tensorflow"))
+    np.testing.assert_allclose(found, expected, atol=1e-4)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("task", RECIPES)
 def test_the_loss_curve_is_tensorflows(tensorflow, other, task):
-    """Also where speech training was interrupted and resumed (nightly); JAX pads batch, frames and labels."""
+    """Also where speech training was interrupted and resumed; JAX pads batch, frames and labels."""
     expected, found = losses(tensorflow / task), losses(other / task)
     assert sorted(expected) == sorted(found) == list(range(1, STEPS + 1))
     for step in expected:
@@ -194,7 +203,8 @@ def test_the_loss_curve_is_tensorflows(tensorflow, other, task):
     assert expected[STEPS] < 0.9 * expected[1], "the loss must decrease"
 
 
-@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.nightly
+@pytest.mark.parametrize("task", RECIPES)
 def test_the_trained_weights_are_tensorflows(tensorflow, other, task):
     first, second = (np.load(RunFolder(folder / task).checkpoint) for folder in (tensorflow, other))
     assert first.files == second.files
