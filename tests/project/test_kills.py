@@ -3,7 +3,7 @@
 Moments are of three kinds: a share of the time that the command takes; the nth change that it makes to its
 files (before a file is opened for writing, renamed, removed …), so that what lies between two changes is met
 however short it is; and the middle of writing a file, when it has reached some size. After each kill no file
-is half-written. A few kills of preparing and training by default, some 240 with ``--nightly``; the summary of
+is half-written. 21 kills of preparing and training by default, some 240 with ``--nightly``; the summary of
 pytest counts them.
 Other kills: ``tests/serving/test_ends.py`` (workers of the service, 12 nightly),
 ``tests/project/test_cluster.py`` (nodes of a cluster, and its processes, 20 nightly),
@@ -141,7 +141,7 @@ def test_prepare(commands, data_folder, nightly, record_property):
         bytes_of,
         part_of(folder / "whole"),
     )
-    killed_and_resumed(commands, command, folder, (20, 60, 30) if nightly else (1, 4, 1), record_property)
+    killed_and_resumed(commands, command, folder, (20, 60, 30) if nightly else (3, 14, 3), record_property)
 
 
 @pytest.mark.nightly
