@@ -127,7 +127,7 @@ def check_random_stack(stack, ending, two, mode, hops, seed):
 
 @pytest.mark.timeout(3600)
 def test_random_stacks(nightly):
-    """Ten fixed stacks; 200 others with ``--nightly``."""
+    """Five fixed stacks; 200 others with ``--nightly``."""
     common = {"database": None, "suppress_health_check": list(HealthCheck)}
-    examples = settings(max_examples=200 if nightly else 10, derandomize=not nightly, **common)
+    examples = settings(max_examples=200 if nightly else 5, derandomize=not nightly, **common)
     examples(check_random_stack)()
