@@ -6,10 +6,12 @@ import io
 import itertools
 import re
 from collections.abc import Iterator, Sequence
+from functools import cache
 from pathlib import Path
 
 import pytest
 
+from model_language import pinyin_to_hanzi
 from tests.support.documented_commands import (
     ELLIPSIS,
     Command,
@@ -255,6 +257,8 @@ def _is_runnable(command: Command, folder: Path) -> bool:
 
 
 def test_commands_that_need_no_corpus_run(workspace, capsys, monkeypatch):
+    # Each converter is loaded once.
+    monkeypatch.setattr(pinyin_to_hanzi, "load_converter", cache(pinyin_to_hanzi.load_converter))
     runnable = {command.words: command for command in all_commands() if _is_runnable(command, workspace)}
     for command in runnable.values():
         (workspace / "typed").write_text(f"{command.typed or ''}\n", encoding="utf-8")

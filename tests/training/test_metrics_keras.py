@@ -110,6 +110,7 @@ def test_a_compiled_acoustic_model_survives_its_file(tmp_path):
     assert_same_after_loading(model, inputs, packed, tmp_path)
 
 
+@pytest.mark.nightly
 def test_a_compiled_language_model_survives_its_file(tmp_path):
     symbols = build_symbols()
     model = build_transformer(
