@@ -78,7 +78,6 @@ OVERRIDES = (
 )
 
 
-@pytest.mark.nightly
 @pytest.mark.timeout(4 * WAIT)
 def test_two_processes_train_as_one_and_resume_after_one_is_killed(tmp_path):
     manifest = write_tiny_corpus(tmp_path / "corpus", utterances=16)
