@@ -73,7 +73,7 @@ def syllable_features(
         (syllables, :data:`FEATURES`, then :data:`HANZI_FEATURES` if they are given) float64.
     """
     if not len(frames):
-        return np.zeros((0, len(FEATURES)))
+        return np.zeros((0, len(FEATURES if hanzi is None else FEATURES_OF[JOINT_NGRAM])))
     chosen = certainty.highest[list(frames)] if posteriors is None else np.asarray(posteriors)
     chosen = np.clip(chosen, _CLOSEST, 1.0 - _CLOSEST)
     logits = np.log(chosen / (1.0 - chosen))

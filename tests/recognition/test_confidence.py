@@ -48,6 +48,7 @@ def test_features_of_syllables_by_hand():
     hanzi = np.arange(6.0).reshape(2, 3)
     longer = syllable_features([0, 3], certainty, [0.5, 0.8], hanzi)
     np.testing.assert_array_equal(longer, np.hstack([features, hanzi]))
+    assert syllable_features([], certainty, [], hanzi[:0]).shape == (0, len(FEATURES_OF[JOINT_NGRAM]))
 
 
 def test_a_fit_finds_the_weights_that_made_the_data_and_is_calibrated():

@@ -2,16 +2,17 @@
 
 import numpy as np
 
+from model_language.registry import load_converter
 from model_speech.acoustic_model import load_acoustic_model
 from recognition.confidence import JOINT, JOINT_NGRAM, PLAIN, Calibration, load_calibration
-from recognition.loading import load_acoustic_logits
+from recognition.loading import load_acoustic_logits, load_joint_search_for
 from recognition.recognizer import Recognizer
 from tests.project.test_requirements import RECORDING
 from utils.audio.levels import decibels
-from utils.audio.reading import SAMPLE_RATE, read_audio
+from utils.audio.reading import SAMPLE_RATE, read_audio, write_wav
 from utils.metrics import count_errors, total
 from utils.run_folder.checksums import differences
-from utils.run_folder.run import PRETRAINED_SPEECH
+from utils.run_folder.run import PRETRAINED, PRETRAINED_SPEECH
 
 TEXTS = {  # the card of examples/recordings
     "common_voice_18735239.ogg": "ci3 wai4 yi4 xie1 qi2 ta1 guo2 ji4 bi3 sai4 ye3 shi3 yong4 ci3 gui1 ze2",
@@ -35,6 +36,15 @@ def test_the_shipped_recordings_are_recognised():
     results = list(recognizer.recognise((name, RECORDING.with_name(name)) for name in TEXTS))
     errors = total(count_errors(TEXTS[result.id].split(), result.pinyin) for result in results)
     assert errors.reference == 35 and errors.rate < 0.6
+
+
+def test_a_recording_without_speech_has_neither_syllables_nor_confidences(tmp_path):
+    write_wav(tmp_path / "silence.wav", np.zeros(2 * SAMPLE_RATE, np.float32))
+    acoustic, calibration = load_acoustic_logits(PRETRAINED_SPEECH), load_calibration(PRETRAINED_SPEECH)
+    joint = load_joint_search_for(PRETRAINED_SPEECH, load_converter(PRETRAINED))
+    recognizer = Recognizer(acoustic, joint=joint, calibration=calibration)
+    (found,) = recognizer.recognise([("silence", tmp_path / "silence.wav")])
+    assert (found.pinyin, found.hanzi, found.confidence) == ((), "", ())
 
 
 def test_confidence_is_calibrated_for_both_searches():
