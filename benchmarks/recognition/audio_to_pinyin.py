@@ -4,15 +4,20 @@
     python -m benchmarks.recognition.audio_to_pinyin --only test
     python -m benchmarks.recognition.audio_to_pinyin --streaming          # its streaming twin, after it
 
-Six collections of real recordings, 7 h of synthetic speech of open-domain text and sounds without speech are
-prepared below ``datasets/audio_to_pinyin``. ``configs/speech/audio_to_pinyin.yaml`` is trained into
-``runs/audio_to_pinyin_first``; ``audio_to_pinyin_refine.yaml`` continues into ``runs/audio_to_pinyin``, which
-is packed into ``pretrained/audio_to_pinyin``. The streaming twin begins with these weights and has two cycles
-of its own, without the recordings of ``dspspeech20``, whose words are the test of typed wake words (the
-weights that it begins with have learned from them). It is also exported, for devices. Each step is skipped if
-its result is there, and an interrupted one is resumed. The best epoch is chosen on the dev speakers of Common
-Voice; the test speakers are in no training list. Some speakers of Lingua Libre are left out, for tests of
-phrases. Needs the project's shared recordings beside the checkout.
+Six collections of real recordings, 7 h of synthetic speech of open-domain text and sounds without speech
+are prepared below ``datasets/audio_to_pinyin``. Three recipes of ``configs/speech``, each of which begins
+with the weights of the one before, are trained below ``runs``: ``audio_to_pinyin`` (into
+``audio_to_pinyin_first``), ``audio_to_pinyin_refine`` (``audio_to_pinyin_second``) and, with speech that
+the second model has spliced from the recordings, ``audio_to_pinyin_spliced`` (``audio_to_pinyin``). The
+last one is packed into ``pretrained/audio_to_pinyin``.
+
+The streaming twin begins with its weights and has two cycles of its own, without the recordings of
+``dspspeech20``, whose words are the test of typed wake words (the weights that it begins with have learned
+from them). It is also exported, for devices.
+
+Each step is skipped if its result is there, and an interrupted one is resumed. The best epoch is chosen on
+the dev speakers of Common Voice; the test speakers are in no training list. Some speakers of Lingua Libre
+are left out, for tests of phrases. Needs the project's shared recordings beside the checkout.
 """
 
 import argparse
@@ -46,7 +51,7 @@ class Corpus:
     folder: str
     manifest: str
     first: float
-    refine: float
+    second: float
 
 
 CORPORA = (
@@ -59,6 +64,10 @@ CORPORA = (
     Corpus("words_one_speaker_mp3", "manifest", 0.6, 0.4),
     Corpus("nonspeech", "train", 0.0, 0.3),
 )
+SPLICED = Corpus("spliced", "train", 0.0, 0.4)
+"""In the third cycle, beside the others as in the second."""
+SPLICED_FROM = ("common_voice_zh", "aishell1_two_speakers", "aishell3_ssb0139")
+SPLICED_UTTERANCES, SPLICED_SEED = 7000, 24
 NONSPEECH = 900
 HELD_OUT_NOISE = ("pink_noise", "exercise_bike")
 """Recordings of noise for tests (:mod:`benchmarks.recognition.no_speech`)."""
@@ -117,16 +126,31 @@ def _synthetic() -> Path:
 
 
 def _train(options: argparse.Namespace) -> None:
-    """Both cycles; a finished one is not repeated."""
-    name, first = options.run.name, options.run.with_name(f"{options.run.name}_first")
+    """All cycles; a finished one is not repeated."""
+    name = options.run.name
+    first, second = (options.run.with_name(f"{name}_{cycle}") for cycle in ("first", "second"))
     changes = [f"training.epochs={options.epochs}"] if options.epochs else []
-    refine = {corpus: corpus.refine for corpus in CORPORA}
+    weights = {corpus: corpus.second for corpus in CORPORA}
     if options.streaming:
-        refine = {c: weight for c, weight in refine.items() if c.folder != "dspspeech20"}
-        _train_cycle(name, first, refine, [*changes, f"initialise_from={RUN}"])
-    else:
-        _train_cycle(name, first, {c: c.first for c in CORPORA if c.first}, changes)
-    _train_cycle(f"{name}_refine", options.run, refine, [*changes, f"initialise_from={first}"])
+        weights = {c: weight for c, weight in weights.items() if c.folder != "dspspeech20"}
+        _train_cycle(name, first, weights, [*changes, f"initialise_from={RUN}"])
+        _train_cycle(f"{name}_refine", options.run, weights, [*changes, f"initialise_from={first}"])
+        return
+    _train_cycle(name, first, {c: c.first for c in CORPORA if c.first}, changes)
+    _train_cycle(f"{name}_refine", second, weights, [*changes, f"initialise_from={first}"])
+    _splice(second)
+    spliced = weights | {SPLICED: SPLICED.second}
+    _train_cycle(f"{name}_spliced", options.run, spliced, [*changes, f"initialise_from={second}"])
+
+
+def _splice(speech: Path) -> None:
+    """Cut the recordings by a trained model and join their syllables to new utterances."""
+    if (WORK / SPLICED.folder / "train.tsv").is_file():
+        return
+    manifests = [str(WORK / folder / "train.tsv") for folder in SPLICED_FROM]
+    sizes = ("--count", str(SPLICED_UTTERANCES), "--seed", str(SPLICED_SEED))
+    output = ("--output", str(WORK / SPLICED.folder))
+    run("-m", "recognition.splicing.splice", str(speech), "--manifest", *manifests, *output, *sizes)
 
 
 def _train_cycle(recipe: str, folder: Path, weights: dict[Corpus, float], changes: list[str]) -> None:
