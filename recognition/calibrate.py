@@ -21,7 +21,7 @@ from tqdm import tqdm
 
 from data.manifest import Utterance, read_manifest
 from model_language.registry import load_converter
-from model_speech.ctc.alignment import align
+from model_speech.ctc.alignment import align_text
 from recognition.confidence import FEATURES_OF, FILE, JOINT, JOINT_NGRAM, PLAIN, Calibration
 from recognition.loading import load_acoustic_logits, load_joint_search_for
 from recognition.recognizer import AcousticLogits, Recognizer
@@ -32,7 +32,6 @@ from utils.features.speech import extract_features
 from utils.files import write_json
 from utils.hypotheses.calibration import area_under_curve, calibration_error, logistic_regression
 from utils.run_folder.run import PRETRAINED, open_run
-from utils.softmax import log_softmax
 
 _LEADS = (-0.2, 0.3, 0.01)  # first, end and step of the leads that are tried, in seconds
 _LEVEL_SECONDS = 0.08  # window in which the level is measured
@@ -84,28 +83,17 @@ def measure_lead(acoustic: AcousticLogits, utterances: Sequence[Utterance]) -> f
     The emissions are those of the forced alignment of the known texts.
     """
     shifts = np.arange(*_LEADS)
-    levels, vocabulary = [], acoustic.vocabulary
+    levels, rate = [], acoustic.features.sample_rate
     for utterance in tqdm(utterances, "timing", disable=None):
-        if not utterance.pinyin or not all(syllable in vocabulary for syllable in utterance.pinyin):
-            continue
-        rate = acoustic.features.sample_rate
         samples = read_audio(utterance.audio, rate)
         logits, lengths = acoustic.logits([extract_features(samples, acoustic.features)])
-        try:
-            (frames,) = align(
-                log_softmax(logits),
-                lengths,
-                [0],
-                [vocabulary.encode(utterance.pinyin)],
-                vocabulary.blank_index,
-            )
-        except ValueError:  # more syllables than frames
+        aligned = align_text(logits[0, : lengths[0]], utterance.pinyin, acoustic.vocabulary)
+        if aligned is None:
             continue
         size = int(_LEVEL_SECONDS * rate)
         power = np.convolve(np.square(samples, dtype=np.float64), np.ones(size) / size, "same")
-        at = (
-            np.array(frames)[:, None] + 0.5
-        ) * acoustic.frame_seconds + shifts  # (syllables, shifts) seconds
+        emitted = (aligned[0][:, None] + 0.5) * acoustic.frame_seconds
+        at = emitted + shifts  # (syllables, shifts) in seconds
         levels.append(decibels(power[np.clip(at * rate, 0, len(power) - 1).astype(int)]))
     if not levels:
         return 0.0

@@ -5,6 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from utils.softmax import log_softmax
+from utils.vocabulary import Vocabulary
+
 
 @dataclass(frozen=True, eq=False)
 class Alignment:
@@ -17,6 +20,32 @@ class Alignment:
 
     frames: tuple[int, ...]
     scores: np.ndarray
+
+
+def align_text(
+    logits: np.ndarray, pinyin: Sequence[str], vocabulary: Vocabulary
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """The emissions of a known text in an utterance.
+
+    Args:
+        logits: (T, C) float, valid frames only.
+        pinyin: the syllables of the utterance.
+        vocabulary: the model's.
+
+    Returns:
+        The frame of each syllable and its log-probability there, both (syllables,); None if the text is
+        empty, has a syllable that the model does not know, or more syllables than fit into the frames.
+    """
+    if not pinyin or not all(syllable in vocabulary for syllable in pinyin):
+        return None
+    log_probabilities, tokens = log_softmax(logits), vocabulary.encode(pinyin)
+    lengths, rows = np.array([len(logits)]), np.zeros(1, int)
+    try:
+        (peaks,) = align(log_probabilities[None], lengths, rows, [tokens], vocabulary.blank_index)
+    except ValueError:
+        return None
+    frames = np.array(peaks)
+    return frames, log_probabilities[frames, tokens]
 
 
 def align(

@@ -1,6 +1,6 @@
 """Cuts recordings with known texts into syllables: forced alignment, then the quietest moment between two.
 
-A CTC model emits a syllable where it begins, to within an output frame.
+The moment in a syllable at which a model emits it is measured: :func:`recognition.calibrate.measure_lead`.
 """
 
 import itertools
@@ -12,16 +12,15 @@ from pathlib import Path
 import numpy as np
 
 from data.manifest import Utterance
-from model_speech.ctc.alignment import align
+from model_speech.ctc.alignment import align_text
 from recognition.recognizer import AcousticLogits
 from utils.audio.levels import speech_level
 from utils.audio.reading import SAMPLE_RATE, read_audio
 from utils.features.speech import extract_features
-from utils.softmax import log_softmax
 
 _LEAST_POSTERIOR = 0.2  # of a syllable where it is emitted; below, text or alignment are wrong
 _SECONDS = (0.07, 0.6)  # range of the length of a snippet
-_ONSET_SECONDS = 0.02  # from the emission of a syllable to its beginning, measured on the dev speakers
+_HALF_SYLLABLE = 0.11  # seconds from the beginning of a syllable to its middle, on average
 _REACH_SECONDS = 0.08  # around the beginning, in which the quietest moment is searched
 _LEAD_SECONDS = 0.15  # as far before the first syllable
 _LAST_SECONDS = (0.18, 0.45)  # range of the length of the last syllable
@@ -46,48 +45,44 @@ class Snippet:
     end: int
 
 
-def cut_recordings(acoustic: AcousticLogits, utterances: Iterable[Utterance]) -> Iterator[list[Snippet]]:
+def cut_recordings(
+    acoustic: AcousticLogits, utterances: Iterable[Utterance], lead_seconds: float
+) -> Iterator[list[Snippet]]:
     """The usable syllables of each utterance; none where the text can't be aligned.
 
     Args:
         acoustic: model at 16 kHz that recognises most of the syllables.
         utterances: recordings with their syllables; the index of each is ``Snippet.recording``.
+        lead_seconds: time from the emission of a syllable to its middle.
     """
     for number, utterance in enumerate(utterances):
         samples = read_recording(utterance.audio)
         logits, lengths = acoustic.logits([extract_features(samples, acoustic.features)])
-        if not utterance.pinyin or not all(syllable in acoustic.vocabulary for syllable in utterance.pinyin):
+        aligned = align_text(logits[0, : lengths[0]], utterance.pinyin, acoustic.vocabulary)
+        if aligned is None:
             yield []
             continue
-        log_probabilities = log_softmax(logits)
-        tokens = acoustic.vocabulary.encode(utterance.pinyin)
-        blank = acoustic.vocabulary.blank_index
-        try:
-            (peaks,) = align(log_probabilities, lengths, np.zeros(1, int), [tokens], blank)
-        except ValueError:  # more syllables than frames
-            yield []
-            continue
-        certain = log_probabilities[0, list(peaks), tokens] > np.log(_LEAST_POSTERIOR)
-        times = (np.array(peaks) + 0.5) * acoustic.frame_seconds
-        cuts = itertools.pairwise(find_cuts(samples, times).tolist())
+        frames, log_probabilities = aligned
+        certain = log_probabilities > np.log(_LEAST_POSTERIOR)
+        onsets = (frames + 0.5) * acoustic.frame_seconds + lead_seconds - _HALF_SYLLABLE
+        cuts = itertools.pairwise(find_cuts(samples, onsets).tolist())
         snippets = [Snippet(number, position, *bounds) for position, bounds in enumerate(cuts)]
         yield [snippet for snippet in snippets if certain[snippet.position] and _is_plausible(snippet)]
 
 
-def find_cuts(samples: np.ndarray, times: np.ndarray) -> np.ndarray:
+def find_cuts(samples: np.ndarray, onsets: np.ndarray) -> np.ndarray:
     """Where a recording is cut: before, between and after its syllables.
 
     Args:
         samples: (samples,) at 16 kHz.
-        times: (syllables,) seconds at which each syllable is emitted, ascending.
+        onsets: (syllables,) seconds at which each syllable probably begins, ascending.
 
     Returns:
-        (syllables + 1,) int64 samples: the quietest moments near the emissions, and one after the last.
+        (syllables + 1,) int64 samples: the quietest moments near the onsets, and one after the last syllable.
     """
     size = int(_LEVEL_SECONDS * SAMPLE_RATE)
     power = np.convolve(np.square(samples, dtype=np.float64), np.ones(size), "same")
-    onsets = times + _ONSET_SECONDS
-    half = np.minimum(np.r_[np.inf, np.diff(times), np.inf] / 3, _REACH_SECONDS)
+    half = np.minimum(np.r_[np.inf, np.diff(onsets), np.inf] / 3, _REACH_SECONDS)
     earliest, latest = onsets - half[:-1], onsets + half[:-1]
     earliest[0] = onsets[0] - _LEAD_SECONDS
     cuts = []

@@ -18,6 +18,7 @@ import numpy as np
 from tqdm import tqdm
 
 from data.manifest import Utterance, read_manifest, write_manifest
+from recognition.calibrate import measure_lead
 from recognition.loading import load_acoustic_logits
 from recognition.splicing.plan import Spliced, plan_utterances
 from recognition.splicing.snippets import (
@@ -35,6 +36,7 @@ from utils.run_folder.run import open_run
 _FADE = SAMPLE_RATE // 125  # samples over which two snippets are cross-faded: 8 ms
 _LARGEST_GAIN_DB = 12.0
 _PEAK = 0.97
+_TIMED = 200  # recordings by which the moment of emission is measured
 
 
 def join(snippets: Sequence[Snippet], recordings: Sequence[Path]) -> np.ndarray:
@@ -109,8 +111,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     utterances = [utterance for path in options.manifest for utterance in read_manifest(path)]
     utterances = [utterance for utterance in utterances if utterance.speaker]
+    timed = utterances[:: max(1, len(utterances) // _TIMED)]
     shown = tqdm(utterances, "aligning", disable=None)
-    snippets = list(cut_recordings(acoustic, shown))
+    snippets = list(cut_recordings(acoustic, shown, measure_lead(acoustic, timed)))
     by_speaker: dict[str, list[Snippet]] = defaultdict(list)
     for utterance, found in zip(utterances, snippets, strict=True):
         by_speaker[utterance.speaker] += found

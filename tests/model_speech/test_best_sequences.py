@@ -5,10 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model_speech.ctc.alignment import best_alignments
+from model_speech.ctc.alignment import align_text, best_alignments
 from model_speech.ctc.best_sequences import SequenceTable
 from model_speech.ctc.forward_backward import sequence_score
 from utils.softmax import log_softmax
+from utils.vocabulary import BLANK, SPACE, Vocabulary
 
 SEQUENCES = st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=4), min_size=1, max_size=12)
 
@@ -89,3 +90,13 @@ def test_most_sequences_are_excluded_without_a_search():
 def test_empty_sequences_are_refused(sequences):
     with pytest.raises(ValueError, match="at least one token"):
         SequenceTable.build(sequences, range(len(sequences)))
+
+
+def test_a_text_is_aligned_by_its_syllables():
+    vocabulary = Vocabulary(("ma1", "ni3", SPACE, BLANK))
+    logits = np.full((6, 4), -5.0, np.float32)
+    logits[[0, 1, 2, 3, 4, 5], [3, 0, 3, 3, 1, 3]] = 5.0
+    frames, log_probabilities = align_text(logits, ("ma1", "ni3"), vocabulary)
+    assert frames.tolist() == [1, 4]
+    np.testing.assert_allclose(log_probabilities, np.log(1 / (1 + 3 * np.exp(-10.0))), atol=1e-6)
+    assert [align_text(logits, text, vocabulary) for text in ((), ("hao3",), ("ma1",) * 4)] == [None] * 3

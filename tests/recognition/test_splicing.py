@@ -30,8 +30,8 @@ def _snippets(recording: int, lengths: list[int], missing: tuple[int, ...] = ())
     ]
 
 
-def test_cuts_are_in_the_pauses_before_the_emissions():
-    """Three bursts of noise of 0.2 s after pauses of 50 ms; a model emits them with an error of 40 ms."""
+def test_cuts_are_in_the_pauses_before_the_onsets():
+    """Three bursts of noise of 0.2 s after pauses of 50 ms; their beginnings are known to 40 ms."""
     rng = np.random.default_rng(0)
     samples = 1e-4 * rng.normal(size=SAMPLE_RATE)
     starts = np.array([0.2, 0.45, 0.7])
@@ -55,7 +55,7 @@ def test_only_syllables_that_the_model_recognises_are_used(tmp_path):
         for name, pinyin in references.items()
     ]
     unknown = Utterance("d", tmp_path / "a.wav", 0.5, "s", ("shi4",), "是")
-    found = list(cut_recordings(Scripted(), [*utterances, unknown]))
+    found = list(cut_recordings(Scripted(), [*utterances, unknown], lead_seconds=0.06))
     assert [snippet.position for snippet in found[0]] == [0, 1, 2]
     assert 1 not in [snippet.position for snippet in found[1]]
     assert found[2:] == [[], []]
