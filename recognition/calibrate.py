@@ -25,7 +25,7 @@ from model_speech.ctc.alignment import align_text
 from recognition.confidence import FEATURES_OF, FILE, JOINT, JOINT_NGRAM, PLAIN, Calibration
 from recognition.loading import load_acoustic_logits, load_joint_search_for
 from recognition.recognizer import AcousticLogits, Recognizer
-from utils.audio.levels import decibels
+from utils.audio.levels import decibels, moving_power
 from utils.audio.reading import read_audio
 from utils.errors import CorpusError, run_command
 from utils.features.speech import extract_features
@@ -90,8 +90,7 @@ def measure_lead(acoustic: AcousticLogits, utterances: Sequence[Utterance]) -> f
         aligned = align_text(logits[0, : lengths[0]], utterance.pinyin, acoustic.vocabulary)
         if aligned is None:
             continue
-        size = int(_LEVEL_SECONDS * rate)
-        power = np.convolve(np.square(samples, dtype=np.float64), np.ones(size) / size, "same")
+        power = moving_power(samples, rate, _LEVEL_SECONDS)
         emitted = (aligned[0][:, None] + 0.5) * acoustic.frame_seconds
         at = emitted + shifts  # (syllables, shifts) in seconds
         levels.append(decibels(power[np.clip(at * rate, 0, len(power) - 1).astype(int)]))

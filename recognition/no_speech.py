@@ -6,8 +6,6 @@ syllables, how certain of all frames, and how many syllables it finds in a secon
 
 import math
 
-import numpy as np
-
 from recognition.confidence import FEATURES
 from utils.hypotheses.recognition import Segment
 
@@ -27,7 +25,7 @@ def no_speech_probability(segment: Segment) -> float:
 
 def features(segment: Segment) -> dict[str, float]:
     """The inputs of the regression for a segment with syllables."""
-    means = dict(zip(FEATURES, np.mean(segment.certainty, axis=0).tolist(), strict=False))
+    means = dict(zip(FEATURES, segment.certainty[:, : len(FEATURES)].mean(axis=0).tolist(), strict=True))
     return {
         "posterior": means["utterance_posterior"],
         "entropy": means["utterance_entropy"],

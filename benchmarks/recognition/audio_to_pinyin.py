@@ -46,12 +46,12 @@ HELD_OUT = "Jouketou"  # speaker of Lingua Libre
 
 @dataclass(frozen=True)
 class Corpus:
-    """A training manifest and how often an epoch of each cycle reads it."""
+    """A training manifest and how often an epoch of the first and of the later cycles reads it."""
 
     folder: str
     manifest: str
     first: float
-    second: float
+    later: float
 
 
 CORPORA = (
@@ -130,7 +130,7 @@ def _train(options: argparse.Namespace) -> None:
     name = options.run.name
     first, second = (options.run.with_name(f"{name}_{cycle}") for cycle in ("first", "second"))
     changes = [f"training.epochs={options.epochs}"] if options.epochs else []
-    weights = {corpus: corpus.second for corpus in CORPORA}
+    weights = {corpus: corpus.later for corpus in CORPORA}
     if options.streaming:
         weights = {c: weight for c, weight in weights.items() if c.folder != "dspspeech20"}
         _train_cycle(name, first, weights, [*changes, f"initialise_from={RUN}"])
@@ -139,7 +139,7 @@ def _train(options: argparse.Namespace) -> None:
     _train_cycle(name, first, {c: c.first for c in CORPORA if c.first}, changes)
     _train_cycle(f"{name}_refine", second, weights, [*changes, f"initialise_from={first}"])
     _splice(second)
-    spliced = weights | {SPLICED: SPLICED.second}
+    spliced = weights | {SPLICED: SPLICED.later}
     _train_cycle(f"{name}_spliced", options.run, spliced, [*changes, f"initialise_from={second}"])
 
 

@@ -34,7 +34,7 @@ from tqdm import tqdm
 
 from benchmarks.support.commands import ROOT
 from benchmarks.support.near_phrases import with_neighbours
-from model_speech.ctc.alignment import align
+from model_speech.ctc.alignment import align_text
 from model_speech.ctc.greedy import greedy_decode
 from recognition.loading import load_acoustic_logits
 from recognition.options import PHRASE_THRESHOLD
@@ -49,7 +49,6 @@ from utils.errors import CorpusError, run_command
 from utils.features.speech import extract_features
 from utils.hypotheses.calibration import calibration_error, logistic_regression, probabilities
 from utils.mandarin.pinyin import hanzi_to_pinyin, is_hanzi
-from utils.softmax import log_softmax
 from utils.vocabulary import SPACE
 
 SHARED = ROOT.parent / "shared" / "data"
@@ -233,15 +232,11 @@ def _of_speakers_left_out(
 
 def _cut_phrases(acoustic: AcousticLogits, clip: Clip) -> Iterator[Clip]:
     """The phrases of a sentence, cut half-way between the peaks of two syllables of its alignment."""
-    vocabulary, rng = acoustic.vocabulary, random.Random(clip.audio.name)
-    logits = _logits(acoustic, clip)
-    pinyin = hanzi_to_pinyin(clip.text)
-    if not all(syllable in vocabulary for syllable in pinyin):
+    rng, logits, pinyin = random.Random(clip.audio.name), _logits(acoustic, clip), hanzi_to_pinyin(clip.text)
+    aligned = align_text(logits, pinyin, acoustic.vocabulary)
+    if aligned is None:
         return
-    lengths, row = np.array([len(logits)]), np.array([0])
-    (frames,) = align(
-        log_softmax(logits)[None], lengths, row, [vocabulary.encode(pinyin)], vocabulary.blank_index
-    )
+    frames = aligned[0].tolist()
     borders = [0, *((frame + following + 1) // 2 for frame, following in pairwise(frames)), len(logits)]
     first = 0
     while first + 2 <= len(pinyin):

@@ -11,12 +11,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
 
 from model_language.batching import length_batches
 from model_language.search.beam import beam_search
 from model_language.search.grid import Conversion, Grid, HistoryModel, PathModel
-from model_language.vocabulary.symbols import PAD_ID, Symbols
+from model_language.vocabulary.symbols import Symbols
 
 NETWORK, READINGS = "network", "readings"
 """What the scores of a converter's grids are: log P(hanzi | all syllables), or log P(syllable | hanzi)."""
@@ -130,15 +129,9 @@ class Converter(ABC):
         """The score of hanzi ids (L,) for a row of a grid."""
         candidates, scores = grid.candidates[row, : len(ids)], grid.scores[row, : len(ids)]  # (L, K)
         own = np.where(candidates == ids[:, None], scores, -np.inf).max(axis=1)
-        total = float(own.sum(dtype=np.float64)) + _history_score(self.history_model, ids)
-        return total + float(self.path_model.scores(ids[None])[0]) if self.path_model else total
-
-
-def _history_score(model: HistoryModel | None, ids: np.ndarray) -> float:
-    """log P of hanzi (L,) given the hanzi before them, and of the end of the sentence."""
-    if model is None:
-        return 0.0
-    ended = np.append(ids, PAD_ID)  # (L + 1,): id 0 is the boundary
-    begun = np.concatenate([np.full(model.history, PAD_ID), ended])
-    histories = sliding_window_view(begun, model.history)[:-1]  # (L + 1, history), before each of them
-    return float(model.log_probs(histories, ended[:, None]).sum(dtype=np.float64))
+        total = float(own.sum(dtype=np.float64))
+        if self.history_model:
+            total += float(self.history_model.sentence_log_probs(ids).sum(dtype=np.float64))
+        if self.path_model:
+            total += float(self.path_model.scores(ids[None])[0])
+        return total

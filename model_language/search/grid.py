@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 
 from model_language.vocabulary.symbols import PAD_ID, UNKNOWN_ID
 
@@ -74,6 +75,13 @@ class HistoryModel(ABC):
         """
         rows = np.repeat(np.arange(len(words)), words.shape[1])
         return self.score(histories, rows, words.ravel()).reshape(words.shape)
+
+    def sentence_log_probs(self, ids: np.ndarray) -> np.ndarray:
+        """Log-probabilities of the hanzi of a sentence and of its end: (L,) int → (L + 1,) float32."""
+        ended = np.append(ids, PAD_ID)  # id 0 is the boundary
+        begun = np.concatenate([np.full(self.history, PAD_ID, ended.dtype), ended])
+        histories = sliding_window_view(begun, self.history)[:-1]  # (L + 1, history), before each of them
+        return self.score(np.ascontiguousarray(histories), np.arange(len(ended)), ended)
 
     def preview(self, last: np.ndarray, words: np.ndarray) -> np.ndarray | None:
         """A quick approximation of :meth:`score` from the last hanzi alone; None: there is none.

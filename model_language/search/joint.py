@@ -130,10 +130,7 @@ class JointSearch:
         converter = self._converter.converter
         order = converter.history_model.history + 1
         ids = converter.symbols.encode_hanzi(reading.hanzi).astype(np.int64)
-        padded = np.pad(ids, (order - 1, 1))  # id 0 before and after the text
-        windows = np.lib.stride_tricks.sliding_window_view(padded, order)  # (syllables + 1, order)
-        histories, words = np.ascontiguousarray(windows[:, :-1]), np.ascontiguousarray(windows[:, -1])
-        scores = converter.history_model.score(histories, np.arange(len(words)), words)
+        scores = converter.history_model.sentence_log_probs(ids)
         sums = np.convolve(np.pad(scores.astype(float), (0, max(order - 2, 0))), np.ones(order), "valid")
         own = []
         for number, syllable in zip(ids, reading.pinyin, strict=True):

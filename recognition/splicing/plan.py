@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from recognition.splicing.snippets import Snippet
+from recognition.splicing.snippets import Snippet, successive_runs
 
 Spliced = tuple[Snippet, ...]
 """The snippets of a spliced utterance, all of one speaker."""
@@ -16,13 +16,7 @@ _FEWEST_RUNS = 8  # of a speaker: with fewer, there are few combinations
 
 def find_runs(snippets: Sequence[Snippet]) -> list[Spliced]:
     """Successive usable syllables of one recording, as long as possible."""
-    runs: list[list[Snippet]] = []
-    for snippet in snippets:
-        if runs and runs[-1][-1].end == snippet.start and runs[-1][-1].recording == snippet.recording:
-            runs[-1].append(snippet)
-        else:
-            runs.append([snippet])
-    return [tuple(run) for run in runs if len(run) >= RUN_SYLLABLES[0]]
+    return [run for run in successive_runs(snippets) if len(run) >= RUN_SYLLABLES[0]]
 
 
 def plan_utterances(snippets: Mapping[str, Sequence[Snippet]], count: int, seed: int) -> list[Spliced]:

@@ -14,7 +14,7 @@ import numpy as np
 from data.manifest import Utterance
 from model_speech.ctc.alignment import align_text
 from recognition.recognizer import AcousticLogits
-from utils.audio.levels import speech_level
+from utils.audio.levels import moving_power, speech_level
 from utils.audio.reading import SAMPLE_RATE, read_audio
 from utils.features.speech import extract_features
 
@@ -43,6 +43,17 @@ class Snippet:
     position: int
     start: int
     end: int
+
+
+def successive_runs(snippets: Iterable[Snippet]) -> list[tuple[Snippet, ...]]:
+    """Group snippets that follow each other in one recording without a gap, in the order given."""
+    runs: list[list[Snippet]] = []
+    for snippet in snippets:
+        if runs and runs[-1][-1].recording == snippet.recording and runs[-1][-1].end == snippet.start:
+            runs[-1].append(snippet)
+        else:
+            runs.append([snippet])
+    return [tuple(run) for run in runs]
 
 
 def cut_recordings(
@@ -80,8 +91,7 @@ def find_cuts(samples: np.ndarray, onsets: np.ndarray) -> np.ndarray:
     Returns:
         (syllables + 1,) int64 samples: the quietest moments near the onsets, and one after the last syllable.
     """
-    size = int(_LEVEL_SECONDS * SAMPLE_RATE)
-    power = np.convolve(np.square(samples, dtype=np.float64), np.ones(size), "same")
+    power = moving_power(samples, SAMPLE_RATE, _LEVEL_SECONDS)
     half = np.minimum(np.r_[np.inf, np.diff(onsets), np.inf] / 3, _REACH_SECONDS)
     earliest, latest = onsets - half[:-1], onsets + half[:-1]
     earliest[0] = onsets[0] - _LEAD_SECONDS

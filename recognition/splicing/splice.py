@@ -27,6 +27,7 @@ from recognition.splicing.snippets import (
     quietest_part,
     read_recording,
     recording_level,
+    successive_runs,
 )
 from utils.audio.reading import SAMPLE_RATE, write_wav
 from utils.cli import positive
@@ -48,9 +49,10 @@ def join(snippets: Sequence[Snippet], recordings: Sequence[Path]) -> np.ndarray:
     first = recordings[snippets[0].recording]
     level, background = recording_level(first), quietest_part(first)
     joined = background
-    for recording, start, end in _pieces(snippets):
-        samples = read_recording(recordings[recording])
-        gain_db = level - recording_level(recordings[recording])
+    for run in successive_runs(snippets):
+        recording, start, end = recordings[run[0].recording], run[0].start, run[-1].end
+        samples = read_recording(recording)
+        gain_db = level - recording_level(recording)
         gain = 10 ** (np.clip(gain_db, -_LARGEST_GAIN_DB, _LARGEST_GAIN_DB) / 20)
         joined = cross_fade(joined, samples[max(0, start - _FADE) : end] * np.float32(gain))
     joined = cross_fade(joined, background)
@@ -63,17 +65,6 @@ def cross_fade(left: np.ndarray, right: np.ndarray) -> np.ndarray:
     rising = np.linspace(0.0, 1.0, size, dtype=np.float32)
     overlap = left[len(left) - size :] * (1 - rising) + right[:size] * rising
     return np.concatenate([left[: len(left) - size], overlap, right[size:]])
-
-
-def _pieces(snippets: Sequence[Snippet]) -> list[tuple[int, int, int]]:
-    """Recording, first and last sample of the pieces that are joined."""
-    pieces: list[tuple[int, int, int]] = []
-    for snippet in snippets:
-        if pieces and pieces[-1][0] == snippet.recording and pieces[-1][2] == snippet.start:
-            pieces[-1] = (snippet.recording, pieces[-1][1], snippet.end)
-        else:
-            pieces.append((snippet.recording, snippet.start, snippet.end))
-    return pieces
 
 
 def splice(utterances: Sequence[Utterance], planned: Sequence[Spliced], output: Path) -> Path:

@@ -9,7 +9,7 @@ import pytest
 from data.manifest import Utterance, read_manifest, write_manifest
 from recognition.splicing import splice
 from recognition.splicing.plan import RUN_SYLLABLES, find_runs, plan_utterances
-from recognition.splicing.snippets import Snippet, cut_recordings, find_cuts
+from recognition.splicing.snippets import Snippet, cut_recordings, find_cuts, successive_runs
 from tests.support.scripted_acoustic import Scripted, speak
 from utils.audio.reading import SAMPLE_RATE, read_audio, write_wav
 from utils.errors import CorpusError
@@ -85,9 +85,10 @@ def test_utterances_are_of_one_speaker_and_depend_on_the_seed_alone():
     of_b = sum(True in found for found in speakers)
     assert 15 <= of_b <= 45  # expected: 30, as a has four times the runs of b
     for snippets in planned:
-        pieces = splice._pieces(snippets)
-        assert 2 <= len(pieces) <= 4
-        assert all(RUN_SYLLABLES[0] * 10 <= end - start <= RUN_SYLLABLES[1] * 10 for _, start, end in pieces)
+        runs = successive_runs(snippets)
+        assert 2 <= len(runs) <= 4
+        assert all(RUN_SYLLABLES[0] <= len(run) <= RUN_SYLLABLES[1] for run in runs)
+        assert all(run[-1].end - run[0].start == 10 * len(run) for run in runs)
     assert plan_utterances({"few": own["few"]}, 5, seed=1) == []
 
 

@@ -28,6 +28,18 @@ def decibels(power: np.ndarray) -> np.ndarray:
     return 10 * np.log10(np.maximum(power, 10 ** (_LOWEST_LEVEL / 10)))
 
 
+def moving_power(samples: np.ndarray, rate: int, seconds: float) -> np.ndarray:
+    """Mean square of the samples around each sample: (samples,) → (samples,) float64.
+
+    Args:
+        samples: (samples,) float.
+        rate: samples a second.
+        seconds: length of the window; at the ends of the recording, zeros fill it.
+    """
+    size = int(seconds * rate)
+    return np.convolve(np.square(samples, dtype=np.float64), np.ones(size) / size, "same")
+
+
 def clipped_fraction(samples: np.ndarray) -> float:
     """Fraction of (samples,) in flat tops, also of recordings that were attenuated after clipping."""
     peak = np.abs(samples).max()
