@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from model_language.search.beam import HASH_FACTOR, best_first, first_of_each, groups, lowest_of_best
-from model_language.search.grid import HistoryModel, MaskedHistory, MaskedPaths, PathModel
+from model_language.search.token_model import TokenModel
 from model_language.search.word_bonus import NetworkWords, Progress
 from utils.hypotheses.confusion_network import NOTHING, ConfusionNetwork
 
@@ -19,46 +19,16 @@ PREVIEWED = 8
 
 With 8, the results for 30 recordings are those without a preview, in half of the time."""
 
-_TRIED = 4  # continuations that are previewed first, as a multiple of those that are rated
+MARGIN = 10.0
+"""Paths whose log-score is lower than the best one's of their network by more than this are dropped.
+
+A multiple of the language models' weight; only in a search for the best path. With 10 and a beam of 128, 179
+utterances of unseen speakers have as many errors as without a margin, in a quarter of the time."""
+
+_FARTHEST = 1e6  # no differences of scores above this matter
 
 Candidates = Callable[[int, int, str], tuple[np.ndarray, np.ndarray]]
 """(network, slot, syllable) → ids that the syllable may become, and their log-scores, both (K,)."""
-
-
-class TokenModel:
-    """The language models of a search through networks, and their weights.
-
-    Args:
-        history: scores a token given the tokens before it.
-        weight: factor of all log-probabilities of tokens.
-        bonus: added for each token.
-        size: ids from here on are unknown to the models; None: there are none.
-        paths: scores the words that tokens form; None: no such model.
-    """
-
-    def __init__(
-        self,
-        history: HistoryModel,
-        weight: float,
-        bonus: float,
-        size: int | None = None,
-        paths: PathModel | None = None,
-    ):
-        self._history = MaskedHistory(history, size) if size else history
-        self.paths = MaskedPaths(paths, size) if paths and size else paths
-        self.weight, self.bonus = weight, bonus
-        self.seen = max(history.history, paths.reach if paths else 0)
-        """Number of preceding tokens that matter."""
-
-    def log_probs(self, past: np.ndarray, rows: np.ndarray, words: np.ndarray) -> np.ndarray:
-        """Weighted log-probabilities: past (N, seen), rows (E,) of it, next words (E,) → (E,) float64."""
-        histories = past[:, past.shape[1] - self._history.history :]
-        return self.weight * self._history.score(histories, rows, words).astype(float)
-
-    def preview(self, last: np.ndarray, words: np.ndarray) -> np.ndarray | None:
-        """A quick approximation of :meth:`log_probs` for last tokens (E,), at most 0; None: there is none."""
-        previewed = self._history.preview(last, words)
-        return None if previewed is None else self.weight * previewed
 
 
 @dataclass(frozen=True)
@@ -157,8 +127,8 @@ def search_networks(
         candidates: the tokens of each syllable.
         model: rates the tokens.
         beam: hypotheses of a network that are kept after each slot.
-        recombine: keep the best of the hypotheses that the models cannot distinguish any more; otherwise
-            only equal hypotheses are merged.
+        recombine: keep the best of the hypotheses that the models cannot distinguish any more, and only
+            those within :data:`MARGIN`; otherwise only equal hypotheses are merged.
         words: user words in each network; empty: none.
 
     Returns:
@@ -170,6 +140,7 @@ def search_networks(
     past, zero = np.zeros((count, model.seen), np.int64), np.zeros(count)
     kept = _Paths(np.arange(count), zero, zero, past, state, none, none, none, none, none)
     steps: list[_Step] = []
+    margin = MARGIN * model.weight if recombine else np.inf
     begun: list[Progress] = [frozenset()]  # user words by the index of a progress
     found: list[list[HanziPath]] = []  # of the last networks, the shortest first
     for slot in range(max((len(network.slots) for network in networks), default=-1) + 1):
@@ -190,8 +161,8 @@ def search_networks(
             token=np.full(len(rows), -1),
         )
         if len(options.ids):
-            grown = grown.joined(_extended(kept, slot, options, model, words, begun, 2 * beam))
-        kept = _best(grown, beam, recombine)
+            grown = grown.joined(_extended(kept, slot, options, model, words, begun, 2 * beam, margin))
+        kept = _best(grown, beam, recombine, margin)
         steps.append((options.syllables, kept))
     return found[::-1]
 
@@ -236,11 +207,12 @@ def _extended(
     words: Sequence[NetworkWords],
     begun: list[Progress],
     count: int,
+    margin: float,
 ) -> _Paths:
     """The best ``count`` continuations of each network by one token of the slot; new combinations of words
     join ``begun``."""
     before = kept.score - kept.paid  # (N,)
-    rows, columns = _promising(kept, before, options, model, PREVIEWED * count)
+    rows, columns = _promising(kept, before, options, model, PREVIEWED * count, margin)
     token, option = options.ids.take(columns).astype(np.int64), options.option.take(columns)
     score = before.take(rows) + options.own.take(columns) + model.bonus
     score += model.log_probs(kept.past, rows, token)  # (E,)
@@ -277,7 +249,7 @@ def _extended(
 
 
 def _promising(
-    kept: _Paths, before: np.ndarray, options: _Options, model: TokenModel, count: int
+    kept: _Paths, before: np.ndarray, options: _Options, model: TokenModel, count: int, margin: float
 ) -> tuple[np.ndarray, np.ndarray]:
     """Rows and columns of the continuations that the models rate, (E,) each.
 
@@ -287,43 +259,44 @@ def _promising(
         options: what follows.
         model: the models, whose log-probabilities are at most 0.
         count: continuations that are rated in each network; those by a token of a user word are among them.
+        margin: continuations that are less promising than the best one by more than this are not rated.
     """
     networks, sizes, last = len(options.skipped), np.diff(options.starts), kept.past[:, -1]
     of_column = np.repeat(np.arange(networks), sizes)
     best = _highest(of_column, options.own, networks)
-    behind = best.take(of_column) - options.own
+    behind = np.minimum(best.take(of_column) - options.own, _FARTHEST)
     behind[options.of_words] = 0.0
     order = best_first(of_column, behind)  # of the columns, each network's best first
-    tried = -(-_TRIED * count // np.bincount(kept.network, minlength=networks))
-    rows, columns = _pairs(kept.network, options.starts, np.minimum(tried, sizes), order)
+    tried = np.minimum(-(-count // np.bincount(kept.network, minlength=networks)), sizes)
+    rows, columns = _pairs(kept.network, options.starts, tried.take(kept.network), order)
     promise = model.preview(last.take(rows), options.ids.take(columns))
     if promise is None:
-        return _pairs(kept.network, options.starts, sizes, order)
+        return _pairs(kept.network, options.starts, sizes.take(kept.network), order)
     promise += before.take(rows) + options.own.take(columns)
     # As many reach this score, so a column below it without a preview cannot be among the best.
-    least = lowest_of_best(np.bincount(kept.network.take(rows), minlength=networks), promise, count)
-    reached = (best + _highest(kept.network, before, networks) - least).take(of_column) >= behind
-    sizes = np.bincount(of_column[reached], minlength=networks)
-    rows, columns = _pairs(kept.network, options.starts, sizes, order)
+    network = kept.network.take(rows)
+    least = lowest_of_best(np.bincount(network, minlength=networks), promise, count)
+    least = np.maximum(least, _highest(network, promise, networks) - margin)
+    # One ascending array of all columns, those of a network between two multiples of a large number.
+    ascending = (behind + of_column * 2 * _FARTHEST).take(order)
+    left = np.clip((best - least).take(kept.network) + before, 0.0, _FARTHEST)  # of each row
+    reached = np.searchsorted(ascending, left + kept.network * 2 * _FARTHEST, side="right")
+    rows, columns = _pairs(kept.network, options.starts, reached - options.starts.take(kept.network), order)
     promise = before.take(rows) + options.own.take(columns)
-    least, wanted = least.take(kept.network).take(rows), options.of_words.take(columns)
-    near = ((promise >= least) | wanted).nonzero()[0]
-    rows, columns, promise, least, wanted = (
-        each.take(near) for each in (rows, columns, promise, least, wanted)
-    )
     promise += model.preview(last.take(rows), options.ids.take(columns))
-    promise[wanted] = promise.max(initial=-np.inf)
-    near = (promise >= least).nonzero()[0]
-    chosen = near.take(_best_of_each(kept.network.take(rows.take(near)), promise.take(near), count))
+    network = kept.network.take(rows)
+    if options.of_words.any():
+        promise[options.of_words.take(columns)] = promise.max(initial=-np.inf)
+    near = (promise >= least.take(network)).nonzero()[0]
+    chosen = near.take(_best_of_each(network.take(near), promise.take(near), count))
     return rows.take(chosen), columns.take(chosen)
 
 
 def _pairs(
     network: np.ndarray, starts: np.ndarray, sizes: np.ndarray, order: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Rows with columns of their network: the first ``sizes`` (networks,) of ``order``; (E,) each."""
-    starts, sizes = starts.take(network), sizes.take(network)
-    entries = np.repeat(starts - np.cumsum(sizes) + sizes, sizes)
+    """Rows with columns of their network: for each row the first ``sizes`` (N,) of ``order``; (E,) each."""
+    entries = np.repeat(starts.take(network) - np.cumsum(sizes) + sizes, sizes)
     entries += np.arange(len(entries))
     return np.repeat(np.arange(len(network)), sizes), order.take(entries)
 
@@ -336,17 +309,22 @@ def _best_of_each(network: np.ndarray, scores: np.ndarray, count: int) -> np.nda
 
 
 def _highest(network: np.ndarray, scores: np.ndarray, count: int) -> np.ndarray:
-    """The highest score of each of ``count`` networks: (E,) each → (count,)."""
+    """The highest score of each of ``count`` networks: (E,) each, networks ascending → (count,)."""
     highest = np.full(count, -np.inf)
-    np.maximum.at(highest, network, scores)
+    if len(network):
+        starts = np.flatnonzero(np.diff(network, prepend=-1))
+        highest[network.take(starts)] = np.maximum.reduceat(scores, starts)
     return highest
 
 
-def _best(grown: _Paths, beam: int, recombine: bool) -> _Paths:
+def _best(grown: _Paths, beam: int, recombine: bool, margin: float) -> _Paths:
     """The best different paths of each network, the best first.
 
     With ``recombine``, paths differ in their last tokens or words.
     """
+    grown = grown.take(np.argsort(grown.network, kind="stable"))
+    best = _highest(grown.network, grown.score, grown.network.max(initial=0) + 1).take(grown.network)
+    grown = grown.take((grown.score >= best - margin).nonzero()[0])
     order = _best_of_each(grown.network, grown.score, len(grown.score))
     alike = [grown.past, grown.progress[:, None]] if recombine else [grown.sequence[:, None]]
     keys = _combined(np.concatenate([grown.network[:, None], *alike], axis=1))

@@ -23,7 +23,8 @@ from model_language.batching import length_batches
 from model_language.converters.base import READINGS, Converter
 from model_language.converters.explain import UserWordConverter
 from model_language.ngram.syllables import SyllableNgram, load_syllable_ngram
-from model_language.search.confusion_network_search import HanziPath, TokenModel, search_networks
+from model_language.search.confusion_network_search import HanziPath, search_networks
+from model_language.search.token_model import TokenModel
 from model_language.search.user_words import UserWords
 from model_language.search.word_bonus import HanziIds, NetworkWords
 from model_language.vocabulary.symbols import PAD_ID
@@ -31,7 +32,7 @@ from utils.hypotheses.confusion_network import NOTHING, ConfusionNetwork
 from utils.softmax import softmax
 
 SEQUENCES = 40  # syllable sequences that a network converts for each utterance
-BEAM = 32  # hypotheses kept after each slot
+BEAM = 128  # hypotheses kept after each slot
 BATCH_SLOTS = 512  # slots of the networks that are searched together
 
 

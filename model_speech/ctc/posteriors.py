@@ -45,7 +45,7 @@ def token_slots(
     blank: int,
     silent: Sequence[int] = (),
     min_posterior: float = 1e-3,
-    max_alternatives: int = 8,
+    max_alternatives: int = 16,
 ) -> list[TokenSlot]:
     """Alternatives of each token, and of each gap that has any.
 

@@ -75,9 +75,9 @@ def splice(utterances: Sequence[Utterance], planned: Sequence[Spliced], output: 
         OSError: a file can't be written.
     """
     recordings = [utterance.audio for utterance in utterances]
-    made = []
+    made, name = [], output.absolute().name  # in the ids, which differ from those of other folders
     for number, snippets in enumerate(tqdm(planned, "splicing", disable=None)):
-        audio = output.absolute() / "train" / f"spliced_{number:06}.wav"
+        audio = output.absolute() / "train" / f"{name}_{number:06}.wav"
         samples = join(snippets, recordings)
         write_wav(audio, samples)
         sources = [(utterances[snippet.recording], snippet.position) for snippet in snippets]

@@ -133,11 +133,12 @@ def uncertain_network(sentence: str, seed: int) -> ConfusionNetwork:
     return ConfusionNetwork(tuple(slots))
 
 
-def test_the_preview_of_the_joint_search_keeps_the_best_conversions(to_hanzi, monkeypatch):
+def test_preview_and_margin_of_the_joint_search_keep_the_best_conversions(to_hanzi, monkeypatch):
     search = load_joint_search(load_converter(PRETRAINED), None, 0.5, 3.0)
     networks = [uncertain_network(sentence, seed) for seed, sentence in enumerate(SENTENCES)]
     found = [readings[0] for readings in search.read(networks)]
     monkeypatch.setattr(confusion_network_search, "PREVIEWED", 10**6)
+    monkeypatch.setattr(confusion_network_search, "MARGIN", math.inf)
     exact = [readings[0] for readings in search.read(networks)]
     assert [reading.pinyin for reading in found] == [reading.pinyin for reading in exact]
     assert [reading.hanzi for reading in found] == [reading.hanzi for reading in exact]
