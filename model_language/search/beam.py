@@ -151,12 +151,11 @@ def lowest_of_best(sizes: np.ndarray, score: np.ndarray, count: int) -> np.ndarr
         sizes: (groups,) number of scores of each group; 0 is possible.
         score: (E,) scores, group after group.
     """
-    widest = sizes.max(initial=0)
-    if widest < count:
-        return np.full(len(sizes), -np.inf)
-    table = np.full((len(sizes), widest), -np.inf)
-    table[np.arange(widest) < sizes[:, None]] = score
-    return np.partition(table, widest - count, axis=1)[:, widest - count]
+    lowest, ends = np.full(len(sizes), -np.inf), np.cumsum(sizes)
+    for group in (sizes >= count).nonzero()[0].tolist():
+        own = score[ends[group] - sizes[group] : ends[group]]
+        lowest[group] = np.partition(own, len(own) - count)[len(own) - count]
+    return lowest
 
 
 def first_of_each(rows: np.ndarray, count: int) -> np.ndarray:
