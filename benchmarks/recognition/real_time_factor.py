@@ -1,0 +1,47 @@
+"""Processor time from audio files to hanzi with the shipped models, as a fraction of the length of the audio.
+
+    python -m benchmarks.recognition.real_time_factor --manifest dev.tsv
+
+Reads and recognises the recordings as ``transcribe.py`` does (cutting at pauses, acoustic model, joint
+search) and prints the real-time factor: processor seconds of all threads by seconds of audio. Loading the
+models is not included. ``OMP_NUM_THREADS=1`` keeps it on one core.
+"""
+
+import argparse
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from data.manifest import read_manifest
+from model_language.registry import load_converter
+from recognition.loading import load_acoustic_logits, load_joint_search_for
+from recognition.recognizer import Recognizer
+from utils.errors import run_command
+from utils.run_folder.run import PRETRAINED, PRETRAINED_SPEECH
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Recognise the recordings twice and print the real-time factor of the second time."""
+    options = _parser().parse_args(arguments)
+    joint = load_joint_search_for(options.run, load_converter(PRETRAINED))
+    recognizer = Recognizer(load_acoustic_logits(options.run), joint=joint)
+    sources = [(utterance.id, utterance.audio) for utterance in read_manifest(options.manifest)]
+    for _ in range(2):
+        start = time.process_time()
+        seconds = sum(recognition.seconds for recognition in recognizer.recognise(sources))
+        elapsed = time.process_time() - start
+    print(f"{len(sources)} recordings, {seconds:.0f} s: real-time factor {elapsed / seconds:.4f}")
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--run", type=Path, default=PRETRAINED_SPEECH, help="a speech run")
+    parser.add_argument("--manifest", type=Path, required=True, help="recordings")
+    return parser
+
+
+if __name__ == "__main__":
+    run_command(main)
