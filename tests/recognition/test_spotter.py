@@ -10,6 +10,7 @@ from recognition.loading import load_acoustic_logits
 from recognition.phrases.grammar import parse_grammar
 from recognition.phrases.phrase_list import list_phrases
 from recognition.phrases.spotter import PhraseSpotter
+from recognition.phrases.thresholds import DEFAULT
 from recognition.windowed_logits import RIGHT_SECONDS, WINDOW_SECONDS, WindowedLogits
 from tests.project.test_requirements import RECORDING
 from tests.support.scripted_acoustic import Scripted, speak
@@ -125,6 +126,7 @@ def test_listen_finds_typed_words(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(
         "keywords.phrase_listening.load_logit_stream", lambda run, acoustic: WindowedLogits(acoustic)
     )
+    monkeypatch.setattr("keywords.phrase_listening.load_phrase_thresholds", lambda run: DEFAULT)
     raw = tmp_path / "talk.wav"
     write_wav(raw, speak("." * 9 + "m.n.h.w" + "." * 9))
     assert listen.main(["--word", "妈你好我", "--json", str(raw)]) == 0
