@@ -322,9 +322,10 @@ def _best(grown: _Paths, beam: int, recombine: bool, margin: float) -> _Paths:
 
     With ``recombine``, paths differ in their last tokens or words.
     """
-    grown = grown.take(np.argsort(grown.network, kind="stable"))
-    best = _highest(grown.network, grown.score, grown.network.max(initial=0) + 1).take(grown.network)
-    grown = grown.take((grown.score >= best - margin).nonzero()[0])
+    order = np.argsort(grown.network, kind="stable")
+    network, score = grown.network.take(order), grown.score.take(order)
+    best = _highest(network, score, network.max(initial=0) + 1)
+    grown = grown.take(order[score >= best.take(network) - margin])
     order = _best_of_each(grown.network, grown.score, len(grown.score))
     alike = [grown.past, grown.progress[:, None]] if recombine else [grown.sequence[:, None]]
     keys = _combined(np.concatenate([grown.network[:, None], *alike], axis=1))
