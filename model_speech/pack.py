@@ -14,8 +14,9 @@ from pathlib import Path
 
 from model_speech import compact_numpy, compact_streaming_numpy
 from model_speech.acoustic_model import load_acoustic_model
+from model_speech.ensemble import MemberConfig
 from model_speech.int8_weights import int8_weights_file, save_int8_weights, weights_by_name
-from utils.config import save_yaml
+from utils.config import build_config, save_yaml, to_plain, with_overrides
 from utils.errors import RunError, run_command
 from utils.files import replacing_folder
 from utils.run_folder import checksums
@@ -29,7 +30,11 @@ _LOCAL = ("data", "environment", "initialise_from")  # sections that name files 
 
 
 def pack(
-    source: Path, target: Path, weights: str = "best", search: Mapping[str, float] | None = None
+    source: Path,
+    target: Path,
+    weights: str = "best",
+    search: Mapping[str, float] | None = None,
+    members: Sequence[MemberConfig] = (),
 ) -> None:
     """Write a speech run of `compact` or `compact_streaming` with one or two bytes per weight.
 
@@ -40,6 +45,7 @@ def pack(
         search: weights for this model of the search for syllables and hanzi together
             (:mod:`model_language.search.joint`), chosen on dev speakers; keys ``language_weight`` and
             ``joint_bonus``.
+        members: further models of an ensemble (:mod:`model_speech.ensemble`).
 
     Raises:
         RunError: the run is of another model, or is damaged.
@@ -56,7 +62,11 @@ def pack(
             shutil.copytree(target, folder, dirs_exist_ok=True)
         new = RunFolder(folder)
         config = {key: value for key, value in run.config().items() if key not in _LOCAL}
-        save_yaml(new.config_file, {**config, "search": dict(search)} if search else config)
+        if search:
+            config["search"] = dict(search)
+        if members:
+            config["ensemble"] = [to_plain(member) for member in members]
+        save_yaml(new.config_file, config)
         new.vocabulary("").mkdir(exist_ok=True)
         shutil.copyfile(run.vocabulary("acoustic.txt"), new.vocabulary("acoustic.txt"))
         if run.metrics.is_file():
@@ -70,7 +80,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """The command ``python -m model_speech.pack``."""
     options = _parser().parse_args(arguments)
     search = {name: value for name in _SEARCH if (value := getattr(options, name)) is not None}
-    pack(options.run, options.folder, options.weights, search)
+    members = [build_config(MemberConfig, with_overrides({}, settings)) for settings in options.member]
+    pack(options.run, options.folder, options.weights, search, members)
     size = sum(path.stat().st_size for path in options.folder.rglob("*") if path.is_file())
     print(f"{options.folder}: {size / 1e6:.1f} MB")
     return 0
@@ -86,6 +97,10 @@ def _parser() -> argparse.ArgumentParser:
     for name in _SEARCH:
         option = f"--{name.replace('_', '-')}"
         parser.add_argument(option, type=float, metavar="W", help="of the joint search, for this model")
+    parser.add_argument(
+        "--member", nargs="+", action="append", default=[], metavar="NAME=VALUE",
+        help="of an ensemble, e.g. weight=0.3 hop_ms=9, or weight=0.3 run=../other; may be repeated",
+    )  # fmt: skip
     return parser
 
 

@@ -4,6 +4,7 @@ Runs that were packed for NumPy load without TensorFlow.
 """
 
 import argparse
+import dataclasses
 import importlib
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from model_speech.compact_numpy import load_numpy_compact
 from model_speech.compact_streaming_numpy import NAME as STREAMING
 from model_speech.compact_streaming_numpy import NumpyCompactStreaming, load_numpy_compact_streaming
 from model_speech.ctc.shallow_fusion import Fusion
+from model_speech.ensemble import AcousticLogits, Member, MemberConfig
 from model_speech.int8_weights import is_packed
 from recognition.confidence import load_calibration
 from recognition.drafts import DraftReader
@@ -23,13 +25,15 @@ from recognition.options import beam_width, joint_settings
 from recognition.phrases.phrase_list import read_phrases
 from recognition.phrases.search import PhraseSearch
 from recognition.pieces import WINDOW_SECONDS
-from recognition.recognizer import AcousticLogits, Recognizer
+from recognition.recognizer import Recognizer
 from recognition.windowed_logits import WindowedLogits
 from recognition.windowed_stream import WindowedStream
 from streaming.chunks import StreamedModel
 from streaming.speech.recognizer import LiveStream
 from streaming.speech.stream import LogitStream, SpeechStream
 from utils.backend.quiet import silence_tensorflow
+from utils.config import build_config
+from utils.errors import RunError, require
 from utils.run_folder.run import RunFolder
 from utils.vocabulary import BLANK, SPACE, Vocabulary
 
@@ -61,6 +65,7 @@ def load_recognizer(
     if converter and options.joint:
         joint = load_joint_search_for(run, converter, **joint_settings(options))
     acoustic = load_acoustic_logits(run)
+    members = load_members(run, acoustic) if joint else ()
     return Recognizer(
         acoustic,
         converter,
@@ -73,6 +78,7 @@ def load_recognizer(
         phrases=load_optional_phrases(options, acoustic.vocabulary, n_best),
         calibration=load_calibration(run),
         minimum_confidence=getattr(options, "minimum_confidence", 0.0),
+        members=members,
     )
 
 
@@ -179,6 +185,42 @@ def load_acoustic_logits(run: Path) -> AcousticLogits:
         return load_numpy_compact_streaming(run) if streams else load_numpy_compact(run)
     silence_tensorflow()
     return importlib.import_module("model_speech.acoustic_model").load_acoustic_model(run)
+
+
+def load_members(run: Path, acoustic: AcousticLogits) -> list[Member]:
+    """Load the other members of the ensemble that the config of a packed run lists.
+
+    Args:
+        run: the speech run.
+        acoustic: its own model.
+
+    Raises:
+        RunError: a member is missing or damaged, or has another vocabulary.
+        ConfigError: the list is wrong.
+    """
+    settings = RunFolder(run).config().get("ensemble") or []
+    configs = [build_config(MemberConfig, setting) for setting in settings]
+    require(
+        sum(config.weight for config in configs) < 1,
+        "the weights of the members in ensemble add up to 1 or more",
+        where=RunFolder(run).config_file,
+        hint="leave a part of 1 to the model itself",
+    )
+    members = []
+    for config in configs:
+        found = load_acoustic_logits(run / config.run) if config.run else acoustic
+        require(
+            found.vocabulary.tokens == acoustic.vocabulary.tokens,
+            "a member of the ensemble has another vocabulary",
+            where=run / (config.run or ""),
+            hint="train it with the vocabulary of the first model, or delete it from ensemble in "
+            f"{RunFolder(run).config_file}",
+            error=RunError,
+        )
+        hop_ms = found.features.hop_ms if config.hop_ms is None else config.hop_ms
+        features = dataclasses.replace(found.features, hop_ms=hop_ms)
+        members.append(Member(found, features, config.weight))
+    return members
 
 
 def load_optional_fusion(options: argparse.Namespace, vocabulary: Vocabulary) -> Fusion | None:

@@ -35,30 +35,43 @@ class Piece:
         start: seconds from the start of the recording.
         seconds: length of the part.
         features: (frames, bins) float32.
+        of_members: the features of each other model of an ensemble.
     """
 
     start: float
     seconds: float
     features: np.ndarray
+    of_members: tuple[np.ndarray, ...] = ()
 
     @classmethod
-    def of_samples(cls, start: float, samples: np.ndarray, features: FeatureConfig) -> Self:
+    def of_samples(
+        cls,
+        start: float,
+        samples: np.ndarray,
+        features: FeatureConfig,
+        of_members: Sequence[FeatureConfig] = (),
+    ) -> Self:
         """The piece of samples (n,), mono in [-1, 1] at the sample rate of the features."""
-        return cls(start, len(samples) / features.sample_rate, extract_features(samples, features))
+        found, *others = (extract_features(samples, each) for each in (features, *of_members))
+        return cls(start, len(samples) / features.sample_rate, found, tuple(others))
 
 
 Part = tuple[int, str, Piece | Ending]
 """The number and name of a recording, and a piece of it or its end."""
 
 
-def read_parts(sources: Iterable[Source], features: FeatureConfig) -> Iterator[Part]:
+def read_parts(
+    sources: Iterable[Source], features: FeatureConfig, of_members: Sequence[FeatureConfig] = ()
+) -> Iterator[Part]:
     """The pieces of all recordings in order, each recording followed by its ending."""
     for number, (name, audio) in enumerate(sources):
-        for part in _parts_of(name, audio, features):
+        for part in _parts_of(name, audio, features, of_members):
             yield number, name, part
 
 
-def _parts_of(name: str, audio: Audio, features: FeatureConfig) -> Iterator[Piece | Ending]:
+def _parts_of(
+    name: str, audio: Audio, features: FeatureConfig, of_members: Sequence[FeatureConfig]
+) -> Iterator[Piece | Ending]:
     rate, length = features.sample_rate, 0
 
     def counted() -> Iterator[np.ndarray]:
@@ -70,7 +83,7 @@ def _parts_of(name: str, audio: Audio, features: FeatureConfig) -> Iterator[Piec
     error = None
     try:
         for stretch in whole_or_stretches(counted(), rate, LONGEST_PIECE):
-            yield Piece.of_samples(stretch.start / rate, stretch.samples, features)
+            yield Piece.of_samples(stretch.start / rate, stretch.samples, features, of_members)
         if not length:
             error = AudioError("there are no samples", where=name)
     except AudioError as caught:

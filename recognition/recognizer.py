@@ -11,7 +11,6 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
@@ -20,8 +19,9 @@ from model_language.search.joint import JointReading, JointSearch
 from model_speech.ctc.decoder import Decoder, Submit, decoding
 from model_speech.ctc.forward_backward import sequence_score
 from model_speech.ctc.greedy import Hypothesis
-from model_speech.ctc.posteriors import confusion_network
+from model_speech.ctc.posteriors import WeightedLogits, confusion_network
 from model_speech.ctc.shallow_fusion import Fusion
+from model_speech.ensemble import AcousticLogits, Member, member_logits
 from recognition.confidence import (
     FEATURES,
     JOINT,
@@ -40,35 +40,22 @@ from utils.features.speech import FeatureConfig, extract_features
 from utils.hypotheses.confusion_network import ConfusionNetwork
 from utils.hypotheses.recognition import Alternative, Ending, Inspection, Recognition, Segment, syllable_times
 from utils.softmax import softmax
-from utils.vocabulary import SPACE, Vocabulary
+from utils.vocabulary import SPACE
 
 OnError = Callable[[str, AudioError], None]
-
-
-class AcousticLogits(Protocol):
-    """An acoustic model, with Keras (:class:`~model_speech.acoustic_model.AcousticModel`) or without."""
-
-    features: FeatureConfig
-    vocabulary: Vocabulary
-
-    @property
-    def frame_seconds(self) -> float:
-        """Seconds between two logit frames."""
-
-    def logits(self, features: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-        """B feature arrays (frames, bins) → logits (B, T', classes) and lengths (B,) int32."""
 
 
 @dataclass(frozen=True, eq=False)
 class _Decoded:
     """A piece of a recording after the first stage; ``logits`` (T', C) and ``certainty`` if the second stage
-    needs them."""
+    needs them, and the logits of the other members of an ensemble."""
 
     start: float
     seconds: float
     hypotheses: Sequence[Hypothesis]
     logits: np.ndarray | None
     certainty: FrameCertainty | None
+    members: tuple[WeightedLogits, ...] = ()
 
 
 class Recognizer:
@@ -81,6 +68,7 @@ class Recognizer:
         n_best: readings of each segment and of each recording.
         fusion: a language model of syllables for the beam search (:func:`recognition.loading.load_fusion`).
         joint: a search over syllables and hanzi together, around the best reading.
+        members: further acoustic models, which the joint search asks as well; other searches ignore them.
         phrases: a list of phrases: only these are recognised, and there is no converter.
         workers: processes that decode; 0: this process decodes.
         window_seconds: audio that is collected before it is recognised; 0 recognises each piece at once.
@@ -105,6 +93,7 @@ class Recognizer:
         phrases: PhraseSearch | None = None,
         calibration: Calibration | None = None,
         minimum_confidence: float = 0.0,
+        members: Sequence[Member] = (),
     ):
         self._kind = (JOINT_NGRAM if joint.has_ngrams else JOINT) if joint else PLAIN
         self.calibration = calibration or Calibration({})
@@ -126,6 +115,7 @@ class Recognizer:
         self.acoustic, self.converter = acoustic, converter
         self._n_best = n_best
         self.phrases, self._joint = phrases, joint
+        self._members = tuple(members) if joint else ()
         n_best = 1 if joint or phrases else n_best
         self._decoder = Decoder(acoustic.vocabulary.blank_index, beam, n_best, fusion)
         self._workers, self._window_seconds = workers, window_seconds
@@ -172,8 +162,20 @@ class Recognizer:
         with decoding(self._decoder, 0) as submit:
             return self._read(pieces, submit)
 
+    def piece(self, start: float, samples: np.ndarray) -> Piece:
+        """A piece for :meth:`read` of samples (n,), mono in [-1, 1] at the model's sample rate.
+
+        Args:
+            start: seconds from the start of the recording.
+            samples: the sound.
+        """
+        return Piece.of_samples(start, samples, self.acoustic.features, self._member_features())
+
     def segments_of_logits(self, logits: np.ndarray, start: float, seconds: float) -> list[Segment]:
-        """Recognise a piece from its logits (T', C), T' ≥ 1, its start and its length in seconds."""
+        """Recognise a piece from its logits (T', C), T' ≥ 1, its start and its length in seconds.
+
+        Without the other members of an ensemble, which need the sound.
+        """
         (hypotheses,) = self._decoder.decode(logits[None], np.array([len(logits)]))
         piece = _Decoded(start, seconds, hypotheses, logits, frame_certainty(logits))
         return self._finish([piece])[0]
@@ -224,7 +226,8 @@ class Recognizer:
 
     def _events(self, sources: Iterable[Source]) -> Iterator[tuple[int, str, Segment | Ending]]:
         with decoding(self._decoder, self._workers) as submit:
-            for window in windows(read_parts(sources, self.acoustic.features), self._window_seconds):
+            parts = read_parts(sources, self.acoustic.features, self._member_features())
+            for window in windows(parts, self._window_seconds):
                 pieces = [part for _, _, part in window if isinstance(part, Piece)]
                 segments = iter(self._read(pieces, submit))
                 for number, name, part in window:
@@ -241,10 +244,11 @@ class Recognizer:
             certainty = nothing if self.phrases else [frame_certainty(rows) for rows in valid]
             # Only some searches need the logits again: they take the most memory of all.
             kept = valid if self._joint or self.phrases else nothing
-            submitted.append((batch, submit(logits, lengths), kept, certainty))
+            of_members = member_logits(self._members, [pieces[i].of_members for i in batch])
+            submitted.append((batch, submit(logits, lengths), kept, certainty, of_members))
         try:
-            for batch, future, kept, certainty in submitted:
-                for i, *found in zip(batch, future.result(), kept, certainty, strict=True):
+            for batch, future, *others in submitted:
+                for i, *found in zip(batch, future.result(), *others, strict=True):
                     decoded[i] = _Decoded(pieces[i].start, pieces[i].seconds, *found)
         except BrokenExecutor as error:
             raise RunError(
@@ -252,13 +256,16 @@ class Recognizer:
             ) from error
         return self._finish([decoded[i] for i in range(len(pieces))])
 
+    def _member_features(self) -> list[FeatureConfig]:
+        return [member.features for member in self._members]
+
     def _finish(self, pieces: Sequence[_Decoded]) -> list[list[Segment]]:
         """The second stage: segments of each piece."""
         if self.phrases:
             return [self._phrase_segments(piece) for piece in pieces]
         if self._joint:
             networks = [
-                confusion_network(piece.logits, piece.hypotheses[0], self.acoustic.vocabulary)
+                confusion_network(piece.logits, piece.hypotheses[0], self.acoustic.vocabulary, piece.members)
                 for piece in pieces
             ]
             readings = self._joint.read(networks, self._n_best)

@@ -16,7 +16,6 @@ import numpy as np
 
 from recognition.drafts import DraftReader, common_syllables
 from recognition.endpoints import CONTEXT_FRAMES, Endpointer
-from recognition.pieces import Piece
 from recognition.recognizer import Recognizer
 from recognition.voice_activity import FRAME_SECONDS
 from utils.features.speech import extract_features
@@ -153,9 +152,7 @@ class WindowedStream:
     def _segments(self, start: int, end: int) -> list[Partial | Segment]:
         """Recognise the samples from ``start`` to ``end``, an utterance."""
         samples = self._sound[start - self._origin : end - self._origin]
-        features = self._recognizer.acoustic.features
-        piece = Piece.of_samples(start / self.sample_rate, samples, features)
-        (found,) = self._recognizer.read([piece])
+        (found,) = self._recognizer.read([self._recognizer.piece(start / self.sample_rate, samples)])
         segments: list[Partial | Segment] = [segment for segment in found if segment.times]
         if not segments and self._shown[0]:
             segments = [Partial(start / self.sample_rate, end / self.sample_rate, ())]

@@ -17,10 +17,11 @@ from model_language.registry import load_converter
 from model_language.search.joint import load_joint_search
 from model_speech.ctc.greedy import greedy_decode
 from model_speech.ctc.posteriors import confusion_network
-from recognition.loading import load_acoustic_logits
+from model_speech.ensemble import member_logits
+from recognition.loading import load_acoustic_logits, load_members
+from recognition.pieces import Piece
 from utils.audio.reading import read_audio
 from utils.errors import run_command
-from utils.features.speech import extract_features
 from utils.metrics import count_errors, total
 from utils.run_folder.run import PRETRAINED, PRETRAINED_SPEECH
 
@@ -29,15 +30,17 @@ def main() -> int:
     """Recognise the recordings with each pair of weights and print the table."""
     options = _parser().parse_args()
     acoustic, converter = load_acoustic_logits(options.run), load_converter(PRETRAINED)
+    members = load_members(options.run, acoustic)
+    of_members = [member.features for member in members]
     utterances = read_manifest(options.manifest)
     networks = []
     for utterance in tqdm(utterances, "acoustic model", disable=None):
-        features = extract_features(
-            read_audio(utterance.audio, acoustic.features.sample_rate), acoustic.features
-        )
-        logits, lengths = acoustic.logits([features])
+        samples = read_audio(utterance.audio, acoustic.features.sample_rate)
+        piece = Piece.of_samples(0.0, samples, acoustic.features, of_members)
+        logits, lengths = acoustic.logits([piece.features])
         best = greedy_decode(logits, lengths, acoustic.vocabulary.blank_index)[0]
-        networks.append(confusion_network(logits[0, : lengths[0]], best, acoustic.vocabulary))
+        (others,) = member_logits(members, [piece.of_members])
+        networks.append(confusion_network(logits[0, : lengths[0]], best, acoustic.vocabulary, others))
     rows = []
     for language, bonus in tqdm(list(product(options.language, options.bonus)), "weights", disable=None):
         search = load_joint_search(converter, language=language, bonus=bonus)

@@ -36,6 +36,7 @@ from benchmarks.support.commands import ROOT
 from benchmarks.support.near_phrases import with_neighbours
 from model_speech.ctc.alignment import align_text
 from model_speech.ctc.greedy import greedy_decode
+from model_speech.ensemble import AcousticLogits
 from recognition.loading import load_acoustic_logits
 from recognition.options import PHRASE_THRESHOLD
 from recognition.phrases.confidence import SHARPNESS
@@ -43,7 +44,7 @@ from recognition.phrases.grammar import parse_grammar
 from recognition.phrases.phrase_list import list_phrases
 from recognition.phrases.search import Candidate, PhraseSearch
 from recognition.phrases.segments import utterances
-from recognition.recognizer import AcousticLogits, Recognizer
+from recognition.recognizer import Recognizer
 from utils.audio.reading import read_audio
 from utils.errors import CorpusError, run_command
 from utils.features.speech import extract_features

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from data.manifest import read_manifest
 from model_language.registry import load_converter
-from recognition.loading import load_acoustic_logits, load_joint_search_for
+from recognition.loading import load_acoustic_logits, load_joint_search_for, load_members
 from recognition.recognizer import Recognizer
 from utils.errors import run_command
 from utils.run_folder.run import PRETRAINED, PRETRAINED_SPEECH
@@ -24,7 +24,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Recognise the recordings twice and print the real-time factor of the second time."""
     options = _parser().parse_args(arguments)
     joint = load_joint_search_for(options.run, load_converter(PRETRAINED))
-    recognizer = Recognizer(load_acoustic_logits(options.run), joint=joint)
+    acoustic = load_acoustic_logits(options.run)
+    recognizer = Recognizer(acoustic, joint=joint, members=load_members(options.run, acoustic))
     sources = [(utterance.id, utterance.audio) for utterance in read_manifest(options.manifest)]
     for _ in range(2):
         start = time.process_time()

@@ -26,12 +26,12 @@ from benchmarks.support.tables import print_table
 from data.synthesis.speech import speak
 from data.synthesis.synthesiser import Synthesiser, SynthesiserError
 from data.synthesis.voices import generate_voices
+from model_speech.ensemble import AcousticLogits
 from recognition.loading import load_acoustic_logits, load_logit_stream
 from recognition.phrases.grammar import parse_grammar
 from recognition.phrases.phrase_list import list_phrases
 from recognition.phrases.spotter import PhraseSpotter
 from recognition.phrases.thresholds import load_phrase_thresholds
-from recognition.recognizer import AcousticLogits
 from utils.audio.reading import read_audio
 from utils.errors import run_command
 from utils.mandarin.pinyin import hanzi_to_pinyin

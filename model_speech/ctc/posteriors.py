@@ -4,6 +4,10 @@ For each token of the sequence y this computes the probability of y with that to
 for each gap that of y with a token inserted there. These are exact sums over all alignments: the forward
 variables of the tokens before and the backward variables of those after the position, with one free token
 between them. Several changes at once are treated as independent.
+
+An ensemble of acoustic models is combined here: the probability of a sequence is the weighted geometric mean
+of those that the models give it. Whole sequences are compared, so the models need not emit a syllable in the
+same frame, nor have the same frame rate.
 """
 
 from collections.abc import Sequence
@@ -19,8 +23,22 @@ from utils.vocabulary import SPACE, Vocabulary
 
 MIN_FRAME_PROBABILITY = 1e-3  # a class that is less probable in every frame is no alternative
 _NO_WEIGHT = 1e-20  # scaled probabilities below it are not followed any further
+_LOWEST = -60.0  # a sequence is not less probable than this beside y: one model alone excludes nothing
 NONE = -1
 """Stands for no token."""
+
+
+@dataclass(frozen=True, eq=False)
+class WeightedLogits:
+    """Logits of an utterance from one model of an ensemble.
+
+    Attributes:
+        logits: (T, C) float, valid frames only.
+        weight: exponent of its probabilities in the geometric mean.
+    """
+
+    logits: np.ndarray
+    weight: float
 
 
 @dataclass(frozen=True)
@@ -46,36 +64,39 @@ def token_slots(
     silent: Sequence[int] = (),
     min_posterior: float = 1e-3,
     max_alternatives: int = 16,
+    members: Sequence[WeightedLogits] = (),
 ) -> list[TokenSlot]:
     """Alternatives of each token, and of each gap that has any.
 
     Args:
-        logits: (T, C) float, valid frames only, T ≥ 1.
+        logits: (T, C) float, valid frames only, T ≥ 1; of the first model.
         tokens: y, classes without blank and silent ones.
         frames: output frame in which each token peaks.
         blank: class of the blank.
         silent: other classes that stand for no sound (the space); their probability is added to the blank's.
         min_posterior: less probable alternatives are left out.
         max_alternatives: largest number of alternatives of a slot.
+        members: the other models of an ensemble; the first one has the rest of the weight. A model that
+            cannot emit y, because it has too few frames, is left out.
 
     Returns:
         slots in time order: gap, token, gap, token … gap; gaps without alternatives are left out.
     """
+    first = WeightedLogits(logits, 1.0 - sum(member.weight for member in members))
     # The frames' normalisers cancel in the posteriors, so those of single precision are exact enough.
-    normaliser = log_sum_exp(logits[None])[0][:, None]
-    likely = (logits > normaliser + np.log(MIN_FRAME_PROBABILITY)).any(axis=0)
+    ensemble = [(each, log_sum_exp(each.logits[None])[0][:, None]) for each in (first, *members)]
+    likely = np.zeros(logits.shape[1], bool)
+    for each, normaliser in ensemble:
+        likely |= (each.logits > normaliser + np.log(MIN_FRAME_PROBABILITY)).any(axis=0)
     likely[[blank, *silent]] = False
     likely[list(tokens)] = True
     classes = np.flatnonzero(likely)
-    log_probs = logits[:, [blank, *classes]] - normaliser  # (T, 1 + K): the blank is class 0 now
-    for each in silent:
-        log_probs[:, 0] = np.logaddexp(log_probs[:, 0], logits[:, each] - normaliser[:, 0])
     known = np.searchsorted(classes, np.asarray(tokens, int)) + 1
-    scores = neighbourhood(log_probs, known, np.arange(1, len(classes) + 1), 0)
-    logs = np.empty((2 * len(tokens) + 1, len(classes) + 1))  # the last column is that of no token
-    logs[::2, :-1], logs[1::2, :-1] = scores.inserted, scores.replaced
-    logs[::2, -1], logs[1::2, -1] = scores.whole, scores.deleted
-    logs = log_softmax(logs)
+    changed = [
+        (each.weight, _log_probs_of_changes(each.logits - normaliser, known, classes, blank, silent))
+        for each, normaliser in ensemble
+    ]
+    logs = log_softmax(_geometric_mean(changed) if members else changed[0][1])
     peaks = np.array([-1, *frames, len(logits)])
     slot_frames = np.empty(len(logs), int)
     slot_frames[::2], slot_frames[1::2] = (peaks[:-1] + peaks[1:]) // 2, peaks[1:-1]
@@ -92,18 +113,54 @@ def token_slots(
     return [slot for slot in slots if slot.tokens != (NONE,)]
 
 
-def confusion_network(logits: np.ndarray, best: Hypothesis, vocabulary: Vocabulary) -> ConfusionNetwork:
+def _log_probs_of_changes(
+    log_probs: np.ndarray, known: np.ndarray, classes: np.ndarray, blank: int, silent: Sequence[int]
+) -> np.ndarray:
+    """Log-probability of y with each change: gap, token, gap … gap × class, the last column: no token.
+
+    Args:
+        log_probs: (T, C) log-probabilities of each frame.
+        known: (L,) int, y as 1 + index in ``classes``.
+        classes: (K,) int, replacements and insertions.
+        blank, silent: as for :func:`token_slots`.
+    """
+    selected = log_probs[:, [blank, *classes]]  # (T, 1 + K): the blank is class 0 now
+    for each in silent:
+        selected[:, 0] = np.logaddexp(selected[:, 0], log_probs[:, each])
+    scores = neighbourhood(selected, known, np.arange(1, len(classes) + 1), 0)
+    logs = np.empty((2 * len(known) + 1, len(classes) + 1))
+    logs[::2, :-1], logs[1::2, :-1] = scores.inserted, scores.replaced
+    logs[::2, -1], logs[1::2, -1] = scores.whole, scores.deleted
+    return logs
+
+
+def _geometric_mean(changed: Sequence[tuple[float, np.ndarray]]) -> np.ndarray:
+    """Weighted mean of log-probabilities (2 L + 1, K + 1) of the models that can emit y; not normalised."""
+    able = [(weight, logs) for weight, logs in changed if np.isfinite(logs[0, -1])]
+    if not able:
+        return changed[0][1]
+    summed = sum(weight * np.maximum(logs, logs[0, -1] + _LOWEST) for weight, logs in able)
+    return summed / sum(weight for weight, _ in able)
+
+
+def confusion_network(
+    logits: np.ndarray,
+    best: Hypothesis,
+    vocabulary: Vocabulary,
+    members: Sequence[WeightedLogits] = (),
+) -> ConfusionNetwork:
     """The alternatives of a decoded utterance, as syllables.
 
     Args:
         logits: (T, C) float, valid frames only.
         best: hypothesis of greedy decoding or of a beam search.
         vocabulary: the model's classes; the space stands for no sound.
+        members: the other models of an ensemble, with the same vocabulary.
     """
     space = vocabulary.index(SPACE)
     spoken = [(token, frame) for token, frame in zip(best.tokens, best.frames, strict=True) if token != space]
     tokens, frames = zip(*spoken, strict=True) if spoken else ((), ())
-    slots = token_slots(logits, tokens, frames, vocabulary.blank_index, (space,))
+    slots = token_slots(logits, tokens, frames, vocabulary.blank_index, (space,), members=members)
     return ConfusionNetwork(
         tuple(
             Slot(

@@ -19,12 +19,12 @@ from tqdm import tqdm
 
 from data.manifest import Utterance, read_manifest
 from data.text.sources import read_lines
+from model_speech.ensemble import AcousticLogits
 from recognition.loading import load_acoustic_logits, load_logit_stream
 from recognition.phrases.grammar import parse_grammar
 from recognition.phrases.phrase_list import list_phrases
 from recognition.phrases.spotter import PhraseSpotter
 from recognition.phrases.thresholds import FILE, PhraseThresholds
-from recognition.recognizer import AcousticLogits
 from utils.audio.reading import read_audio
 from utils.errors import CorpusError, run_command
 from utils.files import write_json

@@ -16,12 +16,11 @@ from model_language.pinyin_to_hanzi import ConvertedLine, PinyinToHanzi
 from model_language.registry import load_converter
 from model_language.search.user_words import UserWord, UserWords, parse_user_words
 from recognition.confidence import load_calibration
-from recognition.loading import load_acoustic_logits, load_joint_search_for
+from recognition.loading import load_acoustic_logits, load_joint_search_for, load_members
 from recognition.options import PHRASE_THRESHOLD
 from recognition.phrases.grammar import parse_grammar
 from recognition.phrases.phrase_list import list_phrases
 from recognition.phrases.search import PhraseSearch
-from recognition.pieces import Piece
 from recognition.recognizer import Recognizer
 from serving.work.uploads import SoundPiece
 from utils.errors import CorpusError, UserError
@@ -91,6 +90,7 @@ class Models:
 
     def __init__(self, speech: Path, language: Path):
         self._acoustic = load_acoustic_logits(speech)
+        self._members = load_members(speech, self._acoustic)
         self._calibration = load_calibration(speech)
         self._speech = speech
         self._converter = load_converter(language)
@@ -118,8 +118,7 @@ class Models:
 
     def _recognise(self, pieces: Sequence[SoundPiece], search: Search) -> list[list[Segment]]:
         recognizer = self.recognizer(search)
-        features = self._acoustic.features
-        return recognizer.read([Piece.of_samples(piece.start, piece.samples, features) for piece in pieces])
+        return recognizer.read([recognizer.piece(piece.start, piece.samples) for piece in pieces])
 
     def recognizer(self, search: Search) -> Recognizer:
         """What recognises in this way; the last few are kept.
@@ -141,7 +140,12 @@ class Models:
         words = UserWordConverter(self._converter, prompt_words(search.words))
         joint = load_joint_search_for(self._speech, words)
         return Recognizer(
-            self._acoustic, words, n_best=search.n_best, joint=joint, calibration=self._calibration
+            self._acoustic,
+            words,
+            n_best=search.n_best,
+            joint=joint,
+            calibration=self._calibration,
+            members=self._members,
         )
 
     def _convert(self, job: ConvertJob) -> list[ConvertedLine]:

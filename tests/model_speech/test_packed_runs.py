@@ -14,10 +14,10 @@ from model_speech.int8_weights import assign_weights, read_int8_weights, save_in
 from model_speech.models.compact import CompactConfig, build_compact
 from model_speech.pack import main
 from recognition import loading
-from recognition.loading import load_acoustic_logits
+from recognition.loading import load_acoustic_logits, load_members
 from utils.backend.weights import save_weights
 from utils.config import save_yaml
-from utils.errors import RunError
+from utils.errors import ConfigError, RunError
 from utils.features.speech import FeatureConfig, feature_bins
 from utils.run_folder.run import RunFolder
 from utils.vocabulary import acoustic_vocabulary
@@ -168,3 +168,33 @@ def test_the_weights_of_the_search_come_with_the_model(run, tmp_path, monkeypatc
     loading.load_joint_search_for(packed, "converter", syllables="ngram")  # another search, other weights
     loading.load_joint_search_for(run.path, "converter")
     assert [arguments[2:] for arguments in seen] == [(0.25, 1.5), (0.75, 1.5), (None, None), (None, None)]
+
+
+def test_members_of_an_ensemble_come_with_the_model(run, tmp_path):
+    packed, other = tmp_path / "packed", tmp_path / "other"
+    members = ["--member", "weight=0.25", "hop_ms=8", "--member", "weight=0.5", "run=../other"]
+    for folder, options in ((other, []), (packed, members)):
+        assert main([str(run.path), str(folder), *options]) == 0
+    acoustic = load_acoustic_logits(packed)
+    same, second = load_members(packed, acoustic)
+    assert same.acoustic is acoustic and (same.weight, same.features.hop_ms) == (0.25, 8.0)
+    assert second.acoustic is not acoustic and (second.weight, second.features) == (0.5, acoustic.features)
+    assert load_members(other, acoustic) == load_members(run.path, acoustic) == []
+
+
+def test_an_ensemble_that_does_not_fit_is_refused(run, tmp_path):
+    packed, other = tmp_path / "packed", tmp_path / "other"
+    assert main([str(run.path), str(other)]) == 0
+    acoustic = load_acoustic_logits(other)
+    for weight, setting in (("1.5", []), ("0.5", ["weigth=1"])):
+        with pytest.raises(ConfigError, match=r"weight|weigth"):
+            main([str(run.path), str(packed), "--member", f"weight={weight}", *setting])
+    assert not packed.exists()
+    for member in ("run=../missing", "run=../other"):
+        main([str(run.path), str(packed), "--member", "weight=0.5", member])
+        with pytest.raises(RunError, match=r"missing|vocabulary"):
+            RunFolder(other).vocabulary("acoustic.txt").write_text("ma1\nma2\nni3\n \n<blank>\n")
+            load_members(packed, acoustic)
+    main([str(run.path), str(packed), *2 * ["--member", "weight=0.5", "hop_ms=8"]])
+    with pytest.raises(ConfigError, match="add up to 1 or more"):
+        load_members(packed, acoustic)

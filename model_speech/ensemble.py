@@ -1,0 +1,85 @@
+"""Ensembles: further acoustic models that rate the alternatives of an utterance beside the first one.
+
+A member is another model, or the same one with another step between feature frames: speech that is sampled
+more densely looks slower to it. A packed run lists its members in ``config.yaml``::
+
+    ensemble:
+    - {hop_ms: 9.0, weight: 0.3}
+    - {run: ../audio_to_pinyin_streaming, weight: 0.3}
+
+:func:`model_speech.ctc.posteriors.token_slots` combines what they compute.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from model_speech.ctc.posteriors import WeightedLogits
+from utils.features.speech import FeatureConfig
+from utils.limits import Fraction, Limited
+from utils.vocabulary import Vocabulary
+
+
+class AcousticLogits(Protocol):
+    """An acoustic model, with Keras (:class:`~model_speech.acoustic_model.AcousticModel`) or without."""
+
+    features: FeatureConfig
+    vocabulary: Vocabulary
+
+    @property
+    def frame_seconds(self) -> float:
+        """Seconds between two logit frames."""
+
+    def logits(self, features: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+        """B feature arrays (frames, bins) → logits (B, T', classes) and lengths (B,) int32."""
+
+
+@dataclass(frozen=True)
+class MemberConfig(Limited, section="ensemble"):
+    """A member in the configuration of a run.
+
+    Attributes:
+        weight: its share of the ensemble, below 1; the first model has what the members leave.
+        run: another packed speech run, relative to the folder of the first one; None: the same model.
+        hop_ms: time from one feature frame to the next; None: as the model was trained.
+    """
+
+    weight: Fraction
+    run: str | None = None
+    hop_ms: float | None = None
+
+
+@dataclass(frozen=True)
+class Member:
+    """A member of an ensemble.
+
+    Attributes:
+        acoustic: the model; its vocabulary is that of the first model.
+        features: of which it computes the logits.
+        weight: see :class:`MemberConfig`.
+    """
+
+    acoustic: AcousticLogits
+    features: FeatureConfig
+    weight: float
+
+
+def member_logits(
+    members: Sequence[Member], features: Sequence[Sequence[np.ndarray]]
+) -> list[tuple[WeightedLogits, ...]]:
+    """The logits of each utterance by each member.
+
+    Args:
+        members: may be none.
+        features: for each utterance the features (frames, bins) for each member.
+    """
+    if not members:
+        return [()] * len(features)
+    columns = []
+    for member, batch in zip(members, zip(*features, strict=True), strict=True):
+        logits, lengths = member.acoustic.logits(batch)
+        valid = (rows[:length] for rows, length in zip(logits, lengths, strict=True))
+        columns.append([WeightedLogits(rows, member.weight) for rows in valid])
+    return list(zip(*columns, strict=True))
