@@ -1,20 +1,18 @@
-"""Trains the acoustic model that ships from the shared recordings, packs it, and scores it on test speakers.
+"""Trains the acoustic models that ship on the shared recordings, packs them, and tests them.
 
-    python -m benchmarks.recognition.audio_to_pinyin      # also: make acoustic
-    python -m benchmarks.recognition.audio_to_pinyin --only test
-    python -m benchmarks.recognition.audio_to_pinyin --streaming          # its streaming twin, after it
+    python -m benchmarks.recognition.audio_to_pinyin             # both models, also: make acoustic
+    python -m benchmarks.recognition.audio_to_pinyin --whole --only test
+    python -m benchmarks.recognition.audio_to_pinyin --streaming # the streaming twin, after the other one
 
 Six collections of real recordings, 7 h of synthetic speech of open-domain text and sounds without speech
-are prepared below ``datasets/audio_to_pinyin``. Four cycles, each of which begins with the weights of the one
-before, are trained below ``runs`` by recipes of ``configs/speech``: ``audio_to_pinyin`` (into
-``audio_to_pinyin_first``), ``audio_to_pinyin_refine`` (``audio_to_pinyin_second``) and twice
-``audio_to_pinyin_spliced`` (``audio_to_pinyin_third`` and ``audio_to_pinyin``), each time with new speech
-that the model of the cycle before has spliced from the recordings. The last one is packed into
-``pretrained/audio_to_pinyin``.
-
-The streaming twin begins with its weights and has two cycles of its own, without the recordings of
+are prepared below ``datasets/audio_to_pinyin``. The model of whole utterances is trained in five cycles below
+``runs``, by recipes of ``configs/speech``; each begins with the weights of the one before. From the third one
+on there is spliced speech, which the model of the cycle before has cut from the recordings. The streaming
+twin begins with the weights of the result and has three cycles of its own, without the recordings of
 ``dspspeech20``, whose words are the test of typed wake words (the weights that it begins with have learned
 from them). It is also exported, for devices.
+
+Both are packed into ``pretrained``. The first model then forms an ensemble with its twin.
 
 Each step is skipped if its result is there, and an interrupted one is resumed. The best epoch is chosen on
 the dev speakers of Common Voice; the test speakers are in no training list. Some speakers of Lingua Libre
@@ -40,8 +38,10 @@ CONVERTER = Path("pretrained/pinyin_to_hanzi")
 SEED = 16
 SYNTHETIC = {"train": 9_800, "dev": 100, "test": 100}
 VOICES, GENERATED_VOICES = 86, 600
-SEARCH_WEIGHTS = {"--language-weight": 0.6, "--joint-bonus": 4.0}
+SEARCH_WEIGHTS = ("--language-weight", "0.6", "--joint-bonus", "4")
 """Chosen on the dev speakers: ``python -m benchmarks.recognition.joint_weights``."""
+MEMBERS = (("weight=0.3", "hop_ms=9"), ("weight=0.3", f"run=../{STREAMING}"))
+"""Of the first model's ensemble."""
 HELD_OUT = "Jouketou"  # speaker of Lingua Libre
 
 
@@ -65,15 +65,41 @@ CORPORA = (
     Corpus("words_one_speaker_mp3", "manifest", 0.6, 0.4),
     Corpus("nonspeech", "train", 0.0, 0.3),
 )
-SPLICED, SPLICED_AGAIN = (Corpus(folder, "train", 0.0, 0.4) for folder in ("spliced", "spliced_again"))
-"""The first in the third cycle, beside the others as in the second; both in the fourth."""
 SPLICED_FROM = ("common_voice_zh", "aishell1_two_speakers", "aishell3_ssb0139")
 SPLICED_UTTERANCES = 7000
-SPLICING_SEEDS = {SPLICED: 24, SPLICED_AGAIN: 25}
-BOTH_SPLICED = 0.3  # how often an epoch of the fourth cycle reads each of them
-CYCLES = ("first", "second", "third")  # ends of the names of the runs before the last
-FOURTH = ("seed=18", "training.epochs=8")
-"""What differs from the recipe in the fourth cycle: another seed alters the recordings in other ways."""
+SPLICING_SEEDS = {"spliced": 24, "spliced_again": 25, "spliced_third": 26}
+"""By folder, in the order of the cycles."""
+
+
+@dataclass(frozen=True)
+class Cycle:
+    """A part of the training.
+
+    Attributes:
+        name: end of the name of its run; empty for the last cycle.
+        recipe: end of the name of its recipe in ``configs/speech``.
+        spliced: how often an epoch reads each folder of spliced speech.
+        folders: the number of these folders; 0: none.
+        changes: settings that differ from the recipe. Another seed alters the recordings in other ways.
+    """
+
+    name: str
+    recipe: str
+    spliced: float = 0.0
+    folders: int = 0
+    changes: tuple[str, ...] = ()
+
+
+CYCLES = {
+    RUN.name: (
+        Cycle("_first", ""),
+        Cycle("_second", "_refine"),
+        Cycle("_third", "_spliced", 0.4, 1),
+        Cycle("_fourth", "_spliced", 0.3, 2, ("seed=18", "training.epochs=8")),
+        Cycle("", "_spliced", 0.25, 3, ("seed=19", "training.epochs=8")),
+    ),
+    STREAMING: (Cycle("_first", ""), Cycle("_second", "_refine"), Cycle("", "_spliced", 0.25, 3)),
+}
 NONSPEECH = 900
 HELD_OUT_NOISE = ("pink_noise", "exercise_bike")
 """Recordings of noise for tests (:mod:`benchmarks.recognition.no_speech`)."""
@@ -85,22 +111,29 @@ TESTS = {
 }
 DEVELOPMENT = {"Common Voice, 20 dev speakers": ("common_voice_zh", "dev")}
 SEARCHES = {"greedy": (), "joint": ("--joint",)}
+STEPS = ("prepare", "train", "pack", "test")
 
 
 def main() -> int:
     """Prepare, train, pack and test."""
     options = _parser().parse_args()
-    name = STREAMING if options.streaming else RUN.name
-    options.run = options.run or RUN.with_name(name)
-    options.model = options.model or PACKED.with_name(name)
-    steps = {"prepare": _prepare, "train": _train, "pack": _pack, "test": _test}
-    for name, step in steps.items():
-        if options.only in (None, name):
-            step(options)
+    names = [options.model] if options.model else list(CYCLES)
+    wanted = [step for step in STEPS if options.only in (None, step)]
+    if "prepare" in wanted:
+        _prepare()
+    if "train" in wanted:
+        for name in names:
+            _train(name, options.epochs)
+    if "pack" in wanted:
+        for name in reversed(names):  # the first model needs its twin, for the calibration
+            _pack(name)
+    if "test" in wanted:
+        for name in names:
+            _test(name, DEVELOPMENT if options.dev else {**DEVELOPMENT, **TESTS})
     return 0
 
 
-def _prepare(options: argparse.Namespace) -> None:
+def _prepare() -> None:
     nonspeech = WORK / "nonspeech"
     if not (nonspeech / "train.tsv").is_file():
         noise = ("--noise", str(SHARED / "audio" / "noise"), "--without", *HELD_OUT_NOISE)
@@ -131,40 +164,38 @@ def _synthetic() -> Path:
     return folder
 
 
-def _train(options: argparse.Namespace) -> None:
-    """All cycles; a finished one is not repeated."""
-    name = options.run.name
-    first, second, third = (options.run.with_name(f"{name}_{cycle}") for cycle in CYCLES)
-    changes = [f"training.epochs={options.epochs}"] if options.epochs else []
-    weights = {corpus: corpus.later for corpus in CORPORA}
-    if options.streaming:
-        weights = {c: weight for c, weight in weights.items() if c.folder != "dspspeech20"}
-        _train_cycle(name, first, weights, [*changes, f"initialise_from={RUN}"])
-        _train_cycle(f"{name}_refine", options.run, weights, [*changes, f"initialise_from={first}"])
-        return
-    _train_cycle(name, first, {c: c.first for c in CORPORA if c.first}, changes)
-    _train_cycle(f"{name}_refine", second, weights, [*changes, f"initialise_from={first}"])
-    _splice(second, SPLICED)
-    spliced = weights | {SPLICED: SPLICED.later}
-    _train_cycle(f"{name}_spliced", third, spliced, [*changes, f"initialise_from={second}"])
-    _splice(third, SPLICED_AGAIN)
-    spliced = weights | {SPLICED: BOTH_SPLICED, SPLICED_AGAIN: BOTH_SPLICED}
-    changes = [*FOURTH, *changes, f"initialise_from={third}"]
-    _train_cycle(f"{name}_spliced", options.run, spliced, changes)
+def _train(name: str, epochs: int | None) -> None:
+    """All cycles of a model; a finished one is not repeated."""
+    before = RUN if name == STREAMING else None
+    for cycle in CYCLES[name]:
+        weights = {(corpus.folder, corpus.manifest): corpus.later for corpus in CORPORA}
+        if before is None:
+            weights = {(corpus.folder, corpus.manifest): corpus.first for corpus in CORPORA if corpus.first}
+        if name == STREAMING:
+            del weights["dspspeech20", "train"]
+        folders = list(SPLICING_SEEDS)[: cycle.folders]
+        if folders and not (WORK / folders[-1] / "train.tsv").is_file():
+            _splice(before, folders[-1])
+        weights |= {(folder, "train"): cycle.spliced for folder in folders}
+        changes = [*cycle.changes, *([f"training.epochs={epochs}"] if epochs else [])]
+        if before:
+            changes.append(f"initialise_from={before}")
+        before = RUN.with_name(name + cycle.name)
+        _train_cycle(f"{name}{cycle.recipe}", before, weights, changes)
 
 
-def _splice(speech: Path, corpus: Corpus) -> None:
+def _splice(speech: Path, folder: str) -> None:
     """Cut the recordings by a trained model and join their syllables to new utterances."""
-    if (WORK / corpus.folder / "train.tsv").is_file():
-        return
-    manifests = [str(WORK / folder / "train.tsv") for folder in SPLICED_FROM]
-    sizes = ("--count", str(SPLICED_UTTERANCES), "--seed", str(SPLICING_SEEDS[corpus]))
-    output = ("--output", str(WORK / corpus.folder))
+    manifests = [str(WORK / source / "train.tsv") for source in SPLICED_FROM]
+    sizes = ("--count", str(SPLICED_UTTERANCES), "--seed", str(SPLICING_SEEDS[folder]))
+    output = ("--output", str(WORK / folder))
     run("-m", "recognition.splicing.splice", str(speech), "--manifest", *manifests, *output, *sizes)
 
 
-def _train_cycle(recipe: str, folder: Path, weights: dict[Corpus, float], changes: list[str]) -> None:
-    manifests = ",".join(str(WORK / corpus.folder / f"{corpus.manifest}.tsv") for corpus in weights)
+def _train_cycle(
+    recipe: str, folder: Path, weights: dict[tuple[str, str], float], changes: list[str]
+) -> None:
+    manifests = ",".join(str(WORK / corpus / f"{split}.tsv") for corpus, split in weights)
     run(
         "train.py", "speech", "--config", f"configs/speech/{recipe}.yaml", "--run", str(folder),
         f"data.train=[{manifests}]",
@@ -175,35 +206,35 @@ def _train_cycle(recipe: str, folder: Path, weights: dict[Corpus, float], change
     )  # fmt: skip
 
 
-def _pack(options: argparse.Namespace) -> None:
-    weights = [str(part) for pair in SEARCH_WEIGHTS.items() for part in pair]
-    print(run("-m", "model_speech.pack", str(options.run), str(options.model), *weights), end="")
+def _pack(name: str) -> None:
+    trained, model = RUN.with_name(name), PACKED.with_name(name)
+    members = [] if name == STREAMING else [part for member in MEMBERS for part in ("--member", *member)]
+    print(run("-m", "model_speech.pack", str(trained), str(model), *SEARCH_WEIGHTS, *members), end="")
     dev = str(WORK / "common_voice_zh" / "dev.tsv")
-    print(run("-m", "recognition.calibrate", str(options.model), "--manifest", dev), end="")
+    print(run("-m", "recognition.calibrate", str(model), "--manifest", dev), end="")
     words = str(SHARED / "words" / "wikipedia_titles.txt.xz")
-    fit = ("-m", "recognition.phrases.fit_thresholds", str(options.model), "--manifest", dev)
+    fit = ("-m", "recognition.phrases.fit_thresholds", str(model), "--manifest", dev)
     print(run(*fit, "--words", words), end="")
-    if options.streaming:
-        export = ("export.py", str(options.run), "--output", str(options.model / "export"), "--force")
+    if name == STREAMING:
+        export = ("export.py", str(trained), "--output", str(model / "export"), "--force")
         print(run(*export, "--mode", "stream_external", "--precision", "dynamic"), end="")
 
 
-def _test(options: argparse.Namespace) -> None:
+def _test(model: str, lists: dict[str, tuple[str, str]]) -> None:
     """Tonal syllable error and hanzi CER of each list and search; also in ``figures.json`` of the run."""
-    lists = DEVELOPMENT if options.dev else {**DEVELOPMENT, **TESTS}
-    rows, figures = [], {}
+    trained, rows, figures = RUN.with_name(model), [], {}
     for title, (folder, split) in lists.items():
         cells = []
         for name, search in SEARCHES.items():
             manifest = ("--manifest", str(WORK / folder / f"{split}.tsv"))
-            output = ("--output", str(options.run / "test" / f"{folder}_{split}_{name}"))
-            command = ("test.py", "pipeline", str(options.model), str(CONVERTER), "--json")
+            output = ("--output", str(trained / "test" / f"{folder}_{split}_{name}"))
+            command = ("test.py", "pipeline", str(PACKED.with_name(model)), str(CONVERTER), "--json")
             results = json.loads(run(*command, *manifest, *output, *search))
             figures[f"{title}, {name}"] = {key: results[key] for key in ("syllable_error_rate", "cer")}
             cells.append(f"{100 * results['syllable_error_rate']:.1f} / {100 * results['cer']:.1f}")
         rows.append((title, *cells))
-    write_json(options.run / "figures.json", figures)
-    print_table("tonal syllable error / hanzi CER in %", ("list", *SEARCHES), rows)
+    write_json(trained / "figures.json", figures)
+    print_table(f"{model}: tonal syllable error / hanzi CER in %", ("list", *SEARCHES), rows)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -211,10 +242,10 @@ def _parser() -> argparse.ArgumentParser:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--epochs", type=int, help="epochs of each cycle, instead of the recipes'")
-    parser.add_argument("--only", choices=("prepare", "train", "pack", "test"), help="one step")
-    parser.add_argument("--streaming", action="store_true", help="the streaming twin")
-    parser.add_argument("--model", type=Path, metavar="FOLDER", help=f"packed model (default: {PACKED})")
-    parser.add_argument("--run", type=Path, metavar="FOLDER", help=f"its speech run (default: {RUN})")
+    parser.add_argument("--only", choices=STEPS, help="one step")
+    model = parser.add_mutually_exclusive_group()
+    model.add_argument("--whole", dest="model", action="store_const", const=RUN.name, help="one model")
+    model.add_argument("--streaming", dest="model", action="store_const", const=STREAMING, help="its twin")
     parser.add_argument("--dev", action="store_true", help="test on dev speakers only")
     return parser
 

@@ -1,6 +1,6 @@
 """Tonal syllable error and hanzi CER of the joint search on dev speakers for a grid of its weights.
 
-    python -m benchmarks.recognition.joint_weights RUN --manifest dev.tsv [--language 0.6 1.0] [--bonus 2 3]
+    python -m benchmarks.recognition.joint_weights [RUN] [--manifest dev.tsv] [--language 0.6 1.0] [--bonus 2 3]
 
 The acoustic model and the confusion networks are computed once. Use dev speakers, never a test list.
 """
@@ -11,6 +11,7 @@ from pathlib import Path
 
 from tqdm import tqdm
 
+from benchmarks.recognition.audio_to_pinyin import WORK
 from benchmarks.support.tables import print_table
 from data.manifest import read_manifest
 from model_language.registry import load_converter
@@ -24,6 +25,8 @@ from utils.audio.reading import read_audio
 from utils.errors import run_command
 from utils.metrics import count_errors, total
 from utils.run_folder.run import PRETRAINED, PRETRAINED_SPEECH
+
+DEV = WORK / "common_voice_zh" / "dev.tsv"
 
 
 def main() -> int:
@@ -60,7 +63,7 @@ def _parser() -> argparse.ArgumentParser:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("run", type=Path, nargs="?", default=PRETRAINED_SPEECH, help="a speech run")
-    parser.add_argument("--manifest", type=Path, required=True, help="recordings of dev speakers")
+    parser.add_argument("--manifest", type=Path, default=DEV, help="recordings of dev speakers")
     parser.add_argument("--language", type=float, nargs="+", default=[0.6, 0.8, 1.0, 1.2])
     parser.add_argument("--bonus", type=float, nargs="+", default=[1.0, 3.0, 5.0])
     return parser

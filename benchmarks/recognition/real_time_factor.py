@@ -1,6 +1,6 @@
 """Processor time from audio files to hanzi with the shipped models, as a fraction of the length of the audio.
 
-    python -m benchmarks.recognition.real_time_factor --manifest dev.tsv
+    python -m benchmarks.recognition.real_time_factor [--manifest dev.tsv]
 
 Reads and recognises the recordings as ``transcribe.py`` does (cutting at pauses, acoustic model, joint
 search) and prints the real-time factor: processor seconds of all threads by seconds of audio. Loading the
@@ -12,12 +12,15 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from benchmarks.recognition.audio_to_pinyin import WORK
 from data.manifest import read_manifest
 from model_language.registry import load_converter
 from recognition.loading import load_acoustic_logits, load_joint_search_for, load_members
 from recognition.recognizer import Recognizer
 from utils.errors import run_command
 from utils.run_folder.run import PRETRAINED, PRETRAINED_SPEECH
+
+DEV = WORK / "common_voice_zh" / "dev.tsv"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -40,7 +43,7 @@ def _parser() -> argparse.ArgumentParser:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--run", type=Path, default=PRETRAINED_SPEECH, help="a speech run")
-    parser.add_argument("--manifest", type=Path, required=True, help="recordings")
+    parser.add_argument("--manifest", type=Path, default=DEV, help="recordings")
     return parser
 
 
