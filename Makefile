@@ -72,7 +72,7 @@ converter: $(READY)  ## Train the converter on TEXT and NAMES without the senten
 	@$(BIN)/python train.py language --config $(RECIPE).yaml --run $(CONVERTER)/fused $(if $(NAMES),$(DATA_AND_NAMES),$(DATA)) \
 	  model.network_run=$(CONVERTER)/network
 
-acoustic: $(READY)  ## Train, pack and test the acoustic model of pretrained/ from ../shared/data (hours)
+acoustic: $(READY)  ## Train, pack and test the acoustic models of pretrained/ from ../shared/data (hours)
 	@$(BIN)/python -m benchmarks.recognition.audio_to_pinyin
 
 clean:  ## Remove caches of tests and tools (datasets/, runs/ and .venv stay)
