@@ -18,7 +18,7 @@ from utils.features.speech import FeatureConfig, extract_features
 from utils.hypotheses.recognition import Ending
 
 LONGEST_PIECE = 20.0  # seconds
-WINDOW_SECONDS = 600.0  # audio whose features are in memory at the same time
+WINDOW_SECONDS = 300.0  # audio whose features are in memory at the same time
 BATCH_FRAMES = 6_000  # feature frames in a batch, padding included
 
 # A file, mono samples in [-1, 1] at the model's sample rate, or blocks of such samples.

@@ -47,15 +47,22 @@ OnError = Callable[[str, AudioError], None]
 
 @dataclass(frozen=True, eq=False)
 class _Decoded:
-    """A piece of a recording after the first stage; ``logits`` (T', C) and ``certainty`` if the second stage
-    needs them, and the logits of the other members of an ensemble."""
+    """A piece of a recording after the first stage, with what the second stage needs.
+
+    Attributes:
+        start, seconds: see :class:`~recognition.pieces.Piece`.
+        hypotheses: of the CTC search, the best first.
+        certainty: of each frame; None with phrases.
+        logits: (T', C), for a search for phrases.
+        network: the alternatives, for a joint search.
+    """
 
     start: float
     seconds: float
     hypotheses: Sequence[Hypothesis]
-    logits: np.ndarray | None
     certainty: FrameCertainty | None
-    members: tuple[WeightedLogits, ...] = ()
+    logits: np.ndarray | None = None
+    network: ConfusionNetwork | None = None
 
 
 class Recognizer:
@@ -177,7 +184,7 @@ class Recognizer:
         Without the other members of an ensemble, which need the sound.
         """
         (hypotheses,) = self._decoder.decode(logits[None], np.array([len(logits)]))
-        piece = _Decoded(start, seconds, hypotheses, logits, frame_certainty(logits))
+        piece = self._decoded((start, seconds), hypotheses, frame_certainty(logits), logits)
         return self._finish([piece])[0]
 
     def scores(self, samples: np.ndarray, sequences: Sequence[Sequence[str]]) -> list[float] | None:
@@ -244,17 +251,33 @@ class Recognizer:
             certainty = nothing if self.phrases else [frame_certainty(rows) for rows in valid]
             # Only some searches need the logits again: they take the most memory of all.
             kept = valid if self._joint or self.phrases else nothing
-            of_members = member_logits(self._members, [pieces[i].of_members for i in batch])
-            submitted.append((batch, submit(logits, lengths), kept, certainty, of_members))
+            submitted.append((batch, submit(logits, lengths), certainty, kept))
+        submitted.reverse()
         try:
-            for batch, future, *others in submitted:
-                for i, *found in zip(batch, future.result(), *others, strict=True):
-                    decoded[i] = _Decoded(pieces[i].start, pieces[i].seconds, *found)
+            while submitted:  # a batch's logits are dropped when its alternatives are known
+                batch, future, certainty, kept = submitted.pop()
+                of_members = member_logits(self._members, [pieces[i].of_members for i in batch])
+                for i, *found in zip(batch, future.result(), certainty, kept, of_members, strict=True):
+                    decoded[i] = self._decoded((pieces[i].start, pieces[i].seconds), *found)
         except BrokenExecutor as error:
             raise RunError(
                 "a decoding process died", hint="the memory may be full: use fewer --workers"
             ) from error
         return self._finish([decoded[i] for i in range(len(pieces))])
+
+    def _decoded(
+        self,
+        span: tuple[float, float],
+        hypotheses: Sequence[Hypothesis],
+        certainty: FrameCertainty | None,
+        logits: np.ndarray | None,
+        of_members: Sequence[WeightedLogits] = (),
+    ) -> _Decoded:
+        """A piece with this span in seconds; for a joint search the alternatives replace the logits."""
+        if not self._joint:
+            return _Decoded(*span, hypotheses, certainty, logits)
+        network = confusion_network(logits, hypotheses[0], self.acoustic.vocabulary, of_members)
+        return _Decoded(*span, hypotheses, certainty, network=network)
 
     def _member_features(self) -> list[FeatureConfig]:
         return [member.features for member in self._members]
@@ -264,13 +287,9 @@ class Recognizer:
         if self.phrases:
             return [self._phrase_segments(piece) for piece in pieces]
         if self._joint:
-            networks = [
-                confusion_network(piece.logits, piece.hypotheses[0], self.acoustic.vocabulary, piece.members)
-                for piece in pieces
-            ]
+            networks = [piece.network for piece in pieces]
             readings = self._joint.read(networks, self._n_best)
-            found = zip(pieces, networks, readings, strict=True)
-            return [[self._joint_segment(*each)] for each in found]
+            return [[self._joint_segment(*each)] for each in zip(pieces, readings, strict=True)]
         by_syllables = [self._by_syllables(piece.hypotheses) for piece in pieces]
         hanzi = self._convert({pinyin for hypotheses in by_syllables for pinyin in hypotheses})
         found = zip(pieces, by_syllables, strict=True)
@@ -309,10 +328,8 @@ class Recognizer:
         settings = (self.acoustic.frame_seconds, piece.start, piece.seconds, lead_seconds)
         return list(phrase_segments(self.phrases, piece.logits, *spoken, *settings))
 
-    def _joint_segment(
-        self, piece: _Decoded, network: ConfusionNetwork, readings: Sequence[JointReading]
-    ) -> Segment:
-        slots = [network.slots[slot] for slot in readings[0].slots]
+    def _joint_segment(self, piece: _Decoded, readings: Sequence[JointReading]) -> Segment:
+        slots = [piece.network.slots[slot] for slot in readings[0].slots]
         frames = [slot.frame for slot in slots]
         posteriors = [
             np.exp(slot.log_posteriors[slot.syllables.index(syllable)])

@@ -1,6 +1,6 @@
 """Tonal syllable error and hanzi CER of the joint search on dev speakers for a grid of its weights.
 
-    python -m benchmarks.recognition.joint_weights [RUN] [--manifest dev.tsv] [--language 0.6 1.0] [--bonus 2 3]
+    python -m benchmarks.recognition.joint_weights [RUN] [--language 0.6 1.0] [--bonus 2 3]
 
 The acoustic model and the confusion networks are computed once. Use dev speakers, never a test list.
 """
