@@ -38,7 +38,7 @@ CONVERTER = Path("pretrained/pinyin_to_hanzi")
 SEED = 16
 SYNTHETIC = {"train": 9_800, "dev": 100, "test": 100}
 VOICES, GENERATED_VOICES = 86, 600
-SEARCH_WEIGHTS = ("--language-weight", "0.6", "--joint-bonus", "4")
+SEARCH_WEIGHTS = {RUN.name: ("0.7", "4"), STREAMING: ("0.7", "4")}
 """Chosen on the dev speakers: ``python -m benchmarks.recognition.joint_weights``."""
 MEMBERS = (("weight=0.3", "hop_ms=9"), ("weight=0.3", f"run=../{STREAMING}"))
 """Of the first model's ensemble."""
@@ -208,8 +208,10 @@ def _train_cycle(
 
 def _pack(name: str) -> None:
     trained, model = RUN.with_name(name), PACKED.with_name(name)
+    language_weight, bonus = SEARCH_WEIGHTS[name]
+    weights = ("--language-weight", language_weight, "--joint-bonus", bonus)
     members = [] if name == STREAMING else [part for member in MEMBERS for part in ("--member", *member)]
-    print(run("-m", "model_speech.pack", str(trained), str(model), *SEARCH_WEIGHTS, *members), end="")
+    print(run("-m", "model_speech.pack", str(trained), str(model), *weights, *members), end="")
     dev = str(WORK / "common_voice_zh" / "dev.tsv")
     print(run("-m", "recognition.calibrate", str(model), "--manifest", dev), end="")
     words = str(SHARED / "words" / "wikipedia_titles.txt.xz")

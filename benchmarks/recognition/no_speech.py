@@ -30,7 +30,7 @@ from data.corpora.nonspeech import SOUNDS, make_sound, pieces_of
 from data.manifest import read_manifest
 from model_language.registry import load_converter
 from recognition.confidence import load_calibration
-from recognition.loading import load_acoustic_logits, load_joint_search_for
+from recognition.loading import load_acoustic_logits, load_joint_search_for, load_members
 from recognition.no_speech import WEIGHTS, features, no_speech_probability
 from recognition.pieces import Source
 from recognition.recognizer import Recognizer
@@ -55,7 +55,8 @@ def main() -> int:
     options = _parser().parse_args()
     acoustic, converter = load_acoustic_logits(options.run), load_converter(PRETRAINED)
     joint = load_joint_search_for(options.run, converter)
-    recognizer = Recognizer(acoustic, converter, joint=joint, calibration=load_calibration(options.run))
+    settings = {"calibration": load_calibration(options.run), "members": load_members(options.run, acoustic)}
+    recognizer = Recognizer(acoustic, converter, joint=joint, **settings)
     if options.fit:
         _fit(recognizer, options)
     else:
