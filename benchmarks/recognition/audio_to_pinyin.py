@@ -38,8 +38,10 @@ CONVERTER = Path("pretrained/pinyin_to_hanzi")
 SEED = 16
 SYNTHETIC = {"train": 9_800, "dev": 100, "test": 100}
 VOICES, GENERATED_VOICES = 86, 600
+WEIGHTS = {RUN.name: "last", STREAMING: "best"}
+"""Of which epoch: with the joint search the first model's last one has fewer errors than its best one."""
 SEARCH_WEIGHTS = {RUN.name: ("0.7", "4"), STREAMING: ("0.7", "4")}
-"""Chosen on the dev speakers: ``python -m benchmarks.recognition.joint_weights``."""
+"""Language weight and bonus, chosen by ``python -m benchmarks.recognition.joint_weights`` on the dev speakers."""
 MEMBERS = (("weight=0.3", "hop_ms=9"), ("weight=0.3", f"run=../{STREAMING}"))
 """Of the first model's ensemble."""
 HELD_OUT = "Jouketou"  # speaker of Lingua Libre
@@ -96,7 +98,7 @@ CYCLES = {
         Cycle("_second", "_refine"),
         Cycle("_third", "_spliced", 0.4, 1),
         Cycle("_fourth", "_spliced", 0.3, 2, ("seed=18", "training.epochs=8")),
-        Cycle("", "_spliced", 0.25, 3, ("seed=19", "training.epochs=8")),
+        Cycle("", "_spliced", 0.25, 3, ("seed=19", "training.epochs=6")),
     ),
     STREAMING: (Cycle("_first", ""), Cycle("_second", "_refine"), Cycle("", "_spliced", 0.25, 3)),
 }
@@ -209,7 +211,7 @@ def _train_cycle(
 def _pack(name: str) -> None:
     trained, model = RUN.with_name(name), PACKED.with_name(name)
     language_weight, bonus = SEARCH_WEIGHTS[name]
-    weights = ("--language-weight", language_weight, "--joint-bonus", bonus)
+    weights = ("--weights", WEIGHTS[name], "--language-weight", language_weight, "--joint-bonus", bonus)
     members = [] if name == STREAMING else [part for member in MEMBERS for part in ("--member", *member)]
     print(run("-m", "model_speech.pack", str(trained), str(model), *weights, *members), end="")
     dev = str(WORK / "common_voice_zh" / "dev.tsv")
