@@ -65,7 +65,8 @@ def pack(
         if search:
             config["search"] = dict(search)
         if members:
-            config["ensemble"] = [to_plain(member) for member in members]
+            given = (to_plain(member).items() for member in members)
+            config["ensemble"] = [{key: value for key, value in each if value is not None} for each in given]
         save_yaml(new.config_file, config)
         new.vocabulary("").mkdir(exist_ok=True)
         shutil.copyfile(run.vocabulary("acoustic.txt"), new.vocabulary("acoustic.txt"))

@@ -41,7 +41,7 @@ VOICES, GENERATED_VOICES = 86, 600
 WEIGHTS = {RUN.name: "last", STREAMING: "best"}
 """Of which epoch: with the joint search the first model's last one has fewer errors than its best one."""
 SEARCH_WEIGHTS = {RUN.name: ("0.7", "4"), STREAMING: ("0.7", "4")}
-"""Language weight and bonus, chosen by ``python -m benchmarks.recognition.joint_weights`` on the dev speakers."""
+"""Language weight and bonus, chosen on the dev speakers by :mod:`benchmarks.recognition.joint_weights`."""
 MEMBERS = (("weight=0.3", "hop_ms=9"), ("weight=0.3", f"run=../{STREAMING}"))
 """Of the first model's ensemble."""
 HELD_OUT = "Jouketou"  # speaker of Lingua Libre

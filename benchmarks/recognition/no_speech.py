@@ -72,8 +72,11 @@ def _fit(recognizer: Recognizer, options: argparse.Namespace) -> None:
         [list(features(segment).values()) for found in _spoken(recognizer, each, name) for segment in found]
         for name, each in sources.items()
     )
+    if not other:
+        print(f"none of {len(sounds)} sounds gives a text: there is nothing to fit")
+        return
     silent = np.repeat([False, True], [len(spoken), len(other)])
-    shares = np.where(silent, 1 / max(len(other), 1), 1 / len(spoken))
+    shares = np.where(silent, 1 / len(other), 1 / len(spoken))
     weights = logistic_regression(np.array([*spoken, *other]), silent, shares).round(3).tolist()
     print(f"{len(spoken)} segments of speech, {len(other)} segments with text of {len(sounds)} sounds")
     print(dict(zip((*WEIGHTS, "bias"), weights, strict=True)))
