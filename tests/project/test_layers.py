@@ -39,7 +39,6 @@ FRAMEWORKS = {"keras", "tensorflow", "jax", "torch"}
 # TensorFlow); elsewhere only what is optional: the synthesiser and the backend that KERAS_BACKEND names.
 LATE_IMPORTS = {
     "utils/backend/quiet.py": {"keras", "tensorflow"},
-    "utils/features/running_normalisation.py": {"scipy"},
     "data/synthesis/espeak.py": {"espeakng_loader"},
     "training/backends/step.py": {"tensorflow", "jax", "torch"},
     "training/profiling.py": {"tensorflow"},

@@ -5,6 +5,8 @@ no influence. The state is kept from one call to the next, so a stream in pieces
 result as the whole recording.
 """
 
+from itertools import pairwise
+
 import numpy as np
 
 MEMORY_SECONDS = 5.0  # seconds of speech after which the weight of a frame has fallen to 1 / e
@@ -39,14 +41,13 @@ class RunningNormalisation:
 
     def __call__(self, frames: np.ndarray) -> np.ndarray:
         """Normalise the next frames: (n, F) float64, natural logarithms of energies → the same shape."""
-        from scipy.signal import lfilter  # loading it takes a second, and only streams need it
-
         active = self._active(frames)  # (n,) bool
         added = np.pad(frames[active], ((0, 0), (0, 1)), constant_values=1.0)  # (m, F + 1)
-        # sums[i] = added[i] + keep * sums[i - 1]
-        new_sums, _ = lfilter([1.0], [1.0, -self._keep], added, axis=0, zi=self._keep * self._sums[None])
-        sums = np.concatenate([self._sums[None], new_sums])  # (m + 1, F + 1)
-        self._sums = sums[-1]
+        # A loop: loading scipy.signal, which has such a filter, takes a second.
+        sums = np.concatenate([self._sums[None], added])  # (m + 1, F + 1)
+        for before, after in pairwise(sums):
+            after += self._keep * before
+        self._sums = sums[-1].copy()
         means = sums[:, :-1] / sums[:, -1:]
         return frames - means[np.cumsum(active)]
 
