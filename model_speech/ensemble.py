@@ -1,4 +1,4 @@
-"""Ensembles: further acoustic models that rate the alternatives of an utterance beside the first one.
+"""Ensembles of acoustic models: the members beside the first model, and the logits that they compute.
 
 A member is another model, or the same one with another step between feature frames: speech that is sampled
 more densely looks slower to it. A packed run lists its members in ``config.yaml``::
@@ -12,28 +12,13 @@ more densely looks slower to it. A packed run lists its members in ``config.yaml
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
+from model_speech.acoustic_logits import AcousticLogits
 from model_speech.ctc.posteriors import WeightedLogits
 from utils.features.speech import FeatureConfig
 from utils.limits import Fraction, Limited
-from utils.vocabulary import Vocabulary
-
-
-class AcousticLogits(Protocol):
-    """An acoustic model, with Keras (:class:`~model_speech.acoustic_model.AcousticModel`) or without."""
-
-    features: FeatureConfig
-    vocabulary: Vocabulary
-
-    @property
-    def frame_seconds(self) -> float:
-        """Seconds between two logit frames."""
-
-    def logits(self, features: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-        """B feature arrays (frames, bins) → logits (B, T', classes) and lengths (B,) int32."""
 
 
 @dataclass(frozen=True)

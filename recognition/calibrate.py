@@ -21,8 +21,8 @@ from tqdm import tqdm
 
 from data.manifest import Utterance, read_manifest
 from model_language.registry import load_converter
+from model_speech.acoustic_logits import AcousticLogits
 from model_speech.ctc.alignment import align_text
-from model_speech.ensemble import AcousticLogits
 from recognition.confidence import FEATURES_OF, FILE, JOINT, JOINT_NGRAM, PLAIN, Calibration
 from recognition.loading import load_acoustic_logits, load_joint_search_for, load_members
 from recognition.recognizer import Recognizer

@@ -12,12 +12,13 @@ from model_language.converters.base import Converter
 from model_language.ngram.syllables import load_syllable_ngram
 from model_language.registry import load_converter
 from model_language.search.joint import JointSearch, load_joint_search
+from model_speech.acoustic_logits import AcousticLogits
 from model_speech.causal_timing import CausalTiming
 from model_speech.compact_numpy import load_numpy_compact
 from model_speech.compact_streaming_numpy import NAME as STREAMING
 from model_speech.compact_streaming_numpy import NumpyCompactStreaming, load_numpy_compact_streaming
 from model_speech.ctc.shallow_fusion import Fusion
-from model_speech.ensemble import AcousticLogits, Member, MemberConfig
+from model_speech.ensemble import Member, MemberConfig
 from model_speech.int8_weights import is_packed
 from recognition.confidence import load_calibration
 from recognition.drafts import DraftReader
@@ -208,11 +209,19 @@ def load_members(run: Path, acoustic: AcousticLogits) -> list[Member]:
     )
     members = []
     for config in configs:
-        found = load_acoustic_logits(run / config.run) if config.run else acoustic
+        path = (run / (config.run or "")).resolve()
+        require(
+            RunFolder(path).config_file.is_file(),
+            f"a member of the ensemble of {run} is missing",
+            where=path,
+            hint="copy that folder to this path too",
+            error=RunError,
+        )
+        found = load_acoustic_logits(path) if config.run else acoustic
         require(
             found.vocabulary.tokens == acoustic.vocabulary.tokens,
             "a member of the ensemble has another vocabulary",
-            where=run / (config.run or ""),
+            where=path,
             hint="train it with the vocabulary of the first model, or delete it from ensemble in "
             f"{RunFolder(run).config_file}",
             error=RunError,

@@ -35,7 +35,7 @@ class Piece:
         start: seconds from the start of the recording.
         seconds: length of the part.
         features: (frames, bins) float32.
-        of_members: the features of each other model of an ensemble.
+        of_members: the features for each other member of an ensemble.
     """
 
     start: float

@@ -8,6 +8,7 @@ the order of the recordings.
 
 import heapq
 import itertools
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor
 from dataclasses import dataclass
@@ -16,12 +17,13 @@ import numpy as np
 
 from model_language.converters.base import Converter
 from model_language.search.joint import JointReading, JointSearch
+from model_speech.acoustic_logits import AcousticLogits
 from model_speech.ctc.decoder import Decoder, Submit, decoding
 from model_speech.ctc.forward_backward import sequence_score
 from model_speech.ctc.greedy import Hypothesis
 from model_speech.ctc.posteriors import WeightedLogits, confusion_network
 from model_speech.ctc.shallow_fusion import Fusion
-from model_speech.ensemble import AcousticLogits, Member, member_logits
+from model_speech.ensemble import Member, member_logits
 from recognition.confidence import (
     FEATURES,
     JOINT,
@@ -243,7 +245,7 @@ class Recognizer:
 
     def _read(self, pieces: Sequence[Piece], submit: Submit) -> list[list[Segment]]:
         """Recognise each piece; only with phrases it may have several segments."""
-        submitted, decoded = [], {}
+        submitted, decoded = deque(), {}
         for batch in batches_of([len(piece.features) for piece in pieces]):
             logits, lengths = self.acoustic.logits([pieces[i].features for i in batch])
             nothing = [None] * len(batch)
@@ -252,10 +254,9 @@ class Recognizer:
             # Only some searches need the logits again: they take the most memory of all.
             kept = valid if self._joint or self.phrases else nothing
             submitted.append((batch, submit(logits, lengths), certainty, kept))
-        submitted.reverse()
         try:
             while submitted:  # a batch's logits are dropped when its alternatives are known
-                batch, future, certainty, kept = submitted.pop()
+                batch, future, certainty, kept = submitted.popleft()
                 of_members = member_logits(self._members, [pieces[i].of_members for i in batch])
                 for i, *found in zip(batch, future.result(), certainty, kept, of_members, strict=True):
                     decoded[i] = self._decoded((pieces[i].start, pieces[i].seconds), *found)

@@ -7,7 +7,7 @@ Rows depend on the samples only, not on the pieces in which they come.
 
 import numpy as np
 
-from model_speech.ensemble import AcousticLogits
+from model_speech.acoustic_logits import AcousticLogits
 from utils.features.speech import extract_features
 
 WINDOW_SECONDS = 3.2  # the sound that is computed at once

@@ -14,8 +14,8 @@ from them). It is also exported, for devices.
 
 Both are packed into ``pretrained``. The first model then forms an ensemble with its twin.
 
-Each step is skipped if its result is there, and an interrupted one is resumed. The best epoch is chosen on
-the dev speakers of Common Voice; the test speakers are in no training list. Some speakers of Lingua Libre
+Each step is skipped if its result is there, and an interrupted one is resumed. The epoch is chosen on the
+dev speakers of Common Voice; the test speakers are in no training list. Some speakers of Lingua Libre
 are left out, for tests of phrases. Needs the project's shared recordings beside the checkout.
 """
 
@@ -32,6 +32,7 @@ from utils.errors import run_command
 from utils.files import write_json, write_text
 
 WORK, RUN = Path("datasets/audio_to_pinyin"), Path("runs/audio_to_pinyin")
+DEV, TEST = (WORK / "common_voice_zh" / f"{split}.tsv" for split in ("dev", "test"))
 PACKED = Path("pretrained/audio_to_pinyin")
 STREAMING = "audio_to_pinyin_streaming"
 CONVERTER = Path("pretrained/pinyin_to_hanzi")
@@ -202,8 +203,8 @@ def _train_cycle(
         "train.py", "speech", "--config", f"configs/speech/{recipe}.yaml", "--run", str(folder),
         f"data.train=[{manifests}]",
         f"data.weights={list(weights.values())}",
-        f"data.dev=[{WORK / 'common_voice_zh' / 'dev.tsv'}]",
-        f"data.test=[{WORK / 'common_voice_zh' / 'test.tsv'}]",
+        f"data.dev=[{DEV}]",
+        f"data.test=[{TEST}]",
         *changes,
     )  # fmt: skip
 
@@ -214,10 +215,9 @@ def _pack(name: str) -> None:
     weights = ("--weights", WEIGHTS[name], "--language-weight", language_weight, "--joint-bonus", bonus)
     members = [] if name == STREAMING else [part for member in MEMBERS for part in ("--member", *member)]
     print(run("-m", "model_speech.pack", str(trained), str(model), *weights, *members), end="")
-    dev = str(WORK / "common_voice_zh" / "dev.tsv")
-    print(run("-m", "recognition.calibrate", str(model), "--manifest", dev), end="")
+    print(run("-m", "recognition.calibrate", str(model), "--manifest", str(DEV)), end="")
     words = str(SHARED / "words" / "wikipedia_titles.txt.xz")
-    fit = ("-m", "recognition.phrases.fit_thresholds", str(model), "--manifest", dev)
+    fit = ("-m", "recognition.phrases.fit_thresholds", str(model), "--manifest", str(DEV))
     print(run(*fit, "--words", words), end="")
     if name == STREAMING:
         export = ("export.py", str(trained), "--output", str(model / "export"), "--force")

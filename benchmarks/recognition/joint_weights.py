@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from benchmarks.recognition.audio_to_pinyin import WORK
+from benchmarks.recognition.audio_to_pinyin import DEV
 from benchmarks.support.tables import print_table
 from data.manifest import read_manifest
 from model_language.registry import load_converter
@@ -25,8 +25,6 @@ from utils.audio.reading import read_audio
 from utils.errors import run_command
 from utils.metrics import count_errors, total
 from utils.run_folder.run import PRETRAINED, PRETRAINED_SPEECH
-
-DEV = WORK / "common_voice_zh" / "dev.tsv"
 
 
 def main() -> int:

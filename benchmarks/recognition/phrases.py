@@ -34,9 +34,9 @@ from tqdm import tqdm
 
 from benchmarks.support.commands import ROOT
 from benchmarks.support.near_phrases import with_neighbours
+from model_speech.acoustic_logits import AcousticLogits
 from model_speech.ctc.alignment import align_text
 from model_speech.ctc.greedy import greedy_decode
-from model_speech.ensemble import AcousticLogits
 from recognition.loading import load_acoustic_logits
 from recognition.options import PHRASE_THRESHOLD
 from recognition.phrases.confidence import SHARPNESS

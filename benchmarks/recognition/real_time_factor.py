@@ -12,15 +12,13 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.recognition.audio_to_pinyin import WORK
+from benchmarks.recognition.audio_to_pinyin import DEV
 from data.manifest import read_manifest
 from model_language.registry import load_converter
 from recognition.loading import load_acoustic_logits, load_joint_search_for, load_members
 from recognition.recognizer import Recognizer
 from utils.errors import run_command
 from utils.run_folder.run import PRETRAINED, PRETRAINED_SPEECH
-
-DEV = WORK / "common_voice_zh" / "dev.tsv"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -26,7 +26,7 @@ from benchmarks.support.tables import print_table
 from data.synthesis.speech import speak
 from data.synthesis.synthesiser import Synthesiser, SynthesiserError
 from data.synthesis.voices import generate_voices
-from model_speech.ensemble import AcousticLogits
+from model_speech.acoustic_logits import AcousticLogits
 from recognition.loading import load_acoustic_logits, load_logit_stream
 from recognition.phrases.grammar import parse_grammar
 from recognition.phrases.phrase_list import list_phrases

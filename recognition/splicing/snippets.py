@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 
 from data.manifest import Utterance
+from model_speech.acoustic_logits import AcousticLogits
 from model_speech.ctc.alignment import align_text
-from model_speech.ensemble import AcousticLogits
 from utils.audio.levels import moving_power, speech_level
 from utils.audio.reading import SAMPLE_RATE, read_audio
 from utils.features.speech import extract_features
