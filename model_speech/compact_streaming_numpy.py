@@ -38,6 +38,7 @@ class NumpyCompactStreaming(CausalTiming):
         fronts: kernel (3, 3, C, D) and offset (D,) of each front convolution.
         projection: (D', width) matrix between the front convolutions and the blocks.
         blocks: kernel over time (taps, width), matrix (width, width) and offset (width,) of each block.
+        kernel: taps of a block without look-ahead; every other one stands for a frame of look-ahead.
         output: matrix (width, classes) and bias (classes,).
     """
 
@@ -46,6 +47,7 @@ class NumpyCompactStreaming(CausalTiming):
     fronts: tuple[tuple[np.ndarray, np.ndarray], ...]
     projection: np.ndarray
     blocks: tuple[tuple[np.ndarray, np.ndarray, np.ndarray], ...]
+    kernel: int
     output: tuple[np.ndarray, np.ndarray]
 
     @classmethod
@@ -55,12 +57,14 @@ class NumpyCompactStreaming(CausalTiming):
         features: FeatureConfig,
         vocabulary: Vocabulary,
         look_ahead: int,
+        kernel: int,
     ) -> Self:
         """Build the model.
 
         Args:
             weights: arrays by the names of the Keras model's variables.
             features, vocabulary, look_ahead: see :class:`CausalTiming`.
+            kernel: as in the class.
 
         Raises:
             KeyError, ValueError: the weights are not those of such a model.
@@ -80,6 +84,7 @@ class NumpyCompactStreaming(CausalTiming):
             fronts=tuple(normalised_kernel(weights, f"front_{n}", "conv") for n in range(1, fronts + 1)),
             projection=weights["front/kernel"].reshape(-1, weights["front/kernel"].shape[-1]),
             blocks=tuple(_block(weights, n) for n in range(1, layer_count(weights, "block") + 1)),
+            kernel=kernel,
             output=output,
         )
 
@@ -134,7 +139,8 @@ class NumpyStream:
         for time, mix, offset in model.blocks:
             window = self._with_past(layer, x)
             y = sum(window[tap : tap + len(x)] * kernel for tap, kernel in enumerate(time))
-            x = x + np.maximum(y @ mix + offset, 0.0)
+            late = window[model.kernel - 1 :][: len(x)]  # as many frames as the convolution looks ahead
+            x = late + np.maximum(y @ mix + offset, 0.0)
             layer += 1
         matrix, bias = model.output
         return (x @ matrix + bias)[None].astype(np.float32)
@@ -156,8 +162,9 @@ def load_numpy_compact_streaming(path: str | Path) -> NumpyCompactStreaming:
     def build(
         run: RunFolder, weights: dict[str, np.ndarray], features: FeatureConfig, vocabulary: Vocabulary
     ) -> NumpyCompactStreaming:
-        look_ahead = int(run.config()["model"]["look_ahead"])
-        model = NumpyCompactStreaming.of_weights(weights, features, vocabulary, look_ahead)
+        settings = run.config()["model"]
+        look_ahead, kernel = int(settings["look_ahead"]), int(settings["kernel"])
+        model = NumpyCompactStreaming.of_weights(weights, features, vocabulary, look_ahead, kernel)
         model.stream().step(np.zeros((1, model.time_stride, feature_bins(features)), np.float32))
         return model
 

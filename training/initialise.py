@@ -1,9 +1,9 @@
 """Initialises a model with the weights of another run, freezes layers, mixes initial and trained weights.
 
 Layers are identified by their names in ``model_summary.txt``. Weights of tokens (embedding, output layer) are
-copied token by token, so vocabularies may differ; all others keep their values, and their shapes but for a
-dense layer on frames side by side that becomes a convolution. A layer that does not fit is an error unless
-the config excludes it by name.
+copied token by token, so vocabularies may differ; all others keep their values. Their shapes may change in two
+ways: a dense layer on frames side by side becomes a convolution, and a depthwise convolution over time gets
+more taps. A layer that does not fit is an error unless the config excludes it by name.
 """
 
 import logging
@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import partial
 from typing import Any
 
 import keras
@@ -202,7 +203,8 @@ def _fitting_weights(
     if source is None:
         raise ValueError("isn't there")
     old, new = source.get_weights(), layer.get_weights()
-    fitted = [_fit(*pair, tokens) for pair in zip(old, new, strict=False)]
+    fit = _fit_taps if isinstance(layer, keras.layers.DepthwiseConv1D) else partial(_fit, tokens=tokens)
+    fitted = [fit(*pair) for pair in zip(old, new, strict=False)]
     if len(old) != len(new) or any(array is None for array in fitted):
         there, here = ([array.shape for array in arrays] for arrays in (old, new))
         raise ValueError(f"has the shapes {there} there, {here} here")
@@ -221,6 +223,14 @@ def _fit(old: np.ndarray, new: np.ndarray, tokens: TokenLayer | None) -> np.ndar
     # A dense layer on frames side by side is a convolution: `front` of compact and of its streaming twin.
     joined = new.ndim == old.ndim + 1 == 3 and old.shape == (new.shape[0] * new.shape[1], new.shape[2])
     return old.reshape(new.shape) if joined else None
+
+
+def _fit_taps(old: np.ndarray, new: np.ndarray) -> np.ndarray | None:
+    """A kernel over time with as many taps as ``new``; the further ones, for the latest frames, are zero."""
+    more = new.shape[0] - old.shape[0]
+    if old.shape[1:] != new.shape[1:] or more < 0:
+        return None
+    return np.pad(old, [(0, more), *[(0, 0)] * (old.ndim - 1)])
 
 
 def _log_initialisation(

@@ -34,6 +34,8 @@ class Batch:
             one replica in distributed training).
         features: (batch, frames, bins) float32.
         second_view: the same utterances with other masks, of the shape of ``features``; None for one view.
+        teacher_features: the same utterances without masks in the features of a teacher, (batch, frames, its
+            bins) float32; None without a teacher.
         feature_lengths: (batch,) int32, valid frames.
         labels: (batch, labels) int32.
         label_lengths: (batch,) int32, valid labels.
@@ -45,6 +47,7 @@ class Batch:
     labels: np.ndarray
     label_lengths: np.ndarray
     second_view: np.ndarray | None = None
+    teacher_features: np.ndarray | None = None
 
 
 @dataclass(frozen=True)
@@ -54,6 +57,7 @@ class BatchSize:
     frames: int
     bins: int
     labels: int
+    teacher_bins: int = 0
 
 
 def plan_batches(
@@ -108,6 +112,7 @@ def make_batch(
     frame_multiple: int = FRAME_MULTIPLE,
     size: BatchSize | None = None,
     second_view: Sequence[np.ndarray] | None = None,
+    teacher_features: Sequence[np.ndarray] | None = None,
 ) -> Batch:
     """Pad utterances to one batch.
 
@@ -118,17 +123,22 @@ def make_batch(
         frame_multiple: the number of frames is rounded up to a multiple of this.
         size: size of the whole batch; None if ``features`` are all of it.
         second_view: other features of the same utterances, with the shapes of ``features``.
+        teacher_features: those for a teacher, of the same lengths; ``size`` has the number of their bins.
     """
     lengths = np.array([len(item) for item in features], np.int32)
     label_lengths = np.array([len(item) for item in labels], np.int32)
     size = size or BatchSize(lengths.max(), features[0].shape[1], label_lengths.max())
     frames = -(-int(size.frames) // frame_multiple) * frame_multiple
     padded_labels = pad_rows(labels, max(1, int(size.labels)))
-    first, second = (
-        None if view is None else pad_rows(view, frames, dtype=np.float32, inner=(size.bins,))
-        for view in (features, second_view)
+    first, second, for_teacher = (
+        None if view is None else pad_rows(view, frames, dtype=np.float32, inner=(bins,))
+        for view, bins in (
+            (features, size.bins),
+            (second_view, size.bins),
+            (teacher_features, size.teacher_bins),
+        )
     )
-    return Batch(list(ids), first, lengths, padded_labels, label_lengths, second)
+    return Batch(list(ids), first, lengths, padded_labels, label_lengths, second, for_teacher)
 
 
 @dataclass(frozen=True)
@@ -166,6 +176,7 @@ class BatchSource:
         two_views: whether a batch has a second view, with other masks on the same copies.
         mixture: the corpora of which ``utterances`` consists, in their order; an epoch reads each as often
             as its weight specifies. Empty: every utterance once.
+        teacher_cache: the same copies in the features of a teacher, with as many frames; None: no teacher.
     """
 
     cache: FeatureCache
@@ -179,6 +190,7 @@ class BatchSource:
     frame_multiple: int = FRAME_MULTIPLE
     two_views: bool = False
     mixture: Sequence[WeightedCorpus] = ()
+    teacher_cache: FeatureCache | None = None
     _frames: np.ndarray = field(init=False, repr=False)  # (utterances, 1 + copies) int32
 
     def __post_init__(self):
@@ -248,14 +260,17 @@ class BatchSource:
                     frames=plan.frames[entries].max(),
                     bins=self.cache.bins,
                     labels=max(len(self.labels[i]) for i in plan.utterances[entries]),
+                    teacher_bins=self.teacher_cache.bins if self.teacher_cache else 0,
                 )
                 ids = [self.utterances[i].id for i in plan.utterances[entries]]
-                views = [
-                    list(apply(partial(self._features, plan, epoch, view), entries[shard].tolist()))
-                    for view in range(2 if self.two_views else 1)
-                ]
+                rows = entries[shard].tolist()
+                first, second = (
+                    list(apply(partial(self._features, plan, epoch, view), rows)) if wanted else None
+                    for view, wanted in enumerate((True, self.two_views))
+                )
+                teacher = list(apply(partial(self._teacher_features, plan), rows)) if self.teacher_cache else None
                 labels = [self.labels[i] for i in plan.utterances[entries[shard]]]
-                yield make_batch(ids, views[0], labels, self.frame_multiple, size, *views[1:])
+                yield make_batch(ids, first, labels, self.frame_multiple, size, second, teacher)
 
     def _features(self, plan: _EpochPlan, epoch: int, view: int, entry: int) -> np.ndarray:
         """(frames, bins), masked if so configured; each view (0 or 1) has other masks."""
@@ -265,6 +280,11 @@ class BatchSource:
             return features
         rng = np.random.default_rng([self.seed, epoch, _MASK, entry, *[view] * view])
         return spec_augment(features.astype(np.float32), rng, self.spec_augment)
+
+    def _teacher_features(self, plan: _EpochPlan, entry: int) -> np.ndarray:
+        """(frames, bins of the teacher) of the same copy, without masks."""
+        utterance = self.utterances[plan.utterances[entry]]
+        return self.teacher_cache.features(utterance.id, int(plan.copies[entry]))
 
 
 def _divide(order: np.ndarray, padded: np.ndarray, batch_frames: int, max_batch: int) -> list[np.ndarray]:

@@ -120,7 +120,7 @@ def front_convolution(
 
 
 def residual_block(
-    x, name: str, config: CompactSettings, normalise: Normalise, causal: bool = False, valid=None
+    x, name: str, config: CompactSettings, normalise: Normalise, ahead: int | None = None, valid=None
 ) -> keras.KerasTensor:
     """Residual convolution over time: (B, T', width) → the same shape; frames that are zero stay zero.
 
@@ -129,12 +129,17 @@ def residual_block(
         name: prefix of the layers' names.
         config: settings; ``gate`` counts where there is one.
         normalise: the normalisation.
-        causal: whether the convolution sees only the past.
+        ahead: for streams: number of later frames that the convolution sees, beside ``kernel`` - 1 earlier
+            ones and its own. The output is late by as many frames. None: a window around each frame.
         valid: (B, T') bool, mask of the frames that a gate averages; None for no gate.
     """
-    y = layers.ZeroPadding1D((config.kernel - 1, 0), name=f"{name}_pad")(x) if causal else x
-    padding = "valid" if causal else "same"
-    y = layers.DepthwiseConv1D(config.kernel, padding=padding, use_bias=False, name=f"{name}_time")(y)
+    y, padding, taps = x, "same", config.kernel
+    if ahead is not None:
+        padding, taps = "valid", config.kernel + ahead
+        y = layers.ZeroPadding1D((taps - 1, 0), name=f"{name}_pad")(x)
+    if ahead:
+        x = layers.Cropping1D((taps - 1 - ahead, ahead), name=f"{name}_late")(y)
+    y = layers.DepthwiseConv1D(taps, padding=padding, use_bias=False, name=f"{name}_time")(y)
     y = layers.Dense(config.width, use_bias=False, name=f"{name}_mix")(y)
     y = layers.ReLU(name=f"{name}_relu")(normalise(f"{name}_norm", y, config.time_stride))
     if valid is not None:

@@ -1,8 +1,10 @@
 """The compact model for streams: log-mel features and lengths in, CTC logits every 80 ms out.
 
 An output frame depends on past frames and on at most `look_ahead` future frames, so that the model can
-process a stream. All convolutions are causal. For the look-ahead the outputs are shifted in time:
-`look_ahead` zero frames are appended to the utterance, and the first `delay` outputs are dropped. A stream
+process a stream. All layers are causal. For the look-ahead the outputs are shifted in time: `look_ahead` zero
+frames are appended to the utterance, and the first `delay` outputs are dropped. The first `ahead_blocks` blocks
+delay their input by a frame, so that their convolutions see the frame after it as well; for the rest of the
+delay the network must learn by itself to emit a token later than it could. A stream
 runs the causal network without masks (`causal_network`), and its outputs, `delay` frames late, equal those of
 the trained model up to rounding. The model has no squeeze-and-excitation gates, because those of `compact`
 average over the whole utterance.
@@ -36,10 +38,13 @@ class CompactStreamingConfig(CompactSettings):
     Attributes:
         look_ahead: future feature frames that an output frame waits for, beyond its own; a multiple of the
             time stride. Each adds its hop to the latency.
+        ahead_blocks: number of blocks, from the first one on, whose convolutions see one output frame ahead,
+            within ``look_ahead``.
     """
 
     name: str = "compact_streaming"
     look_ahead: Size = 32
+    ahead_blocks: Size = 0
 
     def __post_init__(self):
         super().__post_init__()
@@ -49,6 +54,13 @@ class CompactStreamingConfig(CompactSettings):
                 f"model.look_ahead is {self.look_ahead}",
                 hint=f"a multiple of the time stride {self.time_stride}: {lower} or "
                 f"{lower + self.time_stride}",
+            )
+        most = min(self.delay, self.blocks)
+        if self.ahead_blocks > most:
+            raise ConfigError(
+                f"model.ahead_blocks is {self.ahead_blocks}",
+                hint=f"at most {most}: there are {self.blocks} blocks, and model.look_ahead is "
+                f"{self.delay} output frames",
             )
 
     @property
@@ -119,7 +131,8 @@ def _network(x, normalise: Normalise, config: CompactStreamingConfig, classes: i
     x = layers.Reshape((-1, x.shape[2] * x.shape[3]), name="flat")(x)
     x = layers.Conv1D(config.width, 2, strides=2, use_bias=False, name="front")(x)  # (B, T', width)
     for index in range(1, config.blocks + 1):
-        x = residual_block(x, f"block_{index}", config, normalise, causal=True)
+        ahead = 1 if index <= config.ahead_blocks else 0
+        x = residual_block(x, f"block_{index}", config, normalise, ahead)
     return output_layer(x, config, classes)
 
 

@@ -24,6 +24,7 @@ from data.features.spec_augment import SpecAugmentConfig
 from data.manifest import Utterance, read_manifest
 from model_speech.acoustic_model import load_acoustic_model
 from model_speech.ctc.consistency import consistency_loss
+from model_speech.ctc.distillation import distillation_loss
 from model_speech.ctc.loss import frames_needed, output_lengths
 from model_speech.registry import MODELS
 from model_speech.vocabulary_transfer import OUTPUT_LAYER
@@ -33,6 +34,7 @@ from training.loop import prepare_backend, train
 from training.losses import CtcLoss, pack_ctc_targets
 from training.metrics import SyllableErrorRate
 from training.tasks.adaptation import INITIAL, InitialModelConfig, hold_out
+from training.tasks.distillation import DistillationConfig, Teacher
 from training.tasks.packed_corpora import open_packed, packed_source
 from training.tasks.recipe import Recipe, SourceModel, prepare_model
 from training.tasks.sequence_task import SequenceTask
@@ -109,6 +111,7 @@ class SpeechConfig(Recipe):
     augment: AugmentConfig = field(default_factory=AugmentConfig)
     spec_augment: SpecAugmentConfig = field(default_factory=SpecAugmentConfig)
     data: SpeechDataConfig = field(default_factory=SpeechDataConfig)
+    distillation: DistillationConfig = field(default_factory=DistillationConfig)
 
 
 VARIANTS = {"model": ChainMap(ConfigClasses(MODELS), {INITIAL: InitialModelConfig})}
@@ -125,6 +128,7 @@ class SpeechTask(SequenceTask):
         dev: source of dev batches (not shuffled, not augmented).
         shard: (index, count): the part of each training batch to read, see ``BatchSource.batches``.
         consistency: weight of the consistency loss; above 0 the training batches have two views.
+        teacher: a model whose distributions this one learns as well; the training batches have its features.
     """
 
     inputs = ("features", "lengths")
@@ -139,10 +143,11 @@ class SpeechTask(SequenceTask):
         dev: BatchSource,
         shard: tuple[int, int] = (0, 1),
         consistency: float = 0.0,
+        teacher: Teacher | None = None,
     ):
         loss = CtcLoss(vocabulary.blank_index)
         super().__init__(model, loss, loss, SyllableErrorRate(vocabulary.blank_index))
-        self._time_stride, self._consistency = time_stride, consistency
+        self._time_stride, self._consistency, self._teacher = time_stride, consistency, teacher
         self._train, self._dev, self._shard = train, dev, shard
 
     def steps(self, epoch: int) -> int:
@@ -161,12 +166,14 @@ class SpeechTask(SequenceTask):
             "labels": batch.labels,
             "label_lengths": batch.label_lengths,
         }
-        return arrays if batch.second_view is None else {**arrays, "second_view": batch.second_view}
+        more = {"second_view": batch.second_view, "teacher_features": batch.teacher_features}
+        return {**arrays, **{name: array for name, array in more.items() if array is not None}}
 
     def losses(self, arrays: dict[str, Any], training: bool) -> Any:
         """CTC loss of each utterance, in nats, (batch,) float32.
 
-        With two views it is the mean of both, plus the weighted consistency loss.
+        With two views it is the mean of both, plus the weighted consistency loss; with a teacher the weighted
+        distillation loss of each view is added.
         """
         targets = self.targets(arrays)
         views = [arrays[name] for name in ("features", "second_view") if name in arrays]
@@ -177,9 +184,13 @@ class SpeechTask(SequenceTask):
         }
         logits = ops.split(self.model(inputs, training=training), len(views))
         losses = sum(self._loss.call(targets, each) for each in logits) / len(views)
+        frames = output_lengths(arrays["lengths"], self._time_stride)
+        if self._teacher:
+            teacher = self._teacher.logits(arrays["teacher_features"], arrays["lengths"])
+            divergence = sum(distillation_loss(teacher, each, frames) for each in logits) / len(views)
+            losses += self._teacher.weight * divergence
         if len(views) == 1:
             return losses
-        frames = output_lengths(arrays["lengths"], self._time_stride)
         return losses + self._consistency * consistency_loss(*logits, frames)
 
     def dev_batches(self) -> Iterator[Batch]:
@@ -209,11 +220,17 @@ def train_speech(
     build, bins = MODELS[config.model.name].build, feature_bins(config.features)
     model = distribution.build(lambda: build(config.model, bins, len(vocabulary)))
     prepare_model(model, config, run, partial(_load_source, config.features, vocabulary))
+    teacher = Teacher.load(config.distillation, config.model, vocabulary)
     if packed:
+        require(
+            not teacher,
+            "distillation.teacher with a packed corpus",
+            hint="the teacher has features of its own: name manifests in data.train",
+        )
         train_source = packed_source(config, vocabulary, packed, _too_short)
     else:
         sizes = [len(corpus) for corpus in corpora]
-        train_source = _train_source(config, run, vocabulary, train_utterances, sizes)
+        train_source = _train_source(config, run, vocabulary, train_utterances, sizes, teacher)
     dev_source = _dev_source(config, vocabulary, dev_utterances)
     log.info(
         "%s: %s parameters, %d training and %d dev utterances, %d tokens",
@@ -223,9 +240,18 @@ def train_speech(
         len(dev_utterances),
         len(vocabulary),
     )
-    stride, weight = config.model.time_stride, config.spec_augment.consistency
+    task = SpeechTask(
+        model,
+        vocabulary,
+        config.model.time_stride,
+        train_source,
+        dev_source,
+        distribution.shard,
+        config.spec_augment.consistency,
+        teacher,
+    )
     return train(
-        task=SpeechTask(model, vocabulary, stride, train_source, dev_source, distribution.shard, weight),
+        task=task,
         run=run,
         config=config.training,
         optimiser=config.optimiser,
@@ -278,14 +304,17 @@ def _train_source(
     vocabulary: Vocabulary,
     utterances: list[Utterance],
     sizes: Sequence[int],
+    teacher: Teacher | None,
 ) -> BatchSource:
     """Training batches; ``utterances`` are those of all corpora in order, ``sizes`` the number of each."""
     data = config.data
     corpus_of = np.repeat(np.arange(len(sizes)), sizes)[: data.limit or None]
     utterances = utterances[: data.limit or None]
-    cache = prepare_features(
-        utterances, config.features, data.cache, config.augment, data.workers, config.seed
-    )
+    copies = (data.cache, config.augment, data.workers, config.seed)
+    cache = prepare_features(utterances, config.features, *copies)
+    teacher_cache = prepare_features(utterances, teacher.features, *copies) if teacher else None
+    if teacher:
+        teacher.check_frames(teacher_cache, cache)
     labels = [vocabulary.encode(u.pinyin, u.id, u.audio) for u in utterances]
     short = _too_short(cache, utterances, labels, config.model.time_stride)
     _report_skipped(short, utterances, run)
@@ -305,6 +334,7 @@ def _train_source(
         spec_augment=config.spec_augment,
         two_views=config.spec_augment.consistency > 0,
         mixture=mixture,
+        teacher_cache=teacher_cache,
     )
 
 
