@@ -1,9 +1,9 @@
 """Initialises a model with the weights of another run, freezes layers, mixes initial and trained weights.
 
 Layers are identified by their names in ``model_summary.txt``. Weights of tokens (embedding, output layer) are
-copied token by token, so vocabularies may differ; all others keep their values. Their shapes may change in two
-ways: a dense layer on frames side by side becomes a convolution, and a depthwise convolution over time gets
-more taps. A layer that does not fit is an error unless the config excludes it by name.
+copied token by token, so vocabularies may differ; all others keep their values. Two shapes may differ: a
+dense layer on frames side by side becomes a convolution, and a depthwise convolution over time gets more
+taps. A layer that does not fit is an error unless the config excludes it by name.
 """
 
 import logging

@@ -8,9 +8,9 @@ Six collections of real recordings, 7 h of synthetic speech of open-domain text 
 are prepared below ``datasets/audio_to_pinyin``. The model of whole utterances is trained in five cycles below
 ``runs``, by recipes of ``configs/speech``; each begins with the weights of the one before. From the third one
 on there is spliced speech, which the model of the cycle before has cut from the recordings. The streaming
-twin begins with the weights of the result and has three cycles of its own, without the recordings of
-``dspspeech20``, whose words are the test of typed wake words (the weights that it begins with have learned
-from them). It is also exported, for devices.
+twin begins with the weights of the result and has four cycles of its own, the last with that model as its
+teacher, without the recordings of ``dspspeech20``, whose words are the test of typed wake words (the weights
+that it begins with, and its teacher, have learned from them). It is also exported, for devices.
 
 Both are packed into ``pretrained``. The first model then forms an ensemble with its twin.
 
@@ -101,7 +101,12 @@ CYCLES = {
         Cycle("_fourth", "_spliced", 0.3, 2, ("seed=18", "training.epochs=8")),
         Cycle("", "_spliced", 0.25, 3, ("seed=19", "training.epochs=6")),
     ),
-    STREAMING: (Cycle("_first", ""), Cycle("_second", "_refine"), Cycle("", "_spliced", 0.25, 3)),
+    STREAMING: (
+        Cycle("_first", ""),
+        Cycle("_second", "_refine"),
+        Cycle("_third", "_spliced", 0.25, 3),
+        Cycle("", "_distilled", 0.25, 3),
+    ),
 }
 NONSPEECH = 900
 HELD_OUT_NOISE = ("pink_noise", "exercise_bike")

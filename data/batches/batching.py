@@ -268,7 +268,9 @@ class BatchSource:
                     list(apply(partial(self._features, plan, epoch, view), rows)) if wanted else None
                     for view, wanted in enumerate((True, self.two_views))
                 )
-                teacher = list(apply(partial(self._teacher_features, plan), rows)) if self.teacher_cache else None
+                teacher = None
+                if self.teacher_cache:
+                    teacher = list(apply(partial(self._teacher_features, plan), rows))
                 labels = [self.labels[i] for i in plan.utterances[entries[shard]]]
                 yield make_batch(ids, first, labels, self.frame_multiple, size, second, teacher)
 

@@ -2,12 +2,11 @@
 
 An output frame depends on past frames and on at most `look_ahead` future frames, so that the model can
 process a stream. All layers are causal. For the look-ahead the outputs are shifted in time: `look_ahead` zero
-frames are appended to the utterance, and the first `delay` outputs are dropped. The first `ahead_blocks` blocks
-delay their input by a frame, so that their convolutions see the frame after it as well; for the rest of the
-delay the network must learn by itself to emit a token later than it could. A stream
-runs the causal network without masks (`causal_network`), and its outputs, `delay` frames late, equal those of
-the trained model up to rounding. The model has no squeeze-and-excitation gates, because those of `compact`
-average over the whole utterance.
+frames are appended to the utterance, and the first `delay` outputs are dropped. The first `ahead_blocks`
+blocks delay their input by a frame, so that their convolutions also see the frame after it. How the rest of
+the delay is used, the network must learn. A stream runs the causal network without masks (`causal_network`),
+and its outputs, `delay` frames late, equal those of the trained model up to rounding. The model has no
+squeeze-and-excitation gates, because those of `compact` average over the whole utterance.
 """
 
 from dataclasses import dataclass

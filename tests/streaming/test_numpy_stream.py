@@ -32,8 +32,13 @@ def acoustic():
 
 @pytest.fixture(scope="module")
 def model(acoustic) -> NumpyCompactStreaming:
-    weights = weights_by_name(acoustic.model)
-    return NumpyCompactStreaming.of_weights(weights, acoustic.features, acoustic.vocabulary, SMALL.look_ahead)
+    return NumpyCompactStreaming.of_weights(
+        weights_by_name(acoustic.model),
+        acoustic.features,
+        acoustic.vocabulary,
+        SMALL.look_ahead,
+        SMALL.kernel,
+    )
 
 
 @pytest.fixture(scope="module")

@@ -52,7 +52,9 @@ STREAMABLE = {
     "filter_bank_none": FeatureConfig(bins=16, normalise="none", frame_ms=50, window="hamming"),
     "spectrogram": FeatureConfig("spectrogram", bins=20, normalise="none"),
 }
-SMALL = CompactStreamingConfig(front_filters=(4, 4), width=16, blocks=2, kernel=5, look_ahead=16)
+SMALL = CompactStreamingConfig(
+    front_filters=(4, 4), width=16, blocks=2, kernel=5, look_ahead=16, ahead_blocks=1
+)
 TOKENS = ("ma1", "ma2", "ma3", "ma4", " ", "_")
 
 

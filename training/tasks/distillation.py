@@ -1,7 +1,7 @@
 """Distillation: the trained acoustic model that teaches another one, its settings and its logits.
 
-The teacher gets the same copy of a recording as the student, without masks, in its own features. So a model of
-whole utterances, which sees what follows, can teach a model for streams.
+The teacher gets the same copy of a recording as the student, without masks, in its own features. So a model
+of whole utterances, which sees what follows, can teach a model for streams.
 """
 
 from dataclasses import dataclass

@@ -19,13 +19,13 @@ from data.batches.batching import Batch, BatchSource
 from data.batches.mixture import WeightedCorpus
 from data.batches.packed_source import PackedCorpus, PackedSource
 from data.features.augment import AugmentConfig
-from data.features.cache import FeatureCache, prepare_features
+from data.features.cache import prepare_features
 from data.features.spec_augment import SpecAugmentConfig
 from data.manifest import Utterance, read_manifest
 from model_speech.acoustic_model import load_acoustic_model
 from model_speech.ctc.consistency import consistency_loss
 from model_speech.ctc.distillation import distillation_loss
-from model_speech.ctc.loss import frames_needed, output_lengths
+from model_speech.ctc.loss import output_lengths
 from model_speech.registry import MODELS
 from model_speech.vocabulary_transfer import OUTPUT_LAYER
 from training.distributed.distribution import SINGLE_PROCESS, Distribution
@@ -38,17 +38,15 @@ from training.tasks.distillation import DistillationConfig, Teacher
 from training.tasks.packed_corpora import open_packed, packed_source
 from training.tasks.recipe import Recipe, SourceModel, prepare_model
 from training.tasks.sequence_task import SequenceTask
+from training.tasks.short_utterances import report_short_dev, report_skipped, too_short
 from utils.config import ConfigClasses
-from utils.errors import TrainingError, require
+from utils.errors import require
 from utils.features.speech import FeatureConfig, feature_bins
-from utils.files import write_text
 from utils.limits import Count, Limited, Size
 from utils.run_folder.run import RunFolder
 from utils.vocabulary import Vocabulary, acoustic_vocabulary
 
 log = logging.getLogger("train")
-
-MAX_SKIPPED_FRACTION = 0.05  # of the training utterances; more is an error
 
 
 @dataclass(frozen=True)
@@ -220,14 +218,14 @@ def train_speech(
     build, bins = MODELS[config.model.name].build, feature_bins(config.features)
     model = distribution.build(lambda: build(config.model, bins, len(vocabulary)))
     prepare_model(model, config, run, partial(_load_source, config.features, vocabulary))
-    teacher = Teacher.load(config.distillation, config.model, vocabulary)
+    teacher = distribution.build(lambda: Teacher.load(config.distillation, config.model, vocabulary))
     if packed:
         require(
             not teacher,
             "distillation.teacher with a packed corpus",
             hint="the teacher has features of its own: name manifests in data.train",
         )
-        train_source = packed_source(config, vocabulary, packed, _too_short)
+        train_source = packed_source(config, vocabulary, packed, too_short)
     else:
         sizes = [len(corpus) for corpus in corpora]
         train_source = _train_source(config, run, vocabulary, train_utterances, sizes, teacher)
@@ -316,8 +314,8 @@ def _train_source(
     if teacher:
         teacher.check_frames(teacher_cache, cache)
     labels = [vocabulary.encode(u.pinyin, u.id, u.audio) for u in utterances]
-    short = _too_short(cache, utterances, labels, config.model.time_stride)
-    _report_skipped(short, utterances, run)
+    short = too_short(cache, utterances, labels, config.model.time_stride)
+    report_skipped(short, utterances, run)
     kept = [index for index in range(len(utterances)) if index not in short]
     counts = np.bincount(corpus_of[kept], minlength=len(sizes)).tolist()
     weights = data.weights or [1.0] * len(sizes)
@@ -342,9 +340,9 @@ def _dev_source(config: SpeechConfig, vocabulary: Vocabulary, utterances: list[U
     data = config.data
     cache = prepare_features(utterances, config.features, data.cache, workers=data.workers)
     labels = [vocabulary.encode(u.pinyin, u.id, u.audio) for u in utterances]
-    short = _too_short(cache, utterances, labels, config.model.time_stride)
+    short = too_short(cache, utterances, labels, config.model.time_stride)
     if short:
-        _report_short_dev(short, utterances)
+        report_short_dev(short, utterances)
     return BatchSource(
         cache, utterances, labels, batch_frames=data.batch_frames, max_batch=data.batch_utterances
     )
@@ -369,43 +367,3 @@ def _report_mixture(manifests: Sequence[str], mixture: Sequence[WeightedCorpus],
     for corpus in corpora:
         log.info("%(manifest)s: %(utterances)d utterances x %(weight)g: %(first_epoch)d an epoch", corpus)
     run.record("corpora", corpora)
-
-
-def _too_short(
-    cache: FeatureCache, utterances: list[Utterance], labels: list[np.ndarray], stride: int
-) -> dict[int, str]:
-    """Utterances whose shortest copy has too few frames for the labels: index → both numbers of frames."""
-    counts = cache.frame_counts[cache.rows([utterance.id for utterance in utterances])]  # (U, 1 + copies)
-    available = output_lengths(counts.min(axis=1), stride).tolist()
-    short = {}
-    for index, (target, frames) in enumerate(zip(labels, available, strict=True)):
-        # Two frames for each label are always enough, so the exact number is rarely needed.
-        if frames < 2 * len(target) and (needed := frames_needed(target)) > frames:
-            short[index] = f"{needed} output frames needed, {frames} available"
-    return short
-
-
-def _report_skipped(short: dict[int, str], utterances: list[Utterance], run: RunFolder) -> None:
-    """Write the training utterances that are too short to ``skipped.tsv``; raise an error if too many."""
-    if short:
-        path = run.path / "skipped.tsv"
-        lines = [f"{utterances[index].id}\t{why}\n" for index, why in short.items()]
-        write_text(path, "".join(dict.fromkeys(lines)))
-        log.warning("%d utterances are too short for their labels and skipped: %s", len(short), path)
-    if len(short) > MAX_SKIPPED_FRACTION * len(utterances):
-        raise TrainingError(
-            f"{len(short)} of {len(utterances)} utterances have more labels than output frames",
-            where=run.path / "skipped.tsv",
-            hint="check the transcripts, or choose a model with a smaller time stride",
-        )
-
-
-def _report_short_dev(short: dict[int, str], utterances: list[Utterance]) -> None:
-    """Warn about dev utterances that are too short; they still count in the error rate."""
-    ids = [utterances[index].id for index in short]
-    log.warning(
-        "%d dev utterances are too short for their labels (dev_loss counts them as 0, "
-        "the error rate in full): %s",
-        len(ids),
-        ", ".join(ids[:5]) + (" …" if len(ids) > 5 else ""),
-    )

@@ -1,0 +1,56 @@
+"""Finds utterances with more labels than output frames, which CTC can't align, and reports them."""
+
+import logging
+
+import numpy as np
+
+from data.features.cache import FeatureCache
+from data.manifest import Utterance
+from model_speech.ctc.loss import frames_needed, output_lengths
+from utils.errors import TrainingError
+from utils.files import write_text
+from utils.run_folder.run import RunFolder
+
+log = logging.getLogger("train")
+
+MAX_SKIPPED_FRACTION = 0.05  # of the training utterances; more is an error
+
+
+def too_short(
+    cache: FeatureCache, utterances: list[Utterance], labels: list[np.ndarray], stride: int
+) -> dict[int, str]:
+    """Utterances whose shortest copy has too few frames for the labels: index → both numbers of frames."""
+    counts = cache.frame_counts[cache.rows([utterance.id for utterance in utterances])]  # (U, 1 + copies)
+    available = output_lengths(counts.min(axis=1), stride).tolist()
+    short = {}
+    for index, (target, frames) in enumerate(zip(labels, available, strict=True)):
+        # Two frames for each label are always enough, so the exact number is rarely needed.
+        if frames < 2 * len(target) and (needed := frames_needed(target)) > frames:
+            short[index] = f"{needed} output frames needed, {frames} available"
+    return short
+
+
+def report_skipped(short: dict[int, str], utterances: list[Utterance], run: RunFolder) -> None:
+    """Write the training utterances that are too short to ``skipped.tsv``; raise an error if too many."""
+    if short:
+        path = run.path / "skipped.tsv"
+        lines = [f"{utterances[index].id}\t{why}\n" for index, why in short.items()]
+        write_text(path, "".join(dict.fromkeys(lines)))
+        log.warning("%d utterances are too short for their labels and skipped: %s", len(short), path)
+    if len(short) > MAX_SKIPPED_FRACTION * len(utterances):
+        raise TrainingError(
+            f"{len(short)} of {len(utterances)} utterances have more labels than output frames",
+            where=run.path / "skipped.tsv",
+            hint="check the transcripts, or choose a model with a smaller time stride",
+        )
+
+
+def report_short_dev(short: dict[int, str], utterances: list[Utterance]) -> None:
+    """Warn about dev utterances that are too short; they still count in the error rate."""
+    ids = [utterances[index].id for index in short]
+    log.warning(
+        "%d dev utterances are too short for their labels (dev_loss counts them as 0, "
+        "the error rate in full): %s",
+        len(ids),
+        ", ".join(ids[:5]) + (" …" if len(ids) > 5 else ""),
+    )
