@@ -218,7 +218,7 @@ def train_speech(
     build, bins = MODELS[config.model.name].build, feature_bins(config.features)
     model = distribution.build(lambda: build(config.model, bins, len(vocabulary)))
     prepare_model(model, config, run, partial(_load_source, config.features, vocabulary))
-    teacher = distribution.build(lambda: Teacher.load(config.distillation, config.model, vocabulary))
+    teacher = Teacher.load(config.distillation, config.model, vocabulary)
     if packed:
         require(
             not teacher,
