@@ -13,6 +13,7 @@ from model_language.search.beam import HASH_FACTOR, best_first, first_of_each, g
 from model_language.search.token_model import TokenModel
 from model_language.search.word_bonus import NetworkWords, Progress
 from utils.hypotheses.confusion_network import NOTHING, ConfusionNetwork
+from utils.softmax import softmax
 
 PREVIEWED = 8
 """Continuations that all models rate, as a multiple of twice the beam: the best by a quick preview.
@@ -46,6 +47,37 @@ class HanziPath:
     syllables: tuple[str, ...]
     slots: tuple[int, ...]
     score: float
+
+
+@dataclass(frozen=True, eq=False)
+class FoundPaths(Sequence[HanziPath]):
+    """The P paths through a network that a search has kept, the best first.
+
+    Attributes:
+        tokens: (slots, P) int64; -1 for none.
+        options: (slots, P) int64, index of the token's syllable.
+        syllables: in each slot the syllables by this index.
+        scores: (P,) float64, log-scores.
+    """
+
+    tokens: np.ndarray
+    options: np.ndarray
+    syllables: list[list[str]]
+    scores: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.scores)
+
+    def __getitem__(self, index: int) -> HanziPath:
+        tokens, options = self.tokens[:, index], self.options[:, index]
+        slots = tuple(np.flatnonzero(tokens >= 0).tolist())
+        syllables = tuple(self.syllables[slot][options[slot]] for slot in slots)
+        return HanziPath(tuple(tokens[list(slots)].tolist()), syllables, slots, float(self.scores[index]))
+
+    def confidence(self, path: HanziPath) -> tuple[float, ...]:
+        """For each token of ``path`` the fraction of all paths, by e^score, that have it in its slot."""
+        have = self.tokens[list(path.slots)] == np.array(path.tokens, int)[:, None]
+        return tuple(np.minimum(have @ softmax(self.scores), 1.0).tolist())
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,7 +151,7 @@ def search_networks(
     beam: int,
     recombine: bool,
     words: Sequence[NetworkWords] = (),
-) -> list[list[HanziPath]]:
+) -> list[FoundPaths]:
     """Find the best paths through networks.
 
     Args:
@@ -132,7 +164,7 @@ def search_networks(
         words: user words in each network; empty: none.
 
     Returns:
-        The remaining hypotheses of each network, the best first.
+        The remaining hypotheses of each network.
     """
     count = len(networks)
     none = np.zeros(count, np.int64)
@@ -142,7 +174,7 @@ def search_networks(
     steps: list[_Step] = []
     margin = MARGIN * model.weight if recombine else np.inf
     begun: list[Progress] = [frozenset()]  # user words by the index of a progress
-    found: list[list[HanziPath]] = []  # of the last networks, the shortest first
+    found: list[FoundPaths] = []  # of the last networks, the shortest first
     for slot in range(max((len(network.slots) for network in networks), default=-1) + 1):
         going = sum(len(network.slots) > slot for network in networks)
         ended = np.searchsorted(kept.network, going)
@@ -342,27 +374,20 @@ def _combined(columns: np.ndarray) -> np.ndarray:
     return result
 
 
-def _ended(
-    steps: Sequence[_Step], kept: _Paths, rows: np.ndarray, model: TokenModel
-) -> list[list[HanziPath]]:
+def _ended(steps: Sequence[_Step], kept: _Paths, rows: np.ndarray, model: TokenModel) -> list[FoundPaths]:
     """The hypotheses of the networks that have no more slots, from the rows of their paths (n,)."""
     ends = model.log_probs(kept.past, rows, np.zeros(len(rows), np.int64))
     scores = (kept.score - kept.paid).take(rows) + ends
     parts = zip(*(each.tolist() for each in groups(kept.network.take(rows))), strict=True)
     orders = [start + np.argsort(-scores[start : start + size], kind="stable") for start, size in parts]
-    return [_hypotheses(steps, rows.take(order), scores.take(order)) for order in orders]
+    return [_traced(steps, rows.take(order), scores.take(order)) for order in orders]
 
 
-def _hypotheses(steps: Sequence[_Step], rows: np.ndarray, scores: np.ndarray) -> list[HanziPath]:
+def _traced(steps: Sequence[_Step], rows: np.ndarray, scores: np.ndarray) -> FoundPaths:
     """The paths with these rows (n,) after the last slot, with everything on their way."""
     tokens, options = np.zeros((2, len(steps), len(rows)), np.int64)
     for slot in reversed(range(len(steps))):
         _, paths = steps[slot]
         tokens[slot], options[slot] = paths.token.take(rows), paths.option.take(rows)
         rows = paths.origin.take(rows)
-    found = []
-    for path, score in enumerate(scores.tolist()):
-        slots = np.flatnonzero(tokens[:, path] >= 0).tolist()
-        syllables = tuple(steps[slot][0][options[slot, path]] for slot in slots)
-        found.append(HanziPath(tuple(tokens[slots, path].tolist()), syllables, tuple(slots), score))
-    return found
+    return FoundPaths(tokens, options, [syllables for syllables, _ in steps], scores)

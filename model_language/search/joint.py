@@ -114,8 +114,8 @@ class JointSearch:
                 for index, readings in zip(longest_first, read, strict=True):
                     found[index] = readings
         else:
-            found = self._convert_sequences(networks)
-        return [_with_confidence(readings, n) for readings in found]
+            found = [_with_confidence(readings, n) for readings in self._convert_sequences(networks)]
+        return found
 
     @property
     def has_ngrams(self) -> bool:
@@ -141,7 +141,7 @@ class JointSearch:
         return np.column_stack([sums[: len(ids)], own])
 
     def _search(self, networks: Sequence[ConfusionNetwork], n: int) -> list[list[JointReading]]:
-        """Search networks, the longest first, with a generative converter."""
+        """Up to ``n`` readings of each network, the longest first, with a generative converter."""
         converter, weights = self._converter.converter, self._weights
         ids, size, words = HanziIds(converter.symbols), None, []
         if len(self._converter.words):
@@ -164,7 +164,12 @@ class JointSearch:
         beam = self._beam if n == 1 else max(self._beam, 4 * n)
         found = search_networks(networks, candidates, model, beam, n == 1, words)
         return [
-            [JointReading(path.syllables, ids.decode(path.tokens), path.score, path.slots) for path in paths]
+            [
+                JointReading(
+                    path.syllables, ids.decode(path.tokens), path.score, path.slots, paths.confidence(path)
+                )
+                for path in itertools.islice(paths, n)
+            ]
             for paths in found
         ]
 

@@ -84,7 +84,8 @@ def test_the_student_comes_closer_to_its_teacher(tmp_path, corpus, teacher, stud
     print(found, losses)
     assert found[10] < 0.7 * found[0]
     assert losses[10] > losses[0] + 1e-3  # the distillation loss is part of it
-    assert RunFolder(tmp_path / "weight_10").config()["distillation"] == {"teacher": str(teacher), "weight": 10}
+    recorded = RunFolder(tmp_path / "weight_10").config()["distillation"]
+    assert recorded == {"teacher": str(teacher), "weight": 10}
 
 
 def test_a_batch_has_the_copy_that_the_student_gets(corpus, teacher, student, tmp_path, monkeypatch):
