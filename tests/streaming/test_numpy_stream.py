@@ -127,4 +127,9 @@ def test_the_streaming_recipe_begins_with_the_weights_of_its_twin():
     ours, theirs = weights_by_name(model), weights_by_name(twin)
     assert {name for name in ours if name not in theirs} == {name for name in ours if "input_norm" in name}
     for name in ours.keys() & theirs.keys():
-        np.testing.assert_array_equal(ours[name].ravel(), theirs[name].ravel())
+        size = theirs[name].size
+        np.testing.assert_array_equal(ours[name].ravel()[:size], theirs[name].ravel())
+        # The first block looks ahead: its new tap is zero, so its outputs are those of a block that does not.
+        assert ours[name].size == size or (
+            name == "block_1_time/kernel" and not ours[name].ravel()[size:].any()
+        )

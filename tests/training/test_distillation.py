@@ -13,8 +13,8 @@ from data.manifest import read_manifest
 from model_speech.acoustic_model import load_acoustic_model
 from model_speech.models.compact_streaming import CompactStreamingConfig
 from tests.support.tiny_corpus import write_tiny_corpus
+from training.distillation import DistillationConfig, Teacher
 from training.run import train_from_config
-from training.tasks.distillation import DistillationConfig, Teacher
 from training.tasks.speech import SpeechTask
 from utils.errors import ConfigError
 from utils.run_folder.run import RunFolder

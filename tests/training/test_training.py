@@ -123,7 +123,7 @@ def test_targets_longer_than_the_output_are_reported_by_utterance(tmp_path, conf
 def test_a_few_long_targets_are_left_out_and_a_limit_keeps_the_vocabulary(
     tmp_path, config_file, hasty, monkeypatch
 ):
-    monkeypatch.setattr("training.tasks.short_utterances.MAX_SKIPPED_FRACTION", 0.5)
+    monkeypatch.setattr("training.short_utterances.MAX_SKIPPED_FRACTION", 0.5)
     run = RunFolder(tmp_path / "run")
     overrides = [*SMALL, *_lists(hasty), "training.epochs=1", "data.limit=3"]
     train_from_config("speech", config_file, overrides, run.path)

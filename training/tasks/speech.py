@@ -28,17 +28,17 @@ from model_speech.ctc.distillation import distillation_loss
 from model_speech.ctc.loss import output_lengths
 from model_speech.registry import MODELS
 from model_speech.vocabulary_transfer import OUTPUT_LAYER
+from training.distillation import DistillationConfig, Teacher
 from training.distributed.distribution import SINGLE_PROCESS, Distribution
 from training.initialise import TokenLayer
 from training.loop import prepare_backend, train
 from training.losses import CtcLoss, pack_ctc_targets
 from training.metrics import SyllableErrorRate
+from training.short_utterances import report_short_dev, report_skipped, too_short
 from training.tasks.adaptation import INITIAL, InitialModelConfig, hold_out
-from training.tasks.distillation import DistillationConfig, Teacher
 from training.tasks.packed_corpora import open_packed, packed_source
 from training.tasks.recipe import Recipe, SourceModel, prepare_model
 from training.tasks.sequence_task import SequenceTask
-from training.tasks.short_utterances import report_short_dev, report_skipped, too_short
 from utils.config import ConfigClasses
 from utils.errors import require
 from utils.features.speech import FeatureConfig, feature_bins
