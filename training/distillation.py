@@ -60,7 +60,7 @@ class Teacher:
             vocabulary: its tokens.
 
         Raises:
-            ConfigError: teacher and student have another number of frames, or no token in common.
+            ConfigError: their time strides differ, or the teacher does not know half of the tokens.
             RunError: the teacher is not a whole speech run.
         """
         if not config.teacher:

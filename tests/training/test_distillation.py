@@ -81,7 +81,6 @@ def test_the_student_comes_closer_to_its_teacher(tmp_path, corpus, teacher, stud
         train_from_config("speech", student, [*SIZE, *lists(corpus), *changes], run.path)
         found[weight] = divergence(teacher, run.path, corpus)
         losses[weight] = float(next(csv.DictReader(run.history.open(encoding="utf-8")))["train_loss"])
-    print(found, losses)
     assert found[10] < 0.7 * found[0]
     assert losses[10] > losses[0] + 1e-3  # the distillation loss is part of it
     recorded = RunFolder(tmp_path / "weight_10").config()["distillation"]
