@@ -2,8 +2,9 @@
 
 Layers are identified by their names in ``model_summary.txt``. Weights of tokens (embedding, output layer) are
 copied token by token, so vocabularies may differ; all others keep their values. Two shapes may differ: a
-dense layer on frames side by side becomes a convolution, and a depthwise convolution over time gets more
-taps. A layer that does not fit is an error unless the config excludes it by name.
+dense layer on frames side by side becomes a convolution, and a convolution over time gets taps for the
+frames that a streaming block looks ahead. A layer that does not fit is an error unless the config excludes it
+by name.
 """
 
 import logging
@@ -71,7 +72,10 @@ def take_weights(
     arrays, mismatches = {}, {}
     for name in copied:
         try:
-            arrays[name] = _fitting_weights(layers[name], source_layers.get(name), token_layers.get(name))
+            ahead = _frames_ahead(model, name) - _frames_ahead(source, name)
+            arrays[name] = _fitting_weights(
+                layers[name], source_layers.get(name), token_layers.get(name), ahead
+            )
         except ValueError as error:
             mismatches[name] = str(error)
     if mismatches:
@@ -196,14 +200,23 @@ def _matching(layers: Mapping[str, Any], patterns: Sequence[str], key: str) -> l
     return [name for name in layers if any(fnmatchcase(name, pattern) for pattern in patterns)]
 
 
+def _frames_ahead(model: keras.Model, name: str) -> int:
+    """Frames that a block's convolution over time (``…_time``) sees ahead: its input is late by as many."""
+    late = [layer for layer in model.layers if layer.name == f"{name.removesuffix('_time')}_late"]
+    return late[0].cropping[1] if late else 0
+
+
 def _fitting_weights(
-    layer: keras.layers.Layer, source: keras.layers.Layer | None, tokens: TokenLayer | None
+    layer: keras.layers.Layer, source: keras.layers.Layer | None, tokens: TokenLayer | None, ahead: int
 ) -> list[np.ndarray]:
-    """The weights of ``source`` for ``layer``; raises ValueError with the reason if they do not fit."""
+    """The weights of ``source`` for ``layer``; raises ValueError with the reason if they do not fit.
+
+    With ``ahead`` > 0 the layer sees that many frames further ahead than ``source``.
+    """
     if source is None:
         raise ValueError("isn't there")
     old, new = source.get_weights(), layer.get_weights()
-    fit = _fit_taps if isinstance(layer, keras.layers.DepthwiseConv1D) else partial(_fit, tokens=tokens)
+    fit = partial(_fit_taps, ahead=ahead) if ahead > 0 else partial(_fit, tokens=tokens)
     fitted = [fit(*pair) for pair in zip(old, new, strict=False)]
     if len(old) != len(new) or any(array is None for array in fitted):
         there, here = ([array.shape for array in arrays] for arrays in (old, new))
@@ -225,12 +238,10 @@ def _fit(old: np.ndarray, new: np.ndarray, tokens: TokenLayer | None) -> np.ndar
     return old.reshape(new.shape) if joined else None
 
 
-def _fit_taps(old: np.ndarray, new: np.ndarray) -> np.ndarray | None:
-    """A kernel over time with as many taps as ``new``; the further ones, for the latest frames, are zero."""
-    more = new.shape[0] - old.shape[0]
-    if old.shape[1:] != new.shape[1:] or more < 0:
-        return None
-    return np.pad(old, [(0, more), *[(0, 0)] * (old.ndim - 1)])
+def _fit_taps(old: np.ndarray, new: np.ndarray, ahead: int) -> np.ndarray | None:
+    """A kernel over time with ``ahead`` more taps, for the latest frames; they are zero."""
+    padded = np.pad(old, [(0, ahead), *[(0, 0)] * (old.ndim - 1)])
+    return padded if padded.shape == new.shape else None
 
 
 def _log_initialisation(
