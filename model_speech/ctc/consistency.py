@@ -1,8 +1,6 @@
 """Loss that makes the outputs for two differently masked views of the same utterances agree (CR-CTC)."""
 
-from keras import ops
-
-from model_speech.ctc.loss import valid_frames
+from model_speech.ctc.distillation import frame_log_probs, kl_divergence
 
 
 def consistency_loss(first, second, logit_lengths):
@@ -20,10 +18,5 @@ def consistency_loss(first, second, logit_lengths):
     Returns:
         (B,) float32, in nats, summed over the frames of an utterance.
     """
-    log_p, log_q = (ops.log_softmax(ops.cast(logits, "float32"), axis=-1) for logits in (first, second))
-    fixed_log_p, fixed_log_q = ops.stop_gradient(log_p), ops.stop_gradient(log_q)
-    divergence = ops.sum(
-        ops.exp(fixed_log_q) * (fixed_log_q - log_p) + ops.exp(fixed_log_p) * (fixed_log_p - log_q), axis=-1
-    )  # (B, T)
-    valid = valid_frames(logit_lengths, ops.shape(first)[1])
-    return 0.5 * ops.sum(ops.where(valid, divergence, 0.0), axis=-1)
+    log_p, log_q = frame_log_probs(first), frame_log_probs(second)
+    return 0.5 * (kl_divergence(log_q, log_p, logit_lengths) + kl_divergence(log_p, log_q, logit_lengths))

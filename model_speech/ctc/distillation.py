@@ -20,8 +20,17 @@ def distillation_loss(teacher, student, logit_lengths):
     Returns:
         (B,) float32, in nats, summed over the frames of an utterance.
     """
-    log_p = ops.stop_gradient(ops.log_softmax(ops.cast(teacher, "float32"), axis=-1))
-    log_q = ops.log_softmax(ops.cast(student, "float32"), axis=-1)
+    return kl_divergence(frame_log_probs(teacher), frame_log_probs(student), logit_lengths)
+
+
+def frame_log_probs(logits):
+    """Log-probabilities of the classes: (B, T, C) float → float32."""
+    return ops.log_softmax(ops.cast(logits, "float32"), axis=-1)
+
+
+def kl_divergence(log_p, log_q, logit_lengths):
+    """Σ_t KL(p_t ‖ q_t): log-probabilities (B, T, C), lengths (B,) → (B,); p is a target without gradient."""
+    log_p = ops.stop_gradient(log_p)
     divergence = ops.sum(ops.exp(log_p) * (log_p - log_q), axis=-1)  # (B, T)
-    valid = valid_frames(logit_lengths, ops.shape(student)[1])
+    valid = valid_frames(logit_lengths, ops.shape(log_q)[1])
     return ops.sum(ops.where(valid, divergence, 0.0), axis=-1)
