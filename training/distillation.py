@@ -12,11 +12,12 @@ import numpy as np
 from keras import ops
 
 from data.features.cache import FeatureCache
-from model_speech.acoustic_model import AcousticModel, load_acoustic_model
+from model_speech.acoustic_model import AcousticModel, load_acoustic_model, trained_settings
 from model_speech.ctc.loss import LOG_ZERO
 from utils.errors import ConfigError, require
 from utils.features.speech import FeatureConfig
 from utils.limits import Limited, NotNegative
+from utils.run_folder.run import open_run
 from utils.vocabulary import Vocabulary, first_few
 
 
@@ -31,6 +32,11 @@ class DistillationConfig(Limited, section="distillation"):
 
     teacher: str = ""
     weight: NotNegative = 1.0
+
+
+def teacher_features(config: DistillationConfig) -> FeatureConfig:
+    """The feature settings of the teacher; only its config is read."""
+    return trained_settings(open_run(config.teacher, "speech"))[0]
 
 
 @dataclass(frozen=True, eq=False)

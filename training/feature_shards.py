@@ -29,7 +29,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Parse the command line and compute what the cache of the recipe lacks."""
     options = _parser().parse_intermixed_args(arguments)
     silence_tensorflow()
-    from training.run import RECIPES  # here: see utils.backend.quiet
+    from training.distillation import teacher_features  # here: see utils.backend.quiet
+    from training.run import RECIPES
     from training.tasks.adaptation import with_initial_model
 
     schema, variants, _ = RECIPES["speech"]
@@ -44,7 +45,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f"packed\t{summary['utterances']} utterances, {summary['left_out']} left out")
         else:
             train = _read(data.train)[: data.limit or None]
-            prepare_features(train, config.features, data.cache, config.augment, data.workers, config.seed)
+            teacher = [teacher_features(config.distillation)] if config.distillation.teacher else []
+            for features in (config.features, *teacher):
+                prepare_features(train, features, data.cache, config.augment, data.workers, config.seed)
             prepare_features(_read(data.dev), config.features, data.cache, workers=data.workers)
     print(f"written to\t{options.pack or data.cache}")
     return 0

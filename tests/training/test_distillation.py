@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 from data.features.augment import AugmentConfig
-from data.features.cache import prepare_features
+from data.features.cache import cache_folder, prepare_features
 from data.manifest import read_manifest
 from model_speech.acoustic_model import load_acoustic_model
 from model_speech.models.compact_streaming import CompactStreamingConfig
 from tests.support.tiny_corpus import write_tiny_corpus
+from training import feature_shards
 from training.distillation import DistillationConfig, Teacher
 from training.run import train_from_config
 from training.tasks.speech import SpeechTask
@@ -108,6 +109,16 @@ def test_a_batch_has_the_copy_that_the_student_gets(corpus, teacher, student, tm
         assert any(len(copy) == frames and (copy == found).all() for copy in copies)
         assert not batch.teacher_features[row, frames:].any()
     assert batch.second_view.shape == batch.features.shape
+
+
+def test_features_are_computed_beforehand_for_the_teacher_too(corpus, teacher, student, tmp_path):
+    settings = [*SIZE, *lists(corpus), f"distillation.teacher={teacher}", f"data.cache={tmp_path / 'cache'}"]
+    assert feature_shards.main(["--config", str(student), *settings]) == 0
+    folder = cache_folder(tmp_path / "cache", load_acoustic_model(teacher).features)
+    before = sorted(folder.rglob("*.npy"))
+    assert before
+    train_from_config("speech", student, [*settings, "training.epochs=1"], tmp_path / "run")
+    assert sorted(folder.rglob("*.npy")) == before
 
 
 @pytest.mark.parametrize(
