@@ -19,6 +19,7 @@ from model_language.converters.explain import UserWordConverter
 from model_language.converters.gated import GatedCnnConverter
 from model_language.converters.ngram import NAME as NGRAM
 from model_language.converters.ngram import NgramConfig, load_ngram_converter, ngram_parts
+from model_language.language_model import language_model_parts, load_hanzi_language_model
 from model_language.networks.candidates import TABLES_FILE, CandidateTables
 from model_language.networks.gated_cnn_numpy import NumpyGatedCnn
 from model_language.ngram.syllables import NAME as SYLLABLE_NGRAM
@@ -33,7 +34,7 @@ from utils.run_folder.run import PRETRAINED, RunFolder, open_run
 if TYPE_CHECKING:
     import keras
 
-GATED_CNN = "gated_cnn"
+GATED_CNN, CAUSAL_CNN = "gated_cnn", "causal_cnn"
 OLD_NAMES = {"context": GATED_CNN, "fused": COMBINED}
 """Names of models in configs of earlier versions."""
 INPUT_LAYER, OUTPUT_LAYER = "embedding", "logits"
@@ -103,6 +104,10 @@ def _build_gated_cnn(config: Any, symbols: Symbols, run: RunFolder) -> keras.Mod
     return _network("gated_cnn:build_gated_cnn")(config, tables, len(symbols.hanzi))
 
 
+def _build_causal_cnn(config: Any, symbols: Symbols, run: RunFolder) -> keras.Model:
+    return _network("causal_cnn:build_causal_cnn")(config, len(symbols.hanzi))
+
+
 def _load_gated_cnn(run: RunFolder, config: Any) -> GatedCnnConverter:
     model, symbols = load_network(run.path)
     tables = CandidateTables.load(run.vocabulary(TABLES_FILE))
@@ -117,12 +122,22 @@ MODELS: dict[str, ModelEntry] = {
     ),
     "cbhg": _neural("cbhg:CbhgConfig", "cbhg:build_cbhg"),
     GATED_CNN: ModelEntry("gated_cnn:GatedCnnConfig", _gated_cnn_parts, _load_gated_cnn, _build_gated_cnn),
+    CAUSAL_CNN: ModelEntry(
+        "causal_cnn:CausalCnnConfig", language_model_parts, load_hanzi_language_model, _build_causal_cnn
+    ),
     NGRAM: ModelEntry(NgramConfig, ngram_parts, load_ngram_converter),
     COMBINED: ModelEntry(CombinedConfig, combined_parts, load_combined_converter),
     SYLLABLE_NGRAM: ModelEntry(
         SyllableNgramConfig, syllable_ngram_parts, lambda run, config: load_syllable_ngram(run.path)
     ),
 }
+
+
+_NO_CONVERTERS = {
+    SYLLABLE_NGRAM: ("an n-gram model of syllables", "the beam search (--syllables RUN)"),
+    CAUSAL_CNN: ("a language model of hanzi", "the joint search (--language-model RUN)"),
+}
+"""Models that convert no syllables: what they are and what they are for."""
 
 
 def model_entry(name: str) -> ModelEntry:
@@ -155,17 +170,18 @@ def load_converter(run_folder: str | Path, words: str | Path | None = None) -> C
             hint="give another model: --model RUN, e.g. runs/demo/language, which `make demo` creates",
         )
     run, config, entry = _open(run_folder)
-    if config.name == SYLLABLE_NGRAM:
+    if config.name in _NO_CONVERTERS:
+        what, use = _NO_CONVERTERS[config.name]
         raise RunError(
-            "an n-gram model of syllables writes no hanzi",
+            f"{what} writes no hanzi",
             where=run.path,
-            hint="use it for the beam search (--syllables RUN); to write hanzi, give another language run",
+            hint=f"use it for {use}; to write hanzi, give another language run",
         )
     return entry.load(run, config)
 
 
 def load_language_model(run_folder: str | Path) -> Any:
-    """The model of a finished language run: a converter, or an n-gram model of syllables.
+    """The model of a finished language run: a converter, or a model of syllables or hanzi.
 
     Raises:
         RunError: as :func:`load_converter`.

@@ -23,7 +23,8 @@ from utils.run_folder import checksums
 from utils.run_folder.run import RunFolder, open_run
 
 _PACKED = (compact_numpy.NAME, compact_streaming_numpy.NAME)
-_SEARCH = ("language_weight", "joint_bonus")  # settings of model_language.search.joint that may be stored
+_SEARCH = ("language_weight", "joint_bonus", "rescoring_weight")
+"""Settings of :mod:`model_language.search.joint` that may be stored."""
 # Rounded to a byte, the layers that see the features change the most syllables.
 _HALF_PRECISION = "front"
 _LOCAL = ("data", "environment", "initialise_from")  # sections that name files of the machine
@@ -43,8 +44,8 @@ def pack(
         target: the new folder; files that it has beside those of a run (a card) are kept.
         weights: ``best``, ``last``, or the path of a weights file.
         search: weights for this model of the search for syllables and hanzi together
-            (:mod:`model_language.search.joint`), chosen on dev speakers; keys ``language_weight`` and
-            ``joint_bonus``.
+            (:mod:`model_language.search.joint`), chosen on dev speakers; keys ``language_weight``,
+            ``joint_bonus`` and ``rescoring_weight``.
         members: further models of an ensemble (:mod:`model_speech.ensemble`).
 
     Raises:

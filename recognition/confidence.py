@@ -23,9 +23,11 @@ FILE = "confidence.json"
 PLAIN, JOINT, JOINT_NGRAM = "plain", "joint", "joint_ngram"
 """The kinds of search: syllables alone, syllables and hanzi together, and that with n-grams of hanzi."""
 FEATURES = ("posterior", "entropy", "utterance_posterior", "utterance_entropy")
-HANZI_FEATURES = ("gap", "context", "emission")
+HANZI_FEATURES = ("gap", "context", "emission", "agreement")
 FEATURES_OF = {PLAIN: FEATURES, JOINT: FEATURES, JOINT_NGRAM: (*FEATURES, *HANZI_FEATURES)}
 """The inputs of the regression for each kind of search, see :func:`syllable_features`."""
+_LATER = ("agreement",)
+"""Inputs that calibrations made before 2026-11-24 do not have."""
 _REACH = 1  # output frames on both sides of a peak
 _CLOSEST = 1e-4  # smallest distance of a probability from 0 and 1, so that its logit is finite
 
@@ -67,7 +69,8 @@ def syllable_features(
         posteriors: of each syllable, if a search has found them; otherwise the highest probability of its
             frame.
         hanzi: (syllables, :data:`HANZI_FEATURES`): how much less probable the syllable is than the best one
-            of its slot, and :meth:`model_language.search.joint.JointSearch.evidence`.
+            of its slot, :meth:`model_language.search.joint.JointSearch.evidence`, and :func:`log_odds` of the
+            fraction of all readings that have its hanzi.
 
     Returns:
         (syllables, :data:`FEATURES`, then :data:`HANZI_FEATURES` if they are given) float64.
@@ -75,11 +78,16 @@ def syllable_features(
     if not len(frames):
         return np.zeros((0, len(FEATURES if hanzi is None else FEATURES_OF[JOINT_NGRAM])))
     chosen = certainty.highest[list(frames)] if posteriors is None else np.asarray(posteriors)
-    chosen = np.clip(chosen, _CLOSEST, 1.0 - _CLOSEST)
-    logits = np.log(chosen / (1.0 - chosen))
+    logits = log_odds(chosen)
     entropies = [certainty.entropy[max(frame - _REACH, 0) : frame + _REACH + 1].mean() for frame in frames]
     whole = np.full((len(frames), 2), (logits.mean(), certainty.entropy.mean()))
     return np.column_stack([logits, entropies, whole, *([] if hanzi is None else [hanzi])])
+
+
+def log_odds(probabilities: Sequence[float]) -> np.ndarray:
+    """log(p / (1 - p)) of probabilities (n,), those near 0 and 1 at a small distance from them."""
+    clipped = np.clip(np.asarray(probabilities, float), _CLOSEST, 1.0 - _CLOSEST)
+    return np.log(clipped / (1.0 - clipped))
 
 
 @dataclass(frozen=True)
@@ -122,7 +130,10 @@ def load_calibration(run: Path) -> Calibration:
     try:
         content = json.loads(verified(path).read_text(encoding="utf-8"))
         found = {
-            kind: tuple(float(values[name]) for name in (*FEATURES_OF[kind], "offset"))
+            kind: tuple(
+                float(values.get(name, 0.0) if name in _LATER else values[name])
+                for name in (*FEATURES_OF[kind], "offset")
+            )
             for kind, values in content["weights"].items()
         }
         lead_seconds = float(content.get("lead_seconds", 0.0))  # runs before 2026-11-23 have none

@@ -9,9 +9,10 @@ import importlib
 from pathlib import Path
 
 from model_language.converters.base import Converter
+from model_language.language_model import HanziLanguageModel
 from model_language.ngram.syllables import load_syllable_ngram
-from model_language.registry import load_converter
-from model_language.search.joint import JointSearch, load_joint_search
+from model_language.registry import load_converter, load_language_model
+from model_language.search.joint import RESCORING, JointSearch, load_joint_search
 from model_speech.acoustic_logits import AcousticLogits
 from model_speech.causal_timing import CausalTiming
 from model_speech.compact_numpy import load_numpy_compact
@@ -35,7 +36,7 @@ from streaming.speech.stream import LogitStream, SpeechStream
 from utils.backend.quiet import silence_tensorflow
 from utils.config import build_config
 from utils.errors import RunError, require
-from utils.run_folder.run import RunFolder
+from utils.run_folder.run import PRETRAINED_LANGUAGE_MODEL, RunFolder
 from utils.vocabulary import BLANK, SPACE, Vocabulary
 
 CHUNK_SECONDS = 0.08  # sound that a causal network processes at once, by default
@@ -156,13 +157,18 @@ def load_joint_search_for(
     syllables: str | Path | None = None,
     language: float | None = None,
     bonus: float | None = None,
+    rescoring: float | None = None,
+    language_model: Path | HanziLanguageModel | None = None,
 ) -> JointSearch:
     """A joint search with the weights that suit an acoustic model.
 
     Args:
         run: the speech run; a packed one may have weights chosen on dev speakers in its config, as
-            ``search: {language_weight: W, joint_bonus: B}``.
-        converter, syllables, language, bonus: as for :func:`model_language.search.joint.load_joint_search`.
+            ``search: {language_weight: W, joint_bonus: B, rescoring_weight: R}``.
+        converter, syllables, language, bonus, rescoring: as for
+            :func:`model_language.search.joint.load_joint_search`.
+        language_model: a run of ``causal_cnn``, or the loaded model; None: the one that comes with this
+            project, where ``rescoring`` or the config of the speech run gives it a weight.
 
     Raises:
         RunError: a run is damaged or of another kind.
@@ -171,7 +177,34 @@ def load_joint_search_for(
         chosen = RunFolder(run).config().get("search") or {}
         language = chosen.get("language_weight") if language is None else language
         bonus = chosen.get("joint_bonus") if bonus is None else bonus
-    return load_joint_search(converter, syllables, language, bonus)
+        rescoring = chosen.get("rescoring_weight") if rescoring is None else rescoring
+    if rescoring is None and language_model:
+        rescoring = RESCORING
+    if rescoring and not isinstance(language_model, HanziLanguageModel):
+        language_model = _load_hanzi_language_model(language_model or PRETRAINED_LANGUAGE_MODEL)
+    return load_joint_search(converter, syllables, language, bonus, rescoring, language_model)
+
+
+def load_language_model_for(run: Path) -> HanziLanguageModel | None:
+    """The language model that :func:`load_joint_search_for` loads for a speech run by default.
+
+    Raises:
+        RunError: it is missing or damaged.
+    """
+    chosen = RunFolder(run).config().get("search") or {}
+    return _load_hanzi_language_model(PRETRAINED_LANGUAGE_MODEL) if chosen.get("rescoring_weight") else None
+
+
+def _load_hanzi_language_model(path: Path) -> HanziLanguageModel:
+    found = load_language_model(path)
+    require(
+        isinstance(found, HanziLanguageModel),
+        "this run is not a language model of hanzi",
+        where=path,
+        hint="give a run of model.name=causal_cnn, or --rescoring-weight 0 for none",
+        error=RunError,
+    )
+    return found
 
 
 def load_acoustic_logits(run: Path) -> AcousticLogits:

@@ -12,6 +12,7 @@ BEAM = 10  # default prefixes of a beam search with a language model
 FUSION_WEIGHT, INSERTION_BONUS = 0.5, 2.5
 # Tuned on dev speakers (benchmarks/recognition/phrases.py).
 PHRASE_THRESHOLD = 0.5
+_JOINT = ("joint", "language_weight", "joint_bonus", "rescoring_weight")
 
 
 def add_search_options(parser: argparse.ArgumentParser) -> None:
@@ -97,6 +98,18 @@ def add_joint_options(parser: argparse.ArgumentParser) -> None:
         metavar="B",
         help="with --joint: added for each syllable (default: depends on the converter's kind)",
     )
+    parser.add_argument(
+        "--language-model",
+        type=Path,
+        metavar="RUN",
+        help="with --joint: run of a causal_cnn that rates the best readings again (default: this project's)",
+    )
+    parser.add_argument(
+        "--rescoring-weight",
+        type=float,
+        metavar="W",
+        help="with --joint: weight of that model; 0: without it (default: depends on the acoustic model)",
+    )
 
 
 def beam_width(options: argparse.Namespace) -> int:
@@ -117,14 +130,19 @@ def joint_settings(options: argparse.Namespace) -> dict[str, Any]:
     """Arguments of ``load_joint_search``: a run of syllables and weights; None: the default of its kind.
 
     Raises:
-        ConfigError: the weight is negative.
+        ConfigError: a weight is negative.
     """
-    if options.language_weight is not None and options.language_weight < 0:
-        raise ConfigError(f"--language-weight {options.language_weight} is below 0", hint="0 turns it off")
+    for name in ("language_weight", "rescoring_weight"):
+        value = getattr(options, name)
+        if value is not None and value < 0:
+            option = f"--{name.replace('_', '-')}"
+            raise ConfigError(f"{option} {value} is below 0", hint="0 turns it off")
     return {
         "syllables": options.syllables,
         "language": options.language_weight,
         "bonus": options.joint_bonus,
+        "rescoring": options.rescoring_weight,
+        "language_model": options.language_model,
     }
 
 
@@ -137,7 +155,8 @@ def search_settings(options: argparse.Namespace) -> dict[str, Any]:
             settings["syllables_run"] = str(options.syllables)
             settings |= {name: getattr(options, name) for name in ("fusion_weight", "insertion_bonus")}
     if getattr(options, "joint", False):
-        settings |= {name: getattr(options, name) for name in ("joint", "language_weight", "joint_bonus")}
+        settings |= {name: getattr(options, name) for name in _JOINT}
+        settings["language_model"] = str(options.language_model) if options.language_model else None
     if getattr(options, "words", None):
         settings["words"] = str(options.words)
     if getattr(options, "phrases", None):

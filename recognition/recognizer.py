@@ -32,6 +32,7 @@ from recognition.confidence import (
     Calibration,
     FrameCertainty,
     frame_certainty,
+    log_odds,
     syllable_features,
 )
 from recognition.phrases.search import PhraseSearch
@@ -343,7 +344,8 @@ class Recognizer:
         hanzi = None
         if self._kind == JOINT_NGRAM:
             gaps = [np.exp(max(slot.log_posteriors)) for slot in slots] - np.array(posteriors)
-            hanzi = np.column_stack([gaps, self._joint.evidence(readings[0])])
+            agreement = log_odds(readings[0].confidence)
+            hanzi = np.column_stack([gaps, self._joint.evidence(readings[0]), agreement])
         features = syllable_features(frames, piece.certainty, posteriors, hanzi)
         return self._segment(piece, frames, n_best, features)
 

@@ -172,17 +172,18 @@ class SyllableEmbedding(layers.Layer):
 
 @_serializable
 class GatedNeighbours(layers.Layer):
-    """x + value · sigmoid(gate), both linear in the normalised position and its two neighbours.
+    """x + value · sigmoid(gate), both linear in the normalised position and two others.
 
     Args:
-        dilation: distance of the neighbours.
+        dilation: distance of the others: one on each side, or both before the position.
+        causal: whether both are before it.
 
-    Call: x (B, L, width), present (B, L, 1) bool → (B, L, width); padding becomes 0.
+    Call: x (B, L, width), present (B, L, 1) bool, or None without padding → (B, L, width); padding becomes 0.
     """
 
-    def __init__(self, dilation: int, **kwargs):
+    def __init__(self, dilation: int, causal: bool = False, **kwargs):
         super().__init__(**kwargs)
-        self.dilation = dilation
+        self.dilation, self.causal = dilation, causal
 
     def build(self, x_shape, present_shape=None):
         """Create the normalisation and the projection."""
@@ -192,13 +193,15 @@ class GatedNeighbours(layers.Layer):
         self.norm.build(x_shape)
         self.gates.build((*x_shape[:-1], KERNEL * width))
 
-    def call(self, x, present):
+    def call(self, x, present=None):
         """See the class."""
-        present, shift = ops.cast(present, x.dtype), self.dilation
+        present, shift = 1 if present is None else ops.cast(present, x.dtype), self.dilation
         y = self.norm(x) * present
-        padded = ops.pad(y, [[0, 0], [shift, shift], [0, 0]])  # (B, L + 2 · shift, width)
-        window = ops.concatenate([padded[:, : -2 * shift], y, padded[:, 2 * shift :]], axis=-1)
-        value, gate = ops.split(self.gates(window), 2, axis=-1)  # (B, L, width) each
+        sides = [2 * shift, 0] if self.causal else [shift, shift]
+        padded = ops.pad(y, [[0, 0], sides, [0, 0]])  # (B, L + 2 · shift, width)
+        window = [padded[:, : -2 * shift], padded[:, shift:-shift], padded[:, 2 * shift :]]
+        gated = self.gates(ops.concatenate(window, axis=-1))
+        value, gate = ops.split(gated, 2, axis=-1)  # (B, L, width) each
         return (x + value * ops.sigmoid(gate)) * present
 
     def compute_output_shape(self, x_shape, present_shape=None):

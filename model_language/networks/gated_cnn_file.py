@@ -3,7 +3,7 @@
 Matrices are integers from -127 to 127 with one scale for each row; other values have two bytes.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 
@@ -20,14 +20,9 @@ _HIGHEST = 127
 
 def save_weights(path: str | Path, weights: GatedCnnWeights) -> None:
     """Write the weights, matrices as int8, other floats as float16."""
-    arrays = {}
-    for field in fields(weights):
-        values = np.asarray(getattr(weights, field.name))
-        if field.name in _MATRICES:
-            arrays[field.name], arrays[field.name + _SCALES] = _quantise(values)
-        else:
-            arrays[field.name] = values.astype(_INTEGER_TYPES.get(field.name, np.float16))
-    save_arrays(path, arrays)
+    arrays = {field.name: np.asarray(getattr(weights, field.name)) for field in fields(weights)}
+    integers = {name: arrays[name].astype(kind) for name, kind in _INTEGER_TYPES.items()}
+    save_arrays(path, {**quantised(arrays, _MATRICES), **integers})
 
 
 def load_weights(path: str | Path) -> GatedCnnWeights:
@@ -41,12 +36,31 @@ def load_weights(path: str | Path) -> GatedCnnWeights:
 
 
 def _from_arrays(saved: Mapping[str, np.ndarray]) -> GatedCnnWeights:
-    arrays = {field.name: saved[field.name] for field in fields(GatedCnnWeights)}
-    arrays |= {name: arrays[name] * np.float32(saved[name + _SCALES]) for name in _MATRICES}
+    arrays = dequantised(saved, [field.name for field in fields(GatedCnnWeights)])
     weights = GatedCnnWeights(**{**arrays, "rated": int(arrays["rated"])})
     if not _consistent(weights):
         raise ValueError("its arrays do not fit together")
     return weights
+
+
+def quantised(arrays: Mapping[str, np.ndarray], matrices: Sequence[str]) -> dict[str, np.ndarray]:
+    """Arrays for a file: the matrices as int8 with a scale for each row, all others as float16."""
+    saved = {name: values.astype(np.float16) for name, values in arrays.items() if name not in matrices}
+    for name in matrices:
+        saved[name], saved[name + _SCALES] = _quantise(arrays[name])
+    return saved
+
+
+def dequantised(saved: Mapping[str, np.ndarray], names: Sequence[str]) -> dict[str, np.ndarray]:
+    """The arrays with these names of a file made by :func:`quantised`; the matrices are float32.
+
+    Raises:
+        KeyError: an array is missing.
+    """
+    return {
+        name: saved[name] * np.float32(saved[name + _SCALES]) if name + _SCALES in saved else saved[name]
+        for name in names
+    }
 
 
 def _quantise(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -63,7 +63,7 @@ class NumpyGatedCnn:
         # The first layer's products of each syllable, as the one before, the middle one and the one after.
         width = weights.embeddings.shape[1]
         embeddings, kernel = self._weights.embeddings, self._weights.kernels[0].reshape(KERNEL, width, -1)
-        self._first = _normalised(embeddings, self._weights.norms[0]) @ kernel  # (KERNEL, tokens, 2 · W)
+        self._first = normalised(embeddings, self._weights.norms[0]) @ kernel  # (KERNEL, tokens, 2 · W)
         self._first[:, PAD_ID] = 0.0
 
     @property
@@ -114,7 +114,7 @@ class NumpyGatedCnn:
         x[padding] = 0.0
         for layer, dilation in enumerate(weights.dilations.tolist()):
             if layer:
-                y = _normalised(x, weights.norms[layer])
+                y = normalised(x, weights.norms[layer])
                 y[padding] = 0.0
                 y = _neighbours(y, dilation).reshape(-1, KERNEL * width) @ weights.kernels[layer]
             else:
@@ -124,7 +124,7 @@ class NumpyGatedCnn:
             gate += 1.0
             x += (y[:, :width] / gate).reshape(x.shape)
             x[padding] = 0.0
-        return _normalised(x, weights.norms[-1])
+        return normalised(x, weights.norms[-1])
 
     def _first_products(self, syllables: np.ndarray, dilation: int) -> np.ndarray:
         """(B, L) → what the first layer's kernel makes of the normalised embeddings, (B · L, 2 · W)."""
@@ -135,7 +135,7 @@ class NumpyGatedCnn:
         return result
 
 
-def _normalised(x: np.ndarray, scale_and_offset: np.ndarray) -> np.ndarray:
+def normalised(x: np.ndarray, scale_and_offset: np.ndarray) -> np.ndarray:
     """Layer normalisation (Ba et al. 2016) of (…, W)."""
     centred = x - x.mean(axis=-1, keepdims=True)
     variance = np.einsum("...i,...i->...", centred, centred)[..., None] / x.shape[-1]

@@ -2,6 +2,9 @@
 
 Several networks are searched in step: each NumPy call serves the paths of all of them, which takes a fraction
 of the time of one network after the other. The paths are in flat arrays, those of a network together.
+
+Of the paths that the models cannot distinguish any more only the best goes on (recombination), but the others
+remain in a lattice, from which :mod:`model_language.search.lattice` takes the n best.
 """
 
 from collections.abc import Callable, Sequence
@@ -10,10 +13,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from model_language.search.beam import HASH_FACTOR, best_first, first_of_each, groups, lowest_of_best
+from model_language.search.lattice import FoundPaths, LatticeSlot, Way, best_paths
 from model_language.search.token_model import TokenModel
 from model_language.search.word_bonus import NetworkWords, Progress
 from utils.hypotheses.confusion_network import NOTHING, ConfusionNetwork
-from utils.softmax import softmax
 
 PREVIEWED = 8
 """Continuations that all models rate, as a multiple of twice the beam: the best by a quick preview.
@@ -23,61 +26,13 @@ With 8, the results for 30 recordings are those without a preview, in half of th
 MARGIN = 9.0
 """Paths whose log-score is lower than the best one's of their network by more than this are dropped.
 
-A multiple of the language models' weight; only in a search for the best path. With 9 and a beam of 128, 179
-utterances of unseen speakers have as many errors as without a margin, in a quarter of the time."""
+A multiple of the language models' weight. With 9 and a beam of 128, 179 utterances of unseen speakers have as
+many errors as without a margin, in a quarter of the time."""
 
 _FARTHEST = 1e6  # no differences of scores above this matter
 
 Candidates = Callable[[int, int, str], tuple[np.ndarray, np.ndarray]]
 """(network, slot, syllable) → ids that the syllable may become, and their log-scores, both (K,)."""
-
-
-@dataclass(frozen=True)
-class HanziPath:
-    """A path through a network.
-
-    Attributes:
-        tokens: ids.
-        syllables: the syllable of each token.
-        slots: the slot of each token.
-        score: log-score.
-    """
-
-    tokens: tuple[int, ...]
-    syllables: tuple[str, ...]
-    slots: tuple[int, ...]
-    score: float
-
-
-@dataclass(frozen=True, eq=False)
-class FoundPaths(Sequence[HanziPath]):
-    """The P paths through a network that a search has kept, the best first.
-
-    Attributes:
-        tokens: (slots, P) int64; -1 for none.
-        options: (slots, P) int64, index of the token's syllable.
-        syllables: in each slot the syllables by this index.
-        scores: (P,) float64, log-scores.
-    """
-
-    tokens: np.ndarray
-    options: np.ndarray
-    syllables: list[list[str]]
-    scores: np.ndarray
-
-    def __len__(self) -> int:
-        return len(self.scores)
-
-    def __getitem__(self, index: int) -> HanziPath:
-        tokens, options = self.tokens[:, index], self.options[:, index]
-        slots = tuple(np.flatnonzero(tokens >= 0).tolist())
-        syllables = tuple(self.syllables[slot][options[slot]] for slot in slots)
-        return HanziPath(tuple(tokens[list(slots)].tolist()), syllables, slots, float(self.scores[index]))
-
-    def confidence(self, path: HanziPath) -> tuple[float, ...]:
-        """For each token of ``path`` the fraction of all paths, by e^score, that have it in its slot."""
-        have = self.tokens[list(path.slots)] == np.array(path.tokens, int)[:, None]
-        return tuple(np.minimum(have @ softmax(self.scores), 1.0).tolist())
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +46,6 @@ class _Paths:
         past: (N, seen) int64, the last tokens, oldest first; 0 before the first.
         state: (N, S), of the path model; S = 0 without one.
         progress: (N,) int, index of the user words that the path has begun.
-        sequence: (N,) int64, hash of all tokens and syllables.
         origin: (N,) int, the path of the slot before that was extended or kept.
         token: (N,) int, the token that was added; -1 for none.
         option: (N,) int, the option that it comes from.
@@ -103,7 +57,6 @@ class _Paths:
     past: np.ndarray
     state: np.ndarray
     progress: np.ndarray
-    sequence: np.ndarray
     origin: np.ndarray
     token: np.ndarray
     option: np.ndarray
@@ -141,15 +94,12 @@ class _Options:
     of_words: np.ndarray
 
 
-_Step = tuple[list[str], _Paths]  # syllables of all options, and the paths after the slot
-
-
 def search_networks(
     networks: Sequence[ConfusionNetwork],
     candidates: Candidates,
     model: TokenModel,
     beam: int,
-    recombine: bool,
+    n_best: int = 1,
     words: Sequence[NetworkWords] = (),
 ) -> list[FoundPaths]:
     """Find the best paths through networks.
@@ -159,27 +109,26 @@ def search_networks(
         candidates: the tokens of each syllable.
         model: rates the tokens.
         beam: hypotheses of a network that are kept after each slot.
-        recombine: keep the best of the hypotheses that the models cannot distinguish any more, and only
-            those within :data:`MARGIN`; otherwise only equal hypotheses are merged.
+        n_best: number of different paths that are returned at most.
         words: user words in each network; empty: none.
 
     Returns:
-        The remaining hypotheses of each network.
+        The best paths of each network; paths differ in their tokens or syllables.
     """
     count = len(networks)
     none = np.zeros(count, np.int64)
     state = model.paths.initial_states(count) if model.paths else np.zeros((count, 0))
     past, zero = np.zeros((count, model.seen), np.int64), np.zeros(count)
-    kept = _Paths(np.arange(count), zero, zero, past, state, none, none, none, none, none)
-    steps: list[_Step] = []
-    margin = MARGIN * model.weight if recombine else np.inf
+    kept = _Paths(np.arange(count), zero, zero, past, state, none, none, none, none)
+    slots: list[LatticeSlot] = []
+    margin = MARGIN * model.weight
     begun: list[Progress] = [frozenset()]  # user words by the index of a progress
     found: list[FoundPaths] = []  # of the last networks, the shortest first
     for slot in range(max((len(network.slots) for network in networks), default=-1) + 1):
         going = sum(len(network.slots) > slot for network in networks)
         ended = np.searchsorted(kept.network, going)
         if ended < len(kept.network):
-            found += _ended(steps, kept, np.arange(ended, len(kept.network)), model)[::-1]
+            found += _ended(slots, kept, np.arange(ended, len(kept.network)), model, n_best)[::-1]
             kept = kept.take(np.arange(ended))
         if not going:
             break
@@ -194,8 +143,9 @@ def search_networks(
         )
         if len(options.ids):
             grown = grown.joined(_extended(kept, slot, options, model, words, begun, 2 * beam, margin))
-        kept = _best(grown, beam, recombine, margin)
-        steps.append((options.syllables, kept))
+        before = kept.score.tolist()
+        kept, starts, ways = _best(grown, beam, margin)
+        slots.append(LatticeSlot(options.syllables, before, starts, ways))
     return found[::-1]
 
 
@@ -264,8 +214,6 @@ def _extended(
     chosen = _best_of_each(network, score, count)
     rows, token, option = rows.take(chosen), token.take(chosen), option.take(chosen)
     state = kept.state.take(rows, axis=0)
-    # A syllable has the same hash in every slot.
-    syllables = np.array([hash(syllable) for syllable in options.syllables]).take(option)
     return _Paths(
         network=network.take(chosen),
         score=score.take(chosen),
@@ -273,7 +221,6 @@ def _extended(
         past=np.concatenate([kept.past.take(rows, axis=0), token[:, None]], axis=1)[:, 1:],
         state=model.paths.next_states(state, gained.take(chosen)) if model.paths else state,
         progress=progress.take(chosen),
-        sequence=_combined(np.stack([kept.sequence.take(rows), token, syllables], axis=1)),
         origin=rows,
         token=token,
         option=option,
@@ -349,20 +296,29 @@ def _highest(network: np.ndarray, scores: np.ndarray, count: int) -> np.ndarray:
     return highest
 
 
-def _best(grown: _Paths, beam: int, recombine: bool, margin: float) -> _Paths:
-    """The best different paths of each network, the best first.
+def _best(grown: _Paths, beam: int, margin: float) -> tuple[_Paths, list[int], list[Way]]:
+    """The best paths of each network that the models can distinguish, and all ways to them.
 
-    With ``recombine``, paths differ in their last tokens or words.
+    Returns:
+        the paths, and ``starts`` and ``ways`` of a :class:`LatticeSlot`.
     """
     order = np.argsort(grown.network, kind="stable")
     network, score = grown.network.take(order), grown.score.take(order)
     best = _highest(network, score, network.max(initial=0) + 1)
     grown = grown.take(order[score >= best.take(network) - margin])
-    order = _best_of_each(grown.network, grown.score, len(grown.score))
-    alike = [grown.past, grown.progress[:, None]] if recombine else [grown.sequence[:, None]]
-    keys = _combined(np.concatenate([grown.network[:, None], *alike], axis=1))
-    order = order.take(np.sort(np.unique(keys.take(order), return_index=True)[1]))
-    return grown.take(order.take(first_of_each(grown.network.take(order), beam)))
+    grown = grown.take(_best_of_each(grown.network, grown.score, len(grown.score)))
+    keys = _combined(np.column_stack([grown.network, grown.past, grown.progress]))
+    _, first, alike = np.unique(keys, return_index=True, return_inverse=True)
+    survivors = np.sort(first)
+    survivors = survivors.take(first_of_each(grown.network.take(survivors), beam))
+    number = np.full(len(keys), len(survivors))  # that of the path that goes on; the last for none
+    number[survivors] = np.arange(len(survivors))
+    number = number.take(first).take(alike)
+    ways = np.argsort(number, kind="stable")
+    starts = np.searchsorted(number.take(ways), np.arange(len(survivors) + 1))
+    columns = (grown.origin, grown.token, grown.option, grown.score)
+    listed = (column.take(ways[: starts[-1]]).tolist() for column in columns)
+    return grown.take(survivors), starts.tolist(), list(zip(*listed, strict=True))
 
 
 def _combined(columns: np.ndarray) -> np.ndarray:
@@ -374,20 +330,18 @@ def _combined(columns: np.ndarray) -> np.ndarray:
     return result
 
 
-def _ended(steps: Sequence[_Step], kept: _Paths, rows: np.ndarray, model: TokenModel) -> list[FoundPaths]:
-    """The hypotheses of the networks that have no more slots, from the rows of their paths (n,)."""
+def _ended(
+    slots: Sequence[LatticeSlot], kept: _Paths, rows: np.ndarray, model: TokenModel, n_best: int
+) -> list[FoundPaths]:
+    """The best paths of the networks that have no more slots, from the rows of their paths (n,)."""
     ends = model.log_probs(kept.past, rows, np.zeros(len(rows), np.int64))
-    scores = (kept.score - kept.paid).take(rows) + ends
+    scores, ends = kept.score.take(rows), ends - kept.paid.take(rows)
     parts = zip(*(each.tolist() for each in groups(kept.network.take(rows))), strict=True)
-    orders = [start + np.argsort(-scores[start : start + size], kind="stable") for start, size in parts]
-    return [_traced(steps, rows.take(order), scores.take(order)) for order in orders]
-
-
-def _traced(steps: Sequence[_Step], rows: np.ndarray, scores: np.ndarray) -> FoundPaths:
-    """The paths with these rows (n,) after the last slot, with everything on their way."""
-    tokens, options = np.zeros((2, len(steps), len(rows)), np.int64)
-    for slot in reversed(range(len(steps))):
-        _, paths = steps[slot]
-        tokens[slot], options[slot] = paths.token.take(rows), paths.option.take(rows)
-        rows = paths.origin.take(rows)
-    return FoundPaths(tokens, options, [syllables for syllables, _ in steps], scores)
+    return [
+        best_paths(
+            slots,
+            zip(*(each[start : start + size].tolist() for each in (rows, scores, ends)), strict=True),
+            n_best,
+        )
+        for start, size in parts
+    ]

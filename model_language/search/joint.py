@@ -6,10 +6,13 @@ It looks for the path through the slots, and the hanzi for it, with the highest
 
 A generative converter (an n-gram model, or the combined one without its network) rates hanzi and readings one
 after the other, so its search goes through the confusion network itself: language = log P(hanzi) + log
-P(syllables | hanzi). A neural network rates each position given the whole sentence. It converts the n best
-syllable sequences, and the best sum wins: language = log P(hanzi | syllables). These sequences are found with
-a syllable n-gram if there is one, whose score is then part of the sum; otherwise with the converter's own
-model of hanzi; otherwise by the acoustic model alone.
+P(syllables | hanzi). A language model of hanzi, which sees the whole text before a hanzi, may then rate the
+best readings again: its weighted log P(hanzi) is added to their scores.
+
+A neural network rates each position given the whole sentence. It converts the n best syllable sequences, and
+the best sum wins: language = log P(hanzi | syllables). These sequences are found with a syllable n-gram if
+there is one, whose score is then part of the sum; otherwise with the converter's own model of hanzi;
+otherwise by the acoustic model alone.
 """
 
 import itertools
@@ -22,8 +25,10 @@ import numpy as np
 from model_language.batching import length_batches
 from model_language.converters.base import READINGS, Converter
 from model_language.converters.explain import UserWordConverter
+from model_language.language_model import HanziLanguageModel
 from model_language.ngram.syllables import SyllableNgram, load_syllable_ngram
-from model_language.search.confusion_network_search import HanziPath, search_networks
+from model_language.search.confusion_network_search import search_networks
+from model_language.search.lattice import FoundPaths, HanziPath
 from model_language.search.token_model import TokenModel
 from model_language.search.user_words import UserWords
 from model_language.search.word_bonus import HanziIds, NetworkWords
@@ -31,8 +36,11 @@ from model_language.vocabulary.symbols import PAD_ID
 from utils.hypotheses.confusion_network import NOTHING, ConfusionNetwork
 from utils.softmax import softmax
 
+RESCORING = 0.3
+"""Weight of a language model that rates the best readings again, where none was chosen on dev speakers."""
 SEQUENCES = 40  # syllable sequences that a network converts for each utterance
 BEAM = 128  # hypotheses kept after each slot
+FOUND = 64  # readings that are found in each network, for their confidence and to be rated again
 BATCH_SLOTS = 512  # slots of the networks that are searched together
 
 
@@ -44,11 +52,13 @@ class JointWeights:
         language: factor of the converter's log-probabilities.
         syllables: factor of the log-probabilities of the syllable n-gram.
         bonus: added for each syllable, because language models prefer short sentences.
+        rescoring: factor of the log-probabilities of the language model that rates the best readings again.
     """
 
     language: float
     syllables: float
     bonus: float
+    rescoring: float = 0.0
 
 
 # Default weights for each kind of model that scores the hanzi, tuned on the dev set of the demo, whose
@@ -89,6 +99,8 @@ class JointSearch:
         syllables: a syllable n-gram, for converters that rate whole sentences.
         beam: hypotheses kept after each slot.
         sequences: syllable sequences that such a converter converts.
+        language_model: rates the best readings again if they were found by a converter that rates hanzi and
+            readings one after the other; None for none.
     """
 
     def __init__(
@@ -98,9 +110,10 @@ class JointSearch:
         syllables: SyllableNgram | None = None,
         beam: int = BEAM,
         sequences: int = SEQUENCES,
+        language_model: HanziLanguageModel | None = None,
     ):
         self._converter, self._weights, self._beam, self._sequences = converter, weights, beam, sequences
-        self._syllables = syllables
+        self._syllables, self._language_model = syllables, language_model
         self._candidates: dict[str, tuple[np.ndarray, np.ndarray]] = {}
 
     def read(self, networks: Sequence[ConfusionNetwork], n: int = 1) -> list[list[JointReading]]:
@@ -161,8 +174,9 @@ class JointSearch:
         model = TokenModel(
             converter.history_model, weights.language, weights.bonus, size, converter.path_model
         )
-        beam = self._beam if n == 1 else max(self._beam, 4 * n)
-        found = search_networks(networks, candidates, model, beam, n == 1, words)
+        found = search_networks(networks, candidates, model, self._beam, max(n, FOUND), words)
+        if self._language_model and weights.rescoring:
+            found = [self._rescored(paths, ids) for paths in found]
         return [
             [
                 JointReading(
@@ -172,6 +186,12 @@ class JointSearch:
             ]
             for paths in found
         ]
+
+    def _rescored(self, paths: FoundPaths, ids: HanziIds) -> FoundPaths:
+        """The paths through a network in the order of their scores with the language model."""
+        log_probs = self._language_model.log_probs([ids.decode(path.tokens) for path in paths])
+        sums = np.array([values.sum(dtype=np.float64) for values in log_probs])
+        return paths.rescored(paths.scores + self._weights.rescoring * sums)
 
     def _candidates_of(self, syllable: str) -> tuple[np.ndarray, np.ndarray]:
         """Hanzi ids of a syllable and their scores without context, both (K,)."""
@@ -208,8 +228,8 @@ class JointSearch:
                 [network],
                 lambda *where: (ngram.ids([where[-1]]), np.zeros(1)),
                 model,
+                self._beam,
                 self._sequences,
-                False,
             )
             return [_sequence(path) for path in paths]
         if converter.history_model is None:
@@ -219,7 +239,7 @@ class JointSearch:
             ]
         size = len(converter.symbols.hanzi)
         model = TokenModel(converter.history_model, weights.language, weights.bonus, size)
-        (paths,) = search_networks([network], self._unscored, model, 2 * self._sequences, False)
+        (paths,) = search_networks([network], self._unscored, model, self._beam, 2 * self._sequences)
         best = {path.syllables: path for path in reversed(paths)}
         return [
             replace(_sequence(path), score=_acoustic_score(network, path) + weights.bonus * len(path.slots))
@@ -250,14 +270,17 @@ def load_joint_search(
     syllables: str | Path | None = None,
     language: float | None = None,
     bonus: float | None = None,
+    rescoring: float | None = None,
+    language_model: HanziLanguageModel | None = None,
 ) -> JointSearch:
     """A joint search with the models that it needs.
 
     Args:
         converter: a converter, with or without user words.
         syllables: a run of ``syllable_ngram``, for converters that rate whole sentences.
-        language, bonus: see :class:`JointWeights`; None: the values for this kind of converter
+        language, bonus, rescoring: see :class:`JointWeights`; None: the values for this kind of converter
             (:data:`TUNED`).
+        language_model: rates the best readings again.
 
     Raises:
         RunError: that run is of another kind, or damaged.
@@ -271,8 +294,11 @@ def load_joint_search(
         weights = replace(weights, language=language)
     if bonus is not None:
         weights = replace(weights, bonus=bonus)
+    if rescoring is not None:
+        weights = replace(weights, rescoring=rescoring)
     search = UserWordConverter(generative, converter.words)
-    return JointSearch(search, weights, load_syllable_ngram(syllables) if syllables else None)
+    ngram = load_syllable_ngram(syllables) if syllables else None
+    return JointSearch(search, weights, ngram, language_model=language_model)
 
 
 def _with_confidence(readings: Sequence[JointReading], n: int) -> list[JointReading]:

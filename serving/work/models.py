@@ -16,7 +16,12 @@ from model_language.pinyin_to_hanzi import ConvertedLine, PinyinToHanzi
 from model_language.registry import load_converter
 from model_language.search.user_words import UserWord, UserWords, parse_user_words
 from recognition.confidence import load_calibration
-from recognition.loading import load_acoustic_logits, load_joint_search_for, load_members
+from recognition.loading import (
+    load_acoustic_logits,
+    load_joint_search_for,
+    load_language_model_for,
+    load_members,
+)
 from recognition.options import PHRASE_THRESHOLD
 from recognition.phrases.grammar import parse_grammar
 from recognition.phrases.phrase_list import list_phrases
@@ -94,6 +99,7 @@ class Models:
         self._calibration = load_calibration(speech)
         self._speech = speech
         self._converter = load_converter(language)
+        self._language_model = load_language_model_for(speech)
         self._kept: OrderedDict[Hashable, Any] = OrderedDict()
 
     @property
@@ -138,7 +144,7 @@ class Models:
                 self._acoustic, n_best=search.n_best, phrases=phrases, calibration=self._calibration
             )
         words = UserWordConverter(self._converter, prompt_words(search.words))
-        joint = load_joint_search_for(self._speech, words)
+        joint = load_joint_search_for(self._speech, words, language_model=self._language_model)
         return Recognizer(
             self._acoustic,
             words,

@@ -17,6 +17,7 @@ from model_language.registry import MODELS, load_converter
 from tests.support.earlier_runs import unpack_runs
 
 RUNS = "earlier_language_runs.zip"
+LATER = {"causal_cnn"}  # models that came afterwards
 NEW_NAMES = {"context": "gated_cnn", "fused": "combined"}
 CONVERTERS = ("transformer", "published_transformer", "cbhg", "ngram", "context", "fused")
 
@@ -31,7 +32,7 @@ def example_of(run: Path) -> dict[str, Any]:
 
 
 def test_there_is_a_run_of_each_model(runs):
-    assert {NEW_NAMES.get(path.name, path.name) for path in runs.iterdir()} == set(MODELS)
+    assert {NEW_NAMES.get(path.name, path.name) for path in runs.iterdir()} == set(MODELS) - LATER
 
 
 @pytest.mark.parametrize("name", CONVERTERS)

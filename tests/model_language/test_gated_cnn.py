@@ -27,8 +27,8 @@ from model_language.vocabulary.symbols import PAD_ID, UNKNOWN_ID, Symbols
 from model_language.vocabulary.tokens import Tokens
 from tests.support.scripts import ROOT
 from training.run import train_from_config
-from training.tasks.gated import GatedCnnTask, evaluate_converter, reading_matrix, text_rows
-from training.tasks.gated_rows import CONFUSED, MISHEARD_FRACTIONS, RowBatches
+from training.tasks.text_rows.gated import GatedCnnTask, evaluate_converter, reading_matrix, text_rows
+from training.tasks.text_rows.gated_rows import CONFUSED, MISHEARD_FRACTIONS, RowBatches
 from utils.errors import ConfigError, RunError
 from utils.mandarin.confusion_statistics import shipped_statistics
 from utils.mandarin.pinyin import full_inventory, hanzi_to_pinyin

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from model_language.converters.explain import UserWordConverter
 from model_language.converters.ngram import NgramConfig, NgramConverter, NgramModel
 from model_language.ngram.syllables import SyllableNgram, SyllableNgramConfig
 from model_language.ngram.words import WordUnigram, pack_words
+from model_language.search import confusion_network_search
 from model_language.search.grid import Conversion
 from model_language.search.joint import JointReading, JointSearch, JointWeights
 from model_language.search.user_words import UserWord, UserWords
@@ -60,6 +62,12 @@ WORDS = UserWords(
 )
 
 
+@pytest.fixture
+def no_margin(monkeypatch):
+    """Improbable paths are found too."""
+    monkeypatch.setattr(confusion_network_search, "MARGIN", math.inf)
+
+
 def paths_of(net: ConfusionNetwork) -> dict[tuple[str, ...], float]:
     best: dict[tuple[str, ...], float] = {}
     for choice in itertools.product(*(zip(s.syllables, s.log_posteriors, strict=True) for s in net.slots)):
@@ -94,7 +102,7 @@ def _nothing(ngram: NgramConverter) -> Conversion:
 @pytest.mark.parametrize("words", [UserWords(), WORDS], ids=["plain", "words"])
 @pytest.mark.parametrize("net", NETWORKS)
 @pytest.mark.parametrize("model", ["ngram", "rates_words"])
-def test_through_a_network_equals_brute_force(request, model, net, words):
+def test_through_a_network_equals_brute_force(request, no_margin, model, net, words):
     ngram = request.getfixturevalue(model)
     search = JointSearch(UserWordConverter(ngram, words), WEIGHTS, beam=400)
     (found,) = search.read([net], n=6)
@@ -159,7 +167,7 @@ class WithHistory(Conditional):
         self.history_model, self.symbols, self.grid = ngram.history_model, ngram.symbols, ngram.grid
 
 
-def test_a_model_of_hanzi_finds_the_sequences_but_counts_once(ngram):
+def test_a_model_of_hanzi_finds_the_sequences_but_counts_once(ngram, no_margin):
     for net in NETWORKS:
         plain, found = (
             JointSearch(converter, WEIGHTS, sequences=2000).read([net], n=5)[0]
@@ -170,7 +178,7 @@ def test_a_model_of_hanzi_finds_the_sequences_but_counts_once(ngram):
     assert few[0].pinyin == ("de5", "yin1", "yue4")
 
 
-def test_a_model_of_syllables_counts_too():
+def test_a_model_of_syllables_counts_too(no_margin):
     syllables = SyllableNgram.train([pinyin for pinyin, _ in PAIRS], SyllableNgramConfig(order=2))
     for net in NETWORKS:
         (found,) = JointSearch(Conditional(), WEIGHTS, syllables, sequences=1000).read([net], n=5)
@@ -184,7 +192,7 @@ def test_a_model_of_syllables_counts_too():
         assert [reading.score for reading in found] == pytest.approx(expected, abs=1e-5)
 
 
-def test_confidence_is_the_fraction_of_all_readings(ngram):
+def test_confidence_is_the_fraction_of_all_readings(ngram, no_margin):
     net = network({"ta1": 0.5, "wo3": 0.5}, {"men5": 1.0})
     (found,) = JointSearch(UserWordConverter(ngram, UserWords()), WEIGHTS, beam=400).read([net], n=400)
     total = sum(math.exp(reading.score) for reading in found)
@@ -193,6 +201,34 @@ def test_confidence_is_the_fraction_of_all_readings(ngram):
         assert found[0].confidence[position] == pytest.approx(
             sum(math.exp(reading.score) for reading in same) / total
         )
+
+
+class PrefersOther:
+    """Stands for a language model of hanzi: a hanzi costs more the higher its code point."""
+
+    def log_probs(self, texts):
+        return [-np.array([*(ord(hanzi) % 7 for hanzi in text), 1.0]) for text in texts]
+
+
+@pytest.mark.parametrize("words", [UserWords(), WORDS], ids=["plain", "words"])
+@pytest.mark.parametrize("net", NETWORKS)
+def test_a_language_model_rates_the_best_readings_again(ngram, words, net):
+    weights = replace(WEIGHTS, rescoring=0.6)
+    converter = UserWordConverter(ngram, words)
+    (plain,) = JointSearch(converter, WEIGHTS).read([net], n=64)
+    (found,) = JointSearch(converter, weights, language_model=PrefersOther()).read([net], n=64)
+    rated = {
+        (reading.pinyin, reading.hanzi): reading.score
+        + 0.6 * PrefersOther().log_probs([reading.hanzi])[0].sum()
+        for reading in plain
+    }
+    assert [reading.score for reading in found] == pytest.approx(sorted(rated.values(), reverse=True))
+    for reading in found:
+        assert reading.score == pytest.approx(rated[reading.pinyin, reading.hanzi])
+    mass = sum(math.exp(reading.score) for reading in found)
+    for position, (slot, hanzi) in enumerate(zip(found[0].slots, found[0].hanzi, strict=True)):
+        same = [math.exp(r.score) for r in found if (slot, hanzi) in zip(r.slots, r.hanzi, strict=True)]
+        assert found[0].confidence[position] == pytest.approx(sum(same) / mass)
 
 
 def test_the_evidence_of_a_hanzi_is_the_sum_of_the_ngrams_that_contain_it(rates_words):

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from model_language.search.joint import RESCORING
 from model_speech.acoustic_model import AcousticModel, load_acoustic_model
 from model_speech.compact_numpy import NumpyCompact, load_numpy_compact
 from model_speech.int8_weights import assign_weights, read_int8_weights, save_int8_weights, weights_by_name
@@ -160,15 +161,28 @@ def test_only_compact_is_packed(run, tmp_path):
 
 def test_the_weights_of_the_search_come_with_the_model(run, tmp_path, monkeypatch):
     packed = tmp_path / "packed"
-    weights = ["--language-weight", "0.25", "--joint-bonus", "1.5"]
+    weights = ["--language-weight", "0.25", "--joint-bonus", "1.5", "--rescoring-weight", "0.5"]
     assert main([str(run.path), str(packed), *weights]) == 0
     seen = []
     monkeypatch.setattr(loading, "load_joint_search", lambda *arguments: seen.append(arguments))
+    monkeypatch.setattr(loading, "_load_hanzi_language_model", lambda path: path.name)
     loading.load_joint_search_for(packed, "converter")
     loading.load_joint_search_for(packed, "converter", language=0.75)
     loading.load_joint_search_for(packed, "converter", syllables="ngram")  # another search, other weights
     loading.load_joint_search_for(run.path, "converter")
-    assert [arguments[2:] for arguments in seen] == [(0.25, 1.5), (0.75, 1.5), (None, None), (None, None)]
+    loading.load_joint_search_for(packed, "converter", rescoring=0.0)
+    loading.load_joint_search_for(run.path, "converter", language_model=tmp_path / "mine")
+    shipped = "hanzi_language_model"
+    assert [arguments[2:] for arguments in seen] == [
+        (0.25, 1.5, 0.5, shipped),
+        (0.75, 1.5, 0.5, shipped),
+        (None, None, None, None),
+        (None, None, None, None),
+        (0.25, 1.5, 0.0, None),
+        (None, None, RESCORING, "mine"),
+    ]
+    assert loading.load_language_model_for(packed) == shipped
+    assert loading.load_language_model_for(run.path) is None
 
 
 def test_members_of_an_ensemble_come_with_the_model(run, tmp_path):

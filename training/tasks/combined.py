@@ -31,9 +31,9 @@ from model_language.ngram.build import build_packed
 from model_language.ngram.words import WORDS_FILE, pack_words
 from model_language.registry import load_network, read_model_config
 from model_language.vocabulary.symbols import PAD_ID, UNKNOWN_ID, Symbols
-from training.tasks.gated import reading_matrix
 from training.tasks.language_config import LanguageConfig
 from training.tasks.language_results import character_error_rate, save_results
+from training.tasks.text_rows.gated import reading_matrix
 from utils.errors import require
 from utils.mandarin.confusion_statistics import shipped_statistics
 from utils.mandarin.pinyin import without_tone

@@ -17,6 +17,7 @@ from data.batches.batching import plan_batches
 from data.text.pinyin_pairs import Pair, read_pairs
 from model_language.converters.combined import CombinedConfig
 from model_language.converters.ngram import NGRAM_FILE, NgramConfig, NgramConverter, NgramModel
+from model_language.networks.causal_cnn import CausalCnnConfig
 from model_language.networks.gated_cnn import GatedCnnConfig
 from model_language.ngram.backoff import ngram_counts
 from model_language.ngram.syllables import SYLLABLES_FILE, SyllableNgram, SyllableNgramConfig
@@ -28,11 +29,12 @@ from training.loop import prepare_backend, train
 from training.losses import CandidateLoss, pack_pairs
 from training.metrics import CharacterErrorRate
 from training.tasks.combined import make_combined
-from training.tasks.gated import train_gated_cnn
 from training.tasks.language_config import LanguageConfig
 from training.tasks.language_results import character_error_rate, save_results
 from training.tasks.recipe import SourceModel, prepare_model
 from training.tasks.sequence_task import SequenceTask
+from training.tasks.text_rows.causal import train_causal_cnn
+from training.tasks.text_rows.gated import train_gated_cnn
 from utils.errors import require
 from utils.padding import pad_rows
 from utils.run_folder.run import RunFolder
@@ -150,6 +152,8 @@ def train_language(
     )
     if isinstance(config.model, GatedCnnConfig):
         return train_gated_cnn(config, run, distribution)
+    if isinstance(config.model, CausalCnnConfig):
+        return train_causal_cnn(config, run, distribution)
     if isinstance(config.model, CombinedConfig):
         return make_combined(config, run)
     all_pairs, dev_pairs = _read(data.train, data.cache), _read(data.dev, data.cache)

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from data.text.pinyin_pairs import MANIFEST_ENDINGS
 from model_language.registry import MODELS, OLD_NAMES, model_entry
 from training.tasks.recipe import Recipe
 from utils.errors import require
@@ -50,3 +51,33 @@ class LanguageConfig(Recipe):
 
 
 VARIANTS = {"model": {name: model_entry(name).config for name in (*MODELS, *OLD_NAMES)}}
+
+
+def check_text_rows(config: LanguageConfig) -> None:
+    """Check the settings of a network that is trained on rows of text.
+
+    Raises:
+        ConfigError: one of them is wrong for such a network.
+    """
+    data, name = config.data, config.model.name
+    require(
+        not config.initialise_from,
+        f"initialise_from cannot be used with model.name={name}",
+        hint="leave it out",
+    )
+    require(
+        not data.limit,
+        f"data.limit cannot be used with model.name={name}",
+        hint="leave it out and set training.epochs",
+    )
+    lists = [source for source in data.train if source.endswith(MANIFEST_ENDINGS)]
+    require(
+        not lists,
+        f"model.name={name} is trained on texts, not on lists: {', '.join(lists)}",
+        hint="give .txt or .txt.xz files with one clause per line",
+    )
+    require(
+        data.batch_syllables >= data.batch_sentences,
+        f"data.batch_syllables={data.batch_syllables} is too small for {data.batch_sentences} rows",
+        hint="a row has data.batch_syllables / data.batch_sentences syllables",
+    )

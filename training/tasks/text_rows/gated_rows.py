@@ -12,6 +12,7 @@ from data.text.pinyin_pair_dataset import PairRows
 from model_language.networks.candidates import CandidateTables
 from model_language.networks.gated_cnn import RowsConfig
 from model_language.vocabulary.symbols import PAD_ID, UNKNOWN_ID, Symbols
+from training.tasks.text_rows.shuffled_rows import ShuffledRows, without
 
 CLEAN, TONELESS, MIXED, CONFUSED = range(4)  # kinds of row
 # By kind of row: fraction of the syllables that lose their tone, and of those replaced by a confusable one.
@@ -37,7 +38,7 @@ class RowBatch:
 
 
 class RowBatches:
-    """All batches of a training run by number; each pass divides the text at another offset.
+    """All batches of a training run by number.
 
     Args:
         rows: the text.
@@ -57,7 +58,8 @@ class RowBatches:
         size: int,
         seed: int,
     ):
-        self._rows, self._tables, self._config, self._size, self._seed = rows, tables, config, size, seed
+        self._rows, self._seed = ShuffledRows(rows, size, seed), seed
+        self._tables, self._config = tables, config
         index, hanzi = symbols.pinyin.index, symbols.hanzi
         self._particles = [
             (hanzi.index(particle), index(weak), index(full))
@@ -66,7 +68,6 @@ class RowBatches:
         ]
         clean = 1 - config.toneless - config.mixed - config.confused
         self._kinds = np.cumsum([clean, config.toneless, config.mixed])
-        self._order: tuple[int, int, np.ndarray] | None = None  # of the current pass through the text
 
     def batch(self, number: int, shard: tuple[int, int] = (0, 1)) -> RowBatch:
         """Batch ``number`` of the training, from 0.
@@ -75,35 +76,18 @@ class RowBatches:
             number: number of the batch.
             shard: (index, count): only the rows i with i % count = index.
         """
-        ids: list[str] = []
-        cut = []
-        first = number * self._size
-        while len(ids) < self._size:
-            epoch, start = divmod(first + len(ids), len(self._rows))
-            offset, order = self._shuffled(epoch)
-            chosen = order[start : start + self._size - len(ids)]
-            ids += self._rows.names(chosen, offset)
-            cut.append(self._rows.read(chosen, offset))
-        syllables, hanzi = map(np.concatenate, zip(*cut, strict=True))  # (batch, length) each
+        ids, syllables, hanzi = self._rows.batch(number)  # (batch, length) each
         syllables, hanzi = self._corrupt(syllables, hanzi, np.random.default_rng([self._seed, 1, number]))
         index, count = shard
         syllables, hanzi = syllables[index::count], hanzi[index::count]
         return RowBatch(ids, syllables, self._choices(syllables, hanzi))
-
-    def _shuffled(self, epoch: int) -> tuple[int, np.ndarray]:
-        """The offset at which a pass through the text is divided into rows, and their order."""
-        if self._order is None or self._order[0] != epoch:
-            random = np.random.default_rng([self._seed, 0, epoch])
-            length = self._rows.length
-            self._order = (epoch, int(random.integers(length)), random.permutation(len(self._rows)))
-        return self._order[1:]
 
     def _corrupt(
         self, syllables: np.ndarray, hanzi: np.ndarray, random: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray]:
         """Rows with joined clauses, full readings of particles, misheard syllables and missing tones."""
         config, shape = self._config, syllables.shape
-        syllables, hanzi = _without(
+        syllables, hanzi = without(
             (hanzi == PAD_ID) & (random.random(shape) < config.joined), syllables, hanzi
         )
         in_full = random.random(shape) < config.particles
@@ -123,9 +107,3 @@ class RowBatches:
     def _choices(self, syllables: np.ndarray, hanzi: np.ndarray) -> np.ndarray:
         hit = (self._tables.candidates[syllables] == hanzi[:, :, None]) & (hanzi > UNKNOWN_ID)[:, :, None]
         return np.where(hit.any(axis=-1), hit.argmax(axis=-1) + 1, 0).astype(np.int32)
-
-
-def _without(dropped: np.ndarray, *rows: np.ndarray) -> list[np.ndarray]:
-    """Rows (batch, length) without the dropped positions, filled with 0 at the end."""
-    order = np.argsort(dropped, axis=1, kind="stable")
-    return [np.take_along_axis(np.where(dropped, PAD_ID, row), order, axis=1) for row in rows]

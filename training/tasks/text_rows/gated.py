@@ -21,7 +21,7 @@ from data.text.pinyin_pair_dataset import (
     syllable_table,
 )
 from data.text.pinyin_pair_preparation import prepare_pairs
-from data.text.pinyin_pairs import MANIFEST_ENDINGS, Pair, read_pairs
+from data.text.pinyin_pairs import Pair, read_pairs
 from model_language.batching import length_batches
 from model_language.converters.gated import GatedCnnConverter
 from model_language.networks.candidates import TABLES_FILE, CandidateTables, build_tables
@@ -30,10 +30,9 @@ from model_language.networks.gated_cnn_numpy import NumpyGatedCnn
 from model_language.vocabulary.symbols import PAD_ID, UNKNOWN_ID, Symbols, build_symbols
 from training.distributed.distribution import SINGLE_PROCESS, Distribution
 from training.loop import prepare_backend, train
-from training.tasks.gated_rows import PARTICLES, RowBatch, RowBatches
-from training.tasks.language_config import LanguageConfig
+from training.tasks.language_config import LanguageConfig, check_text_rows
 from training.tasks.recipe import prepare_model
-from utils.errors import require
+from training.tasks.text_rows.gated_rows import PARTICLES, RowBatch, RowBatches
 from utils.mandarin.pinyin import full_inventory, without_tone
 from utils.metrics import ErrorCounts, count_errors
 from utils.run_folder.run import RunFolder
@@ -135,7 +134,7 @@ def train_gated_cnn(
         ConfigError, CorpusError, TrainingError: see the message.
     """
     data = config.data
-    _check(config)
+    check_text_rows(config)
     dataset = prepare_pairs(data.train, data.cache, spoken=config.model.rows.spoken, seed=config.seed)
     dev = read_pairs(data.dev, cache=data.cache).pairs
     log.info("%s: %d training hanzi, %d dev sentences", config.model.name, dataset.hanzi_count, len(dev))
@@ -218,28 +217,3 @@ def text_rows(dataset: PairDataset, symbols: Symbols, length: int) -> PairRows:
 def _id_tables(symbols: Symbols) -> tuple[np.ndarray, np.ndarray]:
     syllables = syllable_table(symbols.encode(full_inventory()), end=PAD_ID)
     return syllables, hanzi_table(symbols.hanzi.tokens, end=PAD_ID, unknown=UNKNOWN_ID)
-
-
-def _check(config: LanguageConfig) -> None:
-    data, name = config.data, config.model.name
-    require(
-        not config.initialise_from,
-        f"initialise_from cannot be used with model.name={name}",
-        hint="leave it out",
-    )
-    require(
-        not data.limit,
-        f"data.limit cannot be used with model.name={name}",
-        hint="leave it out and set training.epochs",
-    )
-    lists = [source for source in data.train if source.endswith(MANIFEST_ENDINGS)]
-    require(
-        not lists,
-        f"model.name={name} is trained on texts, not on lists: {', '.join(lists)}",
-        hint="give .txt or .txt.xz files with one clause per line",
-    )
-    require(
-        data.batch_syllables >= data.batch_sentences,
-        f"data.batch_syllables={data.batch_syllables} is too small for {data.batch_sentences} rows",
-        hint="a row has data.batch_syllables / data.batch_sentences syllables",
-    )

@@ -1,0 +1,56 @@
+"""Log-probabilities of Chinese text by a trained language model of hanzi; needs no framework."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from model_language.networks.causal_cnn_numpy import WEIGHTS_FILE, CausalCnnWeights, NumpyCausalCnn
+from utils.errors import RunError
+from utils.run_folder.run import RunFolder
+from utils.vocabulary import Vocabulary
+
+
+class HanziLanguageModel:
+    """Rates texts, hanzi by hanzi.
+
+    Args:
+        network: rates ids.
+        vocabulary: the hanzi of its ids.
+
+    Raises:
+        RunError: they do not fit together.
+    """
+
+    def __init__(self, network: NumpyCausalCnn, vocabulary: Vocabulary):
+        if network.size != len(vocabulary):
+            raise RunError(
+                f"the language model has {network.size} hanzi, its vocabulary {len(vocabulary)}",
+                hint="copy the whole run folder again",
+            )
+        self._network, self._vocabulary = network, vocabulary
+
+    def log_probs(self, texts: Sequence[str]) -> list[np.ndarray]:
+        """Natural log-probabilities of each text's characters and of its end, (length + 1,) float32 each.
+
+        Characters outside the vocabulary are one unknown character. Texts that begin alike cost less.
+        """
+        return self._network.log_probs([self._vocabulary.encode_or_unknown(text) for text in texts])
+
+
+def language_model_parts(run: RunFolder, config: Any) -> list[Path]:
+    """The files that :func:`load_hanzi_language_model` reads."""
+    return [run.vocabulary("hanzi.txt"), run.path / WEIGHTS_FILE]
+
+
+def load_hanzi_language_model(run: RunFolder, config: Any) -> HanziLanguageModel:
+    """The language model of a finished run.
+
+    Raises:
+        RunError: a part is missing or damaged.
+    """
+    vocabulary, weights = map(run.part, language_model_parts(run, config))
+    return HanziLanguageModel(NumpyCausalCnn(CausalCnnWeights.load(weights)), Vocabulary.load(vocabulary))

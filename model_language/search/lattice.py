@@ -1,0 +1,142 @@
+"""The lattice of a search through a confusion network, and its n best paths.
+
+A search that recombines paths keeps the best of those that its models cannot distinguish any more; the
+lattice has all ways to it. The n best paths are found backwards from the end, by an A* search whose estimate
+is exact: the score of the best path to each node (Soong & Huang 1991, "A Tree-Trellis Based Fast Search for
+Finding the N Best Sentence Hypotheses").
+"""
+
+import heapq
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from utils.softmax import softmax
+
+_TRIED = 20  # beginnings of a path that are followed at most for each path that is found, on average
+
+Way = tuple[int, int, int, float]
+"""The path before a slot, the token that is added (-1 for none), the option that it comes from, and the score
+of the path after the slot."""
+
+
+@dataclass(frozen=True)
+class HanziPath:
+    """A path through a network.
+
+    Attributes:
+        tokens: ids.
+        syllables: the syllable of each token.
+        slots: the slot of each token.
+        score: log-score.
+    """
+
+    tokens: tuple[int, ...]
+    syllables: tuple[str, ...]
+    slots: tuple[int, ...]
+    score: float
+
+
+@dataclass(frozen=True, eq=False)
+class FoundPaths(Sequence[HanziPath]):
+    """The P best paths that a search has found through a network, the best first.
+
+    Attributes:
+        tokens: (slots, P) int64; -1 for none.
+        options: (slots, P) int64, index of the token's syllable.
+        syllables: in each slot the syllables by this index.
+        scores: (P,) float64, log-scores.
+    """
+
+    tokens: np.ndarray
+    options: np.ndarray
+    syllables: list[list[str]]
+    scores: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.scores)
+
+    def __getitem__(self, index: int) -> HanziPath:
+        tokens, options = self.tokens[:, index], self.options[:, index]
+        slots = tuple(np.flatnonzero(tokens >= 0).tolist())
+        syllables = tuple(self.syllables[slot][options[slot]] for slot in slots)
+        return HanziPath(tuple(tokens[list(slots)].tolist()), syllables, slots, float(self.scores[index]))
+
+    def confidence(self, path: HanziPath) -> tuple[float, ...]:
+        """For each token of ``path`` the fraction of all paths, by e^score, that have it in its slot."""
+        have = self.tokens[list(path.slots)] == np.array(path.tokens, int)[:, None]
+        return tuple(np.minimum(have @ softmax(self.scores), 1.0).tolist())
+
+    def rescored(self, scores: np.ndarray) -> "FoundPaths":
+        """The same paths with other scores (P,), in their order."""
+        order = np.argsort(-scores, kind="stable")
+        return FoundPaths(self.tokens[:, order], self.options[:, order], self.syllables, scores[order])
+
+
+@dataclass(frozen=True, eq=False)
+class LatticeSlot:
+    """The ways from the paths before a slot of a confusion network to the N paths after it.
+
+    Attributes:
+        syllables: of all options of the slot.
+        before: scores of the paths before the slot.
+        starts: (N + 1) indices, where the ways to each path after the slot begin, the best first.
+        ways: all of them.
+    """
+
+    syllables: list[str]
+    before: list[float]
+    starts: list[int]
+    ways: list[Way]
+
+
+_Rest = tuple[int, int, "_Rest"] | tuple[()]  # token and option of a slot, and the rest of the path after it
+
+
+def best_paths(
+    slots: Sequence[LatticeSlot], ended: Iterable[tuple[int, float, float]], n_best: int
+) -> FoundPaths:
+    """The best paths with different tokens or syllables.
+
+    Args:
+        slots: the lattice, which may go on with other paths than those that end.
+        ended: row, score and score of the end of each path after the last slot.
+        n_best: number of paths.
+    """
+    # Minus the score of the best path with this rest, slots before the rest, row of the path there, score of
+    # the rest, and the rest itself.
+    heap = [(-score - end, len(slots), row, end, ()) for row, score, end in ended]
+    heapq.heapify(heap)
+    found: dict[tuple[tuple[int, str], ...], tuple[float, _Rest]] = {}
+    for _ in range(n_best * (len(slots) + 1) * _TRIED):
+        if not heap or len(found) == n_best:
+            break
+        negative, number, row, after, rest = heapq.heappop(heap)
+        if not number:
+            found.setdefault(_spoken(rest, slots), (-negative, rest))
+            continue
+        slot = slots[number - 1]
+        for origin, token, option, score in slot.ways[slot.starts[row] : slot.starts[row + 1]]:
+            gain = after + score - slot.before[origin]
+            heapq.heappush(heap, (-score - after, number - 1, origin, gain, (token, option, rest)))
+    return _listed(list(found.values()), [slot.syllables for slot in slots])
+
+
+def _spoken(rest: _Rest, slots: Sequence[LatticeSlot]) -> tuple[tuple[int, str], ...]:
+    """The tokens of a path with their syllables."""
+    result = []
+    for slot in slots:
+        token, option, rest = rest
+        if token >= 0:
+            result.append((token, slot.syllables[option]))
+    return tuple(result)
+
+
+def _listed(paths: Sequence[tuple[float, _Rest]], syllables: list[list[str]]) -> FoundPaths:
+    """Paths as arrays."""
+    tokens, options = np.zeros((2, len(syllables), len(paths)), np.int64)
+    for number, (_, rest) in enumerate(paths):
+        for slot in range(len(syllables)):
+            tokens[slot, number], options[slot, number], rest = rest
+    return FoundPaths(tokens, options, syllables, np.array([score for score, _ in paths]))

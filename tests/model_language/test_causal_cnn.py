@@ -1,0 +1,264 @@
+"""Tests of the language model of hanzi: the Keras network, its NumPy twin, its file, training and errors."""
+
+import json
+from pathlib import Path
+
+import keras
+import numpy as np
+import pytest
+
+from data.text.pinyin_pair_dataset import PairRows, hanzi_table, syllable_table
+from data.text.pinyin_pair_preparation import prepare_pairs
+from model_language.language_model import HanziLanguageModel
+from model_language.networks import causal_cnn_numpy
+from model_language.networks.causal_cnn import (
+    CausalCnnConfig,
+    TextRowsConfig,
+    build_causal_cnn,
+    numpy_weights,
+    sampled_losses,
+)
+from model_language.networks.causal_cnn_numpy import WEIGHTS_FILE, CausalCnnWeights, NumpyCausalCnn
+from model_language.registry import load_converter, load_language_model
+from model_language.vocabulary.symbols import PAD_ID, UNKNOWN_ID
+from training.run import train_from_config
+from training.tasks.text_rows.causal import HanziBatches
+from utils.errors import ConfigError, RunError
+from utils.mandarin.pinyin import full_inventory
+from utils.run_folder.run import RunFolder
+from utils.vocabulary import Vocabulary, language_vocabulary
+
+SIZE = 40
+CONFIG = CausalCnnConfig(width=8, dilations=(1, 1, 2, 3))
+
+
+@pytest.fixture(scope="module")
+def model() -> keras.Model:
+    built = build_causal_cnn(CONFIG, SIZE)
+    random = np.random.default_rng(4)
+    for variable in built.trainable_variables:  # no zeros: each weight has an effect
+        variable.assign(random.normal(scale=0.5, size=variable.shape))
+    return built
+
+
+@pytest.fixture(scope="module")
+def network(model) -> NumpyCausalCnn:
+    return NumpyCausalCnn(numpy_weights(model))
+
+
+def sequences(lengths, seed=0) -> list[np.ndarray]:
+    random = np.random.default_rng(seed)
+    return [random.integers(2, SIZE, size=length) for length in lengths]
+
+
+def keras_log_probs(model: keras.Model, ids: np.ndarray) -> np.ndarray:
+    hidden = np.asarray(model({"hanzi": np.concatenate([[PAD_ID], ids])[None].astype(np.int32)}))[0]
+    vectors, bias = (np.asarray(weight) for weight in model.get_layer("vectors").weights)
+    logits = hidden @ vectors.T + bias
+    logs = logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
+    return logs[np.arange(len(logs)), np.append(ids, PAD_ID)]
+
+
+def test_numpy_equals_keras(model, network):
+    several = sequences([0, 1, 2, 7, 30])
+    for found, ids in zip(network.log_probs(several), several, strict=True):
+        np.testing.assert_allclose(found, keras_log_probs(model, ids), atol=2e-5)
+
+
+def test_sequences_that_begin_alike_are_computed_once_and_as_each_alone(network, monkeypatch):
+    monkeypatch.setattr(causal_cnn_numpy, "_TOGETHER", 3)
+    (first,) = sequences([9])
+    several = [first, first[:4], np.append(first[:6], [3, 5]), first[::-1], first]
+    together = network.log_probs(several)
+    for found, ids in zip(together, several, strict=True):
+        np.testing.assert_allclose(found, network.log_probs([ids])[0], atol=1e-5)
+    nodes = len(causal_cnn_numpy._tree(several)[0])
+    assert nodes == 1 + 9 + 2 + 9
+
+
+def test_a_hanzi_depends_on_those_before_it_only(network):
+    (ids,) = sequences([12])
+    changed = ids.copy()
+    changed[7] = PAD_ID + 2 if changed[7] != PAD_ID + 2 else PAD_ID + 3
+    before, after = network.log_probs([ids, changed])
+    np.testing.assert_allclose(before[:7], after[:7], atol=1e-5)
+    assert np.abs(before[8:11] - after[8:11]).min() > 1e-6  # those within reach
+
+
+def test_probabilities_of_all_continuations_add_up_to_one(network):
+    (ids,) = sequences([3])
+    ends = [np.exp(network.log_probs([np.append(ids, token)])[0][3]) for token in range(SIZE)]
+    assert sum(ends) == pytest.approx(1.0, abs=1e-5)
+
+
+def test_a_sample_of_all_hanzi_gives_the_full_softmax(model):
+    rows = np.stack(sequences([6, 6], seed=1)).astype(np.int32)
+    rows[1, 4:] = 0  # ids plus 1: the row ends here
+    negatives = np.arange(1, SIZE + 1, dtype=np.int32).reshape(2, -1)
+    equal = np.full(SIZE, -np.log(SIZE), np.float32)
+    found = np.asarray(sampled_losses(model, rows, negatives, equal))
+    for row, loss, length in zip(rows, found, (6, 4), strict=True):
+        ids = row[:length] - 1
+        hidden = np.asarray(model({"hanzi": ids[None, :-1]}))[0]
+        vectors, bias = (np.asarray(weight) for weight in model.get_layer("vectors").weights)
+        logits = hidden @ vectors.T + bias
+        logs = logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
+        assert loss == pytest.approx(-logs[np.arange(length - 1), ids[1:]].mean(), rel=1e-4)
+
+
+def test_rows_without_negatives_have_no_influence(model):
+    rows = np.stack(sequences([6, 6], seed=2)).astype(np.int32)
+    negatives = np.random.default_rng(0).integers(1, SIZE + 1, (2, 5)).astype(np.int32)
+    flat = np.full(SIZE, -np.log(SIZE), np.float32)
+    padded_rows, padded_negatives = np.pad(rows, ((0, 1), (0, 2))), np.pad(negatives, ((0, 1), (0, 0)))
+    alone = np.asarray(sampled_losses(model, rows, negatives, flat))
+    padded = np.asarray(sampled_losses(model, padded_rows, padded_negatives, flat))
+    np.testing.assert_allclose(padded[:2], alone, rtol=1e-5)
+    assert padded[2] == 0
+
+
+def test_the_file_has_a_byte_for_each_weight(network, model, tmp_path):
+    weights = numpy_weights(model)
+    weights.save(tmp_path / WEIGHTS_FILE)
+    loaded = CausalCnnWeights.load(tmp_path / WEIGHTS_FILE)
+    assert loaded.dilations.tolist() == [1, 1, 2, 3]
+    scale = np.abs(weights.kernels).max(axis=-1, keepdims=True) / 127
+    assert (np.abs(loaded.kernels - weights.kernels) <= scale * 0.6).all()
+    several = sequences([5, 9])
+    for exact, rounded in zip(
+        network.log_probs(several), NumpyCausalCnn(loaded).log_probs(several), strict=True
+    ):
+        np.testing.assert_allclose(rounded, exact, atol=0.3)
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("bias", lambda array: array[1:]),
+        ("kernels", lambda array: array[:, 1:]),
+        ("norms", lambda array: array[1:]),
+    ],
+)
+def test_arrays_that_do_not_fit_are_refused(model, tmp_path, name, change):
+    path = tmp_path / WEIGHTS_FILE
+    numpy_weights(model).save(path)
+    with np.load(path) as saved:
+        arrays = dict(saved)
+    np.savez(path, **{**arrays, name: change(arrays[name])})
+    with pytest.raises(RunError, match="cannot read the language model of hanzi"):
+        CausalCnnWeights.load(path)
+
+
+# --- training -------------------------------------------------------------------------------------------
+
+LINES = ["数学公式", "发动攻势", "公事公办", "今天天气很好", "我们学数学"]
+TINY = (
+    "model.name=causal_cnn",
+    "model.width=24",
+    "model.dilations=[1,2]",
+    "model.rows.steps=60",
+    "model.rows.negatives=8",
+    "data.batch_syllables=512",
+    "data.batch_sentences=32",
+    "optimiser.learning_rate=0.02",
+    "training.epochs=2",
+)
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory) -> Path:
+    path = tmp_path_factory.mktemp("text") / "lines.txt"
+    path.write_text("".join(f"{line}\n" for line in LINES * 40), encoding="utf-8")
+    return path
+
+
+def arguments(text: Path) -> list[str]:
+    return [*TINY, f"data.train=[{text}]", f"data.dev=[{text}]", f"data.cache={text.parent / 'cache'}"]
+
+
+@pytest.fixture(scope="module")
+def run(text, tmp_path_factory) -> RunFolder:
+    folder = tmp_path_factory.mktemp("runs")
+    (folder / "recipe.yaml").write_text("task: language\n", encoding="utf-8")
+    train_from_config("language", folder / "recipe.yaml", arguments(text), folder / "run")
+    return RunFolder(folder / "run")
+
+
+def test_a_tiny_language_is_learnt(run):
+    best = json.loads(run.metrics.read_text(encoding="utf-8"))["best"]
+    # A line's first hanzi and those after 公 are open, all others are certain.
+    assert best["dev_perplexity"] < 2.0 and best["dev_loss"] == pytest.approx(np.log(best["dev_perplexity"]))
+    language_model = load_language_model(run.path)
+    known, wrong, unknown = language_model.log_probs(["发动攻势", "发动公式", "发动龘式"])
+    assert known.shape == (5,) and known.sum() > wrong.sum() + 1 > unknown.sum()
+
+
+def test_it_is_no_converter(run):
+    with pytest.raises(RunError, match="a language model of hanzi writes no hanzi"):
+        load_converter(run.path)
+
+
+def test_a_vocabulary_of_another_run_is_refused(network):
+    with pytest.raises(RunError, match="has 40 hanzi, its vocabulary 4"):
+        HanziLanguageModel(network, language_vocabulary("一二"))
+
+
+@pytest.mark.parametrize("name", [WEIGHTS_FILE, "vocabulary/hanzi.txt"])
+def test_a_missing_part_is_named(run, name):
+    path = run.path / name
+    content = path.read_bytes()
+    path.unlink()
+    try:
+        with pytest.raises(RunError, match=f"the run folder has no {name}"):
+            load_language_model(run.path)
+    finally:
+        path.write_bytes(content)
+
+
+def test_lists_are_refused(text, tmp_path):
+    (tmp_path / "recipe.yaml").write_text("task: language\n", encoding="utf-8")
+    with pytest.raises(ConfigError, match="causal_cnn is trained on texts, not on lists"):
+        train_from_config(
+            "language",
+            tmp_path / "recipe.yaml",
+            [*arguments(text), "data.train=[list.tsv]"],
+            tmp_path / "run",
+        )
+
+
+def hanzi_batches(text: Path, joined: float, size: int = 16) -> tuple[HanziBatches, Vocabulary]:
+    dataset = prepare_pairs([str(text)], text.parent / "cache", seed=0)
+    vocabulary = language_vocabulary(sorted(set("".join(LINES))))
+    nothing = syllable_table(np.zeros(len(full_inventory()), int), end=PAD_ID)
+    rows = PairRows(
+        dataset.shards, 12, nothing, hanzi_table(vocabulary.tokens, end=PAD_ID, unknown=UNKNOWN_ID)
+    )
+    frequencies = np.linspace(1, 2, len(vocabulary)) / np.linspace(1, 2, len(vocabulary)).sum()
+    config = TextRowsConfig(joined=joined, negatives=200)
+    return HanziBatches(rows, frequencies, config, size, seed=3), vocabulary
+
+
+def test_rows_are_pieces_of_the_text(text):
+    batches, vocabulary = hanzi_batches(text, joined=0.0)
+    written = "".join(f"{line}\n" for line in LINES * 40)
+    for row in batches.batch(2).hanzi:
+        inside = row[row > 0] - 1
+        assert "".join("\n" if i == PAD_ID else vocabulary.tokens[i] for i in inside) in f"\n{written}\n\n"
+    joined = hanzi_batches(text, joined=0.999)[0].batch(2)
+    assert (joined.hanzi == PAD_ID + 1).mean() < 0.02 and (joined.hanzi[:, -1] == 0).any()
+
+
+def test_batches_are_the_same_again_and_shards_divide_them(text):
+    batch, again, half = (hanzi_batches(text, 0.4)[0].batch(5, shard) for shard in ((0, 1), (0, 1), (1, 2)))
+    np.testing.assert_array_equal(batch.hanzi, again.hanzi)
+    np.testing.assert_array_equal(half.negatives, batch.negatives[1::2])
+    assert half.ids == batch.ids and len(half.hanzi) == 8
+
+
+def test_negatives_follow_the_frequencies(text):
+    batches, vocabulary = hanzi_batches(text, 0.4)
+    drawn = np.concatenate([batches.batch(number).negatives.ravel() for number in range(20)])
+    counts = np.bincount(drawn, minlength=len(vocabulary) + 1)
+    assert counts[0] == 0
+    expected = np.linspace(1, 2, len(vocabulary))
+    np.testing.assert_allclose(counts[1:] / len(drawn), expected / expected.sum(), rtol=0.15)

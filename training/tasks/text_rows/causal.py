@@ -1,0 +1,205 @@
+"""Trains the causal gated CNN, a language model of hanzi, on texts: a task with a sampled softmax.
+
+Texts become pairs of pinyin and hanzi on disk, the same ones as for the other language models, then rows of
+hanzi. The dev set is rated with the NumPy network and the full softmax.
+"""
+
+import logging
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import keras
+import numpy as np
+from keras import ops
+
+from data.text.pinyin_pair_dataset import PairDataset, PairRows, hanzi_table, syllable_table
+from data.text.pinyin_pair_preparation import prepare_pairs
+from data.text.pinyin_pairs import read_pairs
+from model_language.language_model import HanziLanguageModel
+from model_language.networks.causal_cnn import TextRowsConfig, build_causal_cnn, numpy_weights, sampled_losses
+from model_language.networks.causal_cnn_numpy import WEIGHTS_FILE, NumpyCausalCnn
+from model_language.vocabulary.symbols import PAD_ID, UNKNOWN_ID, Symbols, build_symbols
+from training.distributed.distribution import SINGLE_PROCESS, Distribution
+from training.loop import prepare_backend, train
+from training.tasks.language_config import LanguageConfig, check_text_rows
+from training.tasks.recipe import prepare_model
+from training.tasks.text_rows.shuffled_rows import ShuffledRows, without
+from utils.backend.weights import load_weights
+from utils.mandarin.pinyin import full_inventory
+from utils.run_folder.run import RunFolder
+from utils.vocabulary import Vocabulary
+
+log = logging.getLogger("train")
+
+_FLATTENED = 0.75  # exponent of the frequencies by which negatives are drawn (Mikolov et al. 2013)
+
+
+@dataclass(frozen=True)
+class HanziBatch:
+    """Rows of text.
+
+    Attributes:
+        ids: the start of each row; of all rows of the batch, even if the arrays hold only some of them.
+        hanzi: (batch, length) int32, ids plus 1; 0 after the end of the text.
+        negatives: (batch, n) int32, drawn ids plus 1.
+    """
+
+    ids: list[str]
+    hanzi: np.ndarray
+    negatives: np.ndarray
+
+
+class HanziBatches:
+    """All batches of a training run by number.
+
+    Args:
+        rows: the text.
+        frequencies: (hanzi,) float, by which negatives are drawn; their sum is 1.
+        config: how rows are made.
+        size: rows in a batch.
+        seed: seed of all draws.
+    """
+
+    def __init__(self, rows: PairRows, frequencies: np.ndarray, config: TextRowsConfig, size: int, seed: int):
+        self._rows, self._seed, self._config = ShuffledRows(rows, size, seed), seed, config
+        self._cumulative = np.cumsum(frequencies)
+
+    def batch(self, number: int, shard: tuple[int, int] = (0, 1)) -> HanziBatch:
+        """Batch ``number`` of the training, from 0.
+
+        Args:
+            number: number of the batch.
+            shard: (index, count): only the rows i with i % count = index.
+        """
+        ids, _, hanzi = self._rows.batch(number)
+        random = np.random.default_rng([self._seed, 1, number])
+        dropped = (hanzi == PAD_ID) & (random.random(hanzi.shape) < self._config.joined)
+        (hanzi,) = without(dropped, hanzi + 1)
+        draws = random.random((len(hanzi), self._config.negatives)) * self._cumulative[-1]
+        negatives = np.searchsorted(self._cumulative, draws, side="right") + 1
+        index, count = shard
+        return HanziBatch(ids, hanzi[index::count].astype(np.int32), negatives[index::count].astype(np.int32))
+
+
+class CausalCnnTask:
+    """Cross-entropy of each hanzi given those before it, in nats.
+
+    Args:
+        model: network from :func:`model_language.networks.causal_cnn.build_causal_cnn`.
+        vocabulary: its hanzi.
+        batches: training batches.
+        frequencies: those by which the batches draw negatives.
+        steps: batches in an epoch.
+        dev: dev sentences.
+        shard: (index, count): this process trains the rows i of each batch with i % count = index.
+    """
+
+    metric = "dev_perplexity"
+
+    def __init__(
+        self,
+        model: keras.Model,
+        vocabulary: Vocabulary,
+        batches: HanziBatches,
+        frequencies: np.ndarray,
+        steps: int,
+        dev: Sequence[str],
+        shard: tuple[int, int] = (0, 1),
+    ):
+        self.model = model
+        self._vocabulary, self._batches, self._steps = vocabulary, batches, steps
+        self._log_frequencies = np.log(frequencies).astype(np.float32)
+        self._dev, self._shard = dev, shard
+
+    def steps(self, epoch: int) -> int:
+        """Number of training batches in an epoch, the same in each."""
+        return self._steps
+
+    def batches(self, epoch: int, first_step: int) -> Iterator[HanziBatch]:
+        """The training batches of an epoch from ``first_step`` on, all of the same shape."""
+        start = (epoch - 1) * self._steps
+        for number in range(start + first_step, start + self._steps):
+            yield self._batches.batch(number, self._shard)
+
+    def arrays(self, batch: HanziBatch) -> dict[str, np.ndarray]:
+        """Hanzi (batch, length) and negatives (batch, n), int32."""
+        return {"hanzi": batch.hanzi, "negatives": batch.negatives}
+
+    def losses(self, arrays: dict[str, Any], training: bool) -> Any:
+        """See :func:`model_language.networks.causal_cnn.sampled_losses`."""
+        return sampled_losses(
+            self.model, arrays["hanzi"], arrays["negatives"], ops.array(self._log_frequencies), training
+        )
+
+    def evaluate(self) -> dict[str, float]:
+        """Mean cross-entropy of the dev set's hanzi and sentence ends in nats, and its exponential."""
+        language_model = HanziLanguageModel(NumpyCausalCnn(numpy_weights(self.model)), self._vocabulary)
+        loss = -float(np.mean(np.concatenate(language_model.log_probs(self._dev)), dtype=np.float64))
+        return {"dev_loss": loss, self.metric: float(np.exp(loss))}
+
+
+def train_causal_cnn(
+    config: LanguageConfig, run: RunFolder, distribution: Distribution = SINGLE_PROCESS
+) -> dict[str, float]:
+    """Train a causal gated CNN into ``run`` (or continue its training).
+
+    Returns:
+        metrics of the best epoch.
+
+    Raises:
+        ConfigError, CorpusError, TrainingError: see the message.
+    """
+    data, rows = config.data, config.model.rows
+    check_text_rows(config)
+    dataset = prepare_pairs(data.train, data.cache, seed=config.seed)
+    dev = [pair.hanzi for pair in read_pairs(data.dev, cache=data.cache).pairs]
+    log.info("%s: %d training hanzi, %d dev sentences", config.model.name, dataset.hanzi_count, len(dev))
+    if dataset.rejected:
+        log.warning("lines left out: %s", ", ".join(f"{n}: {why}" for why, n in dataset.rejected.items()))
+    vocabulary = _vocabulary(run, dataset)
+    prepare_backend(config.training, config.seed)
+    distribution.check_same("vocabulary", vocabulary.tokens)
+    model = distribution.build(lambda: build_causal_cnn(config.model, len(vocabulary)))
+    prepare_model(model, config, run)
+    frequencies = _frequencies(dataset, vocabulary)
+    nothing = syllable_table(np.zeros(len(full_inventory()), int), end=PAD_ID)
+    hanzi = hanzi_table(vocabulary.tokens, end=PAD_ID, unknown=UNKNOWN_ID)
+    text = PairRows(dataset.shards, data.batch_syllables // data.batch_sentences, nothing, hanzi)
+    best = train(
+        task=CausalCnnTask(
+            model,
+            vocabulary,
+            HanziBatches(text, frequencies, rows, data.batch_sentences, config.seed),
+            frequencies,
+            rows.steps,
+            dev,
+            distribution.shard,
+        ),
+        run=run,
+        config=config.training,
+        optimiser=config.optimiser,
+        distribution=distribution,
+    )
+    if distribution.chief:
+        load_weights(model, run.best_weights)
+        numpy_weights(model).save(run.path / WEIGHTS_FILE)
+    return best
+
+
+def _vocabulary(run: RunFolder, dataset: PairDataset) -> Vocabulary:
+    """The hanzi of a run: the existing ones, or new ones from the text."""
+    if not run.vocabulary("lexicon.tsv").is_file():  # written last of the three files
+        readings = dataset.count_readings().named()
+        build_symbols(((syllable,), hanzi) for syllable, hanzi, _ in readings).save(run.path)
+    return Symbols.load(run.path).hanzi
+
+
+def _frequencies(dataset: PairDataset, vocabulary: Vocabulary) -> np.ndarray:
+    """Flattened frequencies of the hanzi and of the line end, (hanzi,) float64; their sum is 1."""
+    counts = np.ones(len(vocabulary))
+    for _, hanzi, count in dataset.count_readings().named():
+        counts[vocabulary.index(hanzi) if hanzi in vocabulary else UNKNOWN_ID] += count
+    counts[PAD_ID] += sum(shard.line_count for shard in dataset.shards)
+    flattened = counts**_FLATTENED
+    return flattened / flattened.sum()
