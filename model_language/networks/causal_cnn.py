@@ -14,6 +14,7 @@ from keras import layers, ops
 
 from model_language.networks.causal_cnn_numpy import CausalCnnWeights
 from model_language.networks.gated_cnn import GatedNeighbours
+from utils.errors import require
 from utils.limits import Count, Fraction, Limited
 
 NAME = "causal_cnn"
@@ -28,13 +29,24 @@ class TextRowsConfig(Limited, section="model.rows"):
 
     Attributes:
         steps: batches in an epoch; the text is repeated as often as necessary.
+        shares: fraction of the rows of each batch that come from each text of ``data.train``; empty: as many
+            as it has.
         joined: fraction of the line ends that are dropped, so that clauses follow each other.
         negatives: hanzi that a batch draws for the sampled softmax, for each row.
     """
 
     steps: Count = 1000
+    shares: tuple[Fraction, ...] = ()
     joined: Fraction = 0.4
     negatives: Count = 16
+
+    def __post_init__(self):
+        super().__post_init__()
+        require(
+            not self.shares or abs(sum(self.shares) - 1) < 1e-6,
+            f"model.rows.shares={list(self.shares)} add up to {sum(self.shares):g}",
+            hint="their sum is 1, such as [0.7,0.3]",
+        )
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ _VALUE = np.uint32((1 << VALUE_BITS) - 1)
 _MARK = np.uint64((1 << _MARK_BITS) - 1)
 _SLOTS_PER_HASH = 2  # least number of slots in a level for each hash
 _BITS = (1 << np.arange(8)).astype(np.uint8)  # of a byte of a PairSet
+_HALF = np.uint64(32)
 # Odd constants with well mixed bits: the golden ratio's, and one of SplitMix64's (Steele et al. 2014).
 _SPREAD, _MIX = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9)
 
@@ -31,14 +32,13 @@ class HashTable:
     """
 
     def __init__(self, size: int, parts: Iterable[tuple[np.ndarray, np.ndarray]]):
-        self._levels: list[tuple[np.ndarray, np.uint64]] = []  # slots, and the shift from a hash to its slot
+        self._levels: list[np.ndarray] = []  # the slots of each
         self._size = size
         parts = ((hashes, _marks(hashes) | values) for hashes, values in parts)
         while size:
-            bits = int(_SLOTS_PER_HASH * size - 1).bit_length()
-            slots, shift = np.zeros(1 << bits, np.uint32), np.uint64(64 - bits)
-            left = [_put(slots, shift, hashes, entries) for hashes, entries in parts]
-            self._levels.append((slots, shift))
+            slots = np.zeros(_SLOTS_PER_HASH * size, np.uint32)
+            left = [_put(slots, hashes, entries) for hashes, entries in parts]
+            self._levels.append(slots)
             parts = [part for part in left if len(part[0])]
             size = sum(len(entries) for _, entries in parts)
 
@@ -49,8 +49,8 @@ class HashTable:
         """The values of hashes (n,), 0 for a hash that is not there: (n,) uint32."""
         result = np.zeros(len(hashes), np.uint32)
         pending, marks = None, _marks(hashes)  # indices without a result yet; None: all
-        for slots, shift in self._levels:
-            entries = slots.take((hashes >> shift).view(np.int64))
+        for slots in self._levels:
+            entries = slots.take(_slots(hashes, len(slots)))
             # Equal marks cancel; only the value remains.
             values = entries ^ marks
             found = values <= _VALUE
@@ -84,15 +84,24 @@ class PairSet:
         return self._bytes.take(numbers >> 3) & _BITS.take(numbers & 7)
 
 
-def _put(
-    slots: np.ndarray, shift: np.uint64, hashes: np.ndarray, entries: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
+def _put(slots: np.ndarray, hashes: np.ndarray, entries: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Put entries into free slots; returns the others with their hashes for the next level."""
-    slot = (hashes >> shift).view(np.int64)
+    slot = _slots(hashes, len(slots))
     free = (slots.take(slot) == 0).nonzero()[0]
     slots[slot.take(free)] = entries.take(free)  # of several, the last one stays
     left = (slots.take(slot) != entries).nonzero()[0]
     return hashes.take(left) * _SPREAD, entries.take(left)
+
+
+def _slots(hashes: np.ndarray, count: int) -> np.ndarray:
+    """Slots (n,) int64 below ``count`` of hashes (n,), by their upper halves.
+
+    Lemire 2019, "Fast Random Integer Generation in an Interval": a product and a shift, no remainder.
+    """
+    upper = hashes >> _HALF
+    upper *= np.uint64(count)
+    upper >>= _HALF
+    return upper.view(np.int64)
 
 
 def extend_hashes(hashed: np.ndarray, words: np.ndarray) -> np.ndarray:

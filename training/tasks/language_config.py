@@ -61,11 +61,6 @@ def check_text_rows(config: LanguageConfig) -> None:
     """
     data, name = config.data, config.model.name
     require(
-        not config.initialise_from,
-        f"initialise_from cannot be used with model.name={name}",
-        hint="leave it out",
-    )
-    require(
         not data.limit,
         f"data.limit cannot be used with model.name={name}",
         hint="leave it out and set training.epochs",

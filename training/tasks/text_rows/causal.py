@@ -7,6 +7,8 @@ hanzi. The dev set is rated with the NumPy network and the full softmax.
 import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import chain
 from typing import Any
 
 import keras
@@ -19,13 +21,16 @@ from data.text.pinyin_pairs import read_pairs
 from model_language.language_model import HanziLanguageModel
 from model_language.networks.causal_cnn import TextRowsConfig, build_causal_cnn, numpy_weights, sampled_losses
 from model_language.networks.causal_cnn_numpy import WEIGHTS_FILE, NumpyCausalCnn
+from model_language.registry import load_network
 from model_language.vocabulary.symbols import PAD_ID, UNKNOWN_ID, Symbols, build_symbols
 from training.distributed.distribution import SINGLE_PROCESS, Distribution
+from training.initialise import TokenLayer
 from training.loop import prepare_backend, train
 from training.tasks.language_config import LanguageConfig, check_text_rows
-from training.tasks.recipe import prepare_model
+from training.tasks.recipe import SourceModel, prepare_model
 from training.tasks.text_rows.shuffled_rows import ShuffledRows, without
 from utils.backend.weights import load_weights
+from utils.errors import require
 from utils.mandarin.pinyin import full_inventory
 from utils.run_folder.run import RunFolder
 from utils.vocabulary import Vocabulary
@@ -54,16 +59,21 @@ class HanziBatches:
     """All batches of a training run by number.
 
     Args:
-        rows: the text.
+        rows: the texts, and how many rows of a batch come from each.
         frequencies: (hanzi,) float, by which negatives are drawn; their sum is 1.
         config: how rows are made.
-        size: rows in a batch.
         seed: seed of all draws.
     """
 
-    def __init__(self, rows: PairRows, frequencies: np.ndarray, config: TextRowsConfig, size: int, seed: int):
-        self._rows, self._seed, self._config = ShuffledRows(rows, size, seed), seed, config
-        self._cumulative = np.cumsum(frequencies)
+    def __init__(
+        self,
+        rows: Sequence[tuple[PairRows, int]],
+        frequencies: np.ndarray,
+        config: TextRowsConfig,
+        seed: int,
+    ):
+        self._rows = [ShuffledRows(text, size, seed) for text, size in rows]
+        self._seed, self._config, self._cumulative = seed, config, np.cumsum(frequencies)
 
     def batch(self, number: int, shard: tuple[int, int] = (0, 1)) -> HanziBatch:
         """Batch ``number`` of the training, from 0.
@@ -72,7 +82,8 @@ class HanziBatches:
             number: number of the batch.
             shard: (index, count): only the rows i with i % count = index.
         """
-        ids, _, hanzi = self._rows.batch(number)
+        names, _, cut = zip(*(rows.batch(number) for rows in self._rows), strict=True)
+        ids, hanzi = list(chain.from_iterable(names)), np.concatenate(cut)  # (batch, length)
         random = np.random.default_rng([self._seed, 1, number])
         dropped = (hanzi == PAD_ID) & (random.random(hanzi.shape) < self._config.joined)
         (hanzi,) = without(dropped, hanzi + 1)
@@ -161,16 +172,16 @@ def train_causal_cnn(
     prepare_backend(config.training, config.seed)
     distribution.check_same("vocabulary", vocabulary.tokens)
     model = distribution.build(lambda: build_causal_cnn(config.model, len(vocabulary)))
-    prepare_model(model, config, run)
+    prepare_model(model, config, run, partial(_load_source, vocabulary))
     frequencies = _frequencies(dataset, vocabulary)
-    nothing = syllable_table(np.zeros(len(full_inventory()), int), end=PAD_ID)
-    hanzi = hanzi_table(vocabulary.tokens, end=PAD_ID, unknown=UNKNOWN_ID)
-    text = PairRows(dataset.shards, data.batch_syllables // data.batch_sentences, nothing, hanzi)
+    text = text_rows(
+        dataset, vocabulary, data.batch_syllables // data.batch_sentences, data.batch_sentences, rows.shares
+    )
     best = train(
         task=CausalCnnTask(
             model,
             vocabulary,
-            HanziBatches(text, frequencies, rows, data.batch_sentences, config.seed),
+            HanziBatches(text, frequencies, rows, config.seed),
             frequencies,
             rows.steps,
             dev,
@@ -193,6 +204,42 @@ def _vocabulary(run: RunFolder, dataset: PairDataset) -> Vocabulary:
         readings = dataset.count_readings().named()
         build_symbols(((syllable,), hanzi) for syllable, hanzi, _ in readings).save(run.path)
     return Symbols.load(run.path).hanzi
+
+
+def text_rows(
+    dataset: PairDataset, vocabulary: Vocabulary, length: int, size: int, shares: Sequence[float] = ()
+) -> list[tuple[PairRows, int]]:
+    """The texts as rows of hanzi ids, and how many of a batch come from each.
+
+    Args:
+        dataset: the texts.
+        vocabulary: the hanzi.
+        length: positions in a row.
+        size: rows in a batch.
+        shares: see :class:`model_language.networks.causal_cnn.TextRowsConfig`.
+
+    Raises:
+        ConfigError: there are more or fewer shares than texts.
+    """
+    nothing = syllable_table(np.zeros(len(full_inventory()), int), end=PAD_ID)
+    hanzi = hanzi_table(vocabulary.tokens, end=PAD_ID, unknown=UNKNOWN_ID)
+    if not shares:
+        return [(PairRows(dataset.shards, length, nothing, hanzi), size)]
+    require(
+        len(shares) == len(dataset.shards),
+        f"model.rows.shares has {len(shares)} fractions, data.train {len(dataset.shards)} texts",
+        hint="give a fraction for each text",
+    )
+    ends = np.round(np.cumsum(shares) * size).astype(int)
+    sizes = np.diff(ends, prepend=0).tolist()
+    parts = zip(dataset.shards, sizes, strict=True)
+    return [(PairRows((shard,), length, nothing, hanzi), rows) for shard, rows in parts if rows]
+
+
+def _load_source(vocabulary: Vocabulary, run: str) -> SourceModel:
+    """The trained network of another run; weights of hanzi go to the same hanzi."""
+    source, theirs = load_network(run)
+    return source, {"vectors": TokenLayer(theirs.hanzi, vocabulary, axis=0)}
 
 
 def _frequencies(dataset: PairDataset, vocabulary: Vocabulary) -> np.ndarray:

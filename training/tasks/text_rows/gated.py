@@ -33,6 +33,7 @@ from training.loop import prepare_backend, train
 from training.tasks.language_config import LanguageConfig, check_text_rows
 from training.tasks.recipe import prepare_model
 from training.tasks.text_rows.gated_rows import PARTICLES, RowBatch, RowBatches
+from utils.errors import require
 from utils.mandarin.pinyin import full_inventory, without_tone
 from utils.metrics import ErrorCounts, count_errors
 from utils.run_folder.run import RunFolder
@@ -134,6 +135,11 @@ def train_gated_cnn(
         ConfigError, CorpusError, TrainingError: see the message.
     """
     data = config.data
+    require(
+        not config.initialise_from,
+        f"initialise_from cannot be used with model.name={config.model.name}",
+        hint="leave it out",
+    )
     check_text_rows(config)
     dataset = prepare_pairs(data.train, data.cache, spoken=config.model.rows.spoken, seed=config.seed)
     dev = read_pairs(data.dev, cache=data.cache).pairs
