@@ -8,7 +8,7 @@ READY := .venv/.ready
 export TF_CPP_MIN_LOG_LEVEL ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo serve test nightly lint format bench bench-peers converter acoustic clean
+.PHONY: help demo serve test nightly lint format bench bench-peers converter language-model acoustic clean
 
 help:  ## Show this list
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/^([a-z-]+):.*## /\1|/' | awk -F '|' '{printf "make %-11s %s\n", $$1, $$2}'
@@ -62,15 +62,36 @@ DATA = 'data.train=[$(CLEAN_TEXT)]' 'data.dev=[$(DEV)]'
 DATA_AND_NAMES = 'data.train=[$(CLEAN_TEXT),$(CLEAN_NAMES)]' 'data.dev=[$(DEV)]' model.names=$(CLEAN_NAMES)
 RECIPE := configs/language/pinyin_to_hanzi
 
-converter: $(READY)  ## Train the converter on TEXT and NAMES without the sentences of KEEP_OUT; DEV: a list to watch
-	@test -n "$(TEXT)" || { echo 'error: TEXT names no text: make converter TEXT="a.txt b.txt"' >&2; exit 2; }
+define CLEAN
+	@test -n "$(TEXT)" || { echo 'error: TEXT names no text: make $@ TEXT="a.txt b.txt"' >&2; exit 2; }
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check -r requirements/converter.txt
 	@$(BIN)/python -m data.text.cleaning $(TEXT) $(if $(KEEP_OUT),--exclude $(KEEP_OUT)) --output $(CLEAN_TEXT)
 	@$(if $(NAMES),$(BIN)/python -m data.text.cleaning $(NAMES) --shortest 2 $(if $(KEEP_OUT),--exclude $(KEEP_OUT)) \
 	  --output $(CLEAN_NAMES))
+endef
+
+converter: $(READY)  ## Train the converter on TEXT and NAMES without the sentences of KEEP_OUT; DEV: a list to watch
+	$(CLEAN)
 	@$(BIN)/python train.py language --config $(RECIPE)_network.yaml --run $(CONVERTER)/network $(DATA)
 	@$(BIN)/python train.py language --config $(RECIPE).yaml --run $(CONVERTER)/fused $(if $(NAMES),$(DATA_AND_NAMES),$(DATA)) \
 	  model.network_run=$(CONVERTER)/network
+
+# The language model of pretrained/hanzi_language_model from the same texts, and IN_DOMAIN: lines like those that are to
+# be recognised.
+#   make language-model TEXT="a.txt.xz b.txt.xz" NAMES=titles.txt.xz IN_DOMAIN=lines.txt KEEP_OUT="test.tsv" DEV=dev.tsv
+LANGUAGE_MODEL := runs/hanzi_language_model
+CLEAN_IN_DOMAIN := datasets/text/in_domain.txt
+LM_RECIPE := configs/language/hanzi_language_model
+LM_TEXTS = $(CLEAN_TEXT),$(CLEAN_NAMES)
+
+language-model: $(READY)  ## Train the language model of hanzi on TEXT, NAMES and IN_DOMAIN (an hour and a half)
+	@test -n "$(NAMES)" -a -n "$(IN_DOMAIN)" || { echo "error: make $@ needs TEXT, NAMES and IN_DOMAIN" >&2; exit 2; }
+	$(CLEAN)
+	@$(BIN)/python -m data.text.cleaning $(IN_DOMAIN) $(if $(KEEP_OUT),--exclude $(KEEP_OUT)) --output $(CLEAN_IN_DOMAIN)
+	@$(BIN)/python train.py language --config $(LM_RECIPE).yaml --run $(LANGUAGE_MODEL)/general \
+	  'data.train=[$(LM_TEXTS)]' 'data.dev=[$(DEV)]'
+	@$(BIN)/python train.py language --config $(LM_RECIPE)_adapted.yaml --run $(LANGUAGE_MODEL)/adapted \
+	  'data.train=[$(LM_TEXTS),$(CLEAN_IN_DOMAIN)]' 'data.dev=[$(DEV)]' initialise_from=$(LANGUAGE_MODEL)/general
 
 acoustic: $(READY)  ## Train, pack and test the acoustic models of pretrained/ from ../shared/data (hours)
 	@$(BIN)/python -m benchmarks.recognition.audio_to_pinyin

@@ -41,8 +41,8 @@ SYNTHETIC = {"train": 9_800, "dev": 100, "test": 100}
 VOICES, GENERATED_VOICES = 86, 600
 WEIGHTS = {RUN.name: "last", STREAMING: "best"}
 """Of which epoch: with the joint search the first model's last one has fewer errors than its best one."""
-SEARCH_WEIGHTS = {RUN.name: ("0.7", "4"), STREAMING: ("0.7", "4")}
-"""Language weight and bonus, chosen on the dev speakers by :mod:`benchmarks.recognition.joint_weights`."""
+SEARCH_WEIGHTS = {"language-weight": "0.6", "joint-bonus": "4", "rescoring-weight": "0.2"}
+"""Of both models, chosen on the dev speakers by :mod:`benchmarks.recognition.joint_weights`."""
 MEMBERS = (("weight=0.3", "hop_ms=9"), ("weight=0.3", f"run=../{STREAMING}"))
 """Of the first model's ensemble."""
 HELD_OUT = "Jouketou"  # speaker of Lingua Libre
@@ -216,9 +216,9 @@ def _train_cycle(
 
 def _pack(name: str) -> None:
     trained, model = RUN.with_name(name), PACKED.with_name(name)
-    language_weight, bonus = SEARCH_WEIGHTS[name]
-    weights = ("--weights", WEIGHTS[name], "--language-weight", language_weight, "--joint-bonus", bonus)
+    search = [part for option, value in SEARCH_WEIGHTS.items() for part in (f"--{option}", value)]
     members = [] if name == STREAMING else [part for member in MEMBERS for part in ("--member", *member)]
+    weights = ("--weights", WEIGHTS[name], *search)
     print(run("-m", "model_speech.pack", str(trained), str(model), *weights, *members), end="")
     print(run("-m", "recognition.calibrate", str(model), "--manifest", str(DEV)), end="")
     words = str(SHARED / "words" / "wikipedia_titles.txt.xz")

@@ -1,6 +1,6 @@
 """Tonal syllable error and hanzi CER of the joint search on dev speakers for a grid of its weights.
 
-    python -m benchmarks.recognition.joint_weights [RUN] [--language 0.6 1.0] [--bonus 2 3]
+    python -m benchmarks.recognition.joint_weights [RUN] [--language 0.6 1] [--bonus 3 4] [--rescoring 0 0.3]
 
 The acoustic model and the confusion networks are computed once. Use dev speakers, never a test list.
 """
@@ -14,7 +14,7 @@ from tqdm import tqdm
 from benchmarks.recognition.audio_to_pinyin import DEV
 from benchmarks.support.tables import print_table
 from data.manifest import read_manifest
-from model_language.registry import load_converter
+from model_language.registry import load_converter, load_language_model
 from model_language.search.joint import load_joint_search
 from model_speech.ctc.greedy import greedy_decode
 from model_speech.ctc.posteriors import confusion_network
@@ -24,7 +24,7 @@ from recognition.pieces import Piece
 from utils.audio.reading import read_audio
 from utils.errors import run_command
 from utils.metrics import count_errors, total
-from utils.run_folder.run import PRETRAINED, PRETRAINED_SPEECH
+from utils.run_folder.run import PRETRAINED, PRETRAINED_LANGUAGE_MODEL, PRETRAINED_SPEECH
 
 
 def main() -> int:
@@ -43,16 +43,20 @@ def main() -> int:
         (others,) = member_logits(members, [piece.of_members])
         networks.append(confusion_network(logits[0, : lengths[0]], best, acoustic.vocabulary, others))
     rows = []
-    for language, bonus in tqdm(list(product(options.language, options.bonus)), "weights", disable=None):
-        search = load_joint_search(converter, language=language, bonus=bonus)
+    language_model = load_language_model(options.language_model) if any(options.rescoring) else None
+    grid = list(product(options.language, options.bonus, options.rescoring))
+    for language, bonus, rescoring in tqdm(grid, "weights", disable=None):
+        search = load_joint_search(converter, None, language, bonus, rescoring, language_model)
         readings = [found[0] for found in search.read(networks)]
         pairs = list(zip(utterances, readings, strict=True))
         rates = (
             total(count_errors(utterance.pinyin, reading.pinyin) for utterance, reading in pairs).rate,
             total(count_errors(utterance.hanzi, reading.hanzi) for utterance, reading in pairs).rate,
         )
-        rows.append((f"{language:g}", f"{bonus:g}", *(f"{100 * rate:.1f}" for rate in rates)))
-    print_table("joint search, %", ("language", "bonus", "tonal syllable error", "CER"), rows, left=0)
+        weights = (f"{weight:g}" for weight in (language, bonus, rescoring))
+        rows.append((*weights, *(f"{100 * rate:.1f}" for rate in rates)))
+    columns = ("language", "bonus", "rescoring", "tonal syllable error", "CER")
+    print_table("joint search, %", columns, rows, left=0)
     return 0
 
 
@@ -64,6 +68,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--manifest", type=Path, default=DEV, help="recordings of dev speakers")
     parser.add_argument("--language", type=float, nargs="+", default=[0.6, 0.8, 1.0, 1.2])
     parser.add_argument("--bonus", type=float, nargs="+", default=[1.0, 3.0, 5.0])
+    parser.add_argument("--rescoring", type=float, nargs="+", default=[0.0])
+    parser.add_argument(
+        "--language-model", type=Path, default=PRETRAINED_LANGUAGE_MODEL, help="rates readings again"
+    )
     return parser
 
 

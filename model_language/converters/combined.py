@@ -143,7 +143,7 @@ class CombinedConverter(Converter):
             )
         self._network, self.symbols, self._config, self.beam = network, symbols, config, config.beam
         self.history_model, self.path_model = WeightedHistory(ngrams, config.ngram), words
-        self._tables, self._ngrams, self._rated = tables, ngrams, rated
+        self._tables, self.ngrams, self._rated = tables, ngrams, rated
         # By error rate: the score of each candidate without the network.
         self._scores = np.stack([config.emissions * tables.emissions(rate) for rate in config.error_rates])
         if config.network:
@@ -173,7 +173,7 @@ class CombinedConverter(Converter):
 
     def _with(self, tables: EmissionTables | None = None, **changes: Any) -> CombinedConverter:
         config, tables = replace(self._config, **changes), tables or self._tables
-        return CombinedConverter(self._network, self._ngrams, tables, self.symbols, config, self.path_model)
+        return CombinedConverter(self._network, self.ngrams, tables, self.symbols, config, self.path_model)
 
     def convert(self, sentences: Sequence[Sequence[str]]) -> list[str]:
         """See the base class; long sentences are divided into windows."""
@@ -302,7 +302,7 @@ class CombinedConverter(Converter):
         Args:
             grid: candidates, the most promising first.
         """
-        ngrams, weight = self._ngrams, self._config.ngram
+        ngrams, weight = self.ngrams, self._config.ngram
         length, width = grid.candidates.shape[1:]
         # The best n at each position, and id 0 before and after each sentence: (n, B · (L + 2)).
         first, sides = (slice(None), slice(None), slice(_NEIGHBOURS)), ((0, 0), (1, 1), (0, 0))

@@ -36,11 +36,12 @@ from model_language.vocabulary.symbols import PAD_ID
 from utils.hypotheses.confusion_network import NOTHING, ConfusionNetwork
 from utils.softmax import softmax
 
-RESCORING = 0.3
+RESCORING = 0.2
 """Weight of a language model that rates the best readings again, where none was chosen on dev speakers."""
 SEQUENCES = 40  # syllable sequences that a network converts for each utterance
 BEAM = 128  # hypotheses kept after each slot
-FOUND = 64  # readings that are found in each network, for their confidence and to be rated again
+FOUND = 64  # readings that are found in each network, for their confidence
+RATED_AGAIN = 16  # readings that are found if a language model rates them again: more bring nothing
 BATCH_SLOTS = 512  # slots of the networks that are searched together
 
 
@@ -174,8 +175,10 @@ class JointSearch:
         model = TokenModel(
             converter.history_model, weights.language, weights.bonus, size, converter.path_model
         )
-        found = search_networks(networks, candidates, model, self._beam, max(n, FOUND), words)
-        if self._language_model and weights.rescoring:
+        rescoring = self._language_model and weights.rescoring
+        count = max(n, RATED_AGAIN if rescoring else FOUND)
+        found = search_networks(networks, candidates, model, self._beam, count, words)
+        if rescoring:
             found = [self._rescored(paths, ids) for paths in found]
         return [
             [

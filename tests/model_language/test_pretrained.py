@@ -10,7 +10,7 @@ import pytest
 
 from model_language.converters.explain import UserWordConverter
 from model_language.pinyin_to_hanzi import PinyinToHanzi
-from model_language.registry import load_converter
+from model_language.registry import load_converter, load_language_model
 from model_language.search import confusion_network_search
 from model_language.search.joint import load_joint_search
 from model_language.search.user_words import UserWords
@@ -20,7 +20,7 @@ from tests.support.scripts import ROOT
 from utils.hypotheses.confusion_network import NOTHING, ConfusionNetwork, Slot
 from utils.mandarin.pinyin import full_inventory, hanzi_to_pinyin
 from utils.metrics import count_errors, total
-from utils.run_folder.run import PRETRAINED
+from utils.run_folder.run import PRETRAINED, PRETRAINED_LANGUAGE_MODEL
 
 SENTENCES = (
     "我们明天上午九点在学校门口见面",
@@ -155,3 +155,21 @@ def test_the_preview_keeps_user_words(monkeypatch, tmp_path):
     slots = [Slot(("da2", "da4"), (math.log(0.5), math.log(0.5)), frame) for frame in range(2)]
     ((reading,),) = search.read([ConfusionNetwork(tuple(slots))])
     assert reading.hanzi == "龘龘"
+
+
+def test_the_language_model_prefers_what_is_written_to_what_sounds_alike():
+    language_model = load_language_model(PRETRAINED_LANGUAGE_MODEL)
+    alike = {"见面": "渐面", "收入": "收褥", "客厅": "客听", "气候": "汽后", "历史": "力使", "高铁": "高帖"}
+    for sentence in SENTENCES:
+        for word, other in alike.items():
+            if word in sentence:
+                right, wrong = language_model.log_probs([sentence, sentence.replace(word, other)])
+                assert right.sum() > wrong.sum() + 3
+    perplexity = math.exp(-np.concatenate(language_model.log_probs(SENTENCES)).mean())
+    assert perplexity < 80  # of 9,000 hanzi
+
+
+def test_the_folder_of_the_language_model_holds_no_text():
+    assert sum(path.stat().st_size for path in PRETRAINED_LANGUAGE_MODEL.rglob("*")) <= 5_000_000
+    config = (PRETRAINED_LANGUAGE_MODEL / "config.yaml").read_text(encoding="utf-8")
+    assert not any(place in config for place in ("/home", "/work", ": /", "- /"))

@@ -197,7 +197,7 @@ def _strings(code: str) -> list[str]:
 
 def makefile_commands() -> str:
     """The commands of all targets of the Makefile, one per line, as expanded by make."""
-    texts = ["TEXT=a.txt b.txt", "KEEP_OUT=test.tsv", "DEV=dev.tsv"]
+    texts = ["TEXT=a.txt b.txt", "NAMES=names.txt", "IN_DOMAIN=c.txt", "KEEP_OUT=test.tsv", "DEV=dev.tsv"]
     done = subprocess.run(
         ["make", "--dry-run", "--always-make", *makefile_targets(), *texts],
         cwd=ROOT, capture_output=True, text=True, check=True,
