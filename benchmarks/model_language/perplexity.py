@@ -2,8 +2,8 @@
 
     python -m benchmarks.model_language.perplexity [LIST.tsv ...] [--model RUN]
 
-Ends of sentences count as a hanzi; a hanzi outside a vocabulary is one unknown hanzi. Interpolated: the mean of
-both probabilities. Without lists: those of the shared folder beside the checkout, each sentence once.
+Ends of sentences count as a hanzi; hanzi outside a vocabulary are one unknown hanzi. Interpolated: the mean
+of both probabilities. Without lists: those of the shared folder beside the checkout, each sentence once.
 """
 
 import argparse
