@@ -21,6 +21,8 @@ from model_language.converters.ngram import NAME as NGRAM
 from model_language.converters.ngram import NgramConfig, load_ngram_converter, ngram_parts
 from model_language.language_model import language_model_parts, load_hanzi_language_model
 from model_language.networks.candidates import TABLES_FILE, CandidateTables
+from model_language.networks.causal_cnn_config import NAME as CAUSAL_CNN
+from model_language.networks.causal_cnn_config import CausalCnnConfig
 from model_language.networks.gated_cnn_numpy import NumpyGatedCnn
 from model_language.ngram.syllables import NAME as SYLLABLE_NGRAM
 from model_language.ngram.syllables import SyllableNgramConfig, load_syllable_ngram, syllable_ngram_parts
@@ -34,7 +36,7 @@ from utils.run_folder.run import PRETRAINED, RunFolder, open_run
 if TYPE_CHECKING:
     import keras
 
-GATED_CNN, CAUSAL_CNN = "gated_cnn", "causal_cnn"
+GATED_CNN = "gated_cnn"
 OLD_NAMES = {"context": GATED_CNN, "fused": COMBINED}
 """Names of models in configs of earlier versions."""
 INPUT_LAYER, OUTPUT_LAYER = "embedding", "logits"
@@ -123,7 +125,7 @@ MODELS: dict[str, ModelEntry] = {
     "cbhg": _neural("cbhg:CbhgConfig", "cbhg:build_cbhg"),
     GATED_CNN: ModelEntry("gated_cnn:GatedCnnConfig", _gated_cnn_parts, _load_gated_cnn, _build_gated_cnn),
     CAUSAL_CNN: ModelEntry(
-        "causal_cnn:CausalCnnConfig", language_model_parts, load_hanzi_language_model, _build_causal_cnn
+        CausalCnnConfig, language_model_parts, load_hanzi_language_model, _build_causal_cnn
     ),
     NGRAM: ModelEntry(NgramConfig, ngram_parts, load_ngram_converter),
     COMBINED: ModelEntry(CombinedConfig, combined_parts, load_combined_converter),

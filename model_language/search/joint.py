@@ -39,6 +39,9 @@ from utils.softmax import softmax
 RESCORING = 0.2
 """Weight of a language model that rates the best readings again, where none was chosen on dev speakers."""
 SEQUENCES = 40  # syllable sequences that a network converts for each utterance
+USER_WORD = -4.0
+"""Least log-probability of a hanzi in a user word when a language model rates readings again: that of an
+average hanzi. The model does not know such words, and must not take back their bonus."""
 BEAM = 128  # hypotheses kept after each slot
 FOUND = 64  # readings that are found in each network, for their confidence
 RATED_AGAIN = 16  # readings that are found if a language model rates them again: more bring nothing
@@ -192,7 +195,12 @@ class JointSearch:
 
     def _rescored(self, paths: FoundPaths, ids: HanziIds) -> FoundPaths:
         """The paths through a network in the order of their scores with the language model."""
-        log_probs = self._language_model.log_probs([ids.decode(path.tokens) for path in paths])
+        texts = [ids.decode(path.tokens) for path in paths]
+        log_probs = self._language_model.log_probs(texts)
+        for path, text, values in zip(paths, texts, log_probs, strict=True):
+            for span in self._converter.words.spans(path.syllables):
+                if text[span.start : span.end] == span.word.hanzi:
+                    values[span.start : span.end].clip(USER_WORD, out=values[span.start : span.end])
         sums = np.array([values.sum(dtype=np.float64) for values in log_probs])
         return paths.rescored(paths.scores + self._weights.rescoring * sums)
 

@@ -10,13 +10,8 @@ import pytest
 from data.text.pinyin_pair_preparation import prepare_pairs
 from model_language.language_model import HanziLanguageModel
 from model_language.networks import causal_cnn_numpy
-from model_language.networks.causal_cnn import (
-    CausalCnnConfig,
-    TextRowsConfig,
-    build_causal_cnn,
-    numpy_weights,
-    sampled_losses,
-)
+from model_language.networks.causal_cnn import build_causal_cnn, numpy_weights, sampled_losses
+from model_language.networks.causal_cnn_config import CausalCnnConfig, TextRowsConfig
 from model_language.networks.causal_cnn_numpy import WEIGHTS_FILE, CausalCnnWeights, NumpyCausalCnn
 from model_language.registry import load_converter, load_language_model
 from model_language.vocabulary.symbols import PAD_ID

@@ -13,7 +13,7 @@ from model_language.ngram.syllables import SyllableNgram, SyllableNgramConfig
 from model_language.ngram.words import WordUnigram, pack_words
 from model_language.search import confusion_network_search
 from model_language.search.grid import Conversion
-from model_language.search.joint import JointReading, JointSearch, JointWeights
+from model_language.search.joint import USER_WORD, JointReading, JointSearch, JointWeights
 from model_language.search.user_words import UserWord, UserWords
 from model_language.vocabulary.symbols import build_symbols
 from tests.support.music_pairs import PAIRS
@@ -204,24 +204,28 @@ def test_confidence_is_the_fraction_of_all_readings(ngram, no_margin):
 
 
 class PrefersOther:
-    """Stands for a language model of hanzi: a hanzi costs more the higher its code point."""
+    """Stands for a language model of hanzi: a hanzi costs more the higher the rest of its code point."""
 
     def log_probs(self, texts):
-        return [-np.array([*(ord(hanzi) % 7 for hanzi in text), 1.0]) for text in texts]
+        return [-np.array([*(float(ord(hanzi) % 7) for hanzi in text), 1.0]) for text in texts]
+
+
+def rated_again(reading: JointReading, words: UserWords) -> float:
+    """The score with 0.6 times the log-probabilities; those of hanzi in user words are at least -4."""
+    (values,) = PrefersOther().log_probs([reading.hanzi])
+    for span in words.spans(reading.pinyin):
+        if reading.hanzi[span.start : span.end] == span.word.hanzi:
+            values[span.start : span.end] = np.maximum(values[span.start : span.end], USER_WORD)
+    return reading.score + 0.6 * values.sum()
 
 
 @pytest.mark.parametrize("words", [UserWords(), WORDS], ids=["plain", "words"])
 @pytest.mark.parametrize("net", NETWORKS)
 def test_a_language_model_rates_the_best_readings_again(ngram, words, net):
-    weights = replace(WEIGHTS, rescoring=0.6)
-    converter = UserWordConverter(ngram, words)
+    converter, weights = UserWordConverter(ngram, words), replace(WEIGHTS, rescoring=0.6)
     (plain,) = JointSearch(converter, WEIGHTS).read([net], n=64)
     (found,) = JointSearch(converter, weights, language_model=PrefersOther()).read([net], n=64)
-    rated = {
-        (reading.pinyin, reading.hanzi): reading.score
-        + 0.6 * PrefersOther().log_probs([reading.hanzi])[0].sum()
-        for reading in plain
-    }
+    rated = {(reading.pinyin, reading.hanzi): rated_again(reading, words) for reading in plain}
     assert [reading.score for reading in found] == pytest.approx(sorted(rated.values(), reverse=True))
     for reading in found:
         assert reading.score == pytest.approx(rated[reading.pinyin, reading.hanzi])
@@ -229,6 +233,19 @@ def test_a_language_model_rates_the_best_readings_again(ngram, words, net):
     for position, (slot, hanzi) in enumerate(zip(found[0].slots, found[0].hanzi, strict=True)):
         same = [math.exp(r.score) for r in found if (slot, hanzi) in zip(r.slots, r.hanzi, strict=True)]
         assert found[0].confidence[position] == pytest.approx(sum(same) / mass)
+
+
+def test_a_language_model_does_not_take_back_the_bonus_of_a_user_word(ngram):
+    words = UserWords([UserWord("喆门", (frozenset({"da1"}), frozenset({"men5"})), 20.0)])
+    net = network({"ta1": 0.9, "da1": 0.1}, {"men5": 1.0})
+
+    class Hates(PrefersOther):
+        def log_probs(self, texts):
+            return [-np.array([*(99.0 if hanzi in "喆门" else 1.0 for hanzi in text), 1.0]) for text in texts]
+
+    weights = replace(WEIGHTS, rescoring=0.6)
+    ((best,),) = JointSearch(UserWordConverter(ngram, words), weights, language_model=Hates()).read([net])
+    assert best.hanzi == "喆门"
 
 
 def test_the_evidence_of_a_hanzi_is_the_sum_of_the_ngrams_that_contain_it(rates_words):

@@ -513,6 +513,7 @@ PARTS = {
     "published_transformer": ("language", {}, {*_SYMBOLS, "best.weights.h5"}),
     "cbhg": ("language", {}, {*_SYMBOLS, "best.weights.h5"}),
     "gated_cnn": ("language", {}, {*_SYMBOLS, "best.weights.h5", "vocabulary/context.npz"}),
+    "causal_cnn": ("language", {}, {"vocabulary/hanzi.txt", "hanzi_model.npz"}),
     "ngram": ("language", {}, {*_SYMBOLS, "ngram.npz"}),
     "syllable_ngram": ("language", {}, {"vocabulary/pinyin.txt", "syllables.npz"}),
     "combined": (
