@@ -5,6 +5,7 @@ one takes longer than converting a thousand sentences.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -60,11 +61,18 @@ class NumpyGatedCnn:
             rated=weights.rated,
         )
         self._common = np.ascontiguousarray(self._weights.priors[:, : weights.rated])
-        # The first layer's products of each syllable, as the one before, the middle one and the one after.
-        width = weights.embeddings.shape[1]
-        embeddings, kernel = self._weights.embeddings, self._weights.kernels[0].reshape(KERNEL, width, -1)
-        self._first = normalised(embeddings, self._weights.norms[0]) @ kernel  # (KERNEL, tokens, 2 · W)
-        self._first[:, PAD_ID] = 0.0
+
+    @cached_property
+    def _first(self) -> np.ndarray:
+        """The first layer's products of each syllable, as the one before, the middle one and the one after.
+
+        (KERNEL, tokens, 2 · W), made on first use: the joint search does without the network.
+        """
+        weights = self._weights
+        kernel = weights.kernels[0].reshape(KERNEL, weights.embeddings.shape[1], -1)
+        products = normalised(weights.embeddings, weights.norms[0]) @ kernel
+        products[:, PAD_ID] = 0.0
+        return products
 
     @property
     def candidates(self) -> np.ndarray:
