@@ -41,8 +41,11 @@ SYNTHETIC = {"train": 9_800, "dev": 100, "test": 100}
 VOICES, GENERATED_VOICES = 86, 600
 WEIGHTS = {RUN.name: "last", STREAMING: "best"}
 """Of which epoch: with the joint search the first model's last one has fewer errors than its best one."""
-SEARCH_WEIGHTS = {"language-weight": "0.6", "joint-bonus": "4", "rescoring-weight": "0.2"}
-"""Of both models, chosen on the dev speakers by :mod:`benchmarks.recognition.joint_weights`."""
+SEARCH_WEIGHTS = {
+    RUN.name: {"language-weight": "0.6", "joint-bonus": "4", "rescoring-weight": "0.2"},
+    STREAMING: {"language-weight": "0.7", "joint-bonus": "4"},
+}
+"""Of the joint search, chosen on the dev speakers by :mod:`benchmarks.recognition.joint_weights`."""
 MEMBERS = (("weight=0.3", "hop_ms=9"), ("weight=0.3", f"run=../{STREAMING}"))
 """Of the first model's ensemble."""
 HELD_OUT = "Jouketou"  # speaker of Lingua Libre
@@ -216,7 +219,7 @@ def _train_cycle(
 
 def _pack(name: str) -> None:
     trained, model = RUN.with_name(name), PACKED.with_name(name)
-    search = [part for option, value in SEARCH_WEIGHTS.items() for part in (f"--{option}", value)]
+    search = [part for option, value in SEARCH_WEIGHTS[name].items() for part in (f"--{option}", value)]
     members = [] if name == STREAMING else [part for member in MEMBERS for part in ("--member", *member)]
     weights = ("--weights", WEIGHTS[name], *search)
     print(run("-m", "model_speech.pack", str(trained), str(model), *weights, *members), end="")
