@@ -29,8 +29,9 @@ SECTIONS = ("features", "data", "model", "optimiser", "training", ENVIRONMENT)
 PRETRAINED = Path(__file__).parents[2] / "pretrained" / "pinyin_to_hanzi"
 """The run folder of the converter that is part of this project."""
 PRETRAINED_SPEECH = PRETRAINED.with_name("audio_to_pinyin")
-PRETRAINED_LANGUAGE_MODEL = PRETRAINED.with_name("hanzi_language_model")
 """The packed run of the acoustic model that is part of this project."""
+PRETRAINED_LANGUAGE_MODEL = PRETRAINED.with_name("hanzi_language_model")
+"""The run folder of the language model of hanzi that is part of this project."""
 Section = TypeVar("Section")
 _AGAIN = "copy the run folder again, or repeat the training"
 _WHOLE = "copy the whole folder that train.py wrote"

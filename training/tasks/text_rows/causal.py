@@ -5,7 +5,7 @@ hanzi. The dev set is rated with the NumPy network and the full softmax.
 """
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -29,7 +29,7 @@ from training.initialise import TokenLayer
 from training.loop import prepare_backend, train
 from training.tasks.language_config import LanguageConfig, check_text_rows
 from training.tasks.recipe import SourceModel, prepare_model
-from training.tasks.text_rows.shuffled_rows import ShuffledRows, without
+from training.tasks.text_rows.shuffled_rows import RowTask, ShuffledRows, without
 from utils.backend.weights import load_weights
 from utils.errors import require
 from utils.mandarin.pinyin import full_inventory
@@ -94,7 +94,7 @@ class HanziBatches:
         return HanziBatch(ids, hanzi[index::count].astype(np.int32), negatives[index::count].astype(np.int32))
 
 
-class CausalCnnTask:
+class CausalCnnTask(RowTask):
     """Cross-entropy of each hanzi given those before it, in nats.
 
     Args:
@@ -119,20 +119,10 @@ class CausalCnnTask:
         dev: Sequence[str],
         shard: tuple[int, int] = (0, 1),
     ):
+        super().__init__(batches, steps, shard)
         self.model = model
-        self._vocabulary, self._batches, self._steps = vocabulary, batches, steps
+        self._vocabulary, self._dev = vocabulary, dev
         self._log_frequencies = np.log(frequencies).astype(np.float32)
-        self._dev, self._shard = dev, shard
-
-    def steps(self, epoch: int) -> int:
-        """Number of training batches in an epoch, the same in each."""
-        return self._steps
-
-    def batches(self, epoch: int, first_step: int) -> Iterator[HanziBatch]:
-        """The training batches of an epoch from ``first_step`` on, all of the same shape."""
-        start = (epoch - 1) * self._steps
-        for number in range(start + first_step, start + self._steps):
-            yield self._batches.batch(number, self._shard)
 
     def arrays(self, batch: HanziBatch) -> dict[str, np.ndarray]:
         """Hanzi (batch, length) and negatives (batch, n), int32."""

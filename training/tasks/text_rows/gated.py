@@ -5,7 +5,7 @@ batches. The dev set is converted with the NumPy network, toned and toneless.
 """
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -33,6 +33,7 @@ from training.loop import prepare_backend, train
 from training.tasks.language_config import LanguageConfig, check_text_rows
 from training.tasks.recipe import prepare_model
 from training.tasks.text_rows.gated_rows import PARTICLES, RowBatch, RowBatches
+from training.tasks.text_rows.shuffled_rows import RowTask
 from utils.errors import require
 from utils.mandarin.pinyin import full_inventory, without_tone
 from utils.metrics import ErrorCounts, count_errors
@@ -41,7 +42,7 @@ from utils.run_folder.run import RunFolder
 log = logging.getLogger("train")
 
 
-class GatedCnnTask:
+class GatedCnnTask(RowTask):
     """Cross-entropy over the candidates of each syllable, in nats for each position of a row.
 
     The evaluation converts the dev sentences with the NumPy network, with and without tones.
@@ -68,19 +69,9 @@ class GatedCnnTask:
         dev: Sequence[Pair],
         shard: tuple[int, int] = (0, 1),
     ):
+        super().__init__(batches, steps, shard)
         self.model = model
-        self._tables, self._symbols, self._batches, self._steps = tables, symbols, batches, steps
-        self._dev, self._shard = dev, shard
-
-    def steps(self, epoch: int) -> int:
-        """Number of training batches in an epoch, the same in each."""
-        return self._steps
-
-    def batches(self, epoch: int, first_step: int) -> Iterator[RowBatch]:
-        """The training batches of an epoch from ``first_step`` on, all of the same shape."""
-        start = (epoch - 1) * self._steps
-        for number in range(start + first_step, start + self._steps):
-            yield self._batches.batch(number, self._shard)
+        self._tables, self._symbols, self._dev = tables, symbols, dev
 
     def arrays(self, batch: RowBatch) -> dict[str, np.ndarray]:
         """Tokens and the indices of the true hanzi, both (batch, length) int32."""
