@@ -104,6 +104,35 @@ def test_processes_that_compete_never_hold_a_run_together(run, tmp_path, nightly
     assert [process.wait(timeout=200) for process in processes] == [0, 0, 0]
 
 
+@pytest.mark.parametrize("recreated", [False, True])
+def test_a_folder_removed_while_it_is_created_is_created_again(run, monkeypatch, recreated):
+    """The race of ``Path.mkdir``: the folder exists when it is created, but not when that is checked."""
+    mkdir, calls = Path.mkdir, []
+
+    def racing(path: Path, *arguments, **options) -> None:
+        calls.append(path)
+        if len(calls) == 1:
+            if recreated:
+                mkdir(path, parents=True)
+            raise FileExistsError(17, "File exists", str(path))
+        mkdir(path, *arguments, **options)
+
+    monkeypatch.setattr(Path, "mkdir", racing)
+    with locked(run):
+        assert run.lock.is_file()
+
+
+@pytest.mark.parametrize("kind", ["file", "dangling link"])
+def test_a_file_with_the_name_of_the_run_is_refused(run, kind):
+    run.path.parent.mkdir()
+    if kind == "file":
+        run.path.write_text("not a folder", encoding="utf-8")
+    else:
+        run.path.symlink_to(run.path.parent / "absent")
+    with pytest.raises(FileExistsError, match=re.escape(str(run.path))), locked(run):
+        pytest.fail("a run in a file")
+
+
 def test_a_file_system_without_locks_is_reported(run, monkeypatch, caplog):
     monkeypatch.setitem(sys.modules, "fcntl", None)
     monkeypatch.setattr("utils.run_folder.lock.log.propagate", True)

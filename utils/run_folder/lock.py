@@ -4,11 +4,13 @@ import json
 import logging
 import os
 import socket
+import stat
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from io import FileIO
+from pathlib import Path
 
 from utils.errors import RunError
 from utils.run_folder.run import RunFolder
@@ -45,8 +47,8 @@ def locked(run: RunFolder) -> Iterator[None]:
 
 def _acquire(run: RunFolder) -> FileIO:
     while True:
-        run.path.mkdir(parents=True, exist_ok=True)
         try:
+            _create_folder(run.path)
             file = run.lock.open("a+b", buffering=0)
         except FileNotFoundError:  # another process has removed the folder that it had created
             continue
@@ -59,6 +61,23 @@ def _acquire(run: RunFolder) -> FileIO:
             file.close()
             raise
         file.close()  # the holder has removed this file in the meantime, and there may be a new one
+
+
+def _create_folder(path: Path) -> None:
+    """Create the folder if necessary.
+
+    ``Path.mkdir(exist_ok=True)`` alone raises FileExistsError if another process removes the folder between
+    the attempt to create it and the check that what exists is a folder.
+
+    Raises:
+        FileNotFoundError: the folder existed and has just been removed.
+        FileExistsError: a file that is not a folder has this name.
+    """
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except FileExistsError:
+        if path.is_symlink() or not stat.S_ISDIR(path.stat().st_mode):
+            raise
 
 
 def _lock(file: FileIO) -> bool:
