@@ -40,6 +40,14 @@ class HanziLanguageModel:
         """
         return self._network.log_probs([self._vocabulary.encode_or_unknown(text) for text in texts])
 
+    def log_probs_of_hypotheses(self, utterances: Sequence[Sequence[str]]) -> list[list[np.ndarray]]:
+        """The same for the hypotheses of several utterances, the best first; where they go on alike, those of
+        an utterance share one computation
+        (:const:`model_language.networks.causal_cnn_numpy.SHARED_HISTORY`)."""
+        return self._network.log_probs_of_hypotheses(
+            [[self._vocabulary.encode_or_unknown(text) for text in hypotheses] for hypotheses in utterances]
+        )
+
 
 def language_model_parts(run: RunFolder, config: Any) -> list[Path]:
     """The files that :func:`load_hanzi_language_model` reads."""

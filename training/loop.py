@@ -125,6 +125,7 @@ def train(
     optimiser: OptimiserConfig,
     distribution: Distribution = SINGLE_PROCESS,
     test: Callable[[], dict[str, float]] | None = None,
+    export: Callable[[], None] | None = None,
 ) -> dict[str, float]:
     """Train to the end, from the run's checkpoint if there is one; return the metrics of the best epoch.
 
@@ -135,6 +136,8 @@ def train(
         optimiser: settings of the optimiser.
         distribution: devices and processes.
         test: computes metrics of a test set; called once with the last weights, for ``metrics.json``.
+        export: writes further files of the finished run from its best weights; called in the chief before
+            ``metrics.json``, which says that the run is finished.
 
     Raises:
         TrainingError: a loss is not finite; the error names the utterances that caused it.
@@ -176,6 +179,8 @@ def train(
     if test:
         with averaged_weights(optimizer, variables), initial.mixed_in():
             metrics["test"] = distribution.from_chief(test)
+    if export and distribution.chief:
+        export()
     write_json(run.metrics, metrics)
     return best
 

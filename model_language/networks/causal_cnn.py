@@ -66,8 +66,13 @@ def sampled_losses(model: keras.Model, hanzi, negatives, log_frequencies, traini
     return ops.sum((total - own) * used, axis=1) / ops.maximum(ops.sum(used, axis=1), 1.0)
 
 
-def numpy_weights(model: keras.Model) -> CausalCnnWeights:
-    """The weights of a network for NumPy, float32."""
+def numpy_weights(model: keras.Model, frequent: np.ndarray | None = None) -> CausalCnnWeights:
+    """The weights of a network for NumPy, float32.
+
+    Args:
+        model: result of :func:`build_causal_cnn`.
+        frequent: see :class:`CausalCnnWeights`; None: all hanzi.
+    """
     array, vectors = ops.convert_to_numpy, model.get_layer("vectors")
     gated = [layer for layer in model.layers if isinstance(layer, GatedNeighbours)]
     norms = [*(layer.norm for layer in gated), model.get_layer("final_norm")]
@@ -78,6 +83,7 @@ def numpy_weights(model: keras.Model) -> CausalCnnWeights:
         kernels=np.stack([array(layer.gates.kernel) for layer in gated]),
         biases=np.stack([array(layer.gates.bias) for layer in gated]),
         dilations=np.array([layer.dilation for layer in gated]),
+        frequent=np.arange(vectors.size) if frequent is None else frequent,
     )
 
 

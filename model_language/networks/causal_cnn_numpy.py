@@ -1,8 +1,11 @@
 """Runs the causal gated CNN in NumPy: log-probabilities of the hanzi of many hypotheses at once.
 
 Hypotheses of an utterance begin alike, so they are rated as a tree: each different beginning is computed
-once. All nodes of the tree pass a layer together, and a layer reads the ancestors of a node. The file
-``hanzi_model.npz`` has a byte for each weight.
+once. All nodes of the tree pass a layer together, and a layer reads the ancestors of a node. Hypotheses that
+differ in one hanzi soon go on alike: nodes with the same last hanzi may share one computation, that of the
+better hypothesis (Liu et al. 2014, "Efficient Lattice Rescoring Using Recurrent Neural Network Language
+Models"). The softmax has only the hanzi that the training text uses often, and the one that is rated. The
+file ``hanzi_model.npz`` has a byte for each weight.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,7 +20,10 @@ from model_language.networks.gated_cnn_numpy import KERNEL, normalised
 from model_language.vocabulary.symbols import PAD_ID
 
 WEIGHTS_FILE = "hanzi_model.npz"
-_MATRICES = ("vectors", "kernels")
+_MATRICES, _INTEGERS = ("vectors", "kernels"), ("dilations", "frequent")
+SHARED_HISTORY = 8
+"""Hypotheses of an utterance share the computation after this many equal hanzi. With 8, the errors on 179
+utterances of unseen speakers are those of complete histories; 57 of 100 nodes remain."""
 _TOGETHER = 512  # nodes whose outputs are computed together; limits the memory
 
 
@@ -32,6 +38,7 @@ class CausalCnnWeights:
         kernels: (layers, KERNEL · W, 2 · W).
         biases: (layers, 2 · W).
         dilations: (layers,) int.
+        frequent: (F,) int, the hanzi of the softmax, without those that are hardly ever probable.
     """
 
     vectors: np.ndarray
@@ -40,12 +47,13 @@ class CausalCnnWeights:
     kernels: np.ndarray
     biases: np.ndarray
     dilations: np.ndarray
+    frequent: np.ndarray
 
     def save(self, path: str | Path) -> None:
         """Write the weights, matrices as int8, other floats as float16."""
         arrays = {field.name: np.asarray(getattr(self, field.name)) for field in fields(self)}
-        dilations = arrays["dilations"].astype(np.uint16)
-        save_arrays(path, {**quantised(arrays, _MATRICES), "dilations": dilations})
+        integers = {name: arrays[name].astype(np.uint16) for name in _INTEGERS}
+        save_arrays(path, {**quantised(arrays, _MATRICES), **integers})
 
     @classmethod
     def load(cls, path: str | Path) -> "CausalCnnWeights":
@@ -67,12 +75,17 @@ class NumpyCausalCnn:
     def __init__(self, weights: CausalCnnWeights):
         self._weights = CausalCnnWeights(
             **{
-                field.name: np.ascontiguousarray(getattr(weights, field.name), np.float32)
+                field.name: np.ascontiguousarray(
+                    getattr(weights, field.name), int if field.name in _INTEGERS else np.float32
+                )
                 for field in fields(weights)
-                if field.name != "dilations"
-            },
-            dilations=np.asarray(weights.dilations, int),
+            }
         )
+        self._is_frequent = np.zeros(self.size, bool)
+        self._is_frequent[self._weights.frequent] = True
+        # The bias is one more row, so that no array of all logits is added to another.
+        vectors = np.column_stack([self._weights.vectors, self._weights.bias])
+        self._outputs = np.ascontiguousarray(vectors.take(self._weights.frequent, axis=0).T)
 
     @property
     def size(self) -> int:
@@ -88,20 +101,48 @@ class NumpyCausalCnn:
         Returns:
             (L + 1,) float32 each.
         """
-        parents, tokens, paths = _tree(sequences)
+        return self.log_probs_of_hypotheses([sequences], shared_history=None)[0]
+
+    def log_probs_of_hypotheses(
+        self, utterances: Sequence[Sequence[np.ndarray]], shared_history: int | None = SHARED_HISTORY
+    ) -> list[list[np.ndarray]]:
+        """The same for the hypotheses of several utterances, the best first.
+
+        Args:
+            utterances: the hypotheses of each.
+            shared_history: hypotheses of an utterance with this many equal last hanzi have the same
+                probabilities after these, those of the first one; None: each has its own.
+        """
+        parents, tokens, paths = _tree(utterances, shared_history)
         hidden = self._hidden(parents, tokens)  # (nodes, W), of what follows each node
-        weights, result = self._weights, []
-        totals = np.concatenate(
+        totals = self._totals(hidden)
+        return [
             [
-                _log_sum_exp(hidden[start : start + _TOGETHER] @ weights.vectors.T + weights.bias)
-                for start in range(0, len(hidden), _TOGETHER)
+                self._following(hidden.take(path, axis=0), totals.take(path), np.append(ids, PAD_ID))
+                for path, ids in zip(*hypotheses, strict=True)
             ]
-        )
-        for path, ids in zip(paths, sequences, strict=True):
-            following = np.append(ids, PAD_ID)
-            own = np.einsum("li,li->l", hidden.take(path, axis=0), weights.vectors.take(following, axis=0))
-            result.append(own + weights.bias.take(following) - totals.take(path))
-        return result
+            for hypotheses in zip(paths, utterances, strict=True)
+        ]
+
+    def _totals(self, hidden: np.ndarray) -> np.ndarray:
+        """The logarithm of the sum over the frequent hanzi: (nodes, W) → (nodes,)."""
+        extended = np.column_stack([hidden, np.ones(len(hidden), np.float32)])
+        together = min(len(hidden), _TOGETHER)
+        logits = np.empty((together, self._outputs.shape[1]), np.float32)  # fresh memory takes time
+        totals = np.empty(len(hidden), np.float32)
+        for start in range(0, len(hidden), together):
+            rows = extended[start : start + together]
+            totals[start : start + together] = _log_sum_exp(
+                np.matmul(rows, self._outputs, out=logits[: len(rows)])
+            )
+        return totals
+
+    def _following(self, hidden: np.ndarray, totals: np.ndarray, ids: np.ndarray) -> np.ndarray:
+        """Log-probabilities of one hanzi after each of n nodes: (n, W), (n,), (n,) int → (n,)."""
+        weights = self._weights
+        own = np.einsum("li,li->l", hidden, weights.vectors.take(ids, axis=0)) + weights.bias.take(ids)
+        rare = ~self._is_frequent.take(ids)
+        return own - np.where(rare, np.logaddexp(totals, own), totals)
 
     def _hidden(self, parents: np.ndarray, tokens: np.ndarray) -> np.ndarray:
         """What is known after each node of a tree, (nodes, W)."""
@@ -117,24 +158,32 @@ class NumpyCausalCnn:
         return normalised(x, weights.norms[-1])
 
 
-def _tree(sequences: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray, list[np.ndarray]]:
-    """The tree of the beginnings of sequences.
+def _tree(
+    utterances: Sequence[Sequence[np.ndarray]], shared_history: int | None
+) -> tuple[np.ndarray, np.ndarray, list[list[np.ndarray]]]:
+    """The tree of the beginnings of the hypotheses of each utterance; all trees have one root.
 
     Returns:
         The parent of each node, (nodes,) int, -1 before the root; the last token of each node, (nodes,) int,
-        the boundary for the root; the nodes of each sequence, (L + 1,) int, from the root on.
+        the boundary for the root; of each hypothesis its nodes, (L + 1,) int, from the root on.
     """
-    nodes: dict[tuple[int, int], int] = {}
-    parents, tokens, paths = [-1], [PAD_ID], []
-    for ids in sequences:
-        path = [0]
-        for token in ids.tolist():
-            node = nodes.setdefault((path[-1], token), len(parents))
-            if node == len(parents):
-                parents.append(path[-1])
-                tokens.append(token)
-            path.append(node)
-        paths.append(np.array(path))
+    parents, tokens = [-1], [PAD_ID]
+    paths: list[list[np.ndarray]] = []
+    for hypotheses in utterances:
+        nodes: dict[bytes, int] = {}  # by the last tokens
+        paths.append([])
+        for ids in hypotheses:
+            spoken = np.append(PAD_ID, ids).astype(np.int32)
+            packed, size = spoken.tobytes(), spoken.itemsize
+            path = [0]
+            for end, token in enumerate(spoken[1:].tolist(), start=2):
+                start = max(0, end - shared_history) if shared_history else 0
+                node = nodes.setdefault(packed[start * size : end * size], len(parents))
+                if node == len(parents):
+                    parents.append(path[-1])
+                    tokens.append(token)
+                path.append(node)
+            paths[-1].append(np.array(path))
     return np.array(parents), np.array(tokens), paths
 
 
@@ -162,6 +211,7 @@ def _from_arrays(saved: Mapping[str, np.ndarray]) -> CausalCnnWeights:
         "kernels": (layers, KERNEL * width, 2 * width),
         "biases": (layers, 2 * width),
     }
-    if any(getattr(weights, name).shape != shape for name, shape in shapes.items()):
+    fits = all(getattr(weights, name).shape == shape for name, shape in shapes.items())
+    if not fits or not 0 < weights.frequent.size <= len(weights.bias) > weights.frequent.max():
         raise ValueError("its arrays do not fit together")
     return weights

@@ -182,7 +182,7 @@ class JointSearch:
         count = max(n, RATED_AGAIN if rescoring else FOUND)
         found = search_networks(networks, candidates, model, self._beam, count, words)
         if rescoring:
-            found = [self._rescored(paths, ids) for paths in found]
+            found = self._rescored(found, ids)
         return [
             [
                 JointReading(
@@ -193,16 +193,24 @@ class JointSearch:
             for paths in found
         ]
 
-    def _rescored(self, paths: FoundPaths, ids: HanziIds) -> FoundPaths:
-        """The paths through a network in the order of their scores with the language model."""
-        texts = [ids.decode(path.tokens) for path in paths]
-        log_probs = self._language_model.log_probs(texts)
-        for path, text, values in zip(paths, texts, log_probs, strict=True):
+    def _rescored(self, found: Sequence[FoundPaths], ids: HanziIds) -> list[FoundPaths]:
+        """The paths through each network in the order of their scores with the language model."""
+        texts = [[ids.decode(path.tokens) for path in paths] for paths in found]
+        rated = self._language_model.log_probs_of_hypotheses(texts)
+        return [
+            paths.rescored(paths.scores + self._weights.rescoring * self._sums(paths, *columns))
+            for paths, *columns in zip(found, texts, rated, strict=True)
+        ]
+
+    def _sums(self, paths: FoundPaths, texts: Sequence[str], log_probs: Sequence[np.ndarray]) -> np.ndarray:
+        """The log-probability of each text by the language model, (paths,) float64."""
+        for path, text, values in (
+            zip(paths, texts, log_probs, strict=True) if len(self._converter.words) else ()
+        ):
             for span in self._converter.words.spans(path.syllables):
                 if text[span.start : span.end] == span.word.hanzi:
                     values[span.start : span.end].clip(USER_WORD, out=values[span.start : span.end])
-        sums = np.array([values.sum(dtype=np.float64) for values in log_probs])
-        return paths.rescored(paths.scores + self._weights.rescoring * sums)
+        return np.array([values.sum(dtype=np.float64) for values in log_probs])
 
     def _candidates_of(self, syllable: str) -> tuple[np.ndarray, np.ndarray]:
         """Hanzi ids of a syllable and their scores without context, both (K,)."""

@@ -65,8 +65,46 @@ def test_sequences_that_begin_alike_are_computed_once_and_as_each_alone(network,
     together = network.log_probs(several)
     for found, ids in zip(together, several, strict=True):
         np.testing.assert_allclose(found, network.log_probs([ids])[0], atol=1e-5)
-    nodes = len(causal_cnn_numpy._tree(several)[0])
+    nodes = len(causal_cnn_numpy._tree([several], None)[0])
     assert nodes == 1 + 9 + 2 + 9
+
+
+def test_hypotheses_share_what_follows_equal_hanzi(network):
+    (best,) = sequences([12])
+    other, apart = best.copy(), best[::-1].copy()
+    other[2] = PAD_ID + 2 if best[2] != PAD_ID + 2 else PAD_ID + 3
+    history = 3
+    nodes = len(causal_cnn_numpy._tree([[best, other], [other]], history)[0])
+    assert nodes == 1 + 12 + history + 12, "hypotheses of another utterance share nothing"
+    shared = network.log_probs_of_hypotheses([[best, other, apart], [other]], history)
+    exact = network.log_probs_of_hypotheses([[best, other, apart], [other]], shared_history=None)
+    for hypothesis in (0, 2):  # nothing before them that they could share
+        np.testing.assert_allclose(shared[0][hypothesis], exact[0][hypothesis], atol=1e-5)
+    np.testing.assert_allclose(shared[1][0], exact[0][1], atol=1e-5)
+    start = 2 + history  # as many hanzi after the difference
+    np.testing.assert_allclose(shared[0][1][:start], exact[0][1][:start], atol=1e-5)
+    np.testing.assert_allclose(shared[0][1][start + 1 :], exact[0][0][start + 1 :], atol=1e-5)
+    assert np.abs(shared[0][1] - exact[0][1]).max() > 1e-6
+
+
+def test_a_hypothesis_that_repeats_itself_stays_a_path_of_the_tree(network):
+    ids = np.tile(sequences([2])[0], 10)
+    ((found,),) = network.log_probs_of_hypotheses([[ids]], 2)
+    assert found.shape == (21,) and np.isfinite(found).all()
+
+
+def test_the_softmax_has_the_frequent_hanzi_and_the_rated_one(model):
+    frequent = np.arange(0, SIZE, 2)
+    (ids,) = sequences([9])
+    (found,) = NumpyCausalCnn(numpy_weights(model, frequent)).log_probs([ids])
+    hidden = np.asarray(model({"hanzi": np.concatenate([[PAD_ID], ids])[None].astype(np.int32)}))[0]
+    vectors, bias = (np.asarray(weight) for weight in model.get_layer("vectors").weights)
+    logits = hidden @ vectors.T + bias
+    following = np.append(ids, PAD_ID)
+    assert {0, 1} == set(following % 2), "both kinds are rated"
+    for row, token, log_prob in zip(logits, following, found, strict=True):
+        normaliser = np.logaddexp.reduce(row[np.union1d(frequent, [token])])
+        assert log_prob == pytest.approx(row[token] - normaliser, abs=2e-5)
 
 
 def test_a_hanzi_depends_on_those_before_it_only(network):
@@ -130,6 +168,8 @@ def test_the_file_has_a_byte_for_each_weight(network, model, tmp_path):
         ("bias", lambda array: array[1:]),
         ("kernels", lambda array: array[:, 1:]),
         ("norms", lambda array: array[1:]),
+        ("frequent", lambda array: array[:0]),
+        ("frequent", lambda array: array + SIZE),
     ],
 )
 def test_arrays_that_do_not_fit_are_refused(model, tmp_path, name, change):
@@ -184,6 +224,21 @@ def test_a_tiny_language_is_learnt(run):
     language_model = load_language_model(run.path)
     known, wrong, unknown = language_model.log_probs(["发动攻势", "发动公式", "发动龘式"])
     assert known.shape == (5,) and known.sum() > wrong.sum() + 1 > unknown.sum()
+
+
+def test_a_run_is_finished_only_with_its_file(text, tmp_path, monkeypatch):
+    def killed(weights, path):
+        raise OSError("no space left on device")
+
+    (tmp_path / "recipe.yaml").write_text("task: language\n", encoding="utf-8")
+    train_tiny = [*arguments(text), "model.rows.steps=2", "training.epochs=1"]
+    monkeypatch.setattr(CausalCnnWeights, "save", killed)
+    with pytest.raises(OSError, match="no space"):
+        train_from_config("language", tmp_path / "recipe.yaml", train_tiny, tmp_path / "run")
+    assert not RunFolder(tmp_path / "run").metrics.exists()
+    monkeypatch.undo()
+    train_from_config("language", tmp_path / "recipe.yaml", train_tiny, tmp_path / "run")
+    assert load_language_model(tmp_path / "run").log_probs(["今天"])[0].shape == (3,)
 
 
 def test_it_is_no_converter(run):

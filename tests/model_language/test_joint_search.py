@@ -206,13 +206,16 @@ def test_confidence_is_the_fraction_of_all_readings(ngram, no_margin):
 class PrefersOther:
     """Stands for a language model of hanzi: a hanzi costs more the higher the rest of its code point."""
 
-    def log_probs(self, texts):
-        return [-np.array([*(float(ord(hanzi) % 7) for hanzi in text), 1.0]) for text in texts]
+    def log_probs_of_hypotheses(self, utterances):
+        return [[self.log_probs(text) for text in texts] for texts in utterances]
+
+    def log_probs(self, text):
+        return -np.array([*(float(ord(hanzi) % 7) for hanzi in text), 1.0])
 
 
 def rated_again(reading: JointReading, words: UserWords) -> float:
     """The score with 0.6 times the log-probabilities; those of hanzi in user words are at least -4."""
-    (values,) = PrefersOther().log_probs([reading.hanzi])
+    values = PrefersOther().log_probs(reading.hanzi)
     for span in words.spans(reading.pinyin):
         if reading.hanzi[span.start : span.end] == span.word.hanzi:
             values[span.start : span.end] = np.maximum(values[span.start : span.end], USER_WORD)
@@ -240,8 +243,11 @@ def test_a_language_model_does_not_take_back_the_bonus_of_a_user_word(ngram):
     net = network({"ta1": 0.9, "da1": 0.1}, {"men5": 1.0})
 
     class Hates(PrefersOther):
-        def log_probs(self, texts):
-            return [-np.array([*(99.0 if hanzi in "喆门" else 1.0 for hanzi in text), 1.0]) for text in texts]
+        def log_probs_of_hypotheses(self, utterances):
+            return [[self.log_probs(text) for text in texts] for texts in utterances]
+
+        def log_probs(self, text):
+            return -np.array([*(99.0 if hanzi in "喆门" else 1.0 for hanzi in text), 1.0])
 
     weights = replace(WEIGHTS, rescoring=0.6)
     ((best,),) = JointSearch(UserWordConverter(ngram, words), weights, language_model=Hates()).read([net])
