@@ -204,10 +204,10 @@ class JointSearch:
 
     def _sums(self, paths: FoundPaths, texts: Sequence[str], log_probs: Sequence[np.ndarray]) -> np.ndarray:
         """The log-probability of each text by the language model, (paths,) float64."""
-        for path, text, values in (
-            zip(paths, texts, log_probs, strict=True) if len(self._converter.words) else ()
-        ):
-            for span in self._converter.words.spans(path.syllables):
+        words = self._converter.words
+        rated = zip(paths, texts, log_probs, strict=True) if len(words) else ()
+        for path, text, values in rated:
+            for span in words.spans(path.syllables):
                 if text[span.start : span.end] == span.word.hanzi:
                     values[span.start : span.end].clip(USER_WORD, out=values[span.start : span.end])
         return np.array([values.sum(dtype=np.float64) for values in log_probs])
