@@ -39,8 +39,8 @@ from utils.vocabulary import Vocabulary
 log = logging.getLogger("train")
 
 FREQUENT = 4096
-"""Hanzi in the softmax of a finished run, the most frequent ones. On Common Voice's dev list, the 7,000 others
-of the shipped model have 0.5 % of the probability together."""
+"""Hanzi in the softmax of a finished run, the most frequent ones. On Common Voice's dev list the 7,000 others
+of the shipped model have half a percent of the probability."""
 _FLATTENED = 0.75  # exponent of the frequencies by which negatives are drawn (Mikolov et al. 2013)
 
 
