@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from model_language.search.beam import HASH_FACTOR, best_first, first_of_each, groups, lowest_of_best
+from model_language.search.beam import HASH_FACTOR, best_first, first_of_each, groups
 from model_language.search.lattice import FoundPaths, LatticeSlot, Way, best_paths
 from model_language.search.token_model import TokenModel
 from model_language.search.word_bonus import NetworkWords, Progress
@@ -240,35 +240,63 @@ def _promising(
         count: continuations that are rated in each network; those by a token of a user word are among them.
         margin: continuations that are less promising than the best one by more than this are not rated.
     """
-    networks, sizes, last = len(options.skipped), np.diff(options.starts), kept.past[:, -1]
+    networks, sizes = len(options.skipped), np.diff(options.starts)
     of_column = np.repeat(np.arange(networks), sizes)
     best = _highest(of_column, options.own, networks)
     behind = np.minimum(best.take(of_column) - options.own, _FARTHEST)
     behind[options.of_words] = 0.0
     order = best_first(of_column, behind)  # of the columns, each network's best first
+    # Paths with the same last token have the same preview: it is computed for the best one of each group.
+    by_group, starts = _by_last_token(kept)
+    network, last = (values.take(by_group.take(starts[:-1])) for values in (kept.network, kept.past[:, -1]))
+    highest = np.maximum.reduceat(before.take(by_group), starts[:-1])
+
+    def previewed(of_group: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
+        """Groups, their best columns, as many as given, and the own score of each with its preview."""
+        groups, columns = _pairs(network, options.starts, of_group, order)
+        gain = model.preview(last.take(groups), options.ids.take(columns))
+        return None if gain is None else (groups, columns, gain + options.own.take(columns))
+
     tried = np.minimum(-(-count // np.bincount(kept.network, minlength=networks)), sizes)
-    rows, columns = _pairs(kept.network, options.starts, tried.take(kept.network), order)
-    promise = model.preview(last.take(rows), options.ids.take(columns))
-    if promise is None:
+    first = previewed(tried.take(network))
+    if first is None:
         return _pairs(kept.network, options.starts, sizes.take(kept.network), order)
-    promise += before.take(rows) + options.own.take(columns)
-    # As many reach this score, so a column below it without a preview cannot be among the best.
-    network = kept.network.take(rows)
-    least = lowest_of_best(np.bincount(network, minlength=networks), promise, count)
-    least = np.maximum(least, _highest(network, promise, networks) - margin)
-    # One ascending array of all columns, those of a network between two multiples of a large number.
+    groups, _, gain = first
+    least = _highest(network.take(groups), highest.take(groups) + gain, networks) - margin
+    # A preview is at most 0, so a column that is below this score without it is not needed. One ascending
+    # array of all columns, those of a network between two multiples of a large number.
     ascending = (behind + of_column * 2 * _FARTHEST).take(order)
-    left = np.clip((best - least).take(kept.network) + before, 0.0, _FARTHEST)  # of each row
-    reached = np.searchsorted(ascending, left + kept.network * 2 * _FARTHEST, side="right")
-    rows, columns = _pairs(kept.network, options.starts, reached - options.starts.take(kept.network), order)
-    promise = before.take(rows) + options.own.take(columns)
-    promise += model.preview(last.take(rows), options.ids.take(columns))
-    network = kept.network.take(rows)
+    left = np.clip((best - least).take(network) + highest, 0.0, _FARTHEST)  # of each group
+    reached = np.searchsorted(ascending, left + network * 2 * _FARTHEST, side="right")
+    groups, columns, gain = previewed(reached - options.starts.take(network))
+    needed = highest.take(groups) + gain >= least.take(network.take(groups))
+    needed |= options.of_words.take(columns)
+    groups, columns, gain = (values.compress(needed) for values in (groups, columns, gain))
+    # All paths of each group.
+    members = np.diff(starts).take(groups)
+    pair = np.repeat(np.arange(len(groups)), members)
+    ends = np.cumsum(members)
+    rows = by_group.take(np.repeat(starts.take(groups) - ends + members, members) + np.arange(len(pair)))
+    columns, promise = columns.take(pair), before.take(rows) + gain.take(pair)
     if options.of_words.any():
         promise[options.of_words.take(columns)] = promise.max(initial=-np.inf)
-    near = (promise >= least.take(network)).nonzero()[0]
-    chosen = near.take(_best_of_each(network.take(near), promise.take(near), count))
+    of_row = kept.network.take(rows)  # ascending, as the groups are
+    chosen = (promise >= least.take(of_row)).nonzero()[0]
+    if np.bincount(of_row.take(chosen)).max(initial=0) > count:
+        chosen = chosen.take(_best_of_each(of_row.take(chosen), promise.take(chosen), count))
     return rows.take(chosen), columns.take(chosen)
+
+
+def _by_last_token(kept: _Paths) -> tuple[np.ndarray, np.ndarray]:
+    """The paths of each network grouped by their last token.
+
+    Returns:
+        (N,) indices of paths, group by group; (groups + 1,) where the groups begin.
+    """
+    last = kept.past[:, -1]
+    keys = kept.network * (last.max() + 1) + last
+    order = np.argsort(keys, kind="stable")
+    return order, np.append(np.flatnonzero(np.diff(keys.take(order), prepend=-1)), len(order))
 
 
 def _pairs(

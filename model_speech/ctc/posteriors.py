@@ -236,22 +236,26 @@ def _with_free_token(
     blank_steps = np.exp(log_probs[:, blank, None] + scaled)[:, 0]  # (T,)
     # Where the class equals the token before or after it, a blank must separate the two.
     padded = np.concatenate([[NONE], tokens, [NONE]])
-    left, right = ((padded[side][:, None] == classes).nonzero() for side in (prefixes, suffixes + 1))
+    # Such cells (pair, class) by their flat index: a look-up by two indices takes several times as long.
+    left, right = (np.flatnonzero(padded[side][:, None] == classes) for side in (prefixes, suffixes + 1))
+    blanks_left, beta_right = (
+        weights.take(cells // len(classes), axis=1) for weights, cells in ((blanks, left), (beta, right))
+    )
     in_class = np.zeros((len(prefixes), len(classes)))
     in_blank, total, ending = np.zeros((3, *in_class.shape))  # in a blank after the class; complete
     for t, pairs in enumerate(_relevant(entering, beta)):
         # The suffix begins in this frame.
-        separated = in_blank[right]
+        separated = in_blank.take(right)
         in_blank[pairs] += in_class[pairs]
         np.multiply(in_blank[pairs], beta[t, pairs, None], out=ending[pairs])
-        ending[right] = separated * beta[t, right[0]]
+        ending.ravel()[right] = separated * beta_right[t]
         total[pairs] += ending[pairs]
         if t == len(class_steps):
             break
         in_blank[pairs] *= blank_steps[t]
-        separated = in_class[left] + blanks[t, left[0]]
+        separated = in_class.take(left) + blanks_left[t]
         in_class[pairs] += entering[t, pairs, None]
-        in_class[left] = separated
+        in_class.ravel()[left] = separated
         in_class[pairs] *= class_steps[t]
     with np.errstate(divide="ignore"):
         return np.log(total) + highest
