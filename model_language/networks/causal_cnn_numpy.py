@@ -84,8 +84,10 @@ class NumpyCausalCnn:
         self._is_frequent = np.zeros(self.size, bool)
         self._is_frequent[self._weights.frequent] = True
         # The bias is one more row, so that no array of all logits is added to another.
-        vectors = np.column_stack([self._weights.vectors, self._weights.bias])
-        self._outputs = np.ascontiguousarray(vectors.take(self._weights.frequent, axis=0).T)
+        frequent, width = self._weights.frequent, self._weights.vectors.shape[1]
+        self._outputs = np.empty((width + 1, len(frequent)), np.float32)
+        self._outputs[:width] = self._weights.vectors.take(frequent, axis=0).T
+        self._outputs[width] = self._weights.bias.take(frequent)
 
     @property
     def size(self) -> int:
