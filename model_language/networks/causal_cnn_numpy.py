@@ -1,6 +1,6 @@
 """Runs the causal gated CNN in NumPy: log-probabilities of the hanzi of many hypotheses at once.
 
-Hypotheses of an utterance begin alike, so they are rated as a tree: each different beginning is computed
+Hypotheses of an utterance begin alike, so they are rated as a prefix tree: each different prefix is computed
 once. All nodes of the tree pass a layer together, and a layer reads the ancestors of a node. Hypotheses that
 differ in one hanzi soon go on alike: nodes with the same last hanzi may share one computation, that of the
 better hypothesis (Liu et al. 2014, "Efficient Lattice Rescoring Using Recurrent Neural Network Language
@@ -115,36 +115,36 @@ class NumpyCausalCnn:
             shared_history: hypotheses of an utterance with this many equal last hanzi have the same
                 probabilities after these, those of the first one; None: each has its own.
         """
-        parents, tokens, paths = _tree(utterances, shared_history)
+        parents, tokens, paths = _prefix_tree(utterances, shared_history)
         hidden = self._hidden(parents, tokens)  # (nodes, W), of what follows each node
-        totals = self._totals(hidden)
+        log_normalisers = self._log_normalisers(hidden)
         return [
             [
-                self._following(hidden.take(path, axis=0), totals.take(path), np.append(ids, PAD_ID))
+                self._following(hidden.take(path, axis=0), log_normalisers.take(path), np.append(ids, PAD_ID))
                 for path, ids in zip(*hypotheses, strict=True)
             ]
             for hypotheses in zip(paths, utterances, strict=True)
         ]
 
-    def _totals(self, hidden: np.ndarray) -> np.ndarray:
-        """The logarithm of the sum over the frequent hanzi: (nodes, W) → (nodes,)."""
+    def _log_normalisers(self, hidden: np.ndarray) -> np.ndarray:
+        """Logarithm of the softmax's sum over the frequent hanzi: (nodes, W) → (nodes,)."""
         extended = np.column_stack([hidden, np.ones(len(hidden), np.float32)])
         together = min(len(hidden), _TOGETHER)
         logits = np.empty((together, self._outputs.shape[1]), np.float32)  # fresh memory takes time
-        totals = np.empty(len(hidden), np.float32)
+        sums = np.empty(len(hidden), np.float32)
         for start in range(0, len(hidden), together):
             rows = extended[start : start + together]
-            totals[start : start + together] = _log_sum_exp(
+            sums[start : start + together] = _log_sum_exp(
                 np.matmul(rows, self._outputs, out=logits[: len(rows)])
             )
-        return totals
+        return sums
 
-    def _following(self, hidden: np.ndarray, totals: np.ndarray, ids: np.ndarray) -> np.ndarray:
+    def _following(self, hidden: np.ndarray, log_normalisers: np.ndarray, ids: np.ndarray) -> np.ndarray:
         """Log-probabilities of one hanzi after each of n nodes: (n, W), (n,), (n,) int → (n,)."""
         weights = self._weights
         own = np.einsum("li,li->l", hidden, weights.vectors.take(ids, axis=0)) + weights.bias.take(ids)
-        rare = ~self._is_frequent.take(ids)
-        return own - np.where(rare, np.logaddexp(totals, own), totals)
+        with_own = np.logaddexp(log_normalisers, own)
+        return own - np.where(self._is_frequent.take(ids), log_normalisers, with_own)
 
     def _hidden(self, parents: np.ndarray, tokens: np.ndarray) -> np.ndarray:
         """What is known after each node of a tree, (nodes, W)."""
@@ -160,10 +160,10 @@ class NumpyCausalCnn:
         return normalised(x, weights.norms[-1])
 
 
-def _tree(
+def _prefix_tree(
     utterances: Sequence[Sequence[np.ndarray]], shared_history: int | None
 ) -> tuple[np.ndarray, np.ndarray, list[list[np.ndarray]]]:
-    """The tree of the beginnings of the hypotheses of each utterance; all trees have one root.
+    """The tree of the prefixes of the hypotheses of each utterance; all trees have one root.
 
     Returns:
         The parent of each node, (nodes,) int, -1 before the root; the last token of each node, (nodes,) int,

@@ -247,36 +247,32 @@ def _promising(
     behind[options.of_words] = 0.0
     order = best_first(of_column, behind)  # of the columns, each network's best first
     # Paths with the same last token have the same preview: it is computed for the best one of each group.
-    by_group, starts = _by_last_token(kept)
+    by_group, starts = _by_last_token(kept)  # indices of paths, and where the groups begin
     network, last = (values.take(by_group.take(starts[:-1])) for values in (kept.network, kept.past[:, -1]))
     highest = np.maximum.reduceat(before.take(by_group), starts[:-1])
 
     def previewed(of_group: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
         """Groups, their best columns, as many as given, and the own score of each with its preview."""
-        groups, columns = _pairs(network, options.starts, of_group, order)
-        gain = model.preview(last.take(groups), options.ids.take(columns))
-        return None if gain is None else (groups, columns, gain + options.own.take(columns))
+        group, columns = _pairs(network, options.starts, of_group, order)
+        gain = model.preview(last.take(group), options.ids.take(columns))
+        return None if gain is None else (group, columns, gain + options.own.take(columns))
 
     tried = np.minimum(-(-count // np.bincount(kept.network, minlength=networks)), sizes)
     first = previewed(tried.take(network))
     if first is None:
         return _pairs(kept.network, options.starts, sizes.take(kept.network), order)
-    groups, _, gain = first
-    least = _highest(network.take(groups), highest.take(groups) + gain, networks) - margin
+    group, _, gain = first
+    least = _highest(network.take(group), highest.take(group) + gain, networks) - margin
     # A preview is at most 0, so a column that is below this score without it is not needed. One ascending
     # array of all columns, those of a network between two multiples of a large number.
     ascending = (behind + of_column * 2 * _FARTHEST).take(order)
     left = np.clip((best - least).take(network) + highest, 0.0, _FARTHEST)  # of each group
     reached = np.searchsorted(ascending, left + network * 2 * _FARTHEST, side="right")
-    groups, columns, gain = previewed(reached - options.starts.take(network))
-    needed = highest.take(groups) + gain >= least.take(network.take(groups))
+    group, columns, gain = previewed(reached - options.starts.take(network))
+    needed = highest.take(group) + gain >= least.take(network.take(group))
     needed |= options.of_words.take(columns)
-    groups, columns, gain = (values.compress(needed) for values in (groups, columns, gain))
-    # All paths of each group.
-    members = np.diff(starts).take(groups)
-    pair = np.repeat(np.arange(len(groups)), members)
-    ends = np.cumsum(members)
-    rows = by_group.take(np.repeat(starts.take(groups) - ends + members, members) + np.arange(len(pair)))
+    group, columns, gain = (values.compress(needed) for values in (group, columns, gain))
+    pair, rows = _pairs(group, starts, np.diff(starts).take(group), by_group)  # all paths of each group
     columns, promise = columns.take(pair), before.take(rows) + gain.take(pair)
     if options.of_words.any():
         promise[options.of_words.take(columns)] = promise.max(initial=-np.inf)
@@ -291,12 +287,12 @@ def _by_last_token(kept: _Paths) -> tuple[np.ndarray, np.ndarray]:
     """The paths of each network grouped by their last token.
 
     Returns:
-        (N,) indices of paths, group by group; (groups + 1,) where the groups begin.
+        (N,) indices of paths, group by group; (number of groups + 1,) where the groups begin.
     """
     last = kept.past[:, -1]
     keys = kept.network * (last.max() + 1) + last
     order = np.argsort(keys, kind="stable")
-    return order, np.append(np.flatnonzero(np.diff(keys.take(order), prepend=-1)), len(order))
+    return order, np.append(groups(keys.take(order))[0], len(order))
 
 
 def _pairs(

@@ -65,7 +65,7 @@ def test_sequences_that_begin_alike_are_computed_once_and_as_each_alone(network,
     together = network.log_probs(several)
     for found, ids in zip(together, several, strict=True):
         np.testing.assert_allclose(found, network.log_probs([ids])[0], atol=1e-5)
-    nodes = len(causal_cnn_numpy._tree([several], None)[0])
+    nodes = len(causal_cnn_numpy._prefix_tree([several], None)[0])
     assert nodes == 1 + 9 + 2 + 9
 
 
@@ -74,7 +74,7 @@ def test_hypotheses_share_what_follows_equal_hanzi(network):
     other, apart = best.copy(), best[::-1].copy()
     other[2] = PAD_ID + 2 if best[2] != PAD_ID + 2 else PAD_ID + 3
     history = 3
-    nodes = len(causal_cnn_numpy._tree([[best, other], [other]], history)[0])
+    nodes = len(causal_cnn_numpy._prefix_tree([[best, other], [other]], history)[0])
     assert nodes == 1 + 12 + history + 12, "hypotheses of another utterance share nothing"
     shared = network.log_probs_of_hypotheses([[best, other, apart], [other]], history)
     exact = network.log_probs_of_hypotheses([[best, other, apart], [other]], shared_history=None)

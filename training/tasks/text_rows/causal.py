@@ -4,7 +4,6 @@ Texts become pairs of pinyin and hanzi on disk, the same ones as for the other l
 hanzi. The dev set is rated with the NumPy network and the full softmax.
 """
 
-import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -16,8 +15,6 @@ import numpy as np
 from keras import ops
 
 from data.text.pinyin_pair_dataset import PairDataset, PairRows, hanzi_table, syllable_table
-from data.text.pinyin_pair_preparation import prepare_pairs
-from data.text.pinyin_pairs import read_pairs
 from model_language.language_model import HanziLanguageModel
 from model_language.networks.causal_cnn import build_causal_cnn, numpy_weights, sampled_losses
 from model_language.networks.causal_cnn_config import TextRowsConfig
@@ -27,16 +24,15 @@ from model_language.vocabulary.symbols import PAD_ID, UNKNOWN_ID, Symbols, build
 from training.distributed.distribution import SINGLE_PROCESS, Distribution
 from training.initialise import TokenLayer
 from training.loop import prepare_backend, train
-from training.tasks.language_config import LanguageConfig, check_text_rows
+from training.tasks.language_config import LanguageConfig
 from training.tasks.recipe import SourceModel, prepare_model
-from training.tasks.text_rows.shuffled_rows import RowTask, ShuffledRows, without
+from training.tasks.text_rows.row_task import RowTask, read_texts
+from training.tasks.text_rows.shuffled_rows import ShuffledRows, without
 from utils.backend.weights import load_weights
 from utils.errors import require
 from utils.mandarin.pinyin import full_inventory
 from utils.run_folder.run import RunFolder
 from utils.vocabulary import Vocabulary
-
-log = logging.getLogger("train")
 
 FREQUENT = 4096
 """Hanzi in the softmax of a finished run, the most frequent ones. On Common Voice's dev list the 7,000 others
@@ -156,12 +152,7 @@ def train_causal_cnn(
         ConfigError, CorpusError, TrainingError: see the message.
     """
     data, rows = config.data, config.model.rows
-    check_text_rows(config)
-    dataset = prepare_pairs(data.train, data.cache, seed=config.seed)
-    dev = [pair.hanzi for pair in read_pairs(data.dev, cache=data.cache).pairs]
-    log.info("%s: %d training hanzi, %d dev sentences", config.model.name, dataset.hanzi_count, len(dev))
-    if dataset.rejected:
-        log.warning("lines left out: %s", ", ".join(f"{n}: {why}" for why, n in dataset.rejected.items()))
+    dataset, dev = read_texts(config)
     vocabulary = _vocabulary(run, dataset)
     prepare_backend(config.training, config.seed)
     distribution.check_same("vocabulary", vocabulary.tokens)
@@ -184,7 +175,7 @@ def train_causal_cnn(
             HanziBatches(text, frequencies, rows, config.seed),
             frequencies,
             rows.steps,
-            dev,
+            [pair.hanzi for pair in dev],
             distribution.shard,
         ),
         run=run,

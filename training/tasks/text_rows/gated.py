@@ -4,7 +4,6 @@ Texts become pairs of pinyin and hanzi on disk, then rows of fixed length, of wh
 batches. The dev set is converted with the NumPy network, toned and toneless.
 """
 
-import logging
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,8 +19,7 @@ from data.text.pinyin_pair_dataset import (
     hanzi_table,
     syllable_table,
 )
-from data.text.pinyin_pair_preparation import prepare_pairs
-from data.text.pinyin_pairs import Pair, read_pairs
+from data.text.pinyin_pairs import Pair
 from model_language.batching import length_batches
 from model_language.converters.gated import GatedCnnConverter
 from model_language.networks.candidates import TABLES_FILE, CandidateTables, build_tables
@@ -30,16 +28,14 @@ from model_language.networks.gated_cnn_numpy import NumpyGatedCnn
 from model_language.vocabulary.symbols import PAD_ID, UNKNOWN_ID, Symbols, build_symbols
 from training.distributed.distribution import SINGLE_PROCESS, Distribution
 from training.loop import prepare_backend, train
-from training.tasks.language_config import LanguageConfig, check_text_rows
+from training.tasks.language_config import LanguageConfig
 from training.tasks.recipe import prepare_model
 from training.tasks.text_rows.gated_rows import PARTICLES, RowBatch, RowBatches
-from training.tasks.text_rows.shuffled_rows import RowTask
+from training.tasks.text_rows.row_task import RowTask, read_texts
 from utils.errors import require
 from utils.mandarin.pinyin import full_inventory, without_tone
 from utils.metrics import ErrorCounts, count_errors
 from utils.run_folder.run import RunFolder
-
-log = logging.getLogger("train")
 
 
 class GatedCnnTask(RowTask):
@@ -131,12 +127,7 @@ def train_gated_cnn(
         f"initialise_from cannot be used with model.name={config.model.name}",
         hint="leave it out",
     )
-    check_text_rows(config)
-    dataset = prepare_pairs(data.train, data.cache, spoken=config.model.rows.spoken, seed=config.seed)
-    dev = read_pairs(data.dev, cache=data.cache).pairs
-    log.info("%s: %d training hanzi, %d dev sentences", config.model.name, dataset.hanzi_count, len(dev))
-    if dataset.rejected:
-        log.warning("lines left out: %s", ", ".join(f"{n}: {why}" for why, n in dataset.rejected.items()))
+    dataset, dev = read_texts(config, config.model.rows.spoken)
     symbols, tables = prepare_tables(config, run, dataset)
     prepare_backend(config.training, config.seed)
     distribution.check_same("vocabulary", [symbols.pinyin.tokens, symbols.hanzi.tokens])

@@ -1,8 +1,5 @@
 """Draws the rows of each batch from a text; every pass divides it at another offset, in another order."""
 
-from collections.abc import Iterator
-from typing import Any, Protocol
-
 import numpy as np
 
 from data.text.pinyin_pair_dataset import PairRows
@@ -47,36 +44,6 @@ class ShuffledRows:
             length = self._rows.length
             self._order = (epoch, int(random.integers(length)), random.permutation(len(self._rows)))
         return self._order[1:]
-
-
-class NumberedBatches(Protocol):
-    """All batches of a training run by number."""
-
-    def batch(self, number: int, shard: tuple[int, int] = (0, 1)) -> Any:
-        """Batch ``number`` of the training, from 0; only the rows i with i % count = index of a shard."""
-
-
-class RowTask:
-    """What tasks on rows of text have in common: epochs of as many batches each.
-
-    Args:
-        batches: training batches.
-        steps: batches in an epoch.
-        shard: (index, count): this process trains the rows i of each batch with i % count = index.
-    """
-
-    def __init__(self, batches: NumberedBatches, steps: int, shard: tuple[int, int]):
-        self._batches, self._steps, self._shard = batches, steps, shard
-
-    def steps(self, epoch: int) -> int:
-        """Number of training batches in an epoch, the same in each."""
-        return self._steps
-
-    def batches(self, epoch: int, first_step: int) -> Iterator[Any]:
-        """The training batches of an epoch from ``first_step`` on, all of the same shape."""
-        start = (epoch - 1) * self._steps
-        for number in range(start + first_step, start + self._steps):
-            yield self._batches.batch(number, self._shard)
 
 
 def without(dropped: np.ndarray, *rows: np.ndarray) -> list[np.ndarray]:
