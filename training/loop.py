@@ -17,6 +17,7 @@ import keras
 import numpy as np
 from tqdm import tqdm
 
+from training.backends.batch_parts import in_parts
 from training.backends.step import make_deterministic
 from training.checkpoint import TrainingState, keep_weights, load_checkpoint, save_checkpoint
 from training.distributed.distribution import SINGLE_PROCESS, Distribution
@@ -25,7 +26,7 @@ from training.history import HistoryWriter, UtteranceLog, record_devices
 from training.initialise import InitialWeights
 from training.optimiser import OptimiserConfig, averaged_weights, make_optimizer
 from training.profiling import StepProfiler, check_profile, parse_window
-from utils.backend.devices import grow_gpu_memory
+from utils.backend.devices import grow_gpu_memory, share_cores
 from utils.backend.weights import save_weights
 from utils.errors import TrainingError
 from utils.files import write_json
@@ -53,6 +54,8 @@ class TrainingConfig(Limited, section="training"):
         kept_weights: number of last epochs whose weights stay in ``weights/`` of the run folder, with those
             of the best epoch; 0: only ``best`` and ``last`` are kept.
         precision: ``float32``, ``mixed_float16`` or ``mixed_bfloat16``.
+        batch_parts: parts of a batch that TensorFlow computes on a CPU at the same time, each on its share of
+            the cores; batch normalisation has the statistics of a part.
         xla: compile the training step with XLA (once for each batch shape).
         deterministic: bit-for-bit repeatable, but slower.
         profile: steps to profile for TensorBoard, such as ``120-180`` (counted over all epochs); empty: none.
@@ -66,6 +69,7 @@ class TrainingConfig(Limited, section="training"):
     checkpoint_steps: Count = 200
     kept_weights: Size = 0
     precision: str = "float32"
+    batch_parts: Count = 1
     xla: bool = False
     deterministic: bool = False
     profile: str = ""
@@ -112,6 +116,7 @@ def prepare_backend(config: TrainingConfig, seed: int) -> None:
     check_profile(config.profile)
     if keras.backend.backend() == "tensorflow":
         grow_gpu_memory()
+    share_cores(config.batch_parts)
     keras.utils.set_random_seed(seed)
     keras.mixed_precision.set_global_policy(config.precision)
     if config.deterministic:
@@ -166,7 +171,8 @@ def train(
         note_stop_signals() as stop,
         profiler,
     ):
-        step = distribution.make_step(task.model, optimizer, task.losses, config.xla, stop)
+        losses = in_parts(task.losses, config.batch_parts)
+        step = distribution.make_step(task.model, optimizer, losses, config.xla, stop)
         step = profiler.watch(step, done=state.step)
         while state.epoch <= config.epochs and not _out_of_patience(state, config):
             _train_epoch(job, step, state, stop, history, seen)

@@ -1,7 +1,8 @@
 """The open-domain benchmark: tonal syllable error rate of `compact` on unseen voices, trained 20 minutes.
 
-    python -m benchmarks.model_speech.acoustic [--seed 2] [--made 0]
+    python -m benchmarks.model_speech.acoustic [--seed 2] [--made 0] [training.precision=mixed_bfloat16]
     python -m benchmarks.model_speech.acoustic --seed 0 --contributions  # effect of each part of the recipe
+    python -m benchmarks.model_speech.acoustic --speed                   # what makes a training step faster
 
 The synthesiser speaks news and dialogue lines of the shared text collection in 80 and more voices (9 h); test
 voices and sentences are in no other split. Every third training sentence is spoken by a generated voice
@@ -12,6 +13,8 @@ voices and sentences differently. The collection must be beside the checkout. Ti
 import argparse
 import csv
 import json
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -56,6 +59,12 @@ VARIANTS = (
         ("features.hop_ms=12.5", "data.batch_frames=9600", "spec_augment.time_width=16"),
     ),
 )
+SPEED_VARIANTS = (
+    Variant("whole batches, float32", ("training.batch_parts=1",)),
+    Variant("two parts, float32: the recipe"),
+    Variant("whole batches, bfloat16", ("training.batch_parts=1", "training.precision=mixed_bfloat16")),
+    Variant("two parts, bfloat16", ("training.precision=mixed_bfloat16",)),
+)
 
 
 def main() -> int:
@@ -64,12 +73,13 @@ def main() -> int:
     name = f"seed_{options.seed}" if options.made == MADE else f"seed_{options.seed}_made_{options.made}"
     corpus, runs = Path("datasets/open_domain") / name, Path("runs/open_domain") / name
     _make_corpus(corpus, options.seed, options.made)
-    if options.contributions:
-        _print_contributions({variant.name: _short_training(variant, corpus, runs) for variant in VARIANTS})
-    else:
-        greedy = _train_and_test(corpus, runs / "compact")
-        fused = _test_with_syllables(corpus, runs, options.seed)
-        _print_result(greedy, fused, runs / "compact")
+    if options.contributions or options.speed:
+        variants = SPEED_VARIANTS if options.speed else VARIANTS
+        _print_contributions({variant.name: _short_training(variant, corpus, runs) for variant in variants})
+        return 0
+    greedy = _train_and_test(corpus, runs / "compact", options.changes)
+    fused = _test_with_syllables(corpus, runs, options.seed)
+    _print_result(greedy, fused, runs / "compact")
     return 0
 
 
@@ -86,9 +96,9 @@ def _make_corpus(corpus: Path, seed: int, made: int) -> None:
     run("-m", "data.corpora.synthetic", "prepare", str(corpus / "original"), "--output", str(corpus))
 
 
-def _train_and_test(corpus: Path, folder: Path) -> dict[str, float]:
+def _train_and_test(corpus: Path, folder: Path, changes: Sequence[str]) -> dict[str, float]:
     splits = [f"data.{split}=[{corpus / split}.tsv]" for split in UTTERANCES]
-    run("train.py", "speech", "--config", RECIPE, "--run", str(folder), *splits)
+    run("train.py", "speech", "--config", RECIPE, "--run", str(folder), *splits, *changes)
     return json.loads(run("test.py", "speech", str(folder), "--json"))
 
 
@@ -121,22 +131,26 @@ def _print_result(figures: dict[str, float], fused: dict[str, float], folder: Pa
         print(f"  {search}: {results['syllable_error_rate']:.1%} (95 %: {low:.1%} to {high:.1%}, by voices)")
 
 
-def _short_training(variant: Variant, corpus: Path, runs: Path) -> list[float]:
-    """Error rates on dev and test together, by epoch of a short training with the changed recipe."""
-    folder = runs / variant.name.replace(" ", "_")
+def _short_training(variant: Variant, corpus: Path, runs: Path) -> list[dict[str, str]]:
+    """The history of a short training with the changed recipe; dev and test are one dev set."""
+    folder = runs / re.sub(r"\W+", "_", variant.name)
     held_out = f"[{corpus / 'dev.tsv'},{corpus / 'test.tsv'}]"
     data = [f"data.train=[{corpus / 'train.tsv'}]", f"data.dev={held_out}"]
     short = [f"training.epochs={SHORT_EPOCHS}", *variant.changes]
     run("train.py", "speech", "--config", RECIPE, "--run", str(folder), *data, *short)
-    return [float(row["dev_syllable_error_rate"]) for row in _history(folder)]
+    return _history(folder)
 
 
-def _print_contributions(errors: dict[str, list[float]]) -> None:
-    table = Table(title="Tonal syllable error, unheard voices and sentences")
-    for column in ("variant", *(f"epoch {epoch}" for epoch in range(1, SHORT_EPOCHS + 1))):
+def _print_contributions(histories: dict[str, list[dict[str, str]]]) -> None:
+    table = Table(title="Tonal syllable error, voices and sentences that are not in the training data")
+    epochs = [f"epoch {epoch}" for epoch in range(1, SHORT_EPOCHS + 1)]
+    for column in ("variant", *epochs, "steps of the last, s", "speed"):
         table.add_column(column)
-    for name, by_epoch in errors.items():
-        table.add_row(name, *(f"{error:.1%}" for error in by_epoch))
+    first = float(next(iter(histories.values()))[-1]["seconds"])
+    for name, history in histories.items():
+        errors = [f"{float(row['dev_syllable_error_rate']):.1%}" for row in history]
+        seconds = float(history[-1]["seconds"])  # the first epoch also computes features
+        table.add_row(name, *errors, f"{seconds:.1f}", f"{first / seconds:.2f}")
     Console().print(table)
 
 
@@ -147,6 +161,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--seed", type=int, default=2, help="seed of the corpus (default: %(default)s)")
     parser.add_argument("--made", type=int, default=MADE, help="made-up voices (default: %(default)s)")
     parser.add_argument("--contributions", action="store_true", help="short trainings of changed recipes")
+    parser.add_argument("--speed", action="store_true", help="short trainings in parts and in bfloat16")
+    parser.add_argument("changes", nargs="*", metavar="key=value", help="values that override the recipe's")
     return parser
 
 

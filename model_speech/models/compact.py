@@ -17,6 +17,7 @@ from keras import layers
 
 from model_speech.layers.masking import MeanFrame, masked_inputs
 from model_speech.layers.normalisation import MaskedBatchNormalization
+from model_speech.layers.precision import float32_except_products
 from utils.limits import Count, Fraction, Limited, Size
 
 # Trainings are short, some thousand steps: with Keras's default 0.99 the first epoch would still count.
@@ -78,23 +79,31 @@ def build_compact(config: CompactConfig, feature_bins: int, classes: int) -> ker
         (B, ceil(T / time_stride), C). Padding has no influence on valid outputs, nor on the statistics of the
         batch normalisation.
     """
-    inputs, x, valid_at = masked_inputs(feature_bins, config.time_stride)  # x: (B, T, F, 1)
+    with float32_except_products() as products:
+        inputs, x, valid_at = masked_inputs(feature_bins, config.time_stride)  # x: (B, T, F, 1)
 
-    def normalise(name: str, frames: keras.KerasTensor, stride: int) -> keras.KerasTensor:
-        return MaskedBatchNormalization(MOMENTUM, name=name)(frames, valid_at(stride))
+        def normalise(name: str, frames: keras.KerasTensor, stride: int) -> keras.KerasTensor:
+            return MaskedBatchNormalization(MOMENTUM, name=name)(frames, valid_at(stride))
 
-    for index, filters in enumerate(config.front_filters, start=1):
-        x = front_convolution(x, f"front_{index}", filters, normalise, 2**index)  # half of T and F
-    x = layers.Reshape((-1, 2 * x.shape[2] * x.shape[3]), name="flat")(x)  # two frames side by side
-    x = layers.Dense(config.width, use_bias=False, name="front")(x)  # (B, T', width); padding stays zero
-    gated = valid_at(config.time_stride) if config.gate else None
-    for index in range(1, config.blocks + 1):
-        x = residual_block(x, f"block_{index}", config, normalise, valid=gated)
-    return keras.Model(inputs, output_layer(x, config, classes), name=config.name)
+        for index, filters in enumerate(config.front_filters, start=1):
+            x = front_convolution(x, f"front_{index}", filters, normalise, 2**index, products)  # half of T, F
+        x = layers.Reshape((-1, 2 * x.shape[2] * x.shape[3]), name="flat")(x)  # two frames side by side
+        # (B, T', width); padding stays zero
+        x = layers.Dense(config.width, use_bias=False, dtype=products, name="front")(x)
+        gated = valid_at(config.time_stride) if config.gate else None
+        for index in range(1, config.blocks + 1):
+            x = residual_block(x, f"block_{index}", config, normalise, products, valid=gated)
+        return keras.Model(inputs, output_layer(x, config, classes, products), name=config.name)
 
 
 def front_convolution(
-    x, name: str, filters: int, normalise: Normalise, stride: int, causal: bool = False
+    x,
+    name: str,
+    filters: int,
+    normalise: Normalise,
+    stride: int,
+    products: keras.DTypePolicy,
+    causal: bool = False,
 ) -> keras.KerasTensor:
     """Strided convolution: (B, T, F, D) → (B, T / 2, ceil(F / 2), filters).
 
@@ -104,6 +113,7 @@ def front_convolution(
         filters: output channels.
         normalise: the normalisation.
         stride: time stride of the result, in input frames.
+        products: precision of the convolution.
         causal: whether an output depends on no later frames than its own two.
     """
     if causal:
@@ -114,13 +124,19 @@ def front_convolution(
         x = layers.ZeroPadding2D(padding, name=f"{name}_pad")(x)
     x = layers.Conv2D(
         filters, _KERNEL, strides=_STRIDE, padding="valid" if causal else "same", use_bias=False,
-        kernel_initializer="he_normal", name=f"{name}_conv",
+        kernel_initializer="he_normal", dtype=products, name=f"{name}_conv",
     )(x)  # fmt: skip
     return layers.ReLU(name=f"{name}_relu")(normalise(f"{name}_norm", x, stride))
 
 
 def residual_block(
-    x, name: str, config: CompactSettings, normalise: Normalise, ahead: int | None = None, valid=None
+    x,
+    name: str,
+    config: CompactSettings,
+    normalise: Normalise,
+    products: keras.DTypePolicy,
+    ahead: int | None = None,
+    valid=None,
 ) -> keras.KerasTensor:
     """Residual convolution over time: (B, T', width) → the same shape; frames that are zero stay zero.
 
@@ -129,6 +145,7 @@ def residual_block(
         name: prefix of the layers' names.
         config: settings; ``gate`` counts where there is one.
         normalise: the normalisation.
+        products: precision of the matrix product.
         ahead: for streams: number of later frames that the convolution sees, beside ``kernel`` - 1 earlier
             ones and its own. The output is late by as many frames. None: a window around each frame.
         valid: (B, T') bool, mask of the frames that a gate averages; None for no gate.
@@ -140,16 +157,18 @@ def residual_block(
     if ahead:
         x = layers.Cropping1D((taps - 1 - ahead, ahead), name=f"{name}_late")(y)
     y = layers.DepthwiseConv1D(taps, padding=padding, use_bias=False, name=f"{name}_time")(y)
-    y = layers.Dense(config.width, use_bias=False, name=f"{name}_mix")(y)
+    y = layers.Dense(config.width, use_bias=False, dtype=products, name=f"{name}_mix")(y)
     y = layers.ReLU(name=f"{name}_relu")(normalise(f"{name}_norm", y, config.time_stride))
     if valid is not None:
         y = layers.Multiply(name=f"{name}_gated")([y, _gate(y, f"{name}_gate", config, valid)])
     return layers.Add(name=f"{name}_add")([x, _dropout(y, f"{name}_dropout", config)])
 
 
-def output_layer(x, config: CompactSettings, classes: int) -> keras.KerasTensor:
+def output_layer(x, config: CompactSettings, classes: int, products: keras.DTypePolicy) -> keras.KerasTensor:
     """(B, T', width) → logits (B, T', classes) float32."""
-    return layers.Dense(classes, name="logits", dtype="float32")(_dropout(x, "dropout", config))
+    logits = layers.Dense(classes, dtype=products, name="logits")(_dropout(x, "dropout", config))
+    # Only where it changes something: exports and summaries of a float32 model have no such layer.
+    return logits if logits.dtype == "float32" else layers.Activation("linear", name="logits_float32")(logits)
 
 
 def _gate(x, name: str, config: CompactConfig, valid) -> keras.KerasTensor:

@@ -16,6 +16,7 @@ from keras import layers, ops
 
 from model_speech.layers.masking import FrameMask, MaskFrames, PadTime
 from model_speech.layers.normalisation import MaskedBatchNormalization
+from model_speech.layers.precision import float32_except_products
 from model_speech.models.compact import (
     MOMENTUM,
     CompactSettings,
@@ -81,18 +82,20 @@ def build_compact_streaming(config: CompactStreamingConfig, feature_bins: int, c
         (B, ceil(T / time_stride), C). Padding has no influence on valid outputs. The statistics of the batch
         normalisation include the zero frames of the look-ahead, and no other padding.
     """
-    features = keras.Input((None, feature_bins), name="features")
-    lengths = keras.Input((), dtype="int32", name="lengths")
-    unpadded = MaskFrames(name="spoken")(features, FrameMask(1, name="valid")(features, lengths))
-    padded = PadTime(config.time_stride, config.look_ahead, name="end")(unpadded)  # (B, T' + look_ahead, F)
-    padded_lengths = PaddedLengths(config.time_stride, config.look_ahead, name="padded_lengths")(lengths)
+    with float32_except_products() as products:
+        features = keras.Input((None, feature_bins), name="features")
+        lengths = keras.Input((), dtype="int32", name="lengths")
+        unpadded = MaskFrames(name="spoken")(features, FrameMask(1, name="valid")(features, lengths))
+        # (B, T' + look_ahead, F)
+        padded = PadTime(config.time_stride, config.look_ahead, name="end")(unpadded)
+        padded_lengths = PaddedLengths(config.time_stride, config.look_ahead, name="padded_lengths")(lengths)
 
-    def normalise(name: str, x: keras.KerasTensor, stride: int) -> keras.KerasTensor:
-        mask = FrameMask(stride, name=f"{name}_valid")(padded, padded_lengths)
-        return MaskedBatchNormalization(MOMENTUM, _EPSILON, name=name)(x, mask)
+        def normalise(name: str, x: keras.KerasTensor, stride: int) -> keras.KerasTensor:
+            mask = FrameMask(stride, name=f"{name}_valid")(padded, padded_lengths)
+            return MaskedBatchNormalization(MOMENTUM, _EPSILON, name=name)(x, mask)
 
-    late = _network(padded, normalise, config, classes)  # (B, T' / time_stride + delay, C)
-    logits = layers.Cropping1D((config.delay, 0), name="on_time", dtype="float32")(late)
+        late = _network(padded, normalise, products, config, classes)  # (B, T' / time_stride + delay, C)
+        logits = layers.Cropping1D((config.delay, 0), name="on_time")(late)
     return keras.Model({"features": features, "lengths": lengths}, logits, name=config.name)
 
 
@@ -114,25 +117,30 @@ def causal_network(model: keras.Model, config: CompactStreamingConfig) -> keras.
     def normalise(name: str, x: keras.KerasTensor, _: int) -> keras.KerasTensor:
         return layers.BatchNormalization(momentum=MOMENTUM, epsilon=_EPSILON, name=name)(x)
 
-    network = keras.Model(features, _network(features, normalise, config, classes), name=config.name)
+    with float32_except_products() as products:
+        logits = _network(features, normalise, products, config, classes)
+    network = keras.Model(features, logits, name=config.name)
     for layer in network.layers:
         if layer.weights:
             layer.set_weights(model.get_layer(layer.name).get_weights())
     return network
 
 
-def _network(x, normalise: Normalise, config: CompactStreamingConfig, classes: int):
+def _network(
+    x, normalise: Normalise, products: keras.DTypePolicy, config: CompactStreamingConfig, classes: int
+):
     """Features (B, T, F) → logits (B, T / time_stride, C) float32, with causal layers only."""
     x = normalise("input_norm", x, 1)  # each bin at one scale, for any normalisation of the features
     x = layers.Reshape((-1, x.shape[-1], 1), name="image")(x)  # (B, T, F, 1)
     for index, filters in enumerate(config.front_filters, start=1):
-        x = front_convolution(x, f"front_{index}", filters, normalise, 2**index, causal=True)  # half of T, F
+        x = front_convolution(x, f"front_{index}", filters, normalise, 2**index, products, causal=True)
     x = layers.Reshape((-1, x.shape[2] * x.shape[3]), name="flat")(x)
-    x = layers.Conv1D(config.width, 2, strides=2, use_bias=False, name="front")(x)  # (B, T', width)
+    # (B, T', width)
+    x = layers.Conv1D(config.width, 2, strides=2, use_bias=False, dtype=products, name="front")(x)
     for index in range(1, config.blocks + 1):
         ahead = 1 if index <= config.ahead_blocks else 0
-        x = residual_block(x, f"block_{index}", config, normalise, ahead)
-    return output_layer(x, config, classes)
+        x = residual_block(x, f"block_{index}", config, normalise, products, ahead)
+    return output_layer(x, config, classes, products)
 
 
 @keras.saving.register_keras_serializable(package="model_speech")

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from model_speech.models.compact import CompactConfig, build_compact
+from model_speech.models.compact_streaming import CompactStreamingConfig, build_compact_streaming
 from model_speech.registry import MODELS
 from tests.support.acoustic_models import (
     assert_padding_has_no_influence,
@@ -105,15 +106,21 @@ def test_every_weight_gets_a_gradient_that_padding_leaves_alone():
         np.testing.assert_allclose(wide, tight, rtol=1e-3, atol=1e-3, err_msg=variable.path)
 
 
-def test_bfloat16_compute_gives_float32_logits():
+@pytest.mark.parametrize("build", [build_compact, build_compact_streaming])
+def test_bfloat16_is_for_products_only(build):
+    """All else, the logits and the weights included, is float32; the global policy stays."""
     policy = keras.config.dtype_policy()
     keras.config.set_dtype_policy("mixed_bfloat16")
     try:
-        model = build_compact(SMALL, 6, 5)
-        assert model.layers[-1].kernel.dtype == "float32"
-        logits = model({"features": np.ones((1, 16, 6), np.float32), "lengths": np.array([16], np.int32)})
+        model = build(SMALL if build is build_compact else CompactStreamingConfig(width=8, blocks=2), 6, 5)
+        assert keras.config.dtype_policy().name == "mixed_bfloat16"
     finally:
         keras.config.set_dtype_policy(policy)
+    products = {layer.name for layer in model.layers if layer.compute_dtype == "bfloat16"}
+    expected = ["front_1_conv", "front_2_conv", "front", "block_1_mix", "block_2_mix", "logits"]
+    assert products == set(expected)
+    assert {weight.dtype for weight in model.weights} == {"float32"}
+    logits = model({"features": np.ones((1, 16, 6), np.float32), "lengths": np.array([16], np.int32)})
     assert logits.dtype == "float32"
     assert np.isfinite(logits).all()
 

@@ -63,9 +63,13 @@ def _hyper_parameters(run: RunFolder) -> dict[str, object]:
 def test_a_speech_run_from_config_to_transcript_without_its_corpus(
     tmp_path, config_file, usual_precision, language_run, capsys, nightly
 ):
-    """Mixed precision, with --nightly XLA; then the run is moved, the corpus deleted, and the run is used."""
+    """Mixed precision, batches in two parts; then the run is moved, the corpus deleted, and the run is used.
+
+    With --nightly also XLA.
+    """
     manifest = write_tiny_corpus(tmp_path / "corpus", utterances=8)
     overrides = (*SMALL, *_lists(manifest), "training.precision=mixed_bfloat16", f"training.xla={nightly}")
+    overrides = (*overrides, "training.batch_parts=2")
     run = RunFolder(tmp_path / "runs" / "tiny")
     best = train_from_config("speech", config_file, overrides, run.path)
 

@@ -1,4 +1,4 @@
-"""Finds out on which devices the Keras backend computes and, if it uses no GPU of the machine, why not.
+"""Sets up the devices of the Keras backend, and finds out, if it uses no GPU of the machine, why not.
 
 Training logs both, and ``doctor.py`` reports them. The reason comes from the backend's own start-up messages,
 which a second process collects. Works for TensorFlow, JAX and PyTorch.
@@ -45,6 +45,24 @@ def grow_gpu_memory() -> None:
                 device.name,
                 error,
             )
+
+
+def share_cores(parts: int) -> None:
+    """Let TensorFlow compute so many parts of a batch at the same time, each with its share of the cores.
+
+    Does nothing on other backends, with a GPU, and where the variable ``TF_NUM_INTRAOP_THREADS`` is set. If
+    TensorFlow has already started, this only logs a warning.
+    """
+    chosen = "TF_NUM_INTRAOP_THREADS" in os.environ
+    if parts == 1 or chosen or _backend() != "tensorflow" or backend_gpus():
+        return
+    import tensorflow as tf
+
+    try:
+        tf.config.threading.set_intra_op_parallelism_threads(max((os.cpu_count() or 1) // parts, 1))
+        tf.config.threading.set_inter_op_parallelism_threads(parts)
+    except RuntimeError:
+        log.warning("training.batch_parts: TensorFlow has already started, so the parts share its threads")
 
 
 def describe_devices() -> dict[str, Any]:

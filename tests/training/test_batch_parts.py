@@ -1,0 +1,97 @@
+"""Tests of batches that are computed in parts."""
+
+import os
+import subprocess
+import sys
+
+import keras
+import numpy as np
+import pytest
+from keras import layers
+
+from training.backends.batch_parts import in_parts
+from training.backends.step import make_train_step
+
+_THREADS = """
+from utils.backend.devices import share_cores
+import tensorflow as tf
+share_cores({parts})
+print(tf.config.threading.get_intra_op_parallelism_threads())
+print(tf.config.threading.get_inter_op_parallelism_threads())
+"""
+
+
+def _squares(seen: list[int]):
+    """Losses that are functions of a row alone; ``seen`` gets the rows of each call."""
+
+    def losses(arrays, training):
+        seen.append(len(arrays["x"]))
+        return keras.ops.sum(arrays["x"] ** 2, axis=1) + arrays["shift"]
+
+    return losses
+
+
+@pytest.mark.parametrize(
+    ("rows", "parts", "sizes"), [(7, 2, [3, 4]), (6, 3, [2, 2, 2]), (5, 4, [1, 1, 1, 2]), (1, 3, [1, 1, 1])]
+)
+def test_losses_come_in_the_order_of_the_rows(rows, parts, sizes):
+    rng = np.random.default_rng(0)
+    arrays = {"x": rng.normal(size=(rows, 3)).astype(np.float32), "shift": np.arange(rows, dtype=np.float32)}
+    seen: list[int] = []
+    losses = in_parts(_squares(seen), parts)(arrays, True)
+    np.testing.assert_allclose(losses, (arrays["x"] ** 2).sum(axis=1) + arrays["shift"], rtol=1e-6)
+    assert seen == sizes
+
+
+def test_evaluation_sees_the_whole_batch():
+    seen: list[int] = []
+    in_parts(_squares(seen), 2)({"x": np.ones((4, 3), np.float32), "shift": np.zeros(4, np.float32)}, False)
+    assert seen == [4]
+    losses = _squares(seen)
+    assert in_parts(losses, 1) is losses
+
+
+def _trained(parts: int, rows: int, normalised: bool) -> list[np.ndarray]:
+    """The weights after three steps of a small model."""
+    keras.utils.set_random_seed(0)
+    norm = [layers.BatchNormalization(momentum=0.0)] if normalised else []
+    model = keras.Sequential([keras.Input((3,)), layers.Dense(4, activation="tanh"), *norm, layers.Dense(1)])
+    optimizer = keras.optimizers.SGD(0.1)
+    optimizer.build(model.trainable_variables)
+
+    def losses(arrays, training):
+        return keras.ops.square(model(arrays["x"], training=training)[:, 0] - arrays["y"])
+
+    step = make_train_step(model, optimizer, in_parts(losses, parts), xla=False)
+    rng = np.random.default_rng(1)
+    for _ in range(3):
+        x = rng.normal(size=(rows, 3)).astype(np.float32)
+        step({"x": x, "y": x.sum(axis=1)})
+    return model.get_weights()
+
+
+@pytest.mark.parametrize("rows", [9, 2, 1])
+def test_the_update_is_that_of_the_whole_batch(rows):
+    for whole, parted in zip(_trained(1, rows, False), _trained(3, rows, False), strict=True):
+        np.testing.assert_allclose(parted, whole, rtol=1e-5, atol=1e-6)
+
+
+def test_batch_normalisation_has_the_statistics_of_a_part():
+    whole, parted = _trained(1, 8, True), _trained(2, 8, True)
+    assert max(np.abs(a - b).max() for a, b in zip(whole, parted, strict=True)) > 0.01
+
+
+@pytest.mark.parametrize(
+    ("parts", "intra", "expected"),
+    [
+        (1, None, ("0", "0")),
+        (2, None, (str(max((os.cpu_count() or 1) // 2, 1)), "2")),
+        (2, "3", ("0", "0")),  # TensorFlow reads the variable itself
+    ],
+)
+def test_the_parts_share_the_cores(parts, intra, expected):
+    environment = {key: value for key, value in os.environ.items() if key != "TF_NUM_INTRAOP_THREADS"}
+    environment |= {"TF_NUM_INTRAOP_THREADS": intra} if intra else {}
+    command = [sys.executable, "-c", _THREADS.format(parts=parts)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert tuple(done.stdout.split()) == expected
