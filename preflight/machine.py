@@ -21,12 +21,19 @@ from model_speech.ctc.loss import output_lengths
 from model_speech.registry import MODELS
 from preflight.findings import ERROR, WARNING, Finding, apply
 from preflight.listings import Line, Listing, of_role
+from training.backends.batch_parts import in_parts
 from training.backends.step import make_train_step
 from training.failures import memory_errors_explained
 from training.loop import prepare_backend
 from training.optimiser import make_optimizer
 from training.tasks.speech import SpeechConfig, SpeechTask
-from utils.backend.devices import backend_gpus, describe_devices, no_gpu_messages, unused_gpu_reason
+from utils.backend.devices import (
+    backend_gpus,
+    describe_devices,
+    multiplies_bfloat16,
+    no_gpu_messages,
+    unused_gpu_reason,
+)
 from utils.backend.nvidia import nvidia_gpus
 from utils.backend.prediction import predict
 from utils.errors import TrainingError, require
@@ -36,6 +43,7 @@ from utils.vocabulary import Vocabulary, acoustic_vocabulary
 _QUANTILES = (0.1, 0.5, 0.9)  # of the batches ordered by size: those to measure
 _REPETITIONS = 2  # of each batch, after a first call that compiles
 _GIB = 2**30
+_BFLOAT16_HINT = ", multiplies bfloat16: training.precision=mixed_bfloat16 makes compact models faster"
 
 
 @dataclass(frozen=True)
@@ -167,7 +175,8 @@ def forecast(config: SpeechConfig, listings: Sequence[Listing]) -> Forecast:
     optimizer.build(model.trainable_variables)
     # Without batch sources: only its losses are used.
     task = SpeechTask(model, vocabulary, config.model.time_stride, None, None)
-    step = make_train_step(model, optimizer, task.losses, config.training.xla)
+    losses = in_parts(task.losses, config.training.batch_parts)
+    step = make_train_step(model, optimizer, losses, config.training.xla)
     maker = _BatchMaker(config, vocabulary)
     plan = maker.plan(train, shuffle=True)
     per_frame = _seconds_per_frame(maker, train, plan, lambda batch: np.asarray(step(task.arrays(batch))))
@@ -273,7 +282,7 @@ def _computer_properties() -> dict[str, str]:
         **reasons,
         "NVIDIA GPUs": gpus,
         "memory": f"{memory.available / _GIB:.1f} of {memory.total / _GIB:.1f} GiB free",
-        "processor": f"{os.cpu_count()} cores",
+        "processor": f"{os.cpu_count()} cores{_BFLOAT16_HINT if multiplies_bfloat16() else ''}",
         "disk": f"{shutil.disk_usage(Path.cwd()).free / _GIB:.0f} GiB free in {Path.cwd()}",
     }
 

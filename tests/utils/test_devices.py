@@ -12,7 +12,13 @@ from training.history import record_devices
 from training.run import RECIPES
 from training.tasks.speech import SpeechConfig
 from utils.backend import devices
-from utils.backend.devices import describe_devices, gpu_messages, grow_gpu_memory, unused_gpu_reason
+from utils.backend.devices import (
+    describe_devices,
+    gpu_messages,
+    grow_gpu_memory,
+    multiplies_bfloat16,
+    unused_gpu_reason,
+)
 from utils.backend.nvidia import NvidiaGpu, nvidia_gpus
 from utils.config import build_config
 from utils.errors import TrainingError
@@ -193,3 +199,13 @@ def test_other_errors_are_left_as_they_are():
         section, name = BATCH_SIZES[task].split(".")
         values = {"task": task, "model": {"name": next(iter(variants["model"]))}}
         assert getattr(getattr(build_config(schema, values, variants), section), name) > 0
+
+
+@pytest.mark.parametrize(
+    ("flags", "expected"), [("fma avx512_bf16 sse", True), ("amx_bf16", True), ("avx2 avx512f", False)]
+)
+def test_bfloat16_products_are_read_from_the_flags_of_the_processor(tmp_path, flags, expected):
+    file = tmp_path / "cpuinfo"
+    write_text(file, f"processor\t: 0\nflags\t\t: fpu {flags} vme\n")
+    assert multiplies_bfloat16(file) is expected
+    assert multiplies_bfloat16(tmp_path / "none") is False

@@ -12,6 +12,7 @@ import subprocess
 import sys
 from contextlib import suppress
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from utils.backend.nvidia import gpus_hidden, nvidia_gpus
@@ -78,6 +79,15 @@ def describe_devices() -> dict[str, Any]:
         "cuda_build": _cuda_build() or "none",
         "nvidia_driver": ", ".join(drivers) or "none",
     }
+
+
+def multiplies_bfloat16(cpu_info: Path = Path("/proc/cpuinfo")) -> bool:
+    """Whether the processor has instructions for products of bfloat16; False where Linux does not say so."""
+    try:
+        flags = set(cpu_info.read_text(encoding="utf-8").split())
+    except OSError:
+        return False
+    return bool(flags & {"avx512_bf16", "amx_bf16"})
 
 
 def backend_gpus() -> list[str]:
