@@ -14,7 +14,7 @@ import numpy as np
 from recognition.voice_activity import whole_or_stretches
 from utils.audio.reading import audio_blocks
 from utils.errors import AudioError
-from utils.features.speech import FeatureConfig, extract_features
+from utils.features.speech import FeatureConfig, extract_several
 from utils.hypotheses.recognition import Ending
 
 LONGEST_PIECE = 20.0  # seconds
@@ -52,7 +52,7 @@ class Piece:
         of_members: Sequence[FeatureConfig] = (),
     ) -> Self:
         """The piece of samples (n,), mono in [-1, 1] at the sample rate of the features."""
-        found, *others = (extract_features(samples, each) for each in (features, *of_members))
+        found, *others = extract_several(samples, (features, *of_members))
         return cls(start, len(samples) / features.sample_rate, found, tuple(others))
 
 

@@ -10,7 +10,7 @@ small differences of logarithms, which are therefore computed in double precisio
 import dataclasses
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -197,13 +197,36 @@ def extract_features(samples: np.ndarray, config: FeatureConfig) -> np.ndarray:
     Raises:
         ValueError: the samples are not one-dimensional, or the array is empty.
     """
+    return extract_several(samples, (config,))[0]
+
+
+def extract_several(samples: np.ndarray, configs: Sequence[FeatureConfig]) -> list[np.ndarray]:
+    """Features of one utterance by each of ``configs``, as :func:`extract_features` gives them.
+
+    Filter banks that differ in their normalisation alone, as those of a model of whole utterances and of its
+    streaming twin, share the spectra.
+    """
     if samples.ndim != 1 or not len(samples):
         raise ValueError(f"expected mono samples, got an array of shape {samples.shape}")
-    compute = {"spectrogram": log_spectrogram, "filter_bank": log_filter_bank, "mfcc": _mfcc_with_deltas}
-    samples = np.multiply(samples, INT16_SCALE, dtype=np.float64)
-    if config.kind != "spectrogram":
-        samples = emphasise(samples)
-    features, energies = compute[config.kind](samples, config)
+    scaled = np.multiply(samples, INT16_SCALE, dtype=np.float64)
+    emphasised = emphasise(scaled) if any(config.kind != "spectrogram" for config in configs) else None
+    shared: dict[FeatureConfig, np.ndarray] = {}  # energies by settings without normalisation
+    results = []
+    for config in configs:
+        if config.kind == "filter_bank":
+            plain = dataclasses.replace(config, normalise="none")
+            if plain not in shared:
+                shared[plain] = _filter_bank_energies(emphasised, plain)
+            features, energies = _log_filter_bank(shared[plain], config)
+        elif config.kind == "mfcc":
+            features, energies = _mfcc_with_deltas(emphasised, config)
+        else:
+            features, energies = log_spectrogram(scaled, config)
+        results.append(_normalised(features, energies, config))
+    return results
+
+
+def _normalised(features: np.ndarray, energies: np.ndarray, config: FeatureConfig) -> np.ndarray:
     if config.normalise == "utterance":
         features = normalise_utterance(features, energies, config)
     elif config.normalise == "running":
@@ -259,11 +282,21 @@ def log_spectrogram(samples: np.ndarray, config: FeatureConfig) -> tuple[np.ndar
 
 def log_filter_bank(emphasised: np.ndarray, config: FeatureConfig) -> tuple[np.ndarray, np.ndarray]:
     """``python_speech_features.logfbank`` of samples after pre-emphasis, (frames, bins), and its energy."""
+    return _log_filter_bank(_filter_bank_energies(emphasised, config), config)
+
+
+def _filter_bank_energies(emphasised: np.ndarray, config: FeatureConfig) -> np.ndarray:
+    """Energies of the mel filters, (frames, bins) float32."""
     filters = _mel_filters(config.base_bins, config.fft_size, config.sample_rate)
     frames = frame_count(len(emphasised), config)
     energies = np.empty((frames, config.base_bins), np.float32)
     for rows, power in _power_blocks(emphasised, config):
         energies[rows] = power @ filters  # (block, fft / 2 + 1) @ (fft / 2 + 1, filters)
+    return energies
+
+
+def _log_filter_bank(energies: np.ndarray, config: FeatureConfig) -> tuple[np.ndarray, np.ndarray]:
+    """Logarithms of energies (frames, bins), and the energy of each frame; ``energies`` stay as they are."""
     energies = _above_floor(energies, energies.max(), config)
     totals = energies.sum(axis=1)
     return np.log(energies, out=energies), totals
@@ -288,9 +321,9 @@ def _mfcc_with_deltas(emphasised: np.ndarray, config: FeatureConfig) -> tuple[np
 
 
 def _above_floor(energies: np.ndarray, loudest: float, config: FeatureConfig) -> np.ndarray:
-    """Energies, in place, raised to the floor and above zero; ``loudest``: the highest energy of a filter."""
+    """Energies raised to the floor and above zero; ``loudest``: the highest energy of a filter."""
     floors = {"none": 0.0, "utterance": _FLOOR * loudest, "running": _ROUNDING_ENERGY}
-    np.maximum(energies, floors[config.normalise], out=energies)
+    energies = np.maximum(energies, np.float32(floors[config.normalise]))
     energies[energies == 0] = _SMALLEST
     return energies
 
