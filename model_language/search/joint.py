@@ -167,9 +167,9 @@ class JointSearch:
 
         def candidates(network: int, slot: int, syllable: str) -> tuple[np.ndarray, np.ndarray]:
             hanzi, scores = self._candidates_of(syllable)
-            wanted = dict.fromkeys(
-                number for of, number in (words[network].entries(slot) if words else ()) if of == syllable
-            )
+            if not words:
+                return hanzi, scores
+            wanted = dict.fromkeys(number for of, number in words[network].entries(slot) if of == syllable)
             added = [number for number in wanted if number not in hanzi]
             if not added:
                 return hanzi, scores

@@ -100,16 +100,17 @@ def token_slots(
     peaks = np.array([-1, *frames, len(logits)])
     slot_frames = np.empty(len(logs), int)
     slot_frames[::2], slot_frames[1::2] = (peaks[:-1] + peaks[1:]) // 2, peaks[1:-1]
-    named = [*classes.tolist(), NONE]
+    probable = np.exp(logs) >= min_posterior
+    probable[np.arange(len(logs)), logs.argmax(axis=1)] = True
+    row, column = probable.nonzero()
+    value = logs[row, column]
+    best_first = np.lexsort([-value, row])
+    named = np.append(classes, NONE).take(column.take(best_first)).tolist()
+    values, ends = value.take(best_first).tolist(), np.cumsum(probable.sum(axis=1)).tolist()
     slots = []
-    for row, probable, best, frame in zip(
-        logs, np.exp(logs) >= min_posterior, logs.argmax(axis=1), slot_frames.tolist(), strict=True
-    ):
-        probable[best] = True
-        columns = probable.nonzero()[0]
-        columns = columns.take(np.argsort(-row.take(columns), kind="stable"))[:max_alternatives]
-        chosen = tuple(named[column] for column in columns.tolist())
-        slots.append(TokenSlot(chosen, tuple(row.take(columns).tolist()), frame))
+    for start, end, frame in zip([0, *ends], ends, slot_frames.tolist(), strict=False):
+        chosen = slice(start, min(end, start + max_alternatives))
+        slots.append(TokenSlot(tuple(named[chosen]), tuple(values[chosen]), frame))
     return [slot for slot in slots if slot.tokens != (NONE,)]
 
 
