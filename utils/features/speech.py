@@ -184,6 +184,21 @@ def frame_count(samples: int, config: FeatureConfig) -> int:
     return 1 + beyond // config.hop_samples + partial
 
 
+@dataclass(frozen=True, eq=False)
+class _Sound:
+    """The samples of an utterance, and what is done to them in each block.
+
+    Attributes:
+        samples: (samples,) floats.
+        scale: factor.
+        emphasis: pre-emphasis, the fraction of the sample before that is subtracted.
+    """
+
+    samples: np.ndarray
+    scale: float = 1.0
+    emphasis: float = 0.0
+
+
 def extract_features(samples: np.ndarray, config: FeatureConfig) -> np.ndarray:
     """Features of one utterance.
 
@@ -208,8 +223,7 @@ def extract_several(samples: np.ndarray, configs: Sequence[FeatureConfig]) -> li
     """
     if samples.ndim != 1 or not len(samples):
         raise ValueError(f"expected mono samples, got an array of shape {samples.shape}")
-    scaled = np.multiply(samples, INT16_SCALE, dtype=np.float64)
-    emphasised = emphasise(scaled) if any(config.kind != "spectrogram" for config in configs) else None
+    emphasised = _Sound(samples, INT16_SCALE, _PREEMPHASIS)
     shared: dict[FeatureConfig, np.ndarray] = {}  # energies by settings without normalisation
     results = []
     for config in configs:
@@ -221,7 +235,7 @@ def extract_several(samples: np.ndarray, configs: Sequence[FeatureConfig]) -> li
         elif config.kind == "mfcc":
             features, energies = _mfcc_with_deltas(emphasised, config)
         else:
-            features, energies = log_spectrogram(scaled, config)
+            features, energies = _log_spectrogram(_Sound(samples, INT16_SCALE), config)
         results.append(_normalised(features, energies, config))
     return results
 
@@ -270,25 +284,32 @@ def emphasise(samples: np.ndarray, before: float = 0.0) -> np.ndarray:
 
 
 def log_spectrogram(samples: np.ndarray, config: FeatureConfig) -> tuple[np.ndarray, np.ndarray]:
-    """log(|FFT| + 1) of windowed frames, the lowest bins (frames, bins), and their energy (frames,)."""
-    frames = frame_count(len(samples), config)
+    """log(|FFT| + 1) of windowed frames, the lowest bins (frames, bins), and their energy (frames,).
+
+    ``samples`` are at 16-bit scale.
+    """
+    return _log_spectrogram(_Sound(samples), config)
+
+
+def log_filter_bank(emphasised: np.ndarray, config: FeatureConfig) -> tuple[np.ndarray, np.ndarray]:
+    """``python_speech_features.logfbank`` of samples after pre-emphasis, (frames, bins), and its energy."""
+    return _log_filter_bank(_filter_bank_energies(_Sound(emphasised), config), config)
+
+
+def _log_spectrogram(sound: _Sound, config: FeatureConfig) -> tuple[np.ndarray, np.ndarray]:
+    frames = frame_count(len(sound.samples), config)
     spectrogram, totals = np.empty((frames, config.base_bins), np.float32), np.empty(frames, np.float32)
-    for rows, power in _power_blocks(samples, config):
+    for rows, power in _power_blocks(sound, config):
         lowest = power[:, : config.base_bins]
         totals[rows] = lowest.sum(axis=1)
         np.log1p(np.sqrt(lowest), out=spectrogram[rows])
     return spectrogram, totals
 
 
-def log_filter_bank(emphasised: np.ndarray, config: FeatureConfig) -> tuple[np.ndarray, np.ndarray]:
-    """``python_speech_features.logfbank`` of samples after pre-emphasis, (frames, bins), and its energy."""
-    return _log_filter_bank(_filter_bank_energies(emphasised, config), config)
-
-
-def _filter_bank_energies(emphasised: np.ndarray, config: FeatureConfig) -> np.ndarray:
+def _filter_bank_energies(emphasised: _Sound, config: FeatureConfig) -> np.ndarray:
     """Energies of the mel filters, (frames, bins) float32."""
     filters = _mel_filters(config.base_bins, config.fft_size, config.sample_rate)
-    frames = frame_count(len(emphasised), config)
+    frames = frame_count(len(emphasised.samples), config)
     energies = np.empty((frames, config.base_bins), np.float32)
     for rows, power in _power_blocks(emphasised, config):
         energies[rows] = power @ filters  # (block, fft / 2 + 1) @ (fft / 2 + 1, filters)
@@ -302,10 +323,10 @@ def _log_filter_bank(energies: np.ndarray, config: FeatureConfig) -> tuple[np.nd
     return np.log(energies, out=energies), totals
 
 
-def _mfcc_with_deltas(emphasised: np.ndarray, config: FeatureConfig) -> tuple[np.ndarray, np.ndarray]:
+def _mfcc_with_deltas(emphasised: _Sound, config: FeatureConfig) -> tuple[np.ndarray, np.ndarray]:
     """``python_speech_features.mfcc`` with first and second deltas, (frames, 3 × bins), and the energy."""
     filters = _mel_filters(_MFCC_FILTERS, config.fft_size, config.sample_rate)
-    frames = frame_count(len(emphasised), config)
+    frames = frame_count(len(emphasised.samples), config)
     energies, totals = np.empty((frames, _MFCC_FILTERS), np.float32), np.empty(frames, np.float32)
     for rows, power in _power_blocks(emphasised, config):
         energies[rows], totals[rows] = power @ filters, power.sum(axis=1) / config.fft_size
@@ -328,28 +349,35 @@ def _above_floor(energies: np.ndarray, loudest: float, config: FeatureConfig) ->
     return energies
 
 
-def _power_blocks(samples: np.ndarray, config: FeatureConfig) -> Iterator[tuple[slice, np.ndarray]]:
+def _power_blocks(sound: _Sound, config: FeatureConfig) -> Iterator[tuple[slice, np.ndarray]]:
     """Power spectra |FFT|² of blocks of frames: (rows, (block, fft / 2 + 1) float32, for this step only)."""
-    frames, length, size = frame_count(len(samples), config), config.frame_samples, config.fft_size
-    needed = (frames - 1) * config.hop_samples + length
-    if needed > len(samples):
-        samples = np.pad(samples, (0, needed - len(samples)))
-    framed = sliding_window_view(samples, length)[:: config.hop_samples]  # (≥ frames, samples)
+    samples, length, size, hop = sound.samples, config.frame_samples, config.fft_size, config.hop_samples
+    frames = frame_count(len(samples), config)
     hamming = (config.window or DEFAULT_WINDOW[config.kind]) == "hamming"
-    # All blocks use the same memory: fresh memory takes longer than the FFT.
+    window = _hamming(length) if hamming else 1.0
+    # All blocks use the same memory: the system takes longer to give fresh memory than the FFT takes. For the
+    # same reason no array is as long as the recording.
     block = min(frames, _BLOCK_FRAMES)
+    scaled, before = np.zeros((2, 1 + (block - 1) * hop + length))  # one sample, and those of the frames
+    framed = sliding_window_view(scaled[1:], length)[::hop]  # (block, samples)
     padded, spectrum = np.zeros((block, size)), np.empty((block, size // 2 + 1), np.complex128)
+    single = np.empty(spectrum.shape, np.complex64)
     power, squares = np.empty((2, *spectrum.shape), np.float32)
     for start in range(0, frames, block):
         rows = slice(start, min(start + block, frames))
         here = slice(rows.stop - start)
-        if hamming:
-            np.multiply(framed[rows], _hamming(length), out=padded[here, :length])
-        else:
-            padded[here, :length] = framed[rows]
-        single = np.fft.rfft(padded[here], out=spectrum[here]).astype(np.complex64)
-        np.square(single.real, out=power[here])
-        np.square(single.imag, out=squares[here])
+        # With the sample before the block, which is 0 at the start.
+        known = samples[max(start * hop - 1, 0) : (rows.stop - 1) * hop + length]
+        first = int(start == 0)
+        filled = slice(first, first + len(known))
+        np.multiply(known, sound.scale, out=scaled[filled], dtype=np.float64)
+        scaled[filled.stop :] = 0.0
+        np.multiply(scaled[:-1], sound.emphasis, out=before[1:])
+        scaled[1 : filled.stop] -= before[1 : filled.stop]
+        np.multiply(framed[here], window, out=padded[here, :length])
+        np.copyto(single[here], np.fft.rfft(padded[here], out=spectrum[here]), casting="same_kind")
+        np.square(single.real[here], out=power[here])
+        np.square(single.imag[here], out=squares[here])
         power[here] += squares[here]
         yield rows, power[here]
 
