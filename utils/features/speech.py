@@ -17,11 +17,11 @@ from functools import lru_cache
 import numpy as np
 import scipy.fft
 import scipy.sparse
-from numpy.lib.stride_tricks import sliding_window_view
 from python_speech_features import get_filterbanks
 
 from utils.audio.reading import INT16_SCALE, SAMPLE_RATE
 from utils.errors import require
+from utils.features.power_spectrum import PREEMPHASIS, Sound, power_blocks
 from utils.features.running_normalisation import RunningNormalisation
 
 DEFAULT_BINS = {"spectrogram": 200, "filter_bank": 80, "mfcc": 13}
@@ -34,13 +34,11 @@ NORMALISATIONS = ("none", "utterance", "running")
 _VERSION = 2
 
 # python_speech_features' constants
-_PREEMPHASIS = 0.97
 _MFCC_FILTERS = 26
 _LIFTER = 22  # cepstral liftering
 _DELTA_REACH = 2  # frames on each side that a delta is computed from
 _SMALLEST = np.finfo(np.float64).eps  # replaces an energy of zero (in single precision) in a logarithm
 
-_BLOCK_FRAMES = 128  # computed together: limits the memory for long recordings, fits into the cache
 # The lowest value of normalised features is 80 dB below the peak of the utterance: digital silence is log(0),
 # and the noise of a recording is rarely lower (0.4 % of the values of read 16-bit speech).
 _FLOOR = 1e-8
@@ -184,21 +182,6 @@ def frame_count(samples: int, config: FeatureConfig) -> int:
     return 1 + beyond // config.hop_samples + partial
 
 
-@dataclass(frozen=True, eq=False)
-class _Sound:
-    """The samples of an utterance, and what is done to them in each block.
-
-    Attributes:
-        samples: (samples,) floats.
-        scale: factor.
-        emphasis: pre-emphasis, the fraction of the sample before that is subtracted.
-    """
-
-    samples: np.ndarray
-    scale: float = 1.0
-    emphasis: float = 0.0
-
-
 def extract_features(samples: np.ndarray, config: FeatureConfig) -> np.ndarray:
     """Features of one utterance.
 
@@ -223,7 +206,7 @@ def extract_several(samples: np.ndarray, configs: Sequence[FeatureConfig]) -> li
     """
     if samples.ndim != 1 or not len(samples):
         raise ValueError(f"expected mono samples, got an array of shape {samples.shape}")
-    emphasised = _Sound(samples, INT16_SCALE, _PREEMPHASIS)
+    emphasised = Sound(samples, INT16_SCALE, PREEMPHASIS)
     shared: dict[FeatureConfig, np.ndarray] = {}  # energies by settings without normalisation
     results = []
     for config in configs:
@@ -235,7 +218,7 @@ def extract_several(samples: np.ndarray, configs: Sequence[FeatureConfig]) -> li
         elif config.kind == "mfcc":
             features, energies = _mfcc_with_deltas(emphasised, config)
         else:
-            features, energies = _log_spectrogram(_Sound(samples, INT16_SCALE), config)
+            features, energies = _log_spectrogram(Sound(samples, INT16_SCALE), config)
         results.append(_normalised(features, energies, config))
     return results
 
@@ -275,28 +258,20 @@ def normalise_utterance(features: np.ndarray, energies: np.ndarray, config: Feat
     return normalised
 
 
-def emphasise(samples: np.ndarray, before: float = 0.0) -> np.ndarray:
-    """Pre-emphasis of (samples,) float64, at least one; ``before`` is the sample before the first."""
-    result = np.empty_like(samples)
-    result[0] = _PREEMPHASIS * before
-    np.multiply(samples[:-1], _PREEMPHASIS, out=result[1:])
-    return np.subtract(samples, result, out=result)
-
-
 def log_spectrogram(samples: np.ndarray, config: FeatureConfig) -> tuple[np.ndarray, np.ndarray]:
     """log(|FFT| + 1) of windowed frames, the lowest bins (frames, bins), and their energy (frames,).
 
     ``samples`` are at 16-bit scale.
     """
-    return _log_spectrogram(_Sound(samples), config)
+    return _log_spectrogram(Sound(samples), config)
 
 
 def log_filter_bank(emphasised: np.ndarray, config: FeatureConfig) -> tuple[np.ndarray, np.ndarray]:
     """``python_speech_features.logfbank`` of samples after pre-emphasis, (frames, bins), and its energy."""
-    return _log_filter_bank(_filter_bank_energies(_Sound(emphasised), config), config)
+    return _log_filter_bank(_filter_bank_energies(Sound(emphasised), config), config)
 
 
-def _log_spectrogram(sound: _Sound, config: FeatureConfig) -> tuple[np.ndarray, np.ndarray]:
+def _log_spectrogram(sound: Sound, config: FeatureConfig) -> tuple[np.ndarray, np.ndarray]:
     frames = frame_count(len(sound.samples), config)
     spectrogram, totals = np.empty((frames, config.base_bins), np.float32), np.empty(frames, np.float32)
     for rows, power in _power_blocks(sound, config):
@@ -306,7 +281,7 @@ def _log_spectrogram(sound: _Sound, config: FeatureConfig) -> tuple[np.ndarray, 
     return spectrogram, totals
 
 
-def _filter_bank_energies(emphasised: _Sound, config: FeatureConfig) -> np.ndarray:
+def _filter_bank_energies(emphasised: Sound, config: FeatureConfig) -> np.ndarray:
     """Energies of the mel filters, (frames, bins) float32."""
     filters = _mel_filters(config.base_bins, config.fft_size, config.sample_rate)
     frames = frame_count(len(emphasised.samples), config)
@@ -323,7 +298,7 @@ def _log_filter_bank(energies: np.ndarray, config: FeatureConfig) -> tuple[np.nd
     return np.log(energies, out=energies), totals
 
 
-def _mfcc_with_deltas(emphasised: _Sound, config: FeatureConfig) -> tuple[np.ndarray, np.ndarray]:
+def _mfcc_with_deltas(emphasised: Sound, config: FeatureConfig) -> tuple[np.ndarray, np.ndarray]:
     """``python_speech_features.mfcc`` with first and second deltas, (frames, 3 × bins), and the energy."""
     filters = _mel_filters(_MFCC_FILTERS, config.fft_size, config.sample_rate)
     frames = frame_count(len(emphasised.samples), config)
@@ -349,37 +324,12 @@ def _above_floor(energies: np.ndarray, loudest: float, config: FeatureConfig) ->
     return energies
 
 
-def _power_blocks(sound: _Sound, config: FeatureConfig) -> Iterator[tuple[slice, np.ndarray]]:
-    """Power spectra |FFT|² of blocks of frames: (rows, (block, fft / 2 + 1) float32, for this step only)."""
-    samples, length, size, hop = sound.samples, config.frame_samples, config.fft_size, config.hop_samples
-    frames = frame_count(len(samples), config)
+def _power_blocks(sound: Sound, config: FeatureConfig) -> Iterator[tuple[slice, np.ndarray]]:
+    """Power spectra of blocks of frames: (rows, (block, fft / 2 + 1) float32, for this step only)."""
     hamming = (config.window or DEFAULT_WINDOW[config.kind]) == "hamming"
-    window = _hamming(length) if hamming else 1.0
-    # All blocks use the same memory: the system takes longer to give fresh memory than the FFT takes. For the
-    # same reason no array is as long as the recording.
-    block = min(frames, _BLOCK_FRAMES)
-    scaled, before = np.zeros((2, 1 + (block - 1) * hop + length))  # one sample, and those of the frames
-    framed = sliding_window_view(scaled[1:], length)[::hop]  # (block, samples)
-    padded, spectrum = np.zeros((block, size)), np.empty((block, size // 2 + 1), np.complex128)
-    single = np.empty(spectrum.shape, np.complex64)
-    power, squares = np.empty((2, *spectrum.shape), np.float32)
-    for start in range(0, frames, block):
-        rows = slice(start, min(start + block, frames))
-        here = slice(rows.stop - start)
-        # With the sample before the block, which is 0 at the start.
-        known = samples[max(start * hop - 1, 0) : (rows.stop - 1) * hop + length]
-        first = int(start == 0)
-        filled = slice(first, first + len(known))
-        np.multiply(known, sound.scale, out=scaled[filled], dtype=np.float64)
-        scaled[filled.stop :] = 0.0
-        np.multiply(scaled[:-1], sound.emphasis, out=before[1:])
-        scaled[1 : filled.stop] -= before[1 : filled.stop]
-        np.multiply(framed[here], window, out=padded[here, :length])
-        np.copyto(single[here], np.fft.rfft(padded[here], out=spectrum[here]), casting="same_kind")
-        np.square(single.real[here], out=power[here])
-        np.square(single.imag[here], out=squares[here])
-        power[here] += squares[here]
-        yield rows, power[here]
+    window = (_hamming if hamming else np.ones)(config.frame_samples)
+    frames = frame_count(len(sound.samples), config)
+    return power_blocks(sound, frames, config.hop_samples, window, config.fft_size)
 
 
 def _deltas(features: np.ndarray) -> np.ndarray:

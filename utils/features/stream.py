@@ -7,10 +7,10 @@ import numpy as np
 
 from utils.audio.reading import INT16_SCALE
 from utils.errors import require
+from utils.features.power_spectrum import emphasise
 from utils.features.running_normalisation import RunningNormalisation
 from utils.features.speech import (
     FeatureConfig,
-    emphasise,
     feature_bins,
     frame_count,
     log_filter_bank,
