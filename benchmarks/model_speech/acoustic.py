@@ -75,7 +75,9 @@ def main() -> int:
     _make_corpus(corpus, options.seed, options.made)
     if options.contributions or options.speed:
         variants = SPEED_VARIANTS if options.speed else VARIANTS
-        _print_contributions({variant.name: _short_training(variant, corpus, runs) for variant in variants})
+        _print_variants(
+            {each.name: _short_training(each, corpus, runs, options.changes) for each in variants}
+        )
         return 0
     greedy = _train_and_test(corpus, runs / "compact", options.changes)
     fused = _test_with_syllables(corpus, runs, options.seed)
@@ -131,17 +133,19 @@ def _print_result(figures: dict[str, float], fused: dict[str, float], folder: Pa
         print(f"  {search}: {results['syllable_error_rate']:.1%} (95 %: {low:.1%} to {high:.1%}, by voices)")
 
 
-def _short_training(variant: Variant, corpus: Path, runs: Path) -> list[dict[str, str]]:
+def _short_training(
+    variant: Variant, corpus: Path, runs: Path, changes: Sequence[str]
+) -> list[dict[str, str]]:
     """The history of a short training with the changed recipe; dev and test are one dev set."""
     folder = runs / re.sub(r"\W+", "_", variant.name)
     held_out = f"[{corpus / 'dev.tsv'},{corpus / 'test.tsv'}]"
     data = [f"data.train=[{corpus / 'train.tsv'}]", f"data.dev={held_out}"]
-    short = [f"training.epochs={SHORT_EPOCHS}", *variant.changes]
+    short = [f"training.epochs={SHORT_EPOCHS}", *changes, *variant.changes]
     run("train.py", "speech", "--config", RECIPE, "--run", str(folder), *data, *short)
     return _history(folder)
 
 
-def _print_contributions(histories: dict[str, list[dict[str, str]]]) -> None:
+def _print_variants(histories: dict[str, list[dict[str, str]]]) -> None:
     table = Table(title="Tonal syllable error, voices and sentences that are not in the training data")
     epochs = [f"epoch {epoch}" for epoch in range(1, SHORT_EPOCHS + 1)]
     for column in ("variant", *epochs, "steps of the last, s", "speed"):

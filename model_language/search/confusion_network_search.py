@@ -1,7 +1,7 @@
 """Beam search through confusion networks of syllables and the hanzi that each of them may become.
 
-Several networks are searched in step: each NumPy call serves the paths of all of them, which takes a fraction
-of the time of one network after the other. The paths are in flat arrays, those of a network together.
+Several networks are searched in a batch: each NumPy call serves the paths of all of them, which takes a
+fraction of the time of one after the other. The paths are in flat arrays, those of a network together.
 
 Of the paths that the models cannot distinguish any more only the best goes on (recombination), but the others
 remain in a lattice, from which :mod:`model_language.search.lattice` takes the n best.

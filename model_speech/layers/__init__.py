@@ -1,4 +1,4 @@
-"""Keras layers that several acoustic models share: masking, normalisation, attention, precision.
+"""Keras layers that acoustic models share: masking, normalisation, relative attention, mixed precision.
 
 Read ``masking`` first: padding must not influence any output.
 """

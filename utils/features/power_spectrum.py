@@ -6,8 +6,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-PREEMPHASIS = 0.97  # of python_speech_features
-
 _BLOCK_FRAMES = 128  # computed together: limits the memory for long recordings, fits into the cache
 
 
@@ -18,20 +16,14 @@ class Sound:
     Attributes:
         samples: (samples,) floats, at least one.
         scale: factor.
-        emphasis: pre-emphasis, the fraction of the sample before that is subtracted.
+        emphasis: pre-emphasis, the fraction of the preceding sample that is subtracted.
+        before: the sample before the first.
     """
 
     samples: np.ndarray
-    scale: float = 1.0
-    emphasis: float = 0.0
-
-
-def emphasise(samples: np.ndarray, before: float = 0.0) -> np.ndarray:
-    """Pre-emphasis of (samples,) float64, at least one; ``before`` is the sample before the first."""
-    result = np.empty_like(samples)
-    result[0] = PREEMPHASIS * before
-    np.multiply(samples[:-1], PREEMPHASIS, out=result[1:])
-    return np.subtract(samples, result, out=result)
+    scale: float
+    emphasis: float
+    before: float
 
 
 def power_blocks(
@@ -53,7 +45,9 @@ def power_blocks(
     # Fresh memory takes longer than the FFT. So all blocks use the same, and no array is as long as the
     # recording.
     block, length = min(frames, _BLOCK_FRAMES), len(window)
-    scaled, before = np.zeros((2, 1 + (block - 1) * hop + length))  # one sample, and those of the frames
+    scaled, subtracted = np.zeros(
+        (2, 1 + (block - 1) * hop + length)
+    )  # the sample before, and those of the frames
     framed = sliding_window_view(scaled[1:], length)[::hop]  # (block, samples)
     padded, spectrum = np.zeros((block, fft_size)), np.empty((block, fft_size // 2 + 1), np.complex128)
     single = np.empty(spectrum.shape, np.complex64)
@@ -61,13 +55,13 @@ def power_blocks(
     for start in range(0, frames, block):
         rows = slice(start, min(start + block, frames))
         here = slice(rows.stop - start)
-        # With the sample before the block, which is 0 at the start.
-        known = sound.samples[max(start * hop - 1, 0) : (rows.stop - 1) * hop + length]
-        filled = slice(int(start == 0), int(start == 0) + len(known))
-        np.multiply(known, sound.scale, out=scaled[filled], dtype=np.float64)
-        scaled[filled.stop :] = 0.0
-        np.multiply(scaled[:-1], sound.emphasis, out=before[1:])
-        scaled[1 : filled.stop] -= before[1 : filled.stop]
+        known = sound.samples[start * hop : (rows.stop - 1) * hop + length]
+        end = 1 + len(known)
+        scaled[0] = (sound.samples[start * hop - 1] if start else sound.before) * sound.scale
+        np.multiply(known, sound.scale, out=scaled[1:end], dtype=np.float64)
+        scaled[end:] = 0.0
+        np.multiply(scaled[:-1], sound.emphasis, out=subtracted[1:])
+        scaled[1:end] -= subtracted[1:end]
         np.multiply(framed[here], window, out=padded[here, :length])
         np.copyto(single[here], np.fft.rfft(padded[here], out=spectrum[here]), casting="same_kind")
         np.square(single.real[here], out=power[here])

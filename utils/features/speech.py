@@ -21,7 +21,7 @@ from python_speech_features import get_filterbanks
 
 from utils.audio.reading import INT16_SCALE, SAMPLE_RATE
 from utils.errors import require
-from utils.features.power_spectrum import PREEMPHASIS, Sound, power_blocks
+from utils.features.power_spectrum import Sound, power_blocks
 from utils.features.running_normalisation import RunningNormalisation
 
 DEFAULT_BINS = {"spectrogram": 200, "filter_bank": 80, "mfcc": 13}
@@ -34,6 +34,7 @@ NORMALISATIONS = ("none", "utterance", "running")
 _VERSION = 2
 
 # python_speech_features' constants
+_PREEMPHASIS = 0.97
 _MFCC_FILTERS = 26
 _LIFTER = 22  # cepstral liftering
 _DELTA_REACH = 2  # frames on each side that a delta is computed from
@@ -206,19 +207,19 @@ def extract_several(samples: np.ndarray, configs: Sequence[FeatureConfig]) -> li
     """
     if samples.ndim != 1 or not len(samples):
         raise ValueError(f"expected mono samples, got an array of shape {samples.shape}")
-    emphasised = Sound(samples, INT16_SCALE, PREEMPHASIS)
     shared: dict[FeatureConfig, np.ndarray] = {}  # energies by settings without normalisation
     results = []
     for config in configs:
+        sound = sound_of(samples, config)
         if config.kind == "filter_bank":
             plain = dataclasses.replace(config, normalise="none")
             if plain not in shared:
-                shared[plain] = _filter_bank_energies(emphasised, plain)
+                shared[plain] = _filter_bank_energies(sound, plain)
             features, energies = _log_filter_bank(shared[plain], config)
         elif config.kind == "mfcc":
-            features, energies = _mfcc_with_deltas(emphasised, config)
+            features, energies = _mfcc_with_deltas(sound, config)
         else:
-            features, energies = _log_spectrogram(Sound(samples, INT16_SCALE), config)
+            features, energies = log_spectrogram(sound, config)
         results.append(_normalised(features, energies, config))
     return results
 
@@ -258,20 +259,16 @@ def normalise_utterance(features: np.ndarray, energies: np.ndarray, config: Feat
     return normalised
 
 
-def log_spectrogram(samples: np.ndarray, config: FeatureConfig) -> tuple[np.ndarray, np.ndarray]:
-    """log(|FFT| + 1) of windowed frames, the lowest bins (frames, bins), and their energy (frames,).
+def sound_of(samples: np.ndarray, config: FeatureConfig, before: float = 0.0) -> Sound:
+    """Samples (samples,) in [-1, 1], to be read at 16-bit scale, with pre-emphasis except for a spectrogram.
 
-    ``samples`` are at 16-bit scale.
+    ``before`` is the sample before the first.
     """
-    return _log_spectrogram(Sound(samples), config)
+    return Sound(samples, INT16_SCALE, 0.0 if config.kind == "spectrogram" else _PREEMPHASIS, before)
 
 
-def log_filter_bank(emphasised: np.ndarray, config: FeatureConfig) -> tuple[np.ndarray, np.ndarray]:
-    """``python_speech_features.logfbank`` of samples after pre-emphasis, (frames, bins), and its energy."""
-    return _log_filter_bank(_filter_bank_energies(Sound(emphasised), config), config)
-
-
-def _log_spectrogram(sound: Sound, config: FeatureConfig) -> tuple[np.ndarray, np.ndarray]:
+def log_spectrogram(sound: Sound, config: FeatureConfig) -> tuple[np.ndarray, np.ndarray]:
+    """log(|FFT| + 1) of windowed frames, the lowest bins (frames, bins), and their energy (frames,)."""
     frames = frame_count(len(sound.samples), config)
     spectrogram, totals = np.empty((frames, config.base_bins), np.float32), np.empty(frames, np.float32)
     for rows, power in _power_blocks(sound, config):
@@ -281,12 +278,17 @@ def _log_spectrogram(sound: Sound, config: FeatureConfig) -> tuple[np.ndarray, n
     return spectrogram, totals
 
 
-def _filter_bank_energies(emphasised: Sound, config: FeatureConfig) -> np.ndarray:
+def log_filter_bank(sound: Sound, config: FeatureConfig) -> tuple[np.ndarray, np.ndarray]:
+    """``python_speech_features.logfbank``, (frames, bins), and the energy of each frame (frames,)."""
+    return _log_filter_bank(_filter_bank_energies(sound, config), config)
+
+
+def _filter_bank_energies(sound: Sound, config: FeatureConfig) -> np.ndarray:
     """Energies of the mel filters, (frames, bins) float32."""
     filters = _mel_filters(config.base_bins, config.fft_size, config.sample_rate)
-    frames = frame_count(len(emphasised.samples), config)
+    frames = frame_count(len(sound.samples), config)
     energies = np.empty((frames, config.base_bins), np.float32)
-    for rows, power in _power_blocks(emphasised, config):
+    for rows, power in _power_blocks(sound, config):
         energies[rows] = power @ filters  # (block, fft / 2 + 1) @ (fft / 2 + 1, filters)
     return energies
 
@@ -298,12 +300,12 @@ def _log_filter_bank(energies: np.ndarray, config: FeatureConfig) -> tuple[np.nd
     return np.log(energies, out=energies), totals
 
 
-def _mfcc_with_deltas(emphasised: Sound, config: FeatureConfig) -> tuple[np.ndarray, np.ndarray]:
+def _mfcc_with_deltas(sound: Sound, config: FeatureConfig) -> tuple[np.ndarray, np.ndarray]:
     """``python_speech_features.mfcc`` with first and second deltas, (frames, 3 × bins), and the energy."""
     filters = _mel_filters(_MFCC_FILTERS, config.fft_size, config.sample_rate)
-    frames = frame_count(len(emphasised.samples), config)
+    frames = frame_count(len(sound.samples), config)
     energies, totals = np.empty((frames, _MFCC_FILTERS), np.float32), np.empty(frames, np.float32)
-    for rows, power in _power_blocks(emphasised, config):
+    for rows, power in _power_blocks(sound, config):
         energies[rows], totals[rows] = power @ filters, power.sum(axis=1) / config.fft_size
     loudest = energies.max()
     energies, totals = _above_floor(energies, loudest, config), _above_floor(totals, loudest, config)

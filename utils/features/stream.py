@@ -1,13 +1,11 @@
-"""Computes the features of a stream piece by piece: each frame as soon as its samples are complete.
+"""Streaming feature extraction: each frame of a stream as soon as its samples are complete.
 
 All frames together equal those of :func:`utils.features.speech.extract_features` for the whole recording.
 """
 
 import numpy as np
 
-from utils.audio.reading import INT16_SCALE
 from utils.errors import require
-from utils.features.power_spectrum import emphasise
 from utils.features.running_normalisation import RunningNormalisation
 from utils.features.speech import (
     FeatureConfig,
@@ -15,6 +13,7 @@ from utils.features.speech import (
     frame_count,
     log_filter_bank,
     log_spectrogram,
+    sound_of,
 )
 
 
@@ -38,24 +37,23 @@ class FeatureStream:
         config = self._config
         self._samples = 0  # received so far
         self._frames = 0  # returned so far
-        self._before = 0.0  # the last sample, before pre-emphasis
         self._pending = np.zeros(0)  # the samples from the next frame on
+        self._before = 0.0  # the sample before these
         self._normalise = None
         if config.normalise == "running":
             self._normalise = RunningNormalisation(config.base_bins, config.hop_seconds)
 
     def feed(self, samples: np.ndarray) -> np.ndarray:
         """Process the next samples (n,) in [-1, 1]; return the frames that they complete, (m, F) float32."""
-        scaled = samples.astype(np.float64) * INT16_SCALE
-        self._samples += len(scaled)
-        if len(scaled) and self._config.kind == "filter_bank":
-            scaled, self._before = emphasise(scaled, self._before), scaled[-1]
-        self._pending = np.concatenate([self._pending, scaled])
+        self._samples += len(samples)
+        self._pending = np.concatenate([self._pending, samples])
         beyond = len(self._pending) - self._config.frame_samples
         whole = 0 if beyond < 0 else 1 + beyond // self._config.hop_samples
         end = (whole - 1) * self._config.hop_samples + self._config.frame_samples
         frames = self._features(self._pending[: end if whole else 0])
-        self._pending = self._pending[whole * self._config.hop_samples :]
+        done = whole * self._config.hop_samples
+        if done:
+            self._before, self._pending = self._pending[done - 1], self._pending[done:]
         return frames
 
     def flush(self) -> np.ndarray:
@@ -69,7 +67,7 @@ class FeatureStream:
         if not len(samples):
             return np.zeros((0, feature_bins(self._config)), np.float32)
         compute = log_filter_bank if self._config.kind == "filter_bank" else log_spectrogram
-        frames, _ = compute(samples, self._config)  # (m, F)
+        frames, _ = compute(sound_of(samples, self._config, self._before), self._config)  # (m, F)
         self._frames += len(frames)
         return (self._normalise(frames) if self._normalise else frames).astype(np.float32)
 

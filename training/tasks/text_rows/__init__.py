@@ -1,6 +1,6 @@
-"""Tasks of the networks that are trained on rows of plain text: rows of ids in, a trained network out.
+"""Training of networks on a long text that is cut into rows, sequences of equal length.
 
-Read ``shuffled_rows`` first, which draws the rows of each batch, then ``row_task``, what the tasks share.
+Read ``shuffled_rows`` first, which makes the batches, then ``row_task``, what the tasks share.
 ``gated`` trains the converter's gated CNN on rows that ``gated_rows`` corrupts like recognised speech;
 ``causal`` trains the language model of hanzi.
 """

@@ -1,4 +1,4 @@
-"""Draws the rows of each batch from a text; every pass divides it at another offset, in another order."""
+"""Shuffled batches of rows: a text is cut into rows of equal length, in each epoch at another offset."""
 
 import numpy as np
 
@@ -17,7 +17,7 @@ class ShuffledRows:
 
     def __init__(self, rows: PairRows, size: int, seed: int):
         self._rows, self._size, self._seed = rows, size, seed
-        self._order: tuple[int, int, np.ndarray] | None = None  # of the current pass through the text
+        self._order: tuple[int, int, np.ndarray] | None = None  # of the current epoch
 
     def batch(self, number: int) -> tuple[list[str], np.ndarray, np.ndarray]:
         """Batch ``number`` of the training, from 0.
@@ -38,7 +38,7 @@ class ShuffledRows:
         return ids, syllables, hanzi
 
     def _shuffled(self, epoch: int) -> tuple[int, np.ndarray]:
-        """The offset at which a pass through the text is divided into rows, and their order."""
+        """The offset at which the text is cut into rows in an epoch, and the order of the rows."""
         if self._order is None or self._order[0] != epoch:
             random = np.random.default_rng([self._seed, 0, epoch])
             length = self._rows.length
