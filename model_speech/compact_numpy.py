@@ -36,14 +36,21 @@ class NumpyCompact:
 
     def __init__(self, weights: Mapping[str, np.ndarray], features: FeatureConfig, vocabulary: Vocabulary):
         self.features, self.vocabulary = features, vocabulary
-        fronts = layer_count(weights, "front")
-        self.time_stride = STRIDE ** (fronts + 1)
-        self._fronts = [normalised_kernel(weights, f"front_{n}", "conv") for n in range(1, fronts + 1)]
+        fronts = [f"front_{number}" for number in range(1, layer_count(weights, "front") + 1)]
+        self._fronts = [_Front(weights, name) for name in fronts]
         self._projection = _matrix(weights["front/kernel"])
+        self.time_stride = STRIDE ** len(fronts) * self._frame_stack(feature_bins(features))
         self._blocks = [_Block(weights, f"block_{n}") for n in range(1, layer_count(weights, "block") + 1)]
         self._output, self._bias = _matrix(weights["logits/kernel"]), weights["logits/bias"]
         if self._output.shape[1] != len(vocabulary):
             raise ValueError(f"{self._output.shape[1]} classes for {len(vocabulary)} tokens")
+
+    def _frame_stack(self, bins: int) -> int:
+        """Frames that the projection joins, for features with so many bins."""
+        channels = 1
+        for front in self._fronts:
+            bins, channels = -(-bins // STRIDE), front.channels
+        return len(self._projection) // (bins * channels)
 
     @property
     def frame_seconds(self) -> float:
@@ -73,13 +80,36 @@ class NumpyCompact:
         x = np.zeros((frames * self.time_stride, features.shape[1], 1), np.float32)
         x[: len(features), :, 0] = features
         valid = len(features)
-        for kernel, offset in self._fronts:
+        for front in self._fronts:
             valid = -(-valid // STRIDE)
-            x = strided_convolution(np.pad(x, ((0, 1), (0, 0), (0, 0))), kernel)
-            x += offset
-            np.maximum(x, 0.0, out=x)
-            x[valid:] = 0.0  # the offset reaches the padding
+            x = front(x, valid)
         return x.reshape(frames, -1)
+
+
+class _Front:
+    """A front convolution and the residual blocks after it.
+
+    Attributes:
+        channels: of the output.
+    """
+
+    def __init__(self, weights: Mapping[str, np.ndarray], name: str):
+        self._kernel, self._offset = normalised_kernel(weights, name, "conv")
+        blocks = range(1, layer_count(weights, f"{name}_block") + 1)
+        self._blocks = [normalised_kernel(weights, f"{name}_block_{n}", "conv") for n in blocks]
+        self.channels = len(self._offset)
+
+    def __call__(self, x: np.ndarray, valid: int) -> np.ndarray:
+        """(T, F, C) → (T / 2, ceil(F / 2), channels), of which ``valid`` frames are no padding."""
+        x = strided_convolution(np.pad(x, ((0, 1), (0, 0), (0, 0))), self._kernel)
+        x += self._offset
+        np.maximum(x, 0.0, out=x)
+        x[valid:] = 0.0  # the offset reaches the padding
+        for kernel, offset in self._blocks:
+            x[:valid] += _convolution(x, kernel)[:valid]
+            x[:valid] += offset
+            np.maximum(x, 0.0, out=x)
+        return x
 
 
 class _Block:
@@ -153,6 +183,23 @@ def normalised_kernel(
     )
     scale = gamma / np.sqrt(variance + NORM_EPSILON)
     return _matrix(weights[f"{name}_{layer}/kernel"] * scale), beta - mean * scale
+
+
+def _convolution(x: np.ndarray, kernel: np.ndarray) -> np.ndarray:
+    """3 x 3 convolution, padded with zeros: (T, F, C) → (T, F, D).
+
+    One product for each of the nine taps: their inputs need not be copied side by side.
+    """
+    frames, bins, channels = x.shape
+    row = bins + 2
+    padded = np.pad(x, ((1, 1), (1, 1), (0, 0))).reshape(-1, channels)
+    size = frames * row - 2  # from the first output to the last, with two columns of padding between the frames
+    y = np.zeros((frames * row, kernel.shape[-1]), np.float32)
+    for time in range(_TAPS):
+        for frequency in range(_TAPS):
+            start = time * row + frequency
+            y[:size] += padded[start : start + size] @ kernel[time, frequency]
+    return y.reshape(frames, row, -1)[:, :bins]
 
 
 def strided_convolution(x: np.ndarray, kernel: np.ndarray) -> np.ndarray:

@@ -36,7 +36,8 @@ class NumpyCompactStreaming(CausalTiming):
     Attributes:
         scale, offset: (F,) factor and summand that normalise each feature bin.
         fronts: kernel (3, 3, C, D) and offset (D,) of each front convolution.
-        projection: (D', width) matrix between the front convolutions and the blocks.
+        projection: (stack, D', width) kernel between the front convolutions and the blocks; joins ``stack``
+            frames.
         blocks: kernel over time (taps, width), matrix (width, width) and offset (width,) of each block.
         kernel: taps of a block without look-ahead; every other one stands for a frame of look-ahead.
         output: matrix (width, classes) and bias (classes,).
@@ -77,12 +78,12 @@ class NumpyCompactStreaming(CausalTiming):
         return cls(
             features,
             vocabulary,
-            STRIDE ** (fronts + 1),
+            STRIDE**fronts * len(weights["front/kernel"]),
             look_ahead,
             scale=scale,
             offset=weights[f"{norm}/beta"] - weights[f"{norm}/moving_mean"] * scale,
             fronts=tuple(normalised_kernel(weights, f"front_{n}", "conv") for n in range(1, fronts + 1)),
-            projection=weights["front/kernel"].reshape(-1, weights["front/kernel"].shape[-1]),
+            projection=weights["front/kernel"],
             blocks=tuple(_block(weights, n) for n in range(1, layer_count(weights, "block") + 1)),
             kernel=kernel,
             output=output,
@@ -135,7 +136,8 @@ class NumpyStream:
             x += offset
             np.maximum(x, 0.0, out=x)
             layer += 1
-        x = x.reshape(len(x) // STRIDE, -1) @ model.projection  # (rows, width)
+        stack, _, width = model.projection.shape
+        x = x.reshape(len(x) // stack, -1) @ model.projection.reshape(-1, width)  # (rows, width)
         for time, mix, offset in model.blocks:
             window = self._with_past(layer, x)
             y = sum(window[tap : tap + len(x)] * kernel for tap, kernel in enumerate(time))

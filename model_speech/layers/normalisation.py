@@ -34,16 +34,23 @@ class MaskedBatchNormalization(keras.layers.Layer):
     it, normalisation would take half the time of a training step of the DFCNN.
 
     Call arguments: frames (B, T, …, C); valid (B, T) bool.
+
+    Args:
+        momentum: share of the running statistics that a training step keeps.
+        epsilon: added to the variance.
+        gamma_initializer: initial scale; "zeros" for the end of a residual branch.
     """
 
-    def __init__(self, momentum: float = 0.99, epsilon: float = 1e-3, **kwargs):
+    def __init__(
+        self, momentum: float = 0.99, epsilon: float = 1e-3, gamma_initializer: str = "ones", **kwargs
+    ):
         super().__init__(**kwargs)
-        self.momentum, self.epsilon = momentum, epsilon
+        self.momentum, self.epsilon, self.gamma_initializer = momentum, epsilon, gamma_initializer
 
     def build(self, frames_shape, valid_shape):
         """Create scale and offset of each channel, and the running statistics for inference."""
         shape = (frames_shape[-1],)
-        self.gamma = self.add_weight(name="gamma", shape=shape, initializer="ones")
+        self.gamma = self.add_weight(name="gamma", shape=shape, initializer=self.gamma_initializer)
         self.beta = self.add_weight(name="beta", shape=shape, initializer="zeros")
         # No aggregation: with `statistics_over_replicas` every replica computes the same values.
         running = {"trainable": False, "autocast": False, "aggregation": "none"}

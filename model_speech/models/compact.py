@@ -1,7 +1,7 @@
 """The compact acoustic model: log-mel features and lengths in, CTC logits every 80 ms out.
 
-Two strided convolutions over time and frequency, few enough for a CPU, tolerate small shifts of a sound in
-time and in frequency. All later layers run at the frame rate of the output and use what a CPU does fastest:
+Strided convolutions over time and frequency, few enough for a CPU, tolerate small shifts of a sound in time
+and in frequency; residual blocks between them may make this front deeper. All later layers run at the frame rate of the output and use what a CPU does fastest:
 matrix products, and depthwise convolutions over time for the context. A gate in each block averages over the
 whole utterance, so that speaker and room weight the channels (squeeze-and-excitation: Hu et al.,
 arXiv:1709.01507; in speech ContextNet: Han et al., arXiv:2005.03191).
@@ -18,6 +18,7 @@ from keras import layers
 from model_speech.layers.masking import MeanFrame, masked_inputs
 from model_speech.layers.normalisation import MaskedBatchNormalization
 from model_speech.layers.precision import float32_except_products
+from utils.errors import ConfigError
 from utils.limits import Count, Fraction, Limited, Size
 
 # Trainings are short, some thousand steps: with Keras's default 0.99 the first epoch would still count.
@@ -35,6 +36,7 @@ class CompactSettings(Limited, section="model"):
     Attributes:
         name: name of the model in the registry.
         front_filters: filters of the front convolutions, each 3 x 3 with stride 2 x 2.
+        frame_stack: frames of the last front convolution that are joined to an output frame.
         width: channels of the residual blocks.
         blocks: number of residual blocks.
         kernel: output frames in the window of a block's convolution.
@@ -43,6 +45,7 @@ class CompactSettings(Limited, section="model"):
 
     name: str = "compact"
     front_filters: tuple[Count, ...] = (16, 32)
+    frame_stack: Count = 2
     width: Count = 256
     blocks: Size = 8
     kernel: Count = 7
@@ -50,8 +53,8 @@ class CompactSettings(Limited, section="model"):
 
     @property
     def time_stride(self) -> int:
-        """Input frames per output frame: each front convolution and the projection halve the rate."""
-        return _STRIDE ** (len(self.front_filters) + 1)
+        """Input frames per output frame."""
+        return _STRIDE ** len(self.front_filters) * self.frame_stack
 
 
 @dataclass(frozen=True)
@@ -61,9 +64,21 @@ class CompactConfig(CompactSettings):
     Attributes:
         gate: hidden units of each block's gate; 0 for no gates. A gate needs the whole utterance before the
             first output frame.
+        front_blocks: number of residual blocks over time and frequency after each front convolution; empty
+            for none at all.
     """
 
     gate: Size = 64
+    front_blocks: tuple[Size, ...] = ()
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.front_blocks and len(self.front_blocks) != len(self.front_filters):
+            raise ConfigError(
+                f"model.front_blocks has {len(self.front_blocks)} numbers, model.front_filters "
+                f"{len(self.front_filters)}",
+                hint="a number of blocks for each front convolution",
+            )
 
 
 def build_compact(config: CompactConfig, feature_bins: int, classes: int) -> keras.Model:
@@ -85,9 +100,13 @@ def build_compact(config: CompactConfig, feature_bins: int, classes: int) -> ker
         def normalise(name: str, frames: keras.KerasTensor, stride: int) -> keras.KerasTensor:
             return MaskedBatchNormalization(MOMENTUM, name=name)(frames, valid_at(stride))
 
+        blocks = config.front_blocks or [0] * len(config.front_filters)
         for index, filters in enumerate(config.front_filters, start=1):
-            x = front_convolution(x, f"front_{index}", filters, normalise, 2**index, products)  # half of T, F
-        x = layers.Reshape((-1, 2 * x.shape[2] * x.shape[3]), name="flat")(x)  # two frames side by side
+            stride = 2**index
+            x = front_convolution(x, f"front_{index}", filters, normalise, stride, products)  # half of T, F
+            for block in range(1, blocks[index - 1] + 1):
+                x = _front_block(x, f"front_{index}_block_{block}", valid_at(stride), products)
+        x = layers.Reshape((-1, config.frame_stack * x.shape[2] * x.shape[3]), name="flat")(x)
         # (B, T', width); padding stays zero
         x = layers.Dense(config.width, use_bias=False, dtype=products, name="front")(x)
         gated = valid_at(config.time_stride) if config.gate else None
@@ -127,6 +146,26 @@ def front_convolution(
         kernel_initializer="he_normal", dtype=products, name=f"{name}_conv",
     )(x)  # fmt: skip
     return layers.ReLU(name=f"{name}_relu")(normalise(f"{name}_norm", x, stride))
+
+
+def _front_block(x, name: str, valid, products: keras.DTypePolicy) -> keras.KerasTensor:
+    """Residual convolution over time and frequency: (B, T, F, D) → the same shape.
+
+    As in He et al. (arXiv:1512.03385), with a scale that begins at zero (Goyal et al., arXiv:1706.02677): a new
+    block changes nothing, so that a trained model may get it.
+
+    Args:
+        x: frames, not negative; padding is zero and stays so.
+        name: prefix of the layers' names.
+        valid: (B, T) bool, mask of the frames.
+        products: precision of the convolution.
+    """
+    y = layers.Conv2D(
+        x.shape[-1], _KERNEL, padding="same", use_bias=False, kernel_initializer="he_normal",
+        dtype=products, name=f"{name}_conv",
+    )(x)  # fmt: skip
+    y = MaskedBatchNormalization(MOMENTUM, gamma_initializer="zeros", name=f"{name}_norm")(y, valid)
+    return layers.ReLU(name=f"{name}_relu")(layers.Add(name=f"{name}_add")([x, y]))
 
 
 def residual_block(

@@ -136,7 +136,8 @@ def _network(
         x = front_convolution(x, f"front_{index}", filters, normalise, 2**index, products, causal=True)
     x = layers.Reshape((-1, x.shape[2] * x.shape[3]), name="flat")(x)
     # (B, T', width)
-    x = layers.Conv1D(config.width, 2, strides=2, use_bias=False, dtype=products, name="front")(x)
+    stack = config.frame_stack
+    x = layers.Conv1D(config.width, stack, strides=stack, use_bias=False, dtype=products, name="front")(x)
     for index in range(1, config.blocks + 1):
         ahead = 1 if index <= config.ahead_blocks else 0
         x = residual_block(x, f"block_{index}", config, normalise, products, ahead)

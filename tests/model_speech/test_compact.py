@@ -14,10 +14,18 @@ from tests.support.acoustic_models import (
     assert_survives_keras_files,
     assert_weights_round_trip,
 )
+from training.initialise import take_weights
 from utils.backend.model_cost import multiply_accumulates
 from utils.errors import ConfigError
 
 SMALL = CompactConfig(front_filters=(4, 4), width=16, blocks=2, kernel=5, gate=8)
+
+
+def open_front_blocks(model: keras.Model) -> None:
+    """Set the scales at the end of the front's residual branches, which are zero in a new model."""
+    for variable in model.variables:
+        if "block" in variable.path and "front" in variable.path and variable.path.endswith("gamma"):
+            variable.assign(np.ones(variable.shape))
 
 
 def test_is_registered_by_name():
@@ -33,6 +41,9 @@ def test_is_registered_by_name():
         ({"kernel": 0}, r"model\.kernel is 0, at least 1"),
         ({"gate": -1}, r"model\.gate is -1, at least 0"),
         ({"front_filters": (16, 0)}, r"model\.front_filters is \(16, 0\), at least 1"),
+        ({"frame_stack": 0}, r"model\.frame_stack is 0, at least 1"),
+        ({"front_blocks": (1, -1)}, r"model\.front_blocks is \(1, -1\), at least 0"),
+        ({"front_blocks": (1,)}, r"model\.front_blocks has 1 numbers, model\.front_filters 2"),
         ({"dropout": 1.5}, r"model\.dropout is 1\.5, at least 0 and below 1"),
         ({"dropout": -0.1}, r"model\.dropout is -0\.1, at least 0 and below 1"),
     ],
@@ -80,17 +91,40 @@ def test_the_default_is_small_and_cheap():
     assert multiply_accumulates(model, 800) / 8 < 0.93e9 / 30  # a second of audio, against the DFCNN's
 
 
-@pytest.mark.parametrize(("filters", "stride"), [((4,), 4), ((4, 4), 8)])
-def test_padding_has_no_influence(filters, stride):
-    config = CompactConfig(front_filters=filters, width=16, blocks=2, kernel=5)
-    assert_padding_has_no_influence(build_compact(config, 6, 5), stride, 6)
+@pytest.mark.parametrize(
+    ("front", "stride"),
+    [
+        ({"front_filters": (4,)}, 4),
+        ({"front_filters": (4, 4)}, 8),
+        ({"front_filters": (4, 4), "front_blocks": (1, 2), "frame_stack": 1}, 4),
+    ],
+)
+def test_padding_has_no_influence(front, stride):
+    model = build_compact(CompactConfig(**front, width=16, blocks=2, kernel=5), 6, 5)
+    open_front_blocks(model)
+    assert_padding_has_no_influence(model, stride, 6)
 
 
-def test_every_weight_gets_a_gradient_that_padding_leaves_alone():
+def test_a_new_front_block_changes_nothing_until_it_is_trained():
+    trained = build_compact(SMALL, 6, 5)
+    deeper = build_compact(dataclasses.replace(SMALL, front_blocks=(1, 2)), 6, 5)
+    take_weights(deeper, trained, "trained", {}, ["front_*_block_*"])
+    batch = {
+        "features": np.random.default_rng(0).normal(size=(1, 40, 6)).astype(np.float32),
+        "lengths": np.array([37], np.int32),
+    }
+    np.testing.assert_array_equal(deeper(batch), trained(batch))
+    open_front_blocks(deeper)
+    assert np.abs(deeper(batch) - trained(batch)).max() > 1e-3
+
+
+@pytest.mark.parametrize("front_blocks", [(), (1, 1)])
+def test_every_weight_gets_a_gradient_that_padding_leaves_alone(front_blocks):
     import tensorflow as tf
 
     keras.utils.set_random_seed(0)
-    model = build_compact(dataclasses.replace(SMALL, dropout=0.0), 6, 5)
+    model = build_compact(dataclasses.replace(SMALL, dropout=0.0, front_blocks=front_blocks), 6, 5)
+    open_front_blocks(model)
     features = np.random.default_rng(0).normal(size=(2, 24, 6)).astype(np.float32)
     lengths = np.array([24, 10], np.int32)
 

@@ -67,6 +67,8 @@ def run(tmp_path_factory) -> RunFolder:
         (20, {"gate": 0}),
         (20, {"kernel": 4}),
         (20, {"front_filters": (4,)}),
+        (20, {"front_filters": (4, 6, 8), "front_blocks": (0, 1, 2), "frame_stack": 1}),
+        (19, {"front_blocks": (1, 0), "frame_stack": 3}),
         (16, {"blocks": 0}),
     ],
 )

@@ -1,5 +1,6 @@
 """Tests of model_speech/compact_streaming_numpy.py: a packed run streams without a framework, as in Keras."""
 
+import dataclasses
 import subprocess
 import sys
 
@@ -55,6 +56,20 @@ def test_whole_utterances_are_those_of_keras(acoustic, model):
         (found,), lengths = model.logits([feature])
         assert lengths.tolist() == [rows]
         np.testing.assert_allclose(found, expected[:rows], atol=1e-4)
+
+
+@pytest.mark.parametrize("frame_stack", [1, 3])
+def test_the_projection_joins_frames(frame_stack):
+    config = dataclasses.replace(SMALL, frame_stack=frame_stack, look_ahead=12)
+    acoustic = tiny_acoustic(config)
+    weights = weights_by_name(acoustic.model)
+    model = NumpyCompactStreaming.of_weights(
+        weights, acoustic.features, acoustic.vocabulary, config.look_ahead, config.kernel
+    )
+    assert model.time_stride == config.time_stride == 4 * frame_stack
+    features = extract_features(sound(5_000), acoustic.features)
+    (expected,), (rows,) = acoustic.logits([features])
+    np.testing.assert_allclose(model.logits([features])[0][0], expected[:rows], atol=1e-4)
 
 
 @pytest.mark.parametrize("chunk", [8, 24])
