@@ -1,10 +1,11 @@
 """The compact acoustic model: log-mel features and lengths in, CTC logits every 80 ms out.
 
 Strided convolutions over time and frequency, few enough for a CPU, tolerate small shifts of a sound in time
-and in frequency; residual blocks between them may make this front deeper. All later layers run at the frame rate of the output and use what a CPU does fastest:
-matrix products, and depthwise convolutions over time for the context. A gate in each block averages over the
-whole utterance, so that speaker and room weight the channels (squeeze-and-excitation: Hu et al.,
-arXiv:1709.01507; in speech ContextNet: Han et al., arXiv:2005.03191).
+and in frequency; residual blocks between them may make this front deeper. All later layers run at the frame
+rate of the output and use what a CPU does fastest: matrix products, and depthwise convolutions over time for
+the context. A gate in each block averages over the whole utterance, so that speaker and room weight the
+channels (squeeze-and-excitation: Hu et al., arXiv:1709.01507; in speech ContextNet: Han et al.,
+arXiv:2005.03191).
 
 ``compact_streaming`` is made of the same blocks in causal form.
 """
@@ -151,8 +152,8 @@ def front_convolution(
 def _front_block(x, name: str, valid, products: keras.DTypePolicy) -> keras.KerasTensor:
     """Residual convolution over time and frequency: (B, T, F, D) → the same shape.
 
-    As in He et al. (arXiv:1512.03385), with a scale that begins at zero (Goyal et al., arXiv:1706.02677): a new
-    block changes nothing, so that a trained model may get it.
+    As in He et al. (arXiv:1512.03385), with a scale that begins at zero (Goyal et al., arXiv:1706.02677): a
+    new block changes nothing, so that a trained model may get it.
 
     Args:
         x: frames, not negative; padding is zero and stays so.
