@@ -193,9 +193,7 @@ def _convolution(x: np.ndarray, kernel: np.ndarray) -> np.ndarray:
     frames, bins, channels = x.shape
     row = bins + 2
     padded = np.pad(x, ((1, 1), (1, 1), (0, 0))).reshape(-1, channels)
-    size = (
-        frames * row - 2
-    )  # from the first output to the last, the columns of padding between frames included
+    size = frames * row - 2  # from the first output to the last, with the padding between frames
     y = np.zeros((frames * row, kernel.shape[-1]), np.float32)
     for time in range(_TAPS):
         for frequency in range(_TAPS):

@@ -5,12 +5,13 @@
     python -m benchmarks.recognition.audio_to_pinyin --streaming # the streaming twin, after the other one
 
 Six collections of real recordings, 7 h of synthetic speech of open-domain text and sounds without speech
-are prepared below ``datasets/audio_to_pinyin``. The model of whole utterances is trained in five cycles below
-``runs``, by recipes of ``configs/speech``; each begins with the weights of the one before. From the third one
-on there is spliced speech, which the model of the cycle before has cut from the recordings. The streaming
-twin begins with the weights of the result and has four cycles of its own, the last with that model as its
-teacher, without the recordings of ``dspspeech20``, whose words are the test of typed wake words (the weights
-that it begins with, and its teacher, have learned from them). It is also exported, for devices.
+are prepared below ``datasets/audio_to_pinyin``. The model of whole utterances is trained in six cycles below
+``runs``, by recipes of ``configs/speech``; each begins with the weights of the one before, the last with a
+deeper front. From the third one on there is spliced speech, which the model of the cycle before has cut from
+the recordings. The streaming twin begins with the weights of the fifth cycle and has four cycles of its own,
+the last with that model as its teacher, without the recordings of ``dspspeech20``, whose words are the test
+of typed wake words (the weights that it begins with, and its teacher, have learned from them). It is also
+exported, for devices.
 
 Both are packed into ``pretrained``. The first model then forms an ensemble with its twin.
 
@@ -73,8 +74,14 @@ CORPORA = (
 )
 SPLICED_FROM = ("common_voice_zh", "aishell1_two_speakers", "aishell3_ssb0139")
 SPLICED_UTTERANCES = 7000
-SPLICING_SEEDS = {"spliced": 24, "spliced_again": 25, "spliced_third": 26}
-"""By folder, in the order of the cycles."""
+SPLICING_SEEDS = {
+    "spliced": 24,
+    "spliced_again": 25,
+    "spliced_third": 26,
+    "spliced_fourth": 27,
+    "spliced_fifth": 28,
+}
+"""By folder."""
 
 
 @dataclass(frozen=True)
@@ -85,32 +92,36 @@ class Cycle:
         name: end of the name of its run; empty for the last cycle.
         recipe: end of the name of its recipe in ``configs/speech``.
         spliced: how often an epoch reads each folder of spliced speech.
-        folders: the number of these folders; 0: none.
+        folders: the folders; the model of the cycle before cuts the recordings for those that are missing.
         changes: settings that differ from the recipe. Another seed alters the recordings in other ways.
     """
 
     name: str
     recipe: str
     spliced: float = 0.0
-    folders: int = 0
+    folders: tuple[str, ...] = ()
     changes: tuple[str, ...] = ()
 
 
+FIRST_SPLICED = ("spliced", "spliced_again", "spliced_third")
 CYCLES = {
     RUN.name: (
         Cycle("_first", ""),
         Cycle("_second", "_refine"),
-        Cycle("_third", "_spliced", 0.4, 1),
-        Cycle("_fourth", "_spliced", 0.3, 2, ("seed=18", "training.epochs=8")),
-        Cycle("", "_spliced", 0.25, 3, ("seed=19", "training.epochs=6")),
+        Cycle("_third", "_spliced", 0.4, FIRST_SPLICED[:1]),
+        Cycle("_fourth", "_spliced", 0.3, FIRST_SPLICED[:2], ("seed=18", "training.epochs=8")),
+        Cycle("_fifth", "_spliced", 0.25, FIRST_SPLICED, ("seed=19", "training.epochs=6")),
+        Cycle("", "_deep_front", 0.4, ("spliced_fourth", "spliced_fifth")),
     ),
     STREAMING: (
         Cycle("_first", ""),
         Cycle("_second", "_refine"),
-        Cycle("_third", "_spliced", 0.25, 3),
-        Cycle("", "_distilled", 0.25, 3),
+        Cycle("_third", "_spliced", 0.25, FIRST_SPLICED),
+        Cycle("", "_distilled", 0.25, FIRST_SPLICED),
     ),
 }
+TWIN = RUN.with_name(f"{RUN.name}_fifth")
+"""The run of the whole-utterance model with whose weights the streaming one begins."""
 NONSPEECH = 900
 HELD_OUT_NOISE = ("pink_noise", "exercise_bike")
 """Recordings of noise for tests (:mod:`benchmarks.recognition.no_speech`)."""
@@ -177,17 +188,17 @@ def _synthetic() -> Path:
 
 def _train(name: str, epochs: int | None) -> None:
     """All cycles of a model; a finished one is not repeated."""
-    before = RUN if name == STREAMING else None
+    before = TWIN if name == STREAMING else None
     for cycle in CYCLES[name]:
         weights = {(corpus.folder, corpus.manifest): corpus.later for corpus in CORPORA}
         if before is None:
             weights = {(corpus.folder, corpus.manifest): corpus.first for corpus in CORPORA if corpus.first}
         if name == STREAMING:
             del weights["dspspeech20", "train"]
-        folders = list(SPLICING_SEEDS)[: cycle.folders]
-        if folders and not (WORK / folders[-1] / "train.tsv").is_file():
-            _splice(before, folders[-1])
-        weights |= {(folder, "train"): cycle.spliced for folder in folders}
+        for folder in cycle.folders:
+            if not (WORK / folder / "train.tsv").is_file():
+                _splice(before, folder)
+        weights |= {(folder, "train"): cycle.spliced for folder in cycle.folders}
         changes = [*cycle.changes, *([f"training.epochs={epochs}"] if epochs else [])]
         if before:
             changes.append(f"initialise_from={before}")
