@@ -3,10 +3,11 @@
     python -m benchmarks.project.cluster [--utterances 2000] [--rounds 3]        # requirements/cluster.txt
 
 The nodes are processes of this machine with one CPU each, so it needs two idle cores. A cluster of one node
-runs on one core and a cluster of two on two: each core also does a share of what Ray and the command need. (On two
-cores, a single node would have a core for its work alone and a second one for everything else.) The utterances
-name eight recordings of noise again and again, each with two altered copies, so little is read or written.
-The rounds alternate between the clusters; the first job of each node, which loads the program, is not counted.
+runs on one core and a cluster of two on two: each core also does a share of what Ray and the command need.
+(On two cores, a single node would have a core for its work alone and a second one for everything else.) The
+utterances name eight recordings of noise again and again, each with two altered copies, so little is read
+or written. The rounds alternate between the clusters; the first job of each node, which loads the program,
+is not counted.
 """
 
 import argparse
