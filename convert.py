@@ -43,6 +43,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Parse the command line; convert lines as soon as they arrive."""
     options = _parser().parse_args(arguments)
     to_hanzi = PinyinToHanzi(options.model, options.words, options.strict, options.recognised)
+    for path in options.files:
+        if path != PIPE and not path.exists():
+            hint = f'check the path; pinyin itself comes from a pipe: echo "{path}" | python convert.py'
+            raise CorpusError("no such file", where=path, hint=hint)
     for path in options.files or [PIPE]:
         where = "standard input" if path == PIPE else str(path)
         with _Bar(path) as bar:

@@ -181,7 +181,9 @@ def _iterate_rows(path: str | Path) -> Iterator[Row]:
                 if line:
                     yield number, line.split("\t")
     except OSError as error:
-        raise CorpusError("can't read the list of utterances", where=path, hint=error.strerror) from error
+        raise CorpusError(
+            f"can't read the list of utterances ({error.strerror})", where=path, hint="check the path"
+        ) from error
     except UnicodeDecodeError as error:
         raise CorpusError(
             "not UTF-8 text", where=f"{path}:{number}", hint="convert it, e.g. iconv -f GB18030 -t UTF-8"

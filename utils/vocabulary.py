@@ -129,7 +129,9 @@ class Vocabulary:
         try:
             text = verified(path).read_bytes().decode("utf-8")
         except OSError as error:
-            raise VocabularyError("can't read the vocabulary", where=path, hint=error.strerror) from error
+            raise VocabularyError(
+                f"can't read the vocabulary ({error.strerror})", where=path, hint="check the path"
+            ) from error
         except UnicodeDecodeError as error:
             raise VocabularyError(
                 "the vocabulary file is not UTF-8 text", where=path, hint="copy it again"

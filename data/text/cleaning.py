@@ -135,7 +135,9 @@ def _hash(path: str | Path) -> str:
     try:
         return file_hash(path)
     except OSError as error:
-        raise CorpusError("can't read the text", where=path, hint=error.strerror or str(error)) from error
+        raise CorpusError(
+            f"can't read the text ({error.strerror or str(error)})", where=path, hint="check the file"
+        ) from error
 
 
 def _write_new(cleaned: Cleaned, seen: SeenLines, total: Tally, file: TextIO) -> None:

@@ -243,7 +243,9 @@ def _fingerprint(source: Path, reader: PairReader) -> str:
         with source.open("rb") as file:
             content = hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
-        raise CorpusError("can't read the text", where=source, hint=error.strerror) from error
+        raise CorpusError(
+            f"can't read the text ({error.strerror})", where=source, hint="check the path"
+        ) from error
     variants = f"{_VARIANTS_VERSION} {reader.spoken} {reader.seed}" if reader.spoken else "cited"
     key = f"{content} {inventory_hash()} {reading_version()} {variants}"
     return hashlib.sha256(key.encode()).hexdigest()[:16]

@@ -156,7 +156,9 @@ def _fingerprint(path: Path, limit: int) -> str:
     try:
         state = path.stat()
     except OSError as error:
-        raise CorpusError("can't read the text", where=path, hint=error.strerror) from error
+        raise CorpusError(
+            f"can't read the text ({error.strerror})", where=path, hint="check the path"
+        ) from error
     key = f"{path.resolve()} {state.st_size} {state.st_mtime_ns} {limit} {reading_version()}"
     return hashlib.sha256(key.encode()).hexdigest()[:16]
 

@@ -61,7 +61,9 @@ def read_pieces(source: str | Path) -> Iterator[bytes]:
     except (lzma.LZMAError, EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise CorpusError(f"the file is damaged ({error})", where=source, hint="copy it again") from error
     except OSError as error:
-        raise CorpusError("can't read the text", where=source, hint=error.strerror or str(error)) from error
+        raise CorpusError(
+            f"can't read the text ({error.strerror or str(error)})", where=source, hint="check the file"
+        ) from error
 
 
 @contextmanager

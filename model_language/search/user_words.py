@@ -116,7 +116,9 @@ def read_user_words(path: str | Path, weight: float = WEIGHT) -> UserWords:
     try:
         text = Path(path).read_bytes().decode("utf-8-sig")
     except OSError as error:
-        raise CorpusError("cannot read the user words", where=path, hint=error.strerror) from error
+        raise CorpusError(
+            f"cannot read the user words ({error.strerror})", where=path, hint="check the path"
+        ) from error
     except UnicodeDecodeError as error:
         raise CorpusError("user words are not UTF-8", where=path, hint="save the file as UTF-8") from error
     return parse_user_words(text, f"{path}, ", weight)

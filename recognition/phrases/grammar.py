@@ -122,7 +122,9 @@ def read_grammar(path: str | Path) -> Grammar:
     try:
         text = Path(path).read_bytes().decode("utf-8-sig")
     except OSError as error:
-        raise PhraseError("cannot read the phrases", where=path, hint=error.strerror) from error
+        raise PhraseError(
+            f"cannot read the phrases ({error.strerror})", where=path, hint="check the path"
+        ) from error
     except UnicodeDecodeError as error:
         raise PhraseError("the phrases are not UTF-8", where=path, hint="save the file as UTF-8") from error
     return parse_grammar(text, str(path))

@@ -115,6 +115,9 @@ def test_bad_input_is_named_in_the_message(run, tmp_path, monkeypatch):
     with pytest.raises(CorpusError, match="not UTF-8") as caught:
         convert.main(["--model", str(run), str(path)])
     assert caught.value.where == f"{path}, line 2"
+    with pytest.raises(CorpusError, match="no such file") as caught:
+        convert.main(["--model", str(run), "ni3 hao3"])
+    assert 'echo "ni3 hao3" | python convert.py' in caught.value.hint
     monkeypatch.setattr("model_language.registry.PRETRAINED", tmp_path / "none")
     with pytest.raises(RunError, match="--model RUN"):
         PinyinToHanzi(tmp_path / "none")

@@ -77,7 +77,9 @@ def utf8_lines(path: Path) -> Iterator[tuple[int, str, bool]]:
                 # U+FFFD itself is never meant in a transcript: an earlier conversion wrote it.
                 yield number, text, "\ufffd" not in text
     except OSError as error:
-        raise CorpusError("can't read the list", where=path, hint=error.strerror) from error
+        raise CorpusError(
+            f"can't read the list ({error.strerror})", where=path, hint="check the path"
+        ) from error
 
 
 def read_transcript_list(path: Path) -> dict[str, str | Problem]:
