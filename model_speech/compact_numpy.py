@@ -101,14 +101,16 @@ class _Front:
 
     def __call__(self, x: np.ndarray, valid: int) -> np.ndarray:
         """(T, F, C) → (T / 2, ceil(F / 2), channels), of which ``valid`` frames are no padding."""
-        x = strided_convolution(np.pad(x, ((0, 1), (0, 0), (0, 0))), self._kernel)
+        x = strided_convolution(x, self._kernel, after=1)
         x += self._offset
         np.maximum(x, 0.0, out=x)
         x[valid:] = 0.0  # the offset reaches the padding
         for kernel, offset in self._blocks:
-            x[:valid] += _convolution(x, kernel)[:valid]
-            x[:valid] += offset
-            np.maximum(x, 0.0, out=x)
+            y = _convolution(x, kernel)
+            y += x
+            y += offset
+            x = np.maximum(y, 0.0, out=y)
+            x[valid:] = 0.0
         return x
 
 
@@ -185,30 +187,40 @@ def normalised_kernel(
     return _matrix(weights[f"{name}_{layer}/kernel"] * scale), beta - mean * scale
 
 
-def _convolution(x: np.ndarray, kernel: np.ndarray) -> np.ndarray:
-    """3 x 3 convolution, padded with zeros: (T, F, C) → (T, F, D).
+def strided_convolution(x: np.ndarray, kernel: np.ndarray, after: int = 0) -> np.ndarray:
+    """3 x 3 convolution of stride 2, padded in frequency as "same": (2 T + 1, F, C) → (T, ceil(F / 2), D).
 
-    One product for each of the nine taps: their inputs need not be copied side by side.
+    Args:
+        x: frames.
+        kernel: (3, 3, C, D).
+        after: zero frames to add at the end.
+    """
+    bins = x.shape[1]
+    out_bins = -(-bins // STRIDE)
+    missing = max((out_bins - 1) * STRIDE + _TAPS - bins, 0)
+    return _convolution(x, kernel, STRIDE, (0, missing // 2), (after, missing - missing // 2))
+
+
+def _convolution(
+    x: np.ndarray,
+    kernel: np.ndarray,
+    stride: int = 1,
+    before: tuple[int, int] = (1, 1),
+    after: tuple[int, int] = (1, 1),
+) -> np.ndarray:
+    """3 x 3 convolution as one matrix product: (T, F, C) → (T', F', D).
+
+    Args:
+        x: frames.
+        kernel: (3, 3, C, D).
+        stride: in time and in frequency.
+        before, after: zeros around x in time and in frequency; by default "same" for stride 1.
     """
     frames, bins, channels = x.shape
-    row = bins + 2
-    padded = np.pad(x, ((1, 1), (1, 1), (0, 0))).reshape(-1, channels)
-    size = frames * row - 2  # from the first output to the last, with the padding between frames
-    y = np.zeros((frames * row, kernel.shape[-1]), np.float32)
-    for time in range(_TAPS):
-        for frequency in range(_TAPS):
-            start = time * row + frequency
-            y[:size] += padded[start : start + size] @ kernel[time, frequency]
-    return y.reshape(frames, row, -1)[:, :bins]
-
-
-def strided_convolution(x: np.ndarray, kernel: np.ndarray) -> np.ndarray:
-    """3 x 3 convolution of stride 2, padded in frequency as "same": (2 T + 1, F, C) → (T, ceil(F / 2), D)."""
-    bins = x.shape[1]
-    frames, out_bins = len(x) // STRIDE, -(-bins // STRIDE)
-    missing = max((out_bins - 1) * STRIDE + _TAPS - bins, 0)
-    padded = np.pad(x, ((0, 0), (missing // 2, missing - missing // 2), (0, 0)))
+    shape = (frames + before[0] + after[0], bins + before[1] + after[1], channels)
+    padded = np.zeros(shape, np.float32)  # np.pad takes three times as long
+    padded[before[0] : before[0] + frames, before[1] : before[1] + bins] = x
     windows = np.lib.stride_tricks.sliding_window_view(padded, (_TAPS, _TAPS), axis=(0, 1))
-    windows = windows[::STRIDE, ::STRIDE][:frames, :out_bins]  # (T, F / 2, C, 3, 3)
-    columns = windows.transpose(0, 1, 3, 4, 2).reshape(frames * out_bins, -1)  # rows of (3, 3, C)
-    return (columns @ kernel.reshape(-1, kernel.shape[-1])).reshape(frames, out_bins, -1)
+    windows = windows[::stride, ::stride]  # (T', F', C, 3, 3)
+    columns = windows.transpose(0, 1, 3, 4, 2).reshape(-1, kernel[..., 0].size)  # rows of (3, 3, C)
+    return (columns @ kernel.reshape(-1, kernel.shape[-1])).reshape(*windows.shape[:2], -1)
