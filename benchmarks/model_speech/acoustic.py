@@ -3,6 +3,7 @@
     python -m benchmarks.model_speech.acoustic [--seed 2] [--made 0] [training.precision=mixed_bfloat16]
     python -m benchmarks.model_speech.acoustic --seed 0 --contributions  # effect of each part of the recipe
     python -m benchmarks.model_speech.acoustic --speed                   # what makes a training step faster
+    python -m benchmarks.model_speech.acoustic --front training.precision=mixed_bfloat16  # other convolutions
 
 The synthesiser speaks news and dialogue lines of the shared text collection in 80 and more voices (9 h); test
 voices and sentences are in no other split. Every third training sentence is spoken by a generated voice
@@ -67,14 +68,32 @@ SPEED_VARIANTS = (
 )
 
 
+def _front(filters: str, blocks: str, stack: int) -> tuple[str, ...]:
+    return (
+        f"model.front_filters=[{filters}]",
+        f"model.front_blocks=[{blocks}]",
+        f"model.frame_stack={stack}",
+    )
+
+
+FRONT_VARIANTS = (
+    Variant("16 and 32 filters", _front("16,32", "", 2)),
+    Variant("a residual block after the second convolution", _front("16,32", "0,1", 2)),
+    Variant("two after the second", _front("16,32", "0,2", 2)),
+    Variant("16 and 64 filters, one after the second", _front("16,64", "0,1", 2)),
+    Variant("one after each", _front("16,32", "1,1", 2)),
+    Variant("16, 32 and 64 filters, one after the second and the third", _front("16,32,64", "0,1,1", 1)),
+    Variant("16, 32 and 64 filters, one and two: the recipe"),
+)
+
+
 def main() -> int:
     """Create the corpus, train, test and print the results."""
     options = _parser().parse_args()
     name = f"seed_{options.seed}" if options.made == MADE else f"seed_{options.seed}_made_{options.made}"
     corpus, runs = Path("datasets/open_domain") / name, Path("runs/open_domain") / name
     _make_corpus(corpus, options.seed, options.made)
-    if options.contributions or options.speed:
-        variants = SPEED_VARIANTS if options.speed else VARIANTS
+    if variants := options.variants:
         _print_variants(
             {each.name: _short_training(each, corpus, runs, options.changes) for each in variants}
         )
@@ -164,8 +183,13 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--seed", type=int, default=2, help="seed of the corpus (default: %(default)s)")
     parser.add_argument("--made", type=int, default=MADE, help="made-up voices (default: %(default)s)")
-    parser.add_argument("--contributions", action="store_true", help="short trainings of changed recipes")
-    parser.add_argument("--speed", action="store_true", help="short trainings in parts and in bfloat16")
+    short = parser.add_mutually_exclusive_group()
+    for name, variants, help_text in (
+        ("--contributions", VARIANTS, "short trainings of changed recipes"),
+        ("--speed", SPEED_VARIANTS, "short trainings in parts and in bfloat16"),
+        ("--front", FRONT_VARIANTS, "short trainings with other convolutions in front"),
+    ):
+        short.add_argument(name, dest="variants", action="store_const", const=variants, help=help_text)
     parser.add_argument("changes", nargs="*", metavar="key=value", help="values that override the recipe's")
     return parser
 
