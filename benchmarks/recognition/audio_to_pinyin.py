@@ -120,8 +120,8 @@ CYCLES = {
         Cycle("", "_distilled", 0.25, FIRST_SPLICED),
     ),
 }
-TWIN = RUN.with_name(f"{RUN.name}_fifth")
-"""The run of the whole-utterance model with whose weights the streaming one begins."""
+TEACHER = RUN.with_name(f"{RUN.name}_fifth")
+"""The whole-utterance model with whose weights the streaming one begins, and which teaches it at last."""
 NONSPEECH = 900
 HELD_OUT_NOISE = ("pink_noise", "exercise_bike")
 """Recordings of noise for tests (:mod:`benchmarks.recognition.no_speech`)."""
@@ -188,7 +188,7 @@ def _synthetic() -> Path:
 
 def _train(name: str, epochs: int | None) -> None:
     """All cycles of a model; a finished one is not repeated."""
-    before = TWIN if name == STREAMING else None
+    before = TEACHER if name == STREAMING else None
     for cycle in CYCLES[name]:
         weights = {(corpus.folder, corpus.manifest): corpus.later for corpus in CORPORA}
         if before is None:
