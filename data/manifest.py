@@ -18,7 +18,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from utils.errors import CorpusError
+from utils.errors import CorpusError, unreadable
 from utils.files import replacing
 from utils.mandarin.pinyin import normalise_syllable
 from utils.object_store import address_of, open_file
@@ -181,9 +181,7 @@ def _iterate_rows(path: str | Path) -> Iterator[Row]:
                 if line:
                     yield number, line.split("\t")
     except OSError as error:
-        raise CorpusError(
-            f"can't read the list of utterances ({error.strerror})", where=path, hint="check the path"
-        ) from error
+        raise unreadable(CorpusError, "can't read the list of utterances", path, error) from error
     except UnicodeDecodeError as error:
         raise CorpusError(
             "not UTF-8 text", where=f"{path}:{number}", hint="convert it, e.g. iconv -f GB18030 -t UTF-8"

@@ -109,6 +109,11 @@ class TrainingError(UserError):
     """Training can't continue, for example because the loss is not finite or no utterance is left."""
 
 
+def unreadable(kind: type[UserError], what: str, path: object, error: OSError) -> UserError:
+    """The error of a file that can't be read: what, with the reason that the system gave."""
+    return kind(f"{what} ({error.strerror})", where=path, hint="check the path")
+
+
 def require(
     valid: object,
     what: str,

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from utils.errors import VocabularyError
+from utils.errors import VocabularyError, unreadable
 from utils.files import write_text
 from utils.mandarin.pinyin import full_inventory
 from utils.run_folder.checksums import verified
@@ -129,9 +129,7 @@ class Vocabulary:
         try:
             text = verified(path).read_bytes().decode("utf-8")
         except OSError as error:
-            raise VocabularyError(
-                f"can't read the vocabulary ({error.strerror})", where=path, hint="check the path"
-            ) from error
+            raise unreadable(VocabularyError, "can't read the vocabulary", path, error) from error
         except UnicodeDecodeError as error:
             raise VocabularyError(
                 "the vocabulary file is not UTF-8 text", where=path, hint="copy it again"

@@ -30,7 +30,7 @@ from data.text.pinyin_pair_dataset import (
     shard_entry,
 )
 from data.text.sources import decode, piece_pool, read_pieces
-from utils.errors import CacheError, CorpusError, require
+from utils.errors import CacheError, CorpusError, require, unreadable
 from utils.files import read_arrays, remove_leftovers, replacing, write_json
 from utils.mandarin.pinyin import full_inventory, hanzi_to_pinyin, is_hanzi, reading_version
 from utils.mandarin.sandhi import spoken_variants
@@ -243,9 +243,7 @@ def _fingerprint(source: Path, reader: PairReader) -> str:
         with source.open("rb") as file:
             content = hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
-        raise CorpusError(
-            f"can't read the text ({error.strerror})", where=source, hint="check the path"
-        ) from error
+        raise unreadable(CorpusError, "can't read the text", source, error) from error
     variants = f"{_VARIANTS_VERSION} {reader.spoken} {reader.seed}" if reader.spoken else "cited"
     key = f"{content} {inventory_hash()} {reading_version()} {variants}"
     return hashlib.sha256(key.encode()).hexdigest()[:16]

@@ -17,7 +17,7 @@ from tqdm import tqdm
 from data.array_store import CacheEntry
 from data.manifest import read_transcripts
 from data.text.sources import read_lines
-from utils.errors import CorpusError
+from utils.errors import CorpusError, unreadable
 from utils.files import write_text
 from utils.mandarin.pinyin import hanzi_to_pinyin, is_hanzi, reading_version
 
@@ -156,9 +156,7 @@ def _fingerprint(path: Path, limit: int) -> str:
     try:
         state = path.stat()
     except OSError as error:
-        raise CorpusError(
-            f"can't read the text ({error.strerror})", where=path, hint="check the path"
-        ) from error
+        raise unreadable(CorpusError, "can't read the text", path, error) from error
     key = f"{path.resolve()} {state.st_size} {state.st_mtime_ns} {limit} {reading_version()}"
     return hashlib.sha256(key.encode()).hexdigest()[:16]
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from utils.errors import CorpusError, require
+from utils.errors import CorpusError, require, unreadable
 from utils.mandarin.pinyin import has_tone, is_hanzi, is_syllable, normalise_syllable
 from utils.mandarin.pypinyin_data import possible_readings
 from utils.mandarin.typed_pinyin import read_syllables
@@ -116,9 +116,7 @@ def read_user_words(path: str | Path, weight: float = WEIGHT) -> UserWords:
     try:
         text = Path(path).read_bytes().decode("utf-8-sig")
     except OSError as error:
-        raise CorpusError(
-            f"cannot read the user words ({error.strerror})", where=path, hint="check the path"
-        ) from error
+        raise unreadable(CorpusError, "cannot read the user words", path, error) from error
     except UnicodeDecodeError as error:
         raise CorpusError("user words are not UTF-8", where=path, hint="save the file as UTF-8") from error
     return parse_user_words(text, f"{path}, ", weight)

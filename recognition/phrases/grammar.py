@@ -17,7 +17,7 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from utils.errors import CorpusError, PhraseError, require
+from utils.errors import CorpusError, PhraseError, require, unreadable
 from utils.mandarin.pinyin import is_hanzi
 from utils.mandarin.typed_pinyin import read_syllables
 
@@ -122,9 +122,7 @@ def read_grammar(path: str | Path) -> Grammar:
     try:
         text = Path(path).read_bytes().decode("utf-8-sig")
     except OSError as error:
-        raise PhraseError(
-            f"cannot read the phrases ({error.strerror})", where=path, hint="check the path"
-        ) from error
+        raise unreadable(PhraseError, "cannot read the phrases", path, error) from error
     except UnicodeDecodeError as error:
         raise PhraseError("the phrases are not UTF-8", where=path, hint="save the file as UTF-8") from error
     return parse_grammar(text, str(path))

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from data.corpora.tools.preparation import Candidate, Problem, clean_text
-from utils.errors import CorpusError
+from utils.errors import CorpusError, unreadable
 from utils.mandarin.pinyin import NAME_DOTS, hanzi_to_pinyin, is_hanzi
 
 NOT_UTF8 = "transcript is not UTF-8"
@@ -77,9 +77,7 @@ def utf8_lines(path: Path) -> Iterator[tuple[int, str, bool]]:
                 # U+FFFD itself is never meant in a transcript: an earlier conversion wrote it.
                 yield number, text, "\ufffd" not in text
     except OSError as error:
-        raise CorpusError(
-            f"can't read the list ({error.strerror})", where=path, hint="check the path"
-        ) from error
+        raise unreadable(CorpusError, "can't read the list", path, error) from error
 
 
 def read_transcript_list(path: Path) -> dict[str, str | Problem]:
