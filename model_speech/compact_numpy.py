@@ -39,7 +39,9 @@ class NumpyCompact:
         fronts = [f"front_{number}" for number in range(1, layer_count(weights, "front") + 1)]
         self._fronts = [_Front(weights, name) for name in fronts]
         self._projection = _matrix(weights["front/kernel"])
-        self.time_stride = STRIDE ** len(fronts) * self._frame_stack(feature_bins(features))
+        stack = self._frame_stack(feature_bins(features))
+        self._stacked_blocks = _StackedBlocks(weights, stack)
+        self.time_stride = STRIDE ** len(fronts) * stack
         self._blocks = [_Block(weights, f"block_{n}") for n in range(1, layer_count(weights, "block") + 1)]
         self._output, self._bias = _matrix(weights["logits/kernel"]), weights["logits/bias"]
         if self._output.shape[1] != len(vocabulary):
@@ -83,7 +85,7 @@ class NumpyCompact:
         for front in self._fronts:
             valid = -(-valid // STRIDE)
             x = front(x, valid)
-        return x.reshape(frames, -1)
+        return self._stacked_blocks(x, -(-len(features) // self.time_stride)).reshape(frames, -1)
 
 
 class _Front:
@@ -95,8 +97,7 @@ class _Front:
 
     def __init__(self, weights: Mapping[str, np.ndarray], name: str):
         self._kernel, self._offset = normalised_kernel(weights, name, "conv")
-        blocks = range(1, layer_count(weights, f"{name}_block") + 1)
-        self._blocks = [normalised_kernel(weights, f"{name}_block_{n}", "conv") for n in blocks]
+        self._blocks = _FrontBlocks(weights, name)
         self.channels = len(self._offset)
 
     def __call__(self, x: np.ndarray, valid: int) -> np.ndarray:
@@ -105,13 +106,44 @@ class _Front:
         x += self._offset
         np.maximum(x, 0.0, out=x)
         x[valid:] = 0.0  # the offset reaches the padding
-        for kernel, offset in self._blocks:
+        return self._blocks(x, valid)
+
+
+class _FrontBlocks:
+    """Residual blocks over time and frequency."""
+
+    def __init__(self, weights: Mapping[str, np.ndarray], name: str):
+        names = [f"{name}_block_{n}" for n in range(1, layer_count(weights, f"{name}_block") + 1)]
+        self._kernels = [normalised_kernel(weights, name, "conv") for name in names]
+
+    def __bool__(self) -> bool:
+        return bool(self._kernels)
+
+    def __call__(self, x: np.ndarray, valid: int) -> np.ndarray:
+        """(T, F, C) → the same shape, of which ``valid`` frames are no padding."""
+        for kernel, offset in self._kernels:
             y = _convolution(x, kernel)
             y += x
             y += offset
             x = np.maximum(y, 0.0, out=y)
             x[valid:] = 0.0
         return x
+
+
+class _StackedBlocks:
+    """The residual blocks on joined frames and pairs of bins."""
+
+    def __init__(self, weights: Mapping[str, np.ndarray], stack: int):
+        self._blocks, self._stack = _FrontBlocks(weights, "front_stacked"), stack
+
+    def __call__(self, x: np.ndarray, valid: int) -> np.ndarray:
+        """(stack · T', F, C) → the same shape, of which ``valid`` joined frames are no padding."""
+        if not self._blocks:
+            return x
+        frames, bins, channels = x.shape
+        joined = x.reshape(-1, self._stack, bins // 2, 2 * channels).swapaxes(1, 2)
+        y = self._blocks(joined.reshape(*joined.shape[:2], -1), valid)  # (T', F / 2, stack · 2 · C)
+        return y.reshape(joined.shape).swapaxes(1, 2).reshape(frames, bins, channels)
 
 
 class _Block:

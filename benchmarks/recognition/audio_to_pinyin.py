@@ -5,8 +5,8 @@
     python -m benchmarks.recognition.audio_to_pinyin --streaming # the streaming twin, after the other one
 
 Six collections of real recordings, 7 h of synthetic speech of open-domain text and sounds without speech
-are prepared below ``datasets/audio_to_pinyin``. The model of whole utterances is trained in six cycles below
-``runs``, by recipes of ``configs/speech``; each begins with the weights of the one before, the last with a
+are prepared below ``datasets/audio_to_pinyin``. The model of whole utterances is trained in seven cycles below
+``runs``, by recipes of ``configs/speech``; each begins with the weights of the one before, the last two with a
 deeper front. From the third one on there is spliced speech, which the model of the cycle before has cut from
 the recordings. The streaming twin begins with the weights of the fifth cycle and has four cycles of its own,
 the last with that model as its teacher, without the recordings of ``dspspeech20``, whose words are the test
@@ -73,15 +73,16 @@ CORPORA = (
     Corpus("nonspeech", "train", 0.0, 0.3),
 )
 SPLICED_FROM = ("common_voice_zh", "aishell1_two_speakers", "aishell3_ssb0139")
-SPLICED_UTTERANCES = 7000
-SPLICING_SEEDS = {
-    "spliced": 24,
-    "spliced_again": 25,
-    "spliced_third": 26,
-    "spliced_fourth": 27,
-    "spliced_fifth": 28,
+SPLICED = {
+    "spliced": (24, 7000),
+    "spliced_again": (25, 7000),
+    "spliced_third": (26, 7000),
+    "spliced_fourth": (27, 7000),
+    "spliced_fifth": (28, 7000),
+    "spliced_sixth": (29, 9000),
+    "spliced_seventh": (30, 9000),
 }
-"""By folder."""
+"""Seed and number of utterances of each folder."""
 
 
 @dataclass(frozen=True)
@@ -111,7 +112,8 @@ CYCLES = {
         Cycle("_third", "_spliced", 0.4, FIRST_SPLICED[:1]),
         Cycle("_fourth", "_spliced", 0.3, FIRST_SPLICED[:2], ("seed=18", "training.epochs=8")),
         Cycle("_fifth", "_spliced", 0.25, FIRST_SPLICED, ("seed=19", "training.epochs=6")),
-        Cycle("", "_deep_front", 0.4, ("spliced_fourth", "spliced_fifth")),
+        Cycle("_sixth", "_deep_front", 0.4, ("spliced_fourth", "spliced_fifth")),
+        Cycle("", "_stacked_front", 0.4, ("spliced_sixth", "spliced_seventh")),
     ),
     STREAMING: (
         Cycle("_first", ""),
@@ -209,7 +211,8 @@ def _train(name: str, epochs: int | None) -> None:
 def _splice(speech: Path, folder: str) -> None:
     """Cut the recordings by a trained model and join their syllables to new utterances."""
     manifests = [str(WORK / source / "train.tsv") for source in SPLICED_FROM]
-    sizes = ("--count", str(SPLICED_UTTERANCES), "--seed", str(SPLICING_SEEDS[folder]))
+    seed, count = SPLICED[folder]
+    sizes = ("--count", str(count), "--seed", str(seed))
     output = ("--output", str(WORK / folder))
     run("-m", "recognition.splicing.splice", str(speech), "--manifest", *manifests, *output, *sizes)
 

@@ -25,6 +25,7 @@ from utils.limits import Count, Fraction, Limited, Size
 # Trainings are short, some thousand steps: with Keras's default 0.99 the first epoch would still count.
 MOMENTUM = 0.97
 _KERNEL, _STRIDE = 3, 2  # size and stride of the front convolutions, over time and over frequency
+_BINS_JOINED = 2  # before the blocks on joined frames
 
 Normalise = Callable[[str, keras.KerasTensor, int], keras.KerasTensor]
 """Layer name, frames (B, T, …) and their time stride → normalised frames of the same shape."""
@@ -67,10 +68,12 @@ class CompactConfig(CompactSettings):
             first output frame.
         front_blocks: number of residual blocks over time and frequency after each front convolution; empty
             for none at all.
+        stacked_blocks: number of residual blocks on the joined frames, over time and over pairs of bins.
     """
 
     gate: Size = 64
     front_blocks: tuple[Size, ...] = ()
+    stacked_blocks: Size = 0
 
     def __post_init__(self):
         super().__post_init__()
@@ -107,6 +110,8 @@ def build_compact(config: CompactConfig, feature_bins: int, classes: int) -> ker
             x = front_convolution(x, f"front_{index}", filters, normalise, stride, products)  # half of T, F
             for block in range(1, blocks[index - 1] + 1):
                 x = _front_block(x, f"front_{index}_block_{block}", valid_at(stride), products)
+        if config.stacked_blocks:
+            x = _stacked_blocks(x, config, valid_at(config.time_stride), products)
         x = layers.Reshape((-1, config.frame_stack * x.shape[2] * x.shape[3]), name="flat")(x)
         # (B, T', width); padding stays zero
         x = layers.Dense(config.width, use_bias=False, dtype=products, name="front")(x)
@@ -167,6 +172,33 @@ def _front_block(x, name: str, valid, products: keras.DTypePolicy) -> keras.Kera
     )(x)  # fmt: skip
     y = MaskedBatchNormalization(MOMENTUM, gamma_initializer="zeros", name=f"{name}_norm")(y, valid)
     return layers.ReLU(name=f"{name}_relu")(layers.Add(name=f"{name}_add")([x, y]))
+
+
+def _stacked_blocks(x, config: CompactConfig, valid, products: keras.DTypePolicy) -> keras.KerasTensor:
+    """Residual blocks on joined frames: (B, frame_stack · T', F, D) → the same shape.
+
+    Joining ``frame_stack`` frames and pairs of bins halves the resolution like a strided convolution, but loses
+    nothing (space-to-depth: Sunkara & Luo, arXiv:2208.03641). New blocks change nothing, so that a trained
+    model may get them.
+
+    Raises:
+        ConfigError: the number of bins is odd.
+    """
+    bins, channels = x.shape[2:]
+    if bins % _BINS_JOINED:
+        raise ConfigError(
+            f"model.stacked_blocks with {bins} bins after the front convolutions",
+            hint="pairs of bins are joined: choose features.bins so that their number is even",
+        )
+    pairs, stack, pair_channels = bins // _BINS_JOINED, config.frame_stack, _BINS_JOINED * channels
+    x = layers.Reshape((-1, stack, pairs, pair_channels), name="front_stacked_frames")(x)
+    x = layers.Permute((1, 3, 2, 4), name="front_stacked_order")(x)  # (B, T', pairs, stack, pair_channels)
+    x = layers.Reshape((-1, pairs, stack * pair_channels), name="front_stacked")(x)
+    for block in range(1, config.stacked_blocks + 1):
+        x = _front_block(x, f"front_stacked_block_{block}", valid, products)
+    x = layers.Reshape((-1, pairs, stack, pair_channels), name="front_unstacked_pairs")(x)
+    x = layers.Permute((1, 3, 2, 4), name="front_unstacked_order")(x)  # (B, T', stack, pairs, pair_channels)
+    return layers.Reshape((-1, bins, channels), name="front_unstacked")(x)
 
 
 def residual_block(

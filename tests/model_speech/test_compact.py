@@ -44,6 +44,7 @@ def test_is_registered_by_name():
         ({"frame_stack": 0}, r"model\.frame_stack is 0, at least 1"),
         ({"front_blocks": (1, -1)}, r"model\.front_blocks is \(1, -1\), at least 0"),
         ({"front_blocks": (1,)}, r"model\.front_blocks has 1 numbers, model\.front_filters 2"),
+        ({"stacked_blocks": -1}, r"model\.stacked_blocks is -1, at least 0"),
         ({"dropout": 1.5}, r"model\.dropout is 1\.5, at least 0 and below 1"),
         ({"dropout": -0.1}, r"model\.dropout is -0\.1, at least 0 and below 1"),
     ],
@@ -97,20 +98,27 @@ def test_the_default_is_small_and_cheap():
         ({"front_filters": (4,)}, 4),
         ({"front_filters": (4, 4)}, 8),
         ({"front_filters": (4, 4), "front_blocks": (1, 2), "frame_stack": 1}, 4),
+        ({"front_filters": (4, 4), "stacked_blocks": 2}, 8),
     ],
 )
 def test_padding_has_no_influence(front, stride):
-    model = build_compact(CompactConfig(**front, width=16, blocks=2, kernel=5), 6, 5)
+    model = build_compact(CompactConfig(**front, width=16, blocks=2, kernel=5), 8, 5)
     open_front_blocks(model)
-    assert_padding_has_no_influence(model, stride, 6)
+    assert_padding_has_no_influence(model, stride, 8)
 
 
-def test_a_new_front_block_changes_nothing_until_it_is_trained():
-    trained = build_compact(SMALL, 6, 5)
-    deeper = build_compact(dataclasses.replace(SMALL, front_blocks=(1, 2)), 6, 5)
+def test_blocks_on_joined_frames_need_pairs_of_bins():
+    with pytest.raises(ConfigError, match=r"model\.stacked_blocks with 3 bins"):
+        build_compact(dataclasses.replace(SMALL, stacked_blocks=1), 12, 5)
+
+
+@pytest.mark.parametrize("blocks", [{"front_blocks": (1, 2)}, {"stacked_blocks": 2}])
+def test_a_new_front_block_changes_nothing_until_it_is_trained(blocks):
+    trained = build_compact(SMALL, 8, 5)
+    deeper = build_compact(dataclasses.replace(SMALL, **blocks), 8, 5)
     take_weights(deeper, trained, "trained", {}, ["front_*_block_*"])
     batch = {
-        "features": np.random.default_rng(0).normal(size=(1, 40, 6)).astype(np.float32),
+        "features": np.random.default_rng(0).normal(size=(1, 40, 8)).astype(np.float32),
         "lengths": np.array([37], np.int32),
     }
     np.testing.assert_array_equal(deeper(batch), trained(batch))

@@ -69,6 +69,8 @@ def run(tmp_path_factory) -> RunFolder:
         (20, {"front_filters": (4,)}),
         (20, {"front_filters": (4, 6, 8), "front_blocks": (0, 1, 2), "frame_stack": 1}),
         (19, {"front_blocks": (1, 0), "frame_stack": 3}),
+        (24, {"front_blocks": (0, 1), "stacked_blocks": 2}),
+        (24, {"frame_stack": 3, "stacked_blocks": 1}),
         (16, {"blocks": 0}),
     ],
 )
