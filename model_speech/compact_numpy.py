@@ -36,23 +36,17 @@ class NumpyCompact:
 
     def __init__(self, weights: Mapping[str, np.ndarray], features: FeatureConfig, vocabulary: Vocabulary):
         self.features, self.vocabulary = features, vocabulary
-        fronts = [f"front_{number}" for number in range(1, layer_count(weights, "front") + 1)]
-        self._fronts = [_Front(weights, name) for name in fronts]
+        self._fronts = [
+            _Front(weights, f"front_{number}") for number in range(1, layer_count(weights, "front") + 1)
+        ]
         self._projection = _matrix(weights["front/kernel"])
-        stack = self._frame_stack(feature_bins(features))
-        self._stacked_blocks = _StackedBlocks(weights, stack)
-        self.time_stride = STRIDE ** len(fronts) * stack
+        self._stack = frame_stack(weights, feature_bins(features))
+        self._stacked_blocks = front_blocks(weights, "front_stacked")
+        self.time_stride = STRIDE ** len(self._fronts) * self._stack
         self._blocks = [_Block(weights, f"block_{n}") for n in range(1, layer_count(weights, "block") + 1)]
         self._output, self._bias = _matrix(weights["logits/kernel"]), weights["logits/bias"]
         if self._output.shape[1] != len(vocabulary):
             raise ValueError(f"{self._output.shape[1]} classes for {len(vocabulary)} tokens")
-
-    def _frame_stack(self, bins: int) -> int:
-        """Frames that the projection joins, for features with so many bins."""
-        channels = 1
-        for front in self._fronts:
-            bins, channels = -(-bins // STRIDE), front.channels
-        return len(self._projection) // (bins * channels)
 
     @property
     def frame_seconds(self) -> float:
@@ -85,65 +79,37 @@ class NumpyCompact:
         for front in self._fronts:
             valid = -(-valid // STRIDE)
             x = front(x, valid)
-        return self._stacked_blocks(x, -(-len(features) // self.time_stride)).reshape(frames, -1)
+        if self._stacked_blocks:
+            x = _residual(join_frames(x, self._stack), self._stacked_blocks, frames)
+            x = separate_frames(x, self._stack)
+        return x.reshape(frames, -1)
 
 
 class _Front:
-    """A front convolution and the residual blocks after it.
-
-    Attributes:
-        channels: of the output.
-    """
+    """A front convolution and the residual blocks after it."""
 
     def __init__(self, weights: Mapping[str, np.ndarray], name: str):
         self._kernel, self._offset = normalised_kernel(weights, name, "conv")
-        self._blocks = _FrontBlocks(weights, name)
-        self.channels = len(self._offset)
+        self._blocks = front_blocks(weights, name)
 
     def __call__(self, x: np.ndarray, valid: int) -> np.ndarray:
-        """(T, F, C) → (T / 2, ceil(F / 2), channels), of which ``valid`` frames are no padding."""
+        """(T, F, C) → (T / 2, ceil(F / 2), D), of which ``valid`` frames are no padding."""
         x = strided_convolution(x, self._kernel, after=1)
         x += self._offset
         np.maximum(x, 0.0, out=x)
         x[valid:] = 0.0  # the offset reaches the padding
-        return self._blocks(x, valid)
+        return _residual(x, self._blocks, valid)
 
 
-class _FrontBlocks:
-    """Residual blocks over time and frequency."""
-
-    def __init__(self, weights: Mapping[str, np.ndarray], name: str):
-        names = [f"{name}_block_{n}" for n in range(1, layer_count(weights, f"{name}_block") + 1)]
-        self._kernels = [normalised_kernel(weights, name, "conv") for name in names]
-
-    def __bool__(self) -> bool:
-        return bool(self._kernels)
-
-    def __call__(self, x: np.ndarray, valid: int) -> np.ndarray:
-        """(T, F, C) → the same shape, of which ``valid`` frames are no padding."""
-        for kernel, offset in self._kernels:
-            y = _convolution(x, kernel)
-            y += x
-            y += offset
-            x = np.maximum(y, 0.0, out=y)
-            x[valid:] = 0.0
-        return x
-
-
-class _StackedBlocks:
-    """The residual blocks on joined frames and pairs of bins."""
-
-    def __init__(self, weights: Mapping[str, np.ndarray], stack: int):
-        self._blocks, self._stack = _FrontBlocks(weights, "front_stacked"), stack
-
-    def __call__(self, x: np.ndarray, valid: int) -> np.ndarray:
-        """(stack · T', F, C) → the same shape, of which ``valid`` joined frames are no padding."""
-        if not self._blocks:
-            return x
-        frames, bins, channels = x.shape
-        joined = x.reshape(-1, self._stack, bins // 2, 2 * channels).swapaxes(1, 2)
-        y = self._blocks(joined.reshape(*joined.shape[:2], -1), valid)  # (T', F / 2, stack · 2 · C)
-        return y.reshape(joined.shape).swapaxes(1, 2).reshape(frames, bins, channels)
+def _residual(x: np.ndarray, blocks: Sequence[tuple[np.ndarray, np.ndarray]], valid: int) -> np.ndarray:
+    """Residual blocks over time and frequency: (T, F, C) → the same; ``valid`` frames are no padding."""
+    for kernel, offset in blocks:
+        y = convolution(x, kernel)
+        y += x
+        y += offset
+        x = np.maximum(y, 0.0, out=y)
+        x[valid:] = 0.0
+    return x
 
 
 class _Block:
@@ -204,6 +170,31 @@ def layer_count(weights: Mapping[str, np.ndarray], prefix: str) -> int:
     )
 
 
+def frame_stack(weights: Mapping[str, np.ndarray], bins: int) -> int:
+    """Frames that the projection joins, for features with so many bins."""
+    channels = 1
+    for number in range(1, layer_count(weights, "front") + 1):
+        bins, channels = -(-bins // STRIDE), weights[f"front_{number}_conv/kernel"].shape[-1]
+    return weights["front/kernel"][..., 0].size // (bins * channels)
+
+
+def front_blocks(weights: Mapping[str, np.ndarray], name: str) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Kernel (3, 3, C, C) and offset (C,) of each residual block over time and frequency."""
+    names = [f"{name}_block_{number}" for number in range(1, layer_count(weights, f"{name}_block") + 1)]
+    return [normalised_kernel(weights, each, "conv") for each in names]
+
+
+def join_frames(x: np.ndarray, stack: int) -> np.ndarray:
+    """Join frames and pairs of bins: (stack · T, F, C) → (T, F / 2, stack · 2 · C)."""
+    pairs = x.reshape(-1, stack, x.shape[1] // 2, 2 * x.shape[2]).swapaxes(1, 2)
+    return pairs.reshape(*pairs.shape[:2], -1)
+
+
+def separate_frames(x: np.ndarray, stack: int) -> np.ndarray:
+    """Undo :func:`join_frames`, but for the rows: (T, F / 2, stack · 2 · C) → (T, stack · F · C)."""
+    return x.reshape(*x.shape[:2], stack, -1).swapaxes(1, 2).reshape(len(x), -1)
+
+
 def _matrix(values: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(values, np.float32)
 
@@ -230,10 +221,10 @@ def strided_convolution(x: np.ndarray, kernel: np.ndarray, after: int = 0) -> np
     bins = x.shape[1]
     out_bins = -(-bins // STRIDE)
     missing = max((out_bins - 1) * STRIDE + _TAPS - bins, 0)
-    return _convolution(x, kernel, STRIDE, (0, missing // 2), (after, missing - missing // 2))
+    return convolution(x, kernel, STRIDE, (0, missing // 2), (after, missing - missing // 2))
 
 
-def _convolution(
+def convolution(
     x: np.ndarray,
     kernel: np.ndarray,
     stride: int = 1,

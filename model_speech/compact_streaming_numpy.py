@@ -5,8 +5,9 @@ layer with a window keeps the frames before the chunk; together these are some 1
 All streams share the weights.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import Self
 
@@ -16,8 +17,13 @@ from model_speech.causal_timing import CausalTiming
 from model_speech.compact_numpy import (
     NORM_EPSILON,
     STRIDE,
+    convolution,
+    frame_stack,
+    front_blocks,
+    join_frames,
     layer_count,
     normalised_kernel,
+    separate_frames,
     strided_convolution,
 )
 from model_speech.int8_weights import load_packed
@@ -36,8 +42,10 @@ class NumpyCompactStreaming(CausalTiming):
     Attributes:
         scale, offset: (F,) factor and summand that normalise each feature bin.
         fronts: kernel (3, 3, C, D) and offset (D,) of each front convolution.
-        projection: (stack, D', width) kernel between the front convolutions and the blocks; joins ``stack``
-            frames.
+        front_blocks: for each of them, kernels (3, 3, D, D) and offsets (D,) of its residual blocks.
+        stack: frames that are joined after them.
+        stacked_blocks: kernels and offsets of the residual blocks on joined frames and pairs of bins.
+        projection: (stack · F' · D', width) matrix between them and the blocks.
         blocks: kernel over time (taps, width), matrix (width, width) and offset (width,) of each block.
         kernel: taps of a block without look-ahead; every other one stands for a frame of look-ahead.
         output: matrix (width, classes) and bias (classes,).
@@ -46,6 +54,9 @@ class NumpyCompactStreaming(CausalTiming):
     scale: np.ndarray
     offset: np.ndarray
     fronts: tuple[tuple[np.ndarray, np.ndarray], ...]
+    front_blocks: tuple[Sequence[tuple[np.ndarray, np.ndarray]], ...]
+    stack: int
+    stacked_blocks: Sequence[tuple[np.ndarray, np.ndarray]]
     projection: np.ndarray
     blocks: tuple[tuple[np.ndarray, np.ndarray, np.ndarray], ...]
     kernel: int
@@ -70,20 +81,24 @@ class NumpyCompactStreaming(CausalTiming):
         Raises:
             KeyError, ValueError: the weights are not those of such a model.
         """
-        fronts, norm = layer_count(weights, "front"), "input_norm"
+        fronts, norm = [f"front_{n}" for n in range(1, layer_count(weights, "front") + 1)], "input_norm"
         scale = weights[f"{norm}/gamma"] / np.sqrt(weights[f"{norm}/moving_variance"] + NORM_EPSILON)
+        stack = frame_stack(weights, feature_bins(features))
         output = weights["logits/kernel"], weights["logits/bias"]
         if len(output[1]) != len(vocabulary):
             raise ValueError(f"{len(output[1])} classes for {len(vocabulary)} tokens")
         return cls(
             features,
             vocabulary,
-            STRIDE**fronts * len(weights["front/kernel"]),
+            STRIDE ** len(fronts) * stack,
             look_ahead,
             scale=scale,
             offset=weights[f"{norm}/beta"] - weights[f"{norm}/moving_mean"] * scale,
-            fronts=tuple(normalised_kernel(weights, f"front_{n}", "conv") for n in range(1, fronts + 1)),
-            projection=weights["front/kernel"],
+            fronts=tuple(normalised_kernel(weights, name, "conv") for name in fronts),
+            front_blocks=tuple(front_blocks(weights, name) for name in fronts),
+            stack=stack,
+            stacked_blocks=front_blocks(weights, "front_stacked"),
+            projection=weights["front/kernel"].reshape(-1, weights["front/kernel"].shape[-1]),
             blocks=tuple(_block(weights, n) for n in range(1, layer_count(weights, "block") + 1)),
             kernel=kernel,
             output=output,
@@ -120,32 +135,47 @@ class NumpyStream:
     def reset(self) -> None:
         """Start a new stream."""
         self._before: list[np.ndarray] = []  # of each layer with a window, the frames before the chunk
-        bins, channels = feature_bins(self._model.features), 1
-        for kernel, _ in self._model.fronts:
+        model, bins, channels = self._model, feature_bins(self._model.features), 1
+        for (kernel, _), blocks in zip(model.fronts, model.front_blocks, strict=True):
             self._before.append(np.zeros((1, bins, channels), np.float32))
             bins, channels = -(-bins // STRIDE), kernel.shape[-1]
-        for time, mix, _ in self._model.blocks:
+            self._before += [np.zeros((2, bins, channels), np.float32) for _ in blocks]
+        for kernel, _ in model.stacked_blocks:
+            self._before.append(np.zeros((2, bins // 2, kernel.shape[-1]), np.float32))
+        for time, mix, _ in model.blocks:
             self._before.append(np.zeros((len(time) - 1, len(mix)), np.float32))
 
     def step(self, chunk: np.ndarray) -> np.ndarray:
         """Process the next chunk (1, n, F), n a multiple of the time stride → (1, n / stride, C) float32."""
-        model, layer = self._model, 0
+        model, states = self._model, count()
         x = (chunk[0] * model.scale + model.offset).astype(np.float32)[:, :, None]  # (n, F, 1)
-        for kernel, offset in model.fronts:
-            x = strided_convolution(self._with_past(layer, x), kernel)
+        for (kernel, offset), blocks in zip(model.fronts, model.front_blocks, strict=True):
+            x = strided_convolution(self._with_past(next(states), x), kernel)
             x += offset
             np.maximum(x, 0.0, out=x)
-            layer += 1
-        stack, _, width = model.projection.shape
-        x = x.reshape(len(x) // stack, -1) @ model.projection.reshape(-1, width)  # (rows, width)
+            x = self._residual(x, blocks, states)
+        if model.stacked_blocks:
+            x = self._residual(join_frames(x, model.stack), model.stacked_blocks, states)
+            x = separate_frames(x, model.stack)
+        x = x.reshape(-1, len(model.projection)) @ model.projection  # (rows, width)
         for time, mix, offset in model.blocks:
-            window = self._with_past(layer, x)
+            window = self._with_past(next(states), x)
             y = sum(window[tap : tap + len(x)] * kernel for tap, kernel in enumerate(time))
             late = window[model.kernel - 1 :][: len(x)]  # as many frames as the convolution looks ahead
             x = late + np.maximum(y @ mix + offset, 0.0)
-            layer += 1
         matrix, bias = model.output
         return (x @ matrix + bias)[None].astype(np.float32)
+
+    def _residual(
+        self, x: np.ndarray, blocks: Sequence[tuple[np.ndarray, np.ndarray]], states: Iterator[int]
+    ) -> np.ndarray:
+        """Residual blocks over time and frequency: (n, F, C) → the same shape."""
+        for kernel, offset in blocks:
+            y = convolution(self._with_past(next(states), x), kernel, before=(0, 1), after=(0, 1))
+            y += x
+            y += offset
+            x = np.maximum(y, 0.0, out=y)
+        return x
 
     def _with_past(self, layer: int, x: np.ndarray) -> np.ndarray:
         """A layer's input after the frames before it, of which the last are kept for the next chunk."""

@@ -233,9 +233,10 @@ def _fit(old: np.ndarray, new: np.ndarray, tokens: TokenLayer | None) -> np.ndar
             return move_tokens(old, tokens.source, new, tokens.new, tokens.axis)
     if old.shape == new.shape:
         return old
-    # A dense layer on frames side by side is a convolution: `front` of compact and of its streaming twin.
-    joined = new.ndim == old.ndim + 1 == 3 and old.shape == (new.shape[0] * new.shape[1], new.shape[2])
-    return old.reshape(new.shape) if joined else None
+    # Frames side by side: `front` is a dense layer in compact, a strided convolution in its streaming twin.
+    joins = new.ndim == 3 and (old.ndim == 2 or (old.ndim == 3 and new.shape[0] == 1))
+    fits = joins and old.size == new.size and old.shape[-1] == new.shape[-1]
+    return old.reshape(new.shape) if fits else None
 
 
 def _fit_taps(old: np.ndarray, new: np.ndarray, ahead: int) -> np.ndarray | None:

@@ -10,6 +10,7 @@ arXiv:2005.03191).
 ``compact_streaming`` is made of the same blocks in causal form.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -27,8 +28,8 @@ MOMENTUM = 0.97
 _KERNEL, _STRIDE = 3, 2  # size and stride of the front convolutions, over time and over frequency
 _BINS_JOINED = 2  # before the blocks on joined frames
 
-Normalise = Callable[[str, keras.KerasTensor, int], keras.KerasTensor]
-"""Layer name, frames (B, T, …) and their time stride → normalised frames of the same shape."""
+Normalise = Callable[[str, keras.KerasTensor, int, str], keras.KerasTensor]
+"""Layer name, frames (B, T, …), time stride, initializer of the scale → normalised frames, the same shape."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,10 @@ class CompactSettings(Limited, section="model"):
     Attributes:
         name: name of the model in the registry.
         front_filters: filters of the front convolutions, each 3 x 3 with stride 2 x 2.
+        front_blocks: number of residual blocks over time and frequency after each front convolution; empty
+            for none at all.
         frame_stack: frames of the last front convolution that are joined to an output frame.
+        stacked_blocks: number of residual blocks on the joined frames, over time and over pairs of bins.
         width: channels of the residual blocks.
         blocks: number of residual blocks.
         kernel: output frames in the window of a block's convolution.
@@ -47,11 +51,22 @@ class CompactSettings(Limited, section="model"):
 
     name: str = "compact"
     front_filters: tuple[Count, ...] = (16, 32)
+    front_blocks: tuple[Size, ...] = ()
     frame_stack: Count = 2
+    stacked_blocks: Size = 0
     width: Count = 256
     blocks: Size = 8
     kernel: Count = 7
     dropout: Fraction = 0.1
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.front_blocks and len(self.front_blocks) != len(self.front_filters):
+            raise ConfigError(
+                f"model.front_blocks has {len(self.front_blocks)} numbers, model.front_filters "
+                f"{len(self.front_filters)}",
+                hint="a number of blocks for each front convolution",
+            )
 
     @property
     def time_stride(self) -> int:
@@ -66,23 +81,9 @@ class CompactConfig(CompactSettings):
     Attributes:
         gate: hidden units of each block's gate; 0 for no gates. A gate needs the whole utterance before the
             first output frame.
-        front_blocks: number of residual blocks over time and frequency after each front convolution; empty
-            for none at all.
-        stacked_blocks: number of residual blocks on the joined frames, over time and over pairs of bins.
     """
 
     gate: Size = 64
-    front_blocks: tuple[Size, ...] = ()
-    stacked_blocks: Size = 0
-
-    def __post_init__(self):
-        super().__post_init__()
-        if self.front_blocks and len(self.front_blocks) != len(self.front_filters):
-            raise ConfigError(
-                f"model.front_blocks has {len(self.front_blocks)} numbers, model.front_filters "
-                f"{len(self.front_filters)}",
-                hint="a number of blocks for each front convolution",
-            )
 
 
 def build_compact(config: CompactConfig, feature_bins: int, classes: int) -> keras.Model:
@@ -101,88 +102,93 @@ def build_compact(config: CompactConfig, feature_bins: int, classes: int) -> ker
     with float32_except_products() as products:
         inputs, x, valid_at = masked_inputs(feature_bins, config.time_stride)  # x: (B, T, F, 1)
 
-        def normalise(name: str, frames: keras.KerasTensor, stride: int) -> keras.KerasTensor:
-            return MaskedBatchNormalization(MOMENTUM, name=name)(frames, valid_at(stride))
+        def normalise(name: str, frames: keras.KerasTensor, stride: int, gamma: str) -> keras.KerasTensor:
+            return MaskedBatchNormalization(MOMENTUM, gamma_initializer=gamma, name=name)(
+                frames, valid_at(stride)
+            )
 
-        blocks = config.front_blocks or [0] * len(config.front_filters)
-        for index, filters in enumerate(config.front_filters, start=1):
-            stride = 2**index
-            x = front_convolution(x, f"front_{index}", filters, normalise, stride, products)  # half of T, F
-            for block in range(1, blocks[index - 1] + 1):
-                x = _front_block(x, f"front_{index}_block_{block}", valid_at(stride), products)
-        if config.stacked_blocks:
-            x = _stacked_blocks(x, config, valid_at(config.time_stride), products)
-        x = layers.Reshape((-1, config.frame_stack * x.shape[2] * x.shape[3]), name="flat")(x)
-        # (B, T', width); padding stays zero
-        x = layers.Dense(config.width, use_bias=False, dtype=products, name="front")(x)
+        x = front(x, config, normalise, products)
         gated = valid_at(config.time_stride) if config.gate else None
         for index in range(1, config.blocks + 1):
             x = residual_block(x, f"block_{index}", config, normalise, products, valid=gated)
         return keras.Model(inputs, output_layer(x, config, classes, products), name=config.name)
 
 
-def front_convolution(
-    x,
-    name: str,
-    filters: int,
-    normalise: Normalise,
-    stride: int,
-    products: keras.DTypePolicy,
-    causal: bool = False,
+def front(
+    x, config: CompactSettings, normalise: Normalise, products: keras.DTypePolicy, causal: bool = False
 ) -> keras.KerasTensor:
-    """Strided convolution: (B, T, F, D) → (B, T / 2, ceil(F / 2), filters).
+    """All layers over time and frequency: (B, T, F, 1) → (B, T / time_stride, width); padding stays zero.
 
     Args:
-        x: frames.
-        name: prefix of the layers' names.
-        filters: output channels.
+        x: features.
+        config: settings.
         normalise: the normalisation.
-        stride: time stride of the result, in input frames.
-        products: precision of the convolution.
-        causal: whether an output depends on no later frames than its own two.
+        products: precision of the convolutions.
+        causal: whether an output frame depends on no later frames than its own.
+
+    Raises:
+        ConfigError: with ``stacked_blocks``, if the number of bins after the convolutions is odd.
     """
-    if causal:
+    convolution = _Convolution(normalise, products, causal)
+    for index, filters in enumerate(config.front_filters, start=1):
+        x = convolution.strided(x, f"front_{index}", filters, 2**index)
+        for block in range(1, (config.front_blocks[index - 1] if config.front_blocks else 0) + 1):
+            x = convolution.block(x, f"front_{index}_block_{block}", 2**index)
+    joined = config.frame_stack
+    if config.stacked_blocks:
+        x, joined = _stacked_blocks(x, config, convolution), 1
+    size = math.prod(x.shape[2:])
+    projection = {"use_bias": False, "dtype": products, "name": "front"}
+    if causal:  # a strided convolution joins frames, which a stream has one after another
+        x = layers.Reshape((-1, size), name="flat")(x)
+        return layers.Conv1D(config.width, joined, strides=joined, **projection)(x)
+    return layers.Dense(config.width, **projection)(layers.Reshape((-1, joined * size), name="flat")(x))
+
+
+@dataclass(frozen=True)
+class _Convolution:
+    """Convolutions over time and frequency, with what all of them share; see :func:`front`."""
+
+    normalise: Normalise
+    products: keras.DTypePolicy
+    causal: bool
+
+    def strided(self, x, name: str, filters: int, stride: int) -> keras.KerasTensor:
+        """(B, T, F, D) → (B, T / 2, ceil(F / 2), filters); ``stride``: that of the result."""
         bins = x.shape[2]
         missing = max((-(-bins // _STRIDE) - 1) * _STRIDE + _KERNEL - bins, 0)
         # In time an output ends with the last of its two frames; in frequency both sides are padded.
-        padding = ((_KERNEL - _STRIDE, 0), (missing // 2, missing - missing // 2))
-        x = layers.ZeroPadding2D(padding, name=f"{name}_pad")(x)
-    x = layers.Conv2D(
-        filters, _KERNEL, strides=_STRIDE, padding="valid" if causal else "same", use_bias=False,
-        kernel_initializer="he_normal", dtype=products, name=f"{name}_conv",
-    )(x)  # fmt: skip
-    return layers.ReLU(name=f"{name}_relu")(normalise(f"{name}_norm", x, stride))
+        x = self._padded(x, name, _KERNEL - _STRIDE, (missing // 2, missing - missing // 2))
+        x = self._conv(filters, name, strides=_STRIDE)(x)
+        return layers.ReLU(name=f"{name}_relu")(self.normalise(f"{name}_norm", x, stride, "ones"))
+
+    def block(self, x, name: str, stride: int) -> keras.KerasTensor:
+        """Residual convolution: (B, T, F, D), not negative, padding zero → the same.
+
+        As in He et al. (arXiv:1512.03385), with a scale that begins at zero (Goyal et al., arXiv:1706.02677):
+        a new block changes nothing, so that a trained model may get it.
+        """
+        y = self._padded(x, name, _KERNEL - 1, (_KERNEL // 2, _KERNEL // 2))
+        y = self._conv(x.shape[-1], name)(y)
+        y = layers.Add(name=f"{name}_add")([x, self.normalise(f"{name}_norm", y, stride, "zeros")])
+        return layers.ReLU(name=f"{name}_relu")(y)
+
+    def _padded(self, x, name: str, before: int, bins: tuple[int, int]) -> keras.KerasTensor:
+        """For a causal convolution with zeros in front, in time, and on both sides in frequency."""
+        return layers.ZeroPadding2D(((before, 0), bins), name=f"{name}_pad")(x) if self.causal else x
+
+    def _conv(self, filters: int, name: str, strides: int = 1) -> layers.Conv2D:
+        return layers.Conv2D(
+            filters, _KERNEL, strides=strides, padding="valid" if self.causal else "same", use_bias=False,
+            kernel_initializer="he_normal", dtype=self.products, name=f"{name}_conv",
+        )  # fmt: skip
 
 
-def _front_block(x, name: str, valid, products: keras.DTypePolicy) -> keras.KerasTensor:
-    """Residual convolution over time and frequency: (B, T, F, D) → the same shape.
+def _stacked_blocks(x, config: CompactSettings, convolution: _Convolution) -> keras.KerasTensor:
+    """Residual blocks on joined frames: (B, frame_stack · T', F, D) → (B, T', frame_stack · F · D).
 
-    As in He et al. (arXiv:1512.03385), with a scale that begins at zero (Goyal et al., arXiv:1706.02677): a
-    new block changes nothing, so that a trained model may get it.
-
-    Args:
-        x: frames, not negative; padding is zero and stays so.
-        name: prefix of the layers' names.
-        valid: (B, T) bool, mask of the frames.
-        products: precision of the convolution.
-    """
-    y = layers.Conv2D(
-        x.shape[-1], _KERNEL, padding="same", use_bias=False, kernel_initializer="he_normal",
-        dtype=products, name=f"{name}_conv",
-    )(x)  # fmt: skip
-    y = MaskedBatchNormalization(MOMENTUM, gamma_initializer="zeros", name=f"{name}_norm")(y, valid)
-    return layers.ReLU(name=f"{name}_relu")(layers.Add(name=f"{name}_add")([x, y]))
-
-
-def _stacked_blocks(x, config: CompactConfig, valid, products: keras.DTypePolicy) -> keras.KerasTensor:
-    """Residual blocks on joined frames: (B, frame_stack · T', F, D) → the same shape.
-
-    Joining ``frame_stack`` frames and pairs of bins halves the resolution like a strided convolution, but loses
-    nothing (space-to-depth: Sunkara & Luo, arXiv:2208.03641). New blocks change nothing, so that a trained
-    model may get them.
-
-    Raises:
-        ConfigError: the number of bins is odd.
+    Joining ``frame_stack`` frames and pairs of bins lowers the resolution like a strided convolution, but
+    loses nothing (space-to-depth: Sunkara & Luo, arXiv:2208.03641).
     """
     bins, channels = x.shape[2:]
     if bins % _BINS_JOINED:
@@ -195,10 +201,11 @@ def _stacked_blocks(x, config: CompactConfig, valid, products: keras.DTypePolicy
     x = layers.Permute((1, 3, 2, 4), name="front_stacked_order")(x)  # (B, T', pairs, stack, pair_channels)
     x = layers.Reshape((-1, pairs, stack * pair_channels), name="front_stacked")(x)
     for block in range(1, config.stacked_blocks + 1):
-        x = _front_block(x, f"front_stacked_block_{block}", valid, products)
+        x = convolution.block(x, f"front_stacked_block_{block}", config.time_stride)
+    # The order in which the projection has the joined frames without blocks.
     x = layers.Reshape((-1, pairs, stack, pair_channels), name="front_unstacked_pairs")(x)
     x = layers.Permute((1, 3, 2, 4), name="front_unstacked_order")(x)  # (B, T', stack, pairs, pair_channels)
-    return layers.Reshape((-1, bins, channels), name="front_unstacked")(x)
+    return layers.Reshape((-1, stack * bins * channels), name="front_unstacked")(x)
 
 
 def residual_block(
@@ -230,7 +237,7 @@ def residual_block(
         x = layers.Cropping1D((taps - 1 - ahead, ahead), name=f"{name}_late")(y)
     y = layers.DepthwiseConv1D(taps, padding=padding, use_bias=False, name=f"{name}_time")(y)
     y = layers.Dense(config.width, use_bias=False, dtype=products, name=f"{name}_mix")(y)
-    y = layers.ReLU(name=f"{name}_relu")(normalise(f"{name}_norm", y, config.time_stride))
+    y = layers.ReLU(name=f"{name}_relu")(normalise(f"{name}_norm", y, config.time_stride, "ones"))
     if valid is not None:
         y = layers.Multiply(name=f"{name}_gated")([y, _gate(y, f"{name}_gate", config, valid)])
     return layers.Add(name=f"{name}_add")([x, _dropout(y, f"{name}_dropout", config)])

@@ -21,7 +21,7 @@ from model_speech.models.compact import (
     MOMENTUM,
     CompactSettings,
     Normalise,
-    front_convolution,
+    front,
     output_layer,
     residual_block,
 )
@@ -90,9 +90,9 @@ def build_compact_streaming(config: CompactStreamingConfig, feature_bins: int, c
         padded = PadTime(config.time_stride, config.look_ahead, name="end")(unpadded)
         padded_lengths = PaddedLengths(config.time_stride, config.look_ahead, name="padded_lengths")(lengths)
 
-        def normalise(name: str, x: keras.KerasTensor, stride: int) -> keras.KerasTensor:
+        def normalise(name: str, x: keras.KerasTensor, stride: int, gamma: str) -> keras.KerasTensor:
             mask = FrameMask(stride, name=f"{name}_valid")(padded, padded_lengths)
-            return MaskedBatchNormalization(MOMENTUM, _EPSILON, name=name)(x, mask)
+            return MaskedBatchNormalization(MOMENTUM, _EPSILON, gamma, name=name)(x, mask)
 
         late = _network(padded, normalise, products, config, classes)  # (B, T' / time_stride + delay, C)
         logits = layers.Cropping1D((config.delay, 0), name="on_time")(late)
@@ -114,7 +114,7 @@ def causal_network(model: keras.Model, config: CompactStreamingConfig) -> keras.
     bins, classes = model.input["features"].shape[-1], model.output.shape[-1]
     features = keras.Input((None, bins), name="features")
 
-    def normalise(name: str, x: keras.KerasTensor, _: int) -> keras.KerasTensor:
+    def normalise(name: str, x: keras.KerasTensor, *_) -> keras.KerasTensor:
         return layers.BatchNormalization(momentum=MOMENTUM, epsilon=_EPSILON, name=name)(x)
 
     with float32_except_products() as products:
@@ -130,14 +130,9 @@ def _network(
     x, normalise: Normalise, products: keras.DTypePolicy, config: CompactStreamingConfig, classes: int
 ):
     """Features (B, T, F) → logits (B, T / time_stride, C) float32, with causal layers only."""
-    x = normalise("input_norm", x, 1)  # each bin at one scale, for any normalisation of the features
+    x = normalise("input_norm", x, 1, "ones")  # each bin at one scale, for any normalisation of the features
     x = layers.Reshape((-1, x.shape[-1], 1), name="image")(x)  # (B, T, F, 1)
-    for index, filters in enumerate(config.front_filters, start=1):
-        x = front_convolution(x, f"front_{index}", filters, normalise, 2**index, products, causal=True)
-    x = layers.Reshape((-1, x.shape[2] * x.shape[3]), name="flat")(x)
-    # (B, T', width)
-    stack = config.frame_stack
-    x = layers.Conv1D(config.width, stack, strides=stack, use_bias=False, dtype=products, name="front")(x)
+    x = front(x, config, normalise, products, causal=True)  # (B, T', width)
     for index in range(1, config.blocks + 1):
         ahead = 1 if index <= config.ahead_blocks else 0
         x = residual_block(x, f"block_{index}", config, normalise, products, ahead)

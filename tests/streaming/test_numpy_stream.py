@@ -7,17 +7,18 @@ import sys
 import numpy as np
 import pytest
 
+from model_speech.acoustic_model import AcousticModel
 from model_speech.compact_streaming_numpy import NumpyCompactStreaming, load_numpy_compact_streaming
 from model_speech.int8_weights import weights_by_name
 from model_speech.models.compact import CompactConfig, build_compact
-from model_speech.models.compact_streaming import build_compact_streaming
+from model_speech.models.compact_streaming import CompactStreamingConfig, build_compact_streaming
 from model_speech.pack import pack
 from recognition.drafts import DraftReader
 from recognition.loading import load_acoustic_logits, load_live_stream
 from recognition.recognizer import Recognizer
 from streaming.speech.keras_stream import keras_stream
 from streaming.speech.stream import LogitStream, SpeechStream
-from tests.streaming.test_speech import SMALL, causal, in_chunks, sound, tiny_acoustic
+from tests.streaming.test_speech import DEEP_FRONT, SMALL, causal, in_chunks, sound, tiny_acoustic
 from tests.support.tiny_runs import save_speech_run
 from training.initialise import take_weights
 from utils.audio.reading import write_wav
@@ -31,15 +32,16 @@ def acoustic():
     return tiny_acoustic()
 
 
+def in_numpy(acoustic: AcousticModel, config: CompactStreamingConfig = SMALL) -> NumpyCompactStreaming:
+    weights = weights_by_name(acoustic.model)
+    return NumpyCompactStreaming.of_weights(
+        weights, acoustic.features, acoustic.vocabulary, config.look_ahead, config.kernel
+    )
+
+
 @pytest.fixture(scope="module")
 def model(acoustic) -> NumpyCompactStreaming:
-    return NumpyCompactStreaming.of_weights(
-        weights_by_name(acoustic.model),
-        acoustic.features,
-        acoustic.vocabulary,
-        SMALL.look_ahead,
-        SMALL.kernel,
-    )
+    return in_numpy(acoustic)
 
 
 @pytest.fixture(scope="module")
@@ -59,22 +61,21 @@ def test_whole_utterances_are_those_of_keras(acoustic, model):
 
 
 @pytest.mark.parametrize("frame_stack", [1, 3])
-def test_the_projection_joins_frames(frame_stack):
-    config = dataclasses.replace(SMALL, frame_stack=frame_stack, look_ahead=12)
+@pytest.mark.parametrize("config", [SMALL, DEEP_FRONT])
+def test_the_front_joins_frames(frame_stack, config):
+    config = dataclasses.replace(config, frame_stack=frame_stack, look_ahead=12)
     acoustic = tiny_acoustic(config)
-    weights = weights_by_name(acoustic.model)
-    model = NumpyCompactStreaming.of_weights(
-        weights, acoustic.features, acoustic.vocabulary, config.look_ahead, config.kernel
-    )
+    model = in_numpy(acoustic, config)
     assert model.time_stride == config.time_stride == 4 * frame_stack
     features = extract_features(sound(5_000), acoustic.features)
     (expected,), (rows,) = acoustic.logits([features])
     np.testing.assert_allclose(model.logits([features])[0][0], expected[:rows], atol=1e-4)
 
 
-@pytest.mark.parametrize("chunk", [8, 24])
-def test_the_stream_is_that_of_keras(acoustic, model, chunk):
-    keras, whole = causal(acoustic), sound(40_000)
+@pytest.mark.parametrize(("config", "chunk"), [(SMALL, 8), (SMALL, 24), (DEEP_FRONT, 8), (DEEP_FRONT, 24)])
+def test_the_stream_is_that_of_keras(config, chunk):
+    acoustic, whole = tiny_acoustic(config), sound(40_000)
+    keras, model = causal(acoustic, config), in_numpy(acoustic, config)
     assert (model.delay, model.time_stride, model.look_ahead_seconds) == (
         keras.delay,
         keras.time_stride,
@@ -133,6 +134,14 @@ def test_a_damaged_run_is_named(run, tmp_path):
             load_numpy_compact_streaming(run)
     finally:
         (tmp_path / "acoustic.txt").rename(run / "vocabulary" / "acoustic.txt")
+
+
+def test_blocks_on_joined_frames_change_nothing_in_a_trained_stream():
+    trained, deeper = tiny_acoustic(SMALL).model, build_compact_streaming(DEEP_FRONT, 16, 6)
+    take_weights(deeper, trained, "trained", {}, ["front_*_block_*"])
+    features = np.random.default_rng(0).normal(size=(1, 45, 16)).astype(np.float32)
+    batch = {"features": features, "lengths": np.array([45], np.int32)}
+    np.testing.assert_allclose(deeper(batch), trained(batch), atol=1e-5)
 
 
 def test_the_streaming_recipe_begins_with_the_weights_of_its_twin():

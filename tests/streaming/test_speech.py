@@ -1,5 +1,6 @@
 """Tests of the acoustic model on a stream: features, logits and pinyin equal those of the whole recording."""
 
+import dataclasses
 import io
 import json
 import re
@@ -55,6 +56,7 @@ STREAMABLE = {
 SMALL = CompactStreamingConfig(
     front_filters=(4, 4), width=16, blocks=2, kernel=5, look_ahead=16, ahead_blocks=1
 )
+DEEP_FRONT = dataclasses.replace(SMALL, front_blocks=(1, 2), stacked_blocks=2)
 TOKENS = ("ma1", "ma2", "ma3", "ma4", " ", "_")
 
 
@@ -232,9 +234,11 @@ def test_saving_and_loading(tmp_path):
     assert_survives_keras_files(build(), tmp_path)
 
 
+@pytest.mark.parametrize("config", [SMALL, DEEP_FRONT])
 @pytest.mark.parametrize("frames", [1, 8, 45])
-def test_the_causal_network_is_the_trained_model(acoustic, frames):
-    model = causal(acoustic)
+def test_the_causal_network_is_the_trained_model(config, frames):
+    acoustic = tiny_acoustic(config)
+    model = causal(acoustic, config)
     features = np.random.default_rng(frames).normal(size=(1, frames, 16)).astype(np.float32)
     expected = acoustic.model({"features": features, "lengths": np.array([frames], np.int32)})
     end = -frames % 8 + model.look_ahead
@@ -421,9 +425,9 @@ def test_a_run_that_cannot_stream_is_refused_with_an_alternative(tmp_path, name,
         load_causal_model(tmp_path)
 
 
-def test_the_export_of_a_run_is_verified(tmp_path, acoustic):
+def test_the_export_of_a_run_is_verified(tmp_path):
     """Utterances of any length with CTC rows; the model is called with a clip of 8 s or with a chunk."""
-    source = speech_source(save_speech_run(tmp_path / "run", acoustic, SMALL))
+    source = speech_source(save_speech_run(tmp_path / "run", tiny_acoustic(DEEP_FRONT), DEEP_FRONT))
     states = (ArtefactMode.NON_STREAM, ArtefactMode.EXTERNAL)
     made = export_bundle(
         source, [Variant(Format.LITERT, state, Precision.FLOAT) for state in states], tmp_path / "export"
