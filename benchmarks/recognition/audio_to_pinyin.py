@@ -6,12 +6,12 @@
 
 Six collections of real recordings, 7 h of synthetic speech of open-domain text and sounds without speech
 are prepared below ``datasets/audio_to_pinyin``. The model of whole utterances is trained in seven cycles
-below ``runs``, by recipes of ``configs/speech``; each begins with the weights of the one before, the last two
-with a deeper front. From the third one on there is spliced speech, which the model of the cycle before has cut
-from the recordings. The streaming twin begins with the weights of the fifth cycle and has four cycles of its
-own, the last with that model as its teacher, without the recordings of ``dspspeech20``, whose words are the
-test of typed wake words (the weights that it begins with, and its teacher, have learned from them). It is also
-exported, for devices.
+below ``runs``, by recipes of ``configs/speech``; each begins with the weights of the one before, the last
+two with a deeper front. From the third one on there is spliced speech, which the model of the cycle before
+has cut from the recordings. The streaming twin begins with the weights of the fifth cycle and has four cycles
+of its own, the last with that model as its teacher, without the recordings of ``dspspeech20``, whose words
+are the test of typed wake words (the weights that it begins with, and its teacher, have learned from them).
+It is also exported, for devices.
 
 Both are packed into ``pretrained``. The first model then forms an ensemble with its twin.
 

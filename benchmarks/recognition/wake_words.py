@@ -8,7 +8,8 @@ read speech of the test speakers of Common Voice and AISHELL-1 in one stream; fo
 contain it do not count. The table has recall, false alarms, and the processor time of a second of sound.
 
 The model that ships was trained on the same twelve words of other speakers. The thresholds are those of the
-run (``python -m recognition.phrases.fit_thresholds``).
+run (``python -m recognition.phrases.fit_thresholds``). "At the rate" is the operating point: the recall at
+the lowest threshold of the word with at most ``--alarms-per-hour`` false alarms in this background.
 
 Needs the project's shared recordings (``--audio``), and the synthesiser for the names.
 """
@@ -30,7 +31,7 @@ from model_speech.acoustic_logits import AcousticLogits
 from recognition.loading import load_acoustic_logits, load_logit_stream
 from recognition.phrases.grammar import parse_grammar
 from recognition.phrases.phrase_list import list_phrases
-from recognition.phrases.spotter import PhraseSpotter
+from recognition.phrases.spotter import REFRACTORY_SECONDS, PhraseSpotter
 from recognition.phrases.thresholds import load_phrase_thresholds
 from utils.audio.reading import read_audio
 from utils.errors import run_command
@@ -95,24 +96,52 @@ def main() -> int:
         hours = sum(map(len, others)) * rows.acoustic.frame_seconds / 3600
         busy, searched = busy + time.process_time() - began, searched + hours * 3600
         recall = detected / len(streams)
-        table.append((word, len(streams), recall, alarms, alarms / hours))
+        at_rate = _recall_at_rate(spotter, streams, others, rows.acoustic.frame_seconds, alarms_allowed)
+        table.append((word, len(streams), recall, alarms, alarms / hours, at_rate))
     print_table(
         "typed wake words",
-        ("word", "calls", "detected", "false alarms", "an hour"),
+        ("word", "calls", "detected", "false alarms", "an hour", "detected at the rate"),
         [
-            (word, str(count), f"{recall:.1%}", str(n), f"{rate:.1f}")
-            for word, count, recall, n, rate in table
+            (word, str(count), f"{recall:.1%}", str(n), f"{rate:.1f}", f"{at_rate:.1%}")
+            for word, count, recall, n, rate, at_rate in table
         ],
     )
     for title, group in (("recorded words", table[: -len(NAMES)]), ("invented names", table[-len(NAMES) :])):
-        means = np.mean([[recall, rate] for _, _, recall, _, rate in group], axis=0)
-        print(f"{title}: {means[0]:.1%} detected, {means[1]:.2f} false alarms an hour")
+        recall, rate, at_rate = np.mean([[each[2], each[4], each[5]] for each in group], axis=0)
+        print(f"{title}: {recall:.1%} detected, {rate:.2f} false alarms an hour; at the rate {at_rate:.1%}")
     print(
         f"acoustic model: {1000 * rows.busy / rows.seconds:.1f} ms of processor time a second of sound, ",
         end="",
     )
     print(f"search of one word: {1000 * busy / searched:.2f} ms")
     return 0
+
+
+def _recall_at_rate(
+    spotter: PhraseSpotter,
+    calls: Iterable[np.ndarray],
+    background: Iterable[np.ndarray],
+    frame_seconds: float,
+    alarms_per_hour: float,
+) -> float:
+    """The recall of the spotter's phrase at its lowest threshold with so few false alarms."""
+    reach = round(REFRACTORY_SECONDS / frame_seconds)
+    alarms: list[float] = []
+    rows = 0
+    spotter.reset()
+    for logits in background:
+        scores = spotter.scores(logits)[:, 0]
+        rows += len(scores)
+        while scores.size and scores[best := int(scores.argmax())] > -np.inf:
+            alarms.append(float(scores[best]))
+            scores[max(0, best - reach) : best + reach] = -np.inf  # the same alarm
+    allowed = int(alarms_per_hour * rows * frame_seconds / 3600)
+    highest = sorted(alarms, reverse=True)[allowed] if len(alarms) > allowed else -np.inf
+    found = []
+    for logits in calls:
+        spotter.reset()
+        found.append(spotter.scores(logits)[:, 0].max() > highest)
+    return float(np.mean(found))
 
 
 def _calls(rows: Rows, clips: Iterable[Clip]) -> dict[str, list[np.ndarray]]:
