@@ -10,10 +10,11 @@ paths of the data, the vocabulary, the metrics of training and ``network.npz`` (
 import argparse
 import shutil
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from model_speech import compact_numpy, compact_streaming_numpy
-from model_speech.acoustic_model import load_acoustic_model
+from model_speech.acoustic_model import load_acoustic_model, trained_settings
 from model_speech.ensemble import MemberConfig
 from model_speech.int8_weights import int8_weights_file, save_int8_weights, weights_by_name
 from utils.config import build_config, save_yaml, to_plain, with_overrides
@@ -36,6 +37,7 @@ def pack(
     weights: str = "best",
     search: Mapping[str, float] | None = None,
     members: Sequence[MemberConfig] = (),
+    hop_ms: float | None = None,
 ) -> None:
     """Write a speech run of `compact` or `compact_streaming` with one or two bytes per weight.
 
@@ -47,9 +49,12 @@ def pack(
             (:mod:`model_language.search.joint`), chosen on dev speakers; keys ``language_weight``,
             ``joint_bonus`` and ``rescoring_weight``.
         members: further models of an ensemble (:mod:`model_speech.ensemble`).
+        hop_ms: time from one feature frame to the next, if dev speakers are recognised better with another
+            one than that of the training: with a shorter one speech looks slower to the model.
 
     Raises:
         RunError: the run is of another model, or is damaged.
+        ConfigError: ``hop_ms`` is not above 0.
     """
     run = open_run(source, "speech")
     name = run.config().get("model", {}).get("name")
@@ -63,6 +68,8 @@ def pack(
             shutil.copytree(target, folder, dirs_exist_ok=True)
         new = RunFolder(folder)
         config = {key: value for key, value in run.config().items() if key not in _LOCAL}
+        if hop_ms:
+            config["features"] = to_plain(replace(trained_settings(run)[0], hop_ms=hop_ms))
         if search:
             config["search"] = dict(search)
         if members:
@@ -83,7 +90,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     search = {name: value for name in _SEARCH if (value := getattr(options, name)) is not None}
     members = [build_config(MemberConfig, with_overrides({}, settings)) for settings in options.member]
-    pack(options.run, options.folder, options.weights, search, members)
+    pack(options.run, options.folder, options.weights, search, members, options.hop_ms)
     size = sum(path.stat().st_size for path in options.folder.rglob("*") if path.is_file())
     print(f"{options.folder}: {size / 1e6:.1f} MB")
     return 0
@@ -99,6 +106,9 @@ def _parser() -> argparse.ArgumentParser:
     for name in _SEARCH:
         option = f"--{name.replace('_', '-')}"
         parser.add_argument(option, type=float, metavar="W", help="of the joint search, for this model")
+    parser.add_argument(
+        "--hop-ms", type=float, metavar="MS", help="of the features, instead of that of the training"
+    )
     parser.add_argument(
         "--member", nargs="+", action="append", default=[], metavar="NAME=VALUE",
         help="of an ensemble, e.g. weight=0.3 hop_ms=9, or weight=0.3 run=../other; may be repeated",

@@ -1,5 +1,6 @@
 """Tests of packed speech runs: NumPy against Keras, and files that do not fit are named."""
 
+import dataclasses
 import json
 import subprocess
 import sys
@@ -120,6 +121,16 @@ def test_a_packed_run_is_loaded_by_keras_and_numpy(run, tmp_path, capsys):
     for index, length in enumerate(lengths):
         np.testing.assert_allclose(ours[index, :length], expected[index, :length], atol=1e-3)
         assert np.abs(ours[index, :length] - original[index, :length]).max() < 0.05 * np.abs(original).max()
+
+
+def test_a_packed_run_may_have_another_time_between_frames(run, tmp_path, capsys):
+    assert main([str(run.path), str(tmp_path / "packed"), "--hop-ms", "9"]) == 0
+    packed, trained = load_acoustic_logits(tmp_path / "packed"), load_acoustic_model(run.path)
+    assert packed.features == dataclasses.replace(trained.features, hop_ms=9)
+    assert packed.frame_seconds == pytest.approx(0.9 * trained.frame_seconds)
+    with pytest.raises(ConfigError, match="hop_ms must be above 0"):
+        main([str(run.path), str(tmp_path / "impossible"), "--hop-ms", "-1"])
+    assert not (tmp_path / "impossible").exists()
 
 
 def test_packed_runs_need_no_framework(run, tmp_path):
