@@ -8,12 +8,12 @@ Six collections of real recordings, 7 h of synthetic speech of open-domain text 
 are prepared below ``datasets/audio_to_pinyin``. The model of whole utterances is trained in seven cycles
 below ``runs``, by recipes of ``configs/speech``; each begins with the weights of the one before, the last
 two with a deeper front. From the third one on there is spliced speech, which the model of the cycle before
-has cut from the recordings. The streaming twin begins with the weights of the fifth cycle and has four cycles
-of its own, the last with that model as its teacher, without the recordings of ``dspspeech20``, whose words
-are the test of typed wake words (the weights that it begins with, and its teacher, have learned from them).
-It is also exported, for devices.
+has cut from the recordings. The streaming twin begins with the weights of the fifth cycle and has five cycles
+of its own, the last two with a teacher (that model, and the final one), without the recordings of
+``dspspeech20``, whose words are the test of typed wake words (the weights that it begins with, and its
+teachers, have learned from them). It is also exported, for devices.
 
-Both are packed into ``pretrained``. The first model then forms an ensemble with its twin.
+Both are packed into ``pretrained``.
 
 Each step is skipped if its result is there, and an interrupted one is resumed. The epoch is chosen on the
 dev speakers of Common Voice; the test speakers are in no training list. Some speakers of Lingua Libre
@@ -40,15 +40,13 @@ CONVERTER = Path("pretrained/pinyin_to_hanzi")
 SEED = 16
 SYNTHETIC = {"train": 9_800, "dev": 100, "test": 100}
 VOICES, GENERATED_VOICES = 86, 600
-WEIGHTS = {RUN.name: "last", STREAMING: "best"}
-"""Of which epoch: with the joint search the first model's last one has fewer errors than its best one."""
+HOP_MS = {RUN.name: 9}
+"""Time between feature frames, where another one than in the training has fewer errors on dev speakers."""
 SEARCH_WEIGHTS = {
     RUN.name: {"language-weight": "0.6", "joint-bonus": "4", "rescoring-weight": "0.2"},
     STREAMING: {"language-weight": "0.7", "joint-bonus": "4"},
 }
 """Of the joint search, chosen on the dev speakers by :mod:`benchmarks.recognition.joint_weights`."""
-MEMBERS = (("weight=0.5", "hop_ms=9"), ("weight=0.2", f"run=../{STREAMING}"))
-"""Of the first model's ensemble."""
 HELD_OUT = "Jouketou"  # speaker of Lingua Libre
 
 
@@ -105,6 +103,7 @@ class Cycle:
 
 
 FIRST_SPLICED = ("spliced", "spliced_again", "spliced_third")
+LAST_SPLICED = ("spliced_sixth", "spliced_seventh")
 CYCLES = {
     RUN.name: (
         Cycle("_first", ""),
@@ -113,17 +112,18 @@ CYCLES = {
         Cycle("_fourth", "_spliced", 0.3, FIRST_SPLICED[:2], ("seed=18", "training.epochs=8")),
         Cycle("_fifth", "_spliced", 0.25, FIRST_SPLICED, ("seed=19", "training.epochs=6")),
         Cycle("_sixth", "_deep_front", 0.4, ("spliced_fourth", "spliced_fifth")),
-        Cycle("", "_stacked_front", 0.4, ("spliced_sixth", "spliced_seventh")),
+        Cycle("", "_stacked_front", 0.4, LAST_SPLICED),
     ),
     STREAMING: (
         Cycle("_first", ""),
         Cycle("_second", "_refine"),
         Cycle("_third", "_spliced", 0.25, FIRST_SPLICED),
-        Cycle("", "_distilled", 0.25, FIRST_SPLICED),
+        Cycle("_fourth", "_distilled", 0.25, FIRST_SPLICED),
+        Cycle("", "_front", 0.4, LAST_SPLICED),
     ),
 }
 TEACHER = RUN.with_name(f"{RUN.name}_fifth")
-"""The whole-utterance model with whose weights the streaming one begins, and which teaches it at last."""
+"""The whole-utterance model with whose weights the streaming one begins."""
 NONSPEECH = 900
 HELD_OUT_NOISE = ("pink_noise", "exercise_bike")
 """Recordings of noise for tests (:mod:`benchmarks.recognition.no_speech`)."""
@@ -149,7 +149,7 @@ def main() -> int:
         for name in names:
             _train(name, options.epochs)
     if "pack" in wanted:
-        for name in reversed(names):  # the first model needs its twin, for the calibration
+        for name in names:
             _pack(name)
     if "test" in wanted:
         for name in names:
@@ -234,9 +234,8 @@ def _train_cycle(
 def _pack(name: str) -> None:
     trained, model = RUN.with_name(name), PACKED.with_name(name)
     search = [part for option, value in SEARCH_WEIGHTS[name].items() for part in (f"--{option}", value)]
-    members = [] if name == STREAMING else [part for member in MEMBERS for part in ("--member", *member)]
-    weights = ("--weights", WEIGHTS[name], *search)
-    print(run("-m", "model_speech.pack", str(trained), str(model), *weights, *members), end="")
+    hop = ("--hop-ms", str(HOP_MS[name])) if name in HOP_MS else ()
+    print(run("-m", "model_speech.pack", str(trained), str(model), *search, *hop), end="")
     print(run("-m", "recognition.calibrate", str(model), "--manifest", str(DEV)), end="")
     words = str(SHARED / "words" / "wikipedia_titles.txt.xz")
     fit = ("-m", "recognition.phrases.fit_thresholds", str(model), "--manifest", str(DEV))

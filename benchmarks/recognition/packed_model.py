@@ -9,11 +9,12 @@ Needs the project's shared recordings, prepared by ``benchmarks.recognition.audi
 
 import argparse
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from rapidfuzz.distance import Levenshtein
 
-from benchmarks.recognition.audio_to_pinyin import PACKED, RUN, TESTS, WEIGHTS, WORK
+from benchmarks.recognition.audio_to_pinyin import PACKED, RUN, TESTS, WORK
 from benchmarks.support.tables import print_table
 from data.manifest import read_manifest
 from model_speech.acoustic_model import load_acoustic_model
@@ -25,8 +26,9 @@ from utils.errors import run_command
 def main(arguments: Sequence[str] | None = None) -> int:
     """Recognise all recordings with both models and print the table."""
     options = _parser().parse_args(arguments)
-    models = load_acoustic_model(options.run, options.weights), load_acoustic_logits(options.packed)
-    recognizers = [Recognizer(model) for model in models]
+    packed, trained = load_acoustic_logits(options.packed), load_acoustic_model(options.run, options.weights)
+    # The packed model may have another time between feature frames than the training.
+    recognizers = [Recognizer(replace(trained, features=packed.features)), Recognizer(packed)]
     rows, total, differing = [], 0, 0
     for title, (folder, split) in TESTS.items():
         sources = [(u.id, u.audio) for u in read_manifest(options.data / folder / f"{split}.tsv")]
@@ -47,7 +49,7 @@ def _parser() -> argparse.ArgumentParser:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--run", type=Path, default=RUN, help="the Keras run (default: %(default)s)")
-    parser.add_argument("--weights", default=WEIGHTS[RUN.name], help="its weights (default: %(default)s)")
+    parser.add_argument("--weights", default="best", help="its weights (default: %(default)s)")
     parser.add_argument("--packed", type=Path, default=PACKED, help="the packed run (default: %(default)s)")
     parser.add_argument("--data", type=Path, default=WORK, metavar="FOLDER", help="the prepared lists")
     return parser
