@@ -44,7 +44,7 @@ HOP_MS = {RUN.name: 9}
 """Time between feature frames, where another one than in the training has fewer errors on dev speakers."""
 SEARCH_WEIGHTS = {
     RUN.name: {"language-weight": "0.6", "joint-bonus": "4", "rescoring-weight": "0.2"},
-    STREAMING: {"language-weight": "0.7", "joint-bonus": "4"},
+    STREAMING: {"language-weight": "0.7", "joint-bonus": "4", "rescoring-weight": "0.2"},
 }
 """Of the joint search, chosen on the dev speakers by :mod:`benchmarks.recognition.joint_weights`."""
 HELD_OUT = "Jouketou"  # speaker of Lingua Libre
