@@ -130,10 +130,12 @@ def front(
         ConfigError: with ``stacked_blocks``, if the number of bins after the convolutions is odd.
     """
     convolution = _Convolution(normalise, products, causal)
-    for index, filters in enumerate(config.front_filters, start=1):
-        x = convolution.strided(x, f"front_{index}", filters, 2**index)
-        for block in range(1, (config.front_blocks[index - 1] if config.front_blocks else 0) + 1):
-            x = convolution.block(x, f"front_{index}_block_{block}", 2**index)
+    blocks = config.front_blocks or [0] * len(config.front_filters)
+    for index, (filters, count) in enumerate(zip(config.front_filters, blocks, strict=True), start=1):
+        stride = _STRIDE**index
+        x = convolution.strided(x, f"front_{index}", filters, stride)
+        for block in range(1, count + 1):
+            x = convolution.block(x, f"front_{index}_block_{block}", stride)
     joined = config.frame_stack
     if config.stacked_blocks:
         x, joined = _stacked_blocks(x, config, convolution), 1
