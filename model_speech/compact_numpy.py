@@ -104,10 +104,7 @@ class _Front:
 def _residual(x: np.ndarray, blocks: Sequence[tuple[np.ndarray, np.ndarray]], valid: int) -> np.ndarray:
     """Residual blocks over time and frequency: (T, F, C) → the same; ``valid`` frames are no padding."""
     for kernel, offset in blocks:
-        y = convolution(x, kernel)
-        y += x
-        y += offset
-        x = np.maximum(y, 0.0, out=y)
+        x = residual_output(x, convolution(x, kernel), offset)
         x[valid:] = 0.0
     return x
 
@@ -182,6 +179,13 @@ def front_blocks(weights: Mapping[str, np.ndarray], name: str) -> list[tuple[np.
     """Kernel (3, 3, C, C) and offset (C,) of each residual block over time and frequency."""
     names = [f"{name}_block_{number}" for number in range(1, layer_count(weights, f"{name}_block") + 1)]
     return [normalised_kernel(weights, each, "conv") for each in names]
+
+
+def residual_output(x: np.ndarray, y: np.ndarray, offset: np.ndarray) -> np.ndarray:
+    """The output of a residual block, ReLU(x + y + offset), written into y, the convolution of x."""
+    y += x
+    y += offset
+    return np.maximum(y, 0.0, out=y)
 
 
 def join_frames(x: np.ndarray, stack: int) -> np.ndarray:

@@ -1,7 +1,7 @@
 """Runs the `compact_streaming` acoustic model in NumPy, chunk by chunk: features in, CTC logits out.
 
 Computes what :mod:`model_speech.models.compact_streaming` builds and Keras trains, without a framework. Each
-layer with a window keeps the frames before the chunk; together these are some 10,000 values for each stream.
+layer with a window keeps the frames before the chunk; together these are some 30,000 values for each stream.
 All streams share the weights.
 """
 
@@ -23,6 +23,7 @@ from model_speech.compact_numpy import (
     join_frames,
     layer_count,
     normalised_kernel,
+    residual_output,
     separate_frames,
     strided_convolution,
 )
@@ -172,9 +173,7 @@ class NumpyStream:
         """Residual blocks over time and frequency: (n, F, C) → the same shape."""
         for kernel, offset in blocks:
             y = convolution(self._with_past(next(states), x), kernel, before=(0, 1), after=(0, 1))
-            y += x
-            y += offset
-            x = np.maximum(y, 0.0, out=y)
+            x = residual_output(x, y, offset)
         return x
 
     def _with_past(self, layer: int, x: np.ndarray) -> np.ndarray:
