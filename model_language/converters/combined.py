@@ -47,9 +47,8 @@ NETWORK_FILE, NGRAMS_FILE = "network.npz", "ngrams.npz"
 # Candidates and hypotheses whose log-score is lower than the best one's by more than this are dropped: a
 # candidate by itself, a candidate beside its neighbours, a hypothesis in the search.
 _CANDIDATE_MARGIN, _NEIGHBOUR_MARGIN, _MARGIN = 14.0, 9.0, 8.0
-# A candidate is not tried after a hypothesis if both together are this far behind the best: on 150,000
-# syllables of THCHS-30 and AISHELL-1, at most 12.4 on the path that is found without this limit.
-_EFFORT = 13.5
+# A candidate is not tried after a hypothesis if both together are this far behind the best.
+_EFFORT = 10.5
 # A longer sentence is searched in overlapping windows of this many syllables. The result of a position is
 # taken from a window that has at least this many further syllables on each side of it.
 _WINDOW_SYLLABLES, _CONTEXT_SYLLABLES = 192, 32
@@ -59,7 +58,7 @@ _ERRORS_BEYOND_ALTERNATIVES = 0.02
 _WIDER = 3
 # Candidates of a syllable that are compared with the best candidates of the neighbouring syllables, and the
 # number of these.
-_COMPARED, _NEIGHBOURS = 64, 3
+_COMPARED, _NEIGHBOURS = 64, 2
 
 
 @dataclass(frozen=True)

@@ -357,7 +357,7 @@ def test_candidates_are_compared_with_the_best_of_their_neighbours(converter):
     def near(row: int, position: int) -> list[tuple[int, float]]:
         if not 0 <= position < grid.lengths[row]:
             return [(0, 0.0)]
-        ids, scores = grid.candidates[row, position, :3], grid.scores[row, position, :3]
+        ids, scores = grid.candidates[row, position, :2], grid.scores[row, position, :2]
         logs = [s + weight * float(ngrams.unigrams[i]) for i, s in zip(ids, scores, strict=True)]
         return [(int(i), log - logs[0]) for i, log in zip(ids, logs, strict=True) if log > -np.inf]
 
