@@ -1,10 +1,10 @@
-"""Computes error rates by group: by speaker, utterance length, position, speaking rate, noise, pitch ….
+"""Computes error rates by group: by speaker, utterance length, position, speaking rate, noise or pitch.
 
-Each rate has a bootstrap confidence interval. A breakdown puts every token into one group, so that the counts
-of its groups add up to those of the whole test. Utterances whose speaker, noise or pitch is not known form a
-separate group; if it is known for no utterance, the breakdown is left out. An insertion belongs to its
-utterance, to the position of the reference token before it (the first token, if there is none), and to the
-frequency of the inserted syllable.
+Each rate has a bootstrap confidence interval. A breakdown puts every token (a syllable or a hanzi) into one
+group, so that the counts of its groups add up to those of the whole test. Utterances whose speaker, noise or
+pitch is not known form a separate group; if it is known for no utterance, the breakdown is left out. An
+insertion belongs to its utterance, to the position of the reference token before it (the first token, if
+there is none), and to the frequency of the inserted syllable.
 """
 
 from bisect import bisect_right

@@ -33,7 +33,8 @@ class ArtefactInfo:
     """Properties of a file.
 
     Attributes:
-        state: mode: whole clips, or a stream with internal or external state.
+        state: what a call takes: a whole clip, or a chunk of a stream, whose state the model keeps (internal)
+            or the caller passes from call to call (external).
         input_shape: shape of ``input``; None for any size.
         states: name → shape of each external state.
         operations: number of operations per call, according to the file's graph.

@@ -23,7 +23,7 @@ from utils.errors import require
 from utils.limits import Limited, Size
 
 _ROOM_SECONDS = (0.15, 0.6)  # reverberation time (RT60) of generated rooms
-_DIRECT_TO_REVERBERANT_DB = (0.0, 12.0)
+_DIRECT_TO_REVERBERANT_DB = (0.0, 12.0)  # power of the direct sound to that of the reverberation
 _RECORDINGS_IN_MEMORY = 16  # recordings of noise and rooms that each process keeps
 
 
@@ -32,7 +32,7 @@ class AugmentConfig(Limited, section="augment"):
     """How the altered copies of each training recording are made.
 
     Attributes:
-        copies: altered copies beside the recording itself; an epoch uses one of them all, at random.
+        copies: altered copies of each recording; an epoch uses the recording itself or one copy, at random.
         speeds: factors of tempo and pitch; one is drawn for each copy.
         noise_probability: fraction of the copies that get noise.
         noise_folder: recordings of noise, subfolders included; None: generated coloured noise.

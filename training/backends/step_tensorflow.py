@@ -1,6 +1,6 @@
 """The training step on TensorFlow: forward pass, gradient and update as one graph.
 
-It serves batches of all shapes; with XLA there is one for each shape.
+The graph serves batches of all shapes; with XLA (TensorFlow's compiler) each shape has its own.
 """
 
 from collections.abc import Callable
