@@ -1,4 +1,4 @@
-"""The compact acoustic model: log-mel features and lengths in, CTC logits every 80 ms out.
+"""The compact acoustic model: log-mel features and lengths in, CTC logits for every eighth frame out.
 
 Strided convolutions over time and frequency, few enough for a CPU, tolerate small shifts of a sound in time
 and in frequency; residual blocks between them may make this front deeper. All later layers run at the frame
