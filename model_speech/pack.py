@@ -68,7 +68,7 @@ def pack(
             shutil.copytree(target, folder, dirs_exist_ok=True)
         new = RunFolder(folder)
         config = {key: value for key, value in run.config().items() if key not in _LOCAL}
-        if hop_ms:
+        if hop_ms is not None:
             config["features"] = to_plain(replace(trained_settings(run)[0], hop_ms=hop_ms))
         if search:
             config["search"] = dict(search)

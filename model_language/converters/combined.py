@@ -47,8 +47,8 @@ NETWORK_FILE, NGRAMS_FILE = "network.npz", "ngrams.npz"
 # Candidates and hypotheses whose log-score is lower than the best one's by more than this are dropped: a
 # candidate by itself, a candidate beside its neighbours, a hypothesis in the search.
 _CANDIDATE_MARGIN, _NEIGHBOUR_MARGIN, _MARGIN = 14.0, 9.0, 8.0
-# A candidate is not tried after a hypothesis if both together are this far behind the best. (For this limit and
-# the numbers of compared candidates below, docs/performance.md has errors and speed of other values.)
+# A candidate is not tried after a hypothesis if both together are this far behind the best. Errors and speed
+# with other values of this limit, and of the numbers of candidates below: docs/performance.md.
 _EFFORT = 10.5
 # A longer sentence is searched in overlapping windows of this many syllables. The result of a position is
 # taken from a window that has at least this many further syllables on each side of it.

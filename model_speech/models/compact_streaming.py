@@ -1,4 +1,4 @@
-"""The compact model for streams: log-mel features and lengths in, CTC logits every 80 ms out.
+"""The compact model for streams: log-mel features and lengths in, CTC logits for every eighth frame out.
 
 An output frame depends on past frames and on at most `look_ahead` future frames, so that the model can
 process a stream. All layers are causal. For the look-ahead the outputs are shifted in time: `look_ahead` zero

@@ -128,9 +128,10 @@ def test_a_packed_run_may_have_another_time_between_frames(run, tmp_path, capsys
     packed, trained = load_acoustic_logits(tmp_path / "packed"), load_acoustic_model(run.path)
     assert packed.features == dataclasses.replace(trained.features, hop_ms=9)
     assert packed.frame_seconds == pytest.approx(0.9 * trained.frame_seconds)
-    with pytest.raises(ConfigError, match="hop_ms must be above 0"):
-        main([str(run.path), str(tmp_path / "impossible"), "--hop-ms", "-1"])
-    assert not (tmp_path / "impossible").exists()
+    for impossible in ("-1", "0"):
+        with pytest.raises(ConfigError, match="hop_ms must be above 0"):
+            main([str(run.path), str(tmp_path / "impossible"), "--hop-ms", impossible])
+        assert not (tmp_path / "impossible").exists()
 
 
 def test_packed_runs_need_no_framework(run, tmp_path):
