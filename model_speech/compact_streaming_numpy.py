@@ -1,7 +1,8 @@
 """Runs the `compact_streaming` acoustic model in NumPy, chunk by chunk: features in, CTC logits out.
 
 Computes what :mod:`model_speech.models.compact_streaming` builds and Keras trains, without a framework. Each
-layer with a window keeps the frames before the chunk; together these are some 30,000 values for each stream.
+layer with a window keeps the frames before the chunk, each gate a mean; together these are some 30,000
+values for each stream.
 All streams share the weights.
 """
 
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Self
 
 import numpy as np
+from scipy.special import expit
 
 from model_speech.causal_timing import CausalTiming
 from model_speech.compact_numpy import (
@@ -28,6 +30,7 @@ from model_speech.compact_numpy import (
     strided_convolution,
 )
 from model_speech.int8_weights import load_packed
+from model_speech.running_mean_numpy import frame_shares, running_means
 from utils.features.speech import FeatureConfig, feature_bins
 from utils.padding import pad_rows
 from utils.run_folder.run import RunFolder
@@ -47,7 +50,8 @@ class NumpyCompactStreaming(CausalTiming):
         stack: frames that are joined after them.
         stacked_blocks: kernels and offsets of the residual blocks on joined frames and pairs of bins.
         projection: (stack · F' · D', width) matrix between them and the blocks.
-        blocks: kernel over time (taps, width), matrix (width, width) and offset (width,) of each block.
+        front_ahead: frames that the residual blocks in front see ahead, 0 or 1.
+        blocks: the residual blocks.
         kernel: taps of a block without look-ahead; every other one stands for a frame of look-ahead.
         output: matrix (width, classes) and bias (classes,).
     """
@@ -59,7 +63,8 @@ class NumpyCompactStreaming(CausalTiming):
     stack: int
     stacked_blocks: Sequence[tuple[np.ndarray, np.ndarray]]
     projection: np.ndarray
-    blocks: tuple[tuple[np.ndarray, np.ndarray, np.ndarray], ...]
+    front_ahead: int
+    blocks: tuple["_Block", ...]
     kernel: int
     output: tuple[np.ndarray, np.ndarray]
 
@@ -71,13 +76,14 @@ class NumpyCompactStreaming(CausalTiming):
         vocabulary: Vocabulary,
         look_ahead: int,
         kernel: int,
+        front_ahead: bool,
     ) -> Self:
         """Build the model.
 
         Args:
             weights: arrays by the names of the Keras model's variables.
             features, vocabulary, look_ahead: see :class:`CausalTiming`.
-            kernel: as in the class.
+            kernel, front_ahead: as in the class.
 
         Raises:
             KeyError, ValueError: the weights are not those of such a model.
@@ -100,7 +106,8 @@ class NumpyCompactStreaming(CausalTiming):
             stack=stack,
             stacked_blocks=front_blocks(weights, "front_stacked"),
             projection=weights["front/kernel"].reshape(-1, weights["front/kernel"].shape[-1]),
-            blocks=tuple(_block(weights, n) for n in range(1, layer_count(weights, "block") + 1)),
+            front_ahead=int(front_ahead),
+            blocks=tuple(_Block.of(weights, n) for n in range(1, layer_count(weights, "block") + 1)),
             kernel=kernel,
             output=output,
         )
@@ -143,8 +150,10 @@ class NumpyStream:
             self._before += [np.zeros((2, bins, channels), np.float32) for _ in blocks]
         for kernel, _ in model.stacked_blocks:
             self._before.append(np.zeros((2, bins // 2, kernel.shape[-1]), np.float32))
-        for time, mix, _ in model.blocks:
-            self._before.append(np.zeros((len(time) - 1, len(mix)), np.float32))
+        for block in model.blocks:
+            self._before.append(np.zeros((len(block.time) - 1, len(block.mix)), np.float32))
+        self._means = [np.zeros(len(block.mix)) for block in model.blocks]  # of its gate, without the prior
+        self._frames = 0  # that the means are of
 
     def step(self, chunk: np.ndarray) -> np.ndarray:
         """Process the next chunk (1, n, F), n a multiple of the time stride → (1, n / stride, C) float32."""
@@ -159,11 +168,17 @@ class NumpyStream:
             x = self._residual(join_frames(x, model.stack), model.stacked_blocks, states)
             x = separate_frames(x, model.stack)
         x = x.reshape(-1, len(model.projection)) @ model.projection  # (rows, width)
-        for time, mix, offset in model.blocks:
+        shares = frame_shares(self._frames, len(x))
+        self._frames += len(x)
+        for number, block in enumerate(model.blocks):
             window = self._with_past(next(states), x)
-            y = sum(window[tap : tap + len(x)] * kernel for tap, kernel in enumerate(time))
+            y = sum(window[tap : tap + len(x)] * kernel for tap, kernel in enumerate(block.time))
+            y = np.maximum(y @ block.mix + block.offset, 0.0)
+            if block.gate:
+                weights, self._means[number] = block.gate(y, self._means[number], *shares)
+                y *= weights
             late = window[model.kernel - 1 :][: len(x)]  # as many frames as the convolution looks ahead
-            x = late + np.maximum(y @ mix + offset, 0.0)
+            x = late + y
         matrix, bias = model.output
         return (x @ matrix + bias)[None].astype(np.float32)
 
@@ -172,8 +187,9 @@ class NumpyStream:
     ) -> np.ndarray:
         """Residual blocks over time and frequency: (n, F, C) → the same shape."""
         for kernel, offset in blocks:
-            y = convolution(self._with_past(next(states), x), kernel, before=(0, 1), after=(0, 1))
-            x = residual_output(x, y, offset)
+            window = self._with_past(next(states), x)
+            late = window[2 - self._model.front_ahead :][: len(x)]
+            x = residual_output(late, convolution(window, kernel, before=(0, 1), after=(0, 1)), offset)
         return x
 
     def _with_past(self, layer: int, x: np.ndarray) -> np.ndarray:
@@ -195,15 +211,68 @@ def load_numpy_compact_streaming(path: str | Path) -> NumpyCompactStreaming:
     ) -> NumpyCompactStreaming:
         settings = run.config()["model"]
         look_ahead, kernel = int(settings["look_ahead"]), int(settings["kernel"])
-        model = NumpyCompactStreaming.of_weights(weights, features, vocabulary, look_ahead, kernel)
+        front_ahead = bool(settings.get("front_ahead", False))
+        model = NumpyCompactStreaming.of_weights(
+            weights, features, vocabulary, look_ahead, kernel, front_ahead
+        )
         model.stream().step(np.zeros((1, model.time_stride, feature_bins(features)), np.float32))
         return model
 
     return load_packed(path, build)
 
 
-def _block(weights: Mapping[str, np.ndarray], number: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The kernel over time (taps, width), the matrix (width, width) and the offset (width,) of a block."""
-    name = f"block_{number}"
-    mix, offset = normalised_kernel(weights, name, "mix")
-    return weights[f"{name}_time/kernel"].reshape(-1, len(mix)), mix, offset
+@dataclass(frozen=True)
+class _Gate:
+    """Weights the channels of a block by the mean of the frames so far.
+
+    Attributes:
+        prior: (width,) mean before the first frame.
+        squeeze, excite: matrix and bias of the two layers.
+    """
+
+    prior: np.ndarray
+    squeeze: tuple[np.ndarray, np.ndarray]
+    excite: tuple[np.ndarray, np.ndarray]
+
+    def __call__(
+        self, frames: np.ndarray, mean: np.ndarray, shares: np.ndarray, kept: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Weights (n, width) of frames (n, width), and the mean (width,) without the prior after them.
+
+        Args:
+            frames: the next frames.
+            mean: the mean before them, without the prior.
+            shares, kept: see :func:`frame_shares`.
+        """
+        means = running_means(frames - self.prior, mean, shares, kept)
+        hidden = (means + self.prior).astype(np.float32) @ self.squeeze[0] + self.squeeze[1]
+        return expit(np.maximum(hidden, 0.0) @ self.excite[0] + self.excite[1]), means[-1]
+
+
+@dataclass(frozen=True)
+class _Block:
+    """A residual block over time.
+
+    Attributes:
+        time: kernel over time (taps, width).
+        mix: matrix (width, width).
+        offset: (width,).
+        gate: None for none.
+    """
+
+    time: np.ndarray
+    mix: np.ndarray
+    offset: np.ndarray
+    gate: _Gate | None
+
+    @classmethod
+    def of(cls, weights: Mapping[str, np.ndarray], number: int) -> Self:
+        """The block with this number."""
+        name = f"block_{number}"
+        mix, offset = normalised_kernel(weights, name, "mix")
+        gate = None
+        if f"{name}_gate_mean/prior" in weights:
+            parts = (f"{name}_gate_squeeze", f"{name}_gate_excite")
+            layers = [(weights[f"{part}/kernel"], weights[f"{part}/bias"]) for part in parts]
+            gate = _Gate(weights[f"{name}_gate_mean/prior"], *layers)
+        return cls(weights[f"{name}_time/kernel"].reshape(-1, len(mix)), mix, offset, gate)

@@ -2,9 +2,9 @@
 
 Layers are identified by their names in ``model_summary.txt``. Weights of tokens (embedding, output layer) are
 copied token by token, so vocabularies may differ; all others keep their values. Two shapes may differ: a
-dense layer on frames side by side becomes a convolution, and a convolution over time gets taps for the
-frames that a streaming block looks ahead. A layer that does not fit is an error unless the config excludes it
-by name.
+dense layer on frames side by side becomes a convolution, and the convolution over time of a streaming block
+that looks ahead gets taps for other frames than it has in ``source``. A layer that does not fit is an error
+unless the config excludes it by name.
 """
 
 import logging
@@ -72,7 +72,7 @@ def take_weights(
     arrays, mismatches = {}, {}
     for name in copied:
         try:
-            ahead = _frames_ahead(model, name) - _frames_ahead(source, name)
+            ahead = _frames_ahead(model, name), _frames_ahead(source, name)
             arrays[name] = _fitting_weights(
                 layers[name], source_layers.get(name), token_layers.get(name), ahead
             )
@@ -207,16 +207,23 @@ def _frames_ahead(model: keras.Model, name: str) -> int:
 
 
 def _fitting_weights(
-    layer: keras.layers.Layer, source: keras.layers.Layer | None, tokens: TokenLayer | None, ahead: int
+    layer: keras.layers.Layer,
+    source: keras.layers.Layer | None,
+    tokens: TokenLayer | None,
+    ahead: tuple[int, int],
 ) -> list[np.ndarray]:
     """The weights of ``source`` for ``layer``; raises ValueError with the reason if they do not fit.
 
-    With ``ahead`` > 0 the layer sees that many frames further ahead than ``source``.
+    ``ahead``: frames that streaming blocks with these layers look ahead.
     """
     if source is None:
         raise ValueError("isn't there")
     old, new = source.get_weights(), layer.get_weights()
-    fit = partial(_fit_taps, ahead=ahead) if ahead > 0 else partial(_fit, tokens=tokens)
+    later, earlier = ahead
+    if later and getattr(source, "padding", "") == "same":
+        fit = partial(_taps_seen, ahead=later)
+    else:
+        fit = partial(_fit_taps, ahead=later - earlier) if later > earlier else partial(_fit, tokens=tokens)
     fitted = [fit(*pair) for pair in zip(old, new, strict=False)]
     if len(old) != len(new) or any(array is None for array in fitted):
         there, here = ([array.shape for array in arrays] for arrays in (old, new))
@@ -243,6 +250,19 @@ def _fit_taps(old: np.ndarray, new: np.ndarray, ahead: int) -> np.ndarray | None
     """A kernel over time with ``ahead`` more taps, for the latest frames; they are zero."""
     padded = np.pad(old, [(0, ahead), *[(0, 0)] * (old.ndim - 1)])
     return padded if padded.shape == new.shape else None
+
+
+def _taps_seen(old: np.ndarray, new: np.ndarray, ahead: int) -> np.ndarray | None:
+    """Of a kernel for a window around a frame, the taps for the frames that a streaming block sees.
+
+    It has none for frames later than ``ahead``, and zeros for those before the window.
+    """
+    after = len(old) // 2
+    seen = old[: len(old) - max(after - ahead, 0)]
+    more = (len(new) - len(seen) - max(ahead - after, 0), max(ahead - after, 0))
+    if more[0] < 0 or old.shape[1:] != new.shape[1:]:
+        return None
+    return np.pad(seen, [more, *[(0, 0)] * (old.ndim - 1)])
 
 
 def _log_initialisation(

@@ -25,11 +25,13 @@ from utils.limits import Count, Fraction, Limited, Size
 
 # Trainings are short, some thousand steps: with Keras's default 0.99 the first epoch would still count.
 MOMENTUM = 0.97
-_KERNEL, _STRIDE = 3, 2  # size and stride of the front convolutions, over time and over frequency
+_KERNEL, STRIDE = 3, 2  # size and stride of the front convolutions, over time and over frequency
 _BINS_JOINED = 2  # before the blocks on joined frames
 
 Normalise = Callable[[str, keras.KerasTensor, int, str], keras.KerasTensor]
 """Layer name, frames (B, T, …), time stride, initializer of the scale → normalised frames, the same shape."""
+Average = Callable[[str, keras.KerasTensor], keras.KerasTensor]
+"""Layer name, frames (B, T, width) → their mean (B, width) or, for streams, running means (B, T, width)."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,7 @@ class CompactSettings(Limited, section="model"):
         width: channels of the residual blocks.
         blocks: number of residual blocks.
         kernel: output frames in the window of a block's convolution.
+        gate: hidden units of each block's gate; 0 for no gates.
         dropout: fraction of channels dropped in training, for a whole utterance.
     """
 
@@ -57,6 +60,7 @@ class CompactSettings(Limited, section="model"):
     width: Count = 256
     blocks: Size = 8
     kernel: Count = 7
+    gate: Size = 0
     dropout: Fraction = 0.1
 
     def __post_init__(self):
@@ -71,17 +75,12 @@ class CompactSettings(Limited, section="model"):
     @property
     def time_stride(self) -> int:
         """Input frames per output frame."""
-        return _STRIDE ** len(self.front_filters) * self.frame_stack
+        return STRIDE ** len(self.front_filters) * self.frame_stack
 
 
 @dataclass(frozen=True)
 class CompactConfig(CompactSettings):
-    """Configuration of `build_compact`.
-
-    Attributes:
-        gate: hidden units of each block's gate; 0 for no gates. A gate needs the whole utterance before the
-            first output frame.
-    """
+    """Configuration of `build_compact`. A gate averages the utterance: no output before its end."""
 
     gate: Size = 64
 
@@ -107,15 +106,22 @@ def build_compact(config: CompactConfig, feature_bins: int, classes: int) -> ker
                 frames, valid_at(stride)
             )
 
+        def average(name: str, frames: keras.KerasTensor) -> keras.KerasTensor:
+            return MeanFrame(name=name)(frames, valid_at(config.time_stride))
+
         x = front(x, config, normalise, products)
-        gated = valid_at(config.time_stride) if config.gate else None
         for index in range(1, config.blocks + 1):
-            x = residual_block(x, f"block_{index}", config, normalise, products, valid=gated)
+            x = residual_block(x, f"block_{index}", config, normalise, products, average)
         return keras.Model(inputs, output_layer(x, config, classes, products), name=config.name)
 
 
 def front(
-    x, config: CompactSettings, normalise: Normalise, products: keras.DTypePolicy, causal: bool = False
+    x,
+    config: CompactSettings,
+    normalise: Normalise,
+    products: keras.DTypePolicy,
+    causal: bool = False,
+    ahead: bool = False,
 ) -> keras.KerasTensor:
     """All layers over time and frequency: (B, T, F, 1) → (B, T / time_stride, width); padding stays zero.
 
@@ -125,14 +131,15 @@ def front(
         normalise: the normalisation.
         products: precision of the convolutions.
         causal: whether an output frame depends on no later frames than its own.
+        ahead: whether the residual blocks of a causal front see a frame ahead: their output is late by it.
 
     Raises:
         ConfigError: with ``stacked_blocks``, if the number of bins after the convolutions is odd.
     """
-    convolution = _Convolution(normalise, products, causal)
+    convolution = _Convolution(normalise, products, causal, ahead)
     blocks = config.front_blocks or [0] * len(config.front_filters)
     for index, (filters, count) in enumerate(zip(config.front_filters, blocks, strict=True), start=1):
-        stride = _STRIDE**index
+        stride = STRIDE**index
         x = convolution.strided(x, f"front_{index}", filters, stride)
         for block in range(1, count + 1):
             x = convolution.block(x, f"front_{index}_block_{block}", stride)
@@ -154,14 +161,15 @@ class _Convolution:
     normalise: Normalise
     products: keras.DTypePolicy
     causal: bool
+    ahead: bool
 
     def strided(self, x, name: str, filters: int, stride: int) -> keras.KerasTensor:
         """(B, T, F, D) → (B, T / 2, ceil(F / 2), filters); ``stride``: that of the result."""
         bins = x.shape[2]
-        missing = max((-(-bins // _STRIDE) - 1) * _STRIDE + _KERNEL - bins, 0)
+        missing = max((-(-bins // STRIDE) - 1) * STRIDE + _KERNEL - bins, 0)
         # In time an output ends with the last of its two frames; in frequency both sides are padded.
-        x = self._padded(x, name, _KERNEL - _STRIDE, (missing // 2, missing - missing // 2))
-        x = self._conv(filters, name, strides=_STRIDE)(x)
+        x = self._padded(x, name, _KERNEL - STRIDE, (missing // 2, missing - missing // 2))
+        x = self._conv(filters, name, strides=STRIDE)(x)
         return layers.ReLU(name=f"{name}_relu")(self.normalise(f"{name}_norm", x, stride, "ones"))
 
     def block(self, x, name: str, stride: int) -> keras.KerasTensor:
@@ -172,6 +180,9 @@ class _Convolution:
         """
         y = self._padded(x, name, _KERNEL - 1, (_KERNEL // 2, _KERNEL // 2))
         y = self._conv(x.shape[-1], name)(y)
+        if self.ahead:
+            x = layers.ZeroPadding2D(((1, 0), (0, 0)), name=f"{name}_late_pad")(x)
+            x = layers.Cropping2D(((0, 1), (0, 0)), name=f"{name}_late")(x)
         y = layers.Add(name=f"{name}_add")([x, self.normalise(f"{name}_norm", y, stride, "zeros")])
         return layers.ReLU(name=f"{name}_relu")(y)
 
@@ -216,20 +227,20 @@ def residual_block(
     config: CompactSettings,
     normalise: Normalise,
     products: keras.DTypePolicy,
+    average: Average,
     ahead: int | None = None,
-    valid=None,
 ) -> keras.KerasTensor:
     """Residual convolution over time: (B, T', width) → the same shape; frames that are zero stay zero.
 
     Args:
         x: frames.
         name: prefix of the layers' names.
-        config: settings; ``gate`` counts where there is one.
+        config: settings.
         normalise: the normalisation.
         products: precision of the matrix product.
+        average: the mean of the gate.
         ahead: for streams: number of later frames that the convolution sees, beside ``kernel`` - 1 earlier
             ones and its own. The output is late by as many frames. None: a window around each frame.
-        valid: (B, T') bool, mask of the frames that a gate averages; None for no gate.
     """
     y, padding, taps = x, "same", config.kernel
     if ahead is not None:
@@ -240,8 +251,8 @@ def residual_block(
     y = layers.DepthwiseConv1D(taps, padding=padding, use_bias=False, name=f"{name}_time")(y)
     y = layers.Dense(config.width, use_bias=False, dtype=products, name=f"{name}_mix")(y)
     y = layers.ReLU(name=f"{name}_relu")(normalise(f"{name}_norm", y, config.time_stride, "ones"))
-    if valid is not None:
-        y = layers.Multiply(name=f"{name}_gated")([y, _gate(y, f"{name}_gate", config, valid)])
+    if config.gate:
+        y = layers.Multiply(name=f"{name}_gated")([y, _gate(y, f"{name}_gate", config, average)])
     return layers.Add(name=f"{name}_add")([x, _dropout(y, f"{name}_dropout", config)])
 
 
@@ -252,14 +263,13 @@ def output_layer(x, config: CompactSettings, classes: int, products: keras.DType
     return logits if logits.dtype == "float32" else layers.Activation("linear", name="logits_float32")(logits)
 
 
-def _gate(x, name: str, config: CompactConfig, valid) -> keras.KerasTensor:
-    """Weight of each channel for this utterance: (B, T', width) → (B, 1, width), from 0 to 1."""
-    y = layers.Dense(config.gate, activation="relu", name=f"{name}_squeeze")(
-        MeanFrame(name=f"{name}_mean")(x, valid)
-    )
+def _gate(x, name: str, config: CompactSettings, average: Average) -> keras.KerasTensor:
+    """Weights of the channels, 0 to 1: (B, T', width) → (B, 1, width), by running means (B, T', width)."""
+    y = average(f"{name}_mean", x)
+    y = layers.Dense(config.gate, activation="relu", name=f"{name}_squeeze")(y)
     # Three quarters open at the start: a closed gate would keep the blocks from learning.
     y = layers.Dense(config.width, activation="sigmoid", bias_initializer="ones", name=f"{name}_excite")(y)
-    return layers.Reshape((1, config.width), name=name)(y)
+    return layers.Reshape((1, config.width), name=name)(y) if len(y.shape) < len(x.shape) else y
 
 
 def _dropout(x, name: str, config: CompactSettings) -> keras.KerasTensor:

@@ -3,10 +3,10 @@
 An output frame depends on past frames and on at most `look_ahead` future frames, so that the model can
 process a stream. All layers are causal. For the look-ahead the outputs are shifted in time: `look_ahead` zero
 frames are appended to the utterance, and the first `delay` outputs are dropped. The first `ahead_blocks`
-blocks delay their input by a frame, so that their convolutions also see the frame after it. How the rest of
-the delay is used, the network must learn. A stream runs the causal network without masks (`causal_network`),
-and its outputs, `delay` frames late, equal those of the trained model up to rounding. The model has no
-squeeze-and-excitation gates, because those of `compact` average over the whole utterance.
+blocks, and with `front_ahead` those in front, delay their input by a frame, so that their convolutions also
+see the frame after it. How the rest of the delay is used, the network must learn. A stream runs the causal
+network without masks (`causal_network`), and its outputs, `delay` frames late, equal those of the trained
+model up to rounding. Its gates average the frames so far.
 """
 
 from dataclasses import dataclass
@@ -17,8 +17,10 @@ from keras import layers, ops
 from model_speech.layers.masking import FrameMask, MaskFrames, PadTime
 from model_speech.layers.normalisation import MaskedBatchNormalization
 from model_speech.layers.precision import float32_except_products
+from model_speech.layers.running_mean import RunningMean
 from model_speech.models.compact import (
     MOMENTUM,
+    STRIDE,
     CompactSettings,
     Normalise,
     front,
@@ -40,11 +42,14 @@ class CompactStreamingConfig(CompactSettings):
             time stride. Each adds its hop to the latency.
         ahead_blocks: number of blocks, from the first one on, whose convolutions see one output frame ahead,
             within ``look_ahead``.
+        front_ahead: whether the residual blocks in front see one of their frames ahead, within
+            ``look_ahead``, as those of `compact` do.
     """
 
     name: str = "compact_streaming"
     look_ahead: Size = 32
     ahead_blocks: Size = 0
+    front_ahead: bool = False
 
     def __post_init__(self):
         super().__post_init__()
@@ -55,13 +60,21 @@ class CompactStreamingConfig(CompactSettings):
                 hint=f"a multiple of the time stride {self.time_stride}: {lower} or "
                 f"{lower + self.time_stride}",
             )
-        most = min(self.delay, self.blocks)
+        most = min((self.look_ahead - self._front_frames_ahead) // self.time_stride, self.blocks)
         if self.ahead_blocks > most:
             raise ConfigError(
                 f"model.ahead_blocks is {self.ahead_blocks}",
-                hint=f"at most {most}: there are {self.blocks} blocks, and model.look_ahead is "
-                f"{self.delay} output frames",
+                hint=f"at most {max(most, 0)}: there are {self.blocks} blocks, and model.look_ahead is "
+                f"{self.delay} output frames" + " with those of model.front_ahead" * self.front_ahead,
             )
+
+    @property
+    def _front_frames_ahead(self) -> int:
+        """Feature frames that the residual blocks in front see ahead."""
+        if not self.front_ahead:
+            return 0
+        blocks = sum(count * STRIDE**index for index, count in enumerate(self.front_blocks, start=1))
+        return blocks + self.stacked_blocks * self.time_stride
 
     @property
     def delay(self) -> int:
@@ -132,11 +145,15 @@ def _network(
     """Features (B, T, F) → logits (B, T / time_stride, C) float32, with causal layers only."""
     x = normalise("input_norm", x, 1, "ones")  # each bin at one scale, for any normalisation of the features
     x = layers.Reshape((-1, x.shape[-1], 1), name="image")(x)  # (B, T, F, 1)
-    x = front(x, config, normalise, products, causal=True)  # (B, T', width)
+    x = front(x, config, normalise, products, causal=True, ahead=config.front_ahead)  # (B, T', width)
     for index in range(1, config.blocks + 1):
         ahead = 1 if index <= config.ahead_blocks else 0
-        x = residual_block(x, f"block_{index}", config, normalise, products, ahead)
+        x = residual_block(x, f"block_{index}", config, normalise, products, _running_mean, ahead)
     return output_layer(x, config, classes, products)
+
+
+def _running_mean(name: str, frames: keras.KerasTensor) -> keras.KerasTensor:
+    return RunningMean(name=name)(frames)
 
 
 @keras.saving.register_keras_serializable(package="model_speech")

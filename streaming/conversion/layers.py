@@ -9,7 +9,7 @@ where each layer is needed. Each maps a chunk ``(1, c, …)`` to a chunk: a batc
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import keras
@@ -89,12 +89,12 @@ class RecurrentStream(StreamState):
     Its cell is called frame by frame: a chunk is short, and every runtime supports a graph without a loop.
 
     Args:
-        recurrent: the layer: SimpleRNN, GRU or LSTM.
+        recurrent: the layer: SimpleRNN, GRU or LSTM, or one with a ``streaming_cell``.
         warm_up: number of input frames to ignore; if not 0, the call needs their indices.
         stride: input frames per frame of the chunk.
     """
 
-    def __init__(self, recurrent: keras.layers.RNN, warm_up: int = 0, stride: int = 1, **kwargs):
+    def __init__(self, recurrent: keras.layers.Layer, warm_up: int = 0, stride: int = 1, **kwargs):
         super().__init__(**kwargs)
         self.recurrent, self.warm_up, self.stride = recurrent, warm_up, stride
 
@@ -106,15 +106,16 @@ class RecurrentStream(StreamState):
     def call(self, chunk, index=None, given=None):
         """``index``: (1, input frames) float32, if there is warm-up; ``given``: list of external states."""
         valid = after_warm_up(index, self.warm_up, self.stride) if self.warm_up else None  # (1, c)
-        states, outputs = self.past(given), []
+        states, outputs, cell = self.past(given), [], cell_of(self.recurrent)
         for frame in range(chunk.shape[1]):
-            output, after = self.recurrent.cell(chunk[:, frame], states, training=False)
+            output, after = cell(chunk[:, frame], states, training=False)
             if valid is not None:
                 is_valid = valid[:, frame : frame + 1]  # (1, 1)
                 after = [ops.where(is_valid, new, old) for new, old in zip(after, states, strict=True)]
             states = list(after)
             outputs.append(output)
-        return self.finish(ops.stack(outputs, axis=1) if self.recurrent.return_sequences else output, states)
+        every_frame = getattr(self.recurrent, "return_sequences", True)
+        return self.finish(ops.stack(outputs, axis=1) if every_frame else output, states)
 
     def get_config(self) -> dict[str, Any]:
         """Return the constructor's arguments."""
@@ -127,6 +128,11 @@ class RecurrentStream(StreamState):
     def from_config(cls, config: dict[str, Any]) -> RecurrentStream:
         """Create the layer from :meth:`get_config`."""
         return cls(**config | {"recurrent": keras.saving.deserialize_keras_object(config["recurrent"])})
+
+
+def cell_of(recurrent: keras.layers.Layer) -> Callable[..., Any]:
+    """What computes the output of a recurrent layer frame by frame."""
+    return getattr(recurrent, "streaming_cell", None) or recurrent.cell
 
 
 def after_warm_up(index: Any, warm_up: int, stride: int) -> Any:

@@ -12,6 +12,7 @@ from typing import Any
 import keras
 
 from streaming.conversion.graph import Call, Graph, Shape, read_graph
+from streaming.conversion.layers import cell_of
 from streaming.conversion.rules import StreamOptions, plan_layer
 from streaming.conversion.timing import (
     CannotStream,
@@ -254,7 +255,7 @@ def _with_state_names(
 
 
 def _recurrent_states(call: Call) -> tuple[StateSpec, ...]:
-    sizes: Any = call.layer.cell.state_size
+    sizes: Any = cell_of(call.layer).state_size
     sizes = sizes if isinstance(sizes, list | tuple) else [sizes]
     return tuple(StateSpec(call.layer.name, (1, size)) for size in sizes)
 

@@ -4,7 +4,10 @@ A custom layer declares how it streams by a class attribute or property:
 
 - ``frame_wise = True``: an output frame depends only on the same frame of its inputs (axis 1 is time);
 - ``streaming_window = (window, stride)``: it has a window of input frames that advances by ``stride`` frames,
-  complete windows only ('valid'); it must accept inputs of any length.
+  complete windows only ('valid'); it must accept inputs of any length;
+- ``streaming_cell``: it is recurrent, and this computes its output frame by frame, as the cell of a Keras RNN
+  does: ``cell(frame, states, training=False)`` → output, next states; ``cell.state_size`` is a list. The
+  states are zero at the start.
 """
 
 import math
@@ -80,6 +83,8 @@ def _rule_of(layer) -> Rule:
         return _declared_window
     if getattr(layer, "frame_wise", False):
         return _declared_frame_wise
+    if hasattr(layer, "streaming_cell"):
+        return _recurrent
     for types, rule in _RULES:
         if isinstance(layer, types):
             return rule
@@ -236,17 +241,18 @@ def _merging(call: Call, signals: list[Signal], options: StreamOptions) -> Layer
 def _recurrent(call: Call, signals: list[Signal], options: StreamOptions) -> LayerPlan:
     layer = call.layer
     for setting in ("go_backwards", "stateful", "return_state"):
-        if getattr(layer, setting):
+        if getattr(layer, setting, False):
             raise CannotStream(f"is built with {setting}=True", f"{setting}=False")
     if len(signals) > 1:
         raise CannotStream("gets its initial state from another layer", "an initial state of zeros")
     signal = _unpadded(signals[0])
     parts, dues = (), ()
-    if not layer.return_sequences:
+    every_frame = getattr(layer, "return_sequences", True)
+    if not every_frame:
         refuse_look_ahead(signal)
         parts, signal, dues = until_due(signal, call.input_shapes[0][1], options.due)
     return LayerPlan(
-        signal if layer.return_sequences else Signal(whole=True),
+        signal if every_frame else Signal(whole=True),
         before=(parts,),
         recurrent=True,
         warm_up=signal.delay * signal.stride,

@@ -10,15 +10,17 @@ import pytest
 from model_speech.acoustic_model import AcousticModel
 from model_speech.compact_streaming_numpy import NumpyCompactStreaming, load_numpy_compact_streaming
 from model_speech.int8_weights import weights_by_name
+from model_speech.layers.running_mean import RunningMean
 from model_speech.models.compact import CompactConfig, build_compact
 from model_speech.models.compact_streaming import CompactStreamingConfig, build_compact_streaming
 from model_speech.pack import pack
+from model_speech.running_mean_numpy import MEMORY_FRAMES, PRIOR_FRAMES, frame_shares, running_means
 from recognition.drafts import DraftReader
 from recognition.loading import load_acoustic_logits, load_live_stream
 from recognition.recognizer import Recognizer
 from streaming.speech.keras_stream import keras_stream
 from streaming.speech.stream import LogitStream, SpeechStream
-from tests.streaming.test_speech import DEEP_FRONT, SMALL, causal, in_chunks, sound, tiny_acoustic
+from tests.streaming.test_speech import DEEP_FRONT, GATED, SMALL, causal, in_chunks, sound, tiny_acoustic
 from tests.support.tiny_runs import save_speech_run
 from training.initialise import take_weights
 from utils.audio.reading import write_wav
@@ -35,7 +37,7 @@ def acoustic():
 def in_numpy(acoustic: AcousticModel, config: CompactStreamingConfig = SMALL) -> NumpyCompactStreaming:
     weights = weights_by_name(acoustic.model)
     return NumpyCompactStreaming.of_weights(
-        weights, acoustic.features, acoustic.vocabulary, config.look_ahead, config.kernel
+        weights, acoustic.features, acoustic.vocabulary, config.look_ahead, config.kernel, config.front_ahead
     )
 
 
@@ -61,9 +63,9 @@ def test_whole_utterances_are_those_of_keras(acoustic, model):
 
 
 @pytest.mark.parametrize("frame_stack", [1, 3])
-@pytest.mark.parametrize("config", [SMALL, DEEP_FRONT])
+@pytest.mark.parametrize("config", [SMALL, DEEP_FRONT, GATED])
 def test_the_front_joins_frames(frame_stack, config):
-    config = dataclasses.replace(config, frame_stack=frame_stack, look_ahead=12)
+    config = dataclasses.replace(config, frame_stack=frame_stack, look_ahead=48 if config is GATED else 12)
     acoustic = tiny_acoustic(config)
     model = in_numpy(acoustic, config)
     assert model.time_stride == config.time_stride == 4 * frame_stack
@@ -72,7 +74,8 @@ def test_the_front_joins_frames(frame_stack, config):
     np.testing.assert_allclose(model.logits([features])[0][0], expected[:rows], atol=1e-4)
 
 
-@pytest.mark.parametrize(("config", "chunk"), [(SMALL, 8), (SMALL, 24), (DEEP_FRONT, 8), (DEEP_FRONT, 24)])
+@pytest.mark.parametrize("config", [SMALL, DEEP_FRONT, GATED])
+@pytest.mark.parametrize("chunk", [8, 24])
 def test_the_stream_is_that_of_keras(config, chunk):
     acoustic, whole = tiny_acoustic(config), sound(40_000)
     keras, model = causal(acoustic, config), in_numpy(acoustic, config)
@@ -87,7 +90,7 @@ def test_the_stream_is_that_of_keras(config, chunk):
             np.concatenate([*(stream.feed(part) for part in in_chunks(whole, 3000, seed)), stream.flush()])
             for stream in streams
         ]
-        np.testing.assert_allclose(rows[0], rows[1], atol=1e-4)
+        np.testing.assert_allclose(rows[0], rows[1], rtol=1e-5, atol=1e-4)
 
 
 def test_two_streams_do_not_disturb_each_other(model):
@@ -144,14 +147,58 @@ def test_blocks_on_joined_frames_change_nothing_in_a_trained_stream():
     np.testing.assert_allclose(deeper(batch), trained(batch), atol=1e-5)
 
 
+def test_a_stream_that_sees_as_far_as_a_model_of_whole_utterances_computes_the_same():
+    front = {"front_filters": (4, 4), "front_blocks": (1, 2), "stacked_blocks": 2}
+    whole = build_compact(CompactConfig(**front, width=16, blocks=2, kernel=3, gate=0), 16, 6)
+    for weight in whole.weights:
+        if "norm" in weight.path:
+            weight.assign(np.random.default_rng(0).uniform(0.5, 1.5, weight.shape))
+    # In front the blocks see 2 + 2 * 4 + 2 * 8 frames ahead, the others 2 * 8.
+    config = CompactStreamingConfig(
+        **front, width=16, blocks=2, kernel=3, ahead_blocks=2, front_ahead=True, look_ahead=48
+    )
+    stream = build_compact_streaming(config, 16, 6)
+    take_weights(stream, whole, "whole", {}, ["input_norm"])
+    frames = np.random.default_rng(1).normal(size=(1, 240, 16)).astype(np.float32)
+    # The two strided convolutions are late by 1 and 2 frames: with 42 frames of blocks, 45 of 48.
+    late = np.concatenate([np.zeros((1, 3, 16), np.float32), frames[:, :-3]], axis=1)
+    late *= np.sqrt(np.float32(1.001))  # the normalisation of the input divides by it
+    lengths = np.array([240], np.int32)
+    expected = whole({"features": frames, "lengths": lengths}).numpy()
+    found = stream({"features": late, "lengths": lengths}).numpy()
+    middle = slice(8, -8)  # padding differs at both ends
+    np.testing.assert_allclose(found[:, middle], expected[:, middle], atol=1e-4)
+
+
+@pytest.mark.parametrize("ahead", [0, 3])
+def test_running_means_are_those_of_their_definition(ahead):
+    rng = np.random.default_rng(0)
+    frames, mean = rng.normal(size=(700, 3)), rng.normal(size=3)
+    expected, before = [], mean
+    for number, frame in enumerate(frames, start=ahead + 1):
+        before = before + (frame - before) / min(number + PRIOR_FRAMES, MEMORY_FRAMES)
+        expected.append(before)
+    np.testing.assert_allclose(running_means(frames, mean, *frame_shares(ahead, 700)), expected, atol=1e-9)
+
+
+def test_the_layer_of_running_means_computes_them():
+    layer, frames = RunningMean(), np.random.default_rng(0).normal(size=(2, 700, 3)).astype(np.float32)
+    layer.build(frames.shape)
+    layer.prior.assign(prior := np.array([0.5, -1.0, 2.0], np.float32))
+    for row, means in zip(frames, layer(frames).numpy(), strict=True):
+        expected = prior + running_means(row - prior, np.zeros(3), *frame_shares(0, 700))
+        np.testing.assert_allclose(means, expected, atol=1e-5)
+
+
 def test_the_streaming_recipe_begins_with_the_weights_of_its_twin():
     twin = build_compact(CompactConfig(front_filters=(4, 4), width=16, blocks=2, kernel=5, gate=3), 16, 6)
     model = build_compact_streaming(SMALL, 16, 6)
     take_weights(model, twin, "twin", {}, ["input_norm"])
     ours, theirs = weights_by_name(model), weights_by_name(twin)
     assert {name for name in ours if name not in theirs} == {name for name in ours if "input_norm" in name}
-    for name in ours.keys() & theirs.keys():
-        size = theirs[name].size
-        np.testing.assert_array_equal(ours[name].ravel()[:size], theirs[name].ravel())
-        more = ours[name].ravel()[size:]  # the new tap of the block that looks ahead begins at zero
-        assert not len(more) or (name == "block_1_time/kernel" and not more.any())
+    for name in ours.keys() & theirs.keys() - {"block_1_time/kernel"}:
+        np.testing.assert_array_equal(ours[name].ravel(), theirs[name].ravel())
+    # A window of two frames on each side becomes one of four earlier frames and a later one.
+    around, seen = theirs["block_1_time/kernel"], ours["block_1_time/kernel"]
+    assert not seen[:2].any()
+    np.testing.assert_array_equal(seen[2:], around[:4])

@@ -57,6 +57,7 @@ SMALL = CompactStreamingConfig(
     front_filters=(4, 4), width=16, blocks=2, kernel=5, look_ahead=16, ahead_blocks=1
 )
 DEEP_FRONT = dataclasses.replace(SMALL, front_blocks=(1, 2), stacked_blocks=2)
+GATED = dataclasses.replace(DEEP_FRONT, gate=6, front_ahead=True, look_ahead=40)
 TOKENS = ("ma1", "ma2", "ma3", "ma4", " ", "_")
 
 
@@ -83,7 +84,7 @@ def tiny_acoustic(config: CompactStreamingConfig = SMALL, seed: int = 0) -> Acou
     model = build_compact_streaming(config, feature_bins(features), len(TOKENS))
     rng = np.random.default_rng(seed)
     for weight in model.weights:
-        if "norm" in weight.path:
+        if "norm" in weight.path or "prior" in weight.path:
             weight.assign(rng.uniform(0.5, 1.5, weight.shape))
     return AcousticModel(model, features, Vocabulary(TOKENS), config.time_stride)
 
@@ -200,6 +201,11 @@ def test_is_registered_by_name():
     [
         ({"look_ahead": 12}, r"look_ahead is 12.*time stride 8: 8 or 16"),
         ({"look_ahead": -8}, r"look_ahead is -8, at least 0"),
+        ({"look_ahead": 16, "ahead_blocks": 3}, r"ahead_blocks is 3, at most 2: .*look_ahead is 2 output"),
+        (
+            {"look_ahead": 32, "ahead_blocks": 3, "front_ahead": True, "stacked_blocks": 2},
+            r"ahead_blocks is 3, at most 2: .* with those of model\.front_ahead",
+        ),
         ({"kernel": 0}, r"kernel is 0, at least 1"),
         ({"dropout": 1.0}, r"dropout is 1"),
     ],
@@ -234,7 +240,7 @@ def test_saving_and_loading(tmp_path):
     assert_survives_keras_files(build(), tmp_path)
 
 
-@pytest.mark.parametrize("config", [SMALL, DEEP_FRONT])
+@pytest.mark.parametrize("config", [SMALL, DEEP_FRONT, GATED])
 @pytest.mark.parametrize("frames", [1, 8, 45])
 def test_the_causal_network_is_the_trained_model(config, frames):
     acoustic = tiny_acoustic(config)
