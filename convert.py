@@ -1,7 +1,6 @@
 """Convert lines of pinyin in any usual spelling to hanzi, from a pipe or files, as they arrive."""
 
 import argparse
-import json
 import os
 import sys
 from collections.abc import Iterator, Sequence
@@ -9,20 +8,21 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from model_language.converted_line import line_values
-from model_language.pinyin_to_hanzi import PinyinToHanzi
+from data.text.sources import piece_pool
+from model_language.line_conversion import OutputForm, convert_block, prepare
 from utils.cli import positive
 from utils.errors import CorpusError, run_command
 from utils.run_folder.run import PRETRAINED
 
 PIPE = Path("-")
-READ_BYTES = 1 << 16  # the lines of one read are converted and written together
+READ_BYTES = 1 << 18  # the lines of one read are converted and written together
 EXAMPLES = """\
 examples:
   echo "jin1 tian1 tian1 qi4 hen3 hao3" | python convert.py
   echo "Jīntiān tiānqì hěn hǎo!" | python convert.py
   echo "jintian tianqi henhao" | python convert.py --nbest 5
   python convert.py lines.txt > hanzi.txt
+  python convert.py --workers 2 many_lines.txt > hanzi.txt
   python convert.py --words names.txt --json < lines.txt      # with reasons for each character
   python convert.py --model runs/ngram lines.txt
   python convert.py --recognised recognised.txt
@@ -41,41 +41,29 @@ In Python:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Parse the command line; convert lines as soon as they arrive."""
-    options = _parser().parse_args(arguments)
-    to_hanzi = PinyinToHanzi(options.model, options.words, options.strict, options.recognised)
-    for path in options.files:
-        if path != PIPE and not path.exists():
-            hint = f'check the path; pinyin itself comes from a pipe: echo "{path}" | python convert.py'
-            raise CorpusError("no such file", where=path, hint=hint)
-    for path in options.files or [PIPE]:
-        where = "standard input" if path == PIPE else str(path)
-        with _Bar(path) as bar:
-            for number, lines in _lines(path, where, bar):
-                _convert(to_hanzi, lines, number, where, options)
-    if to_hanzi.unread:
-        note = f"{to_hanzi.unread} words are not pinyin and are unchanged, e.g. {to_hanzi.example}"
-        print(f"note: {note}", file=sys.stderr)
-
-
-def _convert(
-    to_hanzi: PinyinToHanzi, lines: Sequence[str], number: int, where: str, options: argparse.Namespace
-) -> None:
-    """Convert lines, of which the first has this number, and write them at once."""
-    try:
-        if options.json or options.nbest > 1:
-            explained = to_hanzi.explain(lines, options.nbest, number)
-            output = [
-                json.dumps(line_values(line), ensure_ascii=False)
-                if options.json
-                else "\t".join(item.hanzi for item in line.n_best)
-                for line in explained
-            ]
-        else:
-            output = to_hanzi.convert(lines, number)
-    except CorpusError as error:
-        raise CorpusError(error.what, where=f"{where}, {error.where}", hint=error.hint) from error
-    sys.stdout.write("".join(f"{line}\n" for line in output))
-    sys.stdout.flush()
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    files = options.files or [PIPE]
+    if options.workers > 1 and PIPE in files:
+        parser.error("--workers is for files: lines of a pipe are converted as they arrive, by one process")
+    form, unread, example = OutputForm(options.nbest, options.json), 0, ""
+    converter = (options.model, options.words, options.strict, options.recognised)
+    with piece_pool(options.workers, prepare, *converter) as run:
+        list(run(options.model, convert_block, [(form, [], 1, "")]))  # raises an error of `prepare`
+        for path in files:
+            if path != PIPE and not path.exists():
+                hint = f'check the path; pinyin itself comes from a pipe: echo "{path}" | python convert.py'
+                raise CorpusError("no such file", where=path, hint=hint)
+        for path in files:
+            where = "standard input" if path == PIPE else str(path)
+            with _Bar(path) as bar:
+                jobs = ((form, lines, number, where) for number, lines in _lines(path, where, bar))
+                for block in run(where, convert_block, jobs):
+                    sys.stdout.write(block.text)
+                    sys.stdout.flush()
+                    unread, example = unread + block.unread, example or block.example
+    if unread:
+        print(f"note: {unread} words are not pinyin and are unchanged, e.g. {example}", file=sys.stderr)
 
 
 class _Bar(tqdm):
@@ -151,6 +139,9 @@ def _parser() -> argparse.ArgumentParser:
         "--recognised",
         action="store_true",
         help="the pinyin comes from a speech recogniser: correct likely recognition errors",
+    )
+    parser.add_argument(
+        "--workers", type=positive, default=1, help="processes, for files (default: %(default)s)"
     )
     parser.add_argument("--strict", action="store_true", help="text that is not pinyin is an error")
     return parser

@@ -23,6 +23,7 @@ from utils.stop_signals import watched
 Job = TypeVar("Job")
 Result = TypeVar("Result")
 
+_in_worker = False  # whether this process is a worker of WorkerPool
 _END = object()  # marks the end of an iterator
 _HIDDEN = threading.Lock()  # held while the main module is hidden: see main_module_hidden
 _elsewhere: list[Callable[[Callable[[Any], Any], Iterable[Any]], Iterator[Any]]] = []  # the last one counts
@@ -147,6 +148,11 @@ class WorkerPool:
             self._pool.shutdown(cancel_futures=True)
 
 
+def usable_cores() -> int:
+    """Cores that threads of this process may use: one in a worker process, as the others have workers too."""
+    return 1 if _in_worker else os.cpu_count() or 1
+
+
 @contextmanager
 def thread_pool(workers: int) -> Iterator[ThreadPoolExecutor]:
     """Threads for jobs; when the block ends (also by Ctrl-C), jobs that have not started are cancelled."""
@@ -198,6 +204,8 @@ def main_module_hidden() -> Iterator[None]:
 
 def _start_worker(prepare: Callable[..., None] | None, arguments: Sequence[Any]) -> None:
     """Ignore Ctrl-C, which the parent handles, and end together with the parent."""
+    global _in_worker
+    _in_worker = True
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     if prepare:

@@ -14,7 +14,6 @@ pinyin is assumed to be correct (:meth:`CombinedConverter.typed`). All parts run
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
@@ -40,6 +39,7 @@ from model_language.vocabulary.symbols import PAD_ID, UNKNOWN_ID, Symbols
 from model_language.vocabulary.tokens import Tokens
 from utils.errors import ConfigError, RunError
 from utils.mandarin.pinyin import has_tone
+from utils.processes import usable_cores
 from utils.run_folder.run import RunFolder
 
 NAME = "combined"
@@ -253,7 +253,7 @@ class CombinedConverter(Converter):
         if len(batches) == 1:  # starting a thread costs more than a short sentence
             yield from zip(batches[0][0], search(batches[0]), strict=True)
         elif batches:
-            with ThreadPoolExecutor(os.cpu_count()) as pool:
+            with ThreadPoolExecutor(usable_cores()) as pool:
                 for (batch, _), paths in zip(batches, pool.map(search, batches), strict=True):
                     yield from zip(batch, paths, strict=True)
 

@@ -109,6 +109,35 @@ def test_lines_come_in_any_blocks(run, tmp_path, capsys, monkeypatch):
         assert lines_of(capsys, "--model", run, path) == expected
 
 
+@pytest.mark.parametrize("form", [(), ("--nbest", 2)])
+def test_several_processes_write_the_same(form, run, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(convert, "READ_BYTES", 200)  # many blocks
+    path, words = tmp_path / "lines.txt", tmp_path / "words.txt"
+    path.write_text("".join(f"ni3 hao3 {n} wo3 hao3 ZX\n" for n in range(60)), encoding="utf-8")
+    words.write_text("妮好 ni3hao3 50\n", encoding="utf-8")
+    arguments = ["--model", str(run), "--words", str(words), *map(str, form), str(path), str(path)]
+    results = []
+    for workers in ("1", "2"):
+        convert.main([*arguments, "--workers", workers])
+        results.append(capsys.readouterr())
+    assert results[0].out == results[1].out and results[0].out.count("妮好") >= 120
+    for result in results:
+        assert "note: 120 words are not pinyin and are unchanged, e.g. 'ZX' in line 1" in result.err
+
+
+def test_several_processes_report_errors_as_one_does(run, tmp_path, capsys):
+    path = tmp_path / "lines.txt"
+    path.write_text("ni3 hao3\nni3 zhogn1\n", encoding="utf-8")
+    with pytest.raises(CorpusError, match="'zhogn1' is not pinyin") as caught:
+        convert.main(["--model", str(run), "--strict", "--workers", "2", str(path)])
+    assert caught.value.where == f"{path}, line 2, column 5"
+    with pytest.raises(RunError, match="not a run folder"):
+        convert.main(["--model", str(tmp_path / "none"), "--workers", "2", str(path)])
+    with pytest.raises(SystemExit):
+        convert.main(["--model", str(run), "--workers", "2"])
+    assert "--workers is for files" in capsys.readouterr().err
+
+
 def test_bad_input_is_named_in_the_message(run, tmp_path, monkeypatch):
     path = tmp_path / "lines.txt"
     path.write_bytes(b"ni3 hao3\n\xff\xfe\n")

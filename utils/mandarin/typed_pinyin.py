@@ -117,10 +117,18 @@ def read_line(line: str, unwritable: Set[str] = frozenset()) -> list[Piece]:
 def plain_syllables(line: str) -> tuple[str, ...] | None:
     """The syllables of a line with only canonical syllables and single spaces; None for any other line.
 
-    A fast replacement for :func:`read_line` on such lines.
+    A fast replacement for :func:`read_line` on such lines. A syllable without a tone must not be alone, as it
+    may then be two.
     """
     words = line.split(" ")
-    return tuple(words) if _plain().issuperset(words) else None
+    if _plain().issuperset(words):
+        return tuple(words)
+    toneless = _plain_toneless()
+    if len(words) == 1 or not all(word in toneless or word in _plain() for word in words):
+        return None
+    if 2 * sum(word not in toneless for word in words) > len(words):
+        words = [f"{word}5" if word in toneless else word for word in words]
+    return tuple(words)
 
 
 @cache
@@ -128,6 +136,12 @@ def _plain() -> frozenset[str]:
     return frozenset(
         word for word in full_inventory() if _canonical(word) == (word,) and word[:-1] not in _STANDALONE
     )
+
+
+@cache
+def _plain_toneless() -> frozenset[str]:
+    names = {word[:-1] for word in _plain()}
+    return frozenset(name for name in names if _segment(name)[:1] == ((name,),))
 
 
 def read_syllables(text: str) -> tuple[str, ...]:

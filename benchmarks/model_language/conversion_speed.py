@@ -1,0 +1,75 @@
+"""Sentences a second of ``convert.py`` on a file, from its start to its end, with one and with two processes.
+
+    python -m benchmarks.model_language.conversion_speed [--rounds 3]
+
+The file has AISHELL-1's dev list five times: 71,610 sentences as a recogniser's pinyin. The rounds alternate
+between the numbers of processes; needs an idle machine. Loading, reading and writing are included, and the
+rate without them follows from a file of one sentence.
+"""
+
+import argparse
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from benchmarks.support.commands import ROOT
+from benchmarks.support.open_text import SHARED
+from benchmarks.support.tables import print_table
+from data.manifest import read_transcripts
+from utils.cli import positive
+from utils.errors import run_command
+
+PROCESSES, COPIES = (1, 2), 5
+
+
+def main() -> None:
+    """Convert the file several times, print the table."""
+    options = _parser().parse_args()
+    sentences = [" ".join(utterance.pinyin) for utterance in read_transcripts(options.list)]
+    rates: dict[int, list[float]] = {processes: [] for processes in PROCESSES}
+    starts: dict[int, list[float]] = {processes: [] for processes in PROCESSES}
+    with tempfile.TemporaryDirectory() as name:
+        one, many = Path(name) / "one.txt", Path(name) / "many.txt"
+        one.write_text(sentences[0] + "\n", encoding="utf-8")
+        many.write_text("".join(f"{sentence}\n" for sentence in sentences) * COPIES, encoding="utf-8")
+        for _ in range(options.rounds):
+            for processes in PROCESSES:
+                starts[processes].append(_seconds(one, processes))
+                rates[processes].append(COPIES * len(sentences) / _seconds(many, processes))
+    count, rows = COPIES * len(sentences), []
+    for processes in PROCESSES:
+        rate, start = statistics.median(rates[processes]), statistics.median(starts[processes])
+        steady = count / (count / rate - start)
+        rows.append((str(processes), f"{rate:,.0f}", f"{start:.1f}", f"{steady:,.0f}"))
+    header = ("processes", "sentences/s", "a single sentence, s", "sentences/s without this")
+    print_table(f"convert.py, {count:,} sentences, median of {options.rounds}", header, rows)
+
+
+def _seconds(lines: Path, processes: int) -> float:
+    command = [sys.executable, "convert.py", "--recognised", "--workers", str(processes), str(lines)]
+    began = time.perf_counter()
+    with lines.with_suffix(".hanzi").open("wb") as output:
+        subprocess.run(
+            command, cwd=ROOT, stdout=output, check=True, env={**os.environ, "OMP_NUM_THREADS": "1"}
+        )
+    return time.perf_counter() - began
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    aishell = SHARED / "transcripts" / "aishell_dev.tsv"
+    parser.add_argument(
+        "--list", type=Path, default=aishell, help="transcripts (default: AISHELL-1's dev list)"
+    )
+    parser.add_argument("--rounds", type=positive, default=3, help="(default: %(default)s)")
+    return parser
+
+
+if __name__ == "__main__":
+    run_command(main)

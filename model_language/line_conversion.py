@@ -1,0 +1,89 @@
+"""Converts blocks of lines as ``convert.py`` writes them, in this process or in several.
+
+A process calls :func:`prepare` once, then :func:`convert_block` for each of its blocks.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from model_language.converted_line import line_values
+from model_language.pinyin_to_hanzi import PinyinToHanzi
+from utils.errors import CorpusError, UserError
+
+_prepared: PinyinToHanzi | UserError | None = None  # of this process; an error if it can't be loaded
+
+
+@dataclass(frozen=True)
+class OutputForm:
+    """What is written for a line.
+
+    Attributes:
+        n_best: number of conversions, separated by tabs.
+        as_json: a JSON object with conversions, scores and reasons instead.
+    """
+
+    n_best: int = 1
+    as_json: bool = False
+
+
+@dataclass(frozen=True)
+class ConvertedBlock:
+    """The conversion of a block of lines.
+
+    Attributes:
+        text: a line for each line.
+        unread: number of words of Latin letters that are not pinyin.
+        example: the first of them and its position; empty for none.
+    """
+
+    text: str
+    unread: int
+    example: str
+
+
+def prepare(model: Path, words: Path | None, strict: bool, recognised: bool) -> None:
+    """Load the converter; the arguments are those of :class:`PinyinToHanzi`.
+
+    An error is raised by the first :func:`convert_block`, because a worker process can't report one earlier.
+    """
+    global _prepared
+    try:
+        _prepared = PinyinToHanzi(model, words, strict, recognised)
+    except UserError as error:
+        _prepared = error
+
+
+def convert_block(form: OutputForm, lines: Sequence[str], number: int, where: str) -> ConvertedBlock:
+    """Convert lines.
+
+    Args:
+        form: what is written for a line.
+        lines: text without line ends.
+        number: number of the first line.
+        where: name of the file, for messages.
+
+    Raises:
+        UserError: the converter can't be loaded.
+        CorpusError: a line is not pinyin, and ``strict`` was set; it is named.
+    """
+    if isinstance(_prepared, UserError):
+        raise _prepared
+    to_hanzi = _prepared
+    try:
+        output = _output(to_hanzi, form, lines, number)
+    except CorpusError as error:
+        raise CorpusError(error.what, where=f"{where}, {error.where}", hint=error.hint) from error
+    block = ConvertedBlock("".join(f"{line}\n" for line in output), to_hanzi.unread, to_hanzi.example)
+    to_hanzi.unread, to_hanzi.example = 0, ""
+    return block
+
+
+def _output(to_hanzi: PinyinToHanzi, form: OutputForm, lines: Sequence[str], number: int) -> list[str]:
+    if form == OutputForm():
+        return to_hanzi.convert(lines, number)
+    explained = to_hanzi.explain(lines, form.n_best, number)
+    if form.as_json:
+        return [json.dumps(line_values(line), ensure_ascii=False) for line in explained]
+    return ["\t".join(conversion.hanzi for conversion in line.n_best) for line in explained]
