@@ -74,7 +74,9 @@ class SequenceTable:
             scores[chosen] = self._path_scores(log_probs, blank, chosen)
             bounds[chosen] = -np.inf
             np.maximum.at(best, self.groups[chosen], scores[chosen])
-            lowest = np.partition(best, len(best) - count)[-count] - margin
+            scored = best[best > -np.inf]  # many equal values would make the partition slow
+            if len(scored) >= count:
+                lowest = np.partition(scored, len(scored) - count)[-count] - margin
             batch *= 4
 
     def _bounds(self, log_probs: np.ndarray, blank: int) -> np.ndarray:
