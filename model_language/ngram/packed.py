@@ -28,6 +28,7 @@ _CODE_BITS = VALUE_BITS // 2  # a value is the code of the probability and the c
 _CODE = np.uint32(LEVELS - 1)
 _PART = 1 << 17  # n-grams unpacked at a time, which limits the memory
 _ELSEWHERE = 255  # code in the table of bigrams for pairs with a rare word: look in the hash table
+_LOWEST = -1e30  # instead of -inf, for products with 0
 FREQUENT = 4096  # words in the dense table of bigrams: nearly all that is ever looked up, in 16 MB
 
 
@@ -46,7 +47,7 @@ class PackedNgrams(HistoryModel):
     """
 
     def __init__(self, arrays: Mapping[str, np.ndarray]):
-        self.unigrams = arrays["unigrams"].astype(np.float32)
+        self.unigrams = np.maximum(arrays["unigrams"].astype(np.float32), _LOWEST)
         self._books = arrays["books"].astype(np.float32)  # (order - 1, LEVELS): log-probabilities
         self.history = len(self._books)
         self._weights = arrays["weights"].astype(np.float32)  # (order - 1, LEVELS): log back-off weights
@@ -70,8 +71,7 @@ class PackedNgrams(HistoryModel):
         """See :class:`HistoryModel`."""
         last = histories[:, -1].astype(np.int64).take(rows)
         codes = self._bigram_codes(last, words)
-        lower = self.unigrams.take(words) + self._backoffs.take(last)
-        result = np.where(codes, self._books[0].take(codes), lower)
+        result = self._bigram_log_probs(codes, last, words)
         known = codes.nonzero()[0]  # indices of the n-grams found in the order below
         for order in range(3, self.history + 2):
             context, weights = self._contexts(histories[:, self.history + 1 - order :])
@@ -92,21 +92,29 @@ class PackedNgrams(HistoryModel):
 
     def after(self, previous: np.ndarray, words: np.ndarray) -> np.ndarray:
         """log P(word | previous word), float32, for id arrays that broadcast; 0 is a boundary."""
-        codes = self._bigram_codes(previous, words)
+        return self._bigram_log_probs(self._bigram_codes(previous, words), previous, words)
+
+    def _bigram_log_probs(self, codes: np.ndarray, previous: np.ndarray, words: np.ndarray) -> np.ndarray:
+        """log P(word | previous word), float32, for the codes of the bigrams."""
         lower = self.unigrams.take(words) + self._backoffs.take(previous)
-        return np.where(codes, self._books[0].take(codes), lower)
+        lower *= codes == 0  # a seventh of the time of `where`; the level of code 0 is 0
+        lower += self._books[0].take(codes)
+        return lower
 
     def _bigram_codes(self, previous: np.ndarray, words: np.ndarray) -> np.ndarray:
         """Codes of the bigrams of id arrays that broadcast, 0 for one that is not there; uint8."""
         codes = self._bigrams.take(self._table_rows.take(previous) + self._ranks.take(words))
-        rare = (codes == _ELSEWHERE).nonzero()
-        if len(rare[0]):
-            previous, words = (np.broadcast_to(ids, codes.shape)[rare] for ids in (previous, words))
+        flat = codes.reshape(-1)  # indices of a single axis are found and used several times as fast
+        rare = (flat == _ELSEWHERE).nonzero()[0]
+        if len(rare):
+            previous, words = (
+                np.broadcast_to(ids, codes.shape).reshape(-1).take(rare) for ids in (previous, words)
+            )
             known = self._rare_pairs.find(previous.astype(np.int64) * self.size + words).nonzero()[0]
             hashes = extend_hashes(previous.take(known), words.take(known))
             values = np.zeros(len(words), np.uint8)
             values[known] = self._tables[0].find(hashes) >> _CODE_BITS
-            codes[rare] = values
+            flat[rare] = values
         return codes
 
     def _contexts(self, words: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
