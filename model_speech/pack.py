@@ -80,6 +80,8 @@ def pack(
         shutil.copyfile(run.vocabulary("acoustic.txt"), new.vocabulary("acoustic.txt"))
         if run.metrics.is_file():
             shutil.copyfile(run.metrics, new.metrics)
+        else:  # those of a model that was packed there before
+            new.metrics.unlink(missing_ok=True)
         save_int8_weights(int8_weights_file(new), weights_by_name(model), _HALF_PRECISION)
         checksums.begin(folder)
         checksums.accept(folder)

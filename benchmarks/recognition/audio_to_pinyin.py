@@ -5,14 +5,13 @@
     python -m benchmarks.recognition.audio_to_pinyin --streaming # the streaming twin, after the other one
 
 Six collections of real recordings, 7 h of synthetic speech of open-domain text and sounds without speech
-are prepared below ``datasets/audio_to_pinyin``. The model of whole utterances is trained in eight cycles
+are prepared below ``datasets/audio_to_pinyin``. The model of whole utterances is trained in nine cycles
 below ``runs``, by recipes of ``configs/speech``; each begins with the weights of the one before, the sixth
-and the seventh with a deeper front, the last with a shorter time between feature frames. From the third one
-on there is spliced speech, which the model of the cycle before has cut from the recordings. The streaming
-twin begins with the weights of the fifth cycle and has five cycles of its own, the last two with a teacher
-(that model, and the one of the seventh cycle), without the recordings of ``dspspeech20``, whose words are
-the test of typed wake words (the weights that it begins with, and its teachers, have learned from them). It
-is also exported, for devices.
+and the seventh with a deeper front, the last two with a shorter time between feature frames. From the third
+one on there is spliced speech, which the model of the cycle before has cut from the recordings. The model is
+the mean of the last three cycles. The streaming twin begins with it, and it teaches the twin, without the
+recordings of ``dspspeech20``, whose words are the test of typed wake words (but its teacher has learned from
+them). The twin is also exported, for devices.
 
 Both are packed into ``pretrained``.
 
@@ -81,6 +80,7 @@ SPLICED = {
     "spliced_sixth": (29, 9000),
     "spliced_seventh": (30, 9000),
     "spliced_eighth": (31, 9000),
+    "spliced_ninth": (32, 9000),
 }
 """Seed and number of utterances of each folder."""
 
@@ -90,7 +90,7 @@ class Cycle:
     """A part of the training.
 
     Attributes:
-        name: end of the name of its run; empty for the last cycle.
+        name: end of the name of its run.
         recipe: end of the name of its recipe in ``configs/speech``.
         spliced: how often an epoch reads each folder of spliced speech.
         folders: the folders; the model of the cycle before cuts the recordings for those that are missing.
@@ -105,7 +105,6 @@ class Cycle:
 
 
 FIRST_SPLICED = ("spliced", "spliced_again", "spliced_third")
-LATER_SPLICED = ("spliced_sixth", "spliced_seventh")
 CYCLES = {
     RUN.name: (
         Cycle("_first", ""),
@@ -114,19 +113,14 @@ CYCLES = {
         Cycle("_fourth", "_spliced", 0.3, FIRST_SPLICED[:2], ("seed=18", "training.epochs=8")),
         Cycle("_fifth", "_spliced", 0.25, FIRST_SPLICED, ("seed=19", "training.epochs=6")),
         Cycle("_sixth", "_deep_front", 0.4, ("spliced_fourth", "spliced_fifth")),
-        Cycle("_seventh", "_stacked_front", 0.4, LATER_SPLICED),
-        Cycle("", "_short_hop", 0.8, ("spliced_eighth",)),
+        Cycle("_seventh", "_stacked_front", 0.4, ("spliced_sixth", "spliced_seventh")),
+        Cycle("_eighth", "_short_hop", 0.8, ("spliced_eighth",)),
+        Cycle("_ninth", "_short_hop", 0.8, ("spliced_ninth",), ("seed=23", "training.epochs=7")),
     ),
-    STREAMING: (
-        Cycle("_first", ""),
-        Cycle("_second", "_refine"),
-        Cycle("_third", "_spliced", 0.25, FIRST_SPLICED),
-        Cycle("_fourth", "_distilled", 0.25, FIRST_SPLICED),
-        Cycle("", "_front", 0.4, LATER_SPLICED),
-    ),
+    STREAMING: (Cycle("", "", 0.8, ("spliced_ninth",)),),
 }
-TEACHER = RUN.with_name(f"{RUN.name}_fifth")
-"""The whole-utterance model with whose weights the streaming one begins."""
+AVERAGED = ("_seventh", "_eighth", "_ninth")
+"""Cycles whose mean is the model of whole utterances."""
 NONSPEECH = 900
 HELD_OUT_NOISE = ("pink_noise", "exercise_bike")
 """Recordings of noise for tests (:mod:`benchmarks.recognition.no_speech`)."""
@@ -193,7 +187,7 @@ def _synthetic() -> Path:
 
 def _train(name: str, epochs: int | None) -> None:
     """All cycles of a model; a finished one is not repeated."""
-    before = TEACHER if name == STREAMING else None
+    before = RUN if name == STREAMING else None
     for cycle in CYCLES[name]:
         weights = {(corpus.folder, corpus.manifest): corpus.later for corpus in CORPORA}
         if before is None:
@@ -209,6 +203,9 @@ def _train(name: str, epochs: int | None) -> None:
             changes.append(f"initialise_from={before}")
         before = RUN.with_name(name + cycle.name)
         _train_cycle(f"{name}{cycle.recipe}", before, weights, changes)
+    if name == RUN.name and not RUN.is_dir():
+        runs = [str(RUN.with_name(f"{name}{end}")) for end in AVERAGED]
+        run("-m", "model_speech.average", *runs, "--output", str(RUN))
 
 
 def _splice(speech: Path, folder: str) -> None:
