@@ -34,6 +34,7 @@ from utils.features.speech import FeatureConfig
 
 _SECONDS = 5.0  # length of a recording
 _AUGMENT = AugmentConfig(copies=2, noise_probability=0.5, room_probability=0.5)
+_WORKERS = 8  # 128 jobs, as of a corpus four times as large: no node waits long for the other's last one
 
 
 def main() -> None:
@@ -49,7 +50,7 @@ def main() -> None:
         for round_ in range(options.rounds):
             for nodes in seconds:
                 with _cluster_of(nodes) as address, on_cluster(address):
-                    _compute(utterances[: 64 * nodes], folder / f"first_{nodes}_{round_}")
+                    _compute(utterances[: 128 * nodes], folder / f"first_{nodes}_{round_}")
                     began = time.perf_counter()
                     _compute(utterances, folder / f"features_{nodes}_{round_}")
                     seconds[nodes].append(time.perf_counter() - began)
@@ -63,7 +64,7 @@ def main() -> None:
 
 
 def _compute(utterances: list[Utterance], folder: Path) -> None:
-    prepare_features(utterances, FeatureConfig(), folder, _AUGMENT, workers=2)
+    prepare_features(utterances, FeatureConfig(), folder, _AUGMENT, workers=_WORKERS)
 
 
 def _utterances(folder: Path, count: int) -> list[Utterance]:
