@@ -37,6 +37,7 @@ from utils.stop_signals import until_stopped
 PIPE = Path("-")
 PIPE_NAME, MICROPHONE_NAME = "stdin", "microphone"
 SHOWN_FAILURES = 10  # names or pairs in a message
+BLOCK_MS = 80  # of live sound that is read at once, where --chunk is not given
 EXAMPLES = """\
 examples:
   python transcribe.py recording.wav
@@ -121,7 +122,7 @@ def _transcribe(
     """Transcribe all recordings; return the names of those that failed."""
     recognizer = _recognizer(options, runs)
     failed: list[str] = []
-    block_seconds = options.chunk / 1000 if options.stream else 1.0
+    block_seconds = (options.chunk or BLOCK_MS) / 1000 if options.stream else 1.0
     # Without --output the printed transcripts show the progress.
     with tqdm(unit=" s of audio", disable=None if options.output else True) as bar:
         sources = _sources(jobs, options, recognizer.sample_rate, block_seconds)
@@ -178,7 +179,8 @@ def _recognizer(options: argparse.Namespace, runs: Mapping[str, Path]) -> Any:
     _show_homophones(recognizer.phrases)
     if not options.stream:
         return recognizer
-    stream = load_live_stream(runs["speech"], recognizer, options.chunk / 1000)
+    chunk_seconds = options.chunk / 1000 if options.chunk else None
+    stream = load_live_stream(runs["speech"], recognizer, chunk_seconds)
     return StreamRecognizer(stream, None if options.output else LiveText(sys.stderr).show)
 
 
@@ -384,10 +386,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--chunk",
         type=positive,
-        default=80,
         metavar="MS",
         help="with --stream: sound that is processed at once, for a run of compact_streaming a multiple of "
-        "its time stride (default: %(default)s)",
+        "its time stride (default: that)",
     )
     add_search_options(parser)
     add_joint_options(parser)

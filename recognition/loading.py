@@ -39,8 +39,6 @@ from utils.errors import RunError, require
 from utils.run_folder.run import PRETRAINED_LANGUAGE_MODEL, RunFolder
 from utils.vocabulary import BLANK, SPACE, Vocabulary
 
-CHUNK_SECONDS = 0.08  # sound that a causal network processes at once, by default
-
 
 def load_recognizer(
     run: Path,
@@ -102,13 +100,13 @@ def load_both_stages(
     return load_recognizer(speech, converter, options, n_best, window_seconds)
 
 
-def load_live_stream(run: Path, recognizer: Recognizer, chunk_seconds: float = CHUNK_SECONDS) -> LiveStream:
+def load_live_stream(run: Path, recognizer: Recognizer, chunk_seconds: float | None = None) -> LiveStream:
     """A stream for live sound: with any speech run, as it is recognised by ``recognizer``.
 
     Args:
         run: the speech run.
         recognizer: made by :func:`load_recognizer` from the same run.
-        chunk_seconds: sound that a causal network processes at once.
+        chunk_seconds: sound that a causal network processes at once; None: that of a row of logits.
 
     Raises:
         ConfigError: the chunk is no multiple of the time stride of a causal network.
@@ -118,7 +116,7 @@ def load_live_stream(run: Path, recognizer: Recognizer, chunk_seconds: float = C
 
 
 def load_logit_stream(
-    run: Path, acoustic: AcousticLogits, chunk_seconds: float = CHUNK_SECONDS
+    run: Path, acoustic: AcousticLogits, chunk_seconds: float | None = None
 ) -> LogitStream | WindowedLogits:
     """Live sound → rows of logits, with any speech run.
 
@@ -135,20 +133,26 @@ def load_logit_stream(
 
 
 def _causal_network(
-    run: Path, acoustic: AcousticLogits, chunk_seconds: float
+    run: Path, acoustic: AcousticLogits, chunk_seconds: float | None
 ) -> tuple[CausalTiming, StreamedModel, int] | None:
     """A causal network, as a stream, and its frames in a chunk; None if it needs whole utterances."""
     if is_packed(RunFolder(run)):
         if not isinstance(acoustic, NumpyCompactStreaming):
             return None
-        return acoustic, acoustic.stream(), max(1, round(chunk_seconds / acoustic.features.hop_seconds))
+        return acoustic, acoustic.stream(), _frames_in(acoustic, chunk_seconds)
     causal = importlib.import_module("model_speech.causal")
     if causal.streaming_obstacles(acoustic):
         return None
     keras_stream = importlib.import_module("streaming.speech.keras_stream").keras_stream
     model = causal.causal_model(acoustic, RunFolder(run))
-    frames = max(1, round(chunk_seconds / model.features.hop_seconds))
+    frames = _frames_in(model, chunk_seconds)
     return model, keras_stream(model, frames), frames
+
+
+def _frames_in(model: CausalTiming, chunk_seconds: float | None) -> int:
+    if chunk_seconds is None:
+        return model.time_stride
+    return max(1, round(chunk_seconds / model.features.hop_seconds))
 
 
 def load_joint_search_for(

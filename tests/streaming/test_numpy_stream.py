@@ -16,7 +16,7 @@ from model_speech.models.compact_streaming import CompactStreamingConfig, build_
 from model_speech.pack import pack
 from model_speech.running_mean_numpy import MEMORY_FRAMES, PRIOR_FRAMES, frame_shares, running_means
 from recognition.drafts import DraftReader
-from recognition.loading import load_acoustic_logits, load_live_stream
+from recognition.loading import load_acoustic_logits, load_live_stream, load_logit_stream
 from recognition.recognizer import Recognizer
 from streaming.speech.keras_stream import keras_stream
 from streaming.speech.stream import LogitStream, SpeechStream
@@ -115,6 +115,15 @@ def test_a_packed_run_is_a_live_stream(run, acoustic):
         [event.best.pinyin for event in events if isinstance(event, Segment)] for events in (found, expected)
     ]
     assert pinyin[0] == pinyin[1] and pinyin[0]
+
+
+def test_any_time_between_frames_may_be_streamed(acoustic, tmp_path):
+    features = dataclasses.replace(acoustic.features, hop_ms=9)  # 80 ms are no whole number of output frames
+    trained = save_speech_run(tmp_path / "trained", dataclasses.replace(acoustic, features=features), SMALL)
+    pack(trained, tmp_path / "packed")
+    for run in (trained, tmp_path / "packed"):
+        stream = load_logit_stream(run, load_acoustic_logits(run))
+        assert len(np.concatenate([stream.feed(sound(20_000)), stream.flush()])) == -(-20_000 // (8 * 144))
 
 
 def test_streaming_needs_no_framework(run, tmp_path):
