@@ -179,8 +179,7 @@ def _recognizer(options: argparse.Namespace, runs: Mapping[str, Path]) -> Any:
     _show_homophones(recognizer.phrases)
     if not options.stream:
         return recognizer
-    chunk_seconds = options.chunk / 1000 if options.chunk else None
-    stream = load_live_stream(runs["speech"], recognizer, chunk_seconds)
+    stream = load_live_stream(runs["speech"], recognizer, options.chunk and options.chunk / 1000)
     return StreamRecognizer(stream, None if options.output else LiveText(sys.stderr).show)
 
 
