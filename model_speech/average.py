@@ -44,7 +44,7 @@ def average(sources: Sequence[Path], target: Path, weights: str = "last") -> Non
     with replacing_folder(target) as folder:
         new = RunFolder(folder)
         shutil.copyfile(run.config_file, new.config_file)
-        shutil.copytree(run.vocabulary("").parent, new.vocabulary("").parent, dirs_exist_ok=True)
+        shutil.copytree(run.vocabulary(""), new.vocabulary(""))
         write_json(
             folder / "averaged.json", {"runs": [str(source) for source in sources], "weights": weights}
         )
