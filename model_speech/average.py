@@ -8,19 +8,24 @@ has the config and the vocabulary of the last one, and ``averaged.json`` names a
 exported as any other.
 """
 
+from __future__ import annotations
+
 import argparse
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from model_speech.acoustic_model import AcousticModel, load_acoustic_model
-from utils.backend.weights import save_weights
+from utils.backend.quiet import silence_tensorflow
 from utils.errors import RunError, require, run_command
 from utils.files import replacing_folder, write_json
 from utils.run_folder import checksums
 from utils.run_folder.run import RunFolder, open_run
+
+if TYPE_CHECKING:
+    from model_speech.acoustic_model import AcousticModel
 
 
 def average(sources: Sequence[Path], target: Path, weights: str = "last") -> None:
@@ -34,6 +39,10 @@ def average(sources: Sequence[Path], target: Path, weights: str = "last") -> Non
     Raises:
         RunError: a run is missing or damaged, or two runs are of different models or vocabularies.
     """
+    silence_tensorflow()
+    from model_speech.acoustic_model import load_acoustic_model  # here: see utils.backend.quiet
+    from utils.backend.weights import save_weights
+
     require(len(sources) > 1, "one run has no mean", hint="name two or more", error=RunError)
     *others, last = [load_acoustic_model(source, weights) for source in sources]
     for source, other in zip(sources, others, strict=False):

@@ -14,9 +14,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from model_speech import compact_numpy, compact_streaming_numpy
-from model_speech.acoustic_model import load_acoustic_model, trained_settings
 from model_speech.ensemble import MemberConfig
 from model_speech.int8_weights import int8_weights_file, save_int8_weights, weights_by_name
+from utils.backend.quiet import silence_tensorflow
 from utils.config import build_config, save_yaml, to_plain, with_overrides
 from utils.errors import RunError, run_command
 from utils.files import replacing_folder
@@ -56,6 +56,9 @@ def pack(
         RunError: the run is of another model, or is damaged.
         ConfigError: ``hop_ms`` is not above 0.
     """
+    silence_tensorflow()  # the next line loads Keras
+    from model_speech.acoustic_model import load_acoustic_model, trained_settings
+
     run = open_run(source, "speech")
     name = run.config().get("model", {}).get("name")
     if name not in _PACKED:

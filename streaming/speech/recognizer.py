@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Protocol
 
 import numpy as np
+from threadpoolctl import ThreadpoolController
 
 from streaming.chunks import cut_blocks
 from utils.audio.reading import audio_blocks
@@ -65,6 +66,7 @@ class StreamRecognizer:
         self.sample_rate = stream.sample_rate
         self.sound_seconds = self.busy_seconds = 0.0
         self._stream, self._on_event = stream, on_event
+        self._threads = ThreadpoolController()
 
     def segments(self, sources: Iterable[Source]) -> Iterator[tuple[str, Iterator[Segment | Ending]]]:
         """Recognise recordings of any length.
@@ -105,7 +107,9 @@ class StreamRecognizer:
     def _segments(self, method: Callable[..., list[Partial | Segment]], *arguments: object) -> list[Segment]:
         """Call a method of the stream, report its events, return the segments among them."""
         start = time.perf_counter()
-        events = method(*arguments)
+        # One thread for each matrix product: those of a chunk are so small that threads wait for each other.
+        with self._threads.limit(limits=1, user_api="blas"):
+            events = method(*arguments)
         self.busy_seconds += time.perf_counter() - start
         if self._on_event:
             for event in events:
