@@ -81,8 +81,11 @@ class Trial:
 
     @property
     def right(self) -> bool:
-        """Whether the best phrase is the spoken text."""
-        return self.listed and self.best is not None and self.best.phrase.text == self.clip.text
+        """Whether the best phrase is the spoken text, or sounds the same (中国 and 中國)."""
+        if not self.listed or self.best is None:
+            return False
+        found = self.best.phrase.text
+        return found == self.clip.text or hanzi_to_pinyin(found) == hanzi_to_pinyin(self.clip.text)
 
     def accepted(self, threshold: float) -> bool:
         """Whether the best phrase is accepted."""
