@@ -251,10 +251,15 @@ def _pack(name: str) -> None:
     fit = ("-m", "recognition.phrases.fit_thresholds", str(model), "--manifest", str(DEV))
     print(run(*fit, "--words", words), end="")
     if name == STREAMING:
-        export = ("export.py", str(model), "--output", str(model / "export"), "--force")
-        print(
-            run(*export, "--mode", "stream_external", "--precision", "dynamic", f"data.test=[{TEST}]"), end=""
+        export = (
+            "export.py",
+            str(model),
+            f"data.test=[{TEST}]",
+            "--output",
+            str(model / "export"),
+            "--force",
         )
+        print(run(*export, "--mode", "stream_external", "--precision", "dynamic"), end="")
 
 
 def _test(model: str, lists: dict[str, tuple[str, str]]) -> None:
