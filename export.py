@@ -159,9 +159,11 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("run", type=Path, help="run folder of a keyword, speech or language model")
     parser.add_argument("--all", action="store_true", help="all artefacts that are offered for the model")
-    parser.add_argument("--format", nargs="+", choices=list(Format))
-    parser.add_argument("--mode", nargs="+", choices=list(ArtefactMode), help="whole clips, or a stream")
-    parser.add_argument("--precision", nargs="+", choices=list(Precision))
+    parser.add_argument("--format", nargs="+", choices=[*map(str, Format)])
+    parser.add_argument(
+        "--mode", nargs="+", choices=[*map(str, ArtefactMode)], help="whole clips, or a stream"
+    )
+    parser.add_argument("--precision", nargs="+", choices=[*map(str, Precision)])
     parser.add_argument(
         "--frames",
         type=not_negative,
