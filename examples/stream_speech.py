@@ -3,7 +3,7 @@
     python examples/stream_speech.py examples/recordings/common_voice_18776500.ogg
     python examples/stream_speech.py recording.wav runs/streaming/export litert/stream_external_float.tflite
 
-Prints each syllable with the second in which it was known. It reads a recording in pieces of 72 ms, as a
+Prints each syllable with the second in which it was known. It reads a recording in pieces of 68 ms, as a
 microphone gives them; the model takes features, so the project's feature stream computes them.
 """
 
