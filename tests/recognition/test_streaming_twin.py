@@ -20,7 +20,7 @@ ARTEFACT = "litert/stream_external_dynamic.tflite"
 
 def test_it_is_small_undamaged_and_has_a_card():
     files = [path for path in TWIN.rglob("*") if path.is_file()]
-    assert sum(path.stat().st_size for path in files) < 15_000_000
+    assert sum(path.stat().st_size for path in files) < 15_500_000  # half: golden clips of the bundle
     assert (TWIN / "export" / ARTEFACT).stat().st_size < 3_500_000
     assert differences(TWIN) == {}
     card = (TWIN / "README.md").read_text(encoding="utf-8")
