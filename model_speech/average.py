@@ -39,11 +39,11 @@ def average(sources: Sequence[Path], target: Path, weights: str = "last") -> Non
     Raises:
         RunError: a run is missing or damaged, or two runs are of different models or vocabularies.
     """
+    require(len(sources) > 1, "one run has no mean", hint="name two or more", error=RunError)
     silence_tensorflow()
     from model_speech.acoustic_model import load_acoustic_model  # here: see utils.backend.quiet
     from utils.backend.weights import save_weights
 
-    require(len(sources) > 1, "one run has no mean", hint="name two or more", error=RunError)
     *others, last = [load_acoustic_model(source, weights) for source in sources]
     for source, other in zip(sources, others, strict=False):
         _check(source, other, sources[-1], last)

@@ -56,15 +56,15 @@ def pack(
         RunError: the run is of another model, or is damaged.
         ConfigError: ``hop_ms`` is not above 0.
     """
-    silence_tensorflow()  # the next line loads Keras
-    from model_speech.acoustic_model import load_acoustic_model, trained_settings
-
     run = open_run(source, "speech")
     name = run.config().get("model", {}).get("name")
     if name not in _PACKED:
         raise RunError(
             f"a run of '{name}'", where=run.path, hint=f"only {' and '.join(_PACKED)} run without a framework"
         )
+    silence_tensorflow()  # the next line loads Keras
+    from model_speech.acoustic_model import load_acoustic_model, trained_settings
+
     model = load_acoustic_model(run.path, weights).model
     with replacing_folder(target) as folder:
         if target.is_dir():

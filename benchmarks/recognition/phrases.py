@@ -84,8 +84,8 @@ class Trial:
         """Whether the best phrase is the spoken text, or sounds the same (中国 and 中國)."""
         if not self.listed or self.best is None:
             return False
-        found = self.best.phrase.text
-        return found == self.clip.text or hanzi_to_pinyin(found) == hanzi_to_pinyin(self.clip.text)
+        found = self.best.phrase
+        return found.text == self.clip.text or tuple(hanzi_to_pinyin(self.clip.text)) in found.pronunciations
 
     def accepted(self, threshold: float) -> bool:
         """Whether the best phrase is accepted."""
