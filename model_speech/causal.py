@@ -74,7 +74,7 @@ def streaming_obstacles(acoustic: AcousticModel) -> list[str]:
     """Reasons why a model can't process a stream, with the layers' names; empty if it can."""
     obstacles = []
     if acoustic.features.normalise == "utterance":
-        obstacles.append("features.normalise is 'utterance' (use 'running')")
+        obstacles.append("features.normalise is 'utterance' (use 'running_ltass')")
     for layer in acoustic.model.layers:
         reason = _WHOLE_UTTERANCE.get(type(layer))
         if isinstance(layer, _CONVOLUTIONS) and layer.padding == "same" and layer.kernel_size[0] > 1:

@@ -38,11 +38,12 @@ from tests.support.acoustic_models import (
     assert_survives_keras_files,
     assert_weights_round_trip,
 )
+from tests.support.service import RECORDINGS
 from tests.support.tiny_runs import save_speech_run, write_language_run
 from transcribe import main
 from utils.audio.reading import pcm_blocks, read_audio, write_wav
 from utils.errors import AudioError, ConfigError
-from utils.features.running_normalisation import INITIAL_LEVEL, RunningNormalisation
+from utils.features.running_normalisation import ACTIVE_RANGE, InitialMean, RunningNormalisation
 from utils.features.speech import FeatureConfig, extract_features, feature_bins
 from utils.features.stream import FeatureStream
 from utils.hypotheses.recognition import Ending, Partial, Segment
@@ -50,6 +51,7 @@ from utils.vocabulary import Vocabulary
 
 STREAMABLE = {
     "filter_bank": FeatureConfig(bins=16, normalise="running"),
+    "filter_bank_ltass": FeatureConfig(bins=16, normalise="running_ltass", window="hamming"),
     "filter_bank_none": FeatureConfig(bins=16, normalise="none", frame_ms=50, window="hamming"),
     "spectrogram": FeatureConfig("spectrogram", bins=20, normalise="none"),
 }
@@ -175,16 +177,45 @@ def test_running_normalisation_removes_the_loudness_with_time():
 
 
 def test_running_mean_against_its_definition():
+    initial = InitialMean(np.array([9.0, 12.0, 9.0]), level_seconds=0.5, shape_seconds=2.0)
     rng = np.random.default_rng(0)
-    frames = rng.normal(INITIAL_LEVEL, 2.0, (60, 3))
+    frames = rng.normal(10.0, 2.0, (60, 3))
     frames[20:30] = 0.0  # a pause, 30 dB lower, is not part of the mean
-    keep, total, weight, expected = np.exp(-0.01 / 5.0), np.full(3, 50 * INITIAL_LEVEL), 50.0, []
+    keep, expected = np.exp(-0.01 / 5.0), []
+    level, level_weight = 50 * 10.0, 50.0
+    shape, shape_weight = 200 * np.array([-1.0, 2.0, -1.0]), 200.0
     for i, frame in enumerate(frames):
         if not 20 <= i < 30:
-            total, weight = keep * total + frame, keep * weight + 1.0
-        expected.append(frame - total / weight)
-    normalise = RunningNormalisation(3, 0.01)
+            level, level_weight = keep * level + frame.mean(), keep * level_weight + 1.0
+            shape, shape_weight = keep * shape + frame - frame.mean(), keep * shape_weight + 1.0
+        expected.append(frame - level / level_weight - shape / shape_weight)
+    normalise = RunningNormalisation(initial, 0.01)
     np.testing.assert_allclose(np.concatenate([normalise(frames[:7]), normalise(frames[7:])]), expected)
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        FeatureConfig(frame_ms=64, hop_ms=9, window="hamming", normalise="running_ltass"),
+        FeatureConfig(bins=80, normalise="running_ltass"),
+        FeatureConfig(bins=40, window="hamming", normalise="running_ltass"),
+    ],
+    ids=["64 ms", "80 bins", "40 bins"],
+)
+def test_average_spectrum_of_speech_is_nearer_to_recordings_than_a_flat_spectrum(config):
+    """Also at other settings than those which it was measured with."""
+    means = []
+    for recording in RECORDINGS:
+        samples = read_audio(recording, config.sample_rate)
+        energies = extract_features(samples, dataclasses.replace(config, normalise="none"))
+        loudness = np.log(np.exp(energies).sum(axis=1))
+        means.append(energies[loudness > loudness.max() - ACTIVE_RANGE].mean(axis=0))
+    mean = np.mean(means, axis=0)
+    # Log energies of silence are 0, the noise of rounding; what is subtracted from them is the initial mean.
+    initial = -extract_features(np.zeros(config.frame_samples), config)[0]
+    shape, difference = mean - mean.mean(), mean - mean.mean() - (initial - initial.mean())
+    assert np.square(difference).mean() < 0.7 * np.square(shape).mean()
+    assert initial.mean() == pytest.approx(mean.mean(), abs=1.5)
 
 
 # The model

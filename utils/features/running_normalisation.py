@@ -5,19 +5,82 @@ no influence. The state is kept from one call to the next, so a stream in pieces
 result as the whole recording.
 """
 
+from dataclasses import dataclass
 from itertools import pairwise
+from typing import Self
 
 import numpy as np
+import scipy.sparse
 
 MEMORY_SECONDS = 5.0  # seconds of speech after which the weight of a frame has fallen to 1 / e
-# The mean starts at an assumed level, with the weight of half a second of speech: the mean log energy of
-# 16-bit speech of usual loudness in the mel filters (corpus of the demo: 9.7; single recordings: 6 to 14).
-INITIAL_LEVEL = 10.0
-INITIAL_SECONDS = 0.5
 ACTIVE_RANGE = np.log(1000.0)  # frames more than 30 dB below the recent loudest frame are ignored
 # The level of the recent loudest frame decreases: slowly, or the noise in a pause would be normalised like
 # speech, but fast enough that a slammed door doesn't suppress a conversation for long.
 FADING_DB_PER_SECOND = 0.5
+# The mean log energy of 16-bit speech of usual loudness in the mel filters (corpus of the demo: 9.7; single
+# recordings: 6 to 14).
+INITIAL_LEVEL = 10.0
+# Long-term average spectrum of speech: natural logarithms of the power density of 16-bit samples after
+# pre-emphasis, at frequencies that are evenly spaced on the mel scale from 0 to 8 kHz. Mean over the active
+# frames of the 131 training speakers of Common Voice, each with the same weight.
+SPEECH_DENSITY = np.array(
+    [
+        4.20,
+        9.70,
+        11.00,
+        11.64,
+        10.68,
+        10.09,
+        9.69,
+        9.86,
+        10.00,
+        10.18,
+        10.35,
+        10.17,
+        10.18,
+        9.09,
+        8.77,
+        8.56,
+        6.09,
+    ]
+)
+HIGHEST_HZ = 8000.0
+
+
+@dataclass(frozen=True)
+class InitialMean:
+    """The mean that a stream begins with, and the seconds of speech that it counts as.
+
+    Attributes:
+        levels: (F,) log energies.
+        level_seconds: weight of the mean of ``levels``, which depends on the loudness of a recording.
+        shape_seconds: weight of the differences from this mean, in which recordings differ less.
+    """
+
+    levels: np.ndarray
+    level_seconds: float
+    shape_seconds: float
+
+    @classmethod
+    def flat(cls, bins: int) -> Self:
+        """The same level in all bins."""
+        return cls(np.full(bins, INITIAL_LEVEL), level_seconds=0.5, shape_seconds=0.5)
+
+    @classmethod
+    def average_speech(cls, filters: scipy.sparse.sparray, sample_rate: int, window: np.ndarray) -> Self:
+        """The long-term average spectrum of speech in mel filters.
+
+        Args:
+            filters: (fft / 2 + 1, F) weights of the power spectrum.
+            sample_rate: Hz.
+            window: the factors of the samples of a frame.
+        """
+        hertz = np.linspace(0.0, sample_rate / 2, filters.shape[0])
+        points = np.linspace(0.0, _mel(HIGHEST_HZ), len(SPEECH_DENSITY))
+        density = np.exp(np.interp(_mel(hertz), points, SPEECH_DENSITY)) * np.square(window).sum()
+        energies = density @ filters
+        energies[energies == 0] = 1.0  # of a filter without an FFT bin, which is constant
+        return cls(np.log(energies), level_seconds=0.5, shape_seconds=2.0)
 
 
 class RunningNormalisation:
@@ -26,29 +89,40 @@ class RunningNormalisation:
     This removes the channel and the loudness, as the mean of a whole utterance does.
 
     Args:
-        bins: F, values per frame.
+        initial: the mean at the start.
         hop_seconds: time from one frame to the next.
     """
 
-    def __init__(self, bins: int, hop_seconds: float):
+    def __init__(self, initial: InitialMean, hop_seconds: float):
         self._keep = np.exp(-hop_seconds / MEMORY_SECONDS)
         self._fading = FADING_DB_PER_SECOND * np.log(10.0) / 10.0 * hop_seconds  # nepers of power per frame
         self._frames = 0
+        level = initial.levels.mean()
         # The recent loudest frame, plus the decrease since the first frame: this value never decreases.
-        self._loudest = INITIAL_LEVEL + np.log(bins)
-        # Weighted sums of the active frames; the last column is the sum of the weights.
-        self._sums = INITIAL_SECONDS / hop_seconds * np.append(np.full(bins, INITIAL_LEVEL), 1.0)
+        self._loudest = level + np.log(len(initial.levels))
+        # Weighted sums of the level and of the shape of the active frames, then the sums of their weights.
+        self._sums = np.concatenate(
+            [
+                [initial.level_seconds * level],
+                initial.shape_seconds * (initial.levels - level),
+                [initial.level_seconds, initial.shape_seconds],
+            ]
+        )
+        self._sums /= hop_seconds
 
     def __call__(self, frames: np.ndarray) -> np.ndarray:
-        """Normalise the next frames: (n, F) float64, natural logarithms of energies → the same shape."""
+        """Normalise the next frames: (n, F), natural logarithms of energies → (n, F) float64."""
+        frames = frames.astype(np.float64)  # or the result would depend on the chunks
         active = self._active(frames)  # (n,) bool
-        added = np.pad(frames[active], ((0, 0), (0, 1)), constant_values=1.0)  # (m, F + 1)
+        levels = frames[active].mean(axis=1, keepdims=True)  # (m, 1)
+        ones = np.ones((len(levels), 2))
+        added = np.concatenate([levels, frames[active] - levels, ones], axis=1)  # (m, F + 3)
         # A loop: loading scipy.signal, which has such a filter, takes a second.
-        sums = np.concatenate([self._sums[None], added])  # (m + 1, F + 1)
+        sums = np.concatenate([self._sums[None], added])  # (m + 1, F + 3)
         for before, after in pairwise(sums):
             after += self._keep * before
         self._sums = sums[-1].copy()
-        means = sums[:, :-1] / sums[:, -1:]
+        means = sums[:, :1] / sums[:, -2:-1] + sums[:, 1:-2] / sums[:, -1:]
         return frames - means[np.cumsum(active)]
 
     def _active(self, frames: np.ndarray) -> np.ndarray:
@@ -59,3 +133,7 @@ class RunningNormalisation:
         self._frames += len(frames)
         self._loudest = loudest[-1]
         return unfaded >= loudest[1:] - ACTIVE_RANGE
+
+
+def _mel(hertz: np.ndarray | float) -> np.ndarray:
+    return 2595.0 * np.log10(1.0 + np.asarray(hertz) / 700.0)

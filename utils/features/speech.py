@@ -22,13 +22,14 @@ from python_speech_features import get_filterbanks
 from utils.audio.reading import INT16_SCALE, SAMPLE_RATE
 from utils.errors import require
 from utils.features.power_spectrum import Sound, power_blocks
-from utils.features.running_normalisation import RunningNormalisation
+from utils.features.running_normalisation import InitialMean, RunningNormalisation
 
 DEFAULT_BINS = {"spectrogram": 200, "filter_bank": 80, "mfcc": 13}
 # As in published systems; the frames of python_speech_features have no window function.
 DEFAULT_WINDOW = {"spectrogram": "hamming", "filter_bank": "rectangular", "mfcc": "rectangular"}
 WINDOWS = ("rectangular", "hamming")
-NORMALISATIONS = ("none", "utterance", "running")
+RUNNING = ("running", "running_ltass")
+NORMALISATIONS = ("none", "utterance", *RUNNING)
 
 # Increase it when the same settings give other features than before: cached features are then computed again.
 _VERSION = 2
@@ -60,9 +61,10 @@ class FeatureConfig:
         hop_ms: time from the start of one frame to the next, in milliseconds.
         bins: values per frame; None = 200 / 80 / 13, or fewer at low sample rates (see :func:`default_bins`).
             For ``mfcc`` the coefficients without deltas (a frame has three times as many values).
-        normalise: ``none``, ``utterance`` (see :func:`normalise_utterance`), or ``running``, by the frames so
-            far, which also works for streams (``filter_bank`` only, see
-            `utils.features.running_normalisation`).
+        normalise: ``none``, ``utterance`` (see :func:`normalise_utterance`), or by the frames so far, which
+            also works for streams (``filter_bank`` only, see `utils.features.running_normalisation`):
+            ``running`` begins with the same level in each bin, ``running_ltass`` with the long-term average
+            spectrum of speech.
         window: ``hamming`` or ``rectangular``; None = the default of the kind. A Hamming window of 50 ms
             resolves the harmonics of a voice and therefore its pitch, which carries the tones.
     """
@@ -87,8 +89,8 @@ class FeatureConfig:
             hint=f"one of: {', '.join(NORMALISATIONS)}",
         )
         require(
-            self.normalise != "running" or self.kind == "filter_bank",
-            f"features.normalise 'running' is for log mel energies, features.kind is '{self.kind}'",
+            self.normalise not in RUNNING or self.kind == "filter_bank",
+            f"features.normalise '{self.normalise}' is for log mel energies, features.kind is '{self.kind}'",
             hint="use features.kind=filter_bank",
         )
         require(
@@ -227,9 +229,18 @@ def extract_several(samples: np.ndarray, configs: Sequence[FeatureConfig]) -> li
 def _normalised(features: np.ndarray, energies: np.ndarray, config: FeatureConfig) -> np.ndarray:
     if config.normalise == "utterance":
         features = normalise_utterance(features, energies, config)
-    elif config.normalise == "running":
-        features = RunningNormalisation(config.base_bins, config.hop_seconds)(features.astype(np.float64))
+    elif config.normalise in RUNNING:
+        features = running_normalisation(config)(features)
     return features.astype(np.float32, copy=False)
+
+
+def running_normalisation(config: FeatureConfig) -> RunningNormalisation:
+    """At the start of a stream; ``config.normalise`` is one of ``RUNNING``."""
+    initial = InitialMean.flat(config.base_bins)
+    if config.normalise == "running_ltass":
+        filters = _mel_filters(config.base_bins, config.fft_size, config.sample_rate)
+        initial = InitialMean.average_speech(filters, config.sample_rate, _window(config))
+    return RunningNormalisation(initial, config.hop_seconds)
 
 
 def normalise_utterance(features: np.ndarray, energies: np.ndarray, config: FeatureConfig) -> np.ndarray:
@@ -320,7 +331,7 @@ def _mfcc_with_deltas(sound: Sound, config: FeatureConfig) -> tuple[np.ndarray, 
 
 def _above_floor(energies: np.ndarray, loudest: float, config: FeatureConfig) -> np.ndarray:
     """Energies raised to the floor and above zero; ``loudest``: the highest energy of a filter."""
-    floors = {"none": 0.0, "utterance": _FLOOR * loudest, "running": _ROUNDING_ENERGY}
+    floors = {"none": 0.0, "utterance": _FLOOR * loudest} | dict.fromkeys(RUNNING, _ROUNDING_ENERGY)
     energies = np.maximum(energies, np.float32(floors[config.normalise]))
     energies[energies == 0] = _SMALLEST
     return energies
@@ -328,10 +339,8 @@ def _above_floor(energies: np.ndarray, loudest: float, config: FeatureConfig) ->
 
 def _power_blocks(sound: Sound, config: FeatureConfig) -> Iterator[tuple[slice, np.ndarray]]:
     """Power spectra of blocks of frames: (rows, (block, fft / 2 + 1) float32, for this step only)."""
-    hamming = (config.window or DEFAULT_WINDOW[config.kind]) == "hamming"
-    window = (_hamming if hamming else np.ones)(config.frame_samples)
     frames = frame_count(len(sound.samples), config)
-    return power_blocks(sound, frames, config.hop_samples, window, config.fft_size)
+    return power_blocks(sound, frames, config.hop_samples, _window(config), config.fft_size)
 
 
 def _deltas(features: np.ndarray) -> np.ndarray:
@@ -341,6 +350,11 @@ def _deltas(features: np.ndarray) -> np.ndarray:
     steps = range(1, reach + 1)
     slope = sum(n * (padded[reach + n :][:frames] - padded[reach - n :][:frames]) for n in steps)
     return slope / (2 * sum(n * n for n in steps))
+
+
+def _window(config: FeatureConfig) -> np.ndarray:
+    hamming = (config.window or DEFAULT_WINDOW[config.kind]) == "hamming"
+    return (_hamming if hamming else np.ones)(config.frame_samples)
 
 
 @lru_cache(maxsize=8)

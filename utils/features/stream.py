@@ -6,13 +6,14 @@ All frames together equal those of :func:`utils.features.speech.extract_features
 import numpy as np
 
 from utils.errors import require
-from utils.features.running_normalisation import RunningNormalisation
 from utils.features.speech import (
+    RUNNING,
     FeatureConfig,
     feature_bins,
     frame_count,
     log_filter_bank,
     log_spectrogram,
+    running_normalisation,
     sound_of,
 )
 
@@ -21,7 +22,7 @@ class FeatureStream:
     """Features of a stream; the frames of all calls and of `flush` equal `extract_features` of all samples.
 
     Args:
-        config: the settings; ``normalise`` must be ``running`` or ``none``.
+        config: the settings; ``normalise`` must not be ``utterance``.
 
     Raises:
         ConfigError: the features need later frames: normalisation by utterance, or the deltas of MFCC.
@@ -39,9 +40,7 @@ class FeatureStream:
         self._frames = 0  # returned so far
         self._pending = np.zeros(0)  # the samples from the next frame on
         self._before = 0.0  # the sample before these
-        self._normalise = None
-        if config.normalise == "running":
-            self._normalise = RunningNormalisation(config.base_bins, config.hop_seconds)
+        self._normalise = running_normalisation(config) if config.normalise in RUNNING else None
 
     def feed(self, samples: np.ndarray) -> np.ndarray:
         """Process the next samples (n,) in [-1, 1]; return the frames that they complete, (m, F) float32."""
@@ -77,7 +76,7 @@ def _check(config: FeatureConfig) -> None:
     require(
         config.normalise != "utterance",
         "features.normalise is 'utterance', which needs the whole utterance before its first frame",
-        hint="train a model on features.normalise=running: see configs/speech/compact_streaming.yaml",
+        hint="train a model on features.normalise=running_ltass: see configs/speech/compact_streaming.yaml",
     )
     require(
         config.kind != "mfcc",
