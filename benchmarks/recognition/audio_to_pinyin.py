@@ -81,6 +81,7 @@ SPLICED = {
     "spliced_seventh": (30, 9000),
     "spliced_eighth": (31, 9000),
     "spliced_ninth": (32, 9000),
+    "spliced_tenth": (33, 9000),
 }
 """Seed and number of utterances of each folder."""
 
@@ -95,6 +96,7 @@ class Cycle:
         spliced: how often an epoch reads each folder of spliced speech.
         folders: the folders; the model of the cycle before cuts the recordings for those that are missing.
         changes: settings that differ from the recipe. Another seed alters the recordings in other ways.
+        mean_of: it begins with the mean of these cycles; none: with the cycle before.
     """
 
     name: str
@@ -102,15 +104,13 @@ class Cycle:
     spliced: float = 0.0
     folders: tuple[str, ...] = ()
     changes: tuple[str, ...] = ()
+    mean_of: tuple[str, ...] = ()
 
 
-STREAMING_AGAIN = (
-    "initialise_except=[]",
-    "optimiser.learning_rate=0.003",
-    "optimiser.average=0.998",
-    "training.epochs=7",
-)
-"""Settings of the second cycle of the twin, which begins with all weights of the first."""
+FLAT_START = "features.normalise=running"
+"""The first cycles of the twin begin a stream with a flat spectrum, the last with that of average speech."""
+STREAMING_AGAIN = ("initialise_except=[]", "optimiser.learning_rate=0.003", "optimiser.average=0.998")
+"""Settings of the later cycles of the twin, which begin with all weights of earlier ones."""
 FIRST_SPLICED = ("spliced", "spliced_again", "spliced_third")
 CYCLES = {
     RUN.name: (
@@ -125,8 +125,16 @@ CYCLES = {
         Cycle("_ninth", "_short_hop", 0.8, ("spliced_ninth",), ("seed=23", "training.epochs=7")),
     ),
     STREAMING: (
-        Cycle("_first", "", 0.8, ("spliced_ninth",)),
-        Cycle("_second", "", 0.8, ("spliced_ninth",), STREAMING_AGAIN),
+        Cycle("_first", "", 0.8, ("spliced_ninth",), (FLAT_START,)),
+        Cycle("_second", "", 0.8, ("spliced_ninth",), (FLAT_START, *STREAMING_AGAIN, "training.epochs=7")),
+        Cycle(
+            "_third",
+            "",
+            0.8,
+            ("spliced_tenth",),
+            ("seed=24", *STREAMING_AGAIN, "training.epochs=8"),
+            mean_of=("_first", "_second"),
+        ),
     ),
 }
 AVERAGED = {RUN.name: ("_seventh", "_eighth", "_ninth"), STREAMING: ("_first", "_second")}
@@ -204,19 +212,26 @@ def _train(name: str, epochs: int | None) -> None:
             weights = {(corpus.folder, corpus.manifest): corpus.first for corpus in CORPORA if corpus.first}
         if name == STREAMING:
             del weights["dspspeech20", "train"]
+        if cycle.mean_of:
+            before = _mean(name, cycle.mean_of, RUN.with_name(f"{name}_before{cycle.name}"))
         for folder in cycle.folders:
             if not (WORK / folder / "train.tsv").is_file():
-                _splice(before, folder)
+                _splice(RUN if name == STREAMING else before, folder)
         weights |= {(folder, "train"): cycle.spliced for folder in cycle.folders}
         changes = [*cycle.changes, *([f"training.epochs={epochs}"] if epochs else [])]
         if before:
             changes.append(f"initialise_from={before}")
         before = RUN.with_name(name + cycle.name)
         _train_cycle(f"{name}{cycle.recipe}", before, weights, changes)
-    model = RUN.with_name(name)
+    _mean(name, AVERAGED[name], RUN.with_name(name))
+
+
+def _mean(name: str, cycles: tuple[str, ...], model: Path) -> Path:
+    """Average the weights after these cycles of a model; returns the run, as which they are saved."""
     if not model.is_dir():
-        runs = [str(RUN.with_name(f"{name}{end}")) for end in AVERAGED[name]]
+        runs = [str(RUN.with_name(f"{name}{cycle}")) for cycle in cycles]
         run("-m", "model_speech.average", *runs, "--output", str(model))
+    return model
 
 
 def _splice(speech: Path, folder: str) -> None:
