@@ -2,9 +2,9 @@
 
     python -m benchmarks.model_language.conversion_speed [--rounds 3]
 
-The file has AISHELL-1's dev list five times: 71,610 sentences as a recogniser's pinyin. The rounds alternate
-between the numbers of processes; needs an idle machine. Loading, reading and writing are included, and the
-rate without them follows from a file of one sentence.
+The file has AISHELL-1's dev list five times: 71,610 sentences, as typed pinyin and as a recogniser's, which
+may be wrong. The rounds alternate between these and the numbers of processes; needs an idle machine. Loading,
+reading and writing are included, and the rate without them follows from a file of one sentence.
 """
 
 import argparse
@@ -23,34 +23,38 @@ from data.manifest import read_transcripts
 from utils.cli import positive
 from utils.errors import run_command
 
-PROCESSES, COPIES = (1, 2), 5
+COPIES = 5
+CASES = [(pinyin, processes) for pinyin in ("typed", "a recogniser's") for processes in (1, 2)]
 
 
 def main() -> None:
     """Convert the file several times, print the table."""
     options = _parser().parse_args()
     sentences = [" ".join(utterance.pinyin) for utterance in read_transcripts(options.list)]
-    rates: dict[int, list[float]] = {processes: [] for processes in PROCESSES}
-    starts: dict[int, list[float]] = {processes: [] for processes in PROCESSES}
+    count = COPIES * len(sentences)
+    wholes: dict[tuple[str, int], list[float]] = {case: [] for case in CASES}
+    starts: dict[tuple[str, int], list[float]] = {case: [] for case in CASES}
     with tempfile.TemporaryDirectory() as name:
         one, many = Path(name) / "one.txt", Path(name) / "many.txt"
         one.write_text(sentences[0] + "\n", encoding="utf-8")
         many.write_text("".join(f"{sentence}\n" for sentence in sentences) * COPIES, encoding="utf-8")
         for _ in range(options.rounds):
-            for processes in PROCESSES:
-                starts[processes].append(_seconds(one, processes))
-                rates[processes].append(COPIES * len(sentences) / _seconds(many, processes))
-    count, rows = COPIES * len(sentences), []
-    for processes in PROCESSES:
-        rate, start = statistics.median(rates[processes]), statistics.median(starts[processes])
-        steady = count / (count / rate - start)
-        rows.append((str(processes), f"{rate:,.0f}", f"{start:.1f}", f"{steady:,.0f}"))
-    header = ("processes", "sentences/s", "a single sentence, s", "sentences/s without this")
+            for case in CASES:
+                starts[case].append(_seconds(one, *case))
+                wholes[case].append(_seconds(many, *case))
+    rows = []
+    for case in CASES:
+        whole, start = statistics.median(wholes[case]), statistics.median(starts[case])
+        pinyin, processes = case
+        rates = (f"{count / whole:,.0f}", f"{start:.1f}", f"{count / (whole - start):,.0f}")
+        rows.append((pinyin, str(processes), *rates))
+    header = ("pinyin", "processes", "sentences/s", "a single sentence, s", "sentences/s without this")
     print_table(f"convert.py, {count:,} sentences, median of {options.rounds}", header, rows)
 
 
-def _seconds(lines: Path, processes: int) -> float:
-    command = [sys.executable, "convert.py", "--recognised", "--workers", str(processes), str(lines)]
+def _seconds(lines: Path, pinyin: str, processes: int) -> float:
+    kind = [] if pinyin == "typed" else ["--recognised"]
+    command = [sys.executable, "convert.py", *kind, "--workers", str(processes), str(lines)]
     began = time.perf_counter()
     with lines.with_suffix(".hanzi").open("wb") as output:
         subprocess.run(
