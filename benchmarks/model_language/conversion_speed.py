@@ -4,7 +4,7 @@
 
 The file has AISHELL-1's dev list five times: 71,610 sentences, as typed pinyin and as a recogniser's, which
 may be wrong. The rounds alternate between these and the numbers of processes; needs an idle machine. Loading,
-reading and writing are included, and the rate without them follows from a file of one sentence.
+reading and writing are included, and the rate without the start follows from a file of one sentence.
 """
 
 import argparse
@@ -48,7 +48,7 @@ def main() -> None:
         pinyin, processes = case
         rates = (f"{count / whole:,.0f}", f"{start:.1f}", f"{count / (whole - start):,.0f}")
         rows.append((pinyin, str(processes), *rates))
-    header = ("pinyin", "processes", "sentences/s", "a single sentence, s", "sentences/s without this")
+    header = ("pinyin", "processes", "sentences/s", "start, s", "without it")
     print_table(f"convert.py, {count:,} sentences, median of {options.rounds}", header, rows)
 
 
