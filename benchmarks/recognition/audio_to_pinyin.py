@@ -11,8 +11,8 @@ and the seventh with a deeper front, the last two with a shorter time between fe
 one on there is spliced speech, which the model of the cycle before has cut from the recordings. The model is
 the mean of the last three cycles. The streaming twin begins with it, and it teaches the twin, without the
 recordings of ``dspspeech20``, whose words are the test of typed wake words (but its teacher has learned from
-them). It has three cycles, the last of which begins with the mean of the first two, and is also exported, for
-devices.
+them). It has three cycles, the last of which begins with the mean of the first two; the twin is the mean of
+this mean and of the third, and is also exported, for devices.
 
 Both are packed into ``pretrained``.
 
@@ -23,7 +23,6 @@ are left out, for tests of phrases. Needs the project's shared recordings beside
 
 import argparse
 import json
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,7 +31,7 @@ from benchmarks.support.open_text import SHARED, easily_spoken, open_domain_line
 from benchmarks.support.tables import print_table
 from data.manifest import read_manifest, write_manifest
 from utils.errors import run_command
-from utils.files import replacing_folder, write_json, write_text
+from utils.files import write_json, write_text
 
 WORK, RUN = Path("datasets/audio_to_pinyin"), Path("runs/audio_to_pinyin")
 DEV, TEST = (WORK / "common_voice_zh" / f"{split}.tsv" for split in ("dev", "test"))
@@ -139,8 +138,8 @@ CYCLES = {
         ),
     ),
 }
-AVERAGED = {RUN.name: ("_seventh", "_eighth", "_ninth"), STREAMING: ("_third",)}
-"""Cycles whose mean is the model."""
+AVERAGED = {RUN.name: ("_seventh", "_eighth", "_ninth"), STREAMING: ("_before_third", "_third")}
+"""Cycles whose mean is the model; ``_before_third`` is the mean that the third cycle begins with."""
 NONSPEECH = 900
 HELD_OUT_NOISE = ("pink_noise", "exercise_bike")
 """Recordings of noise for tests (:mod:`benchmarks.recognition.no_speech`)."""
@@ -230,12 +229,9 @@ def _train(name: str, epochs: int | None) -> None:
 
 def _mean(name: str, cycles: tuple[str, ...], model: Path) -> Path:
     """Average the weights after these cycles of a model; returns the run, as which they are saved."""
-    runs = [RUN.with_name(f"{name}{cycle}") for cycle in cycles]
-    if not model.is_dir() and len(runs) == 1:
-        with replacing_folder(model) as folder:
-            shutil.copytree(runs[0], folder, dirs_exist_ok=True)
-    elif not model.is_dir():
-        run("-m", "model_speech.average", *map(str, runs), "--output", str(model))
+    if not model.is_dir():
+        runs = [str(RUN.with_name(f"{name}{cycle}")) for cycle in cycles]
+        run("-m", "model_speech.average", *runs, "--output", str(model))
     return model
 
 
