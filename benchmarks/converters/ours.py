@@ -13,8 +13,8 @@ LICENCE = "the project's own"
 _NOT_READ = {"checkpoint", "logs", "test", "last.weights.h5", "history.csv", "train.log", "metrics.json"}
 
 
-def our_entry(run: Path, name: str, builder: str = "build_ours") -> Entry:
-    """A run of a language model as a converter of the comparison; ``builder``: a function of this module."""
+def our_entry(run: Path, name: str, pinyin: str = "recognised") -> Entry:
+    """A run of a language model as a converter of the comparison; ``pinyin``: see :func:`build_ours`."""
 
     def find(_: Path) -> Command:
         if not run.is_dir():
@@ -22,20 +22,19 @@ def our_entry(run: Path, name: str, builder: str = "build_ours") -> Entry:
             raise Missing(f"{run} does not exist ({source})")
         version = _revision(open_run(run, task="language"))
         parts = [path for path in run.iterdir() if path.name not in _NOT_READ]
-        return Command(served(f"ours:{builder}", str(run.resolve())), version, bytes_of(parts))
+        return Command(served("ours:build_ours", str(run.resolve()), pinyin), version, bytes_of(parts))
 
     return Entry(name, LICENCE, find, tones=True, spelling=str)
 
 
-def build_ours(run: str) -> Callable[[Sequence[Sequence[str]]], list[str]]:
-    """The converter of ``convert.py --recognised``, for lines with a space between all syllables."""
-    to_hanzi = PinyinToHanzi(run, recognised=True)
-    return lambda sentences: to_hanzi.convert([" ".join(sentence) for sentence in sentences])
+def build_ours(run: str, pinyin: str) -> Callable[[Sequence[Sequence[str]]], list[str]]:
+    """The converter of ``convert.py``, for lines with a space between all syllables.
 
-
-def build_ours_typed(run: str) -> Callable[[Sequence[Sequence[str]]], list[str]]:
-    """The converter of ``convert.py`` without options, which takes every syllable as correct."""
-    to_hanzi = PinyinToHanzi(run)
+    Args:
+        run: folder of the run.
+        pinyin: ``recognised``, which may be wrong (``convert.py --recognised``), or ``typed``.
+    """
+    to_hanzi = PinyinToHanzi(run, recognised=pinyin == "recognised")
     return lambda sentences: to_hanzi.convert([" ".join(sentence) for sentence in sentences])
 
 

@@ -1,7 +1,7 @@
 r"""Runs a Python converter as a process: lines of syllables in, lines of hanzi out (native/lines.h).
 
     echo "jin1 tian1 tian1 qi4 hen3 hao3" | python -m benchmarks.converters.serve \
-        benchmarks.converters.ours:build_ours runs/demo/language
+        benchmarks.converters.ours:build_ours runs/demo/language typed
 
 Only the named module is imported, so that the requirements of other converters do not slow its start.
 """

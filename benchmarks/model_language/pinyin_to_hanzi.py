@@ -118,7 +118,7 @@ def _chosen(options: argparse.Namespace) -> list[Entry]:
     """
     names = ["ours", *(f"ours, {run.name}" for run in options.model[1:])]
     entries = [our_entry(run, name) for run, name in zip(options.model, names, strict=True)]
-    entries.insert(1, our_entry(options.model[0], "ours, as typed pinyin", "build_ours_typed"))
+    entries.insert(1, our_entry(options.model[0], "ours, as typed pinyin", "typed"))
     if options.ngram:
         entries.append(our_entry(options.ngram, "Kneser-Ney trigram"))
     entries += OTHERS

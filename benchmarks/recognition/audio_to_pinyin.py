@@ -95,7 +95,8 @@ class Cycle:
         name: end of the name of its run.
         recipe: end of the name of its recipe in ``configs/speech``.
         spliced: how often an epoch reads each folder of spliced speech.
-        folders: the folders; the model of the cycle before cuts the recordings for those that are missing.
+        folders: the folders; for those that are missing, the model of the cycle before cuts the recordings,
+            for the twin its teacher.
         changes: settings that differ from the recipe. Another seed alters the recordings in other ways.
         mean_of: it begins with the mean of these cycles; none: with the cycle before.
     """

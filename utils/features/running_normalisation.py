@@ -11,6 +11,7 @@ from typing import Self
 
 import numpy as np
 import scipy.sparse
+from python_speech_features import hz2mel
 
 MEMORY_SECONDS = 5.0  # seconds of speech after which the weight of a frame has fallen to 1 / e
 ACTIVE_RANGE = np.log(1000.0)  # frames more than 30 dB below the recent loudest frame are ignored
@@ -23,27 +24,10 @@ INITIAL_LEVEL = 10.0
 # Long-term average spectrum of speech: natural logarithms of the power density of 16-bit samples after
 # pre-emphasis, at frequencies that are evenly spaced on the mel scale from 0 to 8 kHz. Mean over the active
 # frames of the 131 training speakers of Common Voice, each with the same weight.
-SPEECH_DENSITY = np.array(
-    [
-        4.20,
-        9.70,
-        11.00,
-        11.64,
-        10.68,
-        10.09,
-        9.69,
-        9.86,
-        10.00,
-        10.18,
-        10.35,
-        10.17,
-        10.18,
-        9.09,
-        8.77,
-        8.56,
-        6.09,
-    ]
-)
+SPEECH_DENSITY = np.array([
+    4.20, 9.70, 11.00, 11.64, 10.68, 10.09, 9.69, 9.86, 10.00,
+    10.18, 10.35, 10.17, 10.18, 9.09, 8.77, 8.56, 6.09,
+])  # fmt: skip
 HIGHEST_HZ = 8000.0
 
 
@@ -76,8 +60,8 @@ class InitialMean:
             window: the factors of the samples of a frame.
         """
         hertz = np.linspace(0.0, sample_rate / 2, filters.shape[0])
-        points = np.linspace(0.0, _mel(HIGHEST_HZ), len(SPEECH_DENSITY))
-        density = np.exp(np.interp(_mel(hertz), points, SPEECH_DENSITY)) * np.square(window).sum()
+        points = np.linspace(0.0, hz2mel(HIGHEST_HZ), len(SPEECH_DENSITY))
+        density = np.exp(np.interp(hz2mel(hertz), points, SPEECH_DENSITY)) * np.square(window).sum()
         energies = density @ filters
         energies[energies == 0] = 1.0  # of a filter without an FFT bin, which is constant
         return cls(np.log(energies), level_seconds=0.5, shape_seconds=2.0)
@@ -133,7 +117,3 @@ class RunningNormalisation:
         self._frames += len(frames)
         self._loudest = loudest[-1]
         return unfaded >= loudest[1:] - ACTIVE_RANGE
-
-
-def _mel(hertz: np.ndarray | float) -> np.ndarray:
-    return 2595.0 * np.log10(1.0 + np.asarray(hertz) / 700.0)

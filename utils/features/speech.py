@@ -236,8 +236,9 @@ def _normalised(features: np.ndarray, energies: np.ndarray, config: FeatureConfi
 
 def running_normalisation(config: FeatureConfig) -> RunningNormalisation:
     """At the start of a stream; ``config.normalise`` is one of ``RUNNING``."""
-    initial = InitialMean.flat(config.base_bins)
-    if config.normalise == "running_ltass":
+    if config.normalise == "running":
+        initial = InitialMean.flat(config.base_bins)
+    else:
         filters = _mel_filters(config.base_bins, config.fft_size, config.sample_rate)
         initial = InitialMean.average_speech(filters, config.sample_rate, _window(config))
     return RunningNormalisation(initial, config.hop_seconds)
