@@ -10,6 +10,7 @@ from pathlib import Path
 
 from model_language.converted_line import line_values
 from model_language.pinyin_to_hanzi import PinyinToHanzi
+from model_language.registry import load_second_pass
 from utils.errors import CorpusError, UserError
 
 _prepared: PinyinToHanzi | UserError | None = None  # of this process; an error if it can't be loaded
@@ -43,14 +44,22 @@ class ConvertedBlock:
     example: str
 
 
-def prepare(model: Path, words: Path | None, strict: bool, recognised: bool) -> None:
-    """Load the converter; the arguments are those of :class:`PinyinToHanzi`.
+def prepare(
+    model: Path, words: Path | None, strict: bool, recognised: bool, rescoring: float, language_model: Path
+) -> None:
+    """Load the converter.
+
+    Args:
+        model, words, strict, recognised: the arguments of :class:`PinyinToHanzi`.
+        rescoring: weight of the language model that rates the best conversions again; 0: none does.
+        language_model: its run.
 
     An error is raised by the first :func:`convert_block`, because a worker process can't report one earlier.
     """
     global _prepared
     try:
-        _prepared = PinyinToHanzi(model, words, strict, recognised)
+        second_pass = load_second_pass(rescoring, language_model) if rescoring else None
+        _prepared = PinyinToHanzi(model, words, strict, recognised, second_pass)
     except UserError as error:
         _prepared = error
 

@@ -22,6 +22,7 @@ from model_language.converters.base import Converter
 from model_language.converters.explain import Explanation, UserWordConverter
 from model_language.registry import load_converter
 from model_language.search.grid import Conversion
+from model_language.search.second_pass import SecondPass
 from model_language.search.user_words import UserWords, read_user_words
 from model_language.vocabulary.lexicon import Lexicon
 from utils.errors import CorpusError
@@ -66,13 +67,15 @@ class PinyinToHanzi:
         words: user words, or a file of user words.
         strict: a word that is not pinyin is an error; otherwise it is not changed.
         recognised: the pinyin comes from a speech recogniser and may contain errors.
+        second_pass: a language model that rates the best conversions again, which takes several times as
+            long (:func:`model_language.registry.load_second_pass`); None: none.
 
     Attributes:
         unread: number of words of Latin letters so far that were not pinyin.
         example: the first of them and its position.
 
     Raises:
-        UserError: the run or the file of user words cannot be used.
+        UserError: the run or the file of user words cannot be used, or the run has no second pass.
     """
 
     def __init__(
@@ -81,10 +84,14 @@ class PinyinToHanzi:
         words: UserWords | str | Path | None = None,
         strict: bool = False,
         recognised: bool = False,
+        second_pass: SecondPass | None = None,
     ):
         found = words if isinstance(words, UserWords) else read_user_words(words) if words else UserWords()
         converter = load_converter(run) if isinstance(run, str | Path) else run
-        self._converter = UserWordConverter(converter if recognised else converter.typed(), found)
+        converter = converter if recognised else converter.typed()
+        if second_pass:
+            converter = converter.with_second_pass(second_pass)
+        self._converter = UserWordConverter(converter, found)
         self._strict, self._unwritable = strict, _unwritable(converter.symbols.lexicon)
         self.unread, self.example = 0, ""
 

@@ -13,25 +13,31 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from model_language.converters.base import Converter
-from model_language.converters.combined import NAME as COMBINED
-from model_language.converters.combined import CombinedConfig, combined_parts, load_combined_converter
+from model_language.converters.combined import combined_parts, load_combined_converter
+from model_language.converters.combined_config import NAME as COMBINED
+from model_language.converters.combined_config import CombinedConfig
 from model_language.converters.explain import UserWordConverter
 from model_language.converters.gated import GatedCnnConverter
 from model_language.converters.ngram import NAME as NGRAM
 from model_language.converters.ngram import NgramConfig, load_ngram_converter, ngram_parts
-from model_language.language_model import language_model_parts, load_hanzi_language_model
+from model_language.language_model import (
+    HanziLanguageModel,
+    language_model_parts,
+    load_hanzi_language_model,
+)
 from model_language.networks.candidates import TABLES_FILE, CandidateTables
 from model_language.networks.causal_cnn_config import NAME as CAUSAL_CNN
 from model_language.networks.causal_cnn_config import CausalCnnConfig
 from model_language.networks.gated_cnn_numpy import NumpyGatedCnn
 from model_language.ngram.syllables import NAME as SYLLABLE_NGRAM
 from model_language.ngram.syllables import SyllableNgramConfig, load_syllable_ngram, syllable_ngram_parts
+from model_language.search.second_pass import RESCORING, SecondPass
 from model_language.search.user_words import read_user_words
 from model_language.vocabulary.symbols import Symbols
 from utils.backend.quiet import silence_tensorflow
 from utils.config import build_config
-from utils.errors import ConfigError, RunError
-from utils.run_folder.run import PRETRAINED, RunFolder, open_run
+from utils.errors import ConfigError, RunError, require
+from utils.run_folder.run import PRETRAINED, PRETRAINED_LANGUAGE_MODEL, RunFolder, open_run
 
 if TYPE_CHECKING:
     import keras
@@ -190,6 +196,34 @@ def load_language_model(run_folder: str | Path) -> Any:
     """
     run, config, entry = _open(run_folder)
     return entry.load(run, config)
+
+
+def load_hanzi_model(run_folder: str | Path) -> HanziLanguageModel:
+    """The language model of hanzi of a finished run.
+
+    Raises:
+        RunError: as :func:`load_converter`, or the run is of another kind.
+    """
+    found = load_language_model(run_folder)
+    require(
+        isinstance(found, HanziLanguageModel),
+        "this run is not a language model of hanzi",
+        where=run_folder,
+        hint="give a run of model.name=causal_cnn, or --rescoring-weight 0 for none",
+        error=RunError,
+    )
+    return found
+
+
+def load_second_pass(
+    weight: float = RESCORING, language_model: str | Path = PRETRAINED_LANGUAGE_MODEL
+) -> SecondPass:
+    """The second pass with this weight of a language model, by default the one that is shipped.
+
+    Raises:
+        RunError: as :func:`load_hanzi_model`.
+    """
+    return SecondPass(load_hanzi_model(language_model), weight)
 
 
 def language_parts(run: RunFolder) -> list[Path]:

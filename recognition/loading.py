@@ -11,8 +11,9 @@ from pathlib import Path
 from model_language.converters.base import Converter
 from model_language.language_model import HanziLanguageModel
 from model_language.ngram.syllables import load_syllable_ngram
-from model_language.registry import load_converter, load_language_model
-from model_language.search.joint import RESCORING, JointSearch, load_joint_search
+from model_language.registry import load_converter, load_hanzi_model
+from model_language.search.joint import JointSearch, load_joint_search
+from model_language.search.second_pass import RESCORING
 from model_speech.acoustic_logits import AcousticLogits
 from model_speech.causal_timing import CausalTiming
 from model_speech.compact_numpy import load_numpy_compact
@@ -185,7 +186,7 @@ def load_joint_search_for(
     if rescoring is None and language_model:
         rescoring = RESCORING
     if rescoring and not isinstance(language_model, HanziLanguageModel):
-        language_model = _load_hanzi_language_model(language_model or PRETRAINED_LANGUAGE_MODEL)
+        language_model = load_hanzi_model(language_model or PRETRAINED_LANGUAGE_MODEL)
     return load_joint_search(converter, syllables, language, bonus, rescoring, language_model)
 
 
@@ -196,19 +197,7 @@ def load_language_model_for(run: Path) -> HanziLanguageModel | None:
         RunError: it is missing or damaged.
     """
     chosen = RunFolder(run).config().get("search") or {}
-    return _load_hanzi_language_model(PRETRAINED_LANGUAGE_MODEL) if chosen.get("rescoring_weight") else None
-
-
-def _load_hanzi_language_model(path: Path) -> HanziLanguageModel:
-    found = load_language_model(path)
-    require(
-        isinstance(found, HanziLanguageModel),
-        "this run is not a language model of hanzi",
-        where=path,
-        hint="give a run of model.name=causal_cnn, or --rescoring-weight 0 for none",
-        error=RunError,
-    )
-    return found
+    return load_hanzi_model(PRETRAINED_LANGUAGE_MODEL) if chosen.get("rescoring_weight") else None
 
 
 def load_acoustic_logits(run: Path) -> AcousticLogits:

@@ -6,6 +6,7 @@ from pathlib import Path
 from benchmarks.converters.entry import Command, Entry, Missing, bytes_of
 from benchmarks.converters.python_package import served
 from model_language.pinyin_to_hanzi import PinyinToHanzi
+from model_language.registry import load_second_pass
 from utils.run_folder.run import PRETRAINED, RunFolder, open_run
 
 LICENCE = "the project's own"
@@ -32,9 +33,11 @@ def build_ours(run: str, pinyin: str) -> Callable[[Sequence[Sequence[str]]], lis
 
     Args:
         run: folder of the run.
-        pinyin: ``recognised``, which may be wrong (``convert.py --recognised``), or ``typed``.
+        pinyin: ``recognised``, which may be wrong (``convert.py --recognised``), ``typed``, or ``rescored``:
+            typed, with a second pass (``convert.py --rescoring-weight 0.2``).
     """
-    to_hanzi = PinyinToHanzi(run, recognised=pinyin == "recognised")
+    second_pass = load_second_pass() if pinyin == "rescored" else None
+    to_hanzi = PinyinToHanzi(run, recognised=pinyin == "recognised", second_pass=second_pass)
     return lambda sentences: to_hanzi.convert([" ".join(sentence) for sentence in sentences])
 
 

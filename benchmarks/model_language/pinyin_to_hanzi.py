@@ -12,7 +12,8 @@ converts pinyin to sentences of hanzi. pinyinIME (PyPI) looks up words but makes
 needs a library that is in no registry. libpinyin accepts tones, but its data have none.
 
 The JSON file contains all results. Several models can be compared; the first is called "ours". Ours takes the
-pinyin as a recogniser's, which may be wrong, and in a row of its own as typed, every syllable correct.
+pinyin as a recogniser's, which may be wrong, and in rows of their own as typed, every syllable correct,
+without and with a language model that rates the best conversions again.
 """
 
 import argparse
@@ -119,6 +120,7 @@ def _chosen(options: argparse.Namespace) -> list[Entry]:
     names = ["ours", *(f"ours, {run.name}" for run in options.model[1:])]
     entries = [our_entry(run, name) for run, name in zip(options.model, names, strict=True)]
     entries.insert(1, our_entry(options.model[0], "ours, as typed pinyin", "typed"))
+    entries.insert(2, our_entry(options.model[0], "ours, typed, with a second pass", "rescored"))
     if options.ngram:
         entries.append(our_entry(options.ngram, "Kneser-Ney trigram"))
     entries += OTHERS

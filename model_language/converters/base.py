@@ -15,7 +15,9 @@ import numpy as np
 from model_language.batching import length_batches
 from model_language.search.beam import beam_search
 from model_language.search.grid import Conversion, Grid, HistoryModel, PathModel
+from model_language.search.second_pass import SecondPass
 from model_language.vocabulary.symbols import Symbols
+from utils.errors import ConfigError
 
 NETWORK, READINGS = "network", "readings"
 """What the scores of a converter's grids are: log P(hanzi | all syllables), or log P(syllable | hanzi)."""
@@ -32,6 +34,7 @@ class Converter(ABC):
         score_kind: what the scores of :meth:`grid` are, :data:`NETWORK` or :data:`READINGS`.
         history_model: scores a hanzi given the hanzi before it; None: the grid decides alone.
         path_model: scores the words that hanzi form; None: no such model.
+        second_pass: rates the best results of the search again; None: there is no second pass.
         margin: hypotheses whose log-probability is lower than the best one's by more than this are dropped.
         effort: limit of :func:`~model_language.search.beam.beam_search` for improbable combinations.
         beam: largest number of hypotheses after each syllable.
@@ -42,6 +45,7 @@ class Converter(ABC):
     score_kind = NETWORK
     history_model: HistoryModel | None = None
     path_model: PathModel | None = None
+    second_pass: SecondPass | None = None
     margin = effort = np.inf
     beam = 8
     batch_syllables = 4096
@@ -108,6 +112,17 @@ class Converter(ABC):
     def typed(self) -> Converter:
         """The converter for typed pinyin, in which no syllable is a recognition error; by default itself."""
         return self
+
+    def with_second_pass(self, second_pass: SecondPass) -> Converter:
+        """A converter whose best results a language model rates again; by default there is none.
+
+        Raises:
+            ConfigError: this kind of converter has no second pass.
+        """
+        raise ConfigError(
+            "this kind of converter has no second pass",
+            hint="it is for the converter that comes with the project and for runs of model.name=combined",
+        )
 
     def generative(self) -> Converter:
         """A converter that scores hanzi and readings one after the other, if there is one; otherwise itself.

@@ -20,7 +20,6 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -28,6 +27,7 @@ from threadpoolctl import ThreadpoolController
 
 from model_language.batching import length_batches, windows
 from model_language.converters.base import READINGS, Converter
+from model_language.converters.combined_config import CombinedConfig
 from model_language.converters.noisy_channel import EMISSIONS_FILE, OLD_EMISSIONS_FILE, EmissionTables
 from model_language.networks.gated_cnn_file import load_weights
 from model_language.networks.gated_cnn_numpy import NumpyGatedCnn
@@ -35,14 +35,14 @@ from model_language.ngram.packed import PackedNgrams, read_packed
 from model_language.ngram.words import WORDS_FILE, WordUnigram, read_words
 from model_language.search.beam import beam_search
 from model_language.search.grid import Conversion, Grid, HistoryModel, most_promising
+from model_language.search.second_pass import SecondPass
 from model_language.vocabulary.symbols import PAD_ID, UNKNOWN_ID, Symbols
 from model_language.vocabulary.tokens import Tokens
-from utils.errors import ConfigError, RunError
+from utils.errors import RunError
 from utils.mandarin.pinyin import has_tone
 from utils.processes import usable_cores
 from utils.run_folder.run import RunFolder
 
-NAME = "combined"
 NETWORK_FILE, NGRAMS_FILE = "network.npz", "ngrams.npz"
 # Candidates and hypotheses whose log-score is lower than the best one's by more than this are dropped: a
 # candidate by itself, a candidate beside its neighbours, a hypothesis in the search.
@@ -57,53 +57,14 @@ _WINDOW_SYLLABLES, _CONTEXT_SYLLABLES = 192, 32
 _ERRORS_BEYOND_ALTERNATIVES = 0.02
 # Factor by which beam and choices grow for sentences with toneless syllables.
 _WIDER = 3
+# Results of the search that the second pass rates again: the best ones, if their log-score is at most this
+# much lower than the first one's.
+_RATED_AGAIN, _NEAR = 16, 3.0
+# With a second pass, the factors of n-grams and network are multiplied by these (docs/pinyin_to_hanzi.md).
+_NGRAM_FACTOR, _NETWORK_FACTOR = 6 / 7, 2 / 3
 # Candidates of a syllable that are compared with the best candidates of the neighbouring syllables, and the
 # number of these.
 _COMPARED, _NEIGHBOURS = 64, 2
-
-
-@dataclass(frozen=True)
-class CombinedConfig:
-    """Parts of the converter, their weights, and the width of its search.
-
-    Attributes:
-        network_run: run folder of the gated CNN, whose vocabularies and texts are used too.
-        order: length of the longest n-grams.
-        ngrams: number of n-grams of two hanzi and more to keep.
-        dictionary: words drawn from a dictionary and added to the text; 0: none.
-        names: text file with a name a line, such as titles of an encyclopaedia: those of 2 to 4 hanzi are
-            words too; empty: none.
-        error_rates: assumed fractions of misrecognised syllables, descending.
-        others: number of candidates of each syllable, beyond the network's, that are searched too.
-        network, ngram, words, emissions: factors of the four log-probabilities (see the module); with words 0
-            no model of words is made or loaded.
-        beam: hypotheses kept after each syllable.
-        choices: candidates of each syllable that are searched, the most promising ones.
-    """
-
-    OLD_KEYS = MappingProxyType({"heard": "emissions"})
-    name: str = NAME
-    network_run: str = ""
-    order: int = 4
-    ngrams: int = 7_500_000
-    dictionary: int = 2_000_000
-    names: str = ""
-    error_rates: tuple[float, ...] = (0.1, 0.005)
-    others: int = 64
-    network: float = 0.2
-    ngram: float = 1.0
-    words: float = 0.0
-    emissions: float = 1.0
-    beam: int = 16
-    choices: int = 8
-
-    def __post_init__(self):
-        rates = self.error_rates
-        if not rates or list(rates) != sorted(set(rates), reverse=True) or not 0 < rates[-1] <= rates[0] < 1:
-            raise ConfigError(
-                f"model.error_rates={list(rates)} are not descending fractions between 1 and 0",
-                hint="such as [0.1,0.005], or a single one",
-            )
 
 
 class CombinedConverter(Converter):
@@ -116,6 +77,7 @@ class CombinedConverter(Converter):
         symbols: vocabularies of all parts.
         config: weights and widths.
         words: scores the words that hanzi form, its weight included; None: no such part.
+        second_pass: rates the best results of the search again; None: no second pass.
 
     Raises:
         RunError: the parts are of different training runs.
@@ -132,6 +94,7 @@ class CombinedConverter(Converter):
         symbols: Symbols,
         config: CombinedConfig,
         words: WordUnigram | None = None,
+        second_pass: SecondPass | None = None,
     ):
         tokens, rated = network.rated_candidates.shape
         sizes = {ngrams.size, len(symbols.hanzi), words.size if words else ngrams.size}
@@ -143,6 +106,7 @@ class CombinedConverter(Converter):
             )
         self._network, self.symbols, self._config, self.beam = network, symbols, config, config.beam
         self.history_model, self.path_model = WeightedHistory(ngrams, config.ngram), words
+        self.second_pass = second_pass
         self._tables, self.ngrams, self._rated = tables, ngrams, rated
         # By error rate: the score of each candidate without the network.
         self._scores = np.stack([config.emissions * tables.emissions(rate) for rate in config.error_rates])
@@ -162,6 +126,11 @@ class CombinedConverter(Converter):
         tables = self._tables.without_errors(self._tokens, len(self.symbols.hanzi), self._rated)
         return self._with(tables, error_rates=self._config.error_rates[-1:])
 
+    def with_second_pass(self, second_pass: SecondPass) -> CombinedConverter:
+        """See the base class; n-grams and network, which see a part of what it sees, get lower factors."""
+        ngram, network = _NGRAM_FACTOR * self._config.ngram, _NETWORK_FACTOR * self._config.network
+        return self._with(second_pass=second_pass, ngram=ngram, network=network)
+
     def by_error_rate(self) -> list[CombinedConverter]:
         """See the base class."""
         return self._single_rates
@@ -171,9 +140,12 @@ class CombinedConverter(Converter):
         rates = self._config.error_rates
         return [self._with(error_rates=(rate,)) for rate in rates] if len(rates) > 1 else [self]
 
-    def _with(self, tables: EmissionTables | None = None, **changes: Any) -> CombinedConverter:
+    def _with(
+        self, tables: EmissionTables | None = None, second_pass: SecondPass | None = None, **changes: Any
+    ) -> CombinedConverter:
         config, tables = replace(self._config, **changes), tables or self._tables
-        return CombinedConverter(self._network, self.ngrams, tables, self.symbols, config, self.path_model)
+        parts = (self._network, self.ngrams, tables, self.symbols, config, self.path_model)
+        return CombinedConverter(*parts, second_pass or self.second_pass)
 
     def convert(self, sentences: Sequence[Sequence[str]]) -> list[str]:
         """See the base class; long sentences are divided into windows."""
@@ -272,12 +244,41 @@ class CombinedConverter(Converter):
         factor = _WIDER if wider else 1
         grid = self._grid(sentences, np.full(len(sentences), rate), self._tables.searched)
         grid = self._promising(grid, factor * self._config.choices)
+        count = _RATED_AGAIN if self.second_pass else 1
         paths, scores = beam_search(
-            grid, factor * self.beam, self.margin, self.effort, self.history_model, self.path_model
+            grid,
+            count * factor * self.beam,
+            self.margin,
+            self.effort,
+            self.history_model,
+            self.path_model,
+            n_best=count,
         )
-        corrected = self.corrects(sentences, paths[:, 0])
-        rows = zip(paths[:, 0], grid.lengths, scores[:, 0].tolist(), corrected.tolist(), strict=True)
+        best = self._rated_again(paths, scores, grid.lengths) if self.second_pass else paths[:, 0]
+        corrected = self.corrects(sentences, best)
+        rows = zip(best, grid.lengths, scores[:, 0].tolist(), corrected.tolist(), strict=True)
         return [_Path(path[:length], score, wrong) for path, length, score, wrong in rows]
+
+    def _rated_again(self, paths: np.ndarray, scores: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+        """The best path of each sentence by the second pass, which rates those near the first one.
+
+        Args:
+            paths, scores: (B, n, L) and (B, n), the best first.
+            lengths: (B,).
+
+        Returns:
+            (B, L).
+        """
+        chosen = paths[:, 0].copy()
+        near = (scores >= scores[:, :1] - _NEAR).sum(axis=1)
+        uncertain = (near > 1).nonzero()[0].tolist()
+        texts = [
+            [self.symbols.decode(path[: lengths[row]]) for path in paths[row, : near[row]]]
+            for row in uncertain
+        ]
+        for row, gains in zip(uncertain, self.second_pass.gains(texts), strict=True):
+            chosen[row] = paths[row, (scores[row, : near[row]] + gains).argmax()]
+        return chosen
 
     def _grid(self, sentences: Sequence[Sequence[str]], rates: np.ndarray, width: int) -> Grid:
         """The first candidates of each syllable, at the error rates with these indices (B,)."""

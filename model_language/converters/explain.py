@@ -4,8 +4,8 @@ It has the calls of a plain converter; `explain` also gives confidences, alterna
 character has two estimates of its probability. Both tend to be too high, so the lower one is its confidence:
 the share of the n best paths' probability that falls on paths with it, and its probability if all other
 characters are taken for granted. The second estimate also gives the runner-up, and the parts of the winner's
-lead over it: how much the network (or the readings), the n-gram model, the words of a dictionary and the user
-words would lose by the exchange.
+lead over it: how much the network (or the readings), the n-gram model, the words of a dictionary, the user
+words, and the language model of a second pass would lose by the exchange.
 """
 
 from __future__ import annotations
@@ -19,12 +19,14 @@ from model_language.batching import length_batches
 from model_language.converters.base import Converter
 from model_language.search.beam import beam_search
 from model_language.search.grid import Conversion, Grid, HistoryModel, MaskedHistory, MaskedPaths
+from model_language.search.second_pass import SecondPass
 from model_language.search.user_words import Span, UserWords, written_spans
 from model_language.search.word_bonus import GridWords
 from model_language.vocabulary.symbols import PAD_ID
 from utils.softmax import softmax
 
 NGRAM_PART, DICTIONARY_PART, WORDS_PART = "n-gram", "words", "user words"
+SECOND_PASS_PART = "language model"
 # Hanzi on each side that are divided into words again when one is exchanged.
 _DIVISION_CONTEXT = 24
 _PATHS = 16  # least number of paths from which confidences are estimated
@@ -102,7 +104,7 @@ class UserWordConverter:
     def n_best(self, sentence: Sequence[str], n: int) -> list[Conversion]:
         """Up to ``n`` ways to write a sentence, the most probable first."""
         spans = self.words.spans(sentence)
-        if not spans:
+        if not spans and not self.converter.second_pass:
             return self.converter.n_best(sentence, n)
         ((_, paths, row),) = self._search([sentence], [spans], [0], count=n)
         return paths.conversions(row, n)
@@ -128,18 +130,22 @@ class UserWordConverter:
         count: int = 1,
         scored: bool = True,
     ) -> Iterator[tuple[int, _Paths, int]]:
-        """The best ``count`` paths of the sentences at ``indices``, batch by batch, as index, paths, row."""
+        """The best ``count`` paths of the sentences at ``indices``, batch by batch, as index, paths, row.
+
+        A second pass chooses the best one among several.
+        """
+        second_pass = self.converter.second_pass
+        count = max(count, _PATHS) if second_pass else count
         # Several paths of a sentence need more memory than the best one.
         budget = self.converter.batch_syllables // (4 if count > 1 else 1)
         for batch in length_batches([len(sentences[index]) for index in indices], max(1, budget)):
             chosen = [indices[number] for number in batch]
+            own_spans = [spans[index] for index in chosen]
             found = _search_rates(
-                [sentences[index] for index in chosen],
-                [spans[index] for index in chosen],
-                self.converter,
-                count,
-                scored,
+                [sentences[index] for index in chosen], own_spans, self.converter, count, scored
             )
+            if second_pass:
+                found = _rated_again(found, own_spans, second_pass)
             yield from ((index, paths, row) for index, (paths, row) in zip(chosen, found, strict=True))
 
 
@@ -159,9 +165,13 @@ class _Paths:
         sequences = np.concatenate([other.sequences[:, :1], self.sequences], axis=1)
         scores = np.concatenate([other.scores[:, :1], self.scores], axis=1)
         scores[:, 1:][(sequences[:, 1:] == sequences[:, :1]).all(axis=2)] = -np.inf
-        order = np.argsort(-scores, axis=1, kind="stable")
-        sequences = np.take_along_axis(sequences, order[:, :, None], axis=1)
-        return replace(self, sequences=sequences, scores=np.take_along_axis(scores, order, axis=1))
+        return replace(self, sequences=sequences, scores=scores).in_order()
+
+    def in_order(self) -> _Paths:
+        """With the best path of each sentence first."""
+        order = np.argsort(-self.scores, axis=1, kind="stable")
+        sequences = np.take_along_axis(self.sequences, order[:, :, None], axis=1)
+        return replace(self, sequences=sequences, scores=np.take_along_axis(self.scores, order, axis=1))
 
     def text(self, row: int, path: int) -> str:
         """The hanzi of a path."""
@@ -206,6 +216,23 @@ def _search_rates(
     return best
 
 
+def _rated_again(
+    found: Sequence[tuple[_Paths, int]], spans: Sequence[Sequence[Span]], second_pass: SecondPass
+) -> list[tuple[_Paths, int]]:
+    """The paths of each sentence with the gains of the second pass, in their new order."""
+    texts = [
+        [conversion.hanzi for conversion in paths.conversions(row, paths.scores.shape[1])]
+        for paths, row in found
+    ]
+    gains = second_pass.gains(texts, [[own] * len(ways) for own, ways in zip(spans, texts, strict=True)])
+    rated: dict[int, _Paths] = {}
+    for (paths, row), gain in zip(found, gains, strict=True):
+        changed = rated.setdefault(id(paths), replace(paths, scores=paths.scores.copy()))
+        changed.scores[row, : len(gain)] += gain
+    rated = {key: paths.in_order() for key, paths in rated.items()}
+    return [(rated[id(paths)], row) for paths, row in found]
+
+
 def _search_once(
     sentences: Sequence[Sequence[str]], spans: Sequence[Sequence[Span]], converter: Converter, count: int = 1
 ) -> _Paths:
@@ -233,7 +260,10 @@ def _search_grid(grid: Grid, spans: Sequence[Sequence[Span]], converter: Convert
 def _explain(paths: _Paths, row: int, sentence: Sequence[str], spans: Sequence[Span], n: int) -> Explanation:
     conversions = paths.conversions(row, max(n, _PATHS))
     best = conversions[0].hanzi
-    columns = zip(best, sentence, _path_fractions(conversions), _leads(paths, row), strict=True)
+    leads = _leads(paths, row)
+    if paths.converter.second_pass:
+        leads = _with_second_pass(leads, best, spans, paths.converter.second_pass)
+    columns = zip(best, sentence, _path_fractions(conversions), leads, strict=True)
     characters = [
         Character(hanzi, syllable, min(fraction, probability), runner_up, lead)
         for hanzi, syllable, fraction, (probability, runner_up, lead) in columns
@@ -279,6 +309,25 @@ def _lead(
     second = int(others.argmax())
     lead = {part: float(values[chosen] - values[second]) for part, values in parts.items()}
     return probability, words.decode([int(hanzi[second])]), lead
+
+
+def _with_second_pass(
+    leads: Sequence[tuple[float, str, dict[str, float]]],
+    best: str,
+    spans: Sequence[Span],
+    second_pass: SecondPass,
+) -> list[tuple[float, str, dict[str, float]]]:
+    """The same with the lead over each runner-up by the language model."""
+    texts = [best] + [
+        best[:position] + (runner_up or best[position]) + best[position + 1 :]
+        for position, (_, runner_up, _) in enumerate(leads)
+    ]
+    (gains,) = second_pass.gains([texts], [[spans] * len(texts)])
+    rows = zip(leads, (gains[0] - gains[1:]).tolist(), strict=True)
+    return [
+        (probability, runner_up, {**lead, SECOND_PASS_PART: by} if runner_up else lead)
+        for (probability, runner_up, lead), by in rows
+    ]
 
 
 def _exchanged(path: np.ndarray, position: int, hanzi: np.ndarray, context: int) -> tuple[np.ndarray, int]:

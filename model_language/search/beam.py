@@ -38,9 +38,9 @@ def beam_search(
         history: adds log P(hanzi | hanzi before), and that of the end of the sentence.
         paths: adds the gains of whole paths.
         bonus: adds the bonus for user words.
-        n_best: number of sequences for each sentence. For a single one, hypotheses that the models cannot
-            distinguish any more are recombined: the best of them remains. This leaves room in the beam, and
-            with a wide beam the search is exact; but it hides alternatives, so several are searched without.
+        n_best: number of sequences for each sentence. Of hypotheses that the models cannot distinguish any
+            more, the ``n_best`` best remain: all of them go on in the same ways. This leaves room in the
+            beam, and with a wide beam the search is exact.
 
     Returns:
         sequences (B, n_best, L) int32, 0 after the end of a sentence, and their scores (B, n_best) float64,
@@ -76,14 +76,11 @@ def beam_search(
         if bonus and (earned := bonus.gains(position, row, past, source, words)) is not None:
             score += earned
         behind = _behind(score, (ends - grown).take(starts), np.add.reduceat(grown, starts))
-        kept = (
-            _best_and_ties(row.take(source), score, beam) if n_best > 1 else (behind <= margin).nonzero()[0]
-        )
+        kept = (behind <= margin).nonzero()[0]
         kept = kept.take(best_first(row.take(source.take(kept)), behind.take(kept)))
-        if n_best == 1:
-            origin = source.take(kept)
-            column = cell.take(kept) - row.take(origin) * width
-            kept = kept.take(_first_distinct(row, past, origin, column))
+        origin = source.take(kept)
+        column = cell.take(kept) - row.take(origin) * width
+        kept = kept.take(_first_of_similar(row, past, origin, column, n_best))
         kept = kept.take(first_of_each(row.take(source.take(kept)), beam))
         origin = source.take(kept)
         past = np.concatenate([past.take(origin, axis=0), words.take(kept)[:, None]], axis=1)[:, 1:]
@@ -138,40 +135,23 @@ def best_first(rows: np.ndarray, behind: np.ndarray) -> np.ndarray:
     return np.argsort(rows * (behind.max() + 1.0) + behind, kind="stable")
 
 
-def _best_and_ties(rows: np.ndarray, score: np.ndarray, count: int) -> np.ndarray:
-    """Indices of the ``count`` highest scores (E,) of each row (ascending), ties with the last included."""
-    sizes = groups(rows)[1]
-    return (score >= np.repeat(lowest_of_best(sizes, score, count), sizes)).nonzero()[0]
-
-
-def lowest_of_best(sizes: np.ndarray, score: np.ndarray, count: int) -> np.ndarray:
-    """The lowest of the ``count`` highest scores of each group, -inf if it has fewer: (groups,).
-
-    Args:
-        sizes: (groups,) number of scores of each group; 0 is possible.
-        score: (E,) scores, group after group.
-    """
-    lowest, ends = np.full(len(sizes), -np.inf), np.cumsum(sizes)
-    for group in (sizes >= count).nonzero()[0].tolist():
-        own = score[ends[group] - sizes[group] : ends[group]]
-        lowest[group] = np.partition(own, len(own) - count)[len(own) - count]
-    return lowest
-
-
 def first_of_each(rows: np.ndarray, count: int) -> np.ndarray:
     """Indices of the first ``count`` entries of each row (ascending)."""
     starts, sizes = groups(rows)
     return (np.arange(len(rows)) - np.repeat(starts, sizes) < count).nonzero()[0]
 
 
-def _first_distinct(row: np.ndarray, past: np.ndarray, source: np.ndarray, column: np.ndarray) -> np.ndarray:
-    """Indices of the first of the continuations (n,) that the models cannot distinguish.
+def _first_of_similar(
+    row: np.ndarray, past: np.ndarray, source: np.ndarray, column: np.ndarray, count: int
+) -> np.ndarray:
+    """Indices of the first ``count`` of those continuations (n,) that the models cannot distinguish.
 
     Two continuations differ by their candidate, or by what is still seen of their hypotheses after it.
 
     Args:
         row, past: the sentences of the hypotheses (N,) and their last hanzi (N, seen).
         source, column: the hypothesis and the candidate of each continuation.
+        count: number of similar continuations to keep.
     """
     keys = row.astype(np.int64)
     for seen in past[:, 1:].T:
@@ -180,9 +160,13 @@ def _first_distinct(row: np.ndarray, past: np.ndarray, source: np.ndarray, colum
     key, index = similar.take(source), np.arange(len(source))
     if past.shape[1]:
         key = key * (column.max() + 1) + column
-    first = np.full(key.max() + 1, len(key))
-    np.minimum.at(first, key, index)
-    return (first.take(key) == index).nonzero()[0]
+    if count == 1:  # sorting takes longer
+        first = np.full(key.max() + 1, len(key))
+        np.minimum.at(first, key, index)
+        return (first.take(key) == index).nonzero()[0]
+    order = np.argsort(key, kind="stable")
+    starts, sizes = groups(key.take(order))
+    return np.sort(order.compress(index - np.repeat(starts, sizes) < count))
 
 
 def groups(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -29,6 +29,7 @@ from model_language.language_model import HanziLanguageModel
 from model_language.ngram.syllables import SyllableNgram, load_syllable_ngram
 from model_language.search.confusion_network_search import search_networks
 from model_language.search.lattice import FoundPaths, HanziPath
+from model_language.search.second_pass import SecondPass
 from model_language.search.token_model import TokenModel
 from model_language.search.user_words import UserWords
 from model_language.search.word_bonus import HanziIds, NetworkWords
@@ -36,12 +37,7 @@ from model_language.vocabulary.symbols import PAD_ID
 from utils.hypotheses.confusion_network import NOTHING, ConfusionNetwork
 from utils.softmax import softmax
 
-RESCORING = 0.2
-"""Weight of a language model that rates the best readings again, where none was chosen on dev speakers."""
 SEQUENCES = 40  # syllable sequences that a network converts for each utterance
-USER_WORD = -4.0
-"""Least log-probability of a hanzi in a user word when a language model rates readings again: that of an
-average hanzi. The model does not know such words, and must not take back their bonus."""
 BEAM = 128  # hypotheses kept after each slot
 FOUND = 64  # readings that are found in each network, for their confidence
 RATED_AGAIN = 16  # readings that are found if a language model rates them again: more bring nothing
@@ -117,7 +113,9 @@ class JointSearch:
         language_model: HanziLanguageModel | None = None,
     ):
         self._converter, self._weights, self._beam, self._sequences = converter, weights, beam, sequences
-        self._syllables, self._language_model = syllables, language_model
+        rescoring = language_model and weights.rescoring
+        self._syllables = syllables
+        self._second_pass = SecondPass(language_model, weights.rescoring) if rescoring else None
         self._candidates: dict[str, tuple[np.ndarray, np.ndarray]] = {}
 
     def read(self, networks: Sequence[ConfusionNetwork], n: int = 1) -> list[list[JointReading]]:
@@ -178,10 +176,9 @@ class JointSearch:
         model = TokenModel(
             converter.history_model, weights.language, weights.bonus, size, converter.path_model
         )
-        rescoring = self._language_model and weights.rescoring
-        count = max(n, RATED_AGAIN if rescoring else FOUND)
+        count = max(n, RATED_AGAIN if self._second_pass else FOUND)
         found = search_networks(networks, candidates, model, self._beam, count, words)
-        if rescoring:
+        if self._second_pass:
             found = self._rescored(found, ids)
         return [
             [
@@ -196,21 +193,10 @@ class JointSearch:
     def _rescored(self, found: Sequence[FoundPaths], ids: HanziIds) -> list[FoundPaths]:
         """The paths through each network in the order of their scores with the language model."""
         texts = [[ids.decode(path.tokens) for path in paths] for paths in found]
-        rated = self._language_model.log_probs_of_hypotheses(texts)
-        return [
-            paths.rescored(paths.scores + self._weights.rescoring * self._sums(paths, *columns))
-            for paths, *columns in zip(found, texts, rated, strict=True)
-        ]
-
-    def _sums(self, paths: FoundPaths, texts: Sequence[str], log_probs: Sequence[np.ndarray]) -> np.ndarray:
-        """The log-probability of each text by the language model, (paths,) float64."""
         words = self._converter.words
-        rated = zip(paths, texts, log_probs, strict=True) if len(words) else ()
-        for path, text, values in rated:
-            for span in words.spans(path.syllables):
-                if text[span.start : span.end] == span.word.hanzi:
-                    values[span.start : span.end].clip(USER_WORD, out=values[span.start : span.end])
-        return np.array([values.sum(dtype=np.float64) for values in log_probs])
+        spans = [[words.spans(path.syllables) for path in paths] for paths in found] if len(words) else None
+        gains = self._second_pass.gains(texts, spans)
+        return [paths.rescored(paths.scores + gain) for paths, gain in zip(found, gains, strict=True)]
 
     def _candidates_of(self, syllable: str) -> tuple[np.ndarray, np.ndarray]:
         """Hanzi ids of a syllable and their scores without context, both (K,)."""

@@ -109,6 +109,18 @@ def test_lines_come_in_any_blocks(run, tmp_path, capsys, monkeypatch):
         assert lines_of(capsys, "--model", run, path) == expected
 
 
+def test_a_language_model_rates_the_best_conversions_again(tmp_path, capsys):
+    path = tmp_path / "lines.txt"
+    path.write_text("mai3 le5 ba1 shi4 piao4\n", encoding="utf-8")
+    assert lines_of(capsys, path) == ["买了八是票"]
+    assert lines_of(capsys, "--rescoring-weight", 0.2, path) == ["买了巴士票"]
+    (found,) = map(json.loads, lines_of(capsys, "--rescoring-weight", 0.2, "--json", path))
+    assert found["text"] == "买了巴士票"
+    assert "language model" in found["sentences"][0]["characters"][2]["lead"]
+    with pytest.raises(RunError, match="not a language model of hanzi"):
+        convert.main(["--rescoring-weight", "0.2", "--language-model", str(PRETRAINED), str(path)])
+
+
 @pytest.mark.parametrize("form", [(), ("--nbest", 2)])
 def test_several_processes_write_the_same(form, run, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(convert, "READ_BYTES", 200)  # many blocks

@@ -148,6 +148,20 @@ def test_a_narrower_search_finds_nothing_better(symbols, ngrams, words):
     assert worse[2] > 0  # a greedy search misses some
 
 
+@pytest.mark.parametrize("n_best", [2, 5])
+def test_several_results_include_the_best_of_a_search_with_less_room(symbols, ngrams, words, n_best):
+    """With ``n_best`` times the beam, similar hypotheses do not displace others; no path is found twice."""
+    grid = random_grid(symbols, seed=8, batch=40)
+    for beam in (1, 2, 4):
+        _, best = beam_search(grid, beam, 4.0, history=ngrams, paths=words)
+        found, scores = beam_search(grid, n_best * beam, 4.0, history=ngrams, paths=words, n_best=n_best)
+        assert (scores[:, 0] >= best[:, 0] - 1e-9).all()
+        assert (scores[:, 1:] <= scores[:, :-1]).all()
+        for paths, own in zip(found, scores, strict=True):
+            existing = [tuple(path) for path in paths[own > -np.inf]]
+            assert len(set(existing)) == len(existing)
+
+
 def test_effort_leaves_out_unlikely_candidates_after_bad_hypotheses(symbols, ngrams, words):
     """Without a limit nothing is left out; with 0 the likeliest candidates follow each other."""
     grid = random_grid(symbols, seed=7, batch=40)

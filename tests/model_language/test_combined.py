@@ -14,9 +14,9 @@ import pytest
 from model_language.converters.combined import (
     NETWORK_FILE,
     NGRAMS_FILE,
-    CombinedConfig,
     load_combined_converter,
 )
+from model_language.converters.combined_config import CombinedConfig
 from model_language.converters.explain import UserWordConverter, _leads, _search_once
 from model_language.converters.noisy_channel import EMISSIONS_FILE, EmissionTables
 from model_language.networks.candidates import confusion_matrix

@@ -13,7 +13,8 @@ from model_language.ngram.syllables import SyllableNgram, SyllableNgramConfig
 from model_language.ngram.words import WordUnigram, pack_words
 from model_language.search import confusion_network_search
 from model_language.search.grid import Conversion
-from model_language.search.joint import USER_WORD, JointReading, JointSearch, JointWeights
+from model_language.search.joint import JointReading, JointSearch, JointWeights
+from model_language.search.second_pass import USER_WORD
 from model_language.search.user_words import UserWord, UserWords
 from model_language.vocabulary.symbols import build_symbols
 from tests.support.music_pairs import PAIRS

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from model_language.search.joint import RESCORING
+from model_language.search.second_pass import RESCORING
 from model_speech.acoustic_model import AcousticModel, load_acoustic_model
 from model_speech.compact_numpy import NumpyCompact, load_numpy_compact
 from model_speech.int8_weights import assign_weights, read_int8_weights, save_int8_weights, weights_by_name

@@ -18,10 +18,10 @@ from data.text.pinyin_pairs import read_pairs
 from model_language.converters.combined import (
     NETWORK_FILE,
     NGRAMS_FILE,
-    CombinedConfig,
     combined_parts,
     load_combined_converter,
 )
+from model_language.converters.combined_config import CombinedConfig
 from model_language.converters.noisy_channel import EMISSIONS_FILE, build_emissions
 from model_language.files import save_arrays
 from model_language.networks.candidates import TABLES_FILE, CandidateTables, confusion_matrix

@@ -15,7 +15,7 @@ import numpy as np
 
 from data.batches.batching import plan_batches
 from data.text.pinyin_pairs import Pair, read_pairs
-from model_language.converters.combined import CombinedConfig
+from model_language.converters.combined_config import CombinedConfig
 from model_language.converters.ngram import NGRAM_FILE, NgramConfig, NgramConverter, NgramModel
 from model_language.networks.causal_cnn_config import CausalCnnConfig
 from model_language.networks.gated_cnn import GatedCnnConfig

@@ -1,0 +1,63 @@
+"""Second pass: a language model of hanzi rates the best readings that a search has found.
+
+The models of a search see two hanzi back, because every hypothesis asks them; a language model that sees the
+whole text before a hanzi is too slow for that. Its weighted log P(hanzi) is added to the scores of the best
+readings alone (n-best rescoring: Ostendorf et al. 1991, "Integration of Diverse Recognition Methodologies
+Through Reevaluation of N-Best Sentence Hypotheses").
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from model_language.language_model import HanziLanguageModel
+from model_language.search.user_words import Span
+
+RESCORING = 0.2
+"""Weight of the language model where none was chosen on dev speakers."""
+USER_WORD = -4.0
+"""Least log-probability of a hanzi in a user word: that of an average hanzi. The language model does not know
+such words, and must not take back their bonus."""
+
+
+@dataclass(frozen=True)
+class SecondPass:
+    """Rates readings again.
+
+    Attributes:
+        language_model: rates whole texts.
+        weight: factor of its log-probabilities.
+    """
+
+    language_model: HanziLanguageModel
+    weight: float
+
+    def gains(
+        self, utterances: Sequence[Sequence[str]], words: Sequence[Sequence[Sequence[Span]]] | None = None
+    ) -> list[np.ndarray]:
+        """What is added to the score of each reading.
+
+        Args:
+            utterances: the readings of each, hanzi, the best first.
+            words: user words whose syllables occur in each reading; None: there are none.
+
+        Returns:
+            (readings,) float64 of each utterance.
+        """
+        rated = self.language_model.log_probs_of_hypotheses(utterances)
+        for texts, values, spans in zip(utterances, rated, words, strict=True) if words else ():
+            for text, log_probs, found in zip(texts, values, spans, strict=True):
+                _protect(text, log_probs, found)
+        return [
+            self.weight * np.array([log_probs.sum(dtype=np.float64) for log_probs in values])
+            for values in rated
+        ]
+
+
+def _protect(text: str, log_probs: np.ndarray, spans: Sequence[Span]) -> None:
+    """Raise the log-probabilities of user words in a text that are below :data:`USER_WORD`, in place."""
+    for span in spans:
+        if text[span.start : span.end] == span.word.hanzi:
+            own = log_probs[span.start : span.end]
+            own.clip(USER_WORD, out=own)
