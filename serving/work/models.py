@@ -13,7 +13,8 @@ from typing import Any
 
 from model_language.converters.explain import UserWordConverter
 from model_language.pinyin_to_hanzi import ConvertedLine, PinyinToHanzi
-from model_language.registry import load_converter
+from model_language.registry import load_converter, load_second_pass
+from model_language.search.second_pass import RESCORING, SecondPass
 from model_language.search.user_words import UserWord, UserWords, parse_user_words
 from recognition.confidence import load_calibration
 from recognition.loading import (
@@ -71,6 +72,7 @@ class ConvertJob:
     words: str
     strict: bool
     recognised: bool
+    second_pass: bool
 
 
 @dataclass(frozen=True)
@@ -155,12 +157,15 @@ class Models:
         )
 
     def _convert(self, job: ConvertJob) -> list[ConvertedLine]:
-        key = (job.words, job.strict, job.recognised)
-        to_hanzi = self._cached(
-            key,
-            lambda: PinyinToHanzi(self._converter, parse_user_words(job.words), job.strict, job.recognised),
-        )
-        return to_hanzi.explain(job.lines, job.n_best)
+        key = (job.words, job.strict, job.recognised, job.second_pass)
+        return self._cached(key, lambda: self._to_hanzi(*key)).explain(job.lines, job.n_best)
+
+    def _to_hanzi(self, words: str, strict: bool, recognised: bool, rated_again: bool) -> PinyinToHanzi:
+        second_pass = None
+        if rated_again:
+            loaded = self._language_model
+            second_pass = SecondPass(loaded, RESCORING) if loaded else load_second_pass()
+        return PinyinToHanzi(self._converter, parse_user_words(words), strict, recognised, second_pass)
 
     def _cached(self, key: Hashable, make: Callable[[], Any]) -> Any:
         if key not in self._kept:

@@ -183,6 +183,9 @@ def test_pinyin_becomes_hanzi(client):
     reasons = answer["lines"][0]["sentences"][0]["characters"][0]
     assert reasons["hanzi"] == "今"
     assert sum(reasons["lead"].values()) > 0
+    for second_pass, hanzi in ((False, "买了八是票"), (True, "买了巴士票")):
+        body = {"text": "mai3 le5 ba1 shi4 piao4", "second_pass": second_pass}
+        assert client.post("/convert", body=body, cast_to=object)["text"] == hanzi
     with pytest.raises(openai.BadRequestError, match="not pinyin"):
         client.post("/convert", body={"text": "hello", "strict": True}, cast_to=object)
     with pytest.raises(openai.BadRequestError, match="line 2"):
