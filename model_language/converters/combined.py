@@ -192,7 +192,7 @@ class CombinedConverter(Converter):
         """See the base class."""
         width, syllables = self._tables.searched, self._tokens.encode(sentences)
         chosen = self._tables.candidates[:, :width][syllables] == paths[:, :, None]  # (B, L, width)
-        chosen &= self._tables.misheard[:, :width][syllables]
+        chosen &= self._tables.misrecognised[:, :width][syllables]
         return (chosen.any(axis=2) & (paths > PAD_ID)).any(axis=1)
 
     def _best(self, sentences: Sequence[Sequence[str]]) -> list[tuple[np.ndarray, int]]:

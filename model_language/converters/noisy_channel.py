@@ -25,7 +25,8 @@ from utils.padding import pad_rows
 
 EMISSIONS_FILE = "emissions.npz"
 OLD_EMISSIONS_FILE = "heard.npz"
-_OLD_ARRAYS = {"heard": "log_emissions", "shares": "log_priors"}  # of that file
+# Names in files of earlier versions.
+_OLD_ARRAYS = {"heard": "log_emissions", "shares": "log_priors", "misheard": "misrecognised"}
 _LOWEST = -20.0  # replaces the log-probability of a candidate whose probability is 0
 _UNSEEN = 0.1  # added to the count of each reading that the lexicon has
 _USUAL_ERROR_RATE = 0.02  # used to choose the candidates
@@ -37,24 +38,24 @@ class EmissionTables:
 
     Attributes:
         candidates: (tokens, C) int32, hanzi ids, 0 in empty columns.
-        log_emissions: (tokens, C) float32, log P(token | hanzi, recognised correctly), or where ``misheard``,
-            log P(token | hanzi, misheard); -inf in empty columns.
-        misheard: (tokens, C) bool, where the token is more probably a recognition error than a reading of the
-            hanzi.
+        log_emissions: (tokens, C) float32, log P(token | hanzi, recognised correctly), or where
+            ``misrecognised``, log P(token | hanzi, misrecognised); -inf in empty columns.
+        misrecognised: (tokens, C) bool, where the token is more probably a recognition error than a reading
+            of the hanzi.
         log_priors: (tokens, C) float32, log P(hanzi | token) without context; -inf in empty columns.
         searched: number of columns that a search for the best path reads.
     """
 
     candidates: np.ndarray
     log_emissions: np.ndarray
-    misheard: np.ndarray
+    misrecognised: np.ndarray
     log_priors: np.ndarray
     searched: int
 
     def emissions(self, error_rate: float) -> np.ndarray:
         """log P(token | hanzi) at an error rate, (tokens, C) float32."""
         ways = np.log([1 - error_rate, error_rate]).astype(np.float32)
-        return self.log_emissions + ways[self.misheard.astype(np.int8)]
+        return self.log_emissions + ways[self.misrecognised.astype(np.int8)]
 
     def without_errors(self, tokens: Tokens, hanzi: int, rated: int) -> EmissionTables:
         """The tables for syllables that are certain: the only candidates are hanzi with this reading.
@@ -74,7 +75,7 @@ class EmissionTables:
         order = np.argsort(~kept & (np.arange(kept.shape[1]) >= rated), axis=1, kind="stable")
         # Where an error was more probable than a rare reading, it is the upper bound of that reading.
         odds = np.float32(np.log(_USUAL_ERROR_RATE / (1 - _USUAL_ERROR_RATE)))
-        emissions = self.log_emissions + odds * self.misheard
+        emissions = self.log_emissions + odds * self.misrecognised
         candidates, emissions, priors = (
             np.take_along_axis(np.where(kept, table, empty), order, axis=1)
             for table, empty in ((self.candidates, PAD_ID), (emissions, -np.inf), (self.log_priors, -np.inf))
@@ -91,7 +92,7 @@ class EmissionTables:
             {
                 "candidates": self.candidates.astype(np.uint16),
                 "log_emissions": self.log_emissions.astype(np.float16),
-                "misheard": self.misheard,
+                "misrecognised": self.misrecognised,
                 "log_priors": self.log_priors.astype(np.float16),
                 "searched": np.array(self.searched),
             },
@@ -112,7 +113,7 @@ class EmissionTables:
         return cls(
             candidates=arrays["candidates"].astype(np.int32),
             log_emissions=arrays["log_emissions"].astype(np.float32),
-            misheard=arrays["misheard"].astype(bool),
+            misrecognised=arrays["misrecognised"].astype(bool),
             log_priors=arrays["log_priors"].astype(np.float32),
             searched=int(arrays["searched"]),
         )
@@ -127,7 +128,7 @@ def build_emissions(
         symbols: vocabularies and lexicon.
         counts: (pinyin, hanzi), how often each hanzi has each reading in the training text.
         rated: (tokens, K), the candidates that a network rates; they stay the first.
-        confusions: (pinyin, pinyin), P(recognised | spoken, misheard), see
+        confusions: (pinyin, pinyin), P(recognised | spoken, misrecognised), see
             :func:`model_language.networks.candidates.confusion_matrix`.
         others: candidates beyond the network's that a search for the best path reads.
     """
@@ -150,14 +151,14 @@ def build_emissions(
     with np.errstate(divide="ignore", invalid="ignore"):
         weights = emissions * frequency
         priors = np.log(weights[token, candidates] / weights.sum(axis=1, keepdims=True))
-        misheard = ways[1, token, candidates] > ways[0, token, candidates]
-        logs = np.log(np.where(misheard, wrong[token, candidates], correct[token, candidates]))
+        misrecognised = ways[1, token, candidates] > ways[0, token, candidates]
+        logs = np.log(np.where(misrecognised, wrong[token, candidates], correct[token, candidates]))
     empty = candidates == PAD_ID
     logs, priors = (
         np.where(empty, -np.inf, np.nan_to_num(table, nan=_LOWEST, neginf=_LOWEST))
         for table in (logs, priors)
     )
-    return EmissionTables(candidates, logs, misheard, priors, rated.shape[1] + others)
+    return EmissionTables(candidates, logs, misrecognised, priors, rated.shape[1] + others)
 
 
 def _choose(rated: np.ndarray, lexicon: np.ndarray, weights: np.ndarray, others: int) -> np.ndarray:

@@ -100,10 +100,10 @@ def build_tables(
     for probabilities, allowed, counted in zip(
         np.ascontiguousarray(confusions.T), symbols.candidates, known, strict=True
     ):
-        misheard = np.bincount(
+        misrecognised = np.bincount(
             hanzi, probabilities[spoken] * errors, minlength=len(symbols.hanzi)
         )  # (hanzi,)
-        rows.append(_tonal_row(allowed, counted, misheard, choices, own))
+        rows.append(_tonal_row(allowed, counted, misrecognised, choices, own))
     rows[PAD_ID] = _Row(*(np.zeros(0, np.int32) for _ in range(3)))
     for members in tokens.members:
         rows.append(_toneless_row(symbols.candidates[members], known[members].sum(axis=0), choices))
@@ -120,7 +120,7 @@ def build_tables(
 
 
 def confusion_matrix(symbols: Symbols, noise: ConfusionStatistics) -> np.ndarray:
-    """P(recognised | spoken, misheard), (pinyin, pinyin) float32; 0 for tokens without syllable."""
+    """P(recognised | spoken, misrecognised), (pinyin, pinyin) float32; 0 for tokens without syllable."""
     spoken = [number for number, token in enumerate(symbols.pinyin.tokens) if is_canonical(token)]
     inventory = full_inventory()
     known = np.array([name in symbols.pinyin for name in inventory])
@@ -138,10 +138,12 @@ class _Row:
     rare: np.ndarray
 
 
-def _tonal_row(allowed: np.ndarray, counts: np.ndarray, misheard: np.ndarray, choices: int, own: int) -> _Row:
-    """The most frequent hanzi with this reading, then those that are most often misheard as it."""
+def _tonal_row(
+    allowed: np.ndarray, counts: np.ndarray, misrecognised: np.ndarray, choices: int, own: int
+) -> _Row:
+    """The most frequent hanzi with this reading, then those that are most often misrecognised as it."""
     allowed = _most_frequent(allowed[allowed > UNKNOWN_ID], counts)
-    others = misheard.copy()
+    others = misrecognised.copy()
     others[allowed[:own]] = 0
     best = np.argpartition(-others, min(choices, len(others)) - 1)[:choices]
     best = _most_frequent(np.sort(best[others[best] > 0]), others)
@@ -149,7 +151,7 @@ def _tonal_row(allowed: np.ndarray, counts: np.ndarray, misheard: np.ndarray, ch
     if len(chosen) < choices:  # a syllable with few confusions
         further = np.setdiff1d(allowed, chosen, assume_unique=True)
         chosen = np.concatenate([chosen, further[: choices - len(chosen)]])
-    return _with_priors(chosen, counts + misheard, allowed)
+    return _with_priors(chosen, counts + misrecognised, allowed)
 
 
 def _toneless_row(allowed: np.ndarray, counts: np.ndarray, choices: int) -> _Row:

@@ -28,7 +28,7 @@ from model_language.vocabulary.tokens import Tokens
 from tests.support.scripts import ROOT
 from training.run import train_from_config
 from training.tasks.text_rows.gated import GatedCnnTask, evaluate_converter, reading_matrix, text_rows
-from training.tasks.text_rows.gated_rows import CONFUSED, MISHEARD_FRACTIONS, RowBatches
+from training.tasks.text_rows.gated_rows import CONFUSED, MISRECOGNISED_FRACTIONS, RowBatches
 from utils.errors import ConfigError, RunError
 from utils.mandarin.confusion_statistics import shipped_statistics
 from utils.mandarin.pinyin import full_inventory, hanzi_to_pinyin
@@ -199,7 +199,7 @@ def test_two_thirds_of_the_candidates_have_the_reading_the_most_frequent_first(s
     assert len(hanzi_of(symbols, row)) == 6
 
 
-def test_the_other_candidates_are_most_often_misheard_as_the_syllable(symbols, counts, tables):
+def test_the_other_candidates_are_most_often_misrecognised_as_the_syllable(symbols, counts, tables):
     """count · P(recognised | spoken), by brute force over all pairs."""
     channel = shipped_statistics().matrix(list(COUNTS))
     recognised = full_inventory().index("shi4")
@@ -410,12 +410,14 @@ def test_rows_are_corrupted_at_the_configured_fractions(world, dataset):
     tones_missing = bare.sum(axis=1) / np.maximum(there.sum(axis=1), 1)
     assert np.mean(tones_missing == 1) == pytest.approx(0.3, abs=0.03)
     assert np.mean((tones_missing > 0) & (tones_missing < 1)) == pytest.approx(0.2, abs=0.03)
-    misheard = there & (tables.toneless[worse] != tables.toneless[clean])
+    misrecognised = there & (tables.toneless[worse] != tables.toneless[clean])
     toned = there & (tones_missing == 0)[:, None]  # half of the rows, and a few mixed ones
     wrong = toned & (worse != clean)
-    assert wrong.sum() / toned.sum() == pytest.approx(0.25 / 0.51 * MISHEARD_FRACTIONS[CONFUSED], rel=0.15)
-    assert not misheard[tones_missing == 1].any()
-    assert misheard.any()
+    assert wrong.sum() / toned.sum() == pytest.approx(
+        0.25 / 0.51 * MISRECOGNISED_FRACTIONS[CONFUSED], rel=0.15
+    )
+    assert not misrecognised[tones_missing == 1].any()
+    assert misrecognised.any()
 
 
 def test_particles_have_their_full_reading_sometimes(world, dataset):

@@ -82,8 +82,8 @@ def test_n_best_and_reasons_contain_the_second_pass(converter, pinyin):
     assert sum(first.lead.values()) > 0
     (without,) = plain.explain([pinyin])
     assert SECOND_PASS_PART not in without.characters[0].lead
-    others = zip(explained.characters[1:], without.characters[1:], strict=True)
-    assert all(one.lead[SECOND_PASS_PART] == pytest.approx(0.0) for one, _ in others if one.runner_up)
+    leads = [character.lead for character in explained.characters[1:] if character.runner_up]
+    assert leads and all(lead[SECOND_PASS_PART] == pytest.approx(0.0) for lead in leads)
 
 
 def test_user_words_keep_their_bonus(converter, pinyin):

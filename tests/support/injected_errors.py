@@ -148,7 +148,7 @@ def _relatives(syllable: str, wrong: tuple[bool, bool, bool]) -> tuple[str, ...]
     return tuple(found)
 
 
-def _misheard(kind: str, wrong: tuple[bool, bool, bool], hanzi_kind: str) -> Injector:
+def _misrecognised(kind: str, wrong: tuple[bool, bool, bool], hanzi_kind: str) -> Injector:
     def injector(syllable: str, hanzi: str, rng: random.Random) -> Change | None:
         options = _relatives(syllable, wrong)
         if not options or hanzi not in _written().get(syllable, ()):
@@ -208,10 +208,10 @@ def _deletion(syllable: str, hanzi: str, rng: random.Random) -> Change:
 
 
 INJECTORS: dict[str, Injector] = {
-    "tone": _misheard("tone only", (False, False, True), "homophone but for the tone"),
-    "initial": _misheard("initial only", (True, False, False), "near homophone"),
-    "final": _misheard("final only", (False, True, False), "near homophone"),
-    "everything": _misheard("everything", (True, True, True), "other hanzi"),
+    "tone": _misrecognised("tone only", (False, False, True), "homophone but for the tone"),
+    "initial": _misrecognised("initial only", (True, False, False), "near homophone"),
+    "final": _misrecognised("final only", (False, True, False), "near homophone"),
+    "everything": _misrecognised("everything", (True, True, True), "other hanzi"),
     "homophone": _homophone,
     "variant": _variant,
     "figure": _figure,

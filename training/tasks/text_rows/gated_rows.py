@@ -17,7 +17,7 @@ from training.tasks.text_rows.shuffled_rows import ShuffledRows, without
 CLEAN, TONELESS, MIXED, CONFUSED = range(4)  # kinds of row
 # By kind of row: fraction of the syllables that lose their tone, and of those replaced by a confusable one.
 TONELESS_FRACTIONS = np.array([0.0, 1.0, 0.35, 0.0])
-MISHEARD_FRACTIONS = np.array([0.0, 0.0, 0.03, 0.12])
+MISRECOGNISED_FRACTIONS = np.array([0.0, 0.0, 0.03, 0.12])
 # Particles with their weak and their full readings.
 PARTICLES = (("地", "de5", "di4"), ("得", "de5", "de2"))
 
@@ -85,7 +85,7 @@ class RowBatches:
     def _corrupt(
         self, syllables: np.ndarray, hanzi: np.ndarray, random: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Rows with joined clauses, full readings of particles, misheard syllables and missing tones."""
+        """Rows with joined clauses, full readings of particles, misrecognised syllables and missing tones."""
         config, shape = self._config, syllables.shape
         syllables, hanzi = without(
             (hanzi == PAD_ID) & (random.random(shape) < config.joined), syllables, hanzi
@@ -95,8 +95,8 @@ class RowBatches:
             syllables = np.where(in_full & (syllables == weak) & (hanzi == particle), full, syllables)
         kinds = np.searchsorted(self._kinds, random.random(len(syllables)), side="right")[:, None]
         confused = self._confused(syllables, random)
-        misheard = (random.random(shape) < MISHEARD_FRACTIONS[kinds]) & (confused != PAD_ID)
-        syllables = np.where(misheard, confused, syllables)
+        misrecognised = (random.random(shape) < MISRECOGNISED_FRACTIONS[kinds]) & (confused != PAD_ID)
+        syllables = np.where(misrecognised, confused, syllables)
         toneless = random.random(shape) < TONELESS_FRACTIONS[kinds]
         return np.where(toneless, self._tables.toneless[syllables], syllables).astype(np.int32), hanzi
 
