@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from model_speech.int8_weights import is_packed
 from utils.backend.quiet import silence_tensorflow
 from utils.errors import RunError, require, run_command
 from utils.files import replacing_folder, write_json
@@ -27,6 +28,8 @@ from utils.run_folder.run import RunFolder, open_run
 if TYPE_CHECKING:
     from model_speech.acoustic_model import AcousticModel
 
+_RECORD = "averaged.json"
+
 
 def average(sources: Sequence[Path], target: Path, weights: str = "last") -> None:
     """Write a run with the mean of the weights, statistics of the normalisation included.
@@ -34,7 +37,7 @@ def average(sources: Sequence[Path], target: Path, weights: str = "last") -> Non
     Args:
         sources: two or more runs of the same model with the same vocabulary; the last one gives the config.
         target: the new run.
-        weights: of each run, ``best`` or ``last``.
+        weights: of each run, ``best`` or ``last``; a mean and a packed model have their only weights.
 
     Raises:
         RunError: a run is missing or damaged, or two runs are of different models or vocabularies.
@@ -44,7 +47,9 @@ def average(sources: Sequence[Path], target: Path, weights: str = "last") -> Non
     from model_speech.acoustic_model import load_acoustic_model  # here: see utils.backend.quiet
     from utils.backend.weights import save_weights
 
-    *others, last = [load_acoustic_model(source, weights) for source in sources]
+    *others, last = [
+        load_acoustic_model(source, "best" if _has_one_set(source) else weights) for source in sources
+    ]
     for source, other in zip(sources, others, strict=False):
         _check(source, other, sources[-1], last)
     columns = zip(*(acoustic.model.get_weights() for acoustic in (*others, last)), strict=True)
@@ -54,12 +59,14 @@ def average(sources: Sequence[Path], target: Path, weights: str = "last") -> Non
         new = RunFolder(folder)
         shutil.copyfile(run.config_file, new.config_file)
         shutil.copytree(run.vocabulary(""), new.vocabulary(""))
-        write_json(
-            folder / "averaged.json", {"runs": [str(source) for source in sources], "weights": weights}
-        )
+        write_json(folder / _RECORD, {"runs": [str(source) for source in sources], "weights": weights})
         save_weights(last.model, new.best_weights)
         checksums.begin(folder)
         checksums.accept(folder)
+
+
+def _has_one_set(source: Path) -> bool:
+    return (source / _RECORD).is_file() or is_packed(RunFolder(source))
 
 
 def _mean(arrays: Sequence[np.ndarray]) -> np.ndarray:

@@ -5,14 +5,15 @@
     python -m benchmarks.recognition.audio_to_pinyin --streaming # the streaming twin, after the other one
 
 Six collections of real recordings, 7 h of synthetic speech of open-domain text and sounds without speech
-are prepared below ``datasets/audio_to_pinyin``. The model of whole utterances is trained in nine cycles
+are prepared below ``datasets/audio_to_pinyin``. The model of whole utterances is trained in ten cycles
 below ``runs``, by recipes of ``configs/speech``; each begins with the weights of the one before, the sixth
-and the seventh with a deeper front, the last two with a shorter time between feature frames. From the third
-one on there is spliced speech, which the model of the cycle before has cut from the recordings. The model is
-the mean of the last three cycles. The streaming twin begins with it, and it teaches the twin, without the
-recordings of ``dspspeech20``, whose words are the test of typed wake words (but its teacher has learned from
-them). It has three cycles, the last of which begins with the mean of the first two; the twin is the mean of
-this mean and of the third, and is also exported, for devices.
+and the seventh with a deeper front, the last three with a shorter time between feature frames. From the third
+one on there is spliced speech, which the model of the cycle before has cut from the recordings. The tenth
+cycle begins with the mean of the three before it and has more single words; the model is the mean of this
+mean and of the tenth. The streaming twin begins with it, and it teaches the twin, without the recordings of
+``dspspeech20``, whose words are the test of typed wake words (but its teacher has learned from them). It has
+three cycles, the last of which begins with the mean of the first two; the twin is the mean of this mean and
+of the third, and is also exported, for devices.
 
 Both are packed into ``pretrained``.
 
@@ -23,7 +24,8 @@ are left out, for tests of phrases. Needs the project's shared recordings beside
 
 import argparse
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from benchmarks.support.commands import run
@@ -83,6 +85,7 @@ SPLICED = {
     "spliced_eighth": (31, 9000),
     "spliced_ninth": (32, 9000),
     "spliced_tenth": (33, 9000),
+    "spliced_eleventh": (34, 9000),
 }
 """Seed and number of utterances of each folder."""
 
@@ -99,6 +102,8 @@ class Cycle:
             for the twin its teacher.
         changes: settings that differ from the recipe. Another seed alters the recordings in other ways.
         mean_of: it begins with the mean of these cycles; none: with the cycle before.
+        weights: how often an epoch reads the training manifests of these folders, where not as
+            :data:`CORPORA` says.
     """
 
     name: str
@@ -107,8 +112,17 @@ class Cycle:
     folders: tuple[str, ...] = ()
     changes: tuple[str, ...] = ()
     mean_of: tuple[str, ...] = ()
+    weights: Mapping[str, float] = field(default_factory=dict)
 
 
+MORE_WORDS = {
+    "common_voice_zh": 0.7,
+    "synthetic": 0.1,
+    "lingua_libre_words": 1.5,
+    "dspspeech20": 3.0,
+    "words_one_speaker_mp3": 0.6,
+    "nonspeech": 0.2,
+}
 FLAT_START = "features.normalise=running"
 """The first cycles of the twin begin a stream with a flat spectrum, the last with that of average speech."""
 STREAMING_AGAIN = ("initialise_except=[]", "optimiser.learning_rate=0.003", "optimiser.average=0.998")
@@ -125,6 +139,15 @@ CYCLES = {
         Cycle("_seventh", "_stacked_front", 0.4, ("spliced_sixth", "spliced_seventh")),
         Cycle("_eighth", "_short_hop", 0.8, ("spliced_eighth",)),
         Cycle("_ninth", "_short_hop", 0.8, ("spliced_ninth",), ("seed=23", "training.epochs=7")),
+        Cycle(
+            "_tenth",
+            "_short_hop",
+            0.4,
+            ("spliced_eleventh",),
+            ("seed=25", "training.epochs=3"),
+            mean_of=("_seventh", "_eighth", "_ninth"),
+            weights=MORE_WORDS,
+        ),
     ),
     STREAMING: (
         Cycle("_first", "", 0.8, ("spliced_ninth",), (FLAT_START,)),
@@ -139,8 +162,8 @@ CYCLES = {
         ),
     ),
 }
-AVERAGED = {RUN.name: ("_seventh", "_eighth", "_ninth"), STREAMING: ("_before_third", "_third")}
-"""Cycles whose mean is the model; ``_before_third`` is the mean that the third cycle begins with."""
+AVERAGED = {RUN.name: ("_before_tenth", "_tenth"), STREAMING: ("_before_third", "_third")}
+"""Cycles whose mean is the model; ``_before_…`` is the mean that a cycle begins with."""
 NONSPEECH = 900
 HELD_OUT_NOISE = ("pink_noise", "exercise_bike")
 """Recordings of noise for tests (:mod:`benchmarks.recognition.no_speech`)."""
@@ -212,6 +235,7 @@ def _train(name: str, epochs: int | None) -> None:
         weights = {(corpus.folder, corpus.manifest): corpus.later for corpus in CORPORA}
         if before is None:
             weights = {(corpus.folder, corpus.manifest): corpus.first for corpus in CORPORA if corpus.first}
+        weights |= {key: cycle.weights[key[0]] for key in weights if key[0] in cycle.weights}
         if name == STREAMING:
             del weights["dspspeech20", "train"]
         if cycle.mean_of:

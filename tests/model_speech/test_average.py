@@ -1,17 +1,18 @@
 """Tests of the mean of runs: every weight, a run that other commands take, and runs that have no mean."""
 
 import json
+import shutil
 
 import numpy as np
 import pytest
 
 from model_speech.acoustic_model import load_acoustic_model
-from model_speech.average import main
+from model_speech.average import average, main
 from model_speech.pack import pack
 from tests.streaming.test_speech import SMALL, tiny_acoustic
 from tests.support.tiny_runs import save_speech_run
 from utils.errors import RunError
-from utils.run_folder.checksums import differences
+from utils.run_folder import checksums
 from utils.vocabulary import Vocabulary
 
 
@@ -33,13 +34,31 @@ def test_each_weight_is_the_mean(runs, tmp_path, capsys):
         if "seed_generator" not in weight.path:
             expected = np.mean([value.numpy() for value in given], axis=0)
             np.testing.assert_allclose(weight.numpy(), expected, atol=1e-6)
-    assert differences(target) == {}
+    assert checksums.differences(target) == {}
     # Nothing of the training of the last run: its metrics and its other weights are not those of the mean.
     assert {path.name for path in target.iterdir()} == {
         "averaged.json", "best.weights.h5", "checksums", "config.yaml", "vocabulary",
     }  # fmt: skip
     assert json.loads((target / "averaged.json").read_text())["runs"] == [str(run) for run in runs]
     pack(target, tmp_path / "packed")
+
+
+def test_a_mean_and_a_packed_model_have_their_only_weights(runs, tmp_path):
+    """A mean of the last weights takes these, beside the last ones of a run whose training has ended."""
+    trained = tmp_path / "trained"
+    shutil.copytree(runs[0], trained)
+    shutil.copyfile(runs[1] / "best.weights.h5", trained / "last.weights.h5")
+    checksums.accept(trained)
+    mean, again = tmp_path / "mean", tmp_path / "again"
+    average([runs[0], runs[2]], mean, "best")
+    pack(runs[2], tmp_path / "packed")
+    average([mean, tmp_path / "packed", trained], again)
+    models = [load_acoustic_model(source).model for source in (*runs, tmp_path / "packed")]
+    columns = zip(*(model.weights for model in models), strict=True)
+    for weight, given in zip(load_acoustic_model(again).model.weights, columns, strict=True):
+        if "seed_generator" not in weight.path:
+            a, b, c, d = (value.numpy() for value in given)
+            np.testing.assert_allclose(weight.numpy(), ((a + c) / 2 + d + b) / 3, atol=1e-6)
 
 
 def test_runs_without_a_mean_are_named(runs, tmp_path):
