@@ -251,8 +251,9 @@ def _search_grid(grid: Grid, spans: Sequence[Sequence[Span]], converter: Convert
     history = MaskedHistory(converter.history_model, size) if converter.history_model else None
     paths = MaskedPaths(converter.path_model, size) if converter.path_model else None
     beam = max(converter.beam, 4 * count if history else count) if count > 1 else converter.beam
+    margin = converter.margin if count == 1 else np.inf  # improbable alternatives are results too
     sequences, scores = beam_search(
-        words.grid, beam, converter.margin, np.inf, history, paths, bonus=words, n_best=count
+        words.grid, beam, margin, np.inf, history, paths, bonus=words, n_best=count
     )
     return _Paths(converter, words, history, paths, sequences, scores)
 

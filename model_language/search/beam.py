@@ -76,7 +76,10 @@ def beam_search(
         if bonus and (earned := bonus.gains(position, row, past, source, words)) is not None:
             score += earned
         behind = _behind(score, (ends - grown).take(starts), np.add.reduceat(grown, starts))
-        kept = (behind <= margin).nonzero()[0]
+        if n_best > 1 and np.isinf(margin):  # sorting all would take long
+            kept = _best_and_ties(row.take(source), score, beam)
+        else:
+            kept = (behind <= margin).nonzero()[0]
         kept = kept.take(best_first(row.take(source.take(kept)), behind.take(kept)))
         origin = source.take(kept)
         column = cell.take(kept) - row.take(origin) * width
@@ -133,6 +136,26 @@ def best_first(rows: np.ndarray, behind: np.ndarray) -> np.ndarray:
     """Indices that sort by row, then by ``behind``; sorting by two keys takes several times as long."""
     behind = np.minimum(behind, _FARTHEST)
     return np.argsort(rows * (behind.max() + 1.0) + behind, kind="stable")
+
+
+def _best_and_ties(rows: np.ndarray, score: np.ndarray, count: int) -> np.ndarray:
+    """Indices of the ``count`` highest scores (E,) of each row (ascending), ties with the last included."""
+    sizes = groups(rows)[1]
+    return (score >= np.repeat(lowest_of_best(sizes, score, count), sizes)).nonzero()[0]
+
+
+def lowest_of_best(sizes: np.ndarray, score: np.ndarray, count: int) -> np.ndarray:
+    """The lowest of the ``count`` highest scores of each group, -inf if it has fewer: (groups,).
+
+    Args:
+        sizes: (groups,) number of scores of each group; 0 is possible.
+        score: (E,) scores, group after group.
+    """
+    lowest, ends = np.full(len(sizes), -np.inf), np.cumsum(sizes)
+    for group in (sizes >= count).nonzero()[0].tolist():
+        own = score[ends[group] - sizes[group] : ends[group]]
+        lowest[group] = np.partition(own, len(own) - count)[len(own) - count]
+    return lowest
 
 
 def first_of_each(rows: np.ndarray, count: int) -> np.ndarray:

@@ -181,7 +181,7 @@ def test_the_weights_of_the_search_come_with_the_model(run, tmp_path, monkeypatc
     assert main([str(run.path), str(packed), *weights]) == 0
     seen = []
     monkeypatch.setattr(loading, "load_joint_search", lambda *arguments: seen.append(arguments))
-    monkeypatch.setattr(loading, "_load_hanzi_language_model", lambda path: path.name)
+    monkeypatch.setattr(loading, "load_hanzi_model", lambda path: path.name)
     loading.load_joint_search_for(packed, "converter")
     loading.load_joint_search_for(packed, "converter", language=0.75)
     loading.load_joint_search_for(packed, "converter", syllables="ngram")  # another search, other weights
