@@ -10,6 +10,7 @@ import errno
 import hashlib
 import io
 import logging
+import threading
 import time
 import zlib
 from collections.abc import Iterator, Sequence
@@ -34,6 +35,9 @@ CRC = np.dtype(np.uint32)
 FRAME_TYPE = np.dtype(np.float16)
 MISSING = -1
 _HEADER_BYTES = 256  # more than the header of an .npy file has
+# Held while NumPy parses a header as Python source: in Python before 3.11.8, two threads that parse at the
+# same time may get a SystemError (https://github.com/python/cpython/issues/106905).
+_HEADERS = threading.Lock()
 _ABANDONED_SECONDS = 3600.0  # a shard without an index that is older than this is removed
 _HINT = "delete the file if it exists, and run the command again: its features are computed again"
 
@@ -108,14 +112,17 @@ def read_locations(index: Path, shard: Path, bins: int, number: int) -> np.ndarr
         OSError, ValueError, EOFError: one of the files is missing or damaged.
     """
     with open_file(index) as file:
-        rows = np.load(file)
+        content = io.BytesIO(file.read())
+    with _HEADERS:
+        rows = np.load(content)
     if rows.dtype != INDEX_ROW or not np.array_equal(rows["start"], _starts(rows["frames"])):
         raise ValueError("not an index")
     if index != shard_paths(index.parent, rows["key"].tolist())[1]:
         raise ValueError("the keys do not match the file name")
     header = io.BytesIO(read_part(shard, 0, _HEADER_BYTES))
     np.lib.format.read_magic(header)
-    shape, _, dtype = np.lib.format.read_array_header_1_0(header)
+    with _HEADERS:
+        shape, _, dtype = np.lib.format.read_array_header_1_0(header)
     first_byte = header.tell()
     if (shape, dtype) != ((int(rows["frames"].sum()), bins), FRAME_TYPE):
         raise ValueError(f"{dtype} {shape} does not match the index")
