@@ -198,12 +198,14 @@ def load_language_model(run_folder: str | Path) -> Any:
     return entry.load(run, config)
 
 
-def load_hanzi_model(run_folder: str | Path) -> HanziLanguageModel:
-    """The language model of hanzi of a finished run.
+def load_hanzi_model(run_folder: str | Path | HanziLanguageModel) -> HanziLanguageModel:
+    """The language model of hanzi of a finished run; one that is loaded is returned as it is.
 
     Raises:
         RunError: as :func:`load_converter`, or the run is of another kind.
     """
+    if isinstance(run_folder, HanziLanguageModel):
+        return run_folder
     found = load_language_model(run_folder)
     require(
         isinstance(found, HanziLanguageModel),
@@ -216,9 +218,9 @@ def load_hanzi_model(run_folder: str | Path) -> HanziLanguageModel:
 
 
 def load_second_pass(
-    weight: float = RESCORING, language_model: str | Path = PRETRAINED_LANGUAGE_MODEL
+    weight: float = RESCORING, language_model: str | Path | HanziLanguageModel = PRETRAINED_LANGUAGE_MODEL
 ) -> SecondPass:
-    """The second pass with this weight of a language model, by default the one that is shipped.
+    """The second pass with this weight of a language model, a run or loaded, by default the one that ships.
 
     Raises:
         RunError: as :func:`load_hanzi_model`.

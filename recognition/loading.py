@@ -185,7 +185,7 @@ def load_joint_search_for(
         rescoring = chosen.get("rescoring_weight") if rescoring is None else rescoring
     if rescoring is None and language_model:
         rescoring = RESCORING
-    if rescoring and not isinstance(language_model, HanziLanguageModel):
+    if rescoring:
         language_model = load_hanzi_model(language_model or PRETRAINED_LANGUAGE_MODEL)
     return load_joint_search(converter, syllables, language, bonus, rescoring, language_model)
 

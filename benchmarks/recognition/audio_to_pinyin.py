@@ -123,6 +123,7 @@ MORE_WORDS = {
     "words_one_speaker_mp3": 0.6,
     "nonspeech": 0.2,
 }
+"""Of the tenth cycle: how often an epoch reads each folder."""
 FLAT_START = "features.normalise=running"
 """The first cycles of the twin begin a stream with a flat spectrum, the last with that of average speech."""
 STREAMING_AGAIN = ("initialise_except=[]", "optimiser.learning_rate=0.003", "optimiser.average=0.998")

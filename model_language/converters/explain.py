@@ -225,11 +225,11 @@ def _rated_again(
         for paths, row in found
     ]
     gains = second_pass.gains(texts, [[own] * len(ways) for own, ways in zip(spans, texts, strict=True)])
-    rated: dict[int, _Paths] = {}
+    searches = {id(paths): paths for paths, _ in found}  # each has the paths of several sentences
+    scores = {key: paths.scores.copy() for key, paths in searches.items()}
     for (paths, row), gain in zip(found, gains, strict=True):
-        changed = rated.setdefault(id(paths), replace(paths, scores=paths.scores.copy()))
-        changed.scores[row, : len(gain)] += gain
-    rated = {key: paths.in_order() for key, paths in rated.items()}
+        scores[id(paths)][row, : len(gain)] += gain
+    rated = {key: replace(paths, scores=scores[key]).in_order() for key, paths in searches.items()}
     return [(rated[id(paths)], row) for paths, row in found]
 
 

@@ -45,8 +45,7 @@ async def convert(request: Request, wanted: Conversion) -> dict[str, Any]:
     engine: Engine = request.app.state.engine
     lines = tuple(wanted.text.splitlines()) or ("",)
     with engine.admitted():
-        kind = (wanted.words, wanted.strict, wanted.recognised, wanted.second_pass)
-        job = ConvertJob(lines, wanted.n_best, *kind)
+        job = ConvertJob(lines, **wanted.model_dump(exclude={"text"}))
         converted = await engine.convert(job)
     return {
         "text": "\n".join(line.text for line in converted),

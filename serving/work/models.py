@@ -14,7 +14,6 @@ from typing import Any
 from model_language.converters.explain import UserWordConverter
 from model_language.pinyin_to_hanzi import ConvertedLine, PinyinToHanzi
 from model_language.registry import load_converter, load_second_pass
-from model_language.search.second_pass import RESCORING, SecondPass
 from model_language.search.user_words import UserWord, UserWords, parse_user_words
 from recognition.confidence import load_calibration
 from recognition.loading import (
@@ -31,6 +30,7 @@ from recognition.recognizer import Recognizer
 from serving.work.uploads import SoundPiece
 from utils.errors import CorpusError, UserError
 from utils.hypotheses.recognition import Segment
+from utils.run_folder.run import PRETRAINED_LANGUAGE_MODEL
 
 _KEPT = 16  # recognizers and converters with words or phrases of requests
 _LONGEST_WORD = 8  # hanzi; a longer text in a prompt is a sentence, not a word
@@ -161,10 +161,8 @@ class Models:
         return self._cached(key, lambda: self._to_hanzi(*key)).explain(job.lines, job.n_best)
 
     def _to_hanzi(self, words: str, strict: bool, recognised: bool, rated_again: bool) -> PinyinToHanzi:
-        second_pass = None
-        if rated_again:
-            loaded = self._language_model
-            second_pass = SecondPass(loaded, RESCORING) if loaded else load_second_pass()
+        model = self._language_model or PRETRAINED_LANGUAGE_MODEL
+        second_pass = load_second_pass(language_model=model) if rated_again else None
         return PinyinToHanzi(self._converter, parse_user_words(words), strict, recognised, second_pass)
 
     def _cached(self, key: Hashable, make: Callable[[], Any]) -> Any:
