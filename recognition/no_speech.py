@@ -10,7 +10,8 @@ from recognition.confidence import FEATURES
 from utils.hypotheses.recognition import Segment
 
 # Fitted by benchmarks/recognition/no_speech.py on dev speakers and generated sounds, with the model of the
-# fourth cycle (docs/real_speech.md). With that of the fifth no sound gives a text: there is nothing to fit.
+# fourth cycle (docs/shipped_acoustic_models.md). With that of the fifth no sound gives a text: there is
+# nothing to fit.
 BIAS = 2.995
 WEIGHTS = {"posterior": -0.730, "entropy": -7.161, "rate": -5.014}
 WITHOUT_SYLLABLES = 0.99  # the probability for a segment without a syllable
