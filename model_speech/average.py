@@ -5,12 +5,13 @@
 If each run began with the weights of the one before, the mean of their ends often has fewer errors than the
 last one alone, at the same cost (stochastic weight averaging: Izmailov et al., arXiv:1803.05407). The new run
 has the config and the vocabulary of the last one, and ``averaged.json`` names all; it is tested, packed and
-exported as any other.
+exported as any other. The last run may have more residual blocks than the others.
 """
 
 from __future__ import annotations
 
 import argparse
+import re
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -29,13 +30,16 @@ if TYPE_CHECKING:
     from model_speech.acoustic_model import AcousticModel
 
 _RECORD = "averaged.json"
+_BLOCK = re.compile(r"(front_\w+_)?block_\d+_")  # path of a weight of a residual block
+_SCALE_AND_OFFSET = ("gamma", "beta")
 
 
 def average(sources: Sequence[Path], target: Path, weights: str = "last") -> None:
     """Write a run with the mean of the weights, statistics of the normalisation included.
 
     Args:
-        sources: two or more runs of the same model with the same vocabulary; the last one gives the config.
+        sources: two or more runs of the same model with the same vocabulary; the last one gives the config,
+            and may have more residual blocks.
         target: the new run.
         weights: of each run, ``best`` or ``last``; a mean and a packed model have their only weights.
 
@@ -52,7 +56,7 @@ def average(sources: Sequence[Path], target: Path, weights: str = "last") -> Non
     ]
     for source, other in zip(sources, others, strict=False):
         _check(source, other, sources[-1], last)
-    columns = zip(*(acoustic.model.get_weights() for acoustic in (*others, last)), strict=True)
+    columns = zip(*(_weights_of(acoustic, last) for acoustic in (*others, last)), strict=True)
     last.model.set_weights([_mean(arrays) for arrays in columns])
     run = open_run(sources[-1], "speech")
     with replacing_folder(target) as folder:
@@ -74,13 +78,38 @@ def _mean(arrays: Sequence[np.ndarray]) -> np.ndarray:
     return np.mean(arrays, axis=0) if np.issubdtype(arrays[-1].dtype, np.floating) else arrays[-1]
 
 
+def _weights_of(acoustic: AcousticModel, last: AcousticModel) -> list[np.ndarray]:
+    """The weights of a model in the order of those of ``last``, which may have more residual blocks.
+
+    A missing block counts as one without effect: with the weights of ``last``, but scale and offset of its
+    normalisation are zero. Its mean with the block of ``last`` so has half of the effect.
+    """
+    own = _floating(acoustic)
+    weights = zip(last.model.weights, last.model.get_weights(), strict=True)
+    return [
+        own.get(variable.path, np.zeros_like(value) if variable.name in _SCALE_AND_OFFSET else value)
+        for variable, value in weights
+    ]
+
+
 def _check(source: Path, other: AcousticModel, reference: Path, last: AcousticModel) -> None:
-    shapes = [[(w.path, tuple(w.shape)) for w in acoustic.model.weights] for acoustic in (other, last)]
-    if shapes[0] != shapes[1] or other.vocabulary.tokens != last.vocabulary.tokens:
-        what = "another model" if shapes[0] != shapes[1] else "another vocabulary"
+    found, expected = _floating(other), _floating(last)
+    blocks = {path for path in expected if path not in found and _BLOCK.match(path)}
+    fits = found.keys() == expected.keys() - blocks
+    fits = fits and all(found[path].shape == expected[path].shape for path in found)
+    if not fits or other.vocabulary.tokens != last.vocabulary.tokens:
+        what = "another vocabulary" if fits else "another model"
         raise RunError(
-            f"{what} than that of {reference}", where=source, hint="only runs of one model have a mean"
+            f"{what} than that of {reference}",
+            where=source,
+            hint="only runs of one model have a mean; the last one may have more residual blocks",
         )
+
+
+def _floating(acoustic: AcousticModel) -> dict[str, np.ndarray]:
+    """All weights but the states of random generators, by their paths."""
+    pairs = zip(acoustic.model.weights, acoustic.model.get_weights(), strict=True)
+    return {variable.path: value for variable, value in pairs if np.issubdtype(value.dtype, np.floating)}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -1,13 +1,14 @@
-"""Feature shards computed by a Ray cluster of one node and of two: seconds and their ratio.
+"""Features and transcripts computed by a Ray cluster of one node and of two: seconds and their ratio.
 
-    python -m benchmarks.project.cluster [--utterances 2000] [--rounds 3]        # requirements/cluster.txt
+    python -m benchmarks.project.cluster [--rounds 3] [--only transcripts]        # requirements/cluster.txt
 
 The nodes are processes of this machine with one CPU each, so it needs two idle cores. A cluster of one node
 runs on one core and a cluster of two on two: each core also does a share of what Ray and the command need.
 (On two cores, a single node would have a core for its work alone and a second one for everything else.) The
-utterances name eight recordings of noise again and again, each with two altered copies, so little is read
-or written. The rounds alternate between the clusters; the first job of each node, which loads the program,
-is not counted.
+utterances of the features name eight recordings of noise again and again, each with two altered copies, so
+little is read or written; the transcripts are those of the three recordings that come with the project, again
+and again. The rounds alternate between the clusters; the first jobs of each node, which load the program and
+the models, are not counted.
 """
 
 import argparse
@@ -15,63 +16,103 @@ import os
 import statistics
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 
+from benchmarks.support.commands import ROOT
+from benchmarks.support.shipped_recognizer import joint_recognizer
 from benchmarks.support.tables import print_table
 from data.features.augment import AugmentConfig
 from data.features.cache import prepare_features
 from data.manifest import Utterance
+from recognition.cluster_jobs import transcribe_files
 from utils.audio.reading import SAMPLE_RATE, write_wav
 from utils.cli import positive
 from utils.cluster import INSTALL, on_cluster
 from utils.errors import run_command
 from utils.features.speech import FeatureConfig
 
-_SECONDS = 5.0  # length of a recording
+_SECONDS = 5.0  # length of a recording of noise
 _AUGMENT = AugmentConfig(copies=2, noise_probability=0.5, room_probability=0.5)
 _WORKERS = 8  # 128 jobs, as of a corpus four times as large: no node waits long for the other's last one
+_RECORDINGS = ROOT / "examples" / "recordings"
+_FIRST = 128  # utterances for each node that are not counted
+
+
+@dataclass(frozen=True)
+class Work:
+    """What the nodes compute.
+
+    Attributes:
+        title: of the printed table.
+        utterances: their number.
+        compute: writes the results for so many utterances into a folder.
+    """
+
+    title: str
+    utterances: int
+    compute: Callable[[int, Path], None]
 
 
 def main() -> None:
-    """Compute the same features on both clusters, print the table."""
+    """Compute the same on both clusters, print a table for each kind of work."""
     options = _parser().parse_args()
     if find_spec("ray") is None:
         print(f"skipped: Ray is not installed ({INSTALL})")
         return
-    seconds: dict[int, list[float]] = {1: [], 2: []}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        utterances = _utterances(folder, options.utterances)
-        for round_ in range(options.rounds):
-            for nodes in seconds:
-                with _cluster_of(nodes) as address, on_cluster(address):
-                    _compute(utterances[: 128 * nodes], folder / f"first_{nodes}_{round_}")
-                    began = time.perf_counter()
-                    _compute(utterances, folder / f"features_{nodes}_{round_}")
-                    seconds[nodes].append(time.perf_counter() - began)
-        shards = [_content(folder / f"features_{nodes}_0") for nodes in seconds]
+        works = {
+            "features": Work(f"features of {_SECONDS:.0f} s, 2 copies", 2000, _features_of_noise(folder)),
+            "transcripts": Work("transcripts", 1600, _transcripts),
+        }
+        for kind in [options.only] if options.only else works:
+            _compare(works[kind], folder / kind, options.rounds)
+
+
+def _compare(work: Work, folder: Path, rounds: int) -> None:
+    seconds: dict[int, list[float]] = {1: [], 2: []}
+    for round_ in range(rounds):
+        for nodes in seconds:
+            with _cluster_of(nodes) as address, on_cluster(address):
+                work.compute(_FIRST * nodes, folder / f"first_{nodes}_{round_}")
+                began = time.perf_counter()
+                work.compute(work.utterances, folder / f"{nodes}_{round_}")
+                seconds[nodes].append(time.perf_counter() - began)
+    results = [_content(folder / f"{nodes}_0") for nodes in seconds]
     ratio = statistics.median(single / two for single, two in zip(*seconds.values(), strict=True))
     rows = [(str(nodes), " ".join(f"{value:.1f}" for value in values)) for nodes, values in seconds.items()]
-    print_table(
-        f"{options.utterances:,} utterances of {_SECONDS:.0f} s, 2 copies", ("nodes", "seconds"), rows
-    )
-    print(f"1 to 2 nodes: {ratio:.2f} times as fast; the same bytes: {shards[0] == shards[1]}")
+    print_table(f"{work.utterances:,} utterances: {work.title}", ("nodes", "seconds"), rows)
+    print(f"1 to 2 nodes: {ratio:.2f} times as fast; the same bytes: {results[0] == results[1]}")
 
 
-def _compute(utterances: list[Utterance], folder: Path) -> None:
-    prepare_features(utterances, FeatureConfig(), folder, _AUGMENT, workers=_WORKERS)
-
-
-def _utterances(folder: Path, count: int) -> list[Utterance]:
+def _features_of_noise(folder: Path) -> Callable[[int, Path], None]:
     paths = [folder / f"{number}.wav" for number in range(8)]
     for number, path in enumerate(paths):
         write_wav(path, 0.1 * np.random.default_rng(number).normal(size=int(SAMPLE_RATE * _SECONDS)))
-    return [Utterance(f"{n:06}", paths[n % 8], _SECONDS, "s", ("ma1",), "妈") for n in range(count)]
+
+    def compute(count: int, output: Path) -> None:
+        utterances = [
+            Utterance(f"{number:06}", paths[number % 8], _SECONDS, "s", ("ma1",), "妈")
+            for number in range(count)
+        ]
+        prepare_features(utterances, FeatureConfig(), output, _AUGMENT, workers=_WORKERS)
+
+    return compute
+
+
+def _transcripts(count: int, output: Path) -> None:
+    output.mkdir(parents=True)
+    recordings = sorted(_RECORDINGS.glob("*.ogg"))
+    files = [(recordings[number % len(recordings)], output / f"{number:06}.txt") for number in range(count)]
+    for _, error in transcribe_files(joint_recognizer, "text", False, files):
+        if error:
+            raise error
 
 
 @contextmanager
@@ -93,14 +134,15 @@ def _cluster_of(nodes: int) -> Iterator[str]:
 
 
 def _content(folder: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in folder.rglob("*.npy")}
+    paths = [*folder.rglob("*.npy"), *folder.rglob("*.txt")]
+    return {path.name: path.read_bytes() for path in paths}
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--utterances", type=positive, default=2000, help="default: %(default)s")
+    parser.add_argument("--only", choices=("features", "transcripts"), help="default: both")
     parser.add_argument(
         "--rounds", type=positive, default=3, help="rounds of each cluster (default: %(default)s)"
     )

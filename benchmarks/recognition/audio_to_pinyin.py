@@ -5,15 +5,18 @@
     python -m benchmarks.recognition.audio_to_pinyin --streaming # the streaming twin, after the other one
 
 Six collections of real recordings, 7 h of synthetic speech of open-domain text and sounds without speech
-are prepared below ``datasets/audio_to_pinyin``. The model of whole utterances is trained in ten cycles
+are prepared below ``datasets/audio_to_pinyin``. The model of whole utterances is trained in eleven cycles
 below ``runs``, by recipes of ``configs/speech``; each begins with the weights of the one before, the sixth
-and the seventh with a deeper front, the last three with a shorter time between feature frames. From the third
+and the seventh with a deeper front, the last four with a shorter time between feature frames. From the third
 one on there is spliced speech, which the model of the cycle before has cut from the recordings. The tenth
-cycle begins with the mean of the three before it and has more single words; the model is the mean of this
-mean and of the tenth. The streaming twin begins with it, and it teaches the twin, without the recordings of
-``dspspeech20``, whose words are the test of typed wake words (but its teacher has learned from them). It has
-three cycles, the last of which begins with the mean of the first two; the twin is the mean of this mean and
-of the third, and is also exported, for devices.
+cycle begins with the mean of the three before it and has more single words; the eleventh begins with the mean
+of this mean and of the tenth, and has more blocks; the model is the mean of what the eleventh begins with and
+of the eleventh.
+
+The streaming twin begins with what the eleventh cycle begins with, and the model teaches it, without the
+recordings of ``dspspeech20``, whose words are the test of typed wake words (but its teacher has learned from
+them). It has three cycles, the last of which begins with the mean of the first two; the twin is the mean of
+this mean and of the third, and is also exported, for devices.
 
 Both are packed into ``pretrained``.
 
@@ -123,7 +126,8 @@ MORE_WORDS = {
     "words_one_speaker_mp3": 0.6,
     "nonspeech": 0.2,
 }
-"""Of the tenth cycle: how often an epoch reads each folder."""
+SOME_MORE_WORDS = {"synthetic": 0.1, "lingua_libre_words": 1.0, "dspspeech20": 1.5, "nonspeech": 0.2}
+"""Of the tenth and of the eleventh cycle: how often an epoch reads each folder."""
 FLAT_START = "features.normalise=running"
 """The first cycles of the twin begin a stream with a flat spectrum, the last with that of average speech."""
 STREAMING_AGAIN = ("initialise_except=[]", "optimiser.learning_rate=0.003", "optimiser.average=0.998")
@@ -149,6 +153,14 @@ CYCLES = {
             mean_of=("_seventh", "_eighth", "_ninth"),
             weights=MORE_WORDS,
         ),
+        Cycle(
+            "_eleventh",
+            "_more_blocks",
+            0.7,
+            ("spliced_eleventh",),
+            mean_of=("_before_tenth", "_tenth"),
+            weights=SOME_MORE_WORDS,
+        ),
     ),
     STREAMING: (
         Cycle("_first", "", 0.8, ("spliced_ninth",), (FLAT_START,)),
@@ -163,8 +175,10 @@ CYCLES = {
         ),
     ),
 }
-AVERAGED = {RUN.name: ("_before_tenth", "_tenth"), STREAMING: ("_before_third", "_third")}
+AVERAGED = {RUN.name: ("_before_eleventh", "_eleventh"), STREAMING: ("_before_third", "_third")}
 """Cycles whose mean is the model; ``_before_…`` is the mean that a cycle begins with."""
+TWIN_BEGINS_WITH = RUN.with_name(f"{RUN.name}_before_eleventh")
+"""Has as many blocks as the twin; its teacher is :data:`RUN`."""
 NONSPEECH = 900
 HELD_OUT_NOISE = ("pink_noise", "exercise_bike")
 """Recordings of noise for tests (:mod:`benchmarks.recognition.no_speech`)."""
@@ -231,7 +245,7 @@ def _synthetic() -> Path:
 
 def _train(name: str, epochs: int | None) -> None:
     """All cycles of a model; a finished one is not repeated."""
-    before = RUN if name == STREAMING else None
+    before = TWIN_BEGINS_WITH if name == STREAMING else None
     for cycle in CYCLES[name]:
         weights = {(corpus.folder, corpus.manifest): corpus.later for corpus in CORPORA}
         if before is None:

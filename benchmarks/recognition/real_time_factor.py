@@ -13,20 +13,16 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.recognition.audio_to_pinyin import DEV
+from benchmarks.support.shipped_recognizer import joint_recognizer
 from data.manifest import read_manifest
-from model_language.registry import load_converter
-from recognition.loading import load_acoustic_logits, load_joint_search_for, load_members
-from recognition.recognizer import Recognizer
 from utils.errors import run_command
-from utils.run_folder.run import PRETRAINED, PRETRAINED_SPEECH
+from utils.run_folder.run import PRETRAINED_SPEECH
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Recognise the recordings twice and print the real-time factor of the second time."""
     options = _parser().parse_args(arguments)
-    joint = load_joint_search_for(options.run, load_converter(PRETRAINED))
-    acoustic = load_acoustic_logits(options.run)
-    recognizer = Recognizer(acoustic, joint=joint, members=load_members(options.run, acoustic))
+    recognizer = joint_recognizer(options.run)
     sources = [(utterance.id, utterance.audio) for utterance in read_manifest(options.manifest)]
     for _ in range(2):
         start = time.process_time()

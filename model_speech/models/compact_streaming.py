@@ -23,6 +23,7 @@ from model_speech.models.compact import (
     STRIDE,
     CompactSettings,
     Normalise,
+    Scale,
     front,
     output_layer,
     residual_block,
@@ -103,7 +104,7 @@ def build_compact_streaming(config: CompactStreamingConfig, feature_bins: int, c
         padded = PadTime(config.time_stride, config.look_ahead, name="end")(unpadded)
         padded_lengths = PaddedLengths(config.time_stride, config.look_ahead, name="padded_lengths")(lengths)
 
-        def normalise(name: str, x: keras.KerasTensor, stride: int, gamma: str) -> keras.KerasTensor:
+        def normalise(name: str, x: keras.KerasTensor, stride: int, gamma: Scale) -> keras.KerasTensor:
             mask = FrameMask(stride, name=f"{name}_valid")(padded, padded_lengths)
             return MaskedBatchNormalization(MOMENTUM, _EPSILON, gamma, name=name)(x, mask)
 
@@ -148,7 +149,16 @@ def _network(
     x = front(x, config, normalise, products, causal=True, ahead=config.front_ahead)  # (B, T', width)
     for index in range(1, config.blocks + 1):
         ahead = 1 if index <= config.ahead_blocks else 0
-        x = residual_block(x, f"block_{index}", config, normalise, products, _running_mean, ahead)
+        x = residual_block(
+            x,
+            f"block_{index}",
+            config,
+            normalise,
+            products,
+            _running_mean,
+            config.initial_scale(index),
+            ahead,
+        )
     return output_layer(x, config, classes, products)
 
 

@@ -1,5 +1,6 @@
 """Tests of the mean of runs: every weight, a run that other commands take, and runs that have no mean."""
 
+import dataclasses
 import json
 import shutil
 
@@ -59,6 +60,31 @@ def test_a_mean_and_a_packed_model_have_their_only_weights(runs, tmp_path):
         if "seed_generator" not in weight.path:
             a, b, c, d = (value.numpy() for value in given)
             np.testing.assert_allclose(weight.numpy(), ((a + c) / 2 + d + b) / 3, atol=1e-6)
+
+
+def test_blocks_that_only_the_last_run_has_count_half(runs, tmp_path):
+    config = dataclasses.replace(SMALL, blocks=SMALL.blocks + 1, front_blocks=(0, 1))
+    deeper = save_speech_run(tmp_path / "deeper", tiny_acoustic(config, 5), config)
+    average([runs[0], deeper], tmp_path / "mean", "best")
+    mean, before, after = (
+        {weight.path: weight.numpy() for weight in load_acoustic_model(run).model.weights}
+        for run in (tmp_path / "mean", runs[0], deeper)
+    )
+    new = [path for path in after if path not in before and "seed_generator" not in path]
+    assert {path.split("/")[0] for path in new} >= {
+        "front_2_block_1_norm",
+        f"block_{config.blocks}_mix",
+    }
+    for path in new:
+        factor = 0.5 if path.endswith(("gamma", "beta")) else 1.0
+        np.testing.assert_allclose(mean[path], factor * after[path], atol=1e-6, err_msg=path)
+    np.testing.assert_allclose(
+        mean["block_1_mix/kernel"],
+        (before["block_1_mix/kernel"] + after["block_1_mix/kernel"]) / 2,
+        atol=1e-6,
+    )
+    with pytest.raises(RunError, match="another model than that of"):
+        average([deeper, runs[0]], tmp_path / "none", "best")
 
 
 def test_runs_without_a_mean_are_named(runs, tmp_path):

@@ -169,8 +169,8 @@ def open_run(path: str | Path, task: str | None = None) -> RunFolder:
     _note_missing_checksums(run)
     if task and found != task:
         hint = f"give a run of train.py {task}"
-        if task != "keyword":
-            hint = "the speech run comes first, then the language run"
+        if {found, task} == {"speech", "language"}:
+            hint += "; `test.py pipeline` takes the speech run first, then the language run"
         raise RunError(f"this is a run of task '{found}', not '{task}'", where=run.path, hint=hint)
     return run
 
