@@ -25,7 +25,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.support.commands import ROOT
-from benchmarks.support.shipped_recognizer import joint_recognizer
+from benchmarks.support.recognizer import joint_recognizer
 from benchmarks.support.tables import print_table
 from data.features.augment import AugmentConfig
 from data.features.cache import prepare_features

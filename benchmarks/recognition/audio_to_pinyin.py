@@ -126,8 +126,9 @@ MORE_WORDS = {
     "words_one_speaker_mp3": 0.6,
     "nonspeech": 0.2,
 }
+"""Of the tenth cycle: how often an epoch reads each folder."""
 SOME_MORE_WORDS = {"synthetic": 0.1, "lingua_libre_words": 1.0, "dspspeech20": 1.5, "nonspeech": 0.2}
-"""Of the tenth and of the eleventh cycle: how often an epoch reads each folder."""
+"""Of the eleventh cycle, likewise."""
 FLAT_START = "features.normalise=running"
 """The first cycles of the twin begin a stream with a flat spectrum, the last with that of average speech."""
 STREAMING_AGAIN = ("initialise_except=[]", "optimiser.learning_rate=0.003", "optimiser.average=0.998")

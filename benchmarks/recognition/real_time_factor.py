@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.recognition.audio_to_pinyin import DEV
-from benchmarks.support.shipped_recognizer import joint_recognizer
+from benchmarks.support.recognizer import joint_recognizer
 from data.manifest import read_manifest
 from utils.errors import run_command
 from utils.run_folder.run import PRETRAINED_SPEECH
