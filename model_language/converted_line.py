@@ -6,7 +6,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from model_language.converters.explain import Explanation
+from model_language.converters.explanation import Explanation
 from model_language.pinyin_to_hanzi import ConvertedLine
 
 SHOWN_DIGITS = 4
@@ -41,7 +41,7 @@ def _sentence(syllables: Sequence[str], explained: Explanation) -> dict[str, Any
             }
             for character in explained.characters
         ],
-        "user_words": [{"word": span.word.hanzi, "place": span.start} for span in explained.user_words],
+        "user_words": [{"word": span.word.hanzi, "start": span.start} for span in explained.user_words],
     }
 
 

@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from model_language.converters.base import Converter
-from model_language.converters.explain import Explanation, UserWordConverter
+from model_language.converters.explanation import Explanation
+from model_language.converters.user_word_converter import UserWordConverter
 from model_language.registry import load_converter
 from model_language.search.grid import Conversion
 from model_language.search.second_pass import SecondPass

@@ -16,10 +16,10 @@ from model_language.converters.base import Converter
 from model_language.converters.combined import combined_parts, load_combined_converter
 from model_language.converters.combined_config import NAME as COMBINED
 from model_language.converters.combined_config import CombinedConfig
-from model_language.converters.explain import UserWordConverter
 from model_language.converters.gated import GatedCnnConverter
 from model_language.converters.ngram import NAME as NGRAM
 from model_language.converters.ngram import NgramConfig, load_ngram_converter, ngram_parts
+from model_language.converters.user_word_converter import UserWordConverter
 from model_language.language_model import (
     HanziLanguageModel,
     language_model_parts,

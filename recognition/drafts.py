@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from model_language.converters.base import Converter
-from model_language.converters.explain import UserWordConverter
+from model_language.converters.user_word_converter import UserWordConverter
 from model_speech.ctc.greedy import greedy_decode
 from recognition.confidence import PLAIN, frame_certainty, syllable_features
 from recognition.recognizer import Recognizer

@@ -20,7 +20,7 @@ from rich.console import Console
 from rich.table import Table
 
 from data.manifest import read_transcripts
-from model_language.converters.explain import UserWordConverter
+from model_language.converters.user_word_converter import UserWordConverter
 from model_language.registry import load_converter
 from model_language.search.user_words import UserWords, read_user_words
 from model_language.vocabulary.lexicon import gb2312_hanzi

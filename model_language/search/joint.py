@@ -24,7 +24,7 @@ import numpy as np
 
 from model_language.batching import length_batches
 from model_language.converters.base import READINGS, Converter
-from model_language.converters.explain import UserWordConverter
+from model_language.converters.user_word_converter import UserWordConverter
 from model_language.language_model import HanziLanguageModel
 from model_language.ngram.syllables import SyllableNgram, load_syllable_ngram
 from model_language.search.confusion_network_search import search_networks

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from model_language.converters.explain import UserWordConverter
+from model_language.converters.user_word_converter import UserWordConverter
 from model_language.pinyin_to_hanzi import ConvertedLine, PinyinToHanzi
 from model_language.registry import load_converter, load_second_pass
 from model_language.search.user_words import UserWord, UserWords, parse_user_words

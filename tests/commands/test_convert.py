@@ -94,7 +94,7 @@ def test_json_has_scores_reasons_and_words(run, tmp_path, capsys):
 
     (worded, _) = map(json.loads, lines_of(capsys, "--model", run, "--json", "--words", words, path))
     assert worded["text"] == "妮好,我!"
-    assert worded["sentences"][0]["user_words"] == [{"word": "妮好", "place": 0}]
+    assert worded["sentences"][0]["user_words"] == [{"word": "妮好", "start": 0}]
     assert lines_of(capsys, "--model", run, "--words", words, path)[0] == "妮好,我!"
     assert lines_of(capsys, "--model", run, "--nbest", 2, path)[0].count("\t") == 1
 

@@ -17,8 +17,10 @@ from model_language.converters.combined import (
     load_combined_converter,
 )
 from model_language.converters.combined_config import CombinedConfig
-from model_language.converters.explain import UserWordConverter, _leads, _search_once
+from model_language.converters.explanation import leads_of_characters
+from model_language.converters.found_paths import search_once
 from model_language.converters.noisy_channel import EMISSIONS_FILE, EmissionTables
+from model_language.converters.user_word_converter import UserWordConverter
 from model_language.networks.candidates import confusion_matrix
 from model_language.ngram.words import WORDS_FILE, WordUnigram
 from model_language.pinyin_to_hanzi import PinyinToHanzi
@@ -301,9 +303,9 @@ def test_reasons_are_those_of_the_whole_sentence(converter):
     """An exchanged hanzi changes the division into words only in its surroundings."""
     words = UserWords([UserWord("宫", (frozenset({"gong1"}),), 2.0)])
     sentence = hanzi_to_pinyin("".join(LINES) * 2)
-    found = _search_once([sentence], [words.spans(sentence)], converter, count=4)
+    found = search_once([sentence], [words.spans(sentence)], converter, count=4)
     best = found.sequences[0, 0].astype(np.int64)
-    for position, (_, runner_up, lead) in enumerate(_leads(found, 0)):
+    for position, (_, runner_up, lead) in enumerate(leads_of_characters(found, 0)):
         if not runner_up or runner_up not in converter.symbols.hanzi:
             continue
         both = np.stack([best, best])

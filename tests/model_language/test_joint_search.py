@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from model_language.converters.explain import UserWordConverter
 from model_language.converters.ngram import NgramConfig, NgramConverter, NgramModel
+from model_language.converters.user_word_converter import UserWordConverter
 from model_language.ngram.syllables import SyllableNgram, SyllableNgramConfig
 from model_language.ngram.words import WordUnigram, pack_words
 from model_language.search import confusion_network_search

@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-from model_language.converters.explain import UserWordConverter
+from model_language.converters.user_word_converter import UserWordConverter
 from model_language.pinyin_to_hanzi import PinyinToHanzi
 from model_language.registry import load_converter, load_language_model
 from model_language.search import confusion_network_search

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from model_language.converters import combined
-from model_language.converters.explain import SECOND_PASS_PART, UserWordConverter
+from model_language.converters.explanation import SECOND_PASS_PART
+from model_language.converters.user_word_converter import UserWordConverter
 from model_language.pinyin_to_hanzi import PinyinToHanzi
 from model_language.registry import load_converter, load_second_pass
 from model_language.search.second_pass import USER_WORD, SecondPass

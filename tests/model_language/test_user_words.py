@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from model_language.converters.base import Converter
-from model_language.converters.explain import NGRAM_PART, WORDS_PART, UserWordConverter
+from model_language.converters.explanation import NGRAM_PART, WORDS_PART
 from model_language.converters.ngram import NgramConfig, NgramConverter, NgramModel
+from model_language.converters.user_word_converter import UserWordConverter
 from model_language.search.grid import Grid
 from model_language.search.user_words import WEIGHT, UserWord, UserWords, read_user_words
 from model_language.vocabulary.symbols import Symbols, build_symbols
