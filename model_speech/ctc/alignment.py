@@ -126,36 +126,39 @@ def _best_path(emitted: np.ndarray, states: np.ndarray, lengths: np.ndarray, fin
     skipping = np.full(states.shape, -np.inf)
     skipping[:, 1:2] = 0.0
     skipping[:, 2:][states[:, 2:] != states[:, :-2]] = 0.0
-    steps = np.zeros((time, count, size), np.int8)  # states between the best predecessor and this one
-    scores = np.full((count, size + 2), -np.inf)  # two extra columns before the first state
-    scores[:, 1] = 0.0
-    ends = scores.copy()  # after the last frame of each sequence
-    for t, frame in enumerate(emitted.swapaxes(0, 1)):
-        stay, move, skip = scores[:, 2:], scores[:, 1:-1], scores[:, :-2] + skipping
-        best = np.maximum(stay, move)
-        np.copyto(steps[t], move > stay)
-        steps[t][skip > best] = 2
-        np.maximum(best, skip, out=best)
-        np.add(best, frame, out=scores[:, 2:])
-        scores[:, 1] = -np.inf
-        if t + 1 in lengths:
-            ends[lengths == t + 1] = scores[lengths == t + 1]
-    return _trace(ends, steps, lengths, final)
-
-
-def _trace(scores: np.ndarray, steps: np.ndarray, lengths: np.ndarray, final: np.ndarray) -> np.ndarray:
-    """Follow the best predecessors from the end; see `_best_path`."""
-    time, count, _ = steps.shape
-    rows = np.arange(count)
-    ends = np.stack([scores[rows, final + 2], scores[rows, final + 1]])  # blank or token
-    unreachable = np.flatnonzero(np.isneginf(ends.max(axis=0)))
-    if len(unreachable):
-        n = unreachable[0]
-        raise ValueError(f"sequence {n} of {final[n] // 2} tokens can't be aligned with {lengths[n]} frames")
+    # Before the first and after each frame, with two extra columns before the first state.
+    scores = np.full((time + 1, count, size + 2), -np.inf)
+    scores[0, :, 1] = 0.0
+    for before, after, frame in zip(scores, scores[1:], emitted.swapaxes(0, 1), strict=False):
+        best = np.maximum(before[:, 2:], before[:, 1:-1])
+        np.maximum(best, before[:, :-2] + skipping, out=best)
+        np.add(best, frame, out=after[:, 2:])
     path = np.full((count, time), -1)
-    state = final - ends.argmax(axis=0)
-    for t in reversed(range(time)):
-        running = t < lengths
-        path[running, t] = state[running]
-        state[running] -= steps[t, rows[running], state[running]]
+    for n, length in enumerate(lengths):
+        own = scores[: length + 1, n]
+        if np.isneginf(own[-1, final[n] + 1 : final[n] + 3]).all():
+            tokens = final[n] // 2
+            raise ValueError(f"sequence {n} of {tokens} tokens can't be aligned with {length} frames")
+        path[n, :length] = _trace(own, skipping[n], final[n])
     return path
+
+
+def _trace(scores: np.ndarray, skipping: np.ndarray, final: int) -> list[int]:
+    """Follow the best predecessors of one sequence from its end; see `_best_path`.
+
+    Args:
+        scores: (T + 1, S + 2).
+        skipping: (S,) 0 where two states may be passed at once, else -inf.
+        final: index of the last blank.
+    """
+    blank, token = scores[-1, final + 2], scores[-1, final + 1]
+    state = int(final) if blank >= token else int(final) - 1
+    path = []
+    for before in scores[-2::-1]:
+        path.append(state)
+        skip, move, stay = before[state] + skipping[state], before[state + 1], before[state + 2]
+        if skip > move and skip > stay:
+            state -= 2
+        elif move > stay:
+            state -= 1
+    return path[::-1]

@@ -61,7 +61,9 @@ class SequenceTable:
         Returns:
             (S,) float64 scores; -inf for a sequence that is too far below, or needs more frames.
         """
-        bounds = self._bounds(log_probs, blank)
+        gains = log_probs - log_probs[:, blank, None]  # (T, C), over a blank in the same frame
+        blanks = log_probs[:, blank].sum(dtype=np.float64)
+        bounds = self._bounds(gains, blanks)
         scores = np.full(len(bounds), -np.inf)
         best = np.full(self.groups[-1] + 1, -np.inf)  # of each group
         count, lowest, batch = min(count, len(best)), -np.inf, _SEARCHED
@@ -71,7 +73,7 @@ class SequenceTable:
                 return scores
             if len(chosen) > batch:
                 chosen = chosen[np.argpartition(-bounds[chosen], batch)[:batch]]
-            scores[chosen] = self._path_scores(log_probs, blank, chosen)
+            scores[chosen] = self._path_gains(gains, chosen) + blanks
             bounds[chosen] = -np.inf
             np.maximum.at(best, self.groups[chosen], scores[chosen])
             scored = best[best > -np.inf]  # many equal values would make the partition slow
@@ -79,29 +81,29 @@ class SequenceTable:
                 lowest = np.partition(scored, len(scored) - count)[-count] - margin
             batch *= 4
 
-    def _bounds(self, log_probs: np.ndarray, blank: int) -> np.ndarray:
-        """No path of a sequence scores higher: (S,)."""
-        gains = log_probs - log_probs[:, blank, None]  # (T, C)
-        run = best = gains[0]
+    def _bounds(self, gains: np.ndarray, blanks: float) -> np.ndarray:
+        """No path of a sequence scores higher: (S,). ``blanks``: score of the path of blanks alone."""
+        run, best = gains[0].copy(), gains[0].copy()
         for gain in gains[1:]:
-            run = np.maximum(run, 0.0) + gain
-            best = np.maximum(best, run)
+            np.maximum(run, 0.0, out=run)
+            run += gain
+            np.maximum(best, run, out=best)
         best = np.append(best, 0.0).astype(np.float32)  # the last one for columns after the end
-        bounds = log_probs[:, blank].sum() + best[self.tokens].sum(axis=1)
+        bounds = blanks + best[self.tokens].sum(axis=1)
         bounds += 1e-4 * np.abs(bounds)  # rounding
-        bounds[self.frames > len(log_probs)] = -np.inf
+        bounds[self.frames > len(gains)] = -np.inf
         return bounds
 
-    def _path_scores(self, log_probs: np.ndarray, blank: int, chosen: np.ndarray) -> np.ndarray:
-        """Log-probability of the best CTC path of the chosen sequences (N,) through all frames: (N,)."""
-        tokens, repeats = self.tokens[chosen], self.repeats[chosen]  # (N, L)
-        emitted = log_probs[:, tokens]  # (T, N, L)
-        # Column i: the first i tokens are emitted, and the last frame is a blank, or the last of them.
-        after_blank, after_token = np.full((2, len(chosen), tokens.shape[1] + 1), -np.inf, log_probs.dtype)
-        after_blank[:, 0] = 0.0
-        for frame, blank_log_prob in zip(emitted, log_probs[:, blank], strict=True):
-            before = np.maximum(after_blank, after_token)
-            entering = np.where(repeats, after_blank[:, :-1], before[:, :-1])
-            after_token[:, 1:] = np.maximum(after_token[:, 1:], entering) + frame
-            after_blank = before + blank_log_prob
-        return np.maximum(after_blank, after_token)[np.arange(len(chosen)), self.lengths[chosen]]
+    def _path_gains(self, gains: np.ndarray, chosen: np.ndarray) -> np.ndarray:
+        """Score of the best CTC path of the chosen sequences (N,) over that of blanks alone: (N,)."""
+        tokens = np.ascontiguousarray(self.tokens[chosen].T)  # (L, N): the short axis first is faster
+        only_after_blank = np.where(self.repeats[chosen].T, -np.inf, 0.0).astype(gains.dtype)
+        # Row i: the first i tokens are emitted, and the last frame is a blank, or the last of them.
+        after_blank, after_token = np.full((2, len(tokens) + 1, len(chosen)), -np.inf, gains.dtype)
+        after_blank[0] = 0.0
+        for gain in np.take(gains, tokens, axis=1):  # (L, N)
+            entering = np.maximum(after_token[:-1] + only_after_blank, after_blank[:-1])
+            np.maximum(after_blank, after_token, out=after_blank)
+            np.maximum(after_token[1:], entering, out=after_token[1:])
+            after_token[1:] += gain
+        return np.maximum(after_blank, after_token)[self.lengths[chosen], np.arange(len(chosen))]

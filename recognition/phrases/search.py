@@ -117,12 +117,9 @@ class PhraseSearch:
 
     def candidates(self, logits: np.ndarray) -> list[Candidate]:
         """The phrases with the best paths through the logits (T, C), the best first."""
-        log_probs = phrase_log_probs(logits, self._vocabulary)
-        silent = log_probs[:, self._blank] > np.log(SILENT)
-        silent[1:] &= silent[:-1]  # the first frame of a silence is kept: it separates equal syllables
-        silent[:1] = False
-        kept = np.flatnonzero(~silent)
-        log_probs = log_probs[kept]
+        normaliser = log_sum_exp(logits[None])[0]
+        kept = self._frames_searched(logits, normaliser)
+        log_probs = phrase_log_probs(logits[kept], normaliser[kept], self._vocabulary)
         scores = self._table.best(log_probs, self._blank, self._n_best, _MARGIN)
         by_phrase = np.maximum.reduceat(scores, self._starts)
         ranking = np.argsort(-by_phrase, kind="stable")[: self._n_best]
@@ -134,6 +131,15 @@ class PhraseSearch:
             for phrase in ranking.tolist()
             if by_phrase[phrase] > -np.inf
         ]
+
+    def _frames_searched(self, logits: np.ndarray, normaliser: np.ndarray) -> np.ndarray:
+        """Indices of the frames (T,) that are no silence, with the first one of each silence."""
+        space = self._vocabulary.index(SPACE)
+        no_sound = np.logaddexp(logits[:, self._blank], logits[:, space]) - normaliser
+        silent = no_sound > np.log(SILENT)
+        silent[1:] &= silent[:-1]  # the first frame is kept: it separates equal syllables
+        silent[:1] = False
+        return np.flatnonzero(~silent)
 
     def _candidate(
         self, phrase: int, scores: np.ndarray, share: float, log_probs: np.ndarray, kept: np.ndarray
@@ -157,13 +163,22 @@ class PhraseSearch:
         return Candidate(self.phrases[phrase], tuple(self._vocabulary.decode(tokens)), frames, evidence)
 
 
-def phrase_log_probs(logits: np.ndarray, vocabulary: Vocabulary) -> np.ndarray:
-    """(T, C) logits → log-probabilities with a lower limit; the space stands for no sound, like the blank."""
+def phrase_log_probs(logits: np.ndarray, normaliser: np.ndarray, vocabulary: Vocabulary) -> np.ndarray:
+    """Log-probabilities with a lower limit; the space stands for no sound, like the blank.
+
+    Args:
+        logits: (T, C) float.
+        normaliser: (T,) their log-sum-exp.
+        vocabulary: the acoustic model's.
+
+    Returns:
+        (T, C), of the dtype of the logits.
+    """
     blank, space = vocabulary.blank_index, vocabulary.index(SPACE)
-    log_probs = logits - log_sum_exp(logits[None])[0, :, None].astype(logits.dtype)
+    log_probs = logits - normaliser[:, None].astype(logits.dtype)
     log_probs[:, blank] = np.logaddexp(log_probs[:, blank], log_probs[:, space])
     log_probs[:, space] = -np.inf
-    return np.maximum(log_probs, np.log(_LOWEST))
+    return np.maximum(log_probs, np.log(_LOWEST), out=log_probs)
 
 
 def known_sequences(

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from model_speech.ctc.best_sequences import SequenceTable
+from model_speech.ctc.greedy import log_sum_exp
 from recognition.phrases.phrase_list import Phrase
 from recognition.phrases.search import known_sequences, phrase_log_probs
 from recognition.phrases.thresholds import DEFAULT, PhraseThresholds
@@ -98,7 +99,7 @@ class PhraseSpotter:
 
     def _relative(self, logits: np.ndarray) -> np.ndarray:
         """(n, C) log-probabilities minus the best one of each row."""
-        log_probs = phrase_log_probs(logits, self._vocabulary)
+        log_probs = phrase_log_probs(logits, log_sum_exp(logits[None])[0], self._vocabulary)
         return log_probs - log_probs.max(axis=1, keepdims=True)
 
     def _advance(self, row: np.ndarray) -> np.ndarray:
