@@ -67,15 +67,12 @@ def main() -> None:
         return
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        works = {
-            "features": Work(f"features of {_SECONDS:.0f} s, 2 copies", 2000, _features_of_noise(folder)),
-            "transcripts": Work("transcripts", 1600, _transcripts),
-        }
-        for kind in [options.only] if options.only else works:
-            _compare(works[kind], folder / kind, options.rounds)
+        for kind in [options.only] if options.only else WORKS:
+            _compare(WORKS[kind], folder / kind, options.rounds)
 
 
 def _compare(work: Work, folder: Path, rounds: int) -> None:
+    folder.mkdir()
     seconds: dict[int, list[float]] = {1: [], 2: []}
     for round_ in range(rounds):
         for nodes in seconds:
@@ -91,28 +88,30 @@ def _compare(work: Work, folder: Path, rounds: int) -> None:
     print(f"1 to 2 nodes: {ratio:.2f} times as fast; the same bytes: {results[0] == results[1]}")
 
 
-def _features_of_noise(folder: Path) -> Callable[[int, Path], None]:
-    paths = [folder / f"{number}.wav" for number in range(8)]
+def _features_of_noise(count: int, output: Path) -> None:
+    paths = [output.parent / f"{number}.wav" for number in range(8)]
     for number, path in enumerate(paths):
-        write_wav(path, 0.1 * np.random.default_rng(number).normal(size=int(SAMPLE_RATE * _SECONDS)))
-
-    def compute(count: int, output: Path) -> None:
-        utterances = [
-            Utterance(f"{number:06}", paths[number % 8], _SECONDS, "s", ("ma1",), "妈")
-            for number in range(count)
-        ]
-        prepare_features(utterances, FeatureConfig(), output, _AUGMENT, workers=_WORKERS)
-
-    return compute
+        if not path.is_file():  # a recording that is written again has other keys
+            write_wav(path, 0.1 * np.random.default_rng(number).normal(size=int(SAMPLE_RATE * _SECONDS)))
+    utterances = [
+        Utterance(f"{number:06}", paths[number % 8], _SECONDS, "s", ("ma1",), "妈") for number in range(count)
+    ]
+    prepare_features(utterances, FeatureConfig(), output, _AUGMENT, workers=_WORKERS)
 
 
 def _transcripts(count: int, output: Path) -> None:
-    output.mkdir(parents=True)
+    output.mkdir()
     recordings = sorted(_RECORDINGS.glob("*.ogg"))
     files = [(recordings[number % len(recordings)], output / f"{number:06}.txt") for number in range(count)]
     for _, error in transcribe_files(joint_recognizer, "text", False, files):
         if error:
             raise error
+
+
+WORKS = {
+    "features": Work(f"features of {_SECONDS:.0f} s, 2 copies", 2000, _features_of_noise),
+    "transcripts": Work("transcripts", 1600, _transcripts),
+}
 
 
 @contextmanager
@@ -142,7 +141,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--only", choices=("features", "transcripts"), help="default: both")
+    parser.add_argument("--only", choices=tuple(WORKS), help="default: both")
     parser.add_argument(
         "--rounds", type=positive, default=3, help="rounds of each cluster (default: %(default)s)"
     )
