@@ -1,7 +1,8 @@
 """Runs a streamed keyword model on background recordings, in two separate halves.
 
-A threshold has too few false alarms on the sound that it was chosen on. So it is chosen on one half, and
-false alarms are counted on the other. Long recordings are cut in the middle, short ones alternate.
+On the sound that a threshold was chosen on, its false alarms are underestimated. So the threshold is chosen
+on one half, and false alarms are counted on the other. Long recordings are cut in the middle, short ones
+alternate.
 """
 
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""Makes a small model that detects a wake word typed in hanzi: speaks clips, trains, exports, calibrates.
+"""Makes a small model that detects a wake word typed in hanzi: synthesis, training, export, calibration.
 
     clips/       the word in many voices, similar words, ordinary speech, noise (negatives.tsv)
     run/         the run folder of train.py keyword

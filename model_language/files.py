@@ -1,4 +1,4 @@
-"""Saves and loads the arrays of a model as an ``.npz`` file; the error for a damaged file names both."""
+"""Saves and loads the arrays of a model as an ``.npz`` file; errors name the file and the model part."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path

@@ -15,14 +15,14 @@ from utils.vocabulary import Vocabulary
 
 
 class HanziLanguageModel:
-    """Rates texts, hanzi by hanzi.
+    """A causal language model of hanzi: the log-probability of each character, given those before it.
 
     Args:
-        network: rates ids.
+        network: computes the log-probabilities of sequences of ids.
         vocabulary: the hanzi of its ids.
 
     Raises:
-        RunError: they do not fit together.
+        RunError: network and vocabulary have different sizes.
     """
 
     def __init__(self, network: NumpyCausalCnn, vocabulary: Vocabulary):
@@ -36,13 +36,14 @@ class HanziLanguageModel:
     def log_probs(self, texts: Sequence[str]) -> list[np.ndarray]:
         """Natural log-probabilities of each text's characters and of its end, (length + 1,) float32 each.
 
-        Characters outside the vocabulary are one unknown character. Texts that begin alike cost less.
+        Characters outside the vocabulary count as one unknown character. Common prefixes of the texts are
+        computed once.
         """
         return self._network.log_probs([self._vocabulary.encode_or_unknown(text) for text in texts])
 
     def log_probs_of_hypotheses(self, utterances: Sequence[Sequence[str]]) -> list[list[np.ndarray]]:
-        """The same for the hypotheses of several utterances, the best first; where they go on alike, those of
-        an utterance share one computation
+        """The same for the hypotheses of several utterances, the best first. Hypotheses of an utterance share
+        one computation after the same last hanzi
         (:const:`model_language.networks.causal_cnn_numpy.SHARED_HISTORY`)."""
         return self._network.log_probs_of_hypotheses(
             [[self._vocabulary.encode_or_unknown(text) for text in hypotheses] for hypotheses in utterances]

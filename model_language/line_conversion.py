@@ -34,7 +34,7 @@ class ConvertedBlock:
     """The conversion of a block of lines.
 
     Attributes:
-        text: a line for each line.
+        text: one output line for each input line.
         unread: number of words of Latin letters that are not pinyin.
         example: the first of them and its position; empty for none.
     """
@@ -51,7 +51,7 @@ def prepare(
 
     Args:
         model, words, strict, recognised: the arguments of :class:`PinyinToHanzi`.
-        rescoring: weight of the language model that rates the best conversions again; 0: none does.
+        rescoring: weight of the language model that rescores the best conversions; 0: no rescoring.
         language_model: its run.
 
     An error is raised by the first :func:`convert_block`, because a worker process can't report one earlier.

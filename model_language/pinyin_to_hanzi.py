@@ -68,8 +68,8 @@ class PinyinToHanzi:
         words: user words, or a file of user words.
         strict: a word that is not pinyin is an error; otherwise it is not changed.
         recognised: the pinyin comes from a speech recogniser and may contain errors.
-        second_pass: a language model that rates the best conversions again, which takes several times as
-            long (:func:`model_language.registry.load_second_pass`); None: none.
+        second_pass: rescores the best conversions with a language model, which takes several times as long
+            (:func:`model_language.registry.load_second_pass`); None: no second pass.
 
     Attributes:
         unread: number of words of Latin letters so far that were not pinyin.
@@ -124,7 +124,7 @@ class PinyinToHanzi:
         ]
 
     def explain(self, lines: Sequence[str], n_best: int = 1, first_number: int = 1) -> list[ConvertedLine]:
-        """Convert lines, with the ``n_best`` most probable ways to write each, confidences and reasons.
+        """Convert lines, with the ``n_best`` most probable conversions of each, confidences and reasons.
 
         Raises:
             CorpusError: as :meth:`convert`.

@@ -220,7 +220,7 @@ def load_hanzi_model(run_folder: str | Path | HanziLanguageModel) -> HanziLangua
 def load_second_pass(
     weight: float = RESCORING, language_model: str | Path | HanziLanguageModel = PRETRAINED_LANGUAGE_MODEL
 ) -> SecondPass:
-    """The second pass with this weight of a language model, a run or loaded, by default the one that ships.
+    """A second pass with a language model: a run or a loaded model, by default the shipped one.
 
     Raises:
         RunError: as :func:`load_hanzi_model`.

@@ -1,4 +1,4 @@
-"""What a trained acoustic model offers to recognition: features in, CTC logits out, with or without Keras."""
+"""Interface of a trained acoustic model: features in, CTC logits out; implemented with and without Keras."""
 
 from collections.abc import Sequence
 from typing import Protocol

@@ -96,7 +96,7 @@ def build_acoustic_model(folder: RunFolder, vocabulary: Vocabulary) -> AcousticM
 def trained_settings(folder: RunFolder) -> tuple[FeatureConfig, Any]:
     """The feature settings and the model config of a speech run.
 
-    Early runs have no number of bins in their config: it was that of 16 kHz for every sample rate.
+    The configs of early runs lack the number of bins: these runs used that of 16 kHz for every sample rate.
 
     Raises:
         RunError: the config lacks a section or names an unknown model.
@@ -113,7 +113,7 @@ def trained_settings(folder: RunFolder) -> tuple[FeatureConfig, Any]:
 
 
 def _check_vocabulary(vocabulary: Vocabulary, folder: RunFolder, weights: Path) -> None:
-    """Weights of another run come with its vocabulary: it must be equal, not only of the same size."""
+    """Raise RunError if the weights are of another run whose vocabulary differs, even with the same size."""
     source = find_run(weights)
     theirs = source.vocabulary("acoustic.txt") if source else None
     if theirs and theirs.is_file() and Vocabulary.load(theirs) != vocabulary:

@@ -41,7 +41,7 @@ def average(sources: Sequence[Path], target: Path, weights: str = "last") -> Non
         sources: two or more runs of the same model with the same vocabulary; the last one gives the config,
             and may have more residual blocks.
         target: the new run.
-        weights: of each run, ``best`` or ``last``; a mean and a packed model have their only weights.
+        weights: ``best`` or ``last`` weights of each run; averaged and packed runs have only one set.
 
     Raises:
         RunError: a run is missing or damaged, or two runs are of different models or vocabularies.
@@ -74,15 +74,15 @@ def _has_one_set(source: Path) -> bool:
 
 
 def _mean(arrays: Sequence[np.ndarray]) -> np.ndarray:
-    """The mean; of whole numbers, such as the states of random generators, the last one."""
+    """The mean of float arrays; the last one of integer arrays, such as the states of random generators."""
     return np.mean(arrays, axis=0) if np.issubdtype(arrays[-1].dtype, np.floating) else arrays[-1]
 
 
 def _weights_of(acoustic: AcousticModel, last: AcousticModel) -> list[np.ndarray]:
     """The weights of a model in the order of those of ``last``, which may have more residual blocks.
 
-    A missing block counts as one without effect: with the weights of ``last``, but scale and offset of its
-    normalisation are zero. Its mean with the block of ``last`` so has half of the effect.
+    A missing block is replaced by one without effect: it has the weights of ``last``, except that scale and
+    offset of its normalisation are zero. Averaged with the block of ``last`` it has half of its effect.
     """
     own = _floating(acoustic)
     weights = zip(last.model.weights, last.model.get_weights(), strict=True)

@@ -1,4 +1,4 @@
-"""Loads the model of a speech run as a causal Keras network for streams, or says which layers prevent it."""
+"""Loads a speech run's model as a causal Keras network for streams, or reports the layers that prevent it."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,8 +31,8 @@ class CausalModel(CausalTiming):
 
     Attributes:
         network: features (B, T, F) float32, T a multiple of ``time_stride`` → logits (B, T / time_stride, C),
-            without lengths and masks. Row ``delay + i`` belongs to the input frames from ``i * time_stride``
-            on.
+            without lengths and masks. Output frame ``delay + i`` belongs to the input frames from
+            ``i * time_stride`` on.
     """
 
     network: keras.Model

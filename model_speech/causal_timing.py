@@ -1,4 +1,4 @@
-"""Timing of a causal acoustic model in a stream: the delay of its logits after the sound, and the latency."""
+"""Timing of a causal acoustic model in a stream: stride, look-ahead, delay of its logits, and latency."""
 
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ class CausalTiming:
     Attributes:
         features: settings of the features that it was trained on.
         vocabulary: the tokens of its classes, in the order of the logits.
-        time_stride: feature frames per row of logits.
+        time_stride: feature frames per logit frame.
         look_ahead: number of zero frames to append at the end of an utterance, a multiple of ``time_stride``.
     """
 
@@ -24,16 +24,16 @@ class CausalTiming:
 
     @property
     def delay(self) -> int:
-        """Number of rows of logits before the first one that belongs to the sound."""
+        """Number of logit frames before the first one that belongs to the audio."""
         return self.look_ahead // self.time_stride
 
     @property
     def frame_seconds(self) -> float:
-        """Seconds between two rows of logits."""
+        """Seconds between two logit frames."""
         return self.time_stride * self.features.hop_seconds
 
     @property
     def look_ahead_seconds(self) -> float:
-        """Latency after the sound of a row of logits has ended: the look-ahead and the frames' overlap."""
+        """Latency of a logit frame after its audio has ended: look-ahead and overlap of feature frames."""
         overlap = self.features.frame_samples - self.features.hop_samples
         return self.look_ahead * self.features.hop_seconds + overlap / self.features.sample_rate

@@ -97,7 +97,7 @@ class _Front:
         x = strided_convolution(x, self._kernel, after=1)
         x += self._offset
         np.maximum(x, 0.0, out=x)
-        x[valid:] = 0.0  # the offset reaches the padding
+        x[valid:] = 0.0  # the offset was added to the padding too
         return _residual(x, self._blocks, valid)
 
 
@@ -129,7 +129,10 @@ class _Block:
             self._gate = [(weights[f"{layer}/kernel"], weights[f"{layer}/bias"]) for layer in layers]
 
     def add(self, x: np.ndarray, utterances: Sequence[slice]) -> None:
-        """Add the output to the rows of each utterance; x is (rows, width) with zeros around these."""
+        """Add the block's output to x (frames, width), in place, for the frames of each utterance.
+
+        Zeros must surround each utterance.
+        """
         windows = np.lib.stride_tricks.sliding_window_view(x, len(self._time), axis=0)
         y = np.einsum("twk,kw->tw", windows, self._time) @ self._mix
         y += self._offset
@@ -168,7 +171,7 @@ def layer_count(weights: Mapping[str, np.ndarray], prefix: str) -> int:
 
 
 def frame_stack(weights: Mapping[str, np.ndarray], bins: int) -> int:
-    """Frames that the projection joins, for features with so many bins."""
+    """Number of frames that the projection joins, for features with this number of bins."""
     channels = 1
     for number in range(1, layer_count(weights, "front") + 1):
         bins, channels = -(-bins // STRIDE), weights[f"front_{number}_conv/kernel"].shape[-1]
@@ -195,7 +198,7 @@ def join_frames(x: np.ndarray, stack: int) -> np.ndarray:
 
 
 def separate_frames(x: np.ndarray, stack: int) -> np.ndarray:
-    """Undo :func:`join_frames`, but for the rows: (T, F / 2, stack · 2 · C) → (T, stack · F · C)."""
+    """Undo :func:`join_frames`, one row per output frame: (T, F / 2, stack · 2 · C) → (T, stack · F · C)."""
     return x.reshape(*x.shape[:2], stack, -1).swapaxes(1, 2).reshape(len(x), -1)
 
 

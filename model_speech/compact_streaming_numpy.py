@@ -2,8 +2,7 @@
 
 Computes what :mod:`model_speech.models.compact_streaming` builds and Keras trains, without a framework. Each
 layer with a window keeps the frames before the chunk, each gate a mean; together these are some 30,000
-values for each stream.
-All streams share the weights.
+values for each stream. All streams share the weights.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -50,9 +49,9 @@ class NumpyCompactStreaming(CausalTiming):
         stack: frames that are joined after them.
         stacked_blocks: kernels and offsets of the residual blocks on joined frames and pairs of bins.
         projection: (stack · F' · D', width) matrix between them and the blocks.
-        front_ahead: frames that the residual blocks in front see ahead, 0 or 1.
+        front_ahead: look-ahead of the residual blocks over time and frequency, in their frames, 0 or 1.
         blocks: the residual blocks.
-        kernel: taps of a block without look-ahead; every other one stands for a frame of look-ahead.
+        kernel: taps of a block without look-ahead; each further tap stands for one frame of look-ahead.
         output: matrix (width, classes) and bias (classes,).
     """
 
@@ -153,7 +152,7 @@ class NumpyStream:
         for block in model.blocks:
             self._before.append(np.zeros((len(block.time) - 1, len(block.mix)), np.float32))
         self._means = [np.zeros(len(block.mix)) for block in model.blocks]  # of its gate, without the prior
-        self._frames = 0  # that the means are of
+        self._frames = 0  # number of frames in the means
 
     def step(self, chunk: np.ndarray) -> np.ndarray:
         """Process the next chunk (1, n, F), n a multiple of the time stride → (1, n / stride, C) float32."""
@@ -177,7 +176,7 @@ class NumpyStream:
             if block.gate:
                 weights, self._means[number] = block.gate(y, self._means[number], *shares)
                 y *= weights
-            late = window[model.kernel - 1 :][: len(x)]  # as many frames as the convolution looks ahead
+            late = window[model.kernel - 1 :][: len(x)]  # delayed by the look-ahead of the convolution
             x = late + y
         matrix, bias = model.output
         return (x @ matrix + bias)[None].astype(np.float32)

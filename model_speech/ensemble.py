@@ -42,7 +42,7 @@ class Member:
 
     Attributes:
         acoustic: the model; its vocabulary is that of the first model.
-        features: of which it computes the logits.
+        features: settings of the features from which it computes the logits.
         weight: see :class:`MemberConfig`.
     """
 

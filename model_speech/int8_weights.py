@@ -29,7 +29,7 @@ _HINT = "copy the folder again"
 
 
 def int8_weights_file(run: RunFolder) -> Path:
-    """The file of a speech run that was packed; an ordinary run has ``best.weights.h5`` instead."""
+    """Path of the weights of a packed speech run; an ordinary run has ``best.weights.h5`` instead."""
     return run.path / "network.npz"
 
 

@@ -28,7 +28,7 @@ _SEARCH = ("language_weight", "joint_bonus", "rescoring_weight")
 """Settings of :mod:`model_language.search.joint` that may be stored."""
 # Rounded to a byte, the layers that see the features change the most syllables.
 _HALF_PRECISION = "front"
-_LOCAL = ("data", "environment", "initialise_from")  # sections that name files of the machine
+_LOCAL = ("data", "environment", "initialise_from")  # config sections with paths of this machine
 
 
 def pack(
@@ -83,7 +83,7 @@ def pack(
         shutil.copyfile(run.vocabulary("acoustic.txt"), new.vocabulary("acoustic.txt"))
         if run.metrics.is_file():
             shutil.copyfile(run.metrics, new.metrics)
-        else:  # those of a model that was packed there before
+        else:  # remove the metrics of a model that was packed there before
             new.metrics.unlink(missing_ok=True)
         save_int8_weights(int8_weights_file(new), weights_by_name(model), _HALF_PRECISION)
         checksums.begin(folder)

@@ -17,7 +17,7 @@ MEMORY_FRAMES = 256
 
 
 def frame_shares(before: int, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """What the means after the next frames consist of.
+    """Weights of new frames, and of the mean before them, in the running means after these frames.
 
     Args:
         before: frames so far.

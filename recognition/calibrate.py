@@ -44,7 +44,7 @@ class Observations:
 
     Attributes:
         features: (syllables, features) float64, see :func:`recognition.confidence.syllable_features`.
-        right: (syllables,) bool, whether each is in the text.
+        right: (syllables,) bool, whether each is correct: equal to the syllable of the text aligned with it.
     """
 
     features: np.ndarray

@@ -36,8 +36,8 @@ def results_by_job(
 
     Args:
         load: loads the models; can be pickled, as :class:`functools.partial` of a function of a module.
-        work: as ``load``; gives a result for each item.
-        items: can be pickled.
+        work: can be pickled as well; returns a result for each item.
+        items: the inputs of ``work``; can be pickled.
 
     Yields:
         the index of the first item of a job, and the results of the job.

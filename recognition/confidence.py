@@ -1,11 +1,11 @@
 """Computes the confidence of a recognised syllable: the probability that it is right, by logistic regression.
 
-The posterior of a syllable is no such probability: CTC models are too certain. A logistic regression on dev
-speakers turns a few quantities into one: the posterior, the entropy of the frames around the syllable's peak,
-which for CTC separates right from wrong syllables better than the highest probability (Laptev and Ginsburg,
-"Fast entropy-based methods of word-level confidence estimation", arXiv:2212.08703), and the same of the whole
-utterance. The joint search adds how well the hanzi fit their syllables and their neighbours.
-``python -m recognition.calibrate`` fits it and writes ``confidence.json`` into the speech run.
+The posterior of a syllable is not calibrated: CTC models are overconfident. A logistic regression, fitted on
+dev speakers, computes the confidence from the posterior, from the entropy of the frames around the syllable's
+peak, which for CTC separates correct from wrong syllables better than the highest probability (Laptev and
+Ginsburg, "Fast entropy-based methods of word-level confidence estimation", arXiv:2212.08703), and from the
+means of both over the utterance. The joint search adds how well the hanzi fit their syllables and their
+neighbours. ``python -m recognition.calibrate`` fits it and writes ``confidence.json`` into the speech run.
 """
 
 import json
@@ -70,7 +70,7 @@ def syllable_features(
             frame.
         hanzi: (syllables, :data:`HANZI_FEATURES`): how much less probable the syllable is than the best one
             of its slot, :meth:`model_language.search.joint.JointSearch.evidence`, and :func:`log_odds` of the
-            fraction of all readings that have its hanzi.
+            fraction of all hypotheses that have its hanzi.
 
     Returns:
         (syllables, :data:`FEATURES`, then :data:`HANZI_FEATURES` if they are given) float64.
@@ -85,7 +85,7 @@ def syllable_features(
 
 
 def log_odds(probabilities: Sequence[float]) -> np.ndarray:
-    """log(p / (1 - p)) of probabilities (n,), those near 0 and 1 at a small distance from them."""
+    """log(p / (1 - p)) of probabilities (n,), which are first clipped to a small distance from 0 and 1."""
     clipped = np.clip(np.asarray(probabilities, float), _CLOSEST, 1.0 - _CLOSEST)
     return np.log(clipped / (1.0 - clipped))
 

@@ -23,7 +23,7 @@ CONTEXT_SYLLABLES = 4
 
 
 class DraftReader:
-    """Reads the utterances of one stream; an `UtteranceReader` of :mod:`streaming.speech.utterances`.
+    """Decodes the utterances of one stream; an `UtteranceReader` of :mod:`streaming.speech.utterances`.
 
     Args:
         recognizer: for the segments; its converter also writes the hanzi of the drafts.

@@ -1,8 +1,9 @@
 """Finds where utterances begin and end in live sound, by its level above the noise. NumPy only.
 
-The measure is that of :mod:`recognition.voice_activity`, which sees the sound before and after. Here only the
-sound so far is known: the last seconds are judged again at each step, so that the beginning of an utterance
-is found although the noise before it is known later. An utterance ends when a pause has followed it.
+The measure is that of :mod:`recognition.voice_activity`, which uses the sound before and after a frame. Here
+only the sound so far is known: the last seconds are scored again at each step, so that the beginning of an
+utterance is found even if the noise level becomes known only later. An utterance ends when a pause has
+followed it.
 """
 
 import numpy as np
@@ -21,7 +22,7 @@ from recognition.voice_activity import (
 
 STEP_FRAMES = 5  # 0.1 s
 PAUSE_FRAMES = 40  # 0.8 s: a speaker who looks for a word rarely stops for longer
-CONTEXT_FRAMES = (REACH_SUB_WINDOWS + 1) * SUB_WINDOW_FRAMES  # 4.5 s are judged at each step
+CONTEXT_FRAMES = (REACH_SUB_WINDOWS + 1) * SUB_WINDOW_FRAMES  # 4.5 s are scored at each step
 LONGEST_FRAMES = 1000  # 20 s, as pieces of recordings
 
 
@@ -55,7 +56,7 @@ class Endpointer:
 
     @property
     def oldest(self) -> int:
-        """The earliest frame that an utterance may contain yet."""
+        """The earliest frame that the current or the next utterance can contain."""
         return max(self.frames - CONTEXT_FRAMES, self._free) if self.first is None else self.first
 
     def feed(self, samples: np.ndarray) -> tuple[int, int] | None:

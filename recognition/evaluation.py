@@ -37,11 +37,11 @@ STAGE_LEVELS = {SPEECH: SYLLABLES, LANGUAGE: HANZI}
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What the models made of a test set.
+    """The results of the models on a test set.
 
     Attributes:
         utterances: results of all utterances.
-        training: for each level, what is known of the training of the model that writes it.
+        training: for each level, what is known of the model that writes it and of its training texts.
         settings: computing time, and how many sentences each model was trained on, for ``results.json``.
         recognizer: the first stage; None if there was none.
     """
@@ -223,6 +223,6 @@ def with_language_scores(results: Sequence[UtteranceResult], converter: Converte
 
 
 def language_training(run: RunFolder) -> Training:
-    """What a language run can write, and its training texts as far as its lists still exist."""
+    """The hanzi that a language run can write, and its training texts as far as its lists still exist."""
     symbols = Symbols.load(run.path)
     return read_training(run.manifests("train"), frozenset(symbols.hanzi.tokens), symbols.lexicon.candidates)

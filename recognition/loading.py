@@ -102,12 +102,13 @@ def load_both_stages(
 
 
 def load_live_stream(run: Path, recognizer: Recognizer, chunk_seconds: float | None = None) -> LiveStream:
-    """A stream for live sound: with any speech run, as it is recognised by ``recognizer``.
+    """A stream that recognises live sound with the models and searches of ``recognizer``, for any speech run.
 
     Args:
         run: the speech run.
         recognizer: made by :func:`load_recognizer` from the same run.
-        chunk_seconds: sound that a causal network processes at once; None: that of a row of logits.
+        chunk_seconds: seconds of sound that a causal network processes at once; None: those of one logit
+            frame.
 
     Raises:
         ConfigError: the chunk is no multiple of the time stride of a causal network.
@@ -119,7 +120,7 @@ def load_live_stream(run: Path, recognizer: Recognizer, chunk_seconds: float | N
 def load_logit_stream(
     run: Path, acoustic: AcousticLogits, chunk_seconds: float | None = None
 ) -> LogitStream | WindowedLogits:
-    """Live sound → rows of logits, with any speech run.
+    """A stream that computes the logits of live sound with any speech run, one row per output frame.
 
     Args:
         run: the speech run.

@@ -1,7 +1,7 @@
 """Estimates the probability that a recognised segment contains no speech.
 
-It is a logistic regression on what the acoustic model says about the segment: how certain it is of the
-syllables, how certain of all frames, and how many syllables it finds in a second.
+It is a logistic regression on outputs of the acoustic model for the segment: the mean log-odds of the
+syllables, the mean entropy of all frames, and the number of syllables per second.
 """
 
 import math
@@ -10,8 +10,8 @@ from recognition.confidence import FEATURES
 from utils.hypotheses.recognition import Segment
 
 # Fitted by benchmarks/recognition/no_speech.py on dev speakers and generated sounds, with the model of the
-# fourth cycle (docs/shipped_acoustic_models.md). With that of the fifth no sound gives a text: there is
-# nothing to fit.
+# fourth cycle (docs/shipped_acoustic_models.md). With the model of the fifth cycle, none of the generated
+# sounds gives a text: there is nothing to fit.
 BIAS = 2.995
 WEIGHTS = {"posterior": -0.730, "entropy": -7.161, "rate": -5.014}
 WITHOUT_SYLLABLES = 0.99  # the probability for a segment without a syllable

@@ -75,10 +75,10 @@ class Recognizer:
         acoustic: first stage.
         converter: second stage; None gives syllables only.
         beam: prefixes kept by the beam search; 1 decodes greedily.
-        n_best: readings of each segment and of each recording.
+        n_best: hypotheses of each segment and of each recording.
         fusion: a language model of syllables for the beam search (:func:`recognition.loading.load_fusion`).
-        joint: a search over syllables and hanzi together, around the best reading.
-        members: further acoustic models, which the joint search asks as well; other searches ignore them.
+        joint: a search over syllables and hanzi together, in the confusion network of the best hypothesis.
+        members: the other acoustic models of an ensemble, for the joint search; other searches ignore them.
         phrases: a list of phrases: only these are recognised, and there is no converter.
         workers: processes that decode; 0: this process decodes.
         window_seconds: audio that is collected before it is recognised; 0 recognises each piece at once.
@@ -165,7 +165,7 @@ class Recognizer:
             yield name, (event for _, _, event in group)
 
     def read(self, pieces: Sequence[Piece]) -> list[list[Segment]]:
-        """Recognise pieces that were cut before, by this process; only with phrases one has several segments.
+        """Recognise pieces of recordings in this process; with phrases a piece may have several segments.
 
         The segments are those of :meth:`segments` for recordings that are cut in the same way.
         """
@@ -184,7 +184,7 @@ class Recognizer:
     def segments_of_logits(self, logits: np.ndarray, start: float, seconds: float) -> list[Segment]:
         """Recognise a piece from its logits (T', C), T' ≥ 1, its start and its length in seconds.
 
-        Without the other members of an ensemble, which need the sound.
+        The other members of an ensemble are not used, because they need the sound.
         """
         (hypotheses,) = self._decoder.decode(logits[None], np.array([len(logits)]))
         piece = self._decoded((start, seconds), hypotheses, frame_certainty(logits), logits)
@@ -352,7 +352,7 @@ class Recognizer:
     def _segment(
         self, piece: _Decoded, frames: Sequence[int], n_best: Iterable[Alternative], features: np.ndarray
     ) -> Segment:
-        """The segment of a piece, from the output frames and features of the best reading's syllables."""
+        """The segment of a piece, from the output frames and features of the best hypothesis's syllables."""
         start, end = piece.start, piece.start + piece.seconds
         confidence = self.calibration.confidence(self._kind, features)
         if confidence and np.mean(confidence) < self._minimum_confidence:
@@ -368,7 +368,7 @@ class Recognizer:
         return dict(zip(ordered, self.converter.convert(ordered), strict=True))
 
     def _join(self, name: str, segments: Sequence[Segment], seconds: float) -> Recognition:
-        """One recording from its segments; its n best readings have the highest sums of scores."""
+        """One recording from its segments; its n best hypotheses have the highest sums of scores."""
         certainty = [found.certainty for found in segments if found.certainty is not None and found.times]
         best = [Alternative((), "", 0.0)]
         for segment in segments:

@@ -1,8 +1,9 @@
-"""Computes rows of logits of live sound, as they become final, with a model that needs whole utterances.
+"""Computes the logits of live sound with an acoustic model that needs whole utterances, as they become final.
 
 The counterpart of :class:`streaming.speech.stream.LogitStream` for acoustic models like the one that ships.
-The last :data:`WINDOW_SECONDS` are computed again and again; a row is final when the sound after it suffices.
-Rows depend on the samples only, not on the pieces in which they come.
+The last :data:`WINDOW_SECONDS` are computed again and again; a row (the logits of one output frame) is final
+when :data:`RIGHT_SECONDS` of sound have followed it. Rows depend on the samples only, not on the pieces in
+which they come.
 """
 
 import numpy as np
@@ -12,11 +13,11 @@ from utils.features.speech import extract_features
 
 WINDOW_SECONDS = 3.2  # the sound that is computed at once
 HOP_SECONDS = 0.4  # from one computation to the next: the cost is WINDOW / HOP times that of a recording
-RIGHT_SECONDS = 0.4  # the sound after a row that it depends on
+RIGHT_SECONDS = 0.4  # the sound after a row that is needed before the row is final
 
 
 class WindowedLogits:
-    """Samples → rows of logits.
+    """Samples → rows of logits, one row per output frame.
 
     Args:
         acoustic: computes whole utterances.

@@ -4,9 +4,9 @@ The utterance so far is recognised again and again, which gives drafts (hypothes
 The model that ships is of this kind. Two things bound the cost: only the last :data:`WINDOW_SECONDS` are
 computed again, and the time between two drafts is at least a :data:`SHARE`-th of what is computed. So a
 second of speech costs at most ``SHARE`` times as much as in a recording, in drafts, and once more in the
-segment; silence costs next to nothing.
-Utterances, and therefore segments, depend on the samples only, not on the pieces in which they come. A
-segment equals what the recogniser finds in a recording of the same samples.
+segment; silence costs almost nothing. Utterances, and therefore segments, depend on the samples only, not on
+the pieces in which they come. A segment equals the result of the recogniser for a recording of the same
+samples.
 """
 
 import dataclasses
@@ -22,18 +22,18 @@ from utils.features.speech import extract_features
 from utils.hypotheses.recognition import Partial, Segment
 
 WINDOW_SECONDS = 6.4  # the sound that is computed again for a draft
-LEFT_SECONDS = 2.4  # of these at the beginning lack the sound before, so the draft before is better there
-SHARE = 20  # sound computed again for drafts, as a multiple of the sound itself: at most
-SHORTEST_SECONDS = 0.3  # least time between two drafts
+LEFT_SECONDS = 2.4  # at the start of the window, left context is missing: logits of earlier drafts are kept
+SHARE = 20  # upper limit of the sound computed again for drafts, as a multiple of the sound itself
+SHORTEST_SECONDS = 0.3  # minimum time between two drafts
 # From one check for a pause or noise to the next: always in the sound that is computed again, and not put off
 # while more sound is waiting, so that utterances do not depend on how fast they are processed.
 CHECK_SECONDS = 1.6
-RIGHT_SECONDS = 0.4  # a syllable that ended so long ago rarely changes
-STABLE_DRAFTS = 3  # syllables that have been the same in so many drafts will probably stay
-# A pause for the acoustic model, where the level shows none because of noise: since the middle of the last
-# syllable, and how much of it is the utterance's.
+RIGHT_SECONDS = 0.4  # a syllable that ended longer ago rarely changes
+STABLE_DRAFTS = 3  # syllables that were the same in this many drafts are reported as stable
+# A pause by the acoustic model, where noise hides it from the level: seconds since the middle of the last
+# syllable, and the part of them that belongs to the utterance.
 BLANK_SECONDS, BLANK_MARGIN_SECONDS = 1.4, 0.5
-# Noise before the first syllable: so much without a syllable is dropped, except for its end.
+# An utterance of NOISE_SECONDS without a syllable is noise: all but its last KEPT_NOISE_SECONDS is dropped.
 NOISE_SECONDS, KEPT_NOISE_SECONDS = 4.0, 2.0
 
 

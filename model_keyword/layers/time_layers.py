@@ -24,7 +24,7 @@ from model_keyword.layers.layer_settings import Padding, check_kernel_fits, chec
 
 POOL = 3  # frames of a max pooling, as in the papers of inception and xception
 OUTPUT_LAYER = "logits"  # name of the last layer of every keyword model; one unit a label
-# Trainings have a few thousand steps: with Keras's default of 0.99 the first epochs would still count.
+# Training takes a few thousand steps: with Keras's default of 0.99 the first epochs would still have weight.
 _MOMENTUM = 0.97
 _ROUNDING = 1e-6  # tolerance for a fraction of frames
 

@@ -1,10 +1,10 @@
 """Inception, a keyword network of parallel convolutions over time: feature frames in, label logits out.
 
-Szegedy et al., "Rethinking the Inception Architecture for Computer Vision" (2015, arXiv:1512.00567), cut
-down to keywords by Rybakov et al. (arXiv:2005.06720): a block has three branches with zero, one and two
-convolutions over time, and mixes their outputs. The default has the settings of 30 K parameters published
-with that paper. The paper pads on both sides ("same"); the default here pads before the clip only, so that
-the model can stream.
+Szegedy et al., "Rethinking the Inception Architecture for Computer Vision" (2015, arXiv:1512.00567), reduced
+in size for keyword spotting by Rybakov et al. (arXiv:2005.06720): a block has three branches with zero, one
+and two convolutions over time, and mixes their outputs. The default has the settings of the published model
+with 30 K parameters. The paper pads on both sides ("same"); the default here pads before the clip only, so
+that the model can stream.
 
 30,234 parameters for 30 features and 12 labels, not counting the moving statistics of the normalisation.
 """

@@ -1,10 +1,10 @@
 """Inception-ResNet, inception blocks with residuals, for keywords: feature frames in, label logits out.
 
 Szegedy et al., "Inception-v4, Inception-ResNet and the Impact of Residual Connections on Learning" (2016,
-arXiv:1602.07261), cut down to keywords by Rybakov et al. (arXiv:2005.06720): the outputs of two branches
-are projected to the channels of the block's input, scaled, and added to it. The default has the settings of
-33 K parameters published with that paper. The paper pads on both sides ("same"); the default here pads before
-the clip only, so that the model can stream.
+arXiv:1602.07261), reduced in size for keyword spotting by Rybakov et al. (arXiv:2005.06720): the outputs of
+two branches are projected to the channels of the block's input, scaled, and added to it. The default has the
+settings of the published model with 33 K parameters. The paper pads on both sides ("same"); the default here
+pads before the clip only, so that the model can stream.
 
 33,324 parameters for 30 features and 12 labels, not counting the moving statistics of the normalisation.
 """

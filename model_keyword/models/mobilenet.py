@@ -1,10 +1,10 @@
 """MobileNet for keywords, separable convolutions over time: feature frames in, label logits out.
 
 Howard et al., "MobileNets: Efficient Convolutional Neural Networks for Mobile Vision Applications" (2017,
-arXiv:1704.04861), cut down to keywords by Rybakov et al. (arXiv:2005.06720): features are channels, and all
-convolutions are over time. The default has the settings of 35 K parameters published with that paper. That
-model pads on both sides ("same") where it doesn't halve the frames; the default here pads before the clip
-only, so that it can stream.
+arXiv:1704.04861), reduced in size for keyword spotting by Rybakov et al. (arXiv:2005.06720): features are
+channels, and all convolutions are over time. The default has the settings of the published model with 35 K
+parameters. That model pads on both sides ("same") where it doesn't halve the frames; the default here pads
+before the clip only, so that it can stream.
 
 35,084 parameters for 40 features and 12 labels, not counting the moving statistics of the normalisation.
 """

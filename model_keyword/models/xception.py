@@ -1,9 +1,10 @@
 """Xception for keywords, residual separable convolutions over time: feature frames in, label logits out.
 
-Chollet, "Xception: Deep Learning with Depthwise Separable Convolutions" (2016, arXiv:1610.02357), cut down
-to keywords by Rybakov et al. (arXiv:2005.06720): residual blocks of separable convolutions over time, with
-pooling over time after a block. The default has the settings of 31 K parameters published with that paper.
-That model pads on both sides ("same"); the default here pads before the clip only, so that it can stream.
+Chollet, "Xception: Deep Learning with Depthwise Separable Convolutions" (2016, arXiv:1610.02357), reduced in
+size for keyword spotting by Rybakov et al. (arXiv:2005.06720): residual blocks of separable convolutions over
+time, with pooling over time after a block. The default has the settings of the published model with 31 K
+parameters. That model pads on both sides ("same"); the default here pads before the clip only, so that it can
+stream.
 
 31,740 parameters for 30 features and 12 labels, not counting the moving statistics of the normalisation.
 """

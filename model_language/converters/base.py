@@ -34,7 +34,7 @@ class Converter(ABC):
         score_kind: what the scores of :meth:`grid` are, :data:`NETWORK` or :data:`READINGS`.
         history_model: scores a hanzi given the hanzi before it; None: the grid decides alone.
         path_model: scores the words that hanzi form; None: no such model.
-        second_pass: rates the best results of the search again; None: there is no second pass.
+        second_pass: rescores the best results of the search; None: there is no second pass.
         margin: hypotheses whose log-probability is lower than the best one's by more than this are dropped.
         effort: limit of :func:`~model_language.search.beam.beam_search` for improbable combinations.
         beam: largest number of hypotheses after each syllable.
@@ -68,7 +68,7 @@ class Converter(ABC):
         return converted
 
     def n_best(self, sentence: Sequence[str], n: int) -> list[Conversion]:
-        """Up to ``n`` ways to write a sentence, the most probable first."""
+        """Up to ``n`` conversions of a sentence, the most probable first."""
         if not len(sentence):
             return [Conversion("", 0.0)]
         beam = max(self.beam, 4 * n) if self.history_model else n
@@ -79,7 +79,7 @@ class Converter(ABC):
         return [Conversion(self.symbols.decode(ids), float(score)) for ids, score in found if score > -np.inf]
 
     def scores(self, sentences: Sequence[Sequence[str]], hanzi: Sequence[Sequence[str]]) -> list[float]:
-        """How probable given hanzi are; :meth:`convert` searches for the highest of these scores.
+        """Log-probabilities of given hanzi; :meth:`convert` searches for the highest of these scores.
 
         If the reference has a higher score than the output, the search has missed it.
 
@@ -114,7 +114,7 @@ class Converter(ABC):
         return self
 
     def with_second_pass(self, second_pass: SecondPass) -> Converter:
-        """A converter whose best results a language model rates again; by default there is none.
+        """A converter whose best results are rescored by a language model; by default there is none.
 
         Raises:
             ConfigError: this kind of converter has no second pass.
@@ -125,10 +125,10 @@ class Converter(ABC):
         )
 
     def generative(self) -> Converter:
-        """A converter that scores hanzi and readings one after the other, if there is one; otherwise itself.
+        """A form of this converter that scores position by position, if there is one; otherwise itself.
 
-        Only with such a converter can a search go through a confusion network
-        (:mod:`model_language.search.joint`).
+        It scores hanzi and readings from left to right. A search through a confusion network needs such a
+        converter (:mod:`model_language.search.joint`).
         """
         return self
 

@@ -53,12 +53,12 @@ _EFFORT = 10.5
 # A longer sentence is searched in overlapping windows of this many syllables. The result of a position is
 # taken from a window that has at least this many further syllables on each side of it.
 _WINDOW_SYLLABLES, _CONTEXT_SYLLABLES = 192, 32
-# Error rate that is assumed for a confusion network: its alternatives contain most of the right syllables.
+# Error rate that is assumed for a confusion network: its alternatives contain most of the correct syllables.
 _ERRORS_BEYOND_ALTERNATIVES = 0.02
 # Factor by which beam and choices grow for sentences with toneless syllables.
 _WIDER = 3
-# Results of the search that the second pass rates again: the best ones, if their log-score is at most this
-# much lower than the first one's.
+# Results of the search that the second pass rescores: the best ones, if their log-score is at most this much
+# lower than the first one's.
 _RATED_AGAIN, _NEAR = 16, 3.0
 # With a second pass, the factors of n-grams and network are multiplied by these (docs/pinyin_to_hanzi.md).
 _NGRAM_FACTOR, _NETWORK_FACTOR = 6 / 7, 2 / 3
@@ -77,7 +77,7 @@ class CombinedConverter(Converter):
         symbols: vocabularies of all parts.
         config: weights and widths.
         words: scores the words that hanzi form, its weight included; None: no such part.
-        second_pass: rates the best results of the search again; None: no second pass.
+        second_pass: rescores the best results of the search; None: no second pass.
 
     Raises:
         RunError: the parts are of different training runs.
@@ -127,7 +127,7 @@ class CombinedConverter(Converter):
         return self._with(tables, error_rates=self._config.error_rates[-1:])
 
     def with_second_pass(self, second_pass: SecondPass) -> CombinedConverter:
-        """See the base class; n-grams and network, which see a part of what it sees, get lower factors."""
+        """See the base class; n-grams and network get lower factors: the second pass sees their context."""
         ngram, network = _NGRAM_FACTOR * self._config.ngram, _NETWORK_FACTOR * self._config.network
         return self._with(second_pass=second_pass, ngram=ngram, network=network)
 
@@ -216,7 +216,7 @@ class CombinedConverter(Converter):
     def _search(
         self, sentences: Sequence[Sequence[str]], indices: Sequence[int], rate: int
     ) -> Iterator[tuple[int, _Path]]:
-        """Index and best path of the sentences at ``indices``; in threads, since NumPy releases the lock."""
+        """Index and best path of the sentences at ``indices``; in threads, since NumPy releases the GIL."""
         batches = list(self._batches(sentences, indices))
 
         def search(batch: tuple[list[int], bool]) -> list[_Path]:
@@ -260,7 +260,7 @@ class CombinedConverter(Converter):
         return [_Path(path[:length], score, wrong) for path, length, score, wrong in rows]
 
     def _rated_again(self, paths: np.ndarray, scores: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-        """The best path of each sentence by the second pass, which rates those near the first one.
+        """Rescore the paths close to the best one of each sentence, and return the best by the new scores.
 
         Args:
             paths, scores: (B, n, L) and (B, n), the best first.
@@ -291,7 +291,7 @@ class CombinedConverter(Converter):
         return Grid(self._tables.candidates[:, :width][syllables], scores, lengths)
 
     def _promising(self, grid: Grid, choices: int) -> Grid:
-        """The most promising candidates, judged by themselves, then beside the likely neighbours."""
+        """The most promising candidates, by their own scores, then with the likely neighbours."""
         promise = grid.scores + self._unigrams.take(grid.candidates)
         compared = most_promising(grid, _COMPARED, _CANDIDATE_MARGIN, promise)
         promise = compared.scores + self._neighbour_scores(compared)

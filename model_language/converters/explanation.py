@@ -1,10 +1,10 @@
-"""Why a sentence was converted in this way: confidences, runners-up, and the parts of the lead over them.
+"""Explains a conversion: the confidence of each character, its runner-up, and each model's part of the lead.
 
 Each character has two estimates of its probability. Both tend to be too high, so the lower one is its
 confidence: the fraction of the n best paths' probability that belongs to paths with it, and its probability
-if all other characters are taken for granted. The second estimate also gives the runner-up, and the parts of
-the winner's lead over it: how much the network (or the readings), the n-gram model, the words of a
-dictionary, the user words, and the language model of a second pass would lose by the exchange.
+given all other characters. The second estimate also gives the runner-up, and the parts of the winner's lead
+over it: how much the scores of the network (or of the readings), the n-gram model, the dictionary words, the
+user words, and the language model of a second pass would fall if the runner-up replaced the winner.
 """
 
 from collections.abc import Sequence
@@ -53,8 +53,8 @@ class Explanation:
     """A converted sentence with reasons.
 
     Attributes:
-        n_best: ways to write it, the best first; the scores include the bonus of user words.
-        characters: the characters of the best way.
+        n_best: its conversions, the best first; the scores include the bonus of user words.
+        characters: the characters of the best conversion.
         user_words: the user words in it.
     """
 

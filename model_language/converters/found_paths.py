@@ -1,4 +1,4 @@
-"""Searches for the best conversions of sentences, with user words, and keeps what the search knew of them."""
+"""Searches for the best conversions of sentences with user words; keeps the models for explanations."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from model_language.search.word_bonus import GridWords
 
 @dataclass(frozen=True)
 class FoundPaths:
-    """The result of a search: sequences (B, n, L) of ids, scores (B, n), and the parts of the search."""
+    """The result of a search: sequences (B, n, L) of ids, scores (B, n), and the models of the search."""
 
     converter: Converter
     words: GridWords
@@ -27,14 +27,14 @@ class FoundPaths:
     scores: np.ndarray
 
     def with_best_of(self, other: FoundPaths) -> FoundPaths:
-        """With the best path of another search, which a search for many different paths may have lost."""
+        """These paths and the best one of another search; a search for many paths may have lost that one."""
         sequences = np.concatenate([other.sequences[:, :1], self.sequences], axis=1)
         scores = np.concatenate([other.scores[:, :1], self.scores], axis=1)
         scores[:, 1:][(sequences[:, 1:] == sequences[:, :1]).all(axis=2)] = -np.inf
         return replace(self, sequences=sequences, scores=scores).in_order()
 
     def in_order(self) -> FoundPaths:
-        """With the best path of each sentence first."""
+        """The same paths, those of each sentence sorted by score, the best first."""
         order = np.argsort(-self.scores, axis=1, kind="stable")
         sequences = np.take_along_axis(self.sequences, order[:, :, None], axis=1)
         return replace(self, sequences=sequences, scores=np.take_along_axis(self.scores, order, axis=1))
@@ -85,7 +85,7 @@ def search_rates(
 def rated_again(
     found: Sequence[tuple[FoundPaths, int]], spans: Sequence[Sequence[Span]], second_pass: SecondPass
 ) -> list[tuple[FoundPaths, int]]:
-    """The paths of each sentence with the gains of the second pass, in their new order."""
+    """The paths of each sentence, rescored by the second pass and sorted by the new scores."""
     texts = [
         [conversion.hanzi for conversion in paths.conversions(row, paths.scores.shape[1])]
         for paths, row in found

@@ -15,7 +15,7 @@ class GatedCnnConverter(Converter):
     """Takes the best candidate at every position. Syllables without a digit may have any tone.
 
     Args:
-        network: rates the candidates of each syllable.
+        network: scores the candidates of each syllable.
         symbols: vocabularies of the network.
     """
 

@@ -34,7 +34,7 @@ _USUAL_ERROR_RATE = 0.02  # used to choose the candidates
 
 @dataclass(frozen=True)
 class EmissionTables:
-    """What each token (:class:`model_language.vocabulary.tokens.Tokens`) may stand for.
+    """The candidate hanzi of each token (:class:`model_language.vocabulary.tokens.Tokens`), with emissions.
 
     Attributes:
         candidates: (tokens, C) int32, hanzi ids, 0 in empty columns.
@@ -127,7 +127,7 @@ def build_emissions(
     Args:
         symbols: vocabularies and lexicon.
         counts: (pinyin, hanzi), how often each hanzi has each reading in the training text.
-        rated: (tokens, K), the candidates that a network rates; they stay the first.
+        rated: (tokens, K), the candidates that a network scores; they stay the first.
         confusions: (pinyin, pinyin), P(recognised | spoken, misrecognised), see
             :func:`model_language.networks.candidates.confusion_matrix`.
         others: candidates beyond the network's that a search for the best path reads.

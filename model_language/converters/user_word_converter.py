@@ -1,6 +1,6 @@
 """A converter with user words, which get a bonus in the search, and with reasons for its results.
 
-It has the calls of a plain converter; `explain` also gives confidences, alternatives and reasons.
+It has the methods of a plain converter; `explain` also gives confidences, alternatives and reasons.
 """
 
 from collections.abc import Iterator, Sequence
@@ -48,7 +48,7 @@ class UserWordConverter:
         return best
 
     def n_best(self, sentence: Sequence[str], n: int) -> list[Conversion]:
-        """Up to ``n`` ways to write a sentence, the most probable first."""
+        """Up to ``n`` conversions of a sentence, the most probable first."""
         spans = self.words.spans(sentence)
         if not spans and not self.converter.second_pass:
             return self.converter.n_best(sentence, n)
@@ -60,7 +60,7 @@ class UserWordConverter:
         return self.converter.scores(sentences, hanzi)
 
     def explain(self, sentences: Sequence[Sequence[str]], n: int = 1) -> list[Explanation]:
-        """Convert sentences, with ``n`` ways to write each, confidences and reasons."""
+        """Up to ``n`` conversions of each sentence, with confidences and reasons."""
         spans = [self.words.spans(sentence) for sentence in sentences]
         result = [Explanation((Conversion("", 0.0),), (), ())] * len(sentences)
         indices = range(len(sentences))

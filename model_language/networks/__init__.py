@@ -1,7 +1,7 @@
 """Neural networks that compute logits of hanzi at each position from the syllables of a sentence.
 
 Read ``transformer`` or ``cbhg`` with ``loss`` (logits restricted to the lexicon), then ``gated_cnn`` with
-``candidates``: it rates only the candidates of each syllable; ``gated_cnn_numpy`` runs it without a framework
-from the file of ``gated_cnn_file``. ``published_transformer`` is for published weights, ``attention`` reads
-attention weights.
+``candidates``: it scores only the candidates of each syllable; ``gated_cnn_numpy`` runs it without a
+framework from the file of ``gated_cnn_file``. ``published_transformer`` is for published weights,
+``attention`` reads attention weights.
 """

@@ -1,8 +1,8 @@
-"""Chooses the candidate hanzi of each syllable that the gated CNN rates, from counts and acoustic confusions.
+"""Chooses the candidate hanzi that the gated CNN scores for a syllable, from counts and acoustic confusions.
 
 A tonal syllable may become one of its most frequent hanzi, or a hanzi whose syllable the acoustic model
-confuses with it. A toneless syllable may become what it becomes most often. Rarer hanzi are not rated by the
-network. Tokens are those of :class:`model_language.vocabulary.tokens.Tokens`.
+confuses with it. A toneless syllable may become one of its most frequent hanzi in any tone. The network does
+not score rarer hanzi. Tokens are those of :class:`model_language.vocabulary.tokens.Tokens`.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _UNSEEN = 0.1  # added to the count of every candidate
 
 @dataclass(frozen=True)
 class CandidateTables:
-    """What the tokens of a network may become, and how they are corrupted in training.
+    """The candidate hanzi of a network's input tokens, and the corruptions of these tokens in training.
 
     Attributes:
         candidates: (tokens, K) int32, hanzi ids, 0 in empty columns; only the row of padding is empty.
@@ -86,7 +86,7 @@ def build_tables(
     Args:
         symbols: vocabularies and lexicon.
         counts: (pinyin, hanzi), how often each hanzi has each reading in the training text.
-        choices: K.
+        choices: K, candidates of each token.
         noise: statistics of confusions; None: the ones that come with the project.
     """
     tokens = Tokens(symbols)
@@ -161,7 +161,7 @@ def _toneless_row(allowed: np.ndarray, counts: np.ndarray, choices: int) -> _Row
 
 
 def _with_priors(chosen: np.ndarray, counts: np.ndarray, allowed: np.ndarray) -> _Row:
-    if not len(chosen):  # an unknown syllable still becomes something
+    if not len(chosen):  # even an unknown syllable needs a candidate
         return _Row(np.array([UNKNOWN_ID], np.int32), np.zeros(1, np.float32), np.zeros(0, np.int32))
     logs = np.log(counts[chosen] + _UNSEEN)
     return _Row(chosen, logs - logs.max(), np.setdiff1d(allowed, chosen))

@@ -3,7 +3,7 @@
 Each layer reads a position and two before it, ``dilation`` apart (Dauphin et al. 2017, "Language Modeling
 with Gated Convolutional Networks"). The vectors of the hanzi serve as inputs and as output weights (Press &
 Wolf 2017, "Using the Output Embedding to Improve Language Models"). It is trained by a sampled softmax and
-run by NumPy (:mod:`model_language.networks.causal_cnn_numpy`), which rates the hypotheses of a recogniser.
+run by NumPy (:mod:`model_language.networks.causal_cnn_numpy`), which rescores the hypotheses of a recogniser.
 """
 
 import keras
@@ -14,7 +14,7 @@ from model_language.networks.causal_cnn_config import CausalCnnConfig
 from model_language.networks.causal_cnn_numpy import CausalCnnWeights
 from model_language.networks.gated_cnn import GatedNeighbours
 
-_FAR_BELOW = -1e9  # a logit without any probability
+_FAR_BELOW = -1e9  # logit of a class whose probability is 0
 
 _serializable = keras.saving.register_keras_serializable(package="model_language")
 
@@ -27,8 +27,9 @@ def build_causal_cnn(config: CausalCnnConfig, hanzi_size: int) -> keras.Model:
         hanzi_size: tokens of the vocabulary; id 0 is the boundary between lines.
 
     Returns:
-        Model of ``{"hanzi": (B, L) int32}`` → (B, L, width) float32, what each position knows about the next
-        one; :func:`sampled_losses` and :func:`numpy_weights` make probabilities of it.
+        Model of ``{"hanzi": (B, L) int32}`` → (B, L, width) float32, the hidden state of each position, which
+        predicts the next hanzi. :func:`sampled_losses` computes the training loss from it;
+        :mod:`model_language.networks.causal_cnn_numpy` computes log-probabilities in NumPy.
     """
     hanzi = keras.Input((None,), dtype="int32", name="hanzi")
     x = HanziVectors(hanzi_size, config.width, name="vectors")(hanzi)  # (B, L, width)

@@ -14,8 +14,8 @@ class TextRowsConfig(Limited, section="model.rows"):
 
     Attributes:
         steps: batches in an epoch; the text is repeated as often as necessary.
-        shares: fraction of the rows of each batch that come from each text of ``data.train``; empty: as many
-            as it has.
+        shares: fraction of the rows of each batch that come from each text of ``data.train``; empty: the
+            texts are joined, so that each one counts by its size.
         joined: fraction of the line ends that are dropped, so that clauses follow each other.
         negatives: hanzi that a batch draws for the sampled softmax, for each row.
     """

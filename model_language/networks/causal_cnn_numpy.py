@@ -1,11 +1,11 @@
 """Runs the causal gated CNN in NumPy: log-probabilities of the hanzi of many hypotheses at once.
 
-Hypotheses of an utterance begin alike, so they are rated as a prefix tree: each different prefix is computed
-once. All nodes of the tree pass a layer together, and a layer reads the ancestors of a node. Hypotheses that
-differ in one hanzi soon go on alike: nodes with the same last hanzi may share one computation, that of the
-better hypothesis (Liu et al. 2014, "Efficient Lattice Rescoring Using Recurrent Neural Network Language
-Models"). The softmax has only the hanzi that the training text uses often, and the one that is rated. The
-file ``hanzi_model.npz`` has a byte for each weight.
+Hypotheses of an utterance have common prefixes, so they are scored as a prefix tree: each distinct prefix is
+computed once. All nodes of the tree pass a layer together, and a layer reads the ancestors of a node.
+Hypotheses that differ in one hanzi often continue with the same hanzi: nodes with the same last hanzi may
+share one computation, that of the better hypothesis (Liu et al. 2014, "Efficient Lattice Rescoring Using
+Recurrent Neural Network Language Models"). The softmax is over the hanzi that are frequent in the training
+text, and the hanzi that is scored. The file ``hanzi_model.npz`` has a byte for each weight.
 """
 
 from collections.abc import Mapping, Sequence
@@ -66,7 +66,7 @@ class CausalCnnWeights:
 
 
 class NumpyCausalCnn:
-    """Rates sequences of hanzi.
+    """Computes the log-probabilities of sequences of hanzi.
 
     Args:
         weights: weights of any float type.
@@ -116,7 +116,7 @@ class NumpyCausalCnn:
                 probabilities after these, those of the first one; None: each has its own.
         """
         parents, tokens, paths = _prefix_tree(utterances, shared_history)
-        hidden = self._hidden(parents, tokens)  # (nodes, W), of what follows each node
+        hidden = self._hidden(parents, tokens)  # (nodes, W), predicts what follows each node
         log_normalisers = self._log_normalisers(hidden)
         return [
             [
@@ -147,11 +147,11 @@ class NumpyCausalCnn:
         return own - np.where(self._is_frequent.take(ids), log_normalisers, with_own)
 
     def _hidden(self, parents: np.ndarray, tokens: np.ndarray) -> np.ndarray:
-        """What is known after each node of a tree, (nodes, W)."""
+        """The hidden state after each node of a tree, (nodes, W)."""
         weights, width = self._weights, self._weights.vectors.shape[1]
         x = weights.vectors.take(tokens, axis=0) * np.float32(width**0.5)
         for layer, dilation in enumerate(weights.dilations.tolist()):
-            # The last row stands for what is before the root.
+            # The last row stands for the positions before the root.
             y = np.append(normalised(x, weights.norms[layer]), np.zeros((1, width), np.float32), axis=0)
             middle = _ancestors(parents, np.arange(len(x)), dilation)
             window = [y.take(_ancestors(parents, middle, dilation), axis=0), y.take(middle, axis=0), y[:-1]]

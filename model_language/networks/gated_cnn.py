@@ -3,7 +3,7 @@
 Each layer reads a position and one on each side, ``dilation`` away (Dauphin et al. 2017, "Language Modeling
 with Gated Convolutional Networks", with the growing dilations of van den Oord et al. 2016, WaveNet). It costs
 a quarter of a Transformer with the same error, and NumPy runs it
-(:mod:`model_language.networks.gated_cnn_numpy`). It rates only the candidates of each syllable
+(:mod:`model_language.networks.gated_cnn_numpy`). It scores only the candidates of each syllable
 (:mod:`model_language.networks.candidates`), not all hanzi.
 """
 
@@ -23,7 +23,7 @@ from utils.errors import require
 from utils.limits import Count, Fraction, Limited, at_least
 
 NAME = "gated_cnn"
-# A hanzi that the network does not rate gets the lowest prior of those that it rates, minus this.
+# A hanzi that the network does not score gets the lowest prior of those that it scores, minus this.
 _RARE_PENALTY = 2.0
 
 _serializable = keras.saving.register_keras_serializable(package="model_language")
@@ -39,7 +39,8 @@ class RowsConfig(Limited, section="model.rows"):
         steps: batches in an epoch; the text is repeated as often as necessary.
         joined: fraction of the line ends that are dropped, so that clauses follow each other.
         particles: fraction of the particles 地 and 得 that get the full readings di4 and de2.
-        spoken: fraction of the syllables with another spoken than cited form that get the spoken one.
+        spoken: among syllables whose spoken form differs from the citation reading, the fraction that get the
+            spoken form.
         toneless: fraction of the rows without tones.
         mixed: fraction of the rows in which some tones are missing and a few syllables are confused.
         confused: fraction of the rows in which more syllables are replaced by one that an acoustic model

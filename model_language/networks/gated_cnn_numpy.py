@@ -43,7 +43,7 @@ class GatedCnnWeights:
 
 
 class NumpyGatedCnn:
-    """Rates the candidates of each syllable.
+    """Scores the candidate hanzi of each syllable.
 
     Args:
         weights: weights of any float type.

@@ -7,7 +7,7 @@ context are in descending order, so only their differences are stored. zlib comp
 their entropy.
 
 In memory the n-grams of three words and more are found by their hashes. Bigrams, which are used most, have a
-dense table instead: one byte for each pair of the :data:`FREQUENT` most frequent words. A bitmap tells which
+dense table instead: one byte for each pair of the :data:`FREQUENT` most frequent words. A bitmap marks which
 pairs with a rarer word are n-grams at all. The hashes of bigrams lead to their back-off weights.
 """
 
@@ -125,7 +125,7 @@ class PackedNgrams(HistoryModel):
         return hashes, self._tables[words.shape[1] - 2].find(hashes) & _CODE
 
     def _unpacked(self, arrays: Mapping[str, np.ndarray], by_rank: np.ndarray) -> Iterator[HashTable]:
-        """Fill the open table of bigrams; yield the hash table of each order, from 2 on."""
+        """Fill the dense table of bigrams; yield the hash table of each order, from 2 on."""
         nothing, zero = np.zeros(self.size, np.int32), np.zeros(1, np.int32)
         known = _Known(np.arange(self.size, dtype=np.uint64), by_rank, nothing, zero)
         for order in range(2, self.history + 2):
@@ -155,7 +155,7 @@ class PackedNgrams(HistoryModel):
         return HashTable(len(hashes), [(hashes, values)]), following
 
     def _outside_open_table(self, previous: np.ndarray, last: np.ndarray, values: np.ndarray) -> np.ndarray:
-        """Fill the open table; return the indices of bigrams that are needed in the hash table too."""
+        """Fill the dense table; return the indices of bigrams that are needed in the hash table too."""
         left, right = self._ranks.take(previous), self._ranks.take(last)
         frequent = (left < self._rare) & (right < self._rare)
         rare = (~frequent).nonzero()[0]
@@ -232,8 +232,8 @@ def pack(tables: Sequence[NgramTable]) -> dict[str, np.ndarray]:
     """Pack tables; their values are rounded to code books.
 
     Args:
-        tables: one for each order, 1-grams first, which hold all ids. The end of each n-gram (without its
-            first word) and its context must be in the table below.
+        tables: one for each order, 1-grams first, which hold all ids. The suffix of each n-gram (without its
+            first word) and its context must be in the table of the order below.
 
     Returns:
         The arrays of :class:`PackedNgrams`.

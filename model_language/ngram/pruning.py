@@ -10,8 +10,9 @@ not contain it (Chelba et al. 2010, "Study on interaction between entropy prunin
 so here it is counted in the text.
 
 A kept n-gram needs two shorter ones, which are kept too: its context, which holds the back-off weight, and
-its end, by which :mod:`model_language.ngram.packed` encodes it. The cost of an n-gram is therefore at least
-that of any n-gram that needs it, and pruning compares all costs with one threshold.
+its suffix without the first word, by which :mod:`model_language.ngram.packed` encodes it. The cost of an
+n-gram is therefore at least that of any n-gram that needs it, and pruning compares all costs with one
+threshold.
 """
 
 from collections.abc import Sequence
@@ -72,7 +73,7 @@ def _costs(tables: Sequence[NgramTable], counts: Sequence[np.ndarray]) -> list[n
 
 
 def _needed(tables: Sequence[NgramTable], n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Indices in table ``n - 1`` of the contexts and of the ends of the n-grams in table ``n``."""
+    """Indices in table ``n - 1`` of the contexts and of the suffixes of the n-grams in table ``n``."""
     bits = bits_needed(len(tables[0].keys))
     below, keys = tables[n - 1].keys, tables[n].keys
     return np.searchsorted(below, keys >> bits), np.searchsorted(below, keys & ((1 << bits * n) - 1))

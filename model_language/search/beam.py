@@ -39,8 +39,9 @@ def beam_search(
         paths: adds the gains of whole paths.
         bonus: adds the bonus for user words.
         n_best: number of sequences for each sentence. Of hypotheses that the models cannot distinguish any
-            more, the ``n_best`` best remain: all of them go on in the same ways. With a wide beam the search
-            is exact. With a margin, or for a single sequence, this also leaves room in the beam for others.
+            more, the ``n_best`` best remain, because all of them have the same continuations. With a wide
+            beam the search is exact. With a margin, or for a single sequence, this also leaves room in the
+            beam for others.
 
     Returns:
         sequences (B, n_best, L) int32, 0 after the end of a sentence, and their scores (B, n_best) float64,

@@ -19,7 +19,7 @@ from model_language.search.word_bonus import NetworkWords, Progress
 from utils.hypotheses.confusion_network import NOTHING, ConfusionNetwork
 
 PREVIEWED = 8
-"""Continuations that all models rate, as a multiple of twice the beam: the best by a quick preview.
+"""Continuations that all models score, as a multiple of twice the beam: the best by a quick preview.
 
 With 8, the results for 30 recordings are those without a preview, in half of the time."""
 
@@ -48,7 +48,7 @@ class _Paths:
         progress: (N,) int, index of the user words that the path has begun.
         origin: (N,) int, the path of the slot before that was extended or kept.
         token: (N,) int, the token that was added; -1 for none.
-        option: (N,) int, the option that it comes from.
+        option: (N,) int, index of the syllable that it is written for.
     """
 
     network: np.ndarray
@@ -107,7 +107,7 @@ def search_networks(
     Args:
         networks: the slots; the longer networks first.
         candidates: the tokens of each syllable.
-        model: rates the tokens.
+        model: scores the tokens.
         beam: hypotheses of a network that are kept after each slot.
         n_best: number of different paths that are returned at most.
         words: user words in each network; empty: none.
@@ -230,15 +230,15 @@ def _extended(
 def _promising(
     kept: _Paths, before: np.ndarray, options: _Options, model: TokenModel, count: int, margin: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Rows and columns of the continuations that the models rate, (E,) each.
+    """Rows and columns of the continuations that all models score, (E,) each.
 
     Args:
         kept: the paths.
         before: (N,), their scores.
         options: what follows.
         model: the models, whose log-probabilities are at most 0.
-        count: continuations that are rated in each network; those by a token of a user word are among them.
-        margin: continuations that are less promising than the best one by more than this are not rated.
+        count: continuations that are scored in each network; those by a token of a user word are among them.
+        margin: continuations that are less promising than the best one by more than this are not scored.
     """
     networks, sizes = len(options.skipped), np.diff(options.starts)
     of_column = np.repeat(np.arange(networks), sizes)
@@ -321,10 +321,10 @@ def _highest(network: np.ndarray, scores: np.ndarray, count: int) -> np.ndarray:
 
 
 def _best(grown: _Paths, beam: int, margin: float) -> tuple[_Paths, list[int], list[Way]]:
-    """The best paths of each network that the models can distinguish, and all ways to them.
+    """Recombine and prune: the best paths of each network that the models can distinguish, and their arcs.
 
     Returns:
-        the paths, and ``starts`` and ``ways`` of a :class:`LatticeSlot`.
+        the paths, and ``starts`` and ``ways`` (the arcs that end in them) of a :class:`LatticeSlot`.
     """
     order = np.argsort(grown.network, kind="stable")
     network, score = grown.network.take(order), grown.score.take(order)

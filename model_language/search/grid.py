@@ -12,7 +12,7 @@ from model_language.vocabulary.symbols import PAD_ID, UNKNOWN_ID
 
 @dataclass(frozen=True)
 class Conversion:
-    """One way to write a sentence.
+    """One conversion of a sentence to hanzi.
 
     Attributes:
         hanzi: one character for each syllable.

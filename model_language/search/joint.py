@@ -4,12 +4,12 @@ It looks for the path through the slots, and the hanzi for it, with the highest
 
     log P(path) + weight · language + bonus · number of syllables + bonus of user words
 
-A generative converter (an n-gram model, or the combined one without its network) rates hanzi and readings one
-after the other, so its search goes through the confusion network itself: language = log P(hanzi) + log
-P(syllables | hanzi). A language model of hanzi, which sees the whole text before a hanzi, may then rate the
-best readings again: its weighted log P(hanzi) is added to their scores.
+A generative converter (an n-gram model, or the combined one without its network) scores hanzi and their
+readings from left to right, so its search goes through the confusion network itself: language = log P(hanzi)
++ log P(syllables | hanzi). A language model of hanzi, which sees the whole text before a hanzi, may then
+rescore the best hypotheses: its weighted log P(hanzi) is added to their scores.
 
-A neural network rates each position given the whole sentence. It converts the n best syllable sequences, and
+A neural network scores each position given the whole sentence. It converts the n best syllable sequences, and
 the best sum wins: language = log P(hanzi | syllables). These sequences are found with a syllable n-gram if
 there is one, whose score is then part of the sum; otherwise with the converter's own model of hanzi;
 otherwise by the acoustic model alone.
@@ -39,8 +39,8 @@ from utils.softmax import softmax
 
 SEQUENCES = 40  # syllable sequences that a network converts for each utterance
 BEAM = 128  # hypotheses kept after each slot
-FOUND = 64  # readings that are found in each network, for their confidence
-RATED_AGAIN = 16  # readings that are found if a language model rates them again: more bring nothing
+FOUND = 64  # hypotheses found in each network, from which the confidences are computed
+RATED_AGAIN = 16  # hypotheses found in each network for rescoring: more do not improve the result
 BATCH_SLOTS = 512  # slots of the networks that are searched together
 
 
@@ -52,7 +52,7 @@ class JointWeights:
         language: factor of the converter's log-probabilities.
         syllables: factor of the log-probabilities of the syllable n-gram.
         bonus: added for each syllable, because language models prefer short sentences.
-        rescoring: factor of the log-probabilities of the language model that rates the best readings again.
+        rescoring: factor of the log-probabilities of the language model that rescores the best hypotheses.
     """
 
     language: float
@@ -62,7 +62,7 @@ class JointWeights:
 
 
 # Default weights for each kind of model that scores the hanzi, tuned on the dev set of the demo, whose
-# sentences its language models know well.
+# sentences its language models predict well.
 TUNED = {
     "n-gram": JointWeights(language=1.0, syllables=0.0, bonus=3.0),
     "network and syllables": JointWeights(language=1.0, syllables=1.0, bonus=3.0),
@@ -79,7 +79,7 @@ class JointReading:
         hanzi: one character for each syllable.
         score: the joint score.
         slots: the slot of each syllable.
-        confidence: for each character, the fraction of all readings found, by e^score, that have it in its
+        confidence: for each character, the fraction of all hypotheses found, by e^score, that have it in its
             slot.
     """
 
@@ -91,16 +91,15 @@ class JointReading:
 
 
 class JointSearch:
-    """Finds the best hanzi of confusion networks.
+    """Finds the best syllables and hanzi of confusion networks.
 
     Args:
         converter: a converter with its user words.
         weights: weights of the parts of the score.
-        syllables: a syllable n-gram, for converters that rate whole sentences.
+        syllables: a syllable n-gram, for converters that score whole sentences.
         beam: hypotheses kept after each slot.
         sequences: syllable sequences that such a converter converts.
-        language_model: rates the best readings again if they were found by a converter that rates hanzi and
-            readings one after the other; None for none.
+        language_model: rescores the best hypotheses of a generative converter; None: no rescoring.
     """
 
     def __init__(
@@ -119,10 +118,10 @@ class JointSearch:
         self._candidates: dict[str, tuple[np.ndarray, np.ndarray]] = {}
 
     def read(self, networks: Sequence[ConfusionNetwork], n: int = 1) -> list[list[JointReading]]:
-        """Up to ``n`` readings of each network (at least one), the best first."""
+        """Up to ``n`` hypotheses for each network (at least one), the best first."""
         if self._converter.converter.score_kind == READINGS:
             found: list[list[JointReading]] = [[] for _ in networks]
-            # In step, those of similar length together.
+            # Networks of similar length are searched together.
             for batch in length_batches([1 + len(network.slots) for network in networks], BATCH_SLOTS):
                 longest_first = batch[::-1]
                 read = self._search([networks[index] for index in longest_first], n)
@@ -134,14 +133,14 @@ class JointSearch:
 
     @property
     def has_ngrams(self) -> bool:
-        """Whether the converter rates a hanzi by those before it, which :meth:`evidence` needs."""
+        """Whether the converter scores a hanzi given those before it, which :meth:`evidence` needs."""
         return self._converter.converter.history_model is not None
 
     def evidence(self, reading: JointReading) -> np.ndarray:
-        """How well each hanzi of a reading fits: (syllables, 2) float64 log-scores of the converter.
+        """The converter's log-scores of each hanzi of a hypothesis, for confidences: (syllables, 2) float64.
 
-        The first column is the sum of the n-grams that contain the hanzi, which are low on both sides of a
-        wrong one. The second is the score of the hanzi for its syllable alone.
+        The first column sums the scores of all n-grams that contain the hanzi: a wrong hanzi lowers those on
+        both sides. The second is the score of the hanzi for its syllable, without context.
         """
         converter = self._converter.converter
         order = converter.history_model.history + 1
@@ -152,11 +151,11 @@ class JointSearch:
         for number, syllable in zip(ids, reading.pinyin, strict=True):
             candidates, emissions = self._candidates_of(syllable)
             found = emissions[candidates == number]
-            own.append(found[0] if len(found) else emissions.min())  # a hanzi of the user's words
+            own.append(found[0] if len(found) else emissions.min())  # a hanzi of a user word
         return np.column_stack([sums[: len(ids)], own])
 
     def _search(self, networks: Sequence[ConfusionNetwork], n: int) -> list[list[JointReading]]:
-        """Up to ``n`` readings of each network, the longest first, with a generative converter."""
+        """Up to ``n`` hypotheses for each network, the longest network first, with a generative converter."""
         converter, weights = self._converter.converter, self._weights
         ids, size, words = HanziIds(converter.symbols), None, []
         if len(self._converter.words):
@@ -191,7 +190,7 @@ class JointSearch:
         ]
 
     def _rescored(self, found: Sequence[FoundPaths], ids: HanziIds) -> list[FoundPaths]:
-        """The paths through each network in the order of their scores with the language model."""
+        """The paths through each network, rescored by the language model and sorted by the new scores."""
         texts = [[ids.decode(path.tokens) for path in paths] for paths in found]
         words = self._converter.words
         spans = [[words.spans(path.syllables) for path in paths] for paths in found] if len(words) else None
@@ -252,7 +251,7 @@ class JointSearch:
         ]
 
     def _unscored(self, network: int, slot: int, syllable: str) -> tuple[np.ndarray, np.ndarray]:
-        """The hanzi of a syllable, all with the score 0: the converter rates them later."""
+        """The hanzi of a syllable, all with the score 0: the converter scores them later."""
         hanzi, _ = self._candidates_of(syllable)
         return hanzi, np.zeros(len(hanzi))
 
@@ -282,10 +281,10 @@ def load_joint_search(
 
     Args:
         converter: a converter, with or without user words.
-        syllables: a run of ``syllable_ngram``, for converters that rate whole sentences.
+        syllables: a run of ``syllable_ngram``, for converters that score whole sentences.
         language, bonus, rescoring: see :class:`JointWeights`; None: the values for this kind of converter
             (:data:`TUNED`).
-        language_model: rates the best readings again.
+        language_model: rescores the best hypotheses.
 
     Raises:
         RunError: that run is of another kind, or damaged.
@@ -307,7 +306,7 @@ def load_joint_search(
 
 
 def _with_confidence(readings: Sequence[JointReading], n: int) -> list[JointReading]:
-    """The first ``n`` of all readings with the confidence of each character."""
+    """The first ``n`` of all hypotheses with the confidence of each character."""
     fractions = softmax(np.array([reading.score for reading in readings]))
     mass: dict[tuple[int, str], float] = {}
     for reading, fraction in zip(readings, fractions.tolist(), strict=True):

@@ -1,9 +1,9 @@
 """The lattice of a search through a confusion network, and its n best paths.
 
 A search that recombines paths keeps the best of those that its models cannot distinguish any more; the
-lattice has all ways to it. The n best paths are found backwards from the end, by an A* search whose estimate
-is exact: the score of the best path to each node (Soong & Huang 1991, "A Tree-Trellis Based Fast Search for
-Finding the N Best Sentence Hypotheses").
+lattice keeps the arcs of all of them. The n best paths are found backwards from the end, by an A* search
+whose estimate is exact: the score of the best path to each node (Soong & Huang 1991, "A Tree-Trellis Based
+Fast Search for Finding the N Best Sentence Hypotheses").
 """
 
 import heapq
@@ -14,11 +14,11 @@ import numpy as np
 
 from utils.softmax import softmax
 
-_TRIED = 20  # beginnings of a path that are followed at most for each path that is found, on average
+_TRIED = 20  # limit of the partial paths that are expanded for each slot and wanted path, on average
 
 Way = tuple[int, int, int, float]
-"""The path before a slot, the token that is added (-1 for none), the option that it comes from, and the score
-of the path after the slot."""
+"""An arc of the lattice: the path before a slot, the token that is added (-1 for none), the index of its
+syllable, and the score of the path after the slot."""
 
 
 @dataclass(frozen=True)
@@ -76,13 +76,13 @@ class FoundPaths(Sequence[HanziPath]):
 
 @dataclass(frozen=True, eq=False)
 class LatticeSlot:
-    """The ways from the paths before a slot of a confusion network to the N paths after it.
+    """The arcs from the paths before a slot of a confusion network to the N paths after it.
 
     Attributes:
         syllables: of all options of the slot.
         before: scores of the paths before the slot.
-        starts: (N + 1) indices, where the ways to each path after the slot begin, the best first.
-        ways: all of them.
+        starts: (N + 1) indices, where the arcs to each path after the slot begin, the best first.
+        ways: all arcs.
     """
 
     syllables: list[str]
@@ -91,7 +91,7 @@ class LatticeSlot:
     ways: list[Way]
 
 
-_Rest = tuple[int, int, "_Rest"] | tuple[()]  # token and option of a slot, and the rest of the path after it
+_Rest = tuple[int, int, "_Rest"] | tuple[()]  # token and syllable index in a slot, then the rest of the path
 
 
 def best_paths(

@@ -1,9 +1,9 @@
-"""Second pass: a language model of hanzi rates the best readings that a search has found.
+"""Second pass: a language model of hanzi rescores the best hypotheses that a search has found.
 
-The models of a search see two hanzi back, because every hypothesis asks them; a language model that sees the
-whole text before a hanzi is too slow for that. Its weighted log P(hanzi) is added to the scores of the best
-readings alone (n-best rescoring: Ostendorf et al. 1991, "Integration of Diverse Recognition Methodologies
-Through Reevaluation of N-Best Sentence Hypotheses").
+The models of a search see only two hanzi before each one, because they score every hypothesis; a language
+model that sees the whole text before a hanzi is too slow for that. Its weighted log P(hanzi) is added to the
+scores of the best hypotheses alone (n-best rescoring: Ostendorf et al. 1991, "Integration of Diverse
+Recognition Methodologies Through Reevaluation of N-Best Sentence Hypotheses").
 """
 
 from collections.abc import Sequence
@@ -15,18 +15,18 @@ from model_language.language_model import HanziLanguageModel
 from model_language.search.user_words import Span
 
 RESCORING = 0.2
-"""Weight of the language model where none was chosen on dev speakers."""
+"""Default weight of the language model, used where none was chosen on dev speakers."""
 USER_WORD = -4.0
-"""Least log-probability of a hanzi in a user word: that of an average hanzi. The language model does not know
-such words, and must not take back their bonus."""
+"""Minimum log-probability of a hanzi in a user word: that of an average hanzi. The language model does not
+know such words, and must not cancel their bonus."""
 
 
 @dataclass(frozen=True)
 class SecondPass:
-    """Rates readings again.
+    """Rescores hypotheses with a language model.
 
     Attributes:
-        language_model: rates whole texts.
+        language_model: scores whole texts.
         weight: factor of its log-probabilities.
     """
 
@@ -36,14 +36,14 @@ class SecondPass:
     def gains(
         self, utterances: Sequence[Sequence[str]], words: Sequence[Sequence[Sequence[Span]]] | None = None
     ) -> list[np.ndarray]:
-        """What is added to the score of each reading.
+        """The weighted log-probability to add to the score of each hypothesis.
 
         Args:
-            utterances: the readings of each, hanzi, the best first.
-            words: user words whose syllables occur in each reading; None: there are none.
+            utterances: the hypotheses of each, in hanzi, the best first.
+            words: user words whose syllables occur in each hypothesis; None: there are none.
 
         Returns:
-            (readings,) float64 of each utterance.
+            (hypotheses,) float64 for each utterance.
         """
         rated = self.language_model.log_probs_of_hypotheses(utterances)
         for texts, values, spans in zip(utterances, rated, words, strict=True) if words else ():

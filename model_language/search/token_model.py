@@ -1,4 +1,4 @@
-"""The language models of a search through confusion networks, with their weights."""
+"""Combines the language models of a search through confusion networks, with their weights, in one score."""
 
 import numpy as np
 
@@ -28,7 +28,7 @@ class TokenModel:
         self.paths = MaskedPaths(paths, size) if paths and size else paths
         self.weight, self.bonus = weight, bonus
         self.seen = max(history.history, paths.reach if paths else 0)
-        """Number of preceding tokens that matter."""
+        """Number of preceding tokens on which the models depend."""
 
     def log_probs(self, past: np.ndarray, rows: np.ndarray, words: np.ndarray) -> np.ndarray:
         """Weighted log-probabilities: past (N, seen), rows (E,) of it, next words (E,) → (E,) float64."""

@@ -231,7 +231,7 @@ class NetworkWords:
                 return
 
     def _add(self, word: UserWord, number: int, entries: list[tuple[int, str]]) -> None:
-        """Add all ways through the network that complete a word which begins with these syllables."""
+        """Add all paths through the network that complete a word which begins with these syllables."""
         if not all(word.matches(index, syllable) for index, (_, syllable) in enumerate(entries)):
             return
         if len(entries) == len(word.hanzi):

@@ -25,12 +25,12 @@ class Alignment:
 def align_text(
     logits: np.ndarray, pinyin: Sequence[str], vocabulary: Vocabulary
 ) -> tuple[np.ndarray, np.ndarray] | None:
-    """The emissions of a known text in an utterance.
+    """Locate the syllables of a known text in an utterance by forced alignment.
 
     Args:
         logits: (T, C) float, valid frames only.
         pinyin: the syllables of the utterance.
-        vocabulary: the model's.
+        vocabulary: vocabulary of the model.
 
     Returns:
         The frame of each syllable and its log-probability there, both (syllables,); None if the text is
@@ -74,10 +74,11 @@ def best_alignments(
     Args:
         log_probabilities: (B, T, C) float.
         lengths: (B,) int, number of valid frames.
-        rows: (N,) int, the utterance of each sequence: one utterance may have several.
+        rows: (N,) int, index of the utterance of each sequence; one utterance may have several sequences.
         sequences: N token sequences.
         blank: class of the blank.
-        normaliser: (B, T), subtracted from ``log_probabilities`` where they are used: these are logits then.
+        normaliser: (B, T), log-sum-exp of each frame if ``log_probabilities`` are logits; it is subtracted
+            where they are used.
 
     Raises:
         ValueError: a sequence needs more frames than its utterance has; the message names its index.

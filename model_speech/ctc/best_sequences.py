@@ -1,4 +1,4 @@
-"""Finds the token sequences of a long list with the best CTC paths, with their exact scores.
+"""Finds, in a long list of token sequences, those with the best CTC paths, and computes their exact scores.
 
 Most of many thousand sequences can be excluded without a search: a sequence of tokens scores at most the path
 of blanks alone plus, for each token, the most that a run of frames with this token gains over blanks. The
@@ -22,8 +22,8 @@ class SequenceTable:
         tokens: (S, L) int, -1 after the end of a sequence.
         lengths: (S,) int.
         repeats: (S, L) bool, whether a token equals the one before it: a blank must separate them.
-        frames: (S,) int, the least number of frames of a path.
-        groups: (S,) int, ascending from 0: sequences that compete as one.
+        frames: (S,) int, minimum number of frames of a path.
+        groups: (S,) int, group of each sequence, ascending from 0; a group counts by its best sequence.
     """
 
     tokens: np.ndarray
@@ -82,7 +82,7 @@ class SequenceTable:
             batch *= 4
 
     def _bounds(self, gains: np.ndarray, blanks: float) -> np.ndarray:
-        """No path of a sequence scores higher: (S,). ``blanks``: score of the path of blanks alone."""
+        """Upper bound of the score of each sequence: (S,). ``blanks``: score of the path of blanks alone."""
         run, best = gains[0].copy(), gains[0].copy()
         for gain in gains[1:]:
             np.maximum(run, 0.0, out=run)

@@ -23,9 +23,9 @@ from utils.vocabulary import SPACE, Vocabulary
 
 MIN_FRAME_PROBABILITY = 1e-3  # a class that is less probable in every frame is no alternative
 _NO_WEIGHT = 1e-20  # scaled probabilities below it are not followed any further
-_LOWEST = -60.0  # a sequence is not less probable than this beside y: one model alone excludes nothing
+_LOWEST = -60.0  # lower limit of log P(sequence) - log P(y): a single model of an ensemble excludes nothing
 NONE = -1
-"""Stands for no token."""
+"""Alternative of a slot that stands for no token."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -221,9 +221,9 @@ def _with_free_token(
 
     Even pairs have all tokens (the class is inserted), odd ones leave out the token between (replaced).
 
-    The recursion has probabilities, not logarithms, which take ten times as long. They are scaled in each
-    frame by the sum over all prefixes, and what is smaller than the smallest number has no weight. The pairs
-    are in the order of time, so that those with any weight in a frame are neighbours.
+    The recursion uses probabilities, because logarithms take ten times as long. They are scaled in each
+    frame by the sum over all prefixes; those that underflow have no weight. The pairs are in the order of
+    time, so that those with any weight in a frame are neighbours.
     """
     prefixes = np.arange(2 * len(tokens) + 1) // 2
     suffixes = np.append(prefixes[1:], len(tokens))
@@ -274,7 +274,7 @@ def _relevant(entering: np.ndarray, leaving: np.ndarray) -> list[slice]:
 def _deleted(
     tokens: np.ndarray, log_alpha: tuple[np.ndarray, np.ndarray], log_beta: np.ndarray
 ) -> np.ndarray:
-    """Log-probability of the tokens without one, for each of them: (L,)."""
+    """Log-probability of the sequence without each one of its tokens: (L,)."""
     log_alpha_blank, log_alpha_token = log_alpha
     prefixes, suffixes = np.arange(len(tokens)), np.arange(1, len(tokens) + 1)
     padded = np.concatenate([[NONE], tokens, [NONE - 1]])

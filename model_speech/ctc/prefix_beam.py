@@ -73,7 +73,7 @@ class _Beams:
 
     Args:
         logits: (B, T, C).
-        normaliser: (B, T), what turns logits into log-probabilities.
+        normaliser: (B, T), log-sum-exp of the logits of each frame.
         order: (B,), the utterances, longest first; all attributes are in this order.
         blank: class of the blank.
         beam: N.
@@ -202,7 +202,7 @@ class _Beams:
     def _children(self, running: int) -> tuple[np.ndarray, np.ndarray]:
         """Flat indices of the prefixes that extend another one in the beam, and of these others."""
         beam = self.last.shape[1]
-        child_of = self.parent[:running, :, None] == self.prefix[:running, None, :]  # (R, N child, N mother)
+        child_of = self.parent[:running, :, None] == self.prefix[:running, None, :]  # (R, N child, N parent)
         found = np.flatnonzero(child_of)
         child = found // beam
         return child, child // beam * beam + found % beam
@@ -215,12 +215,12 @@ class _Beams:
         return np.exp(scores - scores.max(axis=1, keepdims=True)), float(np.exp(self.fusion.max_gain))
 
     def _gains(self, classes: np.ndarray, scores: np.ndarray, threshold: np.ndarray) -> np.ndarray:
-        """What the language model adds to extensions (R, N, K); -inf for those that cannot reach the beam.
+        """Language model scores of extensions (R, N, K); -inf for those that cannot reach the beam.
 
         Args:
             classes: (R, K).
             scores: (R, N, K), of the extensions without the gain.
-            threshold: (R,), what they must reach.
+            threshold: (R,), score that an extension must reach.
         """
         _, beam, width = scores.shape
         viable = np.flatnonzero((scores > 0) & (scores >= threshold[:, None, None]))
@@ -309,8 +309,8 @@ def _candidates(
 def _least_of_best(scores: np.ndarray, count: int, floor: np.ndarray) -> np.ndarray:
     """A score that at least ``count`` of each frame's classes reach, or its floor (T,) if that is higher.
 
-    The classes of a frame (T, C) are divided into groups, some more than ``count``; as many groups as that
-    have a highest score that reaches the result.
+    The classes of a frame (T, C) are divided into more than ``count`` groups; the result is the lowest of
+    the ``count`` best group maxima.
     """
     while (half := scores.shape[1] // 2) >= 2 * count:
         scores = np.maximum(scores[:, :half], scores[:, half : 2 * half])

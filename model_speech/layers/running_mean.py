@@ -1,4 +1,4 @@
-"""Keras layer for the running mean of a stream's frames, for gates that must not wait for the end."""
+"""Keras layer for the running mean of a stream's frames, for gates that cannot wait for its end."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from model_speech.running_mean_numpy import MEMORY_FRAMES, PRIOR_FRAMES
 
 @keras.saving.register_keras_serializable(package="model_speech")
 class RunningMean(keras.layers.Layer):
-    """Mean of the frames so far, and of a learned one before them: (B, T, D) → (B, T, D) float32.
+    """Mean of the frames so far and of a learned prior: (B, T, D) → (B, T, D) float32.
 
     :mod:`model_speech.running_mean_numpy` has the formula.
     """

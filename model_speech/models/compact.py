@@ -23,7 +23,7 @@ from model_speech.layers.precision import float32_except_products
 from utils.errors import ConfigError
 from utils.limits import Count, Fraction, Limited, Size
 
-# Trainings are short, some thousand steps: with Keras's default 0.99 the first epoch would still count.
+# Training takes only some thousand steps: with Keras's default 0.99 the first epoch would still have weight.
 MOMENTUM = 0.97
 _NEW_SCALE = 0.1  # of a new block; behind its ReLU, zero would have no gradient
 _KERNEL, STRIDE = 3, 2  # size and stride of the front convolutions, over time and over frequency
@@ -49,8 +49,8 @@ class CompactSettings(Limited, section="model"):
         stacked_blocks: number of residual blocks on the joined frames, over time and over pairs of bins.
         width: channels of the residual blocks.
         blocks: number of residual blocks.
-        new_blocks: number of the last of these that change almost nothing at first, so that a trained model
-            may get them.
+        new_blocks: number of blocks at the end that change almost nothing at first, so that they can be
+            added to a trained model.
         kernel: output frames in the window of a block's convolution.
         gate: hidden units of each block's gate; 0 for no gates.
         dropout: fraction of channels dropped in training, for a whole utterance.
@@ -83,14 +83,14 @@ class CompactSettings(Limited, section="model"):
         return STRIDE ** len(self.front_filters) * self.frame_stack
 
     def initial_scale(self, block: int) -> Scale:
-        """Of the normalisation in a residual block, counted from 1."""
+        """Initial scale of the normalisation in a residual block, counted from 1."""
         new = block > self.blocks - self.new_blocks
         return keras.initializers.Constant(_NEW_SCALE) if new else "ones"
 
 
 @dataclass(frozen=True)
 class CompactConfig(CompactSettings):
-    """Configuration of `build_compact`. A gate averages the utterance: no output before its end."""
+    """Configuration of `build_compact`, which cannot stream: its gates average over the whole utterance."""
 
     gate: Size = 64
 
@@ -187,7 +187,7 @@ class _Convolution:
         """Residual convolution: (B, T, F, D), not negative, padding zero → the same.
 
         As in He et al. (arXiv:1512.03385), with a scale that begins at zero (Goyal et al., arXiv:1706.02677):
-        a new block changes nothing, so that a trained model may get it.
+        a new block changes nothing, so that it can be added to a trained model.
         """
         y = self._padded(x, name, _KERNEL - 1, (_KERNEL // 2, _KERNEL // 2))
         y = self._conv(x.shape[-1], name)(y)
@@ -226,7 +226,7 @@ def _stacked_blocks(x, config: CompactSettings, convolution: _Convolution) -> ke
     x = layers.Reshape((-1, pairs, stack * pair_channels), name="front_stacked")(x)
     for block in range(1, config.stacked_blocks + 1):
         x = convolution.block(x, f"front_stacked_block_{block}", config.time_stride)
-    # The order in which the projection has the joined frames without blocks.
+    # The order of values that the projection expects; it is the same without these blocks.
     x = layers.Reshape((-1, pairs, stack, pair_channels), name="front_unstacked_pairs")(x)
     x = layers.Permute((1, 3, 2, 4), name="front_unstacked_order")(x)  # (B, T', stack, pairs, pair_channels)
     return layers.Reshape((-1, stack * bins * channels), name="front_unstacked")(x)

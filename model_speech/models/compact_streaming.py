@@ -3,10 +3,10 @@
 An output frame depends on past frames and on at most `look_ahead` future frames, so that the model can
 process a stream. All layers are causal. For the look-ahead the outputs are shifted in time: `look_ahead` zero
 frames are appended to the utterance, and the first `delay` outputs are dropped. The first `ahead_blocks`
-blocks, and with `front_ahead` those in front, delay their input by a frame, so that their convolutions also
-see the frame after it. How the rest of the delay is used, the network must learn. A stream runs the causal
-network without masks (`causal_network`), and its outputs, `delay` frames late, equal those of the trained
-model up to rounding. Its gates average the frames so far.
+blocks, and with `front_ahead` the residual blocks over time and frequency, delay their input by a frame, so
+that their convolutions also see the frame after it. The network must learn how to use the rest of the delay.
+A stream runs the causal network without masks (`causal_network`), and its outputs, `delay` frames late, equal
+those of the trained model up to rounding. Its gates average the frames so far.
 """
 
 from dataclasses import dataclass
@@ -43,8 +43,8 @@ class CompactStreamingConfig(CompactSettings):
             time stride. Each adds its hop to the latency.
         ahead_blocks: number of blocks, from the first one on, whose convolutions see one output frame ahead,
             within ``look_ahead``.
-        front_ahead: whether the residual blocks in front see one of their frames ahead, within
-            ``look_ahead``, as those of `compact` do.
+        front_ahead: whether the residual blocks over time and frequency see one of their frames ahead,
+            within ``look_ahead``, as those of `compact` do.
     """
 
     name: str = "compact_streaming"
@@ -71,7 +71,7 @@ class CompactStreamingConfig(CompactSettings):
 
     @property
     def _front_frames_ahead(self) -> int:
-        """Feature frames that the residual blocks in front see ahead."""
+        """Feature frames that the residual blocks over time and frequency see ahead."""
         if not self.front_ahead:
             return 0
         blocks = sum(count * STRIDE**index for index, count in enumerate(self.front_blocks, start=1))

@@ -22,11 +22,12 @@ class Evidence:
 
     Attributes:
         ratio: score of the phrase minus that of the best free syllables, for each syllable; at most 0.
-        worst: score of a frame minus that of its best class; the lowest of all frames. It tells a phrase with
-            one wrong or missing syllable, and speech before or after the phrase.
-        absolute: score of the phrase for each syllable. It tells noise, where all syllables are improbable.
+        worst: score of a frame minus that of its best class; the lowest of all frames. It is low for a phrase
+            with one wrong or missing syllable, and for speech before or after the phrase.
+        absolute: score of the phrase for each syllable. It is low for noise, where all syllables are
+            improbable.
         syllables: number of syllables.
-        share: probability that it was this phrase if it was one of the list, by the scores of all.
+        share: posterior of this phrase given that one of the list was spoken, from the scores of all.
     """
 
     ratio: float

@@ -1,4 +1,4 @@
-"""Expands the syntax trees of a phrase file to all phrases, with their slots and the ways to say them."""
+"""Expands the syntax trees of a phrase file to all phrases, with their slots and spoken forms."""
 
 import difflib
 import itertools
@@ -21,7 +21,7 @@ class Expansion:
     """A phrase, or a part of one, without grammar.
 
     Attributes:
-        pieces: each text with the ways to say it, in hanzi or in words with a pronunciation of their own.
+        pieces: each text with its spoken forms, in hanzi or in words with a pronunciation of their own.
         slots: name and value of each slot, in the order of the text.
         number: value of a part that is only a number; otherwise None.
     """
@@ -36,7 +36,7 @@ class Expansion:
         return "".join(text for text, _ in self.pieces).strip()
 
     def spoken(self) -> Iterator[str]:
-        """The ways to say it, the usual one first."""
+        """The spoken forms of the phrase, the usual one first."""
         for ways in itertools.product(*(ways for _, ways in self.pieces)):
             yield "".join(ways)
 
@@ -186,7 +186,7 @@ class _Expander:
 
 
 def digit_readings(digits: str, following: str) -> tuple[str, ...]:
-    """The ways to say a number that is written in digits, the usual one first.
+    """The spoken forms of a number that is written in digits, the usual one first.
 
     Args:
         digits: such as ``25``, ``3.5``, ``10%`` or ``007``.

@@ -45,7 +45,7 @@ def fit_thresholds(
     words: Sequence[str],
     acoustic: AcousticLogits,
 ) -> PhraseThresholds:
-    """Search for words where they were not spoken.
+    """Choose thresholds from the scores of words in utterances that do not contain them.
 
     Args:
         rows: (n, C) logits of each utterance, computed as a stream.
@@ -77,7 +77,7 @@ def fit_thresholds(
 
 
 def _choose(words: Sequence[str], length: int, vocabulary: Vocabulary) -> list[str]:
-    """Random words of so many hanzi whose syllables the model knows."""
+    """Random words of ``length`` hanzi whose syllables the model knows."""
     units = chain.from_iterable(words) if length == 1 else words  # lists of names have no single hanzi
     candidates = sorted({unit for unit in units if len(unit) == length and all(map(is_hanzi, unit))})
     random.Random(0).shuffle(candidates)
@@ -88,7 +88,7 @@ def _choose(words: Sequence[str], length: int, vocabulary: Vocabulary) -> list[s
 
 
 def _peaks(scores: np.ndarray, reach: int) -> Iterator[float]:
-    """The best scores (n,) of a word in a recording that are of different false alarms."""
+    """The best of the scores (n,) of a word in a recording, each from a separate false alarm."""
     left = scores.copy()
     for _ in range(_PEAKS):
         best = int(left.argmax())

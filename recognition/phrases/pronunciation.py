@@ -12,9 +12,9 @@ from utils.mandarin.pinyin import TONES, hanzi_to_pinyin, has_tone, is_hanzi, is
 from utils.mandarin.sandhi import spoken_variants, third_tone_sandhi
 
 MOST_PRONUNCIATIONS = 64
-"""Of a phrase; those with the fewest unusual syllables are kept."""
+"""Limit for each phrase; those with the fewest unusual syllables are kept."""
 
-# The ways to pronounce a character or word, the usual one first.
+# The pronunciations of a character or word, the usual one first.
 Ways = tuple[tuple[str, ...], ...]
 
 
@@ -51,7 +51,7 @@ def pronunciations(spoken: str, words: Mapping[str, Ways], where: str) -> Iterat
 
 
 def given_pronunciations(syllables: Sequence[str]) -> Ways:
-    """What a user's pinyin stands for: any tone where there is none, and with tone sandhi of third tones.
+    """The pronunciations that a user's pinyin allows: any tone where there is none, and third-tone sandhi.
 
     >>> given_pronunciations(("ni3", "hao3"))
     (('ni3', 'hao3'), ('ni2', 'hao3'))
@@ -105,7 +105,7 @@ def _hanzi_ways(text: str, where: str) -> list[Ways]:
 
 
 def _combinations(units: Sequence[Ways]) -> Iterator[tuple[str, ...]]:
-    """All ways to pronounce the units one after the other, those with the fewest unusual ones first."""
+    """All pronunciations of a sequence of units, those with the fewest unusual ones first."""
     ambiguous = [index for index, ways in enumerate(units) if len(ways) > 1]
     for count in range(len(ambiguous) + 1):
         for chosen in itertools.combinations(ambiguous, count):

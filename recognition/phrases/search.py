@@ -1,7 +1,7 @@
 """Searches the logits of an utterance for the phrases of a list that fit best, with scores and confidences.
 
 Bounds exclude most pronunciations, the others are searched by the Viterbi algorithm; an utterance is refused
-if probably no phrase of the list was said.
+if probably no phrase of the list was spoken.
 """
 
 from collections.abc import Sequence
@@ -48,12 +48,12 @@ class Candidate:
 
 
 class PhraseSearch:
-    """Finds the phrase that was said. Only whole phrases count: nothing may be said before or after one.
+    """Finds the phrase that was spoken. Only whole phrases count: no speech may precede or follow one.
 
     Args:
         phrases: see :func:`read_phrases`.
         vocabulary: the acoustic model's.
-        threshold: least probability, 0 to 1, that a phrase of the list was said, for it to be accepted.
+        threshold: minimum probability, 0 to 1, that a phrase of the list was spoken, for it to be accepted.
         n_best: phrases in each result.
         source: name of the file, for messages.
 
@@ -80,7 +80,7 @@ class PhraseSearch:
         self._starts = np.flatnonzero(np.diff(owners, prepend=-1))  # (phrases,), first sequence of each
 
     def homophones(self) -> list[tuple[Phrase, Phrase]]:
-        """Pairs of phrases that sound the same and can't be told apart: (a later one, the first one)."""
+        """Pairs of phrases with the same pronunciation, which cannot be distinguished: (later, first)."""
         first: dict[tuple[str, ...], Phrase] = {}
         pairs = []
         for phrase in self.phrases:
@@ -144,7 +144,7 @@ class PhraseSearch:
     def _candidate(
         self, phrase: int, scores: np.ndarray, share: float, log_probs: np.ndarray, kept: np.ndarray
     ) -> Candidate:
-        """A phrase with its best sequence; what tells it from other speech. ``kept``: frames searched."""
+        """A phrase with its best sequence and the evidence for it. ``kept``: the frames searched."""
         start = self._starts[phrase]
         end = self._starts[phrase + 1] if phrase + 1 < len(self._starts) else len(scores)
         sequence = int(start + scores[start:end].argmax())

@@ -1,4 +1,4 @@
-"""Finds the phrases of a list in rows of logits of a stream, with time and score.
+"""Detects the phrases of a list in the logits of a stream, with time and score. A row is one output frame.
 
 A phrase may begin and end anywhere. Its score is that of its best path minus that of the best free path
 through the same rows, at most 0: a Viterbi search for phrases against a free syllable loop. It is detected
@@ -29,7 +29,7 @@ class PhraseSpotter:
     Args:
         phrases: see :func:`recognition.phrases.phrase_list.read_phrases`.
         vocabulary: the acoustic model's.
-        row_seconds: from one row to the next.
+        row_seconds: seconds from one row of logits to the next.
         alarms_per_hour: allowed false alarms of each phrase in an hour of other speech.
         thresholds: of the acoustic model.
         source: name of the phrase file, for messages.
@@ -93,7 +93,7 @@ class PhraseSpotter:
         return np.array(rows).reshape(len(logits), len(self.phrases))
 
     def _forget(self) -> None:
-        """No phrase has begun. Column i of the scores: the path has emitted token i, then perhaps blanks."""
+        """Reset all paths. Column i of the scores: the path has emitted token i, then perhaps blanks."""
         self._in_token, self._in_blank = np.full((2, *self._table.tokens.shape), -np.inf)
         self._token_start, self._blank_start = np.zeros((2, *self._table.tokens.shape), int)
 

@@ -53,7 +53,7 @@ DEFAULT = PhraseThresholds(
     (0.2, 1.0, 3.0),
     {1: (0.0, 0.0, 0.0), 2: (0.0, -1.6, -3.3), 3: (-4.7, -7.6, -9.9), 4: (-8.7, -14.0, -17.0)},
 )
-"""Of ``pretrained/audio_to_pinyin``, on sentences of dev speakers."""
+"""Thresholds of ``pretrained/audio_to_pinyin``, fitted on sentences of dev speakers."""
 
 
 def load_phrase_thresholds(run: Path) -> PhraseThresholds:

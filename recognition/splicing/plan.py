@@ -20,7 +20,7 @@ def find_runs(snippets: Sequence[Snippet]) -> list[Spliced]:
 
 
 def plan_utterances(snippets: Mapping[str, Sequence[Snippet]], count: int, seed: int) -> list[Spliced]:
-    """Plan spliced utterances; a speaker with four times the runs speaks twice as many.
+    """Plan spliced utterances; a speaker with four times as many runs gets twice as many utterances.
 
     Args:
         snippets: the snippets of each speaker, recording by recording.

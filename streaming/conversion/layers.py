@@ -131,7 +131,7 @@ class RecurrentStream(StreamState):
 
 
 def cell_of(recurrent: keras.layers.Layer) -> Callable[..., Any]:
-    """What computes the output of a recurrent layer frame by frame."""
+    """The cell that computes the output of a recurrent layer frame by frame."""
     return getattr(recurrent, "streaming_cell", None) or recurrent.cell
 
 

@@ -29,7 +29,7 @@ class LiveStream(Protocol):
 
     Attributes:
         sample_rate: Hz.
-        look_ahead_seconds: how long a syllable must be over until it is recognised reliably.
+        look_ahead_seconds: seconds from the end of a syllable until it is recognised reliably.
     """
 
     sample_rate: int
@@ -59,7 +59,7 @@ class StreamRecognizer:
     Attributes:
         sample_rate: Hz, of blocks of samples.
         sound_seconds: seconds of sound processed so far.
-        busy_seconds: seconds that this needed.
+        busy_seconds: processing time so far, in seconds.
     """
 
     def __init__(self, stream: LiveStream, on_event: Callable[[Partial | Segment], None] | None = None):

@@ -18,7 +18,7 @@ from utils.hypotheses.recognition import Partial, Segment
 
 
 class LogitStream:
-    """Samples → rows of logits.
+    """Samples → rows of logits, one row per output frame.
 
     Args:
         model: the loaded model.
@@ -79,7 +79,7 @@ class SpeechStream:
         model: the loaded model.
         network: see `LogitStream`.
         frames_per_call: see `LogitStream`.
-        reader: reads the logits of an utterance.
+        reader: decodes the logits of an utterance.
     """
 
     def __init__(
@@ -110,7 +110,7 @@ class SpeechStream:
 
 
 def check_chunk(model: CausalTiming, frames: int) -> None:
-    """Whether a model can process so many frames at once.
+    """Check that a model can process chunks of this many frames.
 
     Raises:
         ConfigError: they are no multiple of its time stride.

@@ -20,7 +20,7 @@ MAX_SECONDS = 20.0
 
 
 class UtteranceReader(Protocol):
-    """Reads logits (T, C), T ≥ 1, of an utterance: from its ``start``, so many ``seconds``."""
+    """Decodes the logits (T, C), T ≥ 1, of an utterance; ``start`` and ``seconds``: its start and length."""
 
     def partial(self, logits: np.ndarray, start: float, seconds: float) -> Partial:
         """A draft, quickly; ``stable`` is 0."""
@@ -30,11 +30,11 @@ class UtteranceReader(Protocol):
 
 
 class UtteranceDecoder:
-    """Finds the utterances in rows; reads each one when it has a new syllable, and as a whole.
+    """Finds the utterances in rows of logits; decodes each one at every new syllable, and when it has ended.
 
     Args:
-        vocabulary: classes of the rows' columns.
-        reader: reads the rows of an utterance.
+        vocabulary: classes of the logits.
+        reader: decodes the rows of an utterance.
         row_seconds: seconds between two rows.
     """
 
@@ -100,13 +100,13 @@ class UtteranceDecoder:
         return segments, begun
 
     def _partial(self) -> Partial:
-        """The utterance so far. What a causal network has recognised it does not revise."""
+        """The utterance so far, all of it stable: a causal network does not revise its output."""
         start = (self._row_count - len(self._held)) * self._row_seconds
         draft = self._reader.partial(np.stack(self._held), start, len(self._held) * self._row_seconds)
         return dataclasses.replace(draft, stable=len(draft.pinyin))
 
     def _end(self, rows: int) -> list[Segment]:
-        """Read the utterance of the first ``rows`` held rows and drop them."""
+        """Decode the utterance of the first ``rows`` held rows and drop them."""
         logits = np.stack(self._held[:rows])  # (rows, C)
         start = (self._row_count - len(self._held)) * self._row_seconds
         del self._held[:rows]
