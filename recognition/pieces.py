@@ -11,6 +11,7 @@ from typing import Self
 
 import numpy as np
 
+from recognition.padding import with_pauses
 from recognition.voice_activity import whole_or_stretches
 from utils.audio.reading import audio_blocks
 from utils.errors import AudioError
@@ -36,12 +37,14 @@ class Piece:
         seconds: length of the part.
         features: (frames, bins) float32.
         of_members: the features for each other member of an ensemble.
+        padding: seconds of silence before the part that the features have in addition.
     """
 
     start: float
     seconds: float
     features: np.ndarray
     of_members: tuple[np.ndarray, ...] = ()
+    padding: float = 0.0
 
     @classmethod
     def of_samples(
@@ -51,9 +54,18 @@ class Piece:
         features: FeatureConfig,
         of_members: Sequence[FeatureConfig] = (),
     ) -> Self:
-        """The piece of samples (n,), mono in [-1, 1] at the sample rate of the features."""
-        found, *others = extract_several(samples, (features, *of_members))
-        return cls(start, len(samples) / features.sample_rate, found, tuple(others))
+        """The piece of samples (n,), mono in [-1, 1] at the sample rate of the features.
+
+        Silence is added where it begins or ends with speech (:func:`recognition.padding.with_pauses`).
+        """
+        padded, padding = with_pauses(samples, features.sample_rate)
+        found, *others = extract_several(padded, (features, *of_members))
+        return cls(start, len(samples) / features.sample_rate, found, tuple(others), padding)
+
+    @property
+    def span(self) -> tuple[float, float, float]:
+        """Start, length and padding in seconds."""
+        return self.start, self.seconds, self.padding
 
 
 Part = tuple[int, str, Piece | Ending]

@@ -39,7 +39,7 @@ from recognition.phrases.search import PhraseSearch
 from recognition.phrases.segments import phrase_segments
 from recognition.pieces import LONGEST_PIECE, WINDOW_SECONDS, Piece, Source, batches_of, read_parts, windows
 from utils.errors import AudioError, ConfigError, RunError
-from utils.features.speech import FeatureConfig, extract_features
+from utils.features.speech import FeatureConfig
 from utils.hypotheses.confusion_network import ConfusionNetwork
 from utils.hypotheses.recognition import Alternative, Ending, Inspection, Recognition, Segment, syllable_times
 from utils.softmax import softmax
@@ -53,7 +53,7 @@ class _Decoded:
     """A piece of a recording after the first stage, with what the second stage needs.
 
     Attributes:
-        start, seconds: see :class:`~recognition.pieces.Piece`.
+        start, seconds, padding: see :class:`~recognition.pieces.Piece`.
         hypotheses: of the CTC search, the best first.
         certainty: of each frame; None with phrases.
         logits: (T', C), for a search for phrases.
@@ -62,6 +62,7 @@ class _Decoded:
 
     start: float
     seconds: float
+    padding: float
     hypotheses: Sequence[Hypothesis]
     certainty: FrameCertainty | None
     logits: np.ndarray | None = None
@@ -187,7 +188,7 @@ class Recognizer:
         The other members of an ensemble are not used, because they need the sound.
         """
         (hypotheses,) = self._decoder.decode(logits[None], np.array([len(logits)]))
-        piece = self._decoded((start, seconds), hypotheses, frame_certainty(logits), logits)
+        piece = self._decoded((start, seconds, 0.0), hypotheses, frame_certainty(logits), logits)
         return self._finish([piece])[0]
 
     def scores(self, samples: np.ndarray, sequences: Sequence[Sequence[str]]) -> list[float] | None:
@@ -201,10 +202,10 @@ class Recognizer:
             natural logarithms, -inf for syllables outside the vocabulary; None if the recording is long
             enough to be cut, or if a joint search is used, which maximises another quantity.
         """
-        logits = None if self._joint else self._whole_logits(samples)
-        if logits is None:
+        whole = None if self._joint else self._whole(samples)
+        if whole is None:
             return None
-        vocabulary = self.acoustic.vocabulary
+        vocabulary, logits = self.acoustic.vocabulary, whole[0]
         return [
             sequence_score(logits, vocabulary.encode(syllables), self._decoder.blank, self._decoder.fusion)
             if all(syllable in vocabulary for syllable in syllables)
@@ -221,18 +222,21 @@ class Recognizer:
         Returns:
             None if the recording is long enough to be cut.
         """
-        logits = self._whole_logits(samples)
-        if logits is None:
+        whole = self._whole(samples)
+        if whole is None:
             return None
+        logits, piece = whole
         posteriors = softmax(logits).astype(np.float32)  # (T', C)
-        return Inspection(posteriors, self.acoustic.vocabulary.tokens, self.acoustic.frame_seconds)
+        frame_seconds = self.acoustic.frame_seconds
+        return Inspection(posteriors, self.acoustic.vocabulary.tokens, frame_seconds, -piece.padding)
 
-    def _whole_logits(self, samples: np.ndarray) -> np.ndarray | None:
-        """Logits (T', C) of a recording that is recognised in one piece; None if it is cut."""
+    def _whole(self, samples: np.ndarray) -> tuple[np.ndarray, Piece] | None:
+        """Logits (T', C) of a recording that is recognised in one piece, and the piece; None if it is cut."""
         if len(samples) > LONGEST_PIECE * self.sample_rate:
             return None
-        logits, lengths = self.acoustic.logits([extract_features(samples, self.acoustic.features)])
-        return logits[0, : lengths[0]]
+        piece = Piece.of_samples(0.0, samples, self.acoustic.features)
+        logits, lengths = self.acoustic.logits([piece.features])
+        return logits[0, : lengths[0]], piece
 
     def _events(self, sources: Iterable[Source]) -> Iterator[tuple[int, str, Segment | Ending]]:
         with decoding(self._decoder, self._workers) as submit:
@@ -260,7 +264,7 @@ class Recognizer:
                 batch, future, certainty, kept = submitted.popleft()
                 of_members = member_logits(self._members, [pieces[i].of_members for i in batch])
                 for i, *found in zip(batch, future.result(), certainty, kept, of_members, strict=True):
-                    decoded[i] = self._decoded((pieces[i].start, pieces[i].seconds), *found)
+                    decoded[i] = self._decoded(pieces[i].span, *found)
         except BrokenExecutor as error:
             raise RunError(
                 "a decoding process died", hint="the memory may be full: use fewer --workers"
@@ -269,13 +273,13 @@ class Recognizer:
 
     def _decoded(
         self,
-        span: tuple[float, float],
+        span: tuple[float, float, float],
         hypotheses: Sequence[Hypothesis],
         certainty: FrameCertainty | None,
         logits: np.ndarray | None,
         of_members: Sequence[WeightedLogits] = (),
     ) -> _Decoded:
-        """A piece with this span in seconds; for a joint search the alternatives replace the logits."""
+        """A piece with this start, length and padding; for a joint search alternatives replace the logits."""
         if not self._joint:
             return _Decoded(*span, hypotheses, certainty, logits)
         network = confusion_network(logits, hypotheses[0], self.acoustic.vocabulary, of_members)
@@ -327,7 +331,7 @@ class Recognizer:
         """The utterances of a piece, compared with the phrases."""
         spoken = self.spoken(piece.hypotheses[0])
         lead_seconds = self.calibration.lead_seconds
-        settings = (self.acoustic.frame_seconds, piece.start, piece.seconds, lead_seconds)
+        settings = (self.acoustic.frame_seconds, piece.start, piece.seconds, lead_seconds, piece.padding)
         return list(phrase_segments(self.phrases, piece.logits, *spoken, *settings))
 
     def _joint_segment(self, piece: _Decoded, readings: Sequence[JointReading]) -> Segment:
@@ -357,7 +361,7 @@ class Recognizer:
         confidence = self.calibration.confidence(self._kind, features)
         if confidence and np.mean(confidence) < self._minimum_confidence:
             return Segment(start, end, (), (Alternative((), "", 0.0),), certainty=features[:0])
-        lead_seconds = self.calibration.lead_seconds
+        lead_seconds = self.calibration.lead_seconds - piece.padding
         times = syllable_times(frames, self.acoustic.frame_seconds, piece.seconds, start, lead_seconds)
         return Segment(start, end, tuple(times), tuple(n_best), confidence=confidence, certainty=features)
 

@@ -150,6 +150,7 @@ def _peak(syllable: Shown, inspection: Inspection) -> str:
     if syllable.column is None:
         return "(unknown to the model)"
     last = len(inspection.posteriors) - 1
-    first, stop = (round(edge / inspection.frame_seconds) for edge in around(syllable, inspection))
+    edges = ((edge - inspection.start) / inspection.frame_seconds for edge in around(syllable, inspection))
+    first, stop = (round(edge) for edge in edges)
     first = min(max(first, 0), last)
     return f"{inspection.posteriors[first : max(stop, first + 1), syllable.column].max():.0%}"

@@ -192,8 +192,7 @@ def _fill(
     """Fill a part of a lane up to the height of the posterior (T',)."""
     start, end = part
     times = (np.arange(start, end) + 0.5) / WIDTH * seconds
-    frames = np.minimum((times / inspection.frame_seconds).astype(int), len(posterior) - 1)
-    heights = np.rint(posterior[frames] * LANE_HEIGHT)  # (end - start,)
+    heights = np.rint(posterior[inspection.frames(times)] * LANE_HEIGHT)  # (end - start,)
     coloured = LANE_HEIGHT - np.arange(LANE_HEIGHT)[:, None] <= heights
     lane[:, start:end][coloured] = colour
 

@@ -44,10 +44,10 @@ from recognition.phrases.grammar import parse_grammar
 from recognition.phrases.phrase_list import list_phrases
 from recognition.phrases.search import Candidate, PhraseSearch
 from recognition.phrases.segments import utterances
+from recognition.pieces import Piece
 from recognition.recognizer import Recognizer
 from utils.audio.reading import read_audio
 from utils.errors import CorpusError, run_command
-from utils.features.speech import extract_features
 from utils.hypotheses.calibration import calibration_error, logistic_regression, probabilities
 from utils.mandarin.pinyin import hanzi_to_pinyin, is_hanzi
 from utils.vocabulary import SPACE
@@ -269,7 +269,7 @@ def _trials(
 def _logits(acoustic: AcousticLogits, clip: Clip) -> np.ndarray:
     """Logits (T, C) of a clip."""
     samples = read_audio(clip.audio, acoustic.features.sample_rate)
-    logits, lengths = acoustic.logits([extract_features(samples, acoustic.features)])
+    logits, lengths = acoustic.logits([Piece.of_samples(0.0, samples, acoustic.features).features])
     return logits[0, : lengths[0]]
 
 

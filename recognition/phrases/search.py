@@ -89,7 +89,12 @@ class PhraseSearch:
         return pairs
 
     def search(
-        self, logits: np.ndarray, frame_seconds: float, start: float = 0.0, lead_seconds: float = 0.0
+        self,
+        logits: np.ndarray,
+        frame_seconds: float,
+        start: float = 0.0,
+        lead_seconds: float = 0.0,
+        seconds: float | None = None,
     ) -> PhraseResult:
         """Compare a stretch of speech with all phrases.
 
@@ -98,9 +103,10 @@ class PhraseSearch:
             frame_seconds: seconds from one frame to the next.
             start: start of the stretch, in seconds from the start of the recording.
             lead_seconds: see :func:`utils.hypotheses.recognition.syllable_times`.
+            seconds: length of the stretch; None: that of its frames.
         """
         found = self.candidates(logits)
-        seconds = len(logits) * frame_seconds
+        seconds = len(logits) * frame_seconds if seconds is None else seconds
         matches = tuple(
             PhraseMatch(
                 text=candidate.phrase.text,

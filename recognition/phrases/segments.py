@@ -25,6 +25,7 @@ def phrase_segments(
     start: float,
     seconds: float,
     lead_seconds: float = 0.0,
+    padding: float = 0.0,
 ) -> Iterator[Segment]:
     """Search each utterance of a piece for a phrase.
 
@@ -36,6 +37,7 @@ def phrase_segments(
         frame_seconds: seconds from one frame to the next.
         start, seconds: start of the piece in the recording, and its length.
         lead_seconds: see :func:`utils.hypotheses.recognition.syllable_times`.
+        padding: seconds of silence before the start, of which the first frames are.
 
     Yields:
         segments in order, see :func:`phrase_segment`.
@@ -43,12 +45,14 @@ def phrase_segments(
     first = 0
     for first_frame, end_frame in utterances(frames, len(logits), frame_seconds):
         end = first + sum(first_frame <= frame < end_frame for frame in frames[first:])
-        begin = start + first_frame * frame_seconds
-        length = min((end_frame - first_frame) * frame_seconds, start + seconds - begin)
-        result = search.search(logits[first_frame:end_frame], frame_seconds, begin, lead_seconds)
+        first_time = start - padding + first_frame * frame_seconds
+        begin = max(first_time, start)
+        lead = lead_seconds - (begin - first_time)
+        length = min(start - padding + end_frame * frame_seconds, start + seconds) - begin
+        result = search.search(logits[first_frame:end_frame], frame_seconds, begin, lead, length)
         peaks = [frame - first_frame for frame in frames[first:end]]
         free = tuple(pinyin[first:end])
-        yield phrase_segment(result, begin, length, free, peaks, frame_seconds, lead_seconds)
+        yield phrase_segment(result, begin, length, free, peaks, frame_seconds, lead)
         first = end
 
 

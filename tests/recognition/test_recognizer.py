@@ -113,7 +113,7 @@ def test_n_best_without_spaces_has_no_twins():
     recognizer = Recognizer(Scripted(), beam=4, n_best=4)
     hypotheses = [Hypothesis((0, 4, 1), -1.0, (0, 1, 2)), Hypothesis((0, 1), -2.0, (0, 2))]
     assert recognizer._by_syllables(hypotheses) == {("ma1", "ni3"): hypotheses[0]}
-    piece = _Decoded(0.0, 1.0, hypotheses, frame_certainty(np.zeros((3, 5))))
+    piece = _Decoded(0.0, 1.0, 0.0, hypotheses, frame_certainty(np.zeros((3, 5))))
     segment = recognizer._plain_segment(piece, {("ma1", "ni3"): hypotheses[0]}, {("ma1", "ni3"): ""})
     assert (segment.best.pinyin, segment.best.score, len(segment.n_best)) == (("ma1", "ni3"), -1.0, 1)
 
@@ -136,7 +136,7 @@ def test_n_best_of_a_long_recording_combines_its_pieces(monkeypatch):
     starts = [start for start, _ in utterance.times]
     assert starts == sorted(starts)
     assert utterance.times[-1][0] > 33.0
-    assert utterance.times[0] == pytest.approx((0.0, 0.15))
+    assert utterance.times[0] == pytest.approx((0.0, 0.13))  # 0.12 s of silence were added before it
 
 
 def test_more_readings_than_beam_is_refused():
@@ -163,13 +163,17 @@ def test_syllable_times_meet_half_way_and_stay_near():
     assert syllable_times([4], 0.1, 1.0) == [pytest.approx((0.2, 0.7))]
     assert syllable_times([4], 0.1, 1.0, start=3.0) == [pytest.approx((3.2, 3.7))]
     assert syllable_times([4], 0.1, 1.0, lead_seconds=0.2) == [pytest.approx((0.4, 0.9))]
+    early = syllable_times([0, 1, 4], 0.1, 1.0, lead_seconds=-0.2)  # two middles before the start
+    assert early == [pytest.approx((0.0, 0.005)), pytest.approx((0.005, 0.13)), pytest.approx((0.13, 0.5))]
+    late = syllable_times([0, 8, 9], 0.1, 1.0, lead_seconds=0.3)  # two middles after the end
+    assert late[1:] == [pytest.approx((0.74, 0.995)), pytest.approx((0.995, 1.0))]
     times = syllable_times([0, 1, 9], 0.1, 0.93)
     assert times == [pytest.approx((0.0, 0.1)), pytest.approx((0.1, 0.4)), pytest.approx((0.68, 0.93))]
 
 
 def test_segments_have_times_in_the_recording_and_an_ending(monkeypatch):
     monkeypatch.setattr(pieces, "whole_or_stretches", _every_ten_seconds)
-    sources = [("long", speak("m" + "." * 199 + "h..")), ("short", speak("n"))]
+    sources = [("long", speak(".m" + "." * 198 + ".h.")), ("short", speak("n"))]
     found = [(name, list(events)) for name, events in Recognizer(Scripted(), Echo()).segments(sources)]
     assert [name for name, _ in found] == ["long", "short"]
     *segments, ending = found[0][1]
@@ -388,8 +392,8 @@ def test_inspection_of_the_recognised_syllables(acoustic):
     assert [found.classes[i] for i in found.posteriors.argmax(axis=1)] == [
         *("_", "ma1", "_", "ni3", " ", "hao3", "_", "_")
     ]
-    real = Recognizer(acoustic).inspect(NOISE)
-    assert real.posteriors.shape == (np.ceil(5 / real.frame_seconds), len(real.classes))
+    real = Recognizer(acoustic).inspect(np.pad(NOISE, RATE // 2))
+    assert real.posteriors.shape == (np.ceil(6 / real.frame_seconds), len(real.classes))
     np.testing.assert_allclose(real.posteriors.sum(axis=1), 1, rtol=1e-5)
     assert (real.classes[-1], real.posteriors.dtype) == (BLANK, np.float32)
     assert Recognizer(acoustic).inspect(np.zeros(21 * RATE, np.float32)) is None
@@ -434,10 +438,11 @@ class Swapped(Scripted):
         return np.repeat(swapped, 2, axis=1).astype(np.float32), 2 * lengths
 
 
-def test_a_member_of_an_ensemble_decides_by_its_weight(language_run):
+def test_a_member_of_an_ensemble_decides_by_its_weight(language_run, monkeypatch):
     converter = load_converter(language_run)
     joint, acoustic = load_joint_search(converter, language=0.01, bonus=0.0), Scripted()
     sources = [("a", speak("mh")), ("b", speak("mhwmnwh"))]
+    monkeypatch.setattr(pieces, "with_pauses", lambda samples, rate: (samples, 0.0))
 
     def results(weight: float) -> list[Recognition]:
         members = [Member(Swapped(), acoustic.features, weight)]

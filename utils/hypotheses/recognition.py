@@ -14,6 +14,7 @@ from utils.errors import AudioError
 from utils.hypotheses.phrases import PhraseResult
 
 # CTC has a peak near the middle of a syllable; most syllables are shorter than twice this.
+_SMALLEST_GAP = 0.01  # seconds between the middles of two syllables
 REACH_SECONDS = 0.25
 
 
@@ -134,12 +135,20 @@ class Inspection:
     Attributes:
         posteriors: (T', classes) float32, the probability of each class.
         classes: the tokens of the classes; the last one is the blank.
-        frame_seconds: time from one frame to the next; the first frame begins at 0.
+        frame_seconds: time from one frame to the next.
+        start: where the first frame begins, in seconds from the start of the recording; negative if silence
+            was added before it.
     """
 
     posteriors: np.ndarray
     classes: tuple[str, ...]
     frame_seconds: float
+    start: float = 0.0
+
+    def frames(self, seconds: np.ndarray) -> np.ndarray:
+        """The frame at each time (n,) in the recording, (n,) int: the first or the last one if outside."""
+        frames = ((seconds - self.start) / self.frame_seconds).astype(int)
+        return np.clip(frames, 0, len(self.posteriors) - 1)
 
 
 def syllable_times(
@@ -148,7 +157,8 @@ def syllable_times(
     """(start, end) of each syllable, estimated from the output frame of its CTC peak.
 
     CTC gives one point for each syllable, not its borders: these are half-way between the middles of
-    neighbouring syllables, but at most 0.25 s from the syllable's own, and within the stretch.
+    neighbouring syllables, but at most 0.25 s from the syllable's own, and within the stretch. Middles
+    outside the stretch are moved into it. Every syllable has a positive length.
 
     Args:
         frames: output frame of each syllable, counted from the start of the stretch.
@@ -158,12 +168,20 @@ def syllable_times(
         lead_seconds: time from the peak to the middle of the syllable, see
             :attr:`recognition.confidence.Calibration.lead_seconds`.
     """
-    middles = [min((frame + 0.5) * frame_seconds + lead_seconds, seconds) for frame in frames]
+    middles = _within((np.asarray(frames) + 0.5) * frame_seconds + lead_seconds, seconds)
     borders = [0.0, *((a + b) / 2 for a, b in itertools.pairwise(middles)), seconds]
     return [
         (start + max(borders[i], middle - REACH_SECONDS), start + min(borders[i + 1], middle + REACH_SECONDS))
         for i, middle in enumerate(middles)
     ]
+
+
+def _within(middles: np.ndarray, seconds: float) -> list[float]:
+    """Ascending times (n,), moved into 0 to ``seconds`` and kept apart."""
+    gap = min(_SMALLEST_GAP, seconds / (len(middles) + 1))
+    steps = gap * np.arange(len(middles))
+    ascending = np.maximum.accumulate(middles.clip(0.0, seconds) - steps) + steps
+    return np.minimum(ascending, seconds - steps[::-1]).tolist()
 
 
 def phrase_segment(
