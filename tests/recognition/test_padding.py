@@ -1,4 +1,4 @@
-"""Tests of recognition/padding.py: silence is added beside speech, and the times of syllables allow for it."""
+"""Tests of recognition/padding.py: silence is added beside speech; the times of syllables allow for it."""
 
 from difflib import SequenceMatcher
 
