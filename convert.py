@@ -147,7 +147,7 @@ def _parser() -> argparse.ArgumentParser:
         type=fraction,
         default=0.0,
         metavar="W",
-        help="weight of a language model that rates the best conversions again, e.g. 0.2: fewer errors, but "
+        help="weight of a language model that rescores the best conversions, e.g. 0.2: fewer errors, but "
         "several times as slow (default: 0, without it)",
     )
     parser.add_argument(

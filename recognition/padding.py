@@ -11,7 +11,7 @@ LEAST_SECONDS = 0.08
 """A shorter pause before the first or after the last sound is made longer."""
 PAUSE_SECONDS = 0.12
 """Length of such a pause with the added silence."""
-SOUND_DB = -30.0
+SOUND_DB = -25.0
 """Level of a sound, relative to the loudest 25 ms of the recording; anything below is a pause."""
 _BLOCK_SECONDS = 0.005
 _SMOOTHED_BLOCKS = 5  # 25 ms

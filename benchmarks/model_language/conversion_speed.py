@@ -3,7 +3,7 @@
     python -m benchmarks.model_language.conversion_speed [--rounds 3]
 
 The file has AISHELL-1's dev list five times: 71,610 sentences, as typed pinyin, as typed pinyin with a
-language model that rates the best conversions again, and as a recogniser's, which may be wrong. The rounds
+language model that rescores the best conversions, and as recognised pinyin, which may be wrong. The rounds
 alternate between these and the numbers of processes; needs an idle machine. Loading, reading and writing are
 included, and the rate without the start follows from a file of one sentence.
 """
@@ -27,7 +27,7 @@ from utils.errors import run_command
 COPIES = 5
 OPTIONS: dict[str, tuple[str, ...]] = {
     "typed": (),
-    "typed, rated again": ("--rescoring-weight", "0.2"),
+    "typed, rescored": ("--rescoring-weight", "0.2"),
     "a recogniser's": ("--recognised",),
 }
 CASES = [(pinyin, processes) for pinyin in OPTIONS for processes in (1, 2)]

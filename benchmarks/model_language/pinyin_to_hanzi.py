@@ -13,7 +13,7 @@ needs a library that is in no registry. libpinyin accepts tones, but its data ha
 
 The JSON file contains all results. Several models can be compared; the first is called "ours". Ours takes the
 pinyin as a recogniser's, which may be wrong, and in rows of their own as typed, every syllable correct,
-without and with a language model that rates the best conversions again.
+without and with a language model that rescores the best conversions.
 """
 
 import argparse

@@ -70,7 +70,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--bonus", type=float, nargs="+", default=[1.0, 3.0, 5.0])
     parser.add_argument("--rescoring", type=float, nargs="+", default=[0.0])
     parser.add_argument(
-        "--language-model", type=Path, default=PRETRAINED_LANGUAGE_MODEL, help="rates readings again"
+        "--language-model", type=Path, default=PRETRAINED_LANGUAGE_MODEL, help="rescores hypotheses"
     )
     return parser
 

@@ -35,7 +35,7 @@ class Conversion(BaseModel):
     )
     strict: Annotated[bool, Field(description="a word that is not pinyin is an error")] = False
     second_pass: Annotated[
-        bool, Field(description="a language model rates the best again: fewer errors, several times as slow")
+        bool, Field(description="a language model rescores the best: fewer errors, several times as slow")
     ] = False
 
 
