@@ -33,7 +33,7 @@ class ChosenThreshold:
         chosen_hours: duration of that sound.
         points: operating points of all thresholds, in rising order: misses in the recording of the test
             voices, false alarms in other sound that was not used for the choice.
-        judged: operating point of the chosen threshold, one of ``points``.
+        evaluated: operating point of the chosen threshold, one of ``points``.
         hours: duration of the sound for the false alarms in ``points``.
         detections: detections in the recording of the test voices, at the chosen threshold.
         spoken: what the test voices say: the keyword, and other words by their kind.
@@ -43,7 +43,7 @@ class ChosenThreshold:
     chosen: OperatingPoint
     chosen_hours: float
     points: tuple[OperatingPoint, ...]
-    judged: OperatingPoint
+    evaluated: OperatingPoint
     hours: float
     detections: tuple[Detection, ...]
     spoken: tuple[SpokenKeyword, ...]
@@ -76,16 +76,16 @@ def calibrate(
     tested = stream_recordings(listener, [test / "stream.flac"])
     misses = _points(listener, tested, of_keyword(spoken, keyword))
     if recordings:
-        chosen_on, judged_on = stream_halves(listener, recordings)
-        if not (chosen_on.seconds and judged_on.seconds):
+        chosen_on, evaluated_on = stream_halves(listener, recordings)
+        if not (chosen_on.seconds and evaluated_on.seconds):
             raise AudioError(
                 "too little background to keep two halves apart",
                 hint="give hours of sound: at least one recording of a minute, or two short ones",
             )
-        candidates, alarms = _points(listener, chosen_on, []), _points(listener, judged_on, [])
+        candidates, alarms = _points(listener, chosen_on, []), _points(listener, evaluated_on, [])
     else:
         assert dev is not None, "recordings, or a stream of dev voices"
-        chosen_on, judged_on = stream_recordings(listener, [dev / "stream.flac"]), tested
+        chosen_on, evaluated_on = stream_recordings(listener, [dev / "stream.flac"]), tested
         of_dev = of_keyword(read_spoken_keywords(dev / "spoken.tsv"), keyword)
         candidates = _points(listener, chosen_on, of_dev)
         alarms = misses
@@ -99,7 +99,7 @@ def calibrate(
         chosen_on.hours,
         points,
         points[THRESHOLDS.index(chosen.threshold)],
-        judged_on.hours,
+        evaluated_on.hours,
         tuple(tested.detections(listener, chosen.threshold)),
         tuple(spoken),
         tested.hours,

@@ -211,7 +211,7 @@ def _calibrate(
     write_detection_report(
         request.output / "trade_off",
         calibration.points,
-        calibration.judged,
+        calibration.evaluated,
         calibration.detections,
         spoken,
         matched,
@@ -256,7 +256,7 @@ def _results(
         asked=request.alarms_per_hour,
         calibrated=calibration.chosen,
         calibration_hours=calibration.chosen_hours,
-        chosen=calibration.judged,
+        chosen=calibration.evaluated,
         hours=calibration.hours,
         stream=calibration.stream_hours,
         stream_alarms=alarms,

@@ -101,12 +101,12 @@ def load_keyword_model(
 
 
 def refuse_other_features(
-    trained: KeywordFeatureConfig, asked: KeywordFeatureConfig | None, where: object
+    trained: KeywordFeatureConfig, requested: KeywordFeatureConfig | None, where: object
 ) -> None:
-    """Raise ConfigError, with both values of each setting, if ``asked`` differs from the training."""
-    if asked is not None and asked != trained:
+    """Raise ConfigError, with both values of each setting, if ``requested`` differs from the training."""
+    if requested is not None and requested != trained:
         raise ConfigError(
-            f"the model was trained on other features ({describe_mismatch(trained, asked)})",
+            f"the model was trained on other features ({describe_mismatch(trained, requested)})",
             where=where,
             hint="leave the setting out, or train a model with it",
         )

@@ -63,13 +63,13 @@ def observe(recognizer: Recognizer, utterances: Sequence[Utterance]) -> Observat
     for utterance, result in zip(utterances, shown, strict=True):
         if result.pinyin:
             features.append(result.certainty)
-            right.append(_right(utterance.pinyin, result.pinyin))
+            right.append(_correct(utterance.pinyin, result.pinyin))
     if not right:
         raise CorpusError("no syllable was recognised: there is nothing to calibrate on")
     return Observations(np.concatenate(features), np.concatenate(right))
 
 
-def _right(reference: Sequence[str], hypothesis: Sequence[str]) -> np.ndarray:
+def _correct(reference: Sequence[str], hypothesis: Sequence[str]) -> np.ndarray:
     """Whether each syllable of the hypothesis equals the one that it is aligned with: (syllables,) bool."""
     right = np.ones(len(hypothesis), bool)
     for edit in Levenshtein.editops(reference, hypothesis):

@@ -22,8 +22,8 @@ from utils.hypotheses.recognition import Partial, Segment, syllable_times
 CONTEXT_SYLLABLES = 4
 
 
-class DraftReader:
-    """Decodes the utterances of one stream; an `UtteranceReader` of :mod:`streaming.speech.utterances`.
+class DraftDecoder:
+    """Decodes the utterances of one stream; an `UtteranceDecoder` of :mod:`streaming.speech.utterances`.
 
     Args:
         recognizer: for the segments; its converter also writes the hanzi of the drafts.

@@ -72,13 +72,13 @@ class Endpointer:
         before = levels[:0] if self._levels is None else self._levels
         self._levels = np.concatenate([before, levels])[-CONTEXT_FRAMES:]
         scores = speech_scores(self._levels)
-        judged = self.frames - len(scores)  # the first frame with a score
-        speech = np.flatnonzero(scores > SPEECH_DB) + judged
+        first_scored = self.frames - len(scores)  # the first frame with a score
+        speech = np.flatnonzero(scores > SPEECH_DB) + first_scored
         speech = speech[speech >= self.oldest]
-        self.last = int(speech[-1]) if len(speech) else judged - 1
+        self.last = int(speech[-1]) if len(speech) else first_scored - 1
         silent = self.frames - 1 - self.last >= PAUSE_FRAMES
         if self.first is None:
-            if len(speech) and not silent and scores[speech - judged].max() > CERTAIN_DB:
+            if len(speech) and not silent and scores[speech - first_scored].max() > CERTAIN_DB:
                 gaps = np.flatnonzero(np.diff(speech) > PAUSE_FRAMES)
                 begin = int(speech[gaps[-1] + 1 if len(gaps) else 0])
                 self.first = max(begin - MARGIN_FRAMES, self.oldest)

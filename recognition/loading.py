@@ -23,7 +23,7 @@ from model_speech.ctc.shallow_fusion import Fusion
 from model_speech.ensemble import Member, MemberConfig
 from model_speech.int8_weights import is_packed
 from recognition.confidence import load_calibration
-from recognition.drafts import DraftReader
+from recognition.drafts import DraftDecoder
 from recognition.options import beam_width, joint_settings
 from recognition.phrases.phrase_list import read_phrases
 from recognition.phrases.search import PhraseSearch
@@ -114,7 +114,7 @@ def load_live_stream(run: Path, recognizer: Recognizer, chunk_seconds: float | N
         ConfigError: the chunk is no multiple of the time stride of a causal network.
     """
     causal = _causal_network(run, recognizer.acoustic, chunk_seconds)
-    return SpeechStream(*causal, DraftReader(recognizer)) if causal else WindowedStream(recognizer)
+    return SpeechStream(*causal, DraftDecoder(recognizer)) if causal else WindowedStream(recognizer)
 
 
 def load_logit_stream(

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from model_language.converters.base import Converter
-from model_language.search.joint import JointReading, JointSearch
+from model_language.search.joint import JointHypothesis, JointSearch
 from model_speech.acoustic_logits import AcousticLogits
 from model_speech.ctc.decoder import Decoder, Submit, decoding
 from model_speech.ctc.forward_backward import sequence_score
@@ -165,16 +165,16 @@ class Recognizer:
         for (_, name), group in itertools.groupby(events, key=lambda event: event[:2]):
             yield name, (event for _, _, event in group)
 
-    def read(self, pieces: Sequence[Piece]) -> list[list[Segment]]:
+    def recognise_pieces(self, pieces: Sequence[Piece]) -> list[list[Segment]]:
         """Recognise pieces of recordings in this process; with phrases a piece may have several segments.
 
         The segments are those of :meth:`segments` for recordings that are cut in the same way.
         """
         with decoding(self._decoder, 0) as submit:
-            return self._read(pieces, submit)
+            return self._recognise_pieces(pieces, submit)
 
     def piece(self, start: float, samples: np.ndarray) -> Piece:
-        """A piece for :meth:`read` of samples (n,), mono in [-1, 1] at the model's sample rate.
+        """A piece for :meth:`recognise_pieces` of samples (n,), mono in [-1, 1] at the model's sample rate.
 
         Args:
             start: seconds from the start of the recording.
@@ -243,12 +243,12 @@ class Recognizer:
             parts = read_parts(sources, self.acoustic.features, self._member_features())
             for window in windows(parts, self._window_seconds):
                 pieces = [part for _, _, part in window if isinstance(part, Piece)]
-                segments = iter(self._read(pieces, submit))
+                segments = iter(self._recognise_pieces(pieces, submit))
                 for number, name, part in window:
                     for event in next(segments) if isinstance(part, Piece) else [part]:
                         yield number, name, event
 
-    def _read(self, pieces: Sequence[Piece], submit: Submit) -> list[list[Segment]]:
+    def _recognise_pieces(self, pieces: Sequence[Piece], submit: Submit) -> list[list[Segment]]:
         """Recognise each piece; only with phrases it may have several segments."""
         submitted, decoded = deque(), {}
         for batch in batches_of([len(piece.features) for piece in pieces]):
@@ -294,8 +294,8 @@ class Recognizer:
             return [self._phrase_segments(piece) for piece in pieces]
         if self._joint:
             networks = [piece.network for piece in pieces]
-            readings = self._joint.read(networks, self._n_best)
-            return [[self._joint_segment(*each)] for each in zip(pieces, readings, strict=True)]
+            hypotheses = self._joint.search(networks, self._n_best)
+            return [[self._joint_segment(*each)] for each in zip(pieces, hypotheses, strict=True)]
         by_syllables = [self._by_syllables(piece.hypotheses) for piece in pieces]
         hanzi = self._convert({pinyin for hypotheses in by_syllables for pinyin in hypotheses})
         found = zip(pieces, by_syllables, strict=True)
@@ -334,22 +334,22 @@ class Recognizer:
         settings = (self.acoustic.frame_seconds, piece.start, piece.seconds, lead_seconds, piece.padding)
         return list(phrase_segments(self.phrases, piece.logits, *spoken, *settings))
 
-    def _joint_segment(self, piece: _Decoded, readings: Sequence[JointReading]) -> Segment:
-        slots = [piece.network.slots[slot] for slot in readings[0].slots]
+    def _joint_segment(self, piece: _Decoded, hypotheses: Sequence[JointHypothesis]) -> Segment:
+        slots = [piece.network.slots[slot] for slot in hypotheses[0].slots]
         frames = [slot.frame for slot in slots]
         posteriors = [
             np.exp(slot.log_posteriors[slot.syllables.index(syllable)])
-            for slot, syllable in zip(slots, readings[0].pinyin, strict=True)
+            for slot, syllable in zip(slots, hypotheses[0].pinyin, strict=True)
         ]
         n_best = (
-            Alternative(reading.pinyin, reading.hanzi, reading.score, reading.confidence)
-            for reading in readings
+            Alternative(hypothesis.pinyin, hypothesis.hanzi, hypothesis.score, hypothesis.confidence)
+            for hypothesis in hypotheses
         )
         hanzi = None
         if self._kind == JOINT_NGRAM:
             gaps = [np.exp(max(slot.log_posteriors)) for slot in slots] - np.array(posteriors)
-            agreement = log_odds(readings[0].confidence)
-            hanzi = np.column_stack([gaps, self._joint.evidence(readings[0]), agreement])
+            agreement = log_odds(hypotheses[0].confidence)
+            hanzi = np.column_stack([gaps, self._joint.evidence(hypotheses[0]), agreement])
         features = syllable_features(frames, piece.certainty, posteriors, hanzi)
         return self._segment(piece, frames, n_best, features)
 

@@ -14,7 +14,7 @@ from collections import deque
 
 import numpy as np
 
-from recognition.drafts import DraftReader, common_syllables
+from recognition.drafts import DraftDecoder, common_syllables
 from recognition.endpoints import CONTEXT_FRAMES, Endpointer
 from recognition.recognizer import Recognizer
 from recognition.voice_activity import FRAME_SECONDS
@@ -115,7 +115,7 @@ class WindowedStream:
         self._drafted, self._recognised = now, True
         rows = self._logits(start, now)
         seconds = (now - start) / self.sample_rate
-        draft = self._reader.partial(rows, start / self.sample_rate, seconds)
+        draft = self._decoder.partial(rows, start / self.sample_rate, seconds)
         if check:
             self._checked = now
             if not draft.pinyin and seconds > NOISE_SECONDS:
@@ -152,7 +152,9 @@ class WindowedStream:
     def _segments(self, start: int, end: int) -> list[Partial | Segment]:
         """Recognise the samples from ``start`` to ``end``, an utterance."""
         samples = self._sound[start - self._origin : end - self._origin]
-        (found,) = self._recognizer.read([self._recognizer.piece(start / self.sample_rate, samples)])
+        (found,) = self._recognizer.recognise_pieces(
+            [self._recognizer.piece(start / self.sample_rate, samples)]
+        )
         segments: list[Partial | Segment] = [segment for segment in found if segment.times]
         if not segments and self._shown[0]:
             segments = [Partial(start / self.sample_rate, end / self.sample_rate, ())]
@@ -161,7 +163,7 @@ class WindowedStream:
         return segments
 
     def _new_utterance(self) -> None:
-        self._reader = DraftReader(self._recognizer)
+        self._decoder = DraftDecoder(self._recognizer)
         self._rows = np.zeros((0, len(self._recognizer.acoustic.vocabulary)), np.float32)
         self._drafts: deque[tuple[str, ...]] = deque(maxlen=STABLE_DRAFTS)
         # Syllables of the last draft, and how many are stable.

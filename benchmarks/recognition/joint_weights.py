@@ -47,11 +47,11 @@ def main() -> int:
     grid = list(product(options.language, options.bonus, options.rescoring))
     for language, bonus, rescoring in tqdm(grid, "weights", disable=None):
         search = load_joint_search(converter, None, language, bonus, rescoring, language_model)
-        readings = [found[0] for found in search.read(networks)]
-        pairs = list(zip(utterances, readings, strict=True))
+        hypotheses = [found[0] for found in search.search(networks)]
+        pairs = list(zip(utterances, hypotheses, strict=True))
         rates = (
-            total(count_errors(utterance.pinyin, reading.pinyin) for utterance, reading in pairs).rate,
-            total(count_errors(utterance.hanzi, reading.hanzi) for utterance, reading in pairs).rate,
+            total(count_errors(utterance.pinyin, hypothesis.pinyin) for utterance, hypothesis in pairs).rate,
+            total(count_errors(utterance.hanzi, hypothesis.hanzi) for utterance, hypothesis in pairs).rate,
         )
         weights = (f"{weight:g}" for weight in (language, bonus, rescoring))
         rows.append((*weights, *(f"{100 * rate:.1f}" for rate in rates)))

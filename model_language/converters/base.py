@@ -19,7 +19,7 @@ from model_language.search.second_pass import SecondPass
 from model_language.vocabulary.symbols import Symbols
 from utils.errors import ConfigError
 
-NETWORK, READINGS = "network", "readings"
+NETWORK, EMISSIONS = "network", "readings"
 """What the scores of a converter's grids are: log P(hanzi | all syllables), or log P(syllable | hanzi)."""
 
 
@@ -31,7 +31,7 @@ class Converter(ABC):
 
     Attributes:
         symbols: vocabularies and lexicon.
-        score_kind: what the scores of :meth:`grid` are, :data:`NETWORK` or :data:`READINGS`.
+        score_kind: what the scores of :meth:`grid` are, :data:`NETWORK` or :data:`EMISSIONS`.
         history_model: scores a hanzi given the hanzi before it; None: the grid decides alone.
         path_model: scores the words that hanzi form; None: no such model.
         second_pass: rescores the best results of the search; None: there is no second pass.

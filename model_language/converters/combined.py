@@ -26,7 +26,7 @@ import numpy as np
 from threadpoolctl import ThreadpoolController
 
 from model_language.batching import length_batches, windows
-from model_language.converters.base import READINGS, Converter
+from model_language.converters.base import EMISSIONS, Converter
 from model_language.converters.combined_config import CombinedConfig
 from model_language.converters.noisy_channel import EMISSIONS_FILE, OLD_EMISSIONS_FILE, EmissionTables
 from model_language.networks.gated_cnn_file import load_weights
@@ -59,7 +59,7 @@ _ERRORS_BEYOND_ALTERNATIVES = 0.02
 _WIDER = 3
 # Results of the search that the second pass rescores: the best ones, if their log-score is at most this much
 # lower than the first one's.
-_RATED_AGAIN, _NEAR = 16, 3.0
+_RESCORED, _NEAR = 16, 3.0
 # With a second pass, the factors of n-grams and network are multiplied by these (docs/pinyin_to_hanzi.md).
 _NGRAM_FACTOR, _NETWORK_FACTOR = 6 / 7, 2 / 3
 # Candidates of a syllable that are compared with the best candidates of the neighbouring syllables, and the
@@ -118,7 +118,7 @@ class CombinedConverter(Converter):
     def generative(self) -> CombinedConverter:
         """The same converter without the network, which needs the syllables of the whole sentence."""
         converter = self._with(network=0.0, error_rates=(_ERRORS_BEYOND_ALTERNATIVES,))
-        converter.score_kind = READINGS
+        converter.score_kind = EMISSIONS
         return converter
 
     def typed(self) -> CombinedConverter:
@@ -244,7 +244,7 @@ class CombinedConverter(Converter):
         factor = _WIDER if wider else 1
         grid = self._grid(sentences, np.full(len(sentences), rate), self._tables.searched)
         grid = self._promising(grid, factor * self._config.choices)
-        count = _RATED_AGAIN if self.second_pass else 1
+        count = _RESCORED if self.second_pass else 1
         paths, scores = beam_search(
             grid,
             count * factor * self.beam,
@@ -254,12 +254,12 @@ class CombinedConverter(Converter):
             self.path_model,
             n_best=count,
         )
-        best = self._rated_again(paths, scores, grid.lengths) if self.second_pass else paths[:, 0]
+        best = self._rescored(paths, scores, grid.lengths) if self.second_pass else paths[:, 0]
         corrected = self.corrects(sentences, best)
         rows = zip(best, grid.lengths, scores[:, 0].tolist(), corrected.tolist(), strict=True)
         return [_Path(path[:length], score, wrong) for path, length, score, wrong in rows]
 
-    def _rated_again(self, paths: np.ndarray, scores: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    def _rescored(self, paths: np.ndarray, scores: np.ndarray, lengths: np.ndarray) -> np.ndarray:
         """Rescore the paths close to the best one of each sentence, and return the best by the new scores.
 
         Args:
@@ -350,13 +350,13 @@ class WeightedHistory(HistoryModel):
     def __init__(self, model: PackedNgrams, weight: float):
         self._model, self._weight, self.history = model, weight, model.history
 
-    def score(self, histories: np.ndarray, rows: np.ndarray, words: np.ndarray) -> np.ndarray:
+    def score(self, histories: np.ndarray, rows: np.ndarray, tokens: np.ndarray) -> np.ndarray:
         """See :class:`HistoryModel`."""
-        return self._weight * self._model.score(histories, rows, words)
+        return self._weight * self._model.score(histories, rows, tokens)
 
-    def preview(self, last: np.ndarray, words: np.ndarray) -> np.ndarray:
+    def preview(self, last: np.ndarray, tokens: np.ndarray) -> np.ndarray:
         """See :class:`HistoryModel`."""
-        return self._weight * self._model.preview(last, words)
+        return self._weight * self._model.preview(last, tokens)
 
 
 def _array_files(run: RunFolder, config: CombinedConfig) -> list[Path]:

@@ -68,21 +68,21 @@ def search_rates(
     first, *lower = converter.by_error_rate()
     paths = search_once(sentences, spans, first, count)
     best = [(paths, row) for row in range(len(sentences))]
-    again = list(range(len(sentences)))
+    remaining = list(range(len(sentences)))
     if lower and not scored:
-        again = first.corrects(sentences, paths.sequences[:, 0]).nonzero()[0].tolist()
-    for single in lower if again else ():
+        remaining = first.corrects(sentences, paths.sequences[:, 0]).nonzero()[0].tolist()
+    for single in lower if remaining else ():
         paths = search_once(
-            [sentences[index] for index in again], [spans[index] for index in again], single, count
+            [sentences[index] for index in remaining], [spans[index] for index in remaining], single, count
         )
-        for row, index in enumerate(again):
+        for row, index in enumerate(remaining):
             other, other_row = best[index]
             if paths.scores[row, 0] >= other.scores[other_row, 0]:
                 best[index] = paths, row
     return best
 
 
-def rated_again(
+def rescored(
     found: Sequence[tuple[FoundPaths, int]], spans: Sequence[Sequence[Span]], second_pass: SecondPass
 ) -> list[tuple[FoundPaths, int]]:
     """The paths of each sentence, rescored by the second pass and sorted by the new scores."""
@@ -90,13 +90,13 @@ def rated_again(
         [conversion.hanzi for conversion in paths.conversions(row, paths.scores.shape[1])]
         for paths, row in found
     ]
-    gains = second_pass.gains(texts, [[own] * len(ways) for own, ways in zip(spans, texts, strict=True)])
+    gains = second_pass.gains(texts, [[own] * len(hanzi) for own, hanzi in zip(spans, texts, strict=True)])
     searches = {id(paths): paths for paths, _ in found}  # each has the paths of several sentences
     scores = {key: paths.scores.copy() for key, paths in searches.items()}
     for (paths, row), gain in zip(found, gains, strict=True):
         scores[id(paths)][row, : len(gain)] += gain
-    rated = {key: replace(paths, scores=scores[key]).in_order() for key, paths in searches.items()}
-    return [(rated[id(paths)], row) for paths, row in found]
+    ordered = {key: replace(paths, scores=scores[key]).in_order() for key, paths in searches.items()}
+    return [(ordered[id(paths)], row) for paths, row in found]
 
 
 def search_once(

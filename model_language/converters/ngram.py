@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from model_language.converters.base import READINGS, Converter
+from model_language.converters.base import EMISSIONS, Converter
 from model_language.files import load_part
 from model_language.ngram.backoff import BackoffModel, find, tables_of
 from model_language.ngram.kneser_ney import BOUNDARY, NgramTable, check_order, estimate
@@ -110,7 +110,7 @@ class NgramConverter(Converter):
         RunError: the model belongs to other symbols.
     """
 
-    score_kind = READINGS
+    score_kind = EMISSIONS
     batch_syllables = 2048
 
     def __init__(self, model: NgramModel, symbols: Symbols, beam: int):

@@ -54,10 +54,10 @@ class EmissionTables:
 
     def emissions(self, error_rate: float) -> np.ndarray:
         """log P(token | hanzi) at an error rate, (tokens, C) float32."""
-        ways = np.log([1 - error_rate, error_rate]).astype(np.float32)
-        return self.log_emissions + ways[self.misrecognised.astype(np.int8)]
+        cases = np.log([1 - error_rate, error_rate]).astype(np.float32)
+        return self.log_emissions + cases[self.misrecognised.astype(np.int8)]
 
-    def without_errors(self, tokens: Tokens, hanzi: int, rated: int) -> EmissionTables:
+    def without_errors(self, tokens: Tokens, hanzi: int, network_columns: int) -> EmissionTables:
         """The tables for syllables that are certain: the only candidates are hanzi with this reading.
 
         A syllable without such hanzi keeps ``<unk>`` alone.
@@ -65,14 +65,14 @@ class EmissionTables:
         Args:
             tokens: the tokens.
             hanzi: number of hanzi ids.
-            rated: columns that belong to a network; they stay where they are, 0 for a dropped candidate. The
-                columns after them move up.
+            network_columns: number of columns that belong to a network; they stay where they are, 0 for a
+                dropped candidate. The columns after them move up.
         """
         readable = np.zeros((len(self.candidates), hanzi), bool)
         for row, ids in zip(readable, tokens.lexicon_rows(), strict=True):
             row[ids[ids > UNKNOWN_ID]] = True
         kept = np.take_along_axis(readable, self.candidates, axis=1)
-        order = np.argsort(~kept & (np.arange(kept.shape[1]) >= rated), axis=1, kind="stable")
+        order = np.argsort(~kept & (np.arange(kept.shape[1]) >= network_columns), axis=1, kind="stable")
         # Where an error was more probable than a rare reading, it is the upper bound of that reading.
         odds = np.float32(np.log(_USUAL_ERROR_RATE / (1 - _USUAL_ERROR_RATE)))
         emissions = self.log_emissions + odds * self.misrecognised
@@ -120,14 +120,14 @@ class EmissionTables:
 
 
 def build_emissions(
-    symbols: Symbols, counts: np.ndarray, rated: np.ndarray, confusions: np.ndarray, others: int
+    symbols: Symbols, counts: np.ndarray, network_candidates: np.ndarray, confusions: np.ndarray, others: int
 ) -> EmissionTables:
     """Build the tables.
 
     Args:
         symbols: vocabularies and lexicon.
         counts: (pinyin, hanzi), how often each hanzi has each reading in the training text.
-        rated: (tokens, K), the candidates that a network scores; they stay the first.
+        network_candidates: (tokens, K), the candidates that a network scores; they stay the first.
         confusions: (pinyin, pinyin), P(recognised | spoken, misrecognised), see
             :func:`model_language.networks.candidates.confusion_matrix`.
         others: candidates beyond the network's that a search for the best path reads.
@@ -140,32 +140,34 @@ def build_emissions(
     readings = counts / np.maximum(frequency, _UNSEEN)  # P(spoken | hanzi), (pinyin, hanzi)
     tokens = Tokens(symbols)
     correct, wrong = (tokens.with_sums(table) for table in (readings, confusions.T @ readings))
-    ways = np.stack([(1 - _USUAL_ERROR_RATE) * correct, _USUAL_ERROR_RATE * wrong])  # (2, tokens, hanzi)
-    emissions = ways.max(axis=0)
+    cases = np.stack([(1 - _USUAL_ERROR_RATE) * correct, _USUAL_ERROR_RATE * wrong])  # (2, tokens, hanzi)
+    emissions = cases.max(axis=0)
     chosen = [
         _choose(row, lexicon, emissions[token] * frequency, others)
-        for token, (row, lexicon) in enumerate(zip(rated, tokens.lexicon_rows(), strict=True))
+        for token, (row, lexicon) in enumerate(zip(network_candidates, tokens.lexicon_rows(), strict=True))
     ]
     candidates = pad_rows(chosen, fill=PAD_ID)
     token = np.arange(len(chosen))[:, None]
     with np.errstate(divide="ignore", invalid="ignore"):
         weights = emissions * frequency
         priors = np.log(weights[token, candidates] / weights.sum(axis=1, keepdims=True))
-        misrecognised = ways[1, token, candidates] > ways[0, token, candidates]
+        misrecognised = cases[1, token, candidates] > cases[0, token, candidates]
         logs = np.log(np.where(misrecognised, wrong[token, candidates], correct[token, candidates]))
     empty = candidates == PAD_ID
     logs, priors = (
         np.where(empty, -np.inf, np.nan_to_num(table, nan=_LOWEST, neginf=_LOWEST))
         for table in (logs, priors)
     )
-    return EmissionTables(candidates, logs, misrecognised, priors, rated.shape[1] + others)
+    return EmissionTables(candidates, logs, misrecognised, priors, network_candidates.shape[1] + others)
 
 
-def _choose(rated: np.ndarray, lexicon: np.ndarray, weights: np.ndarray, others: int) -> np.ndarray:
-    """Candidate ids in the order of the module docstring; empty columns of the rated ones stay empty."""
+def _choose(
+    network_candidates: np.ndarray, lexicon: np.ndarray, weights: np.ndarray, others: int
+) -> np.ndarray:
+    """Candidate ids in the order of the module docstring; empty columns of the network's stay empty."""
     left = weights.copy()
-    left[rated] = 0
+    left[network_candidates] = 0
     more = np.argsort(-left, kind="stable")[:others]
     more = np.where(left[more] > 0, more, PAD_ID)
-    rest = np.setdiff1d(lexicon[lexicon > PAD_ID], np.concatenate([rated, more]))
-    return np.concatenate([rated, more, rest]).astype(np.int32)
+    rest = np.setdiff1d(lexicon[lexicon > PAD_ID], np.concatenate([network_candidates, more]))
+    return np.concatenate([network_candidates, more, rest]).astype(np.int32)

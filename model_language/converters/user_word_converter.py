@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from model_language.batching import length_batches
 from model_language.converters.base import Converter
 from model_language.converters.explanation import LEAST_PATHS, Explanation, explanation
-from model_language.converters.found_paths import FoundPaths, rated_again, search_rates
+from model_language.converters.found_paths import FoundPaths, rescored, search_rates
 from model_language.search.grid import Conversion
 from model_language.search.user_words import Span, UserWords
 
@@ -91,5 +91,5 @@ class UserWordConverter:
                 [sentences[index] for index in chosen], own_spans, self.converter, count, scored
             )
             if second_pass:
-                found = rated_again(found, own_spans, second_pass)
+                found = rescored(found, own_spans, second_pass)
             yield from ((index, paths, row) for index, (paths, row) in zip(chosen, found, strict=True))

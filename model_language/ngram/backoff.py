@@ -29,10 +29,10 @@ class BackoffModel(HistoryModel):
         """Number of distinct n-grams of each order."""
         return tuple(len(table.keys) for table in self._tables)
 
-    def score(self, histories: np.ndarray, rows: np.ndarray, words: np.ndarray) -> np.ndarray:
+    def score(self, histories: np.ndarray, rows: np.ndarray, tokens: np.ndarray) -> np.ndarray:
         """See :class:`HistoryModel`; over all ``size`` ids the probabilities sum to 1."""
-        histories, words = histories.astype(np.int64), words.astype(np.int64)
-        result = self._tables[0].log_probs[words]
+        histories, tokens = histories.astype(np.int64), tokens.astype(np.int64)
+        result = self._tables[0].log_probs[tokens]
         context = np.zeros(len(histories), np.int64)
         for n, (lower, table) in enumerate(zip(self._tables, self._tables[1:], strict=False), start=1):
             # One word further back than the order below: it comes first in the key.
@@ -40,7 +40,7 @@ class BackoffModel(HistoryModel):
             index, known = find(lower.keys, context)
             result += np.where(known, lower.backoffs[index], 0.0).astype(np.float32).take(rows)
             followed = known.take(rows).nonzero()[0]
-            keys = (context.take(rows.take(followed)) << self._bits) | words.take(followed)
+            keys = (context.take(rows.take(followed)) << self._bits) | tokens.take(followed)
             index, found = find(table.keys, keys)
             result[followed] = np.where(found, table.log_probs[index], result.take(followed))
         return result

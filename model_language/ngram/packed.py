@@ -67,11 +67,11 @@ class PackedNgrams(HistoryModel):
         self._tables = list(self._unpacked(arrays, by_rank))  # 2-grams first
         self.ngrams = sum(len(arrays[f"steps_{order}"]) for order in range(2, self.history + 2))
 
-    def score(self, histories: np.ndarray, rows: np.ndarray, words: np.ndarray) -> np.ndarray:
+    def score(self, histories: np.ndarray, rows: np.ndarray, tokens: np.ndarray) -> np.ndarray:
         """See :class:`HistoryModel`."""
         last = histories[:, -1].astype(np.int64).take(rows)
-        codes = self._bigram_codes(last, words)
-        result = self._bigram_log_probs(codes, last, words)
+        codes = self._bigram_codes(last, tokens)
+        result = self._bigram_log_probs(codes, last, tokens)
         known = codes.nonzero()[0]  # indices of the n-grams found in the order below
         for order in range(3, self.history + 2):
             context, weights = self._contexts(histories[:, self.history + 1 - order :])
@@ -79,16 +79,16 @@ class PackedNgrams(HistoryModel):
             after = rows.take(known)
             followed = weights.take(after).nonzero()[0]
             known, after = known.take(followed), after.take(followed)
-            hashes = extend_hashes(context.take(after), words.take(known))
+            hashes = extend_hashes(context.take(after), tokens.take(known))
             found = self._tables[order - 2].find(hashes) >> _CODE_BITS
             hits = found.nonzero()[0]
             known = known.take(hits)
             result[known] = self._books[order - 2].take(found.take(hits))
         return result
 
-    def preview(self, last: np.ndarray, words: np.ndarray) -> np.ndarray:
+    def preview(self, last: np.ndarray, tokens: np.ndarray) -> np.ndarray:
         """See :class:`HistoryModel`: the bigrams, which are found without hashes."""
-        return self.after(last, words)
+        return self.after(last, tokens)
 
     def after(self, previous: np.ndarray, words: np.ndarray) -> np.ndarray:
         """log P(word | previous word), float32, for id arrays that broadcast; 0 is a boundary."""

@@ -65,14 +65,14 @@ class WordUnigram:
         states[:, 0] = 0.0
         return states
 
-    def gains(self, past: np.ndarray, states: np.ndarray, rows: np.ndarray, words: np.ndarray) -> np.ndarray:
+    def gains(self, past: np.ndarray, states: np.ndarray, rows: np.ndarray, tokens: np.ndarray) -> np.ndarray:
         """See :class:`model_language.search.grid.PathModel`.
 
         Column i of ``states`` is the score of the path without its last i hanzi, minus that of the path.
         """
-        result = self._alone.take(words)
+        result = self._alone.take(tokens)
         last = past[:, -1].astype(np.int64)
-        possible = self._beginnings.find((last * self.size).take(rows) + words).nonzero()[0]
+        possible = self._beginnings.find((last * self.size).take(rows) + tokens).nonzero()[0]
         row = rows.take(possible)
         indices, sources, hashes = [possible], [row], [last.take(row).astype(np.uint64)]
         for length in range(3, self.reach + 2):
@@ -83,7 +83,7 @@ class WordUnigram:
         # One look-up for words of all lengths.
         before = np.repeat(np.arange(1, self.reach + 1), [len(part) for part in indices])
         index, source, hashed = (np.concatenate(parts) for parts in (indices, sources, hashes))
-        codes = self._table.find(extend_hashes(hashed, words.take(index))) >> _CONTINUED
+        codes = self._table.find(extend_hashes(hashed, tokens.take(index))) >> _CONTINUED
         found = codes.nonzero()[0]
         scores = self._book.take(codes.take(found)) + states[source.take(found), before.take(found)]
         np.maximum.at(result, index.take(found), scores)

@@ -61,8 +61,9 @@ def beam_search(
         starts, sizes = groups(row)
         grown = counts[:, position].take(row)
         if unlikely is not None:
-            left = effort - (np.repeat(total.take(starts), sizes) - total)  # each sentence's best is first
-            tried = unlikely[:, position].take(row, axis=0) <= left.astype(np.float32)[:, None]
+            best = np.repeat(total.take(starts), sizes)  # each sentence's best is first
+            remaining_margin = effort - (best - total)
+            tried = unlikely[:, position].take(row, axis=0) <= remaining_margin.astype(np.float32)[:, None]
             grown = np.minimum(grown, tried.sum(axis=1))
         ends = np.cumsum(grown)
         source = np.repeat(np.arange(len(row)), grown)  # (E,) the hypothesis that each continuation extends

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from model_language.search.beam import HASH_FACTOR, best_first, first_of_each, groups
-from model_language.search.lattice import FoundPaths, LatticeSlot, Way, best_paths
+from model_language.search.lattice import Arc, LatticeSlot, NetworkPaths, best_paths
 from model_language.search.token_model import TokenModel
 from model_language.search.word_bonus import NetworkWords, Progress
 from utils.hypotheses.confusion_network import NOTHING, ConfusionNetwork
@@ -101,7 +101,7 @@ def search_networks(
     beam: int,
     n_best: int = 1,
     words: Sequence[NetworkWords] = (),
-) -> list[FoundPaths]:
+) -> list[NetworkPaths]:
     """Find the best paths through networks.
 
     Args:
@@ -123,7 +123,7 @@ def search_networks(
     slots: list[LatticeSlot] = []
     margin = MARGIN * model.weight
     begun: list[Progress] = [frozenset()]  # user words by the index of a progress
-    found: list[FoundPaths] = []  # of the last networks, the shortest first
+    found: list[NetworkPaths] = []  # of the last networks, the shortest first
     for slot in range(max((len(network.slots) for network in networks), default=-1) + 1):
         going = sum(len(network.slots) > slot for network in networks)
         ended = np.searchsorted(kept.network, going)
@@ -144,8 +144,8 @@ def search_networks(
         if len(options.ids):
             grown = grown.joined(_extended(kept, slot, options, model, words, begun, 2 * beam, margin))
         before = kept.score.tolist()
-        kept, starts, ways = _best(grown, beam, margin)
-        slots.append(LatticeSlot(options.syllables, before, starts, ways))
+        kept, starts, arcs = _best(grown, beam, margin)
+        slots.append(LatticeSlot(options.syllables, before, starts, arcs))
     return found[::-1]
 
 
@@ -266,8 +266,8 @@ def _promising(
     # A preview is at most 0, so a column that is below this score without it is not needed. One ascending
     # array of all columns, those of a network between two multiples of a large number.
     ascending = (behind + of_column * 2 * _FARTHEST).take(order)
-    left = np.clip((best - least).take(network) + highest, 0.0, _FARTHEST)  # of each group
-    reached = np.searchsorted(ascending, left + network * 2 * _FARTHEST, side="right")
+    remaining_margin = np.clip((best - least).take(network) + highest, 0.0, _FARTHEST)  # of each group
+    reached = np.searchsorted(ascending, remaining_margin + network * 2 * _FARTHEST, side="right")
     group, columns, gain = previewed(reached - options.starts.take(network))
     needed = highest.take(group) + gain >= least.take(network.take(group))
     needed |= options.of_words.take(columns)
@@ -320,11 +320,11 @@ def _highest(network: np.ndarray, scores: np.ndarray, count: int) -> np.ndarray:
     return highest
 
 
-def _best(grown: _Paths, beam: int, margin: float) -> tuple[_Paths, list[int], list[Way]]:
+def _best(grown: _Paths, beam: int, margin: float) -> tuple[_Paths, list[int], list[Arc]]:
     """Recombine and prune: the best paths of each network that the models can distinguish, and their arcs.
 
     Returns:
-        the paths, and ``starts`` and ``ways`` (the arcs that end in them) of a :class:`LatticeSlot`.
+        the paths, and ``starts`` and ``arcs`` (the arcs that end in them) of a :class:`LatticeSlot`.
     """
     order = np.argsort(grown.network, kind="stable")
     network, score = grown.network.take(order), grown.score.take(order)
@@ -338,10 +338,10 @@ def _best(grown: _Paths, beam: int, margin: float) -> tuple[_Paths, list[int], l
     number = np.full(len(keys), len(survivors))  # that of the path that goes on; the last for none
     number[survivors] = np.arange(len(survivors))
     number = number.take(first).take(alike)
-    ways = np.argsort(number, kind="stable")
-    starts = np.searchsorted(number.take(ways), np.arange(len(survivors) + 1))
+    arcs = np.argsort(number, kind="stable")
+    starts = np.searchsorted(number.take(arcs), np.arange(len(survivors) + 1))
     columns = (grown.origin, grown.token, grown.option, grown.score)
-    listed = (column.take(ways[: starts[-1]]).tolist() for column in columns)
+    listed = (column.take(arcs[: starts[-1]]).tolist() for column in columns)
     return grown.take(survivors), starts.tolist(), list(zip(*listed, strict=True))
 
 
@@ -356,7 +356,7 @@ def _combined(columns: np.ndarray) -> np.ndarray:
 
 def _ended(
     slots: Sequence[LatticeSlot], kept: _Paths, rows: np.ndarray, model: TokenModel, n_best: int
-) -> list[FoundPaths]:
+) -> list[NetworkPaths]:
     """The best paths of the networks that have no more slots, from the rows of their paths (n,)."""
     ends = model.log_probs(kept.past, rows, np.zeros(len(rows), np.int64))
     scores, ends = kept.score.take(rows), ends - kept.paid.take(rows)

@@ -51,30 +51,30 @@ class HistoryModel(ABC):
     history: int
 
     @abstractmethod
-    def score(self, histories: np.ndarray, rows: np.ndarray, words: np.ndarray) -> np.ndarray:
+    def score(self, histories: np.ndarray, rows: np.ndarray, tokens: np.ndarray) -> np.ndarray:
         """Log-probabilities of single hanzi.
 
         Args:
             histories: (N, history) int, oldest first; 0 before the beginning of the sentence.
             rows: (E,) int, the row of ``histories`` that each hanzi follows.
-            words: (E,) int, hanzi ids; 0 is the end of the sentence.
+            tokens: (E,) int, hanzi ids; 0 is the end of the sentence.
 
         Returns:
             (E,) float32.
         """
 
-    def log_probs(self, histories: np.ndarray, words: np.ndarray) -> np.ndarray:
+    def log_probs(self, histories: np.ndarray, tokens: np.ndarray) -> np.ndarray:
         """Log-probabilities of several hanzi after each history.
 
         Args:
             histories: (N, history) int, as for :meth:`score`.
-            words: (N, K) int.
+            tokens: (N, K) int.
 
         Returns:
             (N, K) float32.
         """
-        rows = np.repeat(np.arange(len(words)), words.shape[1])
-        return self.score(histories, rows, words.ravel()).reshape(words.shape)
+        rows = np.repeat(np.arange(len(tokens)), tokens.shape[1])
+        return self.score(histories, rows, tokens.ravel()).reshape(tokens.shape)
 
     def sentence_log_probs(self, ids: np.ndarray) -> np.ndarray:
         """Log-probabilities of the hanzi of a sentence and of its end: (L,) int → (L + 1,) float32."""
@@ -83,11 +83,11 @@ class HistoryModel(ABC):
         histories = sliding_window_view(begun, self.history)[:-1]  # (L + 1, history), before each of them
         return self.score(np.ascontiguousarray(histories), np.arange(len(ended)), ended)
 
-    def preview(self, last: np.ndarray, words: np.ndarray) -> np.ndarray | None:
+    def preview(self, last: np.ndarray, tokens: np.ndarray) -> np.ndarray | None:
         """A quick approximation of :meth:`score` from the last hanzi alone; None: there is none.
 
         Args:
-            last, words: (E,) int, the hanzi before, and the hanzi.
+            last, tokens: (E,) int, the hanzi before, and the hanzi.
 
         Returns:
             (E,) float32.
@@ -107,14 +107,14 @@ class PathModel(Protocol):
     def initial_states(self, paths: int) -> np.ndarray:
         """States of ``paths`` empty paths, (paths, S)."""
 
-    def gains(self, past: np.ndarray, states: np.ndarray, rows: np.ndarray, words: np.ndarray) -> np.ndarray:
+    def gains(self, past: np.ndarray, states: np.ndarray, rows: np.ndarray, tokens: np.ndarray) -> np.ndarray:
         """What paths gain by one more hanzi.
 
         Args:
             past: (N, n) int, the last hanzi of each path, oldest first, n ≥ reach; 0 before the beginning.
             states: (N, S).
             rows: (E,) int, the path that each hanzi extends.
-            words: (E,) int, hanzi ids; 0 gains nothing.
+            tokens: (E,) int, hanzi ids; 0 gains nothing.
 
         Returns:
             (E,) log-scores.
@@ -137,7 +137,7 @@ class PathBonus(Protocol):
     reach: int
 
     def gains(
-        self, position: int, sentences: np.ndarray, past: np.ndarray, rows: np.ndarray, words: np.ndarray
+        self, position: int, sentences: np.ndarray, past: np.ndarray, rows: np.ndarray, tokens: np.ndarray
     ) -> np.ndarray | None:
         """What hypotheses gain by a hanzi at ``position``.
 
@@ -146,7 +146,7 @@ class PathBonus(Protocol):
             sentences: (N,) int, ascending: the sentence of each hypothesis.
             past: (N, n) int, the hanzi before ``position``, n ≥ reach.
             rows: (E,) int, ascending: the hypothesis that each hanzi extends.
-            words: (E,) int, hanzi ids.
+            tokens: (E,) int, hanzi ids.
 
         Returns:
             (E,) log-scores, or None if nothing can be gained at this position.
@@ -164,13 +164,13 @@ class MaskedHistory(HistoryModel):
     def __init__(self, model: HistoryModel, size: int):
         self.history, self._model, self._size = model.history, model, size
 
-    def score(self, histories: np.ndarray, rows: np.ndarray, words: np.ndarray) -> np.ndarray:
+    def score(self, histories: np.ndarray, rows: np.ndarray, tokens: np.ndarray) -> np.ndarray:
         """See :class:`HistoryModel`."""
-        return self._model.score(_masked(histories, self._size), rows, _masked(words, self._size))
+        return self._model.score(_masked(histories, self._size), rows, _masked(tokens, self._size))
 
-    def preview(self, last: np.ndarray, words: np.ndarray) -> np.ndarray | None:
+    def preview(self, last: np.ndarray, tokens: np.ndarray) -> np.ndarray | None:
         """See :class:`HistoryModel`."""
-        return self._model.preview(_masked(last, self._size), _masked(words, self._size))
+        return self._model.preview(_masked(last, self._size), _masked(tokens, self._size))
 
 
 class MaskedPaths:
@@ -180,9 +180,9 @@ class MaskedPaths:
         self.reach, self._model, self._size = model.reach, model, size
         self.initial_states, self.next_states = model.initial_states, model.next_states
 
-    def gains(self, past: np.ndarray, states: np.ndarray, rows: np.ndarray, words: np.ndarray) -> np.ndarray:
+    def gains(self, past: np.ndarray, states: np.ndarray, rows: np.ndarray, tokens: np.ndarray) -> np.ndarray:
         """See :class:`PathModel`."""
-        return self._model.gains(_masked(past, self._size), states, rows, _masked(words, self._size))
+        return self._model.gains(_masked(past, self._size), states, rows, _masked(tokens, self._size))
 
     def scores(self, sequences: np.ndarray) -> np.ndarray:
         """See :class:`PathModel`."""

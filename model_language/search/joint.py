@@ -23,12 +23,12 @@ from pathlib import Path
 import numpy as np
 
 from model_language.batching import length_batches
-from model_language.converters.base import READINGS, Converter
+from model_language.converters.base import EMISSIONS, Converter
 from model_language.converters.user_word_converter import UserWordConverter
 from model_language.language_model import HanziLanguageModel
 from model_language.ngram.syllables import SyllableNgram, load_syllable_ngram
 from model_language.search.confusion_network_search import search_networks
-from model_language.search.lattice import FoundPaths, HanziPath
+from model_language.search.lattice import HanziPath, NetworkPaths
 from model_language.search.second_pass import SecondPass
 from model_language.search.token_model import TokenModel
 from model_language.search.user_words import UserWords
@@ -39,8 +39,8 @@ from utils.softmax import softmax
 
 SEQUENCES = 40  # syllable sequences that a network converts for each utterance
 BEAM = 128  # hypotheses kept after each slot
-FOUND = 64  # hypotheses found in each network, from which the confidences are computed
-RATED_AGAIN = 16  # hypotheses found in each network for rescoring: more do not improve the result
+CONFIDENCE_HYPOTHESES = 64  # hypotheses found in each network, from which the confidences are computed
+RESCORED_HYPOTHESES = 16  # hypotheses found in each network for rescoring: more do not improve the result
 BATCH_SLOTS = 512  # slots of the networks that are searched together
 
 
@@ -71,7 +71,7 @@ TUNED = {
 
 
 @dataclass(frozen=True)
-class JointReading:
+class JointHypothesis:
     """One hypothesis for an utterance.
 
     Attributes:
@@ -117,18 +117,18 @@ class JointSearch:
         self._second_pass = SecondPass(language_model, weights.rescoring) if rescoring else None
         self._candidates: dict[str, tuple[np.ndarray, np.ndarray]] = {}
 
-    def read(self, networks: Sequence[ConfusionNetwork], n: int = 1) -> list[list[JointReading]]:
+    def search(self, networks: Sequence[ConfusionNetwork], n: int = 1) -> list[list[JointHypothesis]]:
         """Up to ``n`` hypotheses for each network (at least one), the best first."""
-        if self._converter.converter.score_kind == READINGS:
-            found: list[list[JointReading]] = [[] for _ in networks]
+        if self._converter.converter.score_kind == EMISSIONS:
+            found: list[list[JointHypothesis]] = [[] for _ in networks]
             # Networks of similar length are searched together.
             for batch in length_batches([1 + len(network.slots) for network in networks], BATCH_SLOTS):
                 longest_first = batch[::-1]
-                read = self._search([networks[index] for index in longest_first], n)
-                for index, readings in zip(longest_first, read, strict=True):
-                    found[index] = readings
+                searched = self._search([networks[index] for index in longest_first], n)
+                for index, hypotheses in zip(longest_first, searched, strict=True):
+                    found[index] = hypotheses
         else:
-            found = [_with_confidence(readings, n) for readings in self._convert_sequences(networks)]
+            found = [_with_confidence(hypotheses, n) for hypotheses in self._convert_sequences(networks)]
         return found
 
     @property
@@ -136,7 +136,7 @@ class JointSearch:
         """Whether the converter scores a hanzi given those before it, which :meth:`evidence` needs."""
         return self._converter.converter.history_model is not None
 
-    def evidence(self, reading: JointReading) -> np.ndarray:
+    def evidence(self, hypothesis: JointHypothesis) -> np.ndarray:
         """The converter's log-scores of each hanzi of a hypothesis, for confidences: (syllables, 2) float64.
 
         The first column sums the scores of all n-grams that contain the hanzi: a wrong hanzi lowers those on
@@ -144,17 +144,17 @@ class JointSearch:
         """
         converter = self._converter.converter
         order = converter.history_model.history + 1
-        ids = converter.symbols.encode_hanzi(reading.hanzi).astype(np.int64)
+        ids = converter.symbols.encode_hanzi(hypothesis.hanzi).astype(np.int64)
         scores = converter.history_model.sentence_log_probs(ids)
         sums = np.convolve(np.pad(scores.astype(float), (0, max(order - 2, 0))), np.ones(order), "valid")
         own = []
-        for number, syllable in zip(ids, reading.pinyin, strict=True):
+        for number, syllable in zip(ids, hypothesis.pinyin, strict=True):
             candidates, emissions = self._candidates_of(syllable)
             found = emissions[candidates == number]
             own.append(found[0] if len(found) else emissions.min())  # a hanzi of a user word
         return np.column_stack([sums[: len(ids)], own])
 
-    def _search(self, networks: Sequence[ConfusionNetwork], n: int) -> list[list[JointReading]]:
+    def _search(self, networks: Sequence[ConfusionNetwork], n: int) -> list[list[JointHypothesis]]:
         """Up to ``n`` hypotheses for each network, the longest network first, with a generative converter."""
         converter, weights = self._converter.converter, self._weights
         ids, size, words = HanziIds(converter.symbols), None, []
@@ -175,13 +175,13 @@ class JointSearch:
         model = TokenModel(
             converter.history_model, weights.language, weights.bonus, size, converter.path_model
         )
-        count = max(n, RATED_AGAIN if self._second_pass else FOUND)
+        count = max(n, RESCORED_HYPOTHESES if self._second_pass else CONFIDENCE_HYPOTHESES)
         found = search_networks(networks, candidates, model, self._beam, count, words)
         if self._second_pass:
             found = self._rescored(found, ids)
         return [
             [
-                JointReading(
+                JointHypothesis(
                     path.syllables, ids.decode(path.tokens), path.score, path.slots, paths.confidence(path)
                 )
                 for path in itertools.islice(paths, n)
@@ -189,7 +189,7 @@ class JointSearch:
             for paths in found
         ]
 
-    def _rescored(self, found: Sequence[FoundPaths], ids: HanziIds) -> list[FoundPaths]:
+    def _rescored(self, found: Sequence[NetworkPaths], ids: HanziIds) -> list[NetworkPaths]:
         """The paths through each network, rescored by the language model and sorted by the new scores."""
         texts = [[ids.decode(path.tokens) for path in paths] for paths in found]
         words = self._converter.words
@@ -208,21 +208,23 @@ class JointSearch:
             )
         return self._candidates[syllable]
 
-    def _convert_sequences(self, networks: Sequence[ConfusionNetwork]) -> list[list[JointReading]]:
+    def _convert_sequences(self, networks: Sequence[ConfusionNetwork]) -> list[list[JointHypothesis]]:
         """Convert the best syllable sequences of each network."""
         sequences = [self._best_sequences(network) for network in networks]
-        conversions = iter(self._converter.best([reading.pinyin for found in sequences for reading in found]))
+        conversions = iter(
+            self._converter.best([hypothesis.pinyin for found in sequences for hypothesis in found])
+        )
         result = []
         for found in sequences:
-            readings = []
-            for reading in found:
+            hypotheses = []
+            for hypothesis in found:
                 conversion = next(conversions)
-                score = reading.score + self._weights.language * conversion.score
-                readings.append(replace(reading, hanzi=conversion.hanzi, score=score))
-            result.append(sorted(readings, key=lambda reading: -reading.score))
+                score = hypothesis.score + self._weights.language * conversion.score
+                hypotheses.append(replace(hypothesis, hanzi=conversion.hanzi, score=score))
+            result.append(sorted(hypotheses, key=lambda hypothesis: -hypothesis.score))
         return result
 
-    def _best_sequences(self, network: ConfusionNetwork) -> list[JointReading]:
+    def _best_sequences(self, network: ConfusionNetwork) -> list[JointHypothesis]:
         """Syllable sequences to convert; their scores are those without the converter."""
         weights, converter = self._weights, self._converter.converter
         if self._syllables is not None:
@@ -238,7 +240,9 @@ class JointSearch:
             return [_sequence(path) for path in paths]
         if converter.history_model is None:
             return [
-                JointReading(path.syllables, "", path.score + weights.bonus * len(path.syllables), path.slots)
+                JointHypothesis(
+                    path.syllables, "", path.score + weights.bonus * len(path.syllables), path.slots
+                )
                 for path in itertools.islice(network.paths(), self._sequences)
             ]
         size = len(converter.symbols.hanzi)
@@ -256,8 +260,8 @@ class JointSearch:
         return hanzi, np.zeros(len(hanzi))
 
 
-def _sequence(path: HanziPath) -> JointReading:
-    return JointReading(path.syllables, "", path.score, path.slots)
+def _sequence(path: HanziPath) -> JointHypothesis:
+    return JointHypothesis(path.syllables, "", path.score, path.slots)
 
 
 def _acoustic_score(network: ConfusionNetwork, path: HanziPath) -> float:
@@ -305,17 +309,19 @@ def load_joint_search(
     return JointSearch(search, weights, ngram, language_model=language_model)
 
 
-def _with_confidence(readings: Sequence[JointReading], n: int) -> list[JointReading]:
+def _with_confidence(hypotheses: Sequence[JointHypothesis], n: int) -> list[JointHypothesis]:
     """The first ``n`` of all hypotheses with the confidence of each character."""
-    fractions = softmax(np.array([reading.score for reading in readings]))
+    fractions = softmax(np.array([hypothesis.score for hypothesis in hypotheses]))
     mass: dict[tuple[int, str], float] = {}
-    for reading, fraction in zip(readings, fractions.tolist(), strict=True):
-        for cell in zip(reading.slots, reading.hanzi, strict=True):
+    for hypothesis, fraction in zip(hypotheses, fractions.tolist(), strict=True):
+        for cell in zip(hypothesis.slots, hypothesis.hanzi, strict=True):
             mass[cell] = mass.get(cell, 0.0) + fraction
     return [
         replace(
-            reading,
-            confidence=tuple(min(1.0, mass[cell]) for cell in zip(reading.slots, reading.hanzi, strict=True)),
+            hypothesis,
+            confidence=tuple(
+                min(1.0, mass[cell]) for cell in zip(hypothesis.slots, hypothesis.hanzi, strict=True)
+            ),
         )
-        for reading in readings[:n]
+        for hypothesis in hypotheses[:n]
     ]

@@ -16,7 +16,7 @@ from utils.softmax import softmax
 
 _TRIED = 20  # limit of the partial paths that are expanded for each slot and wanted path, on average
 
-Way = tuple[int, int, int, float]
+Arc = tuple[int, int, int, float]
 """An arc of the lattice: the path before a slot, the token that is added (-1 for none), the index of its
 syllable, and the score of the path after the slot."""
 
@@ -39,7 +39,7 @@ class HanziPath:
 
 
 @dataclass(frozen=True, eq=False)
-class FoundPaths(Sequence[HanziPath]):
+class NetworkPaths(Sequence[HanziPath]):
     """The P best paths that a search has found through a network, the best first.
 
     Attributes:
@@ -68,10 +68,10 @@ class FoundPaths(Sequence[HanziPath]):
         have = self.tokens[list(path.slots)] == np.array(path.tokens, int)[:, None]
         return tuple(np.minimum(have @ softmax(self.scores), 1.0).tolist())
 
-    def rescored(self, scores: np.ndarray) -> "FoundPaths":
+    def rescored(self, scores: np.ndarray) -> "NetworkPaths":
         """The same paths with other scores (P,), in their order."""
         order = np.argsort(-scores, kind="stable")
-        return FoundPaths(self.tokens[:, order], self.options[:, order], self.syllables, scores[order])
+        return NetworkPaths(self.tokens[:, order], self.options[:, order], self.syllables, scores[order])
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,13 +82,13 @@ class LatticeSlot:
         syllables: of all options of the slot.
         before: scores of the paths before the slot.
         starts: (N + 1) indices, where the arcs to each path after the slot begin, the best first.
-        ways: all arcs.
+        arcs: all arcs.
     """
 
     syllables: list[str]
     before: list[float]
     starts: list[int]
-    ways: list[Way]
+    arcs: list[Arc]
 
 
 _Rest = tuple[int, int, "_Rest"] | tuple[()]  # token and syllable index in a slot, then the rest of the path
@@ -96,7 +96,7 @@ _Rest = tuple[int, int, "_Rest"] | tuple[()]  # token and syllable index in a sl
 
 def best_paths(
     slots: Sequence[LatticeSlot], ended: Iterable[tuple[int, float, float]], n_best: int
-) -> FoundPaths:
+) -> NetworkPaths:
     """The best paths with different tokens or syllables.
 
     Args:
@@ -114,16 +114,16 @@ def best_paths(
             break
         negative, number, row, after, rest = heapq.heappop(heap)
         if not number:
-            found.setdefault(_spoken(rest, slots), (-negative, rest))
+            found.setdefault(_tokens_with_syllables(rest, slots), (-negative, rest))
             continue
         slot = slots[number - 1]
-        for origin, token, option, score in slot.ways[slot.starts[row] : slot.starts[row + 1]]:
+        for origin, token, option, score in slot.arcs[slot.starts[row] : slot.starts[row + 1]]:
             gain = after + score - slot.before[origin]
             heapq.heappush(heap, (-score - after, number - 1, origin, gain, (token, option, rest)))
     return _listed(list(found.values()), [slot.syllables for slot in slots])
 
 
-def _spoken(rest: _Rest, slots: Sequence[LatticeSlot]) -> tuple[tuple[int, str], ...]:
+def _tokens_with_syllables(rest: _Rest, slots: Sequence[LatticeSlot]) -> tuple[tuple[int, str], ...]:
     """The tokens of a path with their syllables."""
     result = []
     for slot in slots:
@@ -133,10 +133,10 @@ def _spoken(rest: _Rest, slots: Sequence[LatticeSlot]) -> tuple[tuple[int, str],
     return tuple(result)
 
 
-def _listed(paths: Sequence[tuple[float, _Rest]], syllables: list[list[str]]) -> FoundPaths:
+def _listed(paths: Sequence[tuple[float, _Rest]], syllables: list[list[str]]) -> NetworkPaths:
     """Paths as arrays."""
     tokens, options = np.zeros((2, len(syllables), len(paths)), np.int64)
     for number, (_, rest) in enumerate(paths):
         for slot in range(len(syllables)):
             tokens[slot, number], options[slot, number], rest = rest
-    return FoundPaths(tokens, options, syllables, np.array([score for score, _ in paths]))
+    return NetworkPaths(tokens, options, syllables, np.array([score for score, _ in paths]))

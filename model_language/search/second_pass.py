@@ -16,7 +16,7 @@ from model_language.search.user_words import Span
 
 RESCORING = 0.2
 """Default weight of the language model, used where none was chosen on dev speakers."""
-USER_WORD = -4.0
+LEAST_USER_WORD_LOG_PROB = -4.0
 """Minimum log-probability of a hanzi in a user word: that of an average hanzi. The language model does not
 know such words, and must not cancel their bonus."""
 
@@ -56,8 +56,8 @@ class SecondPass:
 
 
 def _protect(text: str, log_probs: np.ndarray, spans: Sequence[Span]) -> None:
-    """Raise the log-probabilities of user words in a text that are below :data:`USER_WORD`, in place."""
+    """Raise log-probabilities of user words below :data:`LEAST_USER_WORD_LOG_PROB` to it, in place."""
     for span in spans:
         if text[span.start : span.end] == span.word.hanzi:
             own = log_probs[span.start : span.end]
-            own.clip(USER_WORD, out=own)
+            own.clip(LEAST_USER_WORD_LOG_PROB, out=own)

@@ -30,12 +30,12 @@ class TokenModel:
         self.seen = max(history.history, paths.reach if paths else 0)
         """Number of preceding tokens on which the models depend."""
 
-    def log_probs(self, past: np.ndarray, rows: np.ndarray, words: np.ndarray) -> np.ndarray:
-        """Weighted log-probabilities: past (N, seen), rows (E,) of it, next words (E,) → (E,) float64."""
+    def log_probs(self, past: np.ndarray, rows: np.ndarray, tokens: np.ndarray) -> np.ndarray:
+        """Weighted log-probabilities: past (N, seen), rows (E,) of it, next tokens (E,) → (E,) float64."""
         histories = past[:, past.shape[1] - self._history.history :]
-        return self.weight * self._history.score(histories, rows, words).astype(float)
+        return self.weight * self._history.score(histories, rows, tokens).astype(float)
 
-    def preview(self, last: np.ndarray, words: np.ndarray) -> np.ndarray | None:
+    def preview(self, last: np.ndarray, tokens: np.ndarray) -> np.ndarray | None:
         """A quick approximation of :meth:`log_probs` for last tokens (E,), at most 0; None: there is none."""
-        previewed = self._history.preview(last, words)
+        previewed = self._history.preview(last, tokens)
         return None if previewed is None else self.weight * previewed

@@ -83,16 +83,16 @@ class GridWords:
         self.grid = _with_candidates(grid, wanted, all_candidates or grid)
 
     def gains(
-        self, position: int, sentences: np.ndarray, past: np.ndarray, rows: np.ndarray, words: np.ndarray
+        self, position: int, sentences: np.ndarray, past: np.ndarray, rows: np.ndarray, tokens: np.ndarray
     ) -> np.ndarray | None:
         """See :class:`model_language.search.grid.PathBonus`."""
         if position not in self._at:
             return None
-        gained = np.zeros(len(words))
+        gained = np.zeros(len(tokens))
         for sentence, covering in self._at[position].items():
             first, last = np.searchsorted(sentences, [sentence, sentence + 1])  # its hypotheses
             begin, end = np.searchsorted(rows, [first, last])  # their continuations
-            gained[begin:end] = _gains(covering, past[first:last], rows[begin:end] - first, words[begin:end])
+            gained[begin:end] = _gains(covering, past[first:last], rows[begin:end] - first, tokens[begin:end])
         return gained
 
     def earned(self, sentence: int, path: np.ndarray, position: int, hanzi: np.ndarray) -> np.ndarray:
@@ -116,15 +116,15 @@ class GridWords:
 
 
 def _gains(
-    covering: Sequence[tuple[int, np.ndarray, float]], past: np.ndarray, rows: np.ndarray, words: np.ndarray
+    covering: Sequence[tuple[int, np.ndarray, float]], past: np.ndarray, rows: np.ndarray, tokens: np.ndarray
 ) -> np.ndarray:
-    """Gains at one position of a sentence: past (N, n), rows (E,) of it, words (E,) → (E,)."""
+    """Gains at one position of a sentence: past (N, n), rows (E,) of it, tokens (E,) → (E,)."""
     paid = np.zeros(len(past))  # for the characters of words that are not complete yet
-    advance, earned = np.zeros(len(words)), np.zeros(len(words))
+    advance, earned = np.zeros(len(tokens)), np.zeros(len(tokens))
     for before, word, weight in covering:
         begun = (past[:, past.shape[1] - before :] == word[:before]).all(axis=1)  # (N,)
         paid = np.maximum(paid, np.where(begun, weight * before, 0.0))
-        continued = begun.take(rows) & (words == word[before])
+        continued = begun.take(rows) & (tokens == word[before])
         if before + 1 < len(word):
             advance = np.maximum(advance, np.where(continued, weight * (before + 1), 0.0))
         else:

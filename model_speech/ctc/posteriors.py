@@ -137,11 +137,11 @@ def _log_probs_of_changes(
 
 def _geometric_mean(changed: Sequence[tuple[float, np.ndarray]]) -> np.ndarray:
     """Weighted mean of log-probabilities (2 L + 1, K + 1) of the models that can emit y; not normalised."""
-    able = [(weight, logs) for weight, logs in changed if np.isfinite(logs[0, -1])]
-    if not able:
+    finite = [(weight, logs) for weight, logs in changed if np.isfinite(logs[0, -1])]
+    if not finite:
         return changed[0][1]
-    summed = sum(weight * np.maximum(logs, logs[0, -1] + _LOWEST) for weight, logs in able)
-    return summed / sum(weight for weight, _ in able)
+    summed = sum(weight * np.maximum(logs, logs[0, -1] + _LOWEST) for weight, logs in finite)
+    return summed / sum(weight for weight, _ in finite)
 
 
 def confusion_network(

@@ -24,8 +24,8 @@ class SequenceModel(Protocol):
 
     history: int  # number of previous tokens that it depends on
 
-    def log_probs(self, histories: np.ndarray, words: np.ndarray) -> np.ndarray:
-        """histories (N, history) int, oldest first, words (N, K) int → (N, K); id 0 is the boundary."""
+    def log_probs(self, histories: np.ndarray, tokens: np.ndarray) -> np.ndarray:
+        """histories (N, history) int, oldest first, tokens (N, K) int → (N, K); id 0 is the boundary."""
 
 
 @dataclass(frozen=True, eq=False)

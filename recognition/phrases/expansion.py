@@ -165,7 +165,7 @@ class _Expander:
             if found[1]:
                 before = text[start : found.start()]
                 yield before, (before,)
-                yield found[1], digit_readings(found[1], text[found.end() :])
+                yield found[1], spoken_numbers(found[1], text[found.end() :])
                 start = found.end()
         yield text[start:], (text[start:],)
 
@@ -185,7 +185,7 @@ class _Expander:
         return names | others
 
 
-def digit_readings(digits: str, following: str) -> tuple[str, ...]:
+def spoken_numbers(digits: str, following: str) -> tuple[str, ...]:
     """The spoken forms of a number that is written in digits, the usual one first.
 
     Args:

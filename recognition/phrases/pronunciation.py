@@ -15,10 +15,10 @@ MOST_PRONUNCIATIONS = 64
 """Limit for each phrase; those with the fewest unusual syllables are kept."""
 
 # The pronunciations of a character or word, the usual one first.
-Ways = tuple[tuple[str, ...], ...]
+Pronunciations = tuple[tuple[str, ...], ...]
 
 
-def pronunciations(spoken: str, words: Mapping[str, Ways], where: str) -> Iterator[tuple[str, ...]]:
+def pronunciations(spoken: str, words: Mapping[str, Pronunciations], where: str) -> Iterator[tuple[str, ...]]:
     """Syllable sequences of a phrase: readings by context, plausible other readings, and tone sandhi.
 
     Args:
@@ -29,12 +29,12 @@ def pronunciations(spoken: str, words: Mapping[str, Ways], where: str) -> Iterat
     Raises:
         PhraseError: a character or word has no known reading, or there is none.
     """
-    units: list[Ways] = []
-    for text, ways in _split(spoken, words):
-        if ways:
-            units.append(ways)
+    units: list[Pronunciations] = []
+    for text, given in _split(spoken, words):
+        if given:
+            units.append(given)
         elif is_hanzi(text):
-            units += _hanzi_ways(text, where)
+            units += _hanzi_pronunciations(text, where)
         elif text[0].isalnum():
             raise PhraseError(
                 f"the pronunciation of '{text}' is unknown",
@@ -50,7 +50,7 @@ def pronunciations(spoken: str, words: Mapping[str, Ways], where: str) -> Iterat
     return itertools.islice(_combinations(units), MOST_PRONUNCIATIONS)
 
 
-def given_pronunciations(syllables: Sequence[str]) -> Ways:
+def given_pronunciations(syllables: Sequence[str]) -> Pronunciations:
     """The pronunciations that a user's pinyin allows: any tone where there is none, and third-tone sandhi.
 
     >>> given_pronunciations(("ni3", "hao3"))
@@ -66,7 +66,7 @@ def given_pronunciations(syllables: Sequence[str]) -> Ways:
     return tuple(itertools.islice(_combinations(options), MOST_PRONUNCIATIONS))
 
 
-def _split(spoken: str, words: Mapping[str, Ways]) -> Iterator[tuple[str, Ways]]:
+def _split(spoken: str, words: Mapping[str, Pronunciations]) -> Iterator[tuple[str, Pronunciations]]:
     """Words with pronunciations, the longest first; runs of hanzi, of letters and digits, and the rest."""
     known = sorted(words, key=len, reverse=True)
     start = 0
@@ -90,7 +90,7 @@ def _kind(character: str) -> str:
     return "letters" if character.isalnum() else "silent"
 
 
-def _hanzi_ways(text: str, where: str) -> list[Ways]:
+def _hanzi_pronunciations(text: str, where: str) -> list[Pronunciations]:
     try:
         usual, plausible = hanzi_to_pinyin(text), plausible_readings(text)
     except CorpusError as error:
@@ -104,13 +104,13 @@ def _hanzi_ways(text: str, where: str) -> list[Ways]:
     return units
 
 
-def _combinations(units: Sequence[Ways]) -> Iterator[tuple[str, ...]]:
+def _combinations(units: Sequence[Pronunciations]) -> Iterator[tuple[str, ...]]:
     """All pronunciations of a sequence of units, those with the fewest unusual ones first."""
-    ambiguous = [index for index, ways in enumerate(units) if len(ways) > 1]
+    ambiguous = [index for index, unit in enumerate(units) if len(unit) > 1]
     for count in range(len(ambiguous) + 1):
         for chosen in itertools.combinations(ambiguous, count):
             for others in itertools.product(*(units[index][1:] for index in chosen)):
-                ways = [ways[0] for ways in units]
-                for index, way in zip(chosen, others, strict=True):
-                    ways[index] = way
-                yield tuple(itertools.chain.from_iterable(ways))
+                parts = [unit[0] for unit in units]
+                for index, other in zip(chosen, others, strict=True):
+                    parts[index] = other
+                yield tuple(itertools.chain.from_iterable(parts))

@@ -126,7 +126,7 @@ class Models:
 
     def _recognise(self, pieces: Sequence[SoundPiece], search: Search) -> list[list[Segment]]:
         recognizer = self.recognizer(search)
-        return recognizer.read([recognizer.piece(piece.start, piece.samples) for piece in pieces])
+        return recognizer.recognise_pieces([recognizer.piece(piece.start, piece.samples) for piece in pieces])
 
     def recognizer(self, search: Search) -> Recognizer:
         """What recognises in this way; the last few are kept.
@@ -160,9 +160,9 @@ class Models:
         key = (job.words, job.strict, job.recognised, job.second_pass)
         return self._cached(key, lambda: self._to_hanzi(*key)).explain(job.lines, job.n_best)
 
-    def _to_hanzi(self, words: str, strict: bool, recognised: bool, rated_again: bool) -> PinyinToHanzi:
+    def _to_hanzi(self, words: str, strict: bool, recognised: bool, rescored: bool) -> PinyinToHanzi:
         model = self._language_model or PRETRAINED_LANGUAGE_MODEL
-        second_pass = load_second_pass(language_model=model) if rated_again else None
+        second_pass = load_second_pass(language_model=model) if rescored else None
         return PinyinToHanzi(self._converter, parse_user_words(words), strict, recognised, second_pass)
 
     def _cached(self, key: Hashable, make: Callable[[], Any]) -> Any:

@@ -10,7 +10,7 @@ import numpy as np
 
 from model_speech.causal_timing import CausalTiming
 from streaming.chunks import ChunkBuffer, StreamedModel
-from streaming.speech.utterances import UtteranceDecoder, UtteranceReader
+from streaming.speech.utterances import UtteranceDecoder, UtteranceSegmenter
 from utils.errors import ConfigError
 from utils.features.speech import feature_bins
 from utils.features.stream import FeatureStream
@@ -79,16 +79,16 @@ class SpeechStream:
         model: the loaded model.
         network: see `LogitStream`.
         frames_per_call: see `LogitStream`.
-        reader: decodes the logits of an utterance.
+        decoder: decodes the logits of an utterance.
     """
 
     def __init__(
-        self, model: CausalTiming, network: StreamedModel, frames_per_call: int, reader: UtteranceReader
+        self, model: CausalTiming, network: StreamedModel, frames_per_call: int, decoder: UtteranceDecoder
     ):
         self.sample_rate = model.features.sample_rate  # Hz
         self.look_ahead_seconds = model.look_ahead_seconds  # latency of a syllable
         self._logits = LogitStream(model, network, frames_per_call)
-        self._utterances = UtteranceDecoder(model.vocabulary, reader, model.frame_seconds)
+        self._utterances = UtteranceSegmenter(model.vocabulary, decoder, model.frame_seconds)
 
     def reset(self) -> None:
         """Start a new stream."""

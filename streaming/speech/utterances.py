@@ -1,7 +1,7 @@
 """Finds utterances in a stream of CTC logits: an utterance ends after a run of blanks. NumPy only.
 
 Each new row of logits (an output frame) may complete a syllable, which gives a draft of the utterance; its
-end gives its segments. An `UtteranceReader` decodes the logits.
+end gives its segments. An `UtteranceDecoder` decodes the logits.
 """
 
 import dataclasses
@@ -19,7 +19,7 @@ MARGIN_SECONDS = 0.24  # part of a pause that belongs to the utterance beside it
 MAX_SECONDS = 20.0
 
 
-class UtteranceReader(Protocol):
+class UtteranceDecoder(Protocol):
     """Decodes the logits (T, C), T ≥ 1, of an utterance; ``start`` and ``seconds``: its start and length."""
 
     def partial(self, logits: np.ndarray, start: float, seconds: float) -> Partial:
@@ -29,17 +29,17 @@ class UtteranceReader(Protocol):
         """The segments of an utterance that has ended; empty if it has no syllable."""
 
 
-class UtteranceDecoder:
+class UtteranceSegmenter:
     """Finds the utterances in rows of logits; decodes each one at every new syllable, and when it has ended.
 
     Args:
         vocabulary: classes of the logits.
-        reader: decodes the rows of an utterance.
+        decoder: decodes the rows of an utterance.
         row_seconds: seconds between two rows.
     """
 
-    def __init__(self, vocabulary: Vocabulary, reader: UtteranceReader, row_seconds: float):
-        self._reader, self._row_seconds = reader, row_seconds
+    def __init__(self, vocabulary: Vocabulary, decoder: UtteranceDecoder, row_seconds: float):
+        self._decoder, self._row_seconds = decoder, row_seconds
         self._blank = vocabulary.blank_index
         self._soundless = {self._blank} | ({vocabulary.index(SPACE)} if SPACE in vocabulary else set())
         self._pause, self._margin, self._max_rows = (
@@ -102,7 +102,7 @@ class UtteranceDecoder:
     def _partial(self) -> Partial:
         """The utterance so far, all of it stable: a causal network does not revise its output."""
         start = (self._row_count - len(self._held)) * self._row_seconds
-        draft = self._reader.partial(np.stack(self._held), start, len(self._held) * self._row_seconds)
+        draft = self._decoder.partial(np.stack(self._held), start, len(self._held) * self._row_seconds)
         return dataclasses.replace(draft, stable=len(draft.pinyin))
 
     def _end(self, rows: int) -> list[Segment]:
@@ -111,4 +111,4 @@ class UtteranceDecoder:
         start = (self._row_count - len(self._held)) * self._row_seconds
         del self._held[:rows]
         self._speaking = False
-        return self._reader.final(logits, start, rows * self._row_seconds)
+        return self._decoder.final(logits, start, rows * self._row_seconds)

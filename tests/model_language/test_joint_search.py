@@ -13,8 +13,8 @@ from model_language.ngram.syllables import SyllableNgram, SyllableNgramConfig
 from model_language.ngram.words import WordUnigram, pack_words
 from model_language.search import confusion_network_search
 from model_language.search.grid import Conversion
-from model_language.search.joint import JointReading, JointSearch, JointWeights
-from model_language.search.second_pass import USER_WORD
+from model_language.search.joint import JointHypothesis, JointSearch, JointWeights
+from model_language.search.second_pass import LEAST_USER_WORD_LOG_PROB
 from model_language.search.user_words import UserWord, UserWords
 from model_language.vocabulary.symbols import build_symbols
 from tests.support.music_pairs import PAIRS
@@ -106,11 +106,13 @@ def _nothing(ngram: NgramConverter) -> Conversion:
 def test_through_a_network_equals_brute_force(request, no_margin, model, net, words):
     ngram = request.getfixturevalue(model)
     search = JointSearch(UserWordConverter(ngram, words), WEIGHTS, beam=400)
-    (found,) = search.read([net], n=6)
+    (found,) = search.search([net], n=6)
     expected = brute_force(net, ngram, words, 6)
-    assert [reading.score for reading in found] == pytest.approx([score for _, score in expected], abs=1e-4)
+    assert [hypothesis.score for hypothesis in found] == pytest.approx(
+        [score for _, score in expected], abs=1e-4
+    )
     assert (found[0].pinyin, found[0].hanzi) == expected[0][0]
-    (best,) = JointSearch(UserWordConverter(ngram, words), WEIGHTS, beam=60).read([net], n=1)
+    (best,) = JointSearch(UserWordConverter(ngram, words), WEIGHTS, beam=60).search([net], n=1)
     assert (best[0].pinyin, best[0].hanzi) == expected[0][0]
 
 
@@ -118,7 +120,7 @@ def test_the_language_model_decides_between_equal_syllables(ngram):
     net = network(
         {"yin1": 0.5, "jin1": 0.5}, {"yue4": 0.4, "yue1": 0.6}, {"hen3": 1.0}, {NOTHING: 0.6, "hao3": 0.4}
     )
-    ((best,),) = JointSearch(UserWordConverter(ngram, UserWords()), WEIGHTS).read([net])
+    ((best,),) = JointSearch(UserWordConverter(ngram, UserWords()), WEIGHTS).search([net])
     assert (best.pinyin, best.hanzi) == (("yin1", "yue4", "hen3", "hao3"), "音乐很好")
     assert best.slots == (0, 1, 2, 3)
 
@@ -126,9 +128,9 @@ def test_the_language_model_decides_between_equal_syllables(ngram):
 def test_a_heavy_word_is_found_among_improbable_syllables(ngram):
     words = UserWords([UserWord("喆门", (frozenset({"da1"}), frozenset({"men5"})), 50.0)])
     net = network({"ta1": 0.99, "da1": 0.01}, {NOTHING: 0.6, "le5": 0.4}, {"men5": 1.0})
-    ((best,),) = JointSearch(UserWordConverter(ngram, words), WEIGHTS).read([net])
+    ((best,),) = JointSearch(UserWordConverter(ngram, words), WEIGHTS).search([net])
     assert (best.pinyin, best.hanzi) == (("da1", "men5"), "喆门")
-    ((best,),) = JointSearch(UserWordConverter(ngram, words), WEIGHTS).read([NETWORKS[1]])
+    ((best,),) = JointSearch(UserWordConverter(ngram, words), WEIGHTS).search([NETWORKS[1]])
     assert "喆" not in best.hanzi
 
 
@@ -149,7 +151,7 @@ class Conditional:
 
 def test_sequences_are_converted_and_the_best_sum_wins():
     for net in NETWORKS:
-        (found,) = JointSearch(Conditional(), WEIGHTS, sequences=1000).read([net], n=5)
+        (found,) = JointSearch(Conditional(), WEIGHTS, sequences=1000).search([net], n=5)
         scored = {
             pinyin: acoustic
             + WEIGHTS.language * Conditional().best([pinyin])[0].score
@@ -157,8 +159,8 @@ def test_sequences_are_converted_and_the_best_sum_wins():
             for pinyin, acoustic in paths_of(net).items()
         }
         expected = sorted(scored.values(), reverse=True)[:5]
-        assert [reading.score for reading in found] == pytest.approx(expected)
-        assert all(scored[reading.pinyin] == pytest.approx(reading.score) for reading in found)
+        assert [hypothesis.score for hypothesis in found] == pytest.approx(expected)
+        assert all(scored[hypothesis.pinyin] == pytest.approx(hypothesis.score) for hypothesis in found)
 
 
 class WithHistory(Conditional):
@@ -171,18 +173,20 @@ class WithHistory(Conditional):
 def test_a_model_of_hanzi_finds_the_sequences_but_counts_once(ngram, no_margin):
     for net in NETWORKS:
         plain, found = (
-            JointSearch(converter, WEIGHTS, sequences=2000).read([net], n=5)[0]
+            JointSearch(converter, WEIGHTS, sequences=2000).search([net], n=5)[0]
             for converter in (Conditional(), WithHistory(ngram))
         )
-        assert [reading.score for reading in found] == pytest.approx([reading.score for reading in plain])
-    (few,) = JointSearch(WithHistory(ngram), WEIGHTS, sequences=1).read([NETWORKS[1]])
+        assert [hypothesis.score for hypothesis in found] == pytest.approx(
+            [hypothesis.score for hypothesis in plain]
+        )
+    (few,) = JointSearch(WithHistory(ngram), WEIGHTS, sequences=1).search([NETWORKS[1]])
     assert few[0].pinyin == ("de5", "yin1", "yue4")
 
 
 def test_a_model_of_syllables_counts_too(no_margin):
     syllables = SyllableNgram.train([pinyin for pinyin, _ in PAIRS], SyllableNgramConfig(order=2))
     for net in NETWORKS:
-        (found,) = JointSearch(Conditional(), WEIGHTS, syllables, sequences=1000).read([net], n=5)
+        (found,) = JointSearch(Conditional(), WEIGHTS, syllables, sequences=1000).search([net], n=5)
         scored = {}
         for path, acoustic in paths_of(net).items():
             ids = np.concatenate([[0], syllables.ids(path), [0]])
@@ -190,17 +194,17 @@ def test_a_model_of_syllables_counts_too(no_margin):
             language = WEIGHTS.language * Conditional().best([path])[0].score
             scored[path] = acoustic + language + WEIGHTS.syllables * logs + WEIGHTS.bonus * len(path)
         expected = sorted(scored.values(), reverse=True)[:5]
-        assert [reading.score for reading in found] == pytest.approx(expected, abs=1e-5)
+        assert [hypothesis.score for hypothesis in found] == pytest.approx(expected, abs=1e-5)
 
 
-def test_confidence_is_the_fraction_of_all_readings(ngram, no_margin):
+def test_confidence_is_the_fraction_of_all_hypotheses(ngram, no_margin):
     net = network({"ta1": 0.5, "wo3": 0.5}, {"men5": 1.0})
-    (found,) = JointSearch(UserWordConverter(ngram, UserWords()), WEIGHTS, beam=400).read([net], n=400)
-    total = sum(math.exp(reading.score) for reading in found)
+    (found,) = JointSearch(UserWordConverter(ngram, UserWords()), WEIGHTS, beam=400).search([net], n=400)
+    total = sum(math.exp(hypothesis.score) for hypothesis in found)
     for position in (0, 1):
-        same = [reading for reading in found if reading.hanzi[position] == found[0].hanzi[position]]
+        same = [hypothesis for hypothesis in found if hypothesis.hanzi[position] == found[0].hanzi[position]]
         assert found[0].confidence[position] == pytest.approx(
-            sum(math.exp(reading.score) for reading in same) / total
+            sum(math.exp(hypothesis.score) for hypothesis in same) / total
         )
 
 
@@ -214,26 +218,28 @@ class PrefersOther:
         return -np.array([*(float(ord(hanzi) % 7) for hanzi in text), 1.0])
 
 
-def rated_again(reading: JointReading, words: UserWords) -> float:
+def rescored(hypothesis: JointHypothesis, words: UserWords) -> float:
     """The score with 0.6 times the log-probabilities; those of hanzi in user words are at least -4."""
-    values = PrefersOther().log_probs(reading.hanzi)
-    for span in words.spans(reading.pinyin):
-        if reading.hanzi[span.start : span.end] == span.word.hanzi:
-            values[span.start : span.end] = np.maximum(values[span.start : span.end], USER_WORD)
-    return reading.score + 0.6 * values.sum()
+    values = PrefersOther().log_probs(hypothesis.hanzi)
+    for span in words.spans(hypothesis.pinyin):
+        if hypothesis.hanzi[span.start : span.end] == span.word.hanzi:
+            values[span.start : span.end] = np.maximum(
+                values[span.start : span.end], LEAST_USER_WORD_LOG_PROB
+            )
+    return hypothesis.score + 0.6 * values.sum()
 
 
 @pytest.mark.parametrize("words", [UserWords(), WORDS], ids=["plain", "words"])
 @pytest.mark.parametrize("net", NETWORKS)
-def test_a_language_model_rates_the_best_readings_again(ngram, words, net):
+def test_a_language_model_rescores_the_best_hypotheses(ngram, words, net):
     converter, weights = UserWordConverter(ngram, words), replace(WEIGHTS, rescoring=0.6)
-    (plain,) = JointSearch(converter, WEIGHTS).read([net], n=64)
-    (found,) = JointSearch(converter, weights, language_model=PrefersOther()).read([net], n=64)
-    rated = {(reading.pinyin, reading.hanzi): rated_again(reading, words) for reading in plain}
-    assert [reading.score for reading in found] == pytest.approx(sorted(rated.values(), reverse=True))
-    for reading in found:
-        assert reading.score == pytest.approx(rated[reading.pinyin, reading.hanzi])
-    mass = sum(math.exp(reading.score) for reading in found)
+    (plain,) = JointSearch(converter, WEIGHTS).search([net], n=64)
+    (found,) = JointSearch(converter, weights, language_model=PrefersOther()).search([net], n=64)
+    rated = {(hypothesis.pinyin, hypothesis.hanzi): rescored(hypothesis, words) for hypothesis in plain}
+    assert [hypothesis.score for hypothesis in found] == pytest.approx(sorted(rated.values(), reverse=True))
+    for hypothesis in found:
+        assert hypothesis.score == pytest.approx(rated[hypothesis.pinyin, hypothesis.hanzi])
+    mass = sum(math.exp(hypothesis.score) for hypothesis in found)
     for position, (slot, hanzi) in enumerate(zip(found[0].slots, found[0].hanzi, strict=True)):
         same = [math.exp(r.score) for r in found if (slot, hanzi) in zip(r.slots, r.hanzi, strict=True)]
         assert found[0].confidence[position] == pytest.approx(sum(same) / mass)
@@ -251,33 +257,33 @@ def test_a_language_model_does_not_take_back_the_bonus_of_a_user_word(ngram):
             return -np.array([*(99.0 if hanzi in "喆门" else 1.0 for hanzi in text), 1.0])
 
     weights = replace(WEIGHTS, rescoring=0.6)
-    ((best,),) = JointSearch(UserWordConverter(ngram, words), weights, language_model=Hates()).read([net])
+    ((best,),) = JointSearch(UserWordConverter(ngram, words), weights, language_model=Hates()).search([net])
     assert best.hanzi == "喆门"
 
 
 def test_the_evidence_of_a_hanzi_is_the_sum_of_the_ngrams_that_contain_it(rates_words):
     search = JointSearch(UserWordConverter(rates_words, WORDS), WEIGHTS)
-    (reading,) = search.read([NETWORKS[0]])[0]
-    history, ids = rates_words.history_model, rates_words.symbols.encode_hanzi(reading.hanzi).tolist()
+    (hypothesis,) = search.search([NETWORKS[0]])[0]
+    history, ids = rates_words.history_model, rates_words.symbols.encode_hanzi(hypothesis.hanzi).tolist()
     text = [0, 0, *ids, 0]
     scores = [
         float(history.score(np.array([text[end - 2 : end]]), np.zeros(1, int), np.array([text[end]]))[0])
         for end in range(2, len(text))
     ]
-    evidence = search.evidence(reading)
-    assert search.has_ngrams and evidence.shape == (len(reading.pinyin), 2)
+    evidence = search.evidence(hypothesis)
+    assert search.has_ngrams and evidence.shape == (len(hypothesis.pinyin), 2)
     assert evidence[:, 0] == pytest.approx([sum(scores[n : n + 3]) for n in range(len(ids))], abs=1e-4)
-    for row, number, syllable in zip(evidence, ids, reading.pinyin, strict=True):
+    for row, number, syllable in zip(evidence, ids, hypothesis.pinyin, strict=True):
         grid = rates_words.grid([[syllable]])
         own = grid.scores[0, 0][grid.candidates[0, 0] == number]
         assert row[1] == pytest.approx(own[0] if len(own) else grid.scores[0, 0].min())
-    assert search.evidence(JointReading((), "", 0.0, ())).shape == (0, 2)
+    assert search.evidence(JointHypothesis((), "", 0.0, ())).shape == (0, 2)
 
 
 def test_evidence_is_lower_for_a_hanzi_that_does_not_fit(ngram):
     search = JointSearch(UserWordConverter(ngram, UserWords()), WEIGHTS)
-    right, wrong = (JointReading(("ta1", "men5"), hanzi, 0.0, (0, 1)) for hanzi in ("他们", "她们"))
-    sums = [search.evidence(reading)[:, 0].sum() for reading in (right, wrong)]
+    right, wrong = (JointHypothesis(("ta1", "men5"), hanzi, 0.0, (0, 1)) for hanzi in ("他们", "她们"))
+    sums = [search.evidence(hypothesis)[:, 0].sum() for hypothesis in (right, wrong)]
     assert sums[0] > sums[1]
 
 
@@ -286,6 +292,6 @@ def test_networks_are_searched_together_as_each_alone(rates_words, n):
     """Of different lengths, with user words in some of them."""
     several = [*NETWORKS, *(network(*({NOTHING: 0.2, "de5": 0.8},) * size) for size in (1, 3, 9))]
     search = JointSearch(UserWordConverter(rates_words, WORDS), WEIGHTS, beam=5)
-    together = search.read(several, n)
-    assert together == [search.read([each], n)[0] for each in several]
+    together = search.search(several, n)
+    assert together == [search.search([each], n)[0] for each in several]
     assert [found[0].hanzi for found in together][3] == ""

@@ -136,12 +136,12 @@ def uncertain_network(sentence: str, seed: int) -> ConfusionNetwork:
 def test_preview_and_margin_of_the_joint_search_keep_the_best_conversions(to_hanzi, monkeypatch):
     search = load_joint_search(load_converter(PRETRAINED), None, 0.5, 3.0)
     networks = [uncertain_network(sentence, seed) for seed, sentence in enumerate(SENTENCES)]
-    found = [readings[0] for readings in search.read(networks)]
+    found = [hypotheses[0] for hypotheses in search.search(networks)]
     monkeypatch.setattr(confusion_network_search, "PREVIEWED", 10**6)
     monkeypatch.setattr(confusion_network_search, "MARGIN", math.inf)
-    exact = [readings[0] for readings in search.read(networks)]
-    assert [reading.pinyin for reading in found] == [reading.pinyin for reading in exact]
-    assert [reading.hanzi for reading in found] == [reading.hanzi for reading in exact]
+    exact = [hypotheses[0] for hypotheses in search.search(networks)]
+    assert [hypothesis.pinyin for hypothesis in found] == [hypothesis.pinyin for hypothesis in exact]
+    assert [hypothesis.hanzi for hypothesis in found] == [hypothesis.hanzi for hypothesis in exact]
     assert all(
         math.isclose(left.score, right.score, abs_tol=1e-4) for left, right in zip(found, exact, strict=True)
     )
@@ -153,8 +153,8 @@ def test_the_preview_keeps_user_words(monkeypatch, tmp_path):
     (tmp_path / "words.txt").write_text("龘龘 da2 da2 30\n", encoding="utf-8")
     search = load_joint_search(load_converter(PRETRAINED, tmp_path / "words.txt"), None, 0.5, 3.0)
     slots = [Slot(("da2", "da4"), (math.log(0.5), math.log(0.5)), frame) for frame in range(2)]
-    ((reading,),) = search.read([ConfusionNetwork(tuple(slots))])
-    assert reading.hanzi == "龘龘"
+    ((hypothesis,),) = search.search([ConfusionNetwork(tuple(slots))])
+    assert hypothesis.hanzi == "龘龘"
 
 
 def test_the_language_model_prefers_what_is_written_to_what_sounds_alike():

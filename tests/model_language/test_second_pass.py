@@ -10,7 +10,7 @@ from model_language.converters.explanation import SECOND_PASS_PART
 from model_language.converters.user_word_converter import UserWordConverter
 from model_language.pinyin_to_hanzi import PinyinToHanzi
 from model_language.registry import load_converter, load_second_pass
-from model_language.search.second_pass import USER_WORD, SecondPass
+from model_language.search.second_pass import LEAST_USER_WORD_LOG_PROB, SecondPass
 from model_language.search.user_words import Span, UserWord, UserWords
 from tests.support.tiny_runs import write_language_run
 from utils.errors import ConfigError, RunError
@@ -63,7 +63,7 @@ def test_only_readings_near_the_best_are_rated(converter, pinyin):
     assert "桌" not in rated.convert([hanzi_to_pinyin("他捉住了一只兔子")])[0]
     rated.convert([pinyin])
     scores = rated.scores([pinyin] * len(language_model.rated[-1]), language_model.rated[-1])
-    assert 1 < len(scores) <= combined._RATED_AGAIN
+    assert 1 < len(scores) <= combined._RESCORED
     assert min(scores) >= max(scores) - combined._NEAR - 1e-3
 
 
@@ -95,7 +95,7 @@ def test_user_words_keep_their_bonus(converter, pinyin):
     assert guided.convert([pinyin])[0][2:4] == "柞品"
     text = "的柞品"
     (gains,) = SecondPass(Liking("柞品", -50.0), 0.5).gains([[text, "的作品"]], [[[Span(1, word)]] * 2])
-    assert gains == pytest.approx([0.5 * (-1 + 2 * USER_WORD - 1), 0.5 * (-1 - 1 - 51 - 1)])
+    assert gains == pytest.approx([0.5 * (-1 + 2 * LEAST_USER_WORD_LOG_PROB - 1), 0.5 * (-1 - 1 - 51 - 1)])
 
 
 def test_recognised_pinyin_has_a_second_pass_too():

@@ -17,9 +17,9 @@ class Bigrams:
 
     history = 1
 
-    def log_probs(self, histories, words):
+    def log_probs(self, histories, tokens):
         table = np.log(np.random.default_rng(0).dirichlet(np.ones(4), size=4))
-        return table[histories[:, 0]][np.arange(len(words))[:, None], words]
+        return table[histories[:, 0]][np.arange(len(tokens))[:, None], tokens]
 
 
 FUSION = Fusion(Bigrams(), np.array([1, 2, 3, -1]), weight=0.7, bonus=0.4)

@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from model_speech.ctc.forward_backward import forward
-from recognition.drafts import DraftReader
+from recognition.drafts import DraftDecoder
 from recognition.phrases.grammar import parse_grammar
 from recognition.phrases.phrase_list import Phrase, list_phrases
 from recognition.phrases.search import PhraseSearch
 from recognition.recognizer import Recognizer
-from streaming.speech.utterances import UtteranceDecoder
+from streaming.speech.utterances import UtteranceSegmenter
 from tests.support.scripted_acoustic import Scripted, speak
 from utils.errors import ConfigError, PhraseError
 from utils.features.speech import FeatureConfig
@@ -235,9 +235,9 @@ def test_transcripts_of_phrases():
 def test_phrases_on_a_stream():
     search = _search("你好\n妈")
     acoustic = SimpleNamespace(features=FeatureConfig(), vocabulary=VOCABULARY, frame_seconds=HOP)
-    decoder = UtteranceDecoder(VOCABULARY, DraftReader(Recognizer(acoustic, phrases=search)), HOP)
+    segmenter = UtteranceSegmenter(VOCABULARY, DraftDecoder(Recognizer(acoustic, phrases=search)), HOP)
     rows = np.concatenate([_logits("ni3 hao3"), _logits(". " * 8), _logits("wo3 shi4"), _logits(". " * 8)])
-    events = [event for row in rows for event in decoder.feed(row[None])] + decoder.flush()
+    events = [event for row in rows for event in segmenter.feed(row[None])] + segmenter.flush()
     drafts = [" ".join(event.pinyin) for event in events if not isinstance(event, Segment)]
     accepted, refused = (event for event in events if isinstance(event, Segment))
     assert drafts == ["ni3", "ni3 hao3", "wo3", "wo3 shi4"]

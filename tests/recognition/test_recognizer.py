@@ -449,7 +449,7 @@ def test_a_member_of_an_ensemble_decides_by_its_weight(language_run, monkeypatch
         recognizer = Recognizer(acoustic, converter, joint=joint, members=members)
         whole = list(recognizer.recognise(sources))
         for (_, samples), result in zip(sources, whole, strict=True):  # one by one as in a batch
-            (segment,) = recognizer.read([recognizer.piece(0.0, samples)])[0]
+            (segment,) = recognizer.recognise_pieces([recognizer.piece(0.0, samples)])[0]
             assert segment.n_best[0].pinyin == result.pinyin
         return whole
 

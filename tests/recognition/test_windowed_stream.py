@@ -164,7 +164,7 @@ def test_a_clip_of_one_syllable_is_recognised_at_its_end(recognizer):
 
 def test_a_draft_without_speech_is_withdrawn(recognizer, talk):
     class Deaf(Recognizer):
-        def read(self, pieces):
+        def recognise_pieces(self, pieces):
             return [[] for _ in pieces]
 
     stream = WindowedStream(Deaf(recognizer.acoustic))

@@ -23,7 +23,7 @@ from model_speech.models.compact_streaming import (
     causal_network,
 )
 from model_speech.registry import MODELS
-from recognition.drafts import DraftReader
+from recognition.drafts import DraftDecoder
 from recognition.recognizer import Recognizer
 from streaming.conversion.convert import to_mode
 from streaming.conversion.modes import Mode
@@ -32,7 +32,7 @@ from streaming.conversion.streamability import check_streamable, stream_geometry
 from streaming.speech.keras_stream import keras_stream
 from streaming.speech.recognizer import StreamRecognizer
 from streaming.speech.stream import LogitStream, SpeechStream
-from streaming.speech.utterances import MAX_SECONDS, UtteranceDecoder
+from streaming.speech.utterances import MAX_SECONDS, UtteranceSegmenter
 from tests.support.acoustic_models import (
     assert_padding_has_no_influence,
     assert_survives_keras_files,
@@ -313,7 +313,7 @@ def test_logits_of_any_chunks_are_those_of_the_whole(acoustic, streams, chunk, s
 @pytest.mark.parametrize("beam", [1, 4])
 def test_pinyin_and_times_are_those_of_the_whole(acoustic, streams, beam):
     model, networks = streams
-    stream = SpeechStream(model, networks[24], 24, DraftReader(Recognizer(acoustic, beam=beam)))
+    stream = SpeechStream(model, networks[24], 24, DraftDecoder(Recognizer(acoustic, beam=beam)))
     for seed in range(3):
         whole = sound(60_000 + 777 * seed, seed)
         logits, lengths = acoustic.logits([extract_features(whole, acoustic.features)])
@@ -337,7 +337,7 @@ def test_pinyin_and_times_are_those_of_the_whole(acoustic, streams, beam):
 
 def test_drafts_grow_into_their_segment(acoustic, streams):
     model, networks = streams
-    stream = SpeechStream(model, networks[8], 8, DraftReader(Recognizer(acoustic)))
+    stream = SpeechStream(model, networks[8], 8, DraftDecoder(Recognizer(acoustic)))
     events = [
         event for chunk in in_chunks(sound(90_000), 900) for event in stream.feed(chunk)
     ] + stream.flush()
@@ -368,16 +368,16 @@ def rows_of(classes: list[int], certainty: float = 5.0) -> np.ndarray:
     return rows
 
 
-def decoder_of_rows() -> UtteranceDecoder:
+def segmenter_of_rows() -> UtteranceSegmenter:
     acoustic = SimpleNamespace(
         features=FeatureConfig(), vocabulary=Vocabulary(TOKENS), frame_seconds=0.08, logits=None
     )
-    return UtteranceDecoder(acoustic.vocabulary, DraftReader(Recognizer(acoustic)), row_seconds=0.08)
+    return UtteranceSegmenter(acoustic.vocabulary, DraftDecoder(Recognizer(acoustic)), row_seconds=0.08)
 
 
 def utterances(classes: list[int]) -> list[Partial | Segment]:
-    decoder = decoder_of_rows()
-    return [event for row in rows_of(classes) for event in decoder.feed(row[None])] + decoder.flush()
+    segmenter = segmenter_of_rows()
+    return [event for row in rows_of(classes) for event in segmenter.feed(row[None])] + segmenter.flush()
 
 
 def test_a_pause_ends_an_utterance_and_a_short_one_does_not():
@@ -402,11 +402,11 @@ def test_a_pause_ends_an_utterance_and_a_short_one_does_not():
 
 def test_many_rows_at_once_give_the_same_segments_and_one_draft():
     rows = rows_of([0, 5, 1, *[5] * 20, 2, 5, 3, 0])
-    decoder = decoder_of_rows()
-    events = decoder.feed(rows)
+    segmenter = segmenter_of_rows()
+    events = segmenter.feed(rows)
     assert [type(event) for event in events] == [Segment, Partial]
-    assert [*events, *decoder.flush()][1:] == [events[1], utterances(rows.argmax(1).tolist())[-1]]
-    assert [type(event) for event in decoder.feed(rows, behind=True)] == [Segment]
+    assert [*events, *segmenter.flush()][1:] == [events[1], utterances(rows.argmax(1).tolist())[-1]]
+    assert [type(event) for event in segmenter.feed(rows, behind=True)] == [Segment]
 
 
 def test_speech_without_a_pause_is_cut_between_syllables():
@@ -420,7 +420,7 @@ def test_speech_without_a_pause_is_cut_between_syllables():
 
 
 def test_an_endless_syllable_does_not_fill_the_memory():
-    segments = decoder_of_rows().feed(rows_of([2] * 1200))
+    segments = segmenter_of_rows().feed(rows_of([2] * 1200))
     assert [round(segment.end - segment.start) for segment in segments if isinstance(segment, Segment)] == [
         40,
         40,
@@ -531,7 +531,7 @@ def test_a_truncated_recording_is_recognised_up_to_its_end(acoustic, streams):
         raise AudioError("cut off", where="a.wav")
 
     model, networks = streams
-    recognizer = StreamRecognizer(SpeechStream(model, networks[8], 8, DraftReader(Recognizer(acoustic))))
+    recognizer = StreamRecognizer(SpeechStream(model, networks[8], 8, DraftDecoder(Recognizer(acoustic))))
     ((name, events),) = ((name, list(events)) for name, events in recognizer.segments([("a", broken())]))
     assert name == "a"
     assert isinstance(events[-1], Ending)
