@@ -13,6 +13,7 @@ from typing import Any
 from tqdm import tqdm
 
 from recognition.options import (
+    PHRASE_THRESHOLD,
     add_joint_options,
     add_phrase_options,
     add_search_options,
@@ -89,8 +90,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         others = (options.speech, options.language, options.beam, options.syllables)
         options.joint = not any((*others, options.phrases))
     options.beam = beam_width(options)
-    if options.phrases:
-        _check_phrase_options(options)
+    _check_phrase_options(options)
     if options.cluster and (not options.output or options.stream or PIPE in options.paths):
         raise ConfigError("--cluster transcribes files", hint="give --output DIR, no '-', no --stream")
     if options.digits:
@@ -184,7 +184,11 @@ def _recognizer(options: argparse.Namespace, runs: Mapping[str, Path]) -> Any:
 
 
 def _check_phrase_options(options: argparse.Namespace) -> None:
-    """Phrases replace the conversion to hanzi."""
+    """Phrases replace the conversion to hanzi; without them their threshold has no effect."""
+    if not options.phrases:
+        if options.phrase_threshold != PHRASE_THRESHOLD:
+            raise ConfigError("--phrase-threshold without --phrases", hint="give --phrases FILE")
+        return
     for name in ("joint", "words", "language"):
         if getattr(options, name):
             raise ConfigError(f"--phrases can't be combined with --{name}", hint="leave one of them out")

@@ -99,8 +99,9 @@ def read_yaml(path: str | Path) -> dict[str, Any]:
     """Nested plain values of a YAML file; a duplicate key is an error, ``1e-3`` is a number."""
     path = Path(path)
     if not path.is_file():
-        siblings = ", ".join(sorted(str(p) for p in path.parent.glob("*.yaml"))) or "none in that folder"
-        raise ConfigError("no such config file", where=path, hint=f"there are: {siblings}")
+        siblings = ", ".join(sorted(str(p) for p in path.parent.glob("*.yaml")))
+        hint = f"there are: {siblings}" if siblings else "the project's recipes are in configs/"
+        raise ConfigError("no such config file", where=path, hint=hint)
     try:
         values = OmegaConf.to_container(OmegaConf.load(path))
     except (yaml.YAMLError, UnicodeDecodeError, OSError, OmegaConfBaseException) as error:

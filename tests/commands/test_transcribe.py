@@ -503,6 +503,12 @@ def test_phrases_alone(talks, speech_run, phrases, option):
         transcribe.main(call)
 
 
+def test_a_phrase_threshold_without_phrases_is_refused(talks, speech_run):
+    call = [str(talks / "a.wav"), "--speech", str(speech_run), "--phrase-threshold", "0.9"]
+    with pytest.raises(ConfigError, match="--phrase-threshold without --phrases"):
+        transcribe.main(call)
+
+
 def test_a_wrong_phrase_file_ends_the_command(talks, packed_run, phrases, capsys):
     phrases.write_text("你好\n打开[客厅|卧室的灯\n", encoding="utf-8")
     call = [str(talks / "a.wav"), "--speech", str(packed_run), "--phrases", str(phrases)]

@@ -163,7 +163,7 @@ def test_a_missing_file_shows_its_siblings(tmp_path):
     (tmp_path / "compact.yaml").write_text("seed: 1\n", "utf-8")
     with pytest.raises(ConfigError, match=r"no such config file.*compact\.yaml"):
         load(path=tmp_path / "compcat.yaml")
-    with pytest.raises(ConfigError, match="none in that folder"):
+    with pytest.raises(ConfigError, match="recipes are in configs/"):
         load(path=tmp_path / "nowhere" / "x.yaml")
 
 
