@@ -13,11 +13,11 @@ from typing import Any
 from tqdm import tqdm
 
 from recognition.options import (
-    PHRASE_THRESHOLD,
     add_joint_options,
     add_phrase_options,
     add_search_options,
     beam_width,
+    check_phrase_options,
     search_settings,
 )
 from utils.audio.microphone import microphone_blocks
@@ -90,7 +90,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         others = (options.speech, options.language, options.beam, options.syllables)
         options.joint = not any((*others, options.phrases))
     options.beam = beam_width(options)
-    _check_phrase_options(options)
+    check_phrase_options(options)
     if options.cluster and (not options.output or options.stream or PIPE in options.paths):
         raise ConfigError("--cluster transcribes files", hint="give --output DIR, no '-', no --stream")
     if options.digits:
@@ -181,19 +181,6 @@ def _recognizer(options: argparse.Namespace, runs: Mapping[str, Path]) -> Any:
         return recognizer
     stream = load_live_stream(runs["speech"], recognizer, options.chunk and options.chunk / 1000)
     return StreamRecognizer(stream, None if options.output else LiveText(sys.stderr).show)
-
-
-def _check_phrase_options(options: argparse.Namespace) -> None:
-    """Phrases replace the conversion to hanzi; without them their threshold has no effect."""
-    if not options.phrases:
-        if options.phrase_threshold != PHRASE_THRESHOLD:
-            raise ConfigError("--phrase-threshold without --phrases", hint="give --phrases FILE")
-        return
-    for name in ("joint", "words", "language"):
-        if getattr(options, name):
-            raise ConfigError(f"--phrases can't be combined with --{name}", hint="leave one of them out")
-    if not 0 <= options.phrase_threshold <= 1:
-        raise ConfigError(f"--phrase-threshold {options.phrase_threshold}", hint="choose one from 0 to 1")
 
 
 def _show_homophones(phrases: Any) -> None:

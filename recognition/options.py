@@ -146,6 +146,24 @@ def joint_settings(options: argparse.Namespace) -> dict[str, Any]:
     }
 
 
+def check_phrase_options(options: argparse.Namespace) -> None:
+    """Check options of :func:`add_phrase_options`: phrases replace the conversion to hanzi.
+
+    Raises:
+        ConfigError: a threshold without phrases or outside 0 to 1, or phrases together with options of the
+            conversion.
+    """
+    if not options.phrases:
+        if options.phrase_threshold != PHRASE_THRESHOLD:
+            raise ConfigError("--phrase-threshold without --phrases", hint="give --phrases FILE")
+        return
+    for name in ("joint", "words", "language"):
+        if getattr(options, name):
+            raise ConfigError(f"--phrases can't be combined with --{name}", hint="leave one of them out")
+    if not 0 <= options.phrase_threshold <= 1:
+        raise ConfigError(f"--phrase-threshold {options.phrase_threshold}", hint="choose one from 0 to 1")
+
+
 def search_settings(options: argparse.Namespace) -> dict[str, Any]:
     """The search settings that results.json records; options that a command doesn't have are left out."""
     settings: dict[str, Any] = {}
