@@ -15,6 +15,7 @@ import numpy as np
 import onnxruntime
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
+from utils.audio.padding import with_pauses
 from utils.audio.reading import read_audio
 from utils.features.speech import FeatureConfig, extract_features
 
@@ -35,7 +36,8 @@ def recognise(bundle, recording):
     """The tonal syllables of a recording, decoded greedily."""
     facts, labels = json.loads((bundle / "bundle.json").read_text("utf-8")), lines(bundle / "labels.txt")
     settings, rule = FeatureConfig(**facts["features"]), facts["decoding"]
-    features = extract_features(read_audio(recording, settings.sample_rate), settings)
+    samples, _ = with_pauses(read_audio(recording, settings.sample_rate), settings.sample_rate)
+    features = extract_features(samples, settings)
     # The output of a causal model is delayed: append zeros for the look-ahead, and drop the first rows.
     missing = rule["look_ahead"] and -len(features) % rule["time_stride"] + rule["look_ahead"]
     features = np.pad(features, ((0, missing), (0, 0)))

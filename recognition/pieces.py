@@ -11,8 +11,8 @@ from typing import Self
 
 import numpy as np
 
-from recognition.padding import with_pauses
 from recognition.voice_activity import whole_or_stretches
+from utils.audio.padding import with_pauses
 from utils.audio.reading import audio_blocks
 from utils.errors import AudioError
 from utils.features.speech import FeatureConfig, extract_several
@@ -56,7 +56,7 @@ class Piece:
     ) -> Self:
         """The piece of samples (n,), mono in [-1, 1] at the sample rate of the features.
 
-        Silence is added where it begins or ends with speech (:func:`recognition.padding.with_pauses`).
+        Silence is added where it begins or ends with speech (:func:`utils.audio.padding.with_pauses`).
         """
         padded, padding = with_pauses(samples, features.sample_rate)
         found, *others = extract_several(padded, (features, *of_members))

@@ -4,7 +4,7 @@
 
 Each recording is recognised as it is, and cut so that 0 to 0.12 s are left before its first and after its
 last sound (evenly distributed, with a fixed seed). Both are decoded without and with
-:func:`recognition.padding.with_pauses`. Use dev speakers, never a test list.
+:func:`utils.audio.padding.with_pauses`. Use dev speakers, never a test list.
 """
 
 import argparse
@@ -24,8 +24,8 @@ from model_speech.acoustic_logits import AcousticLogits
 from model_speech.ctc.greedy import greedy_decode
 from model_speech.ctc.posteriors import confusion_network
 from recognition.loading import load_acoustic_logits, load_joint_search_for
-from recognition.padding import with_pauses
 from utils.audio.levels import moving_power
+from utils.audio.padding import with_pauses
 from utils.audio.reading import read_audio
 from utils.errors import run_command
 from utils.features.speech import extract_features

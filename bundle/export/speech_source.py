@@ -17,6 +17,7 @@ from bundle.export.source import Clips, ExportSource, data_section, read_splits
 from data.manifest import Utterance, read_manifest
 from model_speech.acoustic_model import load_acoustic_model
 from model_speech.causal import CausalModel, causal_model, streaming_obstacles
+from utils.audio.padding import with_pauses
 from utils.audio.reading import read_audio
 from utils.features.speech import FeatureConfig, extract_features, feature_bins, settings_hash
 from utils.padding import pad_rows
@@ -123,8 +124,12 @@ def _padded(
     sounds: Sequence[np.ndarray],
     utterances: Sequence[Utterance],
 ) -> Clips:
-    """Features of whole utterances, padded with zeros to the longest one, with their lengths."""
-    features = [extract_features(sound, config) for sound in sounds]
+    """Features of whole utterances, padded with zeros to the longest one, with their lengths.
+
+    Silence is added to the sound where the recogniser adds it.
+    """
+    padded = [with_pauses(sound, config.sample_rate)[0] for sound in sounds]
+    features = [extract_features(sound, config) for sound in padded]
     lengths = np.array([len(frames) for frames in features], np.int32)
     inputs = pad_rows(features, dtype=np.float32, inner=(feature_bins(config),))
     return Clips(inputs, _references(vocabulary, utterances), lengths)

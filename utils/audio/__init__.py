@@ -1,5 +1,6 @@
 """Reads audio files, folders, pipes and the microphone as mono float32 samples at the requested sample rate.
 
 Read ``formats`` (which files can be read), ``reading`` (files to samples), ``containers`` (m4a, mp4, webm),
-``piped`` (standard input), ``microphone``, and ``levels`` (how loud samples are, whether they are clipped).
+``piped`` (standard input), ``microphone``, ``levels`` (how loud samples are, whether they are clipped) and
+``padding`` (silence beside speech at the edges of a recording).
 """

@@ -1,4 +1,4 @@
-"""Tests of recognition/padding.py: silence is added beside speech; the times of syllables allow for it."""
+"""Tests of utils/audio/padding.py: silence is added beside speech; the times of syllables allow for it."""
 
 from difflib import SequenceMatcher
 
@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from recognition.loading import load_acoustic_logits
-from recognition.padding import LEAST_SECONDS, PAUSE_SECONDS, with_pauses
 from recognition.phrases.grammar import parse_grammar
 from recognition.phrases.phrase_list import list_phrases
 from recognition.phrases.search import PhraseSearch
 from recognition.recognizer import Recognizer
 from tests.project.test_requirements import RECORDING
+from utils.audio.padding import LEAST_SECONDS, PAUSE_SECONDS, with_pauses
 from utils.audio.reading import SAMPLE_RATE, read_audio
 from utils.metrics import count_errors, total
 from utils.run_folder.run import PRETRAINED_SPEECH
