@@ -1,8 +1,7 @@
 """Recognise a recording with exported models and onnxruntime, without TensorFlow and Keras.
 
     python export.py runs/compact --format onnx --precision float
-    python examples/recognise_exported.py runs/compact/export recording.wav
-    python examples/recognise_exported.py runs/compact/export recording.wav runs/transformer/export
+    python examples/recognise_exported.py runs/compact/export recording.wav [runs/transformer/export]
 
 Prints pinyin, and hanzi if a converter's bundle is given. Recordings longer than 20 s must be cut first.
 """
@@ -33,7 +32,7 @@ def logits(bundle, values, precision="float"):
 
 
 def recognise(bundle, recording):
-    """The tonal syllables of a recording, decoded greedily."""
+    """The tonal syllables of a recording, decoded greedily; "_" is the blank."""
     facts, labels = json.loads((bundle / "bundle.json").read_text("utf-8")), lines(bundle / "labels.txt")
     settings, rule = FeatureConfig(**facts["features"]), facts["decoding"]
     samples, _ = with_pauses(read_audio(recording, settings.sample_rate), settings.sample_rate)
@@ -42,8 +41,7 @@ def recognise(bundle, recording):
     missing = rule["look_ahead"] and -len(features) % rule["time_stride"] + rule["look_ahead"]
     features = np.pad(features, ((0, missing), (0, 0)))
     best = logits(bundle, features).argmax(axis=1)[rule["look_ahead"] // rule["time_stride"] :]
-    begins = np.append(True, best[1:] != best[:-1])
-    return [labels[k] for k in best[begins] if labels[k] not in (" ", "_")]  # "_" is the blank
+    return [labels[k] for k in best[np.append(True, best[1:] != best[:-1])] if labels[k] not in (" ", "_")]
 
 
 def convert(bundle, syllables):

@@ -1,4 +1,4 @@
-"""Loads a recognizer or a live stream from run folders, as the options of a command line specify.
+"""Loads the models of a recognizer or of a live stream from run folders, and joins them as options specify.
 
 Runs that were packed for NumPy load without TensorFlow.
 """

@@ -1,11 +1,11 @@
-"""Sentences a second of ``convert.py`` on a file, from its start to its end, with one and with two processes.
+"""Measures the throughput of ``convert.py`` on a file in sentences/s, with one and with two processes.
 
     python -m benchmarks.model_language.conversion_speed [--rounds 3]
 
 The file has AISHELL-1's dev list five times: 71,610 sentences, as typed pinyin, as typed pinyin with a
 language model that rescores the best conversions, and as recognised pinyin, which may be wrong. The rounds
 alternate between these and the numbers of processes; needs an idle machine. Loading, reading and writing are
-included, and the rate without the start follows from a file of one sentence.
+included; the throughput without the start follows from the time for a file of one sentence.
 """
 
 import argparse
@@ -28,7 +28,7 @@ COPIES = 5
 OPTIONS: dict[str, tuple[str, ...]] = {
     "typed": (),
     "typed, rescored": ("--rescoring-weight", "0.2"),
-    "a recogniser's": ("--recognised",),
+    "recognised": ("--recognised",),
 }
 CASES = [(pinyin, processes) for pinyin in OPTIONS for processes in (1, 2)]
 
@@ -38,19 +38,19 @@ def main() -> None:
     options = _parser().parse_args()
     sentences = [" ".join(utterance.pinyin) for utterance in read_transcripts(options.list)]
     count = COPIES * len(sentences)
-    wholes: dict[tuple[str, int], list[float]] = {case: [] for case in CASES}
-    starts: dict[tuple[str, int], list[float]] = {case: [] for case in CASES}
+    file_seconds: dict[tuple[str, int], list[float]] = {case: [] for case in CASES}
+    start_seconds: dict[tuple[str, int], list[float]] = {case: [] for case in CASES}
     with tempfile.TemporaryDirectory() as name:
         one, many = Path(name) / "one.txt", Path(name) / "many.txt"
         one.write_text(sentences[0] + "\n", encoding="utf-8")
         many.write_text("".join(f"{sentence}\n" for sentence in sentences) * COPIES, encoding="utf-8")
         for _ in range(options.rounds):
             for case in CASES:
-                starts[case].append(_seconds(one, *case))
-                wholes[case].append(_seconds(many, *case))
+                start_seconds[case].append(_seconds(one, *case))
+                file_seconds[case].append(_seconds(many, *case))
     rows = []
     for case in CASES:
-        whole, start = statistics.median(wholes[case]), statistics.median(starts[case])
+        whole, start = statistics.median(file_seconds[case]), statistics.median(start_seconds[case])
         pinyin, processes = case
         rates = (f"{count / whole:,.0f}", f"{start:.1f}", f"{count / (whole - start):,.0f}")
         rows.append((pinyin, str(processes), *rates))

@@ -272,7 +272,7 @@ def _mean(name: str, cycles: tuple[str, ...], model: Path) -> Path:
     """Average the weights after these cycles of a model; returns the run, as which they are saved."""
     if not model.is_dir():
         runs = [str(RUN.with_name(f"{name}{cycle}")) for cycle in cycles]
-        run("-m", "model_speech.average", *runs, "--output", str(model))
+        run("-m", "model_speech.average_weights", *runs, "--output", str(model))
     return model
 
 

@@ -16,6 +16,7 @@ from tqdm import tqdm
 
 from analysis.errors.alignment import align
 from benchmarks.recognition.audio_to_pinyin import DEV
+from benchmarks.support.error_rates import joint_error_rates
 from benchmarks.support.tables import print_table
 from data.manifest import Utterance, read_manifest
 from model_language.registry import load_converter
@@ -78,15 +79,18 @@ def _rates(
     for utterance, samples in zip(tqdm(utterances, "recognising", disable=None), recordings, strict=True):
         logits, lengths = acoustic.logits([extract_features(samples, acoustic.features)])
         (best,) = greedy_decode(logits, lengths, vocabulary.blank_index)
-        pairs = align(utterance.pinyin, vocabulary.decode(best.tokens), syllable_distance)
+        hypothesis = vocabulary.decode(best.tokens)
+        pairs = align(utterance.pinyin, hypothesis, syllable_distance)
         of_reference = [pair.is_correct for pair in pairs if pair.reference is not None]
         edges.append((not of_reference[0], not of_reference[-1]))
-        greedy.append(count_errors(utterance.pinyin, vocabulary.decode(best.tokens)))
+        greedy.append(count_errors(utterance.pinyin, hypothesis))
         networks.append(confusion_network(logits[0, : lengths[0]], best, vocabulary, ()))
-    found = [(u, hypotheses[0]) for u, hypotheses in zip(utterances, joint.search(networks), strict=True)]
-    syllables = total(count_errors(utterance.pinyin, best.pinyin) for utterance, best in found).rate
-    hanzi = total(count_errors(utterance.hanzi, best.hanzi) for utterance, best in found).rate
-    shown = [f"{100 * rate:.1f}" for rate in (total(greedy).rate, *np.mean(edges, axis=0), syllables, hanzi)]
+    rates = (
+        total(greedy).rate,
+        *np.mean(edges, axis=0),
+        *joint_error_rates(utterances, joint.search(networks)),
+    )
+    shown = [f"{100 * rate:.1f}" for rate in rates]
     return [*shown[:3], " / ".join(shown[3:])]
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from tqdm import tqdm
 
 from benchmarks.recognition.audio_to_pinyin import DEV
+from benchmarks.support.error_rates import joint_error_rates
 from benchmarks.support.tables import print_table
 from data.manifest import read_manifest
 from model_language.registry import load_converter, load_language_model
@@ -23,7 +24,6 @@ from recognition.loading import load_acoustic_logits, load_members
 from recognition.pieces import Piece
 from utils.audio.reading import read_audio
 from utils.errors import run_command
-from utils.metrics import count_errors, total
 from utils.run_folder.run import PRETRAINED, PRETRAINED_LANGUAGE_MODEL, PRETRAINED_SPEECH
 
 
@@ -47,12 +47,7 @@ def main() -> int:
     grid = list(product(options.language, options.bonus, options.rescoring))
     for language, bonus, rescoring in tqdm(grid, "weights", disable=None):
         search = load_joint_search(converter, None, language, bonus, rescoring, language_model)
-        hypotheses = [found[0] for found in search.search(networks)]
-        pairs = list(zip(utterances, hypotheses, strict=True))
-        rates = (
-            total(count_errors(utterance.pinyin, hypothesis.pinyin) for utterance, hypothesis in pairs).rate,
-            total(count_errors(utterance.hanzi, hypothesis.hanzi) for utterance, hypothesis in pairs).rate,
-        )
+        rates = joint_error_rates(utterances, search.search(networks))
         weights = (f"{weight:g}" for weight in (language, bonus, rescoring))
         rows.append((*weights, *(f"{100 * rate:.1f}" for rate in rates)))
     columns = ("language", "bonus", "rescoring", "tonal syllable error", "CER")

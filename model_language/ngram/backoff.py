@@ -1,4 +1,4 @@
-"""Looks up log-probabilities in Kneser–Ney tables with back-off; saves the tables as one ``.npz`` file."""
+"""Back-off n-gram model: looks up log-probabilities of Kneser–Ney estimation; saved as one ``.npz`` file."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -13,7 +13,7 @@ _PARTS = ("keys", "log_probs", "backoffs")  # of the table of each order
 
 
 class BackoffModel(HistoryModel):
-    """P(word | words before).
+    """Back-off n-gram model: P(token | the tokens before it), by the longest n-gram that was seen.
 
     Args:
         tables: one for each order, 1-grams first (:func:`model_language.ngram.kneser_ney.estimate`).

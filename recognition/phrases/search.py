@@ -84,7 +84,7 @@ class PhraseSearch:
         first: dict[tuple[str, ...], Phrase] = {}
         pairs = []
         for phrase in self.phrases:
-            others = [first.setdefault(ways, phrase) for ways in phrase.pronunciations]
+            others = [first.setdefault(pinyin, phrase) for pinyin in phrase.pronunciations]
             pairs += [(phrase, other) for other in others if other is not phrase][:1]
         return pairs
 

@@ -37,7 +37,7 @@ def phrase_segments(
         frame_seconds: seconds from one frame to the next.
         start, seconds: start of the piece in the recording, and its length.
         lead_seconds: see :func:`utils.hypotheses.recognition.syllable_times`.
-        padding: seconds of silence before the start, of which the first frames are.
+        padding: seconds of added silence before the start, which the first frames belong to.
 
     Yields:
         segments in order, see :func:`phrase_segment`.

@@ -14,7 +14,7 @@ from scipy.sparse import csr_array
 
 from data.text.pinyin_pair_dataset import PairRows
 from data.text.pinyin_pair_preparation import prepare_pairs
-from model_language.converters.gated import GatedCnnConverter
+from model_language.converters.gated_cnn import GatedCnnConverter
 from model_language.converters.user_word_converter import UserWordConverter
 from model_language.networks.candidates import CandidateTables, build_tables
 from model_language.networks.gated_cnn import GatedCnnConfig, RowsConfig, build_gated_cnn, numpy_weights

@@ -48,7 +48,7 @@ LATE_IMPORTS = {
     "preflight/machine.py": {"tensorflow", "jax"},
     "keywords/wake_word.py": {"bundle", "training"},  # as in a script: a wrong argument is reported at once
     "training/feature_shards.py": {"training"},  # as in a script
-    "model_speech/average.py": {"model_speech", "utils"},  # as in a script
+    "model_speech/average_weights.py": {"model_speech", "utils"},  # as in a script
     "model_speech/pack.py": {"model_speech"},  # as in a script
     "utils/mandarin/pypinyin_data.py": {"pypinyin"},
     "utils/run_folder/checksums.py": {"fcntl"},

@@ -14,8 +14,8 @@ from utils.errors import AudioError
 from utils.hypotheses.phrases import PhraseResult
 
 # CTC has a peak near the middle of a syllable; most syllables are shorter than twice this.
-_SMALLEST_GAP = 0.01  # seconds between the middles of two syllables
 REACH_SECONDS = 0.25
+_SMALLEST_GAP = 0.01  # seconds between the middles of two syllables
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Converter that uses the gated convolutional network alone, in NumPy: the best hanzi at each position."""
+"""Converts pinyin with the gated CNN alone, in NumPy: the most probable hanzi of each syllable, no search."""
 
 from collections.abc import Sequence
 

@@ -1,11 +1,11 @@
-"""Averages the weights of speech runs of one model into a new run.
+"""Averages the weights of several training runs of one acoustic model (stochastic weight averaging).
 
-    python -m model_speech.average runs/seventh runs/eighth runs/ninth --output runs/mean
+    python -m model_speech.average_weights runs/seventh runs/eighth runs/ninth --output runs/mean
 
-If each run began with the weights of the one before, the mean of their ends often has fewer errors than the
-last one alone, at the same cost (stochastic weight averaging: Izmailov et al., arXiv:1803.05407). The new run
-has the config and the vocabulary of the last one, and ``averaged.json`` names all; it is tested, packed and
-exported as any other. The last run may have more residual blocks than the others.
+If each run is initialised with the weights of the one before, the model with the mean of their weights often
+has fewer errors than the last one alone, at the same cost (Izmailov et al., arXiv:1803.05407). The result is
+a new run with the config and the vocabulary of the last one; ``averaged.json`` lists all. It is tested,
+packed and exported as any other. The last run may have more residual blocks than the others.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def _floating(acoustic: AcousticModel) -> dict[str, np.ndarray]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command ``python -m model_speech.average``."""
+    """The command ``python -m model_speech.average_weights``."""
     options = _parser().parse_args(arguments)
     average(options.runs, options.output, options.weights)
     print(f"{options.output}: the mean of {len(options.runs)} runs")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from model_speech.acoustic_model import load_acoustic_model
-from model_speech.average import average, main
+from model_speech.average_weights import average, main
 from model_speech.pack import pack
 from tests.streaming.test_speech import SMALL, tiny_acoustic
 from tests.support.tiny_runs import save_speech_run
