@@ -89,8 +89,12 @@ SPLICED = {
     "spliced_ninth": (32, 9000),
     "spliced_tenth": (33, 9000),
     "spliced_eleventh": (34, 9000),
+    "spliced_twelfth": (35, 7000),
+    "pieces_twelfth": (36, 7000),
 }
 """Seed and number of utterances of each folder."""
+PIECES = ("pieces_twelfth",)
+"""Folders of pieces of recordings; in the others, two to four pieces are joined."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +110,7 @@ class Cycle:
         changes: settings that differ from the recipe. Another seed alters the recordings in other ways.
         mean_of: it begins with the mean of these cycles; none: with the cycle before.
         weights: how often an epoch reads the training manifests of these folders, where not as
-            :data:`CORPORA` says.
+            :data:`CORPORA` and ``spliced`` say.
     """
 
     name: str
@@ -129,6 +133,15 @@ MORE_WORDS = {
 """Of the tenth cycle: how often an epoch reads each folder."""
 SOME_MORE_WORDS = {"synthetic": 0.1, "lingua_libre_words": 1.0, "dspspeech20": 1.5, "nonspeech": 0.2}
 """Of the eleventh cycle, likewise."""
+WORDS_AND_PIECES = {
+    "synthetic": 0.1,
+    "lingua_libre_words": 2.0,
+    "dspspeech20": 1.5,
+    "words_one_speaker_mp3": 1.0,
+    "nonspeech": 0.2,
+    "pieces_twelfth": 0.8,
+}
+"""Of the twelfth cycle, likewise."""
 FLAT_START = "features.normalise=running"
 """The first cycles of the twin begin a stream with a flat spectrum, the last with that of average speech."""
 STREAMING_AGAIN = ("initialise_except=[]", "optimiser.learning_rate=0.003", "optimiser.average=0.998")
@@ -162,6 +175,14 @@ CYCLES = {
             mean_of=("_before_tenth", "_tenth"),
             weights=SOME_MORE_WORDS,
         ),
+        Cycle(
+            "_twelfth",
+            "_short_pieces",
+            0.5,
+            ("spliced_twelfth", "pieces_twelfth"),
+            mean_of=("_before_eleventh", "_eleventh"),
+            weights=WORDS_AND_PIECES,
+        ),
     ),
     STREAMING: (
         Cycle("_first", "", 0.8, ("spliced_ninth",), (FLAT_START,)),
@@ -176,7 +197,7 @@ CYCLES = {
         ),
     ),
 }
-AVERAGED = {RUN.name: ("_before_eleventh", "_eleventh"), STREAMING: ("_before_third", "_third")}
+AVERAGED = {RUN.name: ("_before_twelfth", "_twelfth"), STREAMING: ("_before_third", "_third")}
 """Cycles whose mean is the model; ``_before_…`` is the mean that a cycle begins with."""
 TWIN_BEGINS_WITH = RUN.with_name(f"{RUN.name}_before_eleventh")
 """Has as many blocks as the twin; its teacher is :data:`RUN`."""
@@ -259,7 +280,7 @@ def _train(name: str, epochs: int | None) -> None:
         for folder in cycle.folders:
             if not (WORK / folder / "train.tsv").is_file():
                 _splice(RUN if name == STREAMING else before, folder)
-        weights |= {(folder, "train"): cycle.spliced for folder in cycle.folders}
+        weights |= {(folder, "train"): cycle.weights.get(folder, cycle.spliced) for folder in cycle.folders}
         changes = [*cycle.changes, *([f"training.epochs={epochs}"] if epochs else [])]
         if before:
             changes.append(f"initialise_from={before}")
@@ -282,7 +303,8 @@ def _splice(speech: Path, folder: str) -> None:
     seed, count = SPLICED[folder]
     sizes = ("--count", str(count), "--seed", str(seed))
     output = ("--output", str(WORK / folder))
-    run("-m", "recognition.splicing.splice", str(speech), "--manifest", *manifests, *output, *sizes)
+    runs = ("--runs", "1", "1") if folder in PIECES else ()
+    run("-m", "recognition.splicing.splice", str(speech), "--manifest", *manifests, *output, *sizes, *runs)
 
 
 def _train_cycle(

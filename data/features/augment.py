@@ -18,6 +18,7 @@ from data.features.waveform_effects import (
     noise_segment,
     random_coloured_noise,
 )
+from utils.audio.padding import trim_pauses, with_pauses
 from utils.audio.reading import SAMPLE_RATE, find_recordings, read_audio, resample
 from utils.errors import require
 from utils.limits import Limited, Size
@@ -40,6 +41,8 @@ class AugmentConfig(Limited, section="augment"):
         room_probability: fraction of the copies that get reverberation.
         room_folder: room impulse responses; None: generated ones.
         gain_db: range of the change of level in decibels.
+        trim_probability: fraction of the copies whose pauses at the edges are shortened, as in recordings
+            that are cut close to the speech (:func:`utils.audio.padding.trim_pauses`).
     """
 
     copies: Size = 0
@@ -50,6 +53,7 @@ class AugmentConfig(Limited, section="augment"):
     room_probability: float = 0.3
     room_folder: str | None = None
     gain_db: tuple[float, float] = (-10.0, 5.0)
+    trim_probability: float = 0.0
 
     def __post_init__(self):
         super().__post_init__()
@@ -83,6 +87,9 @@ def augment_waveform(
 ) -> np.ndarray:
     """One altered copy: speed, then room, noise and gain, in the order in which sound reaches a recorder.
 
+    If the pauses are shortened, the copy gets the silence that the recogniser adds to such a recording
+    (:func:`utils.audio.padding.with_pauses`).
+
     Args:
         samples: (samples,) float32 in [-1, 1].
         rng: random generator.
@@ -90,13 +97,17 @@ def augment_waveform(
         sample_rate: Hz.
 
     Returns:
-        (samples / speed,) float32 in [-1, 1].
+        (samples / speed,) float32 in [-1, 1]; another length if it is cut.
 
     Raises:
         AudioError: a noise or room folder holds no recordings, or one can't be read.
     """
     speed = config.speeds[rng.integers(len(config.speeds))]
     samples = resample(samples, sample_rate * speed, sample_rate)
+    # Without this setting, the random choices of the copies stay as they were before it existed.
+    trimmed = config.trim_probability > 0 and rng.random() < config.trim_probability
+    if trimmed:  # before noise is added, which would hide the pauses
+        samples = trim_pauses(samples, sample_rate, rng)
     if rng.random() < config.room_probability:
         samples = add_room(samples, _room(rng, config, sample_rate))
     if rng.random() < config.noise_probability:
@@ -104,7 +115,8 @@ def augment_waveform(
             samples, noise=_noise(len(samples), rng, config, sample_rate), snr_db=rng.uniform(*config.snr_db)
         )
     gain = 10.0 ** (rng.uniform(*config.gain_db) / 20.0)
-    return np.clip(samples * np.float32(gain), -1.0, 1.0)
+    samples = np.clip(samples * np.float32(gain), -1.0, 1.0)
+    return with_pauses(samples, sample_rate)[0] if trimmed else samples
 
 
 def forget_recordings() -> None:

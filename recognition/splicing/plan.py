@@ -10,8 +10,10 @@ Spliced = tuple[Snippet, ...]
 """The snippets of a spliced utterance, all of one speaker."""
 
 RUN_SYLLABLES = (2, 6)  # range of the length of a run; within it the sound is as it was recorded
-_RUNS = (2, 4)  # range of the number of runs in an utterance
-_FEWEST_RUNS = 8  # of a speaker: with fewer, there are few combinations
+RUNS = (2, 4)
+"""Range of the number of runs in an utterance."""
+FEWEST_RUNS = 8
+"""Of a speaker: with fewer, there are few combinations."""
 
 
 def find_runs(snippets: Sequence[Snippet]) -> list[Spliced]:
@@ -19,32 +21,35 @@ def find_runs(snippets: Sequence[Snippet]) -> list[Spliced]:
     return [run for run in successive_runs(snippets) if len(run) >= RUN_SYLLABLES[0]]
 
 
-def plan_utterances(snippets: Mapping[str, Sequence[Snippet]], count: int, seed: int) -> list[Spliced]:
+def plan_utterances(
+    snippets: Mapping[str, Sequence[Snippet]], count: int, seed: int, runs: tuple[int, int] = RUNS
+) -> list[Spliced]:
     """Plan spliced utterances; a speaker with four times as many runs gets twice as many utterances.
 
     Args:
         snippets: the snippets of each speaker, recording by recording.
         count: number of utterances.
         seed: seed of all random choices.
+        runs: range of the number of runs in an utterance; with (1, 1) they are pieces of recordings.
 
     Returns:
         In the order of the speakers; empty if no speaker has enough runs.
     """
-    runs = {speaker: find_runs(own) for speaker, own in sorted(snippets.items())}
-    runs = {speaker: own for speaker, own in runs.items() if len(own) >= _FEWEST_RUNS}
-    if not runs:
+    by_speaker = {speaker: find_runs(own) for speaker, own in sorted(snippets.items())}
+    by_speaker = {speaker: own for speaker, own in by_speaker.items() if len(own) >= FEWEST_RUNS}
+    if not by_speaker:
         return []
     rng = np.random.default_rng(seed)
-    share = np.sqrt([len(own) for own in runs.values()])
+    share = np.sqrt([len(own) for own in by_speaker.values()])
     shares = rng.multinomial(count, share / share.sum())
-    speakers = np.repeat(np.array(list(runs)), shares)
-    return [_combine(runs[speaker], rng) for speaker in speakers]
+    speakers = np.repeat(np.array(list(by_speaker)), shares)
+    return [_combine(by_speaker[speaker], rng, runs) for speaker in speakers]
 
 
-def _combine(runs: Sequence[Spliced], rng: np.random.Generator) -> Spliced:
-    """Parts of some runs, in a random order."""
-    chosen = rng.choice(len(runs), rng.integers(_RUNS[0], _RUNS[1] + 1), replace=False)
-    return tuple(snippet for number in chosen for snippet in _part(runs[number], rng))
+def _combine(own: Sequence[Spliced], rng: np.random.Generator, runs: tuple[int, int]) -> Spliced:
+    """Parts of some of a speaker's runs, in a random order; of as many as the range ``runs`` allows."""
+    chosen = rng.choice(len(own), rng.integers(runs[0], runs[1] + 1), replace=False)
+    return tuple(snippet for number in chosen for snippet in _part(own[number], rng))
 
 
 def _part(run: Spliced, rng: np.random.Generator) -> Spliced:

@@ -20,7 +20,7 @@ from tqdm import tqdm
 from data.manifest import Utterance, read_manifest, write_manifest
 from recognition.calibrate import measure_lead
 from recognition.loading import load_acoustic_logits
-from recognition.splicing.plan import Spliced, plan_utterances
+from recognition.splicing.plan import FEWEST_RUNS, RUNS, Spliced, plan_utterances
 from recognition.splicing.snippets import (
     Snippet,
     cut_recordings,
@@ -100,6 +100,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         hint=f"splicing needs one at {SAMPLE_RATE} Hz",
         error=CorpusError,
     )
+    fewest, most = options.runs
+    require(
+        fewest <= most <= FEWEST_RUNS,
+        f"--runs {fewest} {most}",
+        hint=f"the lower number first, and at most {FEWEST_RUNS}",
+    )
     utterances = [utterance for path in options.manifest for utterance in read_manifest(path)]
     utterances = [utterance for utterance in utterances if utterance.speaker]
     timed = utterances[:: max(1, len(utterances) // _TIMED)]
@@ -108,7 +114,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     by_speaker: dict[str, list[Snippet]] = defaultdict(list)
     for utterance, found in zip(utterances, snippets, strict=True):
         by_speaker[utterance.speaker] += found
-    planned = plan_utterances(by_speaker, options.count, options.seed)
+    planned = plan_utterances(by_speaker, options.count, options.seed, (fewest, most))
     require(
         planned,
         "no speaker has enough syllables that can be cut",
@@ -131,6 +137,14 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--manifest", type=Path, nargs="+", required=True, help="recordings with their texts")
     parser.add_argument("--output", type=Path, required=True, help="where train/ and train.tsv are written")
     parser.add_argument("--count", type=positive, default=5000, help="number of utterances (default: 5000)")
+    parser.add_argument(
+        "--runs",
+        type=positive,
+        nargs=2,
+        default=RUNS,
+        metavar=("FEWEST", "MOST"),
+        help="runs that are joined to an utterance (default: 2 4; with 1 1, pieces are only cut out)",
+    )
     parser.add_argument("--seed", type=int, default=0, help="default: 0")
     return parser
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from data.features.augment import AugmentConfig, augment_waveform, forget_recordings
 from data.features.spec_augment import SpecAugmentConfig, spec_augment, warp_frequencies
 from data.features.waveform_effects import add_noise, add_room, coloured_noise, generated_room
+from utils.audio.padding import LEAST_SECONDS, PAUSE_SECONDS
 from utils.audio.reading import write_wav
 from utils.config import build_config, to_plain
 from utils.errors import ConfigError
@@ -52,7 +53,9 @@ def test_equal_generators_equal_copies():
 @settings(max_examples=40)
 @given(st.integers(0, 10_000), st.integers(1, 5000))
 def test_any_copy_is_finite_float32_within_one(seed, samples):
-    config = AugmentConfig(noise_probability=0.7, room_probability=0.7, gain_db=(-20.0, 20.0))
+    config = AugmentConfig(
+        noise_probability=0.7, room_probability=0.7, gain_db=(-20.0, 20.0), trim_probability=0.5
+    )
     copy = augment_waveform(speech(samples), np.random.default_rng(seed), config)
     assert copy.dtype == np.float32 and copy.ndim == 1 and len(copy)
     assert np.isfinite(copy).all() and np.abs(copy).max() <= 1.0
@@ -70,6 +73,37 @@ def test_all_speeds_are_drawn():
     rng, config = np.random.default_rng(0), changed(speeds=[0.9, 1.0, 1.1])
     lengths = {len(augment_waveform(speech(), rng, config)) for _ in range(30)}
     assert sorted(lengths) == [14_545, 16_000, 17_778]
+
+
+def test_pauses_at_the_edges_are_shortened_and_never_the_speech():
+    """A second of speech between pauses of 0.5 and 0.7 s: what is cut from each pause is random."""
+    config, spoken = changed(trim_probability=1.0), speech()
+    recording = np.concatenate([np.zeros(RATE // 2), spoken, np.zeros(7 * RATE // 10)]).astype(np.float32)
+    pauses = []
+    for seed in range(60):
+        copy = augment_waveform(recording, np.random.default_rng(seed), config)
+        start = int(np.flatnonzero(copy)[0])
+        np.testing.assert_array_equal(copy[start : start + RATE], spoken)
+        pauses.append((start / RATE, (len(copy) - start) / RATE - 1))
+    before, after = np.array(pauses).T
+    for pause, recorded in ((before, 0.5), (after, 0.7)):
+        # Where less than LEAST_SECONDS were left, silence has been added; sounds are found in steps of 5 ms.
+        shortest = min(LEAST_SECONDS, PAUSE_SECONDS) - 0.011
+        assert shortest <= pause.min() < 0.2 and recorded - 0.15 < pause.max() <= recorded
+    assert abs(np.corrcoef(before, after)[0, 1]) < 0.4
+
+
+def test_some_of_the_copies_are_cut():
+    recording = np.concatenate([np.zeros(RATE), speech(), np.zeros(RATE)]).astype(np.float32)
+    config = changed(trim_probability=0.3)
+    copies = [augment_waveform(recording, np.random.default_rng(seed), config) for seed in range(200)]
+    assert 35 <= sum(len(copy) < len(recording) for copy in copies) <= 90  # expected: 60
+
+
+def test_digital_silence_is_not_cut():
+    silence = np.zeros(RATE, np.float32)
+    copy = augment_waveform(silence, np.random.default_rng(0), changed(trim_probability=1.0))
+    assert len(copy) == RATE
 
 
 @pytest.mark.parametrize("snr", [-5.0, 0.0, 20.0])

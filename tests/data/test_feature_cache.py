@@ -147,9 +147,10 @@ def test_a_changed_file_is_computed_again(tmp_path, corpus, computed):
         {"feature_config": FeatureConfig(bins=40)},
         {"feature_config": FeatureConfig(normalise="none")},
         {"augment": AugmentConfig(copies=1, speeds=(0.8,))},
+        {"augment": AugmentConfig(copies=1, trim_probability=0.5)},
         {"seed": 1},
     ],
-    ids=["bins", "normalise", "augment", "seed"],
+    ids=["bins", "normalise", "augment", "trim", "seed"],
 )
 def test_a_changed_setting_never_gives_stale_features(tmp_path, corpus, computed, change):
     settings = {"feature_config": CONFIG, "augment": AugmentConfig(copies=1), "seed": 0, "workers": 1}

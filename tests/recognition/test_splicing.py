@@ -12,7 +12,7 @@ from recognition.splicing.plan import RUN_SYLLABLES, find_runs, plan_utterances
 from recognition.splicing.snippets import Snippet, cut_recordings, find_cuts, successive_runs
 from tests.support.scripted_acoustic import Scripted, speak
 from utils.audio.reading import SAMPLE_RATE, read_audio, write_wav
-from utils.errors import CorpusError
+from utils.errors import ConfigError, CorpusError
 from utils.run_folder.run import PRETRAINED_SPEECH
 
 RECORDING = Path(__file__).parents[2] / "examples" / "recordings" / "common_voice_18735239.ogg"
@@ -152,6 +152,22 @@ def test_spliced_recordings_have_the_texts_of_their_parts(tmp_path, capsys):
         assert 4 <= len(utterance.pinyin) <= 24 and utterance.speaker == "s"
         assert utterance.audio.read_bytes() == again.audio.read_bytes()
         assert utterance.seconds == pytest.approx(len(read_audio(utterance.audio)) / SAMPLE_RATE, abs=1e-3)
+
+
+def test_with_a_single_run_recordings_are_cut_into_pieces(tmp_path):
+    manifest = _manifest(tmp_path, 8)
+    assert splice.main([*_arguments(manifest, tmp_path / "pieces"), "--runs", "1", "1"]) == 0
+    pieces = read_manifest(tmp_path / "pieces" / "train.tsv")
+    assert len(pieces) == 6
+    for piece in pieces:
+        assert 2 <= len(piece.pinyin) <= 6 and piece.hanzi in HANZI
+        assert piece.seconds < 3.0
+
+
+@pytest.mark.parametrize("runs", [("3", "2"), ("2", "9")])
+def test_an_impossible_number_of_runs_is_an_error(tmp_path, runs):
+    with pytest.raises(ConfigError, match=f"--runs {runs[0]} {runs[1]}"):
+        splice.main([*_arguments(_manifest(tmp_path, 1), tmp_path / "out"), "--runs", *runs])
 
 
 @pytest.mark.parametrize(("copies", "speaker"), [(2, "s"), (9, "")])
