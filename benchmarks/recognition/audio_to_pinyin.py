@@ -134,7 +134,7 @@ MORE_WORDS = {
 SOME_MORE_WORDS = {"synthetic": 0.1, "lingua_libre_words": 1.0, "dspspeech20": 1.5, "nonspeech": 0.2}
 """Of the eleventh cycle, likewise."""
 WORDS_AND_PIECES = {
-    "synthetic": 0.1,
+    "synthetic": 0.0,
     "lingua_libre_words": 2.0,
     "dspspeech20": 1.5,
     "words_one_speaker_mp3": 1.0,
@@ -271,7 +271,7 @@ def _train(name: str, epochs: int | None) -> None:
     for cycle in CYCLES[name]:
         weights = {(corpus.folder, corpus.manifest): corpus.later for corpus in CORPORA}
         if before is None:
-            weights = {(corpus.folder, corpus.manifest): corpus.first for corpus in CORPORA if corpus.first}
+            weights = {(corpus.folder, corpus.manifest): corpus.first for corpus in CORPORA}
         weights |= {key: cycle.weights[key[0]] for key in weights if key[0] in cycle.weights}
         if name == STREAMING:
             del weights["dspspeech20", "train"]
@@ -281,6 +281,7 @@ def _train(name: str, epochs: int | None) -> None:
             if not (WORK / folder / "train.tsv").is_file():
                 _splice(RUN if name == STREAMING else before, folder)
         weights |= {(folder, "train"): cycle.weights.get(folder, cycle.spliced) for folder in cycle.folders}
+        weights = {key: weight for key, weight in weights.items() if weight}
         changes = [*cycle.changes, *([f"training.epochs={epochs}"] if epochs else [])]
         if before:
             changes.append(f"initialise_from={before}")
