@@ -47,8 +47,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     files = options.files or [PIPE]
     if options.workers > 1 and PIPE in files:
         parser.error("--workers is for files: lines of a pipe are converted as they arrive, by one process")
+    if options.language_model and not options.rescoring_weight:
+        parser.error("--language-model is used with --rescoring-weight alone, e.g. --rescoring-weight 0.2")
     form, unread, example = OutputForm(options.nbest, options.json), 0, ""
-    rescoring = (options.rescoring_weight, options.language_model)
+    rescoring = (options.rescoring_weight, options.language_model or PRETRAINED_LANGUAGE_MODEL)
     converter = (options.model, options.words, options.strict, options.recognised, *rescoring)
     with piece_pool(options.workers, prepare, *converter) as run:
         list(run(options.model, convert_block, [(form, [], 1, "")]))  # raises an error of `prepare`
@@ -56,6 +58,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
             if path != PIPE and not path.exists():
                 hint = f'check the path; pinyin itself comes from a pipe: echo "{path}" | python convert.py'
                 raise CorpusError("no such file", where=path, hint=hint)
+            if path.is_dir():
+                raise CorpusError("this is a folder", where=path, hint="give the files in it")
         for path in files:
             where = "standard input" if path == PIPE else str(path)
             with _Bar(path) as bar:
@@ -153,7 +157,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--language-model",
         type=Path,
-        default=PRETRAINED_LANGUAGE_MODEL,
         metavar="RUN",
         help="run of a causal_cnn for --rescoring-weight (default: the shipped one)",
     )

@@ -31,6 +31,7 @@ from recognition.options import (
     add_search_options,
     add_word_option,
     beam_width,
+    check_joint_options,
     search_settings,
 )
 from utils.audio.reading import read_audio
@@ -81,6 +82,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.task == KEYWORD:
         settle_keyword_options(options, parser)
         return _test_recording(options) if options.recording else _test_keyword(options)
+    if options.task == PIPELINE:
+        check_joint_options(options)
     with on_cluster(getattr(options, "cluster", None)):
         settings, evaluation = _evaluate(options)
     results = collect_results(

@@ -17,6 +17,7 @@ from recognition.options import (
     add_phrase_options,
     add_search_options,
     beam_width,
+    check_joint_options,
     check_phrase_options,
     search_settings,
 )
@@ -30,7 +31,7 @@ from utils.files import remove_leftovers
 from utils.hypotheses.digits import numbers_as_digits, with_digits
 from utils.hypotheses.live_text import LiveText
 from utils.hypotheses.recognition import Ending, Segment
-from utils.hypotheses.transcript_formats import FORMATS, Events, as_json_line, readable, write_transcript
+from utils.hypotheses.transcript_formats import FORMATS, Events, print_transcript, readable, write_transcript
 from utils.hypotheses.transcript_marks import TranscriptMarks
 from utils.run_folder.run import PRETRAINED, PRETRAINED_SPEECH, open_run
 from utils.stop_signals import until_stopped
@@ -60,11 +61,12 @@ Reads WAV, FLAC, OGG, MP3 and other formats of libsndfile, of any length, sample
 m4a, mp4 and webm with the package av, and writes numbers as digits with wetext (requirements/serve.txt).
 Recordings longer than 20 s are cut at pauses; the text appears line by line, and memory use is constant.
 Without --speech and --language the models of this project are used (pretrained/). With --joint, syllables
-and hanzi are searched together, which helps where the acoustic model is not certain; it is the default with
-the acoustic model of this project (--no-joint: without). With --stream the syllables appear while they are
-spoken (on standard error; a terminal shows corrections too), and the text when an utterance ends with a
-pause; Ctrl-C ends the sound, and the last utterance gets its text too. For a file that can't be read an
-error is printed, and again a list at the end; the other files are transcribed, and the exit code is 1.
+and hanzi are searched together, which helps where the acoustic model is not certain. It is the default where
+none of --speech, --language, --beam, --syllables and --phrases is given; --no-joint turns it off. With
+--stream the syllables appear while they are spoken (on standard error; a terminal shows corrections too),
+and the text when an utterance ends with a pause; Ctrl-C ends the sound, and the last utterance gets its text
+too. For a file that can't be read an error is printed, and again a list at the end; the other files are
+transcribed, and the exit code is 1.
 """
 
 
@@ -91,6 +93,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         options.joint = not any((*others, options.phrases))
     options.beam = beam_width(options)
     check_phrase_options(options)
+    check_joint_options(options)
+    if options.chunk and not options.stream:
+        raise ConfigError("--chunk without --stream", hint="add --stream")
     if options.cluster and (not options.output or options.stream or PIPE in options.paths):
         raise ConfigError("--cluster transcribes files", hint="give --output DIR, no '-', no --stream")
     if options.digits:
@@ -211,13 +216,8 @@ def _write(name: str, events: Events, target: Path | None, form: str, several: b
     """Write a transcript to its file (completely or not at all), or print it while it is recognised."""
     if target:
         write_transcript(target, form, name, events)
-        return
-    texts = FORMATS[form].write(name, events)
-    if several:
-        lines = (f"{name}\t{line}" for line in texts)
-        texts = as_json_line(name, events) if form == "json" else lines
-    for text in texts:
-        print(text, end="", flush=True)
+    else:
+        print_transcript(form, name, events, several)
 
 
 def _with_progress(events: Events, bar: tqdm) -> Iterator[Segment | Ending]:
@@ -356,7 +356,7 @@ def _parser() -> argparse.ArgumentParser:
         "--n-best",
         type=positive,
         default=1,
-        help="readings (or phrases) of each segment in JSON, at most --beam for readings",
+        help="readings (or phrases) of each segment in JSON; at most --beam readings without --joint",
     )
     parser.add_argument(
         "--minimum-confidence",

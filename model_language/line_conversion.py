@@ -92,7 +92,7 @@ def convert_block(form: OutputForm, lines: Sequence[str], number: int, where: st
 def _output(to_hanzi: PinyinToHanzi, form: OutputForm, lines: Sequence[str], number: int) -> list[str]:
     if form == OutputForm():
         return to_hanzi.convert(lines, number)
-    explained = to_hanzi.explain(lines, form.n_best, number)
+    explained = to_hanzi.explain(lines, form.n_best, number, reasons=form.as_json)
     if form.as_json:
         return [json.dumps(line_values(line), ensure_ascii=False) for line in explained]
     return ["\t".join(conversion.hanzi for conversion in line.n_best) for line in explained]

@@ -123,8 +123,13 @@ class PinyinToHanzi:
             "".join(next(hanzi) if isinstance(part, list) else part.text for part in line) for line in read
         ]
 
-    def explain(self, lines: Sequence[str], n_best: int = 1, first_number: int = 1) -> list[ConvertedLine]:
+    def explain(
+        self, lines: Sequence[str], n_best: int = 1, first_number: int = 1, reasons: bool = True
+    ) -> list[ConvertedLine]:
         """Convert lines, with the ``n_best`` most probable conversions of each, confidences and reasons.
+
+        Without ``reasons`` the sentences have no characters and no used words, which takes a fraction of the
+        time.
 
         Raises:
             CorpusError: as :meth:`convert`.
@@ -132,7 +137,8 @@ class PinyinToHanzi:
         read = self._read(lines, first_number)
         chosen = self._segment([stretch for line in read for stretch in line if isinstance(stretch, list)])
         syllables = [syllables for syllables, _ in chosen]
-        explained = iter(list(zip(syllables, self._converter.explain(syllables, n_best), strict=True)))
+        found = self._converter.explain(syllables, n_best, reasons)
+        explained = iter(list(zip(syllables, found, strict=True)))
         return [_join(line, explained, n_best) for line in read]
 
     def _read(self, lines: Sequence[str], first_number: int) -> list[list[Piece | list[Piece]]]:

@@ -13,6 +13,7 @@ FUSION_WEIGHT, INSERTION_BONUS = 0.5, 2.5
 # Tuned on dev speakers (benchmarks/recognition/phrases.py).
 PHRASE_THRESHOLD = 0.5
 _JOINT = ("joint", "language_weight", "joint_bonus", "rescoring_weight")
+_OF_JOINT = ("language_weight", "joint_bonus", "language_model", "rescoring_weight")
 
 
 def add_search_options(parser: argparse.ArgumentParser) -> None:
@@ -146,6 +147,17 @@ def joint_settings(options: argparse.Namespace) -> dict[str, Any]:
     }
 
 
+def check_joint_options(options: argparse.Namespace) -> None:
+    """Check that settings of the joint search are not given where there is none.
+
+    Raises:
+        ConfigError: one of them is given; it is named.
+    """
+    for name in _OF_JOINT:
+        if not options.joint and getattr(options, name) is not None:
+            raise ConfigError(f"--{name.replace('_', '-')} without the joint search", hint="add --joint")
+
+
 def check_phrase_options(options: argparse.Namespace) -> None:
     """Check options of :func:`add_phrase_options`: phrases replace the conversion to hanzi.
 
@@ -157,9 +169,15 @@ def check_phrase_options(options: argparse.Namespace) -> None:
         if options.phrase_threshold != PHRASE_THRESHOLD:
             raise ConfigError("--phrase-threshold without --phrases", hint="give --phrases FILE")
         return
-    for name in ("joint", "words", "language"):
-        if getattr(options, name):
-            raise ConfigError(f"--phrases can't be combined with --{name}", hint="leave one of them out")
+    for name in ("joint", "words", "language", *_OF_JOINT):
+        if getattr(options, name) not in (None, False):
+            option = f"--{name.replace('_', '-')}"
+            raise ConfigError(f"--phrases can't be combined with {option}", hint="leave one of them out")
+    if options.minimum_confidence:
+        raise ConfigError(
+            "--phrases can't be combined with --minimum-confidence",
+            hint="--phrase-threshold decides which phrases are accepted",
+        )
     if not 0 <= options.phrase_threshold <= 1:
         raise ConfigError(f"--phrase-threshold {options.phrase_threshold}", hint="choose one from 0 to 1")
 

@@ -1,6 +1,7 @@
 """Types for ``argparse`` that several commands share (positive numbers, fractions), and ``--workers``."""
 
 import argparse
+import math
 import os
 from pathlib import Path
 
@@ -27,6 +28,21 @@ def not_negative(text: str) -> int:
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f"'{text}' is not a whole number from 0 on")
     return int(text)
+
+
+def positive_number(text: str) -> float:
+    """A finite number above 0.
+
+    Raises:
+        argparse.ArgumentTypeError: it is not; argparse shows the message with the usage.
+    """
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not 0.0 < number < math.inf:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number above 0")
+    return number
 
 
 def fraction(text: str) -> float:

@@ -10,6 +10,7 @@ no recording yet.
 
 import argparse
 import re
+import shlex
 import sys
 import threading
 from collections.abc import Callable, Sequence
@@ -26,7 +27,7 @@ from data.synthesis.sentences import draw_sentences, read_sentences
 from utils.audio.levels import speech_level
 from utils.audio.microphone import microphone_blocks
 from utils.audio.reading import SAMPLE_RATE, audio_seconds, find_recordings, read_audio, write_wav
-from utils.cli import positive
+from utils.cli import positive, positive_number
 from utils.errors import AudioError, CorpusError, run_command
 from utils.files import write_text
 
@@ -256,9 +257,8 @@ def main(
     print(f"\n{train + dev} recordings, {seconds / 60:.1f} minutes; {missing} sentences without a recording")
     if train and dev:
         lists = f'"data.train=[{folder.path}/train.tsv]" "data.dev=[{folder.path}/dev.tsv]"'
-        print(
-            f"adapt: python train.py speech --config configs/speech/adapt.yaml --run runs/{speaker} {lists}"
-        )
+        run = shlex.quote(f"runs/{speaker}")
+        print(f"adapt: python train.py speech --config configs/speech/adapt.yaml --run {run} {lists}")
     return 1 if refused else 0
 
 
@@ -271,7 +271,10 @@ def _parser() -> argparse.ArgumentParser:
     length = parser.add_mutually_exclusive_group()
     length.add_argument("--count", type=positive, metavar="N", help="number of sentences")
     length.add_argument(
-        "--minutes", type=float, metavar="M", help=f"length of the recordings (default: {_MINUTES:g})"
+        "--minutes",
+        type=positive_number,
+        metavar="M",
+        help=f"length of the recordings (default: {_MINUTES:g})",
     )
     parser.add_argument("--speaker", help="name in the manifests (default: the folder's)")
     parser.add_argument(

@@ -59,13 +59,21 @@ class UserWordConverter:
         """See :meth:`Converter.scores`; without the bonus of user words."""
         return self.converter.scores(sentences, hanzi)
 
-    def explain(self, sentences: Sequence[Sequence[str]], n: int = 1) -> list[Explanation]:
-        """Up to ``n`` conversions of each sentence, with confidences and reasons."""
+    def explain(
+        self, sentences: Sequence[Sequence[str]], n: int = 1, reasons: bool = True
+    ) -> list[Explanation]:
+        """Up to ``n`` conversions of each sentence, with confidences and reasons, which are most of the work.
+
+        Without ``reasons`` the conversions are the same, without characters and used words.
+        """
         spans = [self.words.spans(sentence) for sentence in sentences]
         result = [Explanation((Conversion("", 0.0),), (), ())] * len(sentences)
         indices = range(len(sentences))
         for index, paths, row in self._search(sentences, spans, indices, count=max(n, LEAST_PATHS)):
-            result[index] = explanation(paths, row, sentences[index], spans[index], n)
+            if reasons:
+                result[index] = explanation(paths, row, sentences[index], spans[index], n)
+            else:
+                result[index] = Explanation(tuple(paths.conversions(row, n)), (), ())
         return result
 
     def _search(

@@ -9,7 +9,7 @@ from typing import Any
 
 from recognition.no_speech import no_speech_probability
 from utils.hypotheses.recognition import Ending, Segment
-from utils.hypotheses.transcript_formats import FORMATS, cues, syllable_texts
+from utils.hypotheses.transcript_formats import FORMATS, cues, syllable_texts, written_words
 
 LANGUAGE = "chinese"
 MEDIA_TYPES = {
@@ -131,20 +131,26 @@ def _compression_ratio(text: str) -> float:
 
 
 def _words(segment: Segment) -> list[dict[str, Any]]:
-    """A word for each syllable, the unit that has times."""
-    texts = syllable_texts(segment) if segment.best.hanzi else segment.best.pinyin
-    confidence = segment.confidence or [None] * len(texts)
+    """A word for each character or number in digits; a number is as certain as its least certain syllable."""
     return [
-        {"word": text, "start": round(start, 3), "end": round(end, 3), "pinyin": syllable}
-        | ({} if sure is None else {"confidence": round(sure, 3)})
-        for text, (start, end), syllable, sure in zip(
-            texts, segment.times, segment.best.pinyin, confidence, strict=True
-        )
+        {
+            "word": text,
+            "start": round(segment.times[first][0], 3),
+            "end": round(segment.times[end - 1][1], 3),
+            "pinyin": " ".join(segment.best.pinyin[first:end]),
+        }
+        | ({"confidence": round(min(segment.confidence[first:end]), 3)} if segment.confidence else {})
+        for text, first, end in written_words(segment)
     ]
 
 
 def _log_probabilities(segment: Segment) -> list[dict[str, Any]]:
-    return [
-        {"token": text, "logprob": round(math.log(max(sure, _LEAST)), _ROUNDED), "bytes": list(text.encode())}
-        for text, sure in zip(syllable_texts(segment), segment.confidence, strict=False)
-    ]
+    if not segment.confidence or not segment.best.hanzi:
+        return []
+    found = []
+    for text, first, end in written_words(segment):
+        log_probability = math.log(max(min(segment.confidence[first:end]), _LEAST))
+        found.append(
+            {"token": text, "logprob": round(log_probability, _ROUNDED), "bytes": list(text.encode())}
+        )
+    return found

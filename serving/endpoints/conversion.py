@@ -3,7 +3,7 @@
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Request
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from model_language.converted_line import line_values
 from serving.endpoints.transcriptions import LONGEST_PROMPT
@@ -14,7 +14,9 @@ router = APIRouter(tags=["pinyin to hanzi"])
 
 
 class Conversion(BaseModel):
-    """A request for a conversion."""
+    """A request for a conversion; an unknown field is an error."""
+
+    model_config = ConfigDict(extra="forbid")
 
     text: Annotated[
         str,

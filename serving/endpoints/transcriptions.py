@@ -6,9 +6,9 @@ are the field ``digits``, and ``pinyin`` and ``confidence`` in ``verbose_json``.
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable
 from contextlib import aclosing
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from fastapi import APIRouter, File, Form, Request, UploadFile
 from fastapi.responses import Response, StreamingResponse
@@ -25,6 +25,7 @@ router = APIRouter(tags=["recognition"])
 LONGEST_PROMPT = 50_000  # characters
 _DISCONNECT_POLL_SECONDS = 0.5  # between two checks whether the client is still connected
 _LANGUAGES = ("zh", "zh-cn", "zh-hans", "cmn", "chinese", "mandarin")
+_Result = TypeVar("_Result")
 _EXAMPLE = {
     "text": "如果无法控制",
     "usage": {"type": "duration", "seconds": 4},
@@ -71,7 +72,8 @@ async def transcribe(
     search = Search(words=prompt)
     if stream:
         body = _event_stream(request, file, search, digits, logs)
-        first = await anext(body)  # what is refused before it is an answer with its status, not an event
+        # What is refused before the first event is an answer with its status, not an event.
+        first = await _unless_gone(request, anext(body))
         headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
         return StreamingResponse(_with_first(first, body), media_type="text/event-stream", headers=headers)
     with engine.admitted():
@@ -88,17 +90,26 @@ async def collected(
     Raises:
         RequestError: it can't be recognised, or the client has gone.
     """
-    work = asyncio.ensure_future(_collected(request, file, search, digits))
+    return await _unless_gone(request, _collected(request, file, search, digits))
+
+
+async def _unless_gone(request: Request, work: Awaitable[_Result]) -> _Result:
+    """The result of ``work``, which is cancelled when the client has gone.
+
+    Raises:
+        RequestError: the client has gone.
+    """
+    working = asyncio.ensure_future(work)
     gone = asyncio.ensure_future(_until_gone(request))
     try:
-        await asyncio.wait([work, gone], return_when=asyncio.FIRST_COMPLETED)
-        if not work.done():
+        await asyncio.wait([working, gone], return_when=asyncio.FIRST_COMPLETED)
+        if not working.done():
             raise RequestError(499, "the client has closed the connection")
-        return work.result()
+        return working.result()
     finally:
-        for task in (work, gone):
+        for task in (working, gone):
             task.cancel()
-        await asyncio.wait([work, gone])
+        await asyncio.wait([working, gone])
 
 
 async def _until_gone(request: Request) -> None:

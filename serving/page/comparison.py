@@ -9,7 +9,7 @@ import anyio
 import anyio.to_process
 from fastapi import APIRouter, Form
 from fastapi.responses import HTMLResponse
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from analysis.errors.align_all import AlignedToken, align_all
 from analysis.errors.kinds import KINDS
@@ -60,6 +60,8 @@ class Texts(BaseModel):
         pinyin: recognised syllables, separated by spaces.
         hanzi: recognised characters; empty: only syllables are compared.
     """
+
+    model_config = ConfigDict(extra="forbid")
 
     reference: str = Field(max_length=MAX_CHARACTERS, examples=["今天天气很好。"])
     pinyin: str = Field(max_length=MAX_CHARACTERS, examples=["jin1 tian1 tian1 qi4 hen2 hao3"])

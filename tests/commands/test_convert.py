@@ -121,6 +121,12 @@ def test_a_language_model_rates_the_best_conversions_again(tmp_path, capsys):
         convert.main(["--rescoring-weight", "0.2", "--language-model", str(PRETRAINED), str(path)])
 
 
+def test_a_language_model_without_a_weight_is_refused(run, capsys):
+    with pytest.raises(SystemExit):
+        convert.main(["--model", str(run), "--language-model", "runs/mine"])
+    assert "--language-model is used with --rescoring-weight" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("form", [(), ("--nbest", 2)])
 def test_several_processes_write_the_same(form, run, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(convert, "READ_BYTES", 200)  # many blocks
@@ -159,6 +165,9 @@ def test_bad_input_is_named_in_the_message(run, tmp_path, monkeypatch):
     with pytest.raises(CorpusError, match="no such file") as caught:
         convert.main(["--model", str(run), "ni3 hao3"])
     assert 'echo "ni3 hao3" | python convert.py' in caught.value.hint
+    with pytest.raises(CorpusError, match="this is a folder") as caught:
+        convert.main(["--model", str(run), str(tmp_path)])
+    assert caught.value.where == tmp_path
     monkeypatch.setattr("model_language.registry.PRETRAINED", tmp_path / "none")
     with pytest.raises(RunError, match="--model RUN"):
         PinyinToHanzi(tmp_path / "none")

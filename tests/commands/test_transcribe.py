@@ -89,6 +89,34 @@ def test_json_in_one_line_has_the_same_content():
     assert json.loads(line) == json.loads(_written("json", TALK))
 
 
+def _cut_off_after(events):
+    yield from events
+    raise AudioError("cut off", where="bad.wav")
+
+
+@pytest.mark.parametrize("read", [0, 1])
+def test_a_recording_that_fails_leaves_no_part_of_a_json_line(capsys, read):
+    with pytest.raises(AudioError):
+        transcribe._write("bad.wav", _cut_off_after(TALK[:read]), None, "json", several=True)
+    transcribe._write("talk", TALK, None, "json", several=True)
+    assert [json.loads(line)["id"] for line in capsys.readouterr().out.splitlines()] == ["talk"]
+
+
+@pytest.mark.parametrize("form", ["json", "vtt"])
+def test_nothing_is_printed_for_a_recording_that_cannot_be_read(capsys, form):
+    with pytest.raises(AudioError):
+        transcribe._write("bad.wav", _cut_off_after([]), None, form, several=False)
+    assert capsys.readouterr().out == ""
+
+
+def test_ctm_of_several_recordings_names_each_once_a_line(capsys):
+    for name in ("a", "b"):
+        transcribe._write(name, TALK, None, "ctm", several=True)
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert [fields[0] for fields in lines] == ["a"] * 3 + ["b"] * 3
+    assert {len(fields) for fields in lines} == {6}
+
+
 def test_srt_has_a_cue_for_each_stretch_of_speech():
     assert _written("srt", TALK) == (
         "1\n00:00:00,100 --> 00:00:00,500\n你好\n\n2\n01:01:01,200 --> 01:01:01,457\n吗\n"
@@ -496,7 +524,17 @@ def test_other_phrases_give_other_transcripts(talks, packed_run, phrases, tmp_pa
     assert (output / "a.txt").read_text(encoding="utf-8") == "妈妈\n"
 
 
-@pytest.mark.parametrize("option", [["--joint"], ["--words", "words.txt"], ["--language", "run"]])
+@pytest.mark.parametrize(
+    "option",
+    [
+        ["--joint"],
+        ["--words", "words.txt"],
+        ["--language", "run"],
+        ["--rescoring-weight", "0.2"],
+        ["--language-model", "run"],
+        ["--minimum-confidence", "0.9"],
+    ],
+)
 def test_phrases_alone(talks, speech_run, phrases, option):
     call = [str(talks / "a.wav"), "--speech", str(speech_run), "--phrases", str(phrases), *option]
     with pytest.raises(ConfigError, match=f"--phrases can't be combined with {option[0]}"):
@@ -507,6 +545,26 @@ def test_a_phrase_threshold_without_phrases_is_refused(talks, speech_run):
     call = [str(talks / "a.wav"), "--speech", str(speech_run), "--phrase-threshold", "0.9"]
     with pytest.raises(ConfigError, match="--phrase-threshold without --phrases"):
         transcribe.main(call)
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        ["--language-model", "run"],
+        ["--rescoring-weight", "0"],
+        ["--joint-bonus", "1"],
+        ["--language-weight", "1"],
+    ],
+)
+def test_settings_of_the_joint_search_without_it_are_refused(talks, runs, option):
+    call = [str(talks / "a.wav"), *runs, "--beam", "5", *option]
+    with pytest.raises(ConfigError, match=f"{option[0]} without the joint search"):
+        transcribe.main(call)
+
+
+def test_the_length_of_chunks_is_for_streams(talks, runs):
+    with pytest.raises(ConfigError, match="--chunk without --stream"):
+        transcribe.main([str(talks / "a.wav"), *runs, "--chunk", "100"])
 
 
 def test_a_wrong_phrase_file_ends_the_command(talks, packed_run, phrases, capsys):

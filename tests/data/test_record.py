@@ -124,6 +124,14 @@ def test_a_session_asks_again_resumes_and_holds_out_every_sixth(folder: Path, ca
     assert "1 sentences without a recording" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("minutes", ["-5", "0", "nan", "inf", "ten"])
+def test_a_length_that_is_none_is_refused(folder: Path, minutes: str, capsys):
+    with pytest.raises(SystemExit):
+        main([str(folder / "mine"), "--minutes", minutes])
+    assert f"'{minutes}' is not a number above 0" in capsys.readouterr().err
+    assert not (folder / "mine").exists()
+
+
 def test_more_sentences_are_added_to_those_of_an_earlier_call(folder: Path):
     speaker = Speaker([], [])
     main([str(folder), "--count", "3"], speaker.take, speaker.ask)

@@ -190,6 +190,8 @@ def test_pinyin_becomes_hanzi(client):
         client.post("/convert", body={"text": "hello", "strict": True}, cast_to=object)
     with pytest.raises(openai.BadRequestError, match="line 2"):
         client.post("/convert", body={"text": "ni3", "words": "你 ni3\nabc"}, cast_to=object)
+    with pytest.raises(openai.BadRequestError, match="nbest"):
+        client.post("/convert", body={"text": "ni3", "nbest": 3}, cast_to=object)
 
 
 def test_only_phrases_of_a_list(client):

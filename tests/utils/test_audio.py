@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from data.keywords.folders import read_recordings
 from utils.audio import reading
+from utils.audio.ogg_pages import lacking_bytes
 from utils.audio.reading import (
     audio_blocks,
     audio_seconds,
@@ -204,8 +205,38 @@ def test_cut_off_ogg(tmp_path, subtype):
     noise = np.random.default_rng(0).normal(size=RATE) * 0.1
     soundfile.write(tmp_path / "whole", noise, RATE, format="OGG", subtype=subtype)
     content = (tmp_path / "whole").read_bytes()
-    with pytest.raises(AudioError, match=r"holds no samples|not readable as audio"):
+    with pytest.raises(AudioError, match="cut off"):
         read_audio(put(tmp_path / "cut.ogg", content[: len(content) // 2]))
+
+
+@pytest.mark.parametrize("share", [0.2, 0.5, 0.8, 0.99])
+def test_a_cut_off_ogg_recording_is_not_taken_for_a_shorter_one(tmp_path, share):
+    """Of several pages: libsndfile reads those that are there."""
+    recording = Path(__file__).parents[2] / "examples" / "recordings" / "common_voice_18735239.ogg"
+    content = recording.read_bytes()
+    path = put(tmp_path / "cut.ogg", content[: int(len(content) * share)])
+    for read in (read_audio, audio_seconds):
+        with pytest.raises(AudioError, match=r"cut off: the last page of this Ogg file lacks \d+ bytes"):
+            read(path)
+    assert len(read_audio(recording)) > RATE
+
+
+def test_the_cut_of_an_ogg_file_is_found_at_any_byte_but_between_pages():
+    rng = np.random.default_rng(1)
+    pages = b""
+    ends = []
+    for size in (3, 0, 255, 255 * 255, 700):
+        lengths = bytes([255] * (size // 255) + [size % 255] * bool(size % 255))
+        pages += b"OggS" + bytes(22) + bytes([len(lengths)]) + lengths + rng.bytes(size)
+        ends.append(len(pages))
+    assert lacking_bytes(io.BytesIO(pages), len(pages)) == 0
+    for cut in [*range(5, 400), *rng.integers(400, len(pages), 300).tolist(), *(end - 1 for end in ends)]:
+        file = io.BytesIO(pages[:cut])
+        # Of the name of a page that begins, three bytes or fewer show nothing.
+        whole = any(0 <= cut - end < 4 for end in ends)
+        assert (lacking_bytes(file, cut) == 0) == whole
+        assert file.tell() == 0
+    assert lacking_bytes(io.BytesIO(b"RIFF1234"), 8) == 0
 
 
 def test_a_wav_header_shows_the_cut_without_decoding(tmp_path):

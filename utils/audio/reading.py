@@ -19,6 +19,7 @@ import soxr
 
 from utils.audio.containers import container_format, open_container
 from utils.audio.formats import AUDIO_SUFFIXES, CONVERT_HINT, is_audio, is_unreadable_audio, warn_unreadable
+from utils.audio.ogg_pages import lacking_bytes
 from utils.errors import AudioError
 from utils.files import is_file, replacing
 from utils.object_store import open_file
@@ -226,7 +227,8 @@ def _opened(path: str | Path) -> Iterator[BinaryIO]:
             raise AudioError(
                 "the audio file is empty (0 bytes)", where=path, hint="copy or download it again"
             )
-        file.seek(0)
+        if lacking := lacking_bytes(file, size):
+            raise _cut_off(path, f"the last page of this Ogg file lacks {lacking} bytes")
         yield file
 
 

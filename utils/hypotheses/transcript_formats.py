@@ -8,6 +8,7 @@ import json
 from array import array
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain, pairwise
 from pathlib import Path
 
 from utils.files import replacing
@@ -88,16 +89,18 @@ def as_vtt(name: str, events: Events) -> Iterator[str]:
 
 
 def as_ctm(name: str, events: Events) -> Iterator[str]:
-    """NIST CTM: recording, channel, start, length, syllable or hanzi and its confidence, one a line."""
+    """NIST CTM: recording, channel, start, length, syllable or hanzi and its confidence, one a line.
+
+    A number in digits has the confidence of its least certain syllable.
+    """
     recording = "_".join(name.split())
     for event in events:
         if isinstance(event, Ending):
             continue
-        texts = syllable_texts(event) if event.best.hanzi else event.best.pinyin
-        confidence = event.confidence or (1.0,) * len(event.times)
-        for text, (start, end), sure in zip(texts, event.times, confidence, strict=True):
-            if text:
-                yield f"{recording} 1 {start:.3f} {end - start:.3f} {text} {sure:.3f}\n"
+        for text, first, last in written_words(event):
+            start, end = event.times[first][0], event.times[last - 1][1]
+            sure = min(event.confidence[first:last], default=1.0)
+            yield f"{recording} 1 {start:.3f} {end - start:.3f} {text} {sure:.3f}\n"
 
 
 def as_textgrid(name: str, events: Events) -> Iterator[str]:
@@ -142,6 +145,27 @@ def write_transcript(path: Path, form: str, name: str, events: Events) -> None:
         file.writelines(FORMATS[form].write(name, events))
 
 
+def print_transcript(form: str, name: str, events: Events, several: bool) -> None:
+    """Print a transcript while the recording is recognised; nothing of one that can't be read at all.
+
+    Args:
+        form: one of :data:`FORMATS`.
+        name: of the recording.
+        events: of the recording.
+        several: it is one of several: JSON is one line, of whole objects only, and lines of text begin with
+            the name and a tab.
+    """
+    events = iter(events)
+    events = chain([next(events)], events)  # an error is raised before anything is printed
+    texts = FORMATS[form].write(name, events)
+    if several and form == "json":
+        texts = ["".join(as_json_line(name, events))]
+    elif several and form == "text":
+        texts = (f"{name}\t{line}" for line in texts)
+    for text in texts:
+        print(text, end="", flush=True)
+
+
 def readable(events: Events) -> Iterator[Segment | Ending]:
     """The same events; raises the AudioError of a recording that can't be read."""
     for event in events:
@@ -163,6 +187,16 @@ def syllable_texts(segment: Segment) -> list[str]:
         return list(segment.labels)
     hanzi, syllables = segment.best.hanzi, len(segment.best.pinyin)
     return list(hanzi) if len(hanzi) == syllables else [hanzi, *[""] * syllables][:syllables]
+
+
+def written_words(segment: Segment) -> list[tuple[str, int, int]]:
+    """The text, first and end syllable of each character, number in digits, or syllable without a text.
+
+    A syllable whose text is empty belongs to the text before it.
+    """
+    texts = syllable_texts(segment) if segment.best.hanzi else segment.best.pinyin
+    firsts = [index for index, text in enumerate(texts) if text]
+    return [(texts[first], first, end) for first, end in pairwise([*firsts, len(texts)])]
 
 
 def segment_values(segment: Segment) -> dict[str, object]:
