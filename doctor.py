@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from data.manifest import is_manifest
+from model_speech.int8_weights import is_packed
 from preflight.examine import (
     WITHOUT_MODEL,
     examine_audio,
@@ -156,7 +157,8 @@ def _examine(subjects: Subjects, options: argparse.Namespace, overrides: Sequenc
             rate = (run.config().get("features") or {}).get("sample_rate", rate)
         if not has_errors(run_findings) and run.config().get("task") == "speech":
             findings += examine_vocabulary(listings, Vocabulary.load(run.vocabulary("acoustic.txt")))
-            if not any(finding.check == "unknown-config" for finding in run_findings):
+            known = not any(finding.check == "unknown-config" for finding in run_findings)
+            if known and not is_packed(run):  # the config of a packed model is not a recipe
                 recipe, where = recipe or recipes.recipe_of_run(run), str(run.path)
                 findings += recipes.examine_lengths(recipe, listings)
     with_audio = [*listings, *subjects.recordings]

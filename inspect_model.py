@@ -23,6 +23,7 @@ from analysis.weights.significance import (
     significances,
 )
 from analysis.weights.weight_file import WeightFile, read_weight_file
+from model_speech.int8_weights import is_packed
 from utils.backend.quiet import silence_tensorflow
 from utils.errors import ConfigError, CorpusError, RunError, VocabularyError, require, run_command
 from utils.mandarin.pinyin import hanzi_to_pinyin, is_hanzi, normalise_syllable
@@ -107,6 +108,12 @@ def _read_weights(source: Path) -> tuple[WeightFile, RunFolder | None]:
         return read_weight_file(source), find_run(source)
     run = open_run(source)
     path = next((path for path in (run.best_weights, run.last_weights) if path.is_file()), None)
+    if path is None and is_packed(run):
+        raise RunError(
+            "a packed model, whose weights are rounded to integers",
+            where=source,
+            hint="give the run that it was packed from",
+        )
     if path is None:
         raise RunError(
             "the run has no weights of a neural network",

@@ -24,6 +24,7 @@ from analysis.results.collect import collect_results
 from analysis.results.files import hypotheses_tsv, summary, write_results
 from analysis.results.terminal import results_text
 from data.evaluation_lists import lists_of_split, read_test_transcripts, read_test_utterances
+from data.manifest import SPLITS
 from keywords.options import add_keyword_options, settle_keyword_options
 from recognition.evaluation import Evaluation, evaluate_language, evaluate_pipeline, evaluate_speech
 from recognition.options import (
@@ -143,6 +144,7 @@ def _evaluate(options: argparse.Namespace) -> tuple[dict[str, Any], Evaluation]:
     settings = {
         "split": _split_name(options),
         "manifests": [str(path) for path in lists],
+        **({"limit": options.limit} if options.limit else {}),
         **{f"{stage}_run": str(paths[stage]) for stage in runs},
         **search_settings(options),
     }
@@ -219,7 +221,12 @@ def _collect_evidence(options: argparse.Namespace, evaluation: Evaluation) -> di
 def _split_name(options: argparse.Namespace) -> str:
     if getattr(options, "recording", None):
         return options.recording.stem
-    return "+".join(path.stem for path in options.manifest) if options.manifest else options.split
+    return "+".join(map(_list_name, options.manifest)) if options.manifest else options.split
+
+
+def _list_name(path: Path) -> str:
+    """The name of a list; with that of its folder if it could be taken for a split of the run."""
+    return f"{path.resolve().parent.name}-{path.stem}" if path.stem in SPLITS else path.stem
 
 
 def _reserve_output(options: argparse.Namespace) -> None:
@@ -233,6 +240,8 @@ def _output_folder(options: argparse.Namespace) -> Path:
     if options.output:
         return options.output
     name = _split_name(options)
+    if getattr(options, "limit", None):  # the results of the whole list are not replaced
+        name += f"-first{options.limit}"
     if options.task == PIPELINE:
         return options.speech_run / "test" / f"{name}-with-{options.language_run.resolve().name}"
     return getattr(options, f"{options.task}_run") / "test" / name
@@ -270,7 +279,7 @@ def _add_options(command: argparse.ArgumentParser, task: str) -> None:
     else:
         command.add_argument("--limit", type=positive, help="test only the first LIMIT utterances")
     default = None if task == KEYWORD else "test"  # see settle_keyword_options
-    command.add_argument("--split", choices=("train", "dev", "test"), default=default, help="default: test")
+    command.add_argument("--split", choices=SPLITS, default=default, help="default: test")
     command.add_argument("--manifest", type=Path, action="append", help="test on this list; may be repeated")
     command.add_argument("--json", action="store_true", help="print only the results, as JSON")
     command.add_argument("--output", type=Path, help="folder for results.json and the outputs")

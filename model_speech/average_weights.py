@@ -11,6 +11,7 @@ packed and exported as any other. The last run may have more residual blocks tha
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import shutil
 from collections.abc import Sequence
@@ -44,9 +45,12 @@ def average(sources: Sequence[Path], target: Path, weights: str = "last") -> Non
         weights: ``best`` or ``last`` weights of each run; averaged and packed runs have only one set.
 
     Raises:
-        RunError: a run is missing or damaged, or two runs are of different models or vocabularies.
+        RunError: ``target`` exists, a run is missing or damaged, or two runs are of different models or
+            vocabularies.
     """
     require(len(sources) > 1, "one run has no mean", hint="name two or more", error=RunError)
+    if os.path.lexists(target):
+        raise RunError("the new run already exists", where=target, hint="choose another name for it")
     silence_tensorflow()
     from model_speech.acoustic_model import load_acoustic_model  # here: see utils.backend.quiet
     from utils.backend.weights import save_weights

@@ -28,7 +28,7 @@ _SEARCH = ("language_weight", "joint_bonus", "rescoring_weight")
 """Settings of :mod:`model_language.search.joint` that may be stored."""
 # Rounded to a byte, the layers that see the features change the most syllables.
 _HALF_PRECISION = "front"
-_LOCAL = ("data", "environment", "initialise_from")  # config sections with paths of this machine
+_LOCAL = ("data", "environment", "initialise_from", "initialise_except")  # of the training, with local paths
 
 
 def pack(
@@ -53,10 +53,12 @@ def pack(
             one than that of the training: with a shorter one speech looks slower to the model.
 
     Raises:
-        RunError: the run is of another model, or is damaged.
+        RunError: the run is of another model, is damaged, or is ``target`` itself.
         ConfigError: ``hop_ms`` is not above 0.
     """
     run = open_run(source, "speech")
+    if target.resolve() == run.path.resolve():
+        raise RunError("a run can't be packed into itself", where=target, hint="choose another folder")
     name = run.config().get("model", {}).get("name")
     if name not in _PACKED:
         raise RunError(

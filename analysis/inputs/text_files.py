@@ -7,6 +7,7 @@ and those of this project: manifests, and the ``hypotheses.tsv`` of ``test.py``.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path, PurePath
 
 from analysis.inputs.normalisation import (
@@ -105,7 +106,9 @@ def read_text_file(path: str | Path) -> TextFile:
             path, (HANZI, SYLLABLES), [(row[0], TextEntry(row[4], row[2])) for row in table if len(row) > 4]
         )
     lines = ["\t".join(fields) for _, fields in rows]
-    if found := read_transcript_file(path, lines):
+    numbers = [number for number, _ in rows]
+    after_blank = {index for index, (a, b) in enumerate(pairwise(numbers), start=1) if b > a + 1}
+    if found := read_transcript_file(path, lines, after_blank):
         return _transcripts(path, found)
     return _plain(path, [(*line.strip().split(None, 1), "")[:2] for line in lines if line.strip()])
 

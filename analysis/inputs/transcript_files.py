@@ -7,7 +7,7 @@ WebVTT file has one text for each whole recording; TRN and JSON files contain id
 import json
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from operator import itemgetter
@@ -28,6 +28,7 @@ _TRN_LINE = re.compile(r"(.*?)\s*\(([^()\s]+)\)\s*")
 _ALTERNATION = re.compile(r"\{([^{}]*)\}")
 _CUE_TIME = re.compile(r"\s*(?:\d+:)?\d\d:\d\d[.,]\d{3}\s+-->\s+(?:\d+:)?\d\d:\d\d[.,]\d{3}.*")
 _MARKUP = re.compile(r"</?[a-z][^>]*>")
+_NO_CUE = re.compile(r"(NOTE|STYLE|REGION)(\s.*)?")  # blocks of WebVTT without text
 _LINES_BEFORE_A_CUE = 20  # title and notes of WebVTT
 _TEXTGRID = 'File type = "ooTextFile"'
 # The keys of id and text in the JSON of transcribe.py, FunASR and Whisper.
@@ -58,12 +59,15 @@ class TranscriptFile:
     left_out: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
-def read_transcript_file(path: Path, lines: Sequence[str]) -> TranscriptFile | None:
+def read_transcript_file(
+    path: Path, lines: Sequence[str], after_blank: Collection[int] = ()
+) -> TranscriptFile | None:
     """Read a file in one of these formats, which is recognised from its content.
 
     Args:
         path: path of the file; its name is the id of subtitles.
         lines: lines of the file, without empty lines.
+        after_blank: indices of the lines that follow an empty line.
 
     Returns:
         None for a file in another format.
@@ -76,7 +80,7 @@ def read_transcript_file(path: Path, lines: Sequence[str]) -> TranscriptFile | N
     if lines[0].lstrip()[:1] in ("{", "[") and (objects := _json_objects(path, lines)) is not None:
         return _from_json(path, objects)
     if any(map(_CUE_TIME.fullmatch, lines[:_LINES_BEFORE_A_CUE])):
-        return TranscriptFile(SUBTITLES, (Transcript(path.stem, " ".join(_cue_texts(lines))),))
+        return TranscriptFile(SUBTITLES, (Transcript(path.stem, " ".join(_cue_texts(lines, after_blank))),))
     records = [line.strip() for line in lines if line.strip() and not line.startswith(_COMMENT)]
     if _all_match(_CTM_LINE, records) and _has_times(records, 2):
         return _from_ctm(records)
@@ -138,13 +142,18 @@ def _from_trn(records: Sequence[str]) -> TranscriptFile:
     return TranscriptFile(TRN, tuple(transcripts), {ALTERNATIVES: left_out})
 
 
-def _cue_texts(lines: Sequence[str]) -> Iterator[str]:
-    """The lines of all cues without numbers, times and markup."""
+def _cue_texts(lines: Sequence[str], after_blank: Collection[int]) -> Iterator[str]:
+    """The lines of all cues without numbers, other names of cues, notes, times and markup."""
     inside = False
-    for line, following in pairwise([*lines, ""]):
+    for index, (line, following) in enumerate(pairwise([*lines, ""])):
+        begins = index in after_blank
         if _CUE_TIME.fullmatch(line):
             inside = True
-        elif inside and not (line.strip().isdecimal() and _CUE_TIME.fullmatch(following)):
+        elif begins and _NO_CUE.fullmatch(line):
+            inside = False
+        elif _CUE_TIME.fullmatch(following) and (begins or line.strip().isdecimal()):
+            continue  # the name of the cue: a number, in WebVTT any text
+        elif inside:
             yield _MARKUP.sub("", line).strip()
 
 

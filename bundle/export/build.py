@@ -29,6 +29,7 @@ from streaming.conversion.streamability import check_streamable
 from utils.backend.model_cost import multiply_accumulates
 from utils.errors import BundleError
 from utils.files import replacing_folder, write_json, write_text
+from utils.run_folder.run import RunFolder
 
 _PACKAGES = ("tensorflow", "keras", "numpy", "ai-edge-litert", "onnx", "onnxruntime", "tf2onnx")
 
@@ -64,8 +65,14 @@ def export_bundle(
 
     Raises:
         ConfigError: streams are requested and the model can't stream; each obstacle is named.
-        BundleError: the folder exists, or the only variant can't be written.
+        BundleError: the folder exists or is a run, or the only variant can't be written.
     """
+    if RunFolder(output).config_file.exists():
+        raise BundleError(
+            "the folder is a run, which the bundle would replace",
+            where=output,
+            hint="--output chooses another folder",
+        )
     if output.exists() and not force:
         raise BundleError(
             "the folder exists already",

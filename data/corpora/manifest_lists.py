@@ -20,8 +20,15 @@ def find_utterances(root: Path, output: Path, workers: int) -> Iterator[Candidat
     """Yield all lines of the lists in ``root``.
 
     Raises:
-        CorpusError: there is no list, or one that is named after a split has another header.
+        CorpusError: there is no list, one that is named after a split has another header, or ``output`` is
+            ``root``: the checked lists would replace these, and what they refuse would be lost.
     """
+    if output.resolve() == root.resolve():
+        raise CorpusError(
+            "the checked lists would replace your own, without the lines that are refused",
+            where=output,
+            hint="choose another folder: --output",
+        )
     lists, others = find_lists(root)
     print_skipped(others)
     lists = [path for path in lists if path.stem != "manifest"] or lists

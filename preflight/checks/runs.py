@@ -16,6 +16,7 @@ import numpy as np
 from model_keyword.loading import keyword_parts, load_keyword_model
 from model_language.registry import language_parts, load_language_model
 from model_speech.acoustic_model import acoustic_parts, load_acoustic_model
+from model_speech.int8_weights import is_packed
 from preflight.findings import ERROR, WARNING, Finding
 from training.run import RECIPES
 from utils.config import build_config
@@ -82,6 +83,8 @@ def missing_part(run: RunFolder) -> Iterator[Finding]:
 
 def unknown_config(run: RunFolder) -> Iterator[Finding]:
     """A config that this version cannot build: a finished run can be used, but not resumed."""
+    if is_packed(run):  # its config is not that of a training: without data, with settings of the search
+        return
     config = {key: value for key, value in run.config().items() if key not in _NOT_OF_THE_RECIPE}
     if config.get("task") not in RECIPES:
         what, advice = f"a run of task '{config.get('task')}'", f"known: {', '.join(RECIPES)}"
@@ -182,6 +185,8 @@ def odd_vocabulary(run: RunFolder) -> Iterator[Finding]:
         return
     except RunError:
         return  # reported by changed_file
+    if "transfer" in run.config():  # to any list of tokens
+        return
     usual = acoustic_vocabulary(vocabulary.tokens)
     if vocabulary != usual:
         pairs = zip(vocabulary.tokens, usual.tokens, strict=False)

@@ -569,6 +569,15 @@ def test_an_existing_folder_is_replaced_only_when_requested(tmp_path, monkeypatc
     assert (target / "mine").read_text() == "precious" and list(tmp_path.iterdir()) == [target]
 
 
+def test_a_run_is_never_replaced_by_a_bundle(tmp_path):
+    (tmp_path / "run").mkdir()
+    config = tmp_path / "run" / "config.yaml"
+    config.write_text("task: keyword\n")
+    with pytest.raises(BundleError, match="the folder is a run"):
+        export_bundle(source_of(residual()), [PLAIN], tmp_path / "run", force=True)
+    assert config.is_file()
+
+
 def test_an_artefact_that_cannot_be_made_is_reported_beside_the_others(tmp_path, monkeypatch):
     def fail(self, variant, path, float_layers=()):
         raise BundleError("the converter fails: a reason", where=str(variant))

@@ -179,11 +179,21 @@ def test_default_folder_of_the_results(speech_run, language_run, tmp_path, capsy
     command.main(["speech", str(run), "--limit", "2"])
     command.main(["pipeline", str(run), str(language_run), "--manifest", str(tiny_manifest), "--limit", "2"])
     assert {path.relative_to(run).as_posix() for path in run.glob("test/*/*")} == {
-        "test/test/hypotheses.tsv",
-        "test/test/results.json",
-        "test/manifest-with-language/hypotheses.tsv",
-        "test/manifest-with-language/results.json",
+        "test/test-first2/hypotheses.tsv",
+        "test/test-first2/results.json",
+        "test/manifest-first2-with-language/hypotheses.tsv",
+        "test/manifest-first2-with-language/results.json",
     }
+    results = json.loads((run / "test" / "test-first2" / "results.json").read_text(encoding="utf-8"))
+    assert results["limit"] == 2
+
+
+def test_results_of_another_test_list_do_not_replace_those_of_the_run(speech_run, tmp_path, tiny_manifest):
+    run, other = tmp_path / "moved", tmp_path / "corpus" / "test.tsv"
+    shutil.copytree(speech_run, run)
+    write_manifest(other, read_manifest(tiny_manifest)[:1])
+    command.main(["speech", str(run), "--manifest", str(other)])
+    assert [path.name for path in (run / "test").iterdir()] == ["corpus-test"]
 
 
 def test_pipeline_as_json_in_a_process_of_its_own(speech_run, language_run, tmp_path):

@@ -353,6 +353,16 @@ def test_listed_recordings(tmp_path, capsys):
         manifest_lists.main(["prepare", str(tmp_path / "empty")])
 
 
+def test_the_own_lists_are_not_replaced(tmp_path):
+    header = "id\taudio\tseconds\tspeaker\tpinyin\thanzi\n"
+    rows = "a\twav/a.wav\t9\ts1\tni3 hao3\t你好\nb\twav/b.wav\t9\ts1\t\t打开3号\n"
+    own = write(tmp_path / "train.tsv", header + rows)
+    write(tmp_path / "wav" / "a.wav", wav())
+    with pytest.raises(CorpusError, match="replace your own"):
+        manifest_lists.main(["prepare", str(tmp_path), "--output", f"{tmp_path}/wav/.."])
+    assert own.read_text(encoding="utf-8") == header + rows
+
+
 def test_other_lists_beside_the_splits_are_skipped_and_named(tmp_path, capsys):
     header = "id\taudio\tseconds\tspeaker\tpinyin\thanzi\n"
     write(tmp_path / "in" / "train.tsv", header + "a\twav/a.wav\t9\ts1\tni3 hao3\t你好\n")

@@ -98,3 +98,6 @@ def test_runs_without_a_mean_are_named(runs, tmp_path):
     with pytest.raises(RunError, match="one run has no mean"):
         main([str(runs[0]), *output])
     assert not (tmp_path / "mean").exists()
+    with pytest.raises(RunError, match="already exists"):
+        main([str(runs[0]), str(runs[1]), "--output", str(other), "--weights", "best"])
+    assert (other / "best.weights.h5").is_file()

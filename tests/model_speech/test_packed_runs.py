@@ -17,6 +17,7 @@ from model_speech.models.compact import CompactConfig, build_compact
 from model_speech.pack import main
 from recognition import loading
 from recognition.loading import load_acoustic_logits, load_members
+from tests.support.scripts import load_script
 from utils.backend.weights import save_weights
 from utils.config import save_yaml
 from utils.errors import ConfigError, RunError
@@ -58,6 +59,19 @@ def run(tmp_path_factory) -> RunFolder:
     acoustic.vocabulary.save(folder.vocabulary("acoustic.txt"))
     save_weights(acoustic.model, folder.best_weights)
     return folder
+
+
+def test_a_run_is_not_packed_into_itself(run):
+    before = run.config_file.read_text(encoding="utf-8")
+    with pytest.raises(RunError, match="can't be packed into itself"):
+        main([str(run.path), str(run.path / "..") + f"/{run.path.name}"])
+    assert run.config_file.read_text(encoding="utf-8") == before
+
+
+def test_the_weights_of_a_packed_run_are_not_shown(run, tmp_path):
+    main([str(run.path), str(tmp_path / "packed")])
+    with pytest.raises(RunError, match="a packed model, whose weights are rounded"):
+        load_script("inspect_model.py").main(["weights", str(tmp_path / "packed")])
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ from utils.config import save_yaml, to_plain
 from utils.features.speech import FeatureConfig
 from utils.files import write_text
 from utils.run_folder import checksums
-from utils.run_folder.run import PRETRAINED, start_run
+from utils.run_folder.run import PRETRAINED, PRETRAINED_SPEECH, start_run
 
 RATE, SECONDS = 16_000, 2.0
 ERROR, WARNING = "error", "warning"
@@ -448,6 +448,14 @@ def _history(
     return lambda run: _write_history(run, losses, errors)
 
 
+def _both(*plants: Callable[[Path], None]) -> Callable[[Path], None]:
+    def plant(run: Path) -> None:
+        for each in plants:
+            each(run)
+
+    return plant
+
+
 RUN_FAULTS = {
     "no weights": (lambda run: (run / "best.weights.h5").unlink(), [(ERROR, "missing-part")]),
     "no vocabulary": (lambda run: (run / "vocabulary/acoustic.txt").unlink(), [(ERROR, "missing-part")]),
@@ -461,6 +469,13 @@ RUN_FAULTS = {
     "a shuffled vocabulary": (
         _tokens(lambda tokens: [tokens[1], tokens[0], *tokens[2:]]),
         [(ERROR, "odd-vocabulary")],
+    ),
+    "a shuffled vocabulary of transferred weights": (
+        _both(
+            _config("task:", "transfer: {kept: 3}\ntask:"),
+            _tokens(lambda tokens: [tokens[1], tokens[0], *tokens[2:]]),
+        ),
+        [],
     ),
     "a vocabulary of another size": (
         _tokens(lambda tokens: [*sorted([*tokens[:-2], "mar1"]), *tokens[-2:]]),
@@ -493,6 +508,11 @@ def test_an_intact_run_gives_no_finding_and_is_checked_against_manifests(sound_r
     corpus.write()
     found = findings(capsys, sound_run, corpus.folder / "test.tsv")
     assert names(found) == [(ERROR, "not-in-vocabulary"), (WARNING, "rare-syllable")]
+
+
+def test_the_shipped_acoustic_models_have_no_errors(capsys):
+    for model in (PRETRAINED_SPEECH, PRETRAINED_SPEECH.with_name("audio_to_pinyin_streaming")):
+        assert [finding for finding in names(findings(capsys, model)) if finding[0] == ERROR] == []
 
 
 def test_a_vocabulary_that_the_manifests_do_not_give_is_found(sound_run, corpus, tmp_path, capsys):

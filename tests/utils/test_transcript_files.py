@@ -80,6 +80,15 @@ def test_subtitles_are_one_recording(tmp_path, name, header, mark):
     assert texts(write(tmp_path / name, header + cues.replace(",", mark))) == {"a1": "今天天气 很好 7"}
 
 
+def test_names_and_notes_of_cues_are_no_text(tmp_path):
+    """Meeting programs give each cue of WebVTT a name that is no number."""
+    cue = "{0}\n00:00:0{1}.000 --> 00:00:0{2}.000\n<v 张三>{3}</v>\n\n"
+    content = "WEBVTT\n\nSTYLE\n::cue { color: red }\n\n"
+    content += cue.format("0f7d8b1e-11/1-0", 0, 1, "今天天气") + cue.format("开场", 1, 2, "很好\n12")
+    content += "NOTE reviewed\n一个说明\n\n" + cue.format("3", 2, 3, "我们去")
+    assert texts(write(tmp_path / "talk.vtt", content)) == {"talk": "今天天气 很好 12 我们去"}
+
+
 EVENTS = [
     Segment(0.0, 1.0, ((0.1, 0.3), (0.4, 0.6)), (Alternative(("ni3", "hao3"), "你好", -1.0),)),
     Ending(1.0),

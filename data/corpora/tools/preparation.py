@@ -6,6 +6,7 @@ preparing it again writes the same bytes.
 """
 
 import re
+import sys
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -19,7 +20,7 @@ from tqdm import tqdm
 
 from data.corpora.tools.download import Source
 from data.corpora.tools.summary import summarise
-from data.manifest import REJECTED, Utterance, write_manifest
+from data.manifest import REJECTED, SPLITS, Utterance, write_manifest
 from utils.audio.reading import SAMPLE_RATE, seconds_and_rate
 from utils.errors import AudioError, CorpusError, shorten
 from utils.files import remove_leftovers, write_json, write_text
@@ -275,3 +276,7 @@ def _write(
     lines = ("\t".join(" ".join(field.split()) for field in row) for row in rows)
     write_text(output / REJECTED, "\n".join(["split\tid\treason\tdetail", *lines]) + "\n")
     write_json(output / "summary.json", summary)
+    if earlier := [
+        f"{name}.tsv" for name in SPLITS if name not in splits and (output / f"{name}.tsv").exists()
+    ]:
+        print(f"note: {', '.join(earlier)} in {output}: of an earlier preparation", file=sys.stderr)
