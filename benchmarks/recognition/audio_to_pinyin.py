@@ -5,13 +5,14 @@
     python -m benchmarks.recognition.audio_to_pinyin --streaming # the streaming twin, after the other one
 
 Six collections of real recordings, 7 h of synthetic speech of open-domain text and sounds without speech
-are prepared below ``datasets/audio_to_pinyin``. The model of whole utterances is trained in eleven cycles
+are prepared below ``datasets/audio_to_pinyin``. The model of whole utterances is trained in twelve cycles
 below ``runs``, by recipes of ``configs/speech``; each begins with the weights of the one before, the sixth
-and the seventh with a deeper front, the last four with a shorter time between feature frames. From the third
+and the seventh with a deeper front, the last five with a shorter time between feature frames. From the third
 one on there is spliced speech, which the model of the cycle before has cut from the recordings. The tenth
-cycle begins with the mean of the three before it and has more single words; the eleventh begins with the mean
-of this mean and of the tenth, and has more blocks; the model is the mean of what the eleventh begins with and
-of the eleventh.
+cycle begins with the mean of the three before it and has more single words. The eleventh begins with the mean
+of this mean and of the tenth, and has more blocks. The twelfth begins with the mean of what the eleventh
+begins with and of the eleventh, and has pieces of recordings, more words and shorter pauses. The model is the
+mean of what the twelfth begins with and of the twelfth.
 
 The streaming twin begins with what the eleventh cycle begins with, and the model teaches it, without the
 recordings of ``dspspeech20``, whose words are the test of typed wake words (but its teacher has learned from
