@@ -124,20 +124,6 @@ def test_requests_of_a_disconnected_client_are_dropped(service, bearer, tmp_path
     assert send(service, **bearer).status_code == 200
 
 
-def test_an_event_stream_of_a_disconnected_client_is_dropped_before_its_first_event(
-    service, bearer, tmp_path
-):
-    before = len([e for e in service.events("request") if e["status"] == 499])
-    sound = np.random.default_rng(1).standard_normal(100 * 16000).astype(np.float32) / 10
-    write_wav(tmp_path / "long.wav", sound)
-    files = {"file": ("a.wav", (tmp_path / "long.wav").read_bytes())}
-    for _ in range(3):  # the server may be fast enough for its first event
-        with contextlib.suppress(httpx2.TimeoutException), httpx2.Client(timeout=0.3) as client:
-            client.post(service.url + TRANSCRIPTIONS, data={"stream": "true"}, files=files, headers=bearer)
-    wait_until(lambda: len([e for e in service.events("request") if e["status"] == 499]) > before, "its line")
-    assert send(service, **bearer).status_code == 200
-
-
 def test_the_log_has_neither_texts_nor_tokens(service, bearer):
     assert send(service, **bearer).status_code == 200
     found = wait_until(lambda: service.events("request"), "a line of the log")

@@ -16,6 +16,8 @@ import pytest
 from fastapi.datastructures import Headers
 
 from serving.authentication import Tokens, is_allowed_origin, token_of
+from serving.endpoints.transcriptions import _unless_gone
+from serving.errors import RequestError
 from serving.limits import Guard, Rates
 from serving.logs import JsonLines
 from serving.metrics import Metrics
@@ -264,3 +266,40 @@ def test_a_child_answers_dies_and_is_noticed(method):
     with pytest.raises(ChildDied):
         child.receive(240.0)
     child.close()
+
+
+class _Connection:
+    """A request whose client leaves at the second look."""
+
+    def __init__(self):
+        self.looks = 0
+
+    async def is_disconnected(self) -> bool:
+        self.looks += 1
+        return self.looks > 1
+
+
+def test_the_work_for_a_client_that_leaves_is_ended():
+    """Also before the first event of a stream, which may take as long as a recording without speech."""
+    ended = []
+
+    async def event_stream():
+        try:
+            await asyncio.sleep(60)
+            yield "an event"
+        finally:
+            ended.append(True)
+
+    with pytest.raises(RequestError, match="closed the connection"):
+        asyncio.run(_unless_gone(_Connection(), anext(event_stream())))
+    assert ended
+
+
+def test_the_first_event_comes_while_the_client_waits():
+    async def event_stream():
+        yield "an event"
+
+    async def first() -> str:
+        return await _unless_gone(_Connection(), anext(event_stream()))
+
+    assert asyncio.run(first()) == "an event"
