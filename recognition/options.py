@@ -12,8 +12,8 @@ BEAM = 10  # default prefixes of a beam search with a language model
 FUSION_WEIGHT, INSERTION_BONUS = 0.5, 2.5
 # Tuned on dev speakers (benchmarks/recognition/phrases.py).
 PHRASE_THRESHOLD = 0.5
-_JOINT = ("joint", "language_weight", "joint_bonus", "rescoring_weight")
-_OF_JOINT = ("language_weight", "joint_bonus", "language_model", "rescoring_weight")
+_JOINT_WEIGHTS = ("language_weight", "joint_bonus", "rescoring_weight")
+_OF_JOINT = (*_JOINT_WEIGHTS, "language_model")  # options that have no effect without --joint
 
 
 def add_search_options(parser: argparse.ArgumentParser) -> None:
@@ -136,8 +136,7 @@ def joint_settings(options: argparse.Namespace) -> dict[str, Any]:
     for name in ("language_weight", "rescoring_weight"):
         value = getattr(options, name)
         if value is not None and value < 0:
-            option = f"--{name.replace('_', '-')}"
-            raise ConfigError(f"{option} {value} is below 0", hint="0 turns it off")
+            raise ConfigError(f"{_option(name)} {value} is below 0", hint="0 turns it off")
     return {
         "syllables": options.syllables,
         "language": options.language_weight,
@@ -155,7 +154,7 @@ def check_joint_options(options: argparse.Namespace) -> None:
     """
     for name in _OF_JOINT:
         if not options.joint and getattr(options, name) is not None:
-            raise ConfigError(f"--{name.replace('_', '-')} without the joint search", hint="add --joint")
+            raise ConfigError(f"{_option(name)} without the joint search", hint="add --joint")
 
 
 def check_phrase_options(options: argparse.Namespace) -> None:
@@ -171,8 +170,9 @@ def check_phrase_options(options: argparse.Namespace) -> None:
         return
     for name in ("joint", "words", "language", *_OF_JOINT):
         if getattr(options, name) not in (None, False):
-            option = f"--{name.replace('_', '-')}"
-            raise ConfigError(f"--phrases can't be combined with {option}", hint="leave one of them out")
+            raise ConfigError(
+                f"--phrases can't be combined with {_option(name)}", hint="leave one of them out"
+            )
     if options.minimum_confidence:
         raise ConfigError(
             "--phrases can't be combined with --minimum-confidence",
@@ -180,6 +180,11 @@ def check_phrase_options(options: argparse.Namespace) -> None:
         )
     if not 0 <= options.phrase_threshold <= 1:
         raise ConfigError(f"--phrase-threshold {options.phrase_threshold}", hint="choose one from 0 to 1")
+
+
+def _option(name: str) -> str:
+    """The option that sets an attribute of the parsed command line."""
+    return f"--{name.replace('_', '-')}"
 
 
 def search_settings(options: argparse.Namespace) -> dict[str, Any]:
@@ -191,7 +196,7 @@ def search_settings(options: argparse.Namespace) -> dict[str, Any]:
             settings["syllables_run"] = str(options.syllables)
             settings |= {name: getattr(options, name) for name in ("fusion_weight", "insertion_bonus")}
     if getattr(options, "joint", False):
-        settings |= {name: getattr(options, name) for name in _JOINT}
+        settings |= {name: getattr(options, name) for name in ("joint", *_JOINT_WEIGHTS)}
         settings["language_model"] = str(options.language_model) if options.language_model else None
     if getattr(options, "words", None):
         settings["words"] = str(options.words)

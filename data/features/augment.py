@@ -1,4 +1,4 @@
-"""Makes altered copies of training recordings: another speed, reverberation, noise and level.
+"""Makes altered copies of training recordings: another speed, room, noise and level, shorter pauses.
 
 The feature cache calls this before it computes the features. Random choices come from the generator that is
 given: equal generators give equal copies.

@@ -17,15 +17,15 @@ def lacking_bytes(file: BinaryIO, size: int) -> int:
         size: its length in bytes.
     """
     file.seek(0)
-    is_ogg = file.read(len(_MAGIC)) == _MAGIC
-    if is_ogg:
-        file.seek(max(0, size - _LARGEST_PAGE - len(_MAGIC)))
-        end = file.read()
-    file.seek(0)
-    if not is_ogg:
+    if file.read(len(_MAGIC)) != _MAGIC:
+        file.seek(0)
         return 0
+    file.seek(max(0, size - _LARGEST_PAGE - len(_MAGIC)))
+    end = file.read()
+    file.seek(0)
     page = end[max(0, end.rfind(_MAGIC)) :]
     if len(page) < _HEADER_BYTES:
         return _HEADER_BYTES - len(page)
-    lengths = page[_HEADER_BYTES : _HEADER_BYTES + page[_HEADER_BYTES - 1]]
-    return max(0, _HEADER_BYTES + page[_HEADER_BYTES - 1] + sum(lengths) - len(page))
+    segments = page[_HEADER_BYTES - 1]
+    lengths = page[_HEADER_BYTES : _HEADER_BYTES + segments]
+    return max(0, _HEADER_BYTES + segments + sum(lengths) - len(page))
