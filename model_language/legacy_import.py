@@ -6,7 +6,6 @@ convolutions of width 1) and a layer normalisation; the dense layer of the outpu
 arrays.
 """
 
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -24,7 +23,7 @@ from utils.config import to_plain
 from utils.errors import ConfigError, RunError, VocabularyError
 from utils.files import replacing_folder
 from utils.mandarin.pinyin import is_syllable, normalise_syllable
-from utils.run_folder.run import start_run
+from utils.run_folder.run import require_new_run, start_run
 from utils.vocabulary import PAD, UNKNOWN, Vocabulary, first_few
 
 Arrays = Mapping[str, np.ndarray]  # by name: kernel, bias; gamma, beta; embeddings
@@ -60,8 +59,7 @@ def import_transformer(
         RunError: ``new_run`` exists, or the weights are of another network.
         VocabularyError: a list cannot be read or does not belong to the weights.
     """
-    if os.path.lexists(new_run):
-        raise RunError("the new run already exists", where=new_run, hint="choose another name for it")
+    require_new_run(new_run)
     config, inputs, classes = _geometry(layers, weights_file)
     symbols = Symbols(
         _read_tokens(pinyin_file, inputs, syllables=True),

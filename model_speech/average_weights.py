@@ -11,7 +11,6 @@ packed and exported as any other. The last run may have more residual blocks tha
 from __future__ import annotations
 
 import argparse
-import os
 import re
 import shutil
 from collections.abc import Sequence
@@ -25,7 +24,7 @@ from utils.backend.quiet import silence_tensorflow
 from utils.errors import RunError, require, run_command
 from utils.files import replacing_folder, write_json
 from utils.run_folder import checksums
-from utils.run_folder.run import RunFolder, open_run
+from utils.run_folder.run import RunFolder, open_run, require_new_run
 
 if TYPE_CHECKING:
     from model_speech.acoustic_model import AcousticModel
@@ -49,8 +48,7 @@ def average(sources: Sequence[Path], target: Path, weights: str = "last") -> Non
             vocabularies.
     """
     require(len(sources) > 1, "one run has no mean", hint="name two or more", error=RunError)
-    if os.path.lexists(target):
-        raise RunError("the new run already exists", where=target, hint="choose another name for it")
+    require_new_run(target)
     silence_tensorflow()
     from model_speech.acoustic_model import load_acoustic_model  # here: see utils.backend.quiet
     from utils.backend.weights import save_weights

@@ -5,7 +5,6 @@ The layers of the file are numbered in the order of the model: ``conv2d_1`` … 
 Its features are 200 bins of the log spectrogram.
 """
 
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -20,7 +19,7 @@ from utils.errors import RunError, VocabularyError
 from utils.features.speech import FeatureConfig, feature_bins
 from utils.files import replacing_folder
 from utils.mandarin.pinyin import is_syllable, normalise_syllable
-from utils.run_folder.run import start_run
+from utils.run_folder.run import require_new_run, start_run
 from utils.vocabulary import BLANK, SPACE, Vocabulary, first_few
 
 Arrays = Mapping[str, np.ndarray]  # by name: kernel, bias; gamma, beta, moving_mean, moving_variance
@@ -50,8 +49,7 @@ def import_dfcnn(
         RunError: ``new_run`` exists, or the weights are not those of a DFCNN.
         VocabularyError: the token list can't be read or doesn't match the weights.
     """
-    if os.path.lexists(new_run):
-        raise RunError("the new run already exists", where=new_run, hint="choose another name for it")
+    require_new_run(new_run)
     by_kind = {kind: [arrays for k, arrays in layers if k == kind] for kind, _ in layers}
     model_config, model = _read_model(by_kind, weights_file)
     vocabulary = read_tokens(tokens_file, model.output.shape[-1])

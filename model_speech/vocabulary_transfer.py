@@ -14,7 +14,7 @@ from model_speech.acoustic_model import build_acoustic_model, load_acoustic_mode
 from utils.backend.weights import save_weights
 from utils.errors import RunError, VocabularyError
 from utils.files import replacing_folder
-from utils.run_folder.run import create_run, open_run
+from utils.run_folder.run import create_run, open_run, require_new_run
 from utils.vocabulary import BLANK, Vocabulary
 
 OUTPUT_LAYER = "logits"  # in every model
@@ -51,8 +51,7 @@ def transfer_run(source_run: str | Path, new_run: str | Path, vocabulary_file: s
         VocabularyError: the vocabulary can't be read, has no blank, or shares no token but the blank.
     """
     source, new_run = open_run(source_run, "speech"), Path(new_run)
-    if new_run.exists() or new_run.is_symlink():
-        raise RunError("the new run already exists", where=new_run, hint="choose another name for it")
+    require_new_run(new_run)
     best = load_acoustic_model(source.path, "best")
     last = load_acoustic_model(source.path, "last") if source.last_weights.is_file() else best
     vocabulary = Vocabulary.load(vocabulary_file)

@@ -211,6 +211,16 @@ def _with_present_names(config: Mapping[str, Any], old_names: Mapping[str, str])
     return {**config, "model": {**model, "name": old_names[model["name"]]}}
 
 
+def require_new_run(path: str | Path) -> None:
+    """Check that a new run would replace nothing.
+
+    Raises:
+        RunError: there is a file, a folder or a link of this name.
+    """
+    if os.path.lexists(path):
+        raise RunError("the new run already exists", where=path, hint="choose another name for it")
+
+
 def create_run(path: str | Path, config: Mapping[str, Any]) -> RunFolder:
     """Create a run folder with ``config``; from now on its files get checksums."""
     run = RunFolder(Path(path))
