@@ -26,7 +26,7 @@ examples:
   python convert.py --words names.txt --json < lines.txt      # with reasons for each character
   python convert.py --model runs/ngram lines.txt
   python convert.py --recognised recognised.txt
-  python convert.py --rescoring-weight 0.2 lines.txt          # fewer errors, but several times as slow
+  python convert.py --rescoring-weight 0.2 lines.txt          # fewer errors, two to three times as slow
 
 Accepts zhong1, zhōng, lv4 nü3 lu:4, capitals, erhua, with and without tones, with and without spaces (xi'an
 is two syllables, xian one). Other text is unchanged. If most syllables of a line have tones, a syllable
@@ -152,7 +152,7 @@ def _parser() -> argparse.ArgumentParser:
         default=0.0,
         metavar="W",
         help="weight of a language model that rescores the best conversions, e.g. 0.2: fewer errors, but "
-        "several times as slow (default: 0, without it)",
+        "two to three times as slow (default: 0, without it)",
     )
     parser.add_argument(
         "--language-model",

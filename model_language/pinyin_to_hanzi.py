@@ -68,8 +68,8 @@ class PinyinToHanzi:
         words: user words, or a file of user words.
         strict: a word that is not pinyin is an error; otherwise it is not changed.
         recognised: the pinyin comes from a speech recogniser and may contain errors.
-        second_pass: rescores the best conversions with a language model, which takes several times as long
-            (:func:`model_language.registry.load_second_pass`); None: no second pass.
+        second_pass: rescores the best conversions with a language model, which takes two to three times as
+            long (:func:`model_language.registry.load_second_pass`); None: no second pass.
 
     Attributes:
         unread: number of words of Latin letters so far that were not pinyin.

@@ -35,7 +35,7 @@ from model_language.ngram.packed import PackedNgrams, read_packed
 from model_language.ngram.words import WORDS_FILE, WordUnigram, read_words
 from model_language.search.beam import beam_search
 from model_language.search.grid import Conversion, Grid, HistoryModel, most_promising
-from model_language.search.second_pass import SecondPass
+from model_language.search.second_pass import RESCORED, SecondPass, near_the_best
 from model_language.vocabulary.symbols import PAD_ID, UNKNOWN_ID, Symbols
 from model_language.vocabulary.tokens import Tokens
 from utils.errors import RunError
@@ -57,9 +57,6 @@ _WINDOW_SYLLABLES, _CONTEXT_SYLLABLES = 192, 32
 _ERRORS_BEYOND_ALTERNATIVES = 0.02
 # Factor by which beam and choices grow for sentences with toneless syllables.
 _WIDER = 3
-# Results of the search that the second pass rescores: the best ones, if their log-score is at most this much
-# lower than the first one's.
-_RESCORED, _NEAR = 16, 3.0
 # With a second pass, the factors of n-grams and network are multiplied by these (docs/pinyin_to_hanzi.md).
 _NGRAM_FACTOR, _NETWORK_FACTOR = 6 / 7, 2 / 3
 # Candidates of a syllable that are compared with the best candidates of the neighbouring syllables, and the
@@ -244,7 +241,7 @@ class CombinedConverter(Converter):
         factor = _WIDER if wider else 1
         grid = self._grid(sentences, np.full(len(sentences), rate), self._tables.searched)
         grid = self._promising(grid, factor * self._config.choices)
-        count = _RESCORED if self.second_pass else 1
+        count = RESCORED if self.second_pass else 1
         paths, scores = beam_search(
             grid,
             count * factor * self.beam,
@@ -270,14 +267,14 @@ class CombinedConverter(Converter):
             (B, L).
         """
         chosen = paths[:, 0].copy()
-        near = (scores >= scores[:, :1] - _NEAR).sum(axis=1)
+        near = near_the_best(scores)
         uncertain = (near > 1).nonzero()[0].tolist()
         texts = [
             [self.symbols.decode(path[: lengths[row]]) for path in paths[row, : near[row]]]
             for row in uncertain
         ]
-        for row, gains in zip(uncertain, self.second_pass.gains(texts), strict=True):
-            chosen[row] = paths[row, (scores[row, : near[row]] + gains).argmax()]
+        best = self.second_pass.choose(texts, [scores[row, : near[row]] for row in uncertain])
+        chosen[uncertain] = paths[uncertain, best]
         return chosen
 
     def _grid(self, sentences: Sequence[Sequence[str]], rates: np.ndarray, width: int) -> Grid:

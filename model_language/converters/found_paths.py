@@ -10,7 +10,7 @@ import numpy as np
 from model_language.converters.base import Converter
 from model_language.search.beam import beam_search
 from model_language.search.grid import Conversion, Grid, MaskedHistory, MaskedPaths
-from model_language.search.second_pass import SecondPass
+from model_language.search.second_pass import SecondPass, near_the_best
 from model_language.search.user_words import Span
 from model_language.search.word_bonus import GridWords
 
@@ -85,7 +85,11 @@ def search_rates(
 def rescored(
     found: Sequence[tuple[FoundPaths, int]], spans: Sequence[Sequence[Span]], second_pass: SecondPass
 ) -> list[tuple[FoundPaths, int]]:
-    """The paths of each sentence, rescored by the second pass and sorted by the new scores."""
+    """The paths of each sentence, rescored by the second pass and sorted by the new scores.
+
+    The best one is chosen among the same paths as by :meth:`CombinedConverter.convert`: the score of another
+    path is at most that of the best one.
+    """
     texts = [
         [conversion.hanzi for conversion in paths.conversions(row, paths.scores.shape[1])]
         for paths, row in found
@@ -94,7 +98,10 @@ def rescored(
     searches = {id(paths): paths for paths, _ in found}  # each has the paths of several sentences
     scores = {key: paths.scores.copy() for key, paths in searches.items()}
     for (paths, row), gain in zip(found, gains, strict=True):
-        scores[id(paths)][row, : len(gain)] += gain
+        own = scores[id(paths)][row, : len(gain)]
+        near = near_the_best(own)
+        own += gain
+        own[near:].clip(max=own[:near].max(), out=own[near:])
     ordered = {key: replace(paths, scores=scores[key]).in_order() for key, paths in searches.items()}
     return [(ordered[id(paths)], row) for paths, row in found]
 

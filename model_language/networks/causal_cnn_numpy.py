@@ -4,7 +4,8 @@ Hypotheses of an utterance have common prefixes, so they are scored as a prefix 
 computed once. All nodes of the tree pass a layer together, and a layer reads the ancestors of a node.
 Hypotheses that differ in one hanzi often continue with the same hanzi: nodes with the same last hanzi may
 share one computation, that of the better hypothesis (Liu et al. 2014, "Efficient Lattice Rescoring Using
-Recurrent Neural Network Language Models"). The softmax is over the hanzi that are frequent in the training
+Recurrent Neural Network Language Models"). What all hypotheses of an utterance have in common does not change
+their order, so most of it can be omitted. The softmax is over the hanzi that are frequent in the training
 text, and the hanzi that is scored. The file ``hanzi_model.npz`` has a byte for each weight.
 """
 
@@ -116,7 +117,8 @@ class NumpyCausalCnn:
                 probabilities after these, those of the first one; None: each has its own.
         """
         parents, tokens, paths = _prefix_tree(utterances, shared_history)
-        hidden = self._hidden(parents, tokens)  # (nodes, W), predicts what follows each node
+        # (nodes, W), predicts what follows each node
+        hidden = self._hidden(parents, tokens, np.arange(len(parents)))
         log_normalisers = self._log_normalisers(hidden)
         return [
             [
@@ -126,15 +128,56 @@ class NumpyCausalCnn:
             for hypotheses in zip(paths, utterances, strict=True)
         ]
 
+    def log_ratios(
+        self, utterances: Sequence[Sequence[np.ndarray]], shared_history: int | None = SHARED_HISTORY
+    ) -> list[np.ndarray]:
+        """How much more probable each hypothesis is than the first one of its utterance.
+
+        These are the differences of the sums of :meth:`log_probs_of_hypotheses`, but what all hypotheses of
+        an utterance have in common is not computed: the hanzi after the last difference, and the softmax of
+        common nodes.
+
+        Args:
+            utterances: the hypotheses of each, at least one.
+            shared_history: as for :meth:`log_probs_of_hypotheses`.
+
+        Returns:
+            (hypotheses,) float64 for each utterance; the first value is 0.
+        """
+        if not utterances:
+            return []
+        parents, tokens, paths = _prefix_tree(utterances, shared_history)
+        counts = np.array([len(hypotheses) for hypotheses in utterances])
+        flat = [path for hypotheses in paths for path in hypotheses]
+        hypothesis = np.repeat(np.arange(len(flat)), [len(path) for path in flat])
+        node = np.concatenate(flat)
+        following = np.concatenate([np.append(ids, PAD_ID) for several in utterances for ids in several])
+        # All trees have one root, so the utterance is part of the keys.
+        utterance = np.repeat(np.arange(len(counts)), counts).take(hypothesis)
+        key, number = utterance * len(parents) + node, counts.take(utterance)
+        differs = ~_in_all(key * self.size + following, hypothesis, number)
+        # The softmax of a node that all have changes nothing, but for a hanzi that it does not contain.
+        normalised_nodes = node[~_in_all(key, hypothesis, number) | ~self._is_frequent.take(following)]
+
+        wanted, row = np.unique(node[differs], return_inverse=True)
+        hidden = self._hidden(parents, tokens, wanted)
+        log_normalisers = np.zeros(len(wanted), np.float32)
+        with_softmax = np.isin(wanted, normalised_nodes).nonzero()[0]
+        log_normalisers[with_softmax] = self._log_normalisers(hidden.take(with_softmax, axis=0))
+        values = self._following(hidden.take(row, axis=0), log_normalisers.take(row), following[differs])
+        sums = np.bincount(hypothesis[differs], values, len(flat))
+        firsts = np.cumsum(counts) - counts
+        return np.split(sums - np.repeat(sums.take(firsts), counts), firsts[1:])
+
     def _log_normalisers(self, hidden: np.ndarray) -> np.ndarray:
         """Logarithm of the softmax's sum over the frequent hanzi: (nodes, W) → (nodes,)."""
         extended = np.column_stack([hidden, np.ones(len(hidden), np.float32)])
-        together = min(len(hidden), _TOGETHER)
-        logits = np.empty((together, self._outputs.shape[1]), np.float32)  # fresh memory takes time
+        # Fresh memory takes time.
+        logits = np.empty((min(len(hidden), _TOGETHER), self._outputs.shape[1]), np.float32)
         sums = np.empty(len(hidden), np.float32)
-        for start in range(0, len(hidden), together):
-            rows = extended[start : start + together]
-            sums[start : start + together] = _log_sum_exp(
+        for start in range(0, len(hidden), _TOGETHER):
+            rows = extended[start : start + _TOGETHER]
+            sums[start : start + _TOGETHER] = _log_sum_exp(
                 np.matmul(rows, self._outputs, out=logits[: len(rows)])
             )
         return sums
@@ -146,17 +189,24 @@ class NumpyCausalCnn:
         with_own = np.logaddexp(log_normalisers, own)
         return own - np.where(self._is_frequent.take(ids), log_normalisers, with_own)
 
-    def _hidden(self, parents: np.ndarray, tokens: np.ndarray) -> np.ndarray:
-        """The hidden state after each node of a tree, (nodes, W)."""
+    def _hidden(self, parents: np.ndarray, tokens: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+        """The hidden states after some nodes of a tree, (n,) int, ascending: (n, W)."""
         weights, width = self._weights, self._weights.vectors.shape[1]
-        x = weights.vectors.take(tokens, axis=0) * np.float32(width**0.5)
-        for layer, dilation in enumerate(weights.dilations.tolist()):
-            # The last row stands for the positions before the root.
+        rows, windows = wanted, []
+        # From the last layer to the first: a layer computes only those nodes that the next one reads.
+        for dilation in weights.dilations[::-1].tolist():
+            middle = _ancestors(parents, rows, dilation)
+            window = np.stack([_ancestors(parents, middle, dilation), middle, rows], axis=1)
+            is_read = np.zeros(len(parents) + 1, bool)  # the last one stands for positions before the root
+            is_read[window] = True
+            windows.append((np.cumsum(is_read) - 1).take(window, mode="wrap"))
+            rows = is_read[:-1].nonzero()[0]
+        x = weights.vectors.take(tokens.take(rows), axis=0) * np.float32(width**0.5)
+        for layer, window in enumerate(reversed(windows)):
             y = np.append(normalised(x, weights.norms[layer]), np.zeros((1, width), np.float32), axis=0)
-            middle = _ancestors(parents, np.arange(len(x)), dilation)
-            window = [y.take(_ancestors(parents, middle, dilation), axis=0), y.take(middle, axis=0), y[:-1]]
-            z = np.concatenate(window, axis=1) @ weights.kernels[layer] + weights.biases[layer]
-            x = x + z[:, :width] / (1.0 + np.exp(-z[:, width:]))
+            z = y.take(window, axis=0).reshape(-1, KERNEL * width) @ weights.kernels[layer]
+            z += weights.biases[layer]
+            x = x.take(window[:, -1], axis=0) + z[:, :width] / (1.0 + np.exp(-z[:, width:]))
         return normalised(x, weights.norms[-1])
 
 
@@ -187,6 +237,23 @@ def _prefix_tree(
                 path.append(node)
             paths[-1].append(np.array(path))
     return np.array(parents), np.array(tokens), paths
+
+
+def _in_all(keys: np.ndarray, hypotheses: np.ndarray, numbers: np.ndarray) -> np.ndarray:
+    """Whether all hypotheses of the utterance have a key exactly once.
+
+    Args:
+        keys: (n,) int, different for different utterances.
+        hypotheses: (n,) int, the hypothesis of each key.
+        numbers: (n,) int, the number of hypotheses of its utterance.
+
+    Returns:
+        (n,) bool.
+    """
+    _, inverse, total = np.unique(keys, return_inverse=True, return_counts=True)
+    beyond = hypotheses.max(initial=0) + 1
+    distinct = np.bincount(np.unique(inverse * beyond + hypotheses) // beyond, minlength=len(total))
+    return (total.take(inverse) == numbers) & (distinct.take(inverse) == numbers)
 
 
 def _ancestors(parents: np.ndarray, nodes: np.ndarray, distance: int) -> np.ndarray:

@@ -16,6 +16,10 @@ from model_language.search.user_words import Span
 
 RESCORING = 0.2
 """Default weight of the language model, used where none was chosen on dev speakers."""
+RESCORED, NEAR = 8, 1.5
+"""Conversions that the second pass may choose: this many, the best ones of the search, and only those whose
+log-score is at most this much lower than the first one's. Errors and speed with others:
+docs/pinyin_to_hanzi.md."""
 LEAST_USER_WORD_LOG_PROB = -4.0
 """Minimum log-probability of a hanzi in a user word: that of an average hanzi. The language model does not
 know such words, and must not cancel their bonus."""
@@ -32,6 +36,16 @@ class SecondPass:
 
     language_model: HanziLanguageModel
     weight: float
+
+    def choose(self, texts: Sequence[Sequence[str]], scores: Sequence[np.ndarray]) -> list[int]:
+        """The index of the best text of each utterance.
+
+        Args:
+            texts: the texts of each utterance, at least one, the best first.
+            scores: their scores, (texts,) each, to which the weighted log-probabilities are added.
+        """
+        ratios = self.language_model.log_ratios(texts)
+        return [int((own + self.weight * by).argmax()) for own, by in zip(scores, ratios, strict=True)]
 
     def gains(
         self, utterances: Sequence[Sequence[str]], words: Sequence[Sequence[Sequence[Span]]] | None = None
@@ -53,6 +67,11 @@ class SecondPass:
             self.weight * np.array([log_probs.sum(dtype=np.float64) for log_probs in values])
             for values in rated
         ]
+
+
+def near_the_best(scores: np.ndarray) -> np.ndarray:
+    """How many conversions of each sentence the second pass may choose: (..., n) sorted scores → (...)."""
+    return (scores[..., :RESCORED] >= scores[..., :1] - NEAR).sum(axis=-1)
 
 
 def _protect(text: str, log_probs: np.ndarray, spans: Sequence[Span]) -> None:

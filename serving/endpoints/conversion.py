@@ -37,7 +37,7 @@ class Conversion(BaseModel):
     )
     strict: Annotated[bool, Field(description="a word that is not pinyin is an error")] = False
     second_pass: Annotated[
-        bool, Field(description="a language model rescores the best: fewer errors, several times as slow")
+        bool, Field(description="fewer errors, in two to three times the time: a language model rescores")
     ] = False
 
 

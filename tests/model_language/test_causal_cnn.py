@@ -6,6 +6,8 @@ from pathlib import Path
 import keras
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from data.text.pinyin_pair_preparation import prepare_pairs
 from model_language.language_model import HanziLanguageModel
@@ -85,6 +87,57 @@ def test_hypotheses_share_what_follows_equal_hanzi(network):
     np.testing.assert_allclose(shared[0][1][:start], exact[0][1][:start], atol=1e-5)
     np.testing.assert_allclose(shared[0][1][start + 1 :], exact[0][0][start + 1 :], atol=1e-5)
     assert np.abs(shared[0][1] - exact[0][1]).max() > 1e-6
+
+
+@st.composite
+def hypotheses(draw) -> list[np.ndarray]:
+    """Of one utterance: some hanzi, and the same with a few others, or without one."""
+    ids = st.integers(2, SIZE - 1)
+    first = draw(st.lists(ids, max_size=12))
+    several = [np.array(first, int)]
+    for _ in range(draw(st.integers(0, 4))):
+        other = list(first)
+        for position in draw(st.sets(st.integers(0, len(first) - 1), max_size=3)) if first else ():
+            other[position] = draw(ids)
+        several.append(np.array(other[draw(st.integers(0, 1)) :], int))
+    return several
+
+
+@pytest.mark.parametrize("shared_history", [None, 1, 3])
+@given(utterances=st.lists(hypotheses(), max_size=3))
+@settings(deadline=None, max_examples=60)
+def test_ratios_are_differences_of_log_probabilities(model, shared_history, utterances):
+    """With and without hanzi that the softmax lacks, empty and repeated hypotheses."""
+    network = NumpyCausalCnn(numpy_weights(model, np.arange(0, SIZE, 2)))
+    whole = network.log_probs_of_hypotheses(utterances, shared_history)
+    ratios = network.log_ratios(utterances, shared_history)
+    for found, rated in zip(ratios, whole, strict=True):
+        sums = np.array([log_probs.sum(dtype=np.float64) for log_probs in rated])
+        np.testing.assert_allclose(found, sums - sums[0], atol=1e-4)
+
+
+def test_ratios_need_only_what_differs(network, monkeypatch):
+    """Of a layer only the nodes that the next one reads, no softmax of common nodes."""
+    (best,) = sequences([40])
+    other = best.copy()
+    other[20] = PAD_ID + 2 if best[20] != PAD_ID + 2 else PAD_ID + 3
+    softmax, inputs = [], []
+    log_normalisers, norm = NumpyCausalCnn._log_normalisers, causal_cnn_numpy.normalised
+
+    def counted(self, hidden):
+        softmax.append(len(hidden))
+        return log_normalisers(self, hidden)
+
+    def counted_norm(x, scales):
+        inputs.append(len(x))
+        return norm(x, scales)
+
+    monkeypatch.setattr(NumpyCausalCnn, "_log_normalisers", counted)
+    monkeypatch.setattr(causal_cnn_numpy, "normalised", counted_norm)
+    network.log_ratios([[best, other]], shared_history=4)
+    assert softmax == [2 * 4], "until four equal hanzi follow, the difference itself among them"
+    assert inputs[-1] == 1 + 2 * 4, "the node before the difference, too"
+    assert inputs == sorted(inputs, reverse=True) and inputs[0] < 40
 
 
 def test_a_hypothesis_that_repeats_itself_stays_a_path_of_the_tree(network):

@@ -5,12 +5,11 @@ import itertools
 import numpy as np
 import pytest
 
-from model_language.converters import combined
 from model_language.converters.explanation import SECOND_PASS_PART
 from model_language.converters.user_word_converter import UserWordConverter
 from model_language.pinyin_to_hanzi import PinyinToHanzi
 from model_language.registry import load_converter, load_second_pass
-from model_language.search.second_pass import LEAST_USER_WORD_LOG_PROB, SecondPass
+from model_language.search.second_pass import LEAST_USER_WORD_LOG_PROB, NEAR, RESCORED, SecondPass
 from model_language.search.user_words import Span, UserWord, UserWords
 from tests.support.tiny_runs import write_language_run
 from utils.errors import ConfigError, RunError
@@ -30,6 +29,10 @@ class Liking:
     def log_probs_of_hypotheses(self, utterances):
         self.rated += utterances
         return [[np.append(self._rate(text), -1.0) for text in texts] for texts in utterances]
+
+    def log_ratios(self, utterances):
+        sums = [[own.sum() for own in rated] for rated in self.log_probs_of_hypotheses(utterances)]
+        return [np.array(own) - own[0] for own in sums]
 
     def _rate(self, text: str) -> np.ndarray:
         return np.array([-1.0 + self._more * (character in self._hanzi) for character in text])
@@ -63,8 +66,8 @@ def test_only_readings_near_the_best_are_rated(converter, pinyin):
     assert "桌" not in rated.convert([hanzi_to_pinyin("他捉住了一只兔子")])[0]
     rated.convert([pinyin])
     scores = rated.scores([pinyin] * len(language_model.rated[-1]), language_model.rated[-1])
-    assert 1 < len(scores) <= combined._RESCORED
-    assert min(scores) >= max(scores) - combined._NEAR - 1e-3
+    assert 1 < len(scores) <= RESCORED
+    assert min(scores) >= max(scores) - NEAR - 1e-3
 
 
 def test_n_best_and_reasons_contain_the_second_pass(converter, pinyin):
@@ -87,10 +90,27 @@ def test_n_best_and_reasons_contain_the_second_pass(converter, pinyin):
     assert leads and all(lead[SECOND_PASS_PART] == pytest.approx(0.0) for lead in leads)
 
 
+def test_explanations_do_not_promote_what_conversion_does_not_rate(converter):
+    """With reasons or without: a reading far behind the best one is not chosen, nor ranked first."""
+    pinyin = hanzi_to_pinyin("他捉住了一只兔子")
+    plain = UserWordConverter(converter, UserWords()).explain([pinyin], 16)[0].n_best
+    far = next(way for way in plain if way.score < plain[0].score - 2 * NEAR)
+    changed = {new for new, old in zip(far.hanzi, plain[0].hanzi, strict=True) if new != old}
+    guided = UserWordConverter(
+        converter.with_second_pass(SecondPass(Liking("".join(changed), 1000.0), 1.0)), UserWords()
+    )
+    (text,) = guided.convert([pinyin])
+    (explained,) = guided.explain([pinyin], 16)
+    assert text == explained.n_best[0].hanzi != far.hanzi
+    assert far.hanzi in [way.hanzi for way in explained.n_best]
+    scores = [way.score for way in explained.n_best]
+    assert scores == sorted(scores, reverse=True)
+
+
 def test_user_words_keep_their_bonus(converter, pinyin):
     """A language model that finds a user word improbable does not take it out again."""
-    word = UserWord("柞品", (frozenset({"zuo4"}), frozenset({"pin3"})), 6.0)
-    hating = SecondPass(Liking("柞品", -50.0), 0.5)
+    word = UserWord("柞品", (frozenset({"zuo4"}), frozenset({"pin3"})), 12.0)
+    hating = SecondPass(Liking("柞", -50.0), 0.5)
     guided = UserWordConverter(converter.with_second_pass(hating), UserWords([word]))
     assert guided.convert([pinyin])[0][2:4] == "柞品"
     text = "的柞品"
