@@ -5,8 +5,8 @@
 Each of the twelve words of ``dspspeech20`` is spoken by the test speakers, and each of five invented names by
 synthetic voices that are in no training, with a second of faint noise before and after. The background is
 read speech of the test speakers of Common Voice and AISHELL-1 in one stream; for a word, the sentences that
-contain it or its syllables do not count. The table has recall, false alarms, and the processor time of a second of
-sound.
+contain it or its syllables do not count. The table has recall, false alarms, and the processor time of a
+second of sound.
 
 The model that ships was trained on the same twelve words of other speakers. The thresholds are those of the
 run (``python -m recognition.phrases.fit_thresholds``). "At the rate" is the operating point: the recall at
