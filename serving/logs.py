@@ -5,6 +5,9 @@ import logging
 import sys
 from datetime import UTC, datetime
 
+# Records of uvicorn about WebSockets: the first has the address and the query of a client, which are not for
+# the log; the second is no error after a refusal.
+_OMITTED = ('%s - "WebSocket ', "ASGI callable returned without completing handshake")
 _ORDINARY = frozenset(vars(logging.makeLogRecord({})))
 
 
@@ -26,9 +29,11 @@ class JsonLines(logging.Formatter):
 
 
 def log_to_standard_error() -> None:
-    """Write the log of the service and of its server as lines of JSON."""
+    """Write the log of the service, of its server and the warnings of all libraries as lines of JSON."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines())
+    handler.addFilter(lambda record: not str(record.msg).startswith(_OMITTED))
+    logging.getLogger().handlers = [handler]
     for name in ("serving", "uvicorn"):
         logger = logging.getLogger(name)
         logger.handlers, logger.propagate = [handler], False

@@ -37,9 +37,11 @@ class Metrics:
 
     def watch_queue(self, seconds: Callable[[], float]) -> None:
         """Show how much audio waits."""
-        Gauge("speech_waiting_audio_seconds", "Audio that waits", registry=self._registry).set_function(
-            seconds
-        )
+        Gauge(
+            "speech_waiting_audio_seconds",
+            "Audio that waits, and the same for conversions",
+            registry=self._registry,
+        ).set_function(seconds)
 
     def batch(self, tasks: int, audio_seconds: float, seconds: float) -> None:
         """A worker has computed a batch."""

@@ -1,6 +1,7 @@
 """The settings of the service, checked; access tokens from a file and the environment."""
 
 import ipaddress
+import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -63,6 +64,9 @@ class Settings(Limited, section="serve"):
 
     def __post_init__(self):
         super().__post_init__()
+        for name in ("upload_megabytes", "upload_seconds", "stream_seconds", "stream_idle_seconds"):
+            value = getattr(self, name)
+            require(math.isfinite(value), f"serve.{name}={value} is not finite", hint="give a large number")
         for token in self.tokens:
             hint = 'e.g. python -c "import secrets; print(secrets.token_urlsafe())"'
             valid = len(token) >= SHORTEST_TOKEN and token.isascii() and token.isprintable()

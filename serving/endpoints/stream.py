@@ -3,6 +3,8 @@
 import asyncio
 import json
 import logging
+import time
+import uuid
 from contextlib import suppress
 from typing import Any
 
@@ -41,12 +43,14 @@ async def stream(websocket: WebSocket) -> None:
     await websocket.accept(PROTOCOL if PROTOCOL in chosen else next(iter(chosen), None))
     session = Session(websocket, state)
     state.sessions.add(session)
+    began = time.monotonic()
     try:
         await session.run(known=state.tokens.accepts(token))
     except WebSocketDisconnect:
         session.ended = "disconnect"  # the client has gone
     finally:
-        LOG.info("stream", extra={"ended": session.ended})
+        seconds = round(time.monotonic() - began, 3)
+        LOG.info("stream", extra={"id": uuid.uuid4().hex[:12], "ended": session.ended, "seconds": seconds})
         state.sessions.discard(session)
         await session.close()
 
@@ -132,10 +136,14 @@ class Session:
     async def _started(self, known: bool) -> Start:
         """The first message of the client, checked."""
         try:
-            message = await asyncio.wait_for(self._message(), self._settings.receive_seconds)
-            start = Start.model_validate(message)
+            message = await self._next(self._settings.receive_seconds)
         except TimeoutError as error:
             raise _invalid("the message 'start' did not come in time") from error
+        if not isinstance(message, dict):
+            came = "sound" if isinstance(message, bytes) else "something else"
+            raise _invalid(f"{came} came instead of the message 'start', a JSON object")
+        try:
+            start = Start.model_validate(message)
         except ValidationError as error:
             first = error.errors(include_input=False, include_url=False)[0]
             where = ".".join(map(str, first["loc"]))
@@ -167,25 +175,31 @@ class Session:
         """Pass sound on until the end; the reason, unless the client ended it."""
         left = self._settings.stream_seconds * 2 * start.rate  # bytes of PCM
         half = b""  # of a sample
+        idle, last_sound = self._settings.stream_idle_seconds, time.monotonic()
         while True:
             try:
-                message = await self._next()
+                message = await self._next(last_sound + idle - time.monotonic())
+            except TimeoutError:
+                what, hint = f"no sound for {idle:g} s", "send silence too, or 'end'"
+                break_off: RequestError | None = RequestError(400, what, hint=hint, code="idle")
+                break
             except RequestError as error:
-                break_off: RequestError | None = error
+                break_off = error
                 break
             if isinstance(message, bytes):
+                left -= 0 if self._decoder else len(message)
+                if left < 0:
+                    break_off = self._too_long()
+                    break
                 if self._decoder:
                     await self._decoder.feed(message)
-                    continue
-                left -= len(message)
-                if left < 0:
-                    what = f"the stream is longer than {self._settings.stream_seconds:g} s"
-                    break_off = RequestError(400, what, hint="connect again", code="too_long")
-                    break
-                message = half + message
-                whole = len(message) // 2 * 2
-                half = message[whole:]
-                await self._stream.feed(message[:whole])
+                else:
+                    sound = half + message
+                    whole = len(sound) // 2 * 2
+                    half = sound[whole:]
+                    await self._stream.feed(sound[:whole])
+                if message:
+                    last_sound = time.monotonic()  # after the waiting, in which more sound can have come
             elif message == {"type": "end"}:
                 break_off = None
                 break
@@ -198,24 +212,27 @@ class Session:
             self._stream.end()
         return break_off
 
-    async def _next(self) -> bytes | Any:
+    def _too_long(self) -> RequestError:
+        what = f"the stream is longer than {self._settings.stream_seconds:g} s"
+        return RequestError(400, what, hint="connect again", code="too_long")
+
+    async def _next(self, seconds: float) -> bytes | Any:
         """The next message.
 
         Raises:
-            RequestError: nothing came for too long, or the service ends.
+            TimeoutError: nothing came within ``seconds``.
+            RequestError: the service ends.
         """
         receiving = asyncio.ensure_future(self._message())
         stopping = asyncio.ensure_future(self._stop.wait())
-        timeout = self._settings.stream_idle_seconds
         try:
-            await asyncio.wait([receiving, stopping], timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait([receiving, stopping], timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
             if receiving.done():
                 return receiving.result()
             if stopping.done():
                 what = "the service ends"
                 raise RequestError(503, what, hint="connect again", kind=SERVER, code="shutdown")
-            what = f"no sound for {timeout:g} s"
-            raise RequestError(400, what, hint="send silence too, or 'end'", code="idle")
+            raise TimeoutError
         finally:
             receiving.cancel()
             stopping.cancel()
@@ -247,7 +264,9 @@ class Session:
             if isinstance(result, Failure):
                 status = 500 if result.internal else 400
                 code = "worker_failed" if result.internal else "invalid_search"
-                raise RequestError(status, result.what, hint=result.hint, code=code)
+                raise RequestError(status, result.message, hint=result.hint, code=code)
+            if self._decoder and self._decoder.too_long:
+                raise self._too_long()
             if self._decoder and self._decoder.problem:
                 raise RequestError(400, self._decoder.problem, hint=_OPUS_HINT, code="invalid_audio")
             if receiving.done() and (error := receiving.result()):

@@ -69,7 +69,7 @@ async def transcribe(
         )
     engine: Engine = request.app.state.engine
     logs = "logprobs" in include
-    search = Search(words=prompt)
+    search = Search(prompt=prompt)
     if stream:
         body = _event_stream(request, file, search, digits, logs)
         # What is refused before the first event is an answer with its status, not an event.

@@ -42,6 +42,7 @@ class OpusDecoder:
 
     Attributes:
         problem: what is wrong with the sound, when the stream has ended.
+        too_long: whether the stream was ended because it was longer than ``longest``.
     """
 
     def __init__(self, stream: ClientStream, threads: ThreadPoolExecutor, longest: float):
@@ -50,6 +51,7 @@ class OpusDecoder:
         self._child = Child(opus_decoding.decode, limits, method="forkserver")
         self._loop = asyncio.get_running_loop()
         self.problem: str | None = None
+        self.too_long = False
         self._loop.run_in_executor(threads, self._receive)
 
     async def feed(self, data: bytes | None) -> None:
@@ -67,7 +69,8 @@ class OpusDecoder:
             while isinstance(part := self._child.receive(), bytes) and self._left > 0:
                 self._left -= len(part)
                 asyncio.run_coroutine_threadsafe(self._stream.feed(part), self._loop).result()
-            self.problem = "the stream is too long" if self._left <= 0 else part
+            self.too_long = self._left <= 0
+            self.problem = None if self.too_long else part
         except ChildDied:
             self.problem = "decoding takes too much time or memory, or the sound is damaged"
         self._loop.call_soon_threadsafe(self._stream.end)

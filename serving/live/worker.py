@@ -94,7 +94,8 @@ def follow_streams(pipe: Connection, speech: Path, language: Path) -> None:
                     try:
                         streams[number] = _Stream(models, speech, message)
                     except UserError as error:
-                        pipe.send((number, Output(failure=Failure(error.what, error.hint))))
+                        failure = Failure(error.what, error.hint, error.where and str(error.where))
+                        pipe.send((number, Output(failure=failure)))
                 elif isinstance(message, Drop):
                     streams.pop(number, None)
                 elif number in streams:

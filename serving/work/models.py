@@ -43,13 +43,15 @@ class Search:
     """What a request wants to be recognised.
 
     Attributes:
-        words: user words, as in a file of ``--words``; other text is no error, see :func:`prompt_words`.
+        words: user words, as in a file of ``--words``.
+        prompt: any text with hanzi that are user words, see :func:`prompt_words`.
         phrases: the text of a phrase file: only these are recognised. Empty: anything is.
         threshold: least confidence of a phrase that is accepted.
         n_best: readings, or phrases, of each segment.
     """
 
     words: str = ""
+    prompt: str = ""
     phrases: str = ""
     threshold: float = PHRASE_THRESHOLD
     n_best: int = 1
@@ -83,6 +85,11 @@ class Failure:
     hint: str | None = None
     where: str | None = None
     internal: bool = False
+
+    @property
+    def message(self) -> str:
+        """What is wrong, and where."""
+        return f"{self.what} ({self.where})" if self.where else self.what
 
 
 class Models:
@@ -145,7 +152,8 @@ class Models:
             return Recognizer(
                 self._acoustic, n_best=search.n_best, phrases=phrases, calibration=self._calibration
             )
-        words = UserWordConverter(self._converter, prompt_words(search.words))
+        own = parse_user_words(search.words).words + prompt_words(search.prompt).words
+        words = UserWordConverter(self._converter, UserWords(own))
         joint = load_joint_search_for(self._speech, words, language_model=self._language_model)
         return Recognizer(
             self._acoustic,

@@ -19,7 +19,7 @@ from serving.metrics import Metrics
 from serving.settings import Settings
 from serving.work.child import Child, ChildDied, ChildTimeout
 from serving.work.fair_queue import FairQueue, Task
-from serving.work.models import Failure, Models
+from serving.work.models import Failure, Models, RecogniseJob
 from utils.errors import UserError
 
 LOG = logging.getLogger("serving")
@@ -132,7 +132,8 @@ class Workers:
                 if task.attempts >= _ATTEMPTS:
                     task.result.set_result(_DIED)
             return False
-        self._metrics.batch(len(tasks), seconds, time.monotonic() - started)
+        sound = sum(task.seconds for task in tasks if isinstance(task.job, RecogniseJob))
+        self._metrics.batch(len(tasks), sound, time.monotonic() - started)
         for task, result in zip(tasks, results, strict=True):
             task.result.set_result(result)
         return True

@@ -19,6 +19,7 @@ from serving.authentication import Tokens, is_allowed_origin, token_of
 from serving.endpoints.transcriptions import _unless_gone
 from serving.errors import RequestError
 from serving.limits import Guard, Rates
+from serving.live import opus
 from serving.logs import JsonLines
 from serving.metrics import Metrics
 from serving.server import listening_socket
@@ -154,6 +155,45 @@ def test_tokens_of_a_file_and_of_the_environment(tmp_path):
     with pytest.raises(ConfigError, match="16 or more"):
         Settings(tokens=("short",))
     assert TOKEN not in repr(Settings(tokens=(TOKEN,)))
+
+
+@pytest.mark.parametrize(
+    "name", ["upload_megabytes", "upload_seconds", "stream_seconds", "stream_idle_seconds"]
+)
+def test_limits_without_end_are_refused(name):
+    with pytest.raises(ConfigError, match=f"serve.{name}=inf is not finite"):
+        Settings(**{name: float("inf")})
+
+
+def test_opus_that_is_too_long_is_not_called_damaged(monkeypatch):
+    class Decoding:
+        def __init__(self, *arguments, **options):
+            pass
+
+        def receive(self) -> bytes:
+            return bytes(2 * opus.SAMPLE_RATE)  # a second
+
+    class Stream:
+        fed, ended = 0, False
+
+        async def feed(self, data: bytes) -> None:
+            self.fed += len(data)
+
+        def end(self) -> None:
+            self.ended = True
+
+    async def decoded(stream: Stream) -> opus.OpusDecoder:
+        with ThreadPoolExecutor() as threads:
+            decoder = opus.OpusDecoder(stream, threads, longest=3)
+            while not stream.ended:
+                await asyncio.sleep(0.01)
+        return decoder
+
+    monkeypatch.setattr(opus, "Child", Decoding)
+    stream = Stream()
+    decoder = asyncio.run(decoded(stream))
+    assert decoder.too_long and decoder.problem is None
+    assert stream.fed == 3 * 2 * opus.SAMPLE_RATE
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.2", "example.org"])

@@ -8,6 +8,7 @@ import signal
 import struct
 import subprocess
 import sys
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -36,10 +37,12 @@ def speech() -> np.ndarray:
     return np.trunc(read_audio(RECORDINGS[2]) * 32767).astype("<i2")
 
 
-def connect(service: Service, token: str | None = TOKEN, **options: Any) -> websockets.connect:
+def connect(
+    service: Service, token: str | None = TOKEN, query: str = "", **options: Any
+) -> websockets.connect:
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     return websockets.connect(
-        service.url.replace("http", "ws") + "/v1/stream", additional_headers=headers, **options
+        f"{service.url.replace('http', 'ws')}/v1/stream{query}", additional_headers=headers, **options
     )
 
 
@@ -54,7 +57,11 @@ async def messages_of(socket: Any) -> list[Message]:
 
 
 def talk(
-    service: Service, chunks: list[bytes | str], token: str | None = TOKEN, pause: float = 0.0, **start: Any
+    service: Service,
+    chunks: Iterable[bytes | str],
+    token: str | None = TOKEN,
+    pause: float = 0.0,
+    **start: Any,
 ) -> list[Message]:
     """Send `start` and the chunks, and return the messages of the server."""
 
@@ -234,6 +241,43 @@ def test_a_wrong_beginning_is_explained(service, first, code):
     assert str(ROOT) not in json.dumps(error)
 
 
+def test_sound_before_the_start_is_named(service):
+    async def session() -> list[Message]:
+        async with connect(service) as socket:
+            await socket.send(b"\0\0")
+            return await messages_of(socket)
+
+    (error,) = asyncio.run(session())
+    assert error["message"] == "sound came instead of the message 'start', a JSON object"
+
+
+@pytest.mark.parametrize(
+    ("search", "where"),
+    [({"phrases": "开灯\n关灯\n打开[客厅"}, "phrases:3"), ({"words": "喆门\n喆 zhe9"}, "line 2")],
+)
+def test_an_error_in_words_or_phrases_names_the_line(service, search, where):
+    *_, error = talk(service, [], **search)
+    assert error["code"] == "invalid_search" and where in error["message"]
+
+
+def test_the_log_has_no_address_and_no_query(service):
+    """Of a stream it has a line of its own; a refused connection is no error."""
+    ended = len(service.events("stream"))
+
+    async def session() -> None:
+        async with connect(service, query="?token=SECRET") as socket:
+            await socket.send('{"type":"start"}')
+        with pytest.raises(InvalidStatus):
+            await _once(connect(service, token="not the right token"))
+
+    asyncio.run(session())
+    line = service.wait_for("stream", ended + 1)[-1]
+    assert line["seconds"] > 0 and len(line["id"]) == 12
+    assert service.get("/healthz")[0] == 200
+    log = service.log.read_text(encoding="utf-8")
+    assert "SECRET" not in log and "WebSocket" not in log and "handshake" not in log
+
+
 def test_a_wrong_message_ends_the_stream_after_its_finals(service, speech):
     *_, final, error = talk(service, [speech.tobytes(), '{"type":"pause"}'])
     assert (final["type"], error["code"]) == ("final", "invalid_message")
@@ -248,6 +292,13 @@ def test_sound_that_is_no_opus(service):
 def test_a_silent_client_gets_its_finals_and_is_left(service, speech):
     *_, final, error = talk(service, [speech.tobytes()])
     assert (final["type"], error["code"]) == ("final", "idle")
+
+
+def test_messages_without_sound_do_not_keep_a_stream(service):
+    """The stream is ended after three seconds without sound, in the middle of twenty of empty messages."""
+    sent = []
+    *_, error = talk(service, (sent.append(b"") or b"" for _ in range(100)), pause=0.2)
+    assert error["code"] == "idle" and len(sent) < 100
 
 
 def test_broken_frames_harm_nobody(service, speech):
@@ -314,6 +365,19 @@ def test_a_dead_worker_ends_its_own_streams_only(service, speech):
     assert endings == [("end", 1), ("error", 0)]
     service.wait_for("a worker of live streams is ready", len(ready) + 1)
     assert finals(talk(service, [speech.tobytes(), END]))
+
+
+def test_a_stream_without_a_start_does_not_delay_the_end_of_the_service():
+    with running_service("--workers", "1", "--receive-seconds", "600") as service:
+
+        async def session() -> list[Message]:
+            async with connect(service, None) as socket:
+                service.process.send_signal(signal.SIGTERM)
+                return await messages_of(socket)
+
+        (error,) = asyncio.run(session())
+        assert error["code"] == "shutdown"
+        assert service.process.wait(PATIENCE) == 128 + signal.SIGTERM
 
 
 def test_the_end_of_the_service_sends_the_finals_first(speech):
