@@ -25,10 +25,19 @@ from utils.errors import UserError
 
 TITLE = "Mandarin speech recognition"
 # A browser asks for each of these headers by name. OpenAI's client sends more than the service reads.
-_REQUEST_HEADERS = ["Authorization", "Content-Type", "User-Agent"]
-_REQUEST_HEADERS += ["X-Stainless-Arch", "X-Stainless-Lang", "X-Stainless-OS", "X-Stainless-Package-Version"]
-_REQUEST_HEADERS += ["X-Stainless-Retry-Count", "X-Stainless-Runtime", "X-Stainless-Runtime-Version"]
-_REQUEST_HEADERS += ["X-Stainless-Timeout"]
+_REQUEST_HEADERS = (
+    "Authorization",
+    "Content-Type",
+    "User-Agent",
+    "X-Stainless-Arch",
+    "X-Stainless-Lang",
+    "X-Stainless-OS",
+    "X-Stainless-Package-Version",
+    "X-Stainless-Retry-Count",
+    "X-Stainless-Runtime",
+    "X-Stainless-Runtime-Version",
+    "X-Stainless-Timeout",
+)
 _ANSWER_HEADERS = ("X-Request-Id", "Retry-After")
 
 
