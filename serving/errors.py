@@ -16,6 +16,9 @@ INVALID, AUTHENTICATION, LIMIT, SERVER = (
 )
 """Types of errors, as OpenAI names them."""
 _DOCUMENTED = "/docs describes all requests"
+# How FastAPI reports a body that is no object, and a text where a file is needed.
+_NO_OBJECT = ("model_attributes_type", "dict_type")
+_NO_FILE = "Expected UploadFile"
 
 
 class RequestError(HTTPException):
@@ -58,7 +61,16 @@ def of_user_error(error: UserError) -> RequestError:
 def of_validation_error(error: RequestValidationError) -> RequestError:
     """The answer to parameters of a wrong type or value; what was sent is not repeated."""
     first = error.errors()[0]
+    if first["type"] == "json_invalid":  # its location is a position in the body, not a name
+        what = f"the body is not valid JSON: {first['ctx']['error']}, at character {first['loc'][-1]}"
+        return RequestError(400, what, hint=f"check quotes, commas and brackets; {_DOCUMENTED}")
     name = ".".join(str(part) for part in first["loc"][1:]) or None
+    if name is None and first["type"] in _NO_OBJECT:
+        hint = f"send an object with the header Content-Type: application/json; {_DOCUMENTED}"
+        return RequestError(400, "the body is not a JSON object", hint=hint)
+    if _NO_FILE in first["msg"]:
+        hint = f"send a file with its name: with curl, -F {name}=@recording.wav, with an @ before the path"
+        return RequestError(400, f"{name}: this is a text, not a file", param=name, hint=hint)
     return RequestError(400, f"{name or 'the request'}: {first['msg']}", param=name, hint=_DOCUMENTED)
 
 

@@ -251,17 +251,19 @@ def _address(scope: MutableMapping[str, Any]) -> str:
     return (scope.get("client") or ("",))[0]
 
 
+def _is_form(headers: Headers) -> bool:
+    return headers.get("content-type", "").lower().startswith("multipart/")
+
+
 def _largest(headers: Headers, settings: Settings) -> int:
     """Bytes of the largest request: only forms carry sound."""
-    is_form = headers.get("content-type", "").lower().startswith("multipart/")
-    return settings.upload_bytes if is_form else min(settings.upload_bytes, _LARGEST_TEXT)
+    return settings.upload_bytes if _is_form(headers) else min(settings.upload_bytes, _LARGEST_TEXT)
 
 
 def _too_large(headers: Headers, settings: Settings) -> RequestError:
-    return RequestError(
-        413,
-        f"the request is larger than {_largest(headers, settings) / 1e6:g} MB",
-        hint="send a compressed format such as Opus or MP3, or parts of the recording",
-        param="file",
-        code="too_large",
-    )
+    what = f"the request is larger than {_largest(headers, settings) / 1e6:g} MB"
+    if _is_form(headers):
+        param, hint = "file", "send a compressed format such as Opus or MP3, or parts of the recording"
+    else:
+        param, hint = None, "send a text in parts, and a recording as a file of a form (multipart/form-data)"
+    return RequestError(413, what, hint=hint, param=param, code="too_large")

@@ -5,6 +5,7 @@ are idle, or send their headers too slowly, are closed.
 """
 
 import asyncio
+import errno
 import logging
 import signal
 import socket
@@ -23,6 +24,12 @@ from utils.stop_signals import Stopped
 LOG = logging.getLogger("serving")
 _KEPT_SECONDS = 60  # idle connections are closed after this; proxies and clients wait less
 _STREAMS_SECONDS = 30.0  # for the last utterances of live streams
+_OWN_ADDRESS = "give --host an address of this machine, e.g. 127.0.0.1"
+_LISTENING_HINTS = {
+    errno.EADDRINUSE: "another program listens there: choose another --port or --host",
+    errno.EADDRNOTAVAIL: _OWN_ADDRESS,
+    errno.EACCES: "this user may not use the port: choose a --port above 1023",
+}
 _SPARE_CONNECTIONS = 64  # connections beyond `settings.connections`, for clients that wait
 
 
@@ -73,12 +80,19 @@ def listening_socket(settings: Settings) -> socket.socket:
     """
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     try:
+        socket.getaddrinfo(settings.host, None, family)
+    except (OSError, UnicodeError) as error:
+        raise ConfigError(
+            f"can't find the address of the host {settings.host} ({error})",
+            hint=f"check the spelling of --host, or {_OWN_ADDRESS}",
+        ) from error
+    try:
         listener = socket.create_server((settings.host, settings.port), family=family, backlog=2048)
     except (OSError, OverflowError) as error:
-        where = f"{settings.host}:{settings.port}"
+        number = getattr(error, "errno", None)
         raise ConfigError(
-            f"can't listen on {where} ({error})",
-            hint="another program may listen there: choose another --port or --host",
+            f"can't listen on {settings.host}:{settings.port} ({error})",
+            hint=_LISTENING_HINTS.get(number, "choose another --port or --host"),
         ) from error
     # asyncio sets it for the sockets that it opens itself only. Without it an answer of two parts takes 40 ms
     # more, because the second part waits until the client has acknowledged the first.

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
+from urllib.parse import urlsplit
 
 from utils.errors import ConfigError, require
 from utils.limits import Count, Limited, at_least
@@ -15,6 +16,7 @@ from utils.run_folder.run import PRETRAINED, PRETRAINED_SPEECH
 TOKENS_VARIABLE = "SPEECH_TOKENS"
 """Environment variable with tokens, separated by commas or spaces."""
 SHORTEST_TOKEN = 16  # characters
+_DEFAULT_PORTS = {"http": 80, "https": 443}
 _LOOPBACK_NAMES = {"localhost", "ip6-localhost"}
 _Positive = Annotated[float, at_least(1e-3)]
 
@@ -71,6 +73,8 @@ class Settings(Limited, section="serve"):
             hint = 'e.g. python -c "import secrets; print(secrets.token_urlsafe())"'
             valid = len(token) >= SHORTEST_TOKEN and token.isascii() and token.isprintable()
             require(valid, f"a token needs {SHORTEST_TOKEN} or more ASCII characters", hint=hint)
+        for origin in self.origins:
+            _check_origin(origin)
         if not self.tokens and not is_loopback(self.host):
             raise ConfigError(
                 f"the address {self.host} is public and needs a token",
@@ -89,6 +93,27 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host in _LOOPBACK_NAMES
+
+
+def _check_origin(text: str) -> None:
+    """Refuse an origin that differs from what browsers send: it would never match.
+
+    Raises:
+        ConfigError: it has a path, a default port or capitals, or is no origin.
+    """
+    try:
+        parts = urlsplit(text)
+        scheme, host, port = parts.scheme, parts.hostname, parts.port
+    except ValueError:
+        scheme, host, port = "", None, None
+    if not (scheme and host and text.isascii()):
+        example = "e.g. --origin https://example.org or --origin http://localhost:3000"
+        raise ConfigError(f"{text!r} is not the origin of a page", hint=example)
+    shown_host = f"[{host}]" if ":" in host else host
+    shown_port = "" if port in (None, _DEFAULT_PORTS.get(scheme)) else f":{port}"
+    origin = f"{scheme}://{shown_host}{shown_port}"
+    what = f"--origin {text} matches no page: browsers send only scheme, host and port in lower case"
+    require(text == origin, f"{what}, without a default port", hint=f"write --origin {origin}")
 
 
 def read_tokens(path: Path | None, environment: Mapping[str, str]) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 import json
 
+import pytest
 from playwright.sync_api import expect
 
 from tests.support.chromium import PATIENCE, open_page
@@ -113,6 +114,35 @@ def test_the_page_is_accessible(open_service, chromium, nightly):
         shown.page.click("#comparison form button")
     assert opened.value.status == 200
     settled(shown, open_service)
+    shown.close()
+
+
+@pytest.mark.parametrize("locale", ["en-US", "zh-CN"])
+@pytest.mark.parametrize("width", [320, 360, 412])
+def test_the_status_is_readable_on_a_phone(open_service, chromium, width, locale):
+    shown, _ = visit(chromium, open_service.url, width, locale=locale)
+    fits = """async () => {
+        const [status, clock, button] = ["status", "clock", "choose"].map(id => document.getElementById(id));
+        const {text} = await import("/page/texts.js");
+        return ["idle", "connecting", "listening", "reading", "finishing", "disconnected"].filter(state => {
+            status.textContent = text(state);
+            const of = button.getBoundingClientRect();
+            return [status, clock].some(part => {
+                const range = document.createRange();
+                range.selectNodeContents(part);
+                const drawn = range.getBoundingClientRect(), box = part.getBoundingClientRect();
+                const isCovered = drawn.right > of.left && drawn.bottom > of.top;
+                return isCovered || drawn.right > box.right || drawn.right > innerWidth;
+            });
+        });
+    }"""
+    assert shown.page.evaluate(fits) == [], "these states are cut off or covered"
+    name = "打开录音" if locale == "zh-CN" else "Open a recording"
+    expect(shown.page.get_by_role("button", name=name)).to_be_visible()
+    assert shown.run("document.documentElement.scrollWidth") <= width
+    shown.page.evaluate("scrollTo(0, document.documentElement.scrollHeight)")
+    above = "document.querySelector('main').lastElementChild.getBoundingClientRect().bottom"
+    assert shown.run(f"{above} <= document.querySelector('.controls').getBoundingClientRect().top")
     shown.close()
 
 

@@ -1,0 +1,101 @@
+"""Tests of the messages for requests and addresses that can't be used: what is wrong, and what to do."""
+
+import asyncio
+import errno
+import socket
+
+import httpx2
+import pytest
+
+from serving import server
+from serving.app import create_app
+from serving.server import listening_socket
+from serving.settings import Settings
+from tests.support.service import TRANSCRIPTIONS
+from utils.errors import ConfigError
+
+JSON = {"Content-Type": "application/json"}
+
+
+def error_of(path: str, settings: Settings | None = None, **request) -> dict:
+    """The error in the answer of a service that has not loaded its models."""
+
+    async def ask() -> dict:
+        transport = httpx2.ASGITransport(app=create_app(settings or Settings()))
+        async with httpx2.AsyncClient(transport=transport, base_url="http://here") as client:
+            return (await client.post(path, **request)).json()["error"]
+
+    return asyncio.run(ask())
+
+
+def test_broken_json():
+    error = error_of("/v1/convert", content=b'{"text" "ni3"}', headers=JSON)
+    assert error["message"] == "the body is not valid JSON: Expecting ':' delimiter, at character 8"
+    assert error["param"] is None
+    assert "quotes" in error["hint"]
+
+
+@pytest.mark.parametrize("content", [b"[1]", b'"ni3"'])
+def test_a_body_that_is_no_object(content):
+    error = error_of("/v1/convert", content=content, headers=JSON)
+    assert (error["message"], error["param"]) == ("the body is not a JSON object", None)
+    assert "application/json" in error["hint"]
+
+
+def test_a_body_of_another_type():
+    headers = {"Content-Type": "application/x-www-form-urlencoded"}
+    error = error_of("/v1/convert", content=b'{"text": "ni3"}', headers=headers)
+    assert error["message"] == "the body is not a JSON object"
+
+
+def test_a_text_instead_of_a_file():
+    error = error_of(TRANSCRIPTIONS, files={"file": (None, "hello")})
+    assert (error["message"], error["param"]) == ("file: this is a text, not a file", "file")
+    assert "-F file=@" in error["hint"]
+
+
+def test_a_text_that_is_too_large():
+    error = error_of("/v1/convert", content=b" " * 1_000_001, headers=JSON)
+    assert error["message"] == "the request is larger than 1 MB"
+    assert (error["code"], error["param"]) == ("too_large", None)
+    assert "Opus" not in error["hint"]
+    settings = Settings(upload_megabytes=0.5)
+    error = error_of(TRANSCRIPTIONS, settings, files={"file": ("a.wav", bytes(600_000))})
+    assert (error["message"], error["param"]) == ("the request is larger than 0.5 MB", "file")
+    assert "Opus" in error["hint"]
+
+
+@pytest.mark.parametrize("host", ["nowhere.invalid", "a..b"])
+def test_a_host_that_cannot_be_found(host, monkeypatch):
+    def not_found(*_):
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    if host.endswith("invalid"):  # without asking a name server
+        monkeypatch.setattr(server.socket, "getaddrinfo", not_found)
+    with pytest.raises(ConfigError, match=f"can't find the address of the host {host}") as caught:
+        listening_socket(Settings(host=host, tokens=("a-token-of-enough-characters",)))
+    assert "spelling of --host" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("number", "hint"),
+    [
+        (errno.EADDRINUSE, "another program"),
+        (errno.EADDRNOTAVAIL, "an address of this machine"),
+        (errno.EACCES, "above 1023"),
+    ],
+)
+def test_an_address_that_cannot_be_used(number, hint, monkeypatch):
+    def refuse(*_, **__):
+        raise OSError(number, "no")
+
+    monkeypatch.setattr(server.socket, "create_server", refuse)
+    with pytest.raises(ConfigError, match=r"can't listen on 127\.0\.0\.1:8000") as caught:
+        listening_socket(Settings())
+    assert hint in caught.value.hint
+
+
+def test_a_port_that_does_not_exist():
+    with pytest.raises(ConfigError, match="can't listen on") as caught:
+        listening_socket(Settings(port=70_000))
+    assert "another program" not in caught.value.hint
