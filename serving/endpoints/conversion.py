@@ -6,7 +6,9 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field
 
 from model_language.converted_line import line_values
+from serving.disconnection import unless_gone
 from serving.endpoints.transcriptions import LONGEST_PROMPT
+from serving.work.conversion_tasks import LONGEST_LINE
 from serving.work.engine import Engine
 from serving.work.models import ConvertJob
 
@@ -23,7 +25,7 @@ class Conversion(BaseModel):
         Field(
             min_length=1,
             max_length=5000,
-            description="any spelling of pinyin",
+            description=f"any spelling of pinyin, at most {LONGEST_LINE} syllables in a line",
             examples=["jin1 tian1 tian1 qi4 hen3 hao3"],
         ),
     ]
@@ -48,7 +50,7 @@ async def convert(request: Request, wanted: Conversion) -> dict[str, Any]:
     lines = tuple(wanted.text.splitlines()) or ("",)
     with engine.admitted():
         job = ConvertJob(lines, **wanted.model_dump(exclude={"text"}))
-        converted = await engine.convert(job)
+        converted = await unless_gone(request, engine.convert(job))
     return {
         "text": "\n".join(line.text for line in converted),
         "lines": [line_values(line) for line in converted],

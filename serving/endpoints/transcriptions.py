@@ -6,13 +6,14 @@ are the field ``digits``, and ``pinyin`` and ``confidence`` in ``verbose_json``.
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator
 from contextlib import aclosing
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, File, Form, Request, UploadFile
 from fastapi.responses import Response, StreamingResponse
 
+from serving.disconnection import unless_gone
 from serving.endpoints.answers import MEDIA_TYPES, events, response_body
 from serving.endpoints.files import saved_upload
 from serving.errors import RequestError
@@ -23,9 +24,7 @@ from utils.hypotheses.recognition import Ending, Segment
 
 router = APIRouter(tags=["recognition"])
 LONGEST_PROMPT = 50_000  # characters
-_DISCONNECT_POLL_SECONDS = 0.5  # between two checks whether the client is still connected
 _LANGUAGES = ("zh", "zh-cn", "zh-hans", "cmn", "chinese", "mandarin")
-_Result = TypeVar("_Result")
 _EXAMPLE = {
     "text": "如果无法控制",
     "usage": {"type": "duration", "seconds": 4},
@@ -73,7 +72,7 @@ async def transcribe(
     if stream:
         body = _event_stream(request, file, search, digits, logs)
         # What is refused before the first event is an answer with its status, not an event.
-        first = await _unless_gone(request, anext(body))
+        first = await unless_gone(request, anext(body))
         headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
         return StreamingResponse(_with_first(first, body), media_type="text/event-stream", headers=headers)
     with engine.admitted():
@@ -90,31 +89,7 @@ async def collected(
     Raises:
         RequestError: it can't be recognised, or the client has gone.
     """
-    return await _unless_gone(request, _collected(request, file, search, digits))
-
-
-async def _unless_gone(request: Request, work: Awaitable[_Result]) -> _Result:
-    """The result of ``work``, which is cancelled when the client has gone.
-
-    Raises:
-        RequestError: the client has gone.
-    """
-    working = asyncio.ensure_future(work)
-    gone = asyncio.ensure_future(_until_gone(request))
-    try:
-        await asyncio.wait([working, gone], return_when=asyncio.FIRST_COMPLETED)
-        if not working.done():
-            raise RequestError(499, "the client has closed the connection")
-        return working.result()
-    finally:
-        for task in (working, gone):
-            task.cancel()
-        await asyncio.wait([working, gone])
-
-
-async def _until_gone(request: Request) -> None:
-    while not await request.is_disconnected():
-        await asyncio.sleep(_DISCONNECT_POLL_SECONDS)
+    return await unless_gone(request, _collected(request, file, search, digits))
 
 
 async def _collected(

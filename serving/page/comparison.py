@@ -3,11 +3,13 @@
 The alignments take seconds for long texts, so they are made in a process of their own.
 """
 
-from typing import Annotated, Any
+import signal
+from collections.abc import Callable
+from typing import Annotated, Any, TypeVar
 
 import anyio
 import anyio.to_process
-from fastapi import APIRouter, Form
+from fastapi import APIRouter, Form, Request
 from fastapi.responses import HTMLResponse
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -32,7 +34,9 @@ from analysis.inputs.utterance_results import (
 )
 from analysis.page.report import report_page
 from analysis.results.collect import collect_results
+from serving.disconnection import unless_gone
 from serving.errors import RequestError
+from serving.work.child import STOP_SIGNALS
 from utils.metrics import count_errors, count_toneless_errors
 
 MAX_TOKENS = 6_000  # of a text: about 25 minutes of speech, and a few seconds of work
@@ -50,6 +54,7 @@ REPORT_HEADERS = {
 
 router = APIRouter(prefix="/v1/comparison", tags=["comparison"])
 _one_at_a_time = anyio.CapacityLimiter(1)
+_Result = TypeVar("_Result")
 
 
 class Texts(BaseModel):
@@ -69,18 +74,39 @@ class Texts(BaseModel):
 
 
 @router.post("", summary="The errors of a transcript")
-async def compare(texts: Texts) -> dict[str, Any]:
+async def compare(request: Request, texts: Texts) -> dict[str, Any]:
     """Error rates, the alignment with the kind of each error, and what the kinds mean."""
-    utterance, level = utterance_of(texts)
-    return await anyio.to_process.run_sync(error_records, utterance, level, limiter=_one_at_a_time)
+    return await _computed(request, error_records, texts)
 
 
 @router.post("/report", summary="The errors of a transcript as a page", response_class=HTMLResponse)
-async def report(texts: Annotated[Texts, Form()]) -> HTMLResponse:
+async def report(request: Request, texts: Annotated[Texts, Form()]) -> HTMLResponse:
     """The page that ``test.py --report`` and ``python -m analysis.report`` write, for one transcript."""
-    utterance, level = utterance_of(texts)
-    page = await anyio.to_process.run_sync(error_page, utterance, level, limiter=_one_at_a_time)
-    return HTMLResponse(page, headers=REPORT_HEADERS)
+    return HTMLResponse(await _computed(request, error_page, texts), headers=REPORT_HEADERS)
+
+
+async def _computed(
+    request: Request, compute: Callable[[UtteranceResult, str], _Result], texts: Texts
+) -> _Result:
+    """The result of a function of this module, as one of the requests that are processed.
+
+    Raises:
+        RequestError: the texts can't be compared, there are too many requests, or the client has gone.
+    """
+    with request.app.state.engine.admitted():
+        return await unless_gone(request, in_process(compute, *utterance_of(texts)))
+
+
+async def in_process(compute: Callable[..., _Result], *arguments: Any) -> _Result:
+    """The result of a function in another process, which is killed if the caller is cancelled."""
+    async with _one_at_a_time:
+        # The process may start now, and inherits the signals that this thread blocks: what it was given is
+        # finished after a signal to all processes (see Child). Other threads still get the service's signals.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
+        try:
+            return await anyio.to_process.run_sync(compute, *arguments, cancellable=True)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def utterance_of(texts: Texts) -> tuple[UtteranceResult, str]:

@@ -14,7 +14,8 @@ from typing import Any
 
 from utils.processes import main_module_hidden
 
-_STOP_SIGNALS = {signal.SIGINT, signal.SIGTERM}
+STOP_SIGNALS = {signal.SIGINT, signal.SIGTERM}
+"""Signals that only the first process of the service acts on."""
 _GRACE_SECONDS = 2.0  # from the end of the pipe to SIGKILL
 
 
@@ -46,7 +47,7 @@ class Child:
         resource_tracker.ensure_running()  # it unblocks these signals when it is started
         # Signals of a terminal or a supervisor go to all processes, but only the first one acts on them: the
         # others finish what they were given. Blocked signals are inherited, so there is no gap at the start.
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, _STOP_SIGNALS)
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
         try:
             with main_module_hidden():
                 self._process.start()

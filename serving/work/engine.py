@@ -17,6 +17,7 @@ from model_language.pinyin_to_hanzi import ConvertedLine
 from serving.errors import LIMIT, SERVER, RequestError
 from serving.metrics import Metrics
 from serving.settings import Settings
+from serving.work.conversion_tasks import SPEED, conversion_tasks
 from serving.work.fair_queue import FairQueue, Flow, Task
 from serving.work.models import ConvertJob, Failure, RecogniseJob, Search
 from serving.work.uploads import ReadLimits, SoundEnd, UploadReader, prepare_uploads
@@ -24,8 +25,6 @@ from serving.work.workers import Workers
 from utils.hypotheses.recognition import Ending, Segment
 
 Result = TypeVar("Result")
-_LETTER_SECONDS = 0.05  # of audio: recognising them takes as long as converting a letter with reasons
-_SPEED = 10.0  # assumed seconds of audio that a worker recognises in a second
 _LONGEST_WAIT = 60  # seconds that a client is asked to wait
 
 
@@ -71,7 +70,7 @@ class Engine:
         """
         if self._active >= self._settings.requests:
             self._metrics.refused.labels("queue").inc()
-            seconds = self._queue.waiting() / (_SPEED * self._settings.workers)
+            seconds = self._queue.waiting() / (SPEED * self._settings.workers)
             raise RequestError(
                 429,
                 f"{self._active} requests are being processed, which is the limit",
@@ -133,14 +132,22 @@ class Engine:
             await self._in_thread(reader.close)
 
     async def convert(self, job: ConvertJob) -> list[ConvertedLine]:
-        """Convert lines of pinyin.
+        """Convert lines of pinyin, as several tasks, so that short requests overtake a long text.
 
         Raises:
-            RequestError: with ``strict`` a word is not pinyin, or a user word can't be used.
+            RequestError: a line has too many syllables, with ``strict`` a word is not pinyin, or a user word
+                can't be used.
         """
-        task = Task(job, 0.1 + _LETTER_SECONDS * sum(map(len, job.lines)))
-        self._queue.put(task, Flow())
-        return _checked(await asyncio.wrap_future(task.result))
+        flow = Flow()
+        pending: list[asyncio.Future] = []
+        try:
+            for task in await asyncio.to_thread(conversion_tasks, job):
+                self._queue.put(task, flow)
+                pending.append(asyncio.wrap_future(task.result))
+            return [line for result in pending for line in _checked(await result)]
+        finally:
+            for result in pending:
+                result.cancel()
 
     async def _in_thread(self, work: Callable[[], Result]) -> Result:
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)
@@ -155,6 +162,5 @@ def _checked(result: Any) -> Any:
     if isinstance(result, Failure):
         if result.internal:
             raise RequestError(500, result.what, hint=result.hint, kind=SERVER, code="worker_failed")
-        where = f" ({result.where})" if result.where else ""
-        raise RequestError(400, result.what + where, hint=result.hint)
+        raise RequestError(400, result.message, hint=result.hint)
     return result

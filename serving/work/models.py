@@ -67,7 +67,11 @@ class RecogniseJob:
 
 @dataclass(frozen=True)
 class ConvertJob:
-    """Lines of pinyin to convert; see :class:`~model_language.pinyin_to_hanzi.PinyinToHanzi`."""
+    """Lines of pinyin to convert; see :class:`~model_language.pinyin_to_hanzi.PinyinToHanzi`.
+
+    Attributes:
+        first_number: number of the first line, for messages.
+    """
 
     lines: tuple[str, ...]
     n_best: int
@@ -75,6 +79,7 @@ class ConvertJob:
     strict: bool
     recognised: bool
     second_pass: bool
+    first_number: int = 1
 
 
 @dataclass(frozen=True)
@@ -166,7 +171,8 @@ class Models:
 
     def _convert(self, job: ConvertJob) -> list[ConvertedLine]:
         key = (job.words, job.strict, job.recognised, job.second_pass)
-        return self._cached(key, lambda: self._to_hanzi(*key)).explain(job.lines, job.n_best)
+        to_hanzi = self._cached(key, lambda: self._to_hanzi(*key))
+        return to_hanzi.explain(job.lines, job.n_best, job.first_number)
 
     def _to_hanzi(self, words: str, strict: bool, recognised: bool, rescored: bool) -> PinyinToHanzi:
         model = self._language_model or PRETRAINED_LANGUAGE_MODEL

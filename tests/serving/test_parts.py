@@ -16,7 +16,7 @@ import pytest
 from fastapi.datastructures import Headers
 
 from serving.authentication import Tokens, is_allowed_origin, token_of
-from serving.endpoints.transcriptions import _unless_gone
+from serving.disconnection import unless_gone
 from serving.errors import RequestError
 from serving.limits import Guard, Rates
 from serving.live import opus
@@ -331,7 +331,7 @@ def test_the_work_for_a_client_that_leaves_is_ended():
             ended.append(True)
 
     with pytest.raises(RequestError, match="closed the connection"):
-        asyncio.run(_unless_gone(_Connection(), anext(event_stream())))
+        asyncio.run(unless_gone(_Connection(), anext(event_stream())))
     assert ended
 
 
@@ -340,6 +340,6 @@ def test_the_first_event_comes_while_the_client_waits():
         yield "an event"
 
     async def first() -> str:
-        return await _unless_gone(_Connection(), anext(event_stream()))
+        return await unless_gone(_Connection(), anext(event_stream()))
 
     assert asyncio.run(first()) == "an event"
