@@ -171,7 +171,7 @@ def _parser() -> argparse.ArgumentParser:
         help="frames per call of a stream (default: the minimum)",
     )
     parser.add_argument("--output", type=Path, help="folder of the bundle (default: RUN/export)")
-    parser.add_argument("--force", action="store_true", help="replace an existing folder")
+    parser.add_argument("--force", action="store_true", help="replace an existing bundle")
     parser.add_argument("--weights", default="best", help="best, last or a path (default: best)")
     parser.add_argument(
         "--test-clips",

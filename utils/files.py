@@ -57,9 +57,9 @@ def replacing_folder(path: str | Path) -> Iterator[Path]:
     unchanged. :func:`remove_leftovers` or the next call removes the temporary folders of killed processes.
 
     Raises:
-        OSError: the folder can't be written.
+        OSError: the folder can't be written; an error without a file name gets that of ``path``.
     """
-    path = Path(path)
+    path = Path(path).absolute()  # the name of "." is empty
     path.parent.mkdir(parents=True, exist_ok=True)
     remove_leftovers(path.parent, deep=False)
     temporary = temporary_path(path)
@@ -70,6 +70,10 @@ def replacing_folder(path: str | Path) -> Iterator[Path]:
         if path.exists():
             path.replace(outgoing)
         temporary.replace(path)
+    except OSError as error:
+        if error.filename is None:  # the error of a full disk has no file name
+            error.filename = str(path)
+        raise
     finally:
         for folder in (temporary, outgoing):
             shutil.rmtree(folder, ignore_errors=True)

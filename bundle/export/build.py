@@ -20,7 +20,7 @@ from tqdm import tqdm
 from bundle.check.measuring import allowed_loss, measure, runtime_version, verdict
 from bundle.export.artefact_writer import ArtefactWriter
 from bundle.export.source import ExportSource
-from bundle.folder import ANSWERS, CLIPS, FORMAT, LABELS, STREAM, files_in, write_metadata
+from bundle.folder import ANSWERS, CLIPS, FORMAT, LABELS, METADATA, STREAM, files_in, write_metadata
 from bundle.report import ArtefactResult, accuracy_text, report_json, report_text
 from bundle.runtimes.artefacts import INPUT
 from bundle.variants import ArtefactMode, Format, Precision, Variant
@@ -56,7 +56,7 @@ def export_bundle(
         variants: at least one; all must be offered (see `bundle.variants`).
         output: the folder; it appears when it is complete.
         frames_per_call: frames per call of streams; 0: the minimum for the model's strides.
-        force: replace an existing folder.
+        force: replace an existing bundle, or an empty folder.
         allow_flex: allow TensorFlow operations in LiteRT files.
 
     Returns:
@@ -65,11 +65,18 @@ def export_bundle(
 
     Raises:
         ConfigError: streams are requested and the model can't stream; each obstacle is named.
-        BundleError: the folder exists or is a run, or the only variant can't be written.
+        BundleError: the folder exists, is a run or has files but no bundle; or the only variant can't be
+            written.
     """
     if RunFolder(output).config_file.exists():
         raise BundleError(
             "the folder is a run, which the bundle would replace",
+            where=output,
+            hint="--output chooses another folder",
+        )
+    if output.is_dir() and any(output.iterdir()) and not (output / METADATA).exists():
+        raise BundleError(
+            "the folder has files, and is no bundle that could be replaced",
             where=output,
             hint="--output chooses another folder",
         )

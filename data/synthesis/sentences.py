@@ -42,7 +42,7 @@ def read_grammar(path: str | Path = GRAMMAR_PATH) -> Grammar:
     """
     rules: dict[str, list[tuple[str, ...]]] = {}
     kind, current = "", None
-    for number, line in enumerate(Path(path).read_text(encoding="utf-8").splitlines(), 1):
+    for number, line in enumerate(Path(path).read_text(encoding="utf-8-sig").splitlines(), 1):
         if not line.strip() or line.startswith("#"):
             continue
         if header := re.fullmatch(r"(\S+) ([:=])", line):

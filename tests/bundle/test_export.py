@@ -557,6 +557,10 @@ def test_an_existing_folder_is_replaced_only_when_requested(tmp_path, monkeypatc
     target = tmp_path / "export"
     target.mkdir()
     (target / "mine").write_text("precious")
+    for force in (False, True):
+        with pytest.raises(BundleError, match="is no bundle that could be replaced"):
+            export_bundle(source_of(residual()), [PLAIN], target, force=force)
+    (target / "bundle.json").write_text("{}")
     with pytest.raises(BundleError, match=r"exists already.*--force"):
         export_bundle(source_of(residual()), [PLAIN], target)
 

@@ -250,6 +250,13 @@ def test_own_text(tmp_path):
     assert rejected[-2:] == [(7, "1 syllables for 2 hanzi"), (8, "the synthesiser can't say n2")]
 
 
+def test_own_text_may_begin_with_a_byte_order_mark(tmp_path):
+    (tmp_path / "text.txt").write_text("今天天气很好\n", encoding="utf-8-sig")
+    found, rejected = read_sentences(tmp_path / "text.txt")
+    assert found == [Sentence(("今天天气很好",), ("jin1", "tian1", "tian1", "qi4", "hen3", "hao3"))]
+    assert not rejected
+
+
 def test_own_text_that_cannot_be_used(tmp_path):
     with pytest.raises(CorpusError, match="can't read the text"):
         read_sentences(tmp_path / "absent.txt")

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from utils.files import remove_leftovers, replacing, reserve, write_json, write_text
+from utils.files import remove_leftovers, replacing, replacing_folder, reserve, write_json, write_text
 
 
 def test_text_is_utf8_with_unix_line_ends(tmp_path):
@@ -66,6 +66,16 @@ def test_a_nameless_error_gets_the_name_of_the_file(tmp_path):
     with pytest.raises(FileNotFoundError) as caught, replacing(tmp_path / "a.txt"):
         (tmp_path / "other" / "b.txt").read_bytes()
     assert caught.value.filename == str(tmp_path / "other" / "b.txt")
+    with pytest.raises(OSError, match="No space") as caught, replacing_folder(tmp_path / "folder"):
+        raise OSError(errno.ENOSPC, "No space left on device")
+    assert caught.value.filename == str(tmp_path / "folder")
+
+
+def test_the_current_folder_can_be_replaced(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with replacing_folder(".") as folder:
+        (folder / "a.txt").write_text("new")
+    assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
 
 
 def test_only_files_of_dead_processes_are_removed(tmp_path):
