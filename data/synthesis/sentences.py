@@ -157,7 +157,7 @@ def read_sentences(path: str | Path) -> tuple[list[Sentence], list[tuple[int, st
         CorpusError: the file can't be read or has no usable line.
     """
     try:
-        lines = Path(path).read_text(encoding="utf-8").splitlines()
+        lines = Path(path).read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise CorpusError(
             f"can't read the text: {error}", where=path, hint="give a UTF-8 text file"
