@@ -374,3 +374,12 @@ def test_a_signal_stops_between_two_steps_with_a_checkpoint(tmp_path, monkeypatc
     second = LineTask()
     train(second, run, config, OptimiserConfig())
     assert second.seen[0] == (2, "e2b2u0") and len(task.seen + second.seen) == 3 * 4 * 8
+
+
+@pytest.mark.parametrize(
+    "setting", [{"final_fraction": -3.0}, {"beta_1": 1.5}, {"beta_2": 1.0}, {"epsilon": -1e-7}]
+)
+def test_settings_of_the_optimiser_have_limits(setting):
+    (name,) = setting
+    with pytest.raises(ConfigError, match=f"optimiser.{name}"):
+        OptimiserConfig(**setting)
