@@ -45,9 +45,7 @@ class HanziLanguageModel:
         """The same for the hypotheses of several utterances, the best first. Hypotheses of an utterance share
         one computation after the same last hanzi
         (:const:`model_language.networks.causal_cnn_numpy.SHARED_HISTORY`)."""
-        return self._network.log_probs_of_hypotheses(
-            [[self._vocabulary.encode_or_unknown(text) for text in hypotheses] for hypotheses in utterances]
-        )
+        return self._network.log_probs_of_hypotheses(self._encoded(utterances))
 
     def log_ratios(self, utterances: Sequence[Sequence[str]]) -> list[np.ndarray]:
         """How much more probable each hypothesis is than the first one of its utterance.
@@ -58,9 +56,10 @@ class HanziLanguageModel:
         Returns:
             (hypotheses,) float64 each, natural logarithms; the first value is 0.
         """
-        return self._network.log_ratios(
-            [[self._vocabulary.encode_or_unknown(text) for text in hypotheses] for hypotheses in utterances]
-        )
+        return self._network.log_ratios(self._encoded(utterances))
+
+    def _encoded(self, utterances: Sequence[Sequence[str]]) -> list[list[np.ndarray]]:
+        return [[self._vocabulary.encode_or_unknown(text) for text in texts] for texts in utterances]
 
 
 def language_model_parts(run: RunFolder, config: Any) -> list[Path]:

@@ -7,7 +7,6 @@ it is answered before its body is read.
 import asyncio
 import logging
 import time
-import uuid
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, MutableMapping
 from contextlib import suppress
@@ -17,6 +16,7 @@ from fastapi.datastructures import Headers
 
 from serving.authentication import Tokens, is_allowed_origin, token_of
 from serving.errors import AUTHENTICATION, LIMIT, SERVER, RequestError
+from serving.logs import new_id
 from serving.metrics import Metrics
 from serving.page import sign_in
 from serving.settings import Settings
@@ -176,7 +176,7 @@ class _Request:
         # A request without a body is complete: nothing of it is left to wait for.
         self._complete = headers.get("content-length", "0") == "0" and "transfer-encoding" not in headers
         self._status = 0
-        scope.setdefault("state", {})["id"] = uuid.uuid4().hex[:12]
+        scope.setdefault("state", {})["id"] = new_id()
 
     async def receive(self) -> Message:
         """The next message of the client.

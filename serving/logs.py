@@ -3,6 +3,7 @@
 import json
 import logging
 import sys
+import uuid
 from datetime import UTC, datetime
 
 # Records of uvicorn about WebSockets: the first has the address and the query of a client, which are not for
@@ -26,6 +27,11 @@ class JsonLines(logging.Formatter):
         if record.exc_info:
             values["error"] = self.formatException(record.exc_info)
         return json.dumps(values, ensure_ascii=False, default=str)
+
+
+def new_id() -> str:
+    """A random id of a request or stream, for its line of the log."""
+    return uuid.uuid4().hex[:12]
 
 
 def log_to_standard_error() -> None:

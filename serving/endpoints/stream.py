@@ -4,7 +4,6 @@ import asyncio
 import json
 import logging
 import time
-import uuid
 from contextlib import suppress
 from typing import Any
 
@@ -18,6 +17,7 @@ from serving.live.messages import Start
 from serving.live.opus import SAMPLE_RATE as OPUS_RATE
 from serving.live.opus import OpusDecoder, check_opus
 from serving.live.workers import ClientStream
+from serving.logs import new_id
 from serving.settings import Settings
 from serving.work.models import Failure
 
@@ -50,7 +50,7 @@ async def stream(websocket: WebSocket) -> None:
         session.ended = "disconnect"  # the client has gone
     finally:
         seconds = round(time.monotonic() - began, 3)
-        LOG.info("stream", extra={"id": uuid.uuid4().hex[:12], "ended": session.ended, "seconds": seconds})
+        LOG.info("stream", extra={"id": new_id(), "ended": session.ended, "seconds": seconds})
         state.sessions.discard(session)
         await session.close()
 

@@ -3,7 +3,6 @@
 The alignments take seconds for long texts, so they are made in a process of their own.
 """
 
-import signal
 from collections.abc import Callable
 from typing import Annotated, Any, TypeVar
 
@@ -36,7 +35,7 @@ from analysis.page.report import report_page
 from analysis.results.collect import collect_results
 from serving.disconnection import unless_gone
 from serving.errors import RequestError
-from serving.work.child import STOP_SIGNALS
+from serving.work.child import stop_signals_blocked
 from utils.metrics import count_errors, count_toneless_errors
 
 MAX_TOKENS = 6_000  # of a text: about 25 minutes of speech, and a few seconds of work
@@ -100,13 +99,9 @@ async def _computed(
 async def in_process(compute: Callable[..., _Result], *arguments: Any) -> _Result:
     """The result of a function in another process, which is killed if the caller is cancelled."""
     async with _one_at_a_time:
-        # The process may start now, and inherits the signals that this thread blocks: what it was given is
-        # finished after a signal to all processes (see Child). Other threads still get the service's signals.
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
-        try:
+        # The process may start now. Other threads still get the service's signals.
+        with stop_signals_blocked():
             return await anyio.to_process.run_sync(compute, *arguments, cancellable=True)
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def utterance_of(texts: Texts) -> tuple[UtteranceResult, str]:

@@ -7,15 +7,14 @@ own, whose end raises an exception in every caller that waits for an answer.
 import contextlib
 import multiprocessing
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
 from typing import Any
 
 from utils.processes import main_module_hidden
+from utils.stop_signals import STOP_SIGNALS
 
-STOP_SIGNALS = {signal.SIGINT, signal.SIGTERM}
-"""Signals that only the first process of the service acts on."""
 _GRACE_SECONDS = 2.0  # from the end of the pipe to SIGKILL
 
 
@@ -29,6 +28,20 @@ class ChildDied(Exception):
 
 class ChildTimeout(Exception):
     """The process has sent nothing for too long."""
+
+
+@contextlib.contextmanager
+def stop_signals_blocked() -> Iterator[None]:
+    """Block SIGINT and SIGTERM in this thread, and in the processes that it starts inside the block.
+
+    Signals of a terminal or a supervisor go to all processes, but only the first one acts on them: the others
+    finish what they were given. Blocked signals are inherited, so there is no gap at the start.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 class Child:
@@ -45,14 +58,8 @@ class Child:
         self._pipe, other = context.Pipe()
         self._process = context.Process(target=_main, args=(run, other, *arguments), daemon=True)
         resource_tracker.ensure_running()  # it unblocks these signals when it is started
-        # Signals of a terminal or a supervisor go to all processes, but only the first one acts on them: the
-        # others finish what they were given. Blocked signals are inherited, so there is no gap at the start.
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
-        try:
-            with main_module_hidden():
-                self._process.start()
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        with stop_signals_blocked(), main_module_hidden():
+            self._process.start()
         other.close()
 
     @property
