@@ -15,7 +15,7 @@ from data.corpora.tools.splits import split_of_speaker
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
 DIFFS = re.findall(r"^```diff\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
-ROOMS = ("analysis", "data", "model_keyword", "model_speech", "streaming", "utils")
+PACKAGES = ("analysis", "data", "model_keyword", "model_speech", "streaming", "utils")
 USE = """
 import numpy as np
 from analysis.errors.kinds import HANZI_KINDS
@@ -39,10 +39,10 @@ assert "other initial" in [kind.name for kind in HANZI_KINDS]
 
 @pytest.fixture(scope="module")
 def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the rooms with the page's diffs applied."""
+    """A copy of the packages with the page's diffs applied."""
     copy = tmp_path_factory.mktemp("tree")
-    for room in ROOMS:
-        shutil.copytree(ROOT / room, copy / room, ignore=shutil.ignore_patterns("__pycache__"))
+    for package in PACKAGES:
+        shutil.copytree(ROOT / package, copy / package, ignore=shutil.ignore_patterns("__pycache__"))
     for diff in DIFFS:
         command = ["git", "apply", "--recount", "-"]
         done = subprocess.run(command, cwd=copy, input=diff, capture_output=True, text=True, check=False)

@@ -15,8 +15,8 @@ from training.run import RECIPES
 from utils.config import load_config
 
 ROOT = Path(__file__).parents[2]
-# The rooms from the lowest tier up. A module imports from its own room and from lower tiers only; rooms of
-# the same tier do not import each other. Scripts are above all rooms.
+# The packages from the lowest tier up. A module imports from its own package and from lower tiers only;
+# packages of the same tier do not import each other. Scripts are above all packages.
 TIERS = (
     ("utils",),
     ("data", "model_keyword", "model_language", "model_speech"),
@@ -24,8 +24,8 @@ TIERS = (
     ("bundle", "recognition", "training"),
     ("keywords", "preflight", "serving"),
 )
-PACKAGES = tuple(room for tier in TIERS for room in tier)
-TIER_OF = {room: number for number, tier in enumerate(TIERS) for room in tier}
+PACKAGES = tuple(package for tier in TIERS for package in tier)
+TIER_OF = {package: number for number, tier in enumerate(TIERS) for package in tier}
 MOST_MODULES = 14  # limit for a folder, without __init__.py
 CATALOGUES = {"data/corpora", "model_keyword/models", "model_language/networks", "model_speech/models"}
 MODULES = sorted(
@@ -117,7 +117,7 @@ def imported_modules(path: Path) -> set[str]:
     return found & PATHS.keys()
 
 
-def room_of(module: str) -> str:
+def package_of(module: str) -> str:
     return module.partition(".")[0]
 
 
@@ -125,12 +125,12 @@ def test_imports_go_downward():
     """Tier by tier, in all sub-folders, without exceptions."""
     offences = []
     for path in MODULES:
-        room = part(path)
+        package = part(path)
         for module in imported_modules(path):
-            other = room_of(module)
+            other = package_of(module)
             if other in SCRIPTS:
                 offences.append(f"{name(path)} imports the script {module}")
-            elif room not in SCRIPTS and room != other and TIER_OF[room] <= TIER_OF[other]:
+            elif package not in SCRIPTS and package != other and TIER_OF[package] <= TIER_OF[other]:
                 offences.append(f"{name(path)} imports {module}")
         offences += [
             f"{name(path)} imports {module}" for module in imports(tree(path)) & {"tests", "benchmarks"}
