@@ -21,6 +21,8 @@ from analysis.intervals.bootstrap import difference_interval
 from utils.errors import CorpusError
 from utils.metrics import total
 
+FEW_SEGMENTS = 30
+"""With fewer segments the normal distribution is a bad approximation: the p-value is exact instead."""
 CORRECT_BETWEEN = 2  # tokens that are correct in both systems separate two segments
 CHANGES_KEPT = 50  # utterances that are better, and as many that are worse
 
@@ -35,9 +37,11 @@ class MatchedPairs:
         deviation: standard deviation of these differences.
         statistic: mean / (deviation / √segments), which is standard normal for equally good systems; None if
             the deviation is 0, because all segments differ by the same number.
-        p_value: two-sided probability of a statistic at least as far from 0, for equally good systems.
-            Without a statistic, the p-value of the sign test: 1 if no segment differs, else
-            2 · 0.5 ^ segments.
+        p_value: two-sided probability of a statistic at least as far from 0, for equally good systems. With
+            fewer than :data:`FEW_SEGMENTS` segments, or without a statistic, that of a mean at least as far
+            from 0 if the sign of each difference is random (Fisher's exact test of randomisation: Fisher,
+            "The Design of Experiments", 1935, section 21).
+        exact: whether the p-value is that of the test of randomisation.
     """
 
     segments: int
@@ -45,6 +49,7 @@ class MatchedPairs:
     deviation: float
     statistic: float | None
     p_value: float
+    exact: bool
 
 
 @dataclass(frozen=True)
@@ -178,18 +183,33 @@ def error_segments(first: Sequence[AlignedToken], second: Sequence[AlignedToken]
 
 
 def matched_pairs_test(segments: Sequence[tuple[int, int]]) -> MatchedPairs:
-    """The test on the (errors of the first, errors of the second) of each segment.
-
-    With fewer than about 30 segments the normal distribution is only an approximation.
-    """
-    differences = np.array([b - a for a, b in segments], dtype=np.float64)
+    """The test on the (errors of the first, errors of the second) of each segment."""
+    differences = np.array([b - a for a, b in segments], dtype=np.int64)
     count = len(differences)
     mean = float(differences.mean()) if count else 0.0
     deviation = float(differences.std(ddof=1)) if count > 1 else 0.0
-    if deviation == 0:
-        return MatchedPairs(count, mean, 0.0, None, 2.0 * 0.5**count if mean else 1.0)
-    statistic = mean / (deviation / math.sqrt(count))
-    return MatchedPairs(count, mean, deviation, statistic, math.erfc(abs(statistic) / math.sqrt(2)))
+    statistic = mean / (deviation / math.sqrt(count)) if deviation else None
+    if statistic is None or count < FEW_SEGMENTS:
+        return MatchedPairs(
+            count, mean, deviation, statistic, _randomisation_p_value(differences), exact=True
+        )
+    return MatchedPairs(
+        count, mean, deviation, statistic, math.erfc(abs(statistic) / math.sqrt(2)), exact=False
+    )
+
+
+def _randomisation_p_value(differences: np.ndarray) -> float:
+    """Probability that the differences (n,) int64 with random signs have a sum at least as far from 0."""
+    sizes = np.abs(differences)
+    # Of each sum of the sizes with a positive sign, its probability: they are added one after the other.
+    probabilities = np.zeros(sizes.sum() + 1)
+    probabilities[0] = 1.0
+    for size in sizes[sizes > 0]:
+        positive = np.zeros_like(probabilities)
+        positive[size:] = probabilities[:-size]
+        probabilities = (probabilities + positive) / 2
+    sums = 2 * np.arange(len(probabilities)) - sizes.sum()
+    return float(probabilities[np.abs(sums) >= abs(differences.sum())].sum())
 
 
 def _errors_by_token(tokens: Sequence[AlignedToken]) -> tuple[list[int], list[int]]:
