@@ -19,7 +19,7 @@ from streaming.keyword.detection import Detection
 from utils.audio.microphone import microphone_blocks
 from utils.audio.piped import open_pipe
 from utils.audio.reading import audio_blocks
-from utils.cli import positive
+from utils.cli import fraction, not_negative_number, positive, positive_number
 from utils.errors import ConfigError, run_command
 from utils.run_folder.run import PRETRAINED_SPEECH
 from utils.stop_signals import until_stopped
@@ -133,7 +133,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--alarms-per-hour",
-        type=float,
+        type=positive_number,
         default=1.0,
         metavar="N",
         help="for typed words: false alarms that are allowed for each, about 0.2 to 3 (default: 1)",
@@ -143,11 +143,13 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--rate", type=positive, metavar="HZ", help="sample rate of a pipe (default: that of the model)"
     )
-    parser.add_argument("--threshold", type=float, help="probability from which a keyword is detected")
-    parser.add_argument("--smoothing-ms", type=float, help="time over which probabilities are averaged")
+    parser.add_argument("--threshold", type=fraction, help="probability from which a keyword is detected")
+    parser.add_argument(
+        "--smoothing-ms", type=not_negative_number, help="time over which probabilities are averaged"
+    )
     parser.add_argument(
         "--refractory-ms",
-        type=float,
+        type=not_negative_number,
         help="time after a detection without another one (default: the bundle's)",
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object per keyword")

@@ -6,6 +6,7 @@
     export/      the bundle for listen.py; it appears when its threshold is known
     trade_off/   misses and false alarms at each threshold, as a table and a plot
     report.md    the expected misses and false alarms; report.json: the same
+    source.json  the word and the settings of the clips that all of this was made from
 
 A finished stage is not repeated, and an interrupted one continues: give the same command again.
 """
@@ -22,8 +23,8 @@ from data.synthesis.wake_words import WakeWord, read_wake_word
 from keywords.backgrounds import background_recordings
 from keywords.wake_word import SMALL_HOURS, SMALL_STEPS, make_wake_word
 from keywords.wake_word_request import RECIPE, Request
-from utils.cli import not_negative, positive
-from utils.errors import ConfigError, run_command
+from utils.cli import not_negative, positive, positive_number
+from utils.errors import run_command
 from utils.mandarin.pinyin import without_tone
 
 EXAMPLES = """\
@@ -57,11 +58,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _request(options: argparse.Namespace, word: WakeWord) -> Request:
-    if not options.alarms_per_hour > 0 or not options.hours > 0:
-        raise ConfigError(
-            f"--alarms-per-hour {options.alarms_per_hour:g}, --hours {options.hours:g}",
-            hint="above 0; 0.1 is one in ten hours",
-        )
     defaults = SMALL if options.small else WakeWordSettings()
     given = {name: getattr(options, name) for name in asdict(defaults) if getattr(options, name) is not None}
     steps = options.steps or (SMALL_STEPS if options.small else 0)
@@ -106,10 +102,17 @@ def _parser() -> argparse.ArgumentParser:
         help="a recording without the word, or a folder of such; may be repeated",
     )
     parser.add_argument(
-        "--alarms-per-hour", type=float, default=1.0, metavar="N", help="allowed false alarms (default: 1)"
+        "--alarms-per-hour",
+        type=positive_number,
+        default=1.0,
+        metavar="N",
+        help="allowed false alarms; 0.1 is one in ten hours (default: 1)",
     )
     parser.add_argument(
-        "--hours", type=float, default=1.0, help="hours of synthesised speech for the test (default: 1)"
+        "--hours",
+        type=positive_number,
+        default=1.0,
+        help="hours of synthesised speech for the test (default: 1)",
     )
     parser.add_argument("--config", type=Path, default=RECIPE, help="the recipe of the training")
     parser.add_argument("--steps", type=positive, help="training steps (default: those of the recipe)")

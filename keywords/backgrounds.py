@@ -59,7 +59,23 @@ def background_recordings(paths: Sequence[Path]) -> list[Path]:
         found += find_recordings(path) if path.is_dir() else [path]
     for path in found:
         audio_seconds(path)
-    return found
+    return list({path.resolve(): path for path in found}.values())  # twice, it could be in both halves
+
+
+def check_halves(recordings: Sequence[Path]) -> None:
+    """Check that recordings, if there are any, can be split into two halves.
+
+    Raises:
+        AudioError: they are too few and too short, or one cannot be read.
+    """
+    cuts = _cuts(recordings)
+    halves = (any(cut > 0 for _, cut in cuts), any(cut < np.inf for _, cut in cuts))
+    if recordings and not all(halves):
+        raise AudioError(
+            "too little background to keep two halves apart",
+            where=", ".join(map(str, recordings)),
+            hint="give hours of sound: at least one recording of a minute, or two short ones",
+        )
 
 
 def stream_recordings(listener: Listener, recordings: Sequence[Path]) -> StreamedSound:
@@ -71,8 +87,15 @@ def stream_halves(listener: Listener, recordings: Sequence[Path]) -> tuple[Strea
     """Run a model on two halves of the sound; recordings of a minute or more are cut in the middle.
 
     Raises:
-        AudioError: a recording cannot be read.
+        AudioError: a recording cannot be read, or they are too few and too short for two halves.
     """
+    check_halves(recordings)
+    cuts = _cuts(recordings)
+    return _stream_half(listener, cuts, half=0), _stream_half(listener, cuts, half=1)
+
+
+def _cuts(recordings: Sequence[Path]) -> list[tuple[Path, float]]:
+    """Where each recording is cut, in seconds; infinity or 0: all of it is in the first or second half."""
     cuts: list[tuple[Path, float]] = []
     short = 0
     for path in recordings:
@@ -82,7 +105,7 @@ def stream_halves(listener: Listener, recordings: Sequence[Path]) -> tuple[Strea
         else:
             cuts.append((path, 0.0 if short % 2 else np.inf))
             short += 1
-    return _stream_half(listener, cuts, half=0), _stream_half(listener, cuts, half=1)
+    return cuts
 
 
 def _stream_half(listener: Listener, cuts: Sequence[tuple[Path, float]], half: int) -> StreamedSound:

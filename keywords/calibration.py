@@ -18,7 +18,7 @@ from analysis.keyword.detections import (
 from keywords.backgrounds import StreamedSound, stream_halves, stream_recordings
 from keywords.listening import Listener
 from streaming.keyword.detection import Detection
-from utils.errors import AudioError
+from utils.errors import CorpusError
 
 # Thresholds that are tried, from 0.05 on.
 THRESHOLDS = (*(percent / 100 for percent in range(5, 100)), 0.995, 0.998, 0.999, 0.9995, 0.9999)
@@ -69,19 +69,21 @@ def calibrate(
         recordings: background without the keyword.
 
     Raises:
-        CorpusError: all thresholds have more false alarms than allowed.
+        CorpusError: the test voices never say the keyword, or all thresholds have more false alarms than
+            allowed.
         AudioError: a recording cannot be read, or they are too short for two halves.
     """
     spoken = read_spoken_keywords(test / "spoken.tsv")
+    if not of_keyword(spoken, keyword):
+        raise CorpusError(
+            f"the recording of the test voices does not contain '{keyword}': its recall is unknown",
+            where=test,
+            hint="a longer recording (--hours) contains it more often",
+        )
     tested = stream_recordings(listener, [test / "stream.flac"])
     misses = _points(listener, tested, of_keyword(spoken, keyword))
     if recordings:
         chosen_on, evaluated_on = stream_halves(listener, recordings)
-        if not (chosen_on.seconds and evaluated_on.seconds):
-            raise AudioError(
-                "too little background to keep two halves apart",
-                hint="give hours of sound: at least one recording of a minute, or two short ones",
-            )
         candidates, alarms = _points(listener, chosen_on, []), _points(listener, evaluated_on, [])
     else:
         assert dev is not None, "recordings, or a stream of dev voices"

@@ -6,12 +6,14 @@
     export/      the bundle for listen.py; written when the threshold is known
     trade_off/   misses against false alarms at each threshold, as a table and a picture
     report.md    the expected performance; report.json: the same data
+    source.json  the word and the settings of the clips that all of this was made from
 
 Finished stages are not repeated, and interrupted ones are resumed: give the same command again.
 """
 
 import json
 import os
+import shlex
 import shutil
 import sys
 import time
@@ -19,9 +21,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
-
-import numpy as np
 
 from analysis.keyword.detection_report import write_detection_report
 from analysis.keyword.detections import match
@@ -36,23 +35,25 @@ from analysis.keyword.wake_word_report import (
 from data.keywords.folders import NOISE_FOLDER
 from data.keywords.long_recordings import Material, write_long_recording
 from data.synthesis.clips import SpokenClip
-from data.synthesis.wake_word_clips import choose_stream_clips, generate
+from data.synthesis.wake_word_clips import choose_stream_clips, corpus_card, generate
+from keywords.backgrounds import check_halves
 from keywords.calibration import ChosenThreshold, calibrate, of_keyword
 from keywords.listening import Listener, open_listener
 from keywords.wake_word_request import Request
 from utils.audio.reading import find_recordings
 from utils.backend.quiet import silence_tensorflow
-from utils.config import load_config, to_plain
-from utils.errors import BundleError, CorpusError, RunError
+from utils.errors import BundleError, RunError
 from utils.files import remove_leftovers, write_json, write_text
 from utils.run_folder.checksum_files import file_hash
 from utils.run_folder.run import RunFolder, config_differences, describe_differences
 
 _SMOOTHING_MS = 200.0  # the word nearly fills its clip, so its probability is high for a short time only
 SMALL_STEPS, SMALL_HOURS = 150, 0.1  # training steps, and hours of synthesised speech, of a quick trial
-_CLIP_MS = (1000, 2500)  # shortest and longest clip
-_CLIP_QUANTILE = 0.95  # fraction of the word's recordings that fit into a clip
 _TEST_CLIPS = 200  # clips to compare the exported model with its source
+SOURCE = "source.json"  # description of the clips that the model and the streams come from
+EXPORTED = "exported.json"  # checksum of the exported weights
+REPORT = "report.json"  # the results and the request; written last
+_MADE_FROM_CLIPS = ("run", "streams", "uncalibrated", "export", REPORT)
 
 
 def make_wake_word(request: Request) -> list[str]:
@@ -62,16 +63,21 @@ def make_wake_word(request: Request) -> list[str]:
         Lines for the user: results and warnings.
 
     Raises:
-        CorpusError: the clips cannot be made, or all thresholds have more false alarms than allowed.
-        AudioError, ConfigError, RunError, BundleError: see the message.
+        CorpusError: the clips cannot be made, the test voices do not say the word, or all thresholds have
+            more false alarms than allowed.
+        RunError: the folder has the model of other clips or of another recipe.
+        AudioError, ConfigError, BundleError: see the message.
     """
     output = request.output
-    output.mkdir(parents=True, exist_ok=True)
-    remove_leftovers(output, deep=False)
-    with _stage(output, 1, "clips", "speaking the word and what sounds nearly like it"):
-        clips = generate(output / "clips", request.word, request.settings, request.workers)
+    _check_source(request)
     if (lines := _finished_lines(request)) is not None:
         return lines
+    _check_request(request)
+    output.mkdir(parents=True, exist_ok=True)
+    remove_leftovers(output, deep=False)
+    write_json(output / SOURCE, corpus_card(request.clips, request.word, request.settings).description)
+    with _stage(output, 1, "clips", "speaking the word and what sounds nearly like it"):
+        clips = generate(request.clips, request.word, request.settings, request.workers)
     with _stage(output, 2, "training", "training"):
         _train(request, clips)
     with _stage(output, 3, "export", "exporting the model"):
@@ -98,61 +104,95 @@ def _stage(output: Path, number: int, name: str, text: str) -> Iterator[None]:
         write_json(path, before | {name: spent})
 
 
+def _check_source(request: Request) -> None:
+    """Check that what the folder has was made from the clips of this request.
+
+    Raises:
+        RunError: it was made from the clips of another word or of other settings; the differences are named.
+    """
+    output = request.output
+    found = [name for name in _MADE_FROM_CLIPS if (output / name).exists()]
+    if not found:
+        return
+    asked = corpus_card(request.clips, request.word, request.settings).description
+    known = output / SOURCE
+    if not known.is_file():  # the folder is of an earlier version, which left only the card of the clips
+        known = request.clips / "corpus.json"
+    source = _read_object(known) if known.is_file() else {}
+    differing = config_differences({name: source.get(name) for name in asked}, asked)
+    if differing:
+        other = f"other clips ({describe_differences(differing)})" if source else "unknown clips"
+        raise RunError(
+            f"{', '.join(found)} in this folder come from {other}",
+            where=output,
+            hint="choose another --output, or delete this folder",
+        )
+
+
+def _check_request(request: Request) -> None:
+    """Check what later stages need: enough background, and a recipe of a model that can stream.
+
+    Raises:
+        AudioError, ConfigError, RunError: see the message.
+    """
+    check_halves(request.backgrounds)
+    silence_tensorflow()
+    from keywords.wake_word_training import check_recipe  # here: see utils.backend.quiet
+
+    check_recipe(request)
+
+
 def _finished_lines(request: Request) -> list[str] | None:
     """The lines for the user if this request is finished, else None.
 
     A request with another recipe is not finished: the training then names what differs from the run's recipe.
+    A model whose run was deleted isn't either: it is to be trained again.
     """
-    path = request.output / "report.json"
-    if not path.is_file() or not (request.output / "export").is_dir():
+    output = request.output
+    path = output / REPORT
+    if not path.is_file() or not (output / "export").is_dir() or not _is_of_run(output):
         return None
-    report = json.loads(path.read_text(encoding="utf-8"))
-    return report.get("lines") if report["key"] == json.loads(json.dumps(request.key)) else None
+    report = _read_object(path)
+    if report.get("key") != json.loads(json.dumps(request.key)):
+        return None
+    return [*report["lines"][:-1], f"listen: {_listen_command(output)}"]  # the folder may have been moved
+
+
+def _listen_command(output: Path) -> str:
+    return f"python listen.py --model {shlex.quote(str(output / 'export'))} --microphone"
+
+
+def _read_object(path: Path) -> dict:
+    """A JSON file that this command wrote.
+
+    Raises:
+        RunError: it is damaged.
+    """
+    try:
+        return dict(json.loads(path.read_text(encoding="utf-8")))
+    except (ValueError, TypeError) as error:
+        raise RunError(
+            f"not readable ({error})", where=path, hint="delete this file, then give the same command again"
+        ) from error
 
 
 def _train(request: Request, clips: Mapping[str, Sequence[SpokenClip]]) -> None:
-    silence_tensorflow()
-    from training.run import train_from_config  # here: see utils.backend.quiet
-    from training.tasks.keyword import VARIANTS, KeywordConfig
+    from keywords.wake_word_training import train_word  # here: see utils.backend.quiet
 
-    output, run = request.output, RunFolder(request.output / "run")
-    word_seconds = [clip.seconds for clip in clips["train"] if clip.label == request.word.hanzi]
-    if not word_seconds:
-        raise CorpusError("the synthesiser can't say this word", where=output / "clips" / "unspoken.tsv")
-    overrides = [
-        f"data.folder={output / 'clips'}",
-        f"data.cache={output / 'clip_store'}",
-        f"data.clip_ms={clip_ms(word_seconds)}",
-        f"data.workers={request.workers}",
-        *request.overrides,
-    ]
-    if run.config_file.is_file():
-        config = load_config(KeywordConfig, request.config, ["task=keyword", *overrides], VARIANTS)
-        _refuse_another_recipe(run, to_plain(config))
-    train_from_config("keyword", request.config, overrides, run.path)
+    train_word(request, clips)
 
 
-def _refuse_another_recipe(run: RunFolder, config: Mapping[str, Any]) -> None:
-    """Raise RunError, with the differences, if the run was trained with another config."""
-    if differing := config_differences(run.config(), config):
-        raise RunError(
-            f"the model was trained with another recipe ({describe_differences(differing)})",
-            where=run.path,
-            hint="choose another --output, or delete this folder to train a new model on the same clips",
-        )
-
-
-def clip_ms(seconds: Sequence[float]) -> int:
-    """Length of a clip, a multiple of 100 ms, that nearly all recordings of the word fit into."""
-    length = 100 * int(np.ceil(10 * np.quantile(seconds, _CLIP_QUANTILE)))
-    return min(max(length, _CLIP_MS[0]), _CLIP_MS[1])
+def _is_of_run(output: Path) -> bool:
+    """Whether the exported model has the weights of the run."""
+    weights, record = RunFolder(output / "run").best_weights, output / EXPORTED
+    if not (weights.is_file() and record.is_file()):
+        return False
+    return _read_object(record) == {"weights": file_hash(weights)}
 
 
 def _export(output: Path) -> Path:
     """Export the run if needed; return the finished bundle, or one without a calibrated threshold."""
-    record = output / "exported.json"  # checksum of the exported weights
-    exported = {"weights": file_hash(RunFolder(output / "run").best_weights)}
-    current = not record.is_file() or json.loads(record.read_text(encoding="utf-8")) == exported
+    current = _is_of_run(output)
     for name in ("export", "uncalibrated"):
         if not (output / name).is_dir():
             continue
@@ -169,7 +209,7 @@ def _export(output: Path) -> Path:
     (artefact,) = export_bundle(source, [stream], output / "uncalibrated")
     if artefact.problems:
         raise BundleError(f"the exported model fails: {'; '.join(artefact.problems)}", where=output)
-    write_json(record, exported)
+    write_json(output / EXPORTED, {"weights": file_hash(RunFolder(output / "run").best_weights)})
     return output / "uncalibrated"
 
 
@@ -178,7 +218,7 @@ def _stream(request: Request, clips: Sequence[SpokenClip], split: str) -> Path:
     folder = request.output / "streams" / f"{split}_{request.hours:g}h"
     if (folder / "spoken.tsv").is_file():
         return folder
-    root, settings = request.output / "clips", request.settings
+    root, settings = request.clips, request.settings
     seconds = request.hours * 3600
     stream_clips = choose_stream_clips(root, request.word, settings, clips, round(seconds))
     noises = find_recordings(root / NOISE_FOLDER)
@@ -208,6 +248,8 @@ def _calibrate(
     )
     spoken = of_keyword(calibration.spoken, word)
     matched = match(calibration.detections, spoken)
+    # From here on the files of the last report are replaced: if this is interrupted, it is to be repeated.
+    (request.output / REPORT).unlink(missing_ok=True)
     write_detection_report(
         request.output / "trade_off",
         calibration.points,
@@ -224,14 +266,13 @@ def _calibrate(
 
 def _finish(request: Request, results: WakeWordResults, bundle: Path) -> list[str]:
     """Write the report and rename the bundle; ``report.json``, which marks the end, is written last."""
-    final = request.output / "export"
-    command = f"python listen.py --model {final} --microphone"
+    final, command = request.output / "export", _listen_command(request.output)
     warnings = [f"note: {warning}" for warning in warnings_of(results)]
     lines = [*summary_lines(results), *warnings, f"listen: {command}"]
     write_text(request.output / "report.md", report_text(results, command))
     if bundle != final:
         bundle.rename(final)
-    write_json(request.output / "report.json", {"key": request.key, "lines": lines, **asdict(results)})
+    write_json(request.output / REPORT, {"key": request.key, "lines": lines, **asdict(results)})
     return lines
 
 

@@ -38,6 +38,11 @@ class Request:
     workers: int = 2
 
     @property
+    def clips(self) -> Path:
+        """Folder of the clips."""
+        return self.output / "clips"
+
+    @property
     def key(self) -> dict[str, Any]:
         """What the result depends on besides the clips: the recipe of the training, and the calibration."""
         recordings = [[str(path), path.stat().st_size] for path in self.backgrounds]

@@ -9,10 +9,12 @@ from data.batches.packed_source import is_packed
 from data.manifest import is_manifest
 from preflight.checks.audio import low_rate_of_some
 from preflight.checks.cache import CACHE, CacheState, cache_state, disk_space, needs_room
+from preflight.checks.manifests import repeated_recording
 from preflight.checks.model import empty_filter, target_too_long
 from preflight.checks.runs import LOADED, OPENED, RUN, foreign_vocabulary
+from preflight.checks.splits import SPLITS
 from preflight.examine import examine_texts
-from preflight.findings import ERROR, Finding, apply, count_line, format_findings, has_errors
+from preflight.findings import ERROR, Finding, apply, check_name, count_line, format_findings, has_errors
 from preflight.listings import Listing, lines_of, read_listing
 from preflight.machine import MACHINE
 from preflight.overfit import overfit_ten
@@ -39,6 +41,8 @@ WITH_MODEL = (
     *MACHINE,
 )
 """All checks of this module."""
+# Their errors make results meaningless; those of other checks make the training itself fail.
+_TRAINABLE = {check_name(check) for check in (repeated_recording, *SPLITS)}
 
 
 def read_recipe(path: Path, overrides: Sequence[str]) -> SpeechConfig:
@@ -140,10 +144,10 @@ def check_before_training(config: Any) -> None:
     for line in format_findings(findings):
         log.warning("%s", line)
     if errors:
-        raise TrainingError(
-            f"{count_line(errors)} in the data would waste this training",
-            hint="correct the data (doctor.py --config has more checks), or train anyway with --no-checks",
-        )
+        hint = "correct the data (doctor.py --config has more checks)"
+        if {error.check for error in errors} <= _TRAINABLE:
+            hint += ", or train anyway with --no-checks"
+        raise TrainingError(f"{count_line(errors)} in the data would waste this training", hint=hint)
 
 
 def _examine_rates(config: SpeechConfig, listings: Sequence[Listing]) -> list[Finding]:

@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from utils.cli import not_negative, positive
+from utils.cli import finite_number, not_negative, positive
 from utils.errors import ConfigError
 
 BEAM = 10  # default prefixes of a beam search with a language model
@@ -31,14 +31,14 @@ def add_search_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--fusion-weight",
-        type=float,
+        type=finite_number,
         default=FUSION_WEIGHT,
         metavar="W",
         help=f"weight of the syllable_ngram's log-probabilities (default: {FUSION_WEIGHT})",
     )
     parser.add_argument(
         "--insertion-bonus",
-        type=float,
+        type=finite_number,
         default=INSERTION_BONUS,
         metavar="B",
         help=f"added for each syllable, since a language model prefers few (default: {INSERTION_BONUS})",
@@ -89,13 +89,13 @@ def add_joint_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--language-weight",
-        type=float,
+        type=finite_number,
         metavar="W",
         help="with --joint: weight of the converter's log-probabilities (default: depends on its kind)",
     )
     parser.add_argument(
         "--joint-bonus",
-        type=float,
+        type=finite_number,
         metavar="B",
         help="with --joint: added for each syllable (default: depends on the converter's kind)",
     )
@@ -107,7 +107,7 @@ def add_joint_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--rescoring-weight",
-        type=float,
+        type=finite_number,
         metavar="W",
         help="with --joint: weight of that model; 0: without it (default: depends on the acoustic model)",
     )

@@ -45,6 +45,36 @@ def positive_number(text: str) -> float:
     return number
 
 
+def finite_number(text: str) -> float:
+    """A finite number.
+
+    Raises:
+        argparse.ArgumentTypeError: it is not.
+    """
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise argparse.ArgumentTypeError(f"'{text}' is not a finite number")
+    return number
+
+
+def not_negative_number(text: str) -> float:
+    """A finite number, 0 or above.
+
+    Raises:
+        argparse.ArgumentTypeError: it is not.
+    """
+    try:
+        number = float(text)
+    except ValueError:
+        number = -1.0
+    if not 0.0 <= number < math.inf:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number from 0 on")
+    return number
+
+
 def fraction(text: str) -> float:
     """A number from 0 to 1.
 

@@ -42,7 +42,7 @@ class CorpusCard:
             return False
         try:
             found = json.loads(path.read_text(encoding="utf-8"))
-            same, complete = found["hash"] == self._hash, found["complete"]
+            same, complete = found["hash"] == self.description["hash"], found["complete"]
         except (ValueError, KeyError, TypeError) as error:
             raise CorpusError(f"not readable: {error}", where=path, hint="delete the folder") from error
         if not same:
@@ -72,9 +72,10 @@ class CorpusCard:
         return self.root / "corpus.json"
 
     @property
-    def _hash(self) -> str:
+    def description(self) -> dict:
+        """Kind, settings and hash of the corpus that is to be generated, as plain values."""
         text = json.dumps(self.parts, sort_keys=True, ensure_ascii=False)
-        return hashlib.sha256(text.encode()).hexdigest()[:16]
+        return self.identity | {"hash": hashlib.sha256(text.encode()).hexdigest()[:16]}
 
     def _write(self, **state: object) -> None:
-        write_json(self._path, self.identity | {"hash": self._hash} | state)
+        write_json(self._path, self.description | state)

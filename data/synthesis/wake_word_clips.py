@@ -117,6 +117,18 @@ def plan_clips(word: WakeWord, settings: WakeWordSettings) -> dict[str, list[Spo
     return plan
 
 
+def corpus_card(root: Path, word: WakeWord, settings: WakeWordSettings) -> CorpusCard:
+    """The card of the clips in ``root``; its hash changes with all that determines their bytes."""
+    identity = {
+        "corpus": "wake word",
+        "word": word.hanzi,
+        "pinyin": " ".join(word.syllables),
+        "settings": asdict(settings),
+    }
+    phrases = [negative.syllables for negative in find_negatives(word, settings.seed)]
+    return CorpusCard(root, identity, [RECIPE, asdict(word), asdict(settings), phrases])
+
+
 def generate(
     root: str | Path,
     word: WakeWord,
@@ -133,15 +145,7 @@ def generate(
         CorpusError: ``root`` holds something else, or the synthesiser fails.
     """
     root, plan = Path(root), plan_clips(word, settings)
-    negatives = find_negatives(word, settings.seed)
-    identity = {
-        "corpus": "wake word",
-        "word": word.hanzi,
-        "pinyin": " ".join(word.syllables),
-        "settings": asdict(settings),
-    }
-    phrases = [negative.syllables for negative in negatives]
-    card = CorpusCard(root, identity, [RECIPE, asdict(word), asdict(settings), phrases])
+    negatives, card = find_negatives(word, settings.seed), corpus_card(root, word, settings)
     if card.is_complete():
         return {split: _find_spoken(root, clips) for split, clips in plan.items()}
     card.start(command)

@@ -11,15 +11,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 
-from utils.limits import Fraction, Limited, NotNegative
+from utils.limits import Fraction, Limited, between
 
 BACKGROUND = ("_silence_", "_unknown_")
 """Labels that are not keywords: they are never detected."""
 SMOOTHING_MS = 300.0
 """Default time over which probabilities are averaged."""
+_Milliseconds = Annotated[float, between(0, 3_600_000)]  # an hour: all outputs of this time are in memory
 
 
 @dataclass(frozen=True)
@@ -33,8 +35,8 @@ class DetectionConfig(Limited, section="detection"):
         threshold: lowest averaged probability that is a detection, from 0 to 1.
     """
 
-    refractory_ms: NotNegative
-    smoothing_ms: NotNegative = SMOOTHING_MS
+    refractory_ms: _Milliseconds
+    smoothing_ms: _Milliseconds = SMOOTHING_MS
     threshold: Fraction = 0.8
 
     @classmethod

@@ -436,6 +436,17 @@ def test_fusion_needs_a_beam_and_a_run_of_its_kind(talks, runs, language_run):
         transcribe.main([file, *runs, "--fusion-weight", "-1"])
 
 
+@pytest.mark.parametrize("value", ["nan", "inf", "-inf", "x"])
+def test_weights_are_finite_numbers(value, capsys):
+    """With NaN every comparison of scores is false, so a search would return an arbitrary text."""
+    names = ("fusion-weight", "insertion-bonus", "language-weight", "joint-bonus", "rescoring-weight")
+    for option in (f"--{name}" for name in names):
+        with pytest.raises(SystemExit) as ended:
+            transcribe.main(["a.wav", f"{option}={value}"])
+        assert ended.value.code == 2
+        assert f"argument {option}: '{value}' is not a finite number" in capsys.readouterr().err
+
+
 @pytest.mark.shared
 def test_real_recordings_of_every_kind(runs, tmp_path, capsys):
     folders = [

@@ -23,7 +23,7 @@ from tests.support.microphone import Microphone
 from tests.support.scripts import load_script
 from utils.audio import microphone as microphone_module
 from utils.audio.reading import SAMPLE_RATE, write_wav
-from utils.errors import AudioError, BundleError
+from utils.errors import AudioError, BundleError, ConfigError, CorpusError
 from utils.features.keyword import KeywordFeatureConfig, features_hash, keyword_features
 
 listen = load_script("listen.py")
@@ -228,6 +228,43 @@ def test_misses_and_false_alarms_of_a_recording(bundle: Path, wav: Path, tmp_pat
     assert results["false_alarms_per_hour"] == pytest.approx(3600 / 8)
     table = (tmp_path / "report/trade_off.tsv").read_text(encoding="utf-8").splitlines()
     assert len(table) == 25 and (tmp_path / "report/trade_off.png").is_file()
+
+
+def test_listed_words_that_the_model_cannot_detect_are_not_misses(bundle, wav, tmp_path, capsys):
+    spoken = tmp_path / "spoken.tsv"
+    rows = [f"{start}\t{end}\t{word}" for word, start, end in SPOKEN[:2]]
+    others = ["4.0\t4.5\tmiddle", "7.0\t7.5\tmiddle", "7.0\t7.5\t_silence_"]
+    spoken.write_text("\n".join(["start\tend\tkeyword", *rows, *others, ""]), encoding="utf-8")
+    results = recording_results(bundle, wav, spoken, tmp_path / "report")
+    assert (results["spoken"], results["missed"], results["false_alarms"]) == (2, 0, 1)
+    assert results["other_words"] == {"_silence_": 1, "middle": 2}
+    note = f"note: {spoken} lists words that the model can't detect: _silence_ (1), middle (2)"
+    assert note in capsys.readouterr().err
+    assert (tmp_path / "report/missed.tsv").read_text(encoding="utf-8").count("\n") == 1
+    spoken.write_text("\n".join(["start\tend\tkeyword", *others, ""]), encoding="utf-8")
+    with pytest.raises(
+        CorpusError, match=r"any of the listed words: _silence_ \(1\), middle \(2\)"
+    ) as caught:
+        recording_results(bundle, wav, spoken, tmp_path / "report")
+    assert caught.value.where == spoken and caught.value.hint == "the words of this model: high, low"
+
+
+@pytest.mark.parametrize("option", ["--smoothing-ms", "--refractory-ms", "--threshold", "--rate"])
+@pytest.mark.parametrize("value", ["inf", "nan", "-1", "1e300", "x"])
+def test_numbers_beyond_their_limits_are_refused(bundle, wav, option, value, capsys):
+    with pytest.raises((SystemExit, ConfigError)) as ended:
+        listen.main(["--model", str(bundle), option, value, str(wav)])
+    if isinstance(ended.value, SystemExit):
+        assert ended.value.code == 2 and f"argument {option}: '{value}' is not a" in capsys.readouterr().err
+    else:
+        assert value == "1e300" and "at most 3,600,000" in ended.value.hint
+
+
+@pytest.mark.parametrize("value", ["inf", "nan", "0", "-1"])
+def test_alarms_of_typed_words_are_finite_and_above_0(value, wav, capsys):
+    with pytest.raises(SystemExit):
+        listen.main(["--word", "你好小明", "--alarms-per-hour", value, str(wav)])
+    assert f"'{value}' is not a number above 0" in capsys.readouterr().err
 
 
 def test_the_command(bundle: Path, wav: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]):

@@ -2,6 +2,8 @@
 
 import importlib.util
 import json
+import shlex
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -24,13 +26,15 @@ from data.synthesis.wake_words import (
 )
 from keywords import wake_word
 from keywords.backgrounds import background_recordings, stream_halves
+from keywords.calibration import calibrate
 from streaming.keyword.detection import Detection, DetectionConfig
 from tests.support.scripts import load_script
 from utils.audio.reading import SAMPLE_RATE, write_wav
-from utils.errors import AudioError, CorpusError, RunError
+from utils.errors import AudioError, CorpusError, RunError, UserError
 from utils.files import write_json
 from utils.mandarin.syllable_distance import NEAR, phrase_distance
 from utils.run_folder.checksum_files import file_hash
+from utils.run_folder.run import RunFolder
 
 command = load_script("wake_word.py")
 WORD = read_wake_word("你好小明")
@@ -326,11 +330,127 @@ def test_an_unreachable_alarm_rate_is_reported_with_the_reachable_rate(made, mon
     assert open_bundle(output / "export").decoding["threshold"] > 0.01
 
 
+@pytest.fixture
+def moved(made, tmp_path) -> tuple[Path, list[str]]:
+    """A copy of the finished word in a folder whose name has a meaning in YAML and in shells."""
+    output, words = tmp_path / "唤醒词 #1: a" / "小明", made[1]
+    shutil.copytree(made[0], output)
+    return output, [*words[:2], str(output), *words[3:]]
+
+
 @synthesised
-def test_another_word_in_the_same_folder_is_refused(made):
-    _, words = made
-    with pytest.raises(CorpusError, match="other settings"):
-        command.main(["你好", *words[1:]])
+@pytest.mark.parametrize(
+    "removed", [(), ("clips",), ("clips", "run"), ("clips", "run", "export", "report.json")]
+)
+def test_another_word_in_the_same_folder_is_refused(moved, removed):
+    """Also after parts of the folder were deleted: the others were made from the clips of the first word."""
+    output, words = moved
+    for name in removed:
+        shutil.rmtree(output / name) if (output / name).is_dir() else (output / name).unlink()
+    left = [name for name in ("run", "streams", "export", "report.json") if name not in removed]
+    with pytest.raises(RunError, match="word: 小明小明 there, 天猫天猫 asked") as caught:
+        command.main(["天猫天猫", *words[1:]])
+    assert caught.value.what.startswith(f"{', '.join(left)} in this folder come from other clips")
+    assert (
+        caught.value.where == output and caught.value.hint == "choose another --output, or delete this folder"
+    )
+    with pytest.raises(RunError, match=r"settings\.takes: 3 there, 4 asked"):
+        command.main([*words, "--takes", "4"])
+
+
+@synthesised
+def test_folders_of_earlier_versions_are_told_by_their_clips(moved):
+    output, words = moved
+    (output / "source.json").unlink()
+    with pytest.raises(RunError, match="word: 小明小明 there, 天猫天猫 asked"):
+        command.main(["天猫天猫", *words[1:]])
+    assert command.main(words) == 0
+    (output / "run" / "labels.txt").write_text("_silence_\n_unknown_\n天猫天猫\n", encoding="utf-8")
+    with pytest.raises(RunError, match="the model in this folder does not know '小明小明'"):
+        command.main([*words, "--alarms-per-hour", "200"])
+    shutil.rmtree(output / "clips")
+    (output / "source.json").unlink()
+    with pytest.raises(RunError, match="in this folder come from unknown clips"):
+        command.main(words)
+
+
+@synthesised
+def test_a_moved_folder_is_calibrated_again_with_other_workers(moved, capsys):
+    output, words = moved
+    weights = file_hash(output / "run" / "best.weights.h5")
+    for rate in ("300", "200", "200"):
+        assert command.main([*words, "--alarms-per-hour", rate, "--workers", "2"]) == 0
+        assert shlex.split(capsys.readouterr().out.splitlines()[-1])[-2] == str(output / "export")
+        output = output.rename(output.with_name(rate))
+        words[2] = str(output)
+    assert file_hash(output / "run" / "best.weights.h5") == weights
+    data = RunFolder(output / "run").config()["data"]
+    assert (Path(data["folder"]).name, data["workers"]) == ("clips", 2)
+
+
+@synthesised
+def test_after_the_run_was_deleted_it_is_trained_again(moved, monkeypatch):
+    output, words = moved
+    shutil.rmtree(output / "run")
+    monkeypatch.setattr(wake_word, "_train", _interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        command.main(words)
+
+
+@synthesised
+def test_a_calibration_interrupted_before_its_report_is_repeated(moved, monkeypatch):
+    """Otherwise the old request would find its old report beside the new threshold."""
+    output, words = moved
+    threshold = open_bundle(output / "export").decoding["threshold"]
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(wake_word, "_finish", _interrupt)
+        command.main([*words, "--alarms-per-hour", "1e6"])
+    assert open_bundle(output / "export").decoding["threshold"] != threshold
+    assert command.main(words) == 0
+    assert open_bundle(output / "export").decoding["threshold"] == threshold
+
+
+def test_a_recording_without_the_word_is_an_error(tmp_path):
+    (tmp_path / "spoken.tsv").write_text("start\tend\tkeyword\n1\t2\tsentence\n", encoding="utf-8")
+    listener = wake_word.Listener(Deaf(), ("_unknown_", "你好"), DetectionConfig.for_clip(1000), 1.0, 1000)
+    with pytest.raises(CorpusError, match="does not contain '你好'") as caught:
+        calibrate(listener, "你好", 1.0, tmp_path, tmp_path)
+    assert caught.value.where == tmp_path and "--hours" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["model.dropuot=0.2"], r"unknown key 'model\.dropuot'"),
+        (["training.batch_clips=0"], r"training\.batch_clips is 0"),
+        (["--config", "absent.yaml"], "no such config file"),
+        (["model.channels=[8]"], "strides"),
+        (["--config", "att_rnn.yaml"], "can't stream"),
+        (["data.folder=elsewhere"], r"the recipe sets data\.folder to elsewhere"),
+        (["data.words=[你好]"], r"the recipe sets data\.words"),
+        (["task=speech"], "the recipe sets task to speech"),
+        (["initialise_from=absent"], "not a run folder"),
+        (["--background", "short.wav"], "too little background"),
+        (["--background", "short.wav", "--background", "./short.wav"], "too little background"),
+    ],
+)
+def test_settings_are_checked_before_any_work(tmp_path, monkeypatch, words, message):
+    if "--config" not in words:
+        words = [*words, "--config", str(command.RECIPE)]
+    monkeypatch.chdir(tmp_path)
+    write_wav(tmp_path / "short.wav", np.zeros(10 * SAMPLE_RATE, np.float32))
+    (tmp_path / "att_rnn.yaml").write_text("model: {name: att_rnn}", encoding="utf-8")
+    with pytest.raises(UserError, match=message):
+        command.main(["你好小明", "--output", "none", *words])
+    assert not Path("none").exists()
+
+
+@pytest.mark.parametrize("option", ["--hours", "--alarms-per-hour"])
+@pytest.mark.parametrize("value", ["inf", "nan", "0", "-1", "x"])
+def test_hours_and_alarms_are_finite_numbers_above_0(option, value, capsys):
+    with pytest.raises(SystemExit) as ended:
+        command.main(["你好小明", option, value])
+    assert ended.value.code == 2 and f"'{value}' is not a number above 0" in capsys.readouterr().err
 
 
 def test_mistakes_are_reported_before_any_work(tmp_path, capsys):

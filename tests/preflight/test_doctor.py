@@ -372,6 +372,35 @@ def test_train_py_checks_first_and_prints_nothing_on_clean_data(corpus, recipe, 
     assert "a recording that is also in the train list" in caplog.text
 
 
+ERRORS = {
+    name: (plant, expected[0][1])
+    for name, (plant, expected) in TEXT_FAULTS.items()
+    if expected[0][0] == ERROR
+}
+
+
+@pytest.mark.parametrize(("plant", "check"), [*ERRORS.values(), (_length(0.3, 25), "target-too-long")])
+def test_the_hint_offers_a_training_only_where_one_is_possible(corpus, recipe, plant, check):
+    """``train.py --no-checks`` is offered if and only if it can train in spite of the fault."""
+    from preflight.recipes import check_before_training, read_recipe
+    from training.run import train_from_config
+    from utils.errors import TrainingError, UserError
+
+    plant(corpus)
+    corpus.write()
+    small = [*recipe[2:], "training.epochs=1", "data.workers=1"]
+    config = read_recipe(Path(recipe[1]), small)
+    with pytest.raises(TrainingError, match="in the data would waste") as caught:
+        check_before_training(config)
+    run = corpus.folder / "run"
+    try:
+        train_from_config("speech", Path(recipe[1]), small, run)
+    except UserError:
+        assert "--no-checks" not in caught.value.hint, check
+    else:
+        assert "--no-checks" in caught.value.hint, check
+
+
 # --- runs -------------------------------------------------------------------------------------------------
 
 

@@ -46,7 +46,7 @@ LATE_IMPORTS = {
     "utils/backend/prediction.py": {"tensorflow"},
     "utils/run_folder/lock.py": {"fcntl"},
     "preflight/machine.py": {"tensorflow", "jax"},
-    "keywords/wake_word.py": {"bundle", "training"},  # as in a script: a wrong argument is reported at once
+    "keywords/wake_word.py": {"bundle", "keywords"},  # as in a script: a wrong argument is reported at once
     "training/feature_shards.py": {"training"},  # as in a script
     "model_speech/average_weights.py": {"model_speech", "utils"},  # as in a script
     "model_speech/pack.py": {"model_speech"},  # as in a script
