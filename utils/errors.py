@@ -81,6 +81,10 @@ class AudioError(UserError):
     """An audio file can't be read, or its content is not usable."""
 
 
+class TranscriptError(UserError):
+    """A transcript would replace another file."""
+
+
 class StoreError(UserError):
     """A network or object store does not answer, or refuses."""
 
