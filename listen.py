@@ -20,7 +20,7 @@ from utils.audio.microphone import microphone_blocks
 from utils.audio.piped import open_pipe
 from utils.audio.reading import audio_blocks
 from utils.cli import positive
-from utils.errors import ConfigError, run_command
+from utils.errors import ConfigError, printable, run_command
 from utils.run_folder.run import PRETRAINED_SPEECH
 from utils.stop_signals import until_stopped
 
@@ -98,7 +98,7 @@ def _sources(options: argparse.Namespace, sample_rate: int) -> Iterator[tuple[st
             with open_pipe(sys.stdin.buffer, rate, sample_rate, BLOCK_SECONDS) as sound:
                 yield "-", audio_blocks(sound, sample_rate) if isinstance(sound, Path) else sound
         else:
-            yield name, audio_blocks(name, sample_rate)
+            yield printable(name), audio_blocks(name, sample_rate)
 
 
 def _line(detection: Detection, source: str, options: argparse.Namespace) -> str:

@@ -26,7 +26,15 @@ from utils.audio.piped import open_pipe
 from utils.audio.reading import find_recordings
 from utils.cli import fraction, listed_paths, positive
 from utils.cluster import add_cluster, on_cluster
-from utils.errors import AudioError, ConfigError, RunError, TranscriptError, UserError, run_command
+from utils.errors import (
+    AudioError,
+    ConfigError,
+    RunError,
+    TranscriptError,
+    UserError,
+    printable,
+    run_command,
+)
 from utils.files import remove_leftovers
 from utils.hypotheses.digits import numbers_as_digits, with_digits
 from utils.hypotheses.live_text import LiveText
@@ -172,7 +180,7 @@ def _transcribe_on_cluster(
             except (AudioError, TranscriptError) as error:
                 failed.append(number)
                 tqdm.write(error.labelled(), file=sys.stderr)
-    return [str(jobs[number].audio) for number in sorted(failed)]
+    return [printable(jobs[number].audio) for number in sorted(failed)]
 
 
 def _loader(options: argparse.Namespace, runs: Mapping[str, Path]) -> Callable[[], Any]:
@@ -211,7 +219,7 @@ def _sources(
 ) -> Iterator[tuple[str, Any]]:
     for job in jobs:
         if job.audio != PIPE:
-            yield str(job.audio), job.audio
+            yield printable(job.audio), job.audio
         elif options.microphone:
             with until_stopped(microphone_blocks(sample_rate, block_seconds)) as blocks:
                 yield MICROPHONE_NAME, blocks

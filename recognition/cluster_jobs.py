@@ -13,7 +13,7 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from utils.errors import AudioError, RunError
+from utils.errors import AudioError, RunError, printable
 from utils.hypotheses.digits import with_digits
 from utils.hypotheses.transcript_formats import FORMATS, readable
 from utils.processes import run_jobs
@@ -72,7 +72,7 @@ def _transcribe(
     form: str, digits: bool, recognizer: Recognizer, recordings: Sequence[Path]
 ) -> list[str | AudioError]:
     results: list[str | AudioError] = []
-    for name, events in recognizer.segments((str(audio), audio) for audio in recordings):
+    for name, events in recognizer.segments((printable(audio), audio) for audio in recordings):
         shown = readable(events)
         try:
             texts = FORMATS[form].write(name, map(with_digits, shown) if digits else shown)
