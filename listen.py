@@ -20,7 +20,7 @@ from utils.audio.microphone import microphone_blocks
 from utils.audio.piped import open_pipe
 from utils.audio.reading import audio_blocks
 from utils.cli import fraction, not_negative_number, positive, positive_number
-from utils.errors import ConfigError, run_command
+from utils.errors import AudioError, ConfigError, printable, run_command
 from utils.run_folder.run import PRETRAINED_SPEECH
 from utils.stop_signals import until_stopped
 
@@ -39,6 +39,7 @@ Typed words need no training: --word, or a phrase file as described in docs/phra
 bundle, its LiteRT model with external state is used, in float if available.
 A pipe may contain raw samples (16-bit little-endian mono, at --rate or the sample rate of the model), which
 are processed while they arrive, or an audio file, which is processed when the pipe has ended.
+For a recording that can't be read an error is printed; the others are processed, and the exit code is 1.
 """
 
 
@@ -49,10 +50,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not options.audio and not options.microphone:
         parser.error("no input: give recordings, - for a pipe, or --microphone")
     sample_rate, detect = _typed(options) if options.word or options.phrases else _trained(options)
+    failed: list[str] = []
     for source, blocks in _sources(options, sample_rate):
-        for detection in detect(blocks):
-            print(_line(detection, source, options), flush=True)
-    return 0
+        try:
+            for detection in detect(blocks):
+                print(_line(detection, source, options), flush=True)
+        except AudioError as error:
+            if len(options.audio) < 2:
+                raise
+            failed.append(source)
+            print(error.labelled(), file=sys.stderr)
+    if failed:
+        summary = f"{len(failed)} of {len(options.audio)} recordings could not be read"
+        print(f"{summary}: {', '.join(failed)}", file=sys.stderr)
+    return 1 if failed else 0
 
 
 def _trained(options: argparse.Namespace) -> tuple[int, Detect]:
@@ -96,9 +107,9 @@ def _sources(options: argparse.Namespace, sample_rate: int) -> Iterator[tuple[st
         if name == "-":
             rate = options.rate or sample_rate
             with open_pipe(sys.stdin.buffer, rate, sample_rate, BLOCK_SECONDS) as sound:
-                yield "-", audio_blocks(sound, sample_rate) if isinstance(sound, Path) else sound
+                yield "-", sound
         else:
-            yield name, audio_blocks(name, sample_rate)
+            yield printable(name), audio_blocks(name, sample_rate)
 
 
 def _line(detection: Detection, source: str, options: argparse.Namespace) -> str:

@@ -26,12 +26,20 @@ from utils.audio.piped import open_pipe
 from utils.audio.reading import find_recordings
 from utils.cli import fraction, listed_paths, positive
 from utils.cluster import add_cluster, on_cluster
-from utils.errors import AudioError, ConfigError, RunError, UserError, run_command
+from utils.errors import (
+    AudioError,
+    ConfigError,
+    RunError,
+    TranscriptError,
+    UserError,
+    printable,
+    run_command,
+)
 from utils.files import remove_leftovers
 from utils.hypotheses.digits import numbers_as_digits, with_digits
 from utils.hypotheses.live_text import LiveText
 from utils.hypotheses.recognition import Ending, Segment
-from utils.hypotheses.transcript_formats import FORMATS, Events, print_transcript, readable, write_transcript
+from utils.hypotheses.transcript_formats import FORMATS, Events, print_transcript, readable
 from utils.hypotheses.transcript_marks import TranscriptMarks
 from utils.run_folder.run import PRETRAINED, PRETRAINED_SPEECH, open_run
 from utils.stop_signals import until_stopped
@@ -76,6 +84,11 @@ class Job:
 
     audio: Path
     target: Path | None
+
+    @property
+    def file(self) -> Path | None:
+        """The file of the recording; None for a pipe and for the microphone."""
+        return None if self.audio == PIPE else self.audio
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -137,10 +150,11 @@ def _transcribe(
                 shown = readable(_with_progress(events, bar))
                 if options.digits:
                     shown = map(with_digits, shown)
-                _write(name, shown, job.target, options.format, len(jobs) > 1)
-                if marks and job.audio != PIPE:
-                    marks.add(job.target, job.audio)
-            except AudioError as error:
+                if marks is None:
+                    print_transcript(options.format, name, shown, len(jobs) > 1)
+                else:
+                    marks.write(job.target, job.file, FORMATS[options.format].write(name, shown))
+            except (AudioError, TranscriptError) as error:
                 failed.append(name)
                 tqdm.write(error.labelled(), file=sys.stderr)
     if options.stream:
@@ -154,17 +168,19 @@ def _transcribe_on_cluster(
     """As :func:`_transcribe`, by the nodes of a cluster."""
     from recognition.cluster_jobs import transcribe_files
 
-    load, files = _loader(options, runs), [(job.audio, job.target) for job in jobs]
+    load, recordings = _loader(options, runs), [job.audio for job in jobs]
     failed = []
     with on_cluster(options.cluster), tqdm(total=len(jobs), unit=" files", disable=None) as bar:
-        for number, error in transcribe_files(load, options.format, options.digits, files):
+        for number, text in transcribe_files(load, options.format, options.digits, recordings):
             bar.update()
-            if error:
+            try:
+                if isinstance(text, AudioError):
+                    raise text
+                marks.write(jobs[number].target, jobs[number].audio, [text])
+            except (AudioError, TranscriptError) as error:
                 failed.append(number)
                 tqdm.write(error.labelled(), file=sys.stderr)
-            else:
-                marks.add(jobs[number].target, jobs[number].audio)
-    return [str(jobs[number].audio) for number in sorted(failed)]
+    return [printable(jobs[number].audio) for number in sorted(failed)]
 
 
 def _loader(options: argparse.Namespace, runs: Mapping[str, Path]) -> Callable[[], Any]:
@@ -203,21 +219,13 @@ def _sources(
 ) -> Iterator[tuple[str, Any]]:
     for job in jobs:
         if job.audio != PIPE:
-            yield str(job.audio), job.audio
+            yield printable(job.audio), job.audio
         elif options.microphone:
             with until_stopped(microphone_blocks(sample_rate, block_seconds)) as blocks:
                 yield MICROPHONE_NAME, blocks
         else:
             with open_pipe(sys.stdin.buffer, options.rate, sample_rate, block_seconds) as sound:
                 yield PIPE_NAME, sound
-
-
-def _write(name: str, events: Events, target: Path | None, form: str, several: bool) -> None:
-    """Write a transcript to its file (completely or not at all), or print it while it is recognised."""
-    if target:
-        write_transcript(target, form, name, events)
-    else:
-        print_transcript(form, name, events, several)
 
 
 def _with_progress(events: Events, bar: tqdm) -> Iterator[Segment | Ending]:
@@ -283,11 +291,11 @@ def _unfinished(jobs: Sequence[Job], marks: TranscriptMarks | None) -> list[Job]
     """The jobs that no earlier call with the same settings and recordings has finished.
 
     Raises:
-        UserError: a transcript of another recording would be overwritten.
+        TranscriptError: a transcript would replace another file.
     """
     if marks is None:
         return list(jobs)
-    return [job for job in jobs if job.audio == PIPE or not marks.is_finished(job.target, job.audio)]
+    return [job for job in jobs if not marks.is_finished(job.target, job.file)]
 
 
 def _settings(options: argparse.Namespace, runs: Mapping[str, Path]) -> dict[str, Any]:

@@ -133,7 +133,7 @@ def write_manifest(path: str | Path, utterances: Sequence[Utterance]) -> None:
     """Write a manifest, completely or not at all; paths of recordings become relative to its folder.
 
     Raises:
-        CorpusError: a field contains a tab or a line break.
+        CorpusError: a field contains a tab or a line break, or is not UTF-8.
     """
     columns = (*COLUMNS, SPOKEN) if any(u.spoken_pinyin for u in utterances) else COLUMNS
     folder = Path(path).resolve().parent
@@ -159,7 +159,12 @@ def write_manifest(path: str | Path, utterances: Sequence[Utterance]) -> None:
                 raise CorpusError(
                     "a field contains a tab or a line break", where=f"utterance {utterance.id!r}"
                 )
-            file.write("\t".join(fields) + "\n")
+            try:
+                file.write("\t".join(fields) + "\n")
+            except UnicodeEncodeError as error:
+                raise CorpusError(
+                    "a field is not UTF-8", where=f"utterance {utterance.id}", hint="rename the recording"
+                ) from error
 
 
 def read_rows(path: str | Path) -> list[Row]:

@@ -11,7 +11,7 @@ from functools import wraps
 from typing import Any
 
 from preflight.listings import Line, Listing
-from utils.errors import shorten
+from utils.errors import printable, shorten
 
 ERROR, WARNING = "error", "warning"
 """An error makes the training fail or its results meaningless; a warning may be harmless."""
@@ -132,11 +132,12 @@ def about(check: Check) -> str:
 
 
 def apply(checks: Iterable[Check], *data: Any) -> list[Finding]:
-    """Run checks on the same data; add their names to the findings, and shorten quoted text."""
+    """Run checks on the same data; add their names to the findings, make texts short and printable."""
     return [
         replace(
             finding,
             check=check_name(check),
+            where=printable(finding.where),
             item=shorten(finding.item),
             detail=shorten(finding.detail),
         )

@@ -13,9 +13,9 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from utils.errors import AudioError, RunError
+from utils.errors import AudioError, RunError, printable
 from utils.hypotheses.digits import with_digits
-from utils.hypotheses.transcript_formats import readable, write_transcript
+from utils.hypotheses.transcript_formats import FORMATS, readable
 from utils.processes import run_jobs
 
 if TYPE_CHECKING:  # a command that needs no model loads none
@@ -57,30 +57,29 @@ def results_by_job(
 
 
 def transcribe_files(
-    load: Callable[[], Recognizer], form: str, digits: bool, files: Sequence[tuple[Path, Path]]
-) -> Iterator[tuple[int, AudioError | None]]:
-    """Write the transcript of each (recording, transcript) in one of ``FORMATS``, perhaps with digits.
+    load: Callable[[], Recognizer], form: str, digits: bool, recordings: Sequence[Path]
+) -> Iterator[tuple[int, str | AudioError]]:
+    """Transcribe recordings in one of ``FORMATS``, perhaps with digits; the caller writes the transcripts.
 
     Yields:
-        the index of a file whose transcript is written, or that can't be read, with the error.
+        the index of a recording, and its transcript, or the error of one that can't be read.
     """
-    for start, errors in results_by_job(load, partial(_transcribe, form, digits), files):
-        yield from enumerate(errors, start)
+    for start, results in results_by_job(load, partial(_transcribe, form, digits), recordings):
+        yield from enumerate(results, start)
 
 
 def _transcribe(
-    form: str, digits: bool, recognizer: Recognizer, files: Sequence[tuple[Path, Path]]
-) -> list[AudioError | None]:
-    errors: list[AudioError | None] = []
-    recognised = recognizer.segments((str(audio), audio) for audio, _ in files)
-    for (_, target), (name, events) in zip(files, recognised, strict=True):
+    form: str, digits: bool, recognizer: Recognizer, recordings: Sequence[Path]
+) -> list[str | AudioError]:
+    results: list[str | AudioError] = []
+    for name, events in recognizer.segments((printable(audio), audio) for audio in recordings):
         shown = readable(events)
         try:
-            write_transcript(target, form, name, map(with_digits, shown) if digits else shown)
-            errors.append(None)
+            texts = FORMATS[form].write(name, map(with_digits, shown) if digits else shown)
+            results.append("".join(texts))
         except AudioError as error:
-            errors.append(error)
-    return errors
+            results.append(error)
+    return results
 
 
 def _work_on(

@@ -5,7 +5,7 @@ import math
 import os
 from pathlib import Path
 
-from utils.errors import UserError, require
+from utils.errors import UserError, printable, require, unreadable
 
 
 def positive(text: str) -> int:
@@ -91,19 +91,21 @@ def fraction(text: str) -> float:
 
 
 def listed_paths(path: Path) -> list[Path]:
-    """The files in a list, one per line.
+    """The files in a UTF-8 list, one per line; names of existing files need not be UTF-8.
 
     Raises:
-        UserError: the list can't be read, or is empty.
+        UserError: the list can't be read, is empty, or is not UTF-8.
     """
+    hint = "a UTF-8 text file, one path per line"
     try:
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(
-            f"can't read the list ({error})", where=path, hint="a UTF-8 text file, one path per line"
-        ) from error
+        lines = path.read_text(encoding="utf-8-sig", errors="surrogateescape").splitlines()
+    except OSError as error:
+        raise unreadable(UserError, "can't read the list", path, error) from error
     paths = [Path(line.strip()) for line in lines if line.strip()]
-    require(paths, "the list names no file", where=path, hint="one path per line", error=UserError)
+    require(paths, "the list names no file", where=path, hint=hint, error=UserError)
+    for listed in paths:
+        if printable(listed) != str(listed) and not listed.exists():
+            raise UserError(f"not UTF-8, and no name of a file: {listed}", where=path, hint=hint)
     return paths
 
 

@@ -2,13 +2,19 @@
 
 Such an error prints up to three lines: ``error:`` says what is wrong, ``where:`` names the file, line or
 setting, ``hint:`` says what to do. :func:`run_command` runs a script's ``main`` and handles these errors.
+
+A file name need not be UTF-8 (old archives have names in GBK). Python keeps such bytes as surrogates, which
+can't be printed or written. :func:`printable` shows them as ``\\xc4``, and so do the streams of a command.
 """
 
+import codecs
 import errno
+import io
 import os
 import re
 import sys
 from collections.abc import Callable
+from functools import cache
 
 from utils.stop_signals import Stopped, note_ctrl_c
 
@@ -32,16 +38,42 @@ OS_ERROR_HINTS = {
 }
 
 
+def _show_bytes(error: UnicodeError) -> tuple[str, int]:
+    """Error handler of an encoding: ``\\xc4`` for a byte of a file name, escapes of Python for the rest."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    shown = (
+        f"\\x{ord(character) - 0xDC00:02x}"
+        if "\udc80" <= character <= "\udcff"
+        else character.encode("ascii", "backslashreplace").decode()
+        for character in error.object[error.start : error.end]
+    )
+    return "".join(shown), error.end
+
+
+@cache
+def _handler() -> str:
+    """The name of this error handler for ``encode`` and for streams."""
+    codecs.register_error("show_bytes", _show_bytes)
+    return "show_bytes"
+
+
+def printable(name: object) -> str:
+    """A file name as text for people and for UTF-8 files; bytes that are not UTF-8 become ``\\xc4``."""
+    return str(name).encode("utf-8", _handler()).decode()
+
+
 def shorten(text: str, longest: int = _MAX_TEXT) -> str:
     """Replace the middle of very long words and texts by ``…`` and their length.
 
     A file of an unexpected kind may contain a "word" of megabytes; a message must not print all of it.
+    The result is printable.
 
     Args:
         text: of any length.
         longest: characters from which the text itself is shortened.
     """
-    words = _LONG_WORD.sub(lambda match: _cut_middle(match[0], _MAX_WORD), text)
+    words = _LONG_WORD.sub(lambda match: _cut_middle(match[0], _MAX_WORD), printable(text))
     return _cut_middle(words, longest) if len(words) > longest else words
 
 
@@ -79,6 +111,10 @@ class CorpusError(UserError):
 
 class AudioError(UserError):
     """An audio file can't be read, or its content is not usable."""
+
+
+class TranscriptError(UserError):
+    """A transcript would replace another file."""
 
 
 class StoreError(UserError):
@@ -136,9 +172,13 @@ def run_command(main: Callable[[], int | None]) -> None:
 
     After a signal the exit code is the one that shells use: 130 for Ctrl-C, 143 for SIGTERM.
     A full disk, a missing file and missing permissions are reported like a :class:`UserError`. Ctrl-C ends a
-    command also while it waits for a file in vain (:mod:`utils.stop_signals`).
+    command also while it waits for a file in vain (:mod:`utils.stop_signals`). What can't be printed, such as
+    a file name that is not UTF-8, is printed as by :func:`printable`.
     """
     note_ctrl_c()
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors=_handler())
     try:
         code = main() or 0
         sys.stdout.flush()

@@ -46,7 +46,8 @@ def replacing(path: str | Path) -> Iterator[Path]:
             error.filename = str(path)
         raise
     finally:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):  # where it can't be removed, the error above names ``path``
+            temporary.unlink()
 
 
 @contextmanager
@@ -92,7 +93,7 @@ def remove_leftovers(folder: str | Path, deep: bool = True) -> None:
     """Remove the temporary files and folders of killed processes.
 
     These are the files of processes of this machine that have ended, and files that have not changed for an
-    hour (of other machines).
+    hour (of other machines). Those that can't be removed stay: of another user, on a read-only disk.
 
     Args:
         folder: where to look.
@@ -101,7 +102,7 @@ def remove_leftovers(folder: str | Path, deep: bool = True) -> None:
     for path in list(Path(folder).rglob(".*") if deep else Path(folder).glob(".*")):
         if not is_temporary(path):
             continue
-        with suppress(FileNotFoundError):
+        with suppress(OSError):
             if writer_is_gone(path) or time.time() - path.stat().st_mtime > _ABANDONED_SECONDS:
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
 

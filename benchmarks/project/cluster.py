@@ -34,8 +34,9 @@ from recognition.cluster_jobs import transcribe_files
 from utils.audio.reading import SAMPLE_RATE, write_wav
 from utils.cli import positive
 from utils.cluster import INSTALL, on_cluster
-from utils.errors import run_command
+from utils.errors import AudioError, run_command
 from utils.features.speech import FeatureConfig
+from utils.files import write_text
 
 _SECONDS = 5.0  # length of a recording of noise
 _AUGMENT = AugmentConfig(copies=2, noise_probability=0.5, room_probability=0.5)
@@ -102,10 +103,11 @@ def _features_of_noise(count: int, output: Path) -> None:
 def _transcripts(count: int, output: Path) -> None:
     output.mkdir()
     recordings = sorted(_RECORDINGS.glob("*.ogg"))
-    files = [(recordings[number % len(recordings)], output / f"{number:06}.txt") for number in range(count)]
-    for _, error in transcribe_files(joint_recognizer, "text", False, files):
-        if error:
-            raise error
+    chosen = [recordings[number % len(recordings)] for number in range(count)]
+    for number, text in transcribe_files(joint_recognizer, "text", False, chosen):
+        if isinstance(text, AudioError):
+            raise text
+        write_text(output / f"{number:06}.txt", text)
 
 
 WORKS = {

@@ -80,7 +80,7 @@ def _augment_hash(augment: AugmentConfig, seed: int) -> str:
 
 
 def _hash(source: str) -> hashlib.blake2b:
-    return hashlib.blake2b(source.encode(), digest_size=_KEY_BYTES)
+    return hashlib.blake2b(source.encode("utf-8", "surrogateescape"), digest_size=_KEY_BYTES)
 
 
 def _key(source: hashlib.blake2b) -> bytes:

@@ -18,13 +18,20 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from utils.audio.formats import AUDIO_SUFFIXES, is_audio, is_unreadable_audio, warn_unreadable
-from utils.errors import CorpusError
+from utils.audio.formats import (
+    AUDIO_SUFFIXES,
+    is_audio,
+    is_unreadable_audio,
+    warn_left_out,
+    warn_unreadable,
+)
+from utils.errors import CorpusError, printable
 
 NOISE_FOLDER = "_background_noise_"
 DEV_LIST, TEST_LIST = "validation_list.txt", "testing_list.txt"
 
 _LARGEST_HASH = 2**27 - 1  # Speech Commands' MAX_NUM_WAVS_PER_CLASS
+_RENAME = "rename, e.g. with convmv -f gbk -t utf8"
 _SPEAKER_END = re.compile(r"_nohash_.*$")
 _SPLIT_FOLDERS = {
     "train": ("train", "training"),
@@ -134,6 +141,8 @@ def _files(folder: Path) -> Iterator[tuple[str, str, str]]:
         word = word_folder.name
         if word == NOISE_FOLDER or word.startswith("."):
             continue
+        if printable(word) != word:
+            raise CorpusError("the name of a word's folder is not UTF-8", where=word_folder, hint=_RENAME)
         names = sorted(_audio_names(word_folder))
         if not names:
             raise CorpusError(
@@ -150,9 +159,10 @@ def _files(folder: Path) -> Iterator[tuple[str, str, str]]:
 def _audio_names(folder: Path) -> Iterator[str]:
     """Paths of the audio files in a folder, relative to it; ten times as fast as Path.rglob.
 
-    Files of formats that can't be read are reported on the standard error.
+    Files whose names are not UTF-8 (ids must be) and files of formats that can't be read are left out, and
+    reported on the standard error.
     """
-    unreadable = []
+    unreadable, undecodable = [], []
     for parent, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if not name.startswith(".")]
         inner = Path(parent).relative_to(folder).as_posix()
@@ -160,8 +170,13 @@ def _audio_names(folder: Path) -> Iterator[str]:
             if is_unreadable_audio(name):
                 unreadable.append(Path(parent, name))
             elif is_audio(name) and not name.startswith("."):
-                yield name if inner == "." else f"{inner}/{name}"
+                path = name if inner == "." else f"{inner}/{name}"
+                if printable(path) == path:
+                    yield path
+                else:
+                    undecodable.append(Path(parent, name))
     warn_unreadable(folder, sorted(unreadable))
+    warn_left_out(folder, sorted(undecodable), "their names are not UTF-8", _RENAME)
 
 
 def _splits(

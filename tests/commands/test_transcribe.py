@@ -21,7 +21,7 @@ from tests.support.scripts import exit_code
 from utils.audio.reading import write_wav
 from utils.errors import AudioError, ConfigError, RunError, UserError
 from utils.hypotheses.recognition import Alternative, Ending, Segment
-from utils.hypotheses.transcript_formats import FORMATS, as_json_line
+from utils.hypotheses.transcript_formats import FORMATS, as_json_line, print_transcript
 from utils.hypotheses.transcript_marks import MARKS
 
 RATE = 16_000
@@ -97,21 +97,21 @@ def _cut_off_after(events):
 @pytest.mark.parametrize("read", [0, 1])
 def test_a_recording_that_fails_leaves_no_part_of_a_json_line(capsys, read):
     with pytest.raises(AudioError):
-        transcribe._write("bad.wav", _cut_off_after(TALK[:read]), None, "json", several=True)
-    transcribe._write("talk", TALK, None, "json", several=True)
+        print_transcript("json", "bad.wav", _cut_off_after(TALK[:read]), several=True)
+    print_transcript("json", "talk", TALK, several=True)
     assert [json.loads(line)["id"] for line in capsys.readouterr().out.splitlines()] == ["talk"]
 
 
 @pytest.mark.parametrize("form", ["json", "vtt"])
 def test_nothing_is_printed_for_a_recording_that_cannot_be_read(capsys, form):
     with pytest.raises(AudioError):
-        transcribe._write("bad.wav", _cut_off_after([]), None, form, several=False)
+        print_transcript(form, "bad.wav", _cut_off_after([]), several=False)
     assert capsys.readouterr().out == ""
 
 
 def test_ctm_of_several_recordings_names_each_once_a_line(capsys):
     for name in ("a", "b"):
-        transcribe._write(name, TALK, None, "ctm", several=True)
+        print_transcript("ctm", name, TALK, several=True)
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert [fields[0] for fields in lines] == ["a"] * 3 + ["b"] * 3
     assert {len(fields) for fields in lines} == {6}

@@ -160,6 +160,16 @@ def test_a_pipe_with_a_sound_file_or_text(
         listen.main(["--model", str(bundle), "-"])
 
 
+def test_a_recording_that_cannot_be_read_does_not_end_the_others(bundle: Path, wav: Path, tmp_path, capsys):
+    damaged = tmp_path / "damaged.wav"
+    damaged.write_bytes(wav.read_bytes()[:-1000])
+    assert listen.main(["--model", str(bundle), str(damaged), str(wav)]) == 1
+    printed = capsys.readouterr()
+    check_lines([line.removeprefix(f"{wav}\t") for line in printed.out.splitlines()])
+    assert f"where: {damaged}\n" in printed.err
+    assert printed.err.endswith(f"1 of 2 recordings could not be read: {damaged}\n")
+
+
 def test_a_bundle_made_before_keeps_its_refractory_time(bundle: Path, tmp_path: Path):
     old = shutil.copytree(bundle, tmp_path / "old")
     facts = json.loads((old / "bundle.json").read_text(encoding="utf-8"))

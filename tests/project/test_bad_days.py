@@ -285,6 +285,7 @@ def test_read_only_disk(commands, tiny_runs):
             ("train", begun, r"\S+/begun/\S+"),
             ("test", ["speech", disk.path / "speech"], r"\S+/test"),
             ("transcribe", [recording, *both, "--output", disk.path / "texts"], r"\S+/texts"),
+            ("transcribe", [recording, *both, "--output", disk.path], rf"\S+/{recording.stem}\.txt"),
             (
                 "prepare listed",
                 ["prepare", few, "--output", disk.path / "out"],

@@ -9,6 +9,7 @@ import sys
 
 import pytest
 
+from tests.support.small_disk import small_disk
 from utils.files import remove_leftovers, replacing, replacing_folder, reserve, write_json, write_text
 
 
@@ -69,6 +70,23 @@ def test_a_nameless_error_gets_the_name_of_the_file(tmp_path):
     with pytest.raises(OSError, match="No space") as caught, replacing_folder(tmp_path / "folder"):
         raise OSError(errno.ENOSPC, "No space left on device")
     assert caught.value.filename == str(tmp_path / "folder")
+
+
+def test_a_read_only_disk_names_the_file_and_keeps_leftovers(tmp_path):
+    dead = subprocess.Popen([sys.executable, "-c", ""])
+    dead.wait()
+    with small_disk(tmp_path / "disk", 100) as disk:
+        with replacing(disk.path / "a.txt") as temporary:
+            temporary.write_text("old", encoding="utf-8")
+        leftover = disk.path / temporary.name.replace(str(os.getpid()), str(dead.pid))
+        leftover.touch()
+        disk.read_only()
+        for name in ("a.txt", "new.txt"):
+            with pytest.raises(OSError, match="Read-only file system") as caught:
+                write_text(disk.path / name, "new")
+            assert caught.value.filename == str(disk.path / name)
+        remove_leftovers(disk.path)
+        assert leftover.exists() and (disk.path / "a.txt").read_text("utf-8") == "old"
 
 
 def test_the_current_folder_can_be_replaced(tmp_path, monkeypatch):

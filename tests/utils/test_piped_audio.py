@@ -19,7 +19,7 @@ PCM = (SOUND * 32767).astype("<i2").tobytes()
 
 def samples_of(content: bytes, rate: int | None = RATE) -> np.ndarray:
     with open_pipe(io.BytesIO(content), rate, RATE) as sound:
-        return read_audio(sound, RATE) if isinstance(sound, Path) else np.concatenate(list(sound))
+        return np.concatenate(list(sound))
 
 
 def audio_file(form: str) -> bytes:
@@ -83,5 +83,6 @@ def test_text_is_named(text: str, encoding: str):
     ids=["empty", "empty_file", "unknown", "m4a", "cut_off"],
 )
 def test_unreadable_input_is_refused(content: bytes, rate: int | None, message: str):
-    with pytest.raises(AudioError, match=message):
+    with pytest.raises(AudioError, match=message) as caught:
         samples_of(content, rate)
+    assert caught.value.where == "standard input"  # not a temporary file

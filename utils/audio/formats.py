@@ -13,6 +13,7 @@ from pathlib import Path
 import soundfile
 
 from utils.audio import containers
+from utils.errors import printable
 
 # The major formats of libsndfile and their file suffixes; formats that this build lacks are left out below.
 _SUFFIXES = {
@@ -53,8 +54,13 @@ def is_unreadable_audio(name: str | Path) -> bool:
 
 def warn_unreadable(folder: str | Path, files: Sequence[Path]) -> None:
     """Print the files of a folder that are left out to standard error, once in a process."""
+    warn_left_out(folder, files, "their format can't be read", CONVERT_HINT)
+
+
+def warn_left_out(folder: str | Path, files: Sequence[Path], why: str, hint: str) -> None:
+    """Print that files of a folder are left out, why, and what to do; once in a process."""
     if files:
-        _warn(str(folder), tuple(map(str, files)))
+        _warn(printable(folder), tuple(map(printable, files)), why, hint)
 
 
 def _suffix(name: str | Path) -> str:
@@ -62,7 +68,7 @@ def _suffix(name: str | Path) -> str:
 
 
 @lru_cache(maxsize=64)
-def _warn(folder: str, files: tuple[str, ...]) -> None:
+def _warn(folder: str, files: tuple[str, ...], why: str, hint: str) -> None:
     more = ", …" if len(files) > _SHOWN else ""
-    left_out = f"{len(files)} files of {folder} are left out, their format can't be read"
-    print(f"note: {left_out} ({', '.join(files[:_SHOWN])}{more}): {CONVERT_HINT}", file=sys.stderr)
+    left_out = f"{len(files)} files of {folder} are left out, {why}"
+    print(f"note: {left_out} ({', '.join(files[:_SHOWN])}{more}): {hint}", file=sys.stderr)

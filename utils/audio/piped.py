@@ -12,12 +12,11 @@ import struct
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
 
-from utils.audio.reading import UNKNOWN_SIZE, pcm_blocks
+from utils.audio.reading import UNKNOWN_SIZE, audio_blocks, pcm_blocks
 from utils.errors import AudioError
 from utils.stop_signals import until_stopped
 
@@ -45,20 +44,20 @@ _MP3_HERTZ = (44100, 48000, 32000)
 @contextmanager
 def open_pipe(
     stream: BinaryIO, rate: int | None, sample_rate: int, seconds: float = 1.0
-) -> Iterator[Path | Iterator[np.ndarray]]:
+) -> Iterator[Iterator[np.ndarray]]:
     """Open a pipe with an audio file or raw samples.
 
     Args:
         stream: the bytes, e.g. ``sys.stdin.buffer``.
         rate: sample rate in Hz of piped raw samples (16-bit integers, little-endian, mono); None: raw samples
             are refused. The rate in the header of an audio file takes precedence.
-        sample_rate: Hz, to which the blocks of raw samples are resampled.
+        sample_rate: Hz, of the blocks.
         seconds: length of a block of raw samples.
 
     Yields:
-        The path of a temporary copy of the audio file; or blocks of raw samples, each (samples,) float32 in
-        [-1, 1]. Reading the blocks raises AudioError if the pipe is empty, contains text, or raw samples
-        without a known rate. Ctrl-C and SIGTERM end the blocks.
+        Blocks of (samples,) float32 in [-1, 1]. Reading them raises AudioError if the pipe is empty, contains
+        text, raw samples without a known rate, or an audio file that can't be read. Ctrl-C and SIGTERM end
+        the blocks of raw samples.
 
     Raises:
         Stopped: after the block, if a signal has ended the blocks.
@@ -72,7 +71,7 @@ def open_pipe(
         with tempfile.NamedTemporaryFile(prefix="standard-input-") as copy:
             shutil.copyfileobj(whole, copy)
             copy.flush()
-            yield Path(copy.name)
+            yield _file_blocks(copy.name, sample_rate)
         return
     with until_stopped(_raw_blocks(head, whole, rate, sample_rate, seconds)) as blocks:
         yield blocks
@@ -88,6 +87,14 @@ class _Unread:
         """The next ``size`` bytes; fewer only at the end."""
         first, self._head = self._head[:size], self._head[size:]
         return first + self._rest.read(size - len(first)) if len(first) < size else first
+
+
+def _file_blocks(copy: str, sample_rate: int) -> Iterator[np.ndarray]:
+    """As :func:`audio_blocks`; errors name the pipe, not the temporary file."""
+    try:
+        yield from audio_blocks(copy, sample_rate)
+    except AudioError as error:
+        raise AudioError(error.what, where=_NAME, hint=error.hint) from error
 
 
 def _raw_blocks(

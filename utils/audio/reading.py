@@ -7,7 +7,9 @@ cut off, text named ``.wav``, NaN samples, floats that are not scaled to ±1.
 
 import contextlib
 import io
+import os
 import re
+import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -237,7 +239,7 @@ def _sound_file(content: BinaryIO, path: str | Path) -> soundfile.SoundFile:
     try:
         # By its name, if it has one: libsndfile then reads it itself.
         with watched("read", path):
-            file = _SequentialFile(content if isinstance(content, io.BytesIO) else path)
+            file = _SequentialFile(content if isinstance(content, io.BytesIO) else _system_name(path))
     except (soundfile.SoundFileError, TypeError, OSError) as error:
         # TypeError: soundfile requires a sample rate for files without a header (*.raw).
         raise _not_audio(path, error) from error
@@ -247,6 +249,11 @@ def _sound_file(content: BinaryIO, path: str | Path) -> soundfile.SoundFile:
         file.close()
         raise
     return file
+
+
+def _system_name(path: str | Path) -> str | bytes:
+    """A name for libsndfile; it need not be UTF-8, which soundfile requires of a ``str``."""
+    return str(path) if sys.platform == "win32" else os.fsencode(path)
 
 
 def _check_header(file: soundfile.SoundFile, path: str | Path) -> None:

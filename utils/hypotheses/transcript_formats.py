@@ -9,9 +9,7 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain, pairwise
-from pathlib import Path
 
-from utils.files import replacing
 from utils.hypotheses.phrases import PhraseResult
 from utils.hypotheses.recognition import Ending, Segment
 
@@ -133,16 +131,6 @@ FORMATS = {
     "ctm": TranscriptFormat(".ctm", as_ctm),
     "textgrid": TranscriptFormat(".TextGrid", as_textgrid),
 }
-
-
-def write_transcript(path: Path, form: str, name: str, events: Events) -> None:
-    """Write a transcript in one of :data:`FORMATS`, completely or not at all.
-
-    Raises:
-        OSError: the file can't be written.
-    """
-    with replacing(path) as temporary, temporary.open("w", encoding="utf-8", newline="\n") as file:
-        file.writelines(FORMATS[form].write(name, events))
 
 
 def print_transcript(form: str, name: str, events: Events, several: bool) -> None:

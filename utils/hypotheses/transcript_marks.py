@@ -1,21 +1,29 @@
 """Remembers in an output folder which transcripts are finished, so that a repeated command skips them.
 
-The file ``.transcribed.jsonl`` has a line of JSON for each finished transcript, with the recording and the
-settings it was made with: ``[transcript, recording, size, modified, settings]``. Lines are appended, so that
-a killed process loses none.
+The file ``.transcribed.jsonl`` has a line of JSON for each transcript, with the recording, the settings it
+was made with and its content: ``[transcript, recording, size, modified, settings, content]``. The line is
+appended before the transcript gets its name. Even after a kill, a file without a line is therefore not of
+this program, and a transcript with another content was edited. Neither is overwritten.
 """
 
-import contextlib
-import hashlib
 import json
-from collections.abc import Mapping
-from dataclasses import astuple, dataclass
+import os
+import re
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import astuple, dataclass, replace
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from utils.errors import UserError
+from utils.errors import TranscriptError
+from utils.files import replacing
+from utils.run_folder.checksum_files import file_hash
 
 MARKS = ".transcribed.jsonl"
+_ENCODING = ("utf-8", "surrogateescape")  # names of files need not be UTF-8
+_BEGINNING = re.compile(r'\[("(?:[^"\\]|\\.)*"),')  # of a line: the name of the transcript
+_HINT = "choose another --output folder, or move or delete this file"
 
 
 @dataclass(frozen=True)
@@ -23,16 +31,21 @@ class Mark:
     """The recording and settings of a transcript.
 
     Attributes:
-        recording: absolute path.
+        recording: absolute path; empty where the line is incomplete.
         size: size of the recording in bytes.
         modified: time of the last change, in nanoseconds since the epoch.
         settings: a digest of everything except the recording that determines the transcript.
+        content: SHA-256 of the transcript; empty where it is unknown (lines of older versions).
     """
 
     recording: str
     size: int
     modified: int
     settings: str
+    content: str = ""
+
+
+_INCOMPLETE = Mark("", 0, 0, "")
 
 
 class TranscriptMarks:
@@ -46,35 +59,95 @@ class TranscriptMarks:
     def __init__(self, folder: Path, settings: Mapping[str, Any]):
         self._folder, self._file = folder, folder / MARKS
         text = json.dumps(settings, sort_keys=True, ensure_ascii=False)
-        self._settings = hashlib.sha256(text.encode()).hexdigest()[:16]
+        self._settings = sha256(text.encode(*_ENCODING)).hexdigest()[:16]
         self._marks = _read(self._file)
 
-    def is_finished(self, transcript: Path, recording: Path) -> bool:
+    def is_finished(self, transcript: Path, recording: Path | None) -> bool:
         """Whether a transcript of the unchanged recording with the same settings exists.
 
+        Args:
+            transcript: the file.
+            recording: the file of the recording; None for live sound, which has no finished transcript.
+
         Raises:
-            UserError: there is a transcript of another recording.
+            TranscriptError: the transcript would replace a file of another origin, the transcript of another
+                recording, or an edited one.
         """
-        mark = self._marks.get(self._name(transcript))
-        if mark is None or not transcript.is_file() or not recording.is_file():
+        if not os.path.lexists(transcript):
+            return False
+        if recording is None:
+            what = "this file exists, and live sound is not that of an earlier call"
+            raise TranscriptError(what, where=transcript, hint=_HINT)
+        mark = self._mark_of_content(transcript)
+        known = mark or self._last_mark(transcript)
+        if known is None:
+            raise self._refusal(transcript)
+        if not recording.is_file():
             return False
         now = self._mark(recording)
-        if mark.recording != now.recording and not _is_moved(mark, now):
-            raise UserError(
-                f"{transcript} is the transcript of {mark.recording}, not of {recording}",
-                hint="choose another --output, or move the transcript away",
-            )
-        return (mark.size, mark.modified, mark.settings) == (now.size, now.modified, now.settings)
+        if known.recording and known.recording != now.recording and not _is_moved(known, now):
+            what = f"{transcript} is the transcript of {known.recording}, not of {recording}"
+            raise TranscriptError(what, hint=_HINT)
+        if (known.size, known.modified, known.settings) == (now.size, now.modified, now.settings):
+            return True
+        if mark is None:
+            raise self._refusal(transcript)
+        return False
 
-    def add(self, transcript: Path, recording: Path) -> None:
-        """Record that the transcript of a recording is finished."""
-        name, mark = self._name(transcript), self._mark(recording)
-        self._marks[name] = mark
+    def write(self, transcript: Path, recording: Path | None, texts: Iterable[str]) -> None:
+        """Write a transcript, completely or not at all, and record that it is finished.
+
+        Args:
+            transcript: the file.
+            recording: the file of the recording; None for live sound, whose transcript gets no mark.
+            texts: the parts of the transcript; errors that they raise leave no file.
+
+        Raises:
+            TranscriptError: another program has made or changed the file in the meantime.
+            OSError: the file can't be written.
+        """
+        with replacing(transcript) as temporary:
+            with temporary.open("w", encoding="utf-8", newline="\n") as file:
+                file.writelines(texts)
+            if recording is None:
+                return
+            if os.path.lexists(transcript) and not self._mark_of_content(transcript):
+                self._marks = _read(self._file)  # another process may write into the same folder
+                if not self._mark_of_content(transcript):
+                    raise self._refusal(transcript)
+            self._add(transcript, replace(self._mark(recording), content=file_hash(temporary)))
+
+    def _mark_of_content(self, transcript: Path) -> Mark | None:
+        """The mark of an existing transcript as it is now; None if there is none, or it was edited.
+
+        After a kill this need not be the last mark, whose transcript may not have got its name.
+        """
+        content = file_hash(transcript) if transcript.is_file() else None
+        marks = reversed(self._marks.get(self._name(transcript), []))
+        return next((mark for mark in marks if mark.content in ("", content)), None)
+
+    def _last_mark(self, transcript: Path) -> Mark | None:
+        marks = self._marks.get(self._name(transcript))
+        return marks[-1] if marks else None
+
+    def _refusal(self, transcript: Path) -> TranscriptError:
+        """The error of a file that has no mark of its content."""
+        if self._last_mark(transcript):
+            what = "this transcript was edited after transcribe.py had written it"
+        else:
+            what = "this file was not written by transcribe.py"
+        return TranscriptError(f"{what}; it would be replaced", where=transcript, hint=_HINT)
+
+    def _add(self, transcript: Path, mark: Mark) -> None:
+        name = self._name(transcript)
+        self._marks.setdefault(name, []).append(mark)
         line = json.dumps([name, *astuple(mark)], ensure_ascii=False)
         with self._file.open("a+b") as file:
             # A killed process may have left an incomplete line.
             complete = file.tell() == 0 or _last_byte(self._file) == b"\n"
-            file.write((b"" if complete else b"\n") + line.encode() + b"\n")
+            file.write((b"" if complete else b"\n") + line.encode(*_ENCODING) + b"\n")
+            file.flush()
+            os.fsync(file.fileno())  # a power failure must not keep the transcript without its mark
 
     def _name(self, transcript: Path) -> str:
         return transcript.relative_to(self._folder).as_posix()
@@ -90,14 +163,20 @@ def _is_moved(before: Mark, now: Mark) -> bool:
     return same and not Path(before.recording).exists()
 
 
-def _read(path: Path) -> dict[str, Mark]:
-    """The last mark of each transcript; incomplete lines are skipped."""
-    marks: dict[str, Mark] = {}
-    with contextlib.suppress(FileNotFoundError):
-        for line in path.read_bytes().splitlines():
-            with contextlib.suppress(ValueError, TypeError):
+def _read(path: Path) -> dict[str, list[Mark]]:
+    """The marks of each transcript in their order."""
+    marks: dict[str, list[Mark]] = {}
+    with suppress(FileNotFoundError):
+        for line in (raw.decode(*_ENCODING) for raw in path.read_bytes().splitlines()):
+            try:
                 name, *values = json.loads(line)
-                marks[name] = Mark(*values)
+                mark = Mark(*values)
+            except (ValueError, TypeError):
+                beginning = _BEGINNING.match(line)
+                if beginning is None:
+                    continue
+                name, mark = json.loads(beginning[1]), _INCOMPLETE
+            marks.setdefault(name, []).append(mark)
     return marks
 
 

@@ -22,7 +22,7 @@ from data.corpora.tools.download import Source
 from data.corpora.tools.summary import summarise
 from data.manifest import REJECTED, SPLITS, Utterance, write_manifest
 from utils.audio.reading import SAMPLE_RATE, seconds_and_rate
-from utils.errors import AudioError, CorpusError, shorten
+from utils.errors import AudioError, CorpusError, printable, shorten
 from utils.files import remove_leftovers, write_json, write_text
 from utils.mandarin.pinyin import NAME_DOTS, is_hanzi, is_syllable, normalise_syllable
 from utils.processes import collect
@@ -209,7 +209,7 @@ def _check_chunk(
 
 
 def _check(candidate: Candidate, sample_rate: int) -> CheckedCandidate:
-    problem = candidate.problem or _text_problem(candidate)
+    problem = candidate.problem or _name_problem(candidate.audio) or _text_problem(candidate)
     if problem:
         return CheckedCandidate(candidate, problem)
     try:
@@ -232,6 +232,18 @@ def _check(candidate: Candidate, sample_rate: int) -> CheckedCandidate:
         () if spoken_pinyin == pinyin else spoken_pinyin,
     )
     return CheckedCandidate(candidate, utterance, rate)
+
+
+def _name_problem(audio: Path) -> Problem | None:
+    """The problem of a file name that a manifest, a UTF-8 file of tab-separated values, can't hold."""
+    name = str(audio)
+    if printable(name) != name:
+        return Problem(
+            "file name is not UTF-8", f"{printable(name)}: rename it, e.g. with convmv -f gbk -t utf8"
+        )
+    if set(name) & set("\t\n\r"):
+        return Problem("file name with a tab or a line break", name)
+    return None
 
 
 def _text_problem(candidate: Candidate) -> Problem | None:
@@ -273,7 +285,7 @@ def _write(
     for name, utterances in splits.items():
         write_manifest(output / f"{name}.tsv", utterances)
     rows = [(item.split, item.id, problem.reason, shorten(problem.detail)) for item, problem, _ in rejected]
-    lines = ("\t".join(" ".join(field.split()) for field in row) for row in rows)
+    lines = ("\t".join(" ".join(printable(field).split()) for field in row) for row in rows)
     write_text(output / REJECTED, "\n".join(["split\tid\treason\tdetail", *lines]) + "\n")
     write_json(output / "summary.json", summary)
     if earlier := [

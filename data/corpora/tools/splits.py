@@ -14,7 +14,7 @@ def split_of_speaker(corpus: str, speaker: str) -> str:
         corpus: name of the corpus; the same speaker number in another corpus is another person.
         speaker: the speaker, who must not be in two splits.
     """
-    digest = hashlib.sha256(f"{corpus} {speaker}".encode()).digest()
+    digest = hashlib.sha256(f"{corpus} {speaker}".encode("utf-8", "surrogateescape")).digest()
     fraction = int.from_bytes(digest[:8], "big") / 2**64  # uniform in [0, 1)
     if fraction < _TEST:
         return "test"
