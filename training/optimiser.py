@@ -123,6 +123,9 @@ def averaged_weights(
         return
     raw = [keras.ops.convert_to_numpy(variable) for variable in variables]
     inner.finalize_variable_values(variables)
+    for variable in variables:
+        # With JAX it now shares the array of its average, which predict_on_batch may delete.
+        variable.assign(keras.ops.convert_to_numpy(variable).copy())
     try:
         yield
     finally:
