@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Annotated, Any, Protocol
 
 import keras
 import numpy as np
@@ -30,7 +30,7 @@ from training.profiling import StepProfiler, check_profile, parse_window
 from utils.backend.devices import grow_gpu_memory, share_cores
 from utils.backend.weights import save_weights
 from utils.files import write_json
-from utils.limits import Count, Fraction, Limited, Size, check_choice
+from utils.limits import Count, Fraction, Limited, Size, between, check_choice
 from utils.run_folder.run import RunFolder
 from utils.stop_signals import Stopped, note_stop_signals, signal_name
 
@@ -62,7 +62,7 @@ class TrainingConfig(Limited, section="training"):
         log_utterances: write the utterances of each step to ``utterances.tsv`` in the run folder.
     """
 
-    epochs: Count = 10
+    epochs: Annotated[int, between(1, 100_000)] = 10
     evaluate_first: bool = False
     initial_fraction: Fraction = 0.0
     patience: Size = 0

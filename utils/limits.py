@@ -25,6 +25,11 @@ def at_least(low: float) -> Limit:
     return Limit(f"at least {low}", lambda value: value >= low)
 
 
+def between(low: float, high: float) -> Limit:
+    """The limit of a number from ``low`` to ``high``."""
+    return Limit(f"{low:,} to {high:,}", lambda value: low <= value <= high)
+
+
 Count = Annotated[int, at_least(1)]
 Size = Annotated[int, at_least(0)]
 NotNegative = Annotated[float, at_least(0)]
