@@ -12,10 +12,13 @@ from pathlib import Path
 import keras
 import numpy as np
 
+from training.failures import LOWER_RATE, NOT_FINITE
 from utils.backend.weights import save_weights
 from utils.errors import RunError
 from utils.files import read_arrays, replacing
 from utils.run_folder.run import RunFolder
+
+_MODEL = "model_"  # prefix of the model's variables in the file
 
 
 @dataclass
@@ -59,7 +62,8 @@ def load_checkpoint(path: Path, model: keras.Model, optimizer: keras.optimizers.
     """Assign the saved values to the variables and return the state.
 
     Raises:
-        RunError: the file is damaged, or belongs to another model or optimiser.
+        RunError: the file is damaged, belongs to another model or optimiser, or has weights that are not
+            finite.
     """
     variables = _variables(model, optimizer)
     try:
@@ -81,6 +85,9 @@ def load_checkpoint(path: Path, model: keras.Model, optimizer: keras.optimizers.
                 where=path,
                 hint=hint,
             )
+    if any(name.startswith(_MODEL) and not np.isfinite(values).all() for name, values in arrays.items()):
+        # Earlier versions wrote such checkpoints.
+        raise RunError(f"the checkpoint has weights that are {NOT_FINITE}", where=path, hint=LOWER_RATE)
     for name, variable in variables.items():
         variable.assign(arrays[name])
     return state
@@ -113,5 +120,5 @@ def weights_name(row: Mapping[str, float], metric: str) -> str:
 
 def _variables(model: keras.Model, optimizer: keras.optimizers.Optimizer) -> dict[str, keras.Variable]:
     # By position, not by name: automatic names in Keras are numbered over all models of a process.
-    named = {f"model_{index:04}": variable for index, variable in enumerate(model.variables)}
+    named = {f"{_MODEL}{index:04}": variable for index, variable in enumerate(model.variables)}
     return named | {f"optimizer_{index:04}": variable for index, variable in enumerate(optimizer.variables)}

@@ -1,21 +1,31 @@
-"""Finds the cause of a failed training step: too little memory, or utterances whose loss is not finite.
+"""Finds the cause of a failed training step: too little memory, or values that are not finite.
 
 If memory runs out, on a GPU or a CPU, an error names the setting to lower. If a loss is not finite, the
 utterances that cause this are found: in training mode, batch normalisation spreads the fault of one utterance
 over all losses of its batch, and the step has damaged the weights, so the losses are computed again in
-inference mode, with earlier weights.
+inference mode, with earlier weights. The last step before an evaluation or a checkpoint has no next loss that
+shows its damage, so weights and dev figures are checked too.
 """
 
-from collections.abc import Callable, Iterator
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 from typing import Any
 
+import keras
 import numpy as np
 from keras import ops
 
 from training.backends.step import compiled
 from utils.errors import TrainingError, shorten
+
+log = logging.getLogger("train")
+
+NOT_FINITE = "not finite"
+"""In the last line of the log of a training that ended because of such a value."""
+LOWER_RATE = "train again (another --run) with a lower optimiser.learning_rate or optimiser.clip_norm"
 
 BATCH_SIZES = {
     "speech": "data.batch_frames",
@@ -62,6 +72,56 @@ def memory_errors_explained(task: str, config: Any) -> Iterator[None]:
         ) from error
 
 
+def loss_error(bad: Sequence[str], ids: Sequence[str], step: int, run: Path) -> TrainingError:
+    """Log that losses of a step are not finite, and return the error for it.
+
+    Args:
+        bad: the utterances that are the cause; empty if no single one is.
+        ids: all utterances of the batch.
+        step: number of the step, from 1.
+        run: the run folder.
+    """
+    log.error("loss %s at step %d: %s", NOT_FINITE, step, " ".join(bad or ids))
+    if bad:
+        shown = ", ".join(bad[:5]) + (f" and {len(bad) - 5} more" if len(bad) > 5 else "")
+        what = f"the loss is {NOT_FINITE} for utterances {shown} at step {step}"
+        hint = "correct or remove them: the same command then goes on from the last checkpoint"
+    else:
+        what = f"the loss is {NOT_FINITE} at step {step}, and no single utterance is the cause"
+        hint = LOWER_RATE
+    return TrainingError(what, where=run, hint=hint)
+
+
+def check_values(values: Mapping[str, float], step: int, run: Path) -> None:
+    """Check the figures of an evaluation, or the weights (see :func:`largest_weight`).
+
+    Args:
+        values: name → value.
+        step: number of the step after which they were computed; 0: before the training.
+        run: the run folder.
+
+    Raises:
+        TrainingError: a value is NaN or infinite. The training must not be saved: it has diverged.
+    """
+    bad = ", ".join(name for name, value in values.items() if not np.isfinite(value))
+    if not bad:
+        return
+    when = f"after step {step}" if step else "before the training"
+    what = f"the training has diverged: {bad} {NOT_FINITE} {when}"
+    log.error("%s", what)
+    raise TrainingError(
+        what,
+        where=run,
+        hint=LOWER_RATE if step else "check the run in initialise_from: doctor.py RUN",
+    )
+
+
+def largest_weight(model: keras.Model) -> dict[str, float]:
+    """The largest absolute value of all variables of a model; NaN if one of them is NaN."""
+    largest = [np.abs(np.asarray(variable)).max(initial=0) for variable in model.variables]
+    return {"weights": float(np.max(largest))}
+
+
 def broken_rows(losses_of: Callable[..., Any], arrays: dict[str, np.ndarray]) -> np.ndarray:
     """Find the rows of a batch with input values that are not finite; if there is none, with such a loss.
 
@@ -70,7 +130,8 @@ def broken_rows(losses_of: Callable[..., Any], arrays: dict[str, np.ndarray]) ->
         arrays: the batch, as ``losses_of`` takes it.
 
     Returns:
-        (batch,) bool. The losses are computed in inference mode, in which rows are independent.
+        (batch,) bool. The losses are computed in inference mode, in which rows are independent. If those of
+        all rows are broken, no row is: then the weights are the cause, finite but too large.
     """
     finite = [
         np.isfinite(value).all(axis=tuple(range(1, value.ndim)))  # (batch,)
@@ -81,4 +142,5 @@ def broken_rows(losses_of: Callable[..., Any], arrays: dict[str, np.ndarray]) ->
     if broken.any() or not len(broken):
         return broken
     losses = compiled(partial(losses_of, training=False))(arrays)
-    return ~np.isfinite(ops.convert_to_numpy(losses))
+    broken = ~np.isfinite(ops.convert_to_numpy(losses))
+    return broken & (len(broken) == 1 or not broken.all())

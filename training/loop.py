@@ -10,8 +10,9 @@ import logging
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Annotated, Any, Protocol
 
 import keras
 import numpy as np
@@ -21,16 +22,15 @@ from training.backends.batch_parts import in_parts
 from training.backends.step import make_deterministic
 from training.checkpoint import TrainingState, keep_weights, load_checkpoint, save_checkpoint
 from training.distributed.distribution import SINGLE_PROCESS, Distribution
-from training.failures import broken_rows
+from training.failures import broken_rows, check_values, largest_weight, loss_error
 from training.history import HistoryWriter, UtteranceLog, record_devices
 from training.initialise import InitialWeights
 from training.optimiser import OptimiserConfig, averaged_weights, make_optimizer
 from training.profiling import StepProfiler, check_profile, parse_window
 from utils.backend.devices import grow_gpu_memory, share_cores
 from utils.backend.weights import save_weights
-from utils.errors import TrainingError
 from utils.files import write_json
-from utils.limits import Count, Fraction, Limited, Size, check_choice
+from utils.limits import Count, Fraction, Limited, Size, between, check_choice
 from utils.run_folder.run import RunFolder
 from utils.stop_signals import Stopped, note_stop_signals, signal_name
 
@@ -62,7 +62,7 @@ class TrainingConfig(Limited, section="training"):
         log_utterances: write the utterances of each step to ``utterances.tsv`` in the run folder.
     """
 
-    epochs: Count = 10
+    epochs: Annotated[int, between(1, 100_000)] = 10
     evaluate_first: bool = False
     initial_fraction: Fraction = 0.0
     patience: Size = 0
@@ -145,7 +145,8 @@ def train(
             ``metrics.json``, which says that the run is finished.
 
     Raises:
-        TrainingError: a loss is not finite; the error names the utterances that caused it.
+        TrainingError: a loss, a weight or a dev figure is not finite; for losses the error names the
+            utterances that caused it. Such weights replace neither the checkpoint nor saved weights.
         Stopped: by Ctrl-C or SIGTERM in one of the processes, after a checkpoint was written.
     """
     total_steps = sum(task.steps(epoch) for epoch in range(1, config.epochs + 1))
@@ -205,7 +206,7 @@ class _Job:
 
 def _evaluate_first(job: _Job, state: TrainingState) -> None:
     """Evaluate and save the initial weights as those of epoch 0."""
-    metrics = job.distribution.from_chief(job.task.evaluate)
+    metrics = _evaluate(job, state)
     state.initial = {"epoch": 0, "step": 0, **metrics}
     state.best = [metrics[job.task.metric], metrics["dev_loss"]]
     _save_weights(job, job.run.best_weights)
@@ -265,8 +266,9 @@ def _train_epoch(
 def _finish_epoch(job: _Job, state: TrainingState, history: HistoryWriter) -> None:
     task, run = job.task, job.run
     averaged = averaged_weights(job.optimizer, job.distribution.optimised(task.model))
+    _check_weights(job, state)
     with averaged, job.initial.mixed_in():
-        metrics = job.distribution.from_chief(task.evaluate)
+        metrics = _evaluate(job, state)
         row = {
             "epoch": state.epoch,
             "step": state.step,
@@ -320,18 +322,24 @@ def _check_finite(
     broken = broken_rows(job.task.losses, arrays)
     bad = [name for name, is_broken in zip(ids[index::count], broken, strict=True) if is_broken]
     bad = job.distribution.gather(bad)
-    log.error("loss not finite at step %d: %s", state.step + 1, " ".join(bad or ids))
-    if bad:
-        shown = ", ".join(bad[:5]) + (f" and {len(bad) - 5} more" if len(bad) > 5 else "")
-        what = f"the loss is not finite for utterances {shown} at step {state.step + 1}"
-        hint = "correct or remove them: the same command then goes on from the last checkpoint"
-    else:
-        what = f"the loss is not finite at step {state.step + 1}, and no single utterance is the cause"
-        hint = "train again (another --run) with a lower optimiser.learning_rate or optimiser.clip_norm"
-    raise TrainingError(what, where=job.run.path, hint=hint)
+    raise loss_error(bad, ids, state.step + 1, job.run.path)
+
+
+def _check_weights(job: _Job, state: TrainingState) -> None:
+    """Raise TrainingError if a weight is not finite, in all processes."""
+    largest = job.distribution.from_chief(partial(largest_weight, job.task.model))
+    check_values(largest, state.step, job.run.path)
+
+
+def _evaluate(job: _Job, state: TrainingState) -> dict[str, float]:
+    """The dev figures; raise TrainingError, in all processes, if one of them is not finite."""
+    metrics = job.distribution.from_chief(job.task.evaluate)
+    check_values(metrics, state.step, job.run.path)
+    return metrics
 
 
 def _save_checkpoint(job: _Job, state: TrainingState) -> None:
+    _check_weights(job, state)
     if job.distribution.chief:
         save_checkpoint(job.run.checkpoint, job.task.model, job.optimizer, state)
 

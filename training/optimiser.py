@@ -3,12 +3,13 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Annotated
 
 import keras
 from keras.optimizers import schedules
 
 from utils.errors import require
-from utils.limits import Count, Fraction, Limited, NotNegative, check_choice
+from utils.limits import Count, Fraction, Limited, NotNegative, between, check_choice
 
 ALGORITHMS = ("adam", "momentum")
 SCHEDULES = ("cosine", "constant", "exponential", "stages")
@@ -48,7 +49,7 @@ class OptimiserConfig(Limited, section="optimiser"):
     learning_rate: NotNegative = 1e-3
     schedule: str = "cosine"
     stages: tuple[RateStage, ...] = ()
-    warmup_fraction: NotNegative = 0.05
+    warmup_fraction: Annotated[float, between(0, 1)] = 0.05
     final_fraction: NotNegative = 0.01
     weight_decay: NotNegative = 0.01
     beta_1: Fraction = 0.9
@@ -123,6 +124,9 @@ def averaged_weights(
         return
     raw = [keras.ops.convert_to_numpy(variable) for variable in variables]
     inner.finalize_variable_values(variables)
+    for variable in variables:
+        # With JAX it now shares the array of its average, which predict_on_batch may delete.
+        variable.assign(keras.ops.convert_to_numpy(variable).copy())
     try:
         yield
     finally:

@@ -13,7 +13,7 @@ from typing import Any
 
 from model_language.registry import OLD_NAMES
 from training.distributed.distribution import distributed, run_path_of
-from training.failures import memory_errors_explained
+from training.failures import check_values, memory_errors_explained
 from training.history import log_to
 from training.tasks import keyword, language, language_config, speech
 from training.tasks.adaptation import with_initial_model
@@ -105,10 +105,12 @@ def _remove_unused(run: RunFolder) -> None:
 
 def _best_metrics(run: RunFolder) -> dict[str, float]:
     try:
-        return dict(json.loads(verified(run.metrics).read_text(encoding="utf-8"))["best"])
+        best = dict(json.loads(verified(run.metrics).read_text(encoding="utf-8"))["best"])
     except (ValueError, KeyError, TypeError) as error:
         raise RunError(
             "the metrics of the run are damaged",
             where=run.metrics,
             hint="delete it: the same command then writes it again",
         ) from error
+    check_values(best, int(best.get("step", 0)), run.path)  # earlier versions called such a run finished
+    return best

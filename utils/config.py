@@ -6,10 +6,10 @@ class. OmegaConf reads and merges the values; unknown keys and wrong types are f
 supports neither frozen data classes nor tuples.
 """
 
-import contextlib
 import dataclasses
 import difflib
 import math
+import sys
 import types
 import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -231,6 +231,9 @@ class _Builder:
             return {str(name): self.value(inner[1], item, f"{key}.{name}") for name, item in value.items()}
         if kind in (Any, object):
             return value
+        largest, hint = _LARGEST.get(kind, (math.inf, None))
+        if isinstance(value, int | float) and abs(value) > largest:
+            raise self._error(f"'{key}' is {value}", hint)
         name, convert = _LEAVES.get(kind, (str(kind), lambda _: None))
         converted = convert(value)
         if converted is None:
@@ -331,18 +334,20 @@ def _whole_number(value: Any) -> int | None:
 
 
 def _number(value: Any) -> float | None:
-    if not isinstance(value, int | float) or isinstance(value, bool):
-        return None
-    with contextlib.suppress(OverflowError):  # an integer of 400 digits
-        if not math.isnan(value):
-            return float(value)
-    return None
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return float(value) if is_number and not math.isnan(value) else None
 
 
 def _instance_of(kind: type) -> Callable[[Any], Any]:
     return lambda value: value if isinstance(value, kind) else None
 
 
+# The type of a field → its largest absolute value, and a hint. The whole number is the largest seed of Keras;
+# no other setting needs a larger one.
+_LARGEST: dict[Any, tuple[float, str]] = {
+    int: (2**32 - 1, f"at most {2**32 - 1:,}"),
+    float: (sys.float_info.max, "give a finite number"),
+}
 # The type of a field → its name in messages, and a conversion (returns None if it is impossible).
 _LEAVES: dict[Any, tuple[str, Callable[[Any], Any]]] = {
     int: ("a whole number", _whole_number),

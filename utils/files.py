@@ -173,5 +173,9 @@ def write_text(path: str | Path, text: str) -> None:
 
 
 def write_json(path: str | Path, value: object) -> None:
-    """Write a JSON file (UTF-8, indented, hanzi not escaped), completely or not at all."""
-    write_text(path, json.dumps(value, ensure_ascii=False, indent=2) + "\n")
+    """Write a JSON file (UTF-8, indented, hanzi not escaped), completely or not at all.
+
+    Raises:
+        ValueError: a number is NaN or infinite, which JSON does not have.
+    """
+    write_text(path, json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False) + "\n")

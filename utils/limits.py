@@ -27,7 +27,7 @@ def at_least(low: float) -> Limit:
 
 def between(low: float, high: float) -> Limit:
     """The limit of a number from ``low`` to ``high``."""
-    return Limit(f"at least {low:,} and at most {high:,}", lambda value: low <= value <= high)
+    return Limit(f"{low:,} to {high:,}", lambda value: low <= value <= high)
 
 
 Count = Annotated[int, at_least(1)]

@@ -4,12 +4,13 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from utils.errors import ConfigError
+from utils.limits import Count, Limited, Size
 
 NAME = "combined"
 
 
 @dataclass(frozen=True)
-class CombinedConfig:
+class CombinedConfig(Limited, section="model"):
     """Parts of the converter, their weights, and the width of its search.
 
     Attributes:
@@ -31,19 +32,20 @@ class CombinedConfig:
     name: str = NAME
     network_run: str = ""
     order: int = 4
-    ngrams: int = 7_500_000
-    dictionary: int = 2_000_000
+    ngrams: Size = 7_500_000
+    dictionary: Size = 2_000_000
     names: str = ""
     error_rates: tuple[float, ...] = (0.1, 0.005)
-    others: int = 64
+    others: Size = 64
     network: float = 0.2
     ngram: float = 1.0
     words: float = 0.0
     emissions: float = 1.0
-    beam: int = 16
-    choices: int = 8
+    beam: Count = 16
+    choices: Count = 8
 
     def __post_init__(self):
+        super().__post_init__()
         rates = self.error_rates
         if not rates or list(rates) != sorted(set(rates), reverse=True) or not 0 < rates[-1] <= rates[0] < 1:
             raise ConfigError(

@@ -20,6 +20,7 @@ from model_language.search.grid import Grid
 from model_language.vocabulary.symbols import UNKNOWN_ID, Symbols
 from model_language.vocabulary.tokens import Tokens
 from utils.errors import RunError, TrainingError
+from utils.limits import Count, Limited, NotNegative
 from utils.run_folder.run import RunFolder
 
 NAME = "ngram"
@@ -27,7 +28,7 @@ NGRAM_FILE = "ngram.npz"
 
 
 @dataclass(frozen=True)
-class NgramConfig:
+class NgramConfig(Limited, section="model"):
     """Settings of the estimation and of the search.
 
     Attributes:
@@ -39,8 +40,8 @@ class NgramConfig:
 
     name: str = NAME
     order: int = 3
-    beam: int = 16
-    reading_smoothing: float = 0.1
+    beam: Count = 16
+    reading_smoothing: NotNegative = 0.1
 
 
 class NgramModel(BackoffModel):

@@ -18,6 +18,7 @@ from model_language.registry import language_parts, load_language_model
 from model_speech.acoustic_model import acoustic_parts, load_acoustic_model
 from model_speech.int8_weights import is_packed
 from preflight.findings import ERROR, WARNING, Finding
+from training.failures import LOWER_RATE, NOT_FINITE
 from training.run import RECIPES
 from utils.config import build_config
 from utils.errors import RunError, UserError, VocabularyError
@@ -237,6 +238,25 @@ def loss_not_falling(run: RunFolder) -> Iterator[Finding]:
         )
 
 
+def diverged(run: RunFolder) -> Iterator[Finding]:
+    """A training that has diverged: dev figures are NaN, or it ended with such an error."""
+    bad = [
+        f"{name} in epoch {row.get('epoch', number):.0f}"
+        for number, row in enumerate(_history(run), 1)
+        for name, value in row.items()
+        if name.startswith("dev_") and not math.isfinite(value)
+    ]
+    log = run.log.read_text(encoding="utf-8", errors="replace") if run.log.is_file() else ""
+    last = log.rstrip("\n").rpartition("\n")[2]
+    if bad:
+        where, what, detail = run.history, "dev figures are not finite", ", ".join(bad[:3])
+    elif NOT_FINITE in last:
+        where, what, detail = run.log, "the training has ended because of a value that is not finite", last
+    else:
+        return
+    yield Finding(ERROR, str(where), "", what=what, advice=LOWER_RATE, detail=detail)
+
+
 def collapsed(run: RunFolder) -> Iterator[Finding]:
     """A dev error that stays at 100 %: the model outputs blanks only."""
     rows = _history(run)
@@ -341,6 +361,7 @@ RUN = (
     damaged_checkpoint,
     odd_vocabulary,
     loss_not_falling,
+    diverged,
     collapsed,
 )
 """Checks of the files of a run."""

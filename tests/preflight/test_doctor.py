@@ -513,6 +513,15 @@ RUN_FAULTS = {
     "another model's width": (_config("width: 8", "width: 16"), [(ERROR, "unfit-weights")]),
     "a loss that stays": (_history((50, 49.9, 49.8)), [(ERROR, "loss-not-falling")]),
     "a loss that is NaN": (_history((50, 20, float("nan"))), [(ERROR, "loss-not-falling")]),
+    "a dev error that is NaN": (_history((50, 20, 10), (0.9, 0.5, float("nan"))), [(ERROR, "diverged")]),
+    "an end with values that are not finite": (
+        lambda run: write_text(run / "train.log", "epoch 1/9\ndiverged: weights not finite after step 7\n"),
+        [(ERROR, "diverged")],
+    ),
+    "such an end, then resumed": (
+        lambda run: write_text(run / "train.log", "weights not finite after step 7\nresumed at epoch 1\n"),
+        [],
+    ),
     "nothing but blanks": (_history((50, 40, 35), (1.0, 1.0, 0.995)), [(ERROR, "collapsed")]),
 }
 

@@ -52,6 +52,8 @@ RECIPES = {
 TESTS_OF_THE_LOOP = (
     "test_a_resumed_run_sees_each_utterance_once_and_ends_the_same",
     "test_half_precision_scales_its_loss_and_resumes",
+    "test_a_training_that_diverges_in_its_last_step_has_failed",
+    "test_averaged_weights_are_evaluated_and_saved_and_training_continues_with_its_own",
 )
 # Commands that need TensorFlow refuse with a message.
 REFUSED = {

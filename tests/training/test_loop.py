@@ -158,6 +158,69 @@ def test_a_training_that_diverges_names_no_utterance(tmp_path):
         train(LineTask(), run_folder(tmp_path), TrainingConfig(), wild)
 
 
+def test_weights_that_are_too_large_for_every_utterance_name_none(tmp_path):
+    """The checkpoint has them: they are finite, but no loss is."""
+    wild = OptimiserConfig(learning_rate=1e30, schedule="constant", warmup_fraction=0, clip_norm=0)
+    with pytest.raises(TrainingError, match="at step 2, and no single utterance is the cause"):
+        train(LineTask(), run_folder(tmp_path), TrainingConfig(checkpoint_steps=1), wild)
+
+
+class SteepTask(LineTask):
+    """The same with gradients that are a thousand times as large."""
+
+    def losses(self, arrays, training):
+        return 1e3 * super().losses(arrays, training)
+
+
+def wild_after(steps, rate=3e38, **optimiser):
+    """An optimiser whose rate is near the largest float32 after ``steps``."""
+    stages = (RateStage(steps, 1e-5), RateStage(1, rate))
+    return OptimiserConfig(**optimiser, schedule="stages", stages=stages, weight_decay=0, clip_norm=0)
+
+
+@pytest.mark.parametrize(
+    ("what", "optimiser"),
+    [
+        ("dev_loss", {"algorithm": "adam", "rate": 1e30}),
+        ("weights", {"algorithm": "momentum"}),
+        ("weights", {"algorithm": "momentum", "average": 0.5}),
+    ],
+)
+def test_a_training_that_diverges_in_its_last_step_has_failed(tmp_path, what, optimiser):
+    run, config = run_folder(tmp_path), TrainingConfig(epochs=3, kept_weights=5)
+    wild = wild_after(11, **optimiser)
+    for _ in range(2):  # the second time from the checkpoint of the last good epoch
+        message = f"diverged: {what} not finite after step 12, .*lower optimiser.learning_rate"
+        with pytest.raises(TrainingError, match=message):
+            train(SteepTask(), run, config, wild)
+        assert not run.metrics.exists()
+        assert len(run.history.read_text(encoding="utf-8").splitlines()) == 1 + 2
+        task = SteepTask()
+        assert load_checkpoint(run.checkpoint, task.model, _built(task, wild)).step == 8
+        for path in (run.best_weights, run.last_weights, *run.kept_weights.iterdir()):
+            task.model.load_weights(path)
+            assert abs(task.model.get_weights()[0]) < 10
+        assert len(list(run.kept_weights.iterdir())) == 2
+
+
+def test_weights_that_are_not_finite_replace_no_checkpoint(tmp_path):
+    run, wild = run_folder(tmp_path), wild_after(1, algorithm="momentum")
+    with pytest.raises(TrainingError, match="diverged: weights not finite after step 2"):
+        train(SteepTask(), run, TrainingConfig(checkpoint_steps=1), wild)
+    task = LineTask()
+    assert load_checkpoint(run.checkpoint, task.model, _built(task, wild)).step == 1
+
+
+def test_initial_weights_that_are_not_finite_are_refused(tmp_path):
+    task, run = LineTask(), run_folder(tmp_path)
+    task.model.layers[-1].set_weights([np.full((1, 1), np.nan), np.zeros(1)])
+    with pytest.raises(TrainingError, match=r"weights not finite before the training, .*initialise_from"):
+        train(task, run, TrainingConfig(), OptimiserConfig())
+    with pytest.raises(TrainingError, match="dev_loss not finite before the training"):
+        train(task, run, TrainingConfig(evaluate_first=True), OptimiserConfig())
+    assert not run.checkpoint.exists() and not run.best_weights.exists()
+
+
 def test_the_utterances_of_each_step_are_logged_once_if_requested(tmp_path):
     path = tmp_path / "utterances.tsv"
     with UtteranceLog(path, done=0) as seen:
@@ -347,8 +410,17 @@ def test_a_damaged_or_foreign_checkpoint_is_refused(tmp_path):
         load_checkpoint(path, task.model, _built(task))
 
 
-def _built(task):
-    optimizer = make_optimizer(OptimiserConfig(), total_steps=12)
+def test_a_checkpoint_with_weights_that_are_not_finite_is_refused(tmp_path):
+    """Versions that did not check the last step of an epoch wrote such files."""
+    task, path = LineTask(), tmp_path / "state.npz"
+    task.model.layers[-1].set_weights([np.full((1, 1), np.inf), np.zeros(1)])
+    save_checkpoint(path, task.model, _built(task), TrainingState(epoch=2))
+    with pytest.raises(RunError, match=r"weights that are not finite, .*lower optimiser\.learning_rate"):
+        load_checkpoint(path, task.model, _built(task))
+
+
+def _built(task, config=None):
+    optimizer = make_optimizer(config or OptimiserConfig(), total_steps=12)
     optimizer.build(task.model.trainable_variables)
     return optimizer
 

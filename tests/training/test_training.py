@@ -22,9 +22,12 @@ from tests.support.scripts import load_script
 from tests.support.tiny_corpus import write_tiny_corpus
 from training.run import train_from_config
 from training.tasks import training_texts
+from training.tasks.speech import VARIANTS, SpeechConfig
 from training.tasks.training_texts import check_training_texts
 from utils.audio.reading import write_wav
+from utils.config import load_config, to_plain
 from utils.errors import ConfigError, RunError, TrainingError, UserError
+from utils.files import write_text
 from utils.run_folder.checksum_files import file_hash
 from utils.run_folder.run import RunFolder, start_run
 
@@ -200,6 +203,13 @@ def test_a_language_run_from_plain_text_to_hanzi(tmp_path, name):
         path.unlink()
     (hanzi,) = load_converter(tmp_path / "moved").convert([["ni3", "hao3"]])
     assert len(hanzi) == 2
+
+
+def test_a_run_that_an_earlier_version_finished_with_nan_has_failed(tmp_path, config_file):
+    run = start_run(tmp_path / "run", to_plain(load_config(SpeechConfig, config_file, SMALL, VARIANTS)))
+    write_text(run.metrics, '{"best": {"step": 5, "dev_loss": NaN}}')
+    with pytest.raises(TrainingError, match="diverged: dev_loss not finite after step 5"):
+        train_from_config("speech", config_file, SMALL, run.path)
 
 
 def test_a_language_recipe_without_text_is_refused(tmp_path):

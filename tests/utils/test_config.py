@@ -132,6 +132,16 @@ def test_a_large_count_may_be_written_with_an_exponent():
         ("optimiser.kind=adan", ["unknown optimiser.kind 'adan'", "did you mean 'adam'?"]),
         ("model.width=a", ["'model.width' must be a whole number, not 'a'"]),
         ("seed=1.5", ["'seed' must be a whole number, not 1.5"]),
+        ("seed=1e30", ["'seed' is 1e+30", "at most 4,294,967,295"]),
+        ("seed=-4294967296", ["'seed' is -4294967296", "at most 4,294,967,295"]),
+        ("seed=.inf", ["'seed' is inf", "at most 4,294,967,295"]),
+        ("seed=.nan", ["'seed' must be a whole number, not nan"]),
+        ("optimiser.rate=.inf", ["'optimiser.rate' is inf", "give a finite number"]),
+        ("optimiser.rate=-.inf", ["'optimiser.rate' is -inf", "give a finite number"]),
+        ("optimiser.rate=.nan", ["'optimiser.rate' must be a number, not nan"]),
+        ("optimiser.clip=.inf", ["'optimiser.clip' is inf"]),
+        ("crop=[0,.inf]", ["'crop[1]' is inf"]),
+        ("weights.noise=.inf", ["'weights.noise' is inf"]),
         ("seed=true", ["'seed' must be a whole number, not True"]),
         ("seed=null", ["'seed' must be a whole number, not None"]),
         ("mixed=1", ["'mixed' must be true or false, not 1"]),
@@ -150,6 +160,11 @@ def test_a_wrong_override_is_named_with_the_remedy(override, parts):
     with pytest.raises(ConfigError) as caught:
         load(override)
     assert all(part in str(caught.value) for part in [*parts, override]), str(caught.value)
+
+
+def test_a_number_of_400_digits_is_refused():
+    with pytest.raises(ConfigError, match=r"'optimiser\.rate' is 1000.*give a finite number"):
+        load(f"optimiser.rate={10**400}")
 
 
 def test_a_file_with_a_wrong_key_is_named(tmp_path):
@@ -224,16 +239,17 @@ def test_the_type_any_takes_every_value():
 
 
 names = st.text(st.characters(codec="utf-8", exclude_categories=("Cs", "Cc")), max_size=8)
-numbers = st.floats(allow_nan=False)
+numbers = st.floats(allow_nan=False, allow_infinity=False)
+whole_numbers = st.integers(-(2**32) + 1, 2**32 - 1)
 optimisers = st.builds(
     Optimiser, rate=numbers, clip=st.none() | numbers, kind=st.sampled_from(["adam", "sgd"])
 )
 models = st.builds(
-    Small, width=st.integers(), kernels=st.lists(st.integers(), max_size=3).map(tuple)
-) | st.builds(Deep, blocks=st.integers(), width=st.integers())
+    Small, width=whole_numbers, kernels=st.lists(whole_numbers, max_size=3).map(tuple)
+) | st.builds(Deep, blocks=whole_numbers, width=whole_numbers)
 recipes = st.builds(
     Recipe,
-    seed=st.integers(),
+    seed=whole_numbers,
     mixed=st.booleans(),
     title=names,
     folder=st.none() | st.sampled_from([Path("runs/demo"), Path("/tmp/中文")]),
@@ -253,7 +269,7 @@ def test_round_trip_through_plain_values_and_yaml(recipe):
     assert build_config(Recipe, yaml.safe_load(yaml.safe_dump(plain, allow_unicode=True)), VARIANTS) == recipe
 
 
-@given(st.integers(), st.floats(allow_nan=False, allow_infinity=False), st.booleans())
+@given(whole_numbers, st.floats(allow_nan=False, allow_infinity=False), st.booleans())
 def test_overrides_determine_the_built_object(seed, rate, mixed):
     config = load(f"seed={seed}", f"optimiser.rate={rate}", f"mixed={mixed}")
     assert (config.seed, config.optimiser.rate, config.mixed) == (seed, rate, mixed)

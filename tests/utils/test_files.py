@@ -143,3 +143,10 @@ def test_missing_disk_space_is_noticed_before_writing(tmp_path):
         OSError, match=r"\[Errno (27|28)\] .*: '.*/a'"
     ):  # no space, or more than the largest file size
         reserve(tmp_path / "a", 1 << 60)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_json_has_no_numbers_that_are_not_finite(tmp_path, value):
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        write_json(tmp_path / "a.json", {"loss": value})
+    assert not list(tmp_path.iterdir())

@@ -47,6 +47,7 @@ class Recipe:
     training: TrainingConfig = field(default_factory=TrainingConfig)
 
     def __post_init__(self):
+        require(self.seed >= 0, f"seed is {self.seed}", hint="at least 0")
         require(
             self.initialise_from or not self.initialise_except,
             "initialise_except without initialise_from",

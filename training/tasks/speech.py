@@ -48,6 +48,8 @@ from utils.vocabulary import Vocabulary, acoustic_vocabulary
 
 log = logging.getLogger("train")
 
+MOST_PASSES = 1000  # over a manifest in an epoch
+
 
 @dataclass(frozen=True)
 class SpeechDataConfig(Limited, section="data"):
@@ -91,9 +93,10 @@ class SpeechDataConfig(Limited, section="data"):
             hint="one for each entry of data.train, or none at all",
         )
         require(
-            all(weight > 0 for weight in self.weights),
+            all(0 < weight <= MOST_PASSES for weight in self.weights),
             f"data.weights is {self.weights}",
-            hint="passes an epoch, above 0; to leave a manifest out, take it from data.train",
+            hint=f"passes an epoch, above 0 and at most {MOST_PASSES:,}; to leave a manifest out, take it "
+            "from data.train",
         )
 
 

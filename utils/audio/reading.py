@@ -28,6 +28,7 @@ from utils.object_store import open_file
 from utils.stop_signals import watched
 
 SAMPLE_RATE = 16000  # Hz, used by all configs unless they set another one
+HIGHEST_RATE = 1_000_000  # Hz, of a config
 INT16_SCALE = 32768.0  # 1.0 as a 16-bit integer, the sample format of most corpora
 
 _BLOCK_FRAMES = 1 << 20  # samples of each channel that are decoded at once

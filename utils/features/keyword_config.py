@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from utils.audio.reading import SAMPLE_RATE
+from utils.audio.reading import HIGHEST_RATE, SAMPLE_RATE
 from utils.errors import ConfigError, require
 
 KINDS = ("raw", "mfcc", "micro")
@@ -90,7 +90,11 @@ def _check_times(config: KeywordFeatureConfig) -> None:
             f"features.{name} is {getattr(config, name)}",
             hint="a finite number",
         )
-    require(config.sample_rate >= 1, f"features.sample_rate is {config.sample_rate}", hint="above 0 Hz")
+    require(
+        1 <= config.sample_rate <= HIGHEST_RATE,
+        f"features.sample_rate is {config.sample_rate}",
+        hint=f"above 0 and at most {HIGHEST_RATE:,} Hz",
+    )
     require(
         config.stride_samples >= 1,
         f"features.stride_ms is {config.stride_ms:g}",

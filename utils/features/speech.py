@@ -19,7 +19,7 @@ import scipy.fft
 import scipy.sparse
 from python_speech_features import get_filterbanks
 
-from utils.audio.reading import INT16_SCALE, SAMPLE_RATE
+from utils.audio.reading import HIGHEST_RATE, INT16_SCALE, SAMPLE_RATE
 from utils.errors import require
 from utils.features.power_spectrum import Sound, power_blocks
 from utils.features.running_normalisation import InitialMean, RunningNormalisation
@@ -36,6 +36,7 @@ _VERSION = 2
 
 # python_speech_features' constants
 _PREEMPHASIS = 0.97
+_LONGEST_FRAME_MS = 1000
 _MFCC_FILTERS = 26
 _LIFTER = 22  # cepstral liftering
 _DELTA_REACH = 2  # frames on each side that a delta is computed from
@@ -101,6 +102,11 @@ class FeatureConfig:
         require(
             min(self.sample_rate, self.frame_ms, self.hop_ms, self.hop_samples) > 0,
             "features.sample_rate, frame_ms and hop_ms must be above 0",
+        )
+        require(
+            self.sample_rate <= HIGHEST_RATE and max(self.frame_ms, self.hop_ms) <= _LONGEST_FRAME_MS,
+            f"features.sample_rate is {self.sample_rate}, frame_ms {self.frame_ms:g}, hop_ms {self.hop_ms:g}",
+            hint=f"at most {HIGHEST_RATE:,} Hz and {_LONGEST_FRAME_MS:,} ms",
         )
         usual = default_bins(self.kind, self.frame_samples, self.fft_size, self.sample_rate)
         if self.bins is None and usual != DEFAULT_BINS[self.kind]:

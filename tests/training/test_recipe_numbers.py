@@ -1,0 +1,77 @@
+"""Tests that numbers of recipes are checked: infinite values, NaN and huge counts are refused by name."""
+
+import pytest
+
+from training.run import RECIPES
+from utils.config import flatten, load_config, to_plain
+from utils.errors import ConfigError
+
+MODELS = [(task, name) for task, (_, variants, _) in RECIPES.items() for name in variants["model"]]
+
+
+def build(task, name, *overrides):
+    schema, variants, _ = RECIPES[task]
+    return load_config(schema, None, [f"task={task}", f"model.name={name}", *overrides], variants)
+
+
+@pytest.mark.parametrize(("task", "name"), MODELS)
+def test_numbers_that_no_setting_can_have_are_refused(task, name):
+    first = {of: (of, model) for of, model in reversed(MODELS)}.values()
+    values = flatten(to_plain(build(task, name)))
+    numbers = {
+        key: isinstance(value, list)
+        for key, value in values.items()
+        if isinstance(value, int | float | list) and not isinstance(value, bool)
+    }
+    assert "seed" in numbers and "optimiser.learning_rate" in numbers
+    if (task, name) not in first:  # the other sections are the same
+        numbers = {key: is_list for key, is_list in numbers.items() if key.startswith("model.")}
+    for key, is_list in numbers.items():
+        for value in (".inf", ".nan"):
+            with pytest.raises(ConfigError, match=key.rpartition(".")[2]):
+                build(task, name, f"{key}=[{value}]" if is_list else f"{key}={value}")
+
+
+@pytest.mark.parametrize(
+    ("task", "override", "message"),
+    [
+        ("speech", "training.epochs=1e30", r"'training\.epochs' is 1e\+30, .*at most 4,294,967,295"),
+        ("speech", "training.epochs=1e9", r"training\.epochs is 1000000000, .*1 to 100,000"),
+        ("speech", "seed=-1", "seed is -1, .*at least 0"),
+        ("speech", "optimiser.warmup_fraction=1.5", r"optimiser\.warmup_fraction is 1\.5, .*0 to 1"),
+        ("speech", "features.sample_rate=4e9", "at most 1,000,000 Hz and 1,000 ms"),
+        ("speech", "features.hop_ms=1e19", "at most 1,000,000 Hz and 1,000 ms"),
+        (
+            "keyword",
+            "features.sample_rate=4e9",
+            "sample_rate is 4000000000, .*above 0 and at most 1,000,000 Hz",
+        ),
+    ],
+)
+def test_numbers_beyond_their_limit_are_refused(task, override, message):
+    with pytest.raises(ConfigError, match=message):
+        build(task, next(name for of, name in MODELS if of == task), override)
+
+
+@pytest.mark.parametrize("weights", ["[.inf]", "[1e30]", "[0]", "[-1]"])
+def test_an_epoch_reads_a_manifest_a_thousand_times_at_most(weights):
+    with pytest.raises(ConfigError, match=r"data\.weights"):
+        build("speech", "compact", "data.train=[a.tsv]", f"data.weights={weights}")
+
+
+@pytest.mark.parametrize(
+    ("name", "override"),
+    [
+        ("ngram", "model.beam=0"),
+        ("ngram", "model.reading_smoothing=-1"),
+        ("combined", "model.beam=-1"),
+        ("combined", "model.choices=0"),
+        ("combined", "model.others=-1"),
+        ("combined", "model.ngrams=-1"),
+        ("combined", "model.dictionary=-1"),
+    ],
+)
+def test_settings_of_the_search_have_limits(name, override):
+    key, _, value = override.partition("=")
+    with pytest.raises(ConfigError, match=f"{key} is {value}"):
+        build("language", name, override)
