@@ -7,13 +7,14 @@ over it: how much the scores of the network (or of the readings), the n-gram mod
 user words, and the language model of a second pass would fall if the runner-up replaced the winner.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from model_language.converters.exchanged_hanzi import history_scores, states_before, word_scores
 from model_language.converters.found_paths import FoundPaths
-from model_language.search.grid import Conversion, HistoryModel
+from model_language.search.grid import Conversion
 from model_language.search.second_pass import SecondPass
 from model_language.search.user_words import Span, written_spans
 from model_language.search.word_bonus import GridWords
@@ -24,8 +25,8 @@ NGRAM_PART, DICTIONARY_PART, WORDS_PART = "n-gram", "words", "user words"
 SECOND_PASS_PART = "language model"
 LEAST_PATHS = 16
 """Least number of paths from which confidences are estimated."""
-# Hanzi on each side that are divided into words again when one is exchanged.
-_DIVISION_CONTEXT = 24
+# Positions whose candidates are rated together: more take more memory, and are hardly faster.
+_TOGETHER = 64
 
 
 @dataclass(frozen=True)
@@ -96,21 +97,31 @@ def _path_fractions(conversions: Sequence[Conversion]) -> list[float]:
 
 def leads_of_characters(found: FoundPaths, row: int) -> list[tuple[float, str, dict[str, float]]]:
     """At each position of the best path: probability given the others, runner-up, lead by part."""
-    grid, length = found.words.grid, found.length(row)
-    best = found.sequences[row, 0, :length].astype(np.int64)
-    leads = []
-    for position in range(length):
-        used = grid.candidates[row, position] > PAD_ID
-        hanzi, own = grid.candidates[row, position, used].astype(np.int64), grid.scores[row, position, used]
-        parts = {found.converter.score_kind: own.astype(np.float64)}
-        if found.history:
-            parts[NGRAM_PART] = _history_around(found.history, best, position, hanzi)
-        if found.paths:
-            changed, _ = _exchanged(best, position, hanzi, _DIVISION_CONTEXT)
-            parts[DICTIONARY_PART] = found.paths.scores(changed)
-        parts[WORDS_PART] = found.words.earned(row, best, position, hanzi)
-        leads.append(_lead(parts, hanzi, int(best[position]), found.words))
-    return leads
+    best = found.sequences[row, 0, : found.length(row)].astype(np.int64)
+    before = states_before(found.paths, best) if found.paths else None
+    blocks = range(0, len(best), _TOGETHER)
+    return [lead for start in blocks for lead in _leads_from(found, row, best, before, start)]
+
+
+def _leads_from(
+    found: FoundPaths, row: int, best: np.ndarray, before: np.ndarray | None, start: int
+) -> Iterator[tuple[float, str, dict[str, float]]]:
+    """The same for a block of positions; ``before`` are the states of the path model."""
+    block = slice(start, min(start + _TOGETHER, len(best)))
+    candidates, scores = found.words.grid.candidates[row, block], found.words.grid.scores[row, block]
+    used = candidates > PAD_ID
+    positions, hanzi = start + used.nonzero()[0], candidates[used].astype(np.int64)  # (E,)
+    parts = {found.converter.score_kind: scores[used].astype(np.float64)}
+    if found.history:
+        parts[NGRAM_PART] = history_scores(found.history, best, positions, hanzi)
+    if found.paths:
+        parts[DICTIONARY_PART] = word_scores(found.paths, best, before, positions, hanzi)
+    ends = np.cumsum(used.sum(axis=1))
+    for position, end in enumerate(ends.tolist(), start):
+        own = slice(end - used[position - start].sum(), end)
+        at = {part: values[own] for part, values in parts.items()}
+        at[WORDS_PART] = found.words.earned(row, best, position, hanzi[own])
+        yield _lead(at, hanzi[own], int(best[position]), found.words)
 
 
 def _lead(
@@ -144,24 +155,3 @@ def _with_second_pass(
         (probability, runner_up, {**lead, SECOND_PASS_PART: by} if runner_up else lead)
         for (probability, runner_up, lead), by in rows
     ]
-
-
-def _exchanged(path: np.ndarray, position: int, hanzi: np.ndarray, context: int) -> tuple[np.ndarray, int]:
-    """A path (L,) around a position with each of some hanzi (K,) there: (K, at most 2 · context + 1).
-
-    The second result is the column of ``position``.
-    """
-    start = max(0, position - context)
-    exchanged = np.repeat(path[None, start : position + context + 1], len(hanzi), axis=0)
-    exchanged[:, position - start] = hanzi
-    return exchanged, position - start
-
-
-def _history_around(model: HistoryModel, path: np.ndarray, position: int, hanzi: np.ndarray) -> np.ndarray:
-    """The scores of a path (L,) that depend on a position, with each of some hanzi (K,) there: (K,)."""
-    exchanged, column = _exchanged(path, position, hanzi, model.history)
-    begun = np.pad(exchanged, ((0, 0), (model.history, 1)))  # the beginning and the end of the sentence
-    total = np.zeros(len(hanzi))
-    for at in range(column, column + min(model.history, len(path) - position) + 1):
-        total += model.log_probs(begun[:, at : at + model.history], begun[:, at + model.history, None])[:, 0]
-    return total

@@ -39,7 +39,7 @@ class Conversion(BaseModel):
     )
     strict: Annotated[bool, Field(description="a word that is not pinyin is an error")] = False
     second_pass: Annotated[
-        bool, Field(description="fewer errors, in two to three times the time: a language model rescores")
+        bool, Field(description="fewer errors, in up to twice the time: a language model rescores")
     ] = False
 
 

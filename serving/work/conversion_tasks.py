@@ -17,7 +17,7 @@ SPEED = 10.0
 LONGEST_LINE = 500
 """Syllables of a line: a worker converts them within a few seconds."""
 _TASK_SYLLABLES = 100  # of several lines together
-_SYLLABLE_SECONDS = 0.015  # to convert one with reasons, which take most of the time; also with a second pass
+_SYLLABLE_SECONDS = 0.006  # to convert one with reasons, also with a second pass
 _RECOGNISED_FACTOR = 1.5  # how much longer it takes if errors are corrected
 
 

@@ -280,22 +280,28 @@ def test_an_empty_syllable_is_unknown(converter, sentence):
 
 
 def test_time_for_reasons_is_proportional_to_the_length(converter, monkeypatch):
-    """Counted in rated hanzi, independent of the machine."""
+    """Counted in calls of the words and in rated hanzi, independent of the machine."""
     guided = UserWordConverter(converter, UserWords([UserWord("宫", (frozenset({"gong1"}),), 30.0)]))
-    rated = 0
-    scores = WordUnigram.scores
+    calls = rated = 0
+    gains = WordUnigram.gains
 
-    def counting(self, sequences):
-        nonlocal rated
-        rated += sequences.size
-        return scores(self, sequences)
+    def counting(self, past, states, rows, tokens):
+        nonlocal calls, rated
+        calls, rated = calls + 1, rated + len(tokens)
+        return gains(self, past, states, rows, tokens)
 
-    monkeypatch.setattr(WordUnigram, "scores", counting)
+    monkeypatch.setattr(WordUnigram, "gains", counting)
     per_syllable = []
     for copies in (8, 16, 32):
-        rated, sentence = 0, hanzi_to_pinyin("他的公事") * copies
+        sentence = hanzi_to_pinyin("他的公事") * copies
+        calls = rated = 0
+        guided.explain([sentence], reasons=False)
+        searched, searched_hanzi = calls / len(sentence), rated
+        calls = 0
         guided.explain([sentence])
-        per_syllable.append(rated / len(sentence))
+        per_syllable.append((rated - 2 * searched_hanzi) / len(sentence))
+        # Most of the time of a call does not depend on the number of hanzi.
+        assert calls / len(sentence) < searched + 2
     assert per_syllable[2] < 1.5 * per_syllable[0]
 
 
