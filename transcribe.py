@@ -358,7 +358,7 @@ def _parser() -> argparse.ArgumentParser:
         "--output",
         type=Path,
         metavar="DIR",
-        help="write one file per recording into DIR; recordings with a finished transcript are skipped",
+        help="one file per recording in DIR; finished transcripts are skipped, other files never replaced",
     )
     parser.add_argument(
         "--n-best",

@@ -51,11 +51,15 @@ def line_finding(
     return Finding(
         severity,
         listing.path,
-        item=f"line {line.number} ({line.id})" if line.number else line.id,
+        item=_line_name(line),
         what=what,
         advice=advice,
         detail=detail,
     )
+
+
+def _line_name(line: Line) -> str:
+    return f"line {line.number} ({line.id})" if line.number else line.id
 
 
 def line_check(
@@ -117,7 +121,7 @@ def repeated_lines(
                     line,
                     what=what,
                     advice=advice,
-                    detail=f"{relation} line {first.number} ({first.id})",
+                    detail=f"{relation} {_line_name(first)}",
                 )
 
 

@@ -101,7 +101,7 @@ def _segments(segments: Sequence[Segment], temperature: float) -> list[dict[str,
     found: list[dict[str, Any]] = []
     for segment in segments:
         texts, no_speech = syllable_texts(segment), no_speech_probability(segment)
-        for first, end in cues(segment.times):
+        for first, end in cues(segment):
             pinyin = segment.best.pinyin[first:end]
             text = "".join(texts[first:end]) or " ".join(pinyin)
             confidence = segment.confidence[first:end]

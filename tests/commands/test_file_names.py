@@ -111,7 +111,9 @@ def test_a_list_with_such_names(folder, gbk, runs, tmp_path, capsys):
 def test_doctor(folder, capsys):
     doctor = load_script("doctor.py")
     assert doctor.main([str(folder), "--workers", "1"]) == 1
-    assert rf"{SHOWN}.flac  not usable as audio" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert rf"{SHOWN}.flac  not usable as audio" in printed
+    assert rf"{SHOWN}.wav  a copy of another recording (same as {folder}/b.wav)" in printed
     assert doctor.main(["--json", str(folder), "--workers", "1"]) == 1
     items = [found["item"] for found in json.loads(capsys.readouterr().out)["findings"]]
     assert rf"{folder}/{SHOWN}.flac" in items

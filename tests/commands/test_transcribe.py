@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import time
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -124,10 +125,39 @@ def test_srt_has_a_cue_for_each_stretch_of_speech():
     assert _written("srt", SILENCE) == ""
 
 
+def _cues(count: int, gaps: dict[int, float] | None = None, labels: tuple[str, ...] = ()) -> list[str]:
+    """The texts of the subtitles of syllables of 0.2 s with these seconds of silence before some of them."""
+    starts = [0.2 * i + sum(gap for at, gap in (gaps or {}).items() if at <= i) for i in range(count)]
+    times = [(start, start + 0.2) for start in starts]
+    segment = replace(_segment("ma1 " * count, "妈" * count, times, 0, times[-1][1]), labels=labels)
+    return [cue.splitlines()[2] for cue in _written("srt", [segment, Ending(times[-1][1])]).split("\n\n")]
+
+
 def test_srt_cuts_long_speech_into_lines():
-    times = [(0.2 * i, 0.2 * (i + 1)) for i in range(50)]
-    cues = _written("srt", [_segment("ma1 " * 50, "妈" * 50, times, 0, 10), Ending(10)]).split("\n\n")
-    assert [len(cue.splitlines()[2]) for cue in cues] == [24, 24, 2]
+    assert list(map(len, _cues(24))) == [24]
+    assert list(map(len, _cues(26))) == [13, 13]  # no line of two characters
+    assert list(map(len, _cues(50))) == [17, 16, 17]
+    assert list(map(len, _cues(26, {10: 0.2}))) == [10, 16]
+    assert list(map(len, _cues(26, {10: 0.2, 15: 0.4}))) == [15, 11]
+    assert list(map(len, _cues(26, {2: 0.4}))) == [13, 13]
+    assert list(map(len, _cues(26, {2: 0.6}))) == [2, 24]
+
+
+@pytest.mark.parametrize("gaps", [{}, {25: 0.6}], ids=["long", "pause"])
+def test_srt_cuts_no_number_in_digits(gaps):
+    """The syllables after the first one of a number have no text of their own."""
+    labels = (*"妈" * 23, "123", "", "", "", "")
+    assert "".join(_cues(28, gaps, labels)) == "妈" * 23 + "123"
+
+
+def test_ctm_words_do_not_overlap():
+    """Neither the beginning nor the length may be rounded alone."""
+    times = [(0.1005, 0.2010), (0.2010, 0.3015)]
+    lines = [
+        line.split() for line in _written("ctm", [_segment("ni3 hao3", "你好", times, 0, 1)]).splitlines()
+    ]
+    (start, length), (following, _) = ((float(fields[2]), float(fields[3])) for fields in lines)
+    assert round(start + length, 3) <= following
 
 
 def test_textgrid_tiles_the_whole_recording():

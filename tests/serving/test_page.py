@@ -4,12 +4,15 @@ import json
 import unicodedata
 from pathlib import Path
 
+import numpy as np
 from playwright.sync_api import expect
 from pypinyin.contrib.tone_convert import to_tone
 
 from tests.support.chromium import PATIENCE
 from tests.support.service import RECORDINGS
 from tests.support.talking import RATE, settled, speak, transcribed_live, visit, wait_for_state
+from utils.hypotheses.recognition import Alternative, Segment
+from utils.hypotheses.transcript_formats import FORMATS
 from utils.run_folder.run import PRETRAINED_SPEECH
 
 SPOKEN = "如果无法控制"  # according to the recording's corpus
@@ -77,6 +80,26 @@ def test_tone_marks_of_all_syllables(open_service, chromium):
     )
     expected = [unicodedata.normalize("NFC", to_tone(name.replace("v", "ü"))) for name in syllables]
     assert [unicodedata.normalize("NFC", mark) for mark in marked] == expected and len(expected) > 1000
+    settled(shown, open_service)
+    shown.close()
+
+
+def test_long_speech_is_cut_into_the_subtitles_of_transcribe(open_service, chromium):
+    rng = np.random.default_rng(0)
+    utterances, events = [], []
+    for _ in range(40):
+        gaps = rng.choice([0, 0, 0, 0, 0, 0.1, 0.3, 0.7], size=rng.integers(1, 100))
+        starts = np.round(np.cumsum(gaps + 0.25), 3).tolist()
+        times = [(start, round(start + 0.25, 3)) for start in starts]
+        best = Alternative(("ma1",) * len(times), "妈" * len(times), 0.0)
+        events.append(Segment(0.0, times[-1][1], tuple(times), (best,)))
+        syllables = [{"pinyin": "ma1", "start": start, "end": end} for start, end in times]
+        utterances.append({"cells": [{"hanzi": "妈", "syllables": [each]} for each in syllables]})
+    shown, _ = visit(chromium, open_service.url)
+    found = shown.page.evaluate(
+        "async given => (await import('/page/save.js')).asSubtitles(given)", utterances
+    )
+    assert found == "".join(FORMATS["srt"].write("", events))
     settled(shown, open_service)
     shown.close()
 

@@ -345,6 +345,13 @@ def test_recordings_of_other_formats_are_named(tmp_path, capsys):
     assert messages.count("talk.wma") == 1 and "ffmpeg -i FILE" in messages
 
 
+def test_neither_hidden_files_nor_folders_are_taken_for_recordings(tmp_path):
+    for name in ("b.wav", "album.flac/a.wav", ".hidden/c.wav"):
+        write_wav(tmp_path / name, np.zeros(100, np.float32))
+    put(tmp_path / "._b.wav", b"\0\5\26\7")  # made by macOS
+    assert find_recordings(tmp_path) == [tmp_path / "album.flac" / "a.wav", tmp_path / "b.wav"]
+
+
 def test_clips_of_other_formats_are_named(tmp_path, capsys):
     for word in ("yes", "no"):
         (tmp_path / word).mkdir()

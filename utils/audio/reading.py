@@ -172,12 +172,17 @@ def write_wav(path: str | Path, samples: np.ndarray, sample_rate: int = SAMPLE_R
 def find_recordings(folder: str | Path) -> list[Path]:
     """All audio files in a folder and its subfolders, by the suffixes of their names, sorted.
 
-    Audio files of formats that can't be read are named on standard error.
+    Hidden files and folders are left out, such as ``._talk.wav`` in archives made on macOS. Audio files of
+    formats that can't be read are named on standard error.
 
     Raises:
         AudioError: the folder has no recording that can be read.
     """
-    files = sorted(Path(folder).rglob("*"))
+    files: list[Path] = []
+    for parent, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        files += [Path(parent, name) for name in names if not name.startswith(".")]
+    files.sort()
     found = [path for path in files if is_audio(path)]
     unreadable = [path for path in files if is_unreadable_audio(path)]
     if not found:

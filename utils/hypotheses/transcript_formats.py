@@ -13,9 +13,10 @@ from itertools import chain, pairwise
 from utils.hypotheses.phrases import PhraseResult
 from utils.hypotheses.recognition import Ending, Segment
 
-# A subtitle ends at a pause, or when it would be longer than two lines.
+# A subtitle ends at a pause. Longer speech is cut at its longest gap, away from its ends, or in equal parts.
 CUE_PAUSE_SECONDS = 0.5
-CUE_SYLLABLES = 24
+CUE_SYLLABLES = 24  # at most: two lines
+CUE_LEAST = 8  # syllables on each side of a cut
 
 Events = Iterable[Segment | Ending]
 
@@ -96,7 +97,8 @@ def as_ctm(name: str, events: Events) -> Iterator[str]:
         if isinstance(event, Ending):
             continue
         for text, first, last in written_words(event):
-            start, end = event.times[first][0], event.times[last - 1][1]
+            # Rounded before the difference, so that no word begins before the end of the one before it.
+            start, end = round(event.times[first][0], 3), round(event.times[last - 1][1], 3)
             sure = min(event.confidence[first:last], default=1.0)
             yield f"{recording} 1 {start:.3f} {end - start:.3f} {text} {sure:.3f}\n"
 
@@ -235,19 +237,37 @@ def _subtitles(events: Events) -> Iterator[tuple[float, float, str]]:
     """(start, end, text) of each subtitle."""
     for event in events:
         if isinstance(event, Segment):
-            for first, end in cues(event.times):
+            for first, end in cues(event):
                 yield event.times[first][0], event.times[end - 1][1], _text(event, first, end)
 
 
-def cues(times: tuple[tuple[float, float], ...]) -> Iterator[tuple[int, int]]:
-    """(first, end) syllable of each subtitle."""
-    first = 0
-    for i in range(1, len(times) + 1):
-        at_end = i == len(times)
-        pause = not at_end and times[i][0] - times[i - 1][1] > CUE_PAUSE_SECONDS
-        if at_end or pause or i - first == CUE_SYLLABLES:
-            yield first, i
-            first = i
+def cues(segment: Segment) -> Iterator[tuple[int, int]]:
+    """(first, end) syllable of each subtitle; a number in digits and its syllables are never cut."""
+    words = [(first, end) for _, first, end in written_words(segment)]
+    begin = 0
+    for i in range(1, len(words) + 1):
+        if i == len(words) or _gap(segment, words[i][0]) > CUE_PAUSE_SECONDS:
+            yield from _short_enough(segment, words[begin:i])
+            begin = i
+
+
+def _short_enough(segment: Segment, words: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """(first, end) syllable of each part of speech without pauses; the same as ``save.js`` of the service."""
+    first, end = words[0][0], words[-1][1]
+    parts = -(-(end - first) // CUE_SYLLABLES)
+    cuts = [i for i, (at, _) in enumerate(words) if min(at - first, end - at) >= CUE_LEAST]
+    if parts == 1 or not cuts:
+        yield first, end
+        return
+    equal = first + (end - first) * (parts // 2) / parts
+    cut = max(cuts, key=lambda i: (int(10 * _gap(segment, words[i][0]) + 0.5), -abs(words[i][0] - equal)))
+    yield from _short_enough(segment, words[:cut])
+    yield from _short_enough(segment, words[cut:])
+
+
+def _gap(segment: Segment, syllable: int) -> float:
+    """Seconds of silence before a syllable."""
+    return segment.times[syllable][0] - segment.times[syllable - 1][1]
 
 
 def _clock(seconds: float, point: str) -> str:

@@ -1,7 +1,7 @@
 // Utterances in; text, subtitles or JSON out, as a file of the browser's downloads.
 
-// A subtitle ends at a pause, or when it would be longer than two lines (as transcribe.py --format srt).
-const CUE_PAUSE_SECONDS = 0.5, CUE_SYLLABLES = 24;
+// A subtitle ends at a pause; longer speech is cut as by transcribe.py --format srt (transcript_formats.py).
+const CUE_PAUSE_SECONDS = 0.5, CUE_SYLLABLES = 24, CUE_LEAST = 8;
 
 const FORMS = {
   txt: ["text/plain", asText],
@@ -48,25 +48,35 @@ export function save(utterances, form) {
 }
 
 function cuesOf(utterance) {
-  const cues = [];
-  let run = [], syllables = 0;
-  const end = () => run.length && cues.push({
+  const runs = [];
+  for (const cell of utterance.cells) {
+    if (runs.length && gap(runs.at(-1).at(-1), cell) <= CUE_PAUSE_SECONDS) runs.at(-1).push(cell);
+    else runs.push([cell]);
+  }
+  return runs.flatMap(shortEnough).map(run => ({
     start: run[0].syllables[0].start,
     end: run.at(-1).syllables.at(-1).end,
     text: asText([{refused: utterance.refused, text: run.map(cell => cell.hanzi).join("") || run.flatMap(cell => cell.syllables.map(each => each.pinyin)).join(" ")}]).trim(),
-  });
-  for (const cell of utterance.cells) {
-    const pause = run.length && cell.syllables[0].start - run.at(-1).syllables.at(-1).end > CUE_PAUSE_SECONDS;
-    if (pause || syllables >= CUE_SYLLABLES) {
-      end();
-      run = [];
-      syllables = 0;
-    }
-    run.push(cell);
-    syllables += cell.syllables.length;
-  }
-  end();
-  return cues;
+  }));
+}
+
+/** Speech without pauses in parts: cut at its longest gap, away from its ends, or into equal parts. */
+function shortEnough(run) {
+  const before = [0];
+  for (const cell of run) before.push(before.at(-1) + cell.syllables.length);
+  const total = before.at(-1), parts = Math.ceil(total / CUE_SYLLABLES);
+  const cuts = [...run.keys()].filter(i => Math.min(before[i], total - before[i]) >= CUE_LEAST);
+  if (parts === 1 || !cuts.length) return [run];
+  const silence = i => Math.floor(10 * gap(run[i - 1], run[i]) + 0.5);
+  const distance = i => Math.abs(before[i] - total * Math.floor(parts / 2) / parts);
+  const better = (i, best) => silence(i) - silence(best) || distance(best) - distance(i);
+  const cut = cuts.reduce((best, i) => better(i, best) > 0 ? i : best);
+  return [...shortEnough(run.slice(0, cut)), ...shortEnough(run.slice(cut))];
+}
+
+/** Seconds of silence between two cells. */
+function gap(left, right) {
+  return right.syllables[0].start - left.syllables.at(-1).end;
 }
 
 function srtTime(seconds) {
