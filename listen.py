@@ -24,6 +24,7 @@ from utils.errors import AudioError, ConfigError, printable, run_command
 from utils.run_folder.run import PRETRAINED_SPEECH
 from utils.stop_signals import until_stopped
 
+ALARMS_PER_HOUR = 1.0  # of each typed word
 BLOCK_SECONDS = 0.1  # of the microphone and of a pipe: the longest additional delay
 Detect = Callable[[Iterable[np.ndarray]], Iterable[Detection]]
 EXAMPLES = """\
@@ -49,6 +50,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     if not options.audio and not options.microphone:
         parser.error("no input: give recordings, - for a pipe, or --microphone")
+    if options.audio and options.microphone:
+        parser.error("give recordings or --microphone, not both")
+    if options.rate and "-" not in options.audio:
+        parser.error("--rate is the sample rate of a pipe: give - as well")
     sample_rate, detect = _typed(options) if options.word or options.phrases else _trained(options)
     failed: list[str] = []
     for source, blocks in _sources(options, sample_rate):
@@ -70,6 +75,9 @@ def _trained(options: argparse.Namespace) -> tuple[int, Detect]:
     """Sample rate and detection of the keywords of a bundle."""
     from keywords.listening import detect_keywords, open_listener
 
+    _refuse(
+        options, ("speech", "alarms_per_hour"), "is for typed words", "for a trained model use --threshold"
+    )
     listener = open_listener(
         options.model,
         threshold=options.threshold,
@@ -83,19 +91,22 @@ def _typed(options: argparse.Namespace) -> tuple[int, Detect]:
     """Sample rate and detection of typed words and of the phrases of a file."""
     from keywords.phrase_listening import detect_phrases, open_phrase_listener
 
-    unused = [
-        name for name in ("threshold", "smoothing_ms", "refractory_ms") if getattr(options, name) is not None
-    ]
-    if unused:
-        raise ConfigError(
-            f"--{unused[0].replace('_', '-')} is for a trained model",
-            hint="for typed words use --alarms-per-hour",
-        )
+    trained = ("threshold", "smoothing_ms", "refractory_ms")
+    _refuse(options, trained, "is for a trained model", "for typed words use --alarms-per-hour")
     phrases = read_phrases(options.phrases) if options.phrases else []
     if options.word:
         phrases += list_phrases(parse_grammar("\n".join(options.word), "--word"))
-    listener = open_phrase_listener(phrases, options.speech, options.alarms_per_hour)
+    listener = open_phrase_listener(
+        phrases, options.speech or PRETRAINED_SPEECH, options.alarms_per_hour or ALARMS_PER_HOUR
+    )
     return listener.sample_rate, partial(detect_phrases, listener)
+
+
+def _refuse(options: argparse.Namespace, names: Sequence[str], what: str, hint: str) -> None:
+    """Raise ConfigError if one of these options, which would be ignored, is given."""
+    for name in names:
+        if getattr(options, name) is not None:
+            raise ConfigError(f"--{name.replace('_', '-')} {what}", hint=hint)
 
 
 def _sources(options: argparse.Namespace, sample_rate: int) -> Iterator[tuple[str, Iterator[np.ndarray]]]:
@@ -138,16 +149,15 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--speech",
         type=Path,
-        default=PRETRAINED_SPEECH,
         metavar="RUN",
         help="for typed words: a speech run (default: the model of this project)",
     )
     parser.add_argument(
         "--alarms-per-hour",
         type=positive_number,
-        default=1.0,
         metavar="N",
-        help="for typed words: false alarms that are allowed for each, about 0.2 to 3 (default: 1)",
+        help="for typed words: false alarms that are allowed for each, about 0.2 to 3 "
+        f"(default: {ALARMS_PER_HOUR:g})",
     )
     parser.add_argument("audio", nargs="*", help="recordings; - for samples from a pipe")
     parser.add_argument("--microphone", action="store_true", help="listen to the default microphone")

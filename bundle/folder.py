@@ -179,6 +179,12 @@ def find_bundle(artefact: str | Path) -> tuple[Bundle, str]:
     artefact = Path(artefact)
     if not artefact.exists():
         raise BundleError("no such file", where=artefact, hint="export.py RUN writes a bundle of artefacts")
+    if (artefact / "export" / METADATA).is_file():
+        raise BundleError(
+            "this folder is not a bundle, but contains one",
+            where=artefact,
+            hint=f"give {artefact / 'export'}",
+        )
     for folder in artefact.absolute().parents:
         if (folder / METADATA).is_file():
             return open_bundle(folder), artefact.absolute().relative_to(folder).as_posix()

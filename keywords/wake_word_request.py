@@ -45,7 +45,8 @@ class Request:
     @property
     def key(self) -> dict[str, Any]:
         """What the result depends on besides the clips: the recipe of the training, and the calibration."""
-        recordings = [[str(path), path.stat().st_size] for path in self.backgrounds]
+        states = [(path, path.stat()) for path in self.backgrounds]
+        recordings = [[str(path), state.st_size, state.st_mtime_ns] for path, state in states]
         return {
             "recipe": flatten(with_overrides(read_yaml(self.config), self.overrides)),
             "background": recordings,

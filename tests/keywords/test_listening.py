@@ -224,8 +224,26 @@ def test_models_that_cannot_stream_are_refused(bundle: Path, wav: Path, tmp_path
     (tmp_path / "model.tflite").write_bytes(b"alone")
     with pytest.raises(BundleError, match="not in a bundle"):
         listening.open_listener(tmp_path / "model.tflite")
-    with pytest.raises(SystemExit):
-        listen.main(["--model", str(bundle)])
+    with pytest.raises(BundleError, match="is not a bundle, but contains one") as caught:
+        listening.open_listener(bundle.parent)  # as wake_word.py makes it
+    assert caught.value.hint == f"give {bundle}"
+
+
+def test_inputs_and_options_that_would_be_ignored_are_refused(bundle: Path, wav: Path, capsys):
+    model = ["--model", str(bundle)]
+    for arguments, message in (
+        ([], "no input"),
+        (["--microphone", str(wav)], "give recordings or --microphone, not both"),
+        (["--rate", "8000", str(wav)], "--rate is the sample rate of a pipe"),
+    ):
+        with pytest.raises(SystemExit):
+            listen.main([*model, *arguments])
+        assert message in capsys.readouterr().err
+    for option, value in (("--speech", "runs/compact"), ("--alarms-per-hour", "2")):
+        with pytest.raises(ConfigError, match=f"{option} is for typed words"):
+            listen.main([*model, option, value, str(wav)])
+    with pytest.raises(ConfigError, match=r"threshold is 1\.0.*export with threshold=1"):
+        listen.main([*model, "--threshold", "1", str(wav)])
 
 
 def test_misses_and_false_alarms_of_a_recording(bundle: Path, wav: Path, tmp_path: Path):

@@ -2,8 +2,10 @@
 
 import importlib.util
 import json
+import os
 import shlex
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -27,6 +29,7 @@ from data.synthesis.wake_words import (
 from keywords import wake_word
 from keywords.backgrounds import background_recordings, stream_halves
 from keywords.calibration import calibrate
+from keywords.wake_word_request import Request
 from streaming.keyword.detection import Detection, DetectionConfig
 from tests.support.scripts import load_script
 from utils.audio.reading import SAMPLE_RATE, write_wav
@@ -408,6 +411,17 @@ def test_a_calibration_interrupted_before_its_report_is_repeated(moved, monkeypa
     assert open_bundle(output / "export").decoding["threshold"] != threshold
     assert command.main(words) == 0
     assert open_bundle(output / "export").decoding["threshold"] == threshold
+
+
+def test_a_background_of_the_same_size_is_another_request(tmp_path):
+    """Recordings of a fixed length have the same size."""
+    background, request = tmp_path / "day.wav", Request(WORD, tmp_path)
+    keys = []
+    for seed in (1, 2):
+        write_wav(background, np.random.default_rng(seed).uniform(-1, 1, 16).astype(np.float32))
+        os.utime(background, (seed, seed))
+        keys.append(replace(request, backgrounds=(background,)).key)
+    assert keys[0] != keys[1] != request.key
 
 
 def test_a_recording_without_the_word_is_an_error(tmp_path):
