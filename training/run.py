@@ -19,7 +19,7 @@ from training.tasks import keyword, language, language_config, speech
 from training.tasks.adaptation import with_initial_model
 from training.tasks.training_texts import check_training_texts
 from utils.config import load_config, to_plain
-from utils.errors import RunError, UserError
+from utils.errors import RunError, UserError, require
 from utils.files import remove_leftovers
 from utils.run_folder.checksums import verified
 from utils.run_folder.lock import locked
@@ -63,6 +63,12 @@ def train_from_config(
     """
     schema, variants, train_task = RECIPES[task]
     config = with_initial_model(load_config(schema, config_file, [f"task={task}", *overrides], variants))
+    require(
+        config.task == task,
+        f"task={config.task} in a training of the task {task}",
+        where=config_file,
+        hint=f"leave it out, or train.py {config.task} with a recipe of that task",
+    )
     plain = to_plain(config)
     with (
         distributed(distribute, virtual_devices) as distribution,

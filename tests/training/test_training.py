@@ -219,6 +219,12 @@ def test_a_language_recipe_without_text_is_refused(tmp_path):
         train_from_config("language", config, [], tmp_path / "run")
 
 
+def test_another_task_in_the_overrides_is_refused(tmp_path, config_file):
+    with pytest.raises(ConfigError, match=r"task=keyword in a training of the task speech"):
+        train_from_config("speech", config_file, [*SMALL, "task=keyword"], tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
 def test_corpora_are_mixed_by_weight_and_the_run_records_it(tmp_path, config_file):
     """With two views of each utterance."""
     first, second = (
