@@ -39,5 +39,7 @@ def load_part(
         return build(read_arrays(path))
     except KeyError as error:
         raise RunError(f"cannot read {name} (no array {error})", where=path, hint=hint) from error
-    except (OSError, ValueError, IndexError, TypeError) as error:
+    except OSError as error:
+        raise RunError(f"cannot read {name} ({error.strerror})", where=path, hint=hint) from error
+    except (ValueError, IndexError, TypeError) as error:
         raise RunError(f"cannot read {name} ({error})", where=path, hint=hint) from error

@@ -12,11 +12,11 @@ from pathlib import Path
 import keras
 import numpy as np
 
-from training.failures import LOWER_RATE, NOT_FINITE
+from training.failures import LOWER_RATE
 from utils.backend.weights import save_weights
 from utils.errors import RunError
 from utils.files import read_arrays, replacing
-from utils.run_folder.run import RunFolder
+from utils.run_folder.run import NOT_FINITE, RunFolder
 
 _MODEL = "model_"  # prefix of the model's variables in the file
 

@@ -20,11 +20,10 @@ from keras import ops
 
 from training.backends.step import compiled
 from utils.errors import TrainingError, shorten
+from utils.run_folder.run import NOT_FINITE
 
 log = logging.getLogger("train")
 
-NOT_FINITE = "not finite"
-"""In the last line of the log of a training that ended because of such a value."""
 LOWER_RATE = "train again (another --run) with a lower optimiser.learning_rate or optimiser.clip_norm"
 
 BATCH_SIZES = {

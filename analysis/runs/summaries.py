@@ -5,6 +5,7 @@ A run is a folder with a ``config.yaml`` or another file of a run. A damaged run
 """
 
 import json
+import math
 import os
 import re
 import statistics
@@ -18,9 +19,10 @@ from analysis.weights.weight_file import count_parameters
 from utils.config import flatten
 from utils.errors import RunError, UserError, require
 from utils.run_folder.checksums import verified
-from utils.run_folder.run import ENVIRONMENT, RunFolder
+from utils.run_folder.run import ENVIRONMENT, NOT_FINITE, RunFolder
 
 FINISHED = "finished"
+DIVERGED = "diverged"
 RATES = ("syllable_error_rate", "cer")  # the rates of a test that are shown
 # Keys of config.yaml that are not hyper-parameters: they have their own columns, or no effect on the result.
 _NOT_COMPARED = re.compile(
@@ -38,7 +40,7 @@ class RunSummary:
 
     Attributes:
         path: folder of the run.
-        state: ``finished``, ``epoch 3 of 10``, ``not begun`` or ``broken: …``.
+        state: ``finished``, ``diverged``, ``epoch 3 of 10``, ``not begun`` or ``broken: …``.
         task, model: names from its config; ``""`` if the config cannot be read.
         hyper: hyper-parameters by dotted key.
         train: training lists, each with its repetitions in an epoch.
@@ -122,6 +124,9 @@ def _train_lists(settings: Mapping[str, Any]) -> tuple[tuple[str, int], ...]:
 
 
 def _state(run: RunFolder, settings: Mapping[str, Any], figures: Mapping[str, float]) -> str:
+    dev = (value for key, value in figures.items() if key.startswith("dev_"))
+    if NOT_FINITE in run.last_logged() or not all(map(math.isfinite, dev)):
+        return DIVERGED
     if run.metrics.is_file():
         return FINISHED
     if "epochs_done" in figures:

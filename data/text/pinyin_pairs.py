@@ -75,7 +75,7 @@ def read_pairs(sources: Sequence[str | Path], limit: int = 0, cache: str | Path 
         rejected += found.rejected
     if not pairs:
         raise CorpusError(
-            "no sentences to train on",
+            "no usable sentence",
             where=", ".join(map(str, sources)) or "no sources",
             hint="only lines that consist of hanzi are used",
         )

@@ -18,13 +18,13 @@ from model_language.registry import language_parts, load_language_model
 from model_speech.acoustic_model import acoustic_parts, load_acoustic_model
 from model_speech.int8_weights import is_packed
 from preflight.findings import ERROR, WARNING, Finding
-from training.failures import LOWER_RATE, NOT_FINITE
+from training.failures import LOWER_RATE
 from training.run import RECIPES
 from utils.config import build_config
 from utils.errors import RunError, UserError, VocabularyError
 from utils.files import read_arrays
 from utils.run_folder import checksums
-from utils.run_folder.run import ENVIRONMENT, RunFolder
+from utils.run_folder.run import ENVIRONMENT, NOT_FINITE, RunFolder
 from utils.vocabulary import Vocabulary, acoustic_vocabulary
 
 _PARTS = {"speech": acoustic_parts, "language": language_parts, "keyword": keyword_parts}
@@ -246,8 +246,7 @@ def diverged(run: RunFolder) -> Iterator[Finding]:
         for name, value in row.items()
         if name.startswith("dev_") and not math.isfinite(value)
     ]
-    log = run.log.read_text(encoding="utf-8", errors="replace") if run.log.is_file() else ""
-    last = log.rstrip("\n").rpartition("\n")[2]
+    last = run.last_logged()
     if bad:
         where, what, detail = run.history, "dev figures are not finite", ", ".join(bad[:3])
     elif NOT_FINITE in last:

@@ -204,6 +204,17 @@ def test_the_states_of_runs_without_a_finished_epoch(tmp_path):
     run.checkpoint.parent.mkdir()
     run.checkpoint.touch()
     assert read_run(run.path).state == "in its first epoch"
+    write_text(run.log, "computed on CPU\nthe training has diverged: weights not finite after step 3\n")
+    assert read_run(run.path).state == "diverged"
+    write_text(run.log, "weights not finite after step 3\nresumed at epoch 1, step 2\n")
+    assert read_run(run.path).state == "in its first epoch"
+
+
+def test_a_run_that_an_earlier_version_finished_with_nan_is_marked(tmp_path):
+    run = RunFolder(tmp_path / "old")
+    save_yaml(run.config_file, {"task": "language", "model": {"name": "transformer"}})
+    write_text(run.metrics, '{"best": {"dev_loss": NaN}, "metric": "dev_character_error_rate"}')
+    assert read_run(run.path).state == "diverged"
 
 
 def test_a_run_itself_may_be_given(folder, capsys):

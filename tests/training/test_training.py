@@ -26,7 +26,7 @@ from training.tasks.speech import VARIANTS, SpeechConfig
 from training.tasks.training_texts import check_training_texts
 from utils.audio.reading import write_wav
 from utils.config import load_config, to_plain
-from utils.errors import ConfigError, RunError, TrainingError, UserError
+from utils.errors import ConfigError, CorpusError, RunError, TrainingError, UserError
 from utils.files import write_text
 from utils.run_folder.checksum_files import file_hash
 from utils.run_folder.run import RunFolder, start_run
@@ -197,12 +197,24 @@ def test_a_language_run_from_plain_text_to_hanzi(tmp_path, name):
     run = RunFolder(tmp_path / "run")
     best = train_from_config("language", config, [*LANGUAGE_MODELS[name], *lists], run.path)
     assert 0 <= best["dev_character_error_rate"] <= 1
-    assert "4 lines of" in run.log.read_text(encoding="utf-8")
+    log = run.log.read_text(encoding="utf-8")
+    assert "4 lines of" in log and "12 of 12 dev sentences are training sentences too" in log
     run.path.rename(tmp_path / "moved")
     for path in (text, config):
         path.unlink()
     (hanzi,) = load_converter(tmp_path / "moved").convert([["ni3", "hao3"]])
     assert len(hanzi) == 2
+
+
+def test_the_text_without_a_usable_sentence_is_named(tmp_path):
+    texts = {"train": "你好\n", "dev": "ABC\n\n"}
+    for name, text in texts.items():
+        (tmp_path / f"{name}.txt").write_text(text, encoding="utf-8")
+    (tmp_path / "ngram.yaml").write_text("model: {name: ngram}\n", encoding="utf-8")
+    lists = [*(f"data.{name}=[{tmp_path / name}.txt]" for name in texts), f"data.cache={tmp_path}"]
+    with pytest.raises(CorpusError, match=r"no usable sentence, .*dev\.txt, only lines"):
+        train_from_config("language", tmp_path / "ngram.yaml", lists, tmp_path / "run")
+    assert not (tmp_path / "run" / "config.yaml").exists()
 
 
 def test_a_run_that_an_earlier_version_finished_with_nan_has_failed(tmp_path, config_file):

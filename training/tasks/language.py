@@ -159,6 +159,7 @@ def train_language(
     all_pairs, dev_pairs = _read(data.train, data.cache), _read(data.dev, data.cache)
     train_pairs = all_pairs[: data.limit or None]
     log.info("%s: %d training and %d dev sentences", config.model.name, len(train_pairs), len(dev_pairs))
+    _report_overlap(train_pairs, dev_pairs)
     if isinstance(config.model, SyllableNgramConfig):
         return _count_syllables(config, run, train_pairs, dev_pairs)
     symbols = _symbols(run, all_pairs)
@@ -197,6 +198,19 @@ def _read(sources: Sequence[str], cache: str) -> list[Pair]:
             ", ".join(sources),
         )
     return found.pairs
+
+
+def _report_overlap(train_pairs: Sequence[Pair], dev_pairs: Sequence[Pair]) -> None:
+    """Warn of dev sentences that are training sentences too: the model has learnt them by heart."""
+    known = {pair.hanzi for pair in train_pairs}
+    count = sum(pair.hanzi in known for pair in dev_pairs)
+    if count:
+        log.warning(
+            "%d of %d dev sentences are training sentences too: the dev figures are better than those of new "
+            "texts",
+            count,
+            len(dev_pairs),
+        )
 
 
 def _symbols(run: RunFolder, pairs: Sequence[Pair]) -> Symbols:

@@ -25,6 +25,8 @@ from utils.run_folder import checksums
 from utils.run_folder.checksums import CHECKSUMS, CONFIG, verified
 
 ENVIRONMENT = "environment"
+NOT_FINITE = "not finite"
+"""In the last line of ``train.log`` if the training ended because of such a value."""
 SECTIONS = ("features", "data", "model", "optimiser", "training", ENVIRONMENT)
 PRETRAINED = Path(__file__).parents[2] / "pretrained" / "pinyin_to_hanzi"
 """The run folder of the converter that is part of this project."""
@@ -73,6 +75,11 @@ class RunFolder:
     """Folder for TensorBoard (with ``train`` and ``validation``)."""
     labels = _file("labels.txt")
     """The labels of a keyword model, one per line, in the order of its outputs."""
+
+    def last_logged(self) -> str:
+        """The last line of ``train.log``; empty if there is none."""
+        text = self.log.read_text(encoding="utf-8", errors="replace") if self.log.is_file() else ""
+        return text.rstrip("\n").rpartition("\n")[2]
 
     def vocabulary(self, name: str) -> Path:
         """The file of a vocabulary: ``acoustic.txt``, ``pinyin.txt``, ``hanzi.txt`` or ``lexicon.tsv``."""
