@@ -116,9 +116,10 @@ def _read_weights(source: Path) -> tuple[WeightFile, RunFolder | None]:
         )
     if path is None:
         raise RunError(
-            "the run has no weights of a neural network",
+            "the run has no weights file of Keras",
             where=source,
-            hint="train it, or give another run; an n-gram model has no such weights",
+            hint="give a run in which train.py has trained a network; n-gram models and the shipped models "
+            "have no such file",
         )
     return read_weight_file(path).in_order_of(summary_order(run)), run
 
@@ -168,8 +169,11 @@ def _attention(options: argparse.Namespace) -> None:
     )
     from model_language.converters.neural import NeuralConverter
     from model_language.networks.attention import attend  # here: see utils.backend.quiet
-    from model_language.registry import load_network
+    from model_language.registry import load_network, model_entry, read_model_config
 
+    name = read_model_config(run).name
+    what, hint = f"a model '{name}' has no attention", "give a run of a transformer"
+    require(model_entry(name).exported, what, where=run.path, hint=hint, error=RunError)
     model, symbols = load_network(run.path)
     weights = attend(model, symbols.encode(syllables)).weights
     hanzi = NeuralConverter(model, symbols).convert([syllables])[0]

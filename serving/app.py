@@ -8,9 +8,9 @@ from contextlib import asynccontextmanager
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
-from starlette.middleware.cors import CORSMiddleware
 
 from serving.authentication import Tokens
+from serving.cross_origin import CrossOrigin
 from serving.endpoints import conversion, documentation, phrases, status, stream, transcriptions
 from serving.errors import RequestError, of_http_error, of_user_error, of_validation_error
 from serving.limits import Guard
@@ -24,21 +24,6 @@ from serving.work.engine import Engine
 from utils.errors import UserError
 
 TITLE = "Mandarin speech recognition"
-# A browser asks for each of these headers by name. OpenAI's client sends more than the service reads.
-_REQUEST_HEADERS = (
-    "Authorization",
-    "Content-Type",
-    "User-Agent",
-    "X-Stainless-Arch",
-    "X-Stainless-Lang",
-    "X-Stainless-OS",
-    "X-Stainless-Package-Version",
-    "X-Stainless-Retry-Count",
-    "X-Stainless-Runtime",
-    "X-Stainless-Runtime-Version",
-    "X-Stainless-Timeout",
-)
-_ANSWER_HEADERS = ("X-Request-Id", "Retry-After")
 
 
 def create_app(settings: Settings) -> FastAPI:
@@ -80,13 +65,7 @@ def create_app(settings: Settings) -> FastAPI:
     app.add_middleware(Guard, settings=settings, tokens=app.state.tokens, metrics=metrics)
     if settings.origins:
         # Around the guard: a browser asks for permission without a token, and pages read refusals too.
-        app.add_middleware(
-            CORSMiddleware,
-            allow_origins=settings.origins,
-            allow_methods=("GET", "HEAD", "POST"),
-            allow_headers=_REQUEST_HEADERS,
-            expose_headers=_ANSWER_HEADERS,
-        )
+        app.add_middleware(CrossOrigin, origins=settings.origins)
     return app
 
 

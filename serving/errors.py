@@ -6,6 +6,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
+from serving.field_errors import field_name, field_problem
 from utils.errors import UserError
 
 INVALID, AUTHENTICATION, LIMIT, SERVER = (
@@ -64,14 +65,16 @@ def of_validation_error(error: RequestValidationError) -> RequestError:
     if first["type"] == "json_invalid":  # its location is a position in the body, not a name
         what = f"the body is not valid JSON: {first['ctx']['error']}, at character {first['loc'][-1]}"
         return RequestError(400, what, hint=f"check quotes, commas and brackets; {_DOCUMENTED}")
-    name = ".".join(str(part) for part in first["loc"][1:]) or None
+    name = field_name(first["loc"][1:])
     if name is None and first["type"] in _NO_OBJECT:
         hint = f"send an object with the header Content-Type: application/json; {_DOCUMENTED}"
         return RequestError(400, "the body is not a JSON object", hint=hint)
     if _NO_FILE in first["msg"]:
         hint = f"send a file with its name: with curl, -F {name}=@recording.wav, with an @ before the path"
         return RequestError(400, f"{name}: this is a text, not a file", param=name, hint=hint)
-    return RequestError(400, f"{name or 'the request'}: {first['msg']}", param=name, hint=_DOCUMENTED)
+    what, advice = field_problem(first)
+    hint = f"{advice}; {_DOCUMENTED}" if advice else _DOCUMENTED
+    return RequestError(400, f"'{name}' {what}" if name else f"the request {what}", param=name, hint=hint)
 
 
 def of_http_error(error: HTTPException) -> RequestError:

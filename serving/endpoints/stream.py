@@ -13,6 +13,7 @@ from starlette.websockets import WebSocketDisconnect, WebSocketState
 
 from serving.authentication import SUBPROTOCOL, is_allowed_origin, subprotocols, token_of
 from serving.errors import AUTHENTICATION, SERVER, RequestError
+from serving.field_errors import field_name, field_problem
 from serving.live.messages import Start
 from serving.live.opus import SAMPLE_RATE as OPUS_RATE
 from serving.live.opus import OpusDecoder, check_opus
@@ -146,8 +147,8 @@ class Session:
             start = Start.model_validate(message)
         except ValidationError as error:
             first = error.errors(include_input=False, include_url=False)[0]
-            where = ".".join(map(str, first["loc"]))
-            raise _invalid(f"start{'.' if where else ''}{where}: {first['msg']}") from error
+            what, advice = field_problem(first)
+            raise _invalid(f"'{field_name(first['loc'])}' in the message 'start' {what}", advice) from error
         if not known and not self._state.tokens.accepts(start.token):
             self._state.metrics.refused.labels("token").inc()
             what = "the token is wrong" if start.token else "a token is needed"
@@ -288,5 +289,6 @@ class Session:
 _OPUS_HINT = "send Opus in WebM or Ogg as MediaRecorder makes it, from its first byte; or PCM"
 
 
-def _invalid(what: str) -> RequestError:
-    return RequestError(400, what, hint=_HINT, code="invalid_message")
+def _invalid(what: str, advice: str | None = None) -> RequestError:
+    hint = f"{advice}; {_HINT}" if advice else _HINT
+    return RequestError(400, what, hint=hint, code="invalid_message")

@@ -20,7 +20,7 @@ from model_language.vocabulary.lexicon import Lexicon
 from model_language.vocabulary.symbols import Symbols
 from utils.config import save_yaml, to_plain
 from utils.errors import ConfigError, CorpusError, RunError
-from utils.run_folder.run import RunFolder
+from utils.run_folder.run import PRETRAINED, PRETRAINED_LANGUAGE_MODEL, RunFolder
 from utils.vocabulary import language_vocabulary
 
 TINY = TransformerConfig(width=8, blocks=2, heads=2, reach=2, dropout=0.5)  # dropout must not have an effect
@@ -176,5 +176,17 @@ def test_mistakes_are_reported(run, language_run, tmp_path):
         inspect_model.main(["attention", str(run), "yin1", "--output", str(tmp_path / "page.docx")])
     with pytest.raises(CorpusError, match="no syllable"):
         inspect_model.main(["attention", str(run), "  ", "--output", str(tmp_path / "page.html")])
-    with pytest.raises(RunError, match="estimated by counting"):
+    with pytest.raises(RunError, match="a model 'ngram' has no attention"):
         inspect_model.main(["attention", str(language_run), "yin1", "--output", str(tmp_path / "page.html")])
+
+
+@pytest.mark.parametrize("run", [PRETRAINED, PRETRAINED_LANGUAGE_MODEL])
+def test_the_models_that_come_with_the_project_have_no_attention(run, tmp_path):
+    with pytest.raises(RunError, match="has no attention") as caught:
+        inspect_model.main(["attention", str(run), "ni3 hao3", "--output", str(tmp_path / "a.html")])
+    assert "transformer" in caught.value.hint
+
+
+def test_the_language_model_that_comes_with_the_project_has_no_keras_file():
+    with pytest.raises(RunError, match="no weights file of Keras"):
+        inspect_model.main(["weights", str(PRETRAINED_LANGUAGE_MODEL)])

@@ -54,6 +54,44 @@ def test_a_text_instead_of_a_file():
     assert "-F file=@" in error["hint"]
 
 
+@pytest.mark.parametrize(
+    ("fields", "message", "advice"),
+    [
+        ({"text": "a" * 5001}, "'text' has more than 5,000 characters", "send at most 5,000"),
+        ({"text": ""}, "'text' is empty", "send a text"),
+        ({"text": 1}, "'text' is not a string", "send a text in quotation marks"),
+        ({}, "'text' is missing", "send this field"),
+        ({"text": "ni3", "n_best": 0}, "'n_best' is less than 1", "send 1 or more"),
+        ({"text": "ni3", "n_best": 21}, "'n_best' is more than 20", "send 20 or less"),
+        ({"text": "ni3", "n_best": 1.5}, "'n_best' is not a whole number", "send a whole number"),
+        ({"text": "ni3", "strict": "maybe"}, "'strict' is neither true nor false", "send true or false"),
+        ({"text": "ni3", "n": 2}, "'n' is not a known field", "check the spelling, or leave it out"),
+    ],
+)
+def test_a_wrong_field_is_named_with_its_limit(fields, message, advice):
+    error = error_of("/v1/convert", json=fields)
+    assert error["message"] == message
+    assert error["param"] == message.split("'")[1]
+    assert error["hint"] == f"{advice}; /docs describes all requests"
+
+
+@pytest.mark.parametrize(
+    ("field", "message", "advice"),
+    [
+        ({"temperature": "2"}, "'temperature' is more than 1", "send 1 or less"),
+        ({"temperature": "hot"}, "'temperature' is not a number", "send a number"),
+        (
+            {"timestamp_granularities[]": ["word", "line"]},
+            "'timestamp_granularities[]' has an unknown value",
+            "send 'segment' or 'word'",
+        ),
+    ],
+)
+def test_a_wrong_field_of_a_form(field, message, advice):
+    error = error_of(TRANSCRIPTIONS, data=field, files={"file": ("a.wav", b"")})
+    assert (error["message"], error["hint"]) == (message, f"{advice}; /docs describes all requests")
+
+
 def test_a_text_that_is_too_large():
     error = error_of("/v1/convert", content=b" " * 1_000_001, headers=JSON)
     assert error["message"] == "the request is larger than 1 MB"

@@ -59,6 +59,20 @@ def test_a_browser_may_ask_without_a_token():
     assert "Access-Control-Allow-Origin" not in evils.headers
 
 
+def test_a_page_of_a_public_address_may_use_a_service_in_a_private_network():
+    asks = {**ASKS, "Access-Control-Request-Private-Network": "true"}
+    evil = {**asks, "Origin": "https://evil.example"}
+    friends, others, evils = answers(
+        Settings(tokens=(TOKEN,), origins=(FRIEND,)),
+        *(("OPTIONS", "/v1/convert", headers, None) for headers in (asks, ASKS, evil)),
+    )
+    name = "Access-Control-Allow-Private-Network"
+    assert (friends.status_code, friends.headers[name]) == (200, "true")
+    assert "Access-Control-Request-Private-Network" in friends.headers["Vary"]
+    assert (others.status_code, name in others.headers) == (200, False)
+    assert (evils.status_code, name in evils.headers) == (400, False)
+
+
 def test_pages_of_other_origins_read_all_answers():
     settings = Settings(tokens=(TOKEN,), origins=(FRIEND,), rate=4)
     headers = {"Origin": FRIEND, **BEARER}

@@ -251,6 +251,12 @@ def test_sound_before_the_start_is_named(service):
     assert error["message"] == "sound came instead of the message 'start', a JSON object"
 
 
+def test_too_many_words_are_named_with_the_limit(service):
+    (error,) = talk(service, [], words="喆\n" * 25_001)
+    assert error["message"] == "'words' in the message 'start' has more than 50,000 characters"
+    assert error["hint"].startswith("send at most 50,000; ")
+
+
 @pytest.mark.parametrize(
     ("search", "where"),
     [({"phrases": "开灯\n关灯\n打开[客厅"}, "phrases:3"), ({"words": "喆门\n喆 zhe9"}, "line 2")],
