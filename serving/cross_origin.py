@@ -25,7 +25,7 @@ _REQUEST_HEADERS = (
     "X-Stainless-Runtime-Version",
     "X-Stainless-Timeout",
 )
-_ANSWER_HEADERS = ("X-Request-Id", "Retry-After")
+_RESPONSE_HEADERS = ("X-Request-Id", "Retry-After")
 _PRIVATE_NETWORK = "Access-Control-Allow-Private-Network"
 
 
@@ -43,13 +43,13 @@ class CrossOrigin(CORSMiddleware):
             allow_origins=origins,
             allow_methods=("GET", "HEAD", "POST"),
             allow_headers=_REQUEST_HEADERS,
-            expose_headers=_ANSWER_HEADERS,
+            expose_headers=_RESPONSE_HEADERS,
             allow_private_network=True,
         )
 
     def preflight_response(self, request_headers: Headers) -> Response:
         """See the base class; a refusal gives no permission for the private network either."""
-        answer = super().preflight_response(request_headers)
-        if answer.status_code >= 400 and _PRIVATE_NETWORK in answer.headers:
-            del answer.headers[_PRIVATE_NETWORK]
-        return answer
+        response = super().preflight_response(request_headers)
+        if response.status_code >= 400 and _PRIVATE_NETWORK in response.headers:
+            del response.headers[_PRIVATE_NETWORK]
+        return response

@@ -14,7 +14,7 @@ _PROBLEMS = {
     "string_too_short": ("is empty", "send a text"),
     "greater_than_equal": ("is less than {ge:,g}", "send {ge:,g} or more"),
     "less_than_equal": ("is more than {le:,g}", "send {le:,g} or less"),
-    "literal_error": ("has an unknown value", "send {expected}"),
+    "literal_error": ("is not {expected}", "send one of these values"),
     "string_type": ("is not a string", "send a text in quotation marks"),
 }
 _NUMBERS = {

@@ -87,7 +87,7 @@ def test_an_empty_cached_text_is_read_back(tmp_path):
         ("a.txt.xz", b"no xz at all", "damaged"),
         ("a.txt.xz", lzma.compress("你好\n".encode() * 9)[:-20], "damaged"),
         ("a.csv", b"", "unknown kind of text"),
-        ("a.txt", b"abc\n", "no sentences"),
+        ("a.txt", b"abc\n", "no usable sentence"),
     ],
 )
 def test_bad_files_are_named(tmp_path, name, content, message):

@@ -5,6 +5,8 @@ import random
 import signal
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from http.client import HTTPConnection
 
 import httpx2
 import psutil
@@ -17,7 +19,7 @@ from serving.work.models import ConvertJob
 from tests.support.service import PATIENCE, Service, running_service, wait_until
 
 CONVERT, COMPARISON, REPORT = "/v1/convert", "/v1/comparison", "/v1/comparison/report"
-LONG_TEXT = {"text": "\n".join(["a" * 450] * 11), "n_best": 20}  # about half a minute of work
+LONG_TEXT = {"text": "\n".join(["a" * 450] * 11), "n_best": 20}  # many seconds of work
 SHORT_TEXT = {"text": "ni3 hao3"}
 _SYLLABLES = [f"{name}{tone}" for name in ("ma", "shi", "jin", "tian", "hao", "guo") for tone in range(1, 5)]
 
@@ -49,13 +51,12 @@ def post(service: Service, path: str, timeout: float = PATIENCE, **content: dict
 
 def leave(service: Service, path: str, **content: dict) -> None:
     """Send a request, see another one refused in the meantime, and close the connection."""
-    with ThreadPoolExecutor(1) as pool:
-        left = pool.submit(post, service, path, 2.0, **content)
+    request = httpx2.Request("POST", service.url + path, **content)
+    with closing(HTTPConnection(request.url.host, request.url.port)) as connection:
+        connection.request("POST", path, request.read(), dict(request.headers))
         wait_until(lambda: post(service, CONVERT, json=SHORT_TEXT).status_code == 429, "a full service")
         assert post(service, COMPARISON, json=short_texts()).status_code == 429
         assert post(service, REPORT, data=short_texts()).status_code == 429
-        with pytest.raises(httpx2.TimeoutException):
-            left.result()
 
 
 def statuses(service: Service, path: str) -> list[int]:

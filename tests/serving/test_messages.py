@@ -82,8 +82,8 @@ def test_a_wrong_field_is_named_with_its_limit(fields, message, advice):
         ({"temperature": "hot"}, "'temperature' is not a number", "send a number"),
         (
             {"timestamp_granularities[]": ["word", "line"]},
-            "'timestamp_granularities[]' has an unknown value",
-            "send 'segment' or 'word'",
+            "'timestamp_granularities[]' is not 'segment' or 'word'",
+            "send one of these values",
         ),
     ],
 )

@@ -374,7 +374,7 @@ def test_the_weights_of_the_last_epochs_and_of_the_best_are_kept(tmp_path):
 @pytest.mark.parametrize(
     ("config", "value", "message"),
     [
-        (TrainingConfig, {"epochs": 0}, r"training\.epochs is 0, at least 1"),
+        (TrainingConfig, {"epochs": 0}, r"training\.epochs is 0, 1 to 100,000"),
         (TrainingConfig, {"checkpoint_steps": 0}, r"training\.checkpoint_steps is 0"),
         (TrainingConfig, {"precision": "float16"}, r"precision 'float16', one of: float32, mixed_float16"),
         (OptimiserConfig, {"clip_norm": -1.0}, r"optimiser\.clip_norm is -1\.0"),
