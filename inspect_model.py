@@ -15,6 +15,7 @@ from analysis.weights.layer_statistics import (
     weights_text,
 )
 from analysis.weights.output_layer import find_output, own_vocabulary, vocabulary_problem
+from analysis.weights.packed_weights import read_packed_weights
 from analysis.weights.significance import (
     THRESHOLD,
     channels_text,
@@ -23,8 +24,9 @@ from analysis.weights.significance import (
     significances,
 )
 from analysis.weights.weight_file import WeightFile, read_weight_file
-from model_speech.int8_weights import is_packed
+from model_speech.int8_weights import int8_weights_file, is_packed
 from utils.backend.quiet import silence_tensorflow
+from utils.cli import fraction
 from utils.errors import ConfigError, CorpusError, RunError, VocabularyError, require, run_command
 from utils.mandarin.pinyin import hanzi_to_pinyin, is_hanzi, normalise_syllable
 from utils.run_folder import checksums
@@ -49,7 +51,8 @@ examples:
   python inspect_model.py import old_project/lm.h5 --tokens pinyin.txt --hanzi hanzi.txt
   python inspect_model.py difference runs/trial runs/other
 
-weights reads HDF5 files of Keras 2 and 3 (.h5, .weights.h5), .keras files, and runs, without TensorFlow.
+weights reads HDF5 files of Keras 2 and 3 (.h5, .weights.h5), .keras files, and runs, without TensorFlow. A
+packed speech model (pretrained/audio_to_pinyin) is shown with the rounded weights that it computes with.
 
 significance is the mean absolute kernel value of an output channel, divided by the largest in the layer. A
 channel below --threshold has little effect and could be pruned. Classes of the output layer are never pruned.
@@ -103,23 +106,19 @@ def _weights(options: argparse.Namespace) -> None:
 
 
 def _read_weights(source: Path) -> tuple[WeightFile, RunFolder | None]:
-    """A weights file, or a run's best weights (without these, the last ones), and the run."""
+    """A weights file, or a run's best weights (without these, the last or the packed ones), and the run."""
     if not source.is_dir():
         return read_weight_file(source), find_run(source)
     run = open_run(source)
     path = next((path for path in (run.best_weights, run.last_weights) if path.is_file()), None)
-    if path is None and is_packed(run):
-        raise RunError(
-            "a packed model, whose weights are rounded to integers",
-            where=source,
-            hint="give the run that it was packed from",
-        )
+    if path is None and run.config().get("task") == "speech" and is_packed(run):
+        return read_packed_weights(int8_weights_file(run)), run
     if path is None:
         raise RunError(
             "the run has no weights file of Keras",
             where=source,
-            hint="give a run in which train.py has trained a network; n-gram models and the shipped models "
-            "have no such file",
+            hint="give a run in which train.py has trained a network, or a packed speech model; n-gram "
+            "models and the shipped language models have no such file",
         )
     return read_weight_file(path).in_order_of(summary_order(run)), run
 
@@ -280,9 +279,9 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("source", type=Path, help="a run folder or a weights file")
     command.add_argument(
         "--threshold",
-        type=float,
+        type=fraction,
         default=THRESHOLD,
-        help=f"channels below it are insignificant (default: {THRESHOLD:g})",
+        help=f"channels below it, 0 to 1, are insignificant (default: {THRESHOLD:g})",
     )
     command.add_argument("--layer", help="list the channels of this layer, the weakest first")
     command.add_argument(

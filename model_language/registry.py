@@ -277,12 +277,14 @@ def read_model_config(run: RunFolder) -> Any:
         ConfigError: there is no such model, or one of its settings is wrong.
     """
     values = run.config().get("model") or {}
+    name = str(values.get("name"))
     try:
-        entry = model_entry(str(values.get("name")))
+        entry = model_entry(name)
     except KeyError as error:
         raise ConfigError(
-            f"unknown model.name '{values.get('name')}'",
+            f"unknown model.name '{name}'",
             where=run.config_file,
             hint=f"known models: {', '.join(MODELS)}",
         ) from error
+    values = {**values, "name": OLD_NAMES.get(name, name)}
     return build_config(entry.config, values, where=str(run.config_file))

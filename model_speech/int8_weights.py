@@ -17,7 +17,7 @@ from utils.errors import RunError
 from utils.features.speech import FeatureConfig
 from utils.files import read_arrays, replacing
 from utils.run_folder.checksums import verified
-from utils.run_folder.run import RunFolder, open_run
+from utils.run_folder.run import RunFolder, check_finite, open_run
 from utils.vocabulary import Vocabulary
 
 Model = TypeVar("Model")
@@ -67,7 +67,7 @@ def read_int8_weights(path: str | Path) -> dict[str, np.ndarray]:
     """Read what :func:`save_int8_weights` wrote, as float32 arrays by name.
 
     Raises:
-        RunError: the file is missing, damaged or changed.
+        RunError: the file is missing, damaged or changed, or has weights that are not finite.
     """
     try:
         arrays = read_arrays(verified(path))
@@ -76,12 +76,14 @@ def read_int8_weights(path: str | Path) -> dict[str, np.ndarray]:
     named = {name.replace("|", "/"): array for name, array in arrays.items()}
     scales = {name: named.pop(name) for name in [*named] if name.endswith(_SCALES)}
     try:
-        return {
+        weights = {
             name: values * scales[name + _SCALES] if values.dtype == np.int8 else values.astype(np.float32)
             for name, values in named.items()
         }
     except (KeyError, ValueError) as error:
         raise RunError(f"cannot read the network ({error})", where=path, hint=_HINT) from error
+    check_finite(weights, path)
+    return weights
 
 
 def load_packed(

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 import keras
 import numpy as np
 
+from model_language.batching import LONGEST_WINDOW
 from model_language.networks.transformer import AttentionWeights
 from utils.backend.prediction import predict, prepare_prediction
-from utils.errors import RunError
+from utils.errors import CorpusError, RunError, require
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,15 @@ def attend(model: keras.Model, syllables: np.ndarray) -> Attention:
 
     Raises:
         RunError: the model has no attention layers.
+        CorpusError: the sentence has more than ``LONGEST_WINDOW`` syllables, the most that converters
+            compute at once: the memory grows with the square of the length.
     """
+    require(
+        len(syllables) <= LONGEST_WINDOW,
+        f"the sentence has {len(syllables):,} syllables, the limit is {LONGEST_WINDOW}",
+        hint="give a part of it",
+        error=CorpusError,
+    )
     layers = [layer for layer in model.layers if isinstance(layer, AttentionWeights)]
     if not layers:
         raise RunError(

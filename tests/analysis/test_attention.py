@@ -180,13 +180,24 @@ def test_mistakes_are_reported(run, language_run, tmp_path):
         inspect_model.main(["attention", str(language_run), "yin1", "--output", str(tmp_path / "page.html")])
 
 
-@pytest.mark.parametrize("run", [PRETRAINED, PRETRAINED_LANGUAGE_MODEL])
-def test_the_models_that_come_with_the_project_have_no_attention(run, tmp_path):
-    with pytest.raises(RunError, match="has no attention") as caught:
+def test_a_sentence_is_not_longer_than_a_window_of_the_converters(model, run, tmp_path):
+    assert attend(model, np.full(512, 2, np.int32)).weights.shape == (2, 2, 512, 512)
+    output = tmp_path / "page.html"
+    with pytest.raises(CorpusError, match="the sentence has 513 syllables, the limit is 512"):
+        inspect_model.main(["attention", str(run), "yin1 " * 513, "--output", str(output)])
+    assert not output.exists()
+
+
+@pytest.mark.parametrize(
+    ("run", "name"), [(PRETRAINED, "combined"), (PRETRAINED_LANGUAGE_MODEL, "causal_cnn")]
+)
+def test_the_models_that_come_with_the_project_have_no_attention(run, name, tmp_path):
+    with pytest.raises(RunError, match=f"a model '{name}' has no attention") as caught:
         inspect_model.main(["attention", str(run), "ni3 hao3", "--output", str(tmp_path / "a.html")])
     assert "transformer" in caught.value.hint
 
 
-def test_the_language_model_that_comes_with_the_project_has_no_keras_file():
+@pytest.mark.parametrize("run", [PRETRAINED, PRETRAINED_LANGUAGE_MODEL])
+def test_the_language_models_that_come_with_the_project_have_no_keras_file(run):
     with pytest.raises(RunError, match="no weights file of Keras"):
-        inspect_model.main(["weights", str(PRETRAINED_LANGUAGE_MODEL)])
+        inspect_model.main(["weights", str(run)])

@@ -111,3 +111,11 @@ def test_mistakes_are_reported(model, tmp_path):
     none = write_legacy(tmp_path / "none.h5", {"embedding_1": {"embedding_1/embeddings:0": np.ones((2, 2))}})
     with pytest.raises(RunError, match="no layer of this file has a kernel"):
         inspect_model.main(["significance", str(none)])
+
+
+@pytest.mark.parametrize("threshold", ["nan", "inf", "-0.1", "2", "half"])
+def test_the_threshold_is_a_fraction(model, capsys, threshold):
+    with pytest.raises(SystemExit) as ended:
+        inspect_model.main(["significance", str(model), f"--threshold={threshold}"])
+    assert ended.value.code == 2
+    assert f"'{threshold}' is not a number from 0 to 1" in capsys.readouterr().err

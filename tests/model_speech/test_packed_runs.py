@@ -2,10 +2,12 @@
 
 import dataclasses
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import h5py
 import numpy as np
 import pytest
 
@@ -68,10 +70,32 @@ def test_a_run_is_not_packed_into_itself(run):
     assert run.config_file.read_text(encoding="utf-8") == before
 
 
-def test_the_weights_of_a_packed_run_are_not_shown(run, tmp_path):
-    main([str(run.path), str(tmp_path / "packed")])
-    with pytest.raises(RunError, match="a packed model, whose weights are rounded"):
-        load_script("inspect_model.py").main(["weights", str(tmp_path / "packed")])
+def test_the_weights_of_a_packed_run_are_those_that_it_computes_with(run, tmp_path, capsys):
+    packed, inspect = tmp_path / "packed", load_script("inspect_model.py").main
+    main([str(run.path), str(packed)])
+    capsys.readouterr()
+    inspect(["weights", str(packed), "--json"])
+    shown = json.loads(capsys.readouterr().out)
+    weights = read_int8_weights(packed / "network.npz")
+    inspected = {
+        f"{layer['name']}/{weight['name']}": weight
+        for layer in shown["layers"]
+        for weight in layer["weights"]
+    }
+    assert {name: weight["shape"] for name, weight in inspected.items()} == {
+        name: list(array.shape) for name, array in weights.items()
+    }
+    assert inspected["logits/kernel"]["max"] == pytest.approx(float(weights["logits/kernel"].max()))
+    assert shown["output"]["classes"] == len(Vocabulary.load(run.vocabulary("acoustic.txt")))
+    assert shown["vocabulary_problem"] is None
+    # Rounding changes matrices by half a step of their scales at most, and no other array.
+    assert inspect(["difference", str(run.path), str(packed), "--json"]) == 1
+    found = json.loads(capsys.readouterr().out)["arrays"]
+    assert {each["state"] for each in found} == {"equal", "different"}
+    assert max(each["absolute"] for each in found) < 0.01
+    inspect(["significance", str(packed), "--json"])
+    kernels = {each["layer"]: each for each in json.loads(capsys.readouterr().out)["kernels"]}
+    assert len(kernels["block_1_time"]["significance"]) == 80, "a depthwise convolution of 80 channels"
 
 
 @pytest.mark.parametrize(
@@ -179,6 +203,22 @@ def test_files_that_do_not_fit_are_named(run, tmp_path):
     for load in (load_numpy_compact, load_acoustic_model):
         with pytest.raises(RunError, match="SHA-256"):
             load(packed)
+
+
+def test_weights_of_a_training_that_diverged_are_refused(run, tmp_path):
+    diverged, packed = (RunFolder(shutil.copytree(run.path, tmp_path / name)) for name in ("run", "packed"))
+    packed.best_weights.unlink()
+    save_int8_weights(packed.path / "network.npz", {"front/kernel": np.ones((1, 2)), "bias": [1.0, np.inf]})
+    with h5py.File(diverged.best_weights, "r+") as file:
+        file["layers/masked_batch_normalization/vars/0"][0] = np.nan
+    checksums.accept(diverged.path)
+    for load in (load_numpy_compact, load_acoustic_model):
+        with pytest.raises(RunError, match=r"not finite: 1 of 2 arrays, e\.g\. bias") as refused:
+            load(packed.path)
+        assert str(refused.value.where) == str(packed.path / "network.npz")
+    with pytest.raises(RunError, match=r"not finite: 1 of \d+ arrays, e\.g\. \w+/gamma") as refused:
+        load_acoustic_model(diverged.path)
+    assert str(refused.value.where) == str(diverged.best_weights)
 
 
 def test_only_compact_is_packed(run, tmp_path):

@@ -47,9 +47,13 @@ def test_everything_works_with_the_keyboard_alone(open_service, chromium):
     expect(shown.page.locator("#popover")).to_be_hidden()
     assert focused("ariaLabel") == second, "the focus is back where it was"
     # In a recording with uncertain characters, another reading is chosen.
-    shown.page.set_input_files("#file", next(path for path in RECORDINGS if "18735239" in path.name))
+    tab_to("#choose")
+    with shown.page.expect_file_chooser() as chooser:
+        press("Enter")
+    chooser.value.set_files(next(path for path in RECORDINGS if "18735239" in path.name))
     expect(shown.page.locator("li.final").nth(1)).to_be_visible()
     wait_for_state(shown, "idle")
+    assert focused("id") == "record", "the button that was disabled has passed its focus on"
     tab_to("li:last-child .whole")
     press("Enter")
     assert len(set(shown.page.locator("#popover .option .hanzi").all_inner_texts())) > 1
@@ -144,6 +148,40 @@ def test_the_status_is_readable_on_a_phone(open_service, chromium, width, locale
     above = "document.querySelector('main').lastElementChild.getBoundingClientRect().bottom"
     assert shown.run(f"{above} <= document.querySelector('.controls').getBoundingClientRect().top")
     shown.close()
+
+
+def test_a_token_that_is_no_longer_accepted(chromium):
+    """The page says so, whatever was tried, and keeps the transcript; signing in elsewhere is enough."""
+    with running_service("--workers", "1", SPEECH_TOKENS=TOKEN) as service:
+        shown = open_page(chromium, service.url, locale="en-GB")
+        shown.page.fill("#token", TOKEN)
+        shown.page.keyboard.press("Enter")
+        shown.page.wait_for_selector("body.loaded")
+        shown.page.set_input_files("#file", RECORDINGS[0])
+        shown.page.wait_for_selector("li.final")
+        wait_for_state(shown, "idle")
+        lines = shown.page.locator("li.final").count()
+        context = shown.page.context
+        valid = context.cookies()
+        shown.page.fill("#reference", SPOKEN)
+        for cookies in ([], [{**valid[0], "value": "a-token-that-was-replaced"}]):
+            context.clear_cookies()
+            context.add_cookies(cookies)
+            for attempt in (
+                lambda: shown.page.click("#record"),
+                lambda: shown.page.set_input_files("#file", RECORDINGS[0]),
+                lambda: shown.page.click("#compare"),
+            ):
+                attempt()
+                problem = shown.page.locator("#problem .what")
+                expect(problem).to_have_text("The server no longer accepts the token of this browser.")
+                shown.page.click("#dismiss")
+        assert shown.page.locator("li.final").count() == lines
+        context.clear_cookies()
+        context.add_cookies(valid)
+        shown.page.set_input_files("#file", RECORDINGS[0])
+        expect(shown.page.locator("li.final").nth(lines)).to_be_visible()
+        shown.close()
 
 
 def test_errors_are_explained(chromium):

@@ -12,6 +12,7 @@ import keras
 from utils.errors import RunError
 from utils.files import replacing, reserve
 from utils.run_folder.checksums import verified
+from utils.run_folder.run import check_finite
 
 _VALUE = 4  # bytes; variables are always float32
 _OVERHEAD, _PER_VARIABLE = 1 << 16, 1 << 12  # upper limits of the bytes that HDF5 adds
@@ -42,7 +43,7 @@ def load_weights(
             argument; None: no special error.
 
     Raises:
-        RunError: there is no such file, it is damaged or changed, or its weights don't fit.
+        RunError: there is no such file, it is damaged or changed, or its weights don't fit or are not finite.
     """
     try:
         with warnings.catch_warnings(action="ignore"):  # the errors below are clearer than Keras's warnings
@@ -62,6 +63,7 @@ def load_weights(
         ) from error
     except OSError as error:
         raise RunError(f"the weights file is damaged ({error})", where=path, hint="copy it again") from error
+    check_finite({variable.path: keras.ops.convert_to_numpy(variable) for variable in model.variables}, path)
 
 
 def _unmatched_shapes(model: keras.Model, path: str | Path) -> list[tuple[int, ...]]:

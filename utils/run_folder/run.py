@@ -16,6 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
+import numpy as np
 import psutil
 import yaml
 
@@ -163,6 +164,21 @@ class RunFolder:
                 f"config.yaml is damaged (data.{split} is not a list of files)", where=self.path, hint=_AGAIN
             )
         return [Path(path) for path in paths]
+
+
+def check_finite(weights: Mapping[str, np.ndarray], path: str | Path) -> None:
+    """Check that weights by name have neither NaN nor infinite values, whose outputs would look like results.
+
+    Raises:
+        RunError: some have; ``path``, their file, is named.
+    """
+    bad = [name for name, values in weights.items() if not np.isfinite(values).all()]
+    if bad:
+        raise RunError(
+            f"weights that are {NOT_FINITE}: {len(bad)} of {len(weights)} arrays, e.g. {bad[0]}",
+            where=path,
+            hint="the training has diverged: train again with a lower optimiser.learning_rate",
+        )
 
 
 def open_run(path: str | Path, task: str | None = None) -> RunFolder:

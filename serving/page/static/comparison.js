@@ -6,12 +6,12 @@ import {kindText, text} from "./texts.js";
 
 /** Ask the server for the errors of a transcript.
  *
- * Resolves to its answer; an error of the server rejects with its `{message, hint}`.
+ * Resolves to its answer; an error of the server rejects with its `{status, message, hint}`.
  */
 export async function compare(texts) {
   const answer = await fetch("v1/comparison", {method: "POST", headers: {"Content-Type": "application/json"}, body: JSON.stringify(texts)});
   const content = await answer.json().catch(() => ({}));
-  if (!answer.ok) throw content.error ?? {message: `HTTP ${answer.status}`};
+  if (!answer.ok) throw {status: answer.status, message: `HTTP ${answer.status}`, ...content.error};
   return content;
 }
 

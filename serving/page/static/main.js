@@ -43,7 +43,7 @@ async function begin(state, source) {
   } catch (error) {
     if (!(error instanceof SoundError)) throw error;
     if (session === current) finish();
-    showProblem(error.key);
+    showProblem(error.key === "unreachable" ? await whyUnreachable("unreachable") : error.key);
   }
 }
 
@@ -161,8 +161,13 @@ async function disconnected(current) {
   finish();
   setState("disconnected");
   if (current.failed) return;
-  const alive = await fetch("healthz").then(answer => answer.ok, () => false);
-  showProblem(!alive ? "unreachable" : before === "connecting" ? "refusedConnection" : "lost");
+  showProblem(await whyUnreachable(before === "connecting" ? "refusedConnection" : "lost"));
+}
+
+/** Resolves to `unreachable`, to `token` if the server accepts this browser's token no more, else to `otherwise`. */
+async function whyUnreachable(otherwise) {
+  const status = await fetch("v1/models").then(answer => answer.status, () => 0);
+  return !status ? "unreachable" : status === 401 ? "token" : otherwise;
 }
 
 // --- What the page shows ---
@@ -191,6 +196,8 @@ function setState(state) {
   document.body.dataset.state = state;
   element("status").textContent = text(state);
   const running = !["idle", "disconnected"].includes(state);
+  // A button that is disabled loses the focus, and with it the place of those who use a keyboard.
+  if (running && [element("choose"), element("clear")].includes(document.activeElement)) element("record").focus();
   element("record-label").textContent = text(running ? "stop" : "start");
   element("record").title = text(running ? "stop" : "start");
   element("choose").disabled = running;
@@ -242,8 +249,9 @@ async function compareWithReference() {
   try {
     lastComparison = [texts, await compare(texts)];
     showComparison(element("comparison"), ...lastComparison);
-  } catch ({message, hint}) {
-    hint ? showProblem("", message, hint) : showProblem("comparison");
+  } catch ({status, message, hint}) {
+    if (status === 401) showProblem("token");
+    else hint ? showProblem("", message, hint) : showProblem("comparison");
   }
 }
 
