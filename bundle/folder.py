@@ -29,11 +29,12 @@ from utils.features.keyword import KeywordFeatureConfig, describe_mismatch, feat
 from utils.features.speech import FeatureConfig, settings_hash
 from utils.files import read_arrays, write_json
 from utils.run_folder.checksum_files import file_hash
+from utils.run_folder.run import BUNDLE as METADATA
 
 FORMAT = 2  # of bundle.json; increased when older readers would misread it
 _WITHOUT_CHECKSUM = 1  # the previous format, which can still be read
 _CHECKSUM = "checksum"
-METADATA, LABELS = "bundle.json", "labels.txt"
+LABELS = "labels.txt"
 CLIPS, ANSWERS, STREAM = "golden/clips.npz", "golden/artefacts.npz", "golden/stream.json"
 _REQUIRED = ("kind", "features", "features_hash", "labels_hash", "decoding", "stream", "artefacts", "files")
 _COPY_AGAIN = "copy the whole folder again, or run export.py again"

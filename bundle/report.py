@@ -32,16 +32,17 @@ class ArtefactResult:
     problems: Sequence[str]
 
 
-def report_text(about: Mapping[str, Any], results: Sequence[ArtefactResult], raw: bool) -> str:
+def report_text(about: Mapping[str, Any], results: Sequence[ArtefactResult], raw: bool, streams: bool) -> str:
     """The contents of ``export.md``.
 
     Args:
         about: properties of the source model: name, parameters, accuracy, cost.
         results: results of the artefacts.
         raw: whether the input of the model is samples.
+        streams: whether the model can stream.
     """
     requested = {result.variant for result in results}
-    missing = [str(variant) for variant in offered(raw) if variant not in requested]
+    missing = [str(variant) for variant in offered(raw, streams) if variant not in requested]
     lines = [
         f"# Export of {about['model']}",
         "",

@@ -15,11 +15,14 @@ import re
 import sys
 from collections.abc import Callable
 from functools import cache
+from pathlib import Path
 
 from utils.stop_signals import Stopped, note_ctrl_c
 
 _MAX_WORD, _MAX_TEXT = 300, 4000  # characters; longer quotations are shortened
 _LONG_WORD = re.compile(rf"\S{{{_MAX_WORD + 1},}}")
+_ROOT = Path(__file__).parents[1]
+_INSTALL = "pip install -r requirements.txt (requirements/run.txt is for shipped and exported models only)"
 _FREE_SPACE = "free some space, then run the same command again"
 _PERMISSIONS = "change the permissions, or choose another path"
 _FILE_FOR_FOLDER = "there is a file where a folder is expected: check the path"
@@ -171,7 +174,8 @@ def run_command(main: Callable[[], int | None]) -> None:
     """Run a script's ``main`` and exit with its return value, or with 2 after an error of the user.
 
     After a signal the exit code is the one that shells use: 130 for Ctrl-C, 143 for SIGTERM.
-    A full disk, a missing file and missing permissions are reported like a :class:`UserError`. Ctrl-C ends a
+    A full disk, a missing file, missing permissions and a package that is not installed are reported like a
+    :class:`UserError`. Ctrl-C ends a
     command also while it waits for a file in vain (:mod:`utils.stop_signals`). What can't be printed, such as
     a file name that is not UTF-8, is printed as by :func:`printable`.
     """
@@ -193,6 +197,12 @@ def run_command(main: Callable[[], int | None]) -> None:
         # The reader of our output has closed the pipe (`| head`): exit quietly, like other Unix tools.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 0
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        if not package or any(_ROOT.glob(f"{package}*")):  # a module of this project
+            raise
+        print(UserError(f"the package {package} is missing", hint=_INSTALL).labelled(), file=sys.stderr)
+        code = 2
     except OSError as error:
         if error.errno not in OS_ERROR_HINTS:
             raise

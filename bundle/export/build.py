@@ -65,9 +65,15 @@ def export_bundle(
 
     Raises:
         ConfigError: streams are requested and the model can't stream; each obstacle is named.
-        BundleError: the folder exists, is a run or has files but no bundle; or the only variant can't be
-            written.
+        BundleError: the folder exists, is a file or a run, or has files but no bundle; or the only variant
+            can't be written.
     """
+    if output.exists() and not output.is_dir():
+        raise BundleError(
+            "there is a file where the bundle's folder would be",
+            where=output,
+            hint="--output chooses another folder",
+        )
     if RunFolder(output).config_file.exists():
         raise BundleError(
             "the folder is a run, which the bundle would replace",
@@ -251,7 +257,7 @@ def _write_report(
         "stream": writer.geometry if any(result.variant.is_streaming for result in results) else None,
     }
     write_json(folder / "export.json", report_json(about, results))
-    write_text(folder / "export.md", report_text(about, results, source.raw))
+    write_text(folder / "export.md", report_text(about, results, source.raw, not can_stream(source)))
     metadata = {
         "format": FORMAT,
         "kind": source.kind,

@@ -32,7 +32,7 @@ from model_keyword.registry import MODELS, build_keyword_model
 from tests.support.damage import DAMAGE, damage_file
 from tests.support.scripts import ROOT, load_script
 from tests.support.tiny_words import write_keyword_run, write_tiny_words
-from utils.errors import BundleError, ConfigError
+from utils.errors import BundleError, ConfigError, RunError
 from utils.features.keyword import KeywordFeatureConfig, features_hash
 from utils.files import write_json
 from utils.run_folder.checksum_files import file_hash
@@ -580,6 +580,26 @@ def test_a_run_is_never_replaced_by_a_bundle(tmp_path):
     with pytest.raises(BundleError, match="the folder is a run"):
         export_bundle(source_of(residual()), [PLAIN], tmp_path / "run", force=True)
     assert config.is_file()
+
+
+def test_a_file_is_never_replaced_by_a_bundle(tmp_path):
+    file = tmp_path / "recipe.yaml"
+    file.write_text("precious")
+    for force in (False, True):
+        with pytest.raises(BundleError, match="there is a file"):
+            export_bundle(source_of(residual()), [PLAIN], file, force=force)
+    assert file.read_text() == "precious" and list(tmp_path.iterdir()) == [file]
+
+
+def test_a_bundle_that_is_taken_for_a_run_is_named(tmp_path):
+    (tmp_path / "run" / "export").mkdir(parents=True)
+    bundle = tmp_path / "run" / "export"
+    write_json(bundle / "bundle.json", {})
+    with pytest.raises(RunError, match="a bundle of exported models, not a run, "):
+        load_script("inspect_model.py").main(["weights", str(bundle)])
+    (tmp_path / "run" / "config.yaml").write_text("task: keyword\n")
+    with pytest.raises(RunError, match=f"exported from: {re.escape(str(tmp_path / 'run'))}; "):
+        load_script("inspect_model.py").main(["weights", str(bundle)])
 
 
 def test_an_artefact_that_cannot_be_made_is_reported_beside_the_others(tmp_path, monkeypatch):

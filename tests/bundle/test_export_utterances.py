@@ -1,6 +1,7 @@
 """Tests of exported models of whole utterances: outputs, error rates, bundles, the example."""
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -308,6 +309,11 @@ def test_other_features_of_a_speech_bundle_are_refused(speech_bundle, tmp_path):
     with pytest.raises(BundleError, match=r"features in bundle\.json have changed"):
         open_bundle(copy)
     assert open_bundle(speech_bundle).features.bins == 16
+
+
+def test_the_report_of_a_converter_lists_no_streams_as_not_requested(language_bundle):
+    (line,) = re.findall("Not requested here: .*", (language_bundle / "export.md").read_text())
+    assert "frozen_graph non_stream float" in line and "stream_" not in line
 
 
 def test_another_lexicon_is_refused(language_bundle, tmp_path):

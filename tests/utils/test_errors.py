@@ -74,7 +74,20 @@ def test_a_full_disk_and_a_forbidden_file_are_user_errors(capsys):
     )
 
 
-@pytest.mark.parametrize("error", [ValueError("a bug"), OSError(errno.EIO, "I/O error")])
+def test_a_package_that_is_not_installed_is_a_user_error(capsys):
+    assert exit_code(raising(ModuleNotFoundError("No module named 'keras.src'", name="keras.src"))) == 2
+    shown = capsys.readouterr().err
+    assert shown.startswith("error: the package keras is missing\nhint: pip install -r requirements.txt")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ValueError("a bug"),
+        OSError(errno.EIO, "I/O error"),
+        ModuleNotFoundError("No module named 'utils.absent'", name="utils.absent"),
+    ],
+)
 def test_a_bug_keeps_its_stack_trace(error):
     with pytest.raises(type(error)):
         run_command(raising(error))

@@ -26,6 +26,7 @@ from utils.run_folder import checksums
 from utils.run_folder.checksums import CHECKSUMS, CONFIG, verified
 
 ENVIRONMENT = "environment"
+BUNDLE = "bundle.json"  # in a folder of exported models, which is often taken for a run
 NOT_FINITE = "not finite"
 """In the last line of ``train.log`` if the training ended because of such a value."""
 SECTIONS = ("features", "data", "model", "optimiser", "training", ENVIRONMENT)
@@ -133,6 +134,10 @@ class RunFolder:
             RunError: the file is missing, damaged or changed.
         """
         if not self.config_file.is_file():
+            if (self.path / BUNDLE).is_file():
+                raise RunError(
+                    "this is a bundle of exported models, not a run", where=self.path, hint=_source_of(self)
+                )
             raise RunError(
                 "not a run folder: it has no config.yaml", where=self.path, hint=_runs_nearby(self)
             )
@@ -319,3 +324,9 @@ def _note_missing_checksums(run: RunFolder) -> None:
 def _runs_nearby(run: RunFolder) -> str:
     found = sorted(str(path.parent) for path in run.path.parent.glob("*/config.yaml"))
     return f"runs nearby: {', '.join(found[:5])}" if found else "give the folder that train.py wrote"
+
+
+def _source_of(bundle: RunFolder) -> str:
+    parent = bundle.path.absolute().parent
+    source = f": {parent}" if (parent / CONFIG).is_file() else ""
+    return f"give the run that it was exported from{source}; `export.py verify` checks a bundle"
