@@ -20,7 +20,7 @@ def frames() -> Arrays:
 def _model():
     import keras
 
-    from model_keyword.models.cnn import CnnConfig
+    from model_keyword.models.feed_forward.cnn import CnnConfig
     from model_keyword.registry import build_keyword_model
     from utils.features.keyword_config import KeywordFeatureConfig
 
