@@ -39,12 +39,9 @@ def replacing(path: str | Path) -> Iterator[Path]:
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = temporary_path(path)
     try:
-        yield temporary
-        checksums.replace(temporary, path)
-    except OSError as error:
-        if error.filename in (None, str(temporary)):  # the error of a full disk has no file name
-            error.filename = str(path)
-        raise
+        with _named(path, temporary):
+            yield temporary
+            checksums.replace(temporary, path)
     finally:
         with suppress(OSError):  # where it can't be removed, the error above names ``path``
             temporary.unlink()
@@ -67,17 +64,25 @@ def replacing_folder(path: str | Path) -> Iterator[Path]:
     outgoing = temporary.with_name(f"{temporary.name}.old")
     temporary.mkdir()
     try:
-        yield temporary
-        if path.exists():
-            path.replace(outgoing)
-        temporary.replace(path)
-    except OSError as error:
-        if error.filename is None:  # the error of a full disk has no file name
-            error.filename = str(path)
-        raise
+        with _named(path):
+            yield temporary
+            if path.exists():
+                path.replace(outgoing)
+            temporary.replace(path)
     finally:
         for folder in (temporary, outgoing):
             shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def _named(path: Path, *others: Path) -> Iterator[None]:
+    """Give an OSError the name ``path`` if it has none, as that of a full disk, or the name of ``others``."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename in (None, *map(str, others)):
+            error.filename = str(path)
+        raise
 
 
 def is_file(path: str | Path) -> bool:
