@@ -3,9 +3,10 @@
 import argparse
 import math
 import os
+from collections.abc import Callable
 from pathlib import Path
 
-from utils.errors import UserError, printable, require, unreadable
+from utils.errors import UserError, is_utf8, require, unreadable
 
 
 def positive(text: str) -> int:
@@ -36,13 +37,7 @@ def positive_number(text: str) -> float:
     Raises:
         argparse.ArgumentTypeError: it is not; argparse shows the message with the usage.
     """
-    try:
-        number = float(text)
-    except ValueError:
-        number = 0.0
-    if not 0.0 < number < math.inf:
-        raise argparse.ArgumentTypeError(f"'{text}' is not a number above 0")
-    return number
+    return _number(text, lambda number: 0.0 < number < math.inf, "a number above 0")
 
 
 def finite_number(text: str) -> float:
@@ -51,13 +46,7 @@ def finite_number(text: str) -> float:
     Raises:
         argparse.ArgumentTypeError: it is not.
     """
-    try:
-        number = float(text)
-    except ValueError:
-        number = math.nan
-    if not math.isfinite(number):
-        raise argparse.ArgumentTypeError(f"'{text}' is not a finite number")
-    return number
+    return _number(text, math.isfinite, "a finite number")
 
 
 def not_negative_number(text: str) -> float:
@@ -66,13 +55,7 @@ def not_negative_number(text: str) -> float:
     Raises:
         argparse.ArgumentTypeError: it is not.
     """
-    try:
-        number = float(text)
-    except ValueError:
-        number = -1.0
-    if not 0.0 <= number < math.inf:
-        raise argparse.ArgumentTypeError(f"'{text}' is not a number from 0 on")
-    return number
+    return _number(text, lambda number: 0.0 <= number < math.inf, "a number from 0 on")
 
 
 def fraction(text: str) -> float:
@@ -81,12 +64,16 @@ def fraction(text: str) -> float:
     Raises:
         argparse.ArgumentTypeError: it is not.
     """
+    return _number(text, lambda number: 0.0 <= number <= 1.0, "a number from 0 to 1")
+
+
+def _number(text: str, fits: Callable[[float], bool], wanted: str) -> float:
     try:
         number = float(text)
     except ValueError:
-        number = -1.0
-    if not 0.0 <= number <= 1.0:
-        raise argparse.ArgumentTypeError(f"'{text}' is not a number from 0 to 1")
+        number = math.nan
+    if not fits(number):
+        raise argparse.ArgumentTypeError(f"'{text}' is not {wanted}")
     return number
 
 
@@ -104,7 +91,7 @@ def listed_paths(path: Path) -> list[Path]:
     paths = [Path(line.strip()) for line in lines if line.strip()]
     require(paths, "the list names no file", where=path, hint=hint, error=UserError)
     for listed in paths:
-        if printable(listed) != str(listed) and not listed.exists():
+        if not is_utf8(listed) and not listed.exists():
             raise UserError(f"not UTF-8, and no name of a file: {listed}", where=path, hint=hint)
     return paths
 

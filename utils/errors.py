@@ -66,6 +66,11 @@ def printable(name: object) -> str:
     return str(name).encode("utf-8", _handler()).decode()
 
 
+def is_utf8(name: object) -> bool:
+    """Whether a file name is UTF-8, as manifests and ids must be."""
+    return printable(name) == str(name)
+
+
 def shorten(text: str, longest: int = _MAX_TEXT) -> str:
     """Replace the middle of very long words and texts by ``…`` and their length.
 
@@ -175,9 +180,9 @@ def run_command(main: Callable[[], int | None]) -> None:
 
     After a signal the exit code is the one that shells use: 130 for Ctrl-C, 143 for SIGTERM.
     A full disk, a missing file, missing permissions and a package that is not installed are reported like a
-    :class:`UserError`. Ctrl-C ends a
-    command also while it waits for a file in vain (:mod:`utils.stop_signals`). What can't be printed, such as
-    a file name that is not UTF-8, is printed as by :func:`printable`.
+    :class:`UserError`. Ctrl-C ends a command also while it waits for a file in vain
+    (:mod:`utils.stop_signals`). What can't be printed, such as a file name that is not UTF-8, is printed as
+    by :func:`printable`.
     """
     note_ctrl_c()
     for stream in (sys.stdout, sys.stderr):

@@ -25,7 +25,7 @@ from utils.audio.formats import (
     warn_left_out,
     warn_unreadable,
 )
-from utils.errors import CorpusError, printable
+from utils.errors import CorpusError, is_utf8
 
 NOISE_FOLDER = "_background_noise_"
 DEV_LIST, TEST_LIST = "validation_list.txt", "testing_list.txt"
@@ -141,7 +141,7 @@ def _files(folder: Path) -> Iterator[tuple[str, str, str]]:
         word = word_folder.name
         if word == NOISE_FOLDER or word.startswith("."):
             continue
-        if printable(word) != word:
+        if not is_utf8(word):
             raise CorpusError("the name of a word's folder is not UTF-8", where=word_folder, hint=_RENAME)
         names = sorted(_audio_names(word_folder))
         if not names:
@@ -171,7 +171,7 @@ def _audio_names(folder: Path) -> Iterator[str]:
                 unreadable.append(Path(parent, name))
             elif is_audio(name) and not name.startswith("."):
                 path = name if inner == "." else f"{inner}/{name}"
-                if printable(path) == path:
+                if is_utf8(path):
                     yield path
                 else:
                     undecodable.append(Path(parent, name))

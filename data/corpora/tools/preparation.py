@@ -22,7 +22,7 @@ from data.corpora.tools.download import Source
 from data.corpora.tools.summary import summarise
 from data.manifest import REJECTED, SPLITS, Utterance, write_manifest
 from utils.audio.reading import SAMPLE_RATE, seconds_and_rate
-from utils.errors import AudioError, CorpusError, printable, shorten
+from utils.errors import AudioError, CorpusError, is_utf8, printable, shorten
 from utils.files import remove_leftovers, write_json, write_text
 from utils.mandarin.pinyin import NAME_DOTS, is_hanzi, is_syllable, normalise_syllable
 from utils.processes import collect
@@ -237,7 +237,7 @@ def _check(candidate: Candidate, sample_rate: int) -> CheckedCandidate:
 def _name_problem(audio: Path) -> Problem | None:
     """The problem of a file name that a manifest, a UTF-8 file of tab-separated values, can't hold."""
     name = str(audio)
-    if printable(name) != name:
+    if not is_utf8(name):
         return Problem(
             "file name is not UTF-8", f"{printable(name)}: rename it, e.g. with convmv -f gbk -t utf8"
         )
