@@ -68,30 +68,7 @@ def export_bundle(
         BundleError: the folder exists, is a file or a run, or has files but no bundle; or the only variant
             can't be written.
     """
-    if output.exists() and not output.is_dir():
-        raise BundleError(
-            "there is a file where the bundle's folder would be",
-            where=output,
-            hint="--output chooses another folder",
-        )
-    if RunFolder(output).config_file.exists():
-        raise BundleError(
-            "the folder is a run, which the bundle would replace",
-            where=output,
-            hint="--output chooses another folder",
-        )
-    if output.is_dir() and any(output.iterdir()) and not (output / METADATA).exists():
-        raise BundleError(
-            "the folder has files, and is no bundle that could be replaced",
-            where=output,
-            hint="--output chooses another folder",
-        )
-    if output.exists() and not force:
-        raise BundleError(
-            "the folder exists already",
-            where=output,
-            hint="--force replaces it, --output chooses another folder",
-        )
+    _check_output(output, force)
     states = list(dict.fromkeys(variant.state for variant in variants))
     streams = any(state.is_streaming for state in states)
     with ArtefactWriter(source, frames_per_call, allow_flex) as writer, replacing_folder(output) as folder:
@@ -107,6 +84,21 @@ def export_bundle(
         costs = {state: _cost(writer.stage(state).model, frames) for state in states}
         _write_report(writer, folder, results, accuracy, costs)
     return results
+
+
+def _check_output(output: Path, force: bool) -> None:
+    """Raise BundleError if a bundle here would replace something else, or without ``force`` a bundle."""
+    another = "--output chooses another folder"
+    if output.exists() and not output.is_dir():
+        raise BundleError("there is a file where the bundle's folder would be", where=output, hint=another)
+    if RunFolder(output).config_file.exists():
+        raise BundleError("the folder is a run, which the bundle would replace", where=output, hint=another)
+    if output.is_dir() and any(output.iterdir()) and not (output / METADATA).exists():
+        raise BundleError(
+            "the folder has files, and is no bundle that could be replaced", where=output, hint=another
+        )
+    if output.exists() and not force:
+        raise BundleError("the folder exists already", where=output, hint=f"--force replaces it, {another}")
 
 
 def can_stream(source: ExportSource) -> list[str]:
