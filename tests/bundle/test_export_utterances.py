@@ -147,6 +147,16 @@ def test_int8_may_leave_layers_of_any_model_in_float(name, format_, sources, tmp
     assert differences[1] < differences[0] / 3
 
 
+def test_onnxruntime_loads_int8_whose_loop_is_in_float(sources, tmp_path):
+    """In a child process: onnxruntime 1.32 aborted if a transposition before the loop was in float alone."""
+    path = tmp_path / "model.onnx"
+    with ArtefactWriter(sources("cbhg")) as writer:
+        writer.write(non_stream(Format.ONNX, Precision.INT8), path, ("gru",))
+    program = "import onnxruntime, sys; onnxruntime.InferenceSession(sys.argv[1])"
+    child = subprocess.run([sys.executable, "-c", program, path], capture_output=True, text=True)
+    assert child.returncode == 0, child.stderr
+
+
 @pytest.mark.nightly  # a small loop: test_export.py
 def test_int8_of_a_bidirectional_gru_is_refused_with_what_to_take(sources, tmp_path):
     with (
