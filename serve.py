@@ -85,7 +85,7 @@ def _parser() -> argparse.ArgumentParser:
         "--stream-seconds", type=float, metavar="S", help="longest live stream (default: 14400)"
     )
     limits.add_argument(
-        "--stream-idle-seconds", type=float, metavar="S", help="without live sound (default: 60)"
+        "--stream-idle-seconds", type=float, metavar="S", help="without live audio (default: 60)"
     )
     return parser
 

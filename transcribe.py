@@ -47,7 +47,7 @@ from utils.stop_signals import until_stopped
 PIPE = Path("-")
 PIPE_NAME, MICROPHONE_NAME = "stdin", "microphone"
 SHOWN_FAILURES = 10  # names or pairs in a message
-BLOCK_MS = 80  # of live sound that is read at once, where --chunk is not given
+BLOCK_MS = 80  # of live audio that is read at once, where --chunk is not given
 EXAMPLES = """\
 examples:
   python transcribe.py recording.wav

@@ -25,7 +25,7 @@ def chunks(sound: str, rate: int) -> Iterator[bytes]:
 
 
 async def main() -> None:
-    """Send sound as fast as it is spoken; show drafts on standard error, finals on standard output."""
+    """Send audio as fast as it is spoken; show partial results on stderr, finals on stdout."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("sound", help="a recording; - is raw 16-bit mono sound of 16 kHz")
     parser.add_argument("--url", default="ws://127.0.0.1:8000/v1/stream")

@@ -1,4 +1,4 @@
-"""Computes the logits of live sound with an acoustic model that needs whole utterances, as they become final.
+"""Computes the logits of live audio with an acoustic model that needs whole utterances, as they become final.
 
 The counterpart of :class:`streaming.speech.stream.LogitStream` for acoustic models like the one that ships.
 The last :data:`WINDOW_SECONDS` are computed again and again; a row (the logits of one output frame) is final

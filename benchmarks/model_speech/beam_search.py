@@ -4,7 +4,7 @@
     python benchmarks/model_speech/beam_search.py --speech RUN --manifest LIST.tsv [--syllables RUN]
 
 The default is the demo's model and test set. With --syllables it also prints the syllable error rate for a
-grid of fusion weights and insertion bonuses: tune on a dev list, never on a test list.
+grid of fusion weights and insertion bonuses: tune on a dev set, never on a test set.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""Measures how many sounds without speech give no text, at thresholds that keep 99 % of the speech.
+"""Measures how many non-speech sounds give no text, at thresholds that keep 99 % of the speech.
 
     python -m benchmarks.recognition.no_speech [--run pretrained/audio_to_pinyin]
     python -m benchmarks.recognition.no_speech --fit

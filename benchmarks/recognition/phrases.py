@@ -93,7 +93,7 @@ class Trial:
 
 
 def main() -> int:
-    """Fit, or print the table of the test lists."""
+    """Fit, or print the table of the test sets."""
     options = _parser().parse_args()
     acoustic = load_acoustic_logits(options.run)
     if options.fit:

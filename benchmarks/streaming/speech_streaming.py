@@ -26,7 +26,7 @@ from data.manifest import Utterance
 from model_speech.acoustic_model import AcousticModel, load_acoustic_model
 from model_speech.causal import CausalModel, load_causal_model
 from model_speech.ctc.greedy import greedy_decode
-from recognition.drafts import DraftDecoder
+from recognition.partial_results import PartialResultDecoder
 from recognition.recognizer import Recognizer
 from streaming.conversion.streamability import stream_geometry
 from streaming.speech.keras_stream import keras_stream
@@ -92,7 +92,7 @@ def _streamed(
     model: CausalModel, acoustic: AcousticModel, sounds: Sequence[np.ndarray], frames: int, what: str
 ) -> tuple[Pinyin, str]:
     """Pinyin recognised chunk by chunk, and the real-time factor."""
-    decoder = DraftDecoder(Recognizer(acoustic))
+    decoder = PartialResultDecoder(Recognizer(acoustic))
     stream = SpeechStream(model, keras_stream(model, frames), frames, decoder)
     stream.feed(sounds[0])  # compiles the model
     stream.reset()

@@ -2,7 +2,7 @@
 
 Texts of fewer than five syllables are words and commands, which naturally recur; only longer ones count as
 sentences. AISHELL's test speakers share 1 of 71 and 0 of 345 sentences with the one train speaker; THCHS-30's
-dev list shares all 535 (its test list none). Syllables that are not in train are 0.5 % of THCHS-30's test
+dev set shares all 535 (its test set none). Syllables that are not in train are 0.5 % of THCHS-30's test
 set, and 5 % of AISHELL's if the training set has only one speaker.
 """
 
@@ -90,7 +90,7 @@ def shared_speaker(listings: Sequence[Listing]) -> Iterator[Finding]:
 
 
 def known_test(listings: Sequence[Listing]) -> Iterator[Finding]:
-    """A test list whose sentences and speakers are all in the training set."""
+    """A test set whose sentences and speakers are all in the training set."""
     train = lines_of(of_role(listings, "train"))
     pairs = {(line.speaker, line.hanzi) for line in train}
     recordings = {line.audio for line in train}

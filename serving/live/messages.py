@@ -1,4 +1,4 @@
-"""The JSON messages of a live stream: checks the first one of a client, formats drafts and results."""
+"""The JSON messages of a live stream: checks the first one of a client, formats all results."""
 
 from collections.abc import Iterator
 from typing import Any, Literal
@@ -41,16 +41,16 @@ class Start(BaseModel):
         return Search(words="" if self.phrases else self.words, phrases=self.phrases, n_best=2 * ALTERNATIVES)
 
 
-def partial_message(utterance: int, draft: Partial) -> Message:
-    """A draft of an utterance; one without syllables withdraws those before."""
+def partial_message(utterance: int, partial: Partial) -> Message:
+    """A partial result of an utterance; one without syllables withdraws those before."""
     return {
         "type": "partial",
         "utterance": utterance,
-        "start": round(draft.start, 3),
-        "end": round(draft.end, 3),
-        "syllables": _syllables(draft.pinyin, draft.times, draft.confidence),
-        "hanzi": draft.hanzi,
-        "stable": draft.stable,
+        "start": round(partial.start, 3),
+        "end": round(partial.end, 3),
+        "syllables": _syllables(partial.pinyin, partial.times, partial.confidence),
+        "hanzi": partial.hanzi,
+        "stable": partial.stable,
     }
 
 

@@ -1,7 +1,7 @@
 """The process that recognises several live streams: receives their sound, sends back their messages.
 
 The streams take turns, a tenth of a second of sound each, so that one that is sent faster than it is spoken
-delays no other. A stream with much sound waiting has fewer drafts.
+delays no other. A stream with much sound waiting has fewer partial results.
 """
 
 from collections import deque
@@ -22,7 +22,7 @@ from utils.errors import UserError
 from utils.hypotheses.recognition import Partial, Segment
 
 SLICE_SECONDS = 0.1  # sound of one turn of a stream
-BEHIND_SECONDS = 0.6  # if more sound than this waits, drafts become rarer
+BEHIND_SECONDS = 0.6  # if more sound than this waits, partial results become rarer
 _WARM_ROWS = 20  # rows of logits recognised at the start, which fills tables
 
 

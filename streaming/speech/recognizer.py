@@ -1,8 +1,8 @@
-"""Recognises recordings or live sound with a stream; reports segments as they end, drafts before.
+"""Recognises recordings or live audio with a stream; reports segments as they end, partial results before.
 
-The counterpart of `recognition.recognizer.Recognizer`: nothing waits for the end of the recording, drafts
-(hypotheses that may still grow) of each utterance are reported while it is spoken, and memory doesn't grow
-with the recording's length.
+The counterpart of `recognition.recognizer.Recognizer`: nothing waits for the end of the recording, partial
+results (hypotheses that may still grow) of each utterance are reported while it is spoken, and memory doesn't
+grow with the recording's length.
 """
 
 import time
@@ -25,7 +25,7 @@ Source = tuple[str, str | Path | Iterable[np.ndarray]]
 
 
 class LiveStream(Protocol):
-    """Samples → drafts and segments of utterances, with any model.
+    """Samples → partial results and segments of utterances, with any model.
 
     Attributes:
         sample_rate: Hz.
@@ -41,7 +41,7 @@ class LiveStream(Protocol):
     def feed(self, samples: np.ndarray, behind: bool = False) -> list[Partial | Segment]:
         """Process the next samples (n,) float32 in [-1, 1]; return the events that they complete, in order.
 
-        ``behind``: more sound is waiting already, so drafts may be rarer.
+        ``behind``: more sound is waiting already, so partial results may be rarer.
         """
 
     def flush(self) -> list[Partial | Segment]:
@@ -53,8 +53,8 @@ class StreamRecognizer:
 
     Args:
         stream: the model.
-        on_event: called with each draft of an utterance, and with each segment when it ends; None: drafts are
-            rarer.
+        on_event: called with each partial result of an utterance, and with each segment when it ends; None:
+            partial results are rarer.
 
     Attributes:
         sample_rate: Hz, of blocks of samples.

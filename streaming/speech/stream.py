@@ -1,4 +1,4 @@
-"""Recognises samples in pieces with a causal streamed network: drafts of an utterance, then its segments.
+"""Recognises samples in chunks with a causal network: partial results, then segments of utterances.
 
 samples ─ utils/features/stream ─▶ frames ─ a streamed network ─▶ rows of logits ─ utterances ─▶ events
 
@@ -73,7 +73,7 @@ class LogitStream:
 
 
 class SpeechStream:
-    """Samples → drafts and segments of utterances, with a causal network.
+    """Samples → partial results and segments of utterances, with a causal network.
 
     Args:
         model: the loaded model.
@@ -100,7 +100,7 @@ class SpeechStream:
 
         Args:
             samples: float32.
-            behind: more sound is waiting: no drafts are needed.
+            behind: more sound is waiting: no partial results are needed.
         """
         return self._utterances.feed(self._logits.feed(samples), behind)
 
