@@ -7,17 +7,17 @@
 Six collections of real recordings, 7 h of synthetic speech of open-domain text and non-speech sounds
 are prepared below ``datasets/audio_to_pinyin``. The model of whole utterances is trained in twelve cycles
 below ``runs``, by recipes of ``configs/speech``; each begins with the weights of the one before, the sixth
-and the seventh with a deeper convolutional front end, the last five with a shorter hop of the features. From the third
-one on there is spliced speech, which the model of the cycle before has cut from the recordings. The tenth
-cycle begins with the mean of the three before it and has more single words. The eleventh begins with the mean
-of this mean and of the tenth, and has more blocks. The twelfth begins with the mean of the initial weights of
-the eleventh and of the eleventh, and has pieces of recordings, more words and shorter pauses. The shipped
-model is the mean of the initial weights of the twelfth and of the twelfth.
+and the seventh with a deeper convolutional front end, the last five with a shorter hop of the features. From
+the third one on there is spliced speech, which the model of the cycle before has cut from the recordings. The
+tenth cycle begins with the mean of the three before it and has more single words. The eleventh begins with
+the mean of this mean and of the tenth, and has more blocks. The twelfth begins with the mean of the initial
+weights of the eleventh and of the eleventh, and has pieces of recordings, more words and shorter pauses. The
+shipped model is the mean of the initial weights of the twelfth and of the twelfth.
 
-The streaming model begins with the initial weights of the eleventh cycle. The model of whole utterances is its
-teacher. It is trained without the recordings of ``dspspeech20``, whose words are the test of typed wake words
-(but its teacher has learned from them). It has three cycles, the last of which begins with the mean of the
-first two. The shipped streaming model is the mean of this mean and of the third, and is also exported.
+The streaming model begins with the initial weights of the eleventh cycle. The model of whole utterances is
+its teacher. It is trained without the recordings of ``dspspeech20``, whose words are the test of typed wake
+words (but its teacher has learned from them). It has three cycles, the last of which begins with the mean of
+the first two. The shipped streaming model is the mean of this mean and of the third, and is also exported.
 
 Both are packed into ``pretrained``.
 
@@ -144,7 +144,7 @@ WORDS_AND_PIECES = {
 }
 """Of the twelfth cycle, likewise."""
 FLAT_START = "features.normalise=running"
-"""For the first cycles of the streaming model: a flat initial spectrum; the last begins with average speech."""
+"""The first cycles of the streaming model begin with a flat spectrum, the last with average speech."""
 STREAMING_AGAIN = ("initialise_except=[]", "optimiser.learning_rate=0.003", "optimiser.average=0.998")
 """Settings of the later cycles of the streaming model, which begin with all weights of earlier ones."""
 FIRST_SPLICED = ("spliced", "spliced_again", "spliced_third")

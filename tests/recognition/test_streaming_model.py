@@ -24,7 +24,7 @@ def test_it_is_small_undamaged_and_has_a_card():
     assert (STREAMING / "export" / ARTEFACT).stat().st_size < 3_500_000
     assert differences(STREAMING) == {}
     card = (STREAMING / "README.md").read_text(encoding="utf-8")
-    assert all(word in card for word in ("Common Voice", "CC BY-SA", "## Limits", "## Figures"))
+    assert all(word in card for word in ("Common Voice", "CC BY-SA", "## Limits", "## Results"))
     texts = [path.read_text("utf-8") for path in files if path.suffix in (".yaml", ".json", ".md", ".txt")]
     assert not any(path in text for path in ("/home", "/work", ": /") for text in texts)
 
