@@ -57,7 +57,7 @@ examples:
   python transcribe.py talks/ --output texts/ --cluster head:6379
   python transcribe.py talk.m4a --format vtt --digits
   python transcribe.py meeting.wav --joint --words names.txt
-  python transcribe.py commands/ --phrases phrases.txt      # only these phrases; everything else is refused
+  python transcribe.py commands/ --phrases phrases.txt      # only these phrases; everything else is rejected
   python transcribe.py lecture.flac --syllables runs/syllables --workers 1
   ffmpeg -i talk.mkv -f wav - | python transcribe.py -
   python transcribe.py --microphone                         # until Ctrl-C

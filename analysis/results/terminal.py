@@ -82,7 +82,7 @@ def _normalisation(rules: Iterable[Normalisation]) -> str:
         )
         for rule in rules
     ]
-    headings = ("normalisation", "applied", "lines concerned", "hanzi errors otherwise")
+    headings = ("normalisation", "applied", "lines changed", "hanzi errors with the opposite setting")
     return text_table(headings, rows, left=4)
 
 

@@ -1,11 +1,11 @@
 """The compact acoustic model: log-mel features and lengths in, CTC logits for every eighth frame out.
 
 The convolutional front end has strided convolutions over time and frequency, few enough for a CPU. They
-tolerate small shifts in time and in frequency; residual blocks between them may make it deeper. All later layers run at the frame
-rate of the output and use what a CPU does fastest: matrix products, and depthwise convolutions over time for
-the context. A gate in each block averages over the whole utterance, so that speaker and room weight the
-channels (squeeze-and-excitation: Hu et al., arXiv:1709.01507; in speech ContextNet: Han et al.,
-arXiv:2005.03191).
+tolerate small shifts in time and in frequency; residual blocks between them may make it deeper. All later
+layers run at the frame rate of the output and use what a CPU does fastest: matrix products, and depthwise
+convolutions over time for the context. A gate in each block averages over the whole utterance, so that
+speaker and room weight the channels (squeeze-and-excitation: Hu et al., arXiv:1709.01507; in speech
+ContextNet: Han et al., arXiv:2005.03191).
 
 ``compact_streaming`` is made of the same blocks in causal form.
 """

@@ -195,7 +195,7 @@ def phrase_segment(
 ) -> Segment:
     """The segment of an utterance that was compared with a list of phrases.
 
-    The best reading of an accepted phrase is its text with its syllables; that of a refused one is the free
+    The best reading of an accepted phrase is its text with its syllables; that of a rejected one is the free
     syllables, without hanzi.
 
     Args:
