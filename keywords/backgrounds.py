@@ -74,7 +74,7 @@ def check_halves(recordings: Sequence[Path]) -> None:
         raise AudioError(
             "too little background to keep two halves apart",
             where=", ".join(map(str, recordings)),
-            hint="give hours of sound: at least one recording of a minute, or two short ones",
+            hint="give hours of audio: at least one recording of a minute, or two short ones",
         )
 
 

@@ -1,4 +1,4 @@
-"""Detects keywords in a stream of sound (microphone, files, pipe) with the model of a bundle.
+"""Detects keywords in a stream of audio (microphone, files, pipe) with the model of a bundle.
 
 A LiteRT or ONNX model of a bundle needs neither TensorFlow nor Keras; labels, front end, threshold, smoothing
 and refractory time come from the bundle. Memory use is independent of the stream's length.

@@ -107,7 +107,7 @@ def load_live_stream(run: Path, recognizer: Recognizer, chunk_seconds: float | N
     Args:
         run: the speech run.
         recognizer: made by :func:`load_recognizer` from the same run.
-        chunk_seconds: seconds of sound that a causal network processes at once; None: those of one logit
+        chunk_seconds: seconds of audio that a causal network processes at once; None: those of one logit
             frame.
 
     Raises:

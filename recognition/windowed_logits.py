@@ -49,7 +49,7 @@ class WindowedLogits:
         return np.concatenate(found)
 
     def flush(self) -> np.ndarray:
-        """Return the rows that the end of the sound completes, (m, C); then `reset`."""
+        """Return the rows that the end of the audio completes, (m, C); then `reset`."""
         rows = self._step(self._pending, 0)
         self.reset()
         return rows

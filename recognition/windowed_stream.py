@@ -26,7 +26,7 @@ LEFT_SECONDS = 2.4  # left context is missing at the start of a window: here ear
 SHARE = 20  # upper limit of the sound computed again for partial results, as a multiple of the sound itself
 SHORTEST_SECONDS = 0.3  # minimum time between two partial results
 # From one check for a pause or noise to the next: always in the sound that is computed again, and not put off
-# while more sound is waiting, so that utterances do not depend on how fast they are processed.
+# while more audio is waiting, so that utterances do not depend on how fast they are processed.
 CHECK_SECONDS = 1.6
 RIGHT_SECONDS = 0.4  # a syllable that ended longer ago rarely changes
 STABLE_RESULTS = 3  # syllables that were the same in this many partial results are reported as stable
@@ -66,7 +66,7 @@ class WindowedStream:
 
         Args:
             samples: any number of samples.
-            behind: more sound is waiting already: partial results are rarer.
+            behind: more audio is waiting already: partial results are rarer.
         """
         self._pending = np.concatenate([self._pending, samples])
         size, events = self._endpoints.step_samples, []
@@ -76,7 +76,7 @@ class WindowedStream:
         return events
 
     def flush(self) -> list[Partial | Segment]:
-        """Return the events that the end of the sound completes; then `reset`."""
+        """Return the events that the end of the audio completes; then `reset`."""
         events = self._step(self._pending, behind=True)
         first, end = self._endpoints.first, self._origin + len(self._sound)
         if first is None and not self._recognised and end <= CONTEXT_FRAMES * self._endpoints.frame_samples:

@@ -157,7 +157,7 @@ def _print_times(acoustic: AcousticLogits, options: argparse.Namespace) -> None:
             seconds[name] = min(seconds[name], time.process_time() - began)
     audio = sum(clip.seconds for clip in clips)
     for name, value in seconds.items():
-        print(f"{name}: {value:.2f} s of processor time for {audio:.0f} s of sound")
+        print(f"{name}: {value:.2f} s of processor time for {audio:.0f} s of audio")
     print(f"ratio: {seconds['phrases'] / seconds['free']:.3f}")
 
 

@@ -3,7 +3,7 @@
     python -m benchmarks.serving.live_streams
     python -m benchmarks.serving.live_streams --streams 1 8 16 --seconds 60 --recordings DIR
 
-Each stream sends recordings with pauses between them, 0.1 s of sound every 0.1 s. The delay of a syllable is
+Each stream sends recordings with pauses between them, 0.1 s of audio every 0.1 s. The delay of a syllable is
 the time from the moment at which its end was sent until the arrival of the first partial result (or final)
 with a syllable during most of its final time, whichever syllable that is. It contains the look-ahead of the
 model, the sound until the next partial result, the computation, and the transfer in both directions. The

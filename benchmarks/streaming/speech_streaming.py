@@ -6,7 +6,7 @@
 Every recording of the test set is recognised as a whole and chunk by chunk. The table has both syllable error
 rates, the number of recordings with equal pinyin, the largest difference of the logits, the look-ahead, the
 size of the stream's states, and the real-time factor for each chunk size: processor seconds of all threads
-per second of sound, for features, model and greedy decoding, one recording at a time. --beside adds a model
+per second of audio, for features, model and greedy decoding, one recording at a time. --beside adds a model
 that can't stream.
 """
 

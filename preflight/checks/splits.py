@@ -84,7 +84,7 @@ def shared_speaker(listings: Sequence[Listing]) -> Iterator[Finding]:
                 listing.path,
                 "",
                 what="speakers of this list are in the training set",
-                advice="its error rate is that of known voices; others will be worse: split by speaker",
+                advice="its error rate is that of known speakers; others will be worse: split by speaker",
                 detail=f"{len(own & known):,} of {len(own):,}: {first_few(sorted(own & known), 5)}",
             )
 
@@ -102,7 +102,7 @@ def known_test(listings: Sequence[Listing]) -> Iterator[Finding]:
                 listing.path,
                 "",
                 what="each test sentence is in the training set, by the same speaker",
-                advice="its figures mean nothing: test on other speakers and sentences",
+                advice="its error rates mean nothing: test on other speakers and sentences",
                 detail=f"{len(lines):,} recordings",
             )
 

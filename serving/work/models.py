@@ -1,4 +1,4 @@
-"""What a worker computes: recognises pieces of sound and converts pinyin, with models loaded once.
+"""What a worker computes: recognises pieces of audio and converts pinyin, with models loaded once.
 
 Requests with words or phrases of their own share the models: what differs is a small object on top, and the
 last few of these are kept.
@@ -59,7 +59,7 @@ class Search:
 
 @dataclass(frozen=True, eq=False)
 class RecogniseJob:
-    """A piece of sound, and how it is to be recognised."""
+    """A piece of audio, and how it is to be recognised."""
 
     piece: SoundPiece
     search: Search

@@ -41,11 +41,11 @@ class LiveStream(Protocol):
     def feed(self, samples: np.ndarray, behind: bool = False) -> list[Partial | Segment]:
         """Process the next samples (n,) float32 in [-1, 1]; return the events that they complete, in order.
 
-        ``behind``: more sound is waiting already, so partial results may be rarer.
+        ``behind``: more audio is waiting already, so partial results may be rarer.
         """
 
     def flush(self) -> list[Partial | Segment]:
-        """Return the events that the end of the sound completes; then `reset`."""
+        """Return the events that the end of the audio completes; then `reset`."""
 
 
 class StreamRecognizer:
@@ -58,7 +58,7 @@ class StreamRecognizer:
 
     Attributes:
         sample_rate: Hz, of blocks of samples.
-        sound_seconds: seconds of sound processed so far.
+        sound_seconds: seconds of audio processed so far.
         busy_seconds: processing time so far, in seconds.
     """
 
@@ -86,7 +86,7 @@ class StreamRecognizer:
         sound, busy = self.sound_seconds, self.busy_seconds
         ahead = f"looking ahead {1000 * self._stream.look_ahead_seconds:.0f} ms"
         factor = f", real-time factor {busy / sound:.3f}" if sound else ""
-        return f"{sound:.1f} s of sound processed in {busy:.1f} s, {ahead}{factor}"
+        return f"{sound:.1f} s of audio processed in {busy:.1f} s, {ahead}{factor}"
 
     def _events(self, name: str, audio: str | Path | Iterable[np.ndarray]) -> Iterator[Segment | Ending]:
         blocks = audio_blocks(audio, self.sample_rate) if isinstance(audio, str | Path) else audio

@@ -91,6 +91,6 @@ def test_a_microphone(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Mo
     assert transcribe.main(["--microphone"]) == 1
     shown = capsys.readouterr()
     assert shown.out.startswith("如果")
-    assert "the microphone gives no more sound" in shown.err
+    assert "the microphone gives no more audio" in shown.err
     with pytest.raises(SystemExit):
         transcribe.main(["--microphone", str(RECORDING)])

@@ -512,7 +512,7 @@ def test_transcribe_prints_while_the_sound_arrives(command, acoustic, capsys):
     *pieces, speed = err.strip().splitlines()
     assert " ".join(" ".join(pieces).split()) == pinyin
     assert re.fullmatch(
-        r"3\.1 s of sound processed in .* s, looking ahead 175 ms, real-time factor \d\.\d{3}", speed
+        r"3\.1 s of audio processed in .* s, looking ahead 175 ms, real-time factor \d\.\d{3}", speed
     )
 
 
