@@ -88,7 +88,7 @@ def _print_speed(batches: Sequence[Batch], decoder: Decoder, utterances: int, co
             f"the same in {workers} processes", f"{utterances / _in_processes(batches, decoder, workers):.0f}"
         )
     console.print(table)
-    console.print(f"{differing} of {utterances} best readings differ from those of the full search")
+    console.print(f"{differing} of {utterances} best hypotheses differ from those of the full search")
 
 
 def _search(batches: Sequence[Batch], decoder: Decoder) -> tuple[list[Hypothesis], float]:

@@ -11,7 +11,7 @@ from utils.hypotheses.recognition import Partial, Segment
 from utils.hypotheses.transcript_formats import segment_values
 
 ALTERNATIVES = 5
-"""Readings of a final, and hanzi of a character."""
+"""Hypotheses of a final, and hanzi of a character."""
 Message = dict[str, Any]
 
 
@@ -67,8 +67,12 @@ def final_message(utterance: int, segment: Segment) -> Message:
         "hanzi": segment.best.hanzi,
         "stable": len(segment.best.pinyin),
         "alternatives": [
-            {"pinyin": list(reading.pinyin), "hanzi": reading.hanzi, "score": round(reading.score, 4)}
-            for reading in segment.n_best[:ALTERNATIVES]
+            {
+                "pinyin": list(hypothesis.pinyin),
+                "hanzi": hypothesis.hanzi,
+                "score": round(hypothesis.score, 4),
+            }
+            for hypothesis in segment.n_best[:ALTERNATIVES]
         ],
         "characters": [] if phrase else list(_characters(segment)),
         "phrase": {name: values[name] for name in ("accepted", "phrases")} if phrase else None,
@@ -85,9 +89,11 @@ def _syllables(pinyin: tuple[str, ...], times: Any, confidence: tuple[float, ...
 
 
 def _characters(segment: Segment) -> Iterator[Message]:
-    """Each hanzi with others that readings of the same length have there, the most probable first."""
+    """Each hanzi with others that hypotheses of the same length have there, the most probable first."""
     hanzi = segment.best.hanzi
-    readings = [reading.hanzi for reading in segment.n_best if len(reading.hanzi) == len(hanzi)]
+    hypotheses = [hypothesis.hanzi for hypothesis in segment.n_best if len(hypothesis.hanzi) == len(hanzi)]
     for index, character in enumerate(hanzi):
-        others = dict.fromkeys(reading[index] for reading in readings if reading[index] != character)
+        others = dict.fromkeys(
+            hypothesis[index] for hypothesis in hypotheses if hypothesis[index] != character
+        )
         yield {"hanzi": character, "alternatives": list(others)[:ALTERNATIVES]}

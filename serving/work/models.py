@@ -47,7 +47,7 @@ class Search:
         prompt: any text with hanzi that are user words, see :func:`prompt_words`.
         phrases: the text of a phrase file: only these are recognised. Empty: anything is.
         threshold: least confidence of a phrase that is accepted.
-        n_best: readings, or phrases, of each segment.
+        n_best: hypotheses, or phrases, of each segment.
     """
 
     words: str = ""

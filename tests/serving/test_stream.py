@@ -92,7 +92,7 @@ def finals(messages: list[Message]) -> list[Message]:
     return [message for message in messages if message["type"] == "final"]
 
 
-def test_characters_have_those_of_other_readings_as_alternatives():
+def test_characters_have_those_of_other_hypotheses_as_alternatives():
     readings = [
         (("gong1", "shi4"), "公式"),
         (("gong1", "shi4"), "公事"),
