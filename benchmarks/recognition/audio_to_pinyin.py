@@ -9,7 +9,7 @@ are prepared below ``datasets/audio_to_pinyin``. The model of whole utterances i
 below ``runs``, by recipes of ``configs/speech``; each begins with the weights of the one before, the sixth
 and the seventh with a deeper convolutional front end, the last five with a shorter hop of the features. From
 the third one on there is spliced speech, which the model of the cycle before has cut from the recordings. The
-tenth cycle begins with the mean of the three before it and has more single words. The eleventh begins with
+tenth cycle begins with the mean of the three before it and has more isolated words. The eleventh begins with
 the mean of this mean and of the tenth, and has more blocks. The twelfth begins with the mean of the initial
 weights of the eleventh and of the eleventh, and has pieces of recordings, more words and shorter pauses. The
 shipped model is the mean of the initial weights of the twelfth and of the twelfth.
