@@ -60,7 +60,7 @@ def _settings(results: Results) -> Iterable[str]:
     for stage, count in seen.items() if isinstance(seen, Mapping) else ():
         known = f"{count} utterances"
         if count is None:
-            known = "not known (its training lists are missing or plain text)"
+            known = "not known (its training manifests are missing or plain text)"
         yield f"sentences that the {stage} model was trained on: {known}"
 
 

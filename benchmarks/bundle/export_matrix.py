@@ -9,7 +9,7 @@ rate.
 
 Columns: MB of the file; the largest difference of a logit, divided by the largest logit; fraction of rows of
     logits with the same best class; error rate on the test set, if there is one; milliseconds per second of
-    sound (or per sentence of 40 syllables), on one thread; whether the artefact passed.
+    audio (or per sentence of 40 syllables), on one thread; whether the artefact passed.
 """
 
 import argparse

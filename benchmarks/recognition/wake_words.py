@@ -3,9 +3,9 @@
     python -m benchmarks.recognition.wake_words [--run pretrained/audio_to_pinyin]
 
 Each of the twelve words of ``dspspeech20`` is spoken by the test speakers, and each of five invented names by
-synthetic voices that are in no training, with a second of faint noise before and after. The background is
-read speech of the test speakers of Common Voice and AISHELL-1 in one stream; for a word, the sentences that
-contain it or its syllables do not count. The table has recall, false alarms, and the processor time of a
+synthetic voices that are in no training data, with a second of faint noise before and after. The background
+is read speech of the test speakers of Common Voice and AISHELL-1 in one stream; for a word, the sentences
+that contain it or its syllables do not count. The table has recall, false alarms, and the processor time of a
 second of audio.
 
 The model that ships was trained on the same twelve words of other speakers. The thresholds are those of the

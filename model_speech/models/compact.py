@@ -217,7 +217,7 @@ def _stacked_blocks(x, config: CompactSettings, convolution: _Convolution) -> ke
     bins, channels = x.shape[2:]
     if bins % _BINS_JOINED:
         raise ConfigError(
-            f"model.stacked_blocks with {bins} bins after the front convolutions",
+            f"model.stacked_blocks with {bins} bins after the convolutional front end",
             hint="pairs of bins are joined: choose features.bins so that their number is even",
         )
     pairs, stack, pair_channels = bins // _BINS_JOINED, config.frame_stack, _BINS_JOINED * channels

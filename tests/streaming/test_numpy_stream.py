@@ -199,11 +199,11 @@ def test_the_layer_of_running_means_computes_them():
         np.testing.assert_allclose(means, expected, atol=1e-5)
 
 
-def test_the_streaming_recipe_begins_with_the_weights_of_its_twin():
-    twin = build_compact(CompactConfig(front_filters=(4, 4), width=16, blocks=2, kernel=5, gate=3), 16, 6)
+def test_the_streaming_recipe_begins_with_the_weights_of_the_whole_model():
+    whole = build_compact(CompactConfig(front_filters=(4, 4), width=16, blocks=2, kernel=5, gate=3), 16, 6)
     model = build_compact_streaming(SMALL, 16, 6)
-    take_weights(model, twin, "twin", {}, ["input_norm"])
-    ours, theirs = weights_by_name(model), weights_by_name(twin)
+    take_weights(model, whole, "whole", {}, ["input_norm"])
+    ours, theirs = weights_by_name(model), weights_by_name(whole)
     assert {name for name in ours if name not in theirs} == {name for name in ours if "input_norm" in name}
     for name in ours.keys() & theirs.keys() - {"block_1_time/kernel"}:
         np.testing.assert_array_equal(ours[name].ravel(), theirs[name].ravel())
