@@ -100,7 +100,7 @@ def detect_keywords(listener: Listener, blocks: Iterable[np.ndarray]) -> Iterato
 
 
 def probabilities_of(listener: Listener, blocks: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
-    """Yield probabilities (calls, labels), each time that new sound completes a call of the model."""
+    """Yield probabilities (calls, labels), each time that new audio completes a call of the model."""
     for piece in cut_blocks(blocks, max(1, round(BLOCK_SECONDS * listener.sample_rate))):
         probabilities = listener.stream.feed(piece)
         if len(probabilities):

@@ -21,11 +21,11 @@ from recognition.voice_activity import FRAME_SECONDS
 from utils.features.speech import extract_features
 from utils.hypotheses.recognition import Partial, Segment
 
-WINDOW_SECONDS = 6.4  # the sound that is computed again for a partial result
+WINDOW_SECONDS = 6.4  # the audio that is computed again for a partial result
 LEFT_SECONDS = 2.4  # left context is missing at the start of a window: here earlier logits are kept
-SHARE = 20  # upper limit of the sound computed again for partial results, as a multiple of the sound itself
+SHARE = 20  # upper limit of the audio computed again for partial results, as a multiple of the audio itself
 SHORTEST_SECONDS = 0.3  # minimum time between two partial results
-# From one check for a pause or noise to the next: always in the sound that is computed again, and not put off
+# From one check for a pause or noise to the next: always in the audio that is computed again, and not put off
 # while more audio is waiting, so that utterances do not depend on how fast they are processed.
 CHECK_SECONDS = 1.6
 RIGHT_SECONDS = 0.4  # a syllable that ended longer ago rarely changes

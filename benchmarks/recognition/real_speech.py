@@ -1,4 +1,4 @@
-"""Measures the contribution of each part of the training data on real recordings, from sound to hanzi.
+"""Measures the contribution of each part of the training data on real recordings, from audio to hanzi.
 
     python -m benchmarks.recognition.real_speech [--hours 20] [--only everything]
 

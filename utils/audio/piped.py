@@ -1,4 +1,4 @@
-"""Opens sound that is piped into a command (standard input): raw 16-bit samples, or any audio file.
+"""Opens audio that is piped into a command (standard input): raw 16-bit samples, or any audio file.
 
 The first bytes show which of the two it is. Raw samples are yielded in blocks while they arrive; so is a WAV
 file whose header has no length, as live recorders write it. Any other audio file is first copied to a
