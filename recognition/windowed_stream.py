@@ -168,9 +168,8 @@ class WindowedStream:
         self._partials: deque[tuple[str, ...]] = deque(maxlen=STABLE_RESULTS)
         # Syllables of the last partial result, and how many are stable.
         self._shown: tuple[tuple[str, ...], int] = ((), 0)
-        self._recognised_up_to = self._checked = (
-            0  # sample numbers at the last partial result and the last check
-        )
+        # Sample numbers at the last partial result and at the last check.
+        self._recognised_up_to = self._checked = 0
 
 
 def _frame(seconds: float) -> int:

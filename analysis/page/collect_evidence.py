@@ -1,4 +1,4 @@
-"""Collects the audio and a picture of the CTC posteriors (:class:`Evidence`) of the worst utterances of a test.
+"""Collects audio and pictures of CTC posteriors (:class:`Evidence`) of the worst utterances of a test.
 
 The model's posteriors come from a function of the caller; ``posterior_picture`` draws them.
 """

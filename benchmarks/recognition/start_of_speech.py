@@ -1,4 +1,4 @@
-"""Greedy syllable errors of the first and of the later syllables of utterances, at several levels of the audio.
+"""Greedy syllable errors of the first and of the later syllables of utterances, at several levels.
 
     python -m benchmarks.recognition.start_of_speech [RUN …] [--first 6] [--gain-db -24 -12 0 12]
 
