@@ -253,7 +253,7 @@ def _parser() -> argparse.ArgumentParser:
     tasks = parser.add_subparsers(dest="task", required=True, metavar="{speech,language,pipeline,keyword}")
     for task, text in (
         (SPEECH, "audio → syllables"),
-        (LANGUAGE, "true syllables → hanzi; needs no audio"),
+        (LANGUAGE, "reference syllables → hanzi; needs no audio"),
         (PIPELINE, "audio → syllables → hanzi"),
         (KEYWORD, "clips → keywords; data.folder=FOLDER gives their present folder"),
     ):
