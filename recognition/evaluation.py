@@ -77,7 +77,7 @@ def evaluate_speech(
 def evaluate_language(
     converter: Converter, run: RunFolder, transcripts: Sequence[Transcript], explain: bool
 ) -> Evaluation:
-    """Convert the reference syllables of a test set to hanzi; for the arguments see :func:`evaluate_speech`."""
+    """Convert the reference syllables of a test set to hanzi; arguments as in :func:`evaluate_speech`."""
     hanzi = converter.convert([each.pinyin for each in transcripts])
     results = [
         UtteranceResult(each.id, "", 0.0, each.pinyin, each.pinyin, each.hanzi, output, gold_hanzi=output)

@@ -99,7 +99,7 @@ class GatedCnnTask(RowTask):
 def evaluate_converter(
     converter: GatedCnnConverter, sentences: Sequence[Sequence[str]], hanzi: Sequence[str]
 ) -> tuple[ErrorCounts, float]:
-    """Errors of a converter, and its mean cross-entropy (nats) of the reference hanzi among the candidates."""
+    """Errors of a converter, and its mean cross-entropy (nats) of the reference among the candidates."""
     counts, loss, written = ErrorCounts(), 0.0, 0
     for batch in length_batches([len(sentence) for sentence in sentences], converter.batch_syllables):
         grid = converter.grid([sentences[index] for index in batch])
