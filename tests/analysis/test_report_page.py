@@ -126,8 +126,8 @@ def test_the_page_shows_the_results(page, results):
         )
     for counts in (*system.kinds.values(), system.attribution, system.named_confusions):
         assert all(name in text for name, count in counts.items() if count)
-        missing = [name for name, count in system.named_confusions.items() if not count]
-        assert f"Do not occur: {', '.join(missing)}." in text
+    missing = [name for name, count in system.named_confusions.items() if not count]
+    assert f"Do not occur: {', '.join(missing)}." in text
     for cut in system.breakdowns:
         assert all(group.name in text for group in cut.groups)
     for oracle in system.oracles:
