@@ -1,5 +1,5 @@
-# Everything from one command each; the first one makes .venv by itself (about 2 GB on disk, some minutes).
-# Another interpreter than python3: make demo PYTHON=python3.12
+# Every target is one command. The first call creates .venv (about 2 GB on disk, some minutes).
+# To use another interpreter than python3: make demo PYTHON=python3.12
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -13,7 +13,7 @@ export TF_CPP_MIN_LOG_LEVEL ?= 2
 help:  ## Show this list
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/^([a-z-]+):.*## /\1|/' | awk -F '|' '{printf "make %-11s %s\n", $$1, $$2}'
 
-demo: $(READY)  ## Make a corpus, train both models, test on unseen voices and sentences, write a summary page
+demo: $(READY)  ## Synthesise a corpus, train and test both models, write a summary page
 	@$(BIN)/python demo.py
 
 serve: $(READY)  ## Serve recognition on http://127.0.0.1:8000 (python serve.py --help)
@@ -30,17 +30,17 @@ test nightly: export OPENBLAS_NUM_THREADS := 1
 test nightly: export TF_NUM_INTRAOP_THREADS := 1
 test nightly: export TF_NUM_INTEROP_THREADS := 1
 
-test: $(READY)  ## Run the tests, a process a core, with the line coverage of the packages (95 % at least)
+test: $(READY)  ## Run the tests in parallel, with the line coverage of the packages (at least 95 %)
 	@$(BIN)/python -m pytest -n auto $(BY_FILE) -p tests.support.line_coverage
 
-nightly: $(READY)  ## Mutated files and kills in their full number, whole matrices of exports: an hour or so
+nightly: $(READY)  ## Run all fuzzing, crash and export tests in full number: about an hour
 	@$(BIN)/python -m pytest --nightly -n auto $(BY_FILE)
 
 lint: $(READY)  ## Check style and formatting
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 
-format: $(READY)  ## Put the code into the common form
+format: $(READY)  ## Format the code and apply the fixes of ruff
 	@$(BIN)/ruff check --fix-only --quiet .
 	@$(BIN)/ruff format .
 
@@ -48,12 +48,12 @@ bench: $(READY)  ## Run every benchmark, one after another
 	@for script in $$(grep -lE '^def main' benchmarks/*/*.py | grep -vE 'converters|support|serve.py'); do \
 	  module=$$(echo "$${script%.py}" | tr / .); echo "== $$module"; $(BIN)/python -m "$$module" || exit 1; done
 
-bench-peers: $(READY)  ## Compare speed and results with other libraries, each installed by itself: one table
+bench-peers: $(READY)  ## Compare speed and results with other libraries, each in an environment of its own
 	@$(BIN)/python -m benchmarks.peers.compare
 
-# The converter of pretrained/pinyin_to_hanzi from texts of your own; a killed one is resumed. With
-# other texts or lists the cleaned text is made again, and a run of the old text is refused: name another folder
-# (CONVERTER=runs/mine).
+# Trains the converter of pretrained/pinyin_to_hanzi on your own texts; an interrupted training is resumed. With
+# other texts or lists the text is cleaned again, and a run that was trained on the old text is refused: choose another
+# folder (CONVERTER=runs/mine).
 #   make converter TEXT="a.txt.xz b.txt.xz" NAMES=titles.txt.xz KEEP_OUT="test.tsv" DEV=dev.tsv
 CONVERTER := runs/pinyin_to_hanzi
 CLEAN_TEXT := datasets/text/pinyin_to_hanzi.txt
@@ -70,14 +70,14 @@ define CLEAN
 	  --output $(CLEAN_NAMES))
 endef
 
-converter: $(READY)  ## Train the converter on TEXT and NAMES without the sentences of KEEP_OUT; DEV: a list to watch
+converter: $(READY)  ## Train the converter on TEXT and NAMES without the sentences of KEEP_OUT; DEV: dev manifest
 	$(CLEAN)
 	@$(BIN)/python train.py language --config $(RECIPE)_network.yaml --run $(CONVERTER)/network $(DATA)
 	@$(BIN)/python train.py language --config $(RECIPE).yaml --run $(CONVERTER)/fused $(if $(NAMES),$(DATA_AND_NAMES),$(DATA)) \
 	  model.network_run=$(CONVERTER)/network
 
-# The language model of pretrained/hanzi_language_model from the same texts, and IN_DOMAIN: lines like those that are to
-# be recognised.
+# Trains the language model of pretrained/hanzi_language_model on the same texts and on IN_DOMAIN: text of the domain that
+# is to be recognised.
 #   make language-model TEXT="a.txt.xz b.txt.xz" NAMES=titles.txt.xz IN_DOMAIN=lines.txt KEEP_OUT="test.tsv" DEV=dev.tsv
 LANGUAGE_MODEL := runs/hanzi_language_model
 CLEAN_IN_DOMAIN := datasets/text/in_domain.txt
@@ -99,9 +99,9 @@ acoustic: $(READY)  ## Train, pack and test the acoustic models of pretrained/ f
 clean:  ## Remove caches of tests and tools (datasets/, runs/ and .venv stay)
 	@rm -rf .pytest_cache .ruff_cache .hypothesis .coverage
 	@find . -path ./.venv -prune -o -name __pycache__ -type d -exec rm -rf {} +
-	@echo "caches removed; datasets/, runs/ and .venv stay: delete them by hand if you mean it"
+	@echo "caches removed; datasets/, runs/ and .venv stay: to remove them too, delete them by hand"
 
-# Made again when a requirements file is newer than the last installation.
+# Installed again when a requirements file is newer than the last installation.
 $(READY): requirements.txt requirements/run.txt requirements/demo.txt requirements/serve.txt requirements/dev.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
 	  echo "error: $(PYTHON) is not a Python 3.11 or newer, name another: make PYTHON=/path/to/python3.12" >&2; \

@@ -159,11 +159,15 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("run", type=Path, help="run folder of a keyword, speech or language model")
     parser.add_argument("--all", action="store_true", help="all artefacts that are offered for the model")
-    parser.add_argument("--format", nargs="+", choices=[*map(str, Format)])
+    parser.add_argument(
+        "--format", nargs="+", choices=[*map(str, Format)], help="file formats (default: litert)"
+    )
     parser.add_argument(
         "--mode", nargs="+", choices=[*map(str, ArtefactMode)], help="whole clips, or a stream"
     )
-    parser.add_argument("--precision", nargs="+", choices=[*map(str, Precision)])
+    parser.add_argument(
+        "--precision", nargs="+", choices=[*map(str, Precision)], help="of weights and arithmetic"
+    )
     parser.add_argument(
         "--frames",
         type=not_negative,

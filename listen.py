@@ -1,4 +1,4 @@
-"""Detect keywords in sound from a microphone, files or a pipe; print each with its time and score.
+"""Detect keywords in audio from a microphone, files or a pipe; print each with its time and score.
 
 The keywords are those of a trained model in a bundle, or typed words, which the acoustic model that comes
 with this project searches for. Neither needs TensorFlow. Memory use is constant.

@@ -70,22 +70,31 @@ def _parser() -> argparse.ArgumentParser:
         "--live-workers", type=positive, metavar="N", help="processes for live streams (default: one a core)"
     )
     limits = parser.add_argument_group("limits")
-    limits.add_argument("--requests", type=positive, metavar="N", help="processed at a time (default: 64)")
-    limits.add_argument("--connections", type=positive, metavar="N", help="open at a time (default: 512)")
-    limits.add_argument("--rate", type=positive, metavar="N", help="requests of a client in a minute")
-    limits.add_argument("--upload-megabytes", type=float, metavar="MB", help="largest request (default: 100)")
     limits.add_argument(
-        "--upload-seconds", type=float, metavar="S", help="longest recording (default: 14400)"
+        "--requests", type=positive, metavar="N", help="requests at the same time (default: 64)"
+    )
+    limits.add_argument("--connections", type=positive, metavar="N", help="open connections (default: 512)")
+    limits.add_argument("--rate", type=positive, metavar="N", help="requests of a client per minute")
+    limits.add_argument(
+        "--upload-megabytes", type=float, metavar="MB", help="size of a request (default: 100)"
     )
     limits.add_argument(
-        "--receive-seconds", type=float, metavar="S", help="a silent client has (default: 20)"
-    )
-    limits.add_argument("--streams", type=positive, metavar="N", help="live at a time (default: 32)")
-    limits.add_argument(
-        "--stream-seconds", type=float, metavar="S", help="longest live stream (default: 14400)"
+        "--upload-seconds", type=float, metavar="S", help="length of a recording (default: 14400)"
     )
     limits.add_argument(
-        "--stream-idle-seconds", type=float, metavar="S", help="without live sound (default: 60)"
+        "--receive-seconds", type=float, metavar="S", help="time for each part of a request (default: 20)"
+    )
+    limits.add_argument(
+        "--streams", type=positive, metavar="N", help="live streams at the same time (default: 32)"
+    )
+    limits.add_argument(
+        "--stream-seconds", type=float, metavar="S", help="length of a live stream (default: 14400)"
+    )
+    limits.add_argument(
+        "--stream-idle-seconds",
+        type=float,
+        metavar="S",
+        help="time without audio in a live stream (default: 60)",
     )
     return parser
 

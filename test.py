@@ -253,7 +253,7 @@ def _parser() -> argparse.ArgumentParser:
     tasks = parser.add_subparsers(dest="task", required=True, metavar="{speech,language,pipeline,keyword}")
     for task, text in (
         (SPEECH, "audio → syllables"),
-        (LANGUAGE, "true syllables → hanzi; needs no audio"),
+        (LANGUAGE, "reference syllables → hanzi; needs no audio"),
         (PIPELINE, "audio → syllables → hanzi"),
         (KEYWORD, "clips → keywords; data.folder=FOLDER gives their present folder"),
     ):
@@ -280,7 +280,9 @@ def _add_options(command: argparse.ArgumentParser, task: str) -> None:
         command.add_argument("--limit", type=positive, help="test only the first LIMIT utterances")
     default = None if task == KEYWORD else "test"  # see settle_keyword_options
     command.add_argument("--split", choices=SPLITS, default=default, help="default: test")
-    command.add_argument("--manifest", type=Path, action="append", help="test on this list; may be repeated")
+    command.add_argument(
+        "--manifest", type=Path, action="append", help="test on this manifest; may be repeated"
+    )
     command.add_argument("--json", action="store_true", help="print only the results, as JSON")
     command.add_argument("--output", type=Path, help="folder for results.json and the outputs")
     command.add_argument("--report", type=Path, metavar="DIR", help="write a report of all errors into DIR")
@@ -290,7 +292,7 @@ def _add_options(command: argparse.ArgumentParser, task: str) -> None:
             type=not_negative,
             default=WORST_SHOWN,
             metavar="N",
-            help="the report has sound and picture of the N worst utterances (default: %(default)s)",
+            help="the report has the audio and a picture of the N worst utterances (default: %(default)s)",
         )
 
 

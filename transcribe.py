@@ -47,7 +47,7 @@ from utils.stop_signals import until_stopped
 PIPE = Path("-")
 PIPE_NAME, MICROPHONE_NAME = "stdin", "microphone"
 SHOWN_FAILURES = 10  # names or pairs in a message
-BLOCK_MS = 80  # of live sound that is read at once, where --chunk is not given
+BLOCK_MS = 80  # of live audio that is read at once, where --chunk is not given
 EXAMPLES = """\
 examples:
   python transcribe.py recording.wav
@@ -57,7 +57,7 @@ examples:
   python transcribe.py talks/ --output texts/ --cluster head:6379
   python transcribe.py talk.m4a --format vtt --digits
   python transcribe.py meeting.wav --joint --words names.txt
-  python transcribe.py commands/ --phrases phrases.txt      # only these phrases; everything else is refused
+  python transcribe.py commands/ --phrases phrases.txt      # only these phrases; everything else is rejected
   python transcribe.py lecture.flac --syllables runs/syllables --workers 1
   ffmpeg -i talk.mkv -f wav - | python transcribe.py -
   python transcribe.py --microphone                         # until Ctrl-C
@@ -253,7 +253,7 @@ def _files(options: argparse.Namespace) -> list[tuple[Path, Path]]:
         else:
             files[path] = Path(path.name)
     if options.rate and list(files) != [PIPE]:
-        raise UserError("--rate is the sample rate of raw sound from a pipe", hint="use it with '-' alone")
+        raise UserError("--rate is the sample rate of raw audio from a pipe", hint="use it with '-' alone")
     return list(files.items())
 
 
@@ -364,7 +364,7 @@ def _parser() -> argparse.ArgumentParser:
         "--n-best",
         type=positive,
         default=1,
-        help="readings (or phrases) of each segment in JSON; at most --beam readings without --joint",
+        help="hypotheses (or phrases) of each segment in JSON; without --joint at most --beam hypotheses",
     )
     parser.add_argument(
         "--minimum-confidence",
@@ -374,18 +374,18 @@ def _parser() -> argparse.ArgumentParser:
         help="segments whose syllables are less certain on average have no text (0 to 1; default: 0)",
     )
     parser.add_argument(
-        "--rate", type=positive, metavar="HZ", help="standard input is raw mono 16-bit sound of this rate"
+        "--rate", type=positive, metavar="HZ", help="standard input is raw mono 16-bit audio of this rate"
     )
     parser.add_argument(
         "--stream",
         action="store_true",
-        help="recognise while the sound arrives, and show syllables while they are spoken",
+        help="recognise while the audio arrives, and show syllables while they are spoken",
     )
     parser.add_argument(
         "--chunk",
         type=positive,
         metavar="MS",
-        help="with --stream: sound that is processed at once, for a run of compact_streaming a multiple of "
+        help="with --stream: audio that is processed at once, for a run of compact_streaming a multiple of "
         "its time stride (default: that)",
     )
     add_search_options(parser)

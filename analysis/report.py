@@ -110,7 +110,7 @@ def _parser() -> argparse.ArgumentParser:
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--reference", type=Path, required=True, metavar="FILE", help="the true texts")
+    parser.add_argument("--reference", type=Path, required=True, metavar="FILE", help="the reference texts")
     parser.add_argument(
         "--hypothesis",
         type=Path,

@@ -97,7 +97,7 @@ def _about(about: Mapping[str, Any]) -> list[str]:
     else:
         lines.append("- accuracy not measured: the test data isn't where the run's config.yaml says")
     if about["stream"]:
-        lines.append(f"- a call of a stream processes {1000 * about['stream']['seconds']:g} ms of sound")
+        lines.append(f"- a call of a stream processes {1000 * about['stream']['seconds']:g} ms of audio")
     return lines
 
 

@@ -1,4 +1,4 @@
-"""Sends a recording or raw sound from a pipe to a service (`python serve.py`) and prints its text.
+"""Sends a recording or raw audio from a pipe to a service (`python serve.py`) and prints its text.
 
     python examples/live_client.py examples/recordings/common_voice_18776500.ogg
     arecord -q -t raw -f S16_LE -r 16000 | python examples/live_client.py -
@@ -25,9 +25,9 @@ def chunks(sound: str, rate: int) -> Iterator[bytes]:
 
 
 async def main() -> None:
-    """Send sound as fast as it is spoken; show drafts on standard error, finals on standard output."""
+    """Send audio as fast as it is spoken; show partial results on stderr, finals on stdout."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("sound", help="a recording; - is raw 16-bit mono sound of 16 kHz")
+    parser.add_argument("sound", help="a recording; - is raw 16-bit mono audio of 16 kHz")
     parser.add_argument("--url", default="ws://127.0.0.1:8000/v1/stream")
     parser.add_argument("--token")
     options = parser.parse_args()

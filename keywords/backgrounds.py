@@ -1,6 +1,6 @@
 """Runs a streamed keyword model on background recordings, in two separate halves.
 
-On the sound that a threshold was chosen on, its false alarms are underestimated. So the threshold is chosen
+On the audio that a threshold was chosen on, its false alarms are underestimated. So the threshold is chosen
 on one half, and false alarms are counted on the other. Long recordings are cut in the middle, short ones
 alternate.
 """
@@ -26,7 +26,7 @@ class StreamedSound:
 
     Attributes:
         probabilities: (calls, labels) float32.
-        seconds: duration of the sound.
+        seconds: duration of the audio.
     """
 
     probabilities: np.ndarray
@@ -34,7 +34,7 @@ class StreamedSound:
 
     @property
     def hours(self) -> float:
-        """Duration of the sound in hours."""
+        """Duration of the audio in hours."""
         return self.seconds / 3600
 
     def detections(self, listener: Listener, threshold: float) -> list[Detection]:
@@ -74,7 +74,7 @@ def check_halves(recordings: Sequence[Path]) -> None:
         raise AudioError(
             "too little background to keep two halves apart",
             where=", ".join(map(str, recordings)),
-            hint="give hours of sound: at least one recording of a minute, or two short ones",
+            hint="give hours of audio: at least one recording of a minute, or two short ones",
         )
 
 
@@ -84,7 +84,7 @@ def stream_recordings(listener: Listener, recordings: Sequence[Path]) -> Streame
 
 
 def stream_halves(listener: Listener, recordings: Sequence[Path]) -> tuple[StreamedSound, StreamedSound]:
-    """Run a model on two halves of the sound; recordings of a minute or more are cut in the middle.
+    """Run a model on two halves of the audio; recordings of a minute or more are cut in the middle.
 
     Raises:
         AudioError: a recording cannot be read, or they are too few and too short for two halves.

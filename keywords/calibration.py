@@ -34,7 +34,7 @@ class ChosenThreshold:
         points: operating points of all thresholds, in rising order: misses in the recording of the test
             voices, false alarms in other sound that was not used for the choice.
         evaluated: operating point of the chosen threshold, one of ``points``.
-        hours: duration of the sound for the false alarms in ``points``.
+        hours: duration of the audio for the false alarms in ``points``.
         detections: detections in the recording of the test voices, at the chosen threshold.
         spoken: what the test voices say: the keyword, and other words by their kind.
         stream_hours: duration of the recording of the test voices.

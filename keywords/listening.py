@@ -1,4 +1,4 @@
-"""Detects keywords in a stream of sound (microphone, files, pipe) with the model of a bundle.
+"""Detects keywords in a stream of audio (microphone, files, pipe) with the model of a bundle.
 
 A LiteRT or ONNX model of a bundle needs neither TensorFlow nor Keras; labels, front end, threshold, smoothing
 and refractory time come from the bundle. Memory use is independent of the stream's length.
@@ -100,7 +100,7 @@ def detect_keywords(listener: Listener, blocks: Iterable[np.ndarray]) -> Iterato
 
 
 def probabilities_of(listener: Listener, blocks: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
-    """Yield probabilities (calls, labels), each time that new sound completes a call of the model."""
+    """Yield probabilities (calls, labels), each time that new audio completes a call of the model."""
     for piece in cut_blocks(blocks, max(1, round(BLOCK_SECONDS * listener.sample_rate))):
         probabilities = listener.stream.feed(piece)
         if len(probabilities):

@@ -1,4 +1,4 @@
-"""Detects typed phrases in a stream of sound with an acoustic model for all speech; nothing is trained."""
+"""Detects typed phrases in a stream of audio with an acoustic model for all speech; nothing is trained."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass

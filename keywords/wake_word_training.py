@@ -74,7 +74,7 @@ def train_word(request: Request, clips: Mapping[str, Sequence[SpokenClip]]) -> N
     """
     seconds = [clip.seconds for clip in clips["train"] if clip.label == request.word.hanzi]
     if not seconds:
-        raise CorpusError("the synthesiser can't say this word", where=request.clips / "unspoken.tsv")
+        raise CorpusError("the synthesiser can't pronounce this word", where=request.clips / "unspoken.tsv")
     length, run = clip_ms(seconds), RunFolder(request.output / "run")
     if run.config_file.is_file():
         _continue(run, request, to_plain(_config(request, length)))

@@ -47,7 +47,7 @@ def average(sources: Sequence[Path], target: Path, weights: str = "last") -> Non
         RunError: ``target`` exists, a run is missing or damaged, or two runs are of different models or
             vocabularies.
     """
-    require(len(sources) > 1, "one run has no mean", hint="name two or more", error=RunError)
+    require(len(sources) > 1, "a mean needs several runs", hint="name two or more", error=RunError)
     require_new_run(target)
     silence_tensorflow()
     from model_speech.acoustic_model import load_acoustic_model  # here: see utils.backend.quiet

@@ -19,7 +19,7 @@ from utils.vocabulary import Vocabulary
 
 NAME = "compact"
 NORM_EPSILON = 1e-3  # epsilon of MaskedBatchNormalization
-STRIDE, _TAPS = 2, 3  # stride and kernel size of the front convolutions, in time and in frequency
+STRIDE, _TAPS = 2, 3  # stride and kernel size of the convolutions of the front end, over time and frequency
 
 
 class NumpyCompact:

@@ -1,6 +1,6 @@
-"""Ensembles of acoustic models: the members beside the first model, and the logits that they compute.
+"""Ensembles of acoustic models: the members in addition to the first model, and their logits.
 
-A member is another model, or the same one with another step between feature frames: speech that is sampled
+A member is another model, or the same one with another hop of the features: speech that is sampled
 more densely looks slower to it. A packed run lists its members in ``config.yaml``::
 
     ensemble:

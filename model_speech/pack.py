@@ -112,13 +112,13 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--weights", default="best", help="best, last or a file (default: best)")
     for name in _SEARCH:
         option = f"--{name.replace('_', '-')}"
-        parser.add_argument(option, type=float, metavar="W", help="of the joint search, for this model")
+        parser.add_argument(option, type=float, metavar="W", help="setting of the joint search")
     parser.add_argument(
-        "--hop-ms", type=float, metavar="MS", help="of the features, instead of that of the training"
+        "--hop-ms", type=float, metavar="MS", help="hop of the features (default: that of the training)"
     )
     parser.add_argument(
         "--member", nargs="+", action="append", default=[], metavar="NAME=VALUE",
-        help="of an ensemble, e.g. weight=0.3 hop_ms=9, or weight=0.3 run=../other; may be repeated",
+        help="member of an ensemble, e.g. weight=0.3 hop_ms=9, or weight=0.3 run=../other; may be repeated",
     )  # fmt: skip
     return parser
 

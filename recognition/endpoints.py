@@ -1,4 +1,4 @@
-"""Finds where utterances begin and end in live sound, by its level above the noise. NumPy only.
+"""Finds where utterances begin and end in live audio, by its level above the noise. NumPy only.
 
 The measure is that of :mod:`recognition.voice_activity`, which uses the sound before and after a frame. Here
 only the sound so far is known: the last seconds are scored again at each step, so that the beginning of an

@@ -1,7 +1,7 @@
 """Runs loaded models on a test set: results of all utterances, with the evidence about their errors.
 
-The evidence is the scores of references, the gold pass (hanzi from the true syllables), noise, and what the
-training texts contain. ``test.py`` loads the models and reads the lists; ``analysis`` computes the rates.
+The evidence is the scores of references, the gold pass (hanzi from the reference syllables), noise, and what
+the training texts contain. ``test.py`` loads the models and reads the lists; ``analysis`` computes the rates.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def evaluate_speech(
 def evaluate_language(
     converter: Converter, run: RunFolder, transcripts: Sequence[Transcript], explain: bool
 ) -> Evaluation:
-    """Convert the true syllables of a test set to hanzi; the arguments are as in :func:`evaluate_speech`."""
+    """Convert the reference syllables of a test set to hanzi; arguments as in :func:`evaluate_speech`."""
     hanzi = converter.convert([each.pinyin for each in transcripts])
     results = [
         UtteranceResult(each.id, "", 0.0, each.pinyin, each.pinyin, each.hanzi, output, gold_hanzi=output)
@@ -98,7 +98,7 @@ def evaluate_pipeline(
     explain_language: bool,
     load: Callable[[], Recognizer],
 ) -> Evaluation:
-    """Recognise syllables and hanzi of a test set, and convert the true syllables too (the gold pass).
+    """Recognise syllables and hanzi of a test set, and convert the reference syllables too (the gold pass).
 
     Args:
         recognizer: recognizer of both runs.
@@ -206,7 +206,7 @@ def with_acoustic_scores(result: UtteranceResult, recognizer: Recognizer) -> Utt
 
 
 def with_language_scores(results: Sequence[UtteranceResult], converter: Converter) -> list[UtteranceResult]:
-    """Add the second stage's scores of the true hanzi and of its own, both for the true syllables.
+    """Add the second stage's scores of the reference hanzi and of its own, both for the reference syllables.
 
     Args:
         results: with gold hanzi; those whose gold hanzi are correct need no scores.

@@ -23,8 +23,8 @@ from model_speech.ctc.shallow_fusion import Fusion
 from model_speech.ensemble import Member, MemberConfig
 from model_speech.int8_weights import is_packed
 from recognition.confidence import load_calibration
-from recognition.drafts import DraftDecoder
 from recognition.options import beam_width, joint_settings
+from recognition.partial_results import PartialResultDecoder
 from recognition.phrases.phrase_list import read_phrases
 from recognition.phrases.search import PhraseSearch
 from recognition.pieces import WINDOW_SECONDS
@@ -102,25 +102,25 @@ def load_both_stages(
 
 
 def load_live_stream(run: Path, recognizer: Recognizer, chunk_seconds: float | None = None) -> LiveStream:
-    """A stream that recognises live sound with the models and searches of ``recognizer``, for any speech run.
+    """A stream that recognises live audio with the models and searches of ``recognizer``, for any speech run.
 
     Args:
         run: the speech run.
         recognizer: made by :func:`load_recognizer` from the same run.
-        chunk_seconds: seconds of sound that a causal network processes at once; None: those of one logit
+        chunk_seconds: seconds of audio that a causal network processes at once; None: those of one logit
             frame.
 
     Raises:
         ConfigError: the chunk is no multiple of the time stride of a causal network.
     """
     causal = _causal_network(run, recognizer.acoustic, chunk_seconds)
-    return SpeechStream(*causal, DraftDecoder(recognizer)) if causal else WindowedStream(recognizer)
+    return SpeechStream(*causal, PartialResultDecoder(recognizer)) if causal else WindowedStream(recognizer)
 
 
 def load_logit_stream(
     run: Path, acoustic: AcousticLogits, chunk_seconds: float | None = None
 ) -> LogitStream | WindowedLogits:
-    """A stream that computes the logits of live sound with any speech run, one row per output frame.
+    """A stream that computes the logits of live audio with any speech run, one row per output frame.
 
     Args:
         run: the speech run.

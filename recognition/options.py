@@ -21,7 +21,7 @@ def add_search_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--beam",
         type=positive,
-        help=f"prefixes kept; 1 is greedy (default: 1, with --syllables {BEAM})",
+        help=f"hypotheses of the CTC beam search; 1: greedy (default: 1, with --syllables {BEAM})",
     )
     parser.add_argument(
         "--syllables",
@@ -41,7 +41,7 @@ def add_search_options(parser: argparse.ArgumentParser) -> None:
         type=finite_number,
         default=INSERTION_BONUS,
         metavar="B",
-        help=f"added for each syllable, since a language model prefers few (default: {INSERTION_BONUS})",
+        help=f"score for each syllable, because a language model prefers few (default: {INSERTION_BONUS})",
     )
     parser.add_argument(
         "--workers",
@@ -97,7 +97,7 @@ def add_joint_options(parser: argparse.ArgumentParser) -> None:
         "--joint-bonus",
         type=finite_number,
         metavar="B",
-        help="with --joint: added for each syllable (default: depends on the converter's kind)",
+        help="with --joint: score for each syllable (default: depends on the converter's kind)",
     )
     parser.add_argument(
         "--language-model",

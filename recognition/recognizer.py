@@ -118,7 +118,7 @@ class Recognizer:
             raise ConfigError("phrases need no converter and no joint search", hint="leave these out")
         if not 1 <= n_best <= (n_best if joint or phrases else beam):
             raise ConfigError(
-                f"{n_best} readings from a beam of {beam}", hint=f"use a beam of at least {n_best}"
+                f"{n_best} hypotheses from a beam of {beam}", hint=f"use a beam of at least {n_best}"
             )
         if fusion and beam == 1:
             raise ConfigError("a language model of syllables needs a beam", hint="e.g. --beam 10")

@@ -1,4 +1,4 @@
-"""Computes the logits of live sound with an acoustic model that needs whole utterances, as they become final.
+"""Computes the logits of live audio with an acoustic model that needs whole utterances, as they become final.
 
 The counterpart of :class:`streaming.speech.stream.LogitStream` for acoustic models like the one that ships.
 The last :data:`WINDOW_SECONDS` are computed again and again; a row (the logits of one output frame) is final
@@ -49,7 +49,7 @@ class WindowedLogits:
         return np.concatenate(found)
 
     def flush(self) -> np.ndarray:
-        """Return the rows that the end of the sound completes, (m, C); then `reset`."""
+        """Return the rows that the end of the audio completes, (m, C); then `reset`."""
         rows = self._step(self._pending, 0)
         self.reset()
         return rows

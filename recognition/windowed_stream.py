@@ -1,12 +1,12 @@
-"""Recognises live sound with an acoustic model that needs whole utterances: drafts, then segments.
+"""Recognises live audio with an acoustic model that needs whole utterances: partial results, then segments.
 
-The utterance so far is recognised again and again, which gives drafts (hypotheses that may still change).
-The model that ships is of this kind. Two things bound the cost: only the last :data:`WINDOW_SECONDS` are
-computed again, and the time between two drafts is at least a :data:`SHARE`-th of what is computed. So a
-second of speech costs at most ``SHARE`` times as much as in a recording, in drafts, and once more in the
-segment; silence costs almost nothing. Utterances, and therefore segments, depend on the samples only, not on
-the pieces in which they come. A segment equals the result of the recogniser for a recording of the same
-samples.
+The utterance so far is recognised again and again, which gives partial results (hypotheses that may still
+change). The model that ships is of this kind. Two things bound the cost: only the last :data:`WINDOW_SECONDS`
+are computed again, and the time between two partial results is at least a :data:`SHARE`-th of what is
+computed. So a second of speech costs at most ``SHARE`` times as much as in a recording, in partial results,
+and once more in the segment; silence costs almost nothing. Utterances, and therefore segments, depend on the
+samples only, not on the pieces in which they come. A segment equals the result of the recogniser for a
+recording of the same samples.
 """
 
 import dataclasses
@@ -14,22 +14,22 @@ from collections import deque
 
 import numpy as np
 
-from recognition.drafts import DraftDecoder, common_syllables
 from recognition.endpoints import CONTEXT_FRAMES, Endpointer
+from recognition.partial_results import PartialResultDecoder, common_syllables
 from recognition.recognizer import Recognizer
 from recognition.voice_activity import FRAME_SECONDS
 from utils.features.speech import extract_features
 from utils.hypotheses.recognition import Partial, Segment
 
-WINDOW_SECONDS = 6.4  # the sound that is computed again for a draft
-LEFT_SECONDS = 2.4  # at the start of the window, left context is missing: logits of earlier drafts are kept
-SHARE = 20  # upper limit of the sound computed again for drafts, as a multiple of the sound itself
-SHORTEST_SECONDS = 0.3  # minimum time between two drafts
-# From one check for a pause or noise to the next: always in the sound that is computed again, and not put off
-# while more sound is waiting, so that utterances do not depend on how fast they are processed.
+WINDOW_SECONDS = 6.4  # the audio that is computed again for a partial result
+LEFT_SECONDS = 2.4  # left context is missing at the start of a window: here earlier logits are kept
+SHARE = 20  # upper limit of the audio computed again for partial results, as a multiple of the audio itself
+SHORTEST_SECONDS = 0.3  # minimum time between two partial results
+# From one check for a pause or noise to the next: always in the audio that is computed again, and not put off
+# while more audio is waiting, so that utterances do not depend on how fast they are processed.
 CHECK_SECONDS = 1.6
 RIGHT_SECONDS = 0.4  # a syllable that ended longer ago rarely changes
-STABLE_DRAFTS = 3  # syllables that were the same in this many drafts are reported as stable
+STABLE_RESULTS = 3  # syllables that were the same in this many partial results are reported as stable
 # A pause by the acoustic model, where noise hides it from the level: seconds since the middle of the last
 # syllable, and the part of them that belongs to the utterance.
 BLANK_SECONDS, BLANK_MARGIN_SECONDS = 1.4, 0.5
@@ -38,7 +38,7 @@ NOISE_SECONDS, KEPT_NOISE_SECONDS = 4.0, 2.0
 
 
 class WindowedStream:
-    """Samples → drafts and segments of utterances; a `LiveStream` of :mod:`streaming.speech.recognizer`.
+    """Samples → partial results and segments; a `LiveStream` of :mod:`streaming.speech.recognizer`.
 
     Args:
         recognizer: recognises each utterance; shared by any number of streams.
@@ -66,7 +66,7 @@ class WindowedStream:
 
         Args:
             samples: any number of samples.
-            behind: more sound is waiting already: drafts are rarer.
+            behind: more audio is waiting already: partial results are rarer.
         """
         self._pending = np.concatenate([self._pending, samples])
         size, events = self._endpoints.step_samples, []
@@ -76,7 +76,7 @@ class WindowedStream:
         return events
 
     def flush(self) -> list[Partial | Segment]:
-        """Return the events that the end of the sound completes; then `reset`."""
+        """Return the events that the end of the audio completes; then `reset`."""
         events = self._step(self._pending, behind=True)
         first, end = self._endpoints.first, self._origin + len(self._sound)
         if first is None and not self._recognised and end <= CONTEXT_FRAMES * self._endpoints.frame_samples:
@@ -97,49 +97,49 @@ class WindowedStream:
             events = self._segments(ended[0] * size, ended[1] * size)
         elif endpoints.first is not None:
             check = now - max(self._checked, endpoints.first * size) >= CHECK_SECONDS * self.sample_rate
-            silent = self._drafted >= endpoints.last * size + RIGHT_SECONDS * self.sample_rate
-            if check or not (behind or silent or now - self._drafted < self._interval(now)):
-                events = self._draft(endpoints.first * size, now, check)
+            silent = self._recognised_up_to >= endpoints.last * size + RIGHT_SECONDS * self.sample_rate
+            if check or not (behind or silent or now - self._recognised_up_to < self._interval(now)):
+                events = self._partial_result(endpoints.first * size, now, check)
         dropped = max(endpoints.oldest * size - self._origin, 0)
         self._sound, self._origin = self._sound[dropped:], self._origin + dropped
         return events
 
     def _interval(self, now: int) -> float:
-        """Samples between two drafts."""
+        """Samples between two partial results."""
         length = now - self._endpoints.first * self._endpoints.frame_samples
         computed = min(length, WINDOW_SECONDS * self.sample_rate)
         return max(SHORTEST_SECONDS * self.sample_rate, computed / SHARE)
 
-    def _draft(self, start: int, now: int, check: bool) -> list[Partial | Segment]:
+    def _partial_result(self, start: int, now: int, check: bool) -> list[Partial | Segment]:
         """Recognise the samples from ``start`` to ``now``; ``check`` whether the utterance has ended."""
-        self._drafted, self._recognised = now, True
+        self._recognised_up_to, self._recognised = now, True
         rows = self._logits(start, now)
         seconds = (now - start) / self.sample_rate
-        draft = self._decoder.partial(rows, start / self.sample_rate, seconds)
+        partial = self._decoder.partial(rows, start / self.sample_rate, seconds)
         if check:
             self._checked = now
-            if not draft.pinyin and seconds > NOISE_SECONDS:
+            if not partial.pinyin and seconds > NOISE_SECONDS:
                 self._endpoints.cut(_frame(now / self.sample_rate - KEPT_NOISE_SECONDS), speaking=True)
                 self._new_utterance()
                 return []
-            middle = sum(draft.times[-1]) / 2 if draft.times else draft.end
-            if draft.end - middle > BLANK_SECONDS:
+            middle = sum(partial.times[-1]) / 2 if partial.times else partial.end
+            if partial.end - middle > BLANK_SECONDS:
                 first, end = self._endpoints.cut(_frame(middle + BLANK_MARGIN_SECONDS), speaking=True)
                 size = self._endpoints.frame_samples
                 return self._segments(first * size, end * size)
-        self._drafts.append(draft.pinyin)
-        if not draft.pinyin and not self._shown[0]:
+        self._partials.append(partial.pinyin)
+        if not partial.pinyin and not self._shown[0]:
             return []
-        old = sum(end < draft.end - RIGHT_SECONDS for _, end in draft.times)
-        same = common_syllables(self._drafts) if len(self._drafts) == STABLE_DRAFTS else 0
-        draft = dataclasses.replace(draft, stable=min(old, same))
-        if (draft.pinyin, draft.stable) == self._shown:
+        old = sum(end < partial.end - RIGHT_SECONDS for _, end in partial.times)
+        same = common_syllables(self._partials) if len(self._partials) == STABLE_RESULTS else 0
+        partial = dataclasses.replace(partial, stable=min(old, same))
+        if (partial.pinyin, partial.stable) == self._shown:
             return []
-        self._shown = draft.pinyin, draft.stable
-        return [draft]
+        self._shown = partial.pinyin, partial.stable
+        return [partial]
 
     def _logits(self, start: int, now: int) -> np.ndarray:
-        """Rows (T, C) of the utterance so far; those before the window are of earlier drafts."""
+        """Rows (T, C) of the utterance so far; those before the window are of earlier partial results."""
         skipped = max(0, -int(-(now - start - WINDOW_SECONDS * self.sample_rate) // self._row_samples))
         begin = start + skipped * self._row_samples - self._origin
         acoustic = self._recognizer.acoustic
@@ -163,12 +163,13 @@ class WindowedStream:
         return segments
 
     def _new_utterance(self) -> None:
-        self._decoder = DraftDecoder(self._recognizer)
+        self._decoder = PartialResultDecoder(self._recognizer)
         self._rows = np.zeros((0, len(self._recognizer.acoustic.vocabulary)), np.float32)
-        self._drafts: deque[tuple[str, ...]] = deque(maxlen=STABLE_DRAFTS)
-        # Syllables of the last draft, and how many are stable.
+        self._partials: deque[tuple[str, ...]] = deque(maxlen=STABLE_RESULTS)
+        # Syllables of the last partial result, and how many are stable.
         self._shown: tuple[tuple[str, ...], int] = ((), 0)
-        self._drafted = self._checked = 0  # sample numbers at the last draft and the last check
+        # Sample numbers at the last partial result and at the last check.
+        self._recognised_up_to = self._checked = 0
 
 
 def _frame(seconds: float) -> int:

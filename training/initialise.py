@@ -240,7 +240,8 @@ def _fit(old: np.ndarray, new: np.ndarray, tokens: TokenLayer | None) -> np.ndar
             return move_tokens(old, tokens.source, new, tokens.new, tokens.axis)
     if old.shape == new.shape:
         return old
-    # Frames side by side: `front` is a dense layer in compact, a strided convolution in its streaming twin.
+    # Frames side by side: `front` is a dense layer in `compact`, a strided convolution in
+    # `compact_streaming`.
     joins = new.ndim == 3 and (old.ndim == 2 or (old.ndim == 3 and new.shape[0] == 1))
     fits = joins and old.size == new.size and old.shape[-1] == new.shape[-1]
     return old.reshape(new.shape) if fits else None

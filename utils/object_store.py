@@ -77,5 +77,5 @@ def _read_object(address: str, start: int, size: int | None) -> bytes:
         raise StoreError(
             f"the store can't be read ({reason})",
             where=address,
-            hint="check the network and your rights, then run the same command again",
+            hint="check the network and your permissions, then run the same command again",
         ) from error

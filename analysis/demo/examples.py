@@ -74,7 +74,11 @@ def read_hypotheses(path: str | Path) -> list[Sentence]:
             table = csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
             missing = [name for name in COLUMNS if name not in (table.fieldnames or ())]
             if missing:
-                raise CorpusError(f"no column {', '.join(missing)}", where=path, hint="see test.py")
+                raise CorpusError(
+                    f"no column {', '.join(missing)}",
+                    where=path,
+                    hint="test.py writes such a table: run it again",
+                )
             return [_sentence(row) for row in table]
     except (OSError, UnicodeDecodeError, ValueError, TypeError, AttributeError) as error:
         raise CorpusError(f"not a table of hypotheses ({error})", where=path, hint="run test.py") from error

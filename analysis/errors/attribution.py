@@ -1,8 +1,8 @@
 """Attributes a wrong hanzi to the part of the pipeline that caused it: acoustic, language, search or label.
 
 The first stage recognises syllables, the second converts them to hanzi. The second stage also converts the
-true syllables (the gold pass): its output shows which errors remain without any acoustic error. The first
-cause that applies is taken, in this order:
+reference syllables (the gold pass): its output shows which errors remain without any acoustic error. The
+first cause that applies is taken, in this order:
 
 ============  ==========================================================================================
 label         the recognised syllable is what was really spoken, or a dictionary reading, but the pinyin of
@@ -23,8 +23,9 @@ first stage; ``both`` does not occur.
 Search errors are found for whole utterances. The search of the first stage failed where
 log P(reference syllables | audio) is above that of its output (summed over all alignments, with the scores of
 a fused language model); ``search`` then replaces ``acoustic``. The search of the second stage failed where,
-for the true syllables, log P(reference hanzi) is above that of the gold pass's hanzi. There ``search``
-replaces ``language``, because an error that true syllables do not correct is an error of the gold pass too.
+for the reference syllables, log P(reference hanzi) is above that of the gold pass's hanzi. There ``search``
+replaces ``language``, because an error that reference syllables do not correct is an error of the gold pass
+too.
 """
 
 from collections.abc import Sequence

@@ -39,7 +39,7 @@ def find_oracles(aligned: Sequence[AlignedUtterance], levels: Sequence[str]) -> 
             counts = total(
                 count_errors(tokens_of(each, HANZI)[0], as_tokens(each.gold_hanzi)) for each in utterances
             )
-            note = "the hanzi that the second stage makes of the true syllables"
+            note = "the hanzi that the second stage makes of the reference syllables"
             oracles.append(_oracle(PERFECT_FIRST_STAGE, HANZI, counts, note))
         counts = total(each.counts(SYLLABLES) for each in aligned)
         note = "every correct syllable becomes the correct hanzi, every wrong syllable a wrong one"
@@ -56,7 +56,7 @@ def find_oracles(aligned: Sequence[AlignedUtterance], levels: Sequence[str]) -> 
 
 
 def has_gold_pass(utterances: Sequence[UtteranceResult]) -> bool:
-    """Whether the second stage has also converted the true syllables of all utterances."""
+    """Whether the second stage has also converted the reference syllables of all utterances."""
     return all(utterance.gold_hanzi or not utterance.reference_hanzi for utterance in utterances)
 
 

@@ -71,7 +71,7 @@ def read_systems(
     are pypinyin's reading (``automatic_pinyin``).
 
     Args:
-        reference: the true texts.
+        reference: the reference texts.
         paths: one file a system.
         rules: rules of normalisation, applied to the hanzi of all files.
         leave_out: leave an utterance that a file lacks out of all systems; else it counts as deleted.

@@ -1,4 +1,4 @@
-"""Reads the lists that a model was trained on: counts of their syllables, and the set of their sentences."""
+"""Reads the manifests that a model was trained on: counts of their syllables, and their sentences."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping

@@ -1,4 +1,4 @@
-"""Collects sound and a picture of the CTC posteriors (:class:`Evidence`) of the worst utterances of a test.
+"""Collects audio and pictures of CTC posteriors (:class:`Evidence`) of the worst utterances of a test.
 
 The model's posteriors come from a function of the caller; ``posterior_picture`` draws them.
 """
@@ -28,7 +28,7 @@ from utils.hypotheses.recognition import Inspection
 from utils.mandarin.syllable_distance import syllable_distance
 from utils.metrics import count_errors
 
-MAX_SOUND_SECONDS = 120.0  # a page with hours of sound would be too large
+MAX_SOUND_SECONDS = 120.0  # a page with hours of audio would be too large
 NO_RECORDING = ("no sound", "The recording does not exist any more.")
 NO_SOUND = (
     "no sound",

@@ -1,4 +1,4 @@
-"""The sound and the picture of a single utterance, as a page shows them: :class:`Evidence`.
+"""The audio and the picture of a single utterance, as a page shows them: :class:`Evidence`.
 
 Made by ``analysis.page.collect_evidence``, which needs matplotlib and Pillow; a page does not.
 """

@@ -1,4 +1,4 @@
-"""Writes the error report: results, with sound and pictures of utterances, as one self-contained HTML page.
+"""Writes the error report: results, with audio and pictures of utterances, as one self-contained HTML page.
 
 The page needs no network and no other file. Figures and charts are in it as HTML and SVG; its script
 (``templates/report_utterances.js``) makes the table of utterances, one page of rows at a time.
@@ -39,7 +39,7 @@ def write_report_page(
     Args:
         folder: folder of the report.
         results: results of one system or of several.
-        evidence: sound and picture of utterances by id, in the order in which they are listed.
+        evidence: audio and pictures of utterances by id, in the order in which they are listed.
     """
     path = Path(folder) / REPORT
     write_text(path, report_page(results, evidence))

@@ -11,26 +11,26 @@ LEVEL_TITLES = {SYLLABLES: "Syllables", HANZI: "Hanzi"}
 # What an attribution means, and what to try next.
 ADVICE = {
     ACOUSTIC: (
-        "A syllable was recognised wrongly; from the true syllables the hanzi is correct.",
-        "The maps of initials, finals and tones show which sounds, the rates by speaker, speed and noise "
-        "where. More recordings of that kind, augmentation or a larger acoustic model help.",
+        "A syllable was recognised wrongly; from the reference syllables the hanzi is correct.",
+        "The maps of initials, finals and tones show which sounds are confused; the rates by speaker, speed "
+        "and noise show where. More recordings of that kind, augmentation or a larger acoustic model help.",
     ),
     LANGUAGE: (
         "The syllable is correct, but another hanzi was chosen for it.",
         "More text of this domain, a model with a longer context, or a list of user words.",
     ),
     BOTH: (
-        "The syllable is wrong, and from the true syllables the hanzi is wrong too.",
-        "A better acoustic model alone does not help: begin with the stage whose perfection would reduce the "
-        "rate more (below).",
+        "The syllable is wrong, and from the reference syllables the hanzi is wrong too.",
+        "A better acoustic model alone does not help. Begin with the stage that would reduce the rate more "
+        "if it were perfect (below).",
     ),
     SEARCH: (
-        "The search failed: a stage scores the true text better than the text it wrote.",
+        "The search failed: a stage gives the reference a better score than its own output.",
         "A wider beam (--beam) corrects some of these errors, but takes more time.",
     ),
     LABEL: (
         "The recognised syllable is what was spoken, or what the dictionary gives; the reference differs.",
-        "Listen to some of these utterances. If the list is wrong, correct its pinyin, not the models.",
+        "Listen to some of these utterances. If the manifest is wrong, correct its pinyin, not the models.",
     ),
     REPAIRED: (
         "The syllable is wrong and the hanzi correct, because of the context. These are not errors.",
@@ -38,20 +38,19 @@ ADVICE = {
     ),
 }
 BASES = {
-    "gold pass": "The second stage has also converted the true syllables, which shows the cause of an error.",
+    "gold pass": "The second stage has converted the reference syllables too, which shows the causes.",
     "syllable": (
-        "The second stage has not converted the true syllables: an error is attributed to the second stage "
-        "if its own syllable is correct, else to the first stage."
+        "The second stage has not converted the reference syllables: an error is attributed to the second "
+        "stage if its own syllable is correct, else to the first stage."
     ),
 }
 SETTINGS = {
     "split": "set",
-    "manifests": "lists",
     "speech_run": "speech run",
     "language_run": "language run",
     "syllables_run": "syllable model",
     "fusion_weight": "its weight",
-    "insertion_bonus": "bonus a syllable",
+    "insertion_bonus": "bonus per syllable",
     "audio_seconds": "audio",
     "seconds": "recognised in",
     "real_time_factor": "real-time factor",

@@ -45,7 +45,7 @@ class UtteranceRow:
         id, speaker, seconds, audio: fields of the recording; ``""`` and 0 if not known.
         snr, pitch: dB and Hz; None if not known.
         reference_pinyin, pinyin, reference_hanzi, hanzi: reference and output.
-        gold_hanzi: output of the second stage for the true syllables; ``""`` without this gold pass.
+        gold_hanzi: output of the second stage for the reference syllables; ``""`` without this gold pass.
         syllable_errors, syllable_tokens, hanzi_errors, hanzi_tokens: edits and reference tokens.
         n_best: (pinyin, hanzi, score) of each alternative, the best first; empty if only one was computed.
         times: (start, end) in seconds of each recognised syllable.

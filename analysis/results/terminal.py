@@ -60,7 +60,7 @@ def _settings(results: Results) -> Iterable[str]:
     for stage, count in seen.items() if isinstance(seen, Mapping) else ():
         known = f"{count} utterances"
         if count is None:
-            known = "not known (its training lists are missing or plain text)"
+            known = "not known (its training manifests are missing or plain text)"
         yield f"sentences that the {stage} model was trained on: {known}"
 
 
@@ -82,7 +82,7 @@ def _normalisation(rules: Iterable[Normalisation]) -> str:
         )
         for rule in rules
     ]
-    headings = ("normalisation", "applied", "lines concerned", "hanzi errors otherwise")
+    headings = ("normalisation", "applied", "lines changed", "hanzi errors with the opposite setting")
     return text_table(headings, rows, left=4)
 
 

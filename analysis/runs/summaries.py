@@ -43,7 +43,7 @@ class RunSummary:
         state: ``finished``, ``diverged``, ``epoch 3 of 10``, ``not begun`` or ``broken: …``.
         task, model: names from its config; ``""`` if the config cannot be read.
         hyper: hyper-parameters by dotted key.
-        train: training lists, each with its repetitions in an epoch.
+        train: training manifests, each with its repetitions in an epoch.
         figures: numbers by key: ``parameters`` (of an n-gram model, its n-grams), ``best_epoch``, ``dev_…``
             of that epoch, ``<test> <rate>`` of each test, ``seconds_per_epoch``, ``training_seconds``, and
             ``speed``, the seconds of audio recognised in a second in all tests.

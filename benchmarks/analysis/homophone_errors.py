@@ -3,9 +3,9 @@
     python -m benchmarks.analysis.homophone_errors
     python -m benchmarks.analysis.homophone_errors --model runs/mine --transcripts FOLDER
 
-The converter gets the true toned syllables, each distinct sentence once. An error is a hanzi that differs
-from the reference. It is a homophone if it can be read as the syllable; the other errors are counted apart. A
-homophone is classified by the word that holds it in the reference, by the first rule that applies:
+The converter gets the reference syllables with tones, each distinct sentence once. An error is a hanzi that
+differs from the reference. It is a homophone if it can be read as the syllable; the other errors are counted
+apart. A homophone is classified by the word that holds it in the reference, by the first rule that applies:
 
 1. name: jieba tags the word as one (nr, ns, nt, nz: of persons, places, institutions, others), its dictionary
    has the word less than 100 times, and no hanzi of it is a classical word or a modern particle
@@ -80,7 +80,7 @@ def errors_of(pinyin: Sequence[str], reference: str, written: str, words: Sequen
     """The errors of a sentence.
 
     Args:
-        pinyin: true syllables, one per hanzi.
+        pinyin: reference syllables, one per hanzi.
         reference, written: texts of the same length.
         words: of the reference, in order, without gaps.
     """

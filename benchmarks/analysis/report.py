@@ -70,7 +70,7 @@ def collect(outcomes: Sequence[UtteranceResult]) -> Results:
 
 
 def random_evidence(results: Results) -> dict[str, Evidence]:
-    """Random bytes as sound and picture of the worst utterances."""
+    """Random bytes as audio and pictures of the worst utterances."""
     rng = random.Random(0)
     worst = sorted(results.systems[0].utterances, key=lambda row: -row.hanzi_errors)[:WORST_SHOWN]
 

@@ -8,8 +8,8 @@ whether a format supports a model and what it costs; only trained weights show w
 rate.
 
 Columns: MB of the file; the largest difference of a logit, divided by the largest logit; fraction of rows of
-    logits with the same best class; error rate on the test list, if there is one; milliseconds per second of
-    sound (or per sentence of 40 syllables), on one thread; whether the artefact passed.
+    logits with the same best class; error rate on the test set, if there is one; milliseconds per second of
+    audio (or per sentence of 40 syllables), on one thread; whether the artefact passed.
 """
 
 import argparse

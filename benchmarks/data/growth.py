@@ -126,12 +126,12 @@ def _read(folder: str) -> dict[str, float]:
 
 
 def _hours(corpus: PackedCorpus) -> float:
-    """Hours of the recordings, without their altered copies."""
+    """Hours of the recordings, without their augmented copies."""
     return corpus.frames.sum() / (1 + corpus.augment.copies) * corpus.features.hop_seconds / 3600
 
 
 def _settings() -> tuple[FeatureConfig, AugmentConfig]:
-    """The recipe's features, without altered copies."""
+    """The recipe's features, without augmented copies."""
     values = yaml.safe_load((ROOT / RECIPE).read_text(encoding="utf-8"))
     return build_config(FeatureConfig, values.get("features", {})), AugmentConfig(copies=0)
 

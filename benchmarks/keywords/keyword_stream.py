@@ -1,4 +1,4 @@
-"""Runs listen.py on an hour of sound with keywords at known times: detections, memory, delay.
+"""Runs listen.py on an hour of audio with keywords at known times: detections, memory, delay.
 
     python -m benchmarks.keywords.keyword_stream --model runs/commands/export
     python -m benchmarks.keywords.keyword_stream --model runs/commands/export runs/spoken_words/export \

@@ -2,7 +2,7 @@
 
     python -m benchmarks.model_language.conversion_speed [--rounds 3]
 
-The file has AISHELL-1's dev list five times: 71,610 sentences, as typed pinyin, as typed pinyin with a
+The file has AISHELL-1's dev set five times: 71,610 sentences, as typed pinyin, as typed pinyin with a
 language model that rescores the best conversions, and as recognised pinyin, which may be wrong. The rounds
 alternate between these and the numbers of processes; needs an idle machine. Loading, reading and writing are
 included; the throughput without the start follows from the time for a file of one sentence.
@@ -74,7 +74,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     aishell = SHARED / "transcripts" / "aishell_dev.tsv"
     parser.add_argument(
-        "--list", type=Path, default=aishell, help="transcripts (default: AISHELL-1's dev list)"
+        "--list", type=Path, default=aishell, help="transcripts (default: AISHELL-1's dev set)"
     )
     parser.add_argument("--rounds", type=positive, default=3, help="(default: %(default)s)")
     return parser

@@ -4,7 +4,7 @@
     python -m benchmarks.model_language.pinyin_to_hanzi --markdown docs/pinyin_to_hanzi.md
     python -m benchmarks.model_language.pinyin_to_hanzi --model runs/mine runs/other --only ours --keep
 
-The sentences are THCHS-30's test list and AISHELL-1's dev list, with tones, without tones, and with
+The sentences are THCHS-30's test set and AISHELL-1's dev set, with tones, without tones, and with
 recognition errors of an acoustic model in a tenth of the syllables. The other converters come from PyPI
 (``pip install -r requirements/bench.txt``) and from Debian (benchmarks/converters/debian.py names the
 packages, which need a compiler); a missing one is skipped and named with the reason. npm has none that

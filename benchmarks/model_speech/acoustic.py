@@ -182,7 +182,7 @@ def _parser() -> argparse.ArgumentParser:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--seed", type=int, default=2, help="seed of the corpus (default: %(default)s)")
-    parser.add_argument("--made", type=int, default=MADE, help="made-up voices (default: %(default)s)")
+    parser.add_argument("--made", type=int, default=MADE, help="generated voices (default: %(default)s)")
     short = parser.add_mutually_exclusive_group()
     for name, variants, help_text in (
         ("--contributions", VARIANTS, "short trainings of changed recipes"),

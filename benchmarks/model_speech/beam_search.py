@@ -4,7 +4,7 @@
     python benchmarks/model_speech/beam_search.py --speech RUN --manifest LIST.tsv [--syllables RUN]
 
 The default is the demo's model and test set. With --syllables it also prints the syllable error rate for a
-grid of fusion weights and insertion bonuses: tune on a dev list, never on a test list.
+grid of fusion weights and insertion bonuses: tune on a dev set, never on a test set.
 """
 
 import argparse
@@ -88,7 +88,7 @@ def _print_speed(batches: Sequence[Batch], decoder: Decoder, utterances: int, co
             f"the same in {workers} processes", f"{utterances / _in_processes(batches, decoder, workers):.0f}"
         )
     console.print(table)
-    console.print(f"{differing} of {utterances} best readings differ from those of the full search")
+    console.print(f"{differing} of {utterances} best hypotheses differ from those of the full search")
 
 
 def _search(batches: Sequence[Batch], decoder: Decoder) -> tuple[list[Hypothesis], float]:

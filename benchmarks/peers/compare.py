@@ -88,7 +88,7 @@ def _version(peer: Peer) -> list[str]:
 def _paired(
     task: Task, peer: Peer, inputs: Path, rounds: int
 ) -> tuple[list[float], list[float], tuple[Arrays, Arrays]]:
-    """Processor seconds of our runs and of the peer's, in turns, and the results of both.
+    """Processor seconds of our runs and of the peer's, alternately, and the results of both.
 
     Raises:
         Missing: the peer cannot be installed.

@@ -1,4 +1,4 @@
-"""Task of the comparison: keyword logits of each second of a continuous sound, streamed and clip by clip."""
+"""Task of the comparison: keyword logits of each second of continuous audio, streamed and clip by clip."""
 
 import numpy as np
 

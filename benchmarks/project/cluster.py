@@ -5,7 +5,7 @@
 The nodes are processes of this machine with one CPU each, so it needs two idle cores. A cluster of one node
 runs on one core and a cluster of two on two: each core also does a share of what Ray and the command need.
 (On two cores, a single node would have a core for its work alone and a second one for everything else.) The
-utterances of the features name eight recordings of noise again and again, each with two altered copies, so
+utterances of the features name eight recordings of noise again and again, each with two augmented copies, so
 little is read or written; the transcripts are those of the three recordings that come with the project, again
 and again. The rounds alternate between the clusters; the first jobs of each node, which load the program and
 the models, are not counted.

@@ -133,7 +133,7 @@ def _parser() -> argparse.ArgumentParser:
         "--run", default="pretrained/audio_to_pinyin", help="the model (default: %(default)s)"
     )
     parser.add_argument("--speaker", type=Path, required=True, help="manifest of the speaker")
-    parser.add_argument("--others", type=Path, required=True, help="manifest of other people")
+    parser.add_argument("--others", type=Path, required=True, help="manifest of other speakers")
     parser.add_argument("--output", type=Path, default=Path("runs/adaptation"), help="default: %(default)s")
     parser.add_argument("--quick", action="store_true", help=f"only the {LEARNED} utterances, no curve")
     parser.add_argument("overrides", nargs="*", metavar="key=value", help="changes of the recipe")

@@ -2,27 +2,27 @@
 
     python -m benchmarks.recognition.audio_to_pinyin             # both models, also: make acoustic
     python -m benchmarks.recognition.audio_to_pinyin --whole --only test
-    python -m benchmarks.recognition.audio_to_pinyin --streaming # the streaming twin, after the other one
+    python -m benchmarks.recognition.audio_to_pinyin --streaming # the streaming model, after the model above
 
-Six collections of real recordings, 7 h of synthetic speech of open-domain text and sounds without speech
+Six collections of real recordings, 7 h of synthetic speech of open-domain text and non-speech sounds
 are prepared below ``datasets/audio_to_pinyin``. The model of whole utterances is trained in twelve cycles
 below ``runs``, by recipes of ``configs/speech``; each begins with the weights of the one before, the sixth
-and the seventh with a deeper front, the last five with a shorter time between feature frames. From the third
-one on there is spliced speech, which the model of the cycle before has cut from the recordings. The tenth
-cycle begins with the mean of the three before it and has more single words. The eleventh begins with the mean
-of this mean and of the tenth, and has more blocks. The twelfth begins with the mean of what the eleventh
-begins with and of the eleventh, and has pieces of recordings, more words and shorter pauses. The model is the
-mean of what the twelfth begins with and of the twelfth.
+and the seventh with a deeper convolutional front end, the last five with a shorter hop of the features. From
+the third one on there is spliced speech, which the model of the cycle before has cut from the recordings. The
+tenth cycle begins with the mean of the three before it and has more isolated words. The eleventh begins with
+the mean of this mean and of the tenth, and has more blocks. The twelfth begins with the mean of the initial
+weights of the eleventh and of the eleventh, and has pieces of recordings, more words and shorter pauses. The
+shipped model is the mean of the initial weights of the twelfth and of the twelfth.
 
-The streaming twin begins with what the eleventh cycle begins with, and the model teaches it, without the
-recordings of ``dspspeech20``, whose words are the test of typed wake words (but its teacher has learned from
-them). It has three cycles, the last of which begins with the mean of the first two; the twin is the mean of
-this mean and of the third, and is also exported, for devices.
+The streaming model begins with the initial weights of the eleventh cycle. The model of whole utterances is
+its teacher. It is trained without the recordings of ``dspspeech20``, whose words are the test of typed wake
+words (but its teacher has learned from them). It has three cycles, the last of which begins with the mean of
+the first two. The shipped streaming model is the mean of this mean and of the third, and is also exported.
 
 Both are packed into ``pretrained``.
 
 Each step is skipped if its result is there, and an interrupted one is resumed. The epoch is chosen on the
-dev speakers of Common Voice; the test speakers are in no training list. Some speakers of Lingua Libre
+dev speakers of Common Voice; the test speakers are in no training set. Some speakers of Lingua Libre
 are left out, for tests of phrases. Needs the project's shared recordings beside the checkout.
 """
 
@@ -107,7 +107,7 @@ class Cycle:
         recipe: end of the name of its recipe in ``configs/speech``.
         spliced: how often an epoch reads each folder of spliced speech.
         folders: the folders; for those that are missing, the model of the cycle before cuts the recordings,
-            for the twin its teacher.
+            for the streaming model its teacher.
         changes: settings that differ from the recipe. Another seed alters the recordings in other ways.
         mean_of: it begins with the mean of these cycles; none: with the cycle before.
         weights: how often an epoch reads the training manifests of these folders, where not as
@@ -144,9 +144,9 @@ WORDS_AND_PIECES = {
 }
 """Of the twelfth cycle, likewise."""
 FLAT_START = "features.normalise=running"
-"""The first cycles of the twin begin a stream with a flat spectrum, the last with that of average speech."""
+"""The first cycles of the streaming model begin with a flat spectrum, the last with average speech."""
 STREAMING_AGAIN = ("initialise_except=[]", "optimiser.learning_rate=0.003", "optimiser.average=0.998")
-"""Settings of the later cycles of the twin, which begin with all weights of earlier ones."""
+"""Settings of the later cycles of the streaming model, which begin with all weights of earlier ones."""
 FIRST_SPLICED = ("spliced", "spliced_again", "spliced_third")
 CYCLES = {
     RUN.name: (
@@ -200,8 +200,8 @@ CYCLES = {
 }
 AVERAGED = {RUN.name: ("_before_twelfth", "_twelfth"), STREAMING: ("_before_third", "_third")}
 """Cycles whose mean is the model; ``_before_…`` is the mean that a cycle begins with."""
-TWIN_BEGINS_WITH = RUN.with_name(f"{RUN.name}_before_eleventh")
-"""Has as many blocks as the twin; its teacher is :data:`RUN`."""
+STREAMING_BEGINS_WITH = RUN.with_name(f"{RUN.name}_before_eleventh")
+"""Has as many blocks as the streaming model, whose teacher is :data:`RUN`."""
 NONSPEECH = 900
 HELD_OUT_NOISE = ("pink_noise", "exercise_bike")
 """Recordings of noise for tests (:mod:`benchmarks.recognition.no_speech`)."""
@@ -268,7 +268,7 @@ def _synthetic() -> Path:
 
 def _train(name: str, epochs: int | None) -> None:
     """All cycles of a model; a finished one is not repeated."""
-    before = TWIN_BEGINS_WITH if name == STREAMING else None
+    before = STREAMING_BEGINS_WITH if name == STREAMING else None
     for cycle in CYCLES[name]:
         weights = {(corpus.folder, corpus.manifest): corpus.later for corpus in CORPORA}
         if before is None:
@@ -367,8 +367,16 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--epochs", type=int, help="epochs of each cycle, instead of the recipes'")
     parser.add_argument("--only", choices=STEPS, help="one step")
     model = parser.add_mutually_exclusive_group()
-    model.add_argument("--whole", dest="model", action="store_const", const=RUN.name, help="one model")
-    model.add_argument("--streaming", dest="model", action="store_const", const=STREAMING, help="its twin")
+    model.add_argument(
+        "--whole",
+        dest="model",
+        action="store_const",
+        const=RUN.name,
+        help="only the model of whole utterances",
+    )
+    model.add_argument(
+        "--streaming", dest="model", action="store_const", const=STREAMING, help="only the streaming model"
+    )
     parser.add_argument("--dev", action="store_true", help="test on dev speakers only")
     return parser
 

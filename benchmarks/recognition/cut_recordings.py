@@ -4,7 +4,7 @@
 
 Each recording is recognised as it is, and cut so that 0 to 0.12 s are left before its first and after its
 last sound (evenly distributed, with a fixed seed). Both are decoded without and with
-:func:`utils.audio.padding.with_pauses`. Use dev speakers, never a test list.
+:func:`utils.audio.padding.with_pauses`. Use dev speakers, never a test set.
 """
 
 import argparse

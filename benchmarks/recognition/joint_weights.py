@@ -2,7 +2,7 @@
 
     python -m benchmarks.recognition.joint_weights [RUN] [--language 0.6 1] [--bonus 3 4] [--rescoring 0 0.3]
 
-The acoustic model and the confusion networks are computed once. Use dev speakers, never a test list.
+The acoustic model and the confusion networks are computed once. Use dev speakers, never a test set.
 """
 
 import argparse

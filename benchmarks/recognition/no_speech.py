@@ -1,14 +1,14 @@
-"""Measures how many sounds without speech give no text, at thresholds that keep 99 % of the speech.
+"""Measures how many non-speech sounds give no text, at thresholds that keep 99 % of the speech.
 
     python -m benchmarks.recognition.no_speech [--run pretrained/audio_to_pinyin]
     python -m benchmarks.recognition.no_speech --fit
 
-Ten-second sounds that are in no training: hum, music, clicks, noise and wind of other seeds, and pieces of
-the two recordings of noise that are kept out of the training. Two scores distinguish speech from them: the
-mean confidence of a segment's syllables (``--minimum-confidence``), and the probability of speech that the
-service reports (:mod:`recognition.no_speech`). The threshold of each is chosen on dev speakers: the highest
-at which at most 1 % of their recordings get no text. The table has the sounds and the recordings of test
-speakers without text, at these thresholds, without one and at the limit of OpenAI's own programs.
+Ten-second sounds that are not in the training data: hum, music, clicks, noise and wind of other seeds, and
+pieces of the two recordings of noise that are kept out of the training. Two scores distinguish speech from
+them: the mean confidence of a segment's syllables (``--minimum-confidence``), and the probability of speech
+that the service reports (:mod:`recognition.no_speech`). The threshold of each is chosen on dev speakers: the
+highest at which at most 1 % of their recordings get no text. The table has the sounds and the recordings of
+test speakers without text, at these thresholds, without one and at the limit of OpenAI's own programs.
 
 ``--fit`` prints the weights for ``recognition/no_speech.py``, of a logistic regression on dev speakers and
 on sounds of other seeds and recordings.

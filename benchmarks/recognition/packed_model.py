@@ -2,7 +2,7 @@
 
     python -m benchmarks.recognition.packed_model --run runs/audio_to_pinyin
 
-Decodes all recordings of the test lists greedily with both. For each list it prints the syllables of the
+Decodes all recordings of the test sets greedily with both. For each list it prints the syllables of the
 Keras model, and how many of them the packed model also recognises (an alignment of least edit distance).
 Needs the project's shared recordings, prepared by ``benchmarks.recognition.audio_to_pinyin --only prepare``.
 """

@@ -93,7 +93,7 @@ class Trial:
 
 
 def main() -> int:
-    """Fit, or print the table of the test lists."""
+    """Fit, or print the table of the test sets."""
     options = _parser().parse_args()
     acoustic = load_acoustic_logits(options.run)
     if options.fit:
@@ -157,7 +157,7 @@ def _print_times(acoustic: AcousticLogits, options: argparse.Namespace) -> None:
             seconds[name] = min(seconds[name], time.process_time() - began)
     audio = sum(clip.seconds for clip in clips)
     for name, value in seconds.items():
-        print(f"{name}: {value:.2f} s of processor time for {audio:.0f} s of sound")
+        print(f"{name}: {value:.2f} s of processor time for {audio:.0f} s of audio")
     print(f"ratio: {seconds['phrases'] / seconds['free']:.3f}")
 
 

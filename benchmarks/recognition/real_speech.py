@@ -1,4 +1,4 @@
-"""Measures the contribution of each part of the training data on real recordings, from sound to hanzi.
+"""Measures the contribution of each part of the training data on real recordings, from audio to hanzi.
 
     python -m benchmarks.recognition.real_speech [--hours 20] [--only everything]
 
@@ -140,7 +140,7 @@ def _prepare_corpora() -> None:
             "--output",
             str(WORK / name),
         )
-    # The best epoch is chosen on every twelfth training sentence, never on a test list.
+    # The best epoch is chosen on every twelfth training sentence, never on a test set.
     utterances = read_manifest(WORK / "aishell" / "train.tsv")
     write_manifest(SPEAKER, [u for index, u in enumerate(utterances) if index % 12])
     write_manifest(DEV, utterances[::12])

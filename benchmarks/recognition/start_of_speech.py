@@ -1,9 +1,9 @@
-"""Greedy syllable errors of the first and of the later syllables of utterances, at several levels of sound.
+"""Greedy syllable errors of the first and of the later syllables of utterances, at several levels.
 
     python -m benchmarks.recognition.start_of_speech [RUN …] [--first 6] [--gain-db -24 -12 0 12]
 
 At its start, a stream has little to normalise the features by: neither the loudness of the recording nor the
-spectrum of its microphone is known. Use dev speakers, never a test list.
+spectrum of its microphone is known. Use dev speakers, never a test set.
 """
 
 import argparse

@@ -3,10 +3,10 @@
     python -m benchmarks.recognition.wake_words [--run pretrained/audio_to_pinyin]
 
 Each of the twelve words of ``dspspeech20`` is spoken by the test speakers, and each of five invented names by
-synthetic voices that are in no training, with a second of faint noise before and after. The background is
-read speech of the test speakers of Common Voice and AISHELL-1 in one stream; for a word, the sentences that
-contain it or its syllables do not count. The table has recall, false alarms, and the processor time of a
-second of sound.
+synthetic voices that are in no training data, with a second of faint noise before and after. The background
+is read speech of the test speakers of Common Voice and AISHELL-1 in one stream; for a word, the sentences
+that contain it or its syllables do not count. The table has recall, false alarms, and the processor time of a
+second of audio.
 
 The model that ships was trained on the same twelve words of other speakers. The thresholds are those of the
 run (``python -m recognition.phrases.fit_thresholds``). "At the rate" is the operating point: the recall at
@@ -55,7 +55,7 @@ class Rows:
     def __init__(self, run: Path):
         self.acoustic: AcousticLogits = load_acoustic_logits(run)
         self._stream = load_logit_stream(run, self.acoustic)
-        self.seconds = self.busy = 0.0  # seconds of sound, and of processor time
+        self.seconds = self.busy = 0.0  # seconds of audio, and of processor time
 
     def of(self, samples: np.ndarray) -> np.ndarray:
         """(samples,) → (rows, C)."""
@@ -116,7 +116,7 @@ def main() -> int:
         recall, rate, at_rate = np.mean([[each[2], each[4], each[5]] for each in group], axis=0)
         print(f"{title}: {recall:.1%} detected, {rate:.2f} false alarms an hour; at the rate {at_rate:.1%}")
     print(
-        f"acoustic model: {1000 * rows.busy / rows.seconds:.1f} ms of processor time a second of sound, ",
+        f"acoustic model: {1000 * rows.busy / rows.seconds:.1f} ms of processor time a second of audio, ",
         end="",
     )
     print(f"search of one word: {1000 * busy / searched:.2f} ms")

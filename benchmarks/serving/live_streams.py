@@ -3,13 +3,13 @@
     python -m benchmarks.serving.live_streams
     python -m benchmarks.serving.live_streams --streams 1 8 16 --seconds 60 --recordings DIR
 
-Each stream sends recordings with pauses between them, 0.1 s of sound every 0.1 s. The delay of a syllable is
-the time from the moment at which its end was sent until the arrival of the first draft (or final) with a
-syllable during most of its final time, whichever syllable that is. It contains the look-ahead of the model,
-the sound until the next draft, the computation, and the transfer in both directions. The delay of a final is
-the time from the end of the last syllable, and contains the pause of 0.8 s. CPU is that of all processes of
-the service, as a part of a core for a stream. "kept" is the fraction of stable syllables of a draft that the
-next draft or the final has too.
+Each stream sends recordings with pauses between them, 0.1 s of audio every 0.1 s. The delay of a syllable is
+the time from the moment at which its end was sent until the arrival of the first partial result (or final)
+with a syllable during most of its final time, whichever syllable that is. It contains the look-ahead of the
+model, the sound until the next partial result, the computation, and the transfer in both directions. The
+delay of a final is the time from the end of the last syllable, and contains the pause of 0.8 s. CPU is that
+of all processes of the service, as a part of a core for a stream. "kept" is the fraction of stable syllables
+of a partial result that the next partial result or the final has too.
 """
 
 import argparse
@@ -42,12 +42,12 @@ ALLOWED_SECONDS = 0.1  # beyond look-ahead and chunk
 
 @dataclass
 class Figures:
-    """Figures of the clients: delays in seconds, and how often a draft changed a stable syllable."""
+    """Figures of the clients: delays in seconds, and how often a partial result changed a stable syllable."""
 
     syllables: list[float] = field(default_factory=list)
     finals: list[float] = field(default_factory=list)
     look_ahead: float = 0.0
-    drafts: int = 0
+    partials: int = 0
     stable: int = 0
     revised: int = 0
 
@@ -83,7 +83,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 str(streams), *delays[:3], f"{within:.1%}", *delays[3:], f"{cpu:.3f}", f"{kept:.1%}"
             )
     Console().print(table)
-    ahead = f"look-ahead {1000 * figures.look_ahead:.0f} ms + chunk and draft {1000 * chunk:.0f} ms"
+    ahead = f"look-ahead {1000 * figures.look_ahead:.0f} ms + chunk and partial result {1000 * chunk:.0f} ms"
     print(f"within: {ahead} + {1000 * ALLOWED_SECONDS:.0f} ms")
     print(f"{options.live_workers} live workers; load of the machine: {psutil.getloadavg()[0]:.1f}")
 
@@ -131,15 +131,15 @@ async def _client(
 
 
 async def _receive(socket: Any, began: float, figures: Figures) -> None:
-    drafts: list[tuple[float, dict[str, Any]]] = []
+    partials: list[tuple[float, dict[str, Any]]] = []
     async for text in socket:
         now = asyncio.get_running_loop().time() - began
         message = json.loads(text)
         if message["type"] not in ("partial", "final"):
             continue
-        if drafts:
-            _, last = drafts[-1]
-            names = [[each["pinyin"] for each in draft["syllables"]] for draft in (last, message)]
+        if partials:
+            _, last = partials[-1]
+            names = [[each["pinyin"] for each in partial["syllables"]] for partial in (last, message)]
             figures.stable += last["stable"]
             figures.revised += sum(
                 before != after
@@ -147,22 +147,22 @@ async def _receive(socket: Any, began: float, figures: Figures) -> None:
                     names[0][: last["stable"]], names[1][: last["stable"]]
                 )
             )
-        drafts.append((now, message))
+        partials.append((now, message))
         if message["type"] == "final":
             for syllable in message["syllables"]:
-                figures.syllables.append(_first_shown(syllable, drafts) - syllable["end"])
+                figures.syllables.append(_first_shown(syllable, partials) - syllable["end"])
             figures.finals.append(now - message["syllables"][-1]["end"])
-            figures.drafts += len(drafts) - 1
-            drafts = []
+            figures.partials += len(partials) - 1
+            partials = []
 
 
-def _first_shown(syllable: dict[str, Any], drafts: Sequence[tuple[float, dict[str, Any]]]) -> float:
+def _first_shown(syllable: dict[str, Any], partials: Sequence[tuple[float, dict[str, Any]]]) -> float:
     """The arrival time of the first message that has a syllable with its middle within this one."""
-    for when, message in drafts:
+    for when, message in partials:
         for other in message["syllables"]:
             if syllable["start"] <= (other["start"] + other["end"]) / 2 <= syllable["end"]:
                 return when
-    return drafts[-1][0]
+    return partials[-1][0]
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -270,8 +270,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--files", type=positive, default=100, help="largest number of --recordings (default: %(default)s)"
     )
-    parser.add_argument("--beside", action="store_true", help="time the batch command too")
-    parser.add_argument("--compare", action="store_true", help="the answers with those of the batch command")
+    parser.add_argument("--beside", action="store_true", help="also time transcribe.py")
+    parser.add_argument("--compare", action="store_true", help="compare the answers with transcribe.py")
     return parser
 
 

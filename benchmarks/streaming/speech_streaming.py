@@ -6,7 +6,7 @@
 Every recording of the test set is recognised as a whole and chunk by chunk. The table has both syllable error
 rates, the number of recordings with equal pinyin, the largest difference of the logits, the look-ahead, the
 size of the stream's states, and the real-time factor for each chunk size: processor seconds of all threads
-per second of sound, for features, model and greedy decoding, one recording at a time. --beside adds a model
+per second of audio, for features, model and greedy decoding, one recording at a time. --beside adds a model
 that can't stream.
 """
 
@@ -26,7 +26,7 @@ from data.manifest import Utterance
 from model_speech.acoustic_model import AcousticModel, load_acoustic_model
 from model_speech.causal import CausalModel, load_causal_model
 from model_speech.ctc.greedy import greedy_decode
-from recognition.drafts import DraftDecoder
+from recognition.partial_results import PartialResultDecoder
 from recognition.recognizer import Recognizer
 from streaming.conversion.streamability import stream_geometry
 from streaming.speech.keras_stream import keras_stream
@@ -92,7 +92,7 @@ def _streamed(
     model: CausalModel, acoustic: AcousticModel, sounds: Sequence[np.ndarray], frames: int, what: str
 ) -> tuple[Pinyin, str]:
     """Pinyin recognised chunk by chunk, and the real-time factor."""
-    decoder = DraftDecoder(Recognizer(acoustic))
+    decoder = PartialResultDecoder(Recognizer(acoustic))
     stream = SpeechStream(model, keras_stream(model, frames), frames, decoder)
     stream.feed(sounds[0])  # compiles the model
     stream.reset()

@@ -147,7 +147,7 @@ class _EpochPlan:
 
     Attributes:
         utterances: (entries,) int64, index of each entry's utterance.
-        copies: (entries,) int64, number of the altered copy; 0 is the recording itself.
+        copies: (entries,) int64, number of the augmented copy; 0 is the recording itself.
         frames: (entries,) int32, length of this copy.
         batches: indices of the entries of each batch.
     """

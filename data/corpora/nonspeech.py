@@ -1,4 +1,4 @@
-"""Generates sounds without speech, and their manifest with empty transcripts, for training acoustic models.
+"""Generates non-speech sounds, and their manifest with empty transcripts, for training acoustic models.
 
 An acoustic model that was trained on speech alone writes syllables for every sound. Trained on these as well,
 it learns to output nothing. Generated are mains hum, tones and chords that play a tune, typing, knocks,
@@ -121,7 +121,7 @@ def generate(
     """
     pieces = [pieces_of(read_audio(path)) for path in recordings]
     utterances = []
-    for number in tqdm(range(count), "sounds without speech", disable=None):
+    for number in tqdm(range(count), "non-speech sounds", disable=None):
         rng = np.random.default_rng([seed, number])
         kind, sound = list(SOUNDS.items())[number % len(SOUNDS)]
         if pieces and number % 3 == 2:

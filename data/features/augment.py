@@ -1,4 +1,4 @@
-"""Makes altered copies of training recordings: another speed, room, noise and level, shorter pauses.
+"""Makes augmented copies of training recordings: another speed, room, noise and level, shorter pauses.
 
 The feature cache calls this before it computes the features. Random choices come from the generator that is
 given: equal generators give equal copies.
@@ -30,10 +30,10 @@ _RECORDINGS_IN_MEMORY = 16  # recordings of noise and rooms that each process ke
 
 @dataclass(frozen=True)
 class AugmentConfig(Limited, section="augment"):
-    """How the altered copies of each training recording are made.
+    """How the augmented copies of each training recording are made.
 
     Attributes:
-        copies: altered copies of each recording; an epoch uses the recording itself or one copy, at random.
+        copies: augmented copies of each recording; an epoch uses the recording itself or one copy, at random.
         speeds: factors of tempo and pitch; one is drawn for each copy.
         noise_probability: fraction of the copies that get noise.
         noise_folder: recordings of noise, subfolders included; None: generated coloured noise.
@@ -85,7 +85,7 @@ def check_ranges(config: Any, *names: str) -> None:
 def augment_waveform(
     samples: np.ndarray, rng: np.random.Generator, config: AugmentConfig, sample_rate: int = SAMPLE_RATE
 ) -> np.ndarray:
-    """One altered copy: speed, then room, noise and gain, in the order in which sound reaches a recorder.
+    """One augmented copy: speed, then room, noise and gain, in the order in which sound reaches a recorder.
 
     If the pauses are shortened, the copy gets the silence that the recogniser adds to such a recording
     (:func:`utils.audio.padding.with_pauses`).

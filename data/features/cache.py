@@ -46,7 +46,7 @@ class FeatureCache:
 
     Attributes:
         ids: ids of the utterances in their order, each once.
-        copies: altered copies of each utterance; copy 0 is the recording itself.
+        copies: augmented copies of each utterance; copy 0 is the recording itself.
         bins: values per frame.
         frame_counts: (ids, 1 + copies) int32, frames of each copy.
     """
@@ -104,15 +104,15 @@ def prepare_features(
 ) -> FeatureCache:
     """Compute the features that ``folder`` does not hold yet, and open all of them.
 
-    The random choices of an altered copy depend on (seed, id, copy number) only, not on order or workers.
+    The random choices of an augmented copy depend on (seed, id, copy number) only, not on order or workers.
 
     Args:
         utterances: an utterance may occur several times; it is computed once.
         feature_config: the feature settings.
         folder: folder of the cache; may be shared by all corpora, settings and runs.
-        augment: number of altered copies, and how they are made; None for no copies.
+        augment: number of augmented copies, and how they are made; None for no copies.
         workers: processes; 1 computes in this process.
-        seed: seed of the altered copies.
+        seed: seed of the augmented copies.
 
     Raises:
         AudioError: some recordings are not usable. All of them are listed in ``failed.tsv`` in the cache's

@@ -1,8 +1,8 @@
 """Computes the keys by which the features of utterances are found in the cache.
 
 A key is a hash of everything that an utterance's features depend on: settings, path, size and modification
-time of the recording (of an object in a store, only its address); for altered copies also augmentation, seed,
-id and copy number.
+time of the recording (of an object in a store, only its address); for augmented copies also augmentation,
+seed, id and copy number.
 """
 
 import base64
@@ -67,7 +67,7 @@ def _identity(folder: Path, audio: Path) -> str:
 
 
 def _augment_hash(augment: AugmentConfig, seed: int) -> str:
-    """Hash of what an altered copy depends on, beside its recording; the number of copies is left out."""
+    """Hash of what an augmented copy depends on, beside its recording; the number of copies is left out."""
     values = dataclasses.asdict(augment)
     del values["copies"]
     if not augment.trim_probability:  # as in caches that are older than this setting

@@ -77,9 +77,9 @@ def pack_corpus(
         manifests: of the corpus; their ids must differ.
         folder: of the packed corpus.
         features: the feature settings.
-        augment: altered copies of each utterance, see :func:`data.features.cache.prepare_features`.
+        augment: augmented copies of each utterance, see :func:`data.features.cache.prepare_features`.
         workers: processes.
-        seed: of the order and of the altered copies.
+        seed: of the order and of the augmented copies.
 
     Raises:
         CorpusError: a manifest is wrong, or all are empty.

@@ -80,7 +80,7 @@ def augment_clips(
     noises: Sequence[np.ndarray],
     sample_rate: int = SAMPLE_RATE,
 ) -> np.ndarray:
-    """Altered copies of a batch: speed, then shift, noise and gain.
+    """Augmented copies of a batch: speed, then shift, noise and gain.
 
     Args:
         samples: (clips, samples) float32 in [-1, 1].

@@ -242,7 +242,7 @@ def _report_speakers_in_two_splits(found: Mapping[str, Sequence[KeywordClip]]) -
         shared = sorted(speakers[split] & speakers[other])
         if shared:
             what = f"{len(shared)} speakers are in both {split} and {other}: {_list_names(shared)}"
-            _note(f"{what}; accuracy on {other} says little about unknown voices")
+            _note(f"{what}; accuracy on {other} says little about unknown speakers")
 
 
 def _with_unknown_and_silence(

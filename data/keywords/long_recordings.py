@@ -1,7 +1,7 @@
 """Joins clips of keywords and other words to one long recording, and lists the times of the keywords in it.
 
 A keyword spotter may be accurate on clips and still raise a false alarm every minute. False alarms are
-therefore counted on hours of sound that mostly hold no keyword. Between the keywords of a split there are its
+therefore counted on hours of audio that mostly hold no keyword. Between the keywords of a split there are its
 other words, recordings that the user names, pauses and noise. The times of the keywords are known exactly,
 because the recording is composed here.
 """
@@ -249,9 +249,11 @@ def _parser() -> argparse.ArgumentParser:
     source.add_argument("--manifest", type=Path, action="append", default=[], help="a list of recorded words")
     parser.add_argument("--words", nargs="+", help="the keywords (default: all words)")
     parser.add_argument("--background", type=Path, nargs="+", default=[], help="folders of other recordings")
-    parser.add_argument("--split", choices=("train", "dev", "test"), default="test", help="of a folder")
+    parser.add_argument("--split", choices=("train", "dev", "test"), default="test", help="split of a folder")
     parser.add_argument("--hours", type=float, default=1.0, help="length (default: 1)")
-    parser.add_argument("--keyword-share", type=float, default=0.15, help="of all pieces (default: 0.15)")
+    parser.add_argument(
+        "--keyword-share", type=float, default=0.15, help="fraction of keywords (default: 0.15)"
+    )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--output", type=Path, required=True, help="folder for stream.flac and spoken.tsv")
     return parser

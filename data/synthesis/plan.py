@@ -65,7 +65,9 @@ def assign_to_splits(settings: CorpusSettings) -> dict[str, SplitPool]:
     Raises:
         CorpusError: too few voices or sentences.
     """
-    require(settings.made >= 0, f"{settings.made} made voices", hint="0 (none) or more", error=CorpusError)
+    require(
+        settings.made >= 0, f"{settings.made} generated voices", hint="0 (none) or more", error=CorpusError
+    )
     if not 3 <= settings.voices <= len(VOICES):
         raise CorpusError(f"{settings.voices} voices", hint=f"3 (one for each split) to {len(VOICES)}")
     rng = np.random.default_rng([settings.seed, 1])

@@ -168,7 +168,7 @@ def _parser() -> argparse.ArgumentParser:
         epilog=_EXAMPLES,
     )
     parser.add_argument("--output", required=True, help="folder of the corpus: new, unfinished or complete")
-    parser.add_argument("--voices", type=positive, help=f"in all splits (default: {defaults.voices})")
+    parser.add_argument("--voices", type=positive, help=f"voices in all splits (default: {defaults.voices})")
     parser.add_argument(
         "--takes", type=positive, help=f"clips per word and voice (default: {defaults.takes})"
     )

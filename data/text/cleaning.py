@@ -1,4 +1,4 @@
-"""Command that cleans Chinese text of any kind for language models: one clause of hanzi only per line.
+"""Cleans Chinese text for language models: one clause per line, which consists of hanzi only.
 
     python -m data.text.cleaning a.txt b.txt --output datasets/ab.txt --exclude datasets/thchs30/test.tsv
 

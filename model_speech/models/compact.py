@@ -1,11 +1,11 @@
 """The compact acoustic model: log-mel features and lengths in, CTC logits for every eighth frame out.
 
-Strided convolutions over time and frequency, few enough for a CPU, tolerate small shifts of a sound in time
-and in frequency; residual blocks between them may make this front deeper. All later layers run at the frame
-rate of the output and use what a CPU does fastest: matrix products, and depthwise convolutions over time for
-the context. A gate in each block averages over the whole utterance, so that speaker and room weight the
-channels (squeeze-and-excitation: Hu et al., arXiv:1709.01507; in speech ContextNet: Han et al.,
-arXiv:2005.03191).
+The convolutional front end has strided convolutions over time and frequency, few enough for a CPU. They
+tolerate small shifts in time and in frequency; residual blocks between them may make it deeper. All later
+layers run at the frame rate of the output and use what a CPU does fastest: matrix products, and depthwise
+convolutions over time for the context. A gate in each block averages over the whole utterance, so that
+speaker and room weight the channels (squeeze-and-excitation: Hu et al., arXiv:1709.01507; in speech
+ContextNet: Han et al., arXiv:2005.03191).
 
 ``compact_streaming`` is made of the same blocks in causal form.
 """
@@ -26,7 +26,7 @@ from utils.limits import Count, Fraction, Limited, Size
 # Training takes only some thousand steps: with Keras's default 0.99 the first epoch would still have weight.
 MOMENTUM = 0.97
 _NEW_SCALE = 0.1  # of a new block; behind its ReLU, zero would have no gradient
-_KERNEL, STRIDE = 3, 2  # size and stride of the front convolutions, over time and over frequency
+_KERNEL, STRIDE = 3, 2  # of the convolutions of the front end, over time and over frequency
 _BINS_JOINED = 2  # before the blocks on joined frames
 
 Scale = str | keras.Initializer
@@ -42,10 +42,10 @@ class CompactSettings(Limited, section="model"):
 
     Attributes:
         name: name of the model in the registry.
-        front_filters: filters of the front convolutions, each 3 x 3 with stride 2 x 2.
-        front_blocks: number of residual blocks over time and frequency after each front convolution; empty
-            for none at all.
-        frame_stack: frames of the last front convolution that are joined to an output frame.
+        front_filters: filters of the convolutions of the front end, each 3 x 3 with stride 2 x 2.
+        front_blocks: number of residual blocks over time and frequency after each convolution of the front
+            end; empty for none at all.
+        frame_stack: frames of the last convolution of the front end that form an output frame.
         stacked_blocks: number of residual blocks on the joined frames, over time and over pairs of bins.
         width: channels of the residual blocks.
         blocks: number of residual blocks.
@@ -74,7 +74,7 @@ class CompactSettings(Limited, section="model"):
             raise ConfigError(
                 f"model.front_blocks has {len(self.front_blocks)} numbers, model.front_filters "
                 f"{len(self.front_filters)}",
-                hint="a number of blocks for each front convolution",
+                hint="a number of blocks for each convolution of the front end",
             )
 
     @property
@@ -217,7 +217,7 @@ def _stacked_blocks(x, config: CompactSettings, convolution: _Convolution) -> ke
     bins, channels = x.shape[2:]
     if bins % _BINS_JOINED:
         raise ConfigError(
-            f"model.stacked_blocks with {bins} bins after the front convolutions",
+            f"model.stacked_blocks with {bins} bins after the convolutional front end",
             hint="pairs of bins are joined: choose features.bins so that their number is even",
         )
     pairs, stack, pair_channels = bins // _BINS_JOINED, config.frame_stack, _BINS_JOINED * channels

@@ -119,7 +119,7 @@ def disk_space(state: CacheState) -> Iterator[Finding]:
             ERROR if state.bytes_needed > state.bytes_free else WARNING,
             str(state.folder),
             "",
-            what="no room for the features",
+            what="not enough disk space for the features",
             advice="free some space, or put data.cache on another disk",
             detail=f"{state.bytes_needed / 2**30:.1f} GiB needed, {state.bytes_free / 2**30:.1f} GiB free",
         )

@@ -2,7 +2,7 @@
 
 Texts of fewer than five syllables are words and commands, which naturally recur; only longer ones count as
 sentences. AISHELL's test speakers share 1 of 71 and 0 of 345 sentences with the one train speaker; THCHS-30's
-dev list shares all 535 (its test list none). Syllables that are not in train are 0.5 % of THCHS-30's test
+dev set shares all 535 (its test set none). Syllables that are not in train are 0.5 % of THCHS-30's test
 set, and 5 % of AISHELL's if the training set has only one speaker.
 """
 
@@ -84,13 +84,13 @@ def shared_speaker(listings: Sequence[Listing]) -> Iterator[Finding]:
                 listing.path,
                 "",
                 what="speakers of this list are in the training set",
-                advice="its error rate is that of known voices; others will be worse: split by speaker",
+                advice="its error rate is that of known speakers; others will be worse: split by speaker",
                 detail=f"{len(own & known):,} of {len(own):,}: {first_few(sorted(own & known), 5)}",
             )
 
 
 def known_test(listings: Sequence[Listing]) -> Iterator[Finding]:
-    """A test list whose sentences and speakers are all in the training set."""
+    """A test set whose sentences and speakers are all in the training set."""
     train = lines_of(of_role(listings, "train"))
     pairs = {(line.speaker, line.hanzi) for line in train}
     recordings = {line.audio for line in train}
@@ -102,7 +102,7 @@ def known_test(listings: Sequence[Listing]) -> Iterator[Finding]:
                 listing.path,
                 "",
                 what="each test sentence is in the training set, by the same speaker",
-                advice="its figures mean nothing: test on other speakers and sentences",
+                advice="its error rates mean nothing: test on other speakers and sentences",
                 detail=f"{len(lines):,} recordings",
             )
 

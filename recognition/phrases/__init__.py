@@ -1,4 +1,4 @@
-"""Recognises only the phrases that a text file allows: the phrase with its slots, or a refusal.
+"""Recognises only the phrases that a text file allows: the phrase with its slots, or a rejection.
 
 Read ``grammar`` (the file as syntax trees), ``expansion`` (all phrases that they allow), ``pronunciation``
 (the syllable sequences of a phrase), ``phrase_list`` (these together), ``search`` (the phrases that fit the

@@ -1,6 +1,6 @@
 """Searches the logits of an utterance for the phrases of a list that fit best, with scores and confidences.
 
-Bounds exclude most pronunciations, the others are searched by the Viterbi algorithm; an utterance is refused
+Bounds exclude most pronunciations, the others are searched by the Viterbi algorithm; an utterance is rejected
 if probably no phrase of the list was spoken.
 """
 

@@ -25,7 +25,7 @@ async def readyz(request: Request) -> JSONResponse:
     return JSONResponse({"status": "ready" if ready else "not ready"}, 200 if ready else 503)
 
 
-@router.get("/metrics", summary="Figures in Prometheus's text format")
+@router.get("/metrics", summary="Metrics in Prometheus's text format")
 async def metrics(request: Request) -> Response:
     """Requests, seconds of audio, waiting times and workers."""
     return Response(request.app.state.metrics.text(), media_type=CONTENT_TYPE)

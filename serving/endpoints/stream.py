@@ -1,4 +1,4 @@
-"""Recognises live sound from a WebSocket and sends drafts and results while it is spoken: ``/v1/stream``."""
+"""The WebSocket path ``/v1/stream``: recognises live audio and sends partial and final results."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""The JSON messages of a live stream: checks the first one of a client, formats drafts and results."""
+"""The JSON messages of a live stream: checks the first one of a client, formats all results."""
 
 from collections.abc import Iterator
 from typing import Any, Literal
@@ -11,7 +11,7 @@ from utils.hypotheses.recognition import Partial, Segment
 from utils.hypotheses.transcript_formats import segment_values
 
 ALTERNATIVES = 5
-"""Readings of a final, and hanzi of a character."""
+"""Hypotheses of a final, and hanzi of a character."""
 Message = dict[str, Any]
 
 
@@ -41,16 +41,16 @@ class Start(BaseModel):
         return Search(words="" if self.phrases else self.words, phrases=self.phrases, n_best=2 * ALTERNATIVES)
 
 
-def partial_message(utterance: int, draft: Partial) -> Message:
-    """A draft of an utterance; one without syllables withdraws those before."""
+def partial_message(utterance: int, partial: Partial) -> Message:
+    """A partial result of an utterance; one without syllables withdraws those before."""
     return {
         "type": "partial",
         "utterance": utterance,
-        "start": round(draft.start, 3),
-        "end": round(draft.end, 3),
-        "syllables": _syllables(draft.pinyin, draft.times, draft.confidence),
-        "hanzi": draft.hanzi,
-        "stable": draft.stable,
+        "start": round(partial.start, 3),
+        "end": round(partial.end, 3),
+        "syllables": _syllables(partial.pinyin, partial.times, partial.confidence),
+        "hanzi": partial.hanzi,
+        "stable": partial.stable,
     }
 
 
@@ -67,8 +67,12 @@ def final_message(utterance: int, segment: Segment) -> Message:
         "hanzi": segment.best.hanzi,
         "stable": len(segment.best.pinyin),
         "alternatives": [
-            {"pinyin": list(reading.pinyin), "hanzi": reading.hanzi, "score": round(reading.score, 4)}
-            for reading in segment.n_best[:ALTERNATIVES]
+            {
+                "pinyin": list(hypothesis.pinyin),
+                "hanzi": hypothesis.hanzi,
+                "score": round(hypothesis.score, 4),
+            }
+            for hypothesis in segment.n_best[:ALTERNATIVES]
         ],
         "characters": [] if phrase else list(_characters(segment)),
         "phrase": {name: values[name] for name in ("accepted", "phrases")} if phrase else None,
@@ -85,9 +89,11 @@ def _syllables(pinyin: tuple[str, ...], times: Any, confidence: tuple[float, ...
 
 
 def _characters(segment: Segment) -> Iterator[Message]:
-    """Each hanzi with others that readings of the same length have there, the most probable first."""
+    """Each hanzi with others that hypotheses of the same length have there, the most probable first."""
     hanzi = segment.best.hanzi
-    readings = [reading.hanzi for reading in segment.n_best if len(reading.hanzi) == len(hanzi)]
+    hypotheses = [hypothesis.hanzi for hypothesis in segment.n_best if len(hypothesis.hanzi) == len(hanzi)]
     for index, character in enumerate(hanzi):
-        others = dict.fromkeys(reading[index] for reading in readings if reading[index] != character)
+        others = dict.fromkeys(
+            hypothesis[index] for hypothesis in hypotheses if hypothesis[index] != character
+        )
         yield {"hanzi": character, "alternatives": list(others)[:ALTERNATIVES]}

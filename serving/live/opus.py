@@ -38,7 +38,7 @@ class OpusDecoder:
     Args:
         stream: takes the samples; it is ended after the last one.
         threads: threads for waiting: two for each decoder.
-        longest: seconds of sound that are decoded.
+        longest: seconds of audio that are decoded.
 
     Attributes:
         problem: what is wrong with the sound, when the stream has ended.

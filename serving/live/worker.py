@@ -1,7 +1,7 @@
 """The process that recognises several live streams: receives their sound, sends back their messages.
 
-The streams take turns, a tenth of a second of sound each, so that one that is sent faster than it is spoken
-delays no other. A stream with much sound waiting has fewer drafts.
+The streams take turns, a tenth of a second of audio each, so that one that is sent faster than it is spoken
+delays no other. A stream with much audio waiting has fewer partial results.
 """
 
 from collections import deque
@@ -22,7 +22,7 @@ from utils.errors import UserError
 from utils.hypotheses.recognition import Partial, Segment
 
 SLICE_SECONDS = 0.1  # sound of one turn of a stream
-BEHIND_SECONDS = 0.6  # if more sound than this waits, drafts become rarer
+BEHIND_SECONDS = 0.6  # if more audio than this waits, partial results become rarer
 _WARM_ROWS = 20  # rows of logits recognised at the start, which fills tables
 
 
@@ -52,7 +52,7 @@ class Drop:
 
 @dataclass(frozen=True)
 class Output:
-    """What a stream gives after a piece of sound.
+    """What a stream gives after a piece of audio.
 
     Attributes:
         messages: messages for the client.

@@ -137,11 +137,11 @@ class ClientStream:
         return self._outbox.popleft()
 
     def deliver(self, output: Output) -> None:
-        """Take what the process sends. Of drafts that the client has not read yet only the last counts."""
+        """Take what the process sends. Of unread partial results only the last one counts."""
         self._ahead -= output.taken
         for message in output.messages:
             if self._outbox and self._outbox[-1]["type"] == "partial":
-                self._outbox.pop()  # replaced by the draft or the final that follows
+                self._outbox.pop()  # replaced by the partial result or the final that follows
             self._outbox.append(message)
         if output.failure or output.seconds is not None:
             self._end = output.failure or output.seconds

@@ -1,4 +1,4 @@
-"""What a worker computes: recognises pieces of sound and converts pinyin, with models loaded once.
+"""What a worker computes: recognises pieces of audio and converts pinyin, with models loaded once.
 
 Requests with words or phrases of their own share the models: what differs is a small object on top, and the
 last few of these are kept.
@@ -47,7 +47,7 @@ class Search:
         prompt: any text with hanzi that are user words, see :func:`prompt_words`.
         phrases: the text of a phrase file: only these are recognised. Empty: anything is.
         threshold: least confidence of a phrase that is accepted.
-        n_best: readings, or phrases, of each segment.
+        n_best: hypotheses, or phrases, of each segment.
     """
 
     words: str = ""
@@ -59,7 +59,7 @@ class Search:
 
 @dataclass(frozen=True, eq=False)
 class RecogniseJob:
-    """A piece of sound, and how it is to be recognised."""
+    """A piece of audio, and how it is to be recognised."""
 
     piece: SoundPiece
     search: Search

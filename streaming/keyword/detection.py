@@ -92,7 +92,7 @@ class KeywordDetector:
     Args:
         labels: labels of the columns; those of ``BACKGROUND`` are never detected.
         config: detection parameters.
-        call_seconds: seconds of sound per call.
+        call_seconds: seconds of audio per call.
         ignored_seconds: start of the stream in which nothing is detected, because the model's window isn't
             full yet.
     """

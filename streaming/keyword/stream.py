@@ -11,7 +11,7 @@ from utils.softmax import softmax
 
 
 class KeywordStream:
-    """A keyword model with its front end, for endless sound.
+    """A keyword model with its front end, for endless audio.
 
     Args:
         model: streamed model with one output per call.

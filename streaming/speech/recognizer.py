@@ -1,8 +1,8 @@
-"""Recognises recordings or live sound with a stream; reports segments as they end, drafts before.
+"""Recognises recordings or live audio with a stream; reports segments as they end, partial results before.
 
-The counterpart of `recognition.recognizer.Recognizer`: nothing waits for the end of the recording, drafts
-(hypotheses that may still grow) of each utterance are reported while it is spoken, and memory doesn't grow
-with the recording's length.
+The counterpart of `recognition.recognizer.Recognizer`: nothing waits for the end of the recording, partial
+results (hypotheses that may still grow) of each utterance are reported while it is spoken, and memory doesn't
+grow with the recording's length.
 """
 
 import time
@@ -25,7 +25,7 @@ Source = tuple[str, str | Path | Iterable[np.ndarray]]
 
 
 class LiveStream(Protocol):
-    """Samples → drafts and segments of utterances, with any model.
+    """Samples → partial results and segments of utterances, with any model.
 
     Attributes:
         sample_rate: Hz.
@@ -41,11 +41,11 @@ class LiveStream(Protocol):
     def feed(self, samples: np.ndarray, behind: bool = False) -> list[Partial | Segment]:
         """Process the next samples (n,) float32 in [-1, 1]; return the events that they complete, in order.
 
-        ``behind``: more sound is waiting already, so drafts may be rarer.
+        ``behind``: more audio is waiting already, so partial results may be rarer.
         """
 
     def flush(self) -> list[Partial | Segment]:
-        """Return the events that the end of the sound completes; then `reset`."""
+        """Return the events that the end of the audio completes; then `reset`."""
 
 
 class StreamRecognizer:
@@ -53,12 +53,12 @@ class StreamRecognizer:
 
     Args:
         stream: the model.
-        on_event: called with each draft of an utterance, and with each segment when it ends; None: drafts are
-            rarer.
+        on_event: called with each partial result of an utterance, and with each segment when it ends; None:
+            partial results are rarer.
 
     Attributes:
         sample_rate: Hz, of blocks of samples.
-        sound_seconds: seconds of sound processed so far.
+        sound_seconds: seconds of audio processed so far.
         busy_seconds: processing time so far, in seconds.
     """
 
@@ -86,7 +86,7 @@ class StreamRecognizer:
         sound, busy = self.sound_seconds, self.busy_seconds
         ahead = f"looking ahead {1000 * self._stream.look_ahead_seconds:.0f} ms"
         factor = f", real-time factor {busy / sound:.3f}" if sound else ""
-        return f"{sound:.1f} s of sound processed in {busy:.1f} s, {ahead}{factor}"
+        return f"{sound:.1f} s of audio processed in {busy:.1f} s, {ahead}{factor}"
 
     def _events(self, name: str, audio: str | Path | Iterable[np.ndarray]) -> Iterator[Segment | Ending]:
         blocks = audio_blocks(audio, self.sample_rate) if isinstance(audio, str | Path) else audio

@@ -1,4 +1,4 @@
-"""Recognises samples in pieces with a causal streamed network: drafts of an utterance, then its segments.
+"""Recognises samples in chunks with a causal network: partial results, then segments of utterances.
 
 samples ─ utils/features/stream ─▶ frames ─ a streamed network ─▶ rows of logits ─ utterances ─▶ events
 
@@ -52,7 +52,7 @@ class LogitStream:
         return self._run(self._features.feed(samples))
 
     def flush(self) -> np.ndarray:
-        """Return the rows that the end of the sound completes, (m, C); then `reset`."""
+        """Return the rows that the end of the audio completes, (m, C); then `reset`."""
         rows = self._run(self._features.flush())
         missing = -(-self._frames // self._model.time_stride) - self._rows
         if missing:
@@ -73,7 +73,7 @@ class LogitStream:
 
 
 class SpeechStream:
-    """Samples → drafts and segments of utterances, with a causal network.
+    """Samples → partial results and segments of utterances, with a causal network.
 
     Args:
         model: the loaded model.
@@ -100,12 +100,12 @@ class SpeechStream:
 
         Args:
             samples: float32.
-            behind: more sound is waiting: no drafts are needed.
+            behind: more audio is waiting: no partial results are needed.
         """
         return self._utterances.feed(self._logits.feed(samples), behind)
 
     def flush(self) -> list[Partial | Segment]:
-        """Return the events that the end of the sound completes; then `reset`."""
+        """Return the events that the end of the audio completes; then `reset`."""
         return self._utterances.feed(self._logits.flush(), behind=True) + self._utterances.flush()
 
 

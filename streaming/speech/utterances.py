@@ -1,7 +1,7 @@
 """Finds utterances in a stream of CTC logits: an utterance ends after a run of blanks. NumPy only.
 
-Each new row of logits (an output frame) may complete a syllable, which gives a draft of the utterance; its
-end gives its segments. An `UtteranceDecoder` decodes the logits.
+Each new row of logits (an output frame) may complete a syllable, which gives a partial result of the
+utterance; its end gives its segments. An `UtteranceDecoder` decodes the logits.
 """
 
 import dataclasses
@@ -23,7 +23,7 @@ class UtteranceDecoder(Protocol):
     """Decodes the logits (T, C), T ≥ 1, of an utterance; ``start`` and ``seconds``: its start and length."""
 
     def partial(self, logits: np.ndarray, start: float, seconds: float) -> Partial:
-        """A draft, quickly; ``stable`` is 0."""
+        """A partial result, quickly; ``stable`` is 0."""
 
     def final(self, logits: np.ndarray, start: float, seconds: float) -> list[Segment]:
         """The segments of an utterance that has ended; empty if it has no syllable."""
@@ -60,7 +60,7 @@ class UtteranceSegmenter:
 
         Args:
             rows: log-probabilities or logits.
-            behind: more rows are waiting: no drafts are needed.
+            behind: more rows are waiting: no partial results are needed.
         """
         events: list[Partial | Segment] = []
         new = False
@@ -102,8 +102,8 @@ class UtteranceSegmenter:
     def _partial(self) -> Partial:
         """The utterance so far, all of it stable: a causal network does not revise its output."""
         start = (self._row_count - len(self._held)) * self._row_seconds
-        draft = self._decoder.partial(np.stack(self._held), start, len(self._held) * self._row_seconds)
-        return dataclasses.replace(draft, stable=len(draft.pinyin))
+        partial = self._decoder.partial(np.stack(self._held), start, len(self._held) * self._row_seconds)
+        return dataclasses.replace(partial, stable=len(partial.pinyin))
 
     def _end(self, rows: int) -> list[Segment]:
         """Decode the utterance of the first ``rows`` held rows and drop them."""

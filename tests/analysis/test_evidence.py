@@ -1,4 +1,4 @@
-"""Tests of analysis/page: sound and picture of utterances, with syllables drawn at their times."""
+"""Tests of analysis/page: audio and pictures of utterances, with syllables drawn at their times."""
 
 import base64
 import io

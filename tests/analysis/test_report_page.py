@@ -126,7 +126,8 @@ def test_the_page_shows_the_results(page, results):
         )
     for counts in (*system.kinds.values(), system.attribution, system.named_confusions):
         assert all(name in text for name, count in counts.items() if count)
-    assert f"of: {', '.join(name for name, count in system.named_confusions.items() if not count)}." in text
+    missing = [name for name, count in system.named_confusions.items() if not count]
+    assert f"Do not occur: {', '.join(missing)}." in text
     for cut in system.breakdowns:
         assert all(group.name in text for group in cut.groups)
     for oracle in system.oracles:
@@ -159,7 +160,7 @@ def test_the_page_leaves_out_what_a_test_does_not_have(single):
 def test_comparisons_problems_and_normalisation_are_shown(compared):
     text = Reader(compared).text
     assert "makes fewer errors; the difference is statistically significant" in text and "p < 0.001" in text
-    assert text.count("matched pairs (MAPSSWE)") == 2
+    assert text.count("matched-pairs test (MAPSSWE)") == 2
     assert "ids that come twice" in text and "the first counts" in text
     assert "width" in text and "a/text: 12" in text and "b: None" not in text
 

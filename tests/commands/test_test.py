@@ -262,7 +262,7 @@ def test_report_of_the_pipeline(speech_run, language_run, tmp_path):
         "signal-to-noise ratio",
         "pitch of the voice",
     }
-    assert system["attribution"]["search"] == 0  # random weights: the true syllables never score better
+    assert system["attribution"]["search"] == 0  # random weights: the reference syllables never score better
     utterance = system["utterances"][0]
     assert Path(utterance["audio"]).is_file() and utterance["snr"] > 10
     assert len(utterance["n_best"]) == 3 and len(utterance["times"]) == len(utterance["pinyin"].split())

@@ -295,7 +295,7 @@ def test_with_a_speech_run_alone_our_converter_writes_the_hanzi(
 
 
 def test_more_readings_than_beam(talks, runs):
-    with pytest.raises(ConfigError, match="5 readings from a beam of 1"):
+    with pytest.raises(ConfigError, match="5 hypotheses from a beam of 1"):
         transcribe.main([str(talks / "a.wav"), *runs, "--n-best", "5"])
 
 
@@ -438,11 +438,11 @@ def test_a_pipe_with_raw_sound(talks, runs, tmp_path, capsys, monkeypatch):
     assert capsys.readouterr().out == expected
     _pipe(monkeypatch, "这不是声音".encode())
     assert transcribe.main(["-", "--rate", "16000", *runs]) == 1
-    assert "this is text, not sound: it begins with '这不是声音'" in capsys.readouterr().err
+    assert "this is text, not audio: it begins with '这不是声音'" in capsys.readouterr().err
 
 
 def test_the_rate_is_for_pipes_only(talks, runs):
-    with pytest.raises(UserError, match="--rate is the sample rate of raw sound from a pipe"):
+    with pytest.raises(UserError, match="--rate is the sample rate of raw audio from a pipe"):
         transcribe.main([str(talks / "a.wav"), "--rate", "16000", *runs])
 
 

@@ -73,7 +73,7 @@ def test_an_edited_transcript_is_kept(talk, runs, capsys):
 
 def test_live_sound_does_not_replace_an_earlier_transcript(tmp_path, runs):
     (tmp_path / "stdin.txt").write_text(REFERENCE, encoding="utf-8")
-    with pytest.raises(TranscriptError, match=r"this file exists, and live sound .*stdin\.txt"):
+    with pytest.raises(TranscriptError, match=r"this file exists, and live audio .*stdin\.txt"):
         transcribe.main(["-", "--rate", "16000", *runs, "--output", str(tmp_path)])
     assert (tmp_path / "stdin.txt").read_text(encoding="utf-8") == REFERENCE
 

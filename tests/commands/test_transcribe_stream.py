@@ -73,9 +73,9 @@ def test_ctrl_c_ends_the_sound_and_the_last_utterance_gets_its_text():
     ) as process:
         process.stdin.write((speech * 32767).astype("<i2").tobytes())
         process.stdin.flush()
-        drafts = ""
-        while "guo3 wu2 fa3" not in drafts:  # the utterance has begun and not yet ended
-            drafts += process.stderr.read1().decode()
+        partials = ""
+        while "guo3 wu2 fa3" not in partials:  # the utterance has begun and not yet ended
+            partials += process.stderr.read1().decode()
         process.send_signal(signal.SIGINT)
         shown, problems = (text.decode() for text in process.communicate())
     assert process.returncode == 130
@@ -91,6 +91,6 @@ def test_a_microphone(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Mo
     assert transcribe.main(["--microphone"]) == 1
     shown = capsys.readouterr()
     assert shown.out.startswith("如果")
-    assert "the microphone gives no more sound" in shown.err
+    assert "the microphone gives no more audio" in shown.err
     with pytest.raises(SystemExit):
         transcribe.main(["--microphone", str(RECORDING)])

@@ -1,4 +1,4 @@
-"""Tests of generated sounds without speech: reproducible, audible, listed without texts."""
+"""Tests of generated non-speech sounds: reproducible, audible, listed without texts."""
 
 import numpy as np
 import pytest

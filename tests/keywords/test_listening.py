@@ -156,7 +156,7 @@ def test_a_pipe_with_a_sound_file_or_text(
     assert listen.main(["--model", str(bundle), "--rate", "8000", "-"]) == 0  # the header has precedence
     check_lines(capsys.readouterr().out.splitlines())
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(b"hello, this is text")))
-    with pytest.raises(AudioError, match="this is text, not sound"):
+    with pytest.raises(AudioError, match="this is text, not audio"):
         listen.main(["--model", str(bundle), "-"])
 
 
@@ -204,7 +204,7 @@ def test_a_microphone(bundle: Path, capsys: pytest.CaptureFixture[str], monkeypa
     microphone = Microphone(recording(), SAMPLE_RATE)
     monkeypatch.setitem(sys.modules, "sounddevice", microphone)
     monkeypatch.setattr(microphone_module, "_TIMEOUT_SECONDS", 0.2)
-    with pytest.raises(AudioError, match="no more sound"):
+    with pytest.raises(AudioError, match="no more audio"):
         listen.main(["--model", str(bundle), "--microphone"])
     check_lines(capsys.readouterr().out.splitlines())
 

@@ -1,4 +1,4 @@
-"""Tests of the language model of hanzi: the Keras network, its NumPy twin, its file, training and errors."""
+"""Tests of the language model of hanzi: the Keras network, its NumPy form, its file, training and errors."""
 
 import json
 from pathlib import Path

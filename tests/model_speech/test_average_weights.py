@@ -95,7 +95,7 @@ def test_runs_without_a_mean_are_named(runs, tmp_path):
     with pytest.raises(RunError, match="another vocabulary than that of") as caught:
         main([str(other), str(runs[0]), *output])
     assert caught.value.where == other
-    with pytest.raises(RunError, match="one run has no mean"):
+    with pytest.raises(RunError, match="a mean needs several runs"):
         main([str(runs[0]), *output])
     assert not (tmp_path / "mean").exists()
     with pytest.raises(RunError, match="already exists"):

@@ -1,4 +1,4 @@
-"""Tests of GRU CTC: the reference's geometry by hand, both directions, padding, training from a recipe."""
+"""Tests of GRU CTC: the published geometry by hand, both directions, padding, training from a recipe."""
 
 import keras
 import numpy as np

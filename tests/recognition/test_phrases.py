@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from model_speech.ctc.forward_backward import forward
-from recognition.drafts import DraftDecoder
+from recognition.partial_results import PartialResultDecoder
 from recognition.phrases.grammar import parse_grammar
 from recognition.phrases.phrase_list import Phrase, list_phrases
 from recognition.phrases.search import PhraseSearch
@@ -235,12 +235,14 @@ def test_transcripts_of_phrases():
 def test_phrases_on_a_stream():
     search = _search("你好\n妈")
     acoustic = SimpleNamespace(features=FeatureConfig(), vocabulary=VOCABULARY, frame_seconds=HOP)
-    segmenter = UtteranceSegmenter(VOCABULARY, DraftDecoder(Recognizer(acoustic, phrases=search)), HOP)
+    segmenter = UtteranceSegmenter(
+        VOCABULARY, PartialResultDecoder(Recognizer(acoustic, phrases=search)), HOP
+    )
     rows = np.concatenate([_logits("ni3 hao3"), _logits(". " * 8), _logits("wo3 shi4"), _logits(". " * 8)])
     events = [event for row in rows for event in segmenter.feed(row[None])] + segmenter.flush()
-    drafts = [" ".join(event.pinyin) for event in events if not isinstance(event, Segment)]
+    partials = [" ".join(event.pinyin) for event in events if not isinstance(event, Segment)]
     accepted, refused = (event for event in events if isinstance(event, Segment))
-    assert drafts == ["ni3", "ni3 hao3", "wo3", "wo3 shi4"]
+    assert partials == ["ni3", "ni3 hao3", "wo3", "wo3 shi4"]
     assert (accepted.best.hanzi, accepted.phrase.accepted) == ("你好", True)
     assert (refused.best.pinyin, refused.best.hanzi, refused.phrase.accepted) == (("wo3", "shi4"), "", False)
     assert accepted.times[1][1] <= refused.start <= refused.times[0][0]

@@ -139,8 +139,8 @@ def test_n_best_of_a_long_recording_combines_its_pieces(monkeypatch):
     assert utterance.times[0] == pytest.approx((0.0, 0.13))  # 0.12 s of silence were added before it
 
 
-def test_more_readings_than_beam_is_refused():
-    with pytest.raises(ConfigError, match="3 readings from a beam of 2"):
+def test_more_hypotheses_than_the_beam_are_refused():
+    with pytest.raises(ConfigError, match="3 hypotheses from a beam of 2"):
         Recognizer(Scripted(), beam=2, n_best=3)
 
 

@@ -26,7 +26,7 @@ def test_the_model_is_small_undamaged_and_has_a_card():
     assert sum(path.stat().st_size for path in files) < 8_000_000
     assert differences(PRETRAINED_SPEECH) == {}
     card = (PRETRAINED_SPEECH / "README.md").read_text(encoding="utf-8")
-    assert all(word in card for word in ("Common Voice", "CC BY-SA", "## Limits", "## Figures"))
+    assert all(word in card for word in ("Common Voice", "CC BY-SA", "## Limits", "## Results"))
     texts = [path.read_text(encoding="utf-8") for path in files if path.suffix in (".yaml", ".json")]
     assert not any(path in text for path in ("/home", ".tsv", ": /") for text in texts)
 

@@ -1,4 +1,4 @@
-"""Tests of live recognition (windowed_stream.py, endpoints.py, drafts.py) with the shipped model."""
+"""Tests of live recognition (windowed_stream.py, endpoints.py, partial_results.py) with the shipped model."""
 
 import io
 import itertools
@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from recognition.confidence import load_calibration
-from recognition.drafts import common_syllables
 from recognition.endpoints import LONGEST_FRAMES, PAUSE_FRAMES, Endpointer
 from recognition.loading import load_acoustic_logits, load_live_stream
+from recognition.partial_results import common_syllables
 from recognition.recognizer import Recognizer
 from recognition.windowed_stream import SHARE, WINDOW_SECONDS, WindowedStream
 from streaming.speech.recognizer import StreamRecognizer
@@ -78,29 +78,29 @@ def test_segments_are_those_of_the_recogniser_for_the_same_samples(recognizer, t
     assert len(rare) < len(events) / 2
 
 
-def test_drafts_appear_during_speech_and_approach_the_segment(events):
-    drafts: list[Partial] = []
+def test_partial_results_appear_during_speech_and_approach_the_segment(events):
+    partials: list[Partial] = []
     kept = stable = 0
     for event in events:
         if isinstance(event, Partial):
             assert len(event.pinyin) == len(event.times) == len(event.confidence) >= event.stable
-            drafts.append(event)
+            partials.append(event)
             continue
         final = event.best.pinyin
-        halfway = drafts[len(drafts) // 2]
-        assert len(drafts) >= len(final) / 2
+        halfway = partials[len(partials) // 2]
+        assert len(partials) >= len(final) / 2
         assert halfway.end < event.end - 0.5 and len(halfway.pinyin) > len(final) / 4
-        assert abs(len(drafts[-1].pinyin) - len(final)) <= 1
-        stable += sum(draft.stable for draft in drafts)
+        assert abs(len(partials[-1].pinyin) - len(final)) <= 1
+        stable += sum(partial.stable for partial in partials)
         kept += sum(
-            min(draft.stable, common_syllables([draft.pinyin, later.pinyin]))
-            for draft, later in itertools.pairwise(drafts)
+            min(partial.stable, common_syllables([partial.pinyin, later.pinyin]))
+            for partial, later in itertools.pairwise(partials)
         )
-        drafts = []
+        partials = []
     assert stable > 40 and kept > 0.6 * stable
 
 
-def test_a_draft_of_a_long_utterance_computes_one_window(recognizer):
+def test_a_partial_result_of_a_long_utterance_computes_one_window(recognizer):
     computed: list[int] = []
 
     class Counting:
@@ -162,7 +162,7 @@ def test_a_clip_of_one_syllable_is_recognised_at_its_end(recognizer):
     assert stream.flush() == []
 
 
-def test_a_draft_without_speech_is_withdrawn(recognizer, talk):
+def test_a_partial_result_without_speech_is_withdrawn(recognizer, talk):
     class Deaf(Recognizer):
         def recognise_pieces(self, pieces):
             return [[] for _ in pieces]
@@ -237,7 +237,7 @@ class Terminal(io.StringIO):
         return True
 
 
-def draft(pinyin: str, stable: int = 0) -> Partial:
+def partial(pinyin: str, stable: int = 0) -> Partial:
     return Partial(0.0, 1.0, tuple(pinyin.split()), stable=stable)
 
 
@@ -245,11 +245,11 @@ def segment_of(pinyin: str) -> Segment:
     return Segment(0.0, 1.0, (), (Alternative(tuple(pinyin.split()), "", 0.0),))
 
 
-def test_a_terminal_shows_each_draft_in_place_of_the_last(monkeypatch):
+def test_a_terminal_shows_each_partial_result_in_place_of_the_last(monkeypatch):
     monkeypatch.setenv("COLUMNS", "12")
     out = Terminal()
     text = LiveText(out)
-    for event in (draft("ni3"), draft("ni2 hao3"), draft("ni2 hao3 ma5 ni3"), segment_of("ni3 hao3")):
+    for event in (partial("ni3"), partial("ni2 hao3"), partial("ni2 hao3 ma5 ni3"), segment_of("ni3 hao3")):
         text.show(event)
     assert out.getvalue().split("\r\x1b[K") == ["", "ni3", "ni2 hao3", "…o3 ma5 ni3", ""]
 
@@ -257,7 +257,7 @@ def test_a_terminal_shows_each_draft_in_place_of_the_last(monkeypatch):
 def test_a_pipe_gets_a_line_for_each_utterance():
     out = io.StringIO()
     text = LiveText(out)
-    events = (draft("ni3"), draft("ni3 hao3", 1), draft("ni3 hao3 ma1", 2), segment_of("ni3 hao3 ma5"))
-    for event in (*events, draft("wo3 de5", 1), segment_of("wo2 de5"), draft("a1"), draft("")):
+    events = (partial("ni3"), partial("ni3 hao3", 1), partial("ni3 hao3 ma1", 2), segment_of("ni3 hao3 ma5"))
+    for event in (*events, partial("wo3 de5", 1), segment_of("wo2 de5"), partial("a1"), partial("")):
         text.show(event)
     assert out.getvalue() == "ni3 hao3 ma5 \nwo3 \nwo2 de5 \n"

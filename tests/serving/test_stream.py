@@ -92,7 +92,7 @@ def finals(messages: list[Message]) -> list[Message]:
     return [message for message in messages if message["type"] == "final"]
 
 
-def test_characters_have_those_of_other_readings_as_alternatives():
+def test_characters_have_those_of_other_hypotheses_as_alternatives():
     readings = [
         (("gong1", "shi4"), "公式"),
         (("gong1", "shi4"), "公事"),
@@ -126,10 +126,12 @@ def test_a_recording_gives_what_transcribe_gives(service, speech):
     assert final["alternatives"][0]["hanzi"] == final["hanzi"] and len(final["alternatives"]) > 1
     assert [each["hanzi"] for each in final["characters"]] == list(final["hanzi"])
     assert final["phrase"] is None
-    drafts = [message for message in between if message["type"] == "partial"]
-    assert len(drafts) > 3 and between.index(drafts[0]) == 0
-    assert all(draft["utterance"] == 0 and draft["stable"] <= len(draft["syllables"]) for draft in drafts)
-    assert all(len(draft["hanzi"]) == len(draft["syllables"]) for draft in drafts)
+    partials = [message for message in between if message["type"] == "partial"]
+    assert len(partials) > 3 and between.index(partials[0]) == 0
+    assert all(
+        partial["utterance"] == 0 and partial["stable"] <= len(partial["syllables"]) for partial in partials
+    )
+    assert all(len(partial["hanzi"]) == len(partial["syllables"]) for partial in partials)
 
 
 def test_any_rate_and_all_at_once(service, speech):

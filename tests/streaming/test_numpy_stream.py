@@ -15,8 +15,8 @@ from model_speech.models.compact import CompactConfig, build_compact
 from model_speech.models.compact_streaming import CompactStreamingConfig, build_compact_streaming
 from model_speech.pack import pack
 from model_speech.running_mean_numpy import MEMORY_FRAMES, PRIOR_FRAMES, frame_shares, running_means
-from recognition.drafts import DraftDecoder
 from recognition.loading import load_acoustic_logits, load_live_stream, load_logit_stream
+from recognition.partial_results import PartialResultDecoder
 from recognition.recognizer import Recognizer
 from streaming.speech.keras_stream import keras_stream
 from streaming.speech.stream import LogitStream, SpeechStream
@@ -109,7 +109,7 @@ def test_a_packed_run_is_a_live_stream(run, acoustic):
     stream = load_live_stream(run, recognizer)
     assert isinstance(stream, SpeechStream)
     keras = causal(acoustic)
-    other = SpeechStream(keras, keras_stream(keras, 8), 8, DraftDecoder(Recognizer(acoustic)))
+    other = SpeechStream(keras, keras_stream(keras, 8), 8, PartialResultDecoder(Recognizer(acoustic)))
     found, expected = (speech.feed(sound(60_000)) + speech.flush() for speech in (stream, other))
     pinyin = [
         [event.best.pinyin for event in events if isinstance(event, Segment)] for events in (found, expected)
@@ -199,11 +199,11 @@ def test_the_layer_of_running_means_computes_them():
         np.testing.assert_allclose(means, expected, atol=1e-5)
 
 
-def test_the_streaming_recipe_begins_with_the_weights_of_its_twin():
-    twin = build_compact(CompactConfig(front_filters=(4, 4), width=16, blocks=2, kernel=5, gate=3), 16, 6)
+def test_the_streaming_recipe_begins_with_the_weights_of_the_whole_model():
+    whole = build_compact(CompactConfig(front_filters=(4, 4), width=16, blocks=2, kernel=5, gate=3), 16, 6)
     model = build_compact_streaming(SMALL, 16, 6)
-    take_weights(model, twin, "twin", {}, ["input_norm"])
-    ours, theirs = weights_by_name(model), weights_by_name(twin)
+    take_weights(model, whole, "whole", {}, ["input_norm"])
+    ours, theirs = weights_by_name(model), weights_by_name(whole)
     assert {name for name in ours if name not in theirs} == {name for name in ours if "input_norm" in name}
     for name in ours.keys() & theirs.keys() - {"block_1_time/kernel"}:
         np.testing.assert_array_equal(ours[name].ravel(), theirs[name].ravel())

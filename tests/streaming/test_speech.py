@@ -23,7 +23,7 @@ from model_speech.models.compact_streaming import (
     causal_network,
 )
 from model_speech.registry import MODELS
-from recognition.drafts import DraftDecoder
+from recognition.partial_results import PartialResultDecoder
 from recognition.recognizer import Recognizer
 from streaming.conversion.convert import to_mode
 from streaming.conversion.modes import Mode
@@ -313,7 +313,7 @@ def test_logits_of_any_chunks_are_those_of_the_whole(acoustic, streams, chunk, s
 @pytest.mark.parametrize("beam", [1, 4])
 def test_pinyin_and_times_are_those_of_the_whole(acoustic, streams, beam):
     model, networks = streams
-    stream = SpeechStream(model, networks[24], 24, DraftDecoder(Recognizer(acoustic, beam=beam)))
+    stream = SpeechStream(model, networks[24], 24, PartialResultDecoder(Recognizer(acoustic, beam=beam)))
     for seed in range(3):
         whole = sound(60_000 + 777 * seed, seed)
         logits, lengths = acoustic.logits([extract_features(whole, acoustic.features)])
@@ -335,21 +335,21 @@ def test_pinyin_and_times_are_those_of_the_whole(acoustic, streams, beam):
             assert all(len(segment.confidence) == 0 for segment in segments)
 
 
-def test_drafts_grow_into_their_segment(acoustic, streams):
+def test_partial_results_grow_into_their_segment(acoustic, streams):
     model, networks = streams
-    stream = SpeechStream(model, networks[8], 8, DraftDecoder(Recognizer(acoustic)))
+    stream = SpeechStream(model, networks[8], 8, PartialResultDecoder(Recognizer(acoustic)))
     events = [
         event for chunk in in_chunks(sound(90_000), 900) for event in stream.feed(chunk)
     ] + stream.flush()
-    drafts: list[Partial] = []
+    partials: list[Partial] = []
     for event in events:
         if isinstance(event, Partial):
-            assert all(event.pinyin[: len(draft.pinyin)] == draft.pinyin for draft in drafts)
+            assert all(event.pinyin[: len(partial.pinyin)] == partial.pinyin for partial in partials)
             assert event.stable == len(event.pinyin) == len(event.times)
-            drafts.append(event)
+            partials.append(event)
         else:
-            assert drafts[-1].pinyin == event.best.pinyin
-            drafts = []
+            assert partials[-1].pinyin == event.best.pinyin
+            partials = []
     assert len(events) > 5
 
 
@@ -372,7 +372,9 @@ def segmenter_of_rows() -> UtteranceSegmenter:
     acoustic = SimpleNamespace(
         features=FeatureConfig(), vocabulary=Vocabulary(TOKENS), frame_seconds=0.08, logits=None
     )
-    return UtteranceSegmenter(acoustic.vocabulary, DraftDecoder(Recognizer(acoustic)), row_seconds=0.08)
+    return UtteranceSegmenter(
+        acoustic.vocabulary, PartialResultDecoder(Recognizer(acoustic)), row_seconds=0.08
+    )
 
 
 def utterances(classes: list[int]) -> list[Partial | Segment]:
@@ -400,7 +402,7 @@ def test_a_pause_ends_an_utterance_and_a_short_one_does_not():
     assert middles[1] == pytest.approx(61.5 * 0.08, abs=0.15)
 
 
-def test_many_rows_at_once_give_the_same_segments_and_one_draft():
+def test_many_rows_at_once_give_the_same_segments_and_one_partial_result():
     rows = rows_of([0, 5, 1, *[5] * 20, 2, 5, 3, 0])
     segmenter = segmenter_of_rows()
     events = segmenter.feed(rows)
@@ -510,7 +512,7 @@ def test_transcribe_prints_while_the_sound_arrives(command, acoustic, capsys):
     *pieces, speed = err.strip().splitlines()
     assert " ".join(" ".join(pieces).split()) == pinyin
     assert re.fullmatch(
-        r"3\.1 s of sound processed in .* s, looking ahead 175 ms, real-time factor \d\.\d{3}", speed
+        r"3\.1 s of audio processed in .* s, looking ahead 175 ms, real-time factor \d\.\d{3}", speed
     )
 
 
@@ -531,7 +533,9 @@ def test_a_truncated_recording_is_recognised_up_to_its_end(acoustic, streams):
         raise AudioError("cut off", where="a.wav")
 
     model, networks = streams
-    recognizer = StreamRecognizer(SpeechStream(model, networks[8], 8, DraftDecoder(Recognizer(acoustic))))
+    recognizer = StreamRecognizer(
+        SpeechStream(model, networks[8], 8, PartialResultDecoder(Recognizer(acoustic)))
+    )
     ((name, events),) = ((name, list(events)) for name, events in recognizer.segments([("a", broken())]))
     assert name == "a"
     assert isinstance(events[-1], Ending)

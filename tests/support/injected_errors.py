@@ -28,7 +28,7 @@ SPECIAL = set("".join((*VARIANT_SETS, *DIGIT_FORMS)))
 class Change:
     """The change at one position: its new syllables and hanzi, and the resulting kinds of errors.
 
-    ``gold`` is the conversion of the true syllable; a kind is None without an error.
+    ``gold`` is the conversion of the reference syllable; a kind is None without an error.
     """
 
     pinyin: tuple[str, ...]

@@ -39,7 +39,7 @@ def score(outcomes: Sequence[UtteranceResult], task: str) -> dict[str, object]:
 
 
 def with_readings(outcome: UtteranceResult, readings: int, rng: random.Random) -> UtteranceResult:
-    """Add n-best readings that differ from the output in one syllable, also the reference, and even times."""
+    """Add even times, and n-best hypotheses: the reference and some with one other syllable."""
     found = [Alternative(outcome.pinyin, str(outcome.hanzi), -1.0)]
     found.append(Alternative(outcome.reference_pinyin, str(outcome.reference_hanzi), -1.5))
     while len(found) < readings:

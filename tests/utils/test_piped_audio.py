@@ -66,7 +66,7 @@ def test_the_wav_of_a_live_recorder_is_read_as_it_arrives_at_the_rate_of_its_hea
 @pytest.mark.parametrize("text", ["今天天气很好，我们去公园散步。\n" * 300, '{"error": "not found"}\n'])
 def test_text_is_named(text: str, encoding: str):
     with pytest.raises(
-        AudioError, match=f"this is text, not sound: it begins with .{text[:6]}.*standard input"
+        AudioError, match=f"this is text, not audio: it begins with .{text[:6]}.*standard input"
     ):
         samples_of(text.encode(encoding))
 

@@ -30,7 +30,7 @@ SYLLABLES = st.lists(st.sampled_from([*full_inventory(), "miaor2", "hengr1"]), m
 
 
 def first_seen_vocabulary(count: int) -> Vocabulary:
-    """The reference's vocabulary: the order of first occurrence in some utterances, then blank and space."""
+    """Tokens in the order of their first occurrence in some utterances, then blank and space."""
     seen = list(full_inventory())
     random.Random(0).shuffle(seen)
     return Vocabulary((*seen[:count], BLANK, SPACE))

@@ -201,7 +201,7 @@ def _read(sources: Sequence[str], cache: str) -> list[Pair]:
 
 
 def _report_overlap(train_pairs: Sequence[Pair], dev_pairs: Sequence[Pair]) -> None:
-    """Warn of dev sentences that are training sentences too: the model has learnt them by heart."""
+    """Warn of dev sentences that are training sentences too: the model has memorised them."""
     known = {pair.hanzi for pair in train_pairs}
     count = sum(pair.hanzi in known for pair in dev_pairs)
     if count:

@@ -64,7 +64,9 @@ def open_container(file: BinaryIO, name: str, path: str | Path) -> Iterator[tupl
         raise _damaged(path, error) from error
     with container:
         if not container.streams.audio:
-            raise AudioError("there is no sound in this file", where=path, hint="record it with sound")
+            raise AudioError(
+                "there is no audio in this file", where=path, hint="give a file with an audio track"
+            )
         track = container.streams.audio[0]
         if not track.rate or not track.channels:
             raise AudioError("the sound has no sample rate", where=path, hint="make the file again")

@@ -50,5 +50,5 @@ def microphone_blocks(sample_rate: int, seconds: float) -> Iterator[np.ndarray]:
                 yield blocks.get(timeout=_TIMEOUT_SECONDS)
             except queue.Empty:
                 raise AudioError(
-                    "the microphone gives no more sound", hint="check that it is still connected"
+                    "the microphone gives no more audio", hint="check that it is still connected"
                 ) from None

@@ -1,4 +1,4 @@
-"""Opens sound that is piped into a command (standard input): raw 16-bit samples, or any audio file.
+"""Opens audio that is piped into a command (standard input): raw 16-bit samples, or any audio file.
 
 The first bytes show which of the two it is. Raw samples are yielded in blocks while they arrive; so is a WAV
 file whose header has no length, as live recorders write it. Any other audio file is first copied to a
@@ -102,7 +102,7 @@ def _raw_blocks(
 ) -> Iterator[np.ndarray]:
     if (text := _text(head)) is not None:
         raise AudioError(
-            f"this is text, not sound: it begins with '{text[:_SHOWN_CHARACTERS]}'",
+            f"this is text, not audio: it begins with '{text[:_SHOWN_CHARACTERS]}'",
             where=_NAME,
             hint="pipe raw samples or an audio file",
         )
@@ -110,7 +110,7 @@ def _raw_blocks(
         raise AudioError(
             "this is not an audio file of a known format" if head else "there are no samples",
             where=_NAME,
-            hint="for raw mono 16-bit sound, give --rate HZ",
+            hint="for raw mono 16-bit audio, give --rate HZ",
         )
     yield from pcm_blocks(whole, rate, sample_rate, seconds)
 

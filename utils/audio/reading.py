@@ -328,11 +328,11 @@ def _pcm_samples(stream: BinaryIO, size: int) -> Iterator[np.ndarray]:
             raise AudioError(
                 f"half a sample at the end, of {count} bytes",
                 where="standard input",
-                hint="it must be 16-bit mono sound",
+                hint="it must be 16-bit mono audio",
             )
         yield np.frombuffer(data, "<i2").astype(np.float32) / np.float32(INT16_SCALE)
     if not count:
-        raise AudioError("there are no samples", where="standard input", hint="pipe sound into it")
+        raise AudioError("there are no samples", where="standard input", hint="pipe audio into it")
 
 
 def _at_rate(blocks: Iterable[np.ndarray], from_rate: float, to_rate: float) -> Iterator[np.ndarray]:

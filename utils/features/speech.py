@@ -210,8 +210,8 @@ def extract_features(samples: np.ndarray, config: FeatureConfig) -> np.ndarray:
 def extract_several(samples: np.ndarray, configs: Sequence[FeatureConfig]) -> list[np.ndarray]:
     """Features of one utterance by each of ``configs``, as :func:`extract_features` gives them.
 
-    Filter banks that differ in their normalisation alone, as those of a model of whole utterances and of its
-    streaming twin, share the spectra.
+    Filter banks that differ in their normalisation alone, such as those of the shipped model and of the
+    shipped streaming model, share the spectra.
     """
     if samples.ndim != 1 or not len(samples):
         raise ValueError(f"expected mono samples, got an array of shape {samples.shape}")

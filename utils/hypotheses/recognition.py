@@ -20,7 +20,7 @@ _SMALLEST_GAP = 0.01  # seconds between the middles of two syllables
 
 @dataclass(frozen=True)
 class Alternative:
-    """One hypothesis ("reading"): canonical syllables, their hanzi, and the score by which they are ranked.
+    """One hypothesis: canonical syllables, their hanzi, and the score by which they are ranked.
 
     ``confidence`` holds the probability of each hanzi, 0 to 1. Only the search for syllables and hanzi
     together (:mod:`model_language.search.joint`) computes it; otherwise it is ().
@@ -38,15 +38,16 @@ class Segment:
 
     Attributes:
         start, end: limits of the stretch, in seconds from the start of the recording.
-        times: (start, end) of each syllable of the best reading, in seconds from the start of the recording.
-        n_best: readings, the best first; at least one.
-        phrase: the comparison with a list of phrases, if there is a list. The hanzi of the best reading are
-            then the accepted phrase, which may have more or fewer characters than syllables, or empty.
-        confidence: probability that each syllable of the best reading is right; () if the acoustic model
+        times: (start, end) of each syllable of the best hypothesis, in seconds from the start of the
+            recording.
+        n_best: hypotheses, the best first; at least one.
+        phrase: the comparison with a list of phrases, if there is a list. The hanzi of the best hypothesis
+            are then the accepted phrase, which may have more or fewer characters than syllables, or empty.
+        confidence: probability that each syllable of the best hypothesis is right; () if the acoustic model
             was not calibrated.
         certainty: (syllables, features) from which the confidence is computed, see
             :mod:`recognition.confidence`; None from a stream.
-        labels: text of each syllable, if it is not the hanzi of the best reading: with numbers as digits.
+        labels: text of each syllable, if it is not the hanzi of the best hypothesis: with numbers as digits.
     """
 
     start: float
@@ -60,7 +61,7 @@ class Segment:
 
     @property
     def best(self) -> Alternative:
-        """The best reading."""
+        """The best hypothesis."""
         return self.n_best[0]
 
 
@@ -106,12 +107,12 @@ class Recognition:
     Attributes:
         id: the caller's name of the recording.
         seconds: length of the recording.
-        pinyin: canonical syllables of the best reading.
+        pinyin: canonical syllables of the best hypothesis.
         hanzi: as many characters as syllables; empty without a second stage (the language model).
         score: natural logarithm of the probability of the syllables; if a language model was used in the
             beam search, its weighted score is added.
         times: (start, end) in seconds of each syllable.
-        n_best: readings, the best first (which is the one above).
+        n_best: hypotheses, the best first (which is the one above).
         phrases: the comparison of each utterance in the recording with the list of phrases, if there is one.
         confidence, certainty: as in :class:`Segment`, for each syllable.
     """
@@ -195,8 +196,8 @@ def phrase_segment(
 ) -> Segment:
     """The segment of an utterance that was compared with a list of phrases.
 
-    The best reading of an accepted phrase is its text with its syllables; that of a refused one is the free
-    syllables, without hanzi.
+    The best hypothesis of an accepted phrase is its text with its syllables; that of a rejected one is the
+    free syllables, without hanzi.
 
     Args:
         result: the comparison; its times count from the start of the recording.

@@ -208,9 +208,13 @@ def segment_values(segment: Segment) -> dict[str, object]:
             )
         ],
         "n_best": [
-            {"hanzi": reading.hanzi, "pinyin": " ".join(reading.pinyin), "score": round(reading.score, 4)}
-            | ({"confidence": [round(p, 4) for p in reading.confidence]} if reading.confidence else {})
-            for reading in segment.n_best
+            {
+                "hanzi": hypothesis.hanzi,
+                "pinyin": " ".join(hypothesis.pinyin),
+                "score": round(hypothesis.score, 4),
+            }
+            | ({"confidence": [round(p, 4) for p in hypothesis.confidence]} if hypothesis.confidence else {})
+            for hypothesis in segment.n_best
         ],
         **(_phrases(segment.phrase) if segment.phrase else {}),
     }

@@ -67,7 +67,7 @@ class TranscriptMarks:
 
         Args:
             transcript: the file.
-            recording: the file of the recording; None for live sound, which has no finished transcript.
+            recording: the file of the recording; None for live audio, which has no finished transcript.
 
         Raises:
             TranscriptError: the transcript would replace a file of another origin, the transcript of another
@@ -76,7 +76,7 @@ class TranscriptMarks:
         if not os.path.lexists(transcript):
             return False
         if recording is None:
-            what = "this file exists, and live sound is not that of an earlier call"
+            what = "this file exists, and live audio is not that of an earlier call"
             raise TranscriptError(what, where=transcript, hint=_HINT)
         mark = self._mark_of_content(transcript)
         known = mark or self._last_mark(transcript)
@@ -99,7 +99,7 @@ class TranscriptMarks:
 
         Args:
             transcript: the file.
-            recording: the file of the recording; None for live sound, whose transcript gets no mark.
+            recording: the file of the recording; None for live audio, whose transcript gets no mark.
             texts: the parts of the transcript; errors that they raise leave no file.
 
         Raises:

@@ -32,7 +32,7 @@ DELETION, INSERTION = "deletion", "insertion"
 
 # Columns of the file: what is counted, reference, hypothesis, count; the names of two columns are older.
 SYLLABLES, CHANGED, FREQUENCY = "syllables", "changed", "frequency"
-COLUMNS = ("what", "said", "heard", "count")
+COLUMNS = ("kind", "reference", "recognised", "count")
 NO_FIELD, ZERO_INITIAL = "-", "∅"
 
 

@@ -214,7 +214,7 @@ function detailOf(utterance) {
   detail.append(make("h4", {}, "Reference above, output below"), make("ul", {class: "places"}, ...tokens.map(tokenElement)), legendOf(tokens));
   if (hasHanzi && utterance.gold) {
     const text = utterance.gold === utterance.referenceHanzi ? ["the correct text"] : comparedWith([...utterance.referenceHanzi], [...utterance.gold], "");
-    detail.append(make("h4", {}, "Output of the second stage for the true syllables"),
+    detail.append(make("h4", {}, "Output of the second stage for the reference syllables"),
       make("div", {class: utterance.gold === utterance.referenceHanzi ? "" : "line", lang: utterance.gold === utterance.referenceHanzi ? "en" : "zh-Hans"}, ...text));
   }
   if (utterance.nBest.length) detail.append(make("h4", {}, "Alternatives, best first; differences from the reference are marked"), alternativesTable(utterance));

@@ -56,20 +56,20 @@ export class Alternatives {
   #sentence(utterance) {
     this.#onMark(utterance.start, utterance.end);
     const first = {hanzi: utterance.recognised.hanzi, pinyin: utterance.recognised.syllables.map(each => each.pinyin)};
-    // Of readings that differ in their pinyin only, the most probable one stands for all.
-    const readings = [first, ...utterance.alternatives].filter(({hanzi}, i, all) => !hanzi || all.findIndex(each => each.hanzi === hanzi) === i);
+    // Of hypotheses that differ in their pinyin only, the most probable one stands for all.
+    const hypotheses = [first, ...utterance.alternatives].filter(({hanzi}, i, all) => !hanzi || all.findIndex(each => each.hanzi === hanzi) === i);
     const pinyin = utterance.syllables.map(each => each.pinyin).join(" ");
-    const isShown = reading => reading.hanzi === utterance.hanzi && (reading.hanzi || reading.pinyin.join(" ") === pinyin);
-    const choose = reading => {
-      utterance.chooseReading(reading);
+    const isShown = hypothesis => hypothesis.hanzi === utterance.hanzi && (hypothesis.hanzi || hypothesis.pinyin.join(" ") === pinyin);
+    const choose = hypothesis => {
+      utterance.chooseHypothesis(hypothesis);
       this.#close(utterance, null);
     };
     return [
       make("div", {class: "big"},
         make("h3", {id: "popover-title"}, text("sentenceAt", clock(utterance.start))),
         this.#listen(utterance.start, utterance.end)),
-      list(text("readings"), readings.map(reading => option(Boolean(isShown(reading)), () => choose(reading), reading.hanzi,
-        make("span", {class: "reading", lang: "zh-Latn"}, reading.pinyin.map(withToneMark).join(" ")))), "sentences"),
+      list(text("hypotheses"), hypotheses.map(hypothesis => option(Boolean(isShown(hypothesis)), () => choose(hypothesis), hypothesis.hanzi,
+        make("span", {class: "reading", lang: "zh-Latn"}, hypothesis.pinyin.map(withToneMark).join(" ")))), "sentences"),
     ];
   }
 

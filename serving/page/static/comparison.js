@@ -46,8 +46,8 @@ function slotOf({reference, hypothesis, kind, reference_syllable, hypothesis_syl
     const heard = hypothesis_syllable && hypothesis_syllable !== reference_syllable && withToneMark(hypothesis_syllable);
     return make("li", {class: heard && "different"}, make("span", {class: "side"}, above), heard && make("span", {class: "heard", lang: "zh-Latn"}, heard));
   }
-  const said = text("slot", reference || text("nothing"), hypothesis || text("nothing"), kindText(kind, kinds[kind])[0]);
-  return make("li", {class: "wrong"}, make("span", {class: "hidden", lang: document.documentElement.lang}, said),
+  const label = text("slot", reference || text("nothing"), hypothesis || text("nothing"), kindText(kind, kinds[kind])[0]);
+  return make("li", {class: "wrong"}, make("span", {class: "hidden", lang: document.documentElement.lang}, label),
     make("span", {"aria-hidden": "true", class: "side"}, above), make("span", {"aria-hidden": "true", class: "side output"}, below),
     make("span", {"aria-hidden": "true", class: "sign"}, kinds[kind].sign));
 }

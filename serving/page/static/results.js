@@ -43,8 +43,8 @@ export class Utterance {
     else this.#characters.set(number, hanzi);
   }
 
-  /** The user prefers another reading. Where it has more or fewer syllables, these share the time evenly. */
-  chooseReading({pinyin, hanzi}) {
+  /** The user prefers another hypothesis. Where it has more or fewer syllables, these share the time evenly. */
+  chooseHypothesis({pinyin, hanzi}) {
     const {syllables, characters} = this.recognised, {start} = syllables[0], {end} = syllables.at(-1);
     const same = pinyin.join(" ") === syllables.map(each => each.pinyin).join(" "), step = (end - start) / pinyin.length;
     const spread = i => ({start: start + i * step, end: start + (i + 1) * step});

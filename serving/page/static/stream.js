@@ -2,7 +2,7 @@
 
 const MOST_UNSENT = 64 * 1024;  // bytes that may wait here; sound of a file waits in the file instead
 
-/** One stream of sound. `onEvent` gets each message of the server, and `{type: "closed", clean}` at the end. */
+/** One stream of audio. `onEvent` gets each message of the server, and `{type: "closed", clean}` at the end. */
 export class RecognitionStream {
   #socket;
   #ended = false;

@@ -35,7 +35,7 @@ from utils.run_folder.run import RunFolder
 from utils.vocabulary import Vocabulary
 
 FREQUENT = 4096
-"""Hanzi in the softmax of a finished run, the most frequent ones. On Common Voice's dev list the 7,000 others
+"""Hanzi in the softmax of a finished run, the most frequent ones. On Common Voice's dev set the 7,000 others
 of the shipped model have half a percent of the probability."""
 _FLATTENED = 0.75  # exponent of the frequencies by which negatives are drawn (Mikolov et al. 2013)
 

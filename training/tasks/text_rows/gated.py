@@ -70,7 +70,7 @@ class GatedCnnTask(RowTask):
         self._tables, self._symbols, self._dev = tables, symbols, dev
 
     def arrays(self, batch: RowBatch) -> dict[str, np.ndarray]:
-        """Tokens and the indices of the true hanzi, both (batch, length) int32."""
+        """Tokens and the indices of the reference hanzi, both (batch, length) int32."""
         return {"syllables": batch.syllables, "choices": batch.choices}
 
     def losses(self, arrays: dict[str, Any], training: bool) -> Any:
@@ -99,7 +99,7 @@ class GatedCnnTask(RowTask):
 def evaluate_converter(
     converter: GatedCnnConverter, sentences: Sequence[Sequence[str]], hanzi: Sequence[str]
 ) -> tuple[ErrorCounts, float]:
-    """Errors of a converter, and its mean cross-entropy in nats of the true hanzi among its candidates."""
+    """Errors of a converter, and its mean cross-entropy (nats) of the reference among the candidates."""
     counts, loss, written = ErrorCounts(), 0.0, 0
     for batch in length_batches([len(sentence) for sentence in sentences], converter.batch_syllables):
         grid = converter.grid([sentences[index] for index in batch])

@@ -29,7 +29,7 @@ class RowBatch:
     Attributes:
         ids: the start of each row; of all rows of the batch, even if the arrays hold only some of them.
         syllables: (batch, length) int32 tokens, 0 at pauses and at the end.
-        choices: (batch, length) int32, index of the true hanzi among the candidates, from 1; 0: none.
+        choices: (batch, length) int32, index of the reference hanzi among the candidates, from 1; 0: none.
     """
 
     ids: list[str]

@@ -1,4 +1,4 @@
-"""The streaming twin of the shipped model: its bundle passes, and both forms recognise the same syllables."""
+"""The shipped streaming model: its bundle passes, and both forms recognise the same syllables."""
 
 import numpy as np
 
@@ -14,29 +14,29 @@ from utils.run_folder.checksums import differences
 from utils.run_folder.run import PRETRAINED_SPEECH
 from utils.vocabulary import SPACE
 
-TWIN = PRETRAINED_SPEECH.with_name("audio_to_pinyin_streaming")
+STREAMING = PRETRAINED_SPEECH.with_name("audio_to_pinyin_streaming")
 ARTEFACT = "litert/stream_external_dynamic.tflite"
 
 
 def test_it_is_small_undamaged_and_has_a_card():
-    files = [path for path in TWIN.rglob("*") if path.is_file()]
+    files = [path for path in STREAMING.rglob("*") if path.is_file()]
     assert sum(path.stat().st_size for path in files) < 15_500_000  # half: golden clips of the bundle
-    assert (TWIN / "export" / ARTEFACT).stat().st_size < 3_500_000
-    assert differences(TWIN) == {}
-    card = (TWIN / "README.md").read_text(encoding="utf-8")
-    assert all(word in card for word in ("Common Voice", "CC BY-SA", "## Limits", "## Figures"))
+    assert (STREAMING / "export" / ARTEFACT).stat().st_size < 3_500_000
+    assert differences(STREAMING) == {}
+    card = (STREAMING / "README.md").read_text(encoding="utf-8")
+    assert all(word in card for word in ("Common Voice", "CC BY-SA", "## Limits", "## Results"))
     texts = [path.read_text("utf-8") for path in files if path.suffix in (".yaml", ".json", ".md", ".txt")]
     assert not any(path in text for path in ("/home", "/work", ": /") for text in texts)
 
 
 def test_the_bundle_passes_its_own_checks():
-    results = list(verify_bundle(TWIN / "export"))
+    results = list(verify_bundle(STREAMING / "export"))
     assert len(results) == 1 and all(result.outcome is Outcome.PASSED for result in results)
 
 
 def test_the_bundle_and_the_packed_model_recognise_the_same():
-    example, acoustic = load_script("examples/stream_speech.py"), load_acoustic_logits(TWIN)
-    stream, errors = load_logit_stream(TWIN, acoustic), []
+    example, acoustic = load_script("examples/stream_speech.py"), load_acoustic_logits(STREAMING)
+    stream, errors = load_logit_stream(STREAMING, acoustic), []
     silent = {acoustic.vocabulary.blank_index, acoustic.vocabulary.index(SPACE)}
     for name, text in TEXTS.items():
         samples = read_audio(RECORDING.with_name(name))
@@ -52,5 +52,5 @@ def test_the_bundle_and_the_packed_model_recognise_the_same():
 
 
 def test_it_has_thresholds_for_phrases_of_its_own():
-    scores = load_phrase_thresholds(TWIN).scores
-    assert (TWIN / FILE).is_file() and sorted(scores) == [1, 2, 3, 4]
+    scores = load_phrase_thresholds(STREAMING).scores
+    assert (STREAMING / FILE).is_file() and sorted(scores) == [1, 2, 3, 4]

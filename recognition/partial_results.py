@@ -1,7 +1,7 @@
-"""Decodes the logits of an utterance of a live stream: drafts while it is spoken, segments when it ends.
+"""Decodes the logits of an utterance in a live stream: partial results first, segments when it ends.
 
-A draft is a hypothesis of the utterance so far. It is decoded greedily, which takes milliseconds; the
-segments are those of the recogniser, with all its searches. Both kinds of live stream use it.
+A partial result is a hypothesis of the utterance so far. It is decoded greedily, which takes milliseconds;
+the segments are those of the recogniser, with all its searches. Both kinds of live stream use it.
 """
 
 import itertools
@@ -17,25 +17,26 @@ from recognition.confidence import PLAIN, frame_certainty, syllable_features
 from recognition.recognizer import Recognizer
 from utils.hypotheses.recognition import Partial, Segment, syllable_times
 
-# Syllables that are converted again before the first one that has changed since the last draft: a word rarely
-# has more. The hanzi before them stay, because conversion takes most of the time of a draft.
+# Syllables that are converted again before the first one that has changed since the last partial result: a
+# word rarely has more. The hanzi before them stay, because conversion takes most of the time of a partial
+# result.
 CONTEXT_SYLLABLES = 4
 
 
-class DraftDecoder:
+class PartialResultDecoder:
     """Decodes the utterances of one stream; an `UtteranceDecoder` of :mod:`streaming.speech.utterances`.
 
     Args:
-        recognizer: for the segments; its converter also writes the hanzi of the drafts.
+        recognizer: for the segments; its converter also writes the hanzi of the partial results.
     """
 
     def __init__(self, recognizer: Recognizer):
         self._recognizer, self._converter = recognizer, _quick(recognizer.converter)
-        self._pinyin: tuple[str, ...] = ()  # of the last draft
+        self._pinyin: tuple[str, ...] = ()  # of the last partial result
         self._hanzi = ""
 
     def partial(self, logits: np.ndarray, start: float, seconds: float) -> Partial:
-        """A draft from the logits (T, C), T ≥ 1, of the utterance so far.
+        """A partial result from the logits (T, C), T ≥ 1, of the utterance so far.
 
         Args:
             logits: logits of the utterance.
