@@ -356,6 +356,6 @@ def test_clips_of_other_formats_are_named(tmp_path, capsys):
     for word in ("yes", "no"):
         (tmp_path / word).mkdir()
         write_wav(tmp_path / word / "ann_nohash_0.wav", np.zeros(100, np.float32))
-    put(tmp_path / "yes" / "bob_nohash_0.amr", b"#!AMR")
+    put(tmp_path / "yes" / "bob_nohash_0.wma", b"ftyp")
     assert len(read_recordings(tmp_path, 10.0, 10.0)) == 2
-    assert "bob_nohash_0.amr" in capsys.readouterr().err
+    assert "bob_nohash_0.wma" in capsys.readouterr().err

@@ -33,9 +33,9 @@ AUDIO_SUFFIXES = frozenset(
     suffix for name in soundfile.available_formats() for suffix in _SUFFIXES.get(name, ())
 ) | frozenset(containers.SUFFIXES if containers.INSTALLED else ())
 """Suffixes of the recordings that can be read."""
-UNREADABLE_SUFFIXES = frozenset(
-    {".ac3", ".ape", ".wma", ".wv", *containers.SUFFIXES}
-    | {suffix for suffixes in _SUFFIXES.values() for suffix in suffixes} - AUDIO_SUFFIXES
+UNREADABLE_SUFFIXES = (
+    frozenset({".ac3", ".ape", ".wma", ".wv", *containers.SUFFIXES}.union(*_SUFFIXES.values()))
+    - AUDIO_SUFFIXES
 )
 """Suffixes of files with sound that can't be read here."""
 CONVERT_HINT = "convert it, e.g. ffmpeg -i FILE -ac 1 FILE.wav"
