@@ -29,6 +29,8 @@ ENVIRONMENT = "environment"
 BUNDLE = "bundle.json"  # in a folder of exported models, which is often taken for a run
 NOT_FINITE = "not finite"
 """In the last line of ``train.log`` if the training ended because of such a value."""
+LOWER_RATE = "train again (another --run) with a lower optimiser.learning_rate or optimiser.clip_norm"
+"""The advice after a training that has diverged."""
 SECTIONS = ("features", "data", "model", "optimiser", "training", ENVIRONMENT)
 PRETRAINED = Path(__file__).parents[2] / "pretrained" / "pinyin_to_hanzi"
 """The run folder of the converter that is part of this project."""
@@ -182,7 +184,7 @@ def check_finite(weights: Mapping[str, np.ndarray], path: str | Path) -> None:
         raise RunError(
             f"weights that are {NOT_FINITE}: {len(bad)} of {len(weights)} arrays, e.g. {bad[0]}",
             where=path,
-            hint="the training has diverged: train again with a lower optimiser.learning_rate",
+            hint=f"the training has diverged: {LOWER_RATE}",
         )
 
 
