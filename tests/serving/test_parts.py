@@ -28,7 +28,7 @@ from serving.work import uploads
 from serving.work.child import Child, ChildDied, ChildTimeout
 from serving.work.fair_queue import FairQueue, Flow, Task
 from serving.work.models import prompt_words
-from tests.support.service import RECORDINGS
+from tests.support.recordings import RECORDINGS
 from utils.audio.reading import read_audio, write_wav
 from utils.errors import ConfigError
 

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from data.keywords.folders import read_recordings
+from tests.support.recordings import FOLDER
 from utils.audio import reading
 from utils.audio.ogg_pages import lacking_bytes
 from utils.audio.reading import (
@@ -213,7 +214,7 @@ def test_cut_off_ogg(tmp_path, subtype):
 @pytest.mark.parametrize("share", [0.2, 0.5, 0.8, 0.99])
 def test_a_cut_off_ogg_recording_is_not_taken_for_a_shorter_one(tmp_path, share):
     """Of several pages: libsndfile reads those that are there."""
-    recording = Path(__file__).parents[2] / "examples" / "recordings" / "common_voice_18735239.ogg"
+    recording = FOLDER / "common_voice_18735239.ogg"
     content = recording.read_bytes()
     path = put(tmp_path / "cut.ogg", content[: int(len(content) * share)])
     for read in (read_audio, audio_seconds):
