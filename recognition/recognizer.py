@@ -195,7 +195,7 @@ class Recognizer:
         """Scores of syllable sequences for one recording: the quantity that the search maximises.
 
         Args:
-            samples: mono, in [-1, 1], at the model's sample rate.
+            samples: (samples,) in [-1, 1], mono, at the model's sample rate.
             sequences: canonical syllables.
 
         Returns:
@@ -217,7 +217,7 @@ class Recognizer:
         """The output of the acoustic model for one recording, for a plot.
 
         Args:
-            samples: mono, in [-1, 1], at the model's sample rate.
+            samples: (samples,) in [-1, 1], mono, at the model's sample rate.
 
         Returns:
             None if the recording is long enough to be cut.

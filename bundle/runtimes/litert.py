@@ -23,7 +23,11 @@ _BUILTIN_NAMES = {code: name for name, code in vars(schema.BuiltinOperator).item
 
 
 def open_backend(path: Path, threads: int) -> LiteRTBackend:
-    """Open a file; see :func:`bundle.runtimes.artefacts.open_artefact`."""
+    """Open a file; see :func:`bundle.runtimes.artefacts.open_artefact`.
+
+    Raises:
+        BundleError: it is damaged, of another version, or needs operations of TensorFlow.
+    """
     content = path.read_bytes()
     try:
         return LiteRTBackend(content, threads)

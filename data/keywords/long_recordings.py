@@ -125,7 +125,7 @@ def write_long_recording(
 
 
 def edges(samples: np.ndarray) -> tuple[int, int]:
-    """Start and end of the sound in a clip: of the samples at most 40 dB below the peak."""
+    """Start and end of the sound in (samples,): of those at most 40 dB below the peak."""
     loud = np.flatnonzero(np.abs(samples) >= 10 ** (_EDGE_DB / 20) * np.abs(samples).max())
     return int(loud[0]), int(loud[-1]) + 1
 

@@ -129,7 +129,15 @@ def read_grammar(path: str | Path) -> Grammar:
 
 
 def parse_grammar(text: str, source: str = "phrases") -> Grammar:
-    """Parse the text of a phrase file; see :func:`read_grammar`."""
+    """Parse the text of a phrase file.
+
+    Args:
+        text: the lines; see ``docs/phrases.md`` for their form.
+        source: name of the text, for messages.
+
+    Raises:
+        PhraseError: there is no phrase, or a line is wrong; the line is named.
+    """
     lines: list[PhraseRule] = []
     lists: dict[str, PhraseRule] = {}
     words: dict[str, tuple[tuple[str, ...], ...]] = {}
