@@ -5,7 +5,7 @@ delays no other. A stream with much sound waiting has fewer drafts.
 """
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -87,8 +87,7 @@ def follow_streams(pipe: Connection, speech: Path, language: Path) -> None:
         recognizer.segments_of_logits(np.random.default_rng(0).normal(0, 9, (_WARM_ROWS, classes)), 0, 1)
         pipe.send(Ready(models.sample_rate, look_ahead))
         while True:
-            waiting = [number for number, stream in streams.items() if stream.waiting]
-            while pipe.poll(0 if waiting else None):
+            while pipe.poll(0 if _waiting(streams) else None):
                 number, message = pipe.recv()
                 if isinstance(message, Open):
                     try:
@@ -100,12 +99,16 @@ def follow_streams(pipe: Connection, speech: Path, language: Path) -> None:
                     streams.pop(number, None)
                 elif number in streams:
                     streams[number].take(message)
-                waiting = [number for number, stream in streams.items() if stream.waiting]
-            for number in waiting:
+            for number in _waiting(streams):
                 output = streams[number].advance()
                 pipe.send((number, output))
                 if output.seconds is not None:
                     del streams[number]
+
+
+def _waiting(streams: Mapping[int, "_Stream"]) -> list[int]:
+    """The numbers of the streams that have something to do."""
+    return [number for number, stream in streams.items() if stream.waiting]
 
 
 class _Stream:
