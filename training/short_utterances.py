@@ -10,6 +10,7 @@ from model_speech.ctc.loss import frames_needed, output_lengths
 from utils.errors import TrainingError
 from utils.files import write_text
 from utils.run_folder.run import RunFolder
+from utils.vocabulary import first_few
 
 log = logging.getLogger("train")
 
@@ -66,5 +67,5 @@ def report_short_dev(short: dict[int, str], utterances: list[Utterance]) -> None
         "%d dev utterances are too short for their labels (dev_loss counts them as 0, "
         "the error rate in full): %s",
         len(ids),
-        ", ".join(ids[:5]) + (" …" if len(ids) > 5 else ""),
+        first_few(ids, 5),
     )

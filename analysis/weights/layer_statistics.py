@@ -14,6 +14,7 @@ from utils.errors import RunError
 from utils.run_folder.checksums import verified
 from utils.run_folder.run import RunFolder
 from utils.text_table import text_table
+from utils.vocabulary import first_few
 
 _HEADINGS = ("layer / weight", "shape", "type", "parameters", "mean", "deviation", "min", "max", "zeros")
 _NOT_FINITE = "NaN/inf"  # a column that is shown if there are such values
@@ -174,8 +175,7 @@ def _closing(file: WeightFile, output: Output | None) -> list[str]:
         lines.append(f"output layer: {output.layer}, {output.classes} classes{note}")
     bad = [layer.name for layer in file.layers if not all(np.isfinite(w.array).all() for w in layer.weights)]
     if bad:
-        shown = ", ".join(bad[:5]) + (", …" if len(bad) > 5 else "")
-        lines.append(f"NaN or infinite values in {len(bad)} layers: {shown}")
+        lines.append(f"NaN or infinite values in {len(bad)} layers: {first_few(bad, 5)}")
     return lines
 
 
