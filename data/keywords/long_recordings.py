@@ -10,6 +10,7 @@ import argparse
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import soundfile
@@ -29,6 +30,7 @@ from utils.audio.reading import SAMPLE_RATE, audio_blocks, find_recordings, read
 from utils.errors import CorpusError, run_command
 from utils.files import replacing, write_text
 
+Item = TypeVar("Item")
 EXAMPLES = """\
 examples:
   python -m data.keywords.long_recordings --folder datasets/commands --hours 1 --output datasets/stream
@@ -151,7 +153,7 @@ def _segments(material: Material, keyword_share: float, rng: np.random.Generator
         yield RecordingPart(padded + level * _random_noise(noises, len(padded), rng), keyword, start, end)
 
 
-def _shuffled(items: Sequence, rng: np.random.Generator) -> Iterator:
+def _shuffled(items: Sequence[Item], rng: np.random.Generator) -> Iterator[Item]:
     """All items in a random order, then in another one, endlessly."""
     while len(items):
         for index in rng.permutation(len(items)):
