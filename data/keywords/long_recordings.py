@@ -27,6 +27,7 @@ from data.keywords.clips import (
     read_listed_clips,
 )
 from utils.audio.reading import SAMPLE_RATE, audio_blocks, find_recordings, read_audio
+from utils.cli import fraction, not_negative, positive_number
 from utils.errors import CorpusError, run_command
 from utils.files import replacing, write_text
 
@@ -252,9 +253,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--words", nargs="+", help="the keywords (default: all words)")
     parser.add_argument("--background", type=Path, nargs="+", default=[], help="folders of other recordings")
     parser.add_argument("--split", choices=("train", "dev", "test"), default="test", help="of a folder")
-    parser.add_argument("--hours", type=float, default=1.0, help="length (default: 1)")
-    parser.add_argument("--keyword-share", type=float, default=0.15, help="of all pieces (default: 0.15)")
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--hours", type=positive_number, default=1.0, help="length (default: 1)")
+    parser.add_argument("--keyword-share", type=fraction, default=0.15, help="of all pieces (default: 0.15)")
+    parser.add_argument("--seed", type=not_negative, default=0, help="default: 0")
     parser.add_argument("--output", type=Path, required=True, help="folder for stream.flac and spoken.tsv")
     return parser
 
