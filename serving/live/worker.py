@@ -77,7 +77,7 @@ def follow_streams(pipe: Connection, speech: Path, language: Path) -> None:
         recognizer = models.recognizer(Search())
         look_ahead = load_live_stream(speech, recognizer).look_ahead_seconds
     except UserError as error:
-        pipe.send(Failure(error.what, error.hint, str(error.where)))
+        pipe.send(Failure.of(error))
         return
     streams: dict[int, _Stream] = {}
     # One thread: the processes share the cores.
@@ -93,8 +93,7 @@ def follow_streams(pipe: Connection, speech: Path, language: Path) -> None:
                     try:
                         streams[number] = _Stream(models, speech, message)
                     except UserError as error:
-                        failure = Failure(error.what, error.hint, error.where and str(error.where))
-                        pipe.send((number, Output(failure=failure)))
+                        pipe.send((number, Output(failure=Failure.of(error))))
                 elif isinstance(message, Drop):
                     streams.pop(number, None)
                 elif number in streams:
