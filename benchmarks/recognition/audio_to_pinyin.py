@@ -34,10 +34,10 @@ from pathlib import Path
 
 from benchmarks.support.commands import run
 from benchmarks.support.open_text import SHARED, speak_open_domain
-from benchmarks.support.tables import print_table
 from data.manifest import read_manifest, write_manifest
 from utils.errors import run_command
 from utils.files import write_json
+from utils.text_table import print_table
 
 WORK, RUN = Path("datasets/audio_to_pinyin"), Path("runs/audio_to_pinyin")
 DEV, TEST = (WORK / "common_voice_zh" / f"{split}.tsv" for split in ("dev", "test"))
