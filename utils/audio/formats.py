@@ -33,23 +33,15 @@ AUDIO_SUFFIXES = frozenset(
     suffix for name in soundfile.available_formats() for suffix in _SUFFIXES.get(name, ())
 ) | frozenset(containers.SUFFIXES if containers.INSTALLED else ())
 """Suffixes of the recordings that can be read."""
-UNREADABLE_SUFFIXES = (
-    frozenset({".ac3", ".ape", ".wma", ".wv", *containers.SUFFIXES}.union(*_SUFFIXES.values()))
-    - AUDIO_SUFFIXES
-)
-"""Suffixes of files with sound that can't be read here."""
 CONVERT_HINT = "convert it, e.g. ffmpeg -i FILE -ac 1 FILE.wav"
 _SHOWN = 3  # file names in a message
+# Of all files with sound: those that can't be read are named where they are left out.
+_SOUND_SUFFIXES = {".ac3", ".ape", ".wma", ".wv", *containers.SUFFIXES}.union(*_SUFFIXES.values())
 
 
 def is_audio(name: str | Path) -> bool:
     """Whether a file name has the suffix of a recording that can be read."""
     return _suffix(name) in AUDIO_SUFFIXES
-
-
-def is_unreadable_audio(name: str | Path) -> bool:
-    """Whether a file name has the suffix of a recording that can't be read."""
-    return _suffix(name) in UNREADABLE_SUFFIXES
 
 
 def audio_names(folder: str | Path) -> Iterator[str]:
@@ -62,7 +54,7 @@ def audio_names(folder: str | Path) -> Iterator[str]:
         folders[:] = [name for name in folders if not name.startswith(".")]
         inner = Path(parent).relative_to(folder).as_posix()
         for name in names:
-            if not name.startswith(".") and (is_audio(name) or is_unreadable_audio(name)):
+            if not name.startswith(".") and _suffix(name) in _SOUND_SUFFIXES:
                 yield name if inner == "." else f"{inner}/{name}"
 
 
