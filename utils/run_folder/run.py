@@ -168,14 +168,18 @@ class RunFolder:
         return [Path(path) for path in paths]
 
 
+def arrays_not_finite(arrays: Mapping[str, np.ndarray]) -> list[str]:
+    """Names of the arrays, of any shape and type, with NaN or infinite values."""
+    return [name for name, a in arrays.items() if a.dtype.kind == "f" and not np.isfinite(a).all()]
+
+
 def check_finite(weights: Mapping[str, np.ndarray], path: str | Path) -> None:
     """Check that weights by name have neither NaN nor infinite values, whose outputs would look like results.
 
     Raises:
         RunError: some have; ``path``, their file, is named.
     """
-    bad = [name for name, values in weights.items() if not np.isfinite(values).all()]
-    if bad:
+    if bad := arrays_not_finite(weights):
         raise RunError(
             f"weights that are {NOT_FINITE}: {len(bad)} of {len(weights)} arrays, e.g. {bad[0]}",
             where=path,
