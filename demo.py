@@ -18,13 +18,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import psutil
-
 from analysis.demo.summary_page import write_summary_page
 from analysis.page.rendering import duration, percent
 from data.manifest import read_manifest
 from utils.errors import run_command
 from utils.files import write_json
+from utils.run_folder.environment import machine
 from utils.stop_signals import forward_sigterm
 
 EXAMPLES = """\
@@ -230,12 +229,10 @@ def _transcripts() -> list[dict[str, str]]:
 
 
 def _machine() -> str:
-    memory = psutil.virtual_memory().total / 2**30
+    computer = machine()
     backend = os.environ.get("KERAS_BACKEND", "tensorflow")
     versions = f"Python {platform.python_version()}, {backend} {importlib.metadata.version(backend)}"
-    return (
-        f"{psutil.cpu_count()} cores, {memory:.0f} GiB, {platform.system()} {platform.machine()}; {versions}"
-    )
+    return f"{computer['cores']} cores, {computer['memory_gib']:.0f} GiB, {computer['system']}; {versions}"
 
 
 def _known_times(path: Path) -> dict[str, float]:

@@ -31,7 +31,7 @@ from preflight.findings import (
     has_errors,
 )
 from preflight.listings import Listing, find_manifests, lines_of, of_role, read_listing
-from utils.audio.formats import is_audio, is_unreadable_audio
+from utils.audio.formats import audio_names
 from utils.audio.reading import SAMPLE_RATE, find_recordings
 from utils.backend.quiet import silence_tensorflow
 from utils.cli import positive
@@ -126,7 +126,7 @@ def _sort_folder(path: Path, subjects: Subjects) -> None:
         subjects.runs.append(RunFolder(path))
     elif manifests := find_manifests(path):
         subjects.listings.extend(map(read_listing, manifests))
-    elif any(is_audio(file) or is_unreadable_audio(file) for file in path.rglob("*")):
+    elif any(audio_names(path)):
         subjects.recordings.append(recordings_as_listing(str(path), find_recordings(path)))
     else:
         raise CorpusError(

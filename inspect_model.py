@@ -2,7 +2,7 @@
 
 import argparse
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from analysis.weights.difference import are_equal, difference_json, difference_text, weight_differences
@@ -33,7 +33,6 @@ from utils.run_folder import checksums
 from utils.run_folder.run import RunFolder, find_run, open_run
 from utils.vocabulary import Vocabulary, first_few
 
-Command = Callable[[argparse.Namespace], int | None]  # returns an exit code, or None for 0
 PICTURES = (".png", ".svg", ".pdf")
 EXAMPLES = """\
 examples:
@@ -254,13 +253,27 @@ def _parser() -> argparse.ArgumentParser:
     form = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(description=__doc__, epilog=EXAMPLES, formatter_class=form)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-
-    def add(name: str, text: str, command: Command) -> argparse.ArgumentParser:
+    for name, text, command, add_arguments in (
+        ("weights", "list layers, shapes and statistics; compare with a vocabulary", _weights, _add_weights),
+        (
+            "significance",
+            "the significance of each output channel, and what could be pruned",
+            _significance,
+            _add_significance,
+        ),
+        ("attention", "the attention weights of a transformer for a sentence", _attention, _add_attention),
+        ("transfer", "convert a speech run to another vocabulary, token by token", _transfer, _add_transfer),
+        ("accept", "record the checksums of files that were edited on purpose", _accept, _add_accept),
+        ("import", "make a run from weights that an older project saved", _import, _add_import),
+        ("difference", "compare the arrays of two weights files or runs", _difference, _add_difference),
+    ):
         added = commands.add_parser(name, help=text, description=text, epilog=EXAMPLES, formatter_class=form)
         added.set_defaults(command=command)
-        return added
+        add_arguments(added)
+    return parser
 
-    command = add("weights", "list layers, shapes and statistics; compare with a vocabulary", _weights)
+
+def _add_weights(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "source", type=Path, help="a weights file (.h5, .weights.h5, .keras) or a run folder"
     )
@@ -273,9 +286,8 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("--values", metavar="LAYER", help="print only the values of this layer")
     command.add_argument("--json", action="store_true", help="print everything as JSON")
 
-    command = add(
-        "significance", "the significance of each output channel, and what could be pruned", _significance
-    )
+
+def _add_significance(command: argparse.ArgumentParser) -> None:
     command.add_argument("source", type=Path, help="a run folder or a weights file")
     command.add_argument(
         "--threshold",
@@ -293,13 +305,15 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("--output", type=Path, metavar="FILE", help="write a chart: .png, .svg or .pdf")
     command.add_argument("--json", action="store_true", help="print everything as JSON")
 
-    command = add("attention", "the attention weights of a transformer for a sentence", _attention)
+
+def _add_attention(command: argparse.ArgumentParser) -> None:
     command.add_argument("run", type=Path, help="language run with a transformer")
     command.add_argument("sentence", help="syllables with tone digits, in one pair of quotes, or hanzi")
     text = "an .html page or a picture (.png, .svg, .pdf); may be repeated"
     command.add_argument("--output", type=Path, metavar="FILE", action="append", required=True, help=text)
 
-    command = add("transfer", "convert a speech run to another vocabulary, token by token", _transfer)
+
+def _add_transfer(command: argparse.ArgumentParser) -> None:
     command.add_argument("source_run", type=Path, help="speech run to convert")
     command.add_argument("new_run", type=Path, help="run folder to create; must not exist")
     command.add_argument(
@@ -311,10 +325,12 @@ def _parser() -> argparse.ArgumentParser:
         "written by data.vocabularies",
     )
 
-    command = add("accept", "record the checksums of files that were edited on purpose", _accept)
+
+def _add_accept(command: argparse.ArgumentParser) -> None:
     command.add_argument("run", type=Path, help="run folder")
 
-    command = add("import", "make a run from weights that an older project saved", _import)
+
+def _add_import(command: argparse.ArgumentParser) -> None:
     command.add_argument("weights", type=Path, help="HDF5 file of Keras 2 (.h5)")
     text = "run folder to create; must not exist (default: runs/ and the file's name)"
     command.add_argument("new_run", type=Path, nargs="?", help=text)
@@ -329,12 +345,11 @@ def _parser() -> argparse.ArgumentParser:
         "--hanzi", type=Path, metavar="FILE", help="for a transformer: its hanzi, one per line, padding first"
     )
 
-    command = add("difference", "compare the arrays of two weights files or runs", _difference)
+
+def _add_difference(command: argparse.ArgumentParser) -> None:
     command.add_argument("a", type=Path, metavar="A", help="a weights file or a run folder")
     command.add_argument("b", type=Path, metavar="B", help="another file or run folder")
     command.add_argument("--json", action="store_true", help="print all arrays as JSON")
-
-    return parser
 
 
 if __name__ == "__main__":

@@ -12,7 +12,6 @@ A finished stage is not repeated, and an interrupted one continues: give the sam
 """
 
 import argparse
-import os
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -23,7 +22,7 @@ from data.synthesis.wake_words import WakeWord, read_wake_word
 from keywords.backgrounds import background_recordings
 from keywords.wake_word import SMALL_HOURS, SMALL_STEPS, make_wake_word
 from keywords.wake_word_request import RECIPE, Request
-from utils.cli import not_negative, positive, positive_number
+from utils.cli import add_workers, not_negative, positive, positive_number
 from utils.errors import run_command
 from utils.mandarin.pinyin import without_tone
 
@@ -129,9 +128,7 @@ def _parser() -> argparse.ArgumentParser:
     for name, text in texts.items():
         kind = positive if name in ("voices", "takes", "sentences") else not_negative
         parser.add_argument(f"--{name}", type=kind, help=f"{text} (default: {getattr(defaults, name)})")
-    parser.add_argument(
-        "--workers", type=positive, default=os.cpu_count() or 1, help="(default: %(default)s)"
-    )
+    add_workers(parser)
     parser.add_argument(
         "overrides", nargs="*", metavar="key=value", help="values that replace those of the recipe"
     )

@@ -67,7 +67,7 @@ def print_lists(lists: Mapping[str, Sequence[Transcript]], console: Console | No
         )
         for name, texts in lists.items()
     ]
-    print_table(console, "sizes", ("list", *headings), sizes)
+    print_table("sizes", ("list", *headings), sizes, console=console)
     if len(lists) > 1:
         overlap = [
             (
@@ -81,7 +81,7 @@ def print_lists(lists: Mapping[str, Sequence[Transcript]], console: Console | No
             for first, second in combinations(lists, 2)
         ]
         headings = ("texts\nin both", "tonal\nin both", "only in\nfirst", "only in\nsecond")
-        print_table(console, "overlap", ("first", "second", *headings), overlap, left=2)
+        print_table("overlap", ("first", "second", *headings), overlap, left=2, console=console)
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -26,6 +26,7 @@ from utils.errors import CorpusError, require
 from utils.features.keyword import KeywordFeatureConfig
 from utils.run_folder.run import RunFolder, open_run
 from utils.softmax import softmax
+from utils.vocabulary import first_few
 
 Section = TypeVar("Section")
 _SECTIONS = ("features", "data")  # sections of the config that a test may override
@@ -122,7 +123,7 @@ def _clips(
     unlabelled = sorted({clip.label for clip in found} - set(labels))
     if unlabelled and UNKNOWN not in labels:
         raise CorpusError(
-            f"the model has no label for {', '.join(unlabelled[:5])}{' …' * (len(unlabelled) > 5)}",
+            f"the model has no label for {first_few(unlabelled, 5)}",
             where=where,
             hint=f"it knows {', '.join(labels)}",
         )

@@ -21,6 +21,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 from analysis.keyword.detection_report import write_detection_report
 from analysis.keyword.detections import match
@@ -162,7 +163,7 @@ def _listen_command(output: Path) -> str:
     return f"python listen.py --model {shlex.quote(str(output / 'export'))} --microphone"
 
 
-def _read_object(path: Path) -> dict:
+def _read_object(path: Path) -> dict[str, Any]:
     """A JSON file that this command wrote.
 
     Raises:

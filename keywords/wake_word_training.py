@@ -5,6 +5,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import keras
 import numpy as np
@@ -108,7 +109,7 @@ def _quoted(path: object) -> str:
     return json.dumps(str(path), ensure_ascii=False)
 
 
-def _continue(run: RunFolder, request: Request, config: Mapping) -> None:
+def _continue(run: RunFolder, request: Request, config: Mapping[str, Any]) -> None:
     """Prepare a run that an earlier call has begun, perhaps elsewhere or with other workers.
 
     Raises:

@@ -10,6 +10,7 @@ import numpy as np
 
 from model_keyword.labels import describe_difference, labels_hash, read_labels
 from model_keyword.registry import MODELS, build_keyword_model
+from utils.audio.reading import INT16_SCALE
 from utils.backend.prediction import prepare_prediction
 from utils.backend.weights import load_weights
 from utils.errors import ConfigError, RunError
@@ -119,8 +120,8 @@ def logits_of(model: keras.Model, features: np.ndarray) -> np.ndarray:
 
 
 def as_float(samples: np.ndarray) -> np.ndarray:
-    """int16 → float32 in [-1, 1); floats are returned unchanged."""
-    return samples.astype(np.float32) / 32768 if samples.dtype == np.int16 else samples
+    """int16 of any shape → float32 in [-1, 1); floats are returned unchanged."""
+    return samples.astype(np.float32) / np.float32(INT16_SCALE) if samples.dtype == np.int16 else samples
 
 
 def after_silence(samples: np.ndarray, context_samples: int) -> np.ndarray:

@@ -42,9 +42,14 @@ class HanziLanguageModel:
         return self._network.log_probs([self._vocabulary.encode_or_unknown(text) for text in texts])
 
     def log_probs_of_hypotheses(self, utterances: Sequence[Sequence[str]]) -> list[list[np.ndarray]]:
-        """The same for the hypotheses of several utterances, the best first. Hypotheses of an utterance share
-        one computation after the same last hanzi
-        (:const:`model_language.networks.causal_cnn_numpy.SHARED_HISTORY`)."""
+        """As :meth:`log_probs` for the hypotheses of several utterances, the best first.
+
+        Hypotheses of an utterance share one computation after the same last hanzi
+        (:const:`model_language.networks.causal_cnn_numpy.SHARED_HISTORY`).
+
+        Returns:
+            (length + 1,) float32 for each hypothesis of each utterance.
+        """
         return self._network.log_probs_of_hypotheses(self._encoded(utterances))
 
     def log_ratios(self, utterances: Sequence[Sequence[str]]) -> list[np.ndarray]:

@@ -17,6 +17,7 @@ from model_speech import compact_numpy, compact_streaming_numpy
 from model_speech.ensemble import MemberConfig
 from model_speech.int8_weights import int8_weights_file, save_int8_weights, weights_by_name
 from utils.backend.quiet import silence_tensorflow
+from utils.cli import finite_number
 from utils.config import build_config, save_yaml, to_plain, with_overrides
 from utils.errors import RunError, run_command
 from utils.files import replacing_folder
@@ -112,7 +113,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--weights", default="best", help="best, last or a file (default: best)")
     for name in _SEARCH:
         option = f"--{name.replace('_', '-')}"
-        parser.add_argument(option, type=float, metavar="W", help="setting of the joint search")
+        parser.add_argument(option, type=finite_number, metavar="W", help="setting of the joint search")
     parser.add_argument(
         "--hop-ms", type=float, metavar="MS", help="hop of the features (default: that of the training)"
     )

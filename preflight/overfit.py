@@ -7,9 +7,10 @@ or a fault in features, labels or loss shows within minutes.
 import dataclasses
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from keras import ops
@@ -29,7 +30,7 @@ from training.tasks.speech import SpeechConfig, SpeechTask
 from utils.errors import CorpusError
 from utils.features.speech import feature_bins
 from utils.files import is_file
-from utils.vocabulary import acoustic_vocabulary
+from utils.vocabulary import Vocabulary, acoustic_vocabulary
 
 UTTERANCES = 10  # to train on
 LEARNT = 0.1  # tonal syllable error rate below which the utterances count as learnt
@@ -109,7 +110,7 @@ def overfit(config: SpeechConfig, utterances: Sequence[Utterance], seconds: floa
     model_config = dataclasses.replace(config.model, **changes)
     model = MODELS[model_config.name].build(model_config, feature_bins(config.features), len(vocabulary))
     with tempfile.TemporaryDirectory() as folder:
-        source = _source(config, utterances, vocabulary.encode, Path(folder))
+        source = _source(config, utterances, vocabulary, Path(folder))
         task = SpeechTask(model, vocabulary, model_config.time_stride, source, source)
         optimizer = make_optimizer(config.optimiser, STEPS)
         optimizer.build(model.trainable_variables)
@@ -117,7 +118,7 @@ def overfit(config: SpeechConfig, utterances: Sequence[Utterance], seconds: floa
         return _train(task, step, seconds)
 
 
-def _train(task: SpeechTask, step, seconds: float) -> Overfit:
+def _train(task: SpeechTask, step: Callable[[dict[str, np.ndarray]], Any], seconds: float) -> Overfit:
     best, loss, steps, start = float("inf"), float("nan"), 0, None
     batches = (batch for epoch in range(1, STEPS + 1) for batch in task.batches(epoch, 0))
     with tqdm(total=STEPS, desc="overfit", unit="step", disable=None) as bar:
@@ -135,11 +136,13 @@ def _train(task: SpeechTask, step, seconds: float) -> Overfit:
     return Overfit(best, loss, steps, time.monotonic() - start)
 
 
-def _source(config: SpeechConfig, utterances: Sequence[Utterance], encode, folder: Path) -> BatchSource:
+def _source(
+    config: SpeechConfig, utterances: Sequence[Utterance], vocabulary: Vocabulary, folder: Path
+) -> BatchSource:
     return BatchSource(
         cache=prepare_features(utterances, config.features, folder, workers=1),
         utterances=utterances,
-        labels=[encode(u.pinyin, u.id, u.audio) for u in utterances],
+        labels=[vocabulary.encode(u.pinyin, u.id, u.audio) for u in utterances],
         batch_frames=config.data.batch_frames,
         max_batch=config.data.batch_utterances,
         seed=config.seed,

@@ -104,7 +104,12 @@ class Calibration:
     lead_seconds: float = 0.0
 
     def confidence(self, kind: str, features: np.ndarray) -> tuple[float, ...]:
-        """Probability that each syllable is right; () for a search that was not calibrated."""
+        """Probability that each syllable is right; () for a search that was not calibrated.
+
+        Args:
+            kind: the kind of search.
+            features: (syllables, features) float, those of :data:`FEATURES_OF`.
+        """
         if not self.covers(kind):
             return ()
         *slopes, offset = self.weights[self._nearest(kind)]

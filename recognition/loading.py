@@ -160,6 +160,7 @@ def _frames_in(model: CausalTiming, chunk_seconds: float | None) -> int:
 def load_joint_search_for(
     run: Path,
     converter: Converter,
+    *,
     syllables: str | Path | None = None,
     language: float | None = None,
     bonus: float | None = None,

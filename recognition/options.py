@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from utils.cli import finite_number, not_negative, positive
+from utils.cli import finite_number, fraction, not_negative, positive
 from utils.errors import ConfigError
 
 BEAM = 10  # default prefixes of a beam search with a language model
@@ -72,7 +72,7 @@ def add_phrase_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--phrase-threshold",
-        type=float,
+        type=fraction,
         default=PHRASE_THRESHOLD,
         metavar="P",
         help="least probability, 0 to 1, that a phrase of the list was spoken (default: %(default)s)",
@@ -161,7 +161,7 @@ def check_phrase_options(options: argparse.Namespace) -> None:
     """Check options of :func:`add_phrase_options`: phrases replace the conversion to hanzi.
 
     Raises:
-        ConfigError: a threshold without phrases or outside 0 to 1, or phrases together with options of the
+        ConfigError: a threshold without phrases, or phrases together with options of the
             conversion.
     """
     if not options.phrases:
@@ -178,8 +178,6 @@ def check_phrase_options(options: argparse.Namespace) -> None:
             "--phrases can't be combined with --minimum-confidence",
             hint="--phrase-threshold decides which phrases are accepted",
         )
-    if not 0 <= options.phrase_threshold <= 1:
-        raise ConfigError(f"--phrase-threshold {options.phrase_threshold}", hint="choose one from 0 to 1")
 
 
 def _option(name: str) -> str:

@@ -95,6 +95,7 @@ class Recognizer:
         self,
         acoustic: AcousticLogits,
         converter: Converter | None = None,
+        *,
         beam: int = 1,
         n_best: int = 1,
         fusion: Fusion | None = None,
@@ -124,8 +125,7 @@ class Recognizer:
             raise ConfigError("a language model of syllables needs a beam", hint="e.g. --beam 10")
         self.sample_rate = acoustic.features.sample_rate  # Hz
         self.acoustic, self.converter = acoustic, converter
-        self._n_best = n_best
-        self.phrases, self._joint = phrases, joint
+        self.phrases, self._joint, self._n_best = phrases, joint, n_best
         self._members = tuple(members) if joint else ()
         n_best = 1 if joint or phrases else n_best
         self._decoder = Decoder(acoustic.vocabulary.blank_index, beam, n_best, fusion)
@@ -195,7 +195,7 @@ class Recognizer:
         """Scores of syllable sequences for one recording: the quantity that the search maximises.
 
         Args:
-            samples: mono, in [-1, 1], at the model's sample rate.
+            samples: (samples,) in [-1, 1], mono, at the model's sample rate.
             sequences: canonical syllables.
 
         Returns:
@@ -217,7 +217,7 @@ class Recognizer:
         """The output of the acoustic model for one recording, for a plot.
 
         Args:
-            samples: mono, in [-1, 1], at the model's sample rate.
+            samples: (samples,) in [-1, 1], mono, at the model's sample rate.
 
         Returns:
             None if the recording is long enough to be cut.

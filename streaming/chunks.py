@@ -40,7 +40,7 @@ class ChunkBuffer:
 
 
 def cut_blocks(blocks: Iterable[np.ndarray], size: int) -> Iterator[np.ndarray]:
-    """The same samples, in pieces of at most ``size``."""
+    """The same samples, in pieces (n,) of at most ``size``."""
     for block in blocks:
         for start in range(0, len(block), size):
             yield block[start : start + size]

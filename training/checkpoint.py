@@ -12,11 +12,10 @@ from pathlib import Path
 import keras
 import numpy as np
 
-from training.failures import LOWER_RATE
 from utils.backend.weights import save_weights
 from utils.errors import RunError
 from utils.files import read_arrays, replacing
-from utils.run_folder.run import NOT_FINITE, RunFolder
+from utils.run_folder.run import RunFolder, check_finite
 
 _MODEL = "model_"  # prefix of the model's variables in the file
 
@@ -85,9 +84,8 @@ def load_checkpoint(path: Path, model: keras.Model, optimizer: keras.optimizers.
                 where=path,
                 hint=hint,
             )
-    if any(name.startswith(_MODEL) and not np.isfinite(values).all() for name, values in arrays.items()):
-        # Earlier versions wrote such checkpoints.
-        raise RunError(f"the checkpoint has weights that are {NOT_FINITE}", where=path, hint=LOWER_RATE)
+    # Earlier versions wrote checkpoints of trainings that had diverged.
+    check_finite({variables[name].path: arrays[name] for name in variables if name.startswith(_MODEL)}, path)
     for name, variable in variables.items():
         variable.assign(arrays[name])
     return state

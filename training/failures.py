@@ -20,11 +20,9 @@ from keras import ops
 
 from training.backends.step import compiled
 from utils.errors import TrainingError, shorten
-from utils.run_folder.run import NOT_FINITE
+from utils.run_folder.run import LOWER_RATE, NOT_FINITE
 
 log = logging.getLogger("train")
-
-LOWER_RATE = "train again (another --run) with a lower optimiser.learning_rate or optimiser.clip_norm"
 
 BATCH_SIZES = {
     "speech": "data.batch_frames",

@@ -10,6 +10,7 @@ from model_speech.ctc.loss import frames_needed, output_lengths
 from utils.errors import TrainingError
 from utils.files import write_text
 from utils.run_folder.run import RunFolder
+from utils.vocabulary import first_few
 
 log = logging.getLogger("train")
 
@@ -19,7 +20,17 @@ MAX_SKIPPED_FRACTION = 0.05  # of the training utterances; more is an error
 def too_short(
     cache: FeatureCache, utterances: list[Utterance], labels: list[np.ndarray], stride: int
 ) -> dict[int, str]:
-    """Utterances whose shortest copy has too few frames for the labels: index → both numbers of frames."""
+    """Find the utterances whose shortest copy has too few frames for its labels.
+
+    Args:
+        cache: the features.
+        utterances: all utterances.
+        labels: (L,) int, ids of the tokens of each.
+        stride: feature frames for each output frame.
+
+    Returns:
+        Index of the utterance → both numbers of frames as text.
+    """
     counts = cache.frame_counts[cache.rows([utterance.id for utterance in utterances])]  # (U, 1 + copies)
     available = output_lengths(counts.min(axis=1), stride).tolist()
     short = {}
@@ -31,7 +42,11 @@ def too_short(
 
 
 def report_skipped(short: dict[int, str], utterances: list[Utterance], run: RunFolder) -> None:
-    """Write the training utterances that are too short to ``skipped.tsv``; raise an error if too many."""
+    """Write the training utterances that are too short to ``skipped.tsv``.
+
+    Raises:
+        TrainingError: they are more than :data:`MAX_SKIPPED_FRACTION` of all.
+    """
     if short:
         path = run.path / "skipped.tsv"
         lines = [f"{utterances[index].id}\t{why}\n" for index, why in short.items()]
@@ -52,5 +67,5 @@ def report_short_dev(short: dict[int, str], utterances: list[Utterance]) -> None
         "%d dev utterances are too short for their labels (dev_loss counts them as 0, "
         "the error rate in full): %s",
         len(ids),
-        ", ".join(ids[:5]) + (" …" if len(ids) > 5 else ""),
+        first_few(ids, 5),
     )

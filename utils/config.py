@@ -96,7 +96,11 @@ def build_config(
 
 
 def read_yaml(path: str | Path) -> dict[str, Any]:
-    """Nested plain values of a YAML file; a duplicate key is an error, ``1e-3`` is a number."""
+    """Nested plain values of a YAML file; ``1e-3`` is a number.
+
+    Raises:
+        ConfigError: there is no such file, it is not YAML, has a key twice, or is not a mapping.
+    """
     path = Path(path)
     if not path.is_file():
         siblings = ", ".join(sorted(str(p) for p in path.parent.glob("*.yaml")))

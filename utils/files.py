@@ -1,6 +1,7 @@
 """Writes files and folders completely or not at all: under a temporary name, then renamed.
 
-Also removes what killed processes left, checks free space before a write, and reads ``.npz`` files.
+Also removes what killed processes left, checks free space before a write, and reads texts of the user and
+``.npz`` files.
 """
 
 import errno
@@ -15,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
+from utils.errors import UserError, unreadable
 from utils.object_store import address_of
 from utils.run_folder import checksums
 from utils.run_folder.temporary import is_temporary, temporary_path, writer_is_gone
@@ -150,6 +152,25 @@ def _allocated(descriptor: int, size: int) -> bool:
 def _write_all(descriptor: int, content: bytes) -> None:
     while content:
         content = content[os.write(descriptor, content) :]
+
+
+def read_text(path: str | Path, what: str, error: type[UserError]) -> str:
+    """The content of a text file that the user wrote, without a byte order mark.
+
+    Args:
+        path: a UTF-8 file.
+        what: what it holds, for messages: ``the phrases``.
+        error: class of the errors.
+
+    Raises:
+        The given ``error``: the file can't be read, or is not UTF-8.
+    """
+    try:
+        return Path(path).read_bytes().decode("utf-8-sig")
+    except OSError as caught:
+        raise unreadable(error, f"cannot read {what}", path, caught) from caught
+    except UnicodeDecodeError as caught:
+        raise error(f"{what} are not UTF-8", where=path, hint="save the file as UTF-8") from caught
 
 
 def read_arrays(path: str | Path) -> dict[str, np.ndarray]:

@@ -67,3 +67,15 @@ def check_choice(config: Any, section: str, **known: Iterable[str]) -> None:
     for name, choices in known.items():
         value = getattr(config, name)
         require(value in choices, f"unknown {section}.{name} '{value}'", hint=f"one of: {', '.join(choices)}")
+
+
+def check_multiple(config: Any, section: str, name: str, divisor: str, hint: str) -> None:
+    """Check that one whole number is a multiple of another one; for a ``__post_init__``.
+
+    Raises:
+        ConfigError: it is not; both are named as ``section.name``.
+    """
+    value, by = getattr(config, name), getattr(config, divisor)
+    require(
+        value % by == 0, f"{section}.{name} {value} is not a multiple of {section}.{divisor} {by}", hint=hint
+    )

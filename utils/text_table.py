@@ -2,6 +2,7 @@
 
 import csv
 import io
+import sys
 from collections.abc import Iterable, Sequence
 
 from rich.cells import cell_len  # the width in a terminal: a hanzi takes two columns
@@ -9,6 +10,7 @@ from rich.console import Console
 from rich.table import Column, Table
 
 Rows = Sequence[Sequence[str]]
+_LOG_WIDTH = 200  # of tables in a file or a pipe, where nothing is cut off at the edge of a terminal
 
 
 def percent(rate: float | None) -> str:
@@ -17,23 +19,27 @@ def percent(rate: float | None) -> str:
 
 
 def print_table(
-    console: Console, title: str, headings: Sequence[str], rows: Sequence[Sequence[str | int]], left: int = 1
+    title: str,
+    headings: Sequence[str],
+    rows: Iterable[Sequence[str | int]],
+    left: int = 1,
+    console: Console | None = None,
 ) -> None:
     """Print a table that fits the terminal; numbers are written with commas.
 
     Args:
-        console: where to print.
         title: title of the table.
         headings: headings of the columns.
         rows: each with one cell a column.
         left: number of columns, from the first, that are aligned left; the others are aligned right.
+        console: where to print; None: standard output.
     """
     columns = [Column(heading, overflow="fold") for heading in headings[:left]]
     columns += [Column(heading, justify="right", no_wrap=True) for heading in headings[left:]]
     table = Table(*columns, title=title)
     for row in rows:
         table.add_row(*(cell if isinstance(cell, str) else f"{cell:,}" for cell in row))
-    console.print(table)
+    (console or Console(width=None if sys.stdout.isatty() else _LOG_WIDTH)).print(table)
 
 
 def text_table(headings: Sequence[str], rows: Rows, left: int = 1) -> str:

@@ -209,6 +209,6 @@ def transfer_command(weights_run: str | Path, new_run: str | Path, vocabulary: s
 
 
 def first_few(tokens: Sequence[str], count: int = 12) -> str:
-    """The first tokens as text, the space in quotes: ``a1, ' ', b1, …``; ``none`` for no tokens."""
+    """The first tokens or names as text, the space in quotes: ``a1, ' ', b1, …``; ``none`` for no tokens."""
     shown = ", ".join(repr(token) if not token.strip() else token for token in tokens[:count])
     return (shown or "none") + (", …" if len(tokens) > count else "")

@@ -54,11 +54,11 @@ def collect_evidence(
     Raises:
         AudioError: a recording cannot be read any more.
     """
-    worst = tqdm(worst_utterances(utterances, level, examples), "examples", unit=" utt", disable=None)
+    worst = tqdm(most_errors(utterances, level, examples), "examples", unit=" utt", disable=None)
     return {utterance.id: evidence_of(utterance, inspect) for utterance in worst}
 
 
-def worst_utterances(utterances: Sequence[UtteranceResult], level: str, number: int) -> list[UtteranceResult]:
+def most_errors(utterances: Sequence[UtteranceResult], level: str, number: int) -> list[UtteranceResult]:
     """The utterances with the most errors; of equally many errors, the shorter utterance first."""
     counted = [(count_errors(*tokens_of(utterance, level)), utterance) for utterance in utterances]
     wrong = [(counts, utterance) for counts, utterance in counted if counts.errors]

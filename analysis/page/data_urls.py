@@ -14,7 +14,7 @@ PLAYED_RATE = 16_000  # sample rate of embedded sounds, Hz
 
 
 def sound_address(samples: np.ndarray) -> str:
-    """Mono samples in [-1, 1] at :data:`PLAYED_RATE` as an MP3."""
+    """The MP3 of (samples,) in [-1, 1], mono, at :data:`PLAYED_RATE`."""
     encoded = io.BytesIO()
     soundfile.write(encoded, samples, PLAYED_RATE, format="MP3")
     return data_address("audio/mpeg", encoded.getvalue())

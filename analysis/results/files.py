@@ -84,13 +84,13 @@ def summary(results: Results) -> dict[str, Any]:
         "interval_unit": system.rates[0].unit,
         "counts": {key: dataclasses.asdict(rate.counts) for key, rate in rates.items()},
         "error_types": _error_types(system),
-        "worst": [_worst_summary(row, results.levels[-1]) for row in worst_utterances(results)],
+        "worst": [_worst_summary(row, results.levels[-1]) for row in highest_error_rates(results)],
         **({"cer_from_gold_pinyin": oracles[0].rate} if oracles else {}),
         **({"distinct": dict(results.distinct)} if results.distinct else {}),
     }
 
 
-def worst_utterances(results: Results) -> list[UtteranceRow]:
+def highest_error_rates(results: Results) -> list[UtteranceRow]:
     """The utterances of the first system with the highest error rates; repeated results count once."""
     level = results.levels[-1]
     distinct = {

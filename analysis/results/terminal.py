@@ -6,7 +6,7 @@ from analysis.errors.attribution import REPAIRED
 from analysis.inputs.hypothesis_files import Normalisation
 from analysis.intervals.comparison import Change, Comparison
 from analysis.results.breakdowns import Breakdown
-from analysis.results.files import worst_utterances
+from analysis.results.files import highest_error_rates
 from analysis.results.results import Results, System
 from utils.metrics import ErrorCounts
 from utils.text_table import percent, text_table
@@ -152,7 +152,7 @@ def _breakdown(breakdown: Breakdown) -> str:
 
 
 def _worst(results: Results) -> Iterable[str]:
-    if rows := worst_utterances(results):
+    if rows := highest_error_rates(results):
         yield f"the {len(rows)} worst utterances: reference, then output"
     for row in rows:
         errors, tokens = row.errors(results.levels[-1])

@@ -12,8 +12,9 @@ from analysis.weights.output_layer import Output, find_output
 from analysis.weights.weight_file import Layer, Weight, WeightFile
 from utils.errors import RunError
 from utils.run_folder.checksums import verified
-from utils.run_folder.run import RunFolder
+from utils.run_folder.run import RunFolder, arrays_not_finite
 from utils.text_table import text_table
+from utils.vocabulary import first_few
 
 _HEADINGS = ("layer / weight", "shape", "type", "parameters", "mean", "deviation", "min", "max", "zeros")
 _NOT_FINITE = "NaN/inf"  # a column that is shown if there are such values
@@ -172,10 +173,13 @@ def _closing(file: WeightFile, output: Output | None) -> list[str]:
     if output:
         note = " (guessed: the file has no order)" if output.guessed else ""
         lines.append(f"output layer: {output.layer}, {output.classes} classes{note}")
-    bad = [layer.name for layer in file.layers if not all(np.isfinite(w.array).all() for w in layer.weights)]
+    bad = [
+        layer.name
+        for layer in file.layers
+        if arrays_not_finite({weight.name: weight.array for weight in layer.weights})
+    ]
     if bad:
-        shown = ", ".join(bad[:5]) + (", …" if len(bad) > 5 else "")
-        lines.append(f"NaN or infinite values in {len(bad)} layers: {shown}")
+        lines.append(f"NaN or infinite values in {len(bad)} layers: {first_few(bad, 5)}")
     return lines
 
 

@@ -73,7 +73,7 @@ def vocabulary_problem(output: Output, run: RunFolder | None, wanted: Path | Non
     ours, theirs = Vocabulary.load(path), Vocabulary.load(own) if own else None
     head = f"the output layer '{output.layer}' has {output.classes} classes, {path} has {len(ours)} tokens"
     if theirs and len(theirs) != output.classes:
-        return f"{head}\n{_wrong_vocabulary(own, len(theirs), output)}"
+        return f"{head}\n{_wrong_vocabulary(own, len(theirs))}"
     if len(ours) == output.classes and theirs in (None, ours):
         return None
     if theirs:
@@ -93,7 +93,7 @@ def _transfer_advice(run: RunFolder, own: Path, wanted: Path, ours: Vocabulary) 
     )
 
 
-def _wrong_vocabulary(own: Path, tokens: int, output: Output) -> str:
+def _wrong_vocabulary(own: Path, tokens: int) -> str:
     command = transfer_command("WEIGHTS_RUN", f"{own.parent.parent.name}_transferred", own)
     return (
         f"the vocabulary beside the weights has {tokens} tokens: it is not that of their training\n"

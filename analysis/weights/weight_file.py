@@ -15,6 +15,7 @@ import zipfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import h5py
 import numpy as np
@@ -188,7 +189,7 @@ def _read_zip(path: Path) -> WeightFile:
     return found.in_order_of(str(layer.get("config", {}).get("name")) for layer in layers)
 
 
-def _json_in_zip(archive: zipfile.ZipFile, name: str) -> dict:
+def _json_in_zip(archive: zipfile.ZipFile, name: str) -> dict[str, Any]:
     return json.loads(archive.read(name)) if name in archive.namelist() else {}
 
 

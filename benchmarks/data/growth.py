@@ -25,7 +25,6 @@ import numpy as np
 import yaml
 
 from benchmarks.data.scale import RECIPE, ROOT, SECONDS, SPEAKERS, run
-from benchmarks.support.tables import print_table
 from data.array_store import require_space
 from data.batches.packed_source import PackedCorpus, PackedSource
 from data.features.augment import AugmentConfig
@@ -40,6 +39,7 @@ from utils.features.speech import FeatureConfig
 from utils.files import write_json, write_text
 from utils.mandarin.pinyin import full_inventory
 from utils.run_folder.checksum_files import record
+from utils.text_table import print_table
 from utils.vocabulary import acoustic_vocabulary
 
 SYLLABLES = 14  # syllables of an utterance

@@ -19,10 +19,10 @@ from pathlib import Path
 
 from benchmarks.support.commands import ROOT
 from benchmarks.support.open_text import SHARED
-from benchmarks.support.tables import print_table
 from data.manifest import read_transcripts
 from utils.cli import positive
 from utils.errors import run_command
+from utils.text_table import print_table
 
 COPIES = 5
 OPTIONS: dict[str, tuple[str, ...]] = {

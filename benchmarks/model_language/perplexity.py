@@ -13,11 +13,11 @@ import numpy as np
 
 from benchmarks.recognition.audio_to_pinyin import TEST
 from benchmarks.support.open_text import SHARED
-from benchmarks.support.tables import print_table
 from data.text.pinyin_pairs import read_pairs
 from model_language.registry import load_converter, load_language_model
 from utils.errors import run_command
 from utils.run_folder.run import PRETRAINED, PRETRAINED_LANGUAGE_MODEL
+from utils.text_table import print_table
 
 LISTS = [SHARED / "transcripts" / "thchs_test.tsv", SHARED / "transcripts" / "aishell_dev.tsv", TEST]
 

@@ -27,7 +27,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import psutil
 from rich.console import Console
 
 from benchmarks.converters import debian, dictionary, pinyin2hanzi, simplepinyin
@@ -46,6 +45,7 @@ from benchmarks.support.pinyin_sentences import (
 from utils.cli import not_negative
 from utils.errors import ConfigError, RunError, run_command
 from utils.files import write_json
+from utils.run_folder.environment import machine
 from utils.run_folder.run import PRETRAINED
 
 RESULTS = Path("runs/benchmarks/pinyin_to_hanzi.json")
@@ -67,7 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     results: dict[str, Any] = {
         "date": datetime.date.today().isoformat(),
         "command": shlex.join(["python", "-m", "benchmarks.model_language.pinyin_to_hanzi", *given]),
-        "machine": _machine(),
+        "machine": {"processor": _processor(), "python": platform.python_version(), **machine()},
         "settings": {"sentences": options.sentences, "noise_rate": NOISE_RATE, "seed": SEED},
         "converters": [],
         "skipped": [],
@@ -156,16 +156,6 @@ def _add_kept(results: dict[str, Any], kept: dict[str, Any]) -> None:
     for part in ("converters", "skipped"):
         results[part] += [entry for entry in kept[part] if entry["name"] not in known]
         results[part].sort(key=lambda entry: order.index(entry["name"]) if entry["name"] in order else -1)
-
-
-def _machine() -> dict[str, Any]:
-    return {
-        "processor": _processor(),
-        "cores": psutil.cpu_count(),
-        "memory_gib": round(psutil.virtual_memory().total / 2**30, 1),
-        "python": platform.python_version(),
-        "system": f"{platform.system()} {platform.machine()}",
-    }
 
 
 def _processor() -> str:

@@ -23,7 +23,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.support.commands import run
-from benchmarks.support.open_text import easily_spoken, open_domain_lines
+from benchmarks.support.open_text import open_domain_lines, speak_open_domain
 from utils.errors import run_command
 from utils.files import write_json, write_text
 from utils.run_folder.run import RunFolder
@@ -108,13 +108,9 @@ def _make_corpus(corpus: Path, seed: int, made: int) -> None:
     """Synthesise and prepare the corpus, unless it exists."""
     if (corpus / "summary.json").is_file():
         return
-    text = corpus / "spoken.txt"
-    lines = easily_spoken(open_domain_lines(seed), sum(UTTERANCES.values()) + 100)
-    write_text(text, "".join(f"{line}\n" for line in lines))
-    sizes = [value for split, count in UTTERANCES.items() for value in (f"--{split}", str(count))]
-    chance = ["--voices", str(VOICES), "--made", str(made), "--seed", str(seed), "--text", str(text)]
-    run("-m", "data.corpora.synthetic", "generate", str(corpus / "original"), *sizes, *chance)
-    run("-m", "data.corpora.synthetic", "prepare", str(corpus / "original"), "--output", str(corpus))
+    original = corpus / "original"
+    speak_open_domain(original, corpus / "spoken.txt", UTTERANCES, VOICES, made, seed)
+    run("-m", "data.corpora.synthetic", "prepare", str(original), "--output", str(corpus))
 
 
 def _train_and_test(corpus: Path, folder: Path, changes: Sequence[str]) -> dict[str, float]:

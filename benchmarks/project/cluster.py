@@ -26,7 +26,6 @@ import numpy as np
 
 from benchmarks.support.commands import ROOT
 from benchmarks.support.recognizer import joint_recognizer
-from benchmarks.support.tables import print_table
 from data.features.augment import AugmentConfig
 from data.features.cache import prepare_features
 from data.manifest import Utterance
@@ -37,6 +36,7 @@ from utils.cluster import INSTALL, on_cluster
 from utils.errors import AudioError, run_command
 from utils.features.speech import FeatureConfig
 from utils.files import write_text
+from utils.text_table import print_table
 
 _SECONDS = 5.0  # length of a recording of noise
 _AUGMENT = AugmentConfig(copies=2, noise_probability=0.5, room_probability=0.5)

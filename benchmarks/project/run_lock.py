@@ -20,10 +20,10 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.support.tables import print_table
 from utils.errors import TrainingError, run_command
 from utils.files import write_text
 from utils.run_folder.run import RunFolder
+from utils.text_table import print_table
 
 ROOT = Path(__file__).resolve().parents[2]
 SENTENCES = ("ni3 hao3\t你好", "wo3 hao3\t我好", "ta1 hao3\t他好", "ni3 shi4 shui2\t你是谁")

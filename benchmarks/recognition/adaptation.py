@@ -18,7 +18,6 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.support.commands import run
-from benchmarks.support.tables import print_table
 from data.manifest import Utterance, read_manifest, write_manifest
 from model_speech.acoustic_model import AcousticModel, load_acoustic_model
 from model_speech.ctc.greedy import greedy_decode
@@ -27,6 +26,7 @@ from utils.errors import run_command
 from utils.features.speech import extract_features
 from utils.files import write_json
 from utils.metrics import ErrorCounts, count_errors, total
+from utils.text_table import print_table
 
 SEED, LEARNED = 16, 60  # the learning set of the project's check
 MINUTES = (1.0, 3.0, 6.0)

@@ -33,11 +33,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from benchmarks.support.commands import run
-from benchmarks.support.open_text import SHARED, easily_spoken, open_domain_lines
-from benchmarks.support.tables import print_table
+from benchmarks.support.open_text import SHARED, speak_open_domain
 from data.manifest import read_manifest, write_manifest
 from utils.errors import run_command
-from utils.files import write_json, write_text
+from utils.files import write_json
+from utils.text_table import print_table
 
 WORK, RUN = Path("datasets/audio_to_pinyin"), Path("runs/audio_to_pinyin")
 DEV, TEST = (WORK / "common_voice_zh" / f"{split}.tsv" for split in ("dev", "test"))
@@ -257,12 +257,8 @@ def _recorded(folder: str) -> tuple[str, Path]:
 
 def _synthetic() -> Path:
     """Let the synthesiser speak open-domain text; returns the folder."""
-    text, folder = WORK / "spoken.txt", WORK / "synthetic" / "original"
-    lines = easily_spoken(open_domain_lines(SEED), sum(SYNTHETIC.values()) + 100)
-    write_text(text, "".join(f"{line}\n" for line in lines))
-    sizes = [value for split, count in SYNTHETIC.items() for value in (f"--{split}", str(count))]
-    voices = ["--voices", str(VOICES), "--made", str(GENERATED_VOICES), "--seed", str(SEED)]
-    run("-m", "data.corpora.synthetic", "generate", str(folder), *sizes, *voices, "--text", str(text))
+    folder = WORK / "synthetic" / "original"
+    speak_open_domain(folder, WORK / "spoken.txt", SYNTHETIC, VOICES, GENERATED_VOICES, SEED)
     return folder
 
 

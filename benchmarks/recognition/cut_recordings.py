@@ -17,7 +17,6 @@ from tqdm import tqdm
 from analysis.errors.alignment import align
 from benchmarks.recognition.audio_to_pinyin import DEV
 from benchmarks.support.error_rates import joint_error_rates
-from benchmarks.support.tables import print_table
 from data.manifest import Utterance, read_manifest
 from model_language.registry import load_converter
 from model_language.search.joint import JointSearch
@@ -33,6 +32,7 @@ from utils.features.speech import extract_features
 from utils.mandarin.syllable_distance import syllable_distance
 from utils.metrics import count_errors, total
 from utils.run_folder.run import PRETRAINED, PRETRAINED_SPEECH
+from utils.text_table import print_table
 
 LONGEST_PAUSE = 0.12  # seconds that may be left before the first and after the last sound
 SOUND_DB = -30.0  # level of a sound, relative to the loudest 25 ms

@@ -13,7 +13,6 @@ from tqdm import tqdm
 
 from benchmarks.recognition.audio_to_pinyin import DEV
 from benchmarks.support.error_rates import joint_error_rates
-from benchmarks.support.tables import print_table
 from data.manifest import read_manifest
 from model_language.registry import load_converter, load_language_model
 from model_language.search.joint import load_joint_search
@@ -25,6 +24,7 @@ from recognition.pieces import Piece
 from utils.audio.reading import read_audio
 from utils.errors import run_command
 from utils.run_folder.run import PRETRAINED, PRETRAINED_LANGUAGE_MODEL, PRETRAINED_SPEECH
+from utils.text_table import print_table
 
 
 def main() -> int:

@@ -25,7 +25,6 @@ from tqdm import tqdm
 
 from benchmarks.recognition.audio_to_pinyin import HELD_OUT_NOISE, WORK
 from benchmarks.support.open_text import SHARED
-from benchmarks.support.tables import print_table
 from data.corpora.nonspeech import SOUNDS, make_sound, pieces_of
 from data.manifest import read_manifest
 from model_language.registry import load_converter
@@ -39,6 +38,7 @@ from utils.errors import run_command
 from utils.hypotheses.calibration import logistic_regression
 from utils.hypotheses.recognition import Segment
 from utils.run_folder.run import PRETRAINED, PRETRAINED_SPEECH
+from utils.text_table import print_table
 
 SECONDS = 10.0
 SOUNDS_OF_A_KIND, PIECES_OF_A_RECORDING, SEED = 20, 25, 1001

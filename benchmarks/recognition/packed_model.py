@@ -15,12 +15,12 @@ from pathlib import Path
 from rapidfuzz.distance import Levenshtein
 
 from benchmarks.recognition.audio_to_pinyin import PACKED, RUN, TESTS, WORK
-from benchmarks.support.tables import print_table
 from data.manifest import read_manifest
 from model_speech.acoustic_model import load_acoustic_model
 from recognition.loading import load_acoustic_logits
 from recognition.recognizer import Recognizer
 from utils.errors import run_command
+from utils.text_table import print_table
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

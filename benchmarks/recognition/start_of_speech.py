@@ -15,7 +15,6 @@ from tqdm import tqdm
 
 from analysis.errors.alignment import align
 from benchmarks.recognition.audio_to_pinyin import DEV, PACKED, STREAMING
-from benchmarks.support.tables import print_table
 from data.manifest import Utterance, read_manifest
 from model_speech.acoustic_logits import AcousticLogits
 from model_speech.ctc.greedy import greedy_decode
@@ -24,6 +23,7 @@ from utils.audio.reading import read_audio
 from utils.errors import run_command
 from utils.features.speech import extract_features
 from utils.mandarin.syllable_distance import syllable_distance
+from utils.text_table import print_table
 
 
 def main() -> int:

@@ -24,7 +24,6 @@ import numpy as np
 from tqdm import tqdm
 
 from benchmarks.recognition.phrases import SHARED, Clip, read_clips
-from benchmarks.support.tables import print_table
 from data.synthesis.speech import speak
 from data.synthesis.synthesiser import Synthesiser, SynthesiserError
 from data.synthesis.voices import generate_voices
@@ -38,6 +37,7 @@ from utils.audio.reading import read_audio
 from utils.errors import run_command
 from utils.mandarin.pinyin import hanzi_to_pinyin
 from utils.run_folder.run import PRETRAINED_SPEECH
+from utils.text_table import print_table
 
 BACKGROUND = ("common_voice_zh/test", "aishell1_two_speakers/test_other_speaker")
 NAMES = ("小书童", "云雀助手", "阿福管家", "青龙卫士", "小鹿叮当")

@@ -29,7 +29,8 @@ from rich.console import Console
 from rich.table import Table
 
 from recognition.windowed_stream import SHARE, SHORTEST_SECONDS, WINDOW_SECONDS
-from tests.support.service import RECORDINGS, Service, running_service
+from tests.support.recordings import RECORDINGS
+from tests.support.service import Service, running_service
 from utils.audio.reading import find_recordings, read_audio
 from utils.cli import positive
 from utils.errors import run_command

@@ -34,7 +34,8 @@ import psutil
 from rich.console import Console
 from rich.table import Table
 
-from tests.support.service import RECORDINGS, ROOT, Service, running_service
+from tests.support.recordings import RECORDINGS
+from tests.support.service import ROOT, Service, running_service
 from utils.audio.reading import audio_seconds, find_recordings
 from utils.cli import positive
 from utils.errors import UserError, run_command

@@ -29,7 +29,8 @@ import soundfile
 from rich.console import Console
 from rich.table import Table
 
-from tests.support.service import RECORDINGS, Service, running_service
+from tests.support.recordings import RECORDINGS
+from tests.support.service import Service, running_service
 from utils.cli import positive
 from utils.errors import run_command
 

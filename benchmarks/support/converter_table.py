@@ -1,6 +1,6 @@
 """Makes the table of the converters' figures for the terminal, and as Markdown for the docs."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +9,7 @@ from rich.table import Table
 from benchmarks.support.pinyin_sentences import AISHELL, ASKED, THCHS, TONELESS
 from utils.errors import CorpusError
 from utils.files import write_text
+from utils.text_table import markdown_table
 
 BEGIN, END = "<!-- figures of benchmarks.model_language.pinyin_to_hanzi -->", "<!-- end of the figures -->"
 SHOWN = [(name, given) for name in (THCHS, AISHELL) for given in ASKED[name]]
@@ -53,7 +54,7 @@ def as_markdown(results: Facts) -> str:
     converters = results["converters"]
     parts = [
         f"Measured {results['date']} on {machine_line(results)} by `{results['command']}`.",
-        _markdown_table(["converter", *_titles()], [_summary_row(converter) for converter in converters]),
+        markdown_table(["converter", *_titles()], [_summary_row(converter) for converter in converters]),
         NOTES,
     ]
     for name, ways in ASKED.items():
@@ -65,14 +66,14 @@ def as_markdown(results: Facts) -> str:
         count = f"{most['sentences']:,} sentences, {most['characters']:,} hanzi" if most else "not measured"
         titles = [f"{figure}, {given}" for given in ways for figure in ("CER", "sentences wrong")]
         parts += [f"**{name}** ({count}), % with the 95 % interval:"]
-        parts += [_markdown_table(["converter", *titles], rows)]
+        parts += [markdown_table(["converter", *titles], rows)]
     about = [
         [converter["name"], converter["version"], converter["licence"], _sample(converter)]
         for converter in converters
     ]
-    parts += ["What they are:", _markdown_table(["converter", "version", "licence", "sentences"], about)]
+    parts += ["What they are:", markdown_table(["converter", "version", "licence", "sentences"], about)]
     parts += [f"Left out: {skipped['name']}: {skipped['reason']}." for skipped in results["skipped"]]
-    return "\n\n".join(parts) + "\n"
+    return "\n\n".join(part.rstrip("\n") for part in parts) + "\n"
 
 
 def write_markdown(path: Path, results: Facts) -> None:
@@ -139,8 +140,3 @@ def _with_interval(rate: Facts) -> str:
 
 def _sample(converter: Facts) -> str:
     return f"{converter['most']:,} of each kind" if converter["most"] else "all"
-
-
-def _markdown_table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    marks = ["---", *("---:" for _ in titles[1:])]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in (titles, marks, *rows))

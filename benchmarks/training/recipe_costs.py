@@ -22,12 +22,12 @@ import numpy as np
 from tqdm import tqdm
 
 from benchmarks.support.commands import ROOT
-from benchmarks.support.tables import print_table
 from benchmarks.support.training_step import ctc_losses, measured_alone, random_batch
 from utils.config import load_config
 from utils.errors import run_command
 from utils.features.speech import feature_bins
 from utils.run_folder.run import PRETRAINED
+from utils.text_table import print_table
 from utils.vocabulary import acoustic_vocabulary
 
 WARM_UP_STEPS = 2

@@ -16,10 +16,10 @@ import time
 import numpy as np
 from tqdm import tqdm
 
-from benchmarks.support.tables import print_table
 from benchmarks.support.training_step import ctc_losses, measured_alone, random_batch
 from utils.errors import run_command
 from utils.features.speech import FeatureConfig, feature_bins
+from utils.text_table import print_table
 from utils.vocabulary import acoustic_vocabulary
 
 OPTIONS = {

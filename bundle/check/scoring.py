@@ -52,7 +52,12 @@ def predicted_labels(outputs: np.ndarray) -> np.ndarray:
 
 
 def accuracy(errors: np.ndarray, references: np.ndarray) -> float:
-    """1 minus the errors per label; from 0 to 1, for tokens also below 0."""
+    """1 minus the errors per label; from 0 to 1, for tokens also below 0.
+
+    Args:
+        errors: (N,) int, see :func:`label_errors`.
+        references: (N,) int labels, or (N, longest) int tokens, padded with -1.
+    """
     return float(1 - errors.sum() / label_count(references))
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import keras
 import numpy as np
+import onnx
 
 from bundle.check import utterances
 from bundle.check.clips import chunks_of, streamed
@@ -69,7 +70,7 @@ class ArtefactWriter:
     _folder: tempfile.TemporaryDirectory = field(default_factory=tempfile.TemporaryDirectory)
     _stages: dict[ArtefactMode, ModelInMode] = field(default_factory=dict)
     _saved: dict[tuple[ArtefactMode, bool], Path] = field(default_factory=dict)
-    _onnx: dict = field(default_factory=dict)
+    _onnx: dict[ArtefactMode, onnx.ModelProto] = field(default_factory=dict)
 
     def __enter__(self) -> ArtefactWriter:
         return self

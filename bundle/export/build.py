@@ -143,7 +143,7 @@ def _write_all(
     variants: Sequence[Variant],
     folder: Path,
     clips: Path,
-    accuracy: Mapping | None,
+    accuracy: Mapping[str, float] | None,
 ) -> tuple[list[ArtefactResult], dict[str, np.ndarray]]:
     results, outputs = [], {}
     for variant in _with_progress(variants):
@@ -164,7 +164,7 @@ def _write_all(
 
 
 def _make(
-    writer: ArtefactWriter, variant: Variant, folder: Path, clips: Path, accuracy: Mapping | None
+    writer: ArtefactWriter, variant: Variant, folder: Path, clips: Path, accuracy: Mapping[str, float] | None
 ) -> tuple[ArtefactResult, dict[str, np.ndarray]]:
     """Write and measure one artefact."""
     start, float_layers = time.perf_counter(), ()
@@ -232,8 +232,8 @@ def _write_report(
     writer: ArtefactWriter,
     folder: Path,
     results: Sequence[ArtefactResult],
-    accuracy: Mapping | None,
-    costs: Mapping,
+    accuracy: Mapping[str, float] | None,
+    costs: Mapping[ArtefactMode, int | None],
 ) -> None:
     source = writer.source
     written = [result for result in results if result.measured]

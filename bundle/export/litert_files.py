@@ -75,7 +75,11 @@ def litert_file(
     return content
 
 
-def _set_precision(converter: tf.lite.TFLiteConverter, precision: Precision, samples: Callable) -> None:
+def _set_precision(
+    converter: tf.lite.TFLiteConverter,
+    precision: Precision,
+    samples: Callable[[], Iterable[tuple[str, dict[str, np.ndarray]]]],
+) -> None:
     if precision is not Precision.FLOAT:
         converter.optimizations = [tf.lite.Optimize.DEFAULT]
     if precision is Precision.FLOAT16:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from ai_edge_litert import schema_py_generated as schema
@@ -23,7 +24,11 @@ _BUILTIN_NAMES = {code: name for name, code in vars(schema.BuiltinOperator).item
 
 
 def open_backend(path: Path, threads: int) -> LiteRTBackend:
-    """Open a file; see :func:`bundle.runtimes.artefacts.open_artefact`."""
+    """Open a file; see :func:`bundle.runtimes.artefacts.open_artefact`.
+
+    Raises:
+        BundleError: it is damaged, of another version, or needs operations of TensorFlow.
+    """
     content = path.read_bytes()
     try:
         return LiteRTBackend(content, threads)
@@ -111,7 +116,7 @@ class LiteRTBackend(Backend):
             self._open()
 
 
-def quantised(values: np.ndarray, details: Mapping) -> np.ndarray:
+def quantised(values: np.ndarray, details: Mapping[str, Any]) -> np.ndarray:
     """float32 → the tensor's type: round(value / scale) + zero point, within the type's range."""
     scale, zero_point = details["quantization"]
     if not scale:
@@ -120,7 +125,7 @@ def quantised(values: np.ndarray, details: Mapping) -> np.ndarray:
     return np.clip(np.round(values / scale) + zero_point, limits.min, limits.max).astype(details["dtype"])
 
 
-def dequantised(values: np.ndarray, details: Mapping) -> np.ndarray:
+def dequantised(values: np.ndarray, details: Mapping[str, Any]) -> np.ndarray:
     """The tensor's type → float32."""
     scale, zero_point = details["quantization"]
     return (

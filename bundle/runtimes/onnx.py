@@ -17,7 +17,11 @@ MODE, OPERATIONS = "mode", "operations"
 
 
 def open_backend(path: Path, threads: int) -> OnnxBackend:
-    """Open a file; see :func:`bundle.runtimes.artefacts.open_artefact`."""
+    """Open a file; see :func:`bundle.runtimes.artefacts.open_artefact`.
+
+    Raises:
+        BundleError: onnxruntime can't use it.
+    """
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = threads
     options.log_severity_level = 3

@@ -16,7 +16,11 @@ RESET = "reset"  # signature that resets the internal state
 
 
 def open_backend(path: Path, threads: int) -> TensorFlowBackend:
-    """Open a folder or a file; see :func:`bundle.runtimes.artefacts.open_artefact`."""
+    """Open a folder or a file; see :func:`bundle.runtimes.artefacts.open_artefact`.
+
+    Raises:
+        BundleError: TensorFlow can't read it.
+    """
     try:
         tf.config.threading.set_intra_op_parallelism_threads(threads)
         tf.config.threading.set_inter_op_parallelism_threads(threads)

@@ -220,6 +220,9 @@ class BatchSource:
             shard: (index, count): of each batch, only the utterances of replica ``index`` of ``count`` are
                 returned, and only their features are read. Row i of a batch is in shard i % count. All
                 shards have the padded lengths of the whole batch, and one may be empty.
+
+        Raises:
+            ValueError: the index is not below the count.
         """
         index, count = shard
         if not 0 <= index < count:

@@ -16,7 +16,7 @@ from tqdm import tqdm
 from data.features.waveform_effects import add_room, coloured_noise, generated_room, noise_segment
 from data.manifest import Utterance, write_manifest
 from utils.audio.reading import SAMPLE_RATE, find_recordings, read_audio, write_wav
-from utils.cli import positive
+from utils.cli import not_negative, positive
 from utils.errors import run_command
 
 _SECONDS = (1.5, 8.0)  # range of the length of a sound
@@ -170,7 +170,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("folder", type=Path, help="where the sounds and train.tsv are written")
     parser.add_argument("--count", type=positive, default=600, help="number of sounds (default: 600)")
-    parser.add_argument("--seed", type=int, default=0, help="default: 0")
+    parser.add_argument("--seed", type=not_negative, default=0, help="default: 0")
     parser.add_argument("--noise", type=Path, metavar="FOLDER", help="recordings of noise without speech")
     parser.add_argument(
         "--without", nargs="+", default=[], metavar="NAME", help="recordings in --noise that are left out"

@@ -67,7 +67,7 @@ def _parser() -> argparse.ArgumentParser:
     generating.add_argument("root", help="folder of the corpus: new, unfinished or complete")
     options = {
         **dict.fromkeys(SPLITS, (positive, "utterances (default: %(default)s)")),
-        "seed": (int, "default: %(default)s"),
+        "seed": (not_negative, "default: %(default)s"),
         "voices": (positive, "number of the synthesiser's voices (default: all %(default)s)"),
         "made": (not_negative, "generated voices in train (default: %(default)s)"),
         "text": (str, "sentences instead of the grammar's: lines of hanzi, or pinyin<TAB>hanzi"),

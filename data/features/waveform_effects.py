@@ -21,7 +21,10 @@ def add_noise(samples: np.ndarray, noise: np.ndarray, snr_db: float) -> np.ndarr
 
 
 def add_room(samples: np.ndarray, response: np.ndarray) -> np.ndarray:
-    """Convolve with a room's impulse response, from its direct sound on; length and power are kept."""
+    """Convolve (samples,) with a room's impulse response, (n,), from its direct sound on.
+
+    Length and power are kept.
+    """
     response = response[np.abs(response).argmax() :]
     size = scipy.fft.next_fast_len(len(samples) + len(response) - 1, real=True)
     spectrum = scipy.fft.rfft(samples, size) * scipy.fft.rfft(response, size)
@@ -31,7 +34,7 @@ def add_room(samples: np.ndarray, response: np.ndarray) -> np.ndarray:
 
 
 def mean_power(samples: np.ndarray) -> float:
-    """Mean square of samples."""
+    """Mean square of (samples,)."""
     return float(np.mean(np.square(samples)))
 
 

@@ -12,19 +12,12 @@ folder of the speaker (``WORD/SPEAKER/….wav``).
 """
 
 import hashlib
-import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from utils.audio.formats import (
-    AUDIO_SUFFIXES,
-    is_audio,
-    is_unreadable_audio,
-    warn_left_out,
-    warn_unreadable,
-)
+from utils.audio.formats import AUDIO_SUFFIXES, audio_names, is_audio, warn_left_out, warn_unreadable
 from utils.errors import CorpusError, is_utf8
 
 NOISE_FOLDER = "_background_noise_"
@@ -143,7 +136,7 @@ def _files(folder: Path) -> Iterator[tuple[str, str, str]]:
             continue
         if not is_utf8(word):
             raise CorpusError("the name of a word's folder is not UTF-8", where=word_folder, hint=_RENAME)
-        names = sorted(_audio_names(word_folder))
+        names = _usable_names(word_folder)
         if not names:
             raise CorpusError(
                 "a word's folder holds no recordings",
@@ -156,27 +149,18 @@ def _files(folder: Path) -> Iterator[tuple[str, str, str]]:
             yield f"{word}/{name}", word, speaker
 
 
-def _audio_names(folder: Path) -> Iterator[str]:
-    """Paths of the audio files in a folder, relative to it; ten times as fast as Path.rglob.
+def _usable_names(folder: Path) -> list[str]:
+    """Paths of the audio files in a folder, relative to it, sorted.
 
     Files whose names are not UTF-8 (ids must be) and files of formats that can't be read are left out, and
     reported on the standard error.
     """
-    unreadable, undecodable = [], []
-    for parent, folders, names in os.walk(folder):
-        folders[:] = [name for name in folders if not name.startswith(".")]
-        inner = Path(parent).relative_to(folder).as_posix()
-        for name in names:
-            if is_unreadable_audio(name):
-                unreadable.append(Path(parent, name))
-            elif is_audio(name) and not name.startswith("."):
-                path = name if inner == "." else f"{inner}/{name}"
-                if is_utf8(path):
-                    yield path
-                else:
-                    undecodable.append(Path(parent, name))
-    warn_unreadable(folder, sorted(unreadable))
-    warn_left_out(folder, sorted(undecodable), "their names are not UTF-8", _RENAME)
+    names = sorted(audio_names(folder))
+    readable = [name for name in names if is_audio(name)]
+    warn_unreadable(folder, [folder / name for name in names if not is_audio(name)])
+    undecodable = [folder / name for name in readable if not is_utf8(name)]
+    warn_left_out(folder, undecodable, "their names are not UTF-8", _RENAME)
+    return [name for name in readable if is_utf8(name)]
 
 
 def _splits(

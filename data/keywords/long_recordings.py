@@ -10,6 +10,7 @@ import argparse
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import soundfile
@@ -26,9 +27,11 @@ from data.keywords.clips import (
     read_listed_clips,
 )
 from utils.audio.reading import SAMPLE_RATE, audio_blocks, find_recordings, read_audio
+from utils.cli import fraction, not_negative, positive_number
 from utils.errors import CorpusError, run_command
 from utils.files import replacing, write_text
 
+Item = TypeVar("Item")
 EXAMPLES = """\
 examples:
   python -m data.keywords.long_recordings --folder datasets/commands --hours 1 --output datasets/stream
@@ -125,7 +128,7 @@ def write_long_recording(
 
 
 def edges(samples: np.ndarray) -> tuple[int, int]:
-    """Start and end of the sound in a clip: of the samples at most 40 dB below the peak."""
+    """Start and end of the sound in (samples,): of those at most 40 dB below the peak."""
     loud = np.flatnonzero(np.abs(samples) >= 10 ** (_EDGE_DB / 20) * np.abs(samples).max())
     return int(loud[0]), int(loud[-1]) + 1
 
@@ -151,7 +154,7 @@ def _segments(material: Material, keyword_share: float, rng: np.random.Generator
         yield RecordingPart(padded + level * _random_noise(noises, len(padded), rng), keyword, start, end)
 
 
-def _shuffled(items: Sequence, rng: np.random.Generator) -> Iterator:
+def _shuffled(items: Sequence[Item], rng: np.random.Generator) -> Iterator[Item]:
     """All items in a random order, then in another one, endlessly."""
     while len(items):
         for index in rng.permutation(len(items)):
@@ -250,11 +253,11 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--words", nargs="+", help="the keywords (default: all words)")
     parser.add_argument("--background", type=Path, nargs="+", default=[], help="folders of other recordings")
     parser.add_argument("--split", choices=("train", "dev", "test"), default="test", help="split of a folder")
-    parser.add_argument("--hours", type=float, default=1.0, help="length (default: 1)")
+    parser.add_argument("--hours", type=positive_number, default=1.0, help="length (default: 1)")
     parser.add_argument(
-        "--keyword-share", type=float, default=0.15, help="fraction of keywords (default: 0.15)"
+        "--keyword-share", type=fraction, default=0.15, help="fraction of keywords (default: 0.15)"
     )
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seed", type=not_negative, default=0, help="default: 0")
     parser.add_argument("--output", type=Path, required=True, help="folder for stream.flac and spoken.tsv")
     return parser
 

@@ -5,6 +5,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from data.synthesis.synthesiser import COMMAND, check_installed
 from utils.errors import CorpusError
@@ -22,8 +23,8 @@ class CorpusCard:
     """
 
     root: Path
-    identity: dict
-    parts: Sequence
+    identity: dict[str, Any]
+    parts: Sequence[Any]
 
     def is_complete(self) -> bool:
         """Whether the corpus exists and is complete.
@@ -72,7 +73,7 @@ class CorpusCard:
         return self.root / "corpus.json"
 
     @property
-    def description(self) -> dict:
+    def description(self) -> dict[str, Any]:
         """Kind, settings and hash of the corpus that is to be generated, as plain values."""
         text = json.dumps(self.parts, sort_keys=True, ensure_ascii=False)
         return self.identity | {"hash": hashlib.sha256(text.encode()).hexdigest()[:16]}

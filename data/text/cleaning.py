@@ -215,7 +215,7 @@ def print_report(report: dict[str, Any], console: Console) -> None:
     for reason, counts in report["rejected"].items():
         example = (report["samples"].get(reason) or [""])[0][:24]
         rows.append((reason, example, counts["clauses"], counts["characters"]))
-    print_table(console, title, ("", "example", "clauses", "characters"), rows, left=2)
+    print_table(title, ("", "example", "clauses", "characters"), rows, left=2, console=console)
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -15,6 +15,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -60,7 +61,7 @@ class ExcludedSentences:
             tables[length][_table_slots(fingerprints)] = True
         return tables
 
-    def __getstate__(self) -> dict:
+    def __getstate__(self) -> dict[str, Any]:
         return {"sequences": self.sequences, "clauses": self.clauses}  # without the tables
 
 

@@ -205,7 +205,7 @@ class PairRows:
         return syllables, hanzi
 
     def names(self, rows: np.ndarray, offset: int) -> list[str]:
-        """Text and first position of each row, for messages."""
+        """Text and first position of each of the rows, (rows,) int, for messages."""
         names = [""] * len(rows)
         for targets, shard, positions in self._positions(rows, offset):
             for target, first in zip(targets, positions[:, 0].tolist(), strict=True):

@@ -109,12 +109,15 @@ class NumpyCausalCnn:
     def log_probs_of_hypotheses(
         self, utterances: Sequence[Sequence[np.ndarray]], shared_history: int | None = SHARED_HISTORY
     ) -> list[list[np.ndarray]]:
-        """The same for the hypotheses of several utterances, the best first.
+        """As :meth:`log_probs` for the hypotheses of several utterances, the best first.
 
         Args:
-            utterances: the hypotheses of each.
+            utterances: the hypotheses of each, (L,) int ids.
             shared_history: hypotheses of an utterance with this many equal last hanzi have the same
                 probabilities after these, those of the first one; None: each has its own.
+
+        Returns:
+            (L + 1,) float32 for each hypothesis of each utterance.
         """
         parents, tokens, paths = _prefix_tree(utterances, shared_history)
         # (nodes, W), predicts what follows each node

@@ -13,8 +13,7 @@ from keras import layers, ops
 
 from model_language.vocabulary.symbols import PAD_ID
 from utils.backend.masked_softmax import masked_softmax
-from utils.errors import ConfigError
-from utils.limits import Count, Fraction, Limited, Size
+from utils.limits import Count, Fraction, Limited, Size, check_multiple
 
 _serializable = keras.saving.register_keras_serializable(package="model_language")
 
@@ -42,11 +41,7 @@ class EncoderConfig(Limited, section="model"):
 
     def __post_init__(self):
         super().__post_init__()
-        if self.width % self.heads:
-            raise ConfigError(
-                f"model.width {self.width} is not a multiple of model.heads {self.heads}",
-                hint="each head gets an equal part of the width",
-            )
+        check_multiple(self, "model", "width", "heads", hint="each head gets an equal part of the width")
 
 
 @dataclass(frozen=True)

@@ -2,11 +2,18 @@
 
 import logging
 import time
+from collections.abc import Sequence
 
 import numpy as np
 
 from model_language.ngram.backoff import ngram_counts
-from model_language.ngram.kneser_ney import check_order, count_ngrams, estimate_counted, occurrences
+from model_language.ngram.kneser_ney import (
+    NgramTable,
+    check_order,
+    count_ngrams,
+    estimate_counted,
+    occurrences,
+)
 from model_language.ngram.packed import pack
 from model_language.ngram.pruning import prune_to
 from utils.errors import TrainingError, require
@@ -45,5 +52,5 @@ def build_packed(ids: np.ndarray, size: int, order: int, ngrams: int) -> dict[st
     return arrays
 
 
-def _counts(tables: list) -> str:
+def _counts(tables: Sequence[NgramTable]) -> str:
     return ngram_counts([len(table.keys) for table in tables])

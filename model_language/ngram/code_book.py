@@ -53,7 +53,10 @@ def group_steps(values: np.ndarray, counts: np.ndarray) -> np.ndarray:
 
 
 def undo_group_steps(steps: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """The inverse of :func:`group_steps`, in the type of ``steps``, whose overflows cancel."""
+    """The inverse of :func:`group_steps`: steps (n,) and counts (groups,) → values (n,).
+
+    They have the type of ``steps``, whose overflows cancel.
+    """
     sums = np.cumsum(steps, dtype=steps.dtype)
     first = np.cumsum(counts, dtype=np.int32) - counts
     before = np.append(steps.dtype.type(0), sums).take(first)  # the sum of all earlier groups

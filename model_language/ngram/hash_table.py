@@ -105,7 +105,10 @@ def _slots(hashes: np.ndarray, count: int) -> np.ndarray:
 
 
 def extend_hashes(hashed: np.ndarray, words: np.ndarray) -> np.ndarray:
-    """Hashes of n-grams with one more word; the hash of a single word is its id."""
+    """Hashes of n-grams with one more word: hashes (n,) and ids (n,) → (n,) uint64.
+
+    The hash of a single word is its id.
+    """
     result = hashed.astype(np.uint64) * _SPREAD
     result += words.astype(np.uint64)
     result += np.uint64(1)

@@ -135,7 +135,10 @@ def _behind(score: np.ndarray, starts: np.ndarray, sizes: np.ndarray) -> np.ndar
 
 
 def best_first(rows: np.ndarray, behind: np.ndarray) -> np.ndarray:
-    """Indices that sort by row, then by ``behind``; sorting by two keys takes several times as long."""
+    """Indices (n,) that sort by row, (n,) int, then by ``behind``, (n,) float.
+
+    Sorting by two keys takes several times as long.
+    """
     behind = np.minimum(behind, _FARTHEST)
     return np.argsort(rows * (behind.max() + 1.0) + behind, kind="stable")
 

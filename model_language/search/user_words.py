@@ -12,10 +12,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from utils.errors import CorpusError, require, unreadable
+from utils.errors import CorpusError, require
+from utils.files import read_text
 from utils.mandarin.pinyin import has_tone, is_hanzi, is_syllable, normalise_syllable
 from utils.mandarin.pypinyin_data import possible_readings
-from utils.mandarin.typed_pinyin import read_syllables
+from utils.mandarin.typed_pinyin import read_pronunciation
 
 WEIGHT = 6.0
 """Weight of each character if a line gives none: each is e⁶ ≈ 400 times as probable as without the word."""
@@ -113,13 +114,7 @@ def read_user_words(path: str | Path, weight: float = WEIGHT) -> UserWords:
     Raises:
         CorpusError: the file does not exist or is not UTF-8, or a line is wrong; the line is named.
     """
-    try:
-        text = Path(path).read_bytes().decode("utf-8-sig")
-    except OSError as error:
-        raise unreadable(CorpusError, "cannot read the user words", path, error) from error
-    except UnicodeDecodeError as error:
-        raise CorpusError("user words are not UTF-8", where=path, hint="save the file as UTF-8") from error
-    return parse_user_words(text, f"{path}, ", weight)
+    return parse_user_words(read_text(path, "the user words", CorpusError), f"{path}, ", weight)
 
 
 def parse_user_words(text: str, source: str = "", weight: float = WEIGHT) -> UserWords:
@@ -152,24 +147,10 @@ def _parse(fields: Sequence[str], weight: float, where: str) -> UserWord:
                 where=where,
                 hint=f"a weight is above 0 and at most {_HIGHEST_WEIGHT:g}; to ignore a word, remove it",
             )
-    readings = _given_readings(hanzi, " ".join(rest), where) if rest else _usual_readings(hanzi, where)
-    return UserWord(hanzi, readings, weight)
-
-
-def _given_readings(hanzi: str, pinyin: str, where: str) -> tuple[frozenset[str], ...]:
-    try:
-        syllables = read_syllables(pinyin)
-    except CorpusError as error:
-        raise CorpusError(
-            f"'{hanzi}' has no valid pinyin: {error.what}", where=where, hint=error.hint
-        ) from error
-    if len(syllables) != len(hanzi):
-        raise CorpusError(
-            f"'{hanzi}' has {len(hanzi)} hanzi but {len(syllables)} syllables ({' '.join(syllables)})",
-            where=where,
-            hint="write one syllable for each hanzi",
-        )
-    return tuple(frozenset((syllable,)) for syllable in syllables)
+    if not rest:
+        return UserWord(hanzi, _usual_readings(hanzi, where), weight)
+    syllables = read_pronunciation(hanzi, " ".join(rest), where)
+    return UserWord(hanzi, tuple(frozenset((syllable,)) for syllable in syllables), weight)
 
 
 def _usual_readings(hanzi: str, where: str) -> tuple[frozenset[str], ...]:

@@ -62,7 +62,7 @@ class Tokens:
         return np.concatenate([table, np.stack([table[members].sum(axis=0) for members in self.members])])
 
     def lexicon_rows(self) -> list[np.ndarray]:
-        """Of each token, the ids of the hanzi that the lexicon has for it; 0 may be among them."""
+        """Of each token, the ids (n,) int of the hanzi that the lexicon has for it; 0 may be among them."""
         candidates = self._symbols.candidates
         return [*candidates, *(np.unique(candidates[members]) for members in self.members)]
 

@@ -8,6 +8,8 @@ of the time.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from model_speech.ctc.alignment import align
@@ -63,6 +65,25 @@ def beam_search(
     all_tokens = [tokens for sequences in decoded for tokens, _ in sequences]
     frames = iter(align(logits, lengths, rows, all_tokens, blank, normaliser))
     return [[Hypothesis(tokens, score, next(frames)) for tokens, score in sequences] for sequences in decoded]
+
+
+class _Scored(NamedTuple):
+    """The N prefixes of the first R utterances after a frame, unchanged and extended by each of K classes.
+
+    Attributes:
+        stays_blank, stays_token: (R, N), probability of an unchanged prefix whose alignments end in the
+            blank, or in the last token.
+        extended: (R, N, K), probability of the extensions.
+        gained: (R, N, K), the language model's scores of the extensions; None without a model.
+        scores: (R, N + N K), of the unchanged prefixes and then of the extensions, by which the beam is
+            chosen.
+    """
+
+    stays_blank: np.ndarray
+    stays_token: np.ndarray
+    extended: np.ndarray
+    gained: np.ndarray | None
+    scores: np.ndarray
 
 
 class _Beams:
@@ -127,7 +148,7 @@ class _Beams:
         """
         running, beam = len(classes), self.last.shape[1]
         in_blank, in_token = self.in_blank[:running], self.in_token[:running]  # (R, N)
-        last, prefix = self.last[:running], self.prefix[:running]
+        last = self.last[:running]
         total = in_blank + in_token
         emitted = self._logits.take(self._utterances[:running] + (time * self._classes + last))
         repeat = np.exp(emitted - self._normaliser[:running, time, None])  # of the last token
@@ -163,8 +184,20 @@ class _Beams:
             gained = self._gains(classes, scores, threshold / max_gain)
             scores *= np.exp(gained)
         scores = np.concatenate([ranked, scores.reshape(running, -1)], axis=1)  # (R, N + N K)
-        chosen = np.argpartition(scores, -beam, axis=1)[:, -beam:]
+        self._keep_best(time, classes, _Scored(stays_blank, stays_token, extended, gained, scores))
+        if time % _SCALED_EVERY == 0:
+            self._scale()
 
+    def _keep_best(self, time: int, classes: np.ndarray, scored: _Scored) -> None:
+        """Fill the beam with the N best of the unchanged prefixes and their extensions.
+
+        Args:
+            time: index of the frame.
+            classes: (R, K), those that extend a prefix.
+            scored: the unchanged prefixes and their extensions.
+        """
+        (running, width), beam = classes.shape, self.last.shape[1]
+        chosen = np.argpartition(scored.scores, -beam, axis=1)[:, -beam:]
         rows = np.arange(running)[:, None]
         is_new = chosen >= beam
         extension = np.where(is_new, chosen - beam, 0)
@@ -172,25 +205,24 @@ class _Beams:
         token = classes.take(extension % width + width * rows)
         extension += beam * width * rows  # from here on flat, as the index of the origin
         flat = origin + beam * rows
-        self.in_token[:running] = np.where(is_new, extended.take(extension), stays_token.take(flat))
-        self.in_blank[:running] = np.where(is_new, 0.0, stays_blank.take(flat))
-        self.last[:running] = np.where(is_new, token, last.take(flat))
-        of_origin, of_parent = prefix.take(flat), self.parent[:running].take(flat)
+        extended, stays_token = scored.extended.take(extension), scored.stays_token.take(flat)
+        self.in_token[:running] = np.where(is_new, extended, stays_token)
+        self.in_blank[:running] = np.where(is_new, 0.0, scored.stays_blank.take(flat))
+        self.last[:running] = np.where(is_new, token, self.last[:running].take(flat))
+        of_origin, of_parent = self.prefix[:running].take(flat), self.parent[:running].take(flat)
         self.parent[:running] = np.where(is_new, of_origin, of_parent)
         self.prefix[:running] = np.where(is_new, _hash(of_origin, token), of_origin)
         self.origins[time, :running] = origin
         self.added[time, :running] = token = np.where(is_new, token, -1)
         if self.fusion:
-            added = np.where(is_new, gained.take(extension), 0.0)
+            added = np.where(is_new, scored.gained.take(extension), 0.0)
             self.fusion_scores[:running] = self.fusion_scores[:running].take(flat) + added
             past = self.history.reshape(-1, self.history.shape[2])[flat]  # (R, N, H)
             self.history[:running] = self.fusion.extend_histories(past, token)
-        impossible = np.nonzero(scores.take(chosen + scores.shape[1] * rows) == 0)
+        impossible = np.nonzero(scored.scores.take(chosen + scored.scores.shape[1] * rows) == 0)
         if len(impossible[0]):
             self.prefix[impossible], self.parent[impossible] = _IMPOSSIBLE, _NO_PARENT
             self.in_token[impossible] = self.in_blank[impossible] = 0.0
-        if time % _SCALED_EVERY == 0:
-            self._scale()
 
     def _scale(self) -> None:
         """Make the largest probability of each utterance 1."""

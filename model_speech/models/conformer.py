@@ -17,8 +17,7 @@ from keras import layers
 from model_speech.layers.masking import MaskFrames, masked_inputs
 from model_speech.layers.normalisation import MaskedBatchNormalization
 from model_speech.layers.relative_attention import RelativeAttention, RelativePositions
-from utils.errors import ConfigError
-from utils.limits import Count, Fraction, Limited, Size
+from utils.limits import Count, Fraction, Limited, Size, check_multiple
 
 
 @dataclass(frozen=True)
@@ -44,11 +43,7 @@ class ConformerConfig(Limited, section="model"):
 
     def __post_init__(self):
         super().__post_init__()
-        if self.width % self.heads:
-            raise ConfigError(
-                f"model.width {self.width} is not a multiple of model.heads {self.heads}",
-                hint="each head gets an equal part of the width",
-            )
+        check_multiple(self, "model", "width", "heads", hint="each head gets an equal part of the width")
 
     @property
     def time_stride(self) -> int:

@@ -18,13 +18,12 @@ from model_language.registry import language_parts, load_language_model
 from model_speech.acoustic_model import acoustic_parts, load_acoustic_model
 from model_speech.int8_weights import is_packed
 from preflight.findings import ERROR, WARNING, Finding
-from training.failures import LOWER_RATE
 from training.run import RECIPES
 from utils.config import build_config
 from utils.errors import RunError, UserError, VocabularyError
 from utils.files import read_arrays
 from utils.run_folder import checksums
-from utils.run_folder.run import ENVIRONMENT, NOT_FINITE, RunFolder
+from utils.run_folder.run import ENVIRONMENT, LOWER_RATE, NOT_FINITE, RunFolder, arrays_not_finite
 from utils.vocabulary import Vocabulary, acoustic_vocabulary
 
 _PARTS = {"speech": acoustic_parts, "language": language_parts, "keyword": keyword_parts}
@@ -134,7 +133,7 @@ def not_finite(run: RunFolder) -> Iterator[Finding]:
                 str(run.path),
                 path.name,
                 what="weights that are NaN or infinite",
-                advice="train again with a lower optimiser.learning_rate, or in float32",
+                advice=f"{LOWER_RATE}, or in float32",
                 detail=f"{len(bad)} arrays, e.g. {bad[0]}",
             )
 
@@ -147,7 +146,7 @@ def damaged_checkpoint(run: RunFolder) -> Iterator[Finding]:
     try:
         saved = read_arrays(run.checkpoint)
         json.loads(str(saved.pop("state")))
-        bad = [key for key, values in saved.items() if not _finite(values)]
+        bad = arrays_not_finite(saved)
     except RunError:
         return  # reported by changed_file
     except (OSError, ValueError, KeyError) as error:
@@ -166,7 +165,7 @@ def damaged_checkpoint(run: RunFolder) -> Iterator[Finding]:
             str(run.path),
             name,
             what="a checkpoint with NaN or infinite values",
-            advice="train again with a lower optimiser.learning_rate",
+            advice=LOWER_RATE,
             detail=f"{len(bad)} variables, e.g. {bad[0]}",
         )
 
@@ -319,16 +318,12 @@ def _not_finite(path: Path) -> list[str]:
     bad: list[str] = []
 
     def visit(name: str, item: h5py.Dataset | h5py.Group) -> None:
-        if isinstance(item, h5py.Dataset) and not _finite(item[()]):
-            bad.append(name)
+        if isinstance(item, h5py.Dataset):
+            bad.extend(arrays_not_finite({name: np.asarray(item)}))
 
     with h5py.File(path) as file:
         file.visititems(visit)
     return bad
-
-
-def _finite(values: np.ndarray) -> bool:
-    return values.dtype.kind != "f" or bool(np.isfinite(values).all())
 
 
 def _history(run: RunFolder) -> list[dict[str, float]]:

@@ -17,9 +17,9 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from utils.errors import CorpusError, PhraseError, require, unreadable
-from utils.mandarin.pinyin import is_hanzi
-from utils.mandarin.typed_pinyin import read_syllables
+from utils.errors import PhraseError, require
+from utils.files import read_text
+from utils.mandarin.typed_pinyin import read_pronunciation
 
 NUMBER_NAMES = ("数字", "number")
 LARGEST_NUMBER = 10**8  # end of a range
@@ -119,17 +119,19 @@ def read_grammar(path: str | Path) -> Grammar:
     Raises:
         PhraseError: the file can't be read or holds no phrase, or a line is wrong; the line is named.
     """
-    try:
-        text = Path(path).read_bytes().decode("utf-8-sig")
-    except OSError as error:
-        raise unreadable(PhraseError, "cannot read the phrases", path, error) from error
-    except UnicodeDecodeError as error:
-        raise PhraseError("the phrases are not UTF-8", where=path, hint="save the file as UTF-8") from error
-    return parse_grammar(text, str(path))
+    return parse_grammar(read_text(path, "the phrases", PhraseError), str(path))
 
 
 def parse_grammar(text: str, source: str = "phrases") -> Grammar:
-    """Parse the text of a phrase file; see :func:`read_grammar`."""
+    """Parse the text of a phrase file.
+
+    Args:
+        text: the lines; see ``docs/phrases.md`` for their form.
+        source: name of the text, for messages.
+
+    Raises:
+        PhraseError: there is no phrase, or a line is wrong; the line is named.
+    """
     lines: list[PhraseRule] = []
     lists: dict[str, PhraseRule] = {}
     words: dict[str, tuple[tuple[str, ...], ...]] = {}
@@ -139,7 +141,7 @@ def parse_grammar(text: str, source: str = "phrases") -> Grammar:
         if not line:
             continue
         if "=" not in content:
-            syllables = _pronunciation(content, pinyin, where) if pinyin else ()
+            syllables = read_pronunciation(content, pinyin, where, PhraseError) if pinyin else ()
             if syllables and not set("[]()|<>").isdisjoint(content):
                 raise PhraseError(
                     "pinyin beside a phrase with a grammar",
@@ -189,26 +191,7 @@ def _word_definition(line: str, where: str) -> tuple[str, tuple[str, ...]]:
             where=where,
             hint="a word and its pinyin: 重庆路 = chong2 qing4 lu4, or a list: <房间> = 客厅 | 卧室",
         )
-    return word, _pronunciation(word, pinyin, where)
-
-
-def _pronunciation(text: str, pinyin: str, where: str) -> tuple[str, ...]:
-    """Canonical syllables of a user's pinyin."""
-    try:
-        syllables = tuple(read_syllables(pinyin))
-    except CorpusError as error:
-        raise PhraseError(
-            f"'{text}' has no valid pinyin: {error.what}", where=where, hint=error.hint
-        ) from error
-    if not syllables:
-        raise PhraseError(f"'{text}' has no pinyin", where=where, hint="e.g. 重庆路 = chong2 qing4 lu4")
-    if is_hanzi(text) and len(text) != len(syllables):
-        raise PhraseError(
-            f"'{text}' has {len(text)} hanzi but {len(syllables)} syllables ({' '.join(syllables)})",
-            where=where,
-            hint="write one syllable for each hanzi",
-        )
-    return syllables
+    return word, read_pronunciation(word, pinyin, where, PhraseError)
 
 
 class _Parser:

@@ -30,7 +30,7 @@ from recognition.splicing.snippets import (
     successive_runs,
 )
 from utils.audio.reading import SAMPLE_RATE, write_wav
-from utils.cli import positive
+from utils.cli import not_negative, positive
 from utils.errors import CorpusError, require, run_command
 from utils.run_folder.run import open_run
 
@@ -145,7 +145,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar=("FEWEST", "MOST"),
         help="runs that are joined to an utterance (default: 2 4; with 1 1, pieces are only cut out)",
     )
-    parser.add_argument("--seed", type=int, default=0, help="default: 0")
+    parser.add_argument("--seed", type=not_negative, default=0, help="default: 0")
     return parser
 
 

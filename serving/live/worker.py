@@ -5,7 +5,7 @@ delays no other. A stream with much audio waiting has fewer partial results.
 """
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -77,7 +77,7 @@ def follow_streams(pipe: Connection, speech: Path, language: Path) -> None:
         recognizer = models.recognizer(Search())
         look_ahead = load_live_stream(speech, recognizer).look_ahead_seconds
     except UserError as error:
-        pipe.send(Failure(error.what, error.hint, str(error.where)))
+        pipe.send(Failure.of(error))
         return
     streams: dict[int, _Stream] = {}
     # One thread: the processes share the cores.
@@ -87,25 +87,27 @@ def follow_streams(pipe: Connection, speech: Path, language: Path) -> None:
         recognizer.segments_of_logits(np.random.default_rng(0).normal(0, 9, (_WARM_ROWS, classes)), 0, 1)
         pipe.send(Ready(models.sample_rate, look_ahead))
         while True:
-            waiting = [number for number, stream in streams.items() if stream.waiting]
-            while pipe.poll(0 if waiting else None):
+            while pipe.poll(0 if _waiting(streams) else None):
                 number, message = pipe.recv()
                 if isinstance(message, Open):
                     try:
                         streams[number] = _Stream(models, speech, message)
                     except UserError as error:
-                        failure = Failure(error.what, error.hint, error.where and str(error.where))
-                        pipe.send((number, Output(failure=failure)))
+                        pipe.send((number, Output(failure=Failure.of(error))))
                 elif isinstance(message, Drop):
                     streams.pop(number, None)
                 elif number in streams:
                     streams[number].take(message)
-                waiting = [number for number, stream in streams.items() if stream.waiting]
-            for number in waiting:
+            for number in _waiting(streams):
                 output = streams[number].advance()
                 pipe.send((number, output))
                 if output.seconds is not None:
                     del streams[number]
+
+
+def _waiting(streams: Mapping[int, "_Stream"]) -> list[int]:
+    """The numbers of the streams that have something to do."""
+    return [number for number, stream in streams.items() if stream.waiting]
 
 
 class _Stream:

@@ -91,6 +91,11 @@ class Failure:
     where: str | None = None
     internal: bool = False
 
+    @classmethod
+    def of(cls, error: UserError) -> "Failure":
+        """A failure with the texts of an error."""
+        return cls(error.what, error.hint, None if error.where is None else str(error.where))
+
     @property
     def message(self) -> str:
         """What is wrong, and where."""
@@ -214,4 +219,4 @@ def _caught(compute: Callable[[], Any]) -> Any:
     try:
         return compute()
     except UserError as error:
-        return Failure(error.what, error.hint, error.where and str(error.where))
+        return Failure.of(error)

@@ -145,7 +145,7 @@ def _work(pipe: Connection, speech: Path, language: Path) -> None:
         os.nice(_NICENESS)
         models = Models(speech, language)
     except UserError as error:
-        pipe.send(Failure(error.what, error.hint, str(error.where)))
+        pipe.send(Failure.of(error))
         return
     pipe.send(models.sample_rate)
     while True:

@@ -11,8 +11,9 @@ A custom layer declares how it streams by a class attribute or property:
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from keras import layers
 
@@ -78,7 +79,7 @@ def plan_layer(call: Call, signals: list[Signal], options: StreamOptions) -> Lay
 Rule = Callable[[Call, list[Signal], StreamOptions], LayerPlan]
 
 
-def _rule_of(layer) -> Rule:
+def _rule_of(layer: object) -> Rule:
     if hasattr(layer, "streaming_window"):
         return _declared_window
     if getattr(layer, "frame_wise", False):
@@ -212,7 +213,7 @@ def _cropping(call: Call, signals: list[Signal], options: StreamOptions) -> Laye
     return LayerPlan(output, changes=changes, removed=not changes)
 
 
-def _both_axes(setting, call: Call) -> tuple[tuple[int, int], tuple[int, int]]:
+def _both_axes(setting: Sequence[Any], call: Call) -> tuple[tuple[int, int], tuple[int, int]]:
     """Padding or cropping of (time, frequency); (0, 0) for the frequency of a 1-D layer."""
     if len(call.input_shapes[0]) == 3:
         return tuple(setting), (0, 0)

@@ -23,7 +23,7 @@ class UtteranceDecoder(Protocol):
     """Decodes the logits (T, C), T ≥ 1, of an utterance; ``start`` and ``seconds``: its start and length."""
 
     def partial(self, logits: np.ndarray, start: float, seconds: float) -> Partial:
-        """A partial result, quickly; ``stable`` is 0."""
+        """A partial result of an utterance that goes on, quickly; ``stable`` is 0."""
 
     def final(self, logits: np.ndarray, start: float, seconds: float) -> list[Segment]:
         """The segments of an utterance that has ended; empty if it has no syllable."""

@@ -20,8 +20,8 @@ from analysis.page.collect_evidence import (
     NO_SOUND,
     collect_evidence,
     evidence_of,
+    most_errors,
     shown_syllables,
-    worst_utterances,
 )
 from analysis.page.data_urls import recording_address
 from analysis.page.evidence import Evidence
@@ -278,8 +278,8 @@ def test_the_worst_utterances_come_first(recording, inspection):
         result("another", "ma1", "ma3"),
     ]
     order = ["worst", "another", "short", "long"]
-    assert [result.id for result in worst_utterances(outcomes, SYLLABLES, 9)] == order
-    assert [result.id for result in worst_utterances(outcomes, HANZI, 9)] == ["right"]
+    assert [result.id for result in most_errors(outcomes, SYLLABLES, 9)] == order
+    assert [result.id for result in most_errors(outcomes, HANZI, 9)] == ["right"]
     found = collect_evidence(outcomes, SYLLABLES, lambda _: inspection, examples=2)
     assert list(found) == order[:2]
     assert all(evidence.sound and evidence.picture for evidence in found.values())

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from analysis.inputs.pitch import median_pitch
-from tests.support.service import RECORDINGS
+from tests.support.recordings import RECORDINGS
 from utils.audio.reading import read_audio
 
 RATE = 16_000

@@ -138,7 +138,7 @@ def test_more_than_a_pipe_holds():
     with ConverterProcess("fake", command.arguments) as process:
         answers = process.convert([*["ni hao"] * 30_000, "", "ta de"])
         assert process.peak_memory() > 1 << 20
-        assert process.processor_seconds() >= 0
+        assert process.processor_seconds() > 0
     assert answers == [*["你好"] * 30_000, "", "他的"]
 
 

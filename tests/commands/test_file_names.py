@@ -15,8 +15,8 @@ from data.corpora.tools.preparation import Candidate, Corpus, prepare
 from data.keywords.folders import read_recordings
 from data.manifest import Utterance, read_manifest, write_manifest
 from model_speech.pack import pack
-from tests.project.test_requirements import RECORDING
 from tests.support.corpus_files import rejected
+from tests.support.recordings import RECORDING
 from tests.support.scripts import ROOT, load_script
 from utils.audio.reading import audio_seconds, read_audio, read_channels, write_wav
 from utils.errors import AudioError, CorpusError, UserError, printable

@@ -613,7 +613,7 @@ def test_a_wrong_phrase_file_ends_the_command(talks, packed_run, phrases, capsys
     call = [str(talks / "a.wav"), "--speech", str(packed_run), "--phrases", str(phrases)]
     for more, message in (
         ([], f"error: '[' is not closed by ']'\nwhere: {phrases}:2\nhint: one phrase a line"),
-        (["--phrase-threshold", "1.5"], "error: --phrase-threshold 1.5"),
+        (["--phrase-threshold", "1.5"], "argument --phrase-threshold: '1.5' is not a number from 0 to 1"),
     ):
         assert exit_code(transcribe.main, [*call, *more]) == 2
         assert message in capsys.readouterr().err

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from recognition.voice_activity import FRAME_SECONDS
-from tests.project.test_requirements import RECORDING, ROOT
 from tests.support.microphone import Microphone
-from tests.support.scripts import load_script
+from tests.support.recordings import RECORDING
+from tests.support.scripts import ROOT, load_script
 from utils.audio import microphone as microphone_module
 from utils.audio.reading import read_audio, write_wav
 

@@ -18,6 +18,7 @@ import data.features.cache as feature_cache
 from data.features.augment import AugmentConfig, augment_waveform
 from data.features.cache import prepare_features
 from data.manifest import Utterance
+from tests.support.small_disk import small_disk
 from utils.audio.reading import read_audio, write_wav
 from utils.errors import AudioError, CacheError, CorpusError
 from utils.features.speech import FeatureConfig, extract_features, settings_hash
@@ -220,35 +221,19 @@ def test_a_full_disk_is_named(tmp_path, corpus, monkeypatch):
     assert not list((tmp_path / "cache").rglob("*.npy"))
 
 
-def test_a_disk_that_fills_up_leaves_whole_shards_only(tmp_path, computed, small_disk):
+def test_a_disk_that_fills_up_leaves_whole_shards_only(tmp_path, computed):
     """The manifest has no lengths, so the lack of space is noticed only while writing."""
     corpus = [replace(u, seconds=0.0) for u in recordings(tmp_path / "audio", 40)]
-    with pytest.raises(CacheError, match=rf"\(No space left on device\), {small_disk}.*, free some space"):
-        prepare_features(corpus, CONFIG, small_disk, AugmentConfig(copies=3))
-    left = {path.name for path in small_disk.rglob("*.npy")}
-    assert left and all(name.replace(".index.npy", ".npy") in left for name in left)
-    kept = sum(len(np.load(path)) for path in finished(small_disk))
+    with small_disk(tmp_path / "disk", 300) as disk:
+        with pytest.raises(CacheError, match=rf"\(No space left on device\), {disk.path}.*, free some space"):
+            prepare_features(corpus, CONFIG, disk.path, AugmentConfig(copies=3))
+        left = {path.name for path in disk.path.rglob("*.npy")}
+        assert left and all(name.replace(".index.npy", ".npy") in left for name in left)
+        kept = sum(len(np.load(path)) for path in finished(disk.path))
+        shutil.copytree(disk.path, tmp_path / "cache")  # more space: the same cache on another disk
     computed.clear()
-    for path in small_disk.glob("*/*"):  # more space: the same cache on another disk
-        target = tmp_path / "cache" / path.relative_to(small_disk)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(path.read_bytes())
     prepare_features(corpus, CONFIG, tmp_path / "cache", AugmentConfig(copies=3), workers=1)
     assert len(computed) == 160 - kept
-
-
-@pytest.fixture
-def small_disk(tmp_path):
-    """A file system of 300 kB."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=300k", "none", str(folder)], capture_output=True, check=False
-    )
-    if mounted.returncode:
-        pytest.skip("mounting a small file system needs root")
-    yield folder
-    subprocess.run(["umount", str(folder)], check=True)
 
 
 def test_too_little_space_is_reported_before_the_work(tmp_path, corpus, computed, monkeypatch):

@@ -91,6 +91,16 @@ def test_missing_keywords_or_others_are_reported(words: Path, tmp_path: Path):
     assert not (tmp_path / "silent/stream.flac").exists()
 
 
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [("--hours", "nan"), ("--hours", "-1"), ("--keyword-share", "5"), ("--seed", "-1")],
+)
+def test_impossible_numbers_are_named(words, tmp_path, capsys, option, value):
+    with pytest.raises(SystemExit):
+        main(["--folder", str(words), "--output", str(tmp_path / "stream"), f"{option}={value}"])
+    assert f"argument {option}: '{value}' is not a" in capsys.readouterr().err
+
+
 def test_edges():
     samples = np.zeros(1000, np.float32)
     samples[300:700] = 0.5

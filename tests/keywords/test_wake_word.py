@@ -19,7 +19,6 @@ from data.synthesis import acoustics
 from data.synthesis.wake_word_clips import WakeWordSettings, choose_stream_clips, find_negatives, plan_clips
 from data.synthesis.wake_words import (
     NEAR_KINDS,
-    WakeWord,
     near_phrases,
     near_words,
     parts_of,
@@ -484,4 +483,3 @@ def test_a_word_of_one_syllable_gives_a_warning(tmp_path, monkeypatch, capsys):
     assert command.main(["好", "--output", str(tmp_path)]) == 0
     found = capsys.readouterr()
     assert "one syllable" in found.err and "told" in found.out
-    assert isinstance(WORD, WakeWord)

@@ -21,6 +21,7 @@ from training.run import train_from_config
 from training.tasks.text_rows.causal import HanziBatches, text_rows
 from utils.errors import ConfigError, RunError
 from utils.run_folder.run import RunFolder
+from utils.softmax import log_softmax
 from utils.vocabulary import Vocabulary, language_vocabulary
 
 SIZE = 40
@@ -46,11 +47,15 @@ def sequences(lengths, seed=0) -> list[np.ndarray]:
     return [random.integers(2, SIZE, size=length) for length in lengths]
 
 
-def keras_log_probs(model: keras.Model, ids: np.ndarray) -> np.ndarray:
-    hidden = np.asarray(model({"hanzi": np.concatenate([[PAD_ID], ids])[None].astype(np.int32)}))[0]
+def keras_logits(model: keras.Model, hanzi: np.ndarray) -> np.ndarray:
+    """Logits of what follows each of the hanzi: (L,) ids → (L, SIZE)."""
+    hidden = np.asarray(model({"hanzi": hanzi[None].astype(np.int32)}))[0]
     vectors, bias = (np.asarray(weight) for weight in model.get_layer("vectors").weights)
-    logits = hidden @ vectors.T + bias
-    logs = logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
+    return hidden @ vectors.T + bias
+
+
+def keras_log_probs(model: keras.Model, ids: np.ndarray) -> np.ndarray:
+    logs = log_softmax(keras_logits(model, np.insert(ids, 0, PAD_ID)))
     return logs[np.arange(len(logs)), np.append(ids, PAD_ID)]
 
 
@@ -150,10 +155,7 @@ def test_the_softmax_has_the_frequent_hanzi_and_the_rated_one(model):
     frequent = np.arange(0, SIZE, 2)
     (ids,) = sequences([9])
     (found,) = NumpyCausalCnn(numpy_weights(model, frequent)).log_probs([ids])
-    hidden = np.asarray(model({"hanzi": np.concatenate([[PAD_ID], ids])[None].astype(np.int32)}))[0]
-    vectors, bias = (np.asarray(weight) for weight in model.get_layer("vectors").weights)
-    logits = hidden @ vectors.T + bias
-    following = np.append(ids, PAD_ID)
+    logits, following = keras_logits(model, np.insert(ids, 0, PAD_ID)), np.append(ids, PAD_ID)
     assert {0, 1} == set(following % 2), "both kinds are rated"
     for row, token, log_prob in zip(logits, following, found, strict=True):
         normaliser = np.logaddexp.reduce(row[np.union1d(frequent, [token])])
@@ -183,10 +185,7 @@ def test_a_sample_of_all_hanzi_gives_the_full_softmax(model):
     found = np.asarray(sampled_losses(model, rows, negatives, equal))
     for row, loss, length in zip(rows, found, (6, 4), strict=True):
         ids = row[:length] - 1
-        hidden = np.asarray(model({"hanzi": ids[None, :-1]}))[0]
-        vectors, bias = (np.asarray(weight) for weight in model.get_layer("vectors").weights)
-        logits = hidden @ vectors.T + bias
-        logs = logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
+        logs = log_softmax(keras_logits(model, ids[:-1]))
         assert loss == pytest.approx(-logs[np.arange(length - 1), ids[1:]].mean(), rel=1e-4)
 
 

@@ -1,6 +1,5 @@
 """Tests of the joint search against brute force: all paths of small networks, with user words."""
 
-import itertools
 import math
 from dataclasses import replace
 
@@ -18,6 +17,7 @@ from model_language.search.second_pass import LEAST_USER_WORD_LOG_PROB
 from model_language.search.user_words import UserWord, UserWords
 from model_language.vocabulary.symbols import build_symbols
 from tests.support.music_pairs import PAIRS
+from tests.utils.test_confusion_network import paths_of
 from utils.hypotheses.confusion_network import NOTHING, ConfusionNetwork, Slot
 
 WEIGHTS = JointWeights(language=0.7, syllables=0.4, bonus=0.9)
@@ -67,14 +67,6 @@ WORDS = UserWords(
 def no_margin(monkeypatch):
     """Improbable paths are found too."""
     monkeypatch.setattr(confusion_network_search, "MARGIN", math.inf)
-
-
-def paths_of(net: ConfusionNetwork) -> dict[tuple[str, ...], float]:
-    best: dict[tuple[str, ...], float] = {}
-    for choice in itertools.product(*(zip(s.syllables, s.log_posteriors, strict=True) for s in net.slots)):
-        syllables = tuple(syllable for syllable, _ in choice if syllable != NOTHING)
-        best[syllables] = max(best.get(syllables, -math.inf), sum(log for _, log in choice))
-    return best
 
 
 def brute_force(net: ConfusionNetwork, ngram: NgramConverter, words: UserWords, n: int):

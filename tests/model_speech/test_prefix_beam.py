@@ -9,11 +9,7 @@ from model_speech.ctc import prefix_beam
 from model_speech.ctc.alignment import align
 from model_speech.ctc.greedy import Hypothesis, greedy_decode
 from model_speech.ctc.prefix_beam import beam_search
-
-
-def log_softmax(logits):
-    shifted = logits.astype(np.float64) - logits.max(axis=-1, keepdims=True)
-    return shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
+from utils.softmax import log_softmax
 
 
 def collapse(path, blank):
@@ -42,26 +38,31 @@ def label_probabilities(logits, blank):
     return totals
 
 
+def extended(beams, frame, blank):
+    """Prefix → log-probability of ending in the blank, and in the last token; before a frame and after it."""
+    after = {}
+
+    def add(prefix, index, score):
+        pair = list(after.get(prefix, (-np.inf, -np.inf)))
+        pair[index] = np.logaddexp(pair[index], score)
+        after[prefix] = tuple(pair)
+
+    for prefix, (in_blank, in_token) in beams.items():
+        total = np.logaddexp(in_blank, in_token)
+        add(prefix, 0, total + frame[blank])
+        if prefix:
+            add(prefix, 1, in_token + frame[prefix[-1]])
+        for token in set(range(len(frame))) - {blank}:
+            add((*prefix, token), 1, (in_blank if prefix[-1:] == (token,) else total) + frame[token])
+    return after
+
+
 def plain_beam_search(logits, blank, beam):
     """The textbook's prefix beam search with dictionaries."""
-    scores = log_softmax(logits)
-    beams = {(): (0.0, -np.inf)}  # prefix → log-probability of ending in the blank, in the last token
-    for frame in scores:
-        after = {}
-
-        def add(prefix, index, score, after=after):
-            pair = list(after.get(prefix, (-np.inf, -np.inf)))
-            pair[index] = np.logaddexp(pair[index], score)
-            after[prefix] = tuple(pair)
-
-        for prefix, (in_blank, in_token) in beams.items():
-            total = np.logaddexp(in_blank, in_token)
-            add(prefix, 0, total + frame[blank])
-            if prefix:
-                add(prefix, 1, in_token + frame[prefix[-1]])
-            for token in set(range(len(frame))) - {blank}:
-                add((*prefix, token), 1, (in_blank if prefix[-1:] == (token,) else total) + frame[token])
-        best = sorted(after, key=lambda prefix: -np.logaddexp(*after[prefix]))[:beam]
+    beams = {(): (0.0, -np.inf)}
+    for frame in log_softmax(logits):
+        after = extended(beams, frame, blank)
+        best = sorted(after, key=lambda prefix, after=after: -np.logaddexp(*after[prefix]))[:beam]
         beams = {prefix: after[prefix] for prefix in best}
     return [(prefix, np.logaddexp(*pair)) for prefix, pair in beams.items()]
 

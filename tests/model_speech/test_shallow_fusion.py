@@ -15,9 +15,10 @@ from model_language.registry import load_converter
 from model_speech.ctc.prefix_beam import beam_search
 from model_speech.ctc.shallow_fusion import Fusion
 from recognition.loading import load_fusion
-from tests.model_speech.test_prefix_beam import label_probabilities, log_softmax, random_logits
+from tests.model_speech.test_prefix_beam import extended, label_probabilities, random_logits
 from training.run import train_from_config
 from utils.errors import ConfigError, CorpusError, RunError, TrainingError
+from utils.softmax import log_softmax
 from utils.vocabulary import BLANK, SPACE, Vocabulary
 
 SENTENCES = [tuple(line.split()) for line in ("ni3 hao3", "ni3 hao3 ma5", "wo3 hao3", "wo3 men5 hao3 ma5")]
@@ -44,9 +45,9 @@ def fusion_of(ngram: SyllableNgram, weight: float, bonus: float) -> Fusion:
     return Fusion(ngram, ids, weight, bonus)
 
 
-def sentence_log_prob(ngram: SyllableNgram, syllables: list[str]) -> float:
-    """log P of a sentence with its end, token by token."""
-    ids = [0] * ngram.history + [*ngram.ids(syllables).tolist(), 0]
+def sentence_log_prob(ngram: SyllableNgram, syllables: list[str], end: bool = True) -> float:
+    """log P of a sentence, with its end or of its beginning, token by token."""
+    ids = [0] * ngram.history + ngram.ids(syllables).tolist() + [0] * end
     return sum(
         float(
             ngram.log_probs(
@@ -98,33 +99,14 @@ def test_a_beam_that_holds_everything_gives_the_formula(ngram, weight, bonus):
 
 def plain_fused_search(logits, blank, beam, ngram, weight, bonus):
     """The textbook's prefix beam search with a language model, in dictionaries: (tokens, score)."""
-    frames = log_softmax(logits)
 
     def language(tokens, end):
-        ids = [0] * ngram.history + ngram.ids(spoken(tokens)).tolist() + ([0] if end else [])
-        gains = [
-            weight
-            * float(ngram.log_probs(np.array([ids[n - ngram.history : n]]), np.array([[ids[n]]]))[0, 0])
-            for n in range(ngram.history, len(ids))
-        ]
-        return sum(gains) + bonus * len(spoken(tokens))
+        syllables = spoken(tokens)
+        return weight * sentence_log_prob(ngram, syllables, end) + bonus * len(syllables)
 
     beams = {(): (0.0, -np.inf)}
-    for frame in frames:
-        after = {}
-
-        def add(prefix, index, score, after=after):
-            pair = list(after.get(prefix, (-np.inf, -np.inf)))
-            pair[index] = np.logaddexp(pair[index], score)
-            after[prefix] = tuple(pair)
-
-        for prefix, (in_blank, in_token) in beams.items():
-            total = np.logaddexp(in_blank, in_token)
-            add(prefix, 0, total + frame[blank])
-            if prefix:
-                add(prefix, 1, in_token + frame[prefix[-1]])
-            for token in set(range(len(frame))) - {blank}:
-                add((*prefix, token), 1, (in_blank if prefix[-1:] == (token,) else total) + frame[token])
+    for frame in log_softmax(logits):
+        after = extended(beams, frame, blank)
         best = sorted(after, key=lambda p, after=after: -np.logaddexp(*after[p]) - language(p, False))
         beams = {prefix: after[prefix] for prefix in best[:beam]}
     scores = {prefix: np.logaddexp(*pair) + language(prefix, True) for prefix, pair in beams.items()}

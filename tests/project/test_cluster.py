@@ -28,7 +28,8 @@ from data.features.cache import prepare_features
 from data.manifest import Utterance, read_manifest, write_manifest
 from recognition import cluster_jobs
 from tests.support.corpus_files import write
-from tests.support.scripts import ROOT, load_script
+from tests.support.recordings import RECORDINGS
+from tests.support.scripts import load_script
 from tests.support.tiny_commands import bytes_of, without_timing
 from tests.support.tiny_corpus import write_tiny_corpus
 from utils import cluster
@@ -215,12 +216,11 @@ def test_features_are_computed_to_the_same_bytes(nodes, tmp_path):
 def talks(tmp_path_factory) -> Path:
     """A manifest of 40 recordings of speech."""
     folder = tmp_path_factory.mktemp("talks")
-    sounds = sorted((ROOT / "examples" / "recordings").glob("*.ogg"))
     utterances = []
     for number in range(40):
         path = folder / "wav" / f"talk_{number:02}.ogg"
         path.parent.mkdir(exist_ok=True)
-        shutil.copy(sounds[number % len(sounds)], path)
+        shutil.copy(RECORDINGS[number % len(RECORDINGS)], path)
         utterances.append(Utterance(path.stem, path, audio_seconds(path), "s", ("ni3", "hao3"), "你好"))
     write_manifest(folder / "list.tsv", utterances)
     return folder / "list.tsv"

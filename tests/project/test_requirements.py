@@ -7,10 +7,10 @@ import sys
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
+from tests.support.recordings import RECORDING
 from utils.metrics import count_errors
 
 ROOT = Path(__file__).parents[2]
-RECORDING = ROOT / "examples" / "recordings" / "common_voice_18776500.ogg"
 USES = """
 import sys
 from pathlib import Path

@@ -10,13 +10,11 @@ from recognition.phrases.grammar import parse_grammar
 from recognition.phrases.phrase_list import list_phrases
 from recognition.phrases.search import PhraseSearch
 from recognition.recognizer import Recognizer
-from tests.project.test_requirements import RECORDING
+from tests.support.recordings import RECORDING, RECORDINGS
 from utils.audio.padding import LEAST_SECONDS, PAUSE_SECONDS, with_pauses
 from utils.audio.reading import SAMPLE_RATE, read_audio
 from utils.metrics import count_errors, total
 from utils.run_folder.run import PRETRAINED_SPEECH
-
-RECORDINGS = sorted(RECORDING.parent.glob("*.ogg"))
 
 
 def tone(before: float, after: float, seconds: float = 0.5) -> np.ndarray:
@@ -73,7 +71,7 @@ def test_a_recording_without_pauses_is_recognised_like_one_with_pauses():
 def test_the_times_of_a_phrase_stay_within_a_recording_without_pauses():
     acoustic = load_acoustic_logits(PRETRAINED_SPEECH)
     phrases = PhraseSearch(list_phrases(parse_grammar("如果无法控制\n无法控制")), acoustic.vocabulary)
-    short, _ = cut(read_audio(RECORDING.with_name("common_voice_18776500.ogg"), SAMPLE_RATE))
+    short, _ = cut(read_audio(RECORDING, SAMPLE_RATE))
     recognizer = Recognizer(acoustic, phrases=phrases)
     (found,) = [list(events) for _, events in recognizer.segments([("short", short)])]
     segment, ending = found

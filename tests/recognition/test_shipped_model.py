@@ -7,18 +7,12 @@ from model_speech.acoustic_model import load_acoustic_model
 from recognition.confidence import JOINT, JOINT_NGRAM, PLAIN, Calibration, load_calibration
 from recognition.loading import load_acoustic_logits, load_joint_search_for
 from recognition.recognizer import Recognizer
-from tests.project.test_requirements import RECORDING
+from tests.support.recordings import FOLDER, RECORDING, SYLLABLES
 from utils.audio.levels import decibels
 from utils.audio.reading import SAMPLE_RATE, read_audio, write_wav
 from utils.metrics import count_errors, total
 from utils.run_folder.checksums import differences
 from utils.run_folder.run import PRETRAINED, PRETRAINED_SPEECH
-
-TEXTS = {  # the card of examples/recordings
-    "common_voice_18735239.ogg": "ci3 wai4 yi4 xie1 qi2 ta1 guo2 ji4 bi3 sai4 ye3 shi3 yong4 ci3 gui1 ze2",
-    "common_voice_18776500.ogg": "ru2 guo3 wu2 fa3 kong4 zhi4",
-    "common_voice_18662996.ogg": "gai1 di4 qu1 de5 xi1 la4 ren2 gong4 feng4 sheng4 ni2 ge4 lao3",
-}
 
 
 def test_the_model_is_small_undamaged_and_has_a_card():
@@ -33,8 +27,8 @@ def test_the_model_is_small_undamaged_and_has_a_card():
 
 def test_the_shipped_recordings_are_recognised():
     recognizer = Recognizer(load_acoustic_logits(PRETRAINED_SPEECH))
-    results = list(recognizer.recognise((name, RECORDING.with_name(name)) for name in TEXTS))
-    errors = total(count_errors(TEXTS[result.id].split(), result.pinyin) for result in results)
+    results = list(recognizer.recognise((name, FOLDER / name) for name in SYLLABLES))
+    errors = total(count_errors(SYLLABLES[result.id].split(), result.pinyin) for result in results)
     assert errors.reference == 35 and errors.rate < 0.6
 
 
@@ -57,9 +51,9 @@ def test_the_times_of_syllables_have_their_borders_where_the_sound_is_quiet():
     below = []
     for calibration in (load_calibration(PRETRAINED_SPEECH), Calibration({})):
         recognizer, borders, middles = Recognizer(acoustic, calibration=calibration), [], []
-        for name in TEXTS:
-            samples = read_audio(RECORDING.with_name(name))
-            (result,) = recognizer.recognise([(name, RECORDING.with_name(name))])
+        for name in SYLLABLES:
+            samples = read_audio(FOLDER / name)
+            (result,) = recognizer.recognise([(name, FOLDER / name)])
             power = np.convolve(np.square(samples, dtype=np.float64), np.ones(480) / 480, "same")
             level = decibels(power)
             times = (SAMPLE_RATE * np.array(result.times)).astype(int)

@@ -10,14 +10,14 @@ from data.manifest import Utterance, read_manifest, write_manifest
 from recognition.splicing import splice
 from recognition.splicing.plan import RUN_SYLLABLES, find_runs, plan_utterances
 from recognition.splicing.snippets import Snippet, cut_recordings, find_cuts, successive_runs
+from tests.support.recordings import FOLDER, SYLLABLES
 from tests.support.scripted_acoustic import Scripted, speak
 from utils.audio.reading import SAMPLE_RATE, read_audio, write_wav
 from utils.errors import ConfigError, CorpusError
 from utils.run_folder.run import PRETRAINED_SPEECH
 
-RECORDING = Path(__file__).parents[2] / "examples" / "recordings" / "common_voice_18735239.ogg"
-TEXT = "ci3 wai4 yi4 xie1 qi2 ta1 guo2 ji4 bi3 sai4 ye3 shi3 yong4 ci3 gui1 ze2"
-PINYIN = tuple(TEXT.split(" "))
+RECORDING = "common_voice_18735239.ogg"
+PINYIN = tuple(SYLLABLES[RECORDING].split())
 HANZI = "此外一些其他国际比赛也使用此规则"
 
 
@@ -128,7 +128,7 @@ def _manifest(folder: Path, copies: int, speaker: str = "s") -> Path:
     utterances = []
     for number in range(copies):
         audio = folder / f"{number}.ogg"
-        shutil.copy(RECORDING, audio)
+        shutil.copy(FOLDER / RECORDING, audio)
         utterances.append(Utterance(f"u{number}", audio, 3.0, speaker, PINYIN, HANZI))
     write_manifest(folder / "train.tsv", utterances)
     return folder / "train.tsv"

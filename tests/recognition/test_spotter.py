@@ -12,7 +12,7 @@ from recognition.phrases.phrase_list import list_phrases
 from recognition.phrases.spotter import PhraseSpotter
 from recognition.phrases.thresholds import DEFAULT
 from recognition.windowed_logits import RIGHT_SECONDS, WINDOW_SECONDS, WindowedLogits
-from tests.project.test_requirements import RECORDING
+from tests.support.recordings import RECORDING
 from tests.support.scripted_acoustic import Scripted, speak
 from tests.support.scripts import load_script
 from utils.audio.reading import read_audio, write_wav

@@ -5,8 +5,7 @@ import numpy as np
 from bundle.check.verification import Outcome, verify_bundle
 from recognition.loading import load_acoustic_logits, load_logit_stream
 from recognition.phrases.thresholds import FILE, load_phrase_thresholds
-from tests.project.test_requirements import RECORDING
-from tests.recognition.test_shipped_model import TEXTS
+from tests.support.recordings import FOLDER, SYLLABLES
 from tests.support.scripts import load_script
 from utils.audio.reading import read_audio
 from utils.metrics import count_errors, total
@@ -38,8 +37,8 @@ def test_the_bundle_and_the_packed_model_recognise_the_same():
     example, acoustic = load_script("examples/stream_speech.py"), load_acoustic_logits(STREAMING)
     stream, errors = load_logit_stream(STREAMING, acoustic), []
     silent = {acoustic.vocabulary.blank_index, acoustic.vocabulary.index(SPACE)}
-    for name, text in TEXTS.items():
-        samples = read_audio(RECORDING.with_name(name))
+    for name, text in SYLLABLES.items():
+        samples = read_audio(FOLDER / name)
         timed = list(example.stream(samples))
         seconds, syllables = zip(*timed, strict=True)
         assert list(seconds) == sorted(seconds) and seconds[-1] <= len(samples) / 16_000

@@ -13,7 +13,7 @@ from recognition.partial_results import common_syllables
 from recognition.recognizer import Recognizer
 from recognition.windowed_stream import SHARE, WINDOW_SECONDS, WindowedStream
 from streaming.speech.recognizer import StreamRecognizer
-from tests.project.test_requirements import RECORDING
+from tests.support.recordings import RECORDINGS
 from utils.audio.reading import read_audio
 from utils.features.speech import FeatureConfig
 from utils.hypotheses.live_text import LiveText
@@ -22,7 +22,6 @@ from utils.run_folder.run import PRETRAINED_SPEECH
 from utils.vocabulary import BLANK, SPACE, Vocabulary
 
 RATE = 16_000
-RECORDINGS = sorted(RECORDING.parent.glob("*.ogg"))
 
 
 def noise(seconds: float, level: float = 1e-4, seed: int = 0) -> np.ndarray:

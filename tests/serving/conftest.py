@@ -5,7 +5,8 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser
 
-from tests.support.service import RECORDINGS, TOKEN, Service, running_service
+from tests.support.recordings import RECORDING
+from tests.support.service import TOKEN, Service, running_service
 from tests.support.talking import chromium_with_microphone
 
 
@@ -28,6 +29,5 @@ def guarded_service() -> Iterator[Service]:
 
 @pytest.fixture(scope="module")
 def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    recording = next(path for path in RECORDINGS if "18776500" in path.name)
-    with chromium_with_microphone(recording, tmp_path_factory.mktemp("sound")) as browser:
+    with chromium_with_microphone(RECORDING, tmp_path_factory.mktemp("sound")) as browser:
         yield browser

@@ -7,7 +7,8 @@ import sys
 
 import pytest
 
-from tests.support.service import PATIENCE, RECORDINGS, ROOT, TOKEN, Service
+from tests.support.recordings import RECORDINGS
+from tests.support.service import PATIENCE, ROOT, TOKEN, Service
 
 TEXT = "如果无法控制"
 

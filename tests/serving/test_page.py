@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 from pypinyin.contrib.tone_convert import to_tone
 
 from tests.support.chromium import PATIENCE
-from tests.support.service import RECORDINGS
+from tests.support.recordings import RECORDING, RECORDINGS
 from tests.support.talking import RATE, settled, speak, transcribed_live, visit, wait_for_state
 from utils.hypotheses.recognition import Alternative, Segment
 from utils.hypotheses.transcript_formats import FORMATS
@@ -108,7 +108,7 @@ def test_a_file_with_user_words_and_phrases(open_service, chromium):
     shown, conversation = visit(chromium, open_service.url, locale="zh-CN")
     assert shown.run("document.documentElement.lang") == "zh-Hans"
     shown.page.fill("#phrases", "打开窗户\n如果无法控制")
-    shown.page.set_input_files("#file", next(path for path in RECORDINGS if "18776500" in path.name))
+    shown.page.set_input_files("#file", RECORDING)
     shown.page.wait_for_selector("li.final")
     wait_for_state(shown, "idle")
     assert conversation.sent[0]["phrases"] == "打开窗户\n如果无法控制"

@@ -6,7 +6,8 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.support.chromium import PATIENCE, open_page
-from tests.support.service import RECORDINGS, TOKEN, running_service
+from tests.support.recordings import FOLDER, RECORDINGS
+from tests.support.service import TOKEN, running_service
 from tests.support.talking import settled, violations, visit, wait_for_state
 
 SPOKEN = "如果无法控制"  # according to the recording's corpus
@@ -53,7 +54,7 @@ def test_everything_works_with_the_keyboard_alone(open_service, chromium):
     tab_to("#choose")
     press("Enter")
     shown.page.wait_for_function("window.asked")
-    shown.page.set_input_files("#file", next(path for path in RECORDINGS if "18735239" in path.name))
+    shown.page.set_input_files("#file", FOLDER / "common_voice_18735239.ogg")
     expect(shown.page.locator("li.final").nth(1)).to_be_visible()
     wait_for_state(shown, "idle")
     assert focused("id") == "record", "the button that was disabled has passed its focus on"

@@ -10,6 +10,7 @@ import socket
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -27,8 +28,8 @@ from serving.settings import Settings, read_tokens
 from serving.work import uploads
 from serving.work.child import Child, ChildDied, ChildTimeout
 from serving.work.fair_queue import FairQueue, Flow, Task
-from serving.work.models import prompt_words
-from tests.support.service import RECORDINGS
+from serving.work.models import Failure, prompt_words
+from tests.support.recordings import RECORDINGS
 from utils.audio.reading import read_audio, write_wav
 from utils.errors import ConfigError
 
@@ -343,3 +344,8 @@ def test_the_first_event_comes_while_the_client_waits():
         return await unless_gone(_Connection(), anext(event_stream()))
 
     assert asyncio.run(first()) == "an event"
+
+
+def test_a_failure_names_a_place_only_if_the_error_does():
+    assert Failure.of(ConfigError("wrong")).message == "wrong"
+    assert Failure.of(ConfigError("wrong", where=Path("a.yaml"))) == Failure("wrong", where="a.yaml")

@@ -17,7 +17,8 @@ import websockets
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from serving.live.messages import final_message
-from tests.support.service import PATIENCE, RECORDINGS, ROOT, TOKEN, Service, running_service, wait_until
+from tests.support.recordings import RECORDINGS
+from tests.support.service import PATIENCE, ROOT, TOKEN, Service, running_service, wait_until
 from tests.support.talking import transcribed_live
 from utils.audio.reading import read_audio, resample
 from utils.hypotheses.recognition import Alternative, Segment

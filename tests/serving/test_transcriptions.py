@@ -11,8 +11,9 @@ import openai
 import pytest
 import soundfile
 
+from tests.support.recordings import RECORDINGS
 from tests.support.scripts import load_script
-from tests.support.service import PATIENCE, RECORDINGS
+from tests.support.service import PATIENCE
 from utils.audio.reading import read_audio, write_wav
 
 RATE = 16000

@@ -38,7 +38,7 @@ from tests.support.acoustic_models import (
     assert_survives_keras_files,
     assert_weights_round_trip,
 )
-from tests.support.service import RECORDINGS
+from tests.support.recordings import RECORDINGS
 from tests.support.tiny_runs import save_speech_run, write_language_run
 from transcribe import main
 from utils.audio.reading import pcm_blocks, read_audio, write_wav

@@ -18,8 +18,9 @@ from typing import Any
 
 import httpx2
 
+from tests.support.recordings import RECORDINGS
+
 ROOT = Path(__file__).parents[2]
-RECORDINGS = sorted((ROOT / "examples" / "recordings").glob("*.ogg"))
 TRANSCRIPTIONS = "/v1/audio/transcriptions"
 TOKEN = "a-token-of-enough-characters"
 PATIENCE = 240.0  # seconds; much more than an idle machine needs

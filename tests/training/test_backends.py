@@ -15,9 +15,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tensorboard.backend.event_processing.event_file_loader import EventFileLoader
 
 from tests.support.backend_jobs import JOBS, acoustic_logits
+from tests.support.logged_losses import logged_losses
 from tests.support.tiny_corpus import SYLLABLES, write_tiny_corpus
 from utils.backend.prediction import round_up_size
 from utils.run_folder.run import RunFolder
@@ -169,15 +169,10 @@ def run_on(backend: str, jobs: list[dict], folder: Path) -> None:
 
 
 def losses(run: Path) -> dict[int, float]:
-    """The loss of each step, from TensorBoard's logs."""
-    found = {}
-    for path in (run / "logs" / "train").glob("events*"):
-        for event in EventFileLoader(str(path)).Load():
-            for value in event.summary.value:
-                if value.tag == "loss":
-                    assert event.step not in found, "a step was computed twice"
-                    found[event.step] = float(value.tensor.float_val[0])
-    return found
+    """The loss of each step."""
+    logged = logged_losses(RunFolder(run))
+    assert len(dict(logged)) == len(logged), "a step was computed twice"
+    return dict(logged)
 
 
 @pytest.mark.parametrize("backend", BACKENDS)

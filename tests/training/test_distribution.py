@@ -15,10 +15,10 @@ import keras
 import numpy as np
 import pytest
 from keras import ops
-from tensorboard.backend.event_processing.event_file_loader import EventFileLoader
 
 import train
 from model_speech.layers.normalisation import MaskedBatchNormalization, statistics_over_replicas
+from tests.support.logged_losses import logged_losses
 from tests.support.spread_task import train_over
 from tests.support.tiny_corpus import write_tiny_corpus
 from training.distributed.cluster import Cluster, read_cluster, wait_for_workers
@@ -32,13 +32,8 @@ WAIT = 600  # seconds, on a busy machine
 
 
 def loss_curve(run: RunFolder) -> np.ndarray:
-    """Loss of each optimiser step, from TensorBoard's files; where a run was resumed, the last one."""
-    losses = {}
-    for path in sorted(run.logs.glob("train/events*"), key=lambda path: path.stat().st_mtime):
-        for event in EventFileLoader(str(path)).Load():
-            for value in event.summary.value:
-                if value.tag == "loss":
-                    losses[event.step] = value.tensor.float_val[0]
+    """Loss of each optimiser step; where a run was resumed, the last one."""
+    losses = dict(logged_losses(run))
     assert sorted(losses) == list(range(1, len(losses) + 1))
     return np.array([losses[step] for step in sorted(losses)])
 

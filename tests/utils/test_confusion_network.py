@@ -9,13 +9,14 @@ import pytest
 from model_speech.ctc.forward_backward import sequence_score
 from model_speech.ctc.posteriors import NONE, WeightedLogits, neighbourhood, token_slots
 from utils.hypotheses.confusion_network import NOTHING, ConfusionNetwork, Slot
+from utils.softmax import log_softmax
 
 BLANK = 3
 
 
 def log_probabilities(seed: int, frames: int) -> np.ndarray:
     logits = np.random.default_rng(seed).normal(0, 2, (frames, BLANK + 1))
-    return logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
+    return log_softmax(logits)
 
 
 @pytest.mark.parametrize("tokens", [(), (0,), (0, 1), (0, 0), (0, 1, 0), (1, 1, 2, 2)])
@@ -126,13 +127,19 @@ def network(seed: int) -> ConfusionNetwork:
     return ConfusionNetwork(tuple(slots))
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_all_paths_come_in_the_order_of_their_scores(seed):
-    net = network(seed)
+def paths_of(net: ConfusionNetwork) -> dict[tuple[str, ...], float]:
+    """Syllables of each path → its highest score, by enumeration."""
     best: dict[tuple[str, ...], float] = {}
     for choice in itertools.product(*(zip(s.syllables, s.log_posteriors, strict=True) for s in net.slots)):
         syllables = tuple(syllable for syllable, _ in choice if syllable != NOTHING)
         best[syllables] = max(best.get(syllables, -math.inf), sum(log for _, log in choice))
+    return best
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_all_paths_come_in_the_order_of_their_scores(seed):
+    net = network(seed)
+    best = paths_of(net)
     found = list(net.paths())
     assert [path.score for path in found] == pytest.approx(sorted(best.values(), reverse=True))
     assert {path.syllables: path.score for path in found} == pytest.approx(best)

@@ -6,9 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from data.keywords.folders import read_recordings
 from utils.audio import containers
 from utils.audio.formats import is_audio
-from utils.audio.reading import audio_seconds, read_audio, read_channels
+from utils.audio.reading import audio_seconds, find_recordings, read_audio, read_channels
 from utils.errors import AudioError
 
 av = pytest.importorskip("av")
@@ -51,6 +52,15 @@ def test_the_decoded_sound_is_the_encoded_sound(tmp_path: Path, name):
     spectrum = np.abs(np.fft.rfft(middle * np.hanning(len(middle))))
     assert spectrum.argmax() * 16000 / len(middle) == pytest.approx(440, abs=1)
     assert np.sqrt(np.mean(middle**2)) == pytest.approx(0.5 / np.sqrt(2), rel=0.05)
+
+
+def test_a_folder_gives_the_recordings_that_are_read_without_a_note(tmp_path: Path, capsys):
+    (tmp_path / "words" / "yes").mkdir(parents=True)
+    path = tmp_path / "words" / "yes" / "a.m4a"
+    path.write_bytes(encoded(*FORMATS["a.m4a"]))
+    assert find_recordings(tmp_path) == [path]
+    assert [clip.audio for clip in read_recordings(tmp_path / "words", 10.0, 10.0)] == [path]
+    assert capsys.readouterr().err == ""
 
 
 @pytest.mark.parametrize("kept", [0.0, 0.02, 0.5, 0.9])

@@ -24,7 +24,7 @@ def speech_level(samples: np.ndarray, rate: int) -> float:
 
 
 def decibels(power: np.ndarray) -> np.ndarray:
-    """Mean squares in dB; -200 dB for digital silence."""
+    """Mean squares of any shape → dB; -200 dB for digital silence."""
     return 10 * np.log10(np.maximum(power, 10 ** (_LOWEST_LEVEL / 10)))
 
 

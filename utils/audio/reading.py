@@ -20,7 +20,7 @@ import soundfile
 import soxr
 
 from utils.audio.containers import container_format, open_container
-from utils.audio.formats import AUDIO_SUFFIXES, CONVERT_HINT, is_audio, is_unreadable_audio, warn_unreadable
+from utils.audio.formats import AUDIO_SUFFIXES, CONVERT_HINT, audio_names, is_audio, warn_unreadable
 from utils.audio.ogg_pages import lacking_bytes
 from utils.errors import AudioError
 from utils.files import is_file, replacing
@@ -172,19 +172,15 @@ def write_wav(path: str | Path, samples: np.ndarray, sample_rate: int = SAMPLE_R
 def find_recordings(folder: str | Path) -> list[Path]:
     """All audio files in a folder and its subfolders, by the suffixes of their names, sorted.
 
-    Hidden files and folders are left out, such as ``._talk.wav`` in archives made on macOS. Audio files of
-    formats that can't be read are named on standard error.
+    Hidden files and folders are left out. Audio files of formats that can't be read are named on standard
+    error.
 
     Raises:
         AudioError: the folder has no recording that can be read.
     """
-    files: list[Path] = []
-    for parent, folders, names in os.walk(folder):
-        folders[:] = [name for name in folders if not name.startswith(".")]
-        files += [Path(parent, name) for name in names if not name.startswith(".")]
-    files.sort()
+    files = sorted(Path(folder, name) for name in audio_names(folder))
     found = [path for path in files if is_audio(path)]
-    unreadable = [path for path in files if is_unreadable_audio(path)]
+    unreadable = [path for path in files if not is_audio(path)]
     if not found:
         hint = f"formats: {', '.join(sorted(AUDIO_SUFFIXES))}"
         if unreadable:

@@ -8,10 +8,13 @@ from functools import lru_cache
 
 import numpy as np
 
+Complex = tuple[np.ndarray, np.ndarray]
+"""Real and imaginary parts of one shape, int32."""
+
 _LARGEST = np.iinfo(np.int16).max
 
 
-def fixed_point_fft(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def fixed_point_fft(values: np.ndarray) -> Complex:
     """FFT of the columns, divided by ``size``, as kissfft computes it with ``FIXED_POINT=16``.
 
     Even samples are the real part and odd samples the imaginary part of a complex FFT of half the length,
@@ -43,7 +46,7 @@ def fixed_point_fft(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return result_real >> 1, result_imaginary >> 1
 
 
-def _complex_fft(real: np.ndarray, imaginary: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _complex_fft(real: np.ndarray, imaginary: np.ndarray) -> Complex:
     """Fixed-point FFT over the first axis of (size, n): decimation in time with radix 4 (innermost 2)."""
     size, columns = real.shape
     if size == 1:
@@ -60,11 +63,11 @@ def _complex_fft(real: np.ndarray, imaginary: np.ndarray) -> tuple[np.ndarray, n
     return tuple(np.concatenate([part[i] for part in joined]) for i in range(2))
 
 
-def _radix_two(a, b):
+def _radix_two(a: Complex, b: Complex) -> list[Complex]:
     return [(a[0] + b[0], a[1] + b[1]), (a[0] - b[0], a[1] - b[1])]
 
 
-def _radix_four(a, b, c, d):
+def _radix_four(a: Complex, b: Complex, c: Complex, d: Complex) -> list[Complex]:
     (even, odd), (total, difference) = _radix_two(a, c), _radix_two(b, d)
     return [
         (even[0] + total[0], even[1] + total[1]),
@@ -78,8 +81,8 @@ def _divided(values: np.ndarray, divisor: int) -> np.ndarray:
     return _rounded(values * np.int32(_LARGEST // divisor))
 
 
-def _multiplied(values, factors):
-    """Complex product of (real, imaginary) pairs; the factors have 15 fractional bits."""
+def _multiplied(values: Complex, factors: Complex) -> Complex:
+    """Complex product; the factors have 15 fractional bits."""
     (a, b), (c, d) = values, factors
     return _rounded(a * c - b * d), _rounded(a * d + b * c)
 
@@ -92,16 +95,16 @@ def _rounded(products: np.ndarray) -> np.ndarray:
 
 
 @lru_cache(maxsize=32)
-def _twiddles(size: int, radix: int) -> tuple[np.ndarray, np.ndarray]:
+def _twiddles(size: int, radix: int) -> Complex:
     """Twiddle factors of all parts but the first: real and imaginary (size / radix, radix - 1, 1) int32."""
     turns = np.arange(size // radix)[:, None, None] * np.arange(1, radix)[:, None]
     return _unit_circle(-2 * np.pi / size * turns)
 
 
 @lru_cache(maxsize=4)
-def _twiddles_of_real(half: int) -> tuple[np.ndarray, np.ndarray]:
+def _twiddles_of_real(half: int) -> Complex:
     return _unit_circle(-np.pi * (np.arange(half)[:, None] / half + 0.5))
 
 
-def _unit_circle(phase: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _unit_circle(phase: np.ndarray) -> Complex:
     return tuple(np.floor(0.5 + _LARGEST * part).astype(np.int32) for part in (np.cos(phase), np.sin(phase)))

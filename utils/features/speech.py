@@ -212,6 +212,9 @@ def extract_several(samples: np.ndarray, configs: Sequence[FeatureConfig]) -> li
 
     Filter banks that differ in their normalisation alone, such as those of the shipped model and of the
     shipped streaming model, share the spectra.
+
+    Raises:
+        ValueError: as for :func:`extract_features`.
     """
     if samples.ndim != 1 or not len(samples):
         raise ValueError(f"expected mono samples, got an array of shape {samples.shape}")

@@ -46,6 +46,11 @@ def calibration_error(probability: np.ndarray, right: np.ndarray, bins: int = BI
     """Expected calibration error: mean difference of probability and frequency over bins of equal size.
 
     Guo et al., "On calibration of modern neural networks" (ICML 2017).
+
+    Args:
+        probability: (N,) float.
+        right: (N,) bool.
+        bins: number of bins.
     """
     order = np.argsort(probability, kind="stable")
     groups = [group for group in np.array_split(order, bins) if len(group)]
@@ -54,7 +59,17 @@ def calibration_error(probability: np.ndarray, right: np.ndarray, bins: int = BI
 
 
 def area_under_curve(probability: np.ndarray, right: np.ndarray) -> float:
-    """Of the ROC curve: how often a right one has a higher probability than a wrong one; ties count half."""
+    """Area under the ROC curve: how often a right item has a higher probability than a wrong one.
+
+    Ties count half (Hanley & McNeil, 1982, "The meaning and use of the area under a ROC curve").
+
+    Args:
+        probability: (N,) float.
+        right: (N,) bool.
+
+    Returns:
+        0 to 1; NaN if all items are right or all are wrong.
+    """
     good, bad = int(right.sum()), int((~right).sum())
     if not good or not bad:
         return float("nan")

@@ -25,8 +25,8 @@ from functools import cache, lru_cache
 from operator import itemgetter
 from typing import Any
 
-from utils.errors import CorpusError
-from utils.mandarin.pinyin import full_inventory, has_tone, is_syllable, normalise_syllable
+from utils.errors import CorpusError, UserError
+from utils.mandarin.pinyin import full_inventory, has_tone, is_hanzi, is_syllable, normalise_syllable
 
 WAYS_KEPT = 4  # segmentations of one word
 _MARKS = "\u0304\u0301\u030c\u0306\u0300"  # tones 1-4; the breve is often typed for tone 3
@@ -160,6 +160,35 @@ def read_syllables(text: str) -> tuple[str, ...]:
             )
         syllables += piece.readings[0]
     return tuple(syllables)
+
+
+def read_pronunciation(
+    text: str, pinyin: str, where: str, error: type[UserError] = CorpusError
+) -> tuple[str, ...]:
+    """The syllables of the pinyin that the user gave for a word or a phrase.
+
+    Args:
+        text: the word; of hanzi only, or any other text.
+        pinyin: its pinyin, in any usual spelling.
+        where: file and line, for messages.
+        error: class of the errors.
+
+    Raises:
+        CorpusError, or the given ``error``: this is not pinyin, or not one syllable for each hanzi.
+    """
+    try:
+        syllables = read_syllables(pinyin)
+    except CorpusError as caught:
+        raise error(f"'{text}' has no valid pinyin: {caught.what}", where=where, hint=caught.hint) from caught
+    if not syllables:
+        raise error(f"'{text}' has no pinyin", where=where, hint="e.g. 重庆路 = chong2 qing4 lu4")
+    if is_hanzi(text) and len(text) != len(syllables):
+        raise error(
+            f"'{text}' has {len(text)} hanzi but {len(syllables)} syllables ({' '.join(syllables)})",
+            where=where,
+            hint="write one syllable for each hanzi",
+        )
+    return syllables
 
 
 def _half_width(text: str) -> str:

@@ -4,31 +4,29 @@ A missing, damaged or changed file is reported by name. Training creates run fol
 testing, transcription and export open them (:func:`open_run`).
 """
 
-import importlib.metadata
 import os
-import platform
-import subprocess
 import sys
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
-import psutil
 import yaml
 
 from utils.config import build_config, flatten, save_yaml
 from utils.errors import RunError
 from utils.run_folder import checksums
 from utils.run_folder.checksums import CHECKSUMS, CONFIG, verified
+from utils.run_folder.environment import environment
 
 ENVIRONMENT = "environment"
 BUNDLE = "bundle.json"  # in a folder of exported models, which is often taken for a run
 NOT_FINITE = "not finite"
 """In the last line of ``train.log`` if the training ended because of such a value."""
+LOWER_RATE = "train again (another --run) with a lower optimiser.learning_rate or optimiser.clip_norm"
+"""The advice after a training that has diverged."""
 SECTIONS = ("features", "data", "model", "optimiser", "training", ENVIRONMENT)
 PRETRAINED = Path(__file__).parents[2] / "pretrained" / "pinyin_to_hanzi"
 """The run folder of the converter that is part of this project."""
@@ -40,7 +38,6 @@ Section = TypeVar("Section")
 _AGAIN = "copy the run folder again, or repeat the training"
 _WHOLE = "copy the whole folder that train.py wrote"
 _DIFFERENCES_SHOWN = 5
-PACKAGES = ("tensorflow", "jax", "torch", "keras", "numpy", "scipy", "soundfile", "soxr", "pypinyin")
 
 
 def _file(name: str) -> property:
@@ -171,18 +168,22 @@ class RunFolder:
         return [Path(path) for path in paths]
 
 
+def arrays_not_finite(arrays: Mapping[str, np.ndarray]) -> list[str]:
+    """Names of the arrays, of any shape and type, with NaN or infinite values."""
+    return [name for name, a in arrays.items() if a.dtype.kind == "f" and not np.isfinite(a).all()]
+
+
 def check_finite(weights: Mapping[str, np.ndarray], path: str | Path) -> None:
     """Check that weights by name have neither NaN nor infinite values, whose outputs would look like results.
 
     Raises:
         RunError: some have; ``path``, their file, is named.
     """
-    bad = [name for name, values in weights.items() if not np.isfinite(values).all()]
-    if bad:
+    if bad := arrays_not_finite(weights):
         raise RunError(
             f"weights that are {NOT_FINITE}: {len(bad)} of {len(weights)} arrays, e.g. {bad[0]}",
             where=path,
-            hint="the training has diverged: train again with a lower optimiser.learning_rate",
+            hint=f"the training has diverged: {LOWER_RATE}",
         )
 
 
@@ -271,40 +272,6 @@ def describe_differences(differing: Sequence[tuple[str, Any, Any]]) -> str:
     shown = "; ".join(f"{key}: {old} there, {new} asked" for key, old, new in differing[:_DIFFERENCES_SHOWN])
     more = len(differing) - _DIFFERENCES_SHOWN
     return f"{shown}; {more} more" if more > 0 else shown
-
-
-def environment() -> dict[str, Any]:
-    """The git revision, package versions and machine of this process, for config.yaml."""
-    return {
-        "git_revision": _git("rev-parse", "HEAD") or "unknown",
-        "git_changed": bool(_git("status", "--porcelain", "--untracked-files=no")),
-        "python": platform.python_version(),
-        "keras_backend": os.environ.get("KERAS_BACKEND", "tensorflow"),
-        "packages": _versions(PACKAGES),
-        "system": f"{platform.system()} {platform.machine()}",
-        "cores": psutil.cpu_count(),
-        "memory_gib": round(psutil.virtual_memory().total / 2**30, 1),
-    }
-
-
-def _versions(packages: Iterable[str]) -> dict[str, str]:
-    """Versions of the packages that are installed: only one of the backends is needed."""
-    versions = {}
-    for name in packages:
-        with suppress(importlib.metadata.PackageNotFoundError):
-            versions[name] = importlib.metadata.version(name)
-    return versions
-
-
-def _git(*arguments: str) -> str:
-    root = Path(__file__).parents[2]
-    try:
-        done = subprocess.run(
-            ["git", *arguments], cwd=root, capture_output=True, text=True, timeout=10, check=True
-        )
-    except (OSError, subprocess.SubprocessError):
-        return ""
-    return done.stdout.strip()
 
 
 def find_run(path: str | Path) -> RunFolder | None:

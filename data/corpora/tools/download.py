@@ -270,6 +270,7 @@ def extract(archive: Path, folder: Path, progress: bool) -> None:
 
     Raises:
         tarfile.TarError, EOFError, zlib.error, OSError: the archive is damaged or unsafe, the disk is full.
+        CorpusError: this Python can't unpack safely.
     """
     if not hasattr(tarfile, "data_filter"):
         raise CorpusError("this Python's tarfile can't unpack safely", hint="use Python 3.11.4 or later")

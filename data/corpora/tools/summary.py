@@ -104,10 +104,11 @@ def print_summary(summary: Mapping[str, Any], console: Console | None = None) ->
         (name, *({key: size[key] for key in _SIZE_COLUMNS} | {"hours": f"{size['hours']:,.2f}"}).values())
         for name, size in summary["splits"].items()
     ]
-    print_table(console, f"{summary['corpus']}: utterances", ("split", *_SIZE_COLUMNS.values()), sizes)
+    title = f"{summary['corpus']}: utterances"
+    print_table(title, ("split", *_SIZE_COLUMNS.values()), sizes, console=console)
     overlap = [(pair, *counts.values()) for pair, counts in summary["overlap"].items()]
     headings = ("in both", "speakers", "sentences", "utterances of\nthe second")
-    print_table(console, "overlap between splits", headings, overlap)
+    print_table("overlap between splits", headings, overlap, console=console)
     for line in (*_coverage_lines(summary), _rate_line(summary["sample_rates"])):
         console.print(line, highlight=False)
     _print_counts(console, "rejected (see rejected.tsv)", summary["rejected"])
@@ -143,4 +144,4 @@ def _print_counts(console: Console, title: str, counts: Mapping[str, int]) -> No
         console.print(f"{title}: none")
         return
     ordered = sorted(counts.items(), key=lambda item: -item[1])
-    print_table(console, title, ("reason", "utterances"), ordered)
+    print_table(title, ("reason", "utterances"), ordered, console=console)
