@@ -46,6 +46,7 @@ from utils.backend.quiet import silence_tensorflow
 from utils.errors import BundleError, RunError
 from utils.files import remove_leftovers, write_json, write_text
 from utils.run_folder.checksum_files import file_hash
+from utils.run_folder.lock import locked
 from utils.run_folder.run import RunFolder, config_differences, describe_differences
 
 _SMOOTHING_MS = 200.0  # the word nearly fills its clip, so its probability is high for a short time only
@@ -66,7 +67,7 @@ def make_wake_word(request: Request) -> list[str]:
     Raises:
         CorpusError: the clips cannot be made, the test voices do not say the word, or all thresholds have
             more false alarms than allowed.
-        RunError: the folder has the model of other clips or of another recipe.
+        RunError: the folder has the model of other clips or of another recipe, or another process writes it.
         AudioError, ConfigError, BundleError: see the message.
     """
     output = request.output
@@ -74,7 +75,12 @@ def make_wake_word(request: Request) -> list[str]:
     if (lines := _finished_lines(request)) is not None:
         return lines
     _check_request(request)
-    output.mkdir(parents=True, exist_ok=True)
+    with locked(RunFolder(output)):
+        return _do_stages(request)
+
+
+def _do_stages(request: Request) -> list[str]:
+    output = request.output
     remove_leftovers(output, deep=False)
     write_json(output / SOURCE, corpus_card(request.clips, request.word, request.settings).description)
     with _stage(output, 1, "clips", "speaking the word and what sounds nearly like it"):

@@ -36,6 +36,7 @@ from utils.errors import AudioError, CorpusError, RunError, UserError
 from utils.files import write_json
 from utils.mandarin.syllable_distance import NEAR, phrase_distance
 from utils.run_folder.checksum_files import file_hash
+from utils.run_folder.lock import locked
 from utils.run_folder.run import RunFolder
 
 command = load_script("wake_word.py")
@@ -410,6 +411,16 @@ def test_a_calibration_interrupted_before_its_report_is_repeated(moved, monkeypa
     assert open_bundle(output / "export").decoding["threshold"] != threshold
     assert command.main(words) == 0
     assert open_bundle(output / "export").decoding["threshold"] == threshold
+
+
+def test_a_folder_that_another_process_writes_is_refused(tmp_path):
+    output = tmp_path / "word"
+    with (
+        locked(RunFolder(output)),
+        pytest.raises(RunError, match=f"another process writes this folder .process {os.getpid()} on"),
+    ):
+        command.main(["小明小明", "--output", str(output), *TINY])
+    assert not output.exists()
 
 
 def test_a_background_of_the_same_size_is_another_request(tmp_path):

@@ -68,10 +68,10 @@ def run(tmp_path) -> RunFolder:
 
 def test_the_second_is_refused_by_the_process_id_of_the_first(run):
     with held_elsewhere(run) as first:
-        message = re.escape(f"another training writes this run (process {first.pid} on ")
+        message = re.escape(f"another process writes this folder (process {first.pid} on ")
         with pytest.raises(RunError, match=message) as caught, locked(run):
             pytest.fail("two hold the run")
-        assert "another --run" in caught.value.hint and caught.value.where == run.path
+        assert "another folder" in caught.value.hint and caught.value.where == run.path
 
 
 def test_a_killed_process_leaves_no_lock_not_even_while_a_child_of_it_lives(run):

@@ -1,4 +1,4 @@
-"""Lets only one training at a time write a run folder, by a file lock that ends with its process."""
+"""Lets only one process at a time write a run folder, by a file lock that ends with the process."""
 
 import json
 import logging
@@ -85,16 +85,14 @@ def _lock(file: FileIO) -> bool:
     try:
         import fcntl  # not on Windows
     except ImportError:
-        log.warning("this system has no file locks: two trainings in one run folder are not detected")
+        log.warning("this system has no file locks: two processes in one folder are not detected")
         return True
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     except OSError as error:  # some network file systems
-        log.warning(
-            "%s can't be locked (%s): make sure that only one training writes there", file.name, error
-        )
+        log.warning("%s can't be locked (%s): make sure that only one process writes there", file.name, error)
     return True
 
 
@@ -128,7 +126,7 @@ def _locked_error(run: RunFolder) -> RunError:
         except (OSError, ValueError, KeyError, TypeError):  # not written yet
             time.sleep(_POLL_SECONDS)
     return RunError(
-        f"another training writes this run ({holder})",
+        f"another process writes this folder ({holder})",
         where=run.path,
-        hint="wait until it has finished, stop it, or use another --run",
+        hint="wait until it has finished, stop it, or name another folder",
     )
