@@ -83,7 +83,7 @@ def test_a_video_without_sound(tmp_path: Path):
         container.mux(track.encode(av.VideoFrame(32, 32, "yuv420p")))
         container.mux(track.encode(None))
     (tmp_path / "a.mp4").write_bytes(content.getvalue())
-    with pytest.raises(AudioError, match="no sound"):
+    with pytest.raises(AudioError, match="no audio"):
         read_audio(tmp_path / "a.mp4")
 
 
