@@ -59,7 +59,7 @@ FIGURES = (
     "real_time_factor",
     "seen_in_training",
 )
-PLACES = {
+OUTPUTS = {
     "corpus, in THCHS-30’s layout": CORPUS,
     "manifests": DATASET,
     "acoustic model": SPEECH,
@@ -199,7 +199,7 @@ def _finish(summary: dict[str, Any], stages: Sequence[Stage]) -> None:
         **summary,
         "commands": [command for stage in stages for command in stage.commands],
         "transcripts": _transcripts(),
-        "places": {title: str(path) for title, path in PLACES.items()},
+        "outputs": {title: str(path) for title, path in OUTPUTS.items()},
         "machine": _machine(),
         "finished": datetime.datetime.now().astimezone().isoformat(" ", "minutes"),
     }
@@ -214,7 +214,7 @@ def _finish(summary: dict[str, Any], stages: Sequence[Stage]) -> None:
         title = name.replace("_", " ").replace("cer", "character error rate")
         print(f"{title:>22} {percent(summary[name]):>7}   (95 % interval {percent(low)} to {percent(high)})")
     print(f"{'on':>22} {voices}, in {duration(sum(summary['seconds'].values()))}\n")
-    for title, path in summary["places"].items():
+    for title, path in summary["outputs"].items():
         print(f"{title:>28}  {path}")
 
 

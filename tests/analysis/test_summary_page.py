@@ -62,7 +62,7 @@ def demo(tmp_path) -> Path:
         "reused": ["train_speech"],
         "commands": ["python train.py speech --run runs/demo/speech"],
         "transcripts": [{"audio": str(tmp_path / "gone.wav"), "reference": "你好", "hanzi": "你号"}],
-        "places": {"acoustic model": "runs/demo/speech"},
+        "outputs": {"acoustic model": "runs/demo/speech"},
         "machine": "2 cores",
         "finished": "2020-01-02 03:04",
     }

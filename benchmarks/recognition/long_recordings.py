@@ -1,7 +1,7 @@
 """Transcribes a recording of several hours: memory, errors, speed.
 
-    python benchmarks/keywords/long_audio.py
-    python benchmarks/keywords/long_audio.py --hours 3 --speech RUN --language RUN --manifest LIST.tsv
+    python -m benchmarks.recognition.long_recordings
+    python -m benchmarks.recognition.long_recordings --hours 3 --speech RUN --language RUN --manifest LIST.tsv
 
 Joins the recordings of a list (default: the demo's test set) into one file, with pauses and faint noise
 between them, transcribes it with transcribe.py in a separate process, and prints the peak memory, its growth
