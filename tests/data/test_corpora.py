@@ -396,6 +396,7 @@ def test_dots_in_names_are_ignored_in_readings_and_scores(dot, tmp_path):
 def test_clean_text():
     assert clean_text("星巴克（虹桥　西航）， 三Ｄ“打印”") == "星巴克虹桥西航三D打印"
     assert clean_text("５０％") == "50%"
+    assert clean_text("\ufeff打开\u200b 导航") == "打开导航"
 
 
 @pytest.mark.parametrize("corpus", [thchs30, aishell1, manifest_lists])
