@@ -418,6 +418,6 @@ def test_shared_real_recordings_are_prepared(tmp_path):
         pytest.skip(f"no recordings at {audio}")
     manifest_lists.main(["prepare", str(audio), "--output", str(tmp_path)])
     sizes = {path.stem: len(read_manifest(path)) for path in tmp_path.glob("t*.tsv")}
-    assert sizes == {"train": 361, "test_same_speaker": 77, "test_other_speaker": 366}
+    assert sizes == {"train": 362, "test_same_speaker": 77, "test_other_speaker": 369}
     assert {reason for _, reason, _ in rejected(tmp_path).values()} == {"characters that are not hanzi"}
     assert sum(sizes.values()) + len(rejected(tmp_path)) == 869
