@@ -59,6 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         options.distribute,
         options.virtual_devices,
     )
+    print("metrics of the best weights:")
     for name, value in best.items():
         print(f"{name}\t{value:.6g}")
     print(f"run folder\t{run}")

@@ -12,6 +12,7 @@ from starlette.exceptions import HTTPException
 from serving.authentication import Tokens
 from serving.cross_origin import CrossOrigin
 from serving.endpoints import conversion, documentation, phrases, status, stream, transcriptions
+from serving.endpoints.files import is_form
 from serving.errors import RequestError, of_http_error, of_user_error, of_validation_error
 from serving.limits import Guard
 from serving.live.opus import prepare_decoders
@@ -98,7 +99,7 @@ async def _answer(request: Request, error: Exception) -> Response:
         case UserError():
             return of_user_error(error).response()
         case RequestValidationError():
-            return of_validation_error(error).response()
+            return of_validation_error(error, is_form(request.headers)).response()
         case HTTPException():
             return of_http_error(error).response()
     raise error

@@ -59,8 +59,13 @@ def of_user_error(error: UserError) -> RequestError:
     return RequestError(400, error.what, hint=error.hint)
 
 
-def of_validation_error(error: RequestValidationError) -> RequestError:
-    """The answer to parameters of a wrong type or value; what was sent is not repeated."""
+def of_validation_error(error: RequestValidationError, is_form: bool) -> RequestError:
+    """The answer to parameters of a wrong type or value; what was sent is not repeated.
+
+    Args:
+        error: what FastAPI has found.
+        is_form: whether the request is a form that can hold a file.
+    """
     first = error.errors()[0]
     if first["type"] == "json_invalid":  # its location is a position in the body, not a name
         what = f"the body is not valid JSON: {first['ctx']['error']}, at character {first['loc'][-1]}"
@@ -69,6 +74,9 @@ def of_validation_error(error: RequestValidationError) -> RequestError:
     if name is None and first["type"] in _NO_OBJECT:
         hint = f"send an object with the header Content-Type: application/json; {_DOCUMENTED}"
         return RequestError(400, "the body is not a JSON object", hint=hint)
+    if first["type"] == "missing" and name == "file" and not is_form:
+        hint = "send the recording in a form (multipart/form-data): with curl, -F file=@recording.wav"
+        return RequestError(400, "the request is not a form with a file", param=name, hint=hint)
     if _NO_FILE in first["msg"]:
         hint = f"send a file with its name: with curl, -F {name}=@recording.wav, with an @ before the path"
         return RequestError(400, f"{name}: this is a text, not a file", param=name, hint=hint)

@@ -15,6 +15,7 @@ _PROBLEMS = {
     "greater_than_equal": ("is less than {ge:,g}", "send {ge:,g} or more"),
     "less_than_equal": ("is more than {le:,g}", "send {le:,g} or less"),
     "literal_error": ("is not {expected}", "send one of these values"),
+    "finite_number": ("is not a finite number", "send a number"),
     "string_type": ("is not a string", "send a text in quotation marks"),
 }
 _NUMBERS = {

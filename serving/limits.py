@@ -15,6 +15,7 @@ from typing import Any
 from fastapi.datastructures import Headers
 
 from serving.authentication import Tokens, is_allowed_origin, token_of
+from serving.endpoints.files import UPLOAD_PATHS, is_form
 from serving.errors import AUTHENTICATION, LIMIT, SERVER, RequestError
 from serving.logs import new_id
 from serving.metrics import Metrics
@@ -27,7 +28,7 @@ OPEN_PATHS = frozenset({"/healthz"})
 _PROBES = frozenset({"/healthz", "/readyz", "/metrics"})  # asked every few seconds: not worth a line
 _SLOWEST = 2000.0  # bytes a second that a client has to send and take, after its first seconds
 _DRAINED, _DRAIN_SECONDS = 1 << 20, 2.0  # bytes and time for which a refused request is still read
-_LARGEST_TEXT = 1_000_000  # most bytes of a request that is no form
+_LARGEST_TEXT = 1_000_000  # most bytes of a request without a recording
 _REMEMBERED = 10_000  # clients whose requests are counted
 
 Message = MutableMapping[str, Any]
@@ -89,7 +90,7 @@ class Guard:
         if not accepted and scope["path"] != sign_in.PATH:
             self._metrics.refused.labels("token").inc()
             if sign_in.opens_page(scope["method"], headers):
-                raise sign_in.SignInNeeded(headers)
+                raise sign_in.SignInNeeded(scope["path"], headers)
             raise RequestError(
                 401,
                 "the token is wrong" if token else "a token is needed",
@@ -126,8 +127,8 @@ class Guard:
                 headers={"Retry-After": str(wait)},
             )
         length = headers.get("content-length", "0")
-        if length.isascii() and length.isdecimal() and int(length) > _largest(headers, self._settings):
-            raise _too_large(headers, self._settings)
+        if length.isascii() and length.isdecimal() and int(length) > _largest(scope, self._settings):
+            raise _too_large(scope, self._settings)
 
 
 class Rates:
@@ -171,7 +172,7 @@ class _Request:
         self._settings, self._metrics = settings, metrics
         self._started = time.monotonic()
         headers = Headers(scope=scope)
-        self._largest = _largest(headers, settings)
+        self._largest = _largest(scope, settings)
         self._received, self._drained = 0, 0
         # A request without a body is complete: nothing of it is left to wait for.
         self._complete = headers.get("content-length", "0") == "0" and "transfer-encoding" not in headers
@@ -197,7 +198,7 @@ class _Request:
         self._received += len(message.get("body", b""))
         self._complete = not message.get("more_body", False)
         if self._received > self._largest:
-            raise _too_large(Headers(scope=self._scope), self._settings)
+            raise _too_large(self._scope, self._settings)
         return message
 
     async def send(self, message: Message) -> None:
@@ -251,18 +252,18 @@ def _address(scope: MutableMapping[str, Any]) -> str:
     return (scope.get("client") or ("",))[0]
 
 
-def _is_form(headers: Headers) -> bool:
-    return headers.get("content-type", "").lower().startswith("multipart/")
+def _has_recording(scope: MutableMapping[str, Any]) -> bool:
+    return scope["path"] in UPLOAD_PATHS and is_form(Headers(scope=scope))
 
 
-def _largest(headers: Headers, settings: Settings) -> int:
-    """Bytes of the largest request: only forms carry sound."""
-    return settings.upload_bytes if _is_form(headers) else min(settings.upload_bytes, _LARGEST_TEXT)
+def _largest(scope: MutableMapping[str, Any], settings: Settings) -> int:
+    """Bytes of the largest request. Other paths keep the whole body in memory, or need no token."""
+    return settings.upload_bytes if _has_recording(scope) else min(settings.upload_bytes, _LARGEST_TEXT)
 
 
-def _too_large(headers: Headers, settings: Settings) -> RequestError:
-    what = f"the request is larger than {_largest(headers, settings) / 1e6:g} MB"
-    if _is_form(headers):
+def _too_large(scope: MutableMapping[str, Any], settings: Settings) -> RequestError:
+    what = f"the request is larger than {_largest(scope, settings) / 1e6:g} MB"
+    if _has_recording(scope):
         param, hint = "file", "send a compressed format such as Opus or MP3, or parts of the recording"
     else:
         param, hint = None, "send a text in parts, and a recording as a file of a form (multipart/form-data)"

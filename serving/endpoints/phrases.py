@@ -2,10 +2,11 @@
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, File, Form, Request, UploadFile
+from fastapi import APIRouter, Depends, File, Form, Request, UploadFile
 
 from recognition.options import PHRASE_THRESHOLD
 from serving.endpoints.answers import whole_text
+from serving.endpoints.files import PHRASES, one_recording
 from serving.endpoints.transcriptions import LONGEST_PROMPT, collected
 from serving.work.models import Search
 from utils.hypotheses.transcript_formats import segment_values
@@ -14,7 +15,7 @@ router = APIRouter(tags=["recognition"])
 _EXAMPLE = "打开[客厅|卧室]的灯\n温度调到<温度:数字 16-30>度"
 
 
-@router.post("/v1/phrases", summary="Recognise only phrases of a list")
+@router.post(PHRASES, summary="Recognise only phrases of a list", dependencies=[Depends(one_recording)])
 async def recognise_phrases(
     request: Request,
     file: Annotated[UploadFile, File(description="WAV, FLAC, OGG, MP3, M4A, MP4, WebM …")],
@@ -28,7 +29,13 @@ async def recognise_phrases(
         ),
     ],
     threshold: Annotated[
-        float, Form(ge=0.0, le=1.0, description="least confidence of a phrase that is accepted")
+        float,
+        Form(
+            ge=0.0,
+            le=1.0,
+            allow_inf_nan=False,
+            description="least confidence of a phrase that is accepted",
+        ),
     ] = PHRASE_THRESHOLD,
     n_best: Annotated[int, Form(ge=1, le=20, description="phrases for each utterance")] = 1,
 ) -> dict[str, Any]:

@@ -10,12 +10,12 @@ from collections.abc import AsyncIterator
 from contextlib import aclosing
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, File, Form, Request, UploadFile
+from fastapi import APIRouter, Depends, File, Form, Request, UploadFile
 from fastapi.responses import Response, StreamingResponse
 
 from serving.disconnection import unless_gone
 from serving.endpoints.answers import MEDIA_TYPES, events, response_body
-from serving.endpoints.files import saved_upload
+from serving.endpoints.files import TRANSCRIPTIONS, one_recording, saved_upload
 from serving.errors import RequestError
 from serving.work.engine import Engine
 from serving.work.models import Search
@@ -32,8 +32,9 @@ _EXAMPLE = {
 
 
 @router.post(
-    "/v1/audio/transcriptions",
+    TRANSCRIPTIONS,
     summary="Transcribe a recording",
+    dependencies=[Depends(one_recording)],
     responses={200: {"content": {"application/json": {"example": _EXAMPLE}}}},
 )
 async def transcribe(
@@ -52,7 +53,9 @@ async def transcribe(
         ),
     ] = "",
     response_format: Annotated[Literal["json", "text", "srt", "vtt", "verbose_json"], Form()] = "json",
-    temperature: Annotated[float, Form(ge=0.0, le=1.0, description="accepted; nothing is random here")] = 0.0,
+    temperature: Annotated[
+        float, Form(ge=0.0, le=1.0, allow_inf_nan=False, description="accepted; nothing is random here")
+    ] = 0.0,
     granularities: Annotated[
         list[Literal["segment", "word"]],
         Form(alias="timestamp_granularities[]", description="of verbose_json"),

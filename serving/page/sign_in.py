@@ -55,8 +55,10 @@ router = APIRouter(include_in_schema=False)
 class SignInNeeded(RequestError):
     """A browser opens a page without a token, or with a wrong one: the answer is the form."""
 
-    def __init__(self, headers: Headers, is_wrong: bool = False):
+    def __init__(self, path: str, headers: Headers, is_wrong: bool = False):
         super().__init__(401, "a token is needed", kind=AUTHENTICATION, headers=HEADERS)
+        # Relative, because a proxy may have removed a prefix from the path.
+        self._action = "../" * (path.count("/") - 1) + PATH.removeprefix("/")
         self._request_headers, self._is_wrong = headers, is_wrong
 
     def response(self) -> Response:
@@ -64,7 +66,7 @@ class SignInNeeded(RequestError):
         texts = TEXTS["zh" if _prefers_chinese(self._request_headers.get("accept-language", "")) else "en"]
         problem = f'<p class="wrong" id="wrong" role="alert">{texts["wrong"]}</p>' if self._is_wrong else ""
         invalid = ' aria-invalid="true" aria-describedby="wrong"' if self._is_wrong else ""
-        page = Template(PAGE).substitute(texts, problem=problem, invalid=invalid)
+        page = Template(PAGE).substitute(texts, action=self._action, problem=problem, invalid=invalid)
         return HTMLResponse(page, self.status_code, headers=self.headers)
 
 
@@ -72,7 +74,7 @@ class SignInNeeded(RequestError):
 async def sign_in(request: Request, token: Annotated[str, Form(max_length=1000)] = "") -> Response:
     """Go to the page with a cookie that has the token; the form again if the token is wrong."""
     if not request.app.state.tokens.accepts(token):
-        raise SignInNeeded(request.headers, is_wrong=True)
+        raise SignInNeeded(PATH, request.headers, is_wrong=True)
     response = RedirectResponse("./", 303)
     secure = request.url.scheme == "https" or request.headers.get("x-forwarded-proto") == "https"
     response.set_cookie(COOKIE, token, httponly=True, samesite="strict", secure=secure)

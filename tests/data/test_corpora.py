@@ -216,7 +216,9 @@ def test_no_usable_utterance_or_no_corpus_is_an_error(tmp_path):
 def test_empty_split_is_exit_code_1(tmp_path, capsys):
     add_thchs30(tmp_path, "train", "A1_0", TEXT)
     assert thchs30.main(["prepare", str(tmp_path), "--output", str(tmp_path / "out")]) == 1
-    assert "no usable utterance in: dev, test" in capsys.readouterr().err
+    printed = capsys.readouterr()
+    assert "no usable utterance in: dev, test" in printed.err
+    assert "never seen" not in printed.out
     assert read_manifest(tmp_path / "out" / "dev.tsv") == []
 
 
@@ -396,6 +398,7 @@ def test_dots_in_names_are_ignored_in_readings_and_scores(dot, tmp_path):
 def test_clean_text():
     assert clean_text("星巴克（虹桥　西航）， 三Ｄ“打印”") == "星巴克虹桥西航三D打印"
     assert clean_text("５０％") == "50%"
+    assert clean_text("\ufeff打开\u200b 导航") == "打开导航"
 
 
 @pytest.mark.parametrize("corpus", [thchs30, aishell1, manifest_lists])
@@ -417,6 +420,6 @@ def test_shared_real_recordings_are_prepared(tmp_path):
         pytest.skip(f"no recordings at {audio}")
     manifest_lists.main(["prepare", str(audio), "--output", str(tmp_path)])
     sizes = {path.stem: len(read_manifest(path)) for path in tmp_path.glob("t*.tsv")}
-    assert sizes == {"train": 361, "test_same_speaker": 77, "test_other_speaker": 366}
+    assert sizes == {"train": 362, "test_same_speaker": 77, "test_other_speaker": 369}
     assert {reason for _, reason, _ in rejected(tmp_path).values()} == {"characters that are not hanzi"}
     assert sum(sizes.values()) + len(rejected(tmp_path)) == 869

@@ -44,7 +44,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for package in PACKAGES:
         shutil.copytree(ROOT / package, copy / package, ignore=shutil.ignore_patterns("__pycache__"))
     for diff in DIFFS:
-        command = ["git", "apply", "--recount", "-"]
+        command = ["git", "apply", "-"]
         done = subprocess.run(command, cwd=copy, input=diff, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
     return copy

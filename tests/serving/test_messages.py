@@ -11,7 +11,7 @@ from serving import server
 from serving.app import create_app
 from serving.server import listening_socket
 from serving.settings import Settings
-from tests.support.service import TRANSCRIPTIONS
+from tests.support.service import TOKEN, TRANSCRIPTIONS
 from utils.errors import ConfigError
 
 JSON = {"Content-Type": "application/json"}
@@ -90,6 +90,35 @@ def test_a_wrong_field_is_named_with_its_limit(fields, message, advice):
 def test_a_wrong_field_of_a_form(field, message, advice):
     error = error_of(TRANSCRIPTIONS, data=field, files={"file": ("a.wav", b"")})
     assert (error["message"], error["hint"]) == (message, f"{advice}; /docs describes all requests")
+
+
+def test_a_number_that_is_not_finite():
+    error = error_of(TRANSCRIPTIONS, data={"temperature": "nan"}, files={"file": ("a.wav", b"")})
+    assert error["message"] == "'temperature' is not a finite number"
+
+
+@pytest.mark.parametrize("headers", [{"Content-Type": "audio/wav"}, {}])
+def test_a_recording_that_is_not_in_a_form(headers):
+    error = error_of(TRANSCRIPTIONS, content=b"RIFF", headers=headers)
+    assert (error["message"], error["param"]) == ("the request is not a form with a file", "file")
+    assert "-F file=@" in error["hint"]
+
+
+@pytest.mark.parametrize("path", [TRANSCRIPTIONS, "/v1/phrases"])
+def test_several_recordings_are_refused(path):
+    files = [("file", ("a.wav", b"RIFF")), ("file", ("b.wav", b"RIFF"))]
+    error = error_of(path, data={"phrases": "开灯"}, files=files)
+    assert (error["message"], error["param"]) == ("2 files in a request", "file")
+    assert "for each recording" in error["hint"]
+
+
+@pytest.mark.parametrize("path", ["/session", "/v1/convert", "/v1/comparison", "/nowhere"])
+def test_only_requests_with_a_recording_may_be_large(path):
+    """Other requests are read into memory, and the one that signs in needs no token."""
+    settings = Settings(tokens=(TOKEN,))
+    headers = {} if path == "/session" else {"Authorization": f"Bearer {TOKEN}"}
+    error = error_of(path, settings, files={"file": ("a.wav", bytes(1_100_000))}, headers=headers)
+    assert (error["message"], error["code"]) == ("the request is larger than 1 MB", "too_large")
 
 
 def test_a_text_that_is_too_large():

@@ -1,9 +1,11 @@
 """Tests of pages of other origins: what a browser lets them read, and which origins may be named."""
 
 import asyncio
+import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from urllib.parse import urljoin
 
 import httpx2
 import pytest
@@ -71,6 +73,14 @@ def test_a_page_of_a_public_address_may_use_a_service_in_a_private_network():
     assert "Access-Control-Request-Private-Network" in friends.headers["Vary"]
     assert (others.status_code, name in others.headers) == (200, False)
     assert (evils.status_code, name in evils.headers) == (400, False)
+
+
+@pytest.mark.parametrize("path", ["/", "/docs", "/v1/models", "/page/main.js"])
+def test_the_form_for_the_token_is_sent_to_the_same_address_from_every_page(path):
+    (answer,) = answers(Settings(tokens=(TOKEN,)), ("GET", path, {"Accept": "text/html"}, None))
+    assert answer.status_code == 401
+    action = re.search('action="([^"]+)"', answer.text)[1]
+    assert urljoin(f"http://here:8000/prefix{path}", action) == "http://here:8000/prefix/session"
 
 
 def test_pages_of_other_origins_read_all_answers():

@@ -206,6 +206,18 @@ def test_a_language_run_from_plain_text_to_hanzi(tmp_path, name):
     assert len(hanzi) == 2
 
 
+def test_the_command_ends_with_the_metrics_of_the_best_weights(tmp_path, capsys):
+    text, config, run = tmp_path / "text.txt", tmp_path / "language.yaml", tmp_path / "run"
+    text.write_text("我是你\n你好\n不是我\n" * 4, encoding="utf-8")
+    config.write_text("model: {name: ngram}\n", encoding="utf-8")
+    lists = (f"data.train=[{text}]", f"data.dev=[{text}]", f"data.cache={tmp_path / 'cache'}")
+    arguments = ["language", "--config", str(config), "--run", str(run), *LANGUAGE_MODELS["ngram"], *lists]
+    assert load_script("train.py").main(arguments) == 0
+    printed = capsys.readouterr().out.partition("metrics of the best weights:\n")[2].splitlines()
+    assert any(line.startswith("dev_character_error_rate\t") for line in printed)
+    assert printed[-1] == f"run folder\t{run}"
+
+
 def test_the_text_without_a_usable_sentence_is_named(tmp_path):
     texts = {"train": "你好\n", "dev": "ABC\n\n"}
     for name, text in texts.items():

@@ -165,9 +165,11 @@ def find_corpus_folder(root: Path, folder: str, contents: Sequence[str], name: s
 def clean_text(text: str) -> str:
     """Normalise a transcript: full-width forms to ASCII; no spaces, punctuation or dots in names.
 
-    Letters, digits and signs such as % remain, so that the check rejects the transcript.
+    Invisible format characters, such as a byte-order mark within a file, are removed too. Letters, digits and
+    signs such as % remain, so that the check rejects the transcript.
     """
-    return "".join(unicodedata.normalize("NFKC", text).translate(_PUNCTUATION).split())
+    visible = "".join(unicodedata.normalize("NFKC", text).translate(_PUNCTUATION).split())
+    return "".join(character for character in visible if unicodedata.category(character) != "Cf")
 
 
 def _why_none(rejected: Sequence[CheckedCandidate], sample_rate: int) -> str:

@@ -122,7 +122,9 @@ def _coverage_lines(summary: Mapping[str, Any]) -> list[str]:
     training = next(iter(summary["splits"]))
     for name, counts in coverage[f"seen_in_{training}"].items():
         missing = counts["distinct_syllables"] - counts["of_these_seen"]
-        fraction = 1 - counts["of_all_seen"] / max(counts["syllables"], 1)
+        if not counts["syllables"]:
+            continue  # an empty split: the command reports it
+        fraction = 1 - counts["of_all_seen"] / counts["syllables"]
         lines.append(
             f"{name}: {missing} tonal syllables never seen in {training}, {fraction:.2%} of its text"
         )
