@@ -6,6 +6,7 @@ import os
 import resource
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -94,6 +95,34 @@ def test_the_current_folder_can_be_replaced(tmp_path, monkeypatch):
     with replacing_folder(".") as folder:
         (folder / "a.txt").write_text("new")
     assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
+
+
+def test_the_folder_behind_a_link_is_replaced(tmp_path):
+    (tmp_path / "disk" / "folder").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(tmp_path / "disk" / "folder")
+    with replacing_folder(tmp_path / "link") as folder:
+        assert folder.parent == tmp_path / "disk"
+        (folder / "a.txt").write_text("new")
+    assert (tmp_path / "link").is_symlink() and (tmp_path / "disk" / "folder" / "a.txt").is_file()
+    assert {path.name for path in tmp_path.iterdir()} == {"disk", "link"}
+    assert [path.name for path in (tmp_path / "disk").iterdir()] == ["folder"]
+
+
+def test_an_interruption_between_the_two_renamings_keeps_the_old_folder(tmp_path, monkeypatch):
+    target, rename = tmp_path / "folder", Path.replace
+    target.mkdir()
+    (target / "a.txt").write_text("old")
+
+    def interrupted(source: Path, destination: Path) -> Path:
+        result = rename(source, destination)
+        if source == target:
+            raise KeyboardInterrupt
+        return result
+
+    monkeypatch.setattr(Path, "replace", interrupted)
+    with pytest.raises(KeyboardInterrupt), replacing_folder(target):
+        pass
+    assert (target / "a.txt").read_text() == "old" and [*tmp_path.iterdir()] == [target]
 
 
 def test_only_files_of_dead_processes_are_removed(tmp_path):
