@@ -65,9 +65,9 @@ def replacing_folder(path: str | Path) -> Iterator[Path]:
     remove_leftovers(path.parent, deep=False)
     temporary = temporary_path(path)
     outgoing = temporary.with_name(f"{temporary.name}.old")
-    temporary.mkdir()
     try:
-        with _named(path):
+        with _named(path, temporary):
+            temporary.mkdir()
             yield temporary
             if path.exists():
                 path.replace(outgoing)

@@ -86,6 +86,12 @@ def test_a_read_only_disk_names_the_file_and_keeps_leftovers(tmp_path):
             with pytest.raises(OSError, match="Read-only file system") as caught:
                 write_text(disk.path / name, "new")
             assert caught.value.filename == str(disk.path / name)
+        with (
+            pytest.raises(OSError, match="Read-only file system") as caught,
+            replacing_folder(disk.path / "b"),
+        ):
+            pass
+        assert caught.value.filename == str(disk.path / "b")
         remove_leftovers(disk.path)
         assert leftover.exists() and (disk.path / "a.txt").read_text("utf-8") == "old"
 
