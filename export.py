@@ -13,6 +13,7 @@ from bundle.variants import (
     ArtefactMode,
     Format,
     Precision,
+    Refusal,
     Variant,
     matrix_text,
     offered,
@@ -120,13 +121,18 @@ def _requested(options: argparse.Namespace, source: ExportSource) -> list[Varian
         variant: whole if whole and variant.is_streaming else refusal(variant, source.raw)
         for variant in requested
     }
-    refused = {variant: reason for variant, reason in reasons.items() if reason}
-    if len(refused) == len(requested):
-        variant, refusal_ = next(iter(refused.items()))
-        raise ConfigError(f"{variant} isn't offered: {refusal_.reason}", hint=f"use {refusal_.instead}")
-    for variant, refusal_ in refused.items():
-        print(f"note: {variant} isn't offered: {refusal_.reason}; use {refusal_.instead}", file=sys.stderr)
-    return [variant for variant in requested if variant not in refused]
+    refused: dict[Refusal, list[Variant]] = {}
+    for variant, reason in reasons.items():
+        if reason:
+            refused.setdefault(reason, []).append(variant)
+    accepted = [variant for variant, reason in reasons.items() if not reason]
+    for refusal_, variants in refused.items():
+        verb = "isn't" if len(variants) == 1 else "aren't"
+        what = f"{', '.join(map(str, variants))} {verb} offered: {refusal_.reason}"
+        if not accepted:
+            raise ConfigError(what, hint=f"use {refusal_.instead}")
+        print(f"note: {what}; use {refusal_.instead}", file=sys.stderr)
+    return accepted
 
 
 def _report(results: Sequence[ArtefactResult], output: Path) -> int:

@@ -30,7 +30,7 @@ from utils.cli import fraction
 from utils.errors import ConfigError, CorpusError, RunError, VocabularyError, require, run_command
 from utils.mandarin.pinyin import hanzi_to_pinyin, is_hanzi, normalise_syllable
 from utils.run_folder import checksums
-from utils.run_folder.run import RunFolder, find_run, open_run
+from utils.run_folder.run import RunFolder, check_finite, find_run, open_run
 from utils.vocabulary import Vocabulary, first_few
 
 PICTURES = (".png", ".svg", ".pdf")
@@ -221,14 +221,18 @@ def _accept(options: argparse.Namespace) -> None:
 
 def _import(options: argparse.Namespace) -> None:
     file = read_weight_file(options.weights)
+    arrays = {
+        f"{layer.name}/{weight.name}": weight.array for layer in file.layers for weight in layer.weights
+    }
+    check_finite(arrays, file.path)
     silence_tensorflow()
     new_run = options.new_run or Path("runs") / options.weights.stem
     layers = [(layer.kind, {weight.name: weight.array for weight in layer.weights}) for layer in file.layers]
     if options.hanzi:
         from model_language.legacy_import import import_transformer  # here: see utils.backend.quiet
 
-        arrays = [weights for _, weights in layers if weights]
-        symbols = import_transformer(arrays, options.weights, options.tokens, options.hanzi, new_run)
+        filled = [weights for _, weights in layers if weights]
+        symbols = import_transformer(filled, options.weights, options.tokens, options.hanzi, new_run)
         classes = f"{len(symbols.hanzi)} hanzi of {len(symbols.pinyin)} syllables, <unk> among both"
     else:
         from model_speech.legacy_import import import_dfcnn  # here: see utils.backend.quiet

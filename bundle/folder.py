@@ -181,11 +181,7 @@ def find_bundle(artefact: str | Path) -> tuple[Bundle, str]:
     if not artefact.exists():
         raise BundleError("no such file", where=artefact, hint="export.py RUN writes a bundle of artefacts")
     if (artefact / "export" / METADATA).is_file():
-        raise BundleError(
-            "this folder is not a bundle, but contains one",
-            where=artefact,
-            hint=f"give {artefact / 'export'}",
-        )
+        raise _not_a_bundle(artefact)
     for folder in artefact.absolute().parents:
         if (folder / METADATA).is_file():
             return open_bundle(folder), artefact.absolute().relative_to(folder).as_posix()
@@ -219,15 +215,13 @@ def _read_metadata(path: Path) -> dict[str, Any]:
     try:
         metadata = json.loads((path / METADATA).read_text(encoding="utf-8"))
         version, missing = metadata["format"], [name for name in _REQUIRED if name not in metadata]
-    except FileNotFoundError as error:
-        raise BundleError(
-            f"not a bundle: the folder has no {METADATA}", where=path, hint="export.py RUN writes one"
-        ) from error
-    except (ValueError, KeyError, TypeError, NotADirectoryError) as error:
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise _not_a_bundle(path) from error
+    except (ValueError, KeyError, TypeError) as error:
         raise BundleError(f"{METADATA} is damaged ({error})", where=path, hint=_COPY_AGAIN) from error
-    if version == _WITHOUT_CHECKSUM:
+    if version == _WITHOUT_CHECKSUM and _CHECKSUM not in metadata:
         print(f"note: {path / METADATA} has no checksum: damage to it can't be detected", file=sys.stderr)
-    elif version != FORMAT:
+    elif version not in (FORMAT, _WITHOUT_CHECKSUM):
         raise BundleError(
             f"{METADATA} is of format {version}, this version reads {FORMAT}",
             where=path,
@@ -238,6 +232,21 @@ def _read_metadata(path: Path) -> dict[str, Any]:
     if missing:
         raise BundleError(f"{METADATA} is damaged (no {', '.join(missing)})", where=path, hint=_COPY_AGAIN)
     return metadata
+
+
+def _not_a_bundle(path: Path) -> BundleError:
+    """The error for a path that is not the folder of a bundle; the hint names a bundle in the folder."""
+    if (path / "export" / METADATA).is_file():
+        return BundleError(
+            "this folder is not a bundle, but contains one", where=path, hint=f"give {path / 'export'}"
+        )
+    if path.is_dir():
+        return BundleError(
+            f"not a bundle: the folder has no {METADATA}", where=path, hint="export.py RUN writes one"
+        )
+    if path.exists():
+        return BundleError("not a bundle: it is a file", where=path, hint="give the folder of the bundle")
+    return BundleError("not a bundle: there is no such folder", where=path, hint="check the path")
 
 
 def _checksum(metadata: Mapping[str, Any]) -> str:

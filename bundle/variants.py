@@ -148,7 +148,7 @@ def whole_utterances(obstacles: Sequence[str], kind: str) -> Refusal:
         kind: ``speech`` or ``language``.
     """
     shown = "; ".join([*obstacles[:_SHOWN_OBSTACLES], *["…"] * (len(obstacles) > _SHOWN_OBSTACLES)])
-    streaming = ", or a run of model.name=compact_streaming" if kind == "speech" else ""
+    streaming = ", or a run of configs/speech/compact_streaming.yaml" if kind == "speech" else ""
     return Refusal(f"the model needs whole utterances ({shown})", f"non_stream{streaming}")
 
 

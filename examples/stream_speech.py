@@ -7,6 +7,7 @@ Prints each syllable with the second in which it was known. It reads a recording
 microphone gives them; the model takes features, so the project's feature stream computes them.
 """
 
+import argparse
 import sys
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from bundle.folder import open_bundle
 from model_speech.causal_timing import CausalTiming
 from streaming.speech.stream import LogitStream
 from utils.audio.reading import read_audio
+from utils.errors import BundleError, require, run_command
 from utils.vocabulary import BLANK, SPACE, Vocabulary
 
 SHIPPED = Path(__file__).parents[1] / "pretrained/audio_to_pinyin_streaming/export"
@@ -22,7 +24,7 @@ ARTEFACT = "litert/stream_external_dynamic.tflite"
 
 
 def stream(samples, folder=SHIPPED, artefact=ARTEFACT):
-    """Yield (second, syllable) while the samples (n,) are fed; greedy CTC decoding."""
+    """Yield (second, syllable) while samples (n,) at the bundle's rate are fed; greedy CTC decoding."""
     bundle = open_bundle(folder)
     vocabulary, decoding = Vocabulary(bundle.labels), bundle.decoding
     timing = CausalTiming(bundle.features, vocabulary, decoding["time_stride"], decoding["look_ahead"])
@@ -37,7 +39,22 @@ def stream(samples, folder=SHIPPED, artefact=ARTEFACT):
             previous = best
 
 
-if __name__ == "__main__":
-    recording, *chosen = sys.argv[1:]
-    for second, syllable in stream(read_audio(recording), *chosen):
+def main(arguments=None):
+    """Print the syllables of a recording."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("recording")
+    parser.add_argument("bundle", nargs="?", type=Path, default=SHIPPED, help="default: the shipped model's")
+    parser.add_argument("artefact", nargs="?", default=ARTEFACT, help="default: %(default)s")
+    options = parser.parse_args(arguments)
+    bundle = open_bundle(options.bundle)
+    is_speech = bundle.metadata["kind"] == "speech"
+    require(is_speech, "not a bundle of a speech model", where=options.bundle, error=BundleError)
+    samples = read_audio(options.recording, bundle.features.sample_rate)
+    for second, syllable in stream(samples, options.bundle, options.artefact):
         print(f"{second:6.2f}  {syllable}", flush=True)
+
+
+if __name__ == "__main__":
+    run_command(main)

@@ -55,23 +55,26 @@ def replacing_folder(path: str | Path) -> Iterator[Path]:
 
     Only then the old folder is removed. If the block raises, the new folder is removed and ``path`` is
     unchanged. :func:`remove_leftovers` or the next call removes the temporary folders of killed processes.
+    If ``path`` is a link, the folder that it leads to is replaced, on the same disk.
 
     Raises:
         OSError: the folder can't be written; an error without a file name gets that of ``path``.
     """
-    path = Path(path).absolute()  # the name of "." is empty
+    path = Path(path).resolve()  # the name of "." is empty
     path.parent.mkdir(parents=True, exist_ok=True)
     remove_leftovers(path.parent, deep=False)
     temporary = temporary_path(path)
     outgoing = temporary.with_name(f"{temporary.name}.old")
-    temporary.mkdir()
     try:
-        with _named(path):
+        with _named(path, temporary):
+            temporary.mkdir()
             yield temporary
             if path.exists():
                 path.replace(outgoing)
             temporary.replace(path)
     finally:
+        if outgoing.exists() and not path.exists():  # interrupted between the two renamings
+            outgoing.replace(path)
         for folder in (temporary, outgoing):
             shutil.rmtree(folder, ignore_errors=True)
 

@@ -127,7 +127,7 @@ class Vocabulary:
             RunError: the file has changed since a training run wrote it.
         """
         try:
-            text = verified(path).read_bytes().decode("utf-8")
+            text = verified(path).read_bytes().decode("utf-8-sig")  # editors may add a byte order mark
         except OSError as error:
             raise unreadable(VocabularyError, "can't read the vocabulary", path, error) from error
         except UnicodeDecodeError as error:

@@ -126,7 +126,8 @@ def read_weight_file(path: str | Path) -> WeightFile:
     """
     path = verified(path)
     if not path.is_file():
-        raise RunError("no such weights file", where=path, hint="give an HDF5 file, a .keras or a run folder")
+        what = "this is a folder, not a weights file" if path.is_dir() else "no such weights file"
+        raise RunError(what, where=path, hint="give an HDF5 file (.h5, .weights.h5) or a .keras file")
     try:
         if zipfile.is_zipfile(path):
             return _read_zip(path)

@@ -6,6 +6,7 @@ model is converted again with more layers left in float.
 
 import importlib.metadata
 import math
+import shutil
 import sys
 import tempfile
 import time
@@ -61,12 +62,12 @@ def export_bundle(
 
     Returns:
         Measurements and problems of each artefact. An artefact that can't be written is a problem in the
-        list; if it is the only one, that is an error.
+        list; if none can be written, that is an error.
 
     Raises:
         ConfigError: streams are requested and the model can't stream; each obstacle is named.
-        BundleError: the folder exists, is a file or a run, or has files but no bundle; or the only variant
-            can't be written.
+        BundleError: the folder exists, is a file, a mounted disk or a run, or has files but no bundle; or no
+            variant can be written.
     """
     _check_output(output, force)
     states = list(dict.fromkeys(variant.state for variant in variants))
@@ -91,6 +92,12 @@ def _check_output(output: Path, force: bool) -> None:
     another = "--output chooses another folder"
     if output.exists() and not output.is_dir():
         raise BundleError("there is a file where the bundle's folder would be", where=output, hint=another)
+    if output.is_mount():  # a mount point can't be renamed
+        raise BundleError(
+            "a mounted disk can't be replaced by the bundle",
+            where=output,
+            hint="--output names a folder on it",
+        )
     if RunFolder(output).config_file.exists():
         raise BundleError("the folder is a run, which the bundle would replace", where=output, hint=another)
     if output.is_dir() and any(output.iterdir()) and not (output / METADATA).exists():
@@ -152,14 +159,18 @@ def _write_all(
         except BundleError as error:
             if len(variants) == 1:
                 raise
-            if (folder / variant.path).is_file():
-                (folder / variant.path).unlink()
+            _remove(folder / variant.path)
             results.append(ArtefactResult(variant, {}, [f"not written: {error.what}"]))
             continue
         results.append(artefact)
         outputs |= {f"{variant.path}:{name}": values for name, values in own.items()}
         kind = writer.source.kind
         write_text(folder / f"{variant.path}.accuracy.txt", accuracy_text(results[-1], kind))
+    if not any(result.measured for result in results):
+        reasons = "; ".join(f"{result.variant}: {', '.join(result.problems)}" for result in results)
+        raise BundleError(
+            f"no artefact can be written ({reasons})", hint="export another precision or format"
+        )
     return results, outputs
 
 
@@ -283,6 +294,14 @@ def _artefact_metadata(writer: ArtefactWriter, result: ArtefactResult) -> dict[s
         "passed": not result.problems,
         "flex": result.measured["flex"],
     }
+
+
+def _remove(path: Path) -> None:
+    """Remove what is there of an artefact: a file, or the folder of a SavedModel."""
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def _size(path: Path) -> int:

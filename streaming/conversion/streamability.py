@@ -76,8 +76,8 @@ def require_streamable(
         if plan.hop > 1:
             allowed += f" samples; a frame is {plan.hop} samples"
         raise ConfigError(
-            f"frames_per_call is {frames_per_call}, but the strides of '{model.name}' need {allowed}",
-            hint=f"for example frames_per_call={max(1, plan.step // plan.hop)}",
+            f"{frames_per_call} frames per call, but the strides of '{model.name}' need {allowed}",
+            hint=f"for example {max(1, plan.step // plan.hop)} frames (export.py --frames)",
         )
     return plan_stream(model, look_ahead, chunk)
 

@@ -244,6 +244,11 @@ def test_other_files_are_rejected(folder, name, content, message):
         read_weight_file(folder / name)
 
 
+def test_a_folder_is_no_weights_file(folder):
+    with pytest.raises(RunError, match="this is a folder, not a weights file"):
+        read_weight_file(folder)
+
+
 def test_another_zip_is_rejected(folder):
     with zipfile.ZipFile(folder / "photos.keras", "w") as archive:
         archive.writestr("one.jpg", b"")

@@ -31,6 +31,7 @@ from bundle.variants import ArtefactMode, Format, Precision, Variant, offered
 from model_keyword.registry import MODELS, build_keyword_model
 from tests.support.damage import DAMAGE, damage_file
 from tests.support.scripts import ROOT, load_script
+from tests.support.small_disk import small_disk
 from tests.support.tiny_words import write_keyword_run, write_tiny_words
 from utils.errors import BundleError, ConfigError, RunError
 from utils.features.keyword import KeywordFeatureConfig, features_hash
@@ -408,6 +409,9 @@ def test_a_bundle_of_the_format_before_opens_with_a_note(copy, capsys):
     write_json(copy / "bundle.json", {**facts, "format": 1})
     assert open_bundle(copy).labels == LABELS
     assert capsys.readouterr().err.count("no checksum") == 1
+    write_json(copy / "bundle.json", {**facts, "format": 1, "checksum": "0"})
+    with pytest.raises(BundleError, match="checksum is wrong"):  # edited: that format had none
+        open_bundle(copy)
 
 
 def test_an_artefact_finds_its_bundle(exported, tmp_path):
@@ -602,16 +606,58 @@ def test_a_bundle_that_is_taken_for_a_run_is_named(tmp_path):
         load_script("inspect_model.py").main(["weights", str(bundle)])
 
 
-def test_an_artefact_that_cannot_be_made_is_reported_beside_the_others(tmp_path, monkeypatch):
+def failing(monkeypatch: pytest.MonkeyPatch, *variants: Variant) -> None:
+    """Lets the conversion to these variants fail after a part of the artefact is written."""
+    write = artefact_writer.ArtefactWriter.write
+
     def fail(self, variant, path, float_layers=()):
+        if variant not in variants:
+            return write(self, variant, path, float_layers)
+        path.mkdir(parents=True)
+        (path / "saved_model.pb").write_bytes(b"a part")
         raise BundleError("the converter fails: a reason", where=str(variant))
 
     monkeypatch.setattr(artefact_writer.ArtefactWriter, "write", fail)
-    made = export_bundle(source_of(residual()), [PLAIN, MADE[6]], tmp_path / "export")
-    assert [artefact.problems for artefact in made] == [["not written: the converter fails: a reason"]] * 2
+
+
+def test_an_artefact_that_cannot_be_made_is_reported_beside_the_others(tmp_path, monkeypatch):
+    failing(monkeypatch, MADE[0])
+    made = export_bundle(source_of(residual()), [MADE[0], PLAIN], tmp_path / "export")
+    assert [artefact.problems for artefact in made] == [["not written: the converter fails: a reason"], []]
     assert "**no**: not written" in (tmp_path / "export" / "export.md").read_text()
+    assert not (tmp_path / "export" / MADE[0].path).exists()
+    assert list(open_bundle(tmp_path / "export").artefacts) == [PLAIN.path]
+
+
+def test_a_bundle_without_any_artefact_is_not_written(tmp_path, monkeypatch):
+    """The earlier bundle stays; the check of an empty bundle would find nothing wrong."""
+    target = tmp_path / "export"
+    target.mkdir()
+    write_json(target / "bundle.json", {})
+    failing(monkeypatch, MADE[0], PLAIN)
+    with pytest.raises(BundleError, match=r"no artefact can be written .*a reason; litert .*a reason"):
+        export_bundle(source_of(residual()), [MADE[0], PLAIN], target, force=True)
     with pytest.raises(BundleError, match="a reason"):
-        export_bundle(source_of(residual()), [PLAIN], tmp_path / "alone")
+        export_bundle(source_of(residual()), [PLAIN], target, force=True)
+    assert [*target.iterdir()] == [target / "bundle.json"] and [*tmp_path.iterdir()] == [target]
+
+
+def test_a_mounted_disk_is_refused_before_the_work(tmp_path):
+    with small_disk(tmp_path / "disk", 100) as disk:
+        with pytest.raises(BundleError, match="a mounted disk can't be replaced"):
+            export_bundle(source_of(residual()), [PLAIN], disk.path, force=True)
+        assert not any(disk.path.iterdir())
+
+
+def test_a_path_that_is_no_bundle_is_described(tmp_path):
+    (tmp_path / "run" / "export").mkdir(parents=True)
+    write_json(tmp_path / "run" / "export" / "bundle.json", {})
+    (tmp_path / "file").touch()
+    cases = {"file": "it is a file", "absent": "there is no such folder", "run": "but contains one"}
+    for name, message in cases.items():
+        with pytest.raises(BundleError, match=message) as caught:
+            open_bundle(tmp_path / name)
+    assert caught.value.hint == f"give {tmp_path / 'run' / 'export'}"
 
 
 # --- the command ---

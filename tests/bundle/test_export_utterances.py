@@ -293,11 +293,23 @@ def test_the_command_exports_whole_utterances_and_verifies(speech_bundle, capsys
 
 @pytest.mark.parametrize(
     ("name", "instead"),
-    [("compact", "non_stream, or a run of model.name=compact_streaming"), ("transformer", "use non_stream")],
+    [
+        ("compact", "non_stream, or a run of configs/speech/compact_streaming.yaml"),
+        ("transformer", "use non_stream"),
+    ],
 )
 def test_a_stream_of_a_model_of_whole_utterances_is_refused_with_what_to_take(name, instead, runs):
     with pytest.raises(ConfigError, match=rf"needs whole utterances.*{instead}"):
         load_script("export.py").main([str(runs(name)), "--mode", "stream_external"])
+
+
+def test_variants_refused_for_one_reason_share_a_note(runs, monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr("bundle.export.build.export_bundle", lambda *_, **__: [])
+    words = ["--format", "litert", "onnx", "--mode", *ArtefactMode, "--output", str(tmp_path / "some")]
+    load_script("export.py").main([str(runs("transformer")), *map(str, words)])
+    (note,) = [line for line in capsys.readouterr().err.splitlines() if line.startswith("note: litert")]
+    assert note.startswith("note: litert stream_internal float, litert stream_internal int8, ")
+    assert "onnx stream_external int8 aren't offered: the model needs whole utterances" in note
 
 
 def test_all_artefacts_of_a_converter_are_those_offered_without_streams(runs, monkeypatch, tmp_path):

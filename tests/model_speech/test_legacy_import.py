@@ -102,6 +102,13 @@ def test_tokens_become_canonical_with_the_blank_last(folder):
     assert load_acoustic_model(folder / "other_order").vocabulary == acoustic.vocabulary
 
 
+def test_a_list_saved_by_windows_gives_the_same_vocabulary(folder):
+    text = "".join(f"{token}\r\n" for token in TOKENS)
+    (folder / "windows.txt").write_text(text, encoding="utf-8-sig", newline="")
+    inspect_model.main(arguments(folder, "windows", "windows.txt"))
+    assert load_acoustic_model(folder / "windows").vocabulary.tokens[:2] == ("ni3", "hao3")
+
+
 def test_the_run_transcribes(folder, tmp_path, capsys):
     write_wav(tmp_path / "a.wav", np.random.default_rng(0).normal(0, 0.1, 16_000), 16_000)
     language = write_language_run(tmp_path / "language", Path("none.tsv"))
@@ -147,6 +154,16 @@ def test_another_network_is_refused_and_the_supported_network_is_named(tmp_path)
         with pytest.raises(RunError, match=message) as caught:
             inspect_model.main(arguments(tmp_path, "run"))
         assert "supported: the DFCNN with CTC" in caught.value.hint
+    assert not (tmp_path / "run").exists()
+
+
+def test_weights_of_a_diverged_training_are_refused(tmp_path):
+    layers = weights()
+    layers["dense_4"]["dense_4/bias:0"][2] = np.nan
+    write_legacy(tmp_path / "model.h5", layers)
+    write_tokens(tmp_path / "tokens.txt", TOKENS)
+    with pytest.raises(RunError, match=r"weights that are not finite: 1 of .*dense_4/bias"):
+        inspect_model.main(arguments(tmp_path, "run"))
     assert not (tmp_path / "run").exists()
 
 

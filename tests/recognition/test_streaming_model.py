@@ -1,13 +1,19 @@
 """The shipped streaming model: its bundle passes, and both forms recognise the same syllables."""
 
+import shutil
+
 import numpy as np
+import pytest
 
 from bundle.check.verification import Outcome, verify_bundle
+from bundle.folder import open_bundle, write_metadata
 from recognition.loading import load_acoustic_logits, load_logit_stream
 from recognition.phrases.thresholds import FILE, load_phrase_thresholds
 from tests.support.recordings import FOLDER, SYLLABLES
 from tests.support.scripts import load_script
 from utils.audio.reading import read_audio
+from utils.errors import BundleError
+from utils.features.speech import FeatureConfig, feature_bins, settings_hash
 from utils.metrics import count_errors, total
 from utils.run_folder.checksums import differences
 from utils.run_folder.run import PRETRAINED_SPEECH
@@ -48,6 +54,24 @@ def test_the_bundle_and_the_packed_model_recognise_the_same():
         assert count_errors(packed, syllables).errors <= 1  # two roundings of the weights
         errors.append(count_errors(text.split(), syllables))
     assert total(errors).rate < 0.7
+
+
+def test_the_example_reads_a_recording_at_the_sample_rate_of_the_bundle(tmp_path, capsys):
+    example, copy = load_script("examples/stream_speech.py"), tmp_path / "export"
+    shutil.copytree(STREAMING / "export", copy)
+    facts = dict(open_bundle(copy).metadata)
+    del facts["checksum"]
+    bins = feature_bins(FeatureConfig(**facts["features"]))
+    features = facts["features"] | {"sample_rate": 8000, "bins": bins}
+    facts |= {"features": features, "features_hash": settings_hash(FeatureConfig(**features))}
+    write_metadata(copy, facts)
+    recording = FOLDER / next(iter(SYLLABLES))
+    example.main([str(recording), str(copy)])
+    expected = list(example.stream(read_audio(recording, 8000), copy))
+    assert expected and capsys.readouterr().out.splitlines() == [f"{t:6.2f}  {name}" for t, name in expected]
+    write_metadata(copy, facts | {"kind": "language"})
+    with pytest.raises(BundleError, match="not a bundle of a speech model"):
+        example.main([str(recording), str(copy)])
 
 
 def test_it_has_thresholds_for_phrases_of_its_own():

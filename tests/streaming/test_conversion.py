@@ -403,7 +403,7 @@ def test_a_chunk_that_the_strides_do_not_allow_is_refused(frames_per_call):
     inputs = keras.Input((FRAMES, BINS))
     model = keras.Model(inputs, layers.Conv1D(3, 3, strides=2)(inputs), name="strided")
     with pytest.raises(
-        ConfigError, match=r"frames_per_call is \d, but the strides of 'strided' need a multiple of 2"
+        ConfigError, match=r"\d frames per call, but the strides of 'strided' need a multiple of 2"
     ):
         to_mode(model, INTERNAL, frames_per_call)
 

@@ -253,7 +253,7 @@ def test_a_language_run_from_another(folder):
 @pytest.mark.parametrize(
     ("model", "overrides", "error", "message"),
     [
-        ("speech", ["initialise_from=nowhere"], RunError, "no config.yaml, nowhere"),
+        ("speech", ["initialise_from=nowhere"], RunError, "there is no such folder, nowhere"),
         ("speech", ["initialise_from={language}"], RunError, "a run of task 'language', not 'speech'"),
         ("transformer", ["initialise_from={language}"], RunError, "'ngram' is estimated by counting"),
         ("ngram", ["freeze=[logits]"], ConfigError, "name=ngram is estimated by counting"),

@@ -6,6 +6,7 @@ import os
 import resource
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -85,6 +86,12 @@ def test_a_read_only_disk_names_the_file_and_keeps_leftovers(tmp_path):
             with pytest.raises(OSError, match="Read-only file system") as caught:
                 write_text(disk.path / name, "new")
             assert caught.value.filename == str(disk.path / name)
+        with (
+            pytest.raises(OSError, match="Read-only file system") as caught,
+            replacing_folder(disk.path / "b"),
+        ):
+            pass
+        assert caught.value.filename == str(disk.path / "b")
         remove_leftovers(disk.path)
         assert leftover.exists() and (disk.path / "a.txt").read_text("utf-8") == "old"
 
@@ -94,6 +101,34 @@ def test_the_current_folder_can_be_replaced(tmp_path, monkeypatch):
     with replacing_folder(".") as folder:
         (folder / "a.txt").write_text("new")
     assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
+
+
+def test_the_folder_behind_a_link_is_replaced(tmp_path):
+    (tmp_path / "disk" / "folder").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(tmp_path / "disk" / "folder")
+    with replacing_folder(tmp_path / "link") as folder:
+        assert folder.parent == tmp_path / "disk"
+        (folder / "a.txt").write_text("new")
+    assert (tmp_path / "link").is_symlink() and (tmp_path / "disk" / "folder" / "a.txt").is_file()
+    assert {path.name for path in tmp_path.iterdir()} == {"disk", "link"}
+    assert [path.name for path in (tmp_path / "disk").iterdir()] == ["folder"]
+
+
+def test_an_interruption_between_the_two_renamings_keeps_the_old_folder(tmp_path, monkeypatch):
+    target, rename = tmp_path / "folder", Path.replace
+    target.mkdir()
+    (target / "a.txt").write_text("old")
+
+    def interrupted(source: Path, destination: Path) -> Path:
+        result = rename(source, destination)
+        if source == target:
+            raise KeyboardInterrupt
+        return result
+
+    monkeypatch.setattr(Path, "replace", interrupted)
+    with pytest.raises(KeyboardInterrupt), replacing_folder(target):
+        pass
+    assert (target / "a.txt").read_text() == "old" and [*tmp_path.iterdir()] == [target]
 
 
 def test_only_files_of_dead_processes_are_removed(tmp_path):

@@ -36,8 +36,16 @@ def test_differences_leave_the_environment_aside():
 
 def test_a_folder_without_config_names_its_neighbours(tmp_path):
     start_run(tmp_path / "one", CONFIG)
+    (tmp_path / "two").mkdir()
     with pytest.raises(RunError, match=r"no config\.yaml.*one"):
         open_run(tmp_path / "two")
+    with pytest.raises(RunError, match=r"there is no such folder.*one"):
+        open_run(tmp_path / "absent")
+    (tmp_path / "file").touch()
+    with pytest.raises(RunError, match=r"it is a file.*one"):
+        open_run(tmp_path / "file")
+    with pytest.raises(RunError, match=r"no config\.yaml.*runs nearby: .*one"):  # the folder of the runs
+        open_run(tmp_path)
 
 
 def test_a_run_of_another_task_is_refused(tmp_path):

@@ -136,7 +136,7 @@ class RunFolder:
                     "this is a bundle of exported models, not a run", where=self.path, hint=_source_of(self)
                 )
             raise RunError(
-                "not a run folder: it has no config.yaml", where=self.path, hint=_runs_nearby(self)
+                f"not a run folder: {_what_is_wrong(self.path)}", where=self.path, hint=_runs_nearby(self)
             )
         try:
             values = yaml.safe_load(verified(self.config_file).read_text(encoding="utf-8"))
@@ -288,8 +288,17 @@ def _note_missing_checksums(run: RunFolder) -> None:
         print(f"{what} 'python inspect_model.py accept {run.path}' adds them", file=sys.stderr)
 
 
+def _what_is_wrong(path: Path) -> str:
+    if path.is_dir():
+        return "it has no config.yaml"
+    return "it is a file" if path.exists() else "there is no such folder"
+
+
 def _runs_nearby(run: RunFolder) -> str:
-    found = sorted(str(path.parent) for path in run.path.parent.glob("*/config.yaml"))
+    """Names the runs in this folder, or else those beside it."""
+    folders = (run.path, run.path.parent)
+    runs = ([str(path.parent) for path in folder.glob("*/config.yaml")] for folder in folders)
+    found = sorted(next(filter(None, runs), []))
     return f"runs nearby: {', '.join(found[:5])}" if found else "give the folder that train.py wrote"
 
 
