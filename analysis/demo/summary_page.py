@@ -68,7 +68,7 @@ def write_summary_page(folder: str | Path) -> Path:
         summary=summary,
         results=results,
         headlines=_headlines(results),
-        details={title: results[name] for name, title in DETAILS.items() if name in results},
+        details={title: results[name] for name, title in DETAILS.items() if results.get(name) is not None},
         stages=_stages(summary),
         curves=[curve for stage in CURVES for curve in _curves(folder / stage, CURVES[stage])],
         causes=_causes(results["error_types"]),

@@ -29,8 +29,9 @@ class Rate:
         name: name of the rate in tables and pages.
         level: ``syllables`` or ``hanzi``.
         counts: errors and reference tokens.
-        rate: errors divided by reference tokens.
-        low, high, unit: 95 % confidence interval, and what was resampled.
+        rate: errors divided by reference tokens; None if no item was compared, such as no tone because no
+            toneless syllable is correct.
+        low, high, unit: 95 % confidence interval, None as for ``rate``, and what was resampled.
         has_edits: the errors are edits; else they are wrong items, all counted as substitutions.
     """
 
@@ -38,9 +39,9 @@ class Rate:
     name: str
     level: str
     counts: ErrorCounts
-    rate: float
-    low: float
-    high: float
+    rate: float | None
+    low: float | None
+    high: float | None
     unit: str
     has_edits: bool
 
@@ -95,14 +96,15 @@ def compute_rate(definition: RateDefinition, utterances: Sequence[UtteranceResul
     counts = [definition.count(utterance) for utterance in utterances]
     group_of, unit = resampled_by(utterances)
     interval = rate_interval(counts, list(map(group_of, utterances)), unit)
+    is_defined = definition.has_edits or total(counts).reference > 0
     return Rate(
         key=definition.key,
         name=definition.name,
         level=definition.level,
         counts=total(counts),
-        rate=total(counts).rate,
-        low=interval.low,
-        high=interval.high,
+        rate=total(counts).rate if is_defined else None,
+        low=interval.low if is_defined else None,
+        high=interval.high if is_defined else None,
         unit=interval.unit,
         has_edits=definition.has_edits,
     )

@@ -188,7 +188,9 @@ def _changes(title: str, changes: Iterable[Change]) -> str:
     return "\n".join(lines)
 
 
-def _interval(low: float, high: float) -> str:
+def _interval(low: float | None, high: float | None) -> str:
+    if low is None or high is None:
+        return ""
     return f"{100 * low:.2f} – {100 * high:.2f} %"
 
 

@@ -25,6 +25,7 @@ from analysis.inputs.normalisation import (
 )
 from analysis.inputs.training_texts import Training
 from analysis.inputs.utterance_results import HANZI, LEVELS, SYLLABLES, SystemOutput, UtteranceResult, as_text
+from analysis.page.report import write_report_page
 from analysis.report import main, report_files
 from analysis.results.breakdowns import band
 from analysis.results.collect import collect_results
@@ -91,6 +92,21 @@ def test_two_systems_in_wenets_style(reference, tmp_path, capsys):
     assert comparison["level"] == "hanzi" and comparison["systems"] == ["a/text", "b/text"]
     assert [change["id"] for change in comparison["better"]] == ["a1", "b1"]
     assert [change["id"] for change in comparison["worse"]] == ["a2"]
+
+
+def test_a_rate_of_no_tokens_is_not_zero(reference, tmp_path):
+    """Without a correct toneless syllable there is no tone to be wrong: not a tone error of 0 %."""
+    hypothesis = _write(tmp_path / "hyp", dict.fromkeys(REFERENCE, ""))
+    results = report_files(reference, [hypothesis])
+    tones, syllables = _rate(results, "tone error"), _rate(results, "syllable error")
+    assert (tones.rate, tones.low, tones.high) == (None, None, None) and syllables.rate == 1
+    (line,) = (line for line in results_text(results).splitlines() if line.startswith("tone error"))
+    assert line.split()[2] == "–"
+    json_file, rates, *_ = write_results(tmp_path / "out", results)
+    assert json.loads(json_file.read_text(encoding="utf-8"))["systems"][0]["rates"][2]["rate"] is None
+    assert "tone error,syllables,,,,utterance," in rates.read_text(encoding="utf-8-sig")
+    page = write_report_page(tmp_path / "out", results, {}).read_text(encoding="utf-8")
+    assert '<h3>Tone error</h3>\n<p class="figure">–</p>' in page
 
 
 def test_tables_are_csv_for_spreadsheets(reference, tmp_path):
@@ -361,7 +377,7 @@ def test_results_are_printed(results):
 def test_a_set_of_nothing_but_silence():
     empty = UtteranceResult("a", "", 1.0, (), (), "", "")
     results = collect_results([SystemOutput("x", [empty])], LEVELS, "pipeline", "x")
-    assert [rate.rate for rate in results.systems[0].rates] == [0.0, 0.0, 0.0, 0.0, 0.0]
+    assert [rate.rate for rate in results.systems[0].rates] == [0.0, 0.0, None, 0.0, 0.0]
     json.loads(to_json(results))
 
 
