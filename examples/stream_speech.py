@@ -41,19 +41,23 @@ def stream(samples, folder=SHIPPED, artefact=ARTEFACT):
 
 def main(arguments=None):
     """Print the syllables of a recording."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("recording")
-    parser.add_argument("bundle", nargs="?", type=Path, default=SHIPPED, help="default: the shipped model's")
-    parser.add_argument("artefact", nargs="?", default=ARTEFACT, help="default: %(default)s")
-    options = parser.parse_args(arguments)
+    options = _parser().parse_args(arguments)
     bundle = open_bundle(options.bundle)
     is_speech = bundle.metadata["kind"] == "speech"
     require(is_speech, "not a bundle of a speech model", where=options.bundle, error=BundleError)
     samples = read_audio(options.recording, bundle.features.sample_rate)
     for second, syllable in stream(samples, options.bundle, options.artefact):
         print(f"{second:6.2f}  {syllable}", flush=True)
+
+
+def _parser():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("recording", help="a file with speech")
+    parser.add_argument("bundle", nargs="?", type=Path, default=SHIPPED, help="default: the shipped model's")
+    parser.add_argument("artefact", nargs="?", default=ARTEFACT, help="default: %(default)s")
+    return parser
 
 
 if __name__ == "__main__":
