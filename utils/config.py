@@ -108,7 +108,8 @@ def read_yaml(path: str | Path) -> dict[str, Any]:
         raise ConfigError("no such config file", where=path, hint=hint)
     try:
         values = OmegaConf.to_container(OmegaConf.load(path))
-    except (yaml.YAMLError, UnicodeDecodeError, OSError, OmegaConfBaseException) as error:
+    # PyYAML raises ValueError for a value that is not of its tag (`!!int x`).
+    except (yaml.YAMLError, ValueError, RecursionError, OSError, OmegaConfBaseException) as error:
         reason = " ".join(str(error).split())
         raise ConfigError(
             f"not readable as YAML ({reason})", where=path, hint="see configs/ for examples"
@@ -166,7 +167,7 @@ def _read_overrides(overrides: Sequence[str]) -> Mapping[str, Any]:
         )
     try:
         return OmegaConf.from_dotlist(list(overrides))
-    except (OmegaConfBaseException, yaml.YAMLError) as error:
+    except (OmegaConfBaseException, yaml.YAMLError, ValueError) as error:
         reason = " ".join(str(error).split())
         raise ConfigError(
             f"'{' '.join(overrides)}' can't be read ({reason})", hint="put the value in quotes"

@@ -154,6 +154,7 @@ def test_a_large_count_may_be_written_with_an_exponent():
         ("seed", ["'seed' is not an override", "key=value"]),
         ("=3", ["'=3' is not an override", "key=value"]),
         ("corpora=[a", ["can't be read"]),
+        ("seed=!!int x", ["can't be read"]),
     ],
 )
 def test_a_wrong_override_is_named_with_the_remedy(override, parts):

@@ -71,9 +71,9 @@ def utf8_lines(path: Path) -> Iterator[tuple[int, str, bool]]:
             for number, line in enumerate(file, start=1):
                 if number == 1:
                     line = line.removeprefix(b"\xef\xbb\xbf")
-                if not line.strip():
-                    continue
                 text = line.decode("utf-8", errors="replace").rstrip("\r\n")
+                if not text.strip():  # also of spaces that only Unicode knows, such as U+0085
+                    continue
                 # U+FFFD itself is never meant in a transcript: an earlier conversion wrote it.
                 yield number, text, "\ufffd" not in text
     except OSError as error:
