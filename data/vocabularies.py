@@ -8,8 +8,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
 
-from rich.console import Console
-
 from data.manifest import Transcript, read_transcripts
 from utils.errors import run_command
 from utils.mandarin.pinyin import full_inventory, without_tone
@@ -49,9 +47,8 @@ def _syllables(texts: Iterable[Transcript]) -> set[str]:
     return {syllable for text in texts for syllable in text.pinyin}
 
 
-def print_lists(lists: Mapping[str, Sequence[Transcript]], console: Console | None = None) -> None:
+def print_lists(lists: Mapping[str, Sequence[Transcript]]) -> None:
     """Print the sizes of the lists and what each two of them have in common."""
-    console = console or Console()
     syllables = {name: _syllables(texts) for name, texts in lists.items()}
     sentences = {name: {text.hanzi for text in texts} for name, texts in lists.items()}
     headings = ("texts", "distinct\ntexts", "syllables", "tonal\nkinds", "toneless\nkinds", "hanzi\nkinds")
@@ -67,7 +64,7 @@ def print_lists(lists: Mapping[str, Sequence[Transcript]], console: Console | No
         )
         for name, texts in lists.items()
     ]
-    print_table("sizes", ("list", *headings), sizes, console=console)
+    print_table("sizes", ("list", *headings), sizes)
     if len(lists) > 1:
         overlap = [
             (
@@ -81,7 +78,7 @@ def print_lists(lists: Mapping[str, Sequence[Transcript]], console: Console | No
             for first, second in combinations(lists, 2)
         ]
         headings = ("texts\nin both", "tonal\nin both", "only in\nfirst", "only in\nsecond")
-        print_table("overlap", ("first", "second", *headings), overlap, left=2, console=console)
+        print_table("overlap", ("first", "second", *headings), overlap, left=2)
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -23,7 +23,6 @@ def print_table(
     headings: Sequence[str],
     rows: Iterable[Sequence[str | int]],
     left: int = 1,
-    console: Console | None = None,
 ) -> None:
     """Print a table that fits the terminal; numbers are written with commas.
 
@@ -32,14 +31,13 @@ def print_table(
         headings: headings of the columns.
         rows: each with one cell a column.
         left: number of columns, from the first, that are aligned left; the others are aligned right.
-        console: where to print; None: standard output.
     """
     columns = [Column(heading, overflow="fold") for heading in headings[:left]]
     columns += [Column(heading, justify="right", no_wrap=True) for heading in headings[left:]]
     table = Table(*columns, title=title)
     for row in rows:
         table.add_row(*(cell if isinstance(cell, str) else f"{cell:,}" for cell in row))
-    (console or Console(width=None if sys.stdout.isatty() else _LOG_WIDTH)).print(table)
+    Console(width=None if sys.stdout.isatty() else _LOG_WIDTH).print(table)
 
 
 def text_table(headings: Sequence[str], rows: Rows, left: int = 1) -> str:

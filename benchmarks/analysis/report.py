@@ -19,9 +19,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from rich.console import Console
-from rich.table import Table
-
 from analysis.inputs.utterance_results import LEVELS, SystemOutput, UtteranceResult
 from analysis.page.evidence import WORST_SHOWN, Evidence
 from analysis.page.report import write_report_page
@@ -33,6 +30,7 @@ from tests.support.chromium import open_page as open_in
 from tests.support.report_results import imagined_outcomes, training_of
 from utils.cli import positive
 from utils.errors import run_command
+from utils.text_table import print_table
 
 Times = dict[str, tuple[float, float]]  # step → wall and CPU seconds
 SPEAKERS = 50
@@ -55,9 +53,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             page = write_report_page(folder, results, random_evidence(results))
         opened = open_page(page)
         hanzi = sum(len(each.reference_hanzi) for each in outcomes)
-        Console().print(
-            _table(f"{len(outcomes):,} utterances, {hanzi:,} hanzi", times, opened, page, files[0])
-        )
+        title = f"Report of {len(outcomes):,} utterances, {hanzi:,} hanzi"
+        print_table(title, ("", "measured", "CPU", "allowed"), _rows(times, opened, page, files[0]))
     return 0
 
 
@@ -117,29 +114,21 @@ def _timed(what: str, times: Times) -> Iterator[None]:
     times[what] = time.perf_counter() - began, time.process_time() - busy
 
 
-def _table(title: str, times: Times, opened: dict[str, float], page: Path, results: Path) -> Table:
-    table = Table(title=f"Report of {title}", title_justify="left")
-    for heading in ("", "measured", "CPU", "allowed"):
-        table.add_column(heading, justify="right" if heading else "left")
+def _rows(times: Times, opened: dict[str, float], page: Path, results: Path) -> Iterator[tuple[str, ...]]:
     for what, (seconds, busy) in times.items():
-        table.add_row(what, f"{seconds:.1f} s", f"{busy:.1f} s", "")
+        yield what, f"{seconds:.1f} s", f"{busy:.1f} s", ""
     seconds, busy = map(sum, zip(*times.values(), strict=True))
-    table.add_row("all of these", f"{seconds:.1f} s", f"{busy:.1f} s", f"{LIMITS['seconds']} s")
+    yield "all of these", f"{seconds:.1f} s", f"{busy:.1f} s", f"{LIMITS['seconds']} s"
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    table.add_row("peak memory", f"{peak:,.0f} MB", "", f"{LIMITS['megabytes']:,} MB")
+    yield "peak memory", f"{peak:,.0f} MB", "", f"{LIMITS['megabytes']:,} MB"
     for path in (results, page):
-        table.add_row(path.name, f"{path.stat().st_size / 1e6:.1f} MB", "", "")
+        yield path.name, f"{path.stat().st_size / 1e6:.1f} MB", "", ""
     if not opened:
-        table.add_row("open the page", MISSING, "", "")
-        return table
-    table.add_row(
-        "open the page in Chromium",
-        f"{opened['seconds']:.2f} s",
-        f"{opened['cpu_seconds']:.2f} s",
-        "about 1 s",
-    )
-    table.add_row("its script's memory", f"{opened['megabytes']:.0f} MB", "", "")
-    return table
+        yield "open the page", MISSING, "", ""
+        return
+    times_of_page = f"{opened['seconds']:.2f} s", f"{opened['cpu_seconds']:.2f} s"
+    yield "open the page in Chromium", *times_of_page, "about 1 s"
+    yield "its script's memory", f"{opened['megabytes']:.0f} MB", "", ""
 
 
 def _parser() -> argparse.ArgumentParser:

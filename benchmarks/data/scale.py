@@ -29,8 +29,6 @@ import numpy as np
 import psutil
 import yaml
 from pypinyin.phrases_dict import phrases_dict
-from rich.console import Console
-from rich.table import Table
 from tqdm import tqdm
 
 from data.array_store import write_array_header
@@ -46,6 +44,7 @@ from utils.config import build_config
 from utils.errors import TrainingError, run_command
 from utils.features.speech import FeatureConfig, feature_bins
 from utils.mandarin.pinyin import is_hanzi
+from utils.text_table import print_table
 from utils.vocabulary import acoustic_vocabulary
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -72,16 +71,14 @@ def main() -> None:
     if options.only:
         {"fill": fill_cache, "batches": read_batches}[options.only[0]](Path(options.only[1]))
         return
-    table = Table(title=f"From corpus to first step, {os.cpu_count()} cores")
-    for column in ("utterances", "command", "seconds", "CPU seconds", "peak MB"):
-        table.add_column(column, justify="left" if column == "command" else "right")
+    rows = []
     with tempfile.TemporaryDirectory(prefix="scale-", dir=options.folder) as folder:
         for count in options.utterances:
             for command, cost in measure(Path(folder, str(count)), count):
                 figures = (f"{cost.seconds:.1f}", f"{cost.cpu_seconds:.1f}", f"{cost.megabytes:.0f}")
-                table.add_row(f"{count:,}", command, *figures)
-            table.add_section()
-    Console().print(table)
+                rows.append((count, command, *figures))
+    headings = ("utterances", "command", "seconds", "CPU seconds", "peak MB")
+    print_table(f"From corpus to first step, {os.cpu_count()} cores", headings, rows, left=2)
 
 
 def measure(folder: Path, count: int) -> Iterator[tuple[str, Cost]]:

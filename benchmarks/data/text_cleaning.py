@@ -21,8 +21,6 @@ from pathlib import Path
 
 import psutil
 from pypinyin import Style, lazy_pinyin
-from rich.console import Console
-from rich.table import Table
 from tqdm import tqdm
 
 from data.text.cleaning import clean_text, evaluation_sentences, print_report
@@ -31,6 +29,7 @@ from data.text.sources import decode, read_pieces
 from tests.support.polyphones import TUNED, UNSEEN, accuracy, read_sentences
 from utils.errors import run_command
 from utils.mandarin.pinyin import hanzi_to_pinyin, normalise_syllable
+from utils.text_table import print_table
 
 MEGABYTE = 1 << 20
 MADE_UP = 1_000_000  # characters, where the text is not cut
@@ -40,7 +39,6 @@ PLANTED = "这一句话属于评测集所以不可以留在训练文本里"
 def main() -> int:
     """Clean both texts, print the tables."""
     options = _parser().parse_args()
-    console = Console()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "planted.txt").write_text(PLANTED, encoding="utf-8")
@@ -50,15 +48,15 @@ def main() -> int:
             if options.hanzi:
                 sources = [folder / "head.txt"]
                 _write_head(options.text, sources[0], options.hanzi)
-            _clean(sources, folder / "text.clean.txt", exclude, options.workers, console)
+            _clean(sources, folder / "text.clean.txt", exclude, options.workers)
         dirty = folder / "dirty.txt"
         _write_dirty(dirty, options.hanzi or MADE_UP)
-        _clean([dirty], folder / "dirty.clean.txt", exclude, options.workers, console)
-    _print_polyphones(console)
+        _clean([dirty], folder / "dirty.clean.txt", exclude, options.workers)
+    _print_polyphones()
     return 0
 
 
-def _clean(sources: list[Path], output: Path, exclude: list[Path], workers: int, console: Console) -> None:
+def _clean(sources: list[Path], output: Path, exclude: list[Path], workers: int) -> None:
     peak = [0]
     over = threading.Event()
     watch = threading.Thread(target=_watch, args=(peak, over))
@@ -68,13 +66,13 @@ def _clean(sources: list[Path], output: Path, exclude: list[Path], workers: int,
     cpu = _cpu_seconds() - began
     over.set()
     watch.join()
-    print_report(report, console)
+    print_report(report)
     kept = report["kept"]["hanzi"]
-    console.print(
+    print(
         f"{len(sources)} texts, {workers} workers: {report['seconds']} s, {cpu:.0f} s of CPU "
         f"({kept / cpu:,.0f} hanzi kept a CPU second), peak memory {peak[0] / MEGABYTE:.0f} MB, all processes"
     )
-    console.print(f"clauses with evaluation text that were left: {_left_over(output, exclude)}")
+    print(f"clauses with evaluation text that were left: {_left_over(output, exclude)}")
 
 
 def _cpu_seconds() -> float:
@@ -154,19 +152,18 @@ def _write_dirty(path: Path, hanzi: int) -> None:
             written += len(line)
 
 
-def _print_polyphones(console: Console) -> None:
-    table = Table(title="polyphones with the correct reading")
-    for column in ("part of the list", "pypinyin alone, %", "with our rules, %", "characters"):
-        table.add_column(column, justify="right")
+def _print_polyphones() -> None:
+    rows = []
     for part, about in ((TUNED, "rules were written on it"), (UNSEEN, "only scored")):
         alone, count = accuracy(part, _pypinyin_alone)
         ours, _ = accuracy(part)
-        table.add_row(about, f"{100 * alone / count:.1f}", f"{100 * ours / count:.1f}", str(count))
-    console.print(table)
+        rows.append((about, f"{100 * alone / count:.1f}", f"{100 * ours / count:.1f}", count))
+    headings = ("part of the list", "pypinyin alone, %", "with our rules, %", "characters")
+    print_table("polyphones with the correct reading", headings, rows)
     text = "".join(sentence.text for sentence in read_sentences())
     began = time.process_time()
     hanzi_to_pinyin(text)
-    console.print(f"{len(text) / (time.process_time() - began):,.0f} hanzi a CPU second to pinyin")
+    print(f"{len(text) / (time.process_time() - began):,.0f} hanzi a CPU second to pinyin")
 
 
 def _pypinyin_alone(text: str) -> list[str]:

@@ -20,8 +20,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-from rich.console import Console
-from rich.table import Table
 
 from analysis.keyword.detections import DetectedKeyword, SpokenKeyword, match, read_spoken_keywords
 from benchmarks.support.commands import run
@@ -31,6 +29,7 @@ from keywords.listening import Listener, open_listener
 from streaming.keyword.detection import BACKGROUND
 from utils.audio.reading import audio_seconds
 from utils.errors import run_command
+from utils.text_table import print_table
 
 BEFORE_MS = 1000.0
 """The refractory time of earlier bundles; now it follows from the clip's length."""
@@ -72,10 +71,8 @@ def _measure(model: Path, words: Path, hours: float, folder: Path) -> None:
     print(f"first, last tenth    {measured.growth()}")
     print(f"real-time factor     {measured.seconds / seconds:8.4f}, start included")
     _print_delay(_read(printed), spoken)
-    table = Table(*COLUMNS, title=f"{model} on {words}, {len(spoken)} keywords in {seconds / 3600:.2f} h")
-    for row in _compare(listener, stream_recordings(listener, [audio]), spoken):
-        table.add_row(*row)
-    Console(width=110).print(table)
+    title = f"{model} on {words}, {len(spoken)} keywords in {seconds / 3600:.2f} h"
+    print_table(title, COLUMNS, _compare(listener, stream_recordings(listener, [audio]), spoken))
 
 
 def _make_stream(listener: Listener, words: Path, hours: float, folder: Path) -> Path:

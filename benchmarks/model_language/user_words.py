@@ -16,8 +16,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pypinyin.constants import PHRASES_DICT
-from rich.console import Console
-from rich.table import Table
 
 from data.manifest import read_transcripts
 from model_language.converters.user_word_converter import UserWordConverter
@@ -30,6 +28,7 @@ from utils.files import write_text
 from utils.mandarin.pinyin import hanzi_to_pinyin, is_hanzi
 from utils.metrics import count_errors, total
 from utils.run_folder.run import PRETRAINED
+from utils.text_table import print_table
 
 WORDS, MANY = 200, 10_000
 SEED = 3
@@ -49,7 +48,6 @@ _ROUNDS = 3
 def main() -> int:
     """Write the lists, convert with and without them, print a table."""
     options = _parser().parse_args()
-    console = Console()
     names = made_up_words(WORDS, SEED)
     many = made_up_names(MANY, SEED + 1, gb2312_hanzi())
     lists = {"the 200 words": names, "10,000 random names": many}
@@ -62,16 +60,17 @@ def main() -> int:
     lines = [row for row in read_transcripts(options.text) if row.hanzi][: options.sentences]
     spoken = [(word, sentence.format(word)) for word in names for sentence in _SENTENCES]
     pinyin = [tuple(hanzi_to_pinyin(sentence)) for _, sentence in spoken]
-    table = Table("words", "of the 200, correct", "errors in text without them", "relative time")
+    rows = []
     seconds = _timed(converters, [line.pinyin for line in lines])
     for name, each in converters.items():
         found = sum(word in text for (word, _), text in zip(spoken, each.convert(pinyin), strict=True))
         hanzi = each.convert([line.pinyin for line in lines])
         errors = total(count_errors(line.hanzi, text) for line, text in zip(lines, hanzi, strict=True))
         ratio = seconds[name] / seconds["none"]
-        table.add_row(name, f"{found / len(spoken):.1%}", f"{errors.rate:.2%}", f"x {ratio:.2f}")
-    console.print(table)
-    console.print(f"{len(spoken)} sentences with words; {len(lines)} lines of {options.text}")
+        rows.append((name, f"{found / len(spoken):.1%}", f"{errors.rate:.2%}", f"x {ratio:.2f}"))
+    headings = ("words", "of the 200, correct", "errors in text without them", "relative time")
+    print_table("conversion with user words", headings, rows)
+    print(f"{len(spoken)} sentences with words; {len(lines)} lines of {options.text}")
     return 0
 
 

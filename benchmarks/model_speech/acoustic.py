@@ -19,14 +19,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from rich.console import Console
-from rich.table import Table
-
 from benchmarks.support.commands import run
 from benchmarks.support.open_text import open_domain_lines, speak_open_domain
 from utils.errors import run_command
 from utils.files import write_json, write_text
 from utils.run_folder.run import RunFolder
+from utils.text_table import print_table
 
 RECIPE = "configs/speech/compact_open.yaml"
 SYLLABLES = "configs/language/syllables.yaml"
@@ -161,16 +159,15 @@ def _short_training(
 
 
 def _print_variants(histories: dict[str, list[dict[str, str]]]) -> None:
-    table = Table(title="Tonal syllable error, voices and sentences that are not in the training data")
     epochs = [f"epoch {epoch}" for epoch in range(1, SHORT_EPOCHS + 1)]
-    for column in ("variant", *epochs, "steps of the last, s", "speed"):
-        table.add_column(column)
+    headings, rows = ("variant", *epochs, "steps of the last, s", "speed"), []
     first = float(next(iter(histories.values()))[-1]["seconds"])
     for name, history in histories.items():
         errors = [f"{float(row['dev_syllable_error_rate']):.1%}" for row in history]
         seconds = float(history[-1]["seconds"])  # the first epoch also computes features
-        table.add_row(name, *errors, f"{seconds:.1f}", f"{first / seconds:.2f}")
-    Console().print(table)
+        rows.append((name, *errors, f"{seconds:.1f}", f"{first / seconds:.2f}"))
+    title = "Tonal syllable error, voices and sentences that are not in the training data"
+    print_table(title, headings, rows)
 
 
 def _parser() -> argparse.ArgumentParser:

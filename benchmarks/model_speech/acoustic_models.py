@@ -22,8 +22,6 @@ import time
 from pathlib import Path
 
 import numpy as np
-from rich.console import Console
-from rich.table import Table
 
 from benchmarks.support.commands import run
 from benchmarks.support.training_step import ctc_losses, measured_alone, random_batch
@@ -31,6 +29,7 @@ from data.manifest import read_manifest, write_manifest
 from utils.errors import CorpusError, run_command
 from utils.features.speech import FeatureConfig, feature_bins
 from utils.run_folder.run import RunFolder
+from utils.text_table import print_table
 from utils.vocabulary import acoustic_vocabulary
 
 FEATURES = {"dfcnn": FeatureConfig(kind="spectrogram"), "compact": FeatureConfig(kind="filter_bank")}
@@ -114,15 +113,10 @@ def _train_and_test(name: str, audio_seconds: float) -> dict[str, float]:
 
 
 def _print(rows: dict[str, dict[str, float]], options: argparse.Namespace) -> None:
-    table = Table(
-        title=f"Acoustic models: a step of {options.utterances} x {options.seconds} s; the demo's test"
-    )
     columns = ("model", "weights", "MMAC/s", "step", "speed", "ratio", "trained", "heard", "error")
-    for column in columns:
-        table.add_column(column, justify="left" if column == "model" else "right", no_wrap=True)
     slowest = max(row["step_seconds"] for row in rows.values())
-    for name, row in rows.items():
-        table.add_row(
+    cells = [
+        (
             name,
             f"{row['parameters'] / 1e6:.2f} M",
             f"{row['mac_a_second'] / 1e6:.0f}",
@@ -133,7 +127,10 @@ def _print(rows: dict[str, dict[str, float]], options: argparse.Namespace) -> No
             f"{row['hours_heard']:.1f} h",
             f"{row['error']:.1%}",
         )
-    Console().print(table)
+        for name, row in rows.items()
+    ]
+    title = f"Acoustic models: a step of {options.utterances} x {options.seconds} s; the demo's test"
+    print_table(title, columns, cells)
 
 
 def _parser() -> argparse.ArgumentParser:

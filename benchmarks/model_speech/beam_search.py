@@ -14,8 +14,6 @@ from pathlib import Path
 from unittest import mock
 
 import numpy as np
-from rich.console import Console
-from rich.table import Table
 
 from data.manifest import Utterance, read_manifest
 from model_speech.acoustic_model import AcousticModel, load_acoustic_model
@@ -28,6 +26,7 @@ from utils.audio.reading import read_audio
 from utils.errors import run_command
 from utils.features.speech import extract_features
 from utils.metrics import count_errors, total
+from utils.text_table import print_table
 from utils.vocabulary import SPACE
 
 BATCH = 16
@@ -44,19 +43,17 @@ def main() -> int:
     utterances.sort(key=lambda utterance: utterance.seconds)
     batches = _posteriors(acoustic, utterances)
     blank = acoustic.vocabulary.blank_index
-    console = Console()
-    _print_speed(batches, Decoder(blank, BEAM), len(utterances), console)
+    _print_speed(batches, Decoder(blank, BEAM), len(utterances))
     if options.syllables:
         fusion = load_fusion(options.syllables, acoustic.vocabulary, 1.0, 0.0)
-        table = Table("weight", *(f"bonus {bonus}" for bonus in BONUSES), title="syllable error rate, %")
+        rows = []
         for weight in WEIGHTS:
             fusions = [type(fusion)(fusion.model, fusion.ids, weight, bonus) for bonus in BONUSES]
             found = [_search(batches, Decoder(blank, BEAM, fusion=fusion))[0] for fusion in fusions]
-            table.add_row(
-                str(weight),
-                *(f"{100 * _error_rate(acoustic, utterances, hypotheses):.1f}" for hypotheses in found),
-            )
-        console.print(table)
+            errors = [_error_rate(acoustic, utterances, hypotheses) for hypotheses in found]
+            rows.append((str(weight), *(f"{100 * error:.1f}" for error in errors)))
+        headings = ("weight", *(f"bonus {bonus}" for bonus in BONUSES))
+        print_table("syllable error rate, %", headings, rows)
     return 0
 
 
@@ -72,23 +69,23 @@ def _posteriors(acoustic: AcousticModel, utterances: Sequence[Utterance]) -> lis
     return batches
 
 
-def _print_speed(batches: Sequence[Batch], decoder: Decoder, utterances: int, console: Console) -> None:
+def _print_speed(batches: Sequence[Batch], decoder: Decoder, utterances: int) -> None:
     best, seconds = _search(batches, decoder)
     with mock.patch.object(prefix_beam, "_viable_count", lambda _, scores: scores.shape[1]):
         _, full_seconds = _search(batches, decoder)
         with mock.patch.object(prefix_beam, "MIN_PROBABILITY", 1e-30):
             full, _ = _search(batches, decoder)
     differing = sum(pruned.tokens != other.tokens for pruned, other in zip(best, full, strict=True))
-    table = Table("search", "utterances/s", title=f"beam {decoder.beam}, {utterances} utterances")
-    table.add_row("greedy", f"{utterances / _search(batches, Decoder(decoder.blank))[1]:.0f}")
-    table.add_row("up to 40 classes in every frame", f"{utterances / full_seconds:.0f}")
-    table.add_row("classes that can still reach the beam", f"{utterances / seconds:.0f}")
-    for workers in (1, 2):
-        table.add_row(
-            f"the same in {workers} processes", f"{utterances / _in_processes(batches, decoder, workers):.0f}"
-        )
-    console.print(table)
-    console.print(f"{differing} of {utterances} best hypotheses differ from those of the full search")
+    search_seconds = {
+        "greedy": _search(batches, Decoder(decoder.blank))[1],
+        "up to 40 classes in every frame": full_seconds,
+        "classes that can still reach the beam": seconds,
+        "the same in 1 process": _in_processes(batches, decoder, 1),
+        "the same in 2 processes": _in_processes(batches, decoder, 2),
+    }
+    rows = [(name, f"{utterances / taken:.0f}") for name, taken in search_seconds.items()]
+    print_table(f"beam {decoder.beam}, {utterances} utterances", ("search", "utterances/s"), rows)
+    print(f"{differing} of {utterances} best hypotheses differ from those of the full search")
 
 
 def _search(batches: Sequence[Batch], decoder: Decoder) -> tuple[list[Hypothesis], float]:

@@ -12,12 +12,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-from rich.console import Console
-from rich.table import Table
-
 from data.manifest import read_manifest, write_manifest
 from utils.errors import CorpusError, TrainingError, run_command
 from utils.run_folder.run import RunFolder
+from utils.text_table import print_table
 
 ROOT = Path(__file__).resolve().parents[2]
 UTTERANCES = 100
@@ -49,13 +47,17 @@ def main() -> int:
 
 
 def _print(rows: list[dict[str, str]]) -> None:
-    table = Table(title=f"DFCNN on {UTTERANCES} utterances")
-    for column in ("epoch", "training loss", "syllable error", "seconds"):
-        table.add_column(column, justify="right")
-    for row in [*rows[:-1:5], rows[-1]]:
-        error = f"{float(row['dev_syllable_error_rate']):.1%}"
-        table.add_row(row["epoch"], f"{float(row['train_loss']):.2f}", error, f"{float(row['seconds']):.1f}")
-    Console().print(table)
+    shown = [
+        (
+            row["epoch"],
+            f"{float(row['train_loss']):.2f}",
+            f"{float(row['dev_syllable_error_rate']):.1%}",
+            f"{float(row['seconds']):.1f}",
+        )
+        for row in [*rows[:-1:5], rows[-1]]
+    ]
+    headings = ("epoch", "training loss", "syllable error", "seconds")
+    print_table(f"DFCNN on {UTTERANCES} utterances", headings, shown, left=0)
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -22,14 +22,13 @@ from pathlib import Path
 
 import keras
 import numpy as np
-from rich.console import Console
-from rich.table import Table
 
 from benchmarks.support.damage_subjects import LANGUAGE, SPEECH, Command, Subject, Workshop
 from tests.support.damage import DAMAGE, damage_file
 from utils.cli import positive
 from utils.errors import RunError, UserError, run_command
 from utils.run_folder import checksum_files
+from utils.text_table import print_table
 
 FOLDER = Path("runs/benchmarks/corruption")
 NAMED, EQUAL, SILENT = "named", "equal", "SILENT"
@@ -49,7 +48,8 @@ def main() -> int:
     for subject in _subjects(Workshop(options.folder.absolute()), options.only):
         counts = Counter(_trials(subject, options.trials))
         everything += counts
-        Console(width=140).print(_table(subject.name, counts))
+        headings = ("file", "damage", "commands", "readings", NAMED, EQUAL, SILENT)
+        print_table(subject.name, headings, _rows(counts), left=2)
         print(f"so far: {_totals(everything)}", flush=True)
     return int(any(row[-1] == SILENT for row in everything))
 
@@ -152,14 +152,12 @@ def _totals(counts: Counter[tuple[str, ...]]) -> str:
     return f"{sum(found)} readings, {found[0]} {NAMED}, {found[1]} {EQUAL}, {found[2]} {SILENT}"
 
 
-def _table(title: str, counts: Counter[tuple[str, ...]]) -> Table:
-    """A line for each kind of file and damage: commands, trials and their outcomes."""
-    table = Table("file", "damage", "commands", "readings", NAMED, EQUAL, SILENT, title=title)
+def _rows(counts: Counter[tuple[str, ...]]) -> Iterator[tuple[str | int, ...]]:
+    """A row for each kind of file and damage: commands, trials and their outcomes."""
     for name, damage in dict.fromkeys(row[:2] for row in counts):
         rows = Counter({row: number for row, number in counts.items() if row[:2] == (name, damage)})
         commands = len({row[2] for row in rows})
-        table.add_row(name, damage, str(commands), str(rows.total()), *map(str, _by_outcome(rows)))
-    return table
+        yield name, damage, commands, rows.total(), *_by_outcome(rows)
 
 
 def _by_outcome(counts: Counter[tuple[str, ...]]) -> list[int]:

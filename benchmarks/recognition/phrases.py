@@ -28,8 +28,6 @@ from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
-from rich.console import Console
-from rich.table import Table
 from tqdm import tqdm
 
 from benchmarks.support.commands import ROOT
@@ -50,6 +48,7 @@ from utils.audio.reading import read_audio
 from utils.errors import CorpusError, run_command
 from utils.hypotheses.calibration import calibration_error, logistic_regression, probabilities
 from utils.mandarin.pinyin import hanzi_to_pinyin, is_hanzi
+from utils.text_table import print_table
 from utils.vocabulary import SPACE
 
 SHARED = ROOT.parent / "shared" / "data"
@@ -116,9 +115,7 @@ def _print_rates(acoustic: AcousticLogits, options: argparse.Namespace) -> None:
         for name in ("common_voice_zh/test", "aishell1_two_speakers/test_other_speaker")
         for clip in read_clips(options.audio / f"{name}.tsv")
     ]
-    table = Table(
-        "list", "entries", "clips", "best phrase correct", "accepted and correct", "accepted falsely"
-    )
+    rows = []
     clips = {"spoken": [*words, *phrases], "other": other}
     trials = {name: _trials(acoustic, searches, of_kind) for name, of_kind in clips.items()}
     for (name, search), own in zip(searches.items(), (words, phrases), strict=True):
@@ -127,16 +124,16 @@ def _print_rates(acoustic: AcousticLogits, options: argparse.Namespace) -> None:
         right = sum(trial.right for trial in spoken)
         accepted = sum(trial.right and trial.accepted(options.threshold) for trial in spoken)
         false = sum(trial.accepted(options.threshold) for trial in not_spoken)
-        row = (
-            str(len(search.phrases)),
-            str(len(spoken)),
+        rates = (
             _rate(right, len(spoken)),
             _rate(accepted, len(spoken)),
+            _rate(false, len(not_spoken)),
         )
-        table.add_row(name, *row, _rate(false, len(not_spoken)))
+        rows.append((name, len(search.phrases), len(spoken), *rates))
         if options.show:
             _print_wrong(name, spoken)
-    Console(width=130).print(table)
+    headings = ("list", "entries", "clips", "best phrase correct", "accepted and correct", "accepted falsely")
+    print_table("phrases of speakers who are not in the training data", headings, rows)
 
 
 def _print_times(acoustic: AcousticLogits, options: argparse.Namespace) -> None:
@@ -197,16 +194,14 @@ def _fit(acoustic: AcousticLogits, audio: Path) -> None:
     print(f"speakers left out: calibration error {calibration_error(found_listed, listed):.1%}, ", end="")
     print(f"of the share {calibration_error(share[listed], right[listed]):.1%}")
     kind = np.array([kinds[id(trial.clip)] for trial in trials])
-    table = Table(
-        "threshold", "listed, accepted and right", *(f"{name}, accepted" for name in dict.fromkeys(kind))
-    )
+    rows = []
     for threshold in THRESHOLDS:
         accepted = found_listed >= threshold
         others = (accepted[~listed & (kind == name)] for name in dict.fromkeys(kind))
-        table.add_row(
-            f"{threshold:.2f}", *(f"{part.mean():.2%}" for part in ((accepted & right)[listed], *others))
-        )
-    Console(width=130).print(table)
+        parts = ((accepted & right)[listed], *others)
+        rows.append((f"{threshold:.2f}", *(f"{part.mean():.2%}" for part in parts)))
+    names = [f"{name}, accepted" for name in dict.fromkeys(kind)]
+    print_table("rates by threshold", ("threshold", "listed, accepted and right", *names), rows, left=0)
     for name, each in found.items():
         own = [trial for trial in each if trial.listed]
         print(f"{name}: best phrase right {_rate(sum(trial.right for trial in own), len(own))}")

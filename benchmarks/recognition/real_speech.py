@@ -15,14 +15,12 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from rich.console import Console
-from rich.table import Table
-
 from benchmarks.support.commands import run
 from benchmarks.support.open_text import SHARED, easily_spoken, open_domain_lines
 from data.manifest import read_manifest, write_manifest
 from utils.errors import run_command
 from utils.files import write_json, write_text
+from utils.text_table import print_table
 
 WORK = Path("datasets/real_speech")
 RUNS = Path("runs/real_speech")
@@ -183,13 +181,12 @@ def _test(folder: Path, language: Path, *search: str) -> dict[str, dict]:
 
 
 def _print(rows: list[dict]) -> None:
-    table = Table(title="compact on real speech: tonal syllable error / hanzi CER, %")
-    for title in ("trained on", "epochs", "search", *TESTS):
-        table.add_column(title)
+    shown = []
     for row in rows:
         cells = [f"{100 * row[t]['syllable_error_rate']:.1f} / {100 * row[t]['cer']:.1f}" for t in TESTS]
-        table.add_row(row["mixture"], str(row["epochs"]), row["search"], *cells)
-    Console().print(table)
+        shown.append((row["mixture"], row["search"], str(row["epochs"]), *cells))
+    headings = ("trained on", "search", "epochs", *TESTS)
+    print_table("compact on real speech: tonal syllable error / hanzi CER, %", headings, shown, left=2)
 
 
 def _parser() -> argparse.ArgumentParser:

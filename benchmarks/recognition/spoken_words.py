@@ -13,15 +13,14 @@ is timed from the command's start to its end. Without the recordings it stops wi
 import argparse
 import json
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-
-from rich.console import Console
-from rich.table import Table
 
 from benchmarks.support.commands import ROOT, run
 from utils.errors import CorpusError, run_command
 from utils.files import write_json
+from utils.text_table import print_table
 
 WORDS = ROOT.parent / "shared" / "data" / "audio" / "dspspeech20"
 CONFIG = "configs/keyword/spoken_words_{}.yaml"
@@ -38,11 +37,8 @@ def main() -> int:
         if not path.is_file():
             hint = "--words FOLDER with train.tsv, dev.tsv and test.tsv"
             raise CorpusError("the recorded words are missing", where=path, hint=hint)
-    rows = [_measure(name, lists, options) for name in options.models]
-    table = Table(*COLUMNS, title=options.words.name)
-    for row in rows:
-        _add(table, row)
-    Console(width=120).print(table)
+    measured = [_measure(name, lists, options) for name in options.models]
+    print_table(options.words.name, COLUMNS, [row for model in measured for row in _rows(model)])
     return 0
 
 
@@ -73,17 +69,18 @@ def _timed(folder: Path, *command: str) -> float:
     return sum(past)
 
 
-def _add(table: Table, row: dict[str, Any]) -> None:
-    """A line for each file of a model."""
-    first = [row["name"], f"{row['parameters']:,}", f"{row['seconds'] / 60:.1f} min"]
+def _rows(model: dict[str, Any]) -> Iterator[tuple[str, ...]]:
+    """A row for each file of a model."""
+    first = [model["name"], f"{model['parameters']:,}", f"{model['seconds'] / 60:.1f} min"]
     for path, way in ((CLIP, "non_stream"), (STREAM, "reset1")):
         for precision in ("float", "int8"):
-            found = row["artefacts"][path.format(precision)]
+            found = model["artefacts"][path.format(precision)]
             shown = f"{found['accuracy'][way]:.2%}" + ("" if found["passed"] else " (fails)")
-            kind = "whole clip" if way == "non_stream" else f"hop of {1000 * row['stream']['seconds']:.0f} ms"
+            hop = f"hop of {1000 * model['stream']['seconds']:.0f} ms"
+            kind = "whole clip" if way == "non_stream" else hop
             endless = f"{found['accuracy']['reset0']:.2%}" if path == STREAM else ""
             size, call = f"{found['bytes'] / 1000:.0f}", f"{found['latency_us']:.0f}"
-            table.add_row(*first, f"{kind}, {precision}", shown, endless, size, call)
+            yield *first, f"{kind}, {precision}", shown, endless, size, call
             first = ["", "", ""]
 
 

@@ -20,8 +20,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
-from rich.console import Console
-from rich.table import Table
 
 from benchmarks.support.commands import ROOT, run
 from data.manifest import read_manifest
@@ -30,6 +28,7 @@ from utils.cli import positive
 from utils.errors import CorpusError, run_command
 from utils.files import write_json, write_text
 from utils.metrics import count_errors, total
+from utils.text_table import print_table
 
 RATE = 8_000  # Hz
 AT_RATE = f"features.sample_rate={RATE}"
@@ -84,10 +83,8 @@ def main() -> int:
     trials = {"digits": digit_trial, "keywords": keyword_trial}
     steps = [step for name in options.trials for step in trials[name](options.runs / name, options)]
     write_json(options.runs / "telephone.json", [asdict(step) for step in steps])
-    table = Table("trial", "command", "seconds", "result", title="telephone speech, 8 kHz")
-    for step in steps:
-        table.add_row(step.trial, step.command, f"{step.seconds:.0f}", step.result)
-    Console(width=160).print(table)
+    rows = [(step.trial, step.command, step.result, f"{step.seconds:.0f}") for step in steps]
+    print_table("telephone speech, 8 kHz", ("trial", "command", "result", "seconds"), rows, left=3)
     return 0
 
 

@@ -25,8 +25,6 @@ from typing import Any
 import numpy as np
 import psutil
 import websockets
-from rich.console import Console
-from rich.table import Table
 
 from recognition.windowed_stream import SHARE, SHORTEST_SECONDS, WINDOW_SECONDS
 from tests.support.recordings import RECORDINGS
@@ -34,6 +32,7 @@ from tests.support.service import Service, running_service
 from utils.audio.reading import find_recordings, read_audio
 from utils.cli import positive
 from utils.errors import run_command
+from utils.text_table import print_table
 
 RATE = 16_000
 CHUNK_SECONDS = 0.1
@@ -62,8 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         np.concatenate([np.trunc(read_audio(path, RATE) * 32767).astype("<i2"), pause]) for path in paths
     ]
     chunk = max(CHUNK_SECONDS + SHORTEST_SECONDS, CHUNK_SECONDS + WINDOW_SECONDS / SHARE)
-    headings = ("streams", "p50", "p95", "p99", "within", "final p50", "p95", "CPU", "kept")
-    table = Table(*headings, title="delays in ms")
+    rows = []
     workers = ("--workers", "1", "--live-workers", str(options.live_workers))
     with running_service(*workers, "--streams", str(max(options.streams))) as service:
         service.wait_for("a worker of live streams is ready", options.live_workers)
@@ -80,10 +78,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
             )
             delays = [f"{1000 * value:.0f}" for value in np.concatenate(percentiles)]
             kept = 1 - figures.revised / max(figures.stable, 1)
-            table.add_row(
-                str(streams), *delays[:3], f"{within:.1%}", *delays[3:], f"{cpu:.3f}", f"{kept:.1%}"
-            )
-    Console().print(table)
+            rows.append((streams, *delays[:3], f"{within:.1%}", *delays[3:], f"{cpu:.3f}", f"{kept:.1%}"))
+    headings = ("streams", "p50", "p95", "p99", "within", "final p50", "p95", "CPU", "kept")
+    print_table("delays in ms", headings, rows, left=0)
     ahead = f"look-ahead {1000 * figures.look_ahead:.0f} ms + chunk and partial result {1000 * chunk:.0f} ms"
     print(f"within: {ahead} + {1000 * ALLOWED_SECONDS:.0f} ms")
     print(f"{options.live_workers} live workers; load of the machine: {psutil.getloadavg()[0]:.1f}")

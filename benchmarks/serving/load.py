@@ -31,14 +31,13 @@ from pathlib import Path
 
 import httpx2
 import psutil
-from rich.console import Console
-from rich.table import Table
 
 from tests.support.recordings import RECORDINGS
 from tests.support.service import ROOT, Service, running_service
 from utils.audio.reading import audio_seconds, find_recordings
 from utils.cli import positive
 from utils.errors import UserError, run_command
+from utils.text_table import print_table
 
 PATIENCE = 600.0  # seconds for an answer
 REQUESTS_OF_A_CONNECTION = 5
@@ -183,25 +182,14 @@ def _processor_seconds(service: Service) -> float:
 
 
 def _show(figures: Figures, seconds: float, options: argparse.Namespace) -> None:
-    table = Table(title=f"{options.clients} clients, {seconds:.0f} s, {options.workers} workers")
-    for column in (
-        "answers",
-        "p50 s",
-        "p95 s",
-        "p99 s",
-        "audio s/s",
-        "audio s/CPU s",
-        "MB warm",
-        "MB end",
-        "growth",
-    ):
-        table.add_column(column, justify="right")
+    times = ("p50 s", "p95 s", "p99 s", "audio s/s", "audio s/CPU s")
+    headings = ("answers", *times, "MB warm", "MB end", "growth")
     cuts = statistics.quantiles(figures.waited, n=100) if len(figures.waited) > 1 else [0.0] * 99
     warm = [used for when, used in figures.memory if seconds / 4 <= when < seconds / 2]
     end = [used for when, used in figures.memory if when >= 3 * seconds / 4]
     before, after = statistics.median(warm or [1]) / 1e6, statistics.median(end or [1]) / 1e6
     answers = ", ".join(f"{status}: {count}" for status, count in sorted(figures.statuses.items()))
-    table.add_row(
+    row = (
         answers,
         *(f"{cuts[percent - 1]:.2f}" for percent in (50, 95, 99)),
         f"{figures.audio / seconds:.1f}",
@@ -210,7 +198,8 @@ def _show(figures: Figures, seconds: float, options: argparse.Namespace) -> None
         f"{after:.0f}",
         f"{after / before - 1:+.1%}",
     )
-    Console(width=110).print(table)
+    title = f"{options.clients} clients, {seconds:.0f} s, {options.workers} workers"
+    print_table(title, headings, [row])
 
 
 def _show_batch(options: argparse.Namespace, audio: float) -> None:

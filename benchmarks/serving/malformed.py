@@ -26,13 +26,12 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import psutil
 import soundfile
-from rich.console import Console
-from rich.table import Table
 
 from tests.support.recordings import RECORDINGS
 from tests.support.service import Service, running_service
 from utils.cli import positive
 from utils.errors import run_command
+from utils.text_table import print_table
 
 BOUNDARY = b"boundary-of-parts"
 AT_A_TIME = 64
@@ -244,10 +243,11 @@ def _schemathesis(service: Service, examples: int) -> Counter:
 
 def _show(counts: dict[str, Counter]) -> None:
     statuses = sorted({status for kind in counts.values() for status in kind})
-    table = Table("kind", "requests", *map(str, statuses), title="answers by status")
-    for kind, found in counts.items():
-        table.add_row(kind, str(found.total()), *(str(found[status] or "") for status in statuses))
-    Console(width=110).print(table)
+    headings = ("kind", "requests", *map(str, statuses))
+    rows = [
+        (kind, found.total(), *(found[status] or "" for status in statuses)) for kind, found in counts.items()
+    ]
+    print_table("answers by status", headings, rows)
 
 
 def _parser() -> argparse.ArgumentParser:

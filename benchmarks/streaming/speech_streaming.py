@@ -17,8 +17,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from rich.console import Console
-from rich.table import Table
 from tqdm import tqdm
 
 from data.evaluation_lists import lists_of_split, read_test_utterances
@@ -38,6 +36,7 @@ from utils.features.speech import extract_features
 from utils.hypotheses.recognition import Segment
 from utils.metrics import count_errors, total
 from utils.run_folder.run import open_run
+from utils.text_table import print_table
 from utils.vocabulary import SPACE
 
 COMPARED = 50  # recordings whose logits are compared
@@ -52,26 +51,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
     utterances = read_test_utterances(manifests, options.limit)
     model, acoustic = load_causal_model(options.run), load_acoustic_model(options.run)
     sounds = [read_audio(utterance.audio, acoustic.features.sample_rate) for utterance in utterances]
-    table = Table("", "syllable error", "same pinyin", "real-time factor", title=str(options.run))
+    rows = []
     if options.beside:
         recognised, factor = _whole(load_acoustic_model(options.beside), sounds, "beside")
-        table.add_row(f"{options.beside}, whole", _error(utterances, recognised), "", factor)
+        rows.append((f"{options.beside}, whole", _error(utterances, recognised), "", factor))
     whole, factor = _whole(acoustic, sounds, "whole")
-    table.add_row("whole", _error(utterances, whole), "", factor)
+    rows.append(("whole", _error(utterances, whole), "", factor))
     for chunk in options.chunk:
         frames = round(chunk / 1000 / model.features.hop_seconds)
         recognised, factor = _streamed(model, acoustic, sounds, frames, f"{chunk} ms a call")
         same = sum(syllables == other for syllables, other in zip(recognised, whole, strict=True))
-        table.add_row(f"{chunk} ms a call", _error(utterances, recognised), f"{same} of {len(whole)}", factor)
-    console = Console()
-    console.print(table)
+        error = _error(utterances, recognised)
+        rows.append((f"{chunk} ms a call", error, f"{same} of {len(whole)}", factor))
+    print_table(str(options.run), ("", "syllable error", "same pinyin", "real-time factor"), rows)
     facts = stream_geometry(model.network)
     difference = _difference(model, acoustic, sounds[:COMPARED])
     ahead, row = 1000 * model.look_ahead_seconds, 1000 * model.frame_seconds
-    console.print(f"look-ahead {ahead:.0f} ms, a row of logits every {row:.0f} ms")
+    print(f"look-ahead {ahead:.0f} ms, a row of logits every {row:.0f} ms")
     parameters = f"{model.network.count_params():,} parameters"
-    console.print(f"{len(facts.states)} states of {facts.state_values:,} values in all; {parameters}")
-    console.print(f"logits of {len(sounds[:COMPARED])} recordings differ by {difference:.1e} at most")
+    print(f"{len(facts.states)} states of {facts.state_values:,} values in all; {parameters}")
+    print(f"logits of {len(sounds[:COMPARED])} recordings differ by {difference:.1e} at most")
     return 0
 
 

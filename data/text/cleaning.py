@@ -22,7 +22,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
 
-from rich.console import Console
 from tqdm import tqdm
 
 from data.manifest import read_transcripts
@@ -206,7 +205,7 @@ def _report(
     }
 
 
-def print_report(report: dict[str, Any], console: Console) -> None:
+def print_report(report: dict[str, Any]) -> None:
     """Print the counts of a report as a table."""
     read, kept, seconds = report["read"], report["kept"], report["seconds"]
     rate = f"{read['characters'] / max(seconds, 0.1):,.0f} characters/s"
@@ -215,7 +214,7 @@ def print_report(report: dict[str, Any], console: Console) -> None:
     for reason, counts in report["rejected"].items():
         example = (report["samples"].get(reason) or [""])[0][:24]
         rows.append((reason, example, counts["clauses"], counts["characters"]))
-    print_table(title, ("", "example", "clauses", "characters"), rows, left=2, console=console)
+    print_table(title, ("", "example", "clauses", "characters"), rows, left=2)
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -230,7 +229,7 @@ def main(argv: list[str] | None = None) -> int:
         print(f"unchanged: {options.output} was made of these texts and lists")
         return 0
     clean = partial(clean_text, options.sources, options.output, exclude=options.exclude, limits=limits)
-    print_report(clean(workers=options.workers), Console())
+    print_report(clean(workers=options.workers))
     print(f"written: {options.output} and {options.output}.report.json")
     return 0
 

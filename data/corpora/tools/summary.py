@@ -5,8 +5,6 @@ from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
-from rich.console import Console
-
 from data.manifest import Utterance
 from utils.audio.reading import SAMPLE_RATE
 from utils.mandarin.pinyin import full_inventory
@@ -97,22 +95,21 @@ def _coverage(splits: Splits) -> dict[str, Any]:
     }
 
 
-def print_summary(summary: Mapping[str, Any], console: Console | None = None) -> None:
+def print_summary(summary: Mapping[str, Any]) -> None:
     """Print the statistics as tables."""
-    console = console or Console()
     sizes = [
         (name, *({key: size[key] for key in _SIZE_COLUMNS} | {"hours": f"{size['hours']:,.2f}"}).values())
         for name, size in summary["splits"].items()
     ]
     title = f"{summary['corpus']}: utterances"
-    print_table(title, ("split", *_SIZE_COLUMNS.values()), sizes, console=console)
+    print_table(title, ("split", *_SIZE_COLUMNS.values()), sizes)
     overlap = [(pair, *counts.values()) for pair, counts in summary["overlap"].items()]
     headings = ("in both", "speakers", "sentences", "utterances of\nthe second")
-    print_table("overlap between splits", headings, overlap, console=console)
+    print_table("overlap between splits", headings, overlap)
     for line in (*_coverage_lines(summary), _rate_line(summary["sample_rates"])):
-        console.print(line, highlight=False)
-    _print_counts(console, "rejected (see rejected.tsv)", summary["rejected"])
-    _print_counts(console, "notes", summary["notes"])
+        print(line)
+    _print_counts("rejected (see rejected.tsv)", summary["rejected"])
+    _print_counts("notes", summary["notes"])
 
 
 def _coverage_lines(summary: Mapping[str, Any]) -> list[str]:
@@ -141,9 +138,9 @@ def _rate_line(rates: Mapping[str, int]) -> str:
     return f"sample rates: {shown}; train with features.sample_rate={lowest}: {why}"
 
 
-def _print_counts(console: Console, title: str, counts: Mapping[str, int]) -> None:
+def _print_counts(title: str, counts: Mapping[str, int]) -> None:
     if not counts:
-        console.print(f"{title}: none")
+        print(f"{title}: none")
         return
     ordered = sorted(counts.items(), key=lambda item: -item[1])
-    print_table(title, ("reason", "utterances"), ordered, console=console)
+    print_table(title, ("reason", "utterances"), ordered)
