@@ -21,7 +21,7 @@ from analysis.keyword.scores import decisions_of, decisions_tsv, keyword_results
 from analysis.page.evidence import WORST_SHOWN, Evidence
 from analysis.page.report import write_report_page
 from analysis.results.collect import collect_results
-from analysis.results.files import hypotheses_tsv, summary, write_results
+from analysis.results.result_files import hypotheses_tsv, summary, write_results
 from analysis.results.terminal import results_text
 from data.evaluation_lists import lists_of_split, read_test_transcripts, read_test_utterances
 from data.manifest import SPLITS

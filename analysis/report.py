@@ -14,7 +14,7 @@ from analysis.inputs.training_texts import read_training
 from analysis.inputs.utterance_results import LEVELS
 from analysis.page.report import write_report_page
 from analysis.results.collect import collect_results
-from analysis.results.files import write_results
+from analysis.results.result_files import write_results
 from analysis.results.results import Results
 from analysis.results.terminal import results_text
 from utils.errors import ConfigError, run_command

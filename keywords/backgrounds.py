@@ -1,8 +1,7 @@
-"""Runs a streamed keyword model on background recordings, in two separate halves.
+"""Background recordings of a keyword model: one half for its threshold, the other to count false alarms.
 
-On the audio that a threshold was chosen on, its false alarms are underestimated. So the threshold is chosen
-on one half, and false alarms are counted on the other. Long recordings are cut in the middle, short ones
-alternate.
+On the audio that a threshold was chosen on, false alarms are underestimated; hence two halves. The streaming
+model processes both. Long recordings are cut in the middle, short ones belong to the halves alternately.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,7 +20,7 @@ _CUT_SECONDS = 60.0  # shorter recordings are not cut
 
 
 @dataclass(frozen=True)
-class StreamedSound:
+class StreamOutputs:
     """The outputs of a model for several recordings in sequence.
 
     Attributes:
@@ -78,12 +77,12 @@ def check_halves(recordings: Sequence[Path]) -> None:
         )
 
 
-def stream_recordings(listener: Listener, recordings: Sequence[Path]) -> StreamedSound:
+def stream_recordings(listener: Listener, recordings: Sequence[Path]) -> StreamOutputs:
     """Run a model on recordings as one stream, so that it only has a delay at the start of the first."""
     return _stream_half(listener, [(path, np.inf) for path in recordings], half=0)
 
 
-def stream_halves(listener: Listener, recordings: Sequence[Path]) -> tuple[StreamedSound, StreamedSound]:
+def stream_halves(listener: Listener, recordings: Sequence[Path]) -> tuple[StreamOutputs, StreamOutputs]:
     """Run a model on two halves of the audio; recordings of a minute or more are cut in the middle.
 
     Raises:
@@ -108,7 +107,7 @@ def _cuts(recordings: Sequence[Path]) -> list[tuple[Path, float]]:
     return cuts
 
 
-def _stream_half(listener: Listener, cuts: Sequence[tuple[Path, float]], half: int) -> StreamedSound:
+def _stream_half(listener: Listener, cuts: Sequence[tuple[Path, float]], half: int) -> StreamOutputs:
     """Run a model on the parts of recordings before a cut, in seconds (half 0), or after it (half 1)."""
     rate, samples = listener.sample_rate, 0
     parts = [np.zeros((0, len(listener.labels)), np.float32)]
@@ -119,7 +118,7 @@ def _stream_half(listener: Listener, cuts: Sequence[tuple[Path, float]], half: i
                 samples += len(block)
                 parts += [outputs.astype(np.float32) for outputs in probabilities_of(listener, [block])]
                 bar.update(round(len(block) / rate, 3))
-    return StreamedSound(np.concatenate(parts), samples / rate)
+    return StreamOutputs(np.concatenate(parts), samples / rate)
 
 
 def _half_of(path: Path, rate: int, cut: float, half: int) -> Iterator[np.ndarray]:

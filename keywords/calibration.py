@@ -15,7 +15,7 @@ from analysis.keyword.detections import (
     operating_point,
     read_spoken_keywords,
 )
-from keywords.backgrounds import StreamedSound, stream_halves, stream_recordings
+from keywords.backgrounds import StreamOutputs, stream_halves, stream_recordings
 from keywords.listening import Listener
 from streaming.keyword.detection import Detection
 from utils.errors import CorpusError
@@ -114,7 +114,7 @@ def of_keyword(spoken: Sequence[SpokenKeyword], keyword: str) -> list[SpokenKeyw
 
 
 def _points(
-    listener: Listener, sound: StreamedSound, spoken: Sequence[SpokenKeyword]
+    listener: Listener, sound: StreamOutputs, spoken: Sequence[SpokenKeyword]
 ) -> list[OperatingPoint]:
     """The operating points of all thresholds, in rising order."""
     return [

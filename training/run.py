@@ -6,7 +6,6 @@ task has a function that trains it. An interrupted run is resumed; a finished ru
 
 import json
 import logging
-import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ from training.tasks.adaptation import with_initial_model
 from training.tasks.training_texts import check_training_texts
 from utils.config import load_config, to_plain
 from utils.errors import RunError, UserError, require
-from utils.files import remove_leftovers
+from utils.files import remove_leftovers, remove_path
 from utils.run_folder.checksums import verified
 from utils.run_folder.lock import locked
 from utils.run_folder.run import RunFolder, start_run
@@ -106,7 +105,7 @@ def _remove_unused(run: RunFolder) -> None:
     small |= set(run.vocabulary("").glob("*"))
     if small.issuperset(path for path in run.path.rglob("*") if path.is_file()):
         for path in set(run.path.iterdir()) - {run.lock}:
-            shutil.rmtree(path) if path.is_dir() else path.unlink()
+            remove_path(path)
 
 
 def _best_metrics(run: RunFolder) -> dict[str, float]:

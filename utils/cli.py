@@ -1,4 +1,4 @@
-"""Types for ``argparse`` that several commands share (positive numbers, fractions), and ``--workers``."""
+"""Argument types that several command lines share (positive numbers, fractions …), and ``--workers``."""
 
 import argparse
 import math

@@ -114,7 +114,19 @@ def remove_leftovers(folder: str | Path, deep: bool = True) -> None:
             continue
         with suppress(OSError):
             if writer_is_gone(path) or time.time() - path.stat().st_mtime > _ABANDONED_SECONDS:
-                shutil.rmtree(path) if path.is_dir() else path.unlink()
+                remove_path(path)
+
+
+def remove_path(path: Path) -> None:
+    """Remove a file, or a folder with its contents, if it exists.
+
+    Raises:
+        OSError: it can't be removed.
+    """
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def reserve(path: str | Path, size: int) -> None:

@@ -94,15 +94,16 @@ def rates_of_levels(levels: Sequence[str]) -> list[RateDefinition]:
 def compute_rate(definition: RateDefinition, utterances: Sequence[UtteranceResult]) -> Rate:
     """A rate over all utterances with its confidence interval."""
     counts = [definition.count(utterance) for utterance in utterances]
+    everything = total(counts)
     group_of, unit = resampled_by(utterances)
     interval = rate_interval(counts, list(map(group_of, utterances)), unit)
-    is_defined = definition.has_edits or total(counts).reference > 0
+    is_defined = definition.has_edits or everything.reference > 0
     return Rate(
         key=definition.key,
         name=definition.name,
         level=definition.level,
-        counts=total(counts),
-        rate=total(counts).rate if is_defined else None,
+        counts=everything,
+        rate=everything.rate if is_defined else None,
         low=interval.low if is_defined else None,
         high=interval.high if is_defined else None,
         unit=interval.unit,

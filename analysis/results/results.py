@@ -1,8 +1,8 @@
 """Data classes of all results of a report: :class:`Results`, its systems and their utterances.
 
 ``analysis.results.collect`` makes them from a test of this project or from files of any system. Pages, tables
-and files are views of them; ``analysis.results.files`` writes all of them as ``report.json``. What is not
-known is empty, 0 or None; see each attribute. When the meaning of a field changes, :data:`VERSION` is
+and files are views of them; ``analysis.results.result_files`` writes all of them as ``report.json``. What is
+not known is empty, 0 or None; see each attribute. When the meaning of a field changes, :data:`VERSION` is
 increased.
 """
 

@@ -6,7 +6,7 @@ from analysis.errors.attribution import REPAIRED
 from analysis.inputs.hypothesis_files import Normalisation
 from analysis.intervals.comparison import Change, Comparison
 from analysis.results.breakdowns import Breakdown
-from analysis.results.files import highest_error_rates
+from analysis.results.result_files import highest_error_rates
 from analysis.results.results import Results, System
 from utils.metrics import ErrorCounts
 from utils.text_table import percent, text_table

@@ -23,7 +23,7 @@ from analysis.inputs.utterance_results import LEVELS, SystemOutput, UtteranceRes
 from analysis.page.evidence import WORST_SHOWN, Evidence
 from analysis.page.report import write_report_page
 from analysis.results.collect import collect_results
-from analysis.results.files import write_results
+from analysis.results.result_files import write_results
 from analysis.results.results import Results
 from tests.support.chromium import MISSING, find_chromium, open_chromium
 from tests.support.chromium import open_page as open_in

@@ -1,4 +1,4 @@
-"""Runs listen.py on an hour of audio with keywords at known times: detections, memory, delay.
+"""Measures keyword spotting in an hour of audio by listen.py: hits, misses, false alarms, delay, memory.
 
     python -m benchmarks.keywords.keyword_stream --model runs/commands/export
     python -m benchmarks.keywords.keyword_stream --model runs/commands/export runs/spoken_words/export \
@@ -24,14 +24,14 @@ import numpy as np
 from analysis.keyword.detections import DetectedKeyword, SpokenKeyword, match, read_spoken_keywords
 from benchmarks.support.commands import run
 from benchmarks.support.watched import watched
-from keywords.backgrounds import StreamedSound, stream_recordings
+from keywords.backgrounds import StreamOutputs, stream_recordings
 from keywords.listening import Listener, open_listener
 from streaming.keyword.detection import BACKGROUND
 from utils.audio.reading import audio_seconds
 from utils.errors import run_command
 from utils.text_table import print_table
 
-BEFORE_MS = 1000.0
+EARLIER_REFRACTORY_MS = 1000.0
 """The refractory time of earlier bundles; now it follows from the clip's length."""
 THRESHOLDS = (0.5, 0.6, 0.7, 0.8, 0.9)
 COLUMNS = ("threshold", "refractory", "hits", "missed", "false alarms", "the same word again")
@@ -39,7 +39,7 @@ COMMANDS = Path("datasets/commands")
 
 
 @dataclass(frozen=True)
-class Line:
+class PrintedDetection:
     """A detection that listen.py printed."""
 
     seconds: float
@@ -87,11 +87,11 @@ def _make_stream(listener: Listener, words: Path, hours: float, folder: Path) ->
 
 
 def _compare(
-    listener: Listener, sound: StreamedSound, spoken: Sequence[SpokenKeyword]
+    listener: Listener, sound: StreamOutputs, spoken: Sequence[SpokenKeyword]
 ) -> Iterator[list[str]]:
     """A row for each threshold and refractory time."""
     for threshold in sorted({*THRESHOLDS, listener.detection.threshold}):
-        for refractory_ms in (BEFORE_MS, listener.detection.refractory_ms):
+        for refractory_ms in (EARLIER_REFRACTORY_MS, listener.detection.refractory_ms):
             detection = replace(listener.detection, refractory_ms=refractory_ms)
             found = sound.detections(replace(listener, detection=detection), threshold)
             matched = match(found, spoken)
@@ -109,7 +109,7 @@ def _repeated(found: Sequence[DetectedKeyword], false_alarms: Sequence[int], sec
     )
 
 
-def _print_delay(found: Sequence[Line], spoken: Sequence[SpokenKeyword]) -> None:
+def _print_delay(found: Sequence[PrintedDetection], spoken: Sequence[SpokenKeyword]) -> None:
     hits = match(found, spoken).hits
     delays = [
         found[hit].seconds - word.end for hit, word in zip(hits, spoken, strict=True) if hit is not None
@@ -119,9 +119,9 @@ def _print_delay(found: Sequence[Line], spoken: Sequence[SpokenKeyword]) -> None
         print(f"delay after the end  {np.median(delays):8.2f} s (median), {extremes}")
 
 
-def _read(path: Path) -> list[Line]:
+def _read(path: Path) -> list[PrintedDetection]:
     lines = map(json.loads, path.read_text(encoding="utf-8").splitlines())
-    return [Line(line["seconds"], line["keyword"], line["score"]) for line in lines]
+    return [PrintedDetection(line["seconds"], line["keyword"], line["score"]) for line in lines]
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -6,7 +6,6 @@ model is converted again with more layers left in float.
 
 import importlib.metadata
 import math
-import shutil
 import sys
 import tempfile
 import time
@@ -29,7 +28,7 @@ from model_keyword.labels import labels_hash, write_labels
 from streaming.conversion.streamability import check_streamable
 from utils.backend.model_cost import multiply_accumulates
 from utils.errors import BundleError
-from utils.files import replacing_folder, write_json, write_text
+from utils.files import remove_path, replacing_folder, write_json, write_text
 from utils.run_folder.run import RunFolder
 
 _PACKAGES = ("tensorflow", "keras", "numpy", "ai-edge-litert", "onnx", "onnxruntime", "tf2onnx")
@@ -159,7 +158,7 @@ def _write_all(
         except BundleError as error:
             if len(variants) == 1:
                 raise
-            _remove(folder / variant.path)
+            remove_path(folder / variant.path)
             results.append(ArtefactResult(variant, {}, [f"not written: {error.what}"]))
             continue
         results.append(artefact)
@@ -294,14 +293,6 @@ def _artefact_metadata(writer: ArtefactWriter, result: ArtefactResult) -> dict[s
         "passed": not result.problems,
         "flex": result.measured["flex"],
     }
-
-
-def _remove(path: Path) -> None:
-    """Remove what is there of an artefact: a file, or the folder of a SavedModel."""
-    if path.is_dir():
-        shutil.rmtree(path)
-    else:
-        path.unlink(missing_ok=True)
 
 
 def _size(path: Path) -> int:

@@ -29,7 +29,7 @@ from analysis.page.report import write_report_page
 from analysis.report import main, report_files
 from analysis.results.breakdowns import band
 from analysis.results.collect import collect_results
-from analysis.results.files import hypotheses_tsv, to_json, write_results
+from analysis.results.result_files import hypotheses_tsv, to_json, write_results
 from analysis.results.results import VERSION
 from analysis.results.terminal import results_text
 from tests.support.injected_errors import INJECTORS, gold_outcomes, inject

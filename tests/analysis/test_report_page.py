@@ -20,7 +20,7 @@ from analysis.page.report import marked, rate_text, signed_text, write_report_pa
 from analysis.page.texts import probability_text, setting_texts
 from analysis.page.utterance_rows import COLUMNS, WORDS, utterance_rows
 from analysis.report import main
-from analysis.results.files import to_json
+from analysis.results.result_files import to_json
 from analysis.results.results import Flow, Results
 from tests.support.chromium import WatchedPage, open_chromium, open_page
 from tests.support.report_results import NASTY, evidence_of, one_system, stage_alone, two_systems

@@ -13,7 +13,7 @@ from analysis.demo.examples import align_example, choose_examples, read_hypothes
 from analysis.demo.summary_page import write_summary_page
 from analysis.inputs.utterance_results import PIPELINE, UtteranceResult
 from analysis.page.rendering import duration, percent
-from analysis.results.files import hypotheses_tsv
+from analysis.results.result_files import hypotheses_tsv
 from analysis.runs.history import read_history
 from data.manifest import read_manifest
 from tests.support.report_results import score

@@ -22,8 +22,8 @@ from analysis.inputs.utterance_results import (
     UtteranceResult,
 )
 from analysis.results.collect import collect_results
-from analysis.results.files import hypotheses_tsv
 from analysis.results.rates import distinct_sentence_rates
+from analysis.results.result_files import hypotheses_tsv
 from analysis.results.results import Results
 from analysis.results.terminal import results_text
 from data.manifest import read_manifest, write_manifest

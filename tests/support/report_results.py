@@ -23,7 +23,7 @@ from analysis.inputs.utterance_results import (
 from analysis.intervals.comparison import Change
 from analysis.page.evidence import Evidence
 from analysis.results.collect import collect_results
-from analysis.results.files import summary
+from analysis.results.result_files import summary
 from analysis.results.results import Results
 from tests.support.injected_errors import INJECTORS, gold_outcomes, inject
 from utils.hypotheses.recognition import Alternative

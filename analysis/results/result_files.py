@@ -1,4 +1,4 @@
-"""Writes results as files: ``results.json`` and ``hypotheses.tsv`` of a test, JSON and CSV of a report."""
+"""Writes results to files: ``results.json`` and ``hypotheses.tsv`` of a test, JSON and CSV of a report."""
 
 import dataclasses
 import json
