@@ -15,6 +15,7 @@ import numpy as np
 from utils.softmax import softmax
 
 _TRIED = 20  # limit of the partial paths that are expanded for each slot and wanted path, on average
+_DIGITS = 6  # of scores that are compared: paths that differ by rounding errors only are equally good
 
 Arc = tuple[int, int, int, float]
 """An arc of the lattice: the path before a slot, the token that is added (-1 for none), the index of its
@@ -104,23 +105,41 @@ def best_paths(
         ended: row, score and score of the end of each path after the last slot.
         n_best: number of paths.
     """
-    # Minus the score of the best path with this rest, slots before the rest, row of the path there, score of
-    # the rest, and the rest itself.
-    heap = [(-score - end, len(slots), row, end, ()) for row, score, end in ended]
+    ended = list(ended)
+    # Minus the rounded score of the best path with this rest, slots before the rest, row of the path there,
+    # score of the rest, the score itself, and the rest. Of equally good paths the longest rest is next:
+    # otherwise all their parts would be expanded before the first of them is complete.
+    heap = [
+        (round(-score - end, _DIGITS), len(slots), row, end, score + end, ()) for row, score, end in ended
+    ]
     heapq.heapify(heap)
     found: dict[tuple[tuple[int, str], ...], tuple[float, _Rest]] = {}
     for _ in range(n_best * (len(slots) + 1) * _TRIED):
         if not heap or len(found) == n_best:
             break
-        negative, number, row, after, rest = heapq.heappop(heap)
+        _, number, row, after, total, rest = heapq.heappop(heap)
         if not number:
-            found.setdefault(_tokens_with_syllables(rest, slots), (-negative, rest))
+            found.setdefault(_tokens_with_syllables(rest, slots), (total, rest))
             continue
         slot = slots[number - 1]
         for origin, token, option, score in slot.arcs[slot.starts[row] : slot.starts[row + 1]]:
-            gain = after + score - slot.before[origin]
-            heapq.heappush(heap, (-score - after, number - 1, origin, gain, (token, option, rest)))
-    return _listed(list(found.values()), [slot.syllables for slot in slots])
+            gain, total = after + score - slot.before[origin], score + after
+            rounded = round(-total, _DIGITS)
+            heapq.heappush(heap, (rounded, number - 1, origin, gain, total, (token, option, rest)))
+    paths = list(found.values()) or [_best_path(slots, ended)]
+    return _listed(sorted(paths, key=lambda path: -path[0]), [slot.syllables for slot in slots])
+
+
+def _best_path(
+    slots: Sequence[LatticeSlot], ended: Iterable[tuple[int, float, float]]
+) -> tuple[float, _Rest]:
+    """The best path alone, by the best arc to each of its nodes."""
+    row, score, end = max(ended, key=lambda path: path[1] + path[2])
+    rest: _Rest = ()
+    for slot in reversed(slots):
+        row, token, option, _ = slot.arcs[slot.starts[row]]
+        rest = token, option, rest
+    return score + end, rest
 
 
 def _tokens_with_syllables(rest: _Rest, slots: Sequence[LatticeSlot]) -> tuple[tuple[int, str], ...]:

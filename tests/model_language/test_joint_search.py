@@ -1,5 +1,6 @@
 """Tests of the joint search against brute force: all paths of small networks, with user words."""
 
+import itertools
 import math
 from dataclasses import replace
 
@@ -10,7 +11,7 @@ from model_language.converters.ngram import NgramConfig, NgramConverter, NgramMo
 from model_language.converters.user_word_converter import UserWordConverter
 from model_language.ngram.syllables import SyllableNgram, SyllableNgramConfig
 from model_language.ngram.words import WordUnigram, pack_words
-from model_language.search import confusion_network_search
+from model_language.search import confusion_network_search, lattice
 from model_language.search.grid import Conversion
 from model_language.search.joint import JointHypothesis, JointSearch, JointWeights
 from model_language.search.second_pass import LEAST_USER_WORD_LOG_PROB
@@ -287,3 +288,25 @@ def test_networks_are_searched_together_as_each_alone(rates_words, n):
     together = search.search(several, n)
     assert together == [search.search([each], n)[0] for each in several]
     assert [found[0].hanzi for found in together][3] == ""
+
+
+@pytest.mark.parametrize("tried", [lattice._TRIED, 0])
+@pytest.mark.parametrize("difference", [0.0, 3e-6])
+def test_the_best_path_is_found_among_very_many_nearly_equal_ones(monkeypatch, difference, tried):
+    """Sums of scores differ by rounding errors: breadth-first, no path of 60 slots would be complete."""
+    monkeypatch.setattr(lattice, "_TRIED", tried)
+    scores = np.cumsum(np.random.default_rng(0).normal(size=61)).tolist()
+    slots = [
+        lattice.LatticeSlot(
+            syllables=["a1", "a2", "a3", "a4"],
+            before=[before],
+            starts=[0, 4],
+            arcs=[(0, token, token, after - difference * token) for token in range(4)],
+        )
+        for before, after in itertools.pairwise(scores)
+    ]
+    found = lattice.best_paths(slots, [(0, scores[-1], -1.0)], n_best=5)
+    assert len(found) == (5 if tried else 1)
+    assert found[0].score == pytest.approx(scores[-1] - 1.0, abs=1e-9)
+    if difference or not tried:
+        assert found[0].syllables == ("a1",) * 60
