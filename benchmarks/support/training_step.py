@@ -12,14 +12,14 @@ import numpy as np
 from benchmarks.support.commands import ROOT
 from utils.errors import TrainingError
 
-_FRAMES_A_SECOND = 100  # feature frames a second: a hop of 10 ms
+FRAMES_A_SECOND = 100  # feature frames a second: a hop of 10 ms
 _SYLLABLES_A_SECOND = 4
 
 
 def random_batch(utterances: int, seconds: int, bins: int, classes: int) -> dict[str, np.ndarray]:
     """A batch as a speech task has it: features (utterances, frames, bins) float32, labels, lengths."""
     rng = np.random.default_rng(0)
-    frames, syllables = seconds * _FRAMES_A_SECOND, seconds * _SYLLABLES_A_SECOND
+    frames, syllables = seconds * FRAMES_A_SECOND, seconds * _SYLLABLES_A_SECOND
     return {
         "features": rng.normal(size=(utterances, frames, bins)).astype(np.float32),
         "lengths": np.full(utterances, frames, np.int32),

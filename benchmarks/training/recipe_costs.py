@@ -13,22 +13,16 @@ features, evaluations and early stopping are not included.
 import argparse
 import json
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from tqdm import tqdm
 
 from benchmarks.support.commands import ROOT
-from benchmarks.support.training_step import ctc_losses, measured_alone, random_batch
-from utils.config import load_config
+from benchmarks.support.training_step import measured_alone
 from utils.errors import run_command
-from utils.features.speech import feature_bins
-from utils.run_folder.run import PRETRAINED
 from utils.text_table import print_table
-from utils.vocabulary import acoustic_vocabulary
 
 WARM_UP_STEPS = 2
 AUDIO_SECONDS = 32.0  # speech in a measured batch
@@ -76,9 +70,15 @@ def measure(recipe: Path, steps: int) -> dict[str, float]:
     Returns:
         Parameters, seconds of a step, hours of an epoch and of all epochs, core-hours of all epochs.
     """
-    corpus = CORPORA[_corpus(recipe)]
-    speech = recipe.parent.name == "speech"
-    step, batch, fraction = (_speech_step if speech else _language_step)(recipe, corpus)
+    # Keras is loaded in the measuring process only.
+    from benchmarks.support.recipe_step import recipe_step
+
+    corpus, speech = CORPORA[_corpus(recipe)], recipe.parent.name == "speech"
+    size = 3600 * corpus.hours if speech else corpus.syllables
+    length = max(1, round(size / corpus.utterances))  # of the mean utterance, in seconds or syllables
+    rows = max(1, round((AUDIO_SECONDS if speech else SYLLABLES) / length))
+    step = recipe_step(recipe)
+    batch, fraction = step.batch(rows, length), rows * length / size
     times = []  # of each step: wall time, and processor time of all cores
     for _ in range(WARM_UP_STEPS + steps):
         start, start_processors = time.perf_counter(), time.process_time()
@@ -94,77 +94,6 @@ def measure(recipe: Path, steps: int) -> dict[str, float]:
         "hours": epoch * step.epochs,
         "core_hours": processor_seconds / fraction / 3600 * step.epochs,
     }
-
-
-@dataclass(frozen=True)
-class MeasuredStep:
-    """A compiled training step, the size of its model, and the epochs of the recipe."""
-
-    run: Callable[[dict[str, np.ndarray]], Any]
-    parameters: int
-    epochs: int
-
-
-def _speech_step(recipe: Path, corpus: TrainingSplit) -> tuple[MeasuredStep, dict[str, np.ndarray], float]:
-    """The step of an acoustic model, a batch for it, and the batch's fraction of an epoch."""
-    # TensorFlow is loaded in the measuring process only.
-    from model_speech.registry import MODELS
-    from training.tasks.speech import VARIANTS, SpeechConfig
-
-    config = load_config(SpeechConfig, recipe, ["task=speech"], VARIANTS)
-    bins, classes = feature_bins(config.features), len(acoustic_vocabulary())
-    length = max(1, round(3600 * corpus.hours / corpus.utterances))  # seconds
-    utterances = max(1, round(AUDIO_SECONDS / length))
-    build = MODELS[config.model.name].build
-    step = _compiled(
-        config,
-        lambda: build(config.model, bins, classes),
-        lambda model: ctc_losses(model, config.model.time_stride, classes),
-    )
-    batch = random_batch(utterances, length, bins, classes)
-    return step, batch, utterances * length / (3600 * corpus.hours)
-
-
-def _language_step(recipe: Path, corpus: TrainingSplit) -> tuple[MeasuredStep, dict[str, np.ndarray], float]:
-    """The step of a language model, a batch for it, and the batch's fraction of an epoch."""
-    from model_language.registry import MODELS
-    from model_language.vocabulary.symbols import Symbols
-    from training.losses import CandidateLoss, pack_pairs
-    from training.tasks.language_config import VARIANTS, LanguageConfig
-
-    config = load_config(LanguageConfig, recipe, ["task=language"], VARIANTS)
-    symbols = Symbols.load(PRETRAINED)  # any real vocabulary will do
-    rng = np.random.default_rng(0)
-    length = max(1, round(corpus.syllables / corpus.utterances))
-    sentences = max(1, SYLLABLES // length)
-    known = np.flatnonzero(symbols.candidates[:, 0])  # syllables with a hanzi
-    ids = rng.choice(known, (sentences, length)).astype(np.int32)
-    batch = {"syllables": ids, "targets": symbols.candidates[ids, 0].astype(np.int32)}
-    loss = CandidateLoss(symbols.candidates, config.model.label_smoothing)
-
-    def losses(model: Any) -> Callable[[dict[str, Any], bool], Any]:
-        def of_batch(arrays: dict[str, Any], training: bool) -> Any:
-            logits = model({"syllables": arrays["syllables"]}, training=training)
-            return loss.call(pack_pairs(arrays["syllables"], arrays["targets"]), logits)
-
-        return of_batch
-
-    build = MODELS[config.model.name].build
-    step = _compiled(config, lambda: build(config.model, symbols, None), losses)
-    return step, batch, ids.size / corpus.syllables
-
-
-def _compiled(config: Any, build: Callable[[], Any], losses: Callable[[Any], Any]) -> MeasuredStep:
-    """The training step of the recipe's model and optimiser, compiled as in ``train.py``."""
-    from training.backends.step import make_train_step
-    from training.loop import prepare_backend
-    from training.optimiser import make_optimizer
-
-    prepare_backend(config.training, config.seed)
-    model = build()
-    optimizer = make_optimizer(config.optimiser, 1000)
-    step = make_train_step(model, optimizer, losses(model), xla=config.training.xla)
-    return MeasuredStep(step, model.count_params(), config.training.epochs)
 
 
 def _corpus(recipe: Path) -> str:

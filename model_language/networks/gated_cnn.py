@@ -7,6 +7,7 @@ a quarter of a Transformer with the same error, and NumPy runs it
 (:mod:`model_language.networks.candidates`), not all hanzi.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Annotated
@@ -166,6 +167,10 @@ class SyllableEmbedding(layers.Layer):
         """(B, L) → (B, L, width)."""
         return (*shape, self.width)
 
+    def multiply_accumulates(self, length: int) -> int:
+        """None: the vectors are looked up."""
+        return 0
+
     def get_config(self):
         """The constructor's arguments."""
         return {**super().get_config(), "bases": self.bases.tolist(), "width": self.width}
@@ -209,6 +214,10 @@ class GatedNeighbours(layers.Layer):
         """(B, L, width) → the same."""
         return x_shape
 
+    def multiply_accumulates(self, length: int) -> int:
+        """For one sentence: the projection of three positions to value and gate."""
+        return length * math.prod(self.gates.kernel.shape)
+
 
 @_serializable
 class CandidateLogits(layers.Layer):
@@ -250,6 +259,10 @@ class CandidateLogits(layers.Layer):
     def compute_output_shape(self, x_shape, syllables_shape=None):
         """(B, L, width) → (B, L, K)."""
         return (*x_shape[:-1], self.candidates.shape[1])
+
+    def multiply_accumulates(self, length: int) -> int:
+        """For one sentence: the products with the vectors of the candidates."""
+        return length * self.candidates.shape[1] * self.hanzi.shape[1]
 
     def get_config(self):
         """The constructor's arguments."""

@@ -93,3 +93,7 @@ class LearnedPositions(layers.Layer):
     def compute_output_shape(self, x_shape):
         """(B, L, width) → the same."""
         return x_shape
+
+    def multiply_accumulates(self, length: int) -> int:
+        """None: the vectors are added."""
+        return 0

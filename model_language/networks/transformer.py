@@ -139,6 +139,11 @@ class AttentionWeights(layers.Layer):
         """(B, L, width) → (B, heads, L, L)."""
         return (x_shape[0], self.heads, x_shape[1], x_shape[1])
 
+    def multiply_accumulates(self, rows: int) -> int:
+        """For ``rows`` of weights, one for each head and position: two projections, and the scores."""
+        length, width = rows // self.heads, self.query.units
+        return 2 * length * width**2 + length**2 * width
+
     def _bias(self, length):
         positions = ops.arange(length, dtype="int32")
         distance = positions[None, :] - positions[:, None]  # (L, L): key - query
@@ -181,6 +186,11 @@ class AttentionMix(layers.Layer):
     def compute_output_shape(self, x_shape, weights_shape=None):
         """(B, L, width) → the same."""
         return x_shape
+
+    def multiply_accumulates(self, length: int) -> int:
+        """For one sentence: the projection of the values, their weighted sum, the output projection."""
+        width = self.value.units
+        return (2 if self.projected else 1) * length * width**2 + length**2 * width
 
 
 def _projection(layer: AttentionWeights | AttentionMix, x_shape, name: str) -> layers.Dense:

@@ -29,6 +29,7 @@ from tests.support.scripts import ROOT
 from training.run import train_from_config
 from training.tasks.text_rows.gated import GatedCnnTask, evaluate_converter, reading_matrix, text_rows
 from training.tasks.text_rows.gated_rows import CONFUSED, MISRECOGNISED_FRACTIONS, RowBatches
+from utils.backend.model_cost import multiply_accumulates
 from utils.errors import ConfigError, RunError
 from utils.mandarin.confusion_statistics import shipped_statistics
 from utils.mandarin.pinyin import full_inventory, hanzi_to_pinyin
@@ -106,6 +107,12 @@ def token(symbols: Symbols, syllable: str) -> int:
 
 
 # --- the network ----------------------------------------------------------------------------------------
+
+
+def test_multiply_accumulates_by_hand(model):
+    length, w, layers, choices = 7, 12, 3, 6
+    gates, products = 3 * w * 2 * w, choices * w
+    assert multiply_accumulates(model, length) == length * (layers * gates + products)
 
 
 def log_probs(model, syllables: np.ndarray, tables: CandidateTables) -> np.ndarray:

@@ -16,6 +16,7 @@ from model_language.networks.transformer import TransformerConfig, build_transfo
 from model_language.registry import MODELS, load_converter
 from model_language.vocabulary.lexicon import UNREADABLE, Lexicon
 from model_language.vocabulary.symbols import UNKNOWN_ID, Symbols
+from utils.backend.model_cost import multiply_accumulates
 from utils.config import save_yaml, to_plain
 from utils.errors import ConfigError, RunError
 from utils.padding import pad_rows
@@ -65,6 +66,14 @@ def test_parameter_count():
     p, h, w, heads, reach, blocks = 11, 13, 16, 2, 4, 2
     block = 4 * (w * w + w) + heads * (2 * reach + 1) + (w * 4 * w + 4 * w) + (4 * w * w + w) + 2 * 2 * w
     assert build_transformer(TINY, p, h).count_params() == p * w + blocks * block + 2 * w + (w * h + h)
+
+
+def test_multiply_accumulates_by_hand(model, symbols):
+    length, w = 9, TINY.width
+    attention = 4 * length * w * w + 2 * length * length * w  # four projections, scores, weighted sum
+    feed_forward = 2 * length * w * TINY.feed_forward * w
+    logits = length * w * len(symbols.hanzi)
+    assert multiply_accumulates(model, length) == TINY.blocks * (attention + feed_forward) + logits
 
 
 def test_the_defaults_are_the_reference_recipe():

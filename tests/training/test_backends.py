@@ -19,7 +19,7 @@ import pytest
 from tests.support.backend_jobs import JOBS, acoustic_logits
 from tests.support.logged_losses import logged_losses
 from tests.support.tiny_corpus import SYLLABLES, write_tiny_corpus
-from utils.backend.prediction import round_up_size
+from utils.backend.prediction import pad_to_few_shapes, round_up_size
 from utils.run_folder.run import RunFolder
 
 ROOT = Path(__file__).parents[2]
@@ -230,13 +230,44 @@ def test_a_run_of_another_backend_gives_the_same_on_tensorflow(other, tmp_path):
     np.testing.assert_allclose(np.load(tmp_path / "logits.npy"), np.load(other / "own.npy"), atol=1e-4)
 
 
-def test_sizes_are_rounded_up_to_four_an_octave():
+@pytest.mark.parametrize(
+    ("steps", "expected", "most"),
+    [
+        (4, [0, 1, 8, 10, 10, 12, 20, 320, 320, 384], 1.25),
+        (2, [0, 1, 8, 12, 12, 12, 24, 384, 384, 384], 1.5),
+        (1, [0, 1, 8, 16, 16, 16, 32, 512, 512, 512], 2.0),
+    ],
+)
+def test_sizes_are_rounded_up_to_a_few_an_octave(steps, expected, most):
     sizes = [0, 1, 8, 9, 10, 11, 17, 272, 320, 321]
-    assert [round_up_size(size) for size in sizes] == [0, 1, 8, 10, 10, 12, 20, 320, 320, 384]
+    assert [round_up_size(size, steps) for size in sizes] == expected
     sizes = np.arange(1, 4097)
-    rounded = np.array([round_up_size(int(size)) for size in sizes])
-    assert (rounded >= sizes).all() and (rounded <= 1.25 * sizes).all()
-    assert len(set(rounded[sizes > 1024])) == 8
+    rounded = np.array([round_up_size(int(size), steps) for size in sizes])
+    assert (rounded >= sizes).all() and (rounded <= most * sizes).all()
+    assert len(set(rounded[sizes > 1024])) == 2 * steps
+
+
+def test_batches_are_padded_for_jax(monkeypatch):
+    """Lengths to four sizes an octave, rows to two, labels to one; nothing is padded for other backends."""
+    arrays = {
+        "features": np.ones((9, 33, 3), np.float32),
+        "lengths": np.full(9, 33, np.int32),
+        "labels": np.ones((9, 9), np.int32),
+    }
+    assert {name: array.shape for name, array in pad_to_few_shapes(arrays).items()} == {
+        name: array.shape for name, array in arrays.items()
+    }
+    monkeypatch.setattr("keras.backend.backend", lambda: "jax")
+    padded = pad_to_few_shapes(arrays)
+    assert {name: array.shape for name, array in padded.items()} == {
+        "features": (12, 40, 3),
+        "lengths": (12,),
+        "labels": (12, 16),
+    }
+    for name, array in arrays.items():
+        inner = padded[name][tuple(slice(size) for size in array.shape)]
+        np.testing.assert_array_equal(inner, array)
+        assert padded[name].sum() == array.sum()
 
 
 def test_a_missing_backend_is_named():

@@ -18,7 +18,7 @@ _RECURRENT = (layers.GRU, layers.LSTM, layers.SimpleRNN)
 
 
 def multiply_accumulates(model: keras.Model, frames: int) -> int:
-    """Multiply-accumulates of one forward pass over ``frames`` feature frames.
+    """Multiply-accumulates of one forward pass over ``frames`` feature frames, or syllables.
 
     As in the literature, convolutions, dense and recurrent layers and the products of attention are counted,
     but not scaling, shifting, activations and softmax. A custom layer with other products has a method
@@ -26,7 +26,8 @@ def multiply_accumulates(model: keras.Model, frames: int) -> int:
 
     Args:
         model: for whole utterances, or converted for streaming.
-        frames: number of frames in an utterance, or in a call of a stream, if the model accepts any number.
+        frames: number of frames in an utterance, of syllables in a sentence, or of frames in a call of a
+            stream, if the model accepts any number.
 
     Raises:
         ValueError: a layer has weights and its cost is unknown; the layer is named.
@@ -51,7 +52,8 @@ def _of_layer(layer: keras.layers.Layer) -> int:
         kernels = math.prod(inner.cell.kernel.shape) + math.prod(inner.cell.recurrent_kernel.shape)
         return layer.input.shape[1] * kernels
     # A layer with vectors only scales and shifts; the state of a streaming layer is not multiplied.
-    if isinstance(layer, layers.PReLU) or hasattr(layer, "external"):
+    # Vectors of an embedding are looked up.
+    if isinstance(layer, (layers.PReLU, layers.Embedding)) or hasattr(layer, "external"):
         return 0
     if all(len(weight.shape) < 2 for weight in layer.weights):
         return 0

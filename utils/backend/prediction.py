@@ -15,12 +15,14 @@ import numpy as np
 def pad_to_few_shapes(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Pad arrays (batch, …) or (batch, length, …) with zeros on both axes, with JAX only.
 
-    Sizes are rounded up to four steps per octave (… 8, 10, 12, 14, 16, 20 …): at most a quarter more, a tenth
-    on average. Zeros must mean padding: labels and tokens 0 beyond the end, length 0 for added rows.
+    Lengths are rounded up to four steps per octave (… 8, 10, 12, 14, 16, 20 …): at most a quarter more, a
+    tenth on average. Numbers of rows are rounded up to two, those of ``labels`` to powers of two: each
+    combination of the three is compiled, which may take longer than many steps, and labels cost little. Zeros
+    must mean padding: labels and tokens 0 beyond the end, length 0 for added rows.
     """
     if keras.backend.backend() != "jax":
         return dict(arrays)
-    return {name: _padded(array) for name, array in arrays.items()}
+    return {name: _padded(array, length_steps=1 if name == "labels" else 4) for name, array in arrays.items()}
 
 
 def prepare_prediction(model: keras.Model) -> None:
@@ -57,12 +59,13 @@ def any_shapes(arrays: Any) -> Any:
     )
 
 
-def round_up_size(size: int) -> int:
-    """Round up to the next of four sizes per octave."""
-    step = 1 << max((size - 1).bit_length() - 3, 0)
+def round_up_size(size: int, steps: int = 4) -> int:
+    """Round up to the next of ``steps`` sizes per octave; ``steps`` is a power of two."""
+    step = 1 << max((size - 1).bit_length() - steps.bit_length(), 0)
     return -(-size // step) * step
 
 
-def _padded(array: np.ndarray) -> np.ndarray:
-    added = [(0, round_up_size(size) - size) if axis < 2 else (0, 0) for axis, size in enumerate(array.shape)]
-    return np.pad(array, added)
+def _padded(array: np.ndarray, length_steps: int) -> np.ndarray:
+    sizes = [round_up_size(size, steps) for size, steps in zip(array.shape, (2, length_steps), strict=False)]
+    added = [(0, rounded - size) for rounded, size in zip(sizes, array.shape, strict=False)]
+    return np.pad(array, added + [(0, 0)] * (array.ndim - len(added)))
