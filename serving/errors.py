@@ -1,4 +1,4 @@
-"""Turns errors into answers: JSON in OpenAI's form with a hint, without paths of this machine."""
+"""Turns errors into responses: JSON in OpenAI's form with a hint, without paths of this machine."""
 
 from collections.abc import Mapping
 
@@ -32,7 +32,7 @@ class RequestError(HTTPException):
         kind: one of the types above.
         param: name of the wrong parameter.
         code: short name for programs.
-        headers: further headers of the answer.
+        headers: further headers of the response.
     """
 
     def __init__(
@@ -50,17 +50,17 @@ class RequestError(HTTPException):
         self.error = {"message": message, "type": kind, "param": param, "code": code, "hint": hint}
 
     def response(self) -> JSONResponse:
-        """The answer."""
+        """The response."""
         return JSONResponse({"error": self.error}, self.status_code, headers=self.headers)
 
 
 def of_user_error(error: UserError) -> RequestError:
-    """The answer to input that can't be used; ``error.where`` may be a path, and is left out."""
+    """The response to input that can't be used; ``error.where`` may be a path, and is left out."""
     return RequestError(400, error.what, hint=error.hint)
 
 
 def of_validation_error(error: RequestValidationError, is_form: bool) -> RequestError:
-    """The answer to parameters of a wrong type or value; what was sent is not repeated.
+    """The response to parameters of a wrong type or value; what was sent is not repeated.
 
     Args:
         error: what FastAPI has found.
@@ -86,5 +86,5 @@ def of_validation_error(error: RequestValidationError, is_form: bool) -> Request
 
 
 def of_http_error(error: HTTPException) -> RequestError:
-    """The answer to what the framework refuses: an unknown path or method, a body that is no form."""
+    """The response to what the framework refuses: an unknown path or method, a body that is no form."""
     return RequestError(error.status_code, str(error.detail), headers=error.headers, hint=_DOCUMENTED)

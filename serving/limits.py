@@ -65,7 +65,7 @@ class Guard:
             await self._app(scope, request.receive, request.send)
         except RequestError as error:
             await request.refuse(error)
-        except TimeoutError:  # the client does not take its answer
+        except TimeoutError:  # the client does not take its response
             self._metrics.refused.labels("slow").inc()
         except Exception:
             LOG.exception("a request failed", extra={"request": scope["state"]["id"]})
@@ -202,7 +202,7 @@ class _Request:
         return message
 
     async def send(self, message: Message) -> None:
-        """Send a part of the answer; a client that does not take it is cut off."""
+        """Send a part of the response; a client that does not take it is cut off."""
         if message["type"] == "http.response.start":
             self._status = message["status"]
             headers = [*message["headers"], (b"x-request-id", self._scope["state"]["id"].encode())]
@@ -215,12 +215,12 @@ class _Request:
         await asyncio.wait_for(self._send(message), allowed)
 
     async def refuse(self, error: RequestError) -> None:
-        """Answer with an error, unless the answer has begun."""
+        """Answer with an error, unless the response has begun."""
         if not self._status:
             await error.response()(self._scope, self._receive, self.send)
 
     async def _drain(self) -> None:
-        """Read a little of the body of a refused request, so that the client can read the answer."""
+        """Read a little of the body of a refused request, so that the client can read the response."""
         late = time.monotonic() + _DRAIN_SECONDS
         with suppress(TimeoutError):
             while not self._complete and self._drained < _DRAINED:

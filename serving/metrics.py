@@ -18,7 +18,7 @@ class Metrics:
         self.requests = self._counter("requests", "Answered requests", "route", "status")
         self.refused = self._counter("refused", "Requests refused at the door", "reason")
         self.request_seconds = self._histogram(
-            "request_seconds", "From the headers of a request to the end of its answer", _SECONDS, "route"
+            "request_seconds", "From the headers of a request to the end of its response", _SECONDS, "route"
         )
         self.audio_seconds = self._histogram("audio_seconds", "Length of the recordings", _AUDIO_SECONDS)
         self.worker_deaths = self._counter("worker_deaths", "Worker processes that died and were replaced")

@@ -94,8 +94,8 @@ def listening_socket(settings: Settings) -> socket.socket:
             f"can't listen on {settings.host}:{settings.port} ({error})",
             hint=_LISTENING_HINTS.get(number, "choose another --port or --host"),
         ) from error
-    # asyncio sets it for the sockets that it opens itself only. Without it an answer of two parts takes 40 ms
-    # more, because the second part waits until the client has acknowledged the first.
+    # asyncio sets it for the sockets that it opens itself only. Without it a response of two parts takes 40
+    # ms more, because the second part waits until the client has acknowledged the first.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return listener
 

@@ -47,11 +47,11 @@ def _operation(
             shown = f" Example: {examples}" if examples else ""
             yield f"<dd>{_text(field.get('description', ''))}{shown}</dd>"
         yield "</dl>"
-    for status, answer in operation.get("responses", {}).items():
-        for content in answer.get("content", {}).values():
+    for status, response in operation.get("responses", {}).items():
+        for content in response.get("content", {}).values():
             if "example" in content:
                 example = json.dumps(content["example"], ensure_ascii=False, indent=2)
-                yield f"<p>Answer {_text(status)}, for example:</p><pre>{_text(example)}</pre>"
+                yield f"<p>Response {_text(status)}, for example:</p><pre>{_text(example)}</pre>"
 
 
 def _kind(field: Mapping[str, Any], document: Mapping[str, Any]) -> str:

@@ -5,8 +5,8 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, File, Form, Request, UploadFile
 
 from recognition.options import PHRASE_THRESHOLD
-from serving.endpoints.answers import whole_text
 from serving.endpoints.files import PHRASES, one_recording
+from serving.endpoints.responses import whole_text
 from serving.endpoints.transcriptions import LONGEST_PROMPT, collected
 from serving.work.models import Search
 from utils.hypotheses.transcript_formats import segment_values

@@ -1,4 +1,4 @@
-"""Answers for supervisors, load balancers and Prometheus: health, readiness, models, metrics."""
+"""Responses for supervisors, load balancers and Prometheus: health, readiness, models, metrics."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ router = APIRouter(tags=["status"])
 
 @router.get("/healthz", summary="Whether the process answers")
 async def healthz() -> dict[str, str]:
-    """Always the same answer, without a token: the process is alive."""
+    """Always the same response, without a token: the process is alive."""
     return {"status": "ok"}
 
 

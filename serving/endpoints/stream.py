@@ -25,7 +25,7 @@ from serving.work.models import Failure
 router = APIRouter()
 LOG = logging.getLogger("serving")
 PROTOCOL = "speech"
-"""Subprotocol to offer beside ``bearer.TOKEN``, so that the answer doesn't repeat the token."""
+"""Subprotocol to offer beside ``bearer.TOKEN``, so that the response doesn't repeat the token."""
 _NORMAL, _POLICY, _FAILED, _RESTART = 1000, 1008, 1011, 1012  # WebSocket close codes
 _HINT = "docs/serving.md describes the messages"
 

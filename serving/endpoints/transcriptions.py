@@ -14,8 +14,8 @@ from fastapi import APIRouter, Depends, File, Form, Request, UploadFile
 from fastapi.responses import Response, StreamingResponse
 
 from serving.disconnection import unless_gone
-from serving.endpoints.answers import MEDIA_TYPES, events, response_body
 from serving.endpoints.files import TRANSCRIPTIONS, one_recording, saved_upload
+from serving.endpoints.responses import MEDIA_TYPES, events, response_body
 from serving.errors import RequestError
 from serving.work.engine import Engine
 from serving.work.models import Search
@@ -74,7 +74,7 @@ async def transcribe(
     search = Search(prompt=prompt)
     if stream:
         body = _event_stream(request, file, search, digits, logs)
-        # What is refused before the first event is an answer with its status, not an event.
+        # What is refused before the first event is a response with its status, not an event.
         first = await unless_gone(request, anext(body))
         headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
         return StreamingResponse(_with_first(first, body), media_type="text/event-stream", headers=headers)

@@ -30,7 +30,7 @@ HEADERS = {
     # Without a referrer, forms would have no origin, and the service would refuse them.
     "Referrer-Policy": "same-origin",
     "X-Content-Type-Options": "nosniff",
-    # Parts of two versions never meet: a browser asks each time, and an unchanged file is a short answer.
+    # Parts of two versions never meet: a browser asks each time, and an unchanged file is a short response.
     "Cache-Control": "no-cache",
 }
 

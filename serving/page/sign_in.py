@@ -53,7 +53,7 @@ router = APIRouter(include_in_schema=False)
 
 
 class SignInNeeded(RequestError):
-    """A browser opens a page without a token, or with a wrong one: the answer is the form."""
+    """A browser opens a page without a token, or with a wrong one: the response is the form."""
 
     def __init__(self, path: str, headers: Headers, is_wrong: bool = False):
         super().__init__(401, "a token is needed", kind=AUTHENTICATION, headers=HEADERS)

@@ -1,7 +1,7 @@
 """Runs a function in a child process with a pipe to it, which may die or be killed at any time.
 
 ``multiprocessing.Pool`` hangs or breaks as a whole when a process dies; here each process has a pipe of its
-own, whose end raises an exception in every caller that waits for an answer.
+own, whose end raises an exception in every caller that waits for a response.
 """
 
 import contextlib
@@ -19,7 +19,7 @@ _GRACE_SECONDS = 2.0  # from the end of the pipe to SIGKILL
 
 
 class ChildDied(Exception):
-    """The process ended without an answer; ``code`` is its exit code, -N after signal N."""
+    """The process ended without a response; ``code`` is its exit code, -N after signal N."""
 
     def __init__(self, code: int | None):
         self.code = code

@@ -89,19 +89,19 @@ class Workers:
         while True:
             child = Child(_work, self._settings.speech, self._settings.language)
             try:
-                answer = child.receive(_LOAD_SECONDS)
+                response = child.receive(_LOAD_SECONDS)
             except (ChildDied, ChildTimeout) as error:
                 child.kill()
                 self._metrics.worker_deaths.inc()
                 LOG.error("a worker ended while it loaded the models", extra={"reason": str(error)})
                 time.sleep(_PAUSE_SECONDS)
                 continue
-            if isinstance(answer, Failure):
+            if isinstance(response, Failure):
                 child.close()
-                LOG.critical("the models can't be loaded", extra={"reason": answer.what})
-                self._set_rate(UserError(answer.what, where=answer.where, hint=answer.hint))
+                LOG.critical("the models can't be loaded", extra={"reason": response.what})
+                self._set_rate(UserError(response.what, where=response.where, hint=response.hint))
                 return None
-            self._set_rate(answer)
+            self._set_rate(response)
             self._alive[number] = child.pid or 0
             LOG.info("a worker is ready", extra={"worker": number, "pid": child.pid})
             return child

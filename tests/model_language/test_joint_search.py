@@ -17,8 +17,8 @@ from model_language.search.joint import JointHypothesis, JointSearch, JointWeigh
 from model_language.search.second_pass import LEAST_USER_WORD_LOG_PROB
 from model_language.search.user_words import UserWord, UserWords
 from model_language.vocabulary.symbols import build_symbols
+from tests.model_speech.test_confusion_network import paths_of
 from tests.support.music_pairs import PAIRS
-from tests.utils.test_confusion_network import paths_of
 from utils.hypotheses.confusion_network import NOTHING, ConfusionNetwork, Slot
 
 WEIGHTS = JointWeights(language=0.7, syllables=0.4, bonus=0.9)

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from serving.endpoints.answers import response_body
+from serving.endpoints.responses import response_body
 from utils.hypotheses.digits import numbers_as_digits, with_digits
 from utils.hypotheses.recognition import Alternative, Ending, Segment
 from utils.hypotheses.transcript_formats import FORMATS, written_words

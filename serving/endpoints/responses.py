@@ -1,4 +1,4 @@
-"""Formats the segments of a recording as an answer of OpenAI's interface: JSON, text, SRT, VTT, events."""
+"""Formats the segments of a recording as a response of OpenAI's interface: JSON, text, SRT, VTT, events."""
 
 import itertools
 import json
@@ -42,7 +42,7 @@ def response_body(
     temperature: float = 0.0,
     log_probabilities: bool = False,
 ) -> str:
-    """The body of an answer.
+    """The body of a response.
 
     Args:
         form: one of :data:`MEDIA_TYPES`.
