@@ -1,6 +1,7 @@
 """Trains the acoustic models that ship on the shared recordings, packs them, and tests them.
 
     python -m benchmarks.recognition.audio_to_pinyin             # both models, also: make acoustic
+    python -m benchmarks.recognition.audio_to_pinyin --precision mixed_bfloat16  # on AVX512_BF16 or AMX
     python -m benchmarks.recognition.audio_to_pinyin --whole --only test
     python -m benchmarks.recognition.audio_to_pinyin --streaming # the streaming model, after the model above
 
@@ -34,6 +35,7 @@ from pathlib import Path
 
 from benchmarks.support.commands import run
 from benchmarks.support.open_text import SHARED, speak_open_domain
+from benchmarks.support.training_step import PRECISIONS
 from data.manifest import read_manifest, write_manifest
 from utils.errors import run_command
 from utils.files import write_json
@@ -225,7 +227,7 @@ def main() -> int:
         _prepare()
     if "train" in wanted:
         for name in names:
-            _train(name, options.epochs)
+            _train(name, options.epochs, options.precision)
     if "pack" in wanted:
         for name in names:
             _pack(name)
@@ -262,7 +264,7 @@ def _synthetic() -> Path:
     return folder
 
 
-def _train(name: str, epochs: int | None) -> None:
+def _train(name: str, epochs: int | None, precision: str) -> None:
     """All cycles of a model; a finished one is not repeated."""
     before = STREAMING_BEGINS_WITH if name == STREAMING else None
     for cycle in CYCLES[name]:
@@ -279,7 +281,9 @@ def _train(name: str, epochs: int | None) -> None:
                 _splice(RUN if name == STREAMING else before, folder)
         weights |= {(folder, "train"): cycle.weights.get(folder, cycle.spliced) for folder in cycle.folders}
         weights = {key: weight for key, weight in weights.items() if weight}
-        changes = [*cycle.changes, *([f"training.epochs={epochs}"] if epochs else [])]
+        changes = [*cycle.changes, f"training.precision={precision}"]
+        if epochs:
+            changes.append(f"training.epochs={epochs}")
         if before:
             changes.append(f"initialise_from={before}")
         before = RUN.with_name(name + cycle.name)
@@ -361,6 +365,12 @@ def _parser() -> argparse.ArgumentParser:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--epochs", type=int, help="epochs of each cycle, instead of the recipes'")
+    parser.add_argument(
+        "--precision",
+        choices=PRECISIONS,
+        default=PRECISIONS[0],
+        help="mixed_bfloat16: faster on processors with AVX512_BF16 or AMX (default: %(default)s)",
+    )
     parser.add_argument("--only", choices=STEPS, help="one step")
     model = parser.add_mutually_exclusive_group()
     model.add_argument(

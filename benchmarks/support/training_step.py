@@ -12,6 +12,8 @@ import numpy as np
 from benchmarks.support.commands import ROOT
 from utils.errors import TrainingError
 
+PRECISIONS = ("float32", "mixed_bfloat16")
+"""Values of `training.precision` that benchmarks compare."""
 FRAMES_A_SECOND = 100  # feature frames a second: a hop of 10 ms
 _SYLLABLES_A_SECOND = 4
 

@@ -28,11 +28,10 @@ import numpy as np
 from tqdm import tqdm
 
 from benchmarks.support.commands import ROOT
-from benchmarks.support.training_step import measured_alone
+from benchmarks.support.training_step import PRECISIONS, measured_alone
 from utils.errors import run_command
 from utils.text_table import print_table
 
-PRECISIONS = ("float32", "mixed_bfloat16")
 GPU_MATRIX, CPU_MATRIX = 8192, 1024
 """Rows of the matrices for the peak."""
 CPU_SHARE = 8
