@@ -77,7 +77,9 @@ async def sign_in(request: Request, token: Annotated[str, Form(max_length=1000)]
         raise SignInNeeded(PATH, request.headers, is_wrong=True)
     response = RedirectResponse("./", 303)
     secure = request.url.scheme == "https" or request.headers.get("x-forwarded-proto") == "https"
-    response.set_cookie(COOKIE, token, httponly=True, samesite="strict", secure=secure)
+    # Without a path the cookie is for the folder of the address that the browser has requested: a proxy may
+    # have removed a prefix, below which alone the cookie is to be sent.
+    response.set_cookie(COOKIE, token, path=None, httponly=True, samesite="strict", secure=secure)
     return response
 
 

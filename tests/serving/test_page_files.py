@@ -144,6 +144,8 @@ def test_the_form_gives_a_cookie_for_the_right_token_only(guarded):
     assert browser.post(f"{guarded}/session", data={"token": TOKEN}, headers=foreign).status_code == 403
     right = browser.post(f"{guarded}/session", data={"token": TOKEN})
     assert right.status_code == 303
-    assert {"HttpOnly", "SameSite=strict"} <= set(right.headers["set-cookie"].split("; "))
+    cookie = right.headers["set-cookie"]
+    assert {"HttpOnly", "SameSite=strict"} <= set(cookie.split("; "))
+    assert "path=" not in cookie.lower(), "behind a proxy it would be sent to other applications of the host"
     assert 'id="record"' in browser.get(guarded).text
     assert browser.get(f"{guarded}/v1/models").status_code == 200
