@@ -157,20 +157,20 @@ def _test_keyword(options: argparse.Namespace) -> int:
     silence_tensorflow()
     from keywords.evaluation import recognise_split  # here: see utils.backend.quiet
 
-    heard = recognise_split(
+    recognised = recognise_split(
         options.keyword_run, options.split, options.weights, options.overrides, options.manifest or (),
         options.shift_ms,
     )  # fmt: skip
-    decisions = decisions_of(heard.clips, heard.probabilities, heard.model.labels)
+    decisions = decisions_of(recognised.clips, recognised.probabilities, recognised.model.labels)
     results = {
         "task": KEYWORD,
         "split": _split_name(options),
         "run": str(options.keyword_run),
         "weights": options.weights,
-        "parameters": heard.model.model.count_params(),
-        **keyword_results(decisions, heard.model.labels),
-        "rejected": heard.rejected,
-        "accuracy_by_shift": dict(heard.accuracy_by_shift),
+        "parameters": recognised.model.model.count_params(),
+        **keyword_results(decisions, recognised.model.labels),
+        "rejected": recognised.rejected,
+        "accuracy_by_shift": dict(recognised.accuracy_by_shift),
     }
     print(json.dumps(results, ensure_ascii=False, indent=2) if options.json else keyword_tables(results))
     written = _write_folder(options, results, "decisions.tsv", decisions_tsv(decisions))

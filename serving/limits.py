@@ -89,7 +89,7 @@ class Guard:
         accepted = self._tokens.accepts(token)
         if not accepted and scope["path"] != sign_in.PATH:
             self._metrics.refused.labels("token").inc()
-            if sign_in.opens_page(scope["method"], headers):
+            if sign_in.opens_page(headers):
                 raise sign_in.SignInNeeded(scope["path"], headers)
             raise RequestError(
                 401,

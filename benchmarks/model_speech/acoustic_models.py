@@ -107,13 +107,13 @@ def _train_and_test(name: str, audio_seconds: float) -> dict[str, float]:
     figures = json.loads(run("test.py", "speech", str(folder), "--json"))
     return {
         "training_seconds": seconds,
-        "hours_heard": epochs * float(elapsed[count - 1]) / 3600,
+        "audio_hours": epochs * float(elapsed[count - 1]) / 3600,
         "error": figures["syllable_error_rate"],
     }
 
 
 def _print(rows: dict[str, dict[str, float]], options: argparse.Namespace) -> None:
-    columns = ("model", "weights", "MMAC/s", "step", "speed", "ratio", "trained", "heard", "error")
+    columns = ("model", "weights", "MMAC/s", "step", "speed", "ratio", "trained", "audio", "error")
     slowest = max(row["step_seconds"] for row in rows.values())
     cells = [
         (
@@ -124,7 +124,7 @@ def _print(rows: dict[str, dict[str, float]], options: argparse.Namespace) -> No
             f"{row['real_time']:.0f} x",
             f"{slowest / row['step_seconds']:.1f} x",
             f"{row['training_seconds'] / 60:.1f} m",
-            f"{row['hours_heard']:.1f} h",
+            f"{row['audio_hours']:.1f} h",
             f"{row['error']:.1%}",
         )
         for name, row in rows.items()

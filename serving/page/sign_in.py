@@ -83,9 +83,9 @@ async def sign_in(request: Request, token: Annotated[str, Form(max_length=1000)]
     return response
 
 
-def opens_page(method: str, headers: Headers) -> bool:
-    """Whether a request is that of a browser that opens a page."""
-    return method in ("GET", "HEAD") and "text/html" in headers.get("accept", "")
+def opens_page(headers: Headers) -> bool:
+    """Whether a browser opens a page with a request: by its address, or by a form as that of the report."""
+    return "text/html" in headers.get("accept", "")
 
 
 def _prefers_chinese(languages: str) -> bool:

@@ -75,9 +75,18 @@ def test_a_page_of_a_public_address_may_use_a_service_in_a_private_network():
     assert (evils.status_code, name in evils.headers) == (400, False)
 
 
-@pytest.mark.parametrize("path", ["/", "/docs", "/v1/models", "/page/main.js"])
-def test_the_form_for_the_token_is_sent_to_the_same_address_from_every_page(path):
-    (answer,) = answers(Settings(tokens=(TOKEN,)), ("GET", path, {"Accept": "text/html"}, None))
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("GET", "/"),
+        ("GET", "/docs"),
+        ("GET", "/v1/models"),
+        ("GET", "/page/main.js"),
+        ("POST", "/v1/comparison/report"),  # in a tab of its own, after the token was replaced
+    ],
+)
+def test_the_form_for_the_token_is_sent_to_the_same_address_from_every_page(method, path):
+    (answer,) = answers(Settings(tokens=(TOKEN,)), (method, path, {"Accept": "text/html"}, None))
     assert answer.status_code == 401
     action = re.search('action="([^"]+)"', answer.text)[1]
     assert urljoin(f"http://here:8000/prefix{path}", action) == "http://here:8000/prefix/session"

@@ -6,16 +6,16 @@ import {kindText, text} from "./texts.js";
 
 /** Ask the server for the errors of a transcript.
  *
- * Resolves to its answer; an error of the server rejects with its `{status, message, hint}`.
+ * Resolves to its response; an error of the server rejects with its `{status, message, hint}`.
  */
 export async function compare(texts) {
-  const answer = await fetch("v1/comparison", {method: "POST", headers: {"Content-Type": "application/json"}, body: JSON.stringify(texts)});
-  const content = await answer.json().catch(() => ({}));
-  if (!answer.ok) throw {status: answer.status, message: `HTTP ${answer.status}`, ...content.error};
+  const response = await fetch("v1/comparison", {method: "POST", headers: {"Content-Type": "application/json"}, body: JSON.stringify(texts)});
+  const content = await response.json().catch(() => ({}));
+  if (!response.ok) throw {status: response.status, message: `HTTP ${response.status}`, ...content.error};
   return content;
 }
 
-/** Show an answer in a section, with a form that opens the full report of the same texts in a new tab. */
+/** Show a response in a section, with a form that opens the full report of the same texts in a new tab. */
 export function showComparison(section, texts, {rates, alignment, level, kinds}) {
   const errors = alignment.filter(slot => slot.kind);
   const occurring = [...new Set(errors.map(slot => slot.kind))];
@@ -43,8 +43,8 @@ function slotOf({reference, hypothesis, kind, reference_syllable, hypothesis_syl
   const [above, below] = [sideOf(reference, reference_syllable, level), sideOf(hypothesis, hypothesis_syllable, level)];
   if (!kind) {
     // The right character, although another syllable was recognised.
-    const heard = hypothesis_syllable && hypothesis_syllable !== reference_syllable && withToneMark(hypothesis_syllable);
-    return make("li", {class: heard && "different"}, make("span", {class: "side"}, above), heard && make("span", {class: "heard", lang: "zh-Latn"}, heard));
+    const recognised = hypothesis_syllable && hypothesis_syllable !== reference_syllable && withToneMark(hypothesis_syllable);
+    return make("li", {class: recognised && "different"}, make("span", {class: "side"}, above), recognised && make("span", {class: "recognised", lang: "zh-Latn"}, recognised));
   }
   const label = text("slot", reference || text("nothing"), hypothesis || text("nothing"), kindText(kind, kinds[kind])[0]);
   return make("li", {class: "wrong"}, make("span", {class: "hidden", lang: document.documentElement.lang}, label),

@@ -166,7 +166,7 @@ async function disconnected(current) {
 
 /** Resolves to `unreachable`, to `token` if the server accepts this browser's token no more, else to `otherwise`. */
 async function whyUnreachable(otherwise) {
-  const status = await fetch("v1/models").then(answer => answer.status, () => 0);
+  const status = await fetch("v1/models").then(response => response.status, () => 0);
   return !status ? "unreachable" : status === 401 ? "token" : otherwise;
 }
 

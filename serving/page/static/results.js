@@ -29,9 +29,9 @@ export class Utterance {
   get cells() {
     const characters = [...this.hanzi], before = [...this.recognised.hanzi], whole = characters.length !== this.syllables.length;
     const cells = whole && this.hanzi ? [[this.hanzi, this.syllables]] : this.syllables.map((syllable, i) => [characters[i] ?? "", [syllable]]);
-    const heard = this.recognised.syllables;
+    const recognised = this.recognised.syllables;
     return cells.map(([hanzi, syllables], i) => {
-      const alike = before.length === characters.length && hanzi === (before[i] ?? "") && syllables[0].pinyin === heard[i]?.pinyin;
+      const alike = before.length === characters.length && hanzi === (before[i] ?? "") && syllables[0].pinyin === recognised[i]?.pinyin;
       const same = whole ? hanzi === this.recognised.hanzi : alike;
       return {hanzi: this.#characters.get(i) ?? hanzi, recognised: hanzi, syllables, chosen: this.#characters.has(i) || !same};
     });
