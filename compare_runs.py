@@ -1,5 +1,7 @@
 """Compare the runs in a folder: a table of their differing hyper-parameters, metrics and error rates."""
 
+from utils.command.entry import run_command
+
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,7 +10,7 @@ from tqdm import tqdm
 
 from analysis.runs.run_table import Column, check_column, run_columns, sorted_runs
 from analysis.runs.summaries import RunSummary, find_runs, read_run
-from utils.errors import RunError, run_command
+from utils.errors import RunError
 from utils.text_table import csv_table, markdown_table, text_table
 
 MAX_CELL = 60  # characters in the terminal; CSV and Markdown have everything

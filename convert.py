@@ -1,5 +1,7 @@
 """Convert lines of pinyin in any usual spelling to hanzi, from a pipe or files, as they arrive."""
 
+from utils.command.entry import run_command
+
 import argparse
 import os
 import sys
@@ -10,8 +12,8 @@ from tqdm import tqdm
 
 from data.text.sources import piece_pool
 from model_language.line_conversion import OutputForm, convert_block, prepare
-from utils.cli import fraction, positive
-from utils.errors import CorpusError, run_command
+from utils.command.arguments import fraction, positive
+from utils.errors import CorpusError
 from utils.run_folder.run import PRETRAINED, PRETRAINED_LANGUAGE_MODEL
 
 PIPE = Path("-")

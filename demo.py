@@ -3,6 +3,8 @@
 Every stage is a command that you could type yourself; it is printed before it runs.
 """
 
+from utils.command.entry import run_command
+
 import argparse
 import datetime
 import importlib.metadata
@@ -21,7 +23,6 @@ from typing import Any
 from analysis.demo.summary_page import write_summary_page
 from analysis.page.rendering import duration, percent
 from data.manifest import read_manifest
-from utils.errors import run_command
 from utils.files import write_json
 from utils.run_folder.environment import machine
 from utils.stop_signals import forward_sigterm

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from utils.command.entry import run_command
+
 import argparse
 import json
 import os
@@ -34,9 +36,9 @@ from preflight.listings import Listing, find_manifests, lines_of, of_role, read_
 from utils.audio.formats import audio_names
 from utils.audio.reading import SAMPLE_RATE, find_recordings
 from utils.backend.quiet import silence_tensorflow
-from utils.cli import positive
 from utils.cluster import add_cluster, on_cluster
-from utils.errors import ConfigError, CorpusError, run_command
+from utils.command.arguments import positive
+from utils.errors import ConfigError, CorpusError
 from utils.run_folder.run import RunFolder
 from utils.vocabulary import Vocabulary
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from utils.command.entry import run_command
+
 import argparse
 import sys
 from collections.abc import Sequence
@@ -21,8 +23,8 @@ from bundle.variants import (
     whole_utterances,
 )
 from utils.backend.quiet import silence_tensorflow
-from utils.cli import not_negative, positive
-from utils.errors import ConfigError, require, run_command
+from utils.command.arguments import not_negative, positive
+from utils.errors import ConfigError, require
 from utils.run_folder.run import open_run
 
 if TYPE_CHECKING:

@@ -1,5 +1,7 @@
 """Inspect models: statistics, pruning, attention, differences of weights. Convert them to new runs."""
 
+from utils.command.entry import run_command
+
 import argparse
 import json
 from collections.abc import Sequence
@@ -26,8 +28,8 @@ from analysis.weights.significance import (
 from analysis.weights.weight_file import WeightFile, read_weight_file
 from model_speech.int8_weights import int8_weights_file, is_packed
 from utils.backend.quiet import silence_tensorflow
-from utils.cli import fraction
-from utils.errors import ConfigError, CorpusError, RunError, VocabularyError, require, run_command
+from utils.command.arguments import fraction
+from utils.errors import ConfigError, CorpusError, RunError, VocabularyError, require
 from utils.mandarin.pinyin import hanzi_to_pinyin, is_hanzi, normalise_syllable
 from utils.run_folder import checksums
 from utils.run_folder.run import RunFolder, check_finite, find_run, open_run

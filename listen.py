@@ -4,6 +4,8 @@ The keywords are those of a trained model in a bundle, or typed words, which the
 with this project searches for. Neither needs TensorFlow. Memory use is constant.
 """
 
+from utils.command.entry import run_command
+
 import argparse
 import json
 import sys
@@ -19,8 +21,8 @@ from streaming.keyword.detection import Detection
 from utils.audio.microphone import microphone_blocks
 from utils.audio.piped import open_pipe
 from utils.audio.reading import audio_blocks
-from utils.cli import fraction, not_negative_number, positive, positive_number
-from utils.errors import AudioError, ConfigError, printable, run_command
+from utils.command.arguments import fraction, not_negative_number, positive, positive_number
+from utils.errors import AudioError, ConfigError, printable
 from utils.run_folder.run import PRETRAINED_SPEECH
 from utils.stop_signals import until_stopped
 

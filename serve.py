@@ -1,13 +1,15 @@
 """Serve recognition over HTTP and WebSocket, so that OpenAI's clients can use it."""
 
+from utils.command.entry import run_command
+
 import argparse
 import os
 from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
 
-from utils.cli import not_negative, positive
-from utils.errors import ConfigError, run_command
+from utils.command.arguments import not_negative, positive
+from utils.errors import ConfigError
 from utils.run_folder.run import open_run
 
 EXAMPLES = """\

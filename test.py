@@ -1,5 +1,7 @@
 """Test a run on a whole test set: error rates with intervals, kinds of errors, hypotheses."""
 
+from utils.command.entry import run_command
+
 import argparse
 import json
 from collections.abc import Sequence
@@ -37,9 +39,8 @@ from recognition.options import (
 )
 from utils.audio.reading import read_audio
 from utils.backend.quiet import silence_tensorflow
-from utils.cli import not_negative, positive
 from utils.cluster import add_cluster, on_cluster
-from utils.errors import run_command
+from utils.command.arguments import not_negative, positive
 from utils.files import remove_leftovers, reserve, write_json, write_text
 from utils.hypotheses.recognition import Inspection
 from utils.run_folder.run import open_run

@@ -1,11 +1,12 @@
 """Train the model of a config file into a run folder. The same command resumes an interrupted run."""
 
+from utils.command.entry import run_command
+
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
 from utils.backend.quiet import silence_tensorflow
-from utils.errors import run_command
 
 EXAMPLES = """\
 examples:

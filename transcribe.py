@@ -1,5 +1,7 @@
 """Transcribe recordings, a pipe or the microphone as text, JSON, SRT, VTT, CTM or TextGrid."""
 
+from utils.command.entry import run_command
+
 import argparse
 import hashlib
 import sys
@@ -24,17 +26,9 @@ from recognition.options import (
 from utils.audio.microphone import microphone_blocks
 from utils.audio.piped import open_pipe
 from utils.audio.reading import find_recordings
-from utils.cli import fraction, listed_paths, positive
 from utils.cluster import add_cluster, on_cluster
-from utils.errors import (
-    AudioError,
-    ConfigError,
-    RunError,
-    TranscriptError,
-    UserError,
-    printable,
-    run_command,
-)
+from utils.command.arguments import fraction, listed_paths, positive
+from utils.errors import AudioError, ConfigError, RunError, TranscriptError, UserError, printable
 from utils.files import remove_leftovers
 from utils.hypotheses.digits import numbers_as_digits, with_digits
 from utils.hypotheses.live_text import LiveText

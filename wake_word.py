@@ -11,6 +11,8 @@
 A finished stage is not repeated, and an interrupted one continues: give the same command again.
 """
 
+from utils.command.entry import run_command
+
 import argparse
 import sys
 from collections.abc import Sequence
@@ -22,8 +24,7 @@ from data.synthesis.wake_words import WakeWord, read_wake_word
 from keywords.backgrounds import background_recordings
 from keywords.wake_word import SMALL_HOURS, SMALL_STEPS, make_wake_word
 from keywords.wake_word_request import RECIPE, Request
-from utils.cli import add_workers, not_negative, positive, positive_number
-from utils.errors import run_command
+from utils.command.arguments import add_workers, not_negative, positive, positive_number
 from utils.mandarin.pinyin import without_tone
 
 EXAMPLES = """\

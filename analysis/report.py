@@ -3,6 +3,8 @@
 python -m analysis.report --reference ref.txt --hypothesis hyp.txt [--hypothesis other.txt]
 """
 
+from utils.command.entry import run_command
+
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,7 +19,7 @@ from analysis.results.collect import collect_results
 from analysis.results.result_files import write_results
 from analysis.results.results import Results
 from analysis.results.terminal import results_text
-from utils.errors import ConfigError, run_command
+from utils.errors import ConfigError
 
 DELETED, LEFT_OUT = "deleted", "left-out"
 EXAMPLES = f"""\

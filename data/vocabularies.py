@@ -3,13 +3,14 @@
 The vocabulary is the full inventory of Mandarin syllables plus the syllables of the lists that it lacks.
 """
 
+from utils.command.entry import run_command
+
 import argparse
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
 
 from data.manifest import Transcript, read_transcripts
-from utils.errors import run_command
 from utils.mandarin.pinyin import full_inventory, without_tone
 from utils.text_table import print_table
 from utils.vocabulary import Vocabulary, acoustic_vocabulary

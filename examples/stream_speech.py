@@ -12,11 +12,13 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
+from utils.command.entry import run_command
+
 from bundle.folder import open_bundle
 from model_speech.causal_timing import CausalTiming
 from streaming.speech.stream import LogitStream
 from utils.audio.reading import read_audio
-from utils.errors import BundleError, require, run_command
+from utils.errors import BundleError, require
 from utils.vocabulary import BLANK, SPACE, Vocabulary
 
 SHIPPED = Path(__file__).parents[1] / "pretrained/audio_to_pinyin_streaming/export"

@@ -10,6 +10,8 @@ packed and exported as any other. The last run may have more residual blocks tha
 
 from __future__ import annotations
 
+from utils.command.entry import run_command
+
 import argparse
 import re
 import shutil
@@ -21,7 +23,7 @@ import numpy as np
 
 from model_speech.int8_weights import is_packed
 from utils.backend.quiet import silence_tensorflow
-from utils.errors import RunError, require, run_command
+from utils.errors import RunError, require
 from utils.files import replacing_folder, write_json
 from utils.run_folder import checksums
 from utils.run_folder.run import RunFolder, open_run, require_new_run

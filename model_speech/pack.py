@@ -7,6 +7,8 @@ paths of the data, the vocabulary, the metrics of training and ``network.npz`` (
 :mod:`model_speech.int8_weights`). Commands that load a speech run take it instead.
 """
 
+from utils.command.entry import run_command
+
 import argparse
 import shutil
 from collections.abc import Mapping, Sequence
@@ -17,9 +19,9 @@ from model_speech import compact_numpy, compact_streaming_numpy
 from model_speech.ensemble import MemberConfig
 from model_speech.int8_weights import int8_weights_file, save_int8_weights, weights_by_name
 from utils.backend.quiet import silence_tensorflow
-from utils.cli import finite_number
+from utils.command.arguments import finite_number
 from utils.config import build_config, save_yaml, to_plain, with_overrides
-from utils.errors import RunError, run_command
+from utils.errors import RunError
 from utils.files import replacing_folder
 from utils.run_folder import checksums
 from utils.run_folder.run import RunFolder, open_run

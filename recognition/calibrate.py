@@ -10,6 +10,8 @@ Prints, for the recordings that it was fitted on and for those to check: the exp
 ten bins of equal size, and the area under the ROC curve for telling right from wrong syllables.
 """
 
+from utils.command.entry import run_command
+
 import argparse
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -28,7 +30,7 @@ from recognition.loading import load_acoustic_logits, load_joint_search_for, loa
 from recognition.recognizer import Recognizer
 from utils.audio.levels import decibels, moving_power
 from utils.audio.reading import read_audio
-from utils.errors import CorpusError, run_command
+from utils.errors import CorpusError
 from utils.features.speech import extract_features
 from utils.files import write_json
 from utils.hypotheses.calibration import area_under_curve, calibration_error, logistic_regression

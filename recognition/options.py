@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from utils.cli import finite_number, fraction, not_negative, positive
+from utils.command.arguments import finite_number, fraction, not_negative, positive
 from utils.errors import ConfigError
 
 BEAM = 10  # default prefixes of a beam search with a language model

@@ -4,6 +4,8 @@ With ``--cluster`` the nodes of a Ray cluster compute them; the training, on a m
 them. The same command goes on where a killed one stopped.
 """
 
+from utils.command.entry import run_command
+
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,7 +16,6 @@ from data.manifest import Utterance, read_manifest
 from utils.backend.quiet import silence_tensorflow
 from utils.cluster import add_cluster, on_cluster
 from utils.config import load_config
-from utils.errors import run_command
 
 EXAMPLES = """\
 examples:

@@ -4,5 +4,5 @@ Nothing here imports another package of the project. What a user gave is checked
 command line becomes a :class:`utils.errors.UserError`. Read ``errors``, ``files``, ``config`` and ``limits``
 first, then ``vocabulary`` and ``metrics``; the folders are ``audio`` (samples), ``features`` (frames),
 ``mandarin`` (pinyin and hanzi), ``hypotheses`` (recognition results), ``run_folder`` (what a training run
-writes) and ``backend`` (Keras).
+writes), ``backend`` (Keras) and ``command`` (how commands begin and end).
 """

@@ -1,7 +1,7 @@
 """Exceptions for errors that a user can correct; a command prints them without a stack trace, exit code 2.
 
 Such an error prints up to three lines: ``error:`` says what is wrong, ``where:`` names the file, line or
-setting, ``hint:`` says what to do. :func:`run_command` runs a script's ``main`` and handles these errors.
+setting, ``hint:`` says what to do. :mod:`utils.command.entry` runs a command and handles these errors.
 
 A file name need not be UTF-8 (old archives have names in GBK). Python keeps such bytes as surrogates, which
 can't be printed or written. :func:`printable` shows them as ``\\xc4``, and so do the streams of a command.
@@ -9,19 +9,11 @@ can't be printed or written. :func:`printable` shows them as ``\\xc4``, and so d
 
 import codecs
 import errno
-import io
-import os
 import re
-import sys
-from collections.abc import Callable
 from functools import cache
-from pathlib import Path
-
-from utils.stop_signals import Stopped, note_ctrl_c
 
 _MAX_WORD, _MAX_TEXT = 300, 4000  # characters; longer quotations are shortened
 _LONG_WORD = re.compile(rf"\S{{{_MAX_WORD + 1},}}")
-_ROOT = Path(__file__).parents[1]
 _INSTALL = "pip install -r requirements.txt (requirements/run.txt is for shipped and exported models only)"
 _FREE_SPACE = "free some space, then run the same command again"
 _PERMISSIONS = "change the permissions, or choose another path"
@@ -55,15 +47,15 @@ def _show_bytes(error: UnicodeError) -> tuple[str, int]:
 
 
 @cache
-def _handler() -> str:
-    """The name of this error handler for ``encode`` and for streams."""
+def escape_handler() -> str:
+    """The name of the error handler of :func:`printable`, for ``encode`` and for streams."""
     codecs.register_error("show_bytes", _show_bytes)
     return "show_bytes"
 
 
 def printable(name: object) -> str:
     """A file name as text for people and for UTF-8 files; bytes that are not UTF-8 become ``\\xc4``."""
-    return str(name).encode("utf-8", _handler()).decode()
+    return str(name).encode("utf-8", escape_handler()).decode()
 
 
 def is_utf8(name: object) -> bool:
@@ -153,6 +145,11 @@ class TrainingError(UserError):
     """Training can't continue, for example because the loss is not finite or no utterance is left."""
 
 
+def missing_package(name: str) -> UserError:
+    """The error of a package that is not installed, with the command that installs it."""
+    return UserError(f"the package {name} is missing", hint=_INSTALL)
+
+
 def unreadable(kind: type[UserError], what: str, path: object, error: OSError) -> UserError:
     """The error of a file that can't be read: what, with the reason that the system gave."""
     return kind(f"{what} ({error.strerror})", where=path, hint="check the path")
@@ -173,47 +170,3 @@ def require(
     """
     if not valid:
         raise error(what, where=where, hint=hint)
-
-
-def run_command(main: Callable[[], int | None]) -> None:
-    """Run a script's ``main`` and exit with its return value, or with 2 after an error of the user.
-
-    After a signal the exit code is the one that shells use: 130 for Ctrl-C, 143 for SIGTERM.
-    A full disk, a missing file, missing permissions and a package that is not installed are reported like a
-    :class:`UserError`. Ctrl-C ends a command also while it waits for a file in vain
-    (:mod:`utils.stop_signals`). What can't be printed, such as a file name that is not UTF-8, is printed as
-    by :func:`printable`.
-    """
-    note_ctrl_c()
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors=_handler())
-    try:
-        code = main() or 0
-        sys.stdout.flush()
-    except UserError as error:
-        print(error.labelled(), file=sys.stderr)
-        code = 2
-    except KeyboardInterrupt as error:
-        stopped = error if isinstance(error, Stopped) else Stopped()
-        print(stopped, file=sys.stderr)
-        code = 128 + stopped.number
-    except BrokenPipeError:
-        # The reader of our output has closed the pipe (`| head`): exit quietly, like other Unix tools.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = 0
-    except ModuleNotFoundError as error:
-        package = (error.name or "").partition(".")[0]
-        if not package or any(_ROOT.glob(f"{package}*")):  # a module of this project
-            raise
-        print(UserError(f"the package {package} is missing", hint=_INSTALL).labelled(), file=sys.stderr)
-        code = 2
-    except OSError as error:
-        if error.errno not in OS_ERROR_HINTS:
-            raise
-        shown = UserError(
-            error.strerror, where=error.filename or "while writing", hint=OS_ERROR_HINTS[error.errno]
-        )
-        print(shown.labelled(), file=sys.stderr)
-        code = 2
-    sys.exit(code)

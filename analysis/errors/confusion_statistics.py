@@ -3,6 +3,8 @@
 The counts are written as a table with which converters model misrecognised syllables.
 """
 
+from utils.command.entry import run_command
+
 import argparse
 import shlex
 from collections.abc import Iterator, Sequence
@@ -12,7 +14,7 @@ from pathlib import Path
 from analysis.errors.alignment import align
 from analysis.inputs.text_files import HYPOTHESES_COLUMNS
 from data.manifest import read_rows, read_transcripts
-from utils.errors import CorpusError, run_command
+from utils.errors import CorpusError
 from utils.mandarin.confusion_statistics import ConfusionStatistics
 from utils.mandarin.syllable_distance import syllable_distance
 

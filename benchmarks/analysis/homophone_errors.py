@@ -19,6 +19,8 @@ Words and tags are those of jieba 0.42 (``pip install -r requirements/bench.txt`
 the dictionary lacks the word: a rare word is now and then taken for a name. ``--list`` shows every error.
 """
 
+from utils.command.entry import run_command
+
 import argparse
 import importlib
 from collections import defaultdict
@@ -32,7 +34,7 @@ from rich.table import Table
 from analysis.errors.phonology import readings
 from benchmarks.support.pinyin_sentences import DISTINCT, TONED, read_conditions
 from model_language.registry import load_converter
-from utils.errors import ConfigError, run_command
+from utils.errors import ConfigError
 from utils.run_folder.run import PRETRAINED
 
 TRANSCRIPTS = Path("../shared/data/transcripts")

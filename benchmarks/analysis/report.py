@@ -9,6 +9,8 @@ The time to open the page is measured in a headless Chromium, if there is one; i
 the main thread of the page.
 """
 
+from utils.command.entry import run_command
+
 import argparse
 import base64
 import random
@@ -28,8 +30,7 @@ from analysis.results.results import Results
 from tests.support.chromium import MISSING, find_chromium, open_chromium
 from tests.support.chromium import open_page as open_in
 from tests.support.report_results import imagined_outcomes, training_of
-from utils.cli import positive
-from utils.errors import run_command
+from utils.command.arguments import positive
 from utils.text_table import print_table
 
 Times = dict[str, tuple[float, float]]  # step → wall and CPU seconds

@@ -12,6 +12,8 @@ Columns: MB of the file; the largest difference of a logit, divided by the large
     audio (or per sentence of 40 syllables), on one thread; whether the artefact passed.
 """
 
+from utils.command.entry import run_command
+
 import argparse
 import tempfile
 from collections.abc import Sequence
@@ -32,7 +34,6 @@ from model_language.vocabulary.symbols import build_symbols
 from model_speech.registry import MODELS
 from training.run import RECIPES
 from utils.config import load_config, save_yaml, to_plain
-from utils.errors import run_command
 from utils.features.speech import feature_bins
 from utils.run_folder.run import RunFolder, open_run
 from utils.vocabulary import acoustic_vocabulary

@@ -6,12 +6,12 @@ r"""Runs a Python converter as a process: lines of syllables in, lines of hanzi 
 Only the named module is imported, so that the requirements of other converters do not slow its start.
 """
 
+from utils.command.entry import run_command
+
 import argparse
 import importlib
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-
-from utils.errors import run_command
 
 Convert = Callable[[Sequence[Sequence[str]]], list[str]]
 

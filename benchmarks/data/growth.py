@@ -10,6 +10,8 @@ it has the requested hours, so the shards come from a warm cache. Each step runs
 is the peak of its resident memory, "start" the seconds to its first batch. 100 h need 6 GB of disk.
 """
 
+from utils.command.entry import run_command
+
 import argparse
 import json
 import os
@@ -32,9 +34,8 @@ from data.features.packing import CHECKSUMS, LIST, SETTINGS, pack_corpus
 from data.features.spec_augment import SpecAugmentConfig
 from data.manifest import Utterance, write_manifest
 from utils.audio.reading import SAMPLE_RATE, write_wav
-from utils.cli import positive
+from utils.command.arguments import positive
 from utils.config import build_config
-from utils.errors import run_command
 from utils.features.speech import FeatureConfig
 from utils.files import write_json, write_text
 from utils.mandarin.pinyin import full_inventory

@@ -9,6 +9,8 @@ commands of users are measured, each in a separate process; the peak is that pro
 0.3 GB of disk.
 """
 
+from utils.command.entry import run_command
+
 import argparse
 import os
 import random
@@ -41,7 +43,7 @@ from data.features.spec_augment import SpecAugmentConfig
 from data.manifest import read_manifest
 from utils.audio.reading import write_wav
 from utils.config import build_config
-from utils.errors import TrainingError, run_command
+from utils.errors import TrainingError
 from utils.features.speech import FeatureConfig, feature_bins
 from utils.mandarin.pinyin import is_hanzi
 from utils.text_table import print_table

@@ -10,6 +10,8 @@ The input is the text of --text, if given, cut after a number of hanzi (0: all),
 evaluation text is found by a plain search, without the fingerprints that the cleaning uses.
 """
 
+from utils.command.entry import run_command
+
 import argparse
 import os
 import random
@@ -27,7 +29,6 @@ from data.text.cleaning import clean_text, evaluation_sentences, print_report
 from data.text.deduplication import GRAM, SHORTEST_PART
 from data.text.sources import decode, read_pieces
 from tests.support.polyphones import TUNED, UNSEEN, accuracy, read_sentences
-from utils.errors import run_command
 from utils.mandarin.pinyin import hanzi_to_pinyin, normalise_syllable
 from utils.text_table import print_table
 

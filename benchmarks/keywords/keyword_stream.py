@@ -11,6 +11,8 @@ false alarms at several thresholds for two refractory times: that of the bundle,
 bundles.
 """
 
+from utils.command.entry import run_command
+
 import argparse
 import json
 import sys
@@ -28,7 +30,6 @@ from keywords.backgrounds import StreamOutputs, stream_recordings
 from keywords.listening import Listener, open_listener
 from streaming.keyword.detection import BACKGROUND
 from utils.audio.reading import audio_seconds
-from utils.errors import run_command
 from utils.text_table import print_table
 
 EARLIER_REFRACTORY_MS = 1000.0

@@ -8,6 +8,8 @@ alternate between these and the numbers of processes; needs an idle machine. Loa
 included; the throughput without the start follows from the time for a file of one sentence.
 """
 
+from utils.command.entry import run_command
+
 import argparse
 import os
 import statistics
@@ -20,8 +22,7 @@ from pathlib import Path
 from benchmarks.support.commands import ROOT
 from benchmarks.support.open_text import SHARED
 from data.manifest import read_transcripts
-from utils.cli import positive
-from utils.errors import run_command
+from utils.command.arguments import positive
 from utils.text_table import print_table
 
 COPIES = 5

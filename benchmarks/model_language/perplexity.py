@@ -6,6 +6,8 @@ Ends of sentences count as a hanzi; hanzi outside a vocabulary are one unknown h
 of both probabilities. Without lists: those of the shared folder beside the checkout, each sentence once.
 """
 
+from utils.command.entry import run_command
+
 import argparse
 from pathlib import Path
 
@@ -15,7 +17,6 @@ from benchmarks.recognition.audio_to_pinyin import TEST
 from benchmarks.support.open_text import SHARED
 from data.text.pinyin_pairs import read_pairs
 from model_language.registry import load_converter, load_language_model
-from utils.errors import run_command
 from utils.run_folder.run import PRETRAINED, PRETRAINED_LANGUAGE_MODEL
 from utils.text_table import print_table
 

@@ -16,6 +16,8 @@ pinyin as a recogniser's, which may be wrong, and in rows of their own as typed,
 without and with a language model that rescores the best conversions.
 """
 
+from utils.command.entry import run_command
+
 import argparse
 import datetime
 import json
@@ -42,8 +44,8 @@ from benchmarks.support.pinyin_sentences import (
     Condition,
     read_conditions,
 )
-from utils.cli import not_negative
-from utils.errors import ConfigError, RunError, run_command
+from utils.command.arguments import not_negative
+from utils.errors import ConfigError, RunError
 from utils.files import write_json
 from utils.run_folder.environment import machine
 from utils.run_folder.run import PRETRAINED

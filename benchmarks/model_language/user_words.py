@@ -8,6 +8,8 @@ each in several sentences. The cost is measured on text without them (--text, by
 transcripts beside the project), in character errors and time, with these words and with 10,000 random names.
 """
 
+from utils.command.entry import run_command
+
 import argparse
 import random
 import statistics
@@ -22,8 +24,7 @@ from model_language.converters.user_word_converter import UserWordConverter
 from model_language.registry import load_converter
 from model_language.search.user_words import UserWords, read_user_words
 from model_language.vocabulary.lexicon import gb2312_hanzi
-from utils.cli import positive
-from utils.errors import run_command
+from utils.command.arguments import positive
 from utils.files import write_text
 from utils.mandarin.pinyin import hanzi_to_pinyin, is_hanzi
 from utils.metrics import count_errors, total

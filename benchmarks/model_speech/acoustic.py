@@ -11,6 +11,8 @@ voices and sentences are in no other split. Every third training sentence is spo
 voices and sentences differently. The collection must be beside the checkout. Times are for 2 cores.
 """
 
+from utils.command.entry import run_command
+
 import argparse
 import csv
 import json
@@ -21,7 +23,6 @@ from pathlib import Path
 
 from benchmarks.support.commands import run
 from benchmarks.support.open_text import open_domain_lines, speak_open_domain
-from utils.errors import run_command
 from utils.files import write_json, write_text
 from utils.run_folder.run import RunFolder
 from utils.text_table import print_table

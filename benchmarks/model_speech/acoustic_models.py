@@ -13,6 +13,8 @@ Columns: million multiply-accumulates per second of audio; seconds per step; spe
     minutes of training steps; hours of audio in training; tonal syllable error rate.
 """
 
+from utils.command.entry import run_command
+
 import argparse
 import csv
 import json
@@ -26,7 +28,7 @@ import numpy as np
 from benchmarks.support.commands import run
 from benchmarks.support.training_step import ctc_losses, measured_alone, random_batch
 from data.manifest import read_manifest, write_manifest
-from utils.errors import CorpusError, run_command
+from utils.errors import CorpusError
 from utils.features.speech import FeatureConfig, feature_bins
 from utils.run_folder.run import RunFolder
 from utils.text_table import print_table

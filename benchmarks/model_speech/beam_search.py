@@ -7,6 +7,8 @@ The default is the demo's model and test set. With --syllables it also prints th
 grid of fusion weights and insertion bonuses: tune on a dev set, never on a test set.
 """
 
+from utils.command.entry import run_command
+
 import argparse
 import time
 from collections.abc import Sequence
@@ -23,7 +25,6 @@ from model_speech.ctc.decoder import decoding as decoding_in
 from model_speech.ctc.greedy import Hypothesis
 from recognition.loading import load_fusion
 from utils.audio.reading import read_audio
-from utils.errors import run_command
 from utils.features.speech import extract_features
 from utils.metrics import count_errors, total
 from utils.text_table import print_table

@@ -6,6 +6,8 @@ If model and loss are correct, the error on these utterances falls below 5 %. Th
 new speech.
 """
 
+from utils.command.entry import run_command
+
 import argparse
 import csv
 import subprocess
@@ -13,7 +15,7 @@ import sys
 from pathlib import Path
 
 from data.manifest import read_manifest, write_manifest
-from utils.errors import CorpusError, TrainingError, run_command
+from utils.errors import CorpusError, TrainingError
 from utils.run_folder.run import RunFolder
 from utils.text_table import print_table
 

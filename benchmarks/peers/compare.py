@@ -10,6 +10,8 @@ has the median of the processor time of both and the median of the ratios: above
 that cannot be installed is named with the reason.
 """
 
+from utils.command.entry import run_command
+
 import argparse
 import os
 import statistics
@@ -25,8 +27,8 @@ from benchmarks.converters.entry import Missing
 from benchmarks.peers import keyword, ngrams, sequences, sound
 from benchmarks.peers.entry import Arrays, Peer, Task
 from benchmarks.peers.environment import interpreter
-from utils.cli import positive
-from utils.errors import RunError, run_command
+from utils.command.arguments import positive
+from utils.errors import RunError
 from utils.files import write_text
 from utils.text_table import markdown_table, text_table
 

@@ -3,6 +3,8 @@
 echo run | python -m benchmarks.peers.serve benchmarks.peers.sound:our_features INPUTS.npz
 """
 
+from utils.command.entry import run_command
+
 import argparse
 import importlib
 import sys
@@ -12,7 +14,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from benchmarks.converters.serve import serve
-from utils.errors import run_command
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

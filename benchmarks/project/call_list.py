@@ -9,6 +9,8 @@ with the function of its first call, in the order of the calls, indented by dept
 higher tier has passed down: a layer of a model, a method of a config, an iterator. Such calls are marked.
 """
 
+from utils.command.entry import run_command
+
 import argparse
 import itertools
 import sys
@@ -25,7 +27,6 @@ from benchmarks.support.commands import ROOT
 from tests.project.test_layers import TIER_OF
 from tests.support.scripts import load_script
 from tests.support.tiny_corpus import write_tiny_corpus
-from utils.errors import run_command
 from utils.files import write_text
 
 BEGIN, END = "<!-- calls of benchmarks.project.call_list -->", "<!-- end of the calls -->"

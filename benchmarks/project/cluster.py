@@ -11,6 +11,8 @@ and again. The rounds alternate between the clusters; the first jobs of each nod
 the models, are not counted.
 """
 
+from utils.command.entry import run_command
+
 import argparse
 import os
 import statistics
@@ -31,9 +33,9 @@ from data.features.cache import prepare_features
 from data.manifest import Utterance
 from recognition.cluster_jobs import transcribe_files
 from utils.audio.reading import SAMPLE_RATE, write_wav
-from utils.cli import positive
 from utils.cluster import INSTALL, on_cluster
-from utils.errors import AudioError, run_command
+from utils.command.arguments import positive
+from utils.errors import AudioError
 from utils.features.speech import FeatureConfig
 from utils.files import write_text
 from utils.text_table import print_table

@@ -10,6 +10,8 @@ are recorded on intact folders; the others run once for each kind of damage, unl
 command runs on the first two damages of each kind.
 """
 
+from utils.command.entry import run_command
+
 import argparse
 import logging
 import re
@@ -25,8 +27,8 @@ import numpy as np
 
 from benchmarks.support.damage_subjects import LANGUAGE, SPEECH, Command, Subject, Workshop
 from tests.support.damage import DAMAGE, damage_file
-from utils.cli import positive
-from utils.errors import RunError, UserError, run_command
+from utils.command.arguments import positive
+from utils.errors import RunError, UserError
 from utils.run_folder import checksum_files
 from utils.text_table import print_table
 

@@ -8,6 +8,8 @@ SIGKILL, and the same command must resume from the checkpoint; SIGTERM must end 
 takes about half a minute plus the delay.
 """
 
+from utils.command.entry import run_command
+
 import argparse
 import signal
 import subprocess
@@ -20,7 +22,7 @@ from pathlib import Path
 
 import numpy as np
 
-from utils.errors import TrainingError, run_command
+from utils.errors import TrainingError
 from utils.files import write_text
 from utils.run_folder.run import RunFolder
 from utils.text_table import print_table

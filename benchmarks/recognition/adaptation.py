@@ -8,6 +8,8 @@ other utterances; then the same with learning sets of 1, 3 and 6 minutes. Argume
 change the recipe.
 """
 
+from utils.command.entry import run_command
+
 import argparse
 import random
 import shutil
@@ -22,7 +24,6 @@ from data.manifest import Utterance, read_manifest, write_manifest
 from model_speech.acoustic_model import AcousticModel, load_acoustic_model
 from model_speech.ctc.greedy import greedy_decode
 from utils.audio.reading import read_audio
-from utils.errors import run_command
 from utils.features.speech import extract_features
 from utils.files import write_json
 from utils.metrics import ErrorCounts, count_errors, total

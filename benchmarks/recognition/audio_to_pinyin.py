@@ -27,6 +27,8 @@ dev speakers of Common Voice; the test speakers are in no training set. Some spe
 are left out, for tests of phrases. Needs the project's shared recordings beside the checkout.
 """
 
+from utils.command.entry import run_command
+
 import argparse
 import json
 from collections.abc import Mapping
@@ -37,7 +39,6 @@ from benchmarks.support.commands import run
 from benchmarks.support.open_text import SHARED, speak_open_domain
 from benchmarks.support.training_step import PRECISIONS
 from data.manifest import read_manifest, write_manifest
-from utils.errors import run_command
 from utils.files import write_json
 from utils.text_table import print_table
 

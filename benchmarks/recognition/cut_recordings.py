@@ -7,6 +7,8 @@ last sound (evenly distributed, with a fixed seed). Both are decoded without and
 :func:`utils.audio.padding.with_pauses`. Use dev speakers, never a test set.
 """
 
+from utils.command.entry import run_command
+
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
@@ -27,7 +29,6 @@ from recognition.loading import load_acoustic_logits, load_joint_search_for
 from utils.audio.levels import moving_power
 from utils.audio.padding import with_pauses
 from utils.audio.reading import read_audio
-from utils.errors import run_command
 from utils.features.speech import extract_features
 from utils.mandarin.syllable_distance import syllable_distance
 from utils.metrics import count_errors, total

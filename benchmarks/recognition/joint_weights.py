@@ -5,6 +5,8 @@
 The acoustic model and the confusion networks are computed once. Use dev speakers, never a test set.
 """
 
+from utils.command.entry import run_command
+
 import argparse
 from itertools import product
 from pathlib import Path
@@ -22,7 +24,6 @@ from model_speech.ensemble import member_logits
 from recognition.loading import load_acoustic_logits, load_members
 from recognition.pieces import Piece
 from utils.audio.reading import read_audio
-from utils.errors import run_command
 from utils.run_folder.run import PRETRAINED, PRETRAINED_LANGUAGE_MODEL, PRETRAINED_SPEECH
 from utils.text_table import print_table
 

@@ -9,6 +9,8 @@ between the first and the last tenth of the run, the time, and the syllable erro
 segmentation, the error rate is that of the single recordings.
 """
 
+from utils.command.entry import run_command
+
 import argparse
 import json
 import sys
@@ -22,7 +24,6 @@ import soundfile
 from benchmarks.support.watched import Measured, watched
 from data.manifest import read_manifest
 from utils.audio.reading import SAMPLE_RATE, read_audio
-from utils.errors import run_command
 from utils.metrics import count_errors
 
 PAUSE_SECONDS = (0.7, 3.0)

@@ -16,6 +16,8 @@ on sounds of other seeds and recordings.
 Needs the project's shared recordings, prepared by ``benchmarks.recognition.audio_to_pinyin --only prepare``.
 """
 
+from utils.command.entry import run_command
+
 import argparse
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -34,7 +36,6 @@ from recognition.no_speech import WEIGHTS, features, no_speech_probability
 from recognition.pieces import Source
 from recognition.recognizer import Recognizer
 from utils.audio.reading import find_recordings, read_audio
-from utils.errors import run_command
 from utils.hypotheses.calibration import logistic_regression
 from utils.hypotheses.recognition import Segment
 from utils.run_folder.run import PRETRAINED, PRETRAINED_SPEECH

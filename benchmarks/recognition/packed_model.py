@@ -7,6 +7,8 @@ Keras model, and how many of them the packed model also recognises (an alignment
 Needs the project's shared recordings, prepared by ``benchmarks.recognition.audio_to_pinyin --only prepare``.
 """
 
+from utils.command.entry import run_command
+
 import argparse
 from collections.abc import Sequence
 from dataclasses import replace
@@ -19,7 +21,6 @@ from data.manifest import read_manifest
 from model_speech.acoustic_model import load_acoustic_model
 from recognition.loading import load_acoustic_logits
 from recognition.recognizer import Recognizer
-from utils.errors import run_command
 from utils.text_table import print_table
 
 

@@ -17,6 +17,8 @@ the sentences of Common Voice by an alignment, in lists with neighbours, against
 the weights for ``recognition/phrases/confidence.py``, calibration errors, and rates at thresholds.
 """
 
+from utils.command.entry import run_command
+
 import argparse
 import csv
 import lzma
@@ -45,7 +47,7 @@ from recognition.phrases.segments import utterances
 from recognition.pieces import Piece
 from recognition.recognizer import Recognizer
 from utils.audio.reading import read_audio
-from utils.errors import CorpusError, run_command
+from utils.errors import CorpusError
 from utils.hypotheses.calibration import calibration_error, logistic_regression, probabilities
 from utils.mandarin.pinyin import hanzi_to_pinyin, is_hanzi
 from utils.text_table import print_table

@@ -10,6 +10,8 @@ outside the training, with the ordinary commands: greedily, and with the syllabl
 The last mixture begins with the model of `python -m benchmarks.model_speech.acoustic`: run that first.
 """
 
+from utils.command.entry import run_command
+
 import argparse
 import json
 from dataclasses import dataclass
@@ -18,7 +20,6 @@ from pathlib import Path
 from benchmarks.support.commands import run
 from benchmarks.support.open_text import SHARED, easily_spoken, open_domain_lines
 from data.manifest import read_manifest, write_manifest
-from utils.errors import run_command
 from utils.files import write_json, write_text
 from utils.text_table import print_table
 

@@ -7,6 +7,8 @@ search) and prints the real-time factor: processor seconds of all threads by sec
 models is not included. ``OMP_NUM_THREADS=1`` keeps it on one core.
 """
 
+from utils.command.entry import run_command
+
 import argparse
 import time
 from collections.abc import Sequence
@@ -15,7 +17,6 @@ from pathlib import Path
 from benchmarks.recognition.audio_to_pinyin import DEV
 from benchmarks.support.recognizer import joint_recognizer
 from data.manifest import read_manifest
-from utils.errors import run_command
 from utils.run_folder.run import PRETRAINED_SPEECH
 
 

@@ -10,6 +10,8 @@ clip, and never), size, and time of a call on one thread, of a whole clip and of
 is timed from the command's start to its end. Without the recordings it stops with a message.
 """
 
+from utils.command.entry import run_command
+
 import argparse
 import json
 import time
@@ -18,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.support.commands import ROOT, run
-from utils.errors import CorpusError, run_command
+from utils.errors import CorpusError
 from utils.files import write_json
 from utils.text_table import print_table
 

@@ -6,6 +6,8 @@ At its start, a stream has little to normalise the features by: neither the loud
 spectrum of its microphone is known. Use dev speakers, never a test set.
 """
 
+from utils.command.entry import run_command
+
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,7 +22,6 @@ from model_speech.acoustic_logits import AcousticLogits
 from model_speech.ctc.greedy import greedy_decode
 from recognition.loading import load_acoustic_logits
 from utils.audio.reading import read_audio
-from utils.errors import run_command
 from utils.features.speech import extract_features
 from utils.mandarin.syllable_distance import syllable_distance
 from utils.text_table import print_table

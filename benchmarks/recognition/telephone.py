@@ -11,6 +11,8 @@ then `listen.py` and examples/stream_keyword.py process the same recording of te
 are the paths of the data and the sample rate. Prints a line for each command with its time and its result.
 """
 
+from utils.command.entry import run_command
+
 import argparse
 import json
 import re
@@ -24,8 +26,8 @@ import numpy as np
 from benchmarks.support.commands import ROOT, run
 from data.manifest import read_manifest
 from utils.audio.reading import read_audio, write_wav
-from utils.cli import positive
-from utils.errors import CorpusError, run_command
+from utils.command.arguments import positive
+from utils.errors import CorpusError
 from utils.files import write_json, write_text
 from utils.metrics import count_errors, total
 from utils.text_table import print_table

@@ -15,6 +15,8 @@ the lowest threshold of the word with at most ``--alarms-per-hour`` false alarms
 Needs the project's shared recordings (``--audio``), and the synthesiser for the names.
 """
 
+from utils.command.entry import run_command
+
 import argparse
 import time
 from collections.abc import Iterable
@@ -34,7 +36,6 @@ from recognition.phrases.phrase_list import list_phrases
 from recognition.phrases.spotter import REFRACTORY_SECONDS, PhraseSpotter
 from recognition.phrases.thresholds import load_phrase_thresholds
 from utils.audio.reading import read_audio
-from utils.errors import run_command
 from utils.mandarin.pinyin import hanzi_to_pinyin
 from utils.run_folder.run import PRETRAINED_SPEECH
 from utils.text_table import print_table

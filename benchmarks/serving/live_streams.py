@@ -12,6 +12,8 @@ of all processes of the service, as a part of a core for a stream. "kept" is the
 of a partial result that the next partial result or the final has too.
 """
 
+from utils.command.entry import run_command
+
 import argparse
 import asyncio
 import itertools
@@ -30,8 +32,7 @@ from recognition.windowed_stream import SHARE, SHORTEST_SECONDS, WINDOW_SECONDS
 from tests.support.recordings import RECORDINGS
 from tests.support.service import Service, running_service
 from utils.audio.reading import find_recordings, read_audio
-from utils.cli import positive
-from utils.errors import run_command
+from utils.command.arguments import positive
 from utils.text_table import print_table
 
 RATE = 16_000

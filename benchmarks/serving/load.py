@@ -15,6 +15,8 @@ with those that the batch command gives for the same recordings; the exit code i
 differs.
 """
 
+from utils.command.entry import run_command
+
 import argparse
 import asyncio
 import itertools
@@ -35,8 +37,8 @@ import psutil
 from tests.support.recordings import RECORDINGS
 from tests.support.service import ROOT, Service, running_service
 from utils.audio.reading import audio_seconds, find_recordings
-from utils.cli import positive
-from utils.errors import UserError, run_command
+from utils.command.arguments import positive
+from utils.errors import UserError
 from utils.text_table import print_table
 
 PATIENCE = 600.0  # seconds for an answer

@@ -12,6 +12,8 @@ status; 0 is a connection that the service has closed. An answer of 500 or more,
 failure and the exit code 1.
 """
 
+from utils.command.entry import run_command
+
 import argparse
 import asyncio
 import gzip
@@ -29,8 +31,7 @@ import soundfile
 
 from tests.support.recordings import RECORDINGS
 from tests.support.service import Service, running_service
-from utils.cli import positive
-from utils.errors import run_command
+from utils.command.arguments import positive
 from utils.text_table import print_table
 
 BOUNDARY = b"boundary-of-parts"

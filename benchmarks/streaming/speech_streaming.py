@@ -10,6 +10,8 @@ per second of audio, for features, model and greedy decoding, one recording at a
 that can't stream.
 """
 
+from utils.command.entry import run_command
+
 import argparse
 import itertools
 import time
@@ -30,8 +32,7 @@ from streaming.conversion.streamability import stream_geometry
 from streaming.speech.keras_stream import keras_stream
 from streaming.speech.stream import LogitStream, SpeechStream
 from utils.audio.reading import read_audio
-from utils.cli import positive
-from utils.errors import run_command
+from utils.command.arguments import positive
 from utils.features.speech import extract_features
 from utils.hypotheses.recognition import Segment
 from utils.metrics import count_errors, total

@@ -10,6 +10,8 @@ Batches are smaller than the recipe's, so that they fit into memory; computing
 features, evaluations and early stopping are not included.
 """
 
+from utils.command.entry import run_command
+
 import argparse
 import json
 import time
@@ -21,7 +23,6 @@ from tqdm import tqdm
 
 from benchmarks.support.commands import ROOT
 from benchmarks.support.training_step import measured_alone
-from utils.errors import run_command
 from utils.text_table import print_table
 
 WARM_UP_STEPS = 2

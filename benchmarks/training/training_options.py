@@ -9,6 +9,8 @@ float32. `loss` is that of the last step, to compare precisions. An option that 
 limit is named.
 """
 
+from utils.command.entry import run_command
+
 import argparse
 import json
 import time
@@ -17,7 +19,6 @@ import numpy as np
 from tqdm import tqdm
 
 from benchmarks.support.training_step import ctc_losses, measured_alone, random_batch
-from utils.errors import run_command
 from utils.features.speech import FeatureConfig, feature_bins
 from utils.text_table import print_table
 from utils.vocabulary import acoustic_vocabulary

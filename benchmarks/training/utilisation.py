@@ -17,6 +17,8 @@ are copied back. Its time is the median of the steps after the first.
   recipe of the shipped converter), from the time of the step; without reading, evaluation and early stopping.
 """
 
+from utils.command.entry import run_command
+
 import argparse
 import json
 import time
@@ -29,7 +31,6 @@ from tqdm import tqdm
 
 from benchmarks.support.commands import ROOT
 from benchmarks.support.training_step import PRECISIONS, measured_alone
-from utils.errors import run_command
 from utils.text_table import print_table
 
 GPU_MATRIX, CPU_MATRIX = 8192, 1024

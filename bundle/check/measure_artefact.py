@@ -7,6 +7,8 @@ influence the result; ``measuring`` starts it. The golden clips (a few clips, ke
 source model's outputs for them come from the bundle.
 """
 
+from utils.command.entry import run_command
+
 import argparse
 import json
 import platform
@@ -25,7 +27,6 @@ from bundle.check.scoring import accuracy, final_outputs, label_count, label_err
 from bundle.check.utterances import BATCH, compare
 from bundle.runtimes.artefacts import Artefact, open_artefact
 from bundle.variants import ArtefactMode
-from utils.errors import run_command
 from utils.files import read_arrays, replacing, write_json
 
 MAX_SLOW_CLIPS = 250

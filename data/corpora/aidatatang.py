@@ -7,6 +7,8 @@ transcripts ``T0055G0013S0001 今天 什么 日子``. Its owner has withdrawn it
 existing copies can be prepared, but it can't be downloaded.
 """
 
+from utils.command.entry import run_command
+
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,7 +18,6 @@ from data.corpora.tools.download import ByHand
 from data.corpora.tools.preparation import Candidate, Corpus, find_corpus_folder
 from data.corpora.tools.transcripts import read_transcript_list
 from data.manifest import SPLITS
-from utils.errors import run_command
 
 NAME, FOLDER = "aidatatang", "aidatatang_200zh"
 SOURCE = ByHand(

@@ -7,6 +7,8 @@ into words: ``BAC009S0002W0122 而 对 楼市 成交``. It has no pinyin:
 不.
 """
 
+from utils.command.entry import run_command
+
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,7 +18,6 @@ from data.corpora.tools.download import Archive
 from data.corpora.tools.preparation import Candidate, Corpus, find_corpus_folder
 from data.corpora.tools.transcripts import read_transcript_list
 from data.manifest import SPLITS
-from utils.errors import run_command
 
 ARCHIVE = Archive(
     url="https://www.openslr.org/resources/33/data_aishell.tgz",

@@ -9,6 +9,8 @@ traditional characters are rejected, with the reason. A speaker is a ``client_id
 characters.
 """
 
+from utils.command.entry import run_command
+
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,7 +20,7 @@ from data.corpora.tools.download import ByHand
 from data.corpora.tools.preparation import Candidate, Corpus, Problem, clean_text
 from data.corpora.tools.transcripts import NOT_UTF8, WRONG_FIELDS, make_candidate, utf8_lines
 from data.manifest import SPLITS
-from utils.errors import CorpusError, run_command
+from utils.errors import CorpusError
 from utils.mandarin.pinyin import is_hanzi
 
 VALIDATED = "validated"  # the manifest of validated clips that are in no official split

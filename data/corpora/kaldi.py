@@ -7,6 +7,8 @@ recipes write paths relative to where they ran. A line of ``wav.scp`` that is a 
 rejected and never run. Segments are written to files in the output folder (``kaldi_segments``).
 """
 
+from utils.command.entry import run_command
+
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
@@ -18,7 +20,7 @@ from data.corpora.tools.download import check_space
 from data.corpora.tools.kaldi_segments import KaldiSegment, cut_segments, missing_seconds, read_segments
 from data.corpora.tools.preparation import Candidate, Corpus, Problem
 from data.corpora.tools.transcripts import MISSING, make_candidate, read_transcript_list, utf8_lines
-from utils.errors import CorpusError, run_command
+from utils.errors import CorpusError
 from utils.files import is_file
 from utils.processes import collect
 

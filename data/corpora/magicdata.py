@@ -6,6 +6,8 @@ the header ``UtteranceID SpeakerID Transcription``, separated by tabs: 755 hours
 mobile phones. The marks FIL and SPK (noises of the speaker) are removed from the texts, and counted.
 """
 
+from utils.command.entry import run_command
+
 import os
 import re
 from collections.abc import Iterator
@@ -23,7 +25,7 @@ from data.corpora.tools.transcripts import (
     utf8_lines,
 )
 from data.manifest import SPLITS
-from utils.errors import CorpusError, run_command
+from utils.errors import CorpusError
 
 NAME = "magicdata"
 # Bytes as Kaldi's multi_cn recipe checks them; it has no MD5 sums, nor have the recipes of ESPnet and Lhotse.

@@ -6,6 +6,8 @@ raw: punctuation and full-width letters are cleaned, an empty pinyin column is f
 unreadable texts are rejected with the reason.
 """
 
+from utils.command.entry import run_command
+
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,7 +15,7 @@ from data.corpora.tools.command import corpus_command
 from data.corpora.tools.preparation import Candidate, Corpus, Problem, clean_text
 from data.corpora.tools.transcripts import WRONG_FIELDS, make_candidate
 from data.manifest import check_header, find_lists, print_skipped, read_rows
-from utils.errors import CorpusError, run_command
+from utils.errors import CorpusError
 
 
 def find_utterances(root: Path, output: Path, workers: int) -> Iterator[Candidate]:

@@ -5,6 +5,8 @@ it learns to output nothing. Generated are mains hum, tones and chords that play
 coloured noise and wind; pieces of given recordings of noise are added.
 """
 
+from utils.command.entry import run_command
+
 import argparse
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -16,8 +18,7 @@ from tqdm import tqdm
 from data.features.waveform_effects import add_room, coloured_noise, generated_room, noise_segment
 from data.manifest import Utterance, write_manifest
 from utils.audio.reading import SAMPLE_RATE, find_recordings, read_audio, write_wav
-from utils.cli import not_negative, positive
-from utils.errors import run_command
+from utils.command.arguments import not_negative, positive
 
 _SECONDS = (1.5, 8.0)  # range of the length of a sound
 _LEVEL_DB = (-45.0, -12.0)  # range of the level of a sound: root mean square, relative to full scale

@@ -7,6 +7,8 @@ spaces in the texts; about 500 of its 50,902 records repeat the recording of an 
 gives no splits: :func:`data.corpora.tools.splits.split_of_speaker` makes them from ``user_id``.
 """
 
+from utils.command.entry import run_command
+
 import json
 from collections import defaultdict
 from collections.abc import Iterator
@@ -19,7 +21,7 @@ from data.corpora.tools.preparation import Candidate, Corpus, Problem, find_corp
 from data.corpora.tools.splits import split_of_speaker
 from data.corpora.tools.transcripts import MISSING, NO_AUDIO, make_candidate
 from data.manifest import SPLITS
-from utils.errors import CorpusError, require, run_command
+from utils.errors import CorpusError, require
 
 NAME, FOLDER = "primewords", "primewords_md_2018_set1"
 ARCHIVE = Archive(

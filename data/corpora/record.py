@@ -8,6 +8,8 @@ sentence goes to ``dev.tsv``, the others to ``train.tsv``. A later call continue
 no recording yet.
 """
 
+from utils.command.entry import run_command
+
 import argparse
 import re
 import shlex
@@ -27,8 +29,8 @@ from data.synthesis.sentences import draw_sentences, read_sentences
 from utils.audio.levels import speech_level
 from utils.audio.microphone import microphone_blocks
 from utils.audio.reading import SAMPLE_RATE, audio_seconds, find_recordings, read_audio, write_wav
-from utils.cli import positive, positive_number
-from utils.errors import AudioError, CorpusError, run_command
+from utils.command.arguments import positive, positive_number
+from utils.errors import AudioError, CorpusError
 from utils.files import write_text
 
 HELD_OUT = 6  # every 6th sentence goes to the dev set

@@ -6,6 +6,8 @@ version 1, six recordings of noise in ``_background_noise_``, and lists of the c
 as labels.
 """
 
+from utils.command.entry import run_command
+
 import argparse
 import sys
 from collections import Counter
@@ -15,7 +17,7 @@ from pathlib import Path
 from data.corpora.tools.download import Archive, download_corpus
 from data.keywords.folders import DEV_LIST, NOISE_FOLDER, TEST_LIST, KeywordClip, read_recordings
 from data.manifest import SPLITS
-from utils.errors import CorpusError, run_command
+from utils.errors import CorpusError
 
 _SERVER = "https://storage.googleapis.com/download.tensorflow.org/data"
 # The corpus's authors publish no checksums; public recipes (torchaudio among them) check these.

@@ -7,6 +7,8 @@ series, ``P00001A``. The publisher gives no splits: :func:`data.corpora.tools.sp
 them from the number alone, because it is not known whether ``P00001A`` and ``P00001I`` are two people.
 """
 
+from utils.command.entry import run_command
+
 import os
 import re
 from collections.abc import Iterator
@@ -18,7 +20,6 @@ from data.corpora.tools.preparation import Candidate, Corpus, Problem, find_corp
 from data.corpora.tools.splits import split_of_speaker
 from data.corpora.tools.transcripts import make_candidate, read_transcript_file
 from data.manifest import SPLITS
-from utils.errors import run_command
 
 NAME, FOLDER = "stcmds", "ST-CMDS-20170001_1-OS"
 ARCHIVE = Archive(

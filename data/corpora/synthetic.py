@@ -4,6 +4,8 @@
 utterances.
 """
 
+from utils.command.entry import run_command
+
 import argparse
 import sys
 import time
@@ -18,8 +20,7 @@ from data.manifest import SPLITS
 from data.synthesis.corpus import Failure, generate
 from data.synthesis.plan import CorpusSettings
 from utils.audio.reading import audio_seconds
-from utils.cli import add_workers, not_negative, positive
-from utils.errors import run_command
+from utils.command.arguments import add_workers, not_negative, positive
 
 CORPUS = Corpus(
     "synthetic",

@@ -6,6 +6,8 @@ link, or a text file that holds the path ``../data/A11_0.wav.trn``; in some copi
 true of the recordings.
 """
 
+from utils.command.entry import run_command
+
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +17,7 @@ from data.corpora.tools.download import Archive
 from data.corpora.tools.preparation import Candidate, Corpus, Problem, clean_text, find_corpus_folder
 from data.corpora.tools.transcripts import read_transcript_file
 from data.manifest import SPLITS
-from utils.errors import CorpusError, require, run_command
+from utils.errors import CorpusError, require
 from utils.mandarin.pinyin import Syllable, normalise_syllable
 
 ARCHIVE = Archive(

@@ -6,6 +6,8 @@ other words, recordings that the user names, pauses and noise. The times of the 
 because the recording is composed here.
 """
 
+from utils.command.entry import run_command
+
 import argparse
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -27,8 +29,8 @@ from data.keywords.clips import (
     read_listed_clips,
 )
 from utils.audio.reading import SAMPLE_RATE, audio_blocks, find_recordings, read_audio
-from utils.cli import fraction, not_negative, positive_number
-from utils.errors import CorpusError, run_command
+from utils.command.arguments import fraction, not_negative, positive_number
+from utils.errors import CorpusError
 from utils.files import replacing, write_text
 
 Item = TypeVar("Item")

@@ -6,6 +6,8 @@ other split: ``validation_list.txt`` and ``testing_list.txt`` list their clips, 
 words and speakers. The same settings give the same bytes; an interrupted run continues.
 """
 
+from utils.command.entry import run_command
+
 import argparse
 import json
 import time
@@ -24,8 +26,7 @@ from data.synthesis.corpus_card import CorpusCard
 from data.synthesis.reading import make_sentence, spoken_input
 from data.synthesis.synthesiser import COMMAND, Unspoken
 from data.synthesis.voices import Voice, assign_all_voices
-from utils.cli import add_workers, not_negative, positive
-from utils.errors import run_command
+from utils.command.arguments import add_workers, not_negative, positive
 from utils.limits import Count, Limited, Size, at_least
 
 RECIPE = 1  # raise it when the sound of a corpus with the same settings changes

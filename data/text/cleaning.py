@@ -12,6 +12,8 @@ depends on. The same command again leaves the output unchanged; if the texts, li
 is made again.
 """
 
+from utils.command.entry import run_command
+
 import argparse
 import json
 import lzma
@@ -29,8 +31,8 @@ from data.text.clauses import Limits, hanzi_of
 from data.text.deduplication import SeenLines, index_sentences
 from data.text.piece_cleaner import NOT_UTF8, Cleaned, Cleaner, Tally, clean_in_worker, remember_cleaner
 from data.text.sources import STANDARD_INPUT, not_utf8, piece_pool, read_lines, read_pieces
-from utils.cli import positive
-from utils.errors import CorpusError, run_command
+from utils.command.arguments import positive
+from utils.errors import CorpusError
 from utils.files import replacing, write_json
 from utils.run_folder.checksum_files import file_hash
 from utils.text_table import print_table

@@ -7,6 +7,8 @@ them. Each threshold is the score that so many wrong detections an hour reach (:
 written into the run as ``phrase_thresholds.json``; ``listen.py --word`` then uses it with this run.
 """
 
+from utils.command.entry import run_command
+
 import argparse
 import random
 from collections.abc import Iterator, Sequence
@@ -26,7 +28,7 @@ from recognition.phrases.phrase_list import list_phrases
 from recognition.phrases.spotter import PhraseSpotter
 from recognition.phrases.thresholds import FILE, PhraseThresholds
 from utils.audio.reading import read_audio
-from utils.errors import CorpusError, run_command
+from utils.errors import CorpusError
 from utils.files import write_json
 from utils.mandarin.pinyin import hanzi_to_pinyin, is_hanzi
 from utils.run_folder.run import open_run

@@ -9,6 +9,8 @@ in new combinations (compare arXiv 2210.13067, which joins single syllables). Th
 made equal, and neighbours are cross-faded. Recordings without a speaker's name are not used.
 """
 
+from utils.command.entry import run_command
+
 import argparse
 from collections import defaultdict
 from collections.abc import Sequence
@@ -30,8 +32,8 @@ from recognition.splicing.snippets import (
     successive_runs,
 )
 from utils.audio.reading import SAMPLE_RATE, write_wav
-from utils.cli import not_negative, positive
-from utils.errors import CorpusError, require, run_command
+from utils.command.arguments import not_negative, positive
+from utils.errors import CorpusError, require
 from utils.run_folder.run import open_run
 
 _FADE = SAMPLE_RATE // 125  # samples over which two snippets are cross-faded: 8 ms

@@ -59,7 +59,8 @@ def test_a_name_is_shown_by_its_bytes():
 
 def test_streams_of_commands_show_it(capfd):
     code = (
-        "import os; from utils.errors import run_command; run_command(lambda: print(os.fsdecode(b'\\xc4')))"
+        "import os; from utils.command.entry import run_command; "
+        "run_command(lambda: print(os.fsdecode(b'\\xc4')))"
     )
     for locale in ("C.UTF-8", "C"):
         environment = {**os.environ, "LC_ALL": locale}

@@ -207,7 +207,7 @@ def _report(**values: int) -> None:
 
 
 def _child(main: Callable[[Sequence[str]], int], job: dict, report: int) -> None:
-    from utils.errors import run_command
+    from utils.command.entry import run_command
 
     # A shell starts background jobs with Ctrl-C ignored, and the test runner may be such a job.
     signal.signal(signal.SIGINT, signal.default_int_handler)

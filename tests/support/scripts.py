@@ -3,14 +3,14 @@
 The standard library also has a package `test`.
 """
 
+from utils.command.entry import run_command
+
 import importlib.util
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType
 from unittest import mock
-
-from utils.errors import run_command
 
 ROOT = Path(__file__).parents[2]
 
@@ -26,7 +26,7 @@ def load_script(name: str) -> ModuleType:
 
 def exit_code(main: Callable[[Sequence[str]], int | None], arguments: Sequence[str]) -> int:
     """The exit code of a command that runs in this process; its messages are those of the streams."""
-    with mock.patch("utils.errors.note_ctrl_c"):
+    with mock.patch("utils.command.entry.note_ctrl_c"):
         try:
             run_command(lambda: main(arguments))
         except SystemExit as ended:

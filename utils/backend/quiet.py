@@ -14,7 +14,7 @@ from contextlib import contextmanager, nullcontext
 from types import ModuleType
 
 from utils.backend.devices import grow_gpu_memory
-from utils.errors import ConfigError
+from utils.errors import ConfigError, missing_package
 
 # Messages of C++ code that ignore the log level: of TensorFlow 2.21 before its logging starts, and of LiteRT
 # and its converter at any time.
@@ -33,7 +33,8 @@ def silence_tensorflow() -> None:
     :func:`utils.backend.devices.no_gpu_messages` returns it.
 
     Raises:
-        ConfigError: the backend isn't installed, or Keras has no backend of this name.
+        UserError: Keras or TensorFlow isn't installed.
+        ConfigError: another backend isn't installed, or Keras has no backend of this name.
     """
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     if "keras" in sys.modules:
@@ -53,6 +54,8 @@ def _import_keras() -> ModuleType:
     try:
         import keras
     except (ImportError, ValueError) as error:  # ValueError: Keras has no backend of this name
+        if isinstance(error, ModuleNotFoundError) and error.name in ("keras", "tensorflow"):
+            raise missing_package(error.name) from error
         raise ConfigError(
             f"Keras can't load its backend '{os.environ.get('KERAS_BACKEND', 'tensorflow')}' ({error})",
             hint="set KERAS_BACKEND to an installed one; requirements/backends.txt says how to install them",

@@ -9,8 +9,8 @@ from data.corpora.tools.download import Archive, ByHand, Source, download_corpus
 from data.corpora.tools.preparation import Corpus, prepare
 from data.corpora.tools.summary import print_summary
 from utils.audio.reading import SAMPLE_RATE
-from utils.cli import add_workers, positive
 from utils.cluster import add_cluster, on_cluster
+from utils.command.arguments import add_workers, positive
 from utils.errors import CorpusError
 
 _CHECKSUM = (
