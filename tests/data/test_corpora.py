@@ -172,7 +172,9 @@ DAMAGE = {
     "B1_7": ((TEXT.replace("yang2", "yamg2", 1),), "unknown syllable"),
     "B1_8": ((TEXT, wav(rate=8000)), "sample rate too low"),
     "B1_9": ((TEXT.encode("gb18030"),), "transcript is not UTF-8"),
-    "B1_10": ((TEXT.replace("阳春", "Ｙ春", 1),), "characters that are not hanzi"),
+    "B1_10": ((TEXT.replace("阳春", "Ｙ春", 1),), "Latin letters in the transcript"),
+    "B1_14": ((TEXT.replace("阳春", "３春", 1),), "digits in the transcript"),
+    "B1_15": ((TEXT.replace("阳春", "%春", 1),), "characters that are not hanzi"),
     "B1_11": ((TEXT, wav(seconds=0)), "the audio file holds no samples"),
     "B1_12": ((f" \n{PINYIN}\n{PHONES}\n",), "transcript does not have 3 lines"),
     "B1_13": ((f"，\n{PINYIN}\n{PHONES}\n",), "empty transcript"),
@@ -193,7 +195,8 @@ def test_thchs30_damage_is_reported_and_counted(small_thchs30, tmp_path, capsys)
     expected = {name: ("train", reason) for name, (_, reason) in DAMAGE.items()}
     expected |= {"A11_0": ("train", "duplicate id"), "E1_1": ("", "in no split")}
     assert {name: row[:2] for name, row in reasons.items()} == expected
-    assert reasons["B1_7"][2] == "yamg2" and reasons["B1_10"][2] == "Y"
+    assert reasons["B1_7"][2] == "yamg2" and reasons["B1_15"][2] == "%"
+    assert reasons["B1_10"][2] == clean_text(WORDS).replace("阳春", "Y春", 1)
     assert reasons["B1_6"][2] == "31 syllables, 30 hanzi"
     assert [u.id for u in read_manifest(output / "train.tsv")] == ["A11_1", "A12_0", "C1_1", "C1_2", "C1_3"]
     assert read_manifest(output / "train.tsv")[2].seconds == pytest.approx(0.1)
@@ -346,7 +349,7 @@ def test_listed_recordings(tmp_path, capsys):
     assert (a.hanzi, " ".join(a.pinyin)) == ("星巴克虹桥", "xing1 ba1 ke4 hong2 qiao2")
     assert a.seconds == pytest.approx(0.1)
     assert b.pinyin == ("yin2", "hang2")
-    assert rejected(tmp_path / "out")["c"][1:] == ("characters that are not hanzi", "DJ")
+    assert rejected(tmp_path / "out")["c"][1:] == ("Latin letters in the transcript", "打开DJ版")
     assert rejected(tmp_path / "out")["d"][1] == "wrong number of fields"
     summary = json.loads((tmp_path / "out" / "summary.json").read_text(encoding="utf-8"))
     assert list(summary["splits"]) == ["train", "a_test"]
@@ -421,5 +424,6 @@ def test_shared_real_recordings_are_prepared(tmp_path):
     manifest_lists.main(["prepare", str(audio), "--output", str(tmp_path)])
     sizes = {path.stem: len(read_manifest(path)) for path in tmp_path.glob("t*.tsv")}
     assert sizes == {"train": 362, "test_same_speaker": 77, "test_other_speaker": 369}
-    assert {reason for _, reason, _ in rejected(tmp_path).values()} == {"characters that are not hanzi"}
+    reasons = {reason for _, reason, _ in rejected(tmp_path).values()}
+    assert reasons == {"digits in the transcript", "Latin letters in the transcript"}
     assert sum(sizes.values()) + len(rejected(tmp_path)) == 869

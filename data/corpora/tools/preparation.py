@@ -29,6 +29,10 @@ from utils.processes import collect
 
 _LOW_RATE = "sample rate too low"
 _CHUNK = 200  # utterances that a thread checks at a time
+_NOT_HANZI = {
+    "digits in the transcript": re.compile(r"\d"),
+    "Latin letters in the transcript": re.compile("[A-Za-z]"),
+}
 _PUNCTUATION = str.maketrans("", "", "，。、；：？！…—·《》〈〉「」『』【】“”‘’,.;:?!()[]\"'~-" + NAME_DOTS)
 
 
@@ -114,7 +118,9 @@ def prepare(
     Raises:
         CorpusError: the corpus is not in ``root``, or none of its utterances is usable.
     """
-    found = tqdm(corpus.find(root, output, workers), "reading", disable=None, unit=" texts")
+    # Absolute, so that rejected.tsv names files in the same way as the manifests.
+    listed = corpus.find(root.absolute(), output.absolute(), workers)
+    found = tqdm(listed, "reading", disable=None, unit=" texts")
     candidates = sorted(found, key=lambda candidate: (candidate.id, candidate.split))
     checked = list(_reject_duplicate_ids(_check_all(candidates, workers, sample_rate)))
     usable = [item for item in checked if isinstance(item.result, Utterance)]
@@ -253,6 +259,9 @@ def _text_problem(candidate: Candidate) -> Problem | None:
         return Problem("in no split", str(candidate.audio))
     if not candidate.hanzi:
         return Problem("empty transcript")
+    for reason, pattern in _NOT_HANZI.items():
+        if pattern.search(candidate.hanzi):
+            return Problem(reason, candidate.hanzi)
     if not is_hanzi(candidate.hanzi):
         others = "".join(" " if is_hanzi(character) else character for character in candidate.hanzi)
         return Problem("characters that are not hanzi", others)

@@ -18,10 +18,6 @@ NO_AUDIO = "no such audio file"
 WRONG_FIELDS = "wrong number of fields"
 
 _PAUSE = re.compile(rf"[\s、，。；：？！…,.;:?!{NAME_DOTS}]+")
-_NOT_HANZI = {
-    "digits in the transcript": re.compile(r"\d"),
-    "Latin letters in the transcript": re.compile("[A-Za-z]"),
-}
 
 
 def make_candidate(
@@ -31,7 +27,7 @@ def make_candidate(
 
     Spaces, punctuation and the dots in names separate words or clauses: no phrase of pypinyin's dictionary is
     looked up across them, unless the text is written one character at a time. A text with digits or letters
-    is rejected, because their pronunciation is unknown.
+    gets no pinyin and is rejected by the check, because their pronunciation is unknown.
 
     Args:
         name: the utterance's id.
@@ -45,9 +41,6 @@ def make_candidate(
         return Candidate(name, split, audio, speaker, problem=text)
     words = [word for word in map(clean_text, _PAUSE.split(unicodedata.normalize("NFKC", text))) if word]
     hanzi = "".join(words)
-    for reason, pattern in _NOT_HANZI.items():
-        if pattern.search(hanzi):
-            return Candidate(name, split, audio, speaker, hanzi, problem=Problem(reason, hanzi))
     if not is_hanzi(hanzi):  # empty, or the check names the characters
         return Candidate(name, split, audio, speaker, hanzi)
     segmented = words if 1 < len(words) < len(hanzi) else None
