@@ -20,6 +20,7 @@ from data.manifest import (
     read_rows,
     split_of_file,
 )
+from utils.command.progress import bar_if_long
 from utils.errors import CorpusError
 from utils.features.speech import FeatureConfig, frame_count
 from utils.mandarin.pinyin import normalise_syllable
@@ -92,7 +93,8 @@ def read_listing(path: str | Path, role: str | None = None) -> Listing:
     columns = check_header(path, rows)
     folder = folder_of(path)
     role = split_of_file(Path(path)) if role is None else role
-    lines = [_line(number, fields, folder) for number, fields in rows[1:] if len(fields) == columns]
+    shown = bar_if_long(rows[1:], f"reading {Path(path).name}", " lines")
+    lines = [_line(number, fields, folder) for number, fields in shown if len(fields) == columns]
     misshapen = [(number, len(fields)) for number, fields in rows[1:] if len(fields) != columns]
     return Listing(str(path), role, tuple(lines), tuple(misshapen), columns)
 

@@ -19,6 +19,7 @@ from data.features.augment import AugmentConfig
 from data.features.shards import KEY
 from data.manifest import Utterance
 from utils.audio.reading import find_recordings
+from utils.command.progress import bar_if_long
 from utils.features.speech import FeatureConfig, settings_hash
 from utils.object_store import address_of
 from utils.stop_signals import watched
@@ -40,7 +41,7 @@ def feature_keys(
     augmentation = _augment_hash(augment, seed) if augment.copies else ""
     keys: list[bytes] = []
     failures: list[tuple[str, str]] = []
-    for utterance in utterances:
+    for utterance in bar_if_long(utterances, "looking for features", " files"):
         try:
             source = _hash(f"{settings}\n{_identity(working_folder, utterance.audio)}")
         except (OSError, ValueError):  # ValueError: a zero byte in the name

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 
 from preflight.findings import ERROR, WARNING, Finding, line_check, line_finding, repeated_lines
 from preflight.listings import Line, Listing, canonical
+from utils.command.progress import bar_if_long
 from utils.files import is_file
 from utils.mandarin.pinyin import full_inventory, is_hanzi
 from utils.vocabulary import Vocabulary
@@ -126,7 +127,12 @@ def repeated_recording(listing: Listing) -> Iterator[Finding]:
     )
 
 
-@line_check(ERROR, "no such recording", "mount or unpack the corpus, or prepare it again")
+def _with_bar(listing: Listing) -> Iterator[tuple[Line]]:
+    """All lines; a network disk may need minutes for the recordings of a large corpus."""
+    return ((line,) for line in bar_if_long(listing.lines, "looking for recordings", " files"))
+
+
+@line_check(ERROR, "no such recording", "mount or unpack the corpus, or prepare it again", _with_bar)
 def missing_recording(line: Line) -> str | None:
     """Recordings that do not exist."""
     return None if is_file(line.audio) else line.audio

@@ -1,10 +1,12 @@
 """Tests of doctor.py: each injected fault gives its finding and no other; clean data gives none."""
 
 import csv
+import io
 import json
 import logging
 import re
 import shutil
+import sys
 import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -27,6 +29,7 @@ from tests.support.tiny_corpus import SYLLABLES
 from training.loop import TrainingConfig
 from training.tasks.speech import SpeechConfig, SpeechDataConfig
 from utils.audio.reading import write_wav
+from utils.command import progress
 from utils.config import save_yaml, to_plain
 from utils.features.speech import FeatureConfig
 from utils.files import write_text
@@ -370,6 +373,26 @@ def test_train_py_checks_first_and_prints_nothing_on_clean_data(corpus, recipe, 
     with pytest.raises(TrainingError, match=r"1 error.* in the data would waste .*--no-checks"):
         check_before_training(config)
     assert "a recording that is also in the train list" in caplog.text
+
+
+class Terminal(io.StringIO):
+    """A stream that shows progress bars."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("seconds", [0.0, 60.0])
+def test_train_py_shows_a_progress_bar_if_its_checks_take_long(recipe, monkeypatch, seconds):
+    from preflight import recipes
+
+    monkeypatch.setattr(progress, "_HIDDEN_SECONDS", seconds)
+    monkeypatch.setattr(recipes, "needs_room", lambda *_: True)  # as for a corpus that could fill the disk
+    monkeypatch.setattr(sys, "stderr", terminal := Terminal())
+    recipes.check_before_training(recipes.read_recipe(Path(recipe[1]), recipe[2:]))
+    lists = {f"reading {split}.tsv" for split in SIZES}
+    long = {*lists, "looking for recordings", "looking for features"}
+    assert set(re.findall(r"\r([a-z. ]+):", terminal.getvalue())) == (set() if seconds else long)
 
 
 ERRORS = {

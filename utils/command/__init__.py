@@ -1,5 +1,5 @@
-"""What all commands share: how they begin and end, and the types of their arguments.
+"""What all commands share: how they begin and end, the types of their arguments, and a progress bar.
 
 Read ``entry`` first, which is the first import of every command and reports errors, also those of the other
-imports. ``arguments`` has the types for :mod:`argparse`.
+imports. ``arguments`` has the types for :mod:`argparse`, ``progress`` a progress bar.
 """
