@@ -93,6 +93,7 @@ class NgramModel(BackoffModel):
             path,
             "the n-gram model",
             lambda arrays: cls(tables_of(arrays), int(arrays["size"]), arrays["readings"]),
+            with_gaps=("readings",),
         )
 
     def _arrays(self) -> dict[str, np.ndarray]:

@@ -105,7 +105,9 @@ class EmissionTables:
         Raises:
             RunError: the file is missing or damaged.
         """
-        return load_part(path, "the candidates", cls._from_arrays)
+        gaps = ("log_emissions", "log_priors")
+        old = [name for name, now in _OLD_ARRAYS.items() if now in gaps]
+        return load_part(path, "the candidates", cls._from_arrays, with_gaps=(*gaps, *old))
 
     @classmethod
     def _from_arrays(cls, arrays: Mapping[str, np.ndarray]) -> EmissionTables:

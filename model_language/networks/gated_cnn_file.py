@@ -29,10 +29,10 @@ def load_weights(path: str | Path) -> GatedCnnWeights:
     """Read what :func:`save_weights` wrote.
 
     Raises:
-        RunError: the file is missing or damaged, or its arrays do not fit together.
+        RunError: the file is missing or damaged, its arrays do not fit together, or weights are not finite.
     """
     hint = "copy the folder again, or train it again if an earlier version made it"
-    return load_part(path, "the network", _from_arrays, hint)
+    return load_part(path, "the network", _from_arrays, hint, with_gaps=("priors",))
 
 
 def _from_arrays(saved: Mapping[str, np.ndarray]) -> GatedCnnWeights:
