@@ -49,6 +49,7 @@ def take_weights(
     source_run: str,
     token_layers: Mapping[str, TokenLayer],
     excepted: Sequence[str] = (),
+    names: tuple[str, str] = ("", ""),
 ) -> None:
     """Copy the weights of each layer of ``source`` to the layer of the same name in ``model``.
 
@@ -61,6 +62,7 @@ def take_weights(
         source_run: folder of that run, for messages.
         token_layers: layers with token weights, by name; names that ``model`` does not have are ignored.
         excepted: patterns (``fnmatch``) of layers that keep their initial values.
+        names: ``model.name`` of ``source`` and of ``model``, for messages; ``""`` if not known.
 
     Raises:
         ConfigError: a layer is missing in ``source`` or has other shapes there, or a pattern matches none.
@@ -80,12 +82,10 @@ def take_weights(
             mismatches[name] = str(error)
     if mismatches:
         shown = "; ".join(f"layer '{name}' {why}" for name, why in list(mismatches.items())[:4])
-        names = ",".join(mismatches)
         raise ConfigError(
             f"{len(mismatches)} of {len(layers)} layers don't fit: {shown}{'; …' * (len(mismatches) > 4)}",
             where=f"initialise_from={source_run}",
-            hint="take the model settings of that run's config.yaml, or leave these layers at their initial "
-            f"values: initialise_except=[{names}]",
+            hint=_advice(list(mismatches), len(arrays), *names),
         )
     for name, weights in arrays.items():
         layers[name].set_weights(weights)
@@ -96,6 +96,17 @@ def take_weights(
         [name for name in source_layers if name not in layers],
         token_layers,
     )
+
+
+def _advice(mismatches: Sequence[str], fitting: int, theirs: str, ours: str) -> str:
+    """What to do if layers don't fit; ``initialise_except`` is of no use if hardly any layer does."""
+    if theirs != ours and fitting < len(mismatches):
+        return f"that run has model.name={theirs}: give a run with model.name={ours}, or no initialise_from"
+    settings = "take the model settings of that run's config.yaml"
+    if not fitting:
+        return f"{settings}, or leave initialise_from out"
+    excepted = ",".join(mismatches)
+    return f"{settings}, or leave these layers at their initial values: initialise_except=[{excepted}]"
 
 
 class InitialWeights:

@@ -5,6 +5,7 @@ Preparation copies initial weights, freezes layers and writes ``model_summary.tx
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import keras
@@ -75,6 +76,8 @@ def prepare_model(
     """
     if load_source and recipe.initialise_from and not run.checkpoint.is_file():
         source, token_layers = load_source(recipe.initialise_from)
-        take_weights(model, source, recipe.initialise_from, token_layers, recipe.initialise_except)
+        theirs = (RunFolder(Path(recipe.initialise_from)).config().get("model") or {}).get("name", "")
+        names = theirs, getattr(recipe.model, "name", "")
+        take_weights(model, source, recipe.initialise_from, token_layers, recipe.initialise_except, names)
     freeze_layers(model, recipe.freeze)
     write_text(run.path / "model_summary.txt", summary_text(model))
