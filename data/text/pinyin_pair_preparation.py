@@ -39,7 +39,8 @@ NOT_HANZI = "not hanzi only"
 BEYOND_BMP = "hanzi outside of the BMP"
 UNREAD = "hanzi without a reading"
 NOT_UTF8 = "not UTF-8"
-REASONS = (NOT_HANZI, BEYOND_BMP, UNREAD, NOT_UTF8)
+LONE_CR = "with carriage returns (CR) in place of line ends (LF)"
+REASONS = (NOT_HANZI, BEYOND_BMP, UNREAD, NOT_UTF8, LONE_CR)
 
 _VARIANTS_VERSION = "1"  # increase it when spoken variants are found or drawn differently
 
@@ -78,7 +79,8 @@ class PairPiece:
         """
         try:
             saved = read_arrays(path)
-            rejected = Counter(dict(zip(REASONS, map(int, saved["rejected"]), strict=True)))
+            # A piece of an earlier version has fewer reasons.
+            rejected = Counter(dict(zip(REASONS, map(int, saved["rejected"]), strict=False)))
             return cls(saved["syllables"], saved["hanzi"], rejected)
         except (KeyError, ValueError) as error:
             raise CacheError(
@@ -119,7 +121,7 @@ class PairReader:
     def _append(self, line: str, numbers: list[int]) -> str:
         """Append the numbers of a line's syllables, or return the reason why the line can't be used."""
         if not is_hanzi(line):
-            return NOT_HANZI
+            return LONE_CR if "\r" in line else NOT_HANZI
         if max(line) > "\uffff":
             return BEYOND_BMP
         try:

@@ -25,6 +25,7 @@ from data.text.pinyin_pair_dataset import (
 )
 from data.text.pinyin_pair_preparation import (
     BEYOND_BMP,
+    LONE_CR,
     NOT_HANZI,
     NOT_UTF8,
     UNREAD,
@@ -118,6 +119,16 @@ def test_lines_that_cannot_be_used_are_counted_by_reason(tmp_path):
     assert dataset.rejected == {NOT_HANZI: 3, BEYOND_BMP: 1, UNREAD: 1, NOT_UTF8: 1}
     saved = json.loads(next((tmp_path / "pairs").glob("a-*.json")).read_text(encoding="utf-8"))
     assert saved["rejected"] == dataset.rejected
+
+
+def test_lone_carriage_returns_are_named_as_the_reason(tmp_path):
+    (tmp_path / "old.txt").write_bytes("今天天气很好\r我们\r".encode())
+    with pytest.raises(CorpusError, match=r"1 lines: with carriage returns \(CR\) in place of line ends"):
+        prepare_pairs([tmp_path / "old.txt"], tmp_path / "pairs", workers=1)
+    (tmp_path / "mixed.txt").write_bytes("今天天气很好\r\n我们\r你们\n他们A\n".encode())
+    dataset = prepare_pairs([tmp_path / "mixed.txt"], tmp_path / "pairs", workers=1)
+    assert dataset.rejected == {LONE_CR: 1, NOT_HANZI: 1}
+    assert [shard.line_count for shard in dataset.shards] == [1]
 
 
 def test_workers_and_pieces_change_nothing(text, tmp_path, monkeypatch):
