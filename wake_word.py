@@ -1,8 +1,8 @@
 """Make a small streaming model that detects a wake word given in hanzi, with a calibrated threshold.
 
     clips/       the word in many voices, similar words, ordinary speech, noise (negatives.tsv)
-    run/         the run folder of train.py keyword
     streams/     long recordings of voices that are not in the training, with the word at known times
+    run/         the run folder of train.py keyword
     export/      the bundle for listen.py; it appears when its threshold is known
     trade_off/   misses and false alarms at each threshold, as a table and a plot
     report.md    the expected misses and false alarms; report.json: the same

@@ -73,13 +73,7 @@ def calibrate(
             allowed.
         AudioError: a recording cannot be read, or they are too short for two halves.
     """
-    spoken = read_spoken_keywords(test / "spoken.tsv")
-    if not of_keyword(spoken, keyword):
-        raise CorpusError(
-            f"the recording of the test voices does not contain '{keyword}': its recall is unknown",
-            where=test,
-            hint="a longer recording (--hours) contains it more often",
-        )
+    spoken = spoken_by_test_voices(test, keyword)
     tested = stream_recordings(listener, [test / "stream.flac"])
     misses = _points(listener, tested, of_keyword(spoken, keyword))
     if recordings:
@@ -106,6 +100,22 @@ def calibrate(
         tuple(spoken),
         tested.hours,
     )
+
+
+def spoken_by_test_voices(test: Path, keyword: str) -> list[SpokenKeyword]:
+    """What the test voices say in the recording of a folder: the keyword, and other words by their kind.
+
+    Raises:
+        CorpusError: they never say the keyword.
+    """
+    spoken = read_spoken_keywords(test / "spoken.tsv")
+    if not of_keyword(spoken, keyword):
+        raise CorpusError(
+            f"the recording of the test voices does not contain '{keyword}': its recall is unknown",
+            where=test,
+            hint="a longer recording (--hours) contains it more often",
+        )
+    return spoken
 
 
 def of_keyword(spoken: Sequence[SpokenKeyword], keyword: str) -> list[SpokenKeyword]:

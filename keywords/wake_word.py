@@ -1,8 +1,8 @@
 """Makes a small model that detects a wake word typed in hanzi: synthesis, training, export, calibration.
 
     clips/       the word in many voices, similar words, ordinary speech, noise (negatives.tsv)
-    run/         the run folder of train.py keyword
     streams/     long recordings of voices that are not in the training data, with the word at known times
+    run/         the run folder of train.py keyword
     export/      the bundle for listen.py; written when the threshold is known
     trade_off/   misses against false alarms at each threshold, as a table and a picture
     report.md    the expected performance; report.json: the same data
@@ -38,7 +38,7 @@ from data.keywords.long_recordings import Material, write_long_recording
 from data.synthesis.clips import SpokenClip
 from data.synthesis.wake_word_clips import choose_stream_clips, corpus_card, generate
 from keywords.backgrounds import check_halves
-from keywords.calibration import ChosenThreshold, calibrate, of_keyword
+from keywords.calibration import ChosenThreshold, calibrate, of_keyword, spoken_by_test_voices
 from keywords.listening import Listener, open_listener
 from keywords.wake_word_request import Request
 from utils.audio.reading import find_recordings
@@ -65,8 +65,8 @@ def make_wake_word(request: Request) -> list[str]:
         Lines for the user: results and warnings.
 
     Raises:
-        CorpusError: the clips cannot be made, the test voices do not say the word, or all thresholds have
-            more false alarms than allowed.
+        CorpusError: the clips cannot be made, the test voices do not say the word (checked before the
+            training), or all thresholds have more false alarms than allowed.
         RunError: the folder has the model of other clips or of another recipe, or another process writes it.
         AudioError, ConfigError, BundleError: see the message.
     """
@@ -85,15 +85,17 @@ def _do_stages(request: Request) -> list[str]:
     write_json(output / SOURCE, corpus_card(request.clips, request.word, request.settings).description)
     with _stage(output, 1, "clips", "speaking the word and what sounds nearly like it"):
         clips = generate(request.clips, request.word, request.settings, request.workers)
-    with _stage(output, 2, "training", "training"):
-        _train(request, clips)
-    with _stage(output, 3, "export", "exporting the model"):
-        bundle = _export(output)
-    with _stage(output, 4, "streams", "putting test voices into a long recording"):
+    with _stage(output, 2, "streams", "putting test voices into a long recording"):
         streams = {
             split: _stream(request, clips[split], split)
             for split in (("test",) if request.backgrounds else ("dev", "test"))
         }
+        # Before the training takes its time: with few --hours, the recording may lack the word.
+        spoken_by_test_voices(streams["test"], request.word.hanzi)
+    with _stage(output, 3, "training", "training"):
+        _train(request, clips)
+    with _stage(output, 4, "export", "exporting the model"):
+        bundle = _export(output)
     with _stage(output, 5, "calibration", "listening"):
         return _calibrate(request, clips, streams, bundle)
 

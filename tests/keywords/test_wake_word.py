@@ -33,7 +33,7 @@ from streaming.keyword.detection import Detection, DetectionConfig
 from tests.support.scripts import load_script
 from utils.audio.reading import SAMPLE_RATE, write_wav
 from utils.errors import AudioError, CorpusError, RunError, UserError
-from utils.files import write_json
+from utils.files import write_json, write_text
 from utils.mandarin.syllable_distance import NEAR, phrase_distance
 from utils.run_folder.checksum_files import file_hash
 from utils.run_folder.lock import locked
@@ -232,7 +232,7 @@ def made(tmp_path_factory, background, nightly) -> tuple[Path, list[str]]:
     words += ["--alarms-per-hour", "150"]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(acoustics, "_NOISE_SECONDS", 3)
-        stages = ("generate", "_train", "_export", "_stream", "_calibrate")
+        stages = ("generate", "_stream", "_train", "_export", "_calibrate")
         for stage in stages if nightly else stages[-1:]:
             with pytest.MonkeyPatch.context() as kill:
                 kill.setattr(wake_word, stage, _killed_at_the_end(getattr(wake_word, stage)))
@@ -440,6 +440,23 @@ def test_a_recording_without_the_word_is_an_error(tmp_path):
     with pytest.raises(CorpusError, match="does not contain '你好'") as caught:
         calibrate(listener, "你好", 1.0, tmp_path, tmp_path)
     assert caught.value.where == tmp_path and "--hours" in caught.value.hint
+
+
+def test_hours_too_short_for_the_word_are_an_error_before_the_training(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(wake_word, "generate", lambda *_: {"dev": [], "test": []})
+    monkeypatch.setattr(wake_word, "choose_stream_clips", lambda *_: [])
+    monkeypatch.setattr(wake_word, "find_recordings", lambda _: [])
+
+    def write_other_words(folder: Path, *_, **__) -> None:
+        write_text(folder / "spoken.tsv", "start\tend\tkeyword\n1\t2\tsentence\n")
+
+    monkeypatch.setattr(wake_word, "write_long_recording", write_other_words)
+    monkeypatch.setattr(wake_word, "_train", _interrupt)
+    with pytest.raises(CorpusError, match="does not contain '小明小明'") as caught:
+        command.main(["小明小明", "--output", str(tmp_path / "word"), "--hours", "0.001"])
+    assert caught.value.where == tmp_path / "word" / "streams" / "test_0.001h"
+    assert "--hours" in caught.value.hint
+    assert "training" not in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
