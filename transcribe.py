@@ -3,10 +3,10 @@
 from utils.command.entry import run_command
 
 import argparse
-import hashlib
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -34,8 +34,9 @@ from utils.hypotheses.digits import numbers_as_digits, with_digits
 from utils.hypotheses.live_text import LiveText
 from utils.hypotheses.recognition import Ending, Segment
 from utils.hypotheses.transcript_formats import FORMATS, Events, print_transcript, readable
-from utils.hypotheses.transcript_marks import TranscriptMarks
-from utils.run_folder.run import PRETRAINED, PRETRAINED_SPEECH, open_run
+from utils.hypotheses.transcript_marks import TranscriptMarks, text_hash, weights_state
+from utils.run_folder.lock import locked
+from utils.run_folder.run import PRETRAINED, PRETRAINED_SPEECH, RunFolder, open_run
 from utils.stop_signals import until_stopped
 
 PIPE = Path("-")
@@ -111,6 +112,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     runs = {"speech": _speech_run(options.speech), "language": _language_run(options)}
     if options.syllables:
         open_run(options.syllables, "language")
+    with _one_live_call(jobs, options):
+        failed = _transcribe_unfinished(jobs, options, runs)
+    return 1 if failed else 0
+
+
+def _transcribe_unfinished(
+    jobs: Sequence[Job], options: argparse.Namespace, runs: Mapping[str, Path]
+) -> list[str]:
+    """Transcribe what earlier calls have not finished; print and return the names of those that failed."""
     marks = _marks(options, runs)
     unfinished = _unfinished(jobs, marks)
     if len(unfinished) < len(jobs):
@@ -122,7 +132,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         shown = [*failed[:SHOWN_FAILURES], *(["…"] if len(failed) > SHOWN_FAILURES else [])]
         summary = f"{len(failed)} of {len(unfinished)} files could not be transcribed"
         print(f"{summary}: {', '.join(shown)}", file=sys.stderr)
-    return 1 if failed else 0
+    return failed
 
 
 def _transcribe(
@@ -273,6 +283,12 @@ def _jobs(files: Sequence[tuple[Path, Path]], options: argparse.Namespace) -> li
     return [Job(path, options.output / name) for path, name in names.items()]
 
 
+def _one_live_call(jobs: Sequence[Job], options: argparse.Namespace) -> AbstractContextManager:
+    """A lock of the output folder for live audio, whose transcripts have the same name in every call."""
+    live = options.output and any(job.file is None for job in jobs)
+    return locked(RunFolder(options.output)) if live else nullcontext()
+
+
 def _marks(options: argparse.Namespace, runs: Mapping[str, Path]) -> TranscriptMarks | None:
     """The record of finished transcripts in the output folder; None without ``--output``."""
     if not options.output:
@@ -300,20 +316,10 @@ def _settings(options: argparse.Namespace, runs: Mapping[str, Path]) -> dict[str
         **search_settings(options),
         "n_best": options.n_best,
         "minimum_confidence": options.minimum_confidence,
-        **{name: _text_hash(path) for name, path in lists.items()},
+        **{name: text_hash(path) for name, path in lists.items()},
         **{name: True for name in ("stream", "digits") if getattr(options, name)},
-        **{stage: _weights(run) for stage, run in used.items()},
+        **{stage: weights_state(run) for stage, run in used.items()},
     }
-
-
-def _text_hash(path: Path | None) -> str:
-    text = path.read_text(encoding="utf-8", errors="replace") if path else ""
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _weights(run: Path) -> list[list[Any]]:
-    found = sorted(path for path in run.iterdir() if path.suffix in (".h5", ".npz", ".yaml"))
-    return [[path.name, path.stat().st_size, path.stat().st_mtime_ns] for path in found]
 
 
 def _speech_run(given: Path | None) -> Path:

@@ -1,6 +1,7 @@
 """Tests of the output folder of transcribe.py: other files, edited transcripts, kills, two processes."""
 
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from model_speech.pack import pack
 from tests.support.scripts import exit_code
 from tests.support.tiny_commands import TinyRuns, bytes_of, temporary_files
 from utils.audio.reading import write_wav
-from utils.errors import TranscriptError
+from utils.errors import RunError, TranscriptError
 from utils.hypotheses.transcript_formats import FORMATS
 from utils.hypotheses.transcript_marks import MARKS, TranscriptMarks
 
@@ -76,6 +77,28 @@ def test_live_sound_does_not_replace_an_earlier_transcript(tmp_path, runs):
     with pytest.raises(TranscriptError, match=r"this file exists, and live audio .*stdin\.txt"):
         transcribe.main(["-", "--rate", "16000", *runs, "--output", str(tmp_path)])
     assert (tmp_path / "stdin.txt").read_text(encoding="utf-8") == REFERENCE
+
+
+def test_of_two_live_calls_with_one_folder_the_second_is_refused(talk, runs, monkeypatch):
+    """The first one writes its transcript when its sound ends, while the second one is heard."""
+    live = ["-", "--rate", "16000", *runs, "--output", str(talk.parent)]
+    calls = []
+
+    def first(jobs, options, runs, marks):
+        calls.append("first")
+        with pytest.raises(RunError, match=f"another process writes this folder .process {os.getpid()} on"):
+            transcribe.main(live)
+        assert transcribe.main([str(talk), *live[3:]]) == 0  # recordings have names of their own
+        marks.write(jobs[0].target, None, ["说的话\n"])
+        return []
+
+    recordings = transcribe._transcribe
+    monkeypatch.setattr(transcribe, "_transcribe", lambda *given: (recordings if calls else first)(*given))
+    assert transcribe.main(live) == 0
+    assert (talk.parent / "stdin.txt").read_text(encoding="utf-8") == "说的话\n"
+    assert talk.with_suffix(".txt").is_file() and not (talk.parent / ".lock").exists()
+    with pytest.raises(TranscriptError, match="this file exists"):
+        transcribe.main(live)
 
 
 def test_a_folder_of_an_earlier_version_is_continued(talk, runs, capsys):

@@ -157,6 +157,18 @@ class TranscriptMarks:
         return Mark(str(recording.resolve()), status.st_size, status.st_mtime_ns, self._settings)
 
 
+def text_hash(path: Path | None) -> str:
+    """SHA-256 of a text on which transcripts depend; of an empty one for None."""
+    text = path.read_text(encoding="utf-8", errors="replace") if path else ""
+    return sha256(text.encode()).hexdigest()
+
+
+def weights_state(run: Path) -> list[list[Any]]:
+    """Name, size and time (ns) of each file with weights or settings in a run folder, sorted by name."""
+    found = sorted(path for path in run.iterdir() if path.suffix in (".h5", ".npz", ".yaml"))
+    return [[path.name, path.stat().st_size, path.stat().st_mtime_ns] for path in found]
+
+
 def _is_moved(before: Mark, now: Mark) -> bool:
     """Whether a recording was moved: its old path is gone, size and time are the same."""
     same = (before.size, before.modified) == (now.size, now.modified)
