@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from bundle.runtimes.artefacts import Artefact, open_artefact
+from bundle.structure import structural_fault
 from model_keyword.labels import labels_hash
 from streaming.keyword.detection import DetectionConfig
 from utils.errors import BundleError, ConfigError
@@ -36,7 +37,6 @@ _WITHOUT_CHECKSUM = 1  # the previous format, which can still be read
 _CHECKSUM = "checksum"
 LABELS = "labels.txt"
 CLIPS, ANSWERS, STREAM = "golden/clips.npz", "golden/artefacts.npz", "golden/stream.json"
-_REQUIRED = ("kind", "features", "features_hash", "labels_hash", "decoding", "stream", "artefacts", "files")
 _COPY_AGAIN = "copy the whole folder again, or run export.py again"
 # Kind of model → class and hash function of its feature settings.
 _FEATURES = {"keyword": (KeywordFeatureConfig, features_hash), "speech": (FeatureConfig, settings_hash)}
@@ -113,10 +113,17 @@ class Bundle:
         """Golden clips and the source model's outputs.
 
         Raises:
-            BundleError: the file has changed since the export.
+            BundleError: the file is damaged, or has changed since the export.
         """
-        self._check_file(CLIPS)
-        return read_arrays(self.path / CLIPS)
+        return self._arrays(CLIPS)
+
+    def answers(self) -> dict[str, np.ndarray]:
+        """Outputs of the artefacts for the golden clips at the export, by ``artefact:kind``.
+
+        Raises:
+            BundleError: the file is damaged, or has changed since the export.
+        """
+        return self._arrays(ANSWERS)
 
     def check(self) -> None:
         """Check that every file is present and unchanged, and that there are no others.
@@ -135,6 +142,13 @@ class Bundle:
                         where=self.path,
                         hint="remove it",
                     )
+
+    def _arrays(self, name: str) -> dict[str, np.ndarray]:
+        self._check_file(name)
+        try:
+            return read_arrays(self.path / name)
+        except ValueError as error:
+            raise BundleError(f"{name} can't be read ({error})", where=self.path, hint=_COPY_AGAIN) from error
 
     def _check_file(self, name: str) -> None:
         path = self.path / name
@@ -164,7 +178,10 @@ def open_bundle(path: str | Path, features: KeywordFeatureConfig | FeatureConfig
     bundle = Bundle(path, metadata, ())
     for name in (LABELS, *metadata.get("tables", ())):
         bundle._check_file(name)
-    labels = tuple((path / LABELS).read_text(encoding="utf-8").split("\n")[:-1])
+    try:
+        labels = tuple((path / LABELS).read_text(encoding="utf-8").split("\n")[:-1])
+    except UnicodeDecodeError as error:
+        raise BundleError(f"{LABELS} is not UTF-8 ({error})", where=path, hint=_COPY_AGAIN) from error
     if labels_hash(labels) != metadata["labels_hash"]:
         raise BundleError(f"{LABELS} holds the labels of another model", where=path, hint=_COPY_AGAIN)
     _check_features(metadata, path, features)
@@ -214,11 +231,13 @@ def write_decoding(path: Path, detection: DetectionConfig) -> None:
 def _read_metadata(path: Path) -> dict[str, Any]:
     try:
         metadata = json.loads((path / METADATA).read_text(encoding="utf-8"))
-        version, missing = metadata["format"], [name for name in _REQUIRED if name not in metadata]
+        version = metadata["format"]
     except (FileNotFoundError, NotADirectoryError) as error:
         raise _not_a_bundle(path) from error
-    except (ValueError, KeyError, TypeError) as error:
-        raise BundleError(f"{METADATA} is damaged ({error})", where=path, hint=_COPY_AGAIN) from error
+    except KeyError as error:
+        raise _damaged(path, f"no {error}") from error
+    except (ValueError, TypeError, RecursionError) as error:
+        raise _damaged(path, str(error)) from error
     if version == _WITHOUT_CHECKSUM and _CHECKSUM not in metadata:
         print(f"note: {path / METADATA} has no checksum: damage to it can't be detected", file=sys.stderr)
     elif version not in (FORMAT, _WITHOUT_CHECKSUM):
@@ -228,10 +247,15 @@ def _read_metadata(path: Path) -> dict[str, Any]:
             hint="use the version that wrote it, or export again",
         )
     elif metadata.get(_CHECKSUM) != _checksum(metadata):
-        raise BundleError(f"{METADATA} is damaged (its checksum is wrong)", where=path, hint=_COPY_AGAIN)
-    if missing:
-        raise BundleError(f"{METADATA} is damaged (no {', '.join(missing)})", where=path, hint=_COPY_AGAIN)
+        raise _damaged(path, "its checksum is wrong")
+    if fault := structural_fault(metadata):
+        raise _damaged(path, fault)
     return metadata
+
+
+def _damaged(path: Path, why: str) -> BundleError:
+    """The error for a bundle.json whose contents can't be used."""
+    return BundleError(f"{METADATA} is damaged ({why})", where=path, hint=_COPY_AGAIN)
 
 
 def _not_a_bundle(path: Path) -> BundleError:
@@ -263,7 +287,7 @@ def _check_features(
     config, hash_of = _FEATURES[metadata["kind"]]
     try:
         own = config(**metadata["features"])
-    except (TypeError, ConfigError) as error:
+    except (TypeError, ValueError, ConfigError) as error:
         raise BundleError(
             f"the features in {METADATA} are damaged ({error})", where=path, hint=_COPY_AGAIN
         ) from error

@@ -12,10 +12,9 @@ from typing import Any
 import numpy as np
 
 from bundle.check.measuring import TOLERANCE, measure, runtime_version, verdict
-from bundle.folder import ANSWERS, Bundle, open_bundle
-from bundle.variants import ArtefactMode, Format, Precision, Variant
+from bundle.folder import Bundle, open_bundle
+from bundle.structure import variant_of
 from utils.errors import BundleError
-from utils.files import read_arrays
 
 _ROUNDING = 0.03
 """Tolerated difference of an 8-bit model between two machines, as a fraction of the largest logit."""
@@ -48,11 +47,11 @@ def verify_bundle(path: str | Path) -> Iterator[CheckResult]:
     """Check all files of a bundle, then run every artefact on the golden clips, each in its own process.
 
     Raises:
-        BundleError: a file is missing, changed or not part of the bundle; it is named.
+        BundleError: a file is missing, damaged, changed or not part of the bundle; it is named.
     """
     bundle = open_bundle(path)
     bundle.check()
-    recorded = read_arrays(bundle.path / ANSWERS)
+    recorded = bundle.answers()
     for name, properties in bundle.artefacts.items():
         yield _check(bundle, name, properties, recorded)
 
@@ -60,9 +59,7 @@ def verify_bundle(path: str | Path) -> Iterator[CheckResult]:
 def _check(
     bundle: Bundle, name: str, properties: Mapping[str, Any], recorded: Mapping[str, np.ndarray]
 ) -> CheckResult:
-    variant = Variant(
-        Format(properties["format"]), ArtefactMode(properties["state"]), Precision(properties["precision"])
-    )
+    variant = variant_of(properties)
     if runtime_version(variant) is None:
         return CheckResult(name, Outcome.NOT_RUN, f"{variant.runtime} isn't installed here")
     try:
