@@ -23,7 +23,7 @@ from bundle.check.utterances import row_counts, without_padding
 from bundle.export.drawing import graph_svg
 from bundle.export.litert_files import litert_file
 from bundle.export.onnx_files import onnx_model, write_onnx
-from bundle.export.quantisation import layers_by_noise
+from bundle.export.quantisation import layers_by_noise, layers_with_weights
 from bundle.export.source import Clips, ExportSource
 from bundle.export.stages import (
     ModelInMode,
@@ -137,6 +137,11 @@ class ArtefactWriter:
         clips = self.source.calibration.spread(_CLIPS_FOR_NOISE)
         few = clips.spread(max(1, _VALUES_FOR_NOISE // max(1, clips.inputs[0].size)))
         return layers_by_noise(self.source.model, self._inputs_of_model(few.inputs, few.lengths))
+
+    @cached_property
+    def weighted_layers(self) -> frozenset[str]:
+        """Names of the layers that int8 quantises (see `layers_with_weights`)."""
+        return layers_with_weights(self.source.model)
 
     def write(self, variant: Variant, path: Path, float_layers: Collection[str] = ()) -> None:
         """Write one artefact.

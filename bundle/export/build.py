@@ -1,7 +1,7 @@
 """Exports a model as a bundle folder: writes each requested artefact, measures it, and writes the report.
 
 The folder appears when it is complete. An int8 artefact that predicts too many other labels than the source
-model is converted again with more layers left in float.
+model is converted again with more layers left in float; if that does not help, there is none.
 """
 
 import importlib.metadata
@@ -35,7 +35,7 @@ _PACKAGES = ("tensorflow", "keras", "numpy", "ai-edge-litert", "onnx", "onnxrunt
 
 
 TESTS, DEVELOPMENT = "tests.npz", "development.npz"  # clips in a temporary folder
-FRACTIONS = (1 / 8, 1 / 4, 1 / 2, 1)
+FRACTIONS = (1 / 8, 1 / 4, 1 / 2, 3 / 4)
 """Fraction of the tensors between layers that each attempt after the first keeps in float. An attempt is a
 conversion and a measurement, minutes for a speech model; hence at most five."""
 
@@ -159,7 +159,8 @@ def _write_all(
             if len(variants) == 1:
                 raise
             remove_path(folder / variant.path)
-            results.append(ArtefactResult(variant, {}, [f"not written: {error.what}"]))
+            reason = f"{error.what} ({error.hint})" if error.hint else error.what
+            results.append(ArtefactResult(variant, {}, [f"not written: {reason}"]))
             continue
         results.append(artefact)
         outputs |= {f"{variant.path}:{name}": values for name, values in own.items()}
@@ -203,26 +204,39 @@ def write_int8(writer: ArtefactWriter, variant: Variant, folder: Path, developme
         development: .npz file with the clips to choose on (`ArtefactWriter.development_arrays`).
 
     Returns:
-        Names of the float layers; empty if all layers are in 8 bits. If no attempt keeps the labels, those
-        of the last attempt.
+        Names of the float layers; empty if all layers are in 8 bits.
 
     Raises:
-        BundleError: the artefact can't be written or run.
+        BundleError: the artefact can't be written or run, or no attempt keeps the labels. Then there is no
+            int8 artefact: with all layers in float nothing would be quantised.
     """
     for names in _attempts(writer):
         writer.write(variant, folder / variant.path, names)
         measured, _ = measure(folder, variant, development)
-        if min(measured["accuracy"].values()) >= 1 - allowed_loss(measured["labels"]):
-            break
-    return names
+        kept, allowed = min(measured["accuracy"].values()), allowed_loss(measured["labels"])
+        if kept >= 1 - allowed:
+            return names
+    weighted = writer.weighted_layers
+    left = f"{len(weighted & set(names))} of {len(weighted)} layers"
+    raise BundleError(
+        f"int8 changes too many results: with {left} in float, {100 * (1 - kept):.1f} % of the labels still "
+        f"differ from the source model's, allowed {100 * allowed:.1f} %",
+        where=variant.path,
+        hint="use precision dynamic or float16",
+    )
 
 
 def _attempts(writer: ArtefactWriter) -> Iterator[tuple[str, ...]]:
-    """Names of the layers to keep in float: none, then those around a growing fraction of the tensors."""
+    """Names of the layers to keep in float: none, then those around a growing fraction of the tensors.
+
+    A part of the layers with weights is always left to quantise.
+    """
     yield ()
     groups = writer.noisiest_layers
     for count in sorted({math.ceil(fraction * len(groups)) for fraction in FRACTIONS} - {0}):
-        yield tuple(dict.fromkeys(name for group in groups[:count] for name in group))
+        names = tuple(dict.fromkeys(name for group in groups[:count] for name in group))
+        if not writer.weighted_layers <= set(names):
+            yield names
 
 
 def _with_progress(variants: Sequence[Variant]) -> Iterator[Variant]:

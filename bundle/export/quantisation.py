@@ -43,6 +43,14 @@ def layers_by_noise(
     return [_names_around(fused[makers[index].name]) for index in order]
 
 
+def layers_with_weights(model: keras.Model) -> frozenset[str]:
+    """Names of the layers with weights, without those that a converter fuses with the layer before them.
+
+    If they are all in float, a file is a float file, whatever its name says.
+    """
+    return frozenset(layer.name for layer in model.layers if _has_kernel(layer))
+
+
 def rounding_noise(values: np.ndarray) -> float:
     """Fraction of noise in the channels of a tensor with 8 bits for its whole range, from 0 to 1.
 

@@ -280,10 +280,55 @@ def test_labels_that_are_gained_do_not_make_up_for_those_lost(tmp_path):
 
 def test_attempts_to_keep_layers_in_float_are_few(tmp_path):
     groups = [(f"layer_{number}", "shared") for number in range(40)]
-    attempts = list(build._attempts(SimpleNamespace(noisiest_layers=groups)))
-    assert [len(names) for names in attempts] == [0, 6, 11, 21, 41]
+    weighted = frozenset(name for group in groups for name in group)
+    attempts = list(build._attempts(SimpleNamespace(noisiest_layers=groups, weighted_layers=weighted)))
+    assert [len(names) for names in attempts] == [0, 6, 11, 21, 31]
     assert attempts[1] == ("layer_0", "shared", "layer_1", "layer_2", "layer_3", "layer_4")
-    assert list(build._attempts(SimpleNamespace(noisiest_layers=[]))) == [()]
+    nothing = SimpleNamespace(noisiest_layers=[], weighted_layers=frozenset())
+    assert list(build._attempts(nothing)) == [()]
+
+
+def test_no_attempt_keeps_all_layers_with_weights_in_float():
+    """The first group alone has all of them; an activation that it lacks has no weights."""
+    groups = [("first", "second"), ("second", "activation")]
+    writer = SimpleNamespace(noisiest_layers=groups, weighted_layers=frozenset({"first", "second"}))
+    assert list(build._attempts(writer)) == [()]
+    writer.weighted_layers |= {"third"}
+    assert list(build._attempts(writer)) == [(), ("first", "second"), ("first", "second", "activation")]
+
+
+def test_int8_that_changes_labels_until_all_layers_are_in_float_is_not_made(tmp_path, monkeypatch):
+    """A file of that name with all layers in float would be a float file, and pass every check."""
+    quantised = Variant(Format.LITERT, ArtefactMode.NON_STREAM, Precision.INT8)
+    measure, write, attempts = build.measure, ArtefactWriter.write, []
+
+    def lose(folder, variant, tests):
+        measured, outputs = measure(folder, variant, tests)
+        if tests and tests.name == build.DEVELOPMENT:
+            measured["accuracy"] = {"non_stream": 0.8}
+        return measured, outputs
+
+    def note(self, variant, path, float_layers=()):
+        if variant == quantised:
+            attempts.append(set(float_layers))
+        write(self, variant, path, float_layers)
+
+    monkeypatch.setattr(build, "measure", lose)
+    monkeypatch.setattr(ArtefactWriter, "write", note)
+    source = source_of(wide_range_model())
+    made, refused = export_bundle(source, [PLAIN, quantised], tmp_path / "bundle")
+    assert attempts == [set(), {"wide", "narrow"}]
+    assert not made.problems and not refused.measured
+    (problem,) = refused.problems
+    assert problem == (
+        "not written: int8 changes too many results: with 2 of 3 layers in float, 20.0 % of the labels still "
+        "differ from the source model's, allowed 5.0 % (use precision dynamic or float16)"
+    )
+    assert not (tmp_path / "bundle" / quantised.path).exists()
+    assert list(open_bundle(tmp_path / "bundle").artefacts) == [PLAIN.path]
+    with pytest.raises(BundleError, match=r"int8 changes too many results.*use precision dynamic"):
+        export_bundle(source, [quantised], tmp_path / "alone")
+    assert not (tmp_path / "alone").exists()
 
 
 def test_operations_belong_to_layers_by_their_scopes():
