@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 TASKS = ("keyword", "speech", "language")
 FAILED, INCOMPLETE = 1, 3  # exit codes
+_UNAVAILABLE = "not available for this model"
 EXAMPLES = f"""\
 examples:
   python export.py runs/commands --all
@@ -50,7 +51,8 @@ non_stream artefacts.
 Every artefact is run by its own runtime in its own process, compared with the source model on golden clips,
 and measured on the test split; the table is in export.md of the bundle. verify repeats the comparison on any
 machine, from the bundle alone. Exit code: {FAILED} if an artefact fails, {INCOMPLETE} if one couldn't be run
-because its runtime isn't installed.
+because its runtime isn't installed. An artefact that the model can't have because of its design is listed;
+it counts as failed only if its format, mode or precision was asked for.
 
 {matrix_text()}"""
 
@@ -79,10 +81,12 @@ def _export(options: argparse.Namespace, overrides: Sequence[str]) -> int:
     from bundle.export.build import can_stream, export_bundle  # loads TensorFlow
 
     source = _source(task, options, overrides)
-    variants = _requested(options, source)
-    if options.all and (obstacles := can_stream(source)):
-        variants = [variant for variant in variants if not variant.is_streaming]
-        print("note: no streams, the model can't stream:", *obstacles, sep="\n  ", file=sys.stderr)
+    variants, refused = _offered(options, source)
+    if (options.all or not options.mode) and (obstacles := can_stream(source)):
+        without = [variant for variant in variants if not variant.is_streaming]
+        if len(without) < len(variants):
+            print("note: streams are not available for this model:", *obstacles, sep="\n  ", file=sys.stderr)
+        variants = without
     output = options.output or options.run / "export"
     results = export_bundle(
         source,
@@ -92,7 +96,7 @@ def _export(options: argparse.Namespace, overrides: Sequence[str]) -> int:
         force=options.force,
         allow_flex=options.allow_flex,
     )
-    return _report(results, output)
+    return _report(results, output, refused, options)
 
 
 def _source(task: str, options: argparse.Namespace, overrides: Sequence[str]) -> ExportSource:
@@ -106,46 +110,71 @@ def _source(task: str, options: argparse.Namespace, overrides: Sequence[str]) ->
 
 
 def _requested(options: argparse.Namespace, source: ExportSource) -> list[Variant]:
-    """The requested variants. Refused ones are reported; if all are refused, that is an error."""
+    """The variants that the options name; with --all those that some model can have."""
     if options.all:
-        return offered(source.raw)
+        return offered()
     formats = options.format or [Format.LITERT]
     states = options.mode or (
         [ArtefactMode.NON_STREAM] if source.row_stride else [ArtefactMode.NON_STREAM, ArtefactMode.EXTERNAL]
     )
     precisions = options.precision or [Precision.FLOAT, Precision.INT8]
-    requested = [
+    return [
         Variant(Format(format_), ArtefactMode(state), Precision(precision))
         for format_, state, precision in product(formats, states, precisions)
     ]
+
+
+def _offered(options: argparse.Namespace, source: ExportSource) -> tuple[list[Variant], int]:
+    """The requested variants that are offered, and the number of refused ones that were asked for.
+
+    Refused ones are reported; if all are refused, that is an error.
+    """
     whole = whole_utterances(source.obstacles, source.kind) if source.row_stride else None
     reasons = {
-        variant: whole if whole and variant.is_streaming else refusal(variant, source.raw)
-        for variant in requested
+        variant: whole if whole and variant.is_streaming and not options.all else refusal(variant, source.raw)
+        for variant in _requested(options, source)
     }
     refused: dict[Refusal, list[Variant]] = {}
     for variant, reason in reasons.items():
         if reason:
             refused.setdefault(reason, []).append(variant)
-    accepted = [variant for variant, reason in reasons.items() if not reason]
+    accepted, count = [variant for variant, reason in reasons.items() if not reason], 0
     for refusal_, variants in refused.items():
+        names = ", ".join(map(str, variants))
+        if options.all:
+            print(f"note: {_UNAVAILABLE}: {names}: {refusal_}", file=sys.stderr)
+            continue
         verb = "isn't" if len(variants) == 1 else "aren't"
-        what = f"{', '.join(map(str, variants))} {verb} offered: {refusal_.reason}"
+        what = f"{names} {verb} offered: {refusal_.reason}"
         if not accepted:
             raise ConfigError(what, hint=f"use {refusal_.instead}")
-        print(f"note: {what}; use {refusal_.instead}", file=sys.stderr)
-    return accepted
+        # int8 is a default: where it is not offered and float is, nobody has asked for it.
+        asked = options.precision or any(variant.precision is Precision.FLOAT for variant in variants)
+        count += len(variants) if asked else 0
+        print(f"{'error' if asked else 'note'}: {what}; use {refusal_.instead}", file=sys.stderr)
+    return accepted, count
 
 
-def _report(results: Sequence[ArtefactResult], output: Path) -> int:
+def _report(
+    results: Sequence[ArtefactResult], output: Path, refused: int, options: argparse.Namespace
+) -> int:
+    """Print what failed, and return the exit code.
+
+    An artefact that this model can't have is a failure only if its precision was asked for.
+    """
     for result in results:
         if names := result.measured.get("float_layers"):
             print(f"note: {result.variant} keeps {len(names)} layers in float: {', '.join(names)}")
-    failed = [result for result in results if result.problems]
+    asked = not options.all and options.precision
+    omitted = [] if asked else [result for result in results if result.unavailable]
+    for result in omitted:
+        print(f"{_UNAVAILABLE}: {result.variant}: {result.unavailable}")
+    made = [result for result in results if result not in omitted]
+    failed = [result for result in made if result.problems]
     for result in failed:
         print(f"FAILED {result.variant}: {'; '.join(result.problems)}")
-    print(f"{len(results) - len(failed)} of {len(results)} artefacts passed: {output / 'export.md'}")
-    return FAILED if failed else 0
+    print(f"{len(made) - len(failed)} of {len(made) + refused} artefacts passed: {output / 'export.md'}")
+    return FAILED if failed or refused else 0
 
 
 def _verify(bundle: Path) -> int:

@@ -25,11 +25,13 @@ class ArtefactResult:
         variant: format, mode and precision of the artefact.
         measured: measurements; empty if it couldn't be written.
         problems: why it failed; empty if it passed.
+        unavailable: why the model can't have this artefact, because of its design; empty if it can.
     """
 
     variant: Variant
     measured: Mapping[str, Any]
     problems: Sequence[str]
+    unavailable: str = ""
 
 
 def report_text(about: Mapping[str, Any], results: Sequence[ArtefactResult], raw: bool, streams: bool) -> str:
@@ -63,6 +65,7 @@ def report_json(about: Mapping[str, Any], results: Sequence[ArtefactResult]) -> 
         result.variant.path: {
             "passed": not result.problems,
             "problems": list(result.problems),
+            "available": not result.unavailable,
             **result.measured,
         }
         for result in results
@@ -132,7 +135,9 @@ def _shifts(about: Mapping[str, Any]) -> list[str]:
 
 
 def _row(result: ArtefactResult, about: Mapping[str, Any]) -> list[str]:
-    found, passed = result.measured, "yes" if not result.problems else "**no**: " + "; ".join(result.problems)
+    found, passed = result.measured, "; ".join(result.problems) or "yes"
+    if result.problems and not result.unavailable:
+        passed = f"**no**: {passed}"
     if not found:
         return [str(result.variant), passed, *[""] * (len(HEADER) - 2)]
     accuracy = found.get("accuracy", {})

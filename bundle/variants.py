@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from utils.errors import BundleError
+
 
 class Format(StrEnum):
     """File formats; each has its own runtime."""
@@ -99,6 +101,13 @@ class Refusal:
 
     reason: str
     instead: str
+
+    def __str__(self) -> str:
+        return f"{self.reason}; use {self.instead}"
+
+
+class UnavailableError(BundleError):
+    """A converter can't make an artefact of this model, because of the model's design."""
 
 
 _IN_TENSORFLOW = Refusal(

@@ -23,7 +23,7 @@ from bundle.export.source import ExportSource
 from bundle.folder import ANSWERS, CLIPS, FORMAT, LABELS, METADATA, STREAM, files_in, write_metadata
 from bundle.report import ArtefactResult, accuracy_text, report_json, report_text
 from bundle.runtimes.artefacts import INPUT
-from bundle.variants import ArtefactMode, Format, Precision, Variant
+from bundle.variants import ArtefactMode, Format, Precision, UnavailableError, Variant
 from model_keyword.labels import labels_hash, write_labels
 from streaming.conversion.streamability import check_streamable
 from utils.backend.model_cost import multiply_accumulates
@@ -160,7 +160,7 @@ def _write_all(
                 raise
             remove_path(folder / variant.path)
             reason = f"{error.what} ({error.hint})" if error.hint else error.what
-            results.append(ArtefactResult(variant, {}, [f"not written: {reason}"]))
+            results.append(_not_written(variant, reason, isinstance(error, UnavailableError)))
             continue
         results.append(artefact)
         outputs |= {f"{variant.path}:{name}": values for name, values in own.items()}
@@ -172,6 +172,12 @@ def _write_all(
             f"no artefact can be written ({reasons})", hint="export another precision or format"
         )
     return results, outputs
+
+
+def _not_written(variant: Variant, reason: str, unavailable: bool) -> ArtefactResult:
+    if unavailable:
+        return ArtefactResult(variant, {}, [f"not available for this model: {reason}"], unavailable=reason)
+    return ArtefactResult(variant, {}, [f"not written: {reason}"])
 
 
 def _make(

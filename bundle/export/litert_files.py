@@ -17,7 +17,7 @@ from tensorflow.lite.python.convert import mlir_quantize
 
 from bundle.export.quantisation import made_by
 from bundle.runtimes.litert import flex_operations, operation_names
-from bundle.variants import ArtefactMode, Precision
+from bundle.variants import ArtefactMode, Precision, UnavailableError
 from utils.backend.quiet import hide_native_messages
 from utils.errors import BundleError
 
@@ -50,6 +50,7 @@ def litert_file(
             too.
 
     Raises:
+        UnavailableError: the model has a loop, and the precision is int8.
         BundleError: the model needs TensorFlow operations, which are named, or the converter fails.
     """
     converter = tf.lite.TFLiteConverter.from_saved_model(str(saved_model), signature_keys=[str(state)])
@@ -133,12 +134,12 @@ def left_in_float(content: bytes, layers: Collection[str]) -> list[str]:
 
 
 def _refuse_loops(saved_model: Path, state: ArtefactMode) -> None:
-    """Raise BundleError if the graph has a loop, whose calibration would crash the process."""
+    """Raise UnavailableError if the graph has a loop, whose calibration would crash the process."""
     if "WHILE" in operation_names(litert_file(saved_model, state, Precision.FLOAT, list, allow_flex=True)):
-        raise BundleError(
+        raise UnavailableError(
             "the converter can't quantise a loop: a recurrent layer over too many frames, or a custom one",
             where=f"litert {state} {Precision.INT8}",
-            hint="precision dynamic, or a stream, which takes one frame at a time",
+            hint="use precision dynamic; int8 streams, if the model has streams, take one frame at a time",
         )
 
 

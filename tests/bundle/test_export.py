@@ -763,6 +763,17 @@ def test_the_command_refuses_with_a_reason_and_an_alternative(run, words, messag
         load_script("export.py").main([str(run), *words])
 
 
+def test_all_artefacts_of_a_model_of_samples_are_those_without_int8(run, monkeypatch, tmp_path, capsys):
+    asked = []
+    monkeypatch.setattr(build, "export_bundle", lambda _, variants, *__, **___: asked.extend(variants) or [])
+    monkeypatch.setattr(ExportSource, "raw", True)
+    assert load_script("export.py").main([str(run), "--all", "--output", str(tmp_path / "all")]) == 0
+    assert asked == offered(raw=True)
+    (note,) = capsys.readouterr().err.splitlines()
+    assert note.startswith("note: not available for this model: litert non_stream int8, ")
+    assert "onnx stream_external int8: the input is samples" in note and "use this precision from" in note
+
+
 # --- without TensorFlow ---
 
 WITHOUT = """

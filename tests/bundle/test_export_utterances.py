@@ -21,6 +21,7 @@ from bundle.export.language_source import language_source
 from bundle.export.source import ExportSource
 from bundle.export.speech_source import speech_source
 from bundle.folder import open_bundle, write_metadata
+from bundle.report import ArtefactResult
 from bundle.runtimes.artefacts import open_artefact
 from bundle.variants import ArtefactMode, Format, Precision, Variant, offered
 from data.evaluation_lists import read_test_transcripts
@@ -307,9 +308,74 @@ def test_variants_refused_for_one_reason_share_a_note(runs, monkeypatch, tmp_pat
     monkeypatch.setattr("bundle.export.build.export_bundle", lambda *_, **__: [])
     words = ["--format", "litert", "onnx", "--mode", *ArtefactMode, "--output", str(tmp_path / "some")]
     load_script("export.py").main([str(runs("transformer")), *map(str, words)])
-    (note,) = [line for line in capsys.readouterr().err.splitlines() if line.startswith("note: litert")]
-    assert note.startswith("note: litert stream_internal float, litert stream_internal int8, ")
-    assert "onnx stream_external int8 aren't offered: the model needs whole utterances" in note
+    (error,) = [line for line in capsys.readouterr().err.splitlines() if line.startswith("error: litert")]
+    assert error.startswith("error: litert stream_internal float, litert stream_internal int8, ")
+    assert "onnx stream_external int8 aren't offered: the model needs whole utterances" in error
+
+
+LOOP = "the converter can't quantise a loop: a recurrent layer over too many frames, or a custom one"
+
+
+def test_a_recurrent_model_is_exported_without_litert_int8_which_is_listed(runs, tmp_path, capsys):
+    """int8 is a default precision here: nobody has asked for it."""
+    output = tmp_path / "bundle"
+    assert load_script("export.py").main([str(runs("gru_ctc")), "--output", str(output)]) == 0
+    printed = capsys.readouterr().out
+    assert f"not available for this model: {INT8}: {LOOP} (use precision dynamic" in printed
+    assert "1 of 1 artefacts passed" in printed and "FAILED" not in printed
+    assert f"| {INT8} | not available for this model: {LOOP}" in (output / "export.md").read_text()
+    found = json.loads((output / "export.json").read_text())["artefacts"]
+    assert {path: (made["passed"], made["available"]) for path, made in found.items()} == {
+        LITERT.path: (True, True),
+        INT8.path: (False, False),
+    }
+    assert list(open_bundle(output).artefacts) == [LITERT.path]
+
+
+PASSED = ArtefactResult(LITERT, {"float_layers": []}, [])
+BROKEN = ArtefactResult(ONNX, {}, ["not written: the converter fails"])
+UNAVAILABLE = ArtefactResult(INT8, {}, [f"not available for this model: {LOOP}"], unavailable=LOOP)
+
+
+@pytest.mark.parametrize(
+    ("words", "results", "code", "line"),
+    [
+        (["--all"], [PASSED, UNAVAILABLE], 0, f"not available for this model: {INT8}: {LOOP}"),
+        ([], [PASSED, UNAVAILABLE], 0, "1 of 1 artefacts passed"),
+        (["--all"], [PASSED, BROKEN, UNAVAILABLE], 1, "1 of 2 artefacts passed"),
+        (["--all"], [PASSED, BROKEN, UNAVAILABLE], 1, f"FAILED {ONNX}: not written: the converter fails"),
+        (["--precision", "float", "int8"], [PASSED, UNAVAILABLE], 1, "1 of 2 artefacts passed"),
+        (["--precision", "int8"], [UNAVAILABLE], 1, f"FAILED {INT8}: not available for this model: {LOOP}"),
+    ],
+)
+def test_what_a_model_cannot_have_is_a_failure_only_if_it_was_asked_for(
+    words, results, code, line, runs, monkeypatch, tmp_path, capsys
+):
+    monkeypatch.setattr("bundle.export.build.export_bundle", lambda *_, **__: results)
+    words = [str(runs("gru_ctc")), *words, "--output", str(tmp_path / "some")]
+    assert load_script("export.py").main(words) == code
+    assert any(printed.startswith(line) for printed in capsys.readouterr().out.splitlines())
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "start"),
+    [
+        (["--format", "litert", "saved_model"], 0, f"note: saved_model {INT8.state} int8 isn't offered: "),
+        (
+            ["--format", "litert", "saved_model", "--precision", "float", "int8"],
+            1,
+            f"error: saved_model {INT8.state} int8 isn't offered: ",
+        ),
+        (["--mode", "non_stream", "stream_external"], 1, "error: litert stream_external float, "),
+    ],
+)
+def test_a_variant_that_is_not_offered_is_an_error_only_if_it_was_asked_for(
+    words, code, start, runs, monkeypatch, tmp_path, capsys
+):
+    monkeypatch.setattr("bundle.export.build.export_bundle", lambda *_, **__: [PASSED])
+    words = [str(runs("compact")), *words, "--output", str(tmp_path / "some")]
+    assert load_script("export.py").main(words) == code
+    assert sum(line.startswith(start) for line in capsys.readouterr().err.splitlines()) == 1
 
 
 def test_all_artefacts_of_a_converter_are_those_offered_without_streams(runs, monkeypatch, tmp_path):
