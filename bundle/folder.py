@@ -11,9 +11,6 @@
 Only the runtime of the requested artefact is loaded.
 """
 
-import hashlib
-import json
-import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -28,16 +25,21 @@ from streaming.keyword.detection import DetectionConfig
 from utils.errors import BundleError, ConfigError
 from utils.features.keyword import KeywordFeatureConfig, describe_mismatch, features_hash
 from utils.features.speech import FeatureConfig, settings_hash
-from utils.files import read_arrays, write_json
+from utils.files import read_arrays
+from utils.run_folder.bundle_files import (
+    COPY_AGAIN,
+    METADATA,
+    checked_file,
+    damaged,
+    not_a_bundle,
+    read_lines,
+    read_metadata,
+    write_metadata,
+)
 from utils.run_folder.checksum_files import file_hash
-from utils.run_folder.run import BUNDLE as METADATA
 
-FORMAT = 2  # of bundle.json; increased when older readers would misread it
-_WITHOUT_CHECKSUM = 1  # the previous format, which can still be read
-_CHECKSUM = "checksum"
 LABELS = "labels.txt"
 CLIPS, ANSWERS, STREAM = "golden/clips.npz", "golden/artefacts.npz", "golden/stream.json"
-_COPY_AGAIN = "copy the whole folder again, or run export.py again"
 # Kind of model → class and hash function of its feature settings.
 _FEATURES = {"keyword": (KeywordFeatureConfig, features_hash), "speech": (FeatureConfig, settings_hash)}
 
@@ -105,7 +107,7 @@ class Bundle:
             raise BundleError(
                 f"{artefact} takes {opened.info.input_shape}, the bundle says {expected}",
                 where=self.path,
-                hint=_COPY_AGAIN,
+                hint=COPY_AGAIN,
             )
         return opened
 
@@ -148,18 +150,10 @@ class Bundle:
         try:
             return read_arrays(self.path / name)
         except ValueError as error:
-            raise BundleError(f"{name} can't be read ({error})", where=self.path, hint=_COPY_AGAIN) from error
+            raise BundleError(f"{name} can't be read ({error})", where=self.path, hint=COPY_AGAIN) from error
 
     def _check_file(self, name: str) -> None:
-        path = self.path / name
-        if not path.is_file():
-            raise BundleError(f"the bundle lacks {name}", where=self.path, hint=_COPY_AGAIN)
-        if file_hash(path) != self.metadata["files"].get(name):
-            raise BundleError(
-                f"{name} doesn't belong to this bundle: it is not the file that was exported",
-                where=self.path,
-                hint=_COPY_AGAIN,
-            )
+        checked_file(self.path, self.metadata, name)
 
 
 def open_bundle(path: str | Path, features: KeywordFeatureConfig | FeatureConfig | None = None) -> Bundle:
@@ -176,14 +170,11 @@ def open_bundle(path: str | Path, features: KeywordFeatureConfig | FeatureConfig
     path = Path(path)
     metadata = _read_metadata(path)
     bundle = Bundle(path, metadata, ())
-    for name in (LABELS, *metadata.get("tables", ())):
+    for name in metadata.get("tables", ()):
         bundle._check_file(name)
-    try:
-        labels = tuple((path / LABELS).read_text(encoding="utf-8").split("\n")[:-1])
-    except UnicodeDecodeError as error:
-        raise BundleError(f"{LABELS} is not UTF-8 ({error})", where=path, hint=_COPY_AGAIN) from error
+    labels = read_lines(path, metadata, LABELS)
     if labels_hash(labels) != metadata["labels_hash"]:
-        raise BundleError(f"{LABELS} holds the labels of another model", where=path, hint=_COPY_AGAIN)
+        raise BundleError(f"{LABELS} holds the labels of another model", where=path, hint=COPY_AGAIN)
     _check_features(metadata, path, features)
     return Bundle(path, metadata, labels)
 
@@ -198,7 +189,7 @@ def find_bundle(artefact: str | Path) -> tuple[Bundle, str]:
     if not artefact.exists():
         raise BundleError("no such file", where=artefact, hint="export.py RUN writes a bundle of artefacts")
     if (artefact / "export" / METADATA).is_file():
-        raise _not_a_bundle(artefact)
+        raise not_a_bundle(artefact)
     for folder in artefact.absolute().parents:
         if (folder / METADATA).is_file():
             return open_bundle(folder), artefact.absolute().relative_to(folder).as_posix()
@@ -207,12 +198,6 @@ def find_bundle(artefact: str | Path) -> tuple[Bundle, str]:
         where=artefact,
         hint=f"leave it in the folder that export.py wrote: its {METADATA} has the settings",
     )
-
-
-def write_metadata(path: Path, metadata: Mapping[str, Any]) -> None:
-    """Write bundle.json, with its own checksum, into a bundle's folder."""
-    plain = json.loads(json.dumps(metadata))
-    write_json(path / METADATA, {**plain, _CHECKSUM: _checksum(plain)})
 
 
 def write_decoding(path: Path, detection: DetectionConfig) -> None:
@@ -229,54 +214,10 @@ def write_decoding(path: Path, detection: DetectionConfig) -> None:
 
 
 def _read_metadata(path: Path) -> dict[str, Any]:
-    try:
-        metadata = json.loads((path / METADATA).read_text(encoding="utf-8"))
-        version = metadata["format"]
-    except (FileNotFoundError, NotADirectoryError) as error:
-        raise _not_a_bundle(path) from error
-    except KeyError as error:
-        raise _damaged(path, f"no {error}") from error
-    except (ValueError, TypeError, RecursionError) as error:
-        raise _damaged(path, str(error)) from error
-    if version == _WITHOUT_CHECKSUM and _CHECKSUM not in metadata:
-        print(f"note: {path / METADATA} has no checksum: damage to it can't be detected", file=sys.stderr)
-    elif version not in (FORMAT, _WITHOUT_CHECKSUM):
-        raise BundleError(
-            f"{METADATA} is of format {version}, this version reads {FORMAT}",
-            where=path,
-            hint="use the version that wrote it, or export again",
-        )
-    elif metadata.get(_CHECKSUM) != _checksum(metadata):
-        raise _damaged(path, "its checksum is wrong")
+    metadata = read_metadata(path)
     if fault := structural_fault(metadata):
-        raise _damaged(path, fault)
+        raise damaged(path, fault)
     return metadata
-
-
-def _damaged(path: Path, why: str) -> BundleError:
-    """The error for a bundle.json whose contents can't be used."""
-    return BundleError(f"{METADATA} is damaged ({why})", where=path, hint=_COPY_AGAIN)
-
-
-def _not_a_bundle(path: Path) -> BundleError:
-    """The error for a path that is not the folder of a bundle; the hint names a bundle in the folder."""
-    if (path / "export" / METADATA).is_file():
-        return BundleError(
-            "this folder is not a bundle, but contains one", where=path, hint=f"give {path / 'export'}"
-        )
-    if path.is_dir():
-        return BundleError(
-            f"not a bundle: the folder has no {METADATA}", where=path, hint="export.py RUN writes one"
-        )
-    if path.exists():
-        return BundleError("not a bundle: it is a file", where=path, hint="give the folder of the bundle")
-    return BundleError("not a bundle: there is no such folder", where=path, hint="check the path")
-
-
-def _checksum(metadata: Mapping[str, Any]) -> str:
-    """SHA-256 of everything but the checksum itself, as ``json.dumps`` writes it."""
-    content = {name: value for name, value in metadata.items() if name != _CHECKSUM}
-    return hashlib.sha256(json.dumps(content).encode()).hexdigest()
 
 
 def _check_features(
@@ -289,13 +230,13 @@ def _check_features(
         own = config(**metadata["features"])
     except (TypeError, ValueError, ConfigError) as error:
         raise BundleError(
-            f"the features in {METADATA} are damaged ({error})", where=path, hint=_COPY_AGAIN
+            f"the features in {METADATA} are damaged ({error})", where=path, hint=COPY_AGAIN
         ) from error
     if hash_of(own) != metadata["features_hash"]:
         raise BundleError(
             f"the features in {METADATA} have changed, or this version computes them differently",
             where=path,
-            hint=_COPY_AGAIN,
+            hint=COPY_AGAIN,
         )
     if features is not None and features != own:
         raise ConfigError(

@@ -1,9 +1,7 @@
 """Detect keywords in a WAV file with ai-edge-litert and NumPy only, without code of this project.
 
-    python export.py RUN --mode stream_external --precision float     # of a run with features.kind=raw
-    python examples/stream_keyword.py RUN/export recording.wav
-
-A model of ``mfcc`` or ``micro`` features also needs utils/ of this project (NumPy, SciPy, soundfile, soxr).
+Export a run with features.kind=raw: python export.py RUN --mode stream_external --precision float
+Then: python examples/stream_keyword.py RUN/export recording.wav
 """
 
 import hashlib
@@ -19,33 +17,35 @@ from ai_edge_litert.interpreter import Interpreter
 
 def read_wav(path, rate):
     """Samples of a WAV file, in [-1, 1); it must be 16-bit, mono and of this sample rate."""
-    with wave.open(str(path)) as file:
-        if (found := file.getparams()[:3]) != (1, 2, rate):
-            sys.exit(f"error: {path}: channels, sample bytes, Hz: {found}; the model takes (1, 2, {rate})")
-        return np.frombuffer(file.readframes(file.getnframes()), "<i2").astype(np.float32) / 32768
-
-
-def frames(samples, settings):
-    """Input of the model: the samples (raw), or their features."""
-    if settings["kind"] == "raw":
-        return samples
-    sys.path.insert(0, str(Path(__file__).parents[1]))
-    from utils.features.keyword import KeywordFeatureConfig, keyword_features
-
-    return keyword_features(samples, KeywordFeatureConfig(**settings))
+    try:
+        with wave.open(str(path)) as file:
+            found, content = file.getparams()[:3], file.readframes(file.getnframes())
+        assert found == (1, 2, rate), f"channels, sample bytes, Hz: {found}"
+    except (AssertionError, EOFError, OSError, wave.Error) as error:
+        sys.exit(f"error: {path}: {str(error) or 'cut off'}; the model takes (1, 2, {rate}), mono 16-bit WAV")
+    return np.frombuffer(content, "<i2").astype(np.float32) / 32768
 
 
 def keywords(bundle, recording, artefact="litert/stream_external_float.tflite"):
     """Yield (seconds, keyword, score) of each keyword in a recording."""
-    facts = json.loads((bundle / "bundle.json").read_text(encoding="utf-8"))
-    rest = json.dumps({name: facts[name] for name in facts if name != "checksum"})
-    assert hashlib.sha256(rest.encode()).hexdigest() == facts["checksum"], "bundle.json is damaged"
-    for name in (artefact, "labels.txt"):
-        digest = hashlib.sha256((bundle / name).read_bytes()).hexdigest()
-        assert digest == facts["files"][name], f"{name} is damaged"
+    try:
+        facts = json.loads((bundle / "bundle.json").read_text(encoding="utf-8"))
+        rest = json.dumps({name: facts[name] for name in facts if name != "checksum"})
+        assert hashlib.sha256(rest.encode()).hexdigest() == facts["checksum"], "bundle.json is damaged"
+        assert facts["kind"] == "keyword", f"not a bundle of a keyword model ({facts['kind']})"
+        for name in (artefact, "labels.txt"):
+            digest = hashlib.sha256((bundle / name).read_bytes()).hexdigest()
+            assert digest == facts["files"][name], f"{name} is damaged"
+    except (AssertionError, KeyError, OSError, TypeError, ValueError) as error:
+        sys.exit(f"error: {bundle}: {error}; give a bundle of: export.py RUN --mode stream_external")
     labels = (bundle / "labels.txt").read_text(encoding="utf-8").splitlines()
     rule, stream, features = facts["decoding"], facts["stream"], facts["features"]
-    values = frames(read_wav(recording, features["sample_rate"]), features)
+    values = read_wav(recording, features["sample_rate"])
+    if features["kind"] != "raw":  # features are computed by utils/ of this project
+        sys.path.insert(0, str(Path(__file__).parents[1]))
+        from utils.features.keyword import KeywordFeatureConfig, keyword_features
+
+        values = keyword_features(values, KeywordFeatureConfig(**features))
     model = Interpreter(str(bundle / artefact), num_threads=1).get_signature_runner()
     details = model.get_input_details()
     states = {name: np.zeros(details[name]["shape"], np.float32) for name in details.keys() - {"input"}}
@@ -64,5 +64,7 @@ def keywords(bundle, recording, artefact="litert/stream_external_float.tflite"):
 
 
 if __name__ == "__main__":
-    for detection in keywords(Path(sys.argv[1]), Path(sys.argv[2])):
+    if len(sys.argv) != 3:
+        sys.exit("error: give two paths, a bundle and a WAV file, as the first lines of this program show")
+    for detection in keywords(*map(Path, sys.argv[1:])):
         print("{:.2f} s  {}  {:.2f}".format(*detection))

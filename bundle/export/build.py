@@ -20,7 +20,7 @@ from tqdm import tqdm
 from bundle.check.measuring import allowed_loss, measure, runtime_version, verdict
 from bundle.export.artefact_writer import ArtefactWriter
 from bundle.export.source import ExportSource
-from bundle.folder import ANSWERS, CLIPS, FORMAT, LABELS, METADATA, STREAM, files_in, write_metadata
+from bundle.folder import ANSWERS, CLIPS, LABELS, STREAM, files_in
 from bundle.report import ArtefactResult, accuracy_text, report_json, report_text
 from bundle.runtimes.artefacts import INPUT
 from bundle.variants import ArtefactMode, Format, Precision, UnavailableError, Variant
@@ -29,6 +29,7 @@ from streaming.conversion.streamability import check_streamable
 from utils.backend.model_cost import multiply_accumulates
 from utils.errors import BundleError
 from utils.files import remove_path, replacing_folder, write_json, write_text
+from utils.run_folder.bundle_files import FORMAT, METADATA, write_metadata
 from utils.run_folder.run import RunFolder
 
 _PACKAGES = ("tensorflow", "keras", "numpy", "ai-edge-litert", "onnx", "onnxruntime", "tf2onnx")

@@ -25,7 +25,7 @@ from bundle.export.build import export_bundle
 from bundle.export.keyword_source import keyword_source
 from bundle.export.quantisation import layers_by_noise, made_by, rounding_noise
 from bundle.export.source import Clips, ExportSource
-from bundle.folder import find_bundle, open_bundle, write_metadata
+from bundle.folder import find_bundle, open_bundle
 from bundle.runtimes.artefacts import NEXT_SUFFIX, open_artefact
 from bundle.variants import ArtefactMode, Format, Precision, Variant, offered
 from model_keyword.registry import MODELS, build_keyword_model
@@ -36,6 +36,7 @@ from tests.support.tiny_words import write_keyword_run, write_tiny_words
 from utils.errors import BundleError, ConfigError, RunError
 from utils.features.keyword import KeywordFeatureConfig, features_hash
 from utils.files import write_json
+from utils.run_folder.bundle_files import write_metadata
 from utils.run_folder.checksum_files import file_hash
 
 FEATURES = KeywordFeatureConfig(mel_bins=12, coefficients=6)

@@ -20,7 +20,7 @@ from bundle.export.build import can_stream, export_bundle
 from bundle.export.language_source import language_source
 from bundle.export.source import ExportSource
 from bundle.export.speech_source import speech_source
-from bundle.folder import open_bundle, write_metadata
+from bundle.folder import open_bundle
 from bundle.report import ArtefactResult
 from bundle.runtimes.artefacts import open_artefact
 from bundle.variants import ArtefactMode, Format, Precision, Variant, offered
@@ -29,11 +29,11 @@ from data.manifest import read_manifest
 from model_language.registry import load_converter
 from model_speech.acoustic_model import load_acoustic_model
 from recognition.recognizer import Recognizer
-from tests.support.scripts import ROOT, load_script
+from tests.support.scripts import ROOT, exit_code, load_script
 from tests.support.tiny_utterances import ACOUSTIC, CONVERTER, write_acoustic_run, write_converter_run
 from utils.errors import BundleError, ConfigError
-from utils.files import write_json
 from utils.metrics import count_errors, total
+from utils.run_folder.bundle_files import FORMAT, write_metadata
 from utils.run_folder.checksum_files import file_hash
 
 
@@ -456,8 +456,9 @@ def test_the_example_pads_for_a_causal_model_and_drops_its_first_rows(tmp_path, 
     """With a time stride of 8 and a look-ahead of 16, the first two rows of logits belong to no sound."""
     example = load_script("examples/recognise_exported.py")
     decoding = {"time_stride": 8, "look_ahead": 16}
-    write_json(tmp_path / "bundle.json", {"features": {"bins": 16}, "decoding": decoding})
     (tmp_path / "labels.txt").write_text("ma1\nni3\n \n_\n")
+    facts = {"format": FORMAT, "kind": "speech", "features": {"bins": 16}, "decoding": decoding}
+    write_metadata(tmp_path, facts | {"files": {"labels.txt": file_hash(tmp_path / "labels.txt")}})
     received = []
 
     def logits(bundle, features):
@@ -468,3 +469,37 @@ def test_the_example_pads_for_a_causal_model_and_drops_its_first_rows(tmp_path, 
     assert example.recognise(tmp_path, read_manifest(tiny_manifest)[0].audio) == ["ni3", "ni3"]
     (features,) = received
     assert len(features) % 8 == 0 and not features[-16:].any() and features[-24:].any()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([], "give two or three paths"),
+        (["{speech}"], "give two or three paths"),
+        (["{tmp}/none", "{recording}"], "not a bundle: there is no such folder"),
+        (["{tmp}", "{recording}"], "not a bundle: the folder has no bundle.json"),
+        (["{tmp}/text.wav", "{recording}"], "not a bundle: it is a file"),
+        (["{speech}", "{tmp}/none.wav"], "no such audio file"),
+        (["{speech}", "{tmp}/text.wav"], "not readable as audio"),
+        (["{language}", "{recording}"], "a bundle of a language model, not of a speech model"),
+        (["{speech}", "{recording}", "{speech}"], "a bundle of a speech model, not of a language model"),
+        (["{damaged}", "{recording}"], f"{ONNX.path} doesn't belong to this bundle"),
+        (["{lacking}", "{recording}"], f"the bundle lacks {ONNX.path}"),
+    ],
+)
+def test_wrong_arguments_of_the_example_are_named(
+    words, message, speech_bundle, language_bundle, tiny_manifest, tmp_path, monkeypatch, capsys
+):
+    (tmp_path / "text.wav").write_text("no sound")
+    for name in ("damaged", "lacking"):
+        shutil.copytree(speech_bundle, tmp_path / name)
+    (tmp_path / "damaged" / ONNX.path).write_bytes(b"no model")
+    (tmp_path / "lacking" / ONNX.path).unlink()
+    paths = {"speech": speech_bundle, "language": language_bundle, "tmp": tmp_path}
+    paths |= {name: tmp_path / name for name in ("damaged", "lacking")}
+    paths["recording"] = read_manifest(tiny_manifest)[1].audio
+    example = load_script("examples/recognise_exported.py")
+    monkeypatch.setattr(sys, "argv", ["recognise_exported.py", *(word.format(**paths) for word in words)])
+    assert exit_code(lambda _: example.main(), []) == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0].startswith(f"error: {message}") and lines[-1].startswith("hint: ")

@@ -2,6 +2,7 @@
 
 import io
 import json
+import runpy
 import shutil
 import sys
 from dataclasses import asdict
@@ -20,13 +21,15 @@ from keywords import listening
 from keywords.recording_results import recording_results
 from streaming.keyword.detection import DetectionConfig
 from tests.support.microphone import Microphone
-from tests.support.scripts import load_script
+from tests.support.scripts import ROOT, load_script
 from utils.audio import microphone as microphone_module
 from utils.audio.reading import SAMPLE_RATE, write_wav
 from utils.errors import AudioError, BundleError, ConfigError, CorpusError
 from utils.features.keyword import KeywordFeatureConfig, features_hash, keyword_features
+from utils.run_folder.run import PRETRAINED_SPEECH
 
 listen = load_script("listen.py")
+SPEECH_BUNDLE = PRETRAINED_SPEECH.with_name("audio_to_pinyin_streaming") / "export"
 FEATURES = KeywordFeatureConfig(mel_bins=10, coefficients=0)
 TELEPHONE = KeywordFeatureConfig(mel_bins=10, coefficients=0, sample_rate=8000)
 LABELS = ("_silence_", "high", "low")
@@ -198,6 +201,39 @@ def test_the_example_gives_the_answers_of_listen(
     refusal = rf"other\.wav.*\(1, 2, {24_000 - rate}\); the model takes \(1, 2, {rate}\)"
     with pytest.raises(SystemExit, match=refusal):
         list(example.keywords(folder, tmp_path / "other.wav"))
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([], "give two paths, a bundle and a WAV file"),
+        (["{bundle}"], "give two paths, a bundle and a WAV file"),
+        (["{tmp}/none", "{tmp}/own.wav"], "{tmp}/none: .*No such file.*export.py RUN"),
+        (["{tmp}", "{tmp}/own.wav"], "{tmp}: .*No such file.*bundle.json"),
+        (["{tmp}/text", "{tmp}/own.wav"], "{tmp}/text: .*Not a directory"),
+        (["{tmp}/damaged", "{tmp}/own.wav"], "{tmp}/damaged: labels.txt is damaged; give a bundle"),
+        (["{tmp}/broken", "{tmp}/own.wav"], "{tmp}/broken: Expecting value"),
+        (["{speech}", "{tmp}/own.wav"], r"{speech}: not a bundle of a keyword model \(speech\)"),
+        (["{bundle}", "{tmp}/none.wav"], "{tmp}/none.wav: .*No such file.*; the model takes"),
+        (["{bundle}", "{tmp}/text"], "{tmp}/text: file does not start with RIFF id; the model takes"),
+        (["{bundle}", "{tmp}/empty"], "{tmp}/empty: cut off; the model takes"),
+    ],
+)
+def test_wrong_arguments_of_the_example_end_with_one_line(
+    words: list[str], message: str, bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    write_wav(tmp_path / "own.wav", recording(SAMPLE_RATE), SAMPLE_RATE)
+    (tmp_path / "text").write_text("no sound and no bundle")
+    (tmp_path / "empty").touch()
+    for name in ("damaged", "broken"):
+        shutil.copytree(bundle, tmp_path / name)
+    (tmp_path / "damaged" / "labels.txt").write_text("one\ntwo\n")
+    (tmp_path / "broken" / "bundle.json").write_text("no JSON")
+    paths = {"bundle": bundle, "tmp": tmp_path, "speech": SPEECH_BUNDLE}
+    monkeypatch.setattr(sys, "argv", ["stream_keyword.py", *(word.format(**paths) for word in words)])
+    with pytest.raises(SystemExit, match=f"^error: {message.format(**paths)}") as ended:
+        runpy.run_path(str(ROOT / "examples" / "stream_keyword.py"), run_name="__main__")
+    assert len(ended.value.code.splitlines()) == 1  # Python prints a text, and the exit code is 1
 
 
 def test_a_microphone(bundle: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):

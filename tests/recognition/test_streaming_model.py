@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bundle.check.verification import Outcome, verify_bundle
-from bundle.folder import open_bundle, write_metadata
+from bundle.folder import open_bundle
 from recognition.loading import load_acoustic_logits, load_logit_stream
 from recognition.phrases.thresholds import FILE, load_phrase_thresholds
 from tests.support.recordings import FOLDER, SYLLABLES
@@ -15,6 +15,7 @@ from utils.audio.reading import read_audio
 from utils.errors import BundleError
 from utils.features.speech import FeatureConfig, feature_bins, settings_hash
 from utils.metrics import count_errors, total
+from utils.run_folder.bundle_files import write_metadata
 from utils.run_folder.checksums import differences
 from utils.run_folder.run import PRETRAINED_SPEECH
 from utils.vocabulary import SPACE
