@@ -110,10 +110,14 @@ def left_in_float(content: bytes, layers: Collection[str]) -> list[str]:
 
     They include adjacent operations that only move values, which in 8 bits would round the values of the
     layers, such as the frames that a stream keeps between calls. The names of the file's outputs don't
-    contain the layer; those of the weights that compute them do.
+    contain the layer; those of the weights that compute them do. An output that is computed with weights of
+    another layer stays in 8 bits.
     """
     model, kinds, found = schema.ModelT.InitFromPackedBuf(content, 0), iter(operation_names(content)), []
     for graph in model.subgraphs:
+        for part in (graph, *graph.operators):  # a variable's operations lack inputs or outputs: None here
+            for name in ("inputs", "outputs"):
+                setattr(part, name, [] if getattr(part, name) is None else getattr(part, name))
         moving, chosen = [], []
         computed = {index for operator in graph.operators for index in operator.outputs} | set(graph.inputs)
         for operator, kind in zip(graph.operators, kinds, strict=False):
@@ -123,7 +127,7 @@ def left_in_float(content: bytes, layers: Collection[str]) -> list[str]:
             is_output = not any("/" in name for name in names)
             own = any(made_by(name, layers) for name in (constants if is_output else names))
             group = chosen if own else moving
-            if group is chosen or kind in _MOVING or is_output:
+            if group is chosen or kind in _MOVING or (is_output and not constants):
                 group.append((names, tensors))
         reached = set().union(*(tensors for _, tensors in chosen))
         while adjacent := [operation for operation in moving if not reached.isdisjoint(operation[1])]:

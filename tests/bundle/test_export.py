@@ -14,6 +14,7 @@ from types import SimpleNamespace
 import keras
 import numpy as np
 import pytest
+from ai_edge_litert import schema_py_generated as schema
 from keras import layers
 
 from bundle.check import measure_artefact, measuring, verification
@@ -211,6 +212,19 @@ def test_int8_that_loses_accuracy_keeps_layers_in_float_and_names_them(tmp_path,
         assert not made.problems and made.measured["float_layers"] == ["wide", "narrow"]
     report = (tmp_path / "bundle" / "export.md").read_text(encoding="utf-8")
     assert "- litert stream_external int8: wide, narrow\n" in report
+
+
+@pytest.mark.parametrize("state", list(ArtefactMode))
+def test_the_last_layer_stays_in_8_bits_if_only_the_layers_before_it_are_in_float(state, tmp_path):
+    """Only its weights have its name; a stream with state inside has operations without inputs or outputs."""
+    variant = Variant(Format.LITERT, state, Precision.INT8)
+    with ArtefactWriter(source_of(wide_range_model())) as writer:
+        writer.write(variant, tmp_path / variant.path, ("wide", "narrow"))
+    model = schema.ModelT.InitFromPackedBuf((tmp_path / variant.path).read_bytes(), 0)
+    tensors = [tensor for graph in model.subgraphs for tensor in graph.tensors]
+    quantised = [tensor.name.decode() for tensor in tensors if tensor.type == schema.TensorType.INT8]
+    assert any("logits" in name for name in quantised)
+    assert not any("wide/" in name or "narrow/" in name for name in quantised)
 
 
 def test_the_test_clips_evaluate_int8_and_choose_no_layers(tmp_path):
