@@ -14,7 +14,7 @@ import onnxruntime
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from utils.audio.padding import with_pauses
 from utils.audio.reading import read_audio
-from utils.errors import require, run_command
+from utils.errors import UserError, require
 from utils.features.speech import FeatureConfig, extract_features
 from utils.run_folder.bundle_files import checked_file, read_lines, read_metadata
 
@@ -48,13 +48,12 @@ def convert(bundle, syllables):
     return "".join(max(candidates.get(name, ""), key=row.get, default="□") for name, row in scores)
 
 
-def main():
-    """Print the pinyin of a recording, and its hanzi if a converter's bundle is given."""
-    require(len(sys.argv) in (3, 4), "give two or three paths", hint=__doc__.splitlines()[4].strip())
-    print(*(pinyin := recognise(Path(sys.argv[1]), sys.argv[2])))
-    if sys.argv[3:] and pinyin:
-        print(convert(Path(sys.argv[3]), pinyin))
-
-
 if __name__ == "__main__":
-    run_command(main)
+    try:
+        require(len(sys.argv) in (3, 4), "give two or three paths", hint=__doc__.splitlines()[4].strip())
+        print(*(pinyin := recognise(Path(sys.argv[1]), sys.argv[2])))
+        if sys.argv[3:] and pinyin:
+            print(convert(Path(sys.argv[3]), pinyin))
+    except UserError as error:
+        print(error.labelled(), file=sys.stderr)
+        sys.exit(2)

@@ -2,6 +2,7 @@
 
 import json
 import re
+import runpy
 import shutil
 import subprocess
 import sys
@@ -29,7 +30,7 @@ from data.manifest import read_manifest
 from model_language.registry import load_converter
 from model_speech.acoustic_model import load_acoustic_model
 from recognition.recognizer import Recognizer
-from tests.support.scripts import ROOT, exit_code, load_script
+from tests.support.scripts import ROOT, load_script
 from tests.support.tiny_utterances import ACOUSTIC, CONVERTER, write_acoustic_run, write_converter_run
 from utils.errors import BundleError, ConfigError
 from utils.metrics import count_errors, total
@@ -498,8 +499,9 @@ def test_wrong_arguments_of_the_example_are_named(
     paths = {"speech": speech_bundle, "language": language_bundle, "tmp": tmp_path}
     paths |= {name: tmp_path / name for name in ("damaged", "lacking")}
     paths["recording"] = read_manifest(tiny_manifest)[1].audio
-    example = load_script("examples/recognise_exported.py")
-    monkeypatch.setattr(sys, "argv", ["recognise_exported.py", *(word.format(**paths) for word in words)])
-    assert exit_code(lambda _: example.main(), []) == 2
+    monkeypatch.setattr(sys, "argv", [str(EXAMPLE), *(word.format(**paths) for word in words)])
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_path(str(EXAMPLE), run_name="__main__")
+    assert ended.value.code == 2
     lines = capsys.readouterr().err.splitlines()
     assert lines[0].startswith(f"error: {message}") and lines[-1].startswith("hint: ")
