@@ -335,7 +335,7 @@ def test_transcripts_with_other_settings_are_made_again(
         later = time.time() + 5
         os.utime(talks / "a.wav", (later, later))
     else:
-        monkeypatch.setattr(transcribe, "_weights", lambda run: [["best.weights.h5", 1, 2]])
+        monkeypatch.setattr(transcribe, "weights_state", lambda run: [["best.weights.h5", 1, 2]])
     before = _times(output)
     assert transcribe.main(call) == 0
     assert "transcribed before" not in capsys.readouterr().err
