@@ -79,7 +79,7 @@ def beam_search(
             score += earned
         behind = _behind(score, (ends - grown).take(starts), np.add.reduceat(grown, starts))
         if n_best > 1 and np.isinf(margin):  # sorting all would take long
-            kept = _best_and_ties(row.take(source), score, beam)
+            kept = best_and_ties(row.take(source), score, beam)
         else:
             kept = (behind <= margin).nonzero()[0]
         kept = kept.take(best_first(row.take(source.take(kept)), behind.take(kept)))
@@ -143,7 +143,7 @@ def best_first(rows: np.ndarray, behind: np.ndarray) -> np.ndarray:
     return np.argsort(rows * (behind.max() + 1.0) + behind, kind="stable")
 
 
-def _best_and_ties(rows: np.ndarray, score: np.ndarray, count: int) -> np.ndarray:
+def best_and_ties(rows: np.ndarray, score: np.ndarray, count: int) -> np.ndarray:
     """Indices of the ``count`` highest scores (E,) of each row (ascending), ties with the last included."""
     sizes = groups(rows)[1]
     return (score >= np.repeat(lowest_of_best(sizes, score, count), sizes)).nonzero()[0]

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from model_language.search.beam import HASH_FACTOR, best_first, first_of_each, groups
+from model_language.search.beam import HASH_FACTOR, best_and_ties, best_first, first_of_each, groups
 from model_language.search.lattice import Arc, LatticeSlot, NetworkPaths, best_paths
 from model_language.search.token_model import TokenModel
 from model_language.search.word_bonus import NetworkWords, Progress
@@ -306,9 +306,12 @@ def _pairs(
 
 def _best_of_each(network: np.ndarray, scores: np.ndarray, count: int) -> np.ndarray:
     """Indices of the ``count`` highest scores (E,) of each network, network by network, the best first."""
+    # Fewer are sorted: a partition takes a fraction of the time.
+    best = best_and_ties(network, scores, count)
+    network, scores = network.take(best), scores.take(best)
     highest = _highest(network, scores, network.max(initial=0) + 1)
     order = best_first(network, highest.take(network) - scores)
-    return order.take(first_of_each(network.take(order), count))
+    return best.take(order.take(first_of_each(network.take(order), count)))
 
 
 def _highest(network: np.ndarray, scores: np.ndarray, count: int) -> np.ndarray:
