@@ -276,6 +276,7 @@ def test_the_log_has_no_address_and_no_query(service):
     async def session() -> None:
         async with connect(service, query="?token=SECRET") as socket:
             await socket.send('{"type":"start"}')
+            await socket.recv()  # ready: the stream takes longer than the log rounds to
         with pytest.raises(InvalidStatus):
             await _once(connect(service, token="not the right token"))
 
