@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
+from bundle.metadata_schema import schema_fault
 from bundle.runtimes.artefacts import Artefact, open_artefact
-from bundle.structure import structural_fault
 from model_keyword.labels import labels_hash
 from streaming.keyword.detection import DetectionConfig
 from utils.errors import BundleError, ConfigError
@@ -215,7 +215,7 @@ def write_decoding(path: Path, detection: DetectionConfig) -> None:
 
 def _read_metadata(path: Path) -> dict[str, Any]:
     metadata = read_metadata(path)
-    if fault := structural_fault(metadata):
+    if fault := schema_fault(metadata):
         raise damaged(path, fault)
     return metadata
 

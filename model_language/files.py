@@ -41,10 +41,10 @@ def load_part(
     """
     try:
         arrays = read_arrays(path)
-        gaps = {key: np.isneginf(arrays[key]) for key in arrays.keys() & set(with_gaps)}
-        check_finite(
-            {**arrays, **{key: np.where(gap, 0, arrays[key]) for key, gap in gaps.items()}}, path, hint
-        )
+        filled = {
+            key: np.where(np.isneginf(arrays[key]), 0, arrays[key]) for key in with_gaps if key in arrays
+        }
+        check_finite(arrays | filled, path, hint)
         return build(arrays)
     except KeyError as error:
         raise RunError(f"cannot read {name} (no array {error})", where=path, hint=hint) from error

@@ -5,12 +5,12 @@ Import this in the measuring process only: it loads Keras.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import keras
 import numpy as np
-from keras import ops
 
 from benchmarks.support.training_step import FRAMES_A_SECOND, ctc_losses, random_batch
 from model_language.networks.candidates import CandidateTables
@@ -27,6 +27,7 @@ from training.tasks.language_config import VARIANTS as LANGUAGE_VARIANTS
 from training.tasks.language_config import LanguageConfig
 from training.tasks.speech import VARIANTS as SPEECH_VARIANTS
 from training.tasks.speech import SpeechConfig
+from training.tasks.text_rows.gated import choice_losses
 from utils.backend.model_cost import multiply_accumulates
 from utils.config import load_config
 from utils.features.speech import feature_bins
@@ -104,19 +105,16 @@ def _gated_step(config: LanguageConfig, symbols: Symbols) -> RecipeStep:
     """The gated CNN, with the most frequent hanzi of each syllable as its candidates."""
     tables = _frequent_candidates(symbols, config.model.choices)
 
-    def losses(model: keras.Model) -> Callable[[dict[str, Any], bool], Any]:
-        def of_batch(arrays: dict[str, Any], training: bool) -> Any:
-            logits = model({"syllables": arrays["syllables"]}, training=training)  # (B, L, K)
-            expected = ops.one_hot(arrays["choices"] - 1, logits.shape[-1])
-            return -ops.mean(ops.sum(expected * ops.log_softmax(logits, axis=-1), axis=-1), axis=-1)
-
-        return of_batch
-
     def batch(rows: int, length: int) -> Arrays:
         ids = _random_syllables(symbols, rows, length)
         return {"syllables": ids, "choices": np.ones_like(ids)}
 
-    return _step(config, lambda: build_gated_cnn(config.model, tables, len(symbols.hanzi)), losses, batch)
+    return _step(
+        config,
+        build=lambda: build_gated_cnn(config.model, tables, len(symbols.hanzi)),
+        losses=lambda model: partial(choice_losses, model),
+        batch=batch,
+    )
 
 
 def _frequent_candidates(symbols: Symbols, choices: int) -> CandidateTables:

@@ -13,7 +13,7 @@ import numpy as np
 
 from bundle.check.measuring import TOLERANCE, measure, runtime_version, verdict
 from bundle.folder import Bundle, open_bundle
-from bundle.structure import variant_of
+from bundle.metadata_schema import variant_of
 from utils.errors import BundleError
 
 _ROUNDING = 0.03

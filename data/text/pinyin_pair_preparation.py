@@ -79,8 +79,10 @@ class PairPiece:
         """
         try:
             saved = read_arrays(path)
-            # A piece of an earlier version has fewer reasons.
-            rejected = Counter(dict(zip(REASONS, map(int, saved["rejected"]), strict=False)))
+            counts = saved["rejected"].tolist()
+            if len(counts) == len(REASONS) - 1:  # written before there was the last reason
+                counts.append(0)
+            rejected = Counter(dict(zip(REASONS, counts, strict=True)))
             return cls(saved["syllables"], saved["hanzi"], rejected)
         except (KeyError, ValueError) as error:
             raise CacheError(

@@ -1,8 +1,8 @@
 """Beam search through a grid (the candidate hanzi of each syllable) for the best hanzi of each sentence.
 
-The width of the beam adapts to the sentence: a hypothesis far behind the best one is dropped, however few
-remain, so sentences have different numbers of hypotheses. They are stored one after the other in flat arrays:
-N hypotheses of all sentences, E continuations of them.
+Hypotheses are pruned by their number (histogram pruning) and by their distance from the best one (threshold
+pruning), so sentences have different numbers of hypotheses. They are stored one after the other in flat
+arrays: N hypotheses of all sentences, E continuations of them.
 """
 
 import numpy as np
@@ -30,9 +30,9 @@ def beam_search(
 
     Args:
         grid: the candidates.
-        beam: largest number of hypotheses that a sentence keeps after each syllable.
+        beam: largest number of hypotheses that a sentence keeps after each syllable (histogram pruning).
         margin: hypotheses whose log-score is lower than the best one's of their sentence by more than this
-            are dropped.
+            are dropped (threshold pruning).
         effort: candidates are not tried after a hypothesis if it is so far behind the best one, and they are
             so much less promising than the best one, that both together exceed this.
         history: adds log P(hanzi | hanzi before), and that of the end of the sentence.

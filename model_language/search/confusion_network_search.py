@@ -308,10 +308,14 @@ def _best_of_each(network: np.ndarray, scores: np.ndarray, count: int) -> np.nda
     """Indices of the ``count`` highest scores (E,) of each network, network by network, the best first."""
     # Fewer are sorted: a partition takes a fraction of the time.
     best = best_and_ties(network, scores, count)
-    network, scores = network.take(best), scores.take(best)
+    order = best.take(_by_score(network.take(best), scores.take(best)))
+    return order.take(first_of_each(network.take(order), count))
+
+
+def _by_score(network: np.ndarray, scores: np.ndarray) -> np.ndarray:
+    """Indices that sort scores (E,) network by network, the best first."""
     highest = _highest(network, scores, network.max(initial=0) + 1)
-    order = best_first(network, highest.take(network) - scores)
-    return best.take(order.take(first_of_each(network.take(order), count)))
+    return best_first(network, highest.take(network) - scores)
 
 
 def _highest(network: np.ndarray, scores: np.ndarray, count: int) -> np.ndarray:
@@ -333,7 +337,7 @@ def _best(grown: _Paths, beam: int, margin: float) -> tuple[_Paths, list[int], l
     network, score = grown.network.take(order), grown.score.take(order)
     best = _highest(network, score, network.max(initial=0) + 1)
     grown = grown.take(order[score >= best.take(network) - margin])
-    grown = grown.take(_best_of_each(grown.network, grown.score, len(grown.score)))
+    grown = grown.take(_by_score(grown.network, grown.score))
     keys = _combined(np.column_stack([grown.network, grown.past, grown.progress]))
     _, first, alike = np.unique(keys, return_index=True, return_inverse=True)
     survivors = np.sort(first)

@@ -16,8 +16,8 @@ from bundle.check.clips import chunks_of, streamed
 from bundle.check.measuring import verdict
 from bundle.check.scoring import accuracy, decoded, final_outputs, label_errors
 from bundle.folder import open_bundle
+from bundle.metadata_schema import schema_fault
 from bundle.runtimes.artefacts import Artefact, ArtefactInfo, open_artefact
-from bundle.structure import structural_fault
 from bundle.variants import ArtefactMode, Format, Precision, Variant, matrix_text, offered, refusal
 from tests.support.scripts import ROOT, exit_code, load_script
 from utils.errors import BundleError
@@ -256,8 +256,8 @@ ARTEFACT = "litert/stream_external_dynamic.tflite"
 )
 def test_a_fault_in_the_structure_is_named(place, value, fault):
     facts = without_checksum()
-    assert structural_fault(facts) is None
-    assert fault in structural_fault(changed(facts, place, value))
+    assert schema_fault(facts) is None
+    assert fault in schema_fault(changed(facts, place, value))
 
 
 def test_verify_ends_with_an_error_for_a_damaged_bundle_of_format_1(tmp_path, capsys):

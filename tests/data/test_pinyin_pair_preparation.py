@@ -28,7 +28,9 @@ from data.text.pinyin_pair_preparation import (
     LONE_CR,
     NOT_HANZI,
     NOT_UTF8,
+    REASONS,
     UNREAD,
+    PairPiece,
     PairReader,
     prepare_pairs,
 )
@@ -129,6 +131,19 @@ def test_lone_carriage_returns_are_named_as_the_reason(tmp_path):
     dataset = prepare_pairs([tmp_path / "mixed.txt"], tmp_path / "pairs", workers=1)
     assert dataset.rejected == {LONE_CR: 1, NOT_HANZI: 1}
     assert [shard.line_count for shard in dataset.shards] == [1]
+
+
+@pytest.mark.parametrize("reasons", range(1, len(REASONS) + 3))
+def test_pieces_of_the_version_before_the_last_reason_are_read(tmp_path, reasons):
+    """They have a count less; any other number of counts is damage."""
+    none = np.zeros(0, np.uint16)
+    np.savez(tmp_path / "piece.npz", syllables=none, hanzi=none, rejected=np.arange(reasons))
+    if reasons in (len(REASONS) - 1, len(REASONS)):
+        found = PairPiece.load(tmp_path / "piece.npz").rejected
+        assert found == Counter(dict(zip(REASONS, range(reasons), strict=False)))
+    else:
+        with pytest.raises(CacheError):
+            PairPiece.load(tmp_path / "piece.npz")
 
 
 def test_workers_and_pieces_change_nothing(text, tmp_path, monkeypatch):

@@ -78,11 +78,7 @@ class GatedCnnTask(RowTask):
 
         A position whose hanzi is not a candidate has the loss 0.
         """
-        logits = self.model({"syllables": arrays["syllables"]}, training=training)  # (B, L, K)
-        numbers = ops.arange(1, logits.shape[-1] + 1, dtype="int32")
-        hit = numbers == ops.expand_dims(arrays["choices"], -1)
-        losses = -ops.sum(ops.where(hit, ops.log_softmax(logits, axis=-1), 0.0), axis=-1)  # (B, L)
-        return ops.mean(losses, axis=-1)
+        return choice_losses(self.model, arrays, training)
 
     def evaluate(self) -> dict[str, float]:
         """Character error rates of the dev set, and mean cross-entropy of a hanzi given toned syllables."""
@@ -94,6 +90,15 @@ class GatedCnnTask(RowTask):
         toneless_pinyin = [tuple(map(without_tone, pair.pinyin)) for pair in self._dev]
         toneless, _ = evaluate_converter(converter, toneless_pinyin, hanzi)
         return {"dev_loss": loss, self.metric: toned.rate, "dev_toneless_error_rate": toneless.rate}
+
+
+def choice_losses(model: keras.Model, arrays: dict[str, Any], training: bool) -> Any:
+    """See :meth:`GatedCnnTask.losses`."""
+    logits = model({"syllables": arrays["syllables"]}, training=training)  # (B, L, K)
+    numbers = ops.arange(1, logits.shape[-1] + 1, dtype="int32")
+    hit = numbers == ops.expand_dims(arrays["choices"], -1)
+    losses = -ops.sum(ops.where(hit, ops.log_softmax(logits, axis=-1), 0.0), axis=-1)  # (B, L)
+    return ops.mean(losses, axis=-1)
 
 
 def evaluate_converter(

@@ -1,7 +1,7 @@
-"""Checks the structure of the contents of bundle.json: which parts it must have, and of which type.
+"""The schema of bundle.json: checks that it has the required keys, with values of the right types.
 
 ``folder`` calls it. The checksum of bundle.json finds any damage, but bundles of format 1 have none: their
-damaged parts must be found before they are used.
+damaged values must be found before they are used.
 """
 
 from collections.abc import Mapping
@@ -10,8 +10,8 @@ from typing import Any
 
 from bundle.variants import ArtefactMode, Format, Precision, Variant
 
-# Part → its type and the type's name in messages.
-_PARTS = {
+# Required key → the type of its value, and the type's name in messages.
+_REQUIRED = {
     "kind": (str, "a text"),
     "features": (dict, "an object"),
     "features_hash": (str, "a text"),
@@ -23,14 +23,14 @@ _PARTS = {
 }
 
 
-def structural_fault(metadata: Mapping[str, Any]) -> str | None:
-    """What is wrong with the structure of the contents of bundle.json; None if nothing is.
+def schema_fault(metadata: Mapping[str, Any]) -> str | None:
+    """The first violation of the schema by the contents of bundle.json; None if there is none.
 
     It does not check values that only their hash or the artefact itself can confirm.
     """
-    if missing := [name for name in _PARTS if name not in metadata]:
+    if missing := [name for name in _REQUIRED if name not in metadata]:
         return f"no {', '.join(missing)}"
-    for name, (kind, text) in _PARTS.items():
+    for name, (kind, text) in _REQUIRED.items():
         if not isinstance(metadata[name], kind):
             return f"'{name}' is not {text}"
     tables = metadata.get("tables", [])  # older bundles have none
