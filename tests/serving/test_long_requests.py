@@ -54,6 +54,8 @@ def leave(service: Service, path: str, **content: dict) -> None:
     request = httpx2.Request("POST", service.url + path, **content)
     with closing(HTTPConnection(request.url.host, request.url.port)) as connection:
         connection.request("POST", path, request.read(), dict(request.headers))
+        # First it is open, beside the request of the metrics: a short one must not take its place.
+        wait_until(lambda: "speech_connections 2.0" in service.get("/metrics")[1], "the request")
         wait_until(lambda: post(service, CONVERT, json=SHORT_TEXT).status_code == 429, "a full service")
         assert post(service, COMPARISON, json=short_texts()).status_code == 429
         assert post(service, REPORT, data=short_texts()).status_code == 429
