@@ -119,9 +119,11 @@ def _align(log_probabilities, states, label_lengths, valid):
     start = ops.concatenate(
         [ops.broadcast_to(position == 0, ops.shape(states)), ops.flip(position == end, axis=1)], axis=0
     )
+    # As float32: TensorFlow prints an error message when it transposes booleans, although it can.
+    in_utterance = ops.cast(valid, "float32")
     variables, last = _scan(
         ops.transpose(both, (1, 0, 2)),
-        ops.transpose(ops.concatenate([valid, ops.flip(valid, axis=1)], axis=0)),
+        ops.transpose(ops.concatenate([in_utterance, ops.flip(in_utterance, axis=1)], axis=0)),
         ops.where(start, 0.0, LOG_ZERO),
         ops.where(ops.concatenate([may_skip, may_skip_back], axis=0), 0.0, LOG_ZERO),
     )
@@ -141,7 +143,7 @@ def _scan(emissions, valid, start, skip):
 
     Args:
         emissions: (T, N, S) log-probabilities.
-        valid: (T, N) bool; padding frames leave the variables unchanged.
+        valid: (T, N) float32, 1 or 0; padding frames, with 0, leave the variables unchanged.
         start: (N, S) log-probabilities before the first frame.
         skip: (N, S), 0 where a state may be entered from two states before, else LOG_ZERO.
 
@@ -159,6 +161,6 @@ def _scan(emissions, valid, start, skip):
         return current, current
 
     # One tensor, not a pair: on TensorFlow, Keras's scan over several tensors fails if T is unknown.
-    frames = ops.concatenate([emissions, ops.cast(valid, "float32")[:, :, None]], axis=2)  # (T, N, S + 1)
+    frames = ops.concatenate([emissions, valid[:, :, None]], axis=2)  # (T, N, S + 1)
     last, variables = ops.scan(step, start, frames)
     return variables, last

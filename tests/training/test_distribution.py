@@ -95,6 +95,7 @@ def test_two_processes_train_as_one_and_resume_after_one_is_killed(tmp_path):
         chief.kill()
         other.kill()
     assert re.search(r"error: lost worker 1 \(127\.0\.0\.1:\d+\)", _printed(tmp_path)), _printed(tmp_path)
+    assert "oneDNN supports" not in _printed(tmp_path), "TensorFlow prints it if booleans are transposed"
     assert not spread.metrics.is_file()
 
     train.main(arguments(spread))
