@@ -9,7 +9,6 @@ import json
 import os
 import shutil
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -19,11 +18,10 @@ import numpy as np
 from utils.errors import UserError, unreadable
 from utils.object_store import address_of
 from utils.run_folder import checksums
-from utils.run_folder.temporary import is_temporary, temporary_path, writer_is_gone
+from utils.run_folder.temporary import is_abandoned, temporary_path
 from utils.stop_signals import watched
 
 _ZEROS = 1 << 20  # bytes that `reserve` writes at once where it can't allocate
-_ABANDONED_SECONDS = 3600.0  # a temporary file that has not changed for so long counts as abandoned
 
 
 @contextmanager
@@ -102,18 +100,16 @@ def is_file(path: str | Path) -> bool:
 def remove_leftovers(folder: str | Path, deep: bool = True) -> None:
     """Remove the temporary files and folders of killed processes.
 
-    These are the files of processes of this machine that have ended, and files that have not changed for an
-    hour (of other machines). Those that can't be removed stay: of another user, on a read-only disk.
+    See :func:`utils.run_folder.temporary.is_abandoned`. Those that can't be removed stay: of another user, on
+    a read-only disk.
 
     Args:
         folder: where to look.
         deep: whether to look in subfolders too.
     """
     for path in list(Path(folder).rglob(".*") if deep else Path(folder).glob(".*")):
-        if not is_temporary(path):
-            continue
         with suppress(OSError):
-            if writer_is_gone(path) or time.time() - path.stat().st_mtime > _ABANDONED_SECONDS:
+            if is_abandoned(path):
                 remove_path(path)
 
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import psutil
 import pytest
 
 from tests.support.small_disk import small_disk
@@ -131,7 +132,7 @@ def test_an_interruption_between_the_two_renamings_keeps_the_old_folder(tmp_path
     assert (target / "a.txt").read_text() == "old" and [*tmp_path.iterdir()] == [target]
 
 
-def test_only_files_of_dead_processes_are_removed(tmp_path):
+def test_only_files_of_dead_processes_are_removed(tmp_path, monkeypatch):
     with replacing(tmp_path / "a.txt") as temporary:
         mine = temporary.name
         temporary.write_text("whole", encoding="utf-8")
@@ -139,15 +140,22 @@ def test_only_files_of_dead_processes_are_removed(tmp_path):
     dead.wait()
     gone = mine.replace(str(os.getpid()), str(dead.pid))
     elsewhere = f".{dead.pid}-{'0' * 8}.a.txt"
+    reused = mine.replace("a.txt", "b.txt")  # its process had this process id before
     kept = {"a.txt", mine, elsewhere, ".hidden", f".{dead.pid}.a.txt", f"sub/{elsewhere}"}
-    for name in (*kept, gone, f"sub/{gone}"):
+    for name in (*kept, gone, f"sub/{gone}", reused):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("content", encoding="utf-8")
+    began = psutil.Process().create_time()
+    os.utime(tmp_path / reused, (began - 3600, began - 3600))
     remove_leftovers(tmp_path)
     assert {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()} == kept
     os.utime(tmp_path / elsewhere, (0, 0))
     remove_leftovers(tmp_path)
     assert not (tmp_path / elsewhere).exists() and (tmp_path / "sub" / elsewhere).exists()
+    monkeypatch.setattr("time.time", lambda: began + 5 * 3600)
+    remove_leftovers(tmp_path)
+    assert not (tmp_path / "sub" / elsewhere).exists()
+    assert (tmp_path / mine).exists(), "its process runs, though it has written nothing for hours"
     remove_leftovers(tmp_path / "not there")
 
 

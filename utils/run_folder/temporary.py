@@ -6,12 +6,17 @@ A file or folder is written under such a name, then renamed (:mod:`utils.files`)
 import os
 import platform
 import re
+import time
 import zlib
 from pathlib import Path
 
 import psutil
 
 _MACHINE = f"{zlib.crc32(platform.node().encode()):08x}"
+_OF_ANOTHER_MACHINE = 3600.0
+"""Seconds without a change."""
+_CLOCK_DIFFERENCE = 60.0
+"""Seconds: start times are computed from the time of the boot, those of files come from the disk."""
 _NAME = re.compile(r"\.(\d+)-([0-9a-f]{8})\..+")  # process id, machine, name of the final file
 
 
@@ -25,7 +30,25 @@ def is_temporary(path: Path) -> bool:
     return _NAME.fullmatch(path.name) is not None
 
 
-def writer_is_gone(path: Path) -> bool:
-    """Whether a temporary file was made by a process of this machine that has ended."""
+def is_abandoned(path: Path) -> bool:
+    """Whether nobody writes a temporary file or folder any more.
+
+    That of this machine is abandoned when its process has ended. The process id may have been given to
+    another process: one that began after the last change. Whether a process of another machine still runs
+    is not known: its file is abandoned when it has not changed for an hour.
+
+    Raises:
+        OSError: the file isn't there any more.
+    """
     match = _NAME.fullmatch(path.name)
-    return bool(match) and match[2] == _MACHINE and not psutil.pid_exists(int(match[1]))
+    if match is None:
+        return False
+    changed = path.stat().st_mtime
+    if match[2] != _MACHINE:
+        return time.time() - changed > _OF_ANOTHER_MACHINE
+    try:
+        return psutil.Process(int(match[1])).create_time() > changed + _CLOCK_DIFFERENCE
+    except psutil.NoSuchProcess:
+        return True
+    except psutil.AccessDenied:
+        return False
