@@ -1,7 +1,9 @@
 # Every target is one command. The first call creates .venv (about 2 GB on disk, some minutes).
-# To use another interpreter than python3: make demo PYTHON=python3.12
+# It is made with the first of these interpreters that TensorFlow has packages for; another: make demo PYTHON=PATH
 
-PYTHON ?= python3
+SUPPORTED := import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))
+PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11; do \
+  if $$python -c '$(SUPPORTED)' 2>/dev/null; then echo $$python; break; fi; done)
 BIN := .venv/bin
 READY := .venv/.ready
 
@@ -103,10 +105,11 @@ clean:  ## Remove caches of tests and tools (datasets/, runs/ and .venv stay)
 
 # Installed again when a requirements file is newer than the last installation.
 $(READY): requirements.txt requirements/run.txt requirements/demo.txt requirements/serve.txt requirements/dev.txt
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
-	  echo "error: $(PYTHON) is not a Python 3.11 or newer, name another: make PYTHON=/path/to/python3.12" >&2; \
+	@python="$(PYTHON)"; $${python:-false} -c '$(SUPPORTED)' 2>/dev/null || { \
+	  echo "error: $${python:-python3} is not Python 3.11, 3.12 or 3.13, for which TensorFlow 2.21 has packages" >&2; \
+	  echo "hint: install one of them (for example: uv python install 3.13), then make PYTHON=/path/to/python3.13" >&2; \
 	  exit 2; }
 	@echo "installing into .venv (once; some minutes) ..."
-	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv .venv
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check --no-compile -r requirements/dev.txt
 	@touch $@

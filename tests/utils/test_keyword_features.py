@@ -1,7 +1,11 @@
 """Tests of keyword features: MFCC by definition, microcontroller features against their C code, streams."""
 
+import ctypes
+import ctypes.util
 import dataclasses
+import decimal
 import math
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +19,7 @@ from pymicro_features import MicroFrontend
 from utils.audio.reading import read_audio
 from utils.config import build_config, to_plain
 from utils.errors import AudioError, ConfigError
+from utils.features import micro
 from utils.features.keyword import (
     ENERGY_FLOOR,
     KeywordFeatureConfig,
@@ -165,7 +170,19 @@ def reference_micro(samples: np.ndarray) -> np.ndarray:
     return np.array(frames, np.float32)
 
 
+@pytest.fixture
+def c_logarithm(monkeypatch) -> Iterator[None]:
+    """Let the mel scale use the C library's logarithm, as the C code does: libraries round it differently."""
+    log1pf = ctypes.CDLL(ctypes.util.find_library("m")).log1pf
+    log1pf.argtypes, log1pf.restype = [ctypes.c_float], ctypes.c_float
+    monkeypatch.setattr(micro, "_rounded_log1p", np.vectorize(log1pf, otypes=[np.float32]))
+    micro._filters.cache_clear()
+    yield
+    micro._filters.cache_clear()
+
+
 @pytest.mark.parametrize("name", SIGNALS)
+@pytest.mark.usefixtures("c_logarithm")
 def test_micro_is_the_c_code_bit_for_bit(name: str):
     expected = reference_micro(SIGNALS[name])
     assert expected.shape == (98, 40)
@@ -174,10 +191,24 @@ def test_micro_is_the_c_code_bit_for_bit(name: str):
 
 @pytest.mark.shared
 @pytest.mark.skipif(not SHARED.is_dir(), reason="no ../shared/data/audio here")
+@pytest.mark.usefixtures("c_logarithm")
 def test_micro_is_the_c_code_on_speech():
     for path in sorted(SHARED.glob("dspspeech20/*/*.flac"))[::60][:20]:
         samples = read_audio(path)
         np.testing.assert_array_equal(keyword_features(samples, MICRO_10_MS), reference_micro(samples))
+
+
+def test_the_mel_scale_of_micro_is_correctly_rounded():
+    bins = np.arange(257, dtype=np.float32) * np.float32(31.25) / np.float32(700)
+    with decimal.localcontext(prec=40):
+        exact = [float((1 + decimal.Decimal(float(value))).ln()) for value in bins]
+    np.testing.assert_array_equal(micro._rounded_log1p(bins), np.array(exact, np.float32))
+
+
+def test_the_c_library_changes_filters_of_micro_by_at_most_the_last_bit(request):
+    ours = micro._filters(MICRO_10_MS).toarray()
+    request.getfixturevalue("c_logarithm")
+    assert np.abs(micro._filters(MICRO_10_MS).toarray() - ours).max() <= 1
 
 
 def test_samples_beyond_full_scale_are_clipped_for_micro():
