@@ -145,13 +145,13 @@ def _offered(options: argparse.Namespace, source: ExportSource) -> tuple[list[Va
             print(f"note: {_UNAVAILABLE}: {names}: {refusal_}", file=sys.stderr)
             continue
         verb = "isn't" if len(variants) == 1 else "aren't"
-        what = f"{names} {verb} offered: {refusal_.reason}"
+        message = f"{names} {verb} offered: {refusal_.reason}"
         if not accepted:
-            raise ConfigError(what, hint=f"use {refusal_.instead}")
+            raise ConfigError(message, hint=f"use {refusal_.instead}")
         # int8 is a default: where it is not offered and float is, nobody has asked for it.
-        asked = options.precision or any(variant.precision is Precision.FLOAT for variant in variants)
-        count += len(variants) if asked else 0
-        print(f"{'error' if asked else 'note'}: {what}; use {refusal_.instead}", file=sys.stderr)
+        requested = options.precision or any(variant.precision is Precision.FLOAT for variant in variants)
+        count += len(variants) if requested else 0
+        print(f"{'error' if requested else 'note'}: {message}; use {refusal_.instead}", file=sys.stderr)
     return accepted, count
 
 
@@ -165,8 +165,8 @@ def _report(
     for result in results:
         if names := result.measured.get("float_layers"):
             print(f"note: {result.variant} keeps {len(names)} layers in float: {', '.join(names)}")
-    asked = not options.all and options.precision
-    omitted = [] if asked else [result for result in results if result.unavailable]
+    requested = not options.all and options.precision
+    omitted = [] if requested else [result for result in results if result.unavailable]
     for result in omitted:
         print(f"{_UNAVAILABLE}: {result.variant}: {result.unavailable}")
     made = [result for result in results if result not in omitted]
@@ -182,7 +182,7 @@ def _verify(bundle: Path) -> int:
 
     outcomes = []
     for result in verify_bundle(bundle):
-        print(f"{result.outcome:8} {result.artefact}: {result.why}", flush=True)
+        print(f"{result.outcome:8} {result.artefact}: {result.detail}", flush=True)
         outcomes.append(result.outcome)
     print(", ".join(f"{outcomes.count(outcome)} {outcome}" for outcome in Outcome))
     if Outcome.FAILED in outcomes:

@@ -172,8 +172,8 @@ def _attention(options: argparse.Namespace) -> None:
     from model_language.registry import load_network, model_entry, read_model_config
 
     name = read_model_config(run).name
-    what, hint = f"a model '{name}' has no attention", "give a run of a transformer"
-    require(model_entry(name).exported, what, where=run.path, hint=hint, error=RunError)
+    message, hint = f"a model '{name}' has no attention", "give a run of a transformer"
+    require(model_entry(name).exported, message, where=run.path, hint=hint, error=RunError)
     model, symbols = load_network(run.path)
     weights = attend(model, symbols.encode(syllables)).weights
     hanzi = NeuralConverter(model, symbols).convert([syllables])[0]
@@ -214,7 +214,7 @@ def _accept(options: argparse.Namespace) -> None:
     try:
         found = checksums.differences(run.path) if checksums.exist(run.path) else {}
     except RunError as error:
-        found = {checksums.CHECKSUMS: error.what}
+        found = {checksums.CHECKSUMS: error.message}
     for name, state in found.items():
         print(f"{name}: {state}")
     checksums.accept(run.path)

@@ -104,11 +104,11 @@ def _typed(options: argparse.Namespace) -> tuple[int, Detect]:
     return listener.sample_rate, partial(detect_phrases, listener)
 
 
-def _refuse(options: argparse.Namespace, names: Sequence[str], what: str, hint: str) -> None:
+def _refuse(options: argparse.Namespace, names: Sequence[str], message: str, hint: str) -> None:
     """Raise ConfigError if one of these options, which would be ignored, is given."""
     for name in names:
         if getattr(options, name) is not None:
-            raise ConfigError(f"--{name.replace('_', '-')} {what}", hint=hint)
+            raise ConfigError(f"--{name.replace('_', '-')} {message}", hint=hint)
 
 
 def _sources(options: argparse.Namespace, sample_rate: int) -> Iterator[tuple[str, Iterator[np.ndarray]]]:

@@ -186,7 +186,9 @@ def matrix_text() -> str:
         for state in ArtefactMode:
             cells = [_cell(Variant(format_, state, precision), refusals) for precision in Precision]
             lines.append(f"| {format_} | {state} | " + " | ".join(cells) + " |")
-    notes = [f"{number}. {why.reason}. Instead: {why.instead}." for why, number in refusals.items()]
+    notes = [
+        f"{number}. {refused.reason}. Instead: {refused.instead}." for refused, number in refusals.items()
+    ]
     return "\n".join([*lines, "", *notes]) + "\n"
 
 

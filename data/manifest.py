@@ -269,7 +269,7 @@ def _parse_rows(path: Path, rows: Iterable[Row], parse: Callable[[list[str]], It
                     )
             except CorpusError as error:
                 raise CorpusError(
-                    error.what,
+                    error.message,
                     where=f"{path}:{line}" + (f" ({error.where})" if error.where else ""),
                     hint=error.hint,
                 ) from error

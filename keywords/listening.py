@@ -76,10 +76,10 @@ def open_listener(model: str | Path, **detection: float | None) -> Listener:
             where=path,
             hint="take a stream_internal or stream_external one",
         )
-    asked = {key: value for key, value in detection.items() if value is not None}
-    given = " ".join(f"{name}={value:g}" for name, value in asked.items())
+    requested = {key: value for key, value in detection.items() if value is not None}
+    given = " ".join(f"{name}={value:g}" for name, value in requested.items())
     where = " with ".join(filter(None, (str(bundle.path), given)))
-    config = build_config(DetectionConfig, {**bundle.decoding, **asked}, where=where)
+    config = build_config(DetectionConfig, {**bundle.decoding, **requested}, where=where)
     features, geometry = bundle.features, bundle.stream
     stream = KeywordStream(artefact, features, geometry["chunk"])
     window = geometry["due"] / geometry["chunk"] * geometry["seconds"]

@@ -123,12 +123,12 @@ def _check_source(request: Request) -> None:
     found = [name for name in _MADE_FROM_CLIPS if (output / name).exists()]
     if not found:
         return
-    asked = corpus_card(request.clips, request.word, request.settings).description
+    requested = corpus_card(request.clips, request.word, request.settings).description
     known = output / SOURCE
     if not known.is_file():  # the folder is of an earlier version, which left only the card of the clips
         known = request.clips / "corpus.json"
     source = _read_object(known) if known.is_file() else {}
-    differing = config_differences({name: source.get(name) for name in asked}, asked)
+    differing = config_differences({name: source.get(name) for name in requested}, requested)
     if differing:
         other = f"other clips ({describe_differences(differing)})" if source else "unknown clips"
         raise RunError(
@@ -303,7 +303,7 @@ def _results(
         voices={split: len({clip.voice.name for clip in own}) for split, own in clips.items()},
         clips={split: len(own) for split, own in clips.items()},
         background="the user's recordings" if request.backgrounds else SYNTHETIC,
-        asked=request.alarms_per_hour,
+        allowed_per_hour=request.alarms_per_hour,
         calibrated=calibration.chosen,
         calibration_hours=calibration.chosen_hours,
         chosen=calibration.evaluated,

@@ -26,8 +26,8 @@ def read_labels(path: Path) -> tuple[str, ...]:
     except (OSError, UnicodeDecodeError) as error:
         raise RunError(f"the labels can't be read ({error})", where=path, hint=hint) from error
     if not labels or len(set(labels)) < len(labels) or "" in labels:
-        what = "no labels" if not labels else "an empty line, or the same label twice"
-        raise RunError(f"the list of labels is damaged ({what})", where=path, hint=hint)
+        problem = "no labels" if not labels else "an empty line, or the same label twice"
+        raise RunError(f"the list of labels is damaged ({problem})", where=path, hint=hint)
     return labels
 
 

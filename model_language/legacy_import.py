@@ -107,7 +107,7 @@ def _read_tokens(path: Path, size: int, syllables: bool) -> Vocabulary:
         return Vocabulary((PAD, UNKNOWN, *tokens[1:]))
     except VocabularyError as error:
         raise VocabularyError(
-            error.what,
+            error.message,
             where=path,
             hint="two spellings of one syllable count as the same token: change one of them",
         ) from error
@@ -135,7 +135,7 @@ def _geometry(layers: Sequence[Arrays], path: Path) -> tuple[PublishedTransforme
         )
     except ConfigError as error:
         raise RunError(
-            f"not the published transformer ({error.what})", where=path, hint=_SUPPORTED
+            f"not the published transformer ({error.message})", where=path, hint=_SUPPORTED
         ) from error
     return config, embedding.shape[0], output
 

@@ -83,7 +83,7 @@ def convert_block(form: OutputForm, lines: Sequence[str], number: int, where: st
     try:
         output = _output(to_hanzi, form, lines, number)
     except CorpusError as error:
-        raise CorpusError(error.what, where=f"{where}, {error.where}", hint=error.hint) from error
+        raise CorpusError(error.message, where=f"{where}, {error.where}", hint=error.hint) from error
     block = ConvertedBlock("".join(f"{line}\n" for line in output), to_hanzi.unread, to_hanzi.example)
     to_hanzi.unread, to_hanzi.example = 0, ""
     return block

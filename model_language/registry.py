@@ -179,9 +179,9 @@ def load_converter(run_folder: str | Path, words: str | Path | None = None) -> C
         )
     run, config, entry = _open(run_folder)
     if config.name in _NO_CONVERTERS:
-        what, use = _NO_CONVERTERS[config.name]
+        description, use = _NO_CONVERTERS[config.name]
         raise RunError(
-            f"{what} writes no hanzi",
+            f"{description} writes no hanzi",
             where=run.path,
             hint=f"use it for {use}; to write hanzi, give another language run",
         )

@@ -102,9 +102,9 @@ def _check(source: Path, other: AcousticModel, reference: Path, last: AcousticMo
     fits = found.keys() == expected.keys() - blocks
     fits = fits and all(found[path].shape == expected[path].shape for path in found)
     if not fits or other.vocabulary.tokens != last.vocabulary.tokens:
-        what = "another vocabulary" if fits else "another model"
+        difference = "another vocabulary" if fits else "another model"
         raise RunError(
-            f"{what} than that of {reference}",
+            f"{difference} than that of {reference}",
             where=source,
             hint="only runs of one model have a mean; the last one may have more residual blocks",
         )

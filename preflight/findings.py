@@ -29,7 +29,7 @@ class Finding:
         severity: ``ERROR`` or ``WARNING``.
         where: the file or folder.
         item: the line, utterance or part of it; ``""`` for the whole file or folder.
-        what: the problem, in the same words for all findings of the kind.
+        problem: the problem, in the same words for all findings of the kind.
         advice: what the user can do.
         detail: the values of this finding.
         check: name of the check; set by :func:`apply`.
@@ -38,21 +38,21 @@ class Finding:
     severity: str
     where: str
     item: str
-    what: str
+    problem: str
     advice: str
     detail: str = ""
     check: str = ""
 
 
 def line_finding(
-    severity: str, listing: Listing, line: Line, what: str, advice: str, detail: str = ""
+    severity: str, listing: Listing, line: Line, problem: str, advice: str, detail: str = ""
 ) -> Finding:
     """A finding on a line of a manifest, or on a recording without a manifest."""
     return Finding(
         severity,
         listing.path,
         item=_line_name(line),
-        what=what,
+        problem=problem,
         advice=advice,
         detail=detail,
     )
@@ -64,14 +64,14 @@ def _line_name(line: Line) -> str:
 
 def line_check(
     severity: str,
-    what: str,
+    problem: str,
     advice: str,
     lines: Callable[..., Iterable[tuple]] = lambda listing, *data: ((line, *data) for line in listing.lines),
 ) -> Callable[[Callable[..., str | None]], Check]:
     """Make a check of a function that returns the detail of a finding on one line, or None.
 
     Args:
-        severity, what, advice: fields of the findings.
+        severity, problem, advice: fields of the findings.
         lines: the arguments of the check → those of each call of the function, the line first; by default
             all lines of the listing, with the same data for each.
     """
@@ -82,7 +82,7 @@ def line_check(
             for line, *known in lines(listing, *data):
                 detail = detail_of(line, *known)
                 if detail is not None:
-                    yield line_finding(severity, listing, line, what=what, advice=advice, detail=detail)
+                    yield line_finding(severity, listing, line, problem=problem, advice=advice, detail=detail)
 
         return check
 
@@ -114,12 +114,12 @@ def repeated_lines(
         for line in others:
             if not already_found(line, first):
                 same = line.pinyin == first.pinyin
-                what, advice = same_text if same else other_text
+                problem, advice = same_text if same else other_text
                 yield line_finding(
                     WARNING if same else ERROR,
                     listing,
                     line,
-                    what=what,
+                    problem=problem,
                     advice=advice,
                     detail=f"{relation} {_line_name(first)}",
                 )
@@ -154,7 +154,7 @@ def format_findings(findings: Sequence[Finding], every: bool = False) -> list[st
     """One line for each kind of finding and file, errors first; with ``every`` one for each finding."""
     groups: dict[tuple[str, ...], list[Finding]] = {}
     for number, finding in enumerate(findings):
-        kind = (finding.severity, finding.where, finding.check, finding.what, finding.advice)
+        kind = (finding.severity, finding.where, finding.check, finding.problem, finding.advice)
         groups.setdefault((*kind, str(number)) if every else kind, []).append(finding)
     ordered = sorted(groups.values(), key=lambda group: group[0].severity != ERROR)
     return [_line(group) for group in ordered]
@@ -190,7 +190,7 @@ def _line(group: Sequence[Finding]) -> str:
     first = group[0]
     if len(group) == 1:
         where = f"{first.where}: {first.item}" if first.item else first.where
-        what = f"{first.what} ({first.detail})" if first.detail else first.what
+        problem = f"{first.problem} ({first.detail})" if first.detail else first.problem
     else:
         where = first.where
         shown = [
@@ -198,5 +198,5 @@ def _line(group: Sequence[Finding]) -> str:
             for finding in group[:_EXAMPLES]
         ]
         more = "; …" if len(group) > _EXAMPLES else ""
-        what = f"{first.what}, {len(group):,} times ({'; '.join(shown)}{more})"
-    return f"{first.severity:7}  {where}  {what} — {first.advice}  [{first.check}]"
+        problem = f"{first.problem}, {len(group):,} times ({'; '.join(shown)}{more})"
+    return f"{first.severity:7}  {where}  {problem} — {first.advice}  [{first.check}]"

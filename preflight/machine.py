@@ -98,7 +98,7 @@ def unused_gpu(machine: Machine, where: str) -> Iterator[Finding]:
             WARNING,
             where,
             "",
-            what="a GPU is not used",
+            problem="a GPU is not used",
             advice="install driver and CUDA libraries that fit the build "
             "(pip install 'tensorflow[and-cuda]')",
             detail=machine.unused_gpu,
@@ -112,7 +112,7 @@ def xla_fails(machine: Machine, where: str) -> Iterator[Finding]:
             ERROR if machine.needs_xla else WARNING,
             where,
             "",
-            what="XLA fails",
+            problem="XLA fails",
             advice="set training.xla=false",
             detail=machine.xla_error,
         )
@@ -125,7 +125,7 @@ def step_fails(machine: Machine, where: str) -> Iterator[Finding]:
             ERROR,
             where,
             "",
-            what="a training step fails",
+            problem="a training step fails",
             advice="lower data.batch_frames if memory has run out",
             detail=machine.step_error,
         )

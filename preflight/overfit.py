@@ -71,7 +71,7 @@ def overfit_ten(result: Overfit, where: str) -> Iterator[Finding]:
         ERROR if is_complete else WARNING,
         where,
         "",
-        what="the model can't learn ten utterances"
+        problem="the model can't learn ten utterances"
         if is_complete
         else "ten utterances are not learnt in time",
         advice="try a higher or lower optimiser.learning_rate; listen to the utterances and check their "

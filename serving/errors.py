@@ -56,7 +56,7 @@ class RequestError(HTTPException):
 
 def of_user_error(error: UserError) -> RequestError:
     """The response to input that can't be used; ``error.where`` may be a path, and is left out."""
-    return RequestError(400, error.what, hint=error.hint)
+    return RequestError(400, error.message, hint=error.hint)
 
 
 def of_validation_error(error: RequestValidationError, is_form: bool) -> RequestError:
@@ -68,8 +68,8 @@ def of_validation_error(error: RequestValidationError, is_form: bool) -> Request
     """
     first = error.errors()[0]
     if first["type"] == "json_invalid":  # its location is a position in the body, not a name
-        what = f"the body is not valid JSON: {first['ctx']['error']}, at character {first['loc'][-1]}"
-        return RequestError(400, what, hint=f"check quotes, commas and brackets; {_DOCUMENTED}")
+        message = f"the body is not valid JSON: {first['ctx']['error']}, at character {first['loc'][-1]}"
+        return RequestError(400, message, hint=f"check quotes, commas and brackets; {_DOCUMENTED}")
     name = field_name(first["loc"][1:])
     if name is None and first["type"] in _NO_OBJECT:
         hint = f"send an object with the header Content-Type: application/json; {_DOCUMENTED}"
@@ -80,9 +80,11 @@ def of_validation_error(error: RequestValidationError, is_form: bool) -> Request
     if _NO_FILE in first["msg"]:
         hint = f"send a file with its name: with curl, -F {name}=@recording.wav, with an @ before the path"
         return RequestError(400, f"{name}: this is a text, not a file", param=name, hint=hint)
-    what, advice = field_problem(first)
+    message, advice = field_problem(first)
     hint = f"{advice}; {_DOCUMENTED}" if advice else _DOCUMENTED
-    return RequestError(400, f"'{name}' {what}" if name else f"the request {what}", param=name, hint=hint)
+    return RequestError(
+        400, f"'{name}' {message}" if name else f"the request {message}", param=name, hint=hint
+    )
 
 
 def of_http_error(error: HTTPException) -> RequestError:

@@ -44,5 +44,5 @@ def field_problem(error: Mapping[str, Any]) -> tuple[str, str | None]:
     found = _PROBLEMS.get(kind) or _NUMBERS.get(kind.partition("_")[0])
     if found is None:
         return f"can't be used: {error['msg']}", None
-    what, advice = (text.format(**error.get("ctx", {})) for text in found)
-    return what, advice
+    problem, advice = (text.format(**error.get("ctx", {})) for text in found)
+    return problem, advice

@@ -69,8 +69,8 @@ class Guard:
             self._metrics.refused.labels("slow").inc()
         except Exception:
             LOG.exception("a request failed", extra={"request": scope["state"]["id"]})
-            what, hint = "the service has failed", "try again; the log of the service says why"
-            await request.refuse(RequestError(500, what, hint=hint, kind=SERVER))
+            problem, hint = "the service has failed", "try again; the log of the service says why"
+            await request.refuse(RequestError(500, problem, hint=hint, kind=SERVER))
         finally:
             self._open -= 1
             self._metrics.connections.set(self._open)
@@ -109,12 +109,12 @@ class Guard:
             )
         if self._open > self._settings.connections:
             self._metrics.refused.labels("connections").inc()
-            what, hint = (
+            problem, hint = (
                 f"{self._settings.connections} requests are open, which is the limit",
                 "try again later",
             )
             raise RequestError(
-                429, what, hint=hint, kind=LIMIT, code="connections", headers={"Retry-After": "2"}
+                429, problem, hint=hint, kind=LIMIT, code="connections", headers={"Retry-After": "2"}
             )
         if wait := self._rates.wait(token if accepted and self._tokens.tokens else _address(scope)):
             self._metrics.refused.labels("rate").inc()
@@ -262,9 +262,9 @@ def _largest(scope: MutableMapping[str, Any], settings: Settings) -> int:
 
 
 def _too_large(scope: MutableMapping[str, Any], settings: Settings) -> RequestError:
-    what = f"the request is larger than {_largest(scope, settings) / 1e6:g} MB"
+    problem = f"the request is larger than {_largest(scope, settings) / 1e6:g} MB"
     if _has_recording(scope):
         param, hint = "file", "send a compressed format such as Opus or MP3, or parts of the recording"
     else:
         param, hint = None, "send a text in parts, and a recording as a file of a form (multipart/form-data)"
-    return RequestError(413, what, hint=hint, param=param, code="too_large")
+    return RequestError(413, problem, hint=hint, param=param, code="too_large")

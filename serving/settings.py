@@ -112,8 +112,8 @@ def _check_origin(text: str) -> None:
     shown_host = f"[{host}]" if ":" in host else host
     shown_port = "" if port in (None, _DEFAULT_PORTS.get(scheme)) else f":{port}"
     origin = f"{scheme}://{shown_host}{shown_port}"
-    what = f"--origin {text} matches no page: browsers send only scheme, host and port in lower case"
-    require(text == origin, f"{what}, without a default port", hint=f"write --origin {origin}")
+    message = f"--origin {text} matches no page: browsers send only scheme, host and port in lower case"
+    require(text == origin, f"{message}, without a default port", hint=f"write --origin {origin}")
 
 
 def read_tokens(path: Path | None, environment: Mapping[str, str]) -> tuple[str, ...]:

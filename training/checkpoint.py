@@ -105,9 +105,9 @@ def keep_weights(run: RunFolder, model: keras.Model, metric: str, state: Trainin
     """
     save_weights(model, run.kept_weights / weights_name(state.history[-1], metric))
     rows = [*state.history[-kept:], *state.history[state.best_epoch - 1 : state.best_epoch]]
-    wanted = {weights_name(row, metric) for row in rows}
+    names = {weights_name(row, metric) for row in rows}
     for path in run.kept_weights.glob("step_*.weights.h5"):
-        if path.name not in wanted:
+        if path.name not in names:
             path.unlink()
 
 

@@ -81,12 +81,12 @@ def loss_error(bad: Sequence[str], ids: Sequence[str], step: int, run: Path) -> 
     log.error("loss %s at step %d: %s", NOT_FINITE, step, " ".join(bad or ids))
     if bad:
         shown = ", ".join(bad[:5]) + (f" and {len(bad) - 5} more" if len(bad) > 5 else "")
-        what = f"the loss is {NOT_FINITE} for utterances {shown} at step {step}"
+        message = f"the loss is {NOT_FINITE} for utterances {shown} at step {step}"
         hint = "correct or remove them: the same command then goes on from the last checkpoint"
     else:
-        what = f"the loss is {NOT_FINITE} at step {step}, and no single utterance is the cause"
+        message = f"the loss is {NOT_FINITE} at step {step}, and no single utterance is the cause"
         hint = LOWER_RATE
-    return TrainingError(what, where=run, hint=hint)
+    return TrainingError(message, where=run, hint=hint)
 
 
 def check_values(values: Mapping[str, float], step: int, run: Path) -> None:
@@ -103,11 +103,11 @@ def check_values(values: Mapping[str, float], step: int, run: Path) -> None:
     bad = ", ".join(name for name, value in values.items() if not np.isfinite(value))
     if not bad:
         return
-    when = f"after step {step}" if step else "before the training"
-    what = f"the training has diverged: {bad} {NOT_FINITE} {when}"
-    log.error("%s", what)
+    moment = f"after step {step}" if step else "before the training"
+    message = f"the training has diverged: {bad} {NOT_FINITE} {moment}"
+    log.error("%s", message)
     raise TrainingError(
-        what,
+        message,
         where=run,
         hint=LOWER_RATE if step else "check the run in initialise_from: doctor.py RUN",
     )

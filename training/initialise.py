@@ -81,7 +81,7 @@ def take_weights(
         except ValueError as error:
             mismatches[name] = str(error)
     if mismatches:
-        shown = "; ".join(f"layer '{name}' {why}" for name, why in list(mismatches.items())[:4])
+        shown = "; ".join(f"layer '{name}' {reason}" for name, reason in list(mismatches.items())[:4])
         raise ConfigError(
             f"{len(mismatches)} of {len(layers)} layers don't fit: {shown}{'; …' * (len(mismatches) > 4)}",
             where=f"initialise_from={source_run}",

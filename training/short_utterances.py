@@ -49,7 +49,7 @@ def report_skipped(short: dict[int, str], utterances: list[Utterance], run: RunF
     """
     if short:
         path = run.path / "skipped.tsv"
-        lines = [f"{utterances[index].id}\t{why}\n" for index, why in short.items()]
+        lines = [f"{utterances[index].id}\t{reason}\n" for index, reason in short.items()]
         write_text(path, "".join(dict.fromkeys(lines)))
         log.warning("%d utterances are too short for their labels and skipped: %s", len(short), path)
     if len(short) > MAX_SKIPPED_FRACTION * len(utterances):

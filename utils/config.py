@@ -215,8 +215,10 @@ class _Builder:
         try:
             return schema(**arguments)
         except (TypeError, ValueError, OverflowError, ConfigError) as error:
-            what, hint = (error.what, error.hint) if isinstance(error, ConfigError) else (str(error), None)
-            raise self._error(f"'{prefix[:-1]}': {what}" if prefix else what, hint) from error
+            message, hint = (
+                (error.message, error.hint) if isinstance(error, ConfigError) else (str(error), None)
+            )
+            raise self._error(f"'{prefix[:-1]}': {message}" if prefix else message, hint) from error
 
     def value(self, kind: Any, value: Any, key: str, default: Any = None) -> Any:
         """Check one value against the type ``kind`` of its field, and convert it if necessary."""
@@ -294,8 +296,8 @@ class _Builder:
                     hint = _suggestion(key, siblings, prefix)
                 raise self._error(f"unknown key '{prefix}{key}'", hint)
 
-    def _error(self, what: str, hint: str | None = None) -> ConfigError:
-        return ConfigError(what, where=self.where, hint=hint)
+    def _error(self, message: str, hint: str | None = None) -> ConfigError:
+        return ConfigError(message, where=self.where, hint=hint)
 
 
 def _dotted_names(schema: type, variants: Variants, prefix: str = "") -> list[str]:

@@ -85,15 +85,15 @@ class UserError(Exception):
     """An error that the user can correct. ``str(error)`` is one line; long quotations are shortened.
 
     Args:
-        what: what is wrong, with the offending value.
+        message: what is wrong, with the offending value.
         where: the file, line, utterance or config key.
         hint: what to do about it.
     """
 
-    def __init__(self, what: str, *, where: object = None, hint: str | None = None):
-        self.what, self.where = shorten(what), where
+    def __init__(self, message: str, *, where: object = None, hint: str | None = None):
+        self.message, self.where = shorten(message), where
         self.hint = hint and shorten(hint)
-        self._lines = {"error": self.what, "where": where and shorten(str(where)), "hint": self.hint}
+        self._lines = {"error": self.message, "where": where and shorten(str(where)), "hint": self.hint}
         super().__init__(", ".join(filter(None, self._lines.values())))
 
     def labelled(self) -> str:
@@ -150,14 +150,14 @@ def missing_package(name: str) -> UserError:
     return UserError(f"the package {name} is missing", hint=_INSTALL)
 
 
-def unreadable(kind: type[UserError], what: str, path: object, error: OSError) -> UserError:
+def unreadable(kind: type[UserError], message: str, path: object, error: OSError) -> UserError:
     """The error of a file that can't be read: what, with the reason that the system gave."""
-    return kind(f"{what} ({error.strerror})", where=path, hint="check the path")
+    return kind(f"{message} ({error.strerror})", where=path, hint="check the path")
 
 
 def require(
     valid: object,
-    what: str,
+    message: str,
     *,
     where: object = None,
     hint: str | None = None,
@@ -169,4 +169,4 @@ def require(
         ConfigError, or the given ``error``: it is not ``valid``. The texts are those of :class:`UserError`.
     """
     if not valid:
-        raise error(what, where=where, hint=hint)
+        raise error(message, where=where, hint=hint)

@@ -165,12 +165,12 @@ def _write_all(descriptor: int, content: bytes) -> None:
         content = content[os.write(descriptor, content) :]
 
 
-def read_text(path: str | Path, what: str, error: type[UserError]) -> str:
+def read_text(path: str | Path, content: str, error: type[UserError]) -> str:
     """The content of a text file that the user wrote, without a byte order mark.
 
     Args:
         path: a UTF-8 file.
-        what: what it holds, for messages: ``the phrases``.
+        content: what it holds, for messages: ``the phrases``.
         error: class of the errors.
 
     Raises:
@@ -179,9 +179,9 @@ def read_text(path: str | Path, what: str, error: type[UserError]) -> str:
     try:
         return Path(path).read_bytes().decode("utf-8-sig")
     except OSError as caught:
-        raise unreadable(error, f"cannot read {what}", path, caught) from caught
+        raise unreadable(error, f"cannot read {content}", path, caught) from caught
     except UnicodeDecodeError as caught:
-        raise error(f"{what} are not UTF-8", where=path, hint="save the file as UTF-8") from caught
+        raise error(f"{content} are not UTF-8", where=path, hint="save the file as UTF-8") from caught
 
 
 def read_arrays(path: str | Path) -> dict[str, np.ndarray]:

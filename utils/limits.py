@@ -16,7 +16,7 @@ from utils.errors import require
 class Limit:
     """What a value may be: a description, which is the hint of the error, and a function that tests it."""
 
-    wanted: str
+    requirement: str
     fits: Callable[[Any], bool]
 
 
@@ -55,7 +55,7 @@ class Limited:
             entry_hint = get_args(hint)[0] if is_tuple else hint
             for limit in getattr(entry_hint, "__metadata__", ()):
                 fits = all(map(limit.fits, value if is_tuple else (value,)))
-                require(fits, f"{self._section}.{name} is {value}", hint=limit.wanted)
+                require(fits, f"{self._section}.{name} is {value}", hint=limit.requirement)
 
 
 def check_choice(config: Any, section: str, **known: Iterable[str]) -> None:

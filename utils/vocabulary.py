@@ -140,7 +140,7 @@ class Vocabulary:
             return cls(tuple(lines))
         except VocabularyError as error:
             raise VocabularyError(
-                error.what, where=f"{path}, {error.where}", hint="one token per line"
+                error.message, where=f"{path}, {error.where}", hint="one token per line"
             ) from error
 
     def _unknown(self, token: str, utterance: str | None, source: object) -> VocabularyError:
@@ -154,8 +154,8 @@ class Vocabulary:
             known = f"nearest: {', '.join(nearest)}" if nearest else "no token is similar"
             hint = f"{known}; correct the transcript, or build the vocabulary from this corpus too"
         size = f"the vocabulary of {len(self)} tokens"
-        what = f"'{token}' is not in {size}" if token != BLANK else f"the blank '{BLANK}' can't be a label"
-        return VocabularyError(what, where=" ".join(filter(None, places)) or None, hint=hint)
+        message = f"'{token}' is not in {size}" if token != BLANK else f"the blank '{BLANK}' can't be a label"
+        return VocabularyError(message, where=" ".join(filter(None, places)) or None, hint=hint)
 
 
 def acoustic_vocabulary(syllables: Iterable[str] = ()) -> Vocabulary:

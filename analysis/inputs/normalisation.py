@@ -47,18 +47,18 @@ def rules_of(text: str) -> tuple[str, ...]:
         return ()
     if text == ALL:
         return tuple(rule for rule in RULES if rule != TRADITIONAL or can_convert_traditional())
-    asked = [rule.strip() for rule in text.split(",")]
-    unknown = [rule for rule in asked if rule not in RULES]
+    requested = [rule.strip() for rule in text.split(",")]
+    unknown = [rule for rule in requested if rule not in RULES]
     if unknown:
         raise ConfigError(
             f"unknown normalisation '{unknown[0]}'", hint=f"known: {', '.join(RULES)}; {ALL}, {NONE}"
         )
-    if TRADITIONAL in asked and not can_convert_traditional():
+    if TRADITIONAL in requested and not can_convert_traditional():
         raise ConfigError(
             "traditional characters cannot be converted: OpenCC is not installed",
             hint="pip install opencc, or leave out this rule",
         )
-    return tuple(rule for rule in RULES if rule in asked)
+    return tuple(rule for rule in RULES if rule in requested)
 
 
 def normalise(text: str, rules: Collection[str]) -> str:

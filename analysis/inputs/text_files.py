@@ -55,14 +55,14 @@ class Problem:
 
     Attributes:
         file: path of the file that has the problem.
-        what: description.
+        description: the problem, without the file and the number.
         count: number of lines or tokens concerned.
         examples: a few of these ids or tokens.
         effect: what was done.
     """
 
     file: str
-    what: str
+    description: str
     count: int
     examples: tuple[str, ...]
     effect: str
@@ -133,7 +133,9 @@ def id_problems(reference: TextFile, hypothesis: TextFile, leave_out: bool) -> l
     missing = [name for name in reference.lines if name not in hypothesis.lines]
     extra = [name for name in hypothesis.lines if name not in reference.lines]
     if len(missing) == len(reference.lines):
-        what = f"no id in common with {reference.path}: '{missing[0]}' there, '{next(iter(extra), '')}' here"
+        message = (
+            f"no id in common with {reference.path}: '{missing[0]}' there, '{next(iter(extra), '')}' here"
+        )
         recordings = [file for file in (reference, hypothesis) if file.format in (CTM, SUBTITLES)]
         hint = "give files with the same ids"
         if recordings:
@@ -141,7 +143,7 @@ def id_problems(reference: TextFile, hypothesis: TextFile, leave_out: bool) -> l
                 f"{recordings[0].path} ({recordings[0].format}) has one text for each whole recording, under "
                 "its name: the other file must have the same"
             )
-        raise CorpusError(what, where=hypothesis.path, hint=hint)
+        raise CorpusError(message, where=hypothesis.path, hint=hint)
     effect = "left out" if leave_out else "every token counts as deleted"
     found = [
         _problem(hypothesis.path, "ids of the reference are missing", missing, effect),
@@ -203,7 +205,9 @@ def _transcripts(path: Path, found: TranscriptFile) -> TextFile:
         listing = _text_file(path, levels, items)
     else:
         listing = _plain(path, [(each.id, each.text) for each in found.transcripts])
-    problems = [_problem(path, what, ids, "left out") for what, ids in found.left_out.items() if ids]
+    problems = [
+        _problem(path, description, ids, "left out") for description, ids in found.left_out.items() if ids
+    ]
     return replace(listing, problems=(*listing.problems, *problems), format=found.format)
 
 
@@ -260,12 +264,12 @@ def _pinyin_problems(listing: TextFile) -> list[Problem]:
             _problem(listing.path, "words that are not Mandarin syllables", strange, "kept in brackets")
         )
     if syllables and toneless > MAX_TONELESS * syllables:
-        what = "syllables without a tone (more than half)"
+        effect = "read as neutral tone: see the toneless rate"
         problems.append(
-            Problem(str(listing.path), what, toneless, (), "read as neutral tone: see the toneless rate")
+            Problem(str(listing.path), "syllables without a tone (more than half)", toneless, (), effect)
         )
     return problems
 
 
-def _problem(path: Path, what: str, found: Sequence[str], effect: str) -> Problem:
-    return Problem(str(path), what, len(found), tuple(dict.fromkeys(found))[:EXAMPLES_KEPT], effect)
+def _problem(path: Path, description: str, found: Sequence[str], effect: str) -> Problem:
+    return Problem(str(path), description, len(found), tuple(dict.fromkeys(found))[:EXAMPLES_KEPT], effect)

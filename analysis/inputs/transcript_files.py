@@ -89,8 +89,8 @@ def read_transcript_file(
     return _from_trn(records) if _all_match(_TRN_LINE, records) else None
 
 
-def _unreadable(path: Path, what: str, hint: str) -> CorpusError:
-    return CorpusError(f"this is {what}, which cannot be scored", where=path, hint=hint)
+def _unreadable(path: Path, content: str, hint: str) -> CorpusError:
+    return CorpusError(f"this is {content}, which cannot be scored", where=path, hint=hint)
 
 
 def _all_match(pattern: re.Pattern[str], records: Sequence[str]) -> bool:

@@ -21,7 +21,7 @@ class WakeWordResults:
         word, pinyin, forms: hanzi, their reading, and all pronunciations that count as the word.
         voices, clips: number in each split.
         background: description of the audio in which the false alarms were counted.
-        asked: allowed false alarms per hour.
+        allowed_per_hour: allowed false alarms per hour.
         calibrated, calibration_hours: the threshold on the audio that it was chosen on, and its duration.
         chosen, hours: the same threshold on other audio and voices, and its duration.
         stream, stream_alarms: hours of the recording of test voices, and the false alarms in it.
@@ -37,7 +37,7 @@ class WakeWordResults:
     voices: Mapping[str, int]
     clips: Mapping[str, int]
     background: str
-    asked: float
+    allowed_per_hour: float
     calibrated: OperatingPoint
     calibration_hours: float
     chosen: OperatingPoint
@@ -75,16 +75,17 @@ def detections_by_kind(
 def warnings_of(results: WakeWordResults) -> list[str]:
     """Reasons why the results may be unreliable."""
     found = []
-    if results.hours * results.asked < _MIN_EXPECTED_ALARMS:
+    if results.hours * results.allowed_per_hour < _MIN_EXPECTED_ALARMS:
         found.append(
-            f"{results.hours:.2f} h of audio cannot confirm {results.asked:g} false alarms an hour: give at "
-            f"least {2 * _MIN_EXPECTED_ALARMS / results.asked:.0f} h of background recordings"
+            f"{results.hours:.2f} h of audio cannot confirm {results.allowed_per_hour:g} false alarms an "
+            f"hour: give at least {2 * _MIN_EXPECTED_ALARMS / results.allowed_per_hour:.0f} h of background "
+            "recordings"
         )
     if 1 - results.chosen.false_reject_rate < _LOW_RECALL:
         found.append(
             "the word is mostly missed at this threshold: allow more alarms an hour, or choose a longer word"
         )
-    if results.chosen.false_alarms_per_hour > 2 * results.asked:
+    if results.chosen.false_alarms_per_hour > 2 * results.allowed_per_hour:
         found.append(
             "more alarms than allowed on audio that was not used for calibration: give more recordings"
         )
@@ -103,7 +104,7 @@ def summary_lines(results: WakeWordResults) -> list[str]:
         f"false alarms {chosen.false_alarms_per_hour:.2f} an hour ({chosen.false_alarms} in "
         f"{results.hours:.2f} h, {alarms[0]:.2f}-{alarms[1]:.2f}) on {results.background}",
         f"threshold {chosen.threshold:g}, chosen on {results.calibration_hours:.2f} h of other audio with "
-        f"{results.calibrated.false_alarms} false alarms ({results.asked:g} an hour allowed)",
+        f"{results.calibrated.false_alarms} false alarms ({results.allowed_per_hour:g} an hour allowed)",
         f"{results.parameters:,} parameters, {results.artefact['bytes'] / 1000:.0f} kB; "
         f"{results.artefact['latency_us']:.0f} µs for "
         f"{1000 * results.artefact['call_seconds']:g} ms of audio",

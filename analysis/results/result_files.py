@@ -158,7 +158,7 @@ def _attributes(value: object) -> dict[str, Any]:
 
 
 def _rates(results: Results) -> Iterable[Row]:
-    yield "system", "what", "level", "rate", "low", "high", "resampled by", *EDITS
+    yield "system", "metric", "level", "rate", "low", "high", "resampled by", *EDITS
     for system in results.systems:
         for rate in system.rates:
             interval = (rate.low, rate.high, rate.unit)

@@ -68,7 +68,7 @@ def _problems(results: Results) -> str:
     lines = ["problems of the files:"]
     for problem in results.problems:
         examples = f" ({' '.join(problem.examples)})" if problem.examples else ""
-        lines.append(f"  {problem.file}: {problem.count} {problem.what}{examples}; {problem.effect}")
+        lines.append(f"  {problem.file}: {problem.count} {problem.description}{examples}; {problem.effect}")
     return "\n".join(lines)
 
 

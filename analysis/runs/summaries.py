@@ -84,13 +84,13 @@ def read_run(path: Path) -> RunSummary:
     try:
         config = run.config()
     except (UserError, OSError) as error:
-        return RunSummary(path, f"broken: {error.what if isinstance(error, UserError) else error}")
+        return RunSummary(path, f"broken: {error.message if isinstance(error, UserError) else error}")
     figures: dict[str, float] = {}
     for part in (_parameters, _training, _tests):
         try:
             figures |= part(run)
         except _UNREADABLE as error:
-            problems.append(error.what if isinstance(error, UserError) else " ".join(str(error).split()))
+            problems.append(error.message if isinstance(error, UserError) else " ".join(str(error).split()))
     settings = flatten(config)
     return RunSummary(
         path,

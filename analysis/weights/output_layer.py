@@ -55,19 +55,21 @@ def own_vocabulary(run: RunFolder) -> Path | None:
     return next((path for name in (ACOUSTIC, HANZI) if (path := run.vocabulary(name)).is_file()), None)
 
 
-def vocabulary_problem(output: Output, run: RunFolder | None, wanted: Path | None = None) -> str | None:
+def vocabulary_problem(
+    output: Output, run: RunFolder | None, vocabulary_path: Path | None = None
+) -> str | None:
     """Why the output layer does not fit a vocabulary, and a command that helps; None if it fits.
 
     Args:
         output: the output layer of the weights.
         run: the run folder of the weights, if known.
-        wanted: the vocabulary to compare with; None: that of the run.
+        vocabulary_path: the vocabulary to compare with; None: that of the run.
 
     Raises:
         VocabularyError: a vocabulary file cannot be read.
     """
     own = own_vocabulary(run) if run else None
-    path = wanted or own
+    path = vocabulary_path or own
     if path is None:
         return None
     ours, theirs = Vocabulary.load(path), Vocabulary.load(own) if own else None
@@ -81,15 +83,17 @@ def vocabulary_problem(output: Output, run: RunFolder | None, wanted: Path | Non
     return f"{head}\n{_tokens_unknown(ours, output, path)}"
 
 
-def _transfer_advice(run: RunFolder, own: Path, wanted: Path, ours: Vocabulary) -> str:
+def _transfer_advice(run: RunFolder, own: Path, vocabulary_path: Path, ours: Vocabulary) -> str:
     """How to use the weights of a run with another vocabulary."""
     if own.name != ACOUSTIC:
         return f"train a language model with that vocabulary from these weights: initialise_from={run.path}"
     source = run.path if run.path.name not in ("", "..") else run.path.resolve()
-    command = transfer_command(source, source.with_name(f"{source.name}_transferred"), wanted)
+    command = transfer_command(source, source.with_name(f"{source.name}_transferred"), vocabulary_path)
     advice = f"to transfer the weights of the shared tokens to a new run:\n  {command}"
     return (
-        advice if BLANK in ours else f"first add the CTC blank, a last line '{BLANK}', to {wanted}; {advice}"
+        advice
+        if BLANK in ours
+        else f"first add the CTC blank, a last line '{BLANK}', to {vocabulary_path}; {advice}"
     )
 
 
@@ -102,14 +106,14 @@ def _wrong_vocabulary(own: Path, tokens: int) -> str:
     )
 
 
-def _tokens_unknown(ours: Vocabulary, output: Output, wanted: Path) -> str:
+def _tokens_unknown(ours: Vocabulary, output: Output, vocabulary_path: Path) -> str:
     """What to do if the weights come without the list of their tokens."""
     lines = []
     if output.classes == len(ours) + 1 and BLANK not in ours:
         lines.append(
             f"there is one class more than tokens: the file may lack the CTC blank, a last line '{BLANK}'"
         )
-    command = transfer_command("WEIGHTS_RUN", "WEIGHTS_RUN_transferred", wanted)
+    command = transfer_command("WEIGHTS_RUN", "WEIGHTS_RUN_transferred", vocabulary_path)
     lines += [
         "they come from trainings with different vocabularies (part of a corpus, or another corpus); the "
         "weights cannot be loaded into a model of this vocabulary",

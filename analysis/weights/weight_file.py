@@ -126,8 +126,8 @@ def read_weight_file(path: str | Path) -> WeightFile:
     """
     path = verified(path)
     if not path.is_file():
-        what = "this is a folder, not a weights file" if path.is_dir() else "no such weights file"
-        raise RunError(what, where=path, hint="give an HDF5 file (.h5, .weights.h5) or a .keras file")
+        message = "this is a folder, not a weights file" if path.is_dir() else "no such weights file"
+        raise RunError(message, where=path, hint="give an HDF5 file (.h5, .weights.h5) or a .keras file")
     try:
         if zipfile.is_zipfile(path):
             return _read_zip(path)
@@ -159,8 +159,8 @@ def count_parameters(path: str | Path) -> int:
     return sum(sizes)
 
 
-def _damaged(path: Path, what: str) -> RunError:
-    return RunError(f"the weights file is damaged or cut off ({what})", where=path, hint="copy it again")
+def _damaged(path: Path, reason: str) -> RunError:
+    return RunError(f"the weights file is damaged or cut off ({reason})", where=path, hint="copy it again")
 
 
 def _check_signature(path: Path) -> None:

@@ -109,15 +109,15 @@ def open_page(page: Path) -> dict[str, float]:
 
 
 @contextmanager
-def _timed(what: str, times: Times) -> Iterator[None]:
+def _timed(part: str, times: Times) -> Iterator[None]:
     began, busy = time.perf_counter(), time.process_time()
     yield
-    times[what] = time.perf_counter() - began, time.process_time() - busy
+    times[part] = time.perf_counter() - began, time.process_time() - busy
 
 
 def _rows(times: Times, opened: dict[str, float], page: Path, results: Path) -> Iterator[tuple[str, ...]]:
-    for what, (seconds, busy) in times.items():
-        yield what, f"{seconds:.1f} s", f"{busy:.1f} s", ""
+    for part, (seconds, busy) in times.items():
+        yield part, f"{seconds:.1f} s", f"{busy:.1f} s", ""
     seconds, busy = map(sum, zip(*times.values(), strict=True))
     yield "all of these", f"{seconds:.1f} s", f"{busy:.1f} s", f"{LIMITS['seconds']} s"
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

@@ -82,7 +82,7 @@ class ConverterProcess:
         if not line.endswith(b"\n"):
             self._process.wait()
             self._stderr.seek(0)
-            message = " ".join(self._stderr.read().decode("utf-8", "replace").split())[-_TAIL:]
-            what = f"the converter '{self._name}' has ended ({message or self._process.returncode})"
-            raise RunError(what, hint="leave it out with --only, or reinstall it")
+            printed = " ".join(self._stderr.read().decode("utf-8", "replace").split())[-_TAIL:]
+            message = f"the converter '{self._name}' has ended ({printed or self._process.returncode})"
+            raise RunError(message, hint="leave it out with --only, or reinstall it")
         return line.decode("utf-8", "replace").rstrip("\r\n")

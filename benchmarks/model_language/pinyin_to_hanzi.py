@@ -146,8 +146,8 @@ def _kept(path: Path, results: dict[str, Any]) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         raise RunError("no results to keep", where=path, hint="leave --keep out") from error
     if any(earlier.get(part) != results[part] for part in ("settings", "machine")):
-        what = "the existing results are from other sentences or from another machine"
-        raise RunError(what, where=path, hint="leave --keep out to measure all converters again")
+        message = "the existing results are from other sentences or from another machine"
+        raise RunError(message, where=path, hint="leave --keep out to measure all converters again")
     return earlier
 
 

@@ -24,8 +24,8 @@ def interpreter(folder: Path, requirements: Sequence[str]) -> Path:
         return Path(sys.executable)
     # Not resolved: the link itself makes Python use the environment.
     python, listed = (folder / "bin" / "python").absolute(), folder / "requirements.txt"
-    wanted = "".join(f"{requirement}\n" for requirement in requirements)
-    if python.exists() and listed.is_file() and listed.read_text(encoding="utf-8") == wanted:
+    content = "".join(f"{requirement}\n" for requirement in requirements)
+    if python.exists() and listed.is_file() and listed.read_text(encoding="utf-8") == content:
         return python
     print(f"installing {', '.join(requirements)} into {folder} ...", file=sys.stderr, flush=True)
     venv.create(folder, clear=True, with_pip=True)
@@ -34,5 +34,5 @@ def interpreter(folder: Path, requirements: Sequence[str]) -> Path:
     if done.returncode:
         errors = [line.strip() for line in done.stderr.splitlines() if "error" in line.lower()]
         raise Missing(f"can't be installed: {(errors or ['pip failed'])[0]}")
-    write_text(listed, wanted)
+    write_text(listed, content)
     return python

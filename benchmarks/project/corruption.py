@@ -59,22 +59,22 @@ def main() -> int:
 def _subjects(workshop: Workshop, only: Sequence[str]) -> Iterator[Subject]:
     """The folders to damage, each made when it is needed."""
 
-    def wanted(name: str) -> bool:
+    def selected(name: str) -> bool:
         return not only or any(part in name for part in only)
 
     for name in SPEECH:
-        if wanted(f"speech run, {name}"):
+        if selected(f"speech run, {name}"):
             yield workshop.speech(name, every=name == "compact")
     for name in LANGUAGE:
-        if wanted(f"language run, {name}"):
+        if selected(f"language run, {name}"):
             yield workshop.language(name, every=name == "transformer")
-    if wanted("language run, shipped"):
+    if selected("language run, shipped"):
         yield workshop.shipped()
-    if wanted("keyword run"):
+    if selected("keyword run"):
         yield workshop.keyword()
-    if wanted("bundle"):
+    if selected("bundle"):
         yield workshop.bundle()
-    if wanted("cache"):
+    if selected("cache"):
         yield from workshop.caches()
 
 

@@ -223,16 +223,16 @@ def main() -> int:
     """Prepare, train, pack and test."""
     options = _parser().parse_args()
     names = [options.model] if options.model else list(CYCLES)
-    wanted = [step for step in STEPS if options.only in (None, step)]
-    if "prepare" in wanted:
+    steps = [step for step in STEPS if options.only in (None, step)]
+    if "prepare" in steps:
         _prepare()
-    if "train" in wanted:
+    if "train" in steps:
         for name in names:
             _train(name, options.epochs, options.precision)
-    if "pack" in wanted:
+    if "pack" in steps:
         for name in names:
             _pack(name)
-    if "test" in wanted:
+    if "test" in steps:
         for name in names:
             _test(name, DEVELOPMENT if options.dev else {**DEVELOPMENT, **TESTS})
     return 0

@@ -57,7 +57,7 @@ def _write_long(path: Path, manifest: Path, hours: float) -> list[str]:
     return syllables
 
 
-def _clips(manifest: Path, wanted: float) -> Iterator[tuple[np.ndarray, tuple[str, ...]]]:
+def _clips(manifest: Path, target_seconds: float) -> Iterator[tuple[np.ndarray, tuple[str, ...]]]:
     utterances, rng, length = read_manifest(manifest), np.random.default_rng(0), 0
     while True:
         for number in rng.permutation(len(utterances)):
@@ -65,7 +65,7 @@ def _clips(manifest: Path, wanted: float) -> Iterator[tuple[np.ndarray, tuple[st
             pause = np.zeros(int(rng.uniform(*PAUSE_SECONDS) * SAMPLE_RATE), np.float32)
             samples = np.concatenate([samples, pause])
             length += len(samples)
-            if length > wanted:
+            if length > target_seconds:
                 return
             noise = rng.standard_normal(len(samples), np.float32)
             yield samples + np.float32(NOISE) * noise, utterances[number].pinyin

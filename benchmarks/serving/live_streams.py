@@ -157,10 +157,10 @@ async def _receive(socket: Any, began: float, figures: Figures) -> None:
 
 def _first_shown(syllable: dict[str, Any], partials: Sequence[tuple[float, dict[str, Any]]]) -> float:
     """The arrival time of the first message that has a syllable with its middle within this one."""
-    for when, message in partials:
+    for moment, message in partials:
         for other in message["syllables"]:
             if syllable["start"] <= (other["start"] + other["end"]) / 2 <= syllable["end"]:
-                return when
+                return moment
     return partials[-1][0]
 
 

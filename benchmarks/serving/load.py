@@ -187,8 +187,8 @@ def _show(figures: Figures, seconds: float, options: argparse.Namespace) -> None
     times = ("p50 s", "p95 s", "p99 s", "audio s/s", "audio s/CPU s")
     headings = ("answers", *times, "MB warm", "MB end", "growth")
     cuts = statistics.quantiles(figures.waited, n=100) if len(figures.waited) > 1 else [0.0] * 99
-    warm = [used for when, used in figures.memory if seconds / 4 <= when < seconds / 2]
-    end = [used for when, used in figures.memory if when >= 3 * seconds / 4]
+    warm = [used for moment, used in figures.memory if seconds / 4 <= moment < seconds / 2]
+    end = [used for moment, used in figures.memory if moment >= 3 * seconds / 4]
     before, after = statistics.median(warm or [1]) / 1e6, statistics.median(end or [1]) / 1e6
     answers = ", ".join(f"{status}: {count}" for status, count in sorted(figures.statuses.items()))
     row = (

@@ -75,10 +75,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _whole(acoustic: AcousticModel, sounds: Sequence[np.ndarray], what: str) -> tuple[Pinyin, str]:
+def _whole(acoustic: AcousticModel, sounds: Sequence[np.ndarray], description: str) -> tuple[Pinyin, str]:
     """Pinyin of whole recordings, and the real-time factor."""
     found, busy = [], 0.0
-    for samples in tqdm(sounds, what, disable=None):
+    for samples in tqdm(sounds, description, disable=None):
         start = time.process_time()
         logits, lengths = acoustic.logits([extract_features(samples, acoustic.features)])
         (hypothesis,) = greedy_decode(logits, lengths, acoustic.vocabulary.blank_index)
@@ -89,7 +89,7 @@ def _whole(acoustic: AcousticModel, sounds: Sequence[np.ndarray], what: str) -> 
 
 
 def _streamed(
-    model: CausalModel, acoustic: AcousticModel, sounds: Sequence[np.ndarray], frames: int, what: str
+    model: CausalModel, acoustic: AcousticModel, sounds: Sequence[np.ndarray], frames: int, description: str
 ) -> tuple[Pinyin, str]:
     """Pinyin recognised chunk by chunk, and the real-time factor."""
     decoder = PartialResultDecoder(Recognizer(acoustic))
@@ -98,7 +98,7 @@ def _streamed(
     stream.reset()
     found, busy = [], 0.0
     block = frames * model.features.hop_samples
-    for samples in tqdm(sounds, what, disable=None):
+    for samples in tqdm(sounds, description, disable=None):
         start, events = time.process_time(), []
         for begin in range(0, len(samples), block):
             events += stream.feed(samples[begin : begin + block])

@@ -71,15 +71,15 @@ def scores(entry: Entry, command: Command, conditions: Iterable[Condition]) -> l
     """Error rates under each condition; a sentence of several conditions is converted once."""
     chosen = [condition.sampled(entry.limit) for condition in conditions]
     lines = [[entry.line(sentence) for sentence in condition.pinyin] for condition in chosen]
-    asked = list(dict.fromkeys(line for part in lines for line in part))
+    distinct = list(dict.fromkeys(line for part in lines for line in part))
     answers: dict[str, str] = {}
-    step = min(_BATCH, max(1, len(asked) // 50))
+    step = min(_BATCH, max(1, len(distinct) // 50))
     with (
         ConverterProcess(entry.name, command.arguments) as process,
-        tqdm(total=len(asked), desc=entry.name, unit="sentence", disable=None) as bar,
+        tqdm(total=len(distinct), desc=entry.name, unit="sentence", disable=None) as bar,
     ):
-        for start in range(0, len(asked), step):
-            batch = asked[start : start + step]
+        for start in range(0, len(distinct), step):
+            batch = distinct[start : start + step]
             answers |= zip(batch, process.convert(batch), strict=True)
             bar.update(len(batch))
     return [

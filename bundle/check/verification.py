@@ -35,12 +35,12 @@ class CheckResult:
     Attributes:
         artefact: path of the artefact in the bundle.
         outcome: passed, failed, or not run because its runtime isn't installed.
-        why: reason of a failure; if it passed, the difference and the time per call.
+        detail: reason of a failure; if it passed, the difference and the time per call.
     """
 
     artefact: str
     outcome: Outcome
-    why: str
+    detail: str
 
 
 def verify_bundle(path: str | Path) -> Iterator[CheckResult]:
@@ -65,7 +65,7 @@ def _check(
     try:
         measured, outputs = measure(bundle.path, variant, None)
     except BundleError as error:
-        return CheckResult(name, Outcome.FAILED, error.what)
+        return CheckResult(name, Outcome.FAILED, error.message)
     problems = verdict(variant, measured, None)
     for kind, values in outputs.items():
         expected = recorded.get(f"{name}:{kind}")
@@ -81,5 +81,5 @@ def _check(
     if problems:
         return CheckResult(name, Outcome.FAILED, "; ".join(problems))
     largest = max(measured["difference"].values())
-    why = f"difference {largest:.1e}, {measured['latency_us']:.0f} µs per call"
-    return CheckResult(name, Outcome.PASSED, why)
+    detail = f"difference {largest:.1e}, {measured['latency_us']:.0f} µs per call"
+    return CheckResult(name, Outcome.PASSED, detail)

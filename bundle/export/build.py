@@ -160,7 +160,7 @@ def _write_all(
             if len(variants) == 1:
                 raise
             remove_path(folder / variant.path)
-            reason = f"{error.what} ({error.hint})" if error.hint else error.what
+            reason = f"{error.message} ({error.hint})" if error.hint else error.message
             results.append(_not_written(variant, reason, isinstance(error, UnavailableError)))
             continue
         results.append(artefact)

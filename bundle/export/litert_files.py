@@ -147,19 +147,21 @@ def _refuse_loops(saved_model: Path, state: ArtefactMode) -> None:
         )
 
 
-def _explain(error: Exception, what: str) -> BundleError:
+def _explain(error: Exception, artefact: str) -> BundleError:
     text = str(error)
     if found := set(re.findall(r"'tf\.(\w+)' op is neither a custom op nor a flex op", text)):
-        return _needs_flex(found, what)
+        return _needs_flex(found, artefact)
     first = next((line for line in text.splitlines() if "error" in line.lower()), text)[:400]
-    return BundleError(f"the converter fails: {first}", where=what, hint="export another precision or format")
+    return BundleError(
+        f"the converter fails: {first}", where=artefact, hint="export another precision or format"
+    )
 
 
-def _needs_flex(operations: Iterable[str], what: str) -> BundleError:
+def _needs_flex(operations: Iterable[str], artefact: str) -> BundleError:
     names = ", ".join(sorted({name.strip().removeprefix("Flex") for name in operations}))
     return BundleError(
         f"LiteRT has no operation for {names}",
-        where=what,
+        where=artefact,
         hint="change the layers that use them, or --allow-flex: the device then needs TensorFlow's "
         "operations too",
     )

@@ -34,11 +34,11 @@ def open_backend(path: Path, threads: int) -> LiteRTBackend:
         return LiteRTBackend(content, threads)
     except (ValueError, RuntimeError) as error:
         flex = flex_operations(content) if content[4:8] == b"TFL3" else ()
-        what = (
+        problem = (
             f"needs TensorFlow's operations {', '.join(flex)}" if flex else "is damaged or of another version"
         )
         raise BundleError(
-            f"the .tflite file {what} ({error})",
+            f"the .tflite file {problem} ({error})",
             where=path,
             hint="export it without --allow-flex" if flex else "export it again, or copy it again",
         ) from error

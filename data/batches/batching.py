@@ -268,8 +268,8 @@ class BatchSource:
                 ids = [self.utterances[i].id for i in plan.utterances[entries]]
                 rows = entries[shard].tolist()
                 first, second = (
-                    list(apply(partial(self._features, plan, epoch, view), rows)) if wanted else None
-                    for view, wanted in enumerate((True, self.two_views))
+                    list(apply(partial(self._features, plan, epoch, view), rows)) if needed else None
+                    for view, needed in enumerate((True, self.two_views))
                 )
                 teacher = None
                 if self.teacher_cache:

@@ -97,13 +97,13 @@ class PackedCorpus:
         Raises:
             ConfigError: it does not.
         """
-        for name, packed, wanted in (
+        for name, packed, expected in (
             ("features", self.features, features),
             ("augment", self.augment, augment),
         ):
             require(
-                packed == wanted,
-                f"the recipe's {name} differ from those of a packed corpus: {wanted} and {packed}",
+                packed == expected,
+                f"the recipe's {name} differ from those of a packed corpus: {expected} and {packed}",
                 where=self.folder,
                 hint="pack the manifests again into another folder, or change the recipe",
             )

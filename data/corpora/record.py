@@ -177,7 +177,7 @@ def import_recordings(folder: RecordingFolder, speaker: str, source: Path) -> in
             samples = read_audio(path)
             problem = find_problem(samples, SAMPLE_RATE, len(sentence.pinyin))
         except AudioError as error:
-            problem = error.what
+            problem = error.message
         if problem:
             refused += 1
             print(f"{path}: not taken for {sentence.id} {sentence.hanzi}: {problem}")

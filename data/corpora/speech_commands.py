@@ -92,8 +92,8 @@ def main(argv: list[str] | None = None) -> int:
     if sizes == expected and len(words) == WORDS[options.version]:
         return 0
     shown = ", ".join(f"{size:,} in {split}" for split, size in expected.items())
-    what = f"version {options.version} has {WORDS[options.version]} words, {shown}"
-    print(f"note: {what}: this is a part of it, or another version", file=sys.stderr)
+    message = f"version {options.version} has {WORDS[options.version]} words, {shown}"
+    print(f"note: {message}: this is a part of it, or another version", file=sys.stderr)
     return 1
 
 

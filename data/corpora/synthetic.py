@@ -56,8 +56,8 @@ def _report(root: Path, failures: Sequence[Failure], seconds: float) -> None:
     voices = len({path.name.split("_")[0] for path in audio})
     print(f"{root}: {len(audio)} utterances, {hours:.2f} hours, {voices} voices; {seconds:.0f} s")
     for failure in failures:
-        what = f"{failure.id} ({failure.voice}): {failure.hanzi}: {failure.reason}"
-        print(f"  not spoken: {what}", file=sys.stderr)
+        message = f"{failure.id} ({failure.voice}): {failure.hanzi}: {failure.reason}"
+        print(f"  not spoken: {message}", file=sys.stderr)
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -167,20 +167,20 @@ def _check_split_by_name(config: KeywordDataConfig, found: Mapping[str, Sequence
     """Check that the hashes of the names gave each word recordings for every split that is asked for."""
     counts = {split: Counter(clip.label for clip in clips) for split, clips in found.items()}
     found_words = {word for by_word in counts.values() for word in by_word}
-    wanted = set(config.words or found_words) - {SILENCE, UNKNOWN}
+    selected = set(config.words or found_words) - {SILENCE, UNKNOWN}
     percentages = {"dev": config.dev_percentage, "test": config.test_percentage}
-    asked = ["train", *(split for split, percentage in percentages.items() if percentage)]
-    for word in sorted(wanted):
-        recordings = [counts[split][word] for split in asked]
+    requested = ["train", *(split for split, percentage in percentages.items() if percentage)]
+    for word in sorted(selected):
+        recordings = [counts[split][word] for split in requested]
         total = sum(recordings)
-        if 0 < total < len(asked) or (total and not recordings[0]):
+        if 0 < total < len(requested) or (total and not recordings[0]):
             raise CorpusError(
-                f"{total} recordings of '{word}' can't be split into {', '.join(asked)}",
+                f"{total} recordings of '{word}' can't be split into {', '.join(requested)}",
                 where=Path(config.folder, word),
                 hint=f"record more, or define the splits with {DEV_LIST} and {TEST_LIST}, or with manifests",
             )
-    for split in asked:
-        missing = sorted(word for word in wanted if not counts[split][word])
+    for split in requested:
+        missing = sorted(word for word in selected if not counts[split][word])
         if missing:
             where = f"{split} of {config.folder}"
             _note(f"no recordings of {_list_names(missing)} in {where}: too few to be split by name")
@@ -241,8 +241,8 @@ def _report_speakers_in_two_splits(found: Mapping[str, Sequence[KeywordClip]]) -
     for split, other in combinations(SPLITS, 2):
         shared = sorted(speakers[split] & speakers[other])
         if shared:
-            what = f"{len(shared)} speakers are in both {split} and {other}: {_list_names(shared)}"
-            _note(f"{what}; accuracy on {other} says little about unknown speakers")
+            message = f"{len(shared)} speakers are in both {split} and {other}: {_list_names(shared)}"
+            _note(f"{message}; accuracy on {other} says little about unknown speakers")
 
 
 def _with_unknown_and_silence(

@@ -146,8 +146,8 @@ def serve(reply_in_fork: Callable[[dict], bytes], replies: int) -> None:
         _, status = os.waitpid(child, 0)
         if status != 0:
             code = os.waitstatus_to_exitcode(status)
-            why = f"died of {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
-            _write(replies, _line({"error": why}))
+            reason = f"died of {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+            _write(replies, _line({"error": reason}))
 
 
 def _line(value: dict) -> bytes:

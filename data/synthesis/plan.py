@@ -95,8 +95,8 @@ def _read_or_draw_sentences(settings: CorpusSettings) -> list[Sentence]:
     sentences, rejected = read_sentences(settings.text)
     if rejected:
         number, reason = rejected[0]
-        what = f"{len(rejected)} lines left out, the first: line {number}, {reason}"
-        print(f"{settings.text}: {what}", file=sys.stderr)
+        message = f"{len(rejected)} lines left out, the first: line {number}, {reason}"
+        print(f"{settings.text}: {message}", file=sys.stderr)
     return sentences
 
 

@@ -170,12 +170,12 @@ class Synthesiser:
             )
         return self._process
 
-    def _end(self, what: str, speech: Speech) -> SynthesiserError:
+    def _end(self, message: str, speech: Speech) -> SynthesiserError:
         self.close()
-        return self._error(what, speech)
+        return self._error(message, speech)
 
-    def _error(self, what: str, speech: Speech) -> SynthesiserError:
-        return SynthesiserError(what, where=f"voice {speech.voice or 'plain'!r}, text {speech.text!r}")
+    def _error(self, message: str, speech: Speech) -> SynthesiserError:
+        return SynthesiserError(message, where=f"voice {speech.voice or 'plain'!r}, text {speech.text!r}")
 
 
 def check_installed() -> None:
@@ -210,7 +210,7 @@ def speak_all(
         try:
             return work(item, synthesiser)
         except SynthesiserError as error:
-            return Unspoken(item, error.what)
+            return Unspoken(item, error.message)
 
     results: list[R] = []
     unspoken: list[Unspoken[T]] = []

@@ -119,8 +119,8 @@ class MelCepstrum(keras.layers.Layer):
         """Compute the constants."""
         features = self.features
         if input_shape[-1] != features.window_samples:
-            wanted = features.window_samples
-            raise ValueError(f"'{self.name}' is for frames of {wanted} samples, not {input_shape[-1]}")
+            expected = features.window_samples
+            raise ValueError(f"'{self.name}' is for frames of {expected} samples, not {input_shape[-1]}")
         self._window = analysis_window(features.window_samples).astype(np.float32)
         bases = _two_step_bases(features.fft_size, self._rows, self._columns)
         self._over_rows, self._twiddle, self._over_columns = bases

@@ -90,7 +90,7 @@ def _check(name: str, value: Any, hint: Any) -> None:
     elif hint is bool:
         limit = Limit("true or false", lambda value: isinstance(value, bool))
     if limit and not limit.fits(value):
-        raise ConfigError(f"{name} is {value!r}", hint=limit.wanted)
+        raise ConfigError(f"{name} is {value!r}", hint=limit.requirement)
 
 
 def _check_list(name: str, values: Any, hint: Any) -> None:

@@ -162,10 +162,10 @@ class NumpyCausalCnn:
         # The softmax of a node that all have changes nothing, but for a hanzi that it does not contain.
         normalised_nodes = node[~_in_all(key, hypothesis, number) | ~self._is_frequent.take(following)]
 
-        wanted, row = np.unique(node[differs], return_inverse=True)
-        hidden = self._hidden(parents, tokens, wanted)
-        log_normalisers = np.zeros(len(wanted), np.float32)
-        with_softmax = np.isin(wanted, normalised_nodes).nonzero()[0]
+        nodes, row = np.unique(node[differs], return_inverse=True)
+        hidden = self._hidden(parents, tokens, nodes)
+        log_normalisers = np.zeros(len(nodes), np.float32)
+        with_softmax = np.isin(nodes, normalised_nodes).nonzero()[0]
         log_normalisers[with_softmax] = self._log_normalisers(hidden.take(with_softmax, axis=0))
         values = self._following(hidden.take(row, axis=0), log_normalisers.take(row), following[differs])
         sums = np.bincount(hypothesis[differs], values, len(flat))
@@ -192,10 +192,10 @@ class NumpyCausalCnn:
         with_own = np.logaddexp(log_normalisers, own)
         return own - np.where(self._is_frequent.take(ids), log_normalisers, with_own)
 
-    def _hidden(self, parents: np.ndarray, tokens: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+    def _hidden(self, parents: np.ndarray, tokens: np.ndarray, nodes: np.ndarray) -> np.ndarray:
         """The hidden states after some nodes of a tree, (n,) int, ascending: (n, W)."""
         weights, width = self._weights, self._weights.vectors.shape[1]
-        rows, windows = wanted, []
+        rows, windows = nodes, []
         # From the last layer to the first: a layer computes only those nodes that the next one reads.
         for dilation in weights.dilations[::-1].tolist():
             middle = _ancestors(parents, rows, dilation)

@@ -53,5 +53,5 @@ def sequence_loss(logits, syllables, targets, candidates: np.ndarray, label_smoo
     hit = ops.cast(rows == targets, "float32") * used
     weights = ops.sum(hit, axis=-1)  # (B, L): 1 where the target is a candidate
     uniform = used / ops.sum(used, axis=-1, keepdims=True)
-    wanted = (1 - label_smoothing) * hit + label_smoothing * uniform
-    return -weights * ops.sum(wanted * log_probs, axis=-1), weights
+    smoothed = (1 - label_smoothing) * hit + label_smoothing * uniform
+    return -weights * ops.sum(smoothed * log_probs, axis=-1), weights

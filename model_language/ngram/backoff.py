@@ -71,7 +71,7 @@ def ngram_counts(counts: Sequence[int]) -> str:
     return ", ".join(f"{count:,} {order}-grams" for order, count in enumerate(counts, start=1))
 
 
-def find(keys: np.ndarray, wanted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def find(keys: np.ndarray, queries: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Indices in sorted ``keys`` (always valid) and whether each wanted key is there."""
-    index = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
-    return index, keys[index] == wanted
+    index = np.minimum(np.searchsorted(keys, queries), len(keys) - 1)
+    return index, keys[index] == queries

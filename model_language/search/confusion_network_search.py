@@ -159,7 +159,7 @@ def _options(
     """The options of a slot of all networks."""
     syllables, ids, own = [], [np.zeros(0, np.int64)], [np.zeros(0)]
     skipped, starts = np.full(len(networks), -np.inf), [0]
-    wanted: list[tuple[int, int]] = []  # indices of options, and tokens of words that they may become
+    word_tokens: list[tuple[int, int]] = []  # indices of options, and tokens of words that they may become
     for number, network in enumerate(networks):
         slot, entries = network.slots[index], words[number].entries(index) if words else ()
         size = 0
@@ -168,7 +168,7 @@ def _options(
                 skipped[number] = log_posterior
                 continue
             tokens, scores = candidates(number, index, syllable)
-            wanted += [(len(syllables), token) for of, token in entries if of == syllable]
+            word_tokens += [(len(syllables), token) for of, token in entries if of == syllable]
             syllables.append(syllable)
             ids.append(tokens)
             own.append(log_posterior + model.weight * scores)
@@ -176,7 +176,7 @@ def _options(
         starts.append(starts[-1] + size)
     option = np.repeat(np.arange(-1, len(syllables)), [len(part) for part in ids])
     tokens, of_words = np.concatenate(ids), np.zeros(len(option), bool)
-    for number, token in wanted:
+    for number, token in word_tokens:
         of_words |= (option == number) & (tokens == token)
     return _Options(syllables, skipped, np.array(starts), tokens, np.concatenate(own), option, of_words)
 

@@ -166,8 +166,8 @@ class JointSearch:
             hanzi, scores = self._candidates_of(syllable)
             if not words:
                 return hanzi, scores
-            wanted = dict.fromkeys(number for of, number in words[network].entries(slot) if of == syllable)
-            added = [number for number in wanted if number not in hanzi]
+            needed = dict.fromkeys(number for of, number in words[network].entries(slot) if of == syllable)
+            added = [number for number in needed if number not in hanzi]
             if not added:
                 return hanzi, scores
             return np.append(hanzi, added), np.append(scores, np.full(len(added), scores.min()))

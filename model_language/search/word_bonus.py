@@ -71,16 +71,16 @@ class GridWords:
         self.decode = ids.decode
         # By position, then sentence: characters of the word before this one, ids of the word, weight.
         self._at: dict[int, dict[int, list[tuple[int, np.ndarray, float]]]] = {}
-        wanted: dict[tuple[int, int], list[int]] = {}
+        needed: dict[tuple[int, int], list[int]] = {}
         for sentence, found in enumerate(spans):
             for span in found:
                 word = np.array([ids.index(character) for character in span.word.hanzi], np.int32)
                 for before, position in enumerate(range(span.start, span.end)):
                     covering = self._at.setdefault(position, {}).setdefault(sentence, [])
                     covering.append((before, word, span.word.weight))
-                    wanted.setdefault((sentence, position), []).append(int(word[before]))
+                    needed.setdefault((sentence, position), []).append(int(word[before]))
         self.reach = max((len(span.word.hanzi) - 1 for found in spans for span in found), default=0)
-        self.grid = _with_candidates(grid, wanted, all_candidates or grid)
+        self.grid = _with_candidates(grid, needed, all_candidates or grid)
 
     def gains(
         self, position: int, sentences: np.ndarray, past: np.ndarray, rows: np.ndarray, tokens: np.ndarray
@@ -132,11 +132,11 @@ def _gains(
     return earned + advance - paid.take(rows)
 
 
-def _with_candidates(grid: Grid, wanted: Mapping[tuple[int, int], Sequence[int]], whole: Grid) -> Grid:
+def _with_candidates(grid: Grid, needed: Mapping[tuple[int, int], Sequence[int]], whole: Grid) -> Grid:
     """Add hanzi that are not candidates yet, with their scores in the whole grid."""
     missing = {
         cell: added
-        for cell, ids in wanted.items()
+        for cell, ids in needed.items()
         if (added := [number for number in dict.fromkeys(ids) if number not in grid.candidates[cell]])
     }
     if not missing:

@@ -123,8 +123,8 @@ def gb2312_hanzi() -> tuple[str, ...]:
 
 
 def _dictionary_readings() -> Iterator[tuple[str, str]]:
-    wanted = frozenset(gb2312_hanzi())
-    for character in wanted:
+    covered = frozenset(gb2312_hanzi())
+    for character in covered:
         for reading in characters()[ord(character)].split(","):
             if is_syllable(reading):
                 yield normalise_syllable(reading), character
@@ -136,7 +136,7 @@ def _dictionary_readings() -> Iterator[tuple[str, str]]:
         for character, reading in zip(phrase, phrase_readings, strict=True)
     }
     for reading, character in in_phrases:
-        if character in wanted and is_syllable(reading):
+        if character in covered and is_syllable(reading):
             yield normalise_syllable(reading), character
     yield from _SANDHI_READINGS
 

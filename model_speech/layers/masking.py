@@ -50,9 +50,9 @@ class PadTime(keras.layers.Layer):
     def call(self, features):
         """Pad the time axis at its end."""
         frames = ops.shape(features)[1]
-        wanted = (frames + self.multiple - 1) // self.multiple * self.multiple + self.more
+        padded_frames = (frames + self.multiple - 1) // self.multiple * self.multiple + self.more
         # Pad by a constant, then cut: not every backend can pad by the value of a tensor.
-        return ops.pad(features, ((0, 0), (0, self.multiple - 1 + self.more), (0, 0)))[:, :wanted]
+        return ops.pad(features, ((0, 0), (0, self.multiple - 1 + self.more), (0, 0)))[:, :padded_frames]
 
     def compute_output_shape(self, shape):
         """(B, T, F) → (B, T', F)."""

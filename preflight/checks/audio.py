@@ -72,20 +72,22 @@ def low_rate(listing: Listing, measurements: Measurements, sample_rate: int) -> 
     rates = Counter(found.rate for _, found in found_lines)
     for line, found in found_lines:
         if found.rate < sample_rate:
-            what, advice = _low_rate_texts(rates, sample_rate)
-            yield line_finding(WARNING, listing, line, what=what, advice=advice, detail=f"{found.rate} Hz")
+            problem, advice = _low_rate_texts(rates, sample_rate)
+            yield line_finding(
+                WARNING, listing, line, problem=problem, advice=advice, detail=f"{found.rate} Hz"
+            )
 
 
 def low_rate_of_some(listing: Listing, rates: Counter[int], sample_rate: int) -> Iterator[Finding]:
     """The same from the headers of some recordings: the quick check of train.py."""
     low = sum(count for rate, count in rates.items() if rate < sample_rate)
     if low:
-        what, advice = _low_rate_texts(rates, sample_rate)
+        problem, advice = _low_rate_texts(rates, sample_rate)
         yield Finding(
             WARNING,
             listing.path,
             "",
-            what=what,
+            problem=problem,
             advice=advice,
             detail=f"{low} of {rates.total()} checked recordings, from {min(rates)} Hz",
         )
@@ -93,11 +95,11 @@ def low_rate_of_some(listing: Listing, rates: Counter[int], sample_rate: int) ->
 
 def _low_rate_texts(rates: Counter[int], sample_rate: int) -> tuple[str, str]:
     """Description and advice for recordings below the features' rate, depending on their number."""
-    what = f"a sample rate below the features' {sample_rate} Hz: the upper bands are empty"
+    problem = f"a sample rate below the features' {sample_rate} Hz: the upper bands are empty"
     lowest, low = min(rates), sum(count for rate, count in rates.items() if rate < sample_rate)
     if 2 * low > rates.total():
-        return what, f"telephone speech: train with features.sample_rate={lowest}"
-    return what, f"find the originals, remove them, or train all with features.sample_rate={lowest}"
+        return problem, f"telephone speech: train with features.sample_rate={lowest}"
+    return problem, f"find the originals, remove them, or train all with features.sample_rate={lowest}"
 
 
 def unlike_rate(listing: Listing, measurements: Measurements, sample_rate: int) -> Iterator[Finding]:
@@ -110,7 +112,7 @@ def unlike_rate(listing: Listing, measurements: Measurements, sample_rate: int) 
                 WARNING,
                 listing,
                 line,
-                what="another sample rate than the rest",
+                problem="another sample rate than the rest",
                 advice="check its origin; harmless if it is the right recording",
                 detail=f"{found.rate} Hz, most have {usual}",
             )
@@ -187,7 +189,7 @@ def same_sound_in_splits(listings: list[Listing], measurements: Measurements) ->
                     ERROR if listing.role == "test" else WARNING,
                     listing,
                     line,
-                    what="a copy of a recording in the training set",
+                    problem="a copy of a recording in the training set",
                     advice=f"remove one of them: the {listing.role} figures are too good",
                     detail=f"{known[found.digest].id}",
                 )

@@ -68,7 +68,7 @@ def measure(path: str) -> AudioMeasurements:
     try:
         samples, rate = read_channels(path)  # (samples, channels)
     except AudioError as error:
-        return AudioMeasurements(path, fault=error.what)
+        return AudioMeasurements(path, fault=error.message)
     squares = np.einsum("ij,ij->j", samples, samples, dtype=np.float64) / len(samples)  # (channels,)
     loudest = np.ascontiguousarray(samples[:, int(squares.argmax())])  # (samples,)
     offset, power = float(loudest.mean(dtype=np.float64)), float(squares.max())

@@ -88,14 +88,14 @@ def needs_room(features: FeatureConfig, hours: float, folder: str | Path) -> boo
 
 def damaged_shard(state: CacheState) -> Iterator[Finding]:
     """Feature shards that are truncated or cannot be read."""
-    for name, why in state.damaged:
+    for name, reason in state.damaged:
         yield Finding(
             WARNING,
             str(state.folder),
             name,
-            what="a damaged shard of features",
+            problem="a damaged shard of features",
             advice="delete it: its features are computed again",
-            detail=why,
+            detail=reason,
         )
 
 
@@ -106,7 +106,7 @@ def outdated_features(state: CacheState) -> Iterator[Finding]:
             WARNING,
             str(state.folder),
             "",
-            what="recordings that are new or have changed since the features were made",
+            problem="recordings that are new or have changed since the features were made",
             advice="no action needed: their features are computed when the training starts",
             detail=f"{state.missing:,} of {state.cached + state.missing:,}",
         )
@@ -119,7 +119,7 @@ def disk_space(state: CacheState) -> Iterator[Finding]:
             ERROR if state.bytes_needed > state.bytes_free else WARNING,
             str(state.folder),
             "",
-            what="not enough disk space for the features",
+            problem="not enough disk space for the features",
             advice="free some space, or put data.cache on another disk",
             detail=f"{state.bytes_needed / 2**30:.1f} GiB needed, {state.bytes_free / 2**30:.1f} GiB free",
         )
@@ -134,7 +134,7 @@ def _known_keys(folder: Path, bins: int, thorough: bool) -> tuple[np.ndarray, li
             for location in locations if thorough else ():
                 read_features(str(shard), location, bins)
         except CacheError as error:
-            damaged.append((shard.name, error.what))
+            damaged.append((shard.name, error.message))
         except (OSError, ValueError, EOFError) as error:
             damaged.append((shard.name, " ".join(str(error).split())))
         else:

@@ -30,7 +30,7 @@ def misshapen_line(listing: Listing) -> Iterator[Finding]:
             ERROR,
             listing.path,
             f"line {number}",
-            what="the number of fields differs from the header",
+            problem="the number of fields differs from the header",
             advice="separate the fields by single tabs",
             detail=f"{fields} instead of {listing.columns}",
         )
@@ -58,7 +58,7 @@ def rare_syllable(listing: Listing) -> Iterator[Finding]:
                 WARNING,
                 listing.path,
                 syllable,
-                what="a syllable outside the inventory, which adds a class to the model",
+                problem="a syllable outside the inventory, which adds a class to the model",
                 advice="check the transcript; write erhua as two syllables if few utterances have it",
                 detail=f"{count:,} time{'s' * (count > 1)}",
             )
@@ -73,7 +73,7 @@ def unequal_length(listing: Listing) -> Iterator[Finding]:
                     ERROR,
                     listing,
                     line,
-                    what="syllables and hanzi differ in number",
+                    problem="syllables and hanzi differ in number",
                     advice="write one syllable for each hanzi, or remove the line",
                     detail=f"{len(syllables)} syllables in {kind}, {len(line.hanzi)} hanzi",
                 )
@@ -96,7 +96,7 @@ def empty_text(listing: Listing) -> Iterator[Finding]:
     if len(empty) < len(listing.lines):  # a list of noises has no texts
         for line in empty:
             yield line_finding(
-                WARNING, listing, line, what="no text", advice="add the text, or remove the line"
+                WARNING, listing, line, problem="no text", advice="add the text, or remove the line"
             )
 
 
@@ -110,7 +110,7 @@ def repeated_id(listing: Listing) -> Iterator[Finding]:
                 ERROR,
                 listing,
                 line,
-                what="a repeated id",
+                problem="a repeated id",
                 advice="give each line a unique id",
                 detail=f"also in line {first}",
             )
@@ -148,14 +148,14 @@ def speech_rate(listing: Listing) -> Iterator[Finding]:
         detail = f"{count} syllables in {line.seconds:.2f} s"
         if count > _FASTEST * line.seconds:
             yield line_finding(
-                WARNING, listing, line, what="faster than anyone can speak", advice=advice, detail=detail
+                WARNING, listing, line, problem="faster than anyone can speak", advice=advice, detail=detail
             )
         elif line.seconds > _PAUSE + _SLOWEST * count:
             yield line_finding(
                 WARNING,
                 listing,
                 line,
-                what="a text too short for the recording",
+                problem="a text too short for the recording",
                 advice=advice,
                 detail=detail,
             )
@@ -172,7 +172,7 @@ def unusual_length(listing: Listing) -> Iterator[Finding]:
                 WARNING,
                 listing,
                 line,
-                what="too short for a syllable",
+                problem="too short for a syllable",
                 advice="remove the line",
                 detail=detail,
             )
@@ -181,7 +181,7 @@ def unusual_length(listing: Listing) -> Iterator[Finding]:
                 WARNING,
                 listing,
                 line,
-                what="a very long recording",
+                problem="a very long recording",
                 advice="cut it at pauses: the longest recording determines the memory of a batch",
                 detail=detail,
             )

@@ -25,7 +25,7 @@ def empty_filter(features: FeatureConfig) -> Iterator[Finding]:
             WARNING,
             "features.bins",
             "",
-            what="mel filters without an FFT bin",
+            problem="mel filters without an FFT bin",
             advice="leave features.bins out (it is then chosen to fit), or set a longer features.frame_ms",
             detail=f"{empty} of {features.base_bins}: the FFT's bins are {spacing:g} Hz apart",
         )
@@ -57,7 +57,7 @@ def target_too_long(
             ERROR if is_refused else WARNING,
             listing,
             line,
-            what="more syllables than CTC can align",
+            problem="more syllables than CTC can align",
             advice=advice,
             detail=detail,
         )

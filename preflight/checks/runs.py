@@ -45,9 +45,9 @@ def unreadable_config(run: RunFolder) -> Iterator[Finding]:
             ERROR,
             str(run.config_file),
             "",
-            what="the config can't be read",
+            problem="the config can't be read",
             advice=error.hint or _AGAIN,
-            detail=error.what,
+            detail=error.message,
         )
 
 
@@ -59,12 +59,12 @@ def changed_file(run: RunFolder) -> Iterator[Finding]:
             WARNING,
             str(run.path),
             "",
-            what="a run without checksums: damage to its files can't be detected",
+            problem="a run without checksums: damage to its files can't be detected",
             advice=f"to add them: python inspect_model.py accept {run.path}",
         )
         return
     for name, state in checksums.differences(run.path).items():
-        yield Finding(ERROR, str(run.path), name, what=f"it is {state}", advice=f"{_AGAIN}; {accept}")
+        yield Finding(ERROR, str(run.path), name, problem=f"it is {state}", advice=f"{_AGAIN}; {accept}")
 
 
 def missing_part(run: RunFolder) -> Iterator[Finding]:
@@ -76,7 +76,7 @@ def missing_part(run: RunFolder) -> Iterator[Finding]:
                 ERROR,
                 str(run.path),
                 str(path.relative_to(run.path)),
-                what="a part of the run is missing",
+                problem="a part of the run is missing",
                 advice=_AGAIN,
             )
 
@@ -87,8 +87,8 @@ def unknown_config(run: RunFolder) -> Iterator[Finding]:
         return
     config = {key: value for key, value in run.config().items() if key not in _NOT_OF_THE_RECIPE}
     if config.get("task") not in RECIPES:
-        what, advice = f"a run of task '{config.get('task')}'", f"known: {', '.join(RECIPES)}"
-        yield Finding(ERROR, str(run.config_file), "", what=what, advice=advice)
+        problem, advice = f"a run of task '{config.get('task')}'", f"known: {', '.join(RECIPES)}"
+        yield Finding(ERROR, str(run.config_file), "", problem=problem, advice=advice)
         return
     schema, variants, _ = RECIPES[config["task"]]
     try:
@@ -98,9 +98,9 @@ def unknown_config(run: RunFolder) -> Iterator[Finding]:
             WARNING if run.metrics.is_file() else ERROR,
             str(run.config_file),
             "",
-            what="not a config of this code",
+            problem="not a config of this code",
             advice="to resume it, use the git revision in config.yaml",
-            detail=error.what,
+            detail=error.message,
         )
 
 
@@ -114,7 +114,7 @@ def damaged_weights(run: RunFolder) -> Iterator[Finding]:
                 ERROR,
                 str(run.path),
                 path.name,
-                what="a damaged weights file",
+                problem="a damaged weights file",
                 advice=_AGAIN,
                 detail=str(error),
             )
@@ -132,7 +132,7 @@ def not_finite(run: RunFolder) -> Iterator[Finding]:
                 ERROR,
                 str(run.path),
                 path.name,
-                what="weights that are NaN or infinite",
+                problem="weights that are NaN or infinite",
                 advice=f"{LOWER_RATE}, or in float32",
                 detail=f"{len(bad)} arrays, e.g. {bad[0]}",
             )
@@ -154,7 +154,7 @@ def damaged_checkpoint(run: RunFolder) -> Iterator[Finding]:
             ERROR,
             str(run.path),
             name,
-            what="a damaged checkpoint",
+            problem="a damaged checkpoint",
             advice="delete it to start again; best.weights.h5 is kept",
             detail=str(error),
         )
@@ -164,7 +164,7 @@ def damaged_checkpoint(run: RunFolder) -> Iterator[Finding]:
             ERROR,
             str(run.path),
             name,
-            what="a checkpoint with NaN or infinite values",
+            problem="a checkpoint with NaN or infinite values",
             advice=LOWER_RATE,
             detail=f"{len(bad)} variables, e.g. {bad[0]}",
         )
@@ -180,7 +180,7 @@ def odd_vocabulary(run: RunFolder) -> Iterator[Finding]:
         vocabulary = Vocabulary.load(path)
     except VocabularyError as error:
         yield Finding(
-            ERROR, str(run.path), name, what="a damaged vocabulary", advice=_AGAIN, detail=error.what
+            ERROR, str(run.path), name, problem="a damaged vocabulary", advice=_AGAIN, detail=error.message
         )
         return
     except RunError:
@@ -195,7 +195,7 @@ def odd_vocabulary(run: RunFolder) -> Iterator[Finding]:
             ERROR,
             str(run.path),
             name,
-            what="the order or tokens of the vocabulary differ from what a training writes",
+            problem="the order or tokens of the vocabulary differ from what a training writes",
             advice="use the file that was written with the weights; with this one classes have the wrong "
             "tokens",
             detail=f"class {index} is '{pair[0]}', usually '{pair[1]}'; hash {vocabulary.hash}",
@@ -214,9 +214,9 @@ def unfit_weights(run: RunFolder) -> Iterator[Finding]:
             ERROR,
             str(run.path),
             "",
-            what="the run can't be loaded",
+            problem="the run can't be loaded",
             advice=" ".join(hint.split()),
-            detail=" ".join(error.what.split()),
+            detail=" ".join(error.message.split()),
         )
 
 
@@ -225,13 +225,13 @@ def loss_not_falling(run: RunFolder) -> Iterator[Finding]:
     losses = [value for row in _history(run) if (value := row.get("train_loss")) is not None]
     advice = "check the learning rate and the transcripts; doctor.py RUN --overfit shows which is wrong"
     if not all(map(math.isfinite, losses)):
-        yield Finding(ERROR, str(run.history), "", what="the training loss is not finite", advice=advice)
+        yield Finding(ERROR, str(run.history), "", problem="the training loss is not finite", advice=advice)
     elif len(losses) >= _EPOCHS_TO_JUDGE and losses[-1] > _NOT_FALLING * losses[0]:
         yield Finding(
             ERROR,
             str(run.history),
             "",
-            what="the training loss doesn't fall",
+            problem="the training loss doesn't fall",
             advice=advice,
             detail=f"{losses[0]:.4g} in epoch 1, {losses[-1]:.4g} in epoch {len(losses)}",
         )
@@ -247,12 +247,12 @@ def diverged(run: RunFolder) -> Iterator[Finding]:
     ]
     last = run.last_logged()
     if bad:
-        where, what, detail = run.history, "dev figures are not finite", ", ".join(bad[:3])
+        where, problem, detail = run.history, "dev figures are not finite", ", ".join(bad[:3])
     elif NOT_FINITE in last:
-        where, what, detail = run.log, "the training has ended because of a value that is not finite", last
+        where, problem, detail = run.log, "the training has ended because of a value that is not finite", last
     else:
         return
-    yield Finding(ERROR, str(where), "", what=what, advice=LOWER_RATE, detail=detail)
+    yield Finding(ERROR, str(where), "", problem=problem, advice=LOWER_RATE, detail=detail)
 
 
 def collapsed(run: RunFolder) -> Iterator[Finding]:
@@ -266,7 +266,7 @@ def collapsed(run: RunFolder) -> Iterator[Finding]:
             ERROR,
             str(run.history),
             "",
-            what="the dev error stays at 100 %: the model outputs blanks only",
+            problem="the dev error stays at 100 %: the model outputs blanks only",
             advice="check transcripts and learning rate (doctor.py RUN --overfit), or train longer",
             detail=f"{min(errors):.1%} after {len(errors)} epochs, {rows[-1].get('step', 0):.0f} steps",
         )
@@ -293,7 +293,7 @@ def foreign_vocabulary(run: RunFolder, syllables: Sequence[str]) -> Iterator[Fin
             WARNING,
             str(run.path),
             str(path.relative_to(run.path)),
-            what="the vocabulary does not match the run's manifests",
+            problem="the vocabulary does not match the run's manifests",
             advice="harmless if the manifests have changed since the training; else the file is of another "
             "run",
             detail=f"hash {saved.hash}, theirs {expected.hash}; not in both: {', '.join(only[:5])}",

@@ -31,7 +31,7 @@ def id_of_another(listings: Sequence[Listing]) -> Iterator[Finding]:
                     ERROR,
                     listing,
                     line,
-                    what="an id that another list gives to another recording",
+                    problem="an id that another list gives to another recording",
                     advice="make ids unique in all lists, e.g. with the corpus name as a prefix",
                     detail=f"{path}, line {first.number}",
                 )
@@ -48,7 +48,7 @@ def shared_recording(listings: Sequence[Listing]) -> Iterator[Finding]:
                         ERROR if (role, other) == ("train", "test") else WARNING,
                         listing,
                         line,
-                        what=f"a recording that is also in the {role} list",
+                        problem=f"a recording that is also in the {role} list",
                         advice=f"remove it from one list: the {other} figures are too good",
                     )
 
@@ -66,7 +66,7 @@ def shared_sentence(listings: Sequence[Listing]) -> Iterator[Finding]:
                 WARNING,
                 listing.path,
                 "",
-                what=f"{how_many} of its sentences are in the training set",
+                problem=f"{how_many} of its sentences are in the training set",
                 advice="its error rate is that of known sentences; others will be worse: split by sentence",
                 detail=f"{len(shared):,} of {len(own):,}, e.g. {min(shared)}",
             )
@@ -83,7 +83,7 @@ def shared_speaker(listings: Sequence[Listing]) -> Iterator[Finding]:
                 WARNING,
                 listing.path,
                 "",
-                what="speakers of this list are in the training set",
+                problem="speakers of this list are in the training set",
                 advice="its error rate is that of known speakers; others will be worse: split by speaker",
                 detail=f"{len(own & known):,} of {len(own):,}: {first_few(sorted(own & known), 5)}",
             )
@@ -101,7 +101,7 @@ def known_test(listings: Sequence[Listing]) -> Iterator[Finding]:
                 ERROR,
                 listing.path,
                 "",
-                what="each test sentence is in the training set, by the same speaker",
+                problem="each test sentence is in the training set, by the same speaker",
                 advice="its error rates mean nothing: test on other speakers and sentences",
                 detail=f"{len(lines):,} recordings",
             )
@@ -120,7 +120,7 @@ def unheard_syllable(listings: Sequence[Listing]) -> Iterator[Finding]:
                 WARNING,
                 listing.path,
                 "",
-                what="syllables that are not in the training set: they can't be recognised",
+                problem="syllables that are not in the training set: they can't be recognised",
                 advice="add recordings with them, e.g. synthetic ones",
                 detail=f"{occurrences / counts.total():.1%} of all, {len(unseen):,} kinds: "
                 f"{first_few(unseen, 6)}",

@@ -266,8 +266,8 @@ class _Parser:
     def _next_is(self, token: str) -> bool:
         return self._index < len(self._tokens) and self._tokens[self._index] == token
 
-    def _error(self, what: str, hint: str = _HINT) -> PhraseError:
-        return PhraseError(what, where=self._where, hint=hint)
+    def _error(self, message: str, hint: str = _HINT) -> PhraseError:
+        return PhraseError(message, where=self._where, hint=hint)
 
 
 def _stripped(parts: list[Part]) -> tuple[Part, ...]:

@@ -95,7 +95,7 @@ def _hanzi_pronunciations(text: str, where: str) -> list[Pronunciations]:
         usual, plausible = hanzi_to_pinyin(text), plausible_readings(text)
     except CorpusError as error:
         raise PhraseError(
-            error.what, where=where, hint=f"{error.hint}, or give the pronunciation: {text} = …"
+            error.message, where=where, hint=f"{error.hint}, or give the pronunciation: {text} = …"
         ) from error
     units = []
     for variants, others in zip(spoken_variants(text, usual), plausible, strict=True):

@@ -45,8 +45,8 @@ class PhraseThresholds:
         """
         if not alarms_per_hour > 0:
             raise ConfigError(f"{alarms_per_hour:g} false alarms an hour", hint="above 0, e.g. 1")
-        wanted, rates, longest = math.log(alarms_per_hour), np.log(self.alarms_per_hour), max(self.scores)
-        return np.array([np.interp(wanted, rates, self.scores[min(n, longest)]) for n in syllables])
+        log_rate, rates, longest = math.log(alarms_per_hour), np.log(self.alarms_per_hour), max(self.scores)
+        return np.array([np.interp(log_rate, rates, self.scores[min(n, longest)]) for n in syllables])
 
 
 DEFAULT = PhraseThresholds(

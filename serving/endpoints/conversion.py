@@ -44,12 +44,12 @@ class Conversion(BaseModel):
 
 
 @router.post("/v1/convert", summary="Convert pinyin to hanzi")
-async def convert(request: Request, wanted: Conversion) -> dict[str, Any]:
+async def convert(request: Request, conversion: Conversion) -> dict[str, Any]:
     """For each line its n best texts; for each character its confidence, the runner-up and the reasons."""
     engine: Engine = request.app.state.engine
-    lines = tuple(wanted.text.splitlines()) or ("",)
+    lines = tuple(conversion.text.splitlines()) or ("",)
     with engine.admitted():
-        job = ConvertJob(lines, **wanted.model_dump(exclude={"text"}))
+        job = ConvertJob(lines, **conversion.model_dump(exclude={"text"}))
         converted = await unless_gone(request, engine.convert(job))
     return {
         "text": "\n".join(line.text for line in converted),

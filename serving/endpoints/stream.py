@@ -68,8 +68,8 @@ def _refusal(websocket: WebSocket, token: str | None) -> RequestError | None:
             code="token",
         )
     if not is_allowed_origin(websocket.headers, state.settings.origins):
-        what, hint = "pages of this origin may not use the service", "start the service with --origin"
-        return RequestError(403, what, hint=hint, code="origin")
+        problem, hint = "pages of this origin may not use the service", "start the service with --origin"
+        return RequestError(403, problem, hint=hint, code="origin")
     if len(state.sessions) >= 2 * state.settings.streams:  # also those that have not begun yet
         return RequestError(429, "too many connections", hint="try again later", code="streams")
     return None
@@ -147,13 +147,15 @@ class Session:
             start = Start.model_validate(message)
         except ValidationError as error:
             first = error.errors(include_input=False, include_url=False)[0]
-            what, advice = field_problem(first)
-            raise _invalid(f"'{field_name(first['loc'])}' in the message 'start' {what}", advice) from error
+            problem, advice = field_problem(first)
+            raise _invalid(
+                f"'{field_name(first['loc'])}' in the message 'start' {problem}", advice
+            ) from error
         if not known and not self._state.tokens.accepts(start.token):
             self._state.metrics.refused.labels("token").inc()
-            what = "the token is wrong" if start.token else "a token is needed"
+            problem = "the token is wrong" if start.token else "a token is needed"
             hint = "as a header, as the subprotocol bearer.TOKEN, or in the message 'start'"
-            raise RequestError(401, what, hint=hint, kind=AUTHENTICATION, code="token")
+            raise RequestError(401, problem, hint=hint, kind=AUTHENTICATION, code="token")
         return start
 
     async def _begin(self, start: Start) -> None:
@@ -181,8 +183,8 @@ class Session:
             try:
                 message = await self._next(last_sound + idle - time.monotonic())
             except TimeoutError:
-                what, hint = f"no sound for {idle:g} s", "send silence too, or 'end'"
-                break_off: RequestError | None = RequestError(400, what, hint=hint, code="idle")
+                problem, hint = f"no sound for {idle:g} s", "send silence too, or 'end'"
+                break_off: RequestError | None = RequestError(400, problem, hint=hint, code="idle")
                 break
             except RequestError as error:
                 break_off = error
@@ -214,8 +216,8 @@ class Session:
         return break_off
 
     def _too_long(self) -> RequestError:
-        what = f"the stream is longer than {self._settings.stream_seconds:g} s"
-        return RequestError(400, what, hint="connect again", code="too_long")
+        problem = f"the stream is longer than {self._settings.stream_seconds:g} s"
+        return RequestError(400, problem, hint="connect again", code="too_long")
 
     async def _next(self, seconds: float) -> bytes | Any:
         """The next message.
@@ -231,8 +233,8 @@ class Session:
             if receiving.done():
                 return receiving.result()
             if stopping.done():
-                what = "the service ends"
-                raise RequestError(503, what, hint="connect again", kind=SERVER, code="shutdown")
+                problem = "the service ends"
+                raise RequestError(503, problem, hint="connect again", kind=SERVER, code="shutdown")
             raise TimeoutError
         finally:
             receiving.cancel()
@@ -289,6 +291,6 @@ class Session:
 _OPUS_HINT = "send Opus in WebM or Ogg as MediaRecorder makes it, from its first byte; or PCM"
 
 
-def _invalid(what: str, advice: str | None = None) -> RequestError:
+def _invalid(problem: str, advice: str | None = None) -> RequestError:
     hint = f"{advice}; {_HINT}" if advice else _HINT
-    return RequestError(400, what, hint=hint, code="invalid_message")
+    return RequestError(400, problem, hint=hint, code="invalid_message")

@@ -69,13 +69,13 @@ class LiveWorkers:
         """
         if sum(worker.count for worker in self._workers) >= self._settings.streams:
             self._metrics.refused.labels("streams").inc()
-            what = f"{self._settings.streams} live streams are open, which is the limit"
-            raise RequestError(429, what, hint="try again later", kind=LIMIT, code="streams")
+            problem = f"{self._settings.streams} live streams are open, which is the limit"
+            raise RequestError(429, problem, hint="try again later", kind=LIMIT, code="streams")
         late = time.monotonic() + _WAIT_SECONDS
         while not (ready := [worker for worker in self._workers if worker.ready]):
             if time.monotonic() > late:
-                what, hint = "the models are being loaded", "try again in some seconds"
-                raise RequestError(503, what, hint=hint, kind=SERVER, code="loading")
+                problem, hint = "the models are being loaded", "try again in some seconds"
+                raise RequestError(503, problem, hint=hint, kind=SERVER, code="loading")
             await asyncio.sleep(0.1)
         worker = min(ready, key=lambda each: each.count)
         return ClientStream(worker, next(self._numbers), Open(rate, search))
@@ -196,7 +196,7 @@ class _Worker:
             try:
                 ready = child.receive(_LOAD_SECONDS)
                 if not isinstance(ready, Ready):
-                    LOG.critical("the models can't be loaded", extra={"reason": ready.what})
+                    LOG.critical("the models can't be loaded", extra={"reason": ready.problem})
                     return
                 self._loop.call_soon_threadsafe(self._begin, ready)
                 LOG.info("a worker of live streams is ready", extra={"pid": child.pid})

@@ -86,7 +86,7 @@ class ConvertJob:
 class Failure:
     """Why a job could not be done: an error of the user, unless ``internal``."""
 
-    what: str
+    problem: str
     hint: str | None = None
     where: str | None = None
     internal: bool = False
@@ -94,12 +94,12 @@ class Failure:
     @classmethod
     def of(cls, error: UserError) -> "Failure":
         """A failure with the texts of an error."""
-        return cls(error.what, error.hint, None if error.where is None else str(error.where))
+        return cls(error.message, error.hint, None if error.where is None else str(error.where))
 
     @property
     def message(self) -> str:
         """What is wrong, and where."""
-        return f"{self.what} ({self.where})" if self.where else self.what
+        return f"{self.problem} ({self.where})" if self.where else self.problem
 
 
 class Models:

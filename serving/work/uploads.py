@@ -118,7 +118,7 @@ def _read(pipe: Connection, path: str, rate: int, limits: ReadLimits) -> None:
             pipe.send(SoundPiece(stretch.start / rate, stretch.samples))
         end = SoundEnd(length / rate)
     except AudioError as error:
-        end = SoundEnd(length / rate, error.what, error.hint)
+        end = SoundEnd(length / rate, error.message, error.hint)
     except MemoryError:
         end = SoundEnd(length / rate, "decoding the file takes too much memory", _CONVERT)
     pipe.send(end)

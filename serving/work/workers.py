@@ -98,8 +98,8 @@ class Workers:
                 continue
             if isinstance(response, Failure):
                 child.close()
-                LOG.critical("the models can't be loaded", extra={"reason": response.what})
-                self._set_rate(UserError(response.what, where=response.where, hint=response.hint))
+                LOG.critical("the models can't be loaded", extra={"reason": response.problem})
+                self._set_rate(UserError(response.problem, where=response.where, hint=response.hint))
                 return None
             self._set_rate(response)
             self._alive[number] = child.pid or 0

@@ -41,11 +41,11 @@ class Obstacle:
     """A reason why a model can't stream: the layer, what it does, what to use instead."""
 
     layer: str
-    what: str
+    reason: str
     instead: str
 
     def __str__(self) -> str:
-        return f"'{self.layer}' {self.what} (instead: {self.instead})"
+        return f"'{self.layer}' {self.reason} (instead: {self.instead})"
 
 
 @dataclass(frozen=True)
@@ -168,15 +168,15 @@ class _Planner:
     def _check_ends(self) -> None:
         for ends, name in ((self.graph.inputs, "input"), (self.graph.outputs, "output")):
             if len(ends) > 1:
-                what, instead = f"is one of {len(ends)}", f"a model with one {name}"
-                self.obstacles.append(Obstacle(name, what, instead))
+                reason, instead = f"is one of {len(ends)}", f"a model with one {name}"
+                self.obstacles.append(Obstacle(name, reason, instead))
 
     def _add(self, call: Call) -> None:
         signals = [self.signals[wire] for wire in call.inputs]
         try:
             layer_plan = plan_layer(call, signals, self.options)
         except CannotStream as error:
-            self.obstacles.append(Obstacle(call.layer.name, error.what, error.instead))
+            self.obstacles.append(Obstacle(call.layer.name, error.reason, error.instead))
             layer_plan = LayerPlan(_approximate_signal(call, signals))
         self._update(call, signals, layer_plan)
         before = layer_plan.before or ((),) * len(call.inputs)

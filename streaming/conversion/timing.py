@@ -50,13 +50,13 @@ class CannotStream(Exception):
     """A layer can't stream with its settings.
 
     Args:
-        what: what the layer does, without its name.
+        reason: what the layer does, without its name.
         instead: what to use.
     """
 
-    def __init__(self, what: str, instead: str):
-        super().__init__(what)
-        self.what, self.instead = what, instead
+    def __init__(self, reason: str, instead: str):
+        super().__init__(reason)
+        self.reason, self.instead = reason, instead
 
 
 @dataclass(frozen=True)

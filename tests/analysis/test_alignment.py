@@ -118,7 +118,7 @@ def _compare_with_jiwer(references, hypotheses, distance) -> None:
 def test_alignment_sounds_best_among_the_scorers(reference, hypothesis):
     """Against every alignment with the scorer's numbers of edits, tried one by one."""
     counts = count_errors(reference, hypothesis)
-    wanted = (counts.substitutions, counts.insertions, counts.deletions)
+    scored = (counts.substitutions, counts.insertions, counts.deletions)
 
     def best(i: int, j: int, edits: tuple[int, int, int]) -> float:
         if min(edits) < 0:
@@ -139,7 +139,7 @@ def test_alignment_sounds_best_among_the_scorers(reference, hypothesis):
 
     pairs = align(reference, hypothesis, syllable_distance)
     sound = sum(syllable_distance(p.reference, p.hypothesis) for p in pairs if p.is_substitution)
-    assert sound == best(0, 0, wanted)
+    assert sound == best(0, 0, scored)
 
 
 def test_long_utterances_align_like_the_scorer():

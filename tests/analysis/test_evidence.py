@@ -151,8 +151,8 @@ def test_posteriors_are_drawn_at_their_time_and_height(confused, inspection):
         columns = np.flatnonzero(height)
         assert columns[0] == round(28 * FRAME * PIXELS)
         assert columns[-1] == round(29 * FRAME * PIXELS) - 1
-        wanted = inspection.posteriors[28, CLASSES.index(name)]
-        np.testing.assert_allclose(height[columns], wanted, atol=0.5 / LANE_HEIGHT)
+        expected = inspection.posteriors[28, CLASSES.index(name)]
+        np.testing.assert_allclose(height[columns], expected, atol=0.5 / LANE_HEIGHT)
     right = np.flatnonzero(coloured(picture, RIGHT, 0))
     assert right[0] >= 12 * FRAME * PIXELS - 1 and right[-1] < 13 * FRAME * PIXELS
 

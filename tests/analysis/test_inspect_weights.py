@@ -216,7 +216,7 @@ def test_changed_bytes_give_a_value_or_a_user_error(folder, legacy, seed):
     try:
         inspect_model.main(["weights", str(path)])
     except UserError as error:
-        assert error.where or "classes" in error.what
+        assert error.where or "classes" in error.message
 
 
 def test_missing_arrays_are_named(folder, legacy):
@@ -321,8 +321,8 @@ def test_a_vocabulary_of_230_against_887_outputs_is_explained(folder, capsys):
     lines = str(caught.value).splitlines()
     assert lines[0] == f"the output layer 'logits' has 887 classes, {folder / 'small.txt'} has 230 tokens"
     assert "230 tokens are in both" in lines[1] and "(657)" in lines[3]
-    wanted = ["transfer", str(run), f"{run}_transferred", "--vocabulary", str(folder / "small.txt")]
-    assert shlex.split(lines[-1]) == ["python", "inspect_model.py", *wanted]
+    expected = ["transfer", str(run), f"{run}_transferred", "--vocabulary", str(folder / "small.txt")]
+    assert shlex.split(lines[-1]) == ["python", "inspect_model.py", *expected]
     assert "output layer: logits, 887 classes" in capsys.readouterr().out  # the tree is printed nevertheless
 
 

@@ -142,7 +142,7 @@ def test_missing_extra_and_repeated_ids_are_reported(reference, tmp_path):
         ("b1", ""),
     ]
     results = report_files(reference, [_write(tmp_path / "hyp", lines)])
-    reported = {problem.what: (problem.count, problem.examples) for problem in results.problems}
+    reported = {problem.description: (problem.count, problem.examples) for problem in results.problems}
     assert reported == {
         "ids that come twice with the same text": (1, ("a1",)),
         "ids that come twice with different texts": (1, ("a2",)),
@@ -260,13 +260,13 @@ def test_pinyin_files(tmp_path):
     assert results.levels == (SYLLABLES,) and not system.automatic_pinyin
     assert system.named_confusions["zh–z"] == system.named_confusions["an–ang"] == 1
     assert system.kinds[SYLLABLES]["insertion"] == 1
-    assert [problem.what for problem in results.problems] == ["words that are not Mandarin syllables"]
+    assert [problem.description for problem in results.problems] == ["words that are not Mandarin syllables"]
 
 
 def test_pinyin_without_tones_is_reported(tmp_path):
     reference = _write(tmp_path / "ref", {"a": "ni3 hao3"})
     results = report_files(reference, [_write(tmp_path / "hyp", {"a": "ni hao"})])
-    assert "without a tone" in results.problems[0].what
+    assert "without a tone" in results.problems[0].description
     assert _rate(results, "syllable error").counts.errors == 2
     assert _rate(results, "toneless syllable error").counts.errors == 0
 

@@ -160,15 +160,15 @@ def test_speed_of_few_sentences(transcripts):
 
 
 def test_serve_converts_batches_together():
-    asked = []
+    requested = []
 
     def convert(sentences):
-        asked.append(sentences)
+        requested.append(sentences)
         return ["".join(sentence) for sentence in sentences]
 
     answers = list(serve.serve(convert, [b"ni3 hao3\n", b"ta1\n", b"\n", b"\n", b"de5\n"]))
     assert answers == [["ni3hao3", "ta1"], ["de5"]]
-    assert asked == [[["ni3", "hao3"], ["ta1"]], [["de5"]]]
+    assert requested == [[["ni3", "hao3"], ["ta1"]], [["de5"]]]
 
 
 def test_dictionary_unigram():

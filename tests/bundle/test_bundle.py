@@ -40,7 +40,7 @@ def test_the_matrix_names_every_combination_once_and_every_refusal_has_an_altern
 
 
 def test_the_tree_of_the_specification_is_offered():
-    wanted = {
+    required = {
         "saved_model/non_stream_float",
         "saved_model/stream_internal_float",
         "litert/non_stream_float.tflite",
@@ -48,7 +48,7 @@ def test_the_tree_of_the_specification_is_offered():
         "litert/non_stream_int8.tflite",
         "litert/stream_external_int8.tflite",
     }
-    assert wanted < {variant.path for variant in offered()}
+    assert required < {variant.path for variant in offered()}
 
 
 @pytest.mark.parametrize("format_", [Format.ONNX, Format.FROZEN_GRAPH])

@@ -524,7 +524,7 @@ def test_the_checks_fail_where_outputs_differ_from_the_source_model(copy):
     rehash(copy, "golden/clips.npz")
     (checked,) = verify_bundle(copy)
     assert checked.outcome is Outcome.FAILED
-    assert "differs from the source model by 0.01 (running)" in checked.why
+    assert "differs from the source model by 0.01 (running)" in checked.detail
 
 
 # --- conversions that are not supported ---
@@ -541,11 +541,11 @@ def test_recurrent_models_are_quantised_without_loops_and_loops_are_refused(tmp_
     with ArtefactWriter(source_of(model)) as writer:
         writer.write(variant, tmp_path / "model.tflite")
         clips = writer.source.golden.inputs
-        made, wanted = (
+        made, expected = (
             open_artefact(tmp_path / "model.tflite").run(clips),
             writer.outputs(clips, "non_stream"),
         )
-    assert np.abs(made - wanted).max() < 0.1 * np.abs(wanted).max()
+    assert np.abs(made - expected).max() < 0.1 * np.abs(expected).max()
     monkeypatch.setattr("bundle.export.artefact_writer.MAX_UNROLLED", 3)
     with (
         ArtefactWriter(source_of(model)) as writer,
@@ -779,11 +779,13 @@ def test_the_command_refuses_with_a_reason_and_an_alternative(run, words, messag
 
 
 def test_all_artefacts_of_a_model_of_samples_are_those_without_int8(run, monkeypatch, tmp_path, capsys):
-    asked = []
-    monkeypatch.setattr(build, "export_bundle", lambda _, variants, *__, **___: asked.extend(variants) or [])
+    requested = []
+    monkeypatch.setattr(
+        build, "export_bundle", lambda _, variants, *__, **___: requested.extend(variants) or []
+    )
     monkeypatch.setattr(ExportSource, "raw", True)
     assert load_script("export.py").main([str(run), "--all", "--output", str(tmp_path / "all")]) == 0
-    assert asked == offered(raw=True)
+    assert requested == offered(raw=True)
     (note,) = capsys.readouterr().err.splitlines()
     assert note.startswith("note: not available for this model: litert non_stream int8, ")
     assert "onnx stream_external int8: the input is samples" in note and "use this precision from" in note

@@ -380,15 +380,15 @@ def test_a_variant_that_is_not_offered_is_an_error_only_if_it_was_asked_for(
 
 
 def test_all_artefacts_of_a_converter_are_those_offered_without_streams(runs, monkeypatch, tmp_path):
-    asked = []
+    requested = []
 
     def export(source, variants, *_, **__):
-        asked.extend(variants)
+        requested.extend(variants)
         return []
 
     monkeypatch.setattr("bundle.export.build.export_bundle", export)
     load_script("export.py").main([str(runs("cbhg")), "--all", "--output", str(tmp_path / "all")])
-    assert asked == offered(streams=False)
+    assert requested == offered(streams=False)
 
 
 def test_other_features_of_a_speech_bundle_are_refused(speech_bundle, tmp_path):

@@ -457,15 +457,15 @@ def test_archives_can_be_checked(archive: Archive):
 
 
 def test_one_archive_of_several_from_a_mirror(tmp_path, monkeypatch, capsys):
-    asked = []
+    requested = []
 
     def download(archive: Archive, root: Path, url: str) -> Path:
-        asked.append(url)
+        requested.append(url)
         return root / archive.folder
 
     monkeypatch.setattr("data.corpora.tools.command.download_corpus", download)
     magicdata.main(["download", str(tmp_path), "--only", "dev", "--url", "https://mirror.example/68/"])
     magicdata.main(["download", str(tmp_path)])
-    assert asked[0] == "https://mirror.example/68/dev_set.tar.gz"
-    assert asked[1:] == [archive.url for archive in magicdata.ARCHIVES]
+    assert requested[0] == "https://mirror.example/68/dev_set.tar.gz"
+    assert requested[1:] == [archive.url for archive in magicdata.ARCHIVES]
     assert "python -m data.corpora.magicdata prepare" in capsys.readouterr().out

@@ -33,19 +33,19 @@ class Server:
     ranges: bool = True
     drop_after: int | None = None  # bytes of each answer, then the connection ends
     status: int = 200
-    asked: list[str | None] = field(default_factory=list)
+    requested: list[str | None] = field(default_factory=list)
     url: str = ""
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         server = self.server.behaviour
-        wanted = self.headers.get("Range")
-        server.asked.append(wanted)
+        range_header = self.headers.get("Range")
+        server.requested.append(range_header)
         if server.status != 200:
             self.send_error(server.status)
             return
-        start = int(wanted.removeprefix("bytes=").rstrip("-")) if wanted and server.ranges else 0
+        start = int(range_header.removeprefix("bytes=").rstrip("-")) if range_header and server.ranges else 0
         size = len(server.content)
         if start >= size:
             self.send_response(416)
@@ -85,19 +85,19 @@ def archive_of(content: bytes, url: str) -> Archive:
 def test_whole_file_in_one_go(server, tmp_path):
     part = fetch(server.url, tmp_path / "x.part", pause=0)
     assert part.read_bytes() == CONTENT
-    assert server.asked == [None]
+    assert server.requested == [None]
 
 
 def test_a_dropped_connection_is_resumed(server, tmp_path):
     server.drop_after = 4000
     assert fetch(server.url, tmp_path / "x.part", pause=0).read_bytes() == CONTENT
-    assert server.asked == [None, "bytes=4000-", "bytes=8000-"]
+    assert server.requested == [None, "bytes=4000-", "bytes=8000-"]
 
 
 def test_a_second_run_resumes_the_file_of_the_first(server, tmp_path):
     (tmp_path / "x.part").write_bytes(CONTENT[:1234])
     assert fetch(server.url, tmp_path / "x.part", pause=0).read_bytes() == CONTENT
-    assert server.asked == ["bytes=1234-"]
+    assert server.requested == ["bytes=1234-"]
 
 
 def test_complete_part_and_part_of_another_file(server, tmp_path):
@@ -105,7 +105,7 @@ def test_complete_part_and_part_of_another_file(server, tmp_path):
     assert fetch(server.url, tmp_path / "x.part", pause=0).read_bytes() == CONTENT
     (tmp_path / "x.part").write_bytes(CONTENT * 2)
     assert fetch(server.url, tmp_path / "x.part", pause=0).read_bytes() == CONTENT
-    assert server.asked == ["bytes=10240-", "bytes=20480-", None]
+    assert server.requested == ["bytes=10240-", "bytes=20480-", None]
 
 
 def test_server_without_ranges_sends_all_again(server, tmp_path):
@@ -118,7 +118,7 @@ def test_a_full_disk_is_not_reported_as_a_network_failure(server, tmp_path):
     (tmp_path / "x.part").symlink_to("/dev/full")
     with pytest.raises(CorpusError, match=r"can't write to the disk .*No space left.*free some space"):
         fetch(server.url, tmp_path / "x.part", pause=0)
-    assert len(server.asked) == 1, "tried again"
+    assert len(server.requested) == 1, "tried again"
     with pytest.raises(CorpusError, match=r"can't write .*Is a directory"):
         (tmp_path / "folder").mkdir()
         fetch(server.url, tmp_path / "folder", pause=0)
@@ -128,7 +128,7 @@ def test_no_progress_ends_with_a_hint(server, tmp_path):
     server.drop_after = 0
     with pytest.raises(CorpusError, match="run the command again: it continues after 0 bytes"):
         fetch(server.url, tmp_path / "x.part", pause=0)
-    assert len(server.asked) == ATTEMPTS
+    assert len(server.requested) == ATTEMPTS
 
 
 @pytest.mark.parametrize(("status", "requests"), [(404, 1), (503, ATTEMPTS)])
@@ -136,7 +136,7 @@ def test_a_refusal_is_final_but_an_overloaded_server_is_retried(server, tmp_path
     server.status = status
     with pytest.raises(CorpusError, match=str(status)):
         fetch(server.url, tmp_path / "x.part", pause=0)
-    assert len(server.asked) == requests
+    assert len(server.requested) == requests
 
 
 def test_only_web_addresses_are_downloaded(tmp_path):
@@ -171,7 +171,7 @@ def test_download_unpacks_once_and_leaves_nothing_else(server, tmp_path):
     assert (folder / "data" / "a.wav.trn").read_bytes() == b"text"
     assert [path.name for path in folder.parent.iterdir()] == ["corpus"]
     assert download_corpus(archive, tmp_path / "new") == folder
-    assert len(server.asked) == 1
+    assert len(server.requested) == 1
 
 
 def test_a_checksum_of_the_user_is_checked(server, tmp_path):

@@ -184,21 +184,21 @@ def test_file_names_without_speakers_are_reported(tmp_path, made, capsys):
 
 
 def test_labels_and_shares(made):
-    asked = config(made, words=("yes", "go"), unknown_share=0.25, silence_share=0.5)
-    clips = read_keyword_clips(asked)
-    assert labels_of(asked, clips) == (SILENCE, UNKNOWN, "yes", "go")
+    requested = config(made, words=("yes", "go"), unknown_share=0.25, silence_share=0.5)
+    clips = read_keyword_clips(requested)
+    assert labels_of(requested, clips) == (SILENCE, UNKNOWN, "yes", "go")
     for split in ("train", "test"):
-        count = {label: sum(c.label == label for c in clips[split]) for label in labels_of(asked, clips)}
+        count = {label: sum(c.label == label for c in clips[split]) for label in labels_of(requested, clips)}
         known = count["yes"] + count["go"]
         assert count["yes"] == count["go"]
         assert count[UNKNOWN] == round(0.25 * known) and count[SILENCE] == round(0.5 * known)
     assert {c.id.partition("/")[0] for c in clips["train"] if c.label == UNKNOWN} == {"down", "stop"}
-    assert read_keyword_clips(asked) == clips
-    other = read_keyword_clips(dataclasses.replace(asked, seed=1))
+    assert read_keyword_clips(requested) == clips
+    other = read_keyword_clips(dataclasses.replace(requested, seed=1))
     assert {c.id for c in other["train"] if c.label == UNKNOWN} != {
         c.id for c in clips["train"] if c.label == UNKNOWN
     }
-    few = dataclasses.replace(asked, words=(), silence_share=0.0)
+    few = dataclasses.replace(requested, words=(), silence_share=0.0)
     assert labels_of(few, read_keyword_clips(few)) == WORDS
 
 
@@ -217,9 +217,9 @@ def test_silence_of_the_splits_comes_from_different_parts_of_the_noise(made):
 def test_own_recordings_of_silence_and_of_other_words(folder):
     (folder / "down").rename(folder / SILENCE)
     (folder / "stop").rename(folder / UNKNOWN)
-    asked = config(folder, unknown_share=9.0)
-    clips = read_keyword_clips(asked)
-    assert labels_of(asked, clips) == (SILENCE, UNKNOWN, "go", "yes")
+    requested = config(folder, unknown_share=9.0)
+    clips = read_keyword_clips(requested)
+    assert labels_of(requested, clips) == (SILENCE, UNKNOWN, "go", "yes")
     silence = [clip for clip in clips["train"] if clip.label == SILENCE]
     assert all(clip.id.startswith("_silence_/0") for clip in silence)
     assert len(silence) == len([clip for clip in clips["train"] if clip.label == UNKNOWN])

@@ -219,7 +219,9 @@ def test_a_training_on_a_packed_corpus_is_resumed_to_the_same_weights(commands, 
     whole = commands.run("train", *arguments[0])
     assert whole.code == 0 and "10 training and 4 dev utterances" in whole.output, whole.output
     seen = runs[1].path / "utterances.tsv"
-    commands.run("train", *arguments[1], when=lambda: seen.is_file() and seen.read_bytes().count(b"\n") > 4)
+    commands.run(
+        "train", *arguments[1], condition=lambda: seen.is_file() and seen.read_bytes().count(b"\n") > 4
+    )
     again = commands.run("train", *arguments[1])
     assert again.code == 0 and "resumed at epoch" in again.output, again.output
     assert run_content(runs[1]) == run_content(runs[0])

@@ -54,9 +54,9 @@ def test_the_first_minute_has_all_initials_finals_and_tone_pairs():
     chosen = choose_sentences(candidates, [], seconds=60)
     parts = set().union(*(parts_of(sentence.pinyin) for sentence in chosen))
     plain = [s for s in full_inventory() if not s[:-1].endswith("r") or s[:-1] == "er"]  # without erhua
-    wanted = {part for syllable in plain for part in parts_of([syllable]) if part.startswith(NEEDED)}
-    wanted |= {f"tone pair {left} {right}" for left in range(1, 6) for right in range(1, 6)}
-    assert wanted - parts == RARE_FINALS
+    needed = {part for syllable in plain for part in parts_of([syllable]) if part.startswith(NEEDED)}
+    needed |= {f"tone pair {left} {right}" for left in range(1, 6) for right in range(1, 6)}
+    assert needed - parts == RARE_FINALS
     longer = choose_sentences(candidates, chosen, seconds=120)
     assert longer[: len(chosen)] == chosen and len({sentence.hanzi for sentence in longer}) == len(longer)
 

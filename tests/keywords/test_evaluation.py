@@ -341,16 +341,17 @@ def test_options_that_would_be_ignored_are_refused(run, capsys, arguments, messa
 def test_the_output_folder_holds_with_a_recording(run, tmp_path, monkeypatch, capsys, report):
     """results.json goes into --output; table and picture too, unless there is a --report."""
     figures = {"missed": 1, "false_alarms": 2}
-    asked = []
+    requested = []
     monkeypatch.setattr(
-        "keywords.recording_results.recording_results", lambda *arguments: asked.append(arguments) or figures
+        "keywords.recording_results.recording_results",
+        lambda *arguments: requested.append(arguments) or figures,
     )
     arguments = ["keyword", str(run), "--recording", "day.flac", "--json", "--output", str(tmp_path / "out")]
     more = ["--report", str(tmp_path / "report")] if report else []
     assert command.main([*arguments, *more]) == 0
     assert results_of(tmp_path / "out") == json.loads(capsys.readouterr().out) == figures
     folder = tmp_path / ("report" if report else "out")
-    assert asked == [(run / "export", Path("day.flac"), None, folder)]
+    assert requested == [(run / "export", Path("day.flac"), None, folder)]
     assert not (run / "test" / "day").exists()
 
 

@@ -353,7 +353,7 @@ def test_another_word_in_the_same_folder_is_refused(moved, removed):
     left = [name for name in ("run", "streams", "export", "report.json") if name not in removed]
     with pytest.raises(RunError, match="word: 小明小明 there, 天猫天猫 asked") as caught:
         command.main(["天猫天猫", *words[1:]])
-    assert caught.value.what.startswith(f"{', '.join(left)} in this folder come from other clips")
+    assert caught.value.message.startswith(f"{', '.join(left)} in this folder come from other clips")
     assert (
         caught.value.where == output and caught.value.hint == "choose another --output, or delete this folder"
     )

@@ -148,8 +148,8 @@ def test_estimates_equal_a_naive_reference(order):
     for history in histories:
         words = rng.integers(0, size, 8)
         found = model.log_probs(np.array([history]), words[None])[0]
-        wanted = [math.log(_naive_probability(grams, discounts, history, int(w), size)) for w in words]
-        np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)
+        expected = [math.log(_naive_probability(grams, discounts, history, int(w), size)) for w in words]
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
 
 
 def test_bits_needed():

@@ -70,8 +70,8 @@ def test_no_sequence_near_the_best_is_missed(count, margin, seed):
     expected = np.array([alignment.scores.sum() for alignment in aligned])
     scored = scores > -np.inf
     np.testing.assert_allclose(scores[scored], expected[scored], rtol=1e-9)
-    wanted = np.sort([expected[groups == group].max() for group in range(groups[-1] + 1)])[-count]
-    assert scored[expected >= wanted - margin + 1e-9].all()
+    threshold = np.sort([expected[groups == group].max() for group in range(groups[-1] + 1)])[-count]
+    assert scored[expected >= threshold - margin + 1e-9].all()
 
 
 def test_most_sequences_are_excluded_without_a_search():

@@ -319,7 +319,7 @@ def test_ctrl_c_in_prepare(commands, tiny_runs):
     lines = (f"{name}-{n} {name} {n / 100} {n / 100 + 0.2}\n" for name in names for n in range(20))
     write(root / "train" / "segments", "".join(lines))
     arguments = ["prepare", root, "--output", output, "--workers", 2]
-    interrupt(commands, "prepare kaldi", *arguments, when=(output / "segments" / "train").is_dir)
+    interrupt(commands, "prepare kaldi", *arguments, condition=(output / "segments" / "train").is_dir)
     cut = bytes_of(output)
     # On a fast machine all segments may already be cut; the lists are not written in any case.
     assert not (output / "train.tsv").exists() and temporary_files(output) == []
@@ -335,10 +335,13 @@ def test_ctrl_c_in_train(commands, tiny_runs, nightly):
     cache = commands.folder / ("stopped_features" if nightly else "tiny/features")
     arguments = tiny_runs.training(run.path, cache, data__workers=2)
     if nightly:
-        interrupt(commands, "train", *arguments, when=lambda: list(cache.rglob("settings.json")))
+        interrupt(commands, "train", *arguments, condition=lambda: list(cache.rglob("settings.json")))
     steps = run.path / "utterances.tsv"
     ended = interrupt(
-        commands, "train", *arguments, when=lambda: steps.is_file() and steps.read_bytes().count(b"\n") > 3
+        commands,
+        "train",
+        *arguments,
+        condition=lambda: steps.is_file() and steps.read_bytes().count(b"\n") > 3,
     )
     expect(ended, 130, "Ctrl-C: a checkpoint is written at epoch ., step .*the same command goes on from it")
     expect(commands.run("train", *arguments), 0, "resumed at epoch")
@@ -349,12 +352,12 @@ def test_ctrl_c_in_train(commands, tiny_runs, nightly):
 def test_ctrl_c_in_test_and_transcribe(commands, tiny_runs):
     results, texts = commands.folder / "stopped_results", commands.folder / "stopped_texts"
     arguments = ["speech", tiny_runs.speech, "--output", results]
-    interrupt(commands, "test", *arguments, when=results.is_dir)
+    interrupt(commands, "test", *arguments, condition=results.is_dir)
     assert bytes_of(results) == {}
     expect(commands.run("test", *arguments), 0)
     assert len(bytes_of(results)) == 2
     arguments = [tiny_runs.utterances[0].audio.parent, *tiny_runs.both, "--output", texts]
-    interrupt(commands, "transcribe", *arguments, when=texts.is_dir)
+    interrupt(commands, "transcribe", *arguments, condition=texts.is_dir)
     assert temporary_files(texts) == []
     expect(commands.run("transcribe", *arguments), 0)
     assert len(bytes_of(texts)) == 14

@@ -40,16 +40,16 @@ def check_every_damage_is_named(run: Path, load: Callable[[Path], object], seeds
         for seed in range(seeds):
             for kind in DAMAGE:
                 damage_file(path, kind, np.random.default_rng(seed))
-                what = f"{kind} {seed} of {path.name}"
+                damage = f"{kind} {seed} of {path.name}"
                 with pytest.raises(RunError) as caught:
                     load(run)
-                    pytest.fail(f"not noticed: {what}")
-                assert path.name in str(caught.value), what
+                    pytest.fail(f"not noticed: {damage}")
+                assert path.name in str(caught.value), damage
                 found = " ".join(
                     f"{finding.where} {finding.item} {finding.detail}"
                     for finding in examine_run(RunFolder(run))
                 )
-                assert path.name in found, f"doctor.py doesn't name it: {what}"
+                assert path.name in found, f"doctor.py doesn't name it: {damage}"
         path.write_bytes(whole)
     load(run)
 

@@ -145,8 +145,8 @@ def test_every_command_of_every_text_is_accepted():
     found = all_commands()
     assert len(found) > 400
     distinct = {command.words: command for command in found}.values()
-    problems = {str(command): why for command in distinct if (why := problem(command))}
-    assert not problems, "\n".join(f"{command}\n    {why}" for command, why in problems.items())
+    problems = {str(command): reason for command in distinct if (reason := problem(command))}
+    assert not problems, "\n".join(f"{command}\n    {reason}" for command, reason in problems.items())
 
 
 WRONG = {
@@ -178,10 +178,10 @@ FILES = {
 }
 
 
-@pytest.mark.parametrize(("wrong", "why"), WRONG.items(), ids=WRONG)
-def test_a_wrong_command_is_a_problem(wrong, why):
+@pytest.mark.parametrize(("wrong", "reason"), WRONG.items(), ids=WRONG)
+def test_a_wrong_command_is_a_problem(wrong, reason):
     (command,) = commands_of_line("here", f"python {wrong}")
-    assert why in problem(command)
+    assert reason in problem(command)
 
 
 @pytest.mark.parametrize(("name", "text"), FILES.items(), ids=FILES)
@@ -275,4 +275,4 @@ def test_the_commands_that_the_demo_runs_are_accepted(capsys):
     module_of("demo.py").main(["--list"])
     found = commands_in_lines("demo.py --list", capsys.readouterr().out)
     assert len(found) >= 5
-    assert not [why for command in found if (why := problem(command))]
+    assert not [reason for command in found if (reason := problem(command))]

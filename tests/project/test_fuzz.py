@@ -126,7 +126,7 @@ def outcome(target: Target, path: Path, content: bytes) -> str:
     try:
         return str(target.read(path))
     except UserError as error:
-        return f"{error.what} {error.hint}"
+        return f"{error.message} {error.hint}"
 
 
 def check_mutations(name: str, target: Target, folder: Path, times: int) -> None:

@@ -200,7 +200,7 @@ def test_train_killed_at_a_random_step(commands, tiny_runs):
     run, steps = RunFolder(commands.folder / "killed_at_a_step"), np.random.default_rng().integers(1, 10)
     arguments, seen = tiny_runs.training(run.path, commands.folder / "features"), run.path / "utterances.tsv"
     killed = commands.run(
-        "train", *arguments, when=lambda: seen.is_file() and seen.read_bytes().count(b"\n") >= steps
+        "train", *arguments, condition=lambda: seen.is_file() and seen.read_bytes().count(b"\n") >= steps
     )
     assert killed.code == -9, killed.output
     again = commands.run("train", *arguments)

@@ -88,10 +88,10 @@ def test_a_shard_of_a_training(commands, tiny_runs: TinyRuns, packed):
     run_folder, cache = commands.folder / "stalled_run", commands.folder / "tiny" / "features"
     arguments = tiny_runs.training(run_folder, cache, packed)
     with stalled(shard):
-        when = lambda: has_named(commands, shard)  # noqa: E731
-        check_stopped(run(commands, "train", arguments, send=signal.SIGINT, when=when))
+        condition = lambda: has_named(commands, shard)  # noqa: E731
+        check_stopped(run(commands, "train", arguments, send=signal.SIGINT, condition=condition))
     with stalled(shard) as answer:
-        ended = run(commands, "train", arguments, when=answering(commands, shard, answer))
+        ended = run(commands, "train", arguments, condition=answering(commands, shard, answer))
         assert ended.code == 0 and has_named(commands, shard), ended.output
     check_run_is_whole(RunFolder(run_folder))
 
@@ -101,12 +101,14 @@ def test_a_recording_in_transcribe(commands, tiny_runs: TinyRuns):
     folders = [commands.folder / name for name in ("stalled_texts", "texts_then")]
     arguments = [recording.parent, *tiny_runs.both, "--output"]
     with stalled(recording):
-        when = lambda: has_named(commands, recording)  # noqa: E731
-        check_stopped(run(commands, "transcribe", [*arguments, folders[0]], send=signal.SIGINT, when=when))
+        condition = lambda: has_named(commands, recording)  # noqa: E731
+        check_stopped(
+            run(commands, "transcribe", [*arguments, folders[0]], send=signal.SIGINT, condition=condition)
+        )
         assert temporary_files(folders[0]) == []
     with stalled(recording) as answer:
         ended = run(
-            commands, "transcribe", [*arguments, folders[0]], when=answering(commands, recording, answer)
+            commands, "transcribe", [*arguments, folders[0]], condition=answering(commands, recording, answer)
         )
         assert ended.code == 0 and has_named(commands, recording), ended.output
     assert commands.run("transcribe", *arguments, folders[1]).code == 0
@@ -123,8 +125,10 @@ def test_a_recording_that_worker_processes_read(commands, tiny_runs: TinyRuns, n
     output = commands.folder / "stalled_lists"
     arguments = ["prepare", corpus, "--output", output, "--workers", 2]
     with stalled(recording) as answer:
-        when = answering(commands, recording, answer) if nightly else waited_for.is_set
-        ended = run(commands, "data.corpora.manifest_lists", arguments, when=when, send=signal.SIGINT)
+        condition = answering(commands, recording, answer) if nightly else waited_for.is_set
+        ended = run(
+            commands, "data.corpora.manifest_lists", arguments, condition=condition, send=signal.SIGINT
+        )
         if nightly:
             assert ended.code == 0 and has_named(commands, recording), ended.output
         else:

@@ -35,9 +35,9 @@ def test_a_short_pause_becomes_longer_and_a_long_one_stays(before, after):
     samples = tone(before, after)
     padded, added = with_pauses(samples, SAMPLE_RATE)
     first, last = np.flatnonzero(padded)[[0, -1]]
-    wanted = [PAUSE_SECONDS if pause < LEAST_SECONDS else pause for pause in (before, after)]
+    expected = [PAUSE_SECONDS if pause < LEAST_SECONDS else pause for pause in (before, after)]
     found = (first / SAMPLE_RATE, (len(padded) - last) / SAMPLE_RATE)
-    assert found == pytest.approx(wanted, abs=0.016)  # a block and half of the smoothing
+    assert found == pytest.approx(expected, abs=0.016)  # a block and half of the smoothing
     start = round(added * SAMPLE_RATE)
     np.testing.assert_array_equal(padded[start : start + len(samples)], samples)
     assert padded.dtype == np.float32

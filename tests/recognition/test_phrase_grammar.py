@@ -132,7 +132,7 @@ def test_many_pronunciations_are_limited():
 
 
 @pytest.mark.parametrize(
-    ("text", "line", "what", "hint"),
+    ("text", "line", "message", "hint"),
     [
         ("关灯\n打开[客厅的灯", 2, r"'\[' is not closed by '\]'", "one phrase a line"),
         ("打开客厅]的灯", 1, r"'\]' closes nothing", "one phrase a line"),
@@ -166,8 +166,8 @@ def test_many_pronunciations_are_limited():
         ("开灯a=b=c", 1, "'开灯a' has no valid pinyin", "zhong1"),
     ],
 )
-def test_a_wrong_line_is_named(text: str, line: int, what: str, hint: str):
-    with pytest.raises(PhraseError, match=what) as caught:
+def test_a_wrong_line_is_named(text: str, line: int, message: str, hint: str):
+    with pytest.raises(PhraseError, match=message) as caught:
         _phrases(text)
     assert caught.value.where == f"list.txt:{line}"
     assert hint in caught.value.hint

@@ -212,7 +212,7 @@ def test_a_recording_that_breaks_off_ends_with_its_error():
 
     sources = [("a", blocks()), ("b", speak("h"))]
     events, others = (list(events) for _, events in Recognizer(Scripted()).segments(sources))
-    assert [event.error.what for event in events] == ["cut off"]
+    assert [event.error.message for event in events] == ["cut off"]
     assert [segment.best.pinyin for segment in others[:-1]] == [("hao3",)]
 
 

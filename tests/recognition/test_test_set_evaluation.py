@@ -66,10 +66,10 @@ def test_a_model_that_prefers_something_else_is_to_blame_itself(trained):
 class Counting:
     """Scores hanzi by their number and counts the requested sentences."""
 
-    asked = 0
+    requested = 0
 
     def scores(self, sentences, hanzi):
-        self.asked += len(sentences)
+        self.requested += len(sentences)
         return [-float(len(text)) for text in hanzi]
 
 
@@ -81,7 +81,7 @@ def test_only_wrong_sentences_are_scored():
         for i, hanzi in enumerate(gold)
     ]
     scored = with_language_scores(outcomes, scorer)
-    assert scorer.asked == 4
+    assert scorer.requested == 4
     assert [outcome.language_scores for outcome in scored] == [
         None,
         Scores(-4.0, -4.0),

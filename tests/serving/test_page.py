@@ -125,7 +125,7 @@ def test_a_file_with_user_words_and_phrases(open_service, chromium):
     assert times == sorted(times), "the second recording continues the transcript of the first"
 
     shown.page.set_input_files("#file", {"name": "a.wav", "mimeType": "audio/wav", "buffer": b"no sound"})
-    expect(shown.page.locator("#problem .what")).to_have_text("浏览器无法读取此文件。")
+    expect(shown.page.locator("#problem .message")).to_have_text("浏览器无法读取此文件。")
     assert shown.page.locator("li.final").count() > 1, "what was recognised is kept"
     settled(shown, open_service)
     shown.close()

@@ -177,7 +177,7 @@ def test_a_token_that_is_no_longer_accepted(chromium):
                 lambda: shown.page.click("#compare"),
             ):
                 attempt()
-                problem = shown.page.locator("#problem .what")
+                problem = shown.page.locator("#problem .message")
                 expect(problem).to_have_text("The server no longer accepts the token of this browser.")
                 shown.page.click("#dismiss")
         assert shown.page.locator("li.final").count() == lines
@@ -203,9 +203,9 @@ def test_errors_are_explained(chromium):
         shown.page.wait_for_selector("li")
         service.process.kill()
         wait_for_state(shown, "disconnected")
-        expect(shown.page.locator("#problem .what")).to_have_text("无法连接服务器。")
+        expect(shown.page.locator("#problem .message")).to_have_text("无法连接服务器。")
         assert violations(shown) == []
     shown.page.click("#record")
-    expect(shown.page.locator("#problem .what")).to_have_text("无法连接服务器。")
+    expect(shown.page.locator("#problem .message")).to_have_text("无法连接服务器。")
     wait_for_state(shown, "idle")
     shown.close()

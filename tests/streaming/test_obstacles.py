@@ -113,10 +113,10 @@ def model_with(make) -> keras.Model:
 
 @pytest.mark.parametrize("case", OBSTACLES)
 def test_an_obstacle_has_a_name_a_reason_and_an_alternative(case):
-    make, what, instead = OBSTACLES[case]
+    make, reason, instead = OBSTACLES[case]
     model = model_with(make)
     obstacle = check_streamable(model)[0]
-    assert re.search(what, obstacle.what) and re.search(instead, obstacle.instead), obstacle
+    assert re.search(reason, obstacle.reason) and re.search(instead, obstacle.instead), obstacle
     if any(layer.name == "bad" for layer in model.layers):
         assert obstacle.layer == "bad"
 
@@ -157,19 +157,19 @@ def test_requested_look_ahead_is_an_obstacle_only_for_answers_on_the_whole_clip(
             lambda x, ending=ending: ending(name="end")(layers.Conv1D(2, 4, padding="same")(x))
         )
         (obstacle,) = check_streamable(model, look_ahead=True)
-        assert (obstacle.layer, "padding at the clip's end" in obstacle.what) == ("end", True)
+        assert (obstacle.layer, "padding at the clip's end" in obstacle.reason) == ("end", True)
 
 
 def test_samples_cannot_go_through_a_dense_layer_before_they_are_frames():
     inputs = keras.Input((FRAMES,))
     (obstacle,) = check_streamable(keras.Model(inputs, layers.Dense(3, name="bad")(inputs)))
-    assert (obstacle.layer, obstacle.what) == ("bad", "works along time (axis 1)")
+    assert (obstacle.layer, obstacle.reason) == ("bad", "works along time (axis 1)")
 
 
 def test_a_window_over_the_whole_clip_needs_a_clip_of_known_length():
     inputs = keras.Input((None, BINS))
     (obstacle,) = check_streamable(keras.Model(inputs, layers.GlobalAveragePooling1D(name="mean")(inputs)))
-    assert obstacle.layer == "mean" and "no fixed length" in obstacle.what
+    assert obstacle.layer == "mean" and "no fixed length" in obstacle.reason
 
 
 def test_a_model_of_several_ends_is_refused():

@@ -539,7 +539,7 @@ def test_a_truncated_recording_is_recognised_up_to_its_end(acoustic, streams):
     ((name, events),) = ((name, list(events)) for name, events in recognizer.segments([("a", broken())]))
     assert name == "a"
     assert isinstance(events[-1], Ending)
-    assert (events[-1].seconds, events[-1].error.what) == (1.25, "cut off")
+    assert (events[-1].seconds, events[-1].error.message) == (1.25, "cut off")
     assert any(isinstance(event, Segment) for event in events)
     ((_, [ending]),) = ((name, list(events)) for name, events in recognizer.segments([("b", iter([]))]))
     assert "no samples" in str(ending.error)

@@ -84,7 +84,7 @@ class ForkServer:
         at_change: int = 0,
         of: str = "",
         at_size: int = 0,
-        when: Callable[[], bool] | None = None,
+        condition: Callable[[], bool] | None = None,
     ) -> Ended:
         """Run one of ``COMMANDS``, possibly killed on the way.
 
@@ -96,7 +96,7 @@ class ForkServer:
             at_change: it is killed before its change of this number below the folder; 0: never.
             of: only changes of files whose names end with this count.
             at_size: it is killed while it writes a file, of which this number of bytes is written; 0: never.
-            when: the signal is sent as soon as this is true.
+            condition: the signal is sent as soon as this is true.
         """
         self._count += 1
         output = self.folder / f"{self._count}.txt"
@@ -115,14 +115,14 @@ class ForkServer:
         self._server.stdin.flush()
         pid = self._answer()["pid"]
         ended = threading.Event()
-        if after is not None or when:
-            timer = threading.Thread(target=_signal_group, args=(pid, send, after, when, ended))
+        if after is not None or condition:
+            timer = threading.Thread(target=_signal_group, args=(pid, send, after, condition, ended))
             timer.start()
         answer = self._answer()
         seconds = time.monotonic() - began
         ended.set()
         _see_the_group_end(pid)
-        if after is not None or when:
+        if after is not None or condition:
             timer.join()
         return Ended(answer["code"], output.read_text(encoding="utf-8"), seconds, answer["changes"])
 
@@ -133,10 +133,10 @@ class ForkServer:
 
 
 def _signal_group(
-    pid: int, send: int, after: float | None, when: Callable[[], bool] | None, ended: threading.Event
+    pid: int, send: int, after: float | None, condition: Callable[[], bool] | None, ended: threading.Event
 ) -> None:
-    if when:
-        while not ended.is_set() and not when():
+    if condition:
+        while not ended.is_set() and not condition():
             time.sleep(0.002)
     if not ended.wait(after or 0.0):
         with suppress(ProcessLookupError):

@@ -108,14 +108,14 @@ def send(service: Service, content: bytes | None = None, **headers: str) -> http
     return httpx2.post(service.url + TRANSCRIPTIONS, files=files, headers=headers, timeout=PATIENCE)
 
 
-def wait_until(condition: Any, what: str) -> Any:
+def wait_until(condition: Any, description: str) -> Any:
     """Wait until a function returns something and return it."""
     late = time.monotonic() + PATIENCE
     while time.monotonic() < late:
         if found := condition():
             return found
         time.sleep(0.05)
-    raise AssertionError(f"waited {PATIENCE:g} s for {what}")
+    raise AssertionError(f"waited {PATIENCE:g} s for {description}")
 
 
 def _address(log: Path, process: subprocess.Popen) -> str | None:

@@ -84,8 +84,8 @@ def assert_streams(
     expected = keras.ops.convert_to_numpy(model(clips, training=False))
     for mode, frames_per_call in calls:
         stream = KerasStream(to_mode(model, mode, frames_per_call, look_ahead))
-        for clip, wanted in zip(clips, expected, strict=True):
+        for clip, reference in zip(clips, expected, strict=True):
             stream.reset()
-            worst = difference(stream, clip[None], wanted[None], facts, lost)
+            worst = difference(stream, clip[None], reference[None], facts, lost)
             assert worst <= TOLERANCE, (mode, frames_per_call)
     return facts

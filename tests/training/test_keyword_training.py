@@ -386,7 +386,9 @@ def test_a_training_killed_between_two_evaluations_ends_with_the_same_result(com
     assert ended.code == 0, ended.output
     seen = killed.path / "utterances.tsv"
     first = commands.run(
-        "train", *arguments(killed), when=lambda: seen.is_file() and len(seen.read_bytes().splitlines()) >= 8
+        "train",
+        *arguments(killed),
+        condition=lambda: seen.is_file() and len(seen.read_bytes().splitlines()) >= 8,
     )
     assert first.code == -9 and not killed.metrics.exists(), first.output
     again = commands.run("train", *arguments(killed))
@@ -412,9 +414,9 @@ def test_a_run_that_was_moved_is_loaded_without_its_recordings(run, tmp_path):
 
 
 def test_other_features_are_refused_with_both_settings(run):
-    asked = replace(FEATURES, mel_bins=10, window_ms=30.0)
+    requested = replace(FEATURES, mel_bins=10, window_ms=30.0)
     with pytest.raises(ConfigError, match=r"window_ms: 40\.0 in .*30\.0 asked.*mel_bins: 12 in training, 10"):
-        load_keyword_model(run.path, features=asked)
+        load_keyword_model(run.path, features=requested)
     assert load_keyword_model(run.path, features=FEATURES).features == FEATURES
 
 

@@ -179,18 +179,18 @@ def wild_after(steps, rate=3e38, **optimiser):
 
 
 @pytest.mark.parametrize(
-    ("what", "optimiser"),
+    ("problem", "optimiser"),
     [
         ("dev_loss", {"algorithm": "adam", "rate": 1e30}),
         ("weights", {"algorithm": "momentum"}),
         ("weights", {"algorithm": "momentum", "average": 0.5}),
     ],
 )
-def test_a_training_that_diverges_in_its_last_step_has_failed(tmp_path, what, optimiser):
+def test_a_training_that_diverges_in_its_last_step_has_failed(tmp_path, problem, optimiser):
     run, config = run_folder(tmp_path), TrainingConfig(epochs=3, kept_weights=5)
     wild = wild_after(11, **optimiser)
     for _ in range(2):  # the second time from the checkpoint of the last good epoch
-        message = f"diverged: {what} not finite after step 12, .*lower optimiser.learning_rate"
+        message = f"diverged: {problem} not finite after step 12, .*lower optimiser.learning_rate"
         with pytest.raises(TrainingError, match=message):
             train(SteepTask(), run, config, wild)
         assert not run.metrics.exists()

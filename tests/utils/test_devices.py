@@ -29,16 +29,16 @@ from utils.run_folder.run import start_run
 @pytest.fixture
 def two_gpus(monkeypatch) -> list[tuple[str, bool]]:
     """The settings requested for two GPUs, the first of which is already in use."""
-    gpus, asked = [SimpleNamespace(name="GPU:0"), SimpleNamespace(name="GPU:1")], []
+    gpus, requested = [SimpleNamespace(name="GPU:0"), SimpleNamespace(name="GPU:1")], []
 
     def set_memory_growth(device, enable):
         if device is gpus[0]:
             raise RuntimeError("Physical devices cannot be modified after being initialized")
-        asked.append((device.name, enable))
+        requested.append((device.name, enable))
 
     monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: gpus if kind == "GPU" else [])
     monkeypatch.setattr(tf.config.experimental, "set_memory_growth", set_memory_growth)
-    return asked
+    return requested
 
 
 def test_memory_growth_is_set_for_every_gpu_and_a_busy_gpu_is_named(two_gpus, caplog):
@@ -189,7 +189,7 @@ def test_a_table_of_allocations_is_quoted_in_short():
         memory_errors_explained("speech", SpeechConfig()),
     ):
         raise error
-    assert len(raised.value.what) < 250
+    assert len(raised.value.message) < 250
 
 
 def test_other_errors_are_left_as_they_are():

@@ -10,13 +10,13 @@ from utils.errors import UserError, shorten
 @pytest.mark.parametrize(
     ("given", "text", "labelled"),
     [
-        ({}, "what", "error: what"),
-        ({"where": "there"}, "what, there", "error: what\nwhere: there"),
-        ({"hint": "do this"}, "what, do this", "error: what\nhint: do this"),
+        ({}, "message", "error: message"),
+        ({"where": "there"}, "message, there", "error: message\nwhere: there"),
+        ({"hint": "do this"}, "message, do this", "error: message\nhint: do this"),
     ],
 )
 def test_where_and_hint_may_be_left_out(given, text, labelled):
-    error = UserError("what", **given)
+    error = UserError("message", **given)
     assert (str(error), error.labelled()) == (text, labelled)
 
 
@@ -26,14 +26,14 @@ def test_every_error_is_a_user_error():
     assert all(issubclass(kind, UserError) for kind in kinds if kind.__module__ == errors.__name__)
 
 
-@pytest.mark.parametrize("part", ["what", "where", "hint"])
+@pytest.mark.parametrize("part", ["message", "where", "hint"])
 @pytest.mark.parametrize("quoted", ["x" * 2_000_000, "好" * 2_000_000, "ni3 hao3 " * 250_000])
 def test_a_message_never_echoes_megabytes(part, quoted):
-    error = UserError(**{"what": "wrong", part: f"'{quoted}' is not pinyin"})
+    error = UserError(**{"message": "wrong", part: f"'{quoted}' is not pinyin"})
     assert len(str(error)) < 5_000 and " characters)" in str(error)
     assert len(error.labelled()) < 5_000
     assert quoted[:100].strip() in str(error)
-    assert len(error.what) < 5_000  # which other messages contain
+    assert len(error.message) < 5_000  # which other messages contain
 
 
 def test_usual_words_are_quoted_whole():

@@ -360,8 +360,8 @@ def test_each_setting_has_a_hash_of_its_own():
 
 def test_a_mismatch_names_every_setting_with_both_values():
     assert describe_mismatch(MFCC, KeywordFeatureConfig()) == ""
-    asked = KeywordFeatureConfig(coefficients=10, stride_ms=10.0)
-    assert describe_mismatch(MFCC, asked) == (
+    requested = KeywordFeatureConfig(coefficients=10, stride_ms=10.0)
+    assert describe_mismatch(MFCC, requested) == (
         "features.stride_ms: 20.0 in training, 10.0 asked for; "
         "features.coefficients: 20 in training, 10 asked for"
     )

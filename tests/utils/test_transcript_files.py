@@ -49,7 +49,7 @@ def test_ctm_words_are_joined_by_recording_in_the_order_of_their_times(tmp_path)
     counts, facts = rate(write(tmp_path / "ref", REFERENCE), hypothesis)
     assert (counts.errors, counts.reference) == (1 + 2, 6 + 5)
     (problem,) = facts.problems
-    assert (problem.what, problem.examples) == ("alternatives beside the first", ("a1",))
+    assert (problem.description, problem.examples) == ("alternatives beside the first", ("a1",))
 
 
 def test_ctm_of_two_channels_has_a_text_for_each(tmp_path):
@@ -111,7 +111,7 @@ def test_json_lines_are_read(tmp_path):
     counts, facts = rate(write(tmp_path / "ref", "u1 你好\nu2 您好\n"), write(tmp_path / "hyp.jsonl", lines))
     assert (counts.errors, counts.reference) == (1, 4)
     (problem,) = facts.problems
-    assert (problem.what, problem.count) == ("ids that are file names", 2)
+    assert (problem.description, problem.count) == ("ids that are file names", 2)
     others = [{"key": "u1", "text": "你好"}, {"key": "u2", "text": "您"}]
     counts, _ = rate(tmp_path / "ref", write(tmp_path / "other.json", json.dumps(others)))
     assert (counts.errors, counts.reference) == (1, 4)

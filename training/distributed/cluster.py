@@ -134,5 +134,5 @@ def _listen(cluster: Cluster) -> socket.socket:
         ) from error
 
 
-def _error(what: str) -> ConfigError:
-    return ConfigError(f"--distribute multi_worker reads {VARIABLE}: {what}", hint=f"such as {EXAMPLE}")
+def _error(message: str) -> ConfigError:
+    return ConfigError(f"--distribute multi_worker reads {VARIABLE}: {message}", hint=f"such as {EXAMPLE}")

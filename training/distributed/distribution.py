@@ -118,11 +118,11 @@ class Distribution:
         sent = [self.broadcast(json.dumps(lines).encode(), source) for source in range(self.count)]
         return [line for text in sent for line in json.loads(text)]
 
-    def check_same(self, what: str, value: object) -> None:
+    def check_same(self, name: str, value: object) -> None:
         """Check that all processes have the same value.
 
         Raises:
-            TrainingError: the values differ; the error names ``what``.
+            TrainingError: the values differ; the error names ``name``.
         """
         if self.count == 1:
             return
@@ -130,7 +130,7 @@ class Distribution:
         other = [index for index, found in enumerate(sums) if found != sums[0]]
         if other:
             raise TrainingError(
-                f"process {other[0]} has another {what} than the chief",
+                f"process {other[0]} has another {name} than the chief",
                 hint="the same code, command, manifests and recordings must be on all machines",
             )
 

@@ -95,8 +95,10 @@ def _blocks(av: Any, container: Any, track: Any, path: str | Path) -> Iterator[n
         raise AudioError("the audio file holds no samples", where=path, hint="copy or download it again")
     promised = float(track.duration * track.time_base) if track.duration else 0.0
     if track.container.format.name != "aac" and total / track.rate < promised - _SLACK_SECONDS:
-        what = f"the header promises {promised:.1f} s, {total / track.rate:.1f} s can be decoded"
-        raise AudioError(f"the audio file is cut off: {what}", where=path, hint="copy or download it again")
+        difference = f"the header promises {promised:.1f} s, {total / track.rate:.1f} s can be decoded"
+        raise AudioError(
+            f"the audio file is cut off: {difference}", where=path, hint="copy or download it again"
+        )
 
 
 def _damaged(path: str | Path, error: Exception) -> AudioError:

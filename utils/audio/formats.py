@@ -63,10 +63,10 @@ def warn_unreadable(folder: str | Path, files: Sequence[Path]) -> None:
     warn_left_out(folder, files, "their format can't be read", CONVERT_HINT)
 
 
-def warn_left_out(folder: str | Path, files: Sequence[Path], why: str, hint: str) -> None:
+def warn_left_out(folder: str | Path, files: Sequence[Path], reason: str, hint: str) -> None:
     """Print that files of a folder are left out, why, and what to do; once in a process."""
     if files:
-        _warn(printable(folder), tuple(map(printable, files)), why, hint)
+        _warn(printable(folder), tuple(map(printable, files)), reason, hint)
 
 
 def _suffix(name: str | Path) -> str:
@@ -74,7 +74,7 @@ def _suffix(name: str | Path) -> str:
 
 
 @lru_cache(maxsize=64)
-def _warn(folder: str, files: tuple[str, ...], why: str, hint: str) -> None:
+def _warn(folder: str, files: tuple[str, ...], reason: str, hint: str) -> None:
     more = ", …" if len(files) > _SHOWN else ""
-    left_out = f"{len(files)} files of {folder} are left out, {why}"
+    left_out = f"{len(files)} files of {folder} are left out, {reason}"
     print(f"note: {left_out} ({', '.join(files[:_SHOWN])}{more}): {hint}", file=sys.stderr)

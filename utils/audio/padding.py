@@ -32,8 +32,8 @@ def with_pauses(samples: np.ndarray, sample_rate: int) -> tuple[np.ndarray, floa
     if sound is None:
         return samples, 0.0
     pauses = (sound.start, len(samples) - sound.stop)  # samples
-    least, wanted = LEAST_SECONDS * sample_rate, round(PAUSE_SECONDS * sample_rate)
-    before, after = (max(0, int(wanted - pause)) if pause < least else 0 for pause in pauses)
+    least, target = LEAST_SECONDS * sample_rate, round(PAUSE_SECONDS * sample_rate)
+    before, after = (max(0, int(target - pause)) if pause < least else 0 for pause in pauses)
     return np.pad(samples, (before, after)), before / sample_rate
 
 

@@ -94,7 +94,7 @@ def _file_blocks(copy: str, sample_rate: int) -> Iterator[np.ndarray]:
     try:
         yield from audio_blocks(copy, sample_rate)
     except AudioError as error:
-        raise AudioError(error.what, where=_NAME, hint=error.hint) from error
+        raise AudioError(error.message, where=_NAME, hint=error.hint) from error
 
 
 def _raw_blocks(

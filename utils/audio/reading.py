@@ -364,5 +364,5 @@ def _not_audio(path: str | Path, error: Exception) -> AudioError:
     return AudioError(f"not readable as audio ({reason})", where=path, hint=CONVERT_HINT)
 
 
-def _cut_off(path: str | Path, why: str) -> AudioError:
-    return AudioError(f"the audio file is cut off: {why}", where=path, hint="copy or download it again")
+def _cut_off(path: str | Path, reason: str) -> AudioError:
+    return AudioError(f"the audio file is cut off: {reason}", where=path, hint="copy or download it again")

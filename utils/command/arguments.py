@@ -67,13 +67,13 @@ def fraction(text: str) -> float:
     return _number(text, lambda number: 0.0 <= number <= 1.0, "a number from 0 to 1")
 
 
-def _number(text: str, fits: Callable[[float], bool], wanted: str) -> float:
+def _number(text: str, fits: Callable[[float], bool], requirement: str) -> float:
     try:
         number = float(text)
     except ValueError:
         number = math.nan
     if not fits(number):
-        raise argparse.ArgumentTypeError(f"'{text}' is not {wanted}")
+        raise argparse.ArgumentTypeError(f"'{text}' is not {requirement}")
     return number
 
 

@@ -126,7 +126,7 @@ def features_hash(config: KeywordFeatureConfig) -> str:
     return hashlib.blake2b(json.dumps(values, sort_keys=True).encode(), digest_size=8).hexdigest()
 
 
-def describe_mismatch(trained: KeywordFeatureConfig, asked: KeywordFeatureConfig) -> str:
+def describe_mismatch(trained: KeywordFeatureConfig, requested: KeywordFeatureConfig) -> str:
     """The settings that differ, with both values; empty if none differs.
 
     Example:
@@ -134,7 +134,7 @@ def describe_mismatch(trained: KeywordFeatureConfig, asked: KeywordFeatureConfig
         'features.coefficients: 20 in training, 10 asked for'
     """
     fields = dataclasses.fields(trained)
-    both = [(field.name, getattr(trained, field.name), getattr(asked, field.name)) for field in fields]
+    both = [(field.name, getattr(trained, field.name), getattr(requested, field.name)) for field in fields]
     return "; ".join(
         f"features.{name}: {trained_value} in training, {asked_value} asked for"
         for name, trained_value, asked_value in both

@@ -76,8 +76,8 @@ class TranscriptMarks:
         if not os.path.lexists(transcript):
             return False
         if recording is None:
-            what = "this file exists, and live audio is not that of an earlier call"
-            raise TranscriptError(what, where=transcript, hint=_HINT)
+            message = "this file exists, and live audio is not that of an earlier call"
+            raise TranscriptError(message, where=transcript, hint=_HINT)
         mark = self._mark_of_content(transcript)
         known = mark or self._last_mark(transcript)
         if known is None:
@@ -86,8 +86,8 @@ class TranscriptMarks:
             return False
         now = self._mark(recording)
         if known.recording and known.recording != now.recording and not _is_moved(known, now):
-            what = f"{transcript} is the transcript of {known.recording}, not of {recording}"
-            raise TranscriptError(what, hint=_HINT)
+            message = f"{transcript} is the transcript of {known.recording}, not of {recording}"
+            raise TranscriptError(message, hint=_HINT)
         if (known.size, known.modified, known.settings) == (now.size, now.modified, now.settings):
             return True
         if mark is None:
@@ -133,10 +133,10 @@ class TranscriptMarks:
     def _refusal(self, transcript: Path) -> TranscriptError:
         """The error of a file that has no mark of its content."""
         if self._last_mark(transcript):
-            what = "this transcript was edited after transcribe.py had written it"
+            message = "this transcript was edited after transcribe.py had written it"
         else:
-            what = "this file was not written by transcribe.py"
-        return TranscriptError(f"{what}; it would be replaced", where=transcript, hint=_HINT)
+            message = "this file was not written by transcribe.py"
+        return TranscriptError(f"{message}; it would be replaced", where=transcript, hint=_HINT)
 
     def _add(self, transcript: Path, mark: Mark) -> None:
         name = self._name(transcript)

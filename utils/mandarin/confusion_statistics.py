@@ -146,16 +146,16 @@ class ConfusionStatistics:
             fields = line.split("\t")
             if len(fields) != len(COLUMNS) or not (fields[0] in totals or fields[0] in tables):
                 raise _damaged(path, number, line)
-            what, reference, hypothesis, count = fields
-            if not count.isdecimal() or (what == CHANGED and reference not in CHANGES):
+            kind, reference, hypothesis, count = fields
+            if not count.isdecimal() or (kind == CHANGED and reference not in CHANGES):
                 raise _damaged(path, number, line)
-            if what in PARTS:
+            if kind in PARTS:
                 pair = ("" if label == ZERO_INITIAL else label for label in (reference, hypothesis))
-                tables[what][tuple(pair)] = int(count)
-            elif what in tables:
-                tables[what][reference] = int(count)
+                tables[kind][tuple(pair)] = int(count)
+            elif kind in tables:
+                tables[kind][reference] = int(count)
             else:
-                totals[what] = int(count)
+                totals[kind] = int(count)
         return cls(
             syllables=totals[SYLLABLES],
             deletions=totals[DELETION],

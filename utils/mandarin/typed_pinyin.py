@@ -179,7 +179,9 @@ def read_pronunciation(
     try:
         syllables = read_syllables(pinyin)
     except CorpusError as caught:
-        raise error(f"'{text}' has no valid pinyin: {caught.what}", where=where, hint=caught.hint) from caught
+        raise error(
+            f"'{text}' has no valid pinyin: {caught.message}", where=where, hint=caught.hint
+        ) from caught
     if not syllables:
         raise error(f"'{text}' has no pinyin", where=where, hint="e.g. 重庆路 = chong2 qing4 lu4")
     if is_hanzi(text) and len(text) != len(syllables):

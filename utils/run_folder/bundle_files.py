@@ -105,9 +105,9 @@ def read_lines(path: Path, metadata: Mapping[str, Any], name: str) -> tuple[str,
         raise BundleError(f"{name} is not UTF-8 ({error})", where=path, hint=COPY_AGAIN) from error
 
 
-def damaged(path: Path, why: str) -> BundleError:
+def damaged(path: Path, reason: str) -> BundleError:
     """The error for a bundle.json whose contents can't be used."""
-    return BundleError(f"{METADATA} is damaged ({why})", where=path, hint=COPY_AGAIN)
+    return BundleError(f"{METADATA} is damaged ({reason})", where=path, hint=COPY_AGAIN)
 
 
 def not_a_bundle(path: Path) -> BundleError:

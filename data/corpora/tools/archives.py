@@ -72,7 +72,7 @@ def _unpack(archive: Path) -> str:
     try:
         unpack(archive, {name: archive.parent / name for name in _contents(archive)})
     except DamagedArchiveError as error:
-        return error.what
+        return error.message
     return ""
 
 

@@ -92,7 +92,7 @@ def cut_segments(audio: Path, segments: Sequence[KaldiSegment], folder: Path) ->
             for segment in sorted(segments, key=lambda segment: segment.start):
                 results[segment.id] = _cut(recording, length, segment, folder / _file_name(segment))
     except (AudioError, soundfile.SoundFileError) as error:
-        reason = error.what if isinstance(error, AudioError) else str(error)
+        reason = error.message if isinstance(error, AudioError) else str(error)
         problem = Problem("the segment's recording can't be read", f"{audio}: {reason}")
         return {segment.id: results.get(segment.id, problem) for segment in segments}
     return results

@@ -223,7 +223,7 @@ def _check(candidate: Candidate, sample_rate: int) -> CheckedCandidate:
     try:
         seconds, rate = seconds_and_rate(candidate.audio)
     except AudioError as error:
-        reason, _, detail = re.sub(r"[:(]", "\n", error.what, count=1).partition("\n")
+        reason, _, detail = re.sub(r"[:(]", "\n", error.message, count=1).partition("\n")
         problem = Problem(reason.strip(), f"{detail.strip(' )')} {candidate.audio}".strip())
         return CheckedCandidate(candidate, problem)
     if rate < sample_rate:

@@ -134,8 +134,8 @@ def _rate_line(rates: Mapping[str, int]) -> str:
     lowest = min(map(int, rates))
     if lowest >= SAMPLE_RATE:
         return f"sample rates: {shown}"
-    why = "other rates are converted to it" if len(rates) > 1 else "no recording has a higher rate"
-    return f"sample rates: {shown}; train with features.sample_rate={lowest}: {why}"
+    reason = "other rates are converted to it" if len(rates) > 1 else "no recording has a higher rate"
+    return f"sample rates: {shown}; train with features.sample_rate={lowest}: {reason}"
 
 
 def _print_counts(title: str, counts: Mapping[str, int]) -> None:

@@ -47,7 +47,7 @@ def make_candidate(
     try:
         pinyin = tuple(hanzi_to_pinyin(hanzi, segmented))
     except CorpusError as error:
-        return Candidate(name, split, audio, speaker, hanzi, problem=Problem("no reading", error.what))
+        return Candidate(name, split, audio, speaker, hanzi, problem=Problem("no reading", error.message))
     return Candidate(name, split, audio, speaker, hanzi, pinyin, note=note)
 
 

@@ -206,10 +206,10 @@ function setState(state) {
 
 /** Say what went wrong: a text of the page if it has one of this name, else the server's. */
 function showProblem(key, message, hint) {
-  const [what, then] = hasText(`problem_${key}`) ? text(`problem_${key}`) : [message, hint];
+  const [problem, advice] = hasText(`problem_${key}`) ? text(`problem_${key}`) : [message, hint];
   const box = element("problem");
-  box.querySelector(".what").textContent = what;
-  box.querySelector(".hint").textContent = then ?? "";
+  box.querySelector(".message").textContent = problem;
+  box.querySelector(".hint").textContent = advice ?? "";
   box.hidden = false;
 }
 

@@ -59,5 +59,7 @@ def read_texts(config: LanguageConfig, spoken: float = 0.0) -> tuple[PairDataset
     dev = read_pairs(data.dev, cache=data.cache).pairs
     log.info("%s: %d training hanzi, %d dev sentences", config.model.name, dataset.hanzi_count, len(dev))
     if dataset.rejected:
-        log.warning("lines left out: %s", ", ".join(f"{n}: {why}" for why, n in dataset.rejected.items()))
+        log.warning(
+            "lines left out: %s", ", ".join(f"{n}: {reason}" for reason, n in dataset.rejected.items())
+        )
     return dataset, dev
