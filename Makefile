@@ -6,11 +6,12 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11; do \
   if $$python -c '$(SUPPORTED)' 2>/dev/null; then echo $$python; break; fi; done)
 BIN := .venv/bin
 READY := .venv/.ready
+LOWEST := runs/lowest_versions
 
 export TF_CPP_MIN_LOG_LEVEL ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo serve test nightly lint format bench bench-peers converter language-model acoustic clean
+.PHONY: help demo serve test test-lowest nightly lint format bench bench-peers converter language-model acoustic clean
 
 help:  ## Show this list
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/^([a-z-]+):.*## /\1|/' | awk -F '|' '{printf "make %-11s %s\n", $$1, $$2}'
@@ -25,15 +26,21 @@ serve: $(READY)  ## Serve recognition on http://127.0.0.1:8000 (python serve.py 
 # In the order of the folders, so that the processes end together: utils/ has many quick files.
 BY_FILE := --dist loadfile --no-loadscope-reorder
 # The tests start hundreds of processes: each takes the compiled modules that an earlier one has left.
-test nightly: export PYTHONDONTWRITEBYTECODE :=
+test test-lowest nightly: export PYTHONDONTWRITEBYTECODE :=
 # One test process a core: the libraries in it need no threads of their own.
-test nightly: export OMP_NUM_THREADS := 1
-test nightly: export OPENBLAS_NUM_THREADS := 1
-test nightly: export TF_NUM_INTRAOP_THREADS := 1
-test nightly: export TF_NUM_INTEROP_THREADS := 1
+test test-lowest nightly: export OMP_NUM_THREADS := 1
+test test-lowest nightly: export OPENBLAS_NUM_THREADS := 1
+test test-lowest nightly: export TF_NUM_INTRAOP_THREADS := 1
+test test-lowest nightly: export TF_NUM_INTEROP_THREADS := 1
 
 test: $(READY)  ## Run the tests in parallel, with the line coverage of the packages (at least 95 %)
 	@$(BIN)/python -m pytest -n auto $(BY_FILE) -p tests.support.line_coverage
+
+test-lowest: $(READY)  ## Run the tests with the lowest versions that requirements/ allows
+	@$(BIN)/python -m venv $(LOWEST)
+	@$(LOWEST)/bin/python -m pip install -qq --disable-pip-version-check 'uv>=0.9,<1'
+	@$(LOWEST)/bin/uv pip install --quiet --python $(LOWEST)/bin/python --resolution lowest-direct -r requirements/dev.txt
+	@$(LOWEST)/bin/python -m pytest -n auto $(BY_FILE)
 
 nightly: $(READY)  ## Run all fuzzing, crash and export tests in full number: about an hour
 	@$(BIN)/python -m pytest --nightly -n auto $(BY_FILE)
