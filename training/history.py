@@ -11,8 +11,8 @@ import os
 import socket
 import sys
 import time
-from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 from tensorboard.compat.proto.event_pb2 import Event
@@ -148,21 +148,28 @@ def history_csv(rows: list[dict[str, float]]) -> str:
     return text.getvalue()
 
 
-def log_to(path: Path) -> None:
-    """Write the training log to the terminal and, with times, append it to ``path``."""
+@contextmanager
+def logging_to(path: Path) -> Iterator[None]:
+    """In the block, write the training log to the terminal and, with times, append it to ``path``."""
     logger = logging.getLogger("train")
-    logger.setLevel(logging.INFO)
-    logger.propagate = False
-    for handler in [*logger.handlers]:
-        logger.removeHandler(handler)
-        handler.close()
     path.parent.mkdir(parents=True, exist_ok=True)
     file = _LogFile(path, encoding="utf-8")
     file.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
     screen = logging.StreamHandler()
     screen.setFormatter(logging.Formatter("%(message)s"))
-    logger.addHandler(file)
-    logger.addHandler(screen)
+    level, propagate = logger.level, logger.propagate
+    logger.setLevel(logging.INFO)
+    logger.propagate = False
+    for handler in (file, screen):
+        logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        for handler in (file, screen):
+            logger.removeHandler(handler)
+            handler.close()
+        logger.setLevel(level)
+        logger.propagate = propagate
 
 
 class _LogFile(logging.FileHandler):

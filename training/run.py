@@ -6,14 +6,15 @@ task has a function that trains it. An interrupted run is resumed; a finished ru
 
 import json
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from model_language.registry import OLD_NAMES
 from training.distributed.distribution import distributed, run_path_of
 from training.failures import check_values, memory_errors_explained
-from training.history import log_to
+from training.history import logging_to
 from training.tasks import keyword, language, language_config, speech
 from training.tasks.adaptation import with_initial_model
 from training.tasks.training_texts import check_training_texts
@@ -79,27 +80,33 @@ def train_from_config(
             run = start_run(path, plain, OLD_NAMES if task == "language" else None)
             remove_leftovers(run.path)
             distribution.copy_run(run)
-            log_to(run.log)
-            if task == "language" and distribution.chief:
-                check_training_texts(run, config.data.train)
-            if run.metrics.is_file():
-                log.info("this run is finished: %s", run.path)
-                return _best_metrics(run)
-            if distribute:
-                log.info("%s: %s", distribute, distribution.describe())
-            try:
+            with logging_to(run.log), _emptied_if_unused(run, is_new):
+                if task == "language" and distribution.chief:
+                    check_training_texts(run, config.data.train)
+                if run.metrics.is_file():
+                    log.info("this run is finished: %s", run.path)
+                    return _best_metrics(run)
+                if distribute:
+                    log.info("%s: %s", distribute, distribution.describe())
                 if check:
                     check(config)
                 with memory_errors_explained(task, config):
                     return train_task(config, run, distribution)
-            except UserError:
-                if is_new:
-                    _remove_unused(run)
-                raise
+
+
+@contextmanager
+def _emptied_if_unused(run: RunFolder, is_new: bool) -> Iterator[None]:
+    """Empty a new run in which nothing was computed after an error of the user in the block."""
+    try:
+        yield
+    except UserError:
+        if is_new:
+            _remove_unused(run)
+        raise
 
 
 def _remove_unused(run: RunFolder) -> None:
-    """Empty a run in which nothing was computed, so that the corrected command can use its folder."""
+    """Remove the files of a run, if nothing was computed: then the corrected command can use its folder."""
     summary = run.path / "model_summary.txt"
     small = {run.config_file, run.checksums, run.log, run.labels, run.lock, summary}
     small |= set(run.vocabulary("").glob("*"))

@@ -3,7 +3,6 @@
 import csv
 import io
 import json
-import logging
 import re
 import shutil
 import sys
@@ -355,12 +354,11 @@ def test_a_full_disk_is_reported_before_the_features_are_computed(recipe, capsys
 # --- before a training ------------------------------------------------------------------------------------
 
 
-def test_train_py_checks_first_and_prints_nothing_on_clean_data(corpus, recipe, caplog, monkeypatch):
+def test_train_py_checks_first_and_prints_nothing_on_clean_data(corpus, recipe, caplog):
     from preflight.recipes import check_before_training, read_recipe
     from utils.errors import TrainingError
 
     config = read_recipe(Path(recipe[1]), recipe[2:])
-    monkeypatch.setattr(logging.getLogger("train"), "propagate", True)
     check_before_training(config)
     assert caplog.messages == []
     _dev_of_train_sentences(corpus)

@@ -29,9 +29,8 @@ TOKENS = Vocabulary(("a1", "b1", "c1", "d1", SPACE, BLANK))
 
 
 @pytest.fixture
-def info(caplog: pytest.LogCaptureFixture, monkeypatch) -> None:
-    """Capture the training's log, also after a training that redirected it."""
-    monkeypatch.setattr(logging.getLogger("train"), "propagate", True)
+def info(caplog: pytest.LogCaptureFixture) -> None:
+    """Capture the training's log."""
     caplog.set_level(logging.INFO, logger="train")
 
 

@@ -157,9 +157,8 @@ def test_the_facts_name_devices_build_and_driver(monkeypatch, nvidia_smi):
 
 
 @pytest.mark.usefixtures("failing_tensorflow")
-def test_a_run_records_its_devices_and_warns_of_an_unused_gpu(tmp_path, caplog, monkeypatch):
+def test_a_run_records_its_devices_and_warns_of_an_unused_gpu(tmp_path, caplog):
     run = start_run(tmp_path / "run", {"task": "speech"})
-    monkeypatch.setattr(logging.getLogger("train"), "propagate", True)
     with caplog.at_level(logging.INFO, "train"):
         record_devices(run)
     assert run.config()["environment"]["computed_on"]["nvidia_driver"] == "550.54.14"
