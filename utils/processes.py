@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 
 from tqdm import tqdm
 
+from utils.errors import UserError
 from utils.stop_signals import watched
 
 Job = TypeVar("Job")
@@ -113,13 +114,23 @@ class WorkerPool:
     Args:
         workers: number of processes.
         prepare: called once in each process with ``arguments``; a function at module level.
+
+    Raises:
+        UserError: the system has no shared memory, which the queues between the processes need.
     """
 
     def __init__(self, workers: int, prepare: Callable[..., None] | None = None, *arguments: Any):
         context = multiprocessing.get_context("spawn")
-        self._pool = ProcessPoolExecutor(
-            workers, mp_context=context, initializer=_start_worker, initargs=(prepare, arguments)
-        )
+        try:
+            self._pool = ProcessPoolExecutor(
+                workers, mp_context=context, initializer=_start_worker, initargs=(prepare, arguments)
+            )
+        except (OSError, NotImplementedError) as error:
+            raise UserError(
+                f"worker processes can't be started ({error})",
+                hint="they need shared memory: make /dev/shm writable, or use one process (--workers 1, "
+                "data.workers=1)",
+            ) from error
 
     def submit(self, work: Callable[..., Result], *arguments: Any) -> Future[Result]:
         """Run ``work(*arguments)`` in one of the processes."""

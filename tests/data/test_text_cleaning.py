@@ -6,6 +6,7 @@ import json
 import lzma
 import os
 import random
+import shlex
 import shutil
 import signal
 import subprocess
@@ -474,7 +475,7 @@ def make(tmp_path):
     """``make converter`` without the trainings: runs only data.text.cleaning."""
     binaries = tmp_path / "bin"
     binaries.mkdir()
-    script = f'#!/bin/sh\n[ "$2" = data.text.cleaning ] || exit 0\nexec {sys.executable} "$@"\n'
+    script = f'#!/bin/sh\n[ "$2" = data.text.cleaning ] || exit 0\nexec {shlex.quote(sys.executable)} "$@"\n'
     (binaries / "python").write_text(script, encoding="utf-8")
     (binaries / "python").chmod(0o755)
     (tmp_path / "ready").touch()

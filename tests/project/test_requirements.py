@@ -1,6 +1,7 @@
 """Tests that requirements/run.txt is enough to transcribe, convert pinyin and run exports."""
 
 import ast
+import json
 import re
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from utils.metrics import count_errors
 
 ROOT = Path(__file__).parents[2]
 USES = """
+import json
 import sys
 from pathlib import Path
 from tests.support.scripts import load_script
@@ -24,7 +26,8 @@ load_script("examples/stream_keyword.py")
 load_script("examples/stream_speech.py")
 import bundle.runtimes.litert, bundle.runtimes.onnx
 assert not {"tensorflow", "keras", "jax", "torch"} & set(sys.modules)
-print("files:", *{module.__file__ for module in sys.modules.values() if getattr(module, "__file__", None)})
+files = [module.__file__ for module in sys.modules.values() if getattr(module, "__file__", None)]
+print(json.dumps(files))
 """
 
 
@@ -52,7 +55,7 @@ def test_run_txt_is_enough_to_transcribe_to_convert_and_to_run_exports(tmp_path:
     answer, transcript, live, files = done.stdout.splitlines()
     assert answer == "你好"
     assert all(count_errors("如果无法控制", text).rate < 0.5 for text in (transcript, live))
-    loaded = {Path(name) for name in files.removeprefix("files: ").split()}
+    loaded = set(map(Path, json.loads(files)))
     ours = {path for path in loaded if path.is_relative_to(ROOT) and ".venv" not in path.parts}
     assert len(ours) > 50
     imported = {
