@@ -23,15 +23,16 @@ serve: $(READY)  ## Serve recognition on http://127.0.0.1:8000 (python serve.py 
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check -r requirements/serve.txt
 	@$(BIN)/python serve.py
 
+TESTS := test test-lowest nightly
 # In the order of the folders, so that the processes end together: utils/ has many quick files.
 BY_FILE := --dist loadfile --no-loadscope-reorder
 # The tests start hundreds of processes: each takes the compiled modules that an earlier one has left.
-test test-lowest nightly: export PYTHONDONTWRITEBYTECODE :=
+$(TESTS): export PYTHONDONTWRITEBYTECODE :=
 # One test process a core: the libraries in it need no threads of their own.
-test test-lowest nightly: export OMP_NUM_THREADS := 1
-test test-lowest nightly: export OPENBLAS_NUM_THREADS := 1
-test test-lowest nightly: export TF_NUM_INTRAOP_THREADS := 1
-test test-lowest nightly: export TF_NUM_INTEROP_THREADS := 1
+$(TESTS): export OMP_NUM_THREADS := 1
+$(TESTS): export OPENBLAS_NUM_THREADS := 1
+$(TESTS): export TF_NUM_INTRAOP_THREADS := 1
+$(TESTS): export TF_NUM_INTEROP_THREADS := 1
 
 test: $(READY)  ## Run the tests in parallel, with the line coverage of the packages (at least 95 %)
 	@$(BIN)/python -m pytest -n auto $(BY_FILE) -p tests.support.line_coverage

@@ -23,13 +23,13 @@ Check = Callable[..., Iterable["Finding"]]
 
 @dataclass(frozen=True)
 class Finding:
-    """One problem.
+    """A problem that a check has found in data, a recipe, a run or the machine.
 
     Attributes:
         severity: ``ERROR`` or ``WARNING``.
         where: the file or folder.
         item: the line, utterance or part of it; ``""`` for the whole file or folder.
-        problem: the problem, in the same words for all findings of the kind.
+        problem: in the same words for all findings of the kind.
         advice: what the user can do.
         detail: the values of this finding.
         check: name of the check; set by :func:`apply`.

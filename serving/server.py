@@ -46,7 +46,7 @@ def serve(settings: Settings) -> None:
     config = uvicorn.Config(
         app,
         http=_protocol(settings),
-        ws="websockets-sansio",  # by name: each logs other things
+        ws="websockets-sansio",  # by name, because each implementation logs other things
         log_config=None,
         access_log=False,
         server_header=False,

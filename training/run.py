@@ -96,7 +96,7 @@ def train_from_config(
 
 @contextmanager
 def _emptied_if_unused(run: RunFolder, is_new: bool) -> Iterator[None]:
-    """Empty a new run in which nothing was computed after an error of the user in the block."""
+    """After an error of the user in the block, empty a new run in which nothing was computed."""
     try:
         yield
     except UserError:

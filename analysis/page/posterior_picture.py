@@ -101,8 +101,8 @@ def _spectrogram(samples: np.ndarray, bounds: Sequence[int]) -> np.ndarray:
     power = extract_features(samples, SPECTROGRAM)  # (T, bins)
     level = np.clip(1 + (power - power.max()) / RANGE, 0, 1)
     middles = np.arange(len(level)) * SPECTROGRAM.hop_samples + SPECTROGRAM.frame_samples / 2
-    targets = (np.arange(WIDTH) + 0.5) / WIDTH * len(samples)  # the sample at each column's middle
-    position = np.interp(targets, middles, np.arange(len(level)))  # in frames, between two of them
+    column_middles = (np.arange(WIDTH) + 0.5) / WIDTH * len(samples)  # in samples
+    position = np.interp(column_middles, middles, np.arange(len(level)))  # in frames, between two of them
     before = position.astype(int)
     after, part = np.minimum(before + 1, len(level) - 1), (position - before)[:, None]
     columns = (1 - part) * level[before] + part * level[after]  # (WIDTH, bins)

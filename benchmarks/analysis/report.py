@@ -1,4 +1,4 @@
-"""Time, memory and size of a report of a large test set, from utterance results to the open page, in a table.
+"""Measures the error report of a large test set: time, memory and size, from the results to the open page.
 
     python -m benchmarks.analysis.report [--utterances 7000] [--folder DIR]
 
@@ -109,15 +109,15 @@ def open_page(page: Path) -> dict[str, float]:
 
 
 @contextmanager
-def _timed(part: str, times: Times) -> Iterator[None]:
+def _timed(step: str, times: Times) -> Iterator[None]:
     began, busy = time.perf_counter(), time.process_time()
     yield
-    times[part] = time.perf_counter() - began, time.process_time() - busy
+    times[step] = time.perf_counter() - began, time.process_time() - busy
 
 
 def _rows(times: Times, opened: dict[str, float], page: Path, results: Path) -> Iterator[tuple[str, ...]]:
-    for part, (seconds, busy) in times.items():
-        yield part, f"{seconds:.1f} s", f"{busy:.1f} s", ""
+    for step, (seconds, busy) in times.items():
+        yield step, f"{seconds:.1f} s", f"{busy:.1f} s", ""
     seconds, busy = map(sum, zip(*times.values(), strict=True))
     yield "all of these", f"{seconds:.1f} s", f"{busy:.1f} s", f"{LIMITS['seconds']} s"
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

@@ -169,17 +169,17 @@ def _check_split_by_name(config: KeywordDataConfig, found: Mapping[str, Sequence
     found_words = {word for by_word in counts.values() for word in by_word}
     selected = set(config.words or found_words) - {SILENCE, UNKNOWN}
     percentages = {"dev": config.dev_percentage, "test": config.test_percentage}
-    requested = ["train", *(split for split, percentage in percentages.items() if percentage)]
+    required_splits = ["train", *(split for split, percentage in percentages.items() if percentage)]
     for word in sorted(selected):
-        recordings = [counts[split][word] for split in requested]
+        recordings = [counts[split][word] for split in required_splits]
         total = sum(recordings)
-        if 0 < total < len(requested) or (total and not recordings[0]):
+        if 0 < total < len(required_splits) or (total and not recordings[0]):
             raise CorpusError(
-                f"{total} recordings of '{word}' can't be split into {', '.join(requested)}",
+                f"{total} recordings of '{word}' can't be split into {', '.join(required_splits)}",
                 where=Path(config.folder, word),
                 hint=f"record more, or define the splits with {DEV_LIST} and {TEST_LIST}, or with manifests",
             )
-    for split in requested:
+    for split in required_splits:
         missing = sorted(word for word in selected if not counts[split][word])
         if missing:
             where = f"{split} of {config.folder}"

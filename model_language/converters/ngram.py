@@ -12,8 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
+from model_language.array_files import load_part
 from model_language.converters.base import EMISSIONS, Converter
-from model_language.files import load_part
 from model_language.ngram.backoff import BackoffModel, find, tables_of
 from model_language.ngram.kneser_ney import BOUNDARY, NgramTable, check_order, estimate
 from model_language.search.grid import Grid

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from model_language.files import load_part, save_arrays
+from model_language.array_files import load_part, save_arrays
 from model_language.vocabulary.symbols import PAD_ID, UNKNOWN_ID, Symbols
 from model_language.vocabulary.tokens import Tokens
 from utils.padding import pad_rows

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from model_language.files import load_part, save_arrays
+from model_language.array_files import load_part, save_arrays
 from model_language.networks.gated_cnn_file import dequantised, quantised
 from model_language.networks.gated_cnn_numpy import KERNEL, normalised
 from model_language.vocabulary.symbols import PAD_ID

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from model_language.files import load_part, save_arrays
+from model_language.array_files import load_part, save_arrays
 from model_language.networks.gated_cnn_numpy import KERNEL, GatedCnnWeights
 
 _INTEGER_TYPES = {"dilations": np.uint16, "candidates": np.uint16, "rated": np.uint16}

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from model_language.files import save_arrays
+from model_language.array_files import save_arrays
 from model_language.ngram.kneser_ney import NgramTable, bits_needed
 from model_language.search.grid import HistoryModel
 

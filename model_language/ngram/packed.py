@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from model_language.files import load_part
+from model_language.array_files import load_part
 from model_language.ngram.code_book import LEVELS, code_book, group_steps, undo_group_steps
 from model_language.ngram.hash_table import VALUE_BITS, HashTable, PairSet, extend_hashes
 from model_language.ngram.kneser_ney import NgramTable, bits_needed

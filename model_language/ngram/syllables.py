@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from model_language.files import load_part
+from model_language.array_files import load_part
 from model_language.ngram.backoff import BackoffModel, tables_of
 from model_language.ngram.kneser_ney import BOUNDARY, check_order, estimate
 from utils.errors import CorpusError, RunError, TrainingError

@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from model_language.array_files import save_arrays
 from model_language.converters.noisy_channel import EmissionTables
-from model_language.files import save_arrays
 from model_language.networks.causal_cnn_numpy import WEIGHTS_FILE, CausalCnnWeights
 from model_language.networks.gated_cnn_file import load_weights
 from model_language.ngram.packed import read_packed

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from model_language.files import save_arrays
+from model_language.array_files import save_arrays
 from model_language.ngram.backoff import BackoffModel
 from model_language.ngram.code_book import LEVELS
 from model_language.ngram.hash_table import HashTable, PairSet, extend_hashes

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from model_language.files import save_arrays
+from model_language.array_files import save_arrays
 from model_language.ngram.words import LONGEST_WORD, WordUnigram, pack_words, read_words
 from model_language.vocabulary.lexicon import Lexicon
 from model_language.vocabulary.symbols import PAD_ID, Symbols, language_vocabulary

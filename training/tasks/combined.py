@@ -15,6 +15,7 @@ from data.text.dictionary_text import add_names, dictionary_lines, read_dictiona
 from data.text.pinyin_pair_dataset import PairDataset, hanzi_table
 from data.text.pinyin_pair_preparation import prepare_pairs
 from data.text.pinyin_pairs import read_pairs
+from model_language.array_files import save_arrays
 from model_language.converters.combined import (
     NETWORK_FILE,
     NGRAMS_FILE,
@@ -23,7 +24,6 @@ from model_language.converters.combined import (
 )
 from model_language.converters.combined_config import CombinedConfig
 from model_language.converters.noisy_channel import EMISSIONS_FILE, build_emissions
-from model_language.files import save_arrays
 from model_language.networks.candidates import TABLES_FILE, CandidateTables, confusion_matrix
 from model_language.networks.gated_cnn import GatedCnnConfig, numpy_weights
 from model_language.networks.gated_cnn_file import save_weights

@@ -1,4 +1,4 @@
-"""Decodes the audio files of phones and browsers (m4a, mp4, webm, amr …) with PyAV, block by block.
+"""Decodes audio in the container formats of phones and browsers (m4a, mp4, webm, amr …) with PyAV, in blocks.
 
 libsndfile, which reads all other files (``reading``), does not support these formats. PyAV (the optional
 package ``av``) contains FFmpeg, which would also follow playlists and addresses inside a file. For safety it
@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from utils.errors import AudioError, require
+from utils.errors import AudioError, cut_off, require
 
 INSTALLED = importlib.util.find_spec("av") is not None
 """Whether the package ``av`` is installed."""
@@ -95,10 +95,8 @@ def _blocks(av: Any, container: Any, track: Any, path: str | Path) -> Iterator[n
         raise AudioError("the audio file holds no samples", where=path, hint="copy or download it again")
     promised = float(track.duration * track.time_base) if track.duration else 0.0
     if track.container.format.name != "aac" and total / track.rate < promised - _SLACK_SECONDS:
-        difference = f"the header promises {promised:.1f} s, {total / track.rate:.1f} s can be decoded"
-        raise AudioError(
-            f"the audio file is cut off: {difference}", where=path, hint="copy or download it again"
-        )
+        decoded = total / track.rate
+        raise cut_off(path, f"the header promises {promised:.1f} s, {decoded:.1f} s can be decoded")
 
 
 def _damaged(path: str | Path, error: Exception) -> AudioError:

@@ -22,7 +22,7 @@ import soxr
 from utils.audio.containers import container_format, open_container
 from utils.audio.formats import AUDIO_SUFFIXES, CONVERT_HINT, audio_names, is_audio, warn_unreadable
 from utils.audio.ogg_pages import lacking_bytes
-from utils.errors import AudioError
+from utils.errors import AudioError, cut_off
 from utils.files import is_file, replacing
 from utils.object_store import open_file
 from utils.stop_signals import watched
@@ -232,7 +232,7 @@ def _opened(path: str | Path) -> Iterator[BinaryIO]:
                 "the audio file is empty (0 bytes)", where=path, hint="copy or download it again"
             )
         if lacking := lacking_bytes(file, size):
-            raise _cut_off(path, f"the last page of this Ogg file lacks {lacking} bytes")
+            raise cut_off(path, f"the last page of this Ogg file lacks {lacking} bytes")
         yield file
 
 
@@ -262,7 +262,7 @@ def _check_header(file: soundfile.SoundFile, path: str | Path) -> None:
     for promised, present in _SHORT_DATA.findall(file.extra_info):
         # Some programs count a padding byte.
         if int(present) + 1 < int(promised) < UNKNOWN_SIZE:
-            raise _cut_off(path, f"the header promises {promised} bytes, {present} are there")
+            raise cut_off(path, f"the header promises {promised} bytes, {present} are there")
     if file.samplerate < _LOWEST_RATE:
         raise AudioError(f"a sample rate of {file.samplerate} Hz", where=path, hint="make the file again")
     if file.frames == 0:
@@ -297,9 +297,9 @@ def _blocks(file: soundfile.SoundFile, path: str | Path) -> Iterator[np.ndarray]
             frames += len(block)
             yield block
     except soundfile.SoundFileError as error:
-        raise _cut_off(path, f"decoding stops after {frames} samples") from error
+        raise cut_off(path, f"decoding stops after {frames} samples") from error
     if frames < file.frames < _UNKNOWN_FRAMES:
-        raise _cut_off(path, f"the header promises {file.frames} samples, {frames} can be decoded")
+        raise cut_off(path, f"the header promises {file.frames} samples, {frames} can be decoded")
     if not frames:
         raise AudioError("the audio file holds no samples", where=path, hint="copy or download it again")
 
@@ -362,7 +362,3 @@ def _check_samples(samples: np.ndarray, path: str | Path) -> None:
 def _not_audio(path: str | Path, error: Exception) -> AudioError:
     reason = str(error).rsplit(": ", 1)[-1].strip() or type(error).__name__
     return AudioError(f"not readable as audio ({reason})", where=path, hint=CONVERT_HINT)
-
-
-def _cut_off(path: str | Path, reason: str) -> AudioError:
-    return AudioError(f"the audio file is cut off: {reason}", where=path, hint="copy or download it again")

@@ -136,9 +136,9 @@ def describe_mismatch(trained: KeywordFeatureConfig, requested: KeywordFeatureCo
     fields = dataclasses.fields(trained)
     both = [(field.name, getattr(trained, field.name), getattr(requested, field.name)) for field in fields]
     return "; ".join(
-        f"features.{name}: {trained_value} in training, {asked_value} asked for"
-        for name, trained_value, asked_value in both
-        if trained_value != asked_value
+        f"features.{name}: {trained_value} in training, {requested_value} asked for"
+        for name, trained_value, requested_value in both
+        if trained_value != requested_value
     )
 
 

@@ -74,10 +74,7 @@ class GatedCnnTask(RowTask):
         return {"syllables": batch.syllables, "choices": batch.choices}
 
     def losses(self, arrays: dict[str, Any], training: bool) -> Any:
-        """Mean cross-entropy of each row's positions, in nats, (batch,) float32.
-
-        A position whose hanzi is not a candidate has the loss 0.
-        """
+        """See :func:`choice_losses`."""
         return choice_losses(self.model, arrays, training)
 
     def evaluate(self) -> dict[str, float]:
@@ -93,7 +90,15 @@ class GatedCnnTask(RowTask):
 
 
 def choice_losses(model: keras.Model, arrays: dict[str, Any], training: bool) -> Any:
-    """See :meth:`GatedCnnTask.losses`."""
+    """Mean cross-entropy of each row's positions, in nats, (batch,) float32.
+
+    A position whose hanzi is not a candidate has the loss 0.
+
+    Args:
+        model: a gated CNN.
+        arrays: tokens and candidate numbers of the reference hanzi, 0 for none, both (batch, length) int32.
+        training: whether dropout is used.
+    """
     logits = model({"syllables": arrays["syllables"]}, training=training)  # (B, L, K)
     numbers = ops.arange(1, logits.shape[-1] + 1, dtype="int32")
     hit = numbers == ops.expand_dims(arrays["choices"], -1)
