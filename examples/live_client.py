@@ -46,8 +46,9 @@ async def main() -> None:
         sending = asyncio.create_task(send())
         async for text in socket:
             message = json.loads(text)
-            pinyin = " ".join(syllable["pinyin"] for syllable in message.get("syllables", ()))
-            print(f"\r\x1b[K{pinyin}", end="", file=sys.stderr, flush=True)
+            if "syllables" in message:  # partial or final
+                pinyin = " ".join(syllable["pinyin"] for syllable in message["syllables"])
+                print(f"\r\x1b[K{pinyin}", end="", file=sys.stderr, flush=True)
             if message["type"] == "final":
                 print("", file=sys.stderr)
                 print(message["hanzi"], flush=True)

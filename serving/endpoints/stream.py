@@ -26,6 +26,8 @@ router = APIRouter()
 LOG = logging.getLogger("serving")
 PROTOCOL = "speech"
 """Subprotocol to offer beside ``bearer.TOKEN``, so that the response doesn't repeat the token."""
+ALIVE_SECONDS = 5.0
+"""A client gets a message at least this often, so that it notices a dead connection that nobody has closed."""
 _NORMAL, _POLICY, _FAILED, _RESTART = 1000, 1008, 1011, 1012  # WebSocket close codes
 _HINT = "docs/serving.md describes the messages"
 
@@ -171,6 +173,7 @@ class Session:
             "rate": self._stream.sample_rate,
             "model": self._settings.speech.name,
             "look_ahead_ms": round(1000 * self._stream.look_ahead_seconds),
+            "alive_seconds": ALIVE_SECONDS,
         }
         await self._write(ready)
 
@@ -255,12 +258,7 @@ class Session:
     async def _send(self, receiving: asyncio.Future) -> float:
         """Send messages until the stream has ended; its seconds."""
         while True:
-            message = asyncio.ensure_future(self._stream.receive())
-            await asyncio.wait([message, receiving], return_when=asyncio.FIRST_COMPLETED)
-            if receiving.done() and receiving.exception():
-                message.cancel()
-                raise receiving.exception()
-            result = await message
+            result = await self._result(receiving)
             if isinstance(result, dict):
                 await self._write(result)
                 continue
@@ -275,6 +273,27 @@ class Session:
             if receiving.done() and (error := receiving.result()):
                 raise error
             return result
+
+    async def _result(self, receiving: asyncio.Future) -> dict[str, Any] | Failure | float:
+        """The next result of the stream; until it comes, the client gets signs of life.
+
+        Raises:
+            WebSocketDisconnect: the client has gone.
+        """
+        result = asyncio.ensure_future(self._stream.receive())
+        try:
+            while not result.done():
+                awaited = [result] if receiving.done() else [result, receiving]
+                done, _ = await asyncio.wait(
+                    awaited, timeout=ALIVE_SECONDS, return_when=asyncio.FIRST_COMPLETED
+                )
+                if receiving.done() and receiving.exception():
+                    raise receiving.exception()
+                if not done:
+                    await self._write({"type": "alive"})
+            return result.result()
+        finally:
+            result.cancel()
 
     async def _write(self, message: dict[str, Any]) -> None:
         """Send a message; a client that does not read in time is left."""

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import WebSocketRoute, expect
 
 from tests.support.chromium import PATIENCE, open_page
 from tests.support.recordings import FOLDER, RECORDINGS
@@ -186,6 +186,36 @@ def test_a_token_that_is_no_longer_accepted(chromium):
         shown.page.set_input_files("#file", RECORDINGS[0])
         expect(shown.page.locator("li.final").nth(lines)).to_be_visible()
         shown.close()
+
+
+def test_a_network_that_is_gone_is_noticed(open_service, chromium):
+    """No connection is closed, but nothing arrives any more."""
+    shown, _ = visit(chromium, open_service.url)
+    gone = False
+
+    def connect(page_side: WebSocketRoute) -> None:
+        server = page_side.connect_to_server()
+
+        def arrive(text: str) -> None:
+            message = json.loads(text)
+            if message["type"] == "ready":
+                message["alive_seconds"] /= 2
+            if not gone:
+                page_side.send(json.dumps(message))
+
+        server.on_message(arrive)
+        page_side.on_message(lambda content: gone or server.send(content))
+
+    shown.page.route_web_socket("**/v1/stream", connect)
+    shown.page.click("#record")
+    shown.page.wait_for_selector("li.final")
+    final = shown.page.locator("li.final").inner_text()
+    assert shown.run("document.body.dataset.state") == "listening"
+    gone = True
+    wait_for_state(shown, "disconnected")
+    expect(shown.page.locator("#problem .message")).to_have_text("The connection was lost.")
+    assert shown.page.locator("li.final").inner_text() == final, "what was recognised is kept"
+    shown.close()
 
 
 def test_errors_are_explained(chromium):

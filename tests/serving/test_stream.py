@@ -48,11 +48,13 @@ def connect(
 
 
 async def messages_of(socket: Any) -> list[Message]:
-    """All messages until the server closes the connection."""
+    """All messages until the server closes the connection, without signs of life between them."""
     found = []
     try:
         while True:
-            found.append(json.loads(await asyncio.wait_for(socket.recv(), PATIENCE)))
+            message = json.loads(await asyncio.wait_for(socket.recv(), PATIENCE))
+            if message["type"] != "alive":
+                found.append(message)
     except ConnectionClosed:
         return found
 
@@ -112,7 +114,13 @@ def test_a_recording_gives_what_transcribe_gives(service, speech):
     messages = talk(service, [*pieces(speech.tobytes()), END], pause=0.02)
     shown = json.loads(transcribed_live(speech, "json"))
     ready, *between, end = messages
-    assert ready == {"type": "ready", "rate": 16000, "model": "audio_to_pinyin", "look_ahead_ms": 400}
+    assert ready == {
+        "type": "ready",
+        "rate": 16000,
+        "model": "audio_to_pinyin",
+        "look_ahead_ms": 400,
+        "alive_seconds": 5.0,
+    }
     assert end == {"type": "end", "seconds": pytest.approx(len(speech) / RATE, abs=0.001)}
     (final,) = finals(messages)
     (segment,) = shown["segments"]
@@ -302,6 +310,17 @@ def test_sound_that_is_no_opus(service):
 def test_a_silent_client_gets_its_finals_and_is_left(service, speech):
     *_, final, error = talk(service, [speech.tobytes()])
     assert (final["type"], error["code"]) == ("final", "idle")
+
+
+def test_a_client_with_nothing_to_read_gets_signs_of_life(open_service):
+    async def types() -> list[str]:
+        async with connect(open_service, None) as socket:
+            await socket.send('{"type":"start"}')
+            found = [json.loads(await asyncio.wait_for(socket.recv(), PATIENCE)) for _ in range(2)]
+            await socket.send(END)
+            return [message["type"] for message in found + await messages_of(socket)]
+
+    assert asyncio.run(types()) == ["ready", "alive", "end"]
 
 
 def test_messages_without_sound_do_not_keep_a_stream(service):

@@ -13,6 +13,7 @@ import {Transcript} from "./transcript.js";
 
 const KEPT = ["words", "phrases", "language", "theme"];  // of one visit to the next, in this browser
 const COPIED_SECONDS = 2;
+const ANSWER_SECONDS = 5;  // after which the server counts as unreachable
 
 const element = id => document.getElementById(id);
 const utterances = new Map();  // by key, in the order of time
@@ -166,7 +167,8 @@ async function disconnected(current) {
 
 /** Resolves to `unreachable`, to `token` if the server accepts this browser's token no more, else to `otherwise`. */
 async function whyUnreachable(otherwise) {
-  const status = await fetch("v1/models").then(response => response.status, () => 0);
+  const signal = AbortSignal.timeout(1000 * ANSWER_SECONDS);
+  const status = await fetch("v1/models", {signal}).then(response => response.status, () => 0);
   return !status ? "unreachable" : status === 401 ? "token" : otherwise;
 }
 
