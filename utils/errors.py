@@ -150,11 +150,6 @@ def missing_package(name: str) -> UserError:
     return UserError(f"the package {name} is missing", hint=_INSTALL)
 
 
-def cut_off(path: object, reason: str) -> AudioError:
-    """The error of an audio file that ends before its end."""
-    return AudioError(f"the audio file is cut off: {reason}", where=path, hint="copy or download it again")
-
-
 def unreadable(kind: type[UserError], message: str, path: object, error: OSError) -> UserError:
     """The error of a file that can't be read: the message, with the reason that the system gave."""
     return kind(f"{message} ({error.strerror})", where=path, hint="check the path")

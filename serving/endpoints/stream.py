@@ -27,7 +27,7 @@ LOG = logging.getLogger("serving")
 PROTOCOL = "speech"
 """Subprotocol to offer beside ``bearer.TOKEN``, so that the response doesn't repeat the token."""
 ALIVE_SECONDS = 5.0
-"""A client gets a message at least this often, so that it notices a dead connection that nobody has closed."""
+"""A client gets a message this often at least, so that it notices a connection lost without being closed."""
 _NORMAL, _POLICY, _FAILED, _RESTART = 1000, 1008, 1011, 1012  # WebSocket close codes
 _HINT = "docs/serving.md describes the messages"
 

@@ -14,7 +14,8 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from utils.errors import AudioError, cut_off, require
+from utils.audio.incomplete import cut_off, without_samples
+from utils.errors import AudioError, require
 
 INSTALLED = importlib.util.find_spec("av") is not None
 """Whether the package ``av`` is installed."""
@@ -92,7 +93,7 @@ def _blocks(av: Any, container: Any, track: Any, path: str | Path) -> Iterator[n
         yield np.concatenate(pending, axis=1).T
         total += length
     if not total:
-        raise AudioError("the audio file holds no samples", where=path, hint="copy or download it again")
+        raise without_samples(path)
     promised = float(track.duration * track.time_base) if track.duration else 0.0
     if track.container.format.name != "aac" and total / track.rate < promised - _SLACK_SECONDS:
         decoded = total / track.rate

@@ -21,8 +21,9 @@ import soxr
 
 from utils.audio.containers import container_format, open_container
 from utils.audio.formats import AUDIO_SUFFIXES, CONVERT_HINT, audio_names, is_audio, warn_unreadable
+from utils.audio.incomplete import cut_off, without_samples
 from utils.audio.ogg_pages import lacking_bytes
-from utils.errors import AudioError, cut_off
+from utils.errors import AudioError
 from utils.files import is_file, replacing
 from utils.object_store import open_file
 from utils.stop_signals import watched
@@ -266,9 +267,7 @@ def _check_header(file: soundfile.SoundFile, path: str | Path) -> None:
     if file.samplerate < _LOWEST_RATE:
         raise AudioError(f"a sample rate of {file.samplerate} Hz", where=path, hint="make the file again")
     if file.frames == 0:
-        raise AudioError(
-            "the audio file holds no samples", where=path, hint="empty or cut off: copy or download it again"
-        )
+        raise without_samples(path)
 
 
 @contextlib.contextmanager
@@ -301,7 +300,7 @@ def _blocks(file: soundfile.SoundFile, path: str | Path) -> Iterator[np.ndarray]
     if frames < file.frames < _UNKNOWN_FRAMES:
         raise cut_off(path, f"the header promises {file.frames} samples, {frames} can be decoded")
     if not frames:
-        raise AudioError("the audio file holds no samples", where=path, hint="copy or download it again")
+        raise without_samples(path)
 
 
 def _read_block(file: soundfile.SoundFile, size: int, path: str | Path) -> np.ndarray:
