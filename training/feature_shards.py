@@ -16,6 +16,7 @@ from data.manifest import Utterance, read_manifest
 from utils.backend.quiet import silence_tensorflow
 from utils.cluster import add_cluster, on_cluster
 from utils.config import load_config
+from utils.errors import require
 
 EXAMPLES = """\
 examples:
@@ -39,6 +40,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         load_config(schema, options.config, ["task=speech", *options.overrides], variants)
     )
     data = config.data
+    require(
+        not (options.pack and data.limit),
+        f"--pack with data.limit={data.limit}",
+        hint="a packed corpus has all utterances of its manifests: leave data.limit out",
+    )
     with on_cluster(options.cluster):
         if options.pack:
             settings = (config.features, config.augment, data.workers, config.seed)

@@ -19,7 +19,7 @@ import numpy as np
 from tqdm import tqdm
 
 from training.backends.batch_parts import in_parts
-from training.backends.step import make_deterministic
+from training.backends.step import check_xla, make_deterministic
 from training.checkpoint import TrainingState, keep_weights, load_checkpoint, save_checkpoint
 from training.distributed.distribution import SINGLE_PROCESS, Distribution
 from training.failures import broken_rows, check_values, largest_weight, loss_error
@@ -86,6 +86,7 @@ class Task(Protocol):
 
     model: keras.Model
     metric: str  # key in evaluate() that selects the best epoch: lower is better
+    accepts_padding: bool  # whether a step may append zeros to a batch; if not, all batches have one shape
 
     def steps(self, epoch: int) -> int:
         """Number of batches in an epoch; of a packed corpus about that, for schedules and progress."""
@@ -96,8 +97,8 @@ class Task(Protocol):
     def arrays(self, batch: Any) -> dict[str, np.ndarray]:
         """A batch, or this process's shard of it, for :meth:`losses`: (batch, …) or (batch, length, …).
 
-        Zeros at the end of both axes are padding, and a step may append more. A row of padding must have a
-        finite loss and no influence on other rows.
+        Where ``accepts_padding``, zeros at the end of both axes are padding, and a step may append more. A
+        row of padding must have a finite loss and no influence on other rows.
         """
 
     def losses(self, arrays: dict[str, Any], training: bool) -> Any:
@@ -114,6 +115,7 @@ def prepare_backend(config: TrainingConfig, seed: int) -> None:
         ConfigError: the backend does not support a setting.
     """
     check_profile(config.profile)
+    check_xla(config.xla)
     if keras.backend.backend() == "tensorflow":
         grow_gpu_memory()
     share_cores(config.batch_parts)
@@ -150,6 +152,7 @@ def train(
         Stopped: by Ctrl-C or SIGTERM in one of the processes, after a checkpoint was written.
     """
     total_steps = sum(task.steps(epoch) for epoch in range(1, config.epochs + 1))
+    profiler = StepProfiler(parse_window(config.profile), total_steps, run.logs)
     optimizer = make_optimizer(optimiser, total_steps)
     variables = distribution.optimised(task.model)
     optimizer.build(variables)
@@ -164,16 +167,17 @@ def train(
         _save_checkpoint(job, state)
     record_devices(run)
     distribution.vary_dropout(task.model)
-    profiler = StepProfiler(parse_window(config.profile), total_steps, run.logs)
     utterances = run.path / "utterances.tsv" if config.log_utterances and distribution.chief else None
     with (
         HistoryWriter(run, state.history) as history,
         UtteranceLog(utterances, state.step) as seen,
-        note_stop_signals() as stop,
+        note_stop_signals() as received,
         profiler,
     ):
         losses = in_parts(task.losses, config.batch_parts)
-        step = distribution.make_step(task.model, optimizer, losses, config.xla, stop)
+        step, stop = distribution.make_step(
+            task.model, optimizer, losses, config.xla, task.accepts_padding, received
+        )
         step = profiler.watch(step, done=state.step)
         while state.epoch <= config.epochs and not _out_of_patience(state, config):
             _train_epoch(job, step, state, stop, history, seen)

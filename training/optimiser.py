@@ -140,7 +140,7 @@ def _schedule(config: OptimiserConfig, total_steps: int) -> schedules.LearningRa
     if config.schedule == "exponential":
         first, last = config.first_and_last
         steps = sum(stage.steps for stage in config.stages) or total_steps
-        return schedules.ExponentialDecay(first, decay_steps=steps, decay_rate=last / first)
+        return _ExponentialDecay(first, last, steps)
     warmup = round(config.warmup_fraction * total_steps)
     final_fraction, decay_steps = config.final_fraction, max(total_steps - warmup, 1)
     if config.schedule == "constant":
@@ -153,6 +153,17 @@ def _schedule(config: OptimiserConfig, total_steps: int) -> schedules.LearningRa
         warmup_target=config.learning_rate if warmup else None,
         warmup_steps=warmup,
     )
+
+
+class _ExponentialDecay(schedules.LearningRateSchedule):
+    """From the rate ``first`` to ``last`` in a number of steps, by the same factor at each; then ``last``."""
+
+    def __init__(self, first: float, last: float, steps: int):
+        self.first, self.last, self.steps = first, last, steps
+
+    def __call__(self, step):
+        passed = keras.ops.minimum(keras.ops.cast(step, "float32") / self.steps, 1.0)
+        return self.first * keras.ops.power(self.last / self.first, passed)
 
 
 def _staged(stages: Sequence[RateStage]) -> schedules.LearningRateSchedule:

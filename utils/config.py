@@ -84,7 +84,12 @@ def with_overrides(values: Mapping[str, Any], overrides: Sequence[str]) -> dict[
     Raises:
         ConfigError: an override does not have this form.
     """
-    return OmegaConf.to_container(OmegaConf.merge(values, _read_overrides(overrides)))
+    return _merged(
+        values,
+        _read_overrides(overrides),
+        problem=f"'{' '.join(overrides)}' doesn't fit the config",
+        hint="an override replaces a whole list: optimiser.stages=[…]",
+    )
 
 
 def build_config(
@@ -155,7 +160,21 @@ def _with_row_of_model(values: dict[str, Any], overrides: Sequence[str]) -> dict
         f"'{BY_MODEL_NAME}' must map names of models to sections, not {table!r}",
     )
     row = table.get(str(model.get("name")), {}) if isinstance(model, Mapping) else {}
-    return OmegaConf.to_container(OmegaConf.merge(values, row))
+    return _merged(
+        values,
+        row,
+        problem=f"'{BY_MODEL_NAME}' doesn't fit the other values",
+        hint="a row has the sections of the config",
+    )
+
+
+def _merged(values: Mapping[str, Any], others: Mapping[str, Any], problem: str, hint: str) -> dict[str, Any]:
+    """Nested values with those of ``others``; a list in place of a section, or the reverse, is an error."""
+    try:
+        return OmegaConf.to_container(OmegaConf.merge(values, others))
+    except OmegaConfBaseException as error:
+        reason = str(error).strip().splitlines()[0]
+        raise ConfigError(f"{problem} ({reason})", hint=hint) from error
 
 
 def _read_overrides(overrides: Sequence[str]) -> Mapping[str, Any]:

@@ -6,6 +6,7 @@ Chang et al., "SubSpectral Normalization for Neural Audio Data Processing" (2021
 import keras
 from keras import ops
 
+from utils.backend.devices import is_replicated
 from utils.errors import ConfigError
 
 
@@ -46,20 +47,23 @@ class SubSpectralNorm(keras.layers.Layer):
         shape = (self.bands, channels)
         self.gamma = self.add_weight(shape, "ones", name="gamma")
         self.beta = self.add_weight(shape, "zeros", name="beta")
-        self.moving_mean = self.add_weight(shape, "zeros", trainable=False, name="moving_mean")
-        self.moving_variance = self.add_weight(shape, "ones", trainable=False, name="moving_variance")
+        moving = {"trainable": False, "autocast": False}
+        self.moving_mean = self.add_weight(shape, "zeros", name="moving_mean", **moving)
+        self.moving_variance = self.add_weight(shape, "ones", name="moving_variance", **moving)
 
     def call(self, x, training=False):
         """Normalise; in training by the statistics of the batch."""
-        mean, variance = self._batch_statistics(x) if training else (self.moving_mean, self.moving_variance)
-        factor = self.gamma * ops.rsqrt(variance + self.epsilon)
-        offset = self.beta - mean * factor  # (S, C)
+        mean, variance = self.moving_mean, self.moving_variance
+        if training and self.trainable:
+            mean, variance = self._batch_statistics(x)
+        factor = ops.cast(self.gamma, "float32") * ops.rsqrt(variance + self.epsilon)
+        offset = ops.cast(self.beta, "float32") - mean * factor  # (S, C)
         return x * self._per_feature(factor, x.dtype) + self._per_feature(offset, x.dtype)
 
     def _batch_statistics(self, x):
         """Mean and variance (S, C) over batch, frames and features; updates the moving statistics."""
         by_band = ops.reshape(x, (-1, self.bands, self.band_features, x.shape[-1]))  # (B · T, S, F / S, C)
-        mean, variance = ops.moments(ops.cast(by_band, "float32"), axes=(0, 2))
+        mean, variance = ops.moments(ops.cast(by_band, "float32"), axes=(0, 2), synchronized=is_replicated())
         for moving, new in ((self.moving_mean, mean), (self.moving_variance, variance)):
             moving.assign(self.momentum * moving + (1 - self.momentum) * ops.stop_gradient(new))
         return mean, variance

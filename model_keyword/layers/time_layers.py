@@ -21,6 +21,7 @@ import keras
 from keras import layers
 
 from model_keyword.layers.layer_settings import Padding, check_kernel_fits, check_stride, each_layer
+from utils.backend.devices import is_replicated
 
 POOL = 3  # frames of a max pooling, as in the papers of inception and xception
 OUTPUT_LAYER = "logits"  # name of the last layer of every keyword model; one unit a label
@@ -169,7 +170,8 @@ def normalised(x, name: str, activation: str | None = "relu", *, scale: bool = T
         activation: name of a Keras activation, or None.
         scale: whether a factor for each channel is learnt; not needed before a linear layer.
     """
-    x = layers.BatchNormalization(momentum=_MOMENTUM, scale=scale, name=f"{name}_norm")(x)
+    settings = {"momentum": _MOMENTUM, "scale": scale, "synchronized": is_replicated()}
+    x = layers.BatchNormalization(**settings, name=f"{name}_norm")(x)
     return layers.Activation(activation, name=f"{name}_act")(x) if activation else x
 
 

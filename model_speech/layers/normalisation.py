@@ -66,15 +66,16 @@ class MaskedBatchNormalization(keras.layers.Layer):
         frames = ops.cast(frames, "float32") * mask
         mean, variance = self.moving_mean, self.moving_variance
         if training and self.trainable:
-            mean, variance = self._moments(frames, mask)
+            mean, variance, count = self._moments(frames, mask)
+            kept = ops.where(count > 0, self.momentum, 1.0)  # padding alone has no statistics
             for running, current in ((self.moving_mean, mean), (self.moving_variance, variance)):
-                running.assign(running * self.momentum + current * (1.0 - self.momentum))
+                running.assign(running * kept + current * (1.0 - kept))
         scale = ops.cast(self.gamma, "float32") * ops.rsqrt(variance + self.epsilon)
         offset = ops.cast(self.beta, "float32") - mean * scale
         return ops.cast((frames * scale + offset) * mask, self.compute_dtype)
 
     def _moments(self, frames, mask):
-        """Mean and variance of each channel, (C,), over the valid frames; padding must be zero."""
+        """Mean and variance of each channel, (C,), over the valid values; their number. Padding is zero."""
         axes = tuple(range(len(frames.shape) - 1))
         count = ops.sum(mask) * math.prod(frames.shape[2:-1])
         sums, squares = ops.sum(frames, axis=axes), ops.sum(ops.square(frames), axis=axes)  # (C,) each
@@ -82,10 +83,10 @@ class MaskedBatchNormalization(keras.layers.Layer):
             channels = frames.shape[-1]
             totals = total(ops.concatenate([sums, squares, ops.reshape(count, (1,))]))  # (2C + 1,)
             sums, squares, count = totals[:channels], totals[channels:-1], totals[-1]
-        count = ops.maximum(count, 1.0)
-        mean = sums / count
+        divisor = ops.maximum(count, 1.0)
+        mean = sums / divisor
         # E[x²] - E[x]² saves a pass. It is accurate here, because the deviation is not far below the mean.
-        return mean, ops.maximum(squares / count - ops.square(mean), 0.0)
+        return mean, ops.maximum(squares / divisor - ops.square(mean), 0.0), count
 
     def compute_output_shape(self, frames_shape, valid_shape):
         """Return the shape of ``frames``."""

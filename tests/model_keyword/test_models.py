@@ -463,6 +463,23 @@ def test_sub_spectral_norm_normalises_each_band_by_itself():
         np.testing.assert_allclose(found, np.concatenate(expected, axis=2), atol=1e-5)
 
 
+def test_a_frozen_sub_spectral_norm_has_no_new_statistics():
+    layer, x = SubSpectralNorm(2), np.random.default_rng(0).normal(2, 3, (4, 5, 6, 3)).astype(np.float32)
+    expected = layer(x)
+    layer.trainable = False
+    np.testing.assert_array_equal(layer(x, training=True), expected)
+    assert not np.any(layer.moving_mean)
+
+
+@pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])
+def test_sub_spectral_norm_has_float32_statistics_under_mixed_precision(policy):
+    x = np.random.default_rng(0).normal(2, 3, (4, 5, 6, 3)).astype(np.float32)
+    layer, whole = SubSpectralNorm(2, dtype=policy), SubSpectralNorm(2)
+    found, expected = (np.asarray(each(x, training=True), np.float32) for each in (layer, whole))
+    np.testing.assert_allclose(found, expected, atol=0.02)
+    np.testing.assert_allclose(layer.moving_mean, whole.moving_mean, atol=1e-3)
+
+
 def test_a_custom_layer_is_saved_and_loaded(tmp_path):
     inputs = keras.Input((5, 6, 3))
     model = with_random_weights(keras.Model(inputs, SubSpectralNorm(2, name="norm")(inputs)))

@@ -90,6 +90,25 @@ def tests_of_the_loop(names: list[str]) -> None:
     )
 
 
+def statistics_of_a_step(output: str) -> None:
+    """The mean of a batch normalisation after a step of seven rows that may not be padded."""
+    import keras
+
+    from training.backends.step import make_train_step
+
+    norm = keras.layers.BatchNormalization(momentum=0.0)
+    model = keras.Sequential([keras.Input((3,)), norm, keras.layers.Dense(1)])
+    optimizer = keras.optimizers.SGD(0.1)
+    optimizer.build(model.trainable_variables)
+
+    def losses(arrays, training):
+        return keras.ops.sum(model(arrays["x"], training=training), axis=1)
+
+    step = make_train_step(model, optimizer, losses, xla=False, accepts_padding=False)
+    step({"x": np.arange(21, dtype=np.float32).reshape(7, 3)})
+    np.save(output, keras.ops.convert_to_numpy(norm.moving_mean))
+
+
 def acoustic_logits(run: str, output: str) -> None:
     """Logits of three utterances of unequal lengths, (3, T, classes) with zeros after their ends."""
     from model_speech.acoustic_model import load_acoustic_model
@@ -130,6 +149,7 @@ JOBS = {
         copied_at_first_checkpoint,
         broken_off,
         tests_of_the_loop,
+        statistics_of_a_step,
         acoustic_logits,
         conversion,
     )

@@ -35,6 +35,7 @@ class SpreadTask:
     """Learn the mean over time of a frame's first bin."""
 
     metric = "dev_loss"
+    accepts_padding = True
 
     def __init__(self, distribution: Distribution):
         keras.utils.set_random_seed(1)

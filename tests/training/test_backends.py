@@ -183,10 +183,12 @@ def test_a_run_has_the_logits_of_tensorflow_and_refused_settings_are_named(
     arguments = trials.train("language", tmp_path / "refused", override)
     logits = {"run": str(speech_run), "output": str(tmp_path / "logits.npy")}
     refused = {"do": "refused", "arguments": arguments, "message": message}
-    run_on(backend, [{"do": "acoustic_logits", **logits}, refused], tmp_path)
+    statistics = {"do": "statistics_of_a_step", "output": str(tmp_path / "mean.npy")}
+    run_on(backend, [{"do": "acoustic_logits", **logits}, refused, statistics], tmp_path)
     acoustic_logits(str(speech_run), str(tmp_path / "tensorflow.npy"))
     found, expected = (np.load(tmp_path / f"{name}.npy") for name in ("logits", "tensorflow"))
     np.testing.assert_allclose(found, expected, atol=1e-4)
+    np.testing.assert_allclose(np.load(tmp_path / "mean.npy"), [9, 10, 11], rtol=1e-6)
 
 
 @pytest.mark.nightly

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from keras import layers
 
+from model_speech.layers.normalisation import MaskedBatchNormalization
 from training.backends.batch_parts import in_parts
 from training.backends.step import make_train_step
 
@@ -79,6 +80,21 @@ def test_the_update_is_that_of_the_whole_batch(rows):
 def test_batch_normalisation_has_the_statistics_of_a_part():
     whole, parted = _trained(1, 8, True), _trained(2, 8, True)
     assert max(np.abs(a - b).max() for a, b in zip(whole, parted, strict=True)) > 0.01
+
+
+def test_a_part_of_padding_does_not_change_the_running_statistics():
+    frames = np.random.default_rng(0).normal(1.0, 2.0, (1, 6, 3)).astype(np.float32)
+    statistics = []
+    for parts in (1, 2):
+        norm = MaskedBatchNormalization(momentum=0.9)
+
+        def losses(arrays, training, norm=norm):
+            valid = keras.ops.arange(6)[None] < arrays["lengths"][:, None]
+            return keras.ops.sum(norm(arrays["x"], valid, training=training), axis=(1, 2))
+
+        in_parts(losses, parts)({"x": frames, "lengths": np.array([6], np.int32)}, True)
+        statistics.append([np.asarray(weight) for weight in norm.non_trainable_weights])
+    np.testing.assert_allclose(statistics[1], statistics[0], rtol=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import signal
 import socket
 import subprocess
 import sys
@@ -10,6 +11,7 @@ import threading
 import time
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 
 import keras
 import numpy as np
@@ -108,6 +110,29 @@ def test_two_processes_train_as_one_and_resume_after_one_is_killed(tmp_path):
         epoch, _, ids = line.split("\t")
         seen.update((int(epoch), name) for name in ids.split())
     assert len(seen) == 16 * 10 and set(seen.values()) == {1}
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(2 * WAIT)
+def test_a_stop_signal_to_one_process_stops_both_with_a_checkpoint(tmp_path):
+    manifest = write_tiny_corpus(tmp_path / "corpus", utterances=16)
+    config = tmp_path / "tiny.yaml"
+    config.write_text("model: {name: compact}\n", encoding="utf-8")
+    run = RunFolder(tmp_path / "run")
+    data = [f"data.train=[{manifest}]", f"data.dev=[{manifest}]", f"data.cache={tmp_path / 'features'}"]
+    settings = [*OVERRIDES, *data, "training.epochs=1000", "--distribute", "multi_worker"]
+    workers = _start_workers(
+        ["speech", "--config", str(config), "--no-checks", "--run", str(run.path), *settings], tmp_path
+    )
+    try:
+        _wait_for(lambda: _steps_logged(run) > 12, *workers)
+        workers[1].send_signal(signal.SIGTERM)
+        assert [worker.wait(timeout=WAIT) for worker in workers] == [128 + signal.SIGTERM] * 2
+    finally:
+        for worker in workers:
+            worker.kill()
+    assert "SIGTERM: a checkpoint is written at epoch" in run.log.read_text(encoding="utf-8")
+    assert len(weights(run)) > 0
 
 
 def _start_workers(arguments: list[str], folder: Path) -> list[subprocess.Popen]:
@@ -289,6 +314,41 @@ def in_two_processes(function) -> list:
     for thread in threads:
         thread.join(timeout=WAIT)
     return [results[0], results[1]]
+
+
+def test_a_stop_signal_during_a_step_acts_after_the_next():
+    """The other processes have not heard of it yet: they would wait for this one in vain."""
+    import tensorflow as tf
+
+    from training.distributed.replicas import build_replicated, first_copies, make_replicated_step
+
+    strategy = tf.distribute.MirroredStrategy(["CPU:0"])
+    inputs = keras.Input((2,))
+    model = build_replicated(strategy, lambda: keras.Model(inputs, keras.layers.Dense(1)(inputs)))
+    optimizer = keras.optimizers.SGD(0.1)
+    optimizer.build(first_copies(strategy, model.trainable_variables))
+    received, stop = [], []
+
+    def losses(arrays, training):
+        return ops.sum(model(arrays["x"], training=training), axis=1)
+
+    step = make_replicated_step(strategy, (0, 1), model, optimizer, losses, received, stop)
+    arrays = {"x": np.ones((4, 2), np.float32)}
+    step(arrays, 4)
+    received.append(signal.SIGTERM)  # as by a handler that runs when the step returns
+    assert stop == []
+    step(arrays, 4)
+    assert stop == [signal.SIGTERM]
+
+
+def test_processes_of_a_cluster_stop_together(monkeypatch):
+    made = SimpleNamespace(make_replicated_step=lambda *arguments: arguments)
+    monkeypatch.setattr("training.distributed.distribution._replicas", lambda: made)
+    for count in (1, 2):
+        received = []
+        distribution = Distribution(strategy=object(), count=count)
+        step, stop = distribution.make_step(None, None, None, False, True, received)
+        assert (stop is received) == (count == 1) and step[-2] is received and step[-1] is stop
 
 
 def test_different_processes_are_detected():

@@ -5,9 +5,12 @@ import itertools
 import json
 import re
 import shutil
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
+import h5py
 import numpy as np
 import pytest
 
@@ -19,6 +22,7 @@ from model_keyword.labels import labels_hash, write_labels
 from model_keyword.loading import LABELS_HASH, load_keyword_model
 from preflight.recipes import examine_run
 from tests.support.corpus_files import write
+from tests.support.logged_losses import logged_losses
 from tests.support.tiny_commands import state_of, temporary_files, weights_of
 from tests.support.tiny_words import settings, write_keyword_run, write_tiny_words
 from training.initialise import named_layers
@@ -40,6 +44,7 @@ from utils.files import write_json, write_text
 from utils.run_folder import checksums
 from utils.run_folder.run import RunFolder
 
+ROOT = Path(__file__).parents[2]
 FEATURES = KeywordFeatureConfig(mel_bins=12, coefficients=0)
 LABELS = ("_silence_", "high", "low")
 
@@ -243,6 +248,7 @@ def test_a_run_is_resumed_only_with_the_same_words(words, empty_config, tmp_path
             r"have 12 steps, training\.epochs=2 evaluations after 5 steps each, .*training\.epochs=3",
         ),
         (("data.clip_ms=30",), ConfigError, "clip of 480 samples is shorter than one window of 40 ms"),
+        (("spec_augment.consistency=0.2",), ConfigError, "consistency in a keyword recipe, .*leave it out"),
     ],
 )
 def test_a_recipe_that_cannot_be_trained_is_refused_with_the_reason(
@@ -250,6 +256,56 @@ def test_a_recipe_that_cannot_be_trained_is_refused_with_the_reason(
 ):
     with pytest.raises(error, match=message):
         train_from_config("keyword", empty_config, settings(words, *overrides), tmp_path / "run")
+
+
+def test_a_corrected_command_is_accepted_after_a_refused_one(words, empty_config, tmp_path):
+    with pytest.raises(ConfigError, match="shorter than one window"):
+        train_from_config("keyword", empty_config, settings(words, "data.clip_ms=30"), tmp_path / "run")
+    train_from_config("keyword", empty_config, settings(words), tmp_path / "run")
+
+
+BATCH, DEVICES = 9, 3
+
+
+def _statistics(path: Path) -> dict[str, np.ndarray]:
+    """The weights of the normalisation layers in a file."""
+    arrays: dict[str, np.ndarray] = {}
+
+    def take(name: str, item: h5py.Dataset | h5py.Group) -> None:
+        if isinstance(item, h5py.Dataset) and "batch_normalization" in name:
+            arrays[name] = item[()]
+
+    with h5py.File(path) as file:
+        file.visititems(take)
+    return arrays
+
+
+NORMALISED = ("model.name=tc_resnet", "training.epochs=3", "augment.shift_ms=0", "model.dropout=0")
+
+
+def test_three_devices_train_a_normalised_model_as_one(words, empty_config, tmp_path):
+    """The statistics of batch normalisation are those of the whole batch."""
+    runs = [RunFolder(tmp_path / name) for name in ("alone", "spread")]
+    usual = [setting for setting in settings(words) if not setting.startswith("model.")]
+    more = [*usual, *NORMALISED, f"training.batch_clips={BATCH}"]
+    train_from_config("keyword", empty_config, more, runs[0].path)
+    command = [sys.executable, "train.py", "keyword", "--config", str(empty_config), "--no-checks", *more]
+    spread = ["--distribute", "mirrored", "--virtual-devices", str(DEVICES)]
+    done = subprocess.run(
+        [*command, "--run", str(runs[1].path), *spread], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    expected, found = (np.array(logged_losses(run)) for run in runs)
+    np.testing.assert_allclose(found, expected, rtol=1e-3)
+    alone, shared = (_statistics(run.last_weights) for run in runs)
+    assert alone
+    for name in alone:
+        np.testing.assert_allclose(shared[name], alone[name], rtol=1e-2, atol=1e-3, err_msg=name)
+    refused = subprocess.run(
+        [*command, "training.batch_clips=8", "--run", str(tmp_path / "refused"), *spread],
+        cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert refused.returncode == 2 and "batch_clips=8 clips on 3 devices" in refused.stderr
 
 
 def test_words_without_dev_clips_are_refused(tmp_path, empty_config):
@@ -327,21 +383,6 @@ def _task(store: ClipStore, words: Path, config: KeywordConfig, tmp_path: Path) 
     model = load_keyword_model(write_keyword_run(tmp_path / "run", words)).model
     features = features_of(store, FEATURES)
     return KeywordTask(model, config, batches_of(store), features, targets_of(store.clips, LABELS))
-
-
-def test_a_loss_stays_the_same_when_the_step_lengthens_its_arrays(store, words, tmp_path):
-    """Backends that compile each shape append zeros to both axes: see training/backends/step.py."""
-    config = KeywordConfig(features=FEATURES, data=KeywordDataConfig(clip_ms=200))
-    task = _task(store, words, config, tmp_path)
-    batch = batches_of(store).batch(0)
-    arrays = task.arrays(batch)
-    longer = {
-        "features": np.pad(arrays["features"], [(0, 3), (0, 5), (0, 0)]),
-        "targets": np.pad(arrays["targets"], (0, 3)),
-    }
-    losses, lengthened = (np.asarray(task.losses(padded, training=False)) for padded in (arrays, longer))
-    np.testing.assert_allclose(lengthened[: len(losses)], losses, rtol=1e-5)
-    assert np.isfinite(lengthened).all()
 
 
 def test_the_last_stretch_before_an_evaluation_may_be_short(store, words, tmp_path):

@@ -36,6 +36,7 @@ class LineTask:
     """Learn y = 3 x + noise with dropout: a task with weights, seeds and an optimum."""
 
     metric = "dev_loss"
+    accepts_padding = True
 
     def __init__(self, poison: str | None = None):
         keras.utils.set_random_seed(3)
@@ -309,6 +310,7 @@ def test_an_exponential_decay_goes_from_the_first_rate_to_the_last():
         assert [float(rate(step)) for step in (0, 1, 30, 60)] == pytest.approx(
             [1e-2 * math.exp(-decay * step) for step in (0, 1, 30, 60)]
         )
+        assert float(rate(1000)) == pytest.approx(1e-4), "after the stages the last rate is kept"
 
 
 @pytest.mark.parametrize(

@@ -63,6 +63,13 @@ def test_a_window_after_the_end_is_refused(tmp_path):
         StepProfiler(StepWindow(120, 180), 96, tmp_path)
 
 
+def test_a_refused_window_leaves_no_checkpoint(tmp_path):
+    run = run_folder(tmp_path)
+    with pytest.raises(ConfigError, match="profile=500-600"):
+        train(LineTask(), run, TrainingConfig(profile="500-600"), OptimiserConfig())
+    assert not run.checkpoint.exists(), "with it, the corrected command would be refused"
+
+
 def test_another_backend_is_refused_before_anything_is_computed(monkeypatch):
     monkeypatch.setattr("keras.backend.backend", lambda: "jax")
     with pytest.raises(ConfigError, match=r"TensorFlow only, not on 'jax', leave it out"):

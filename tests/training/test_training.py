@@ -302,6 +302,17 @@ def test_an_early_failure_leaves_no_run_folder(tmp_path, config_file):
     assert sorted([*run.path.rglob("*"), run.metrics]) == before
 
 
+@pytest.mark.parametrize("role", ["train", "dev"])
+def test_a_manifest_without_utterances_is_named_before_the_training(tmp_path, config_file, role):
+    corpus = write_tiny_corpus(tmp_path / "corpus", utterances=4)
+    empty = tmp_path / "empty.tsv"
+    empty.write_text(corpus.read_text(encoding="utf-8").splitlines()[0] + "\n", encoding="utf-8")
+    overrides = [*SMALL, *_lists(corpus), f"data.{role}=[{empty}]"]
+    with pytest.raises(CorpusError, match=r"no utterance in the manifest, .*empty\.tsv"):
+        train_from_config("speech", config_file, overrides, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
 def test_a_run_of_another_text_is_not_taken_for_finished(tmp_path):
     """After a change of the text, such as the removal of test sentences, the old model must not be used."""
     text, config = tmp_path / "text.txt", tmp_path / "ngram.yaml"

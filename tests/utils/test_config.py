@@ -163,6 +163,15 @@ def test_a_wrong_override_is_named_with_the_remedy(override, parts):
     assert all(part in str(caught.value) for part in [*parts, override]), str(caught.value)
 
 
+def test_an_override_inside_a_list_is_refused(tmp_path):
+    path = tmp_path / "config.yaml"
+    path.write_text("corpora: [a, b]\n", encoding="utf-8")
+    for override in ("corpora.0=c", "corpora[0]=c", "corpora={a: 1}"):
+        with pytest.raises(ConfigError) as caught:
+            load(override, path=path)
+        assert override in str(caught.value) and "replaces a whole list" in str(caught.value)
+
+
 def test_a_number_of_400_digits_is_refused():
     with pytest.raises(ConfigError, match=r"'optimiser\.rate' is 1000.*give a finite number"):
         load(f"optimiser.rate={10**400}")

@@ -21,12 +21,23 @@ BACKENDS = ("tensorflow", "jax", "torch")
 
 
 def make_train_step(
-    model: keras.Model, optimizer: keras.optimizers.Optimizer, losses: Losses, xla: bool
+    model: keras.Model,
+    optimizer: keras.optimizers.Optimizer,
+    losses: Losses,
+    xla: bool,
+    accepts_padding: bool = True,
 ) -> Callable[[dict[str, np.ndarray]], Any]:
     """Compile ``arrays → losses (batch,) float32`` with the update of the model's weights inside.
 
     The gradient is that of the *mean* over the batch. TensorFlow compiles once for all batch shapes (with XLA
     once for each), JAX once for each of a few shapes, PyTorch does not compile.
+
+    Args:
+        model: the model.
+        optimizer: built on the model's trainable variables.
+        losses: ``losses`` of a task.
+        xla: whether TensorFlow compiles with XLA.
+        accepts_padding: see :class:`training.loop.Task`.
 
     Raises:
         ConfigError: there is no step for the Keras backend, or it does not support a setting.
@@ -39,7 +50,20 @@ def make_train_step(
     )
     # By name: the other backends must not be loaded, and may not be installed.
     return importlib.import_module(f"training.backends.step_{backend}").make_step(
-        model, optimizer, losses, xla
+        model, optimizer, losses, xla, accepts_padding
+    )
+
+
+def check_xla(xla: bool) -> None:
+    """Refuse XLA where there is none; call this before anything is computed.
+
+    Raises:
+        ConfigError: XLA is requested, and the Keras backend is PyTorch.
+    """
+    require(
+        not xla or keras.backend.backend() != "torch",
+        "training.xla=true needs another Keras backend than 'torch'",
+        hint="set training.xla=false, or KERAS_BACKEND=tensorflow; jax always compiles with XLA",
     )
 
 

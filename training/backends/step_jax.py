@@ -1,6 +1,6 @@
 """The training step on JAX: forward pass, gradient and update as pure functions, compiled for few shapes.
 
-JAX compiles once for each shape, so batches are padded to a few shapes
+JAX compiles once for each shape, so batches are padded to a few shapes, if the task accepts it
 (:func:`utils.backend.prediction.pad_to_few_shapes`). The added rows have length 0: they are excluded from
 the loss here, and from statistics by the models.
 """
@@ -23,6 +23,7 @@ def make_step(
     optimizer: keras.optimizers.Optimizer,
     losses: Callable[[dict[str, Any], bool], Any],
     xla: bool,
+    accepts_padding: bool,
 ) -> Callable[[dict[str, np.ndarray]], np.ndarray]:
     """``arrays → losses (batch,) float32``; see :func:`training.backends.step.make_train_step`.
 
@@ -40,6 +41,7 @@ def make_step(
         # The scope holds the new running statistics and dropout states.
         return scaled, (row_losses, [scope.get_current_value(variable) for variable in non_trainable])
 
+    padded = pad_to_few_shapes if accepts_padding else dict
     gradient = jax.jit(jax.grad(scaled_loss, has_aux=True))
     # Separate: its shapes are the same for all batches, so it is compiled once.
     apply = jax.jit(optimizer.stateless_apply)
@@ -50,9 +52,7 @@ def make_step(
             [variable.value for variable in variables]
             for variables in (trainable, non_trainable, optimizer.variables)
         )
-        gradients, (row_losses, state) = gradient(
-            weights, state, optimizer_state, pad_to_few_shapes(arrays), rows
-        )
+        gradients, (row_losses, state) = gradient(weights, state, optimizer_state, padded(arrays), rows)
         weights, optimizer_state = apply(optimizer_state, gradients, weights)
         new_values = [*weights, *state, *optimizer_state]
         for variable, value in zip(

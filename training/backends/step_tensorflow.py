@@ -18,6 +18,7 @@ def make_step(
     optimizer: keras.optimizers.Optimizer,
     losses: Callable[[dict[str, Any], bool], Any],
     xla: bool,
+    accepts_padding: bool,
 ) -> Callable[[dict[str, np.ndarray]], tf.Tensor]:
     """``arrays → losses (batch,) float32``; see :func:`training.backends.step.make_train_step`."""
 

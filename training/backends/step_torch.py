@@ -8,25 +8,18 @@ import numpy as np
 import torch
 from keras import ops
 
-from utils.errors import require
-
 
 def make_step(
     model: keras.Model,
     optimizer: keras.optimizers.Optimizer,
     losses: Callable[[dict[str, Any], bool], Any],
     xla: bool,
+    accepts_padding: bool,
 ) -> Callable[[dict[str, np.ndarray]], np.ndarray]:
     """``arrays → losses (batch,) float32``; see :func:`training.backends.step.make_train_step`.
 
-    Raises:
-        ConfigError: XLA is requested, which PyTorch does not support.
+    ``xla`` must be False. Nothing is compiled, so shapes need no padding.
     """
-    require(
-        not xla,
-        "training.xla=true needs another Keras backend than 'torch'",
-        hint="set training.xla=false, or KERAS_BACKEND=tensorflow; jax always compiles with XLA",
-    )
 
     def call(arrays: dict[str, np.ndarray]) -> np.ndarray:
         # The batch must be on the device of the weights.

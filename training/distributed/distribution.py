@@ -94,19 +94,29 @@ class Distribution:
         optimizer: keras.optimizers.Optimizer,
         losses: Losses,
         xla: bool,
-        stop: list[int],
-    ) -> Callable[[dict[str, np.ndarray], int], np.ndarray]:
+        accepts_padding: bool,
+        received: list[int],
+    ) -> tuple[Callable[[dict[str, np.ndarray], int], np.ndarray], list[int]]:
         """``arrays of this process's shard, rows of the whole batch → losses (rows,) of the whole batch``.
 
-        See :func:`training.backends.step.make_train_step`. ``stop`` has the signals that this process has
-        received; after a step it also has those of the other processes.
+        See :func:`training.backends.step.make_train_step`.
+
+        Args:
+            received: the stop signals that this process has received so far.
+
+        Returns:
+            The step, and a list that has the stop signals after it. It is the same list after the same step
+            in all processes: a signal of any process reaches it at the next step.
         """
+        stop = received if self.count == 1 else []
         if self.strategy is None:
-            step = make_train_step(model, optimizer, losses, xla)
-            return lambda arrays, rows: np.asarray(step(arrays))
+            step = make_train_step(model, optimizer, losses, xla, accepts_padding)
+            return lambda arrays, rows: np.asarray(step(arrays)), stop
         if xla:
             log.warning("training.xla is ignored: it works on one device only")
-        return _replicas().make_replicated_step(self.strategy, self.shard, model, optimizer, losses, stop)
+        return _replicas().make_replicated_step(
+            self.strategy, self.shard, model, optimizer, losses, received, stop
+        ), stop
 
     def from_chief(self, metrics: Callable[[], dict[str, float]]) -> dict[str, float]:
         """Compute metrics in the chief and return them in all processes."""

@@ -119,6 +119,7 @@ def make_replicated_step(
     model: keras.Model,
     optimizer: keras.optimizers.Optimizer,
     losses: Losses,
+    received: list[int],
     stop: list[int],
 ) -> Callable[[dict[str, np.ndarray], int], np.ndarray]:
     """Compile ``arrays of this process's shard, rows of the whole batch → losses (rows,) of the batch``.
@@ -132,7 +133,9 @@ def make_replicated_step(
         model: replicated model from :func:`build_replicated`.
         optimizer: built on :func:`first_copies`.
         losses: ``losses`` of a task.
-        stop: signals received by this process; those of other processes are appended.
+        received: signals received by this process.
+        stop: gets the signals that any process had received before a step, in all processes after that step.
+            A signal during the step may not act at once: the other processes would go on without this one.
     """
     devices = strategy.num_replicas_in_sync // shard[1]
     replica = _make_replica(shard, devices, model, optimizer, losses)
@@ -161,7 +164,7 @@ def make_replicated_step(
         with tf.device("CPU:0"):  # from there each device takes its part
             tensors = {name: tf.convert_to_tensor(value) for name, value in arrays.items()}
             scalars = tf.constant(local_rows), tf.constant(rows)
-            stopping = tf.constant([float(number in stop) for number in STOP_SIGNALS])
+            stopping = tf.constant([float(number in received) for number in STOP_SIGNALS])
         sums = compiled["step"](tensors, *scalars, stopping).numpy()  # (rows + signals,)
         if not stop:
             stop.extend(number for number, noted in zip(STOP_SIGNALS, sums[rows:], strict=True) if noted)

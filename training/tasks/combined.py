@@ -65,6 +65,11 @@ def make_combined(config: LanguageConfig, run: RunFolder) -> dict[str, float]:
         f"'{source.path}' is a run of model.name={trained.name}, not of gated_cnn",
         hint="train one: configs/language/pinyin_to_hanzi_network.yaml",
     )
+    require(
+        not data.limit,
+        "data.limit with model.name=combined",
+        hint="leave it out: all texts of data.train are counted",
+    )
     rows = trained.rows
     network, symbols = load_network(source.path)
     symbols.save(run.path)

@@ -94,6 +94,11 @@ class KeywordConfig(Recipe):
             f"after {self.training.evaluation_steps} steps each",
             hint=f"training.epochs={needed}",
         )
+        require(
+            not self.spec_augment.consistency,
+            "spec_augment.consistency in a keyword recipe",
+            hint="leave it out: only speech recipes train on two views of an utterance",
+        )
 
     @property
     def total_steps(self) -> int:
@@ -127,6 +132,7 @@ class KeywordTask:
     """
 
     metric = "dev_error_rate"
+    accepts_padding = False  # the normalisation counts every clip
 
     def __init__(
         self,
@@ -157,7 +163,7 @@ class KeywordTask:
 
     def losses(self, arrays: dict[str, Any], training: bool) -> Any:
         """Cross-entropy of each clip, in nats, (batch,) float32."""
-        features = self._cut(arrays["features"])
+        features = self._of_known_length(arrays["features"])
         logits = self.model(features, training=training)
         smoothing = self._config.training.label_smoothing if training else 0.0
         return cross_entropy(logits, arrays["targets"], smoothing)
@@ -169,14 +175,14 @@ class KeywordTask:
         accuracy = float(np.mean(logits.argmax(axis=1) == self._dev_targets))
         return {"dev_loss": float(losses.mean()), self.metric: 1 - accuracy, "dev_accuracy": accuracy}
 
-    def _cut(self, features: Any) -> Any:
-        """Restore the fixed length of axis 1, which the step may have padded: (batch, T, F) or (batch, S)."""
+    def _of_known_length(self, features: Any) -> Any:
+        """Give the arrays the known length that a compiled step lacks: (batch, T, F) or (batch, S)."""
         config = self._config
         samples = config.context_samples + config.clip_samples
         if config.features.kind == "raw":
-            return ops.reshape(features[:, :samples], (-1, samples))
+            return ops.reshape(features, (-1, samples))
         frames = feature_frames(samples, config.features)
-        return ops.reshape(features[:, :frames], (-1, frames, feature_values(config.features)))
+        return ops.reshape(features, (-1, frames, feature_values(config.features)))
 
 
 def cross_entropy(logits: Any, targets: Any, smoothing: float = 0.0) -> Any:
@@ -205,6 +211,11 @@ def train_keyword(
     Raises:
         ConfigError, CorpusError, AudioError, RunError, TrainingError: see the message.
     """
+    require(
+        config.training.batch_clips % distribution.devices == 0,
+        f"training.batch_clips={config.training.batch_clips} clips on {distribution.devices} devices",
+        hint=f"a multiple of {distribution.devices}: each device gets as many clips",
+    )
     prepare_backend(config.training, config.seed)
     clips = read_keyword_clips(config.data)
     if not clips["dev"]:
@@ -212,13 +223,13 @@ def train_keyword(
     labels = labels_of(config.data, clips)
     distribution.check_same("list of labels", labels)
     _write_labels(run, labels)
-    _write_flags(run, config)
     model = distribution.build(
         lambda: build_keyword_model(
             config.model, config.features, config.clip_samples, len(labels), config.context_samples
         )
     )
     prepare_model(model, config, run, partial(_load_source, config.features, labels))
+    _write_flags(run, config)
     _warn_of_low_rates(clips["train"], config.features.sample_rate)
     train_store, dev_store = (_load(config, clips[split]) for split in ("train", "dev"))
     test_store = _load(config, clips["test"]) if clips["test"] else None

@@ -31,6 +31,7 @@ class SequenceTask(ABC):
 
     inputs: tuple[str, ...]
     metric: str
+    accepts_padding = True
 
     def __init__(
         self,

@@ -40,7 +40,7 @@ from training.tasks.packed_corpora import open_packed, packed_source
 from training.tasks.recipe import Recipe, SourceModel, prepare_model
 from training.tasks.sequence_task import SequenceTask
 from utils.config import ConfigClasses
-from utils.errors import require
+from utils.errors import CorpusError, require
 from utils.features.speech import FeatureConfig, feature_bins
 from utils.limits import Count, Limited, Size
 from utils.run_folder.run import RunFolder
@@ -269,6 +269,7 @@ def _read(config: SpeechConfig) -> tuple[list[list[Utterance]], list[Utterance]]
         hint="see configs/speech",
     )
     corpora = [read_manifest(path) for path in data.train]
+    _require_utterances(data.train, sum(map(len, corpora)))
     if data.dev:
         return corpora, _read_dev(config)
     corpora[0], held_out = hold_out(corpora[0], data.hold_out)
@@ -276,7 +277,19 @@ def _read(config: SpeechConfig) -> tuple[list[list[Utterance]], list[Utterance]]
 
 
 def _read_dev(config: SpeechConfig) -> list[Utterance]:
-    return [utterance for path in config.data.dev for utterance in read_manifest(path)]
+    utterances = [utterance for path in config.data.dev for utterance in read_manifest(path)]
+    _require_utterances(config.data.dev, len(utterances))
+    return utterances
+
+
+def _require_utterances(manifests: Sequence[str], count: int) -> None:
+    require(
+        count,
+        "no utterance in the manifests" if len(manifests) > 1 else "no utterance in the manifest",
+        where=", ".join(manifests),
+        hint="each line after the header is an utterance: see docs/guide.md",
+        error=CorpusError,
+    )
 
 
 def _load_source(features: FeatureConfig, vocabulary: Vocabulary, run: str) -> SourceModel:

@@ -66,6 +66,15 @@ def share_cores(parts: int) -> None:
         log.warning("training.batch_parts: TensorFlow has already started, so the parts share its threads")
 
 
+def is_replicated() -> bool:
+    """Whether a model that is built now has a copy on each of several devices: in the scope of a strategy."""
+    if _backend() != "tensorflow":
+        return False
+    import tensorflow as tf
+
+    return tf.distribute.has_strategy()
+
+
 def describe_devices() -> dict[str, Any]:
     """Describe the devices of the backend, for the log and the config of a run.
 

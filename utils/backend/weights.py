@@ -14,12 +14,13 @@ from utils.files import replacing, reserve
 from utils.run_folder.checksums import verified
 from utils.run_folder.run import check_finite
 
+SUFFIX = ".weights.h5"
 _VALUE = 4  # bytes; variables are always float32
 _OVERHEAD, _PER_VARIABLE = 1 << 16, 1 << 12  # upper limits of the bytes that HDF5 adds
 
 
 def save_weights(model: keras.Model, path: str | Path) -> None:
-    """Write all variables of the model to ``path``, which must end in ``.weights.h5``.
+    """Write all variables of the model to ``path``, which must end in :data:`SUFFIX`.
 
     Raises:
         OSError: the disk is full, or the file can't be written.
@@ -45,11 +46,13 @@ def load_weights(
     Raises:
         RunError: there is no such file, it is damaged or changed, or its weights don't fit or are not finite.
     """
+    if not Path(path).is_file():
+        raise RunError("no such weights file", where=path, hint="best, last, or a path")
+    if not str(path).endswith(SUFFIX):
+        raise RunError("not a weights file", where=path, hint=f"its name must end in {SUFFIX}")
     try:
         with warnings.catch_warnings(action="ignore"):  # the errors below are clearer than Keras's warnings
             model.load_weights(verified(path))
-    except FileNotFoundError as error:
-        raise RunError("no such weights file", where=path, hint="best, last, or a path") from error
     except (ValueError, KeyError) as error:
         unmatched = _unmatched_shapes(model, path)
         classes = _classes(unmatched)

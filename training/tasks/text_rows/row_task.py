@@ -28,6 +28,8 @@ class RowTask:
         shard: (index, count): this process trains the rows i of each batch with i % count = index.
     """
 
+    accepts_padding = True
+
     def __init__(self, batches: NumberedBatches, steps: int, shard: tuple[int, int]):
         self._batches, self._steps, self._shard = batches, steps, shard
 
