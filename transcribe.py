@@ -37,7 +37,7 @@ from utils.hypotheses.transcript_formats import FORMATS, Events, print_transcrip
 from utils.hypotheses.transcript_marks import TranscriptMarks, text_hash, weights_state
 from utils.run_folder.lock import locked
 from utils.run_folder.run import PRETRAINED, PRETRAINED_SPEECH, RunFolder, open_run
-from utils.stop_signals import until_stopped
+from utils.stop_signals import Stopped, until_stopped
 
 PIPE = Path("-")
 PIPE_NAME, MICROPHONE_NAME = "stdin", "microphone"
@@ -147,9 +147,11 @@ def _transcribe(
     block_seconds = (options.chunk or BLOCK_MS) / 1000 if options.stream else 1.0
     # Without --output the printed transcripts show the progress.
     with tqdm(unit=" s of audio", disable=None if options.output else True) as bar:
-        sources = _sources(jobs, options, recognizer.sample_rate, block_seconds)
+        stopped: list[Stopped] = []
+        sources = _sources(jobs, options, recognizer.sample_rate, block_seconds, stopped)
         recognised = recognizer.segments(sources)
-        for job, (name, events) in zip(jobs, recognised, strict=True):
+        # The recognised ones first, up to the end of the sources: there are fewer than jobs after a signal.
+        for (name, events), job in zip(recognised, jobs, strict=False):
             try:
                 shown = readable(_with_progress(events, bar))
                 if options.digits:
@@ -163,6 +165,8 @@ def _transcribe(
                 tqdm.write(error.labelled(), file=sys.stderr)
     if options.stream:
         print(recognizer.speed(), file=sys.stderr)
+    if stopped:
+        raise stopped[0]
     return failed
 
 
@@ -191,8 +195,8 @@ def _loader(options: argparse.Namespace, runs: Mapping[str, Path]) -> Callable[[
     from recognition.loading import WINDOW_SECONDS, load_both_stages
 
     language = None if options.phrases else runs["language"]
-    # Raw samples from a pipe are transcribed as they arrive.
-    window_seconds = 0.0 if options.rate else WINDOW_SECONDS
+    # Live audio is transcribed as it arrives.
+    window_seconds = 0.0 if PIPE in options.paths else WINDOW_SECONDS
     return partial(load_both_stages, runs["speech"], language, options, options.n_best, window_seconds)
 
 
@@ -219,17 +223,31 @@ def _show_homophones(phrases: Any) -> None:
 
 
 def _sources(
-    jobs: Sequence[Job], options: argparse.Namespace, sample_rate: int, block_seconds: float
+    jobs: Sequence[Job],
+    options: argparse.Namespace,
+    sample_rate: int,
+    block_seconds: float,
+    stopped: list[Stopped],
 ) -> Iterator[tuple[str, Any]]:
+    """The recordings; a signal that stops live audio ends them and is added to ``stopped``.
+
+    The recogniser asks for the next recording before it has processed the last one. If that raised the
+    exception, what was said before the signal would be lost.
+    """
     for job in jobs:
         if job.audio != PIPE:
             yield printable(job.audio), job.audio
-        elif options.microphone:
-            with until_stopped(microphone_blocks(sample_rate, block_seconds)) as blocks:
-                yield MICROPHONE_NAME, blocks
-        else:
-            with open_pipe(sys.stdin.buffer, options.rate, sample_rate, block_seconds) as sound:
-                yield PIPE_NAME, sound
+            continue
+        try:
+            if options.microphone:
+                with until_stopped(microphone_blocks(sample_rate, block_seconds)) as blocks:
+                    yield MICROPHONE_NAME, blocks
+            else:
+                with open_pipe(sys.stdin.buffer, options.rate, sample_rate, block_seconds) as sound:
+                    yield PIPE_NAME, sound
+        except Stopped as signal:
+            stopped.append(signal)
+            return
 
 
 def _with_progress(events: Events, bar: tqdm) -> Iterator[Segment | Ending]:

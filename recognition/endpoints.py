@@ -85,7 +85,8 @@ class Endpointer:
         elif silent:
             return self.cut(max(self.last + 1 + MARGIN_FRAMES, self.first + 1))
         elif self.frames - self.first >= LONGEST_FRAMES:
-            return self.cut(self.first + quietest_frame(self._power), speaking=True)
+            first_measured = self.frames - len(self._power)  # may be some frames after the first one
+            return self.cut(first_measured + quietest_frame(self._power), speaking=True)
         return None
 
     def cut(self, end: int, speaking: bool = False) -> tuple[int, int]:

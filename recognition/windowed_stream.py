@@ -120,8 +120,9 @@ class WindowedStream:
             self._checked = now
             if not partial.pinyin and seconds > NOISE_SECONDS:
                 self._endpoints.cut(_frame(now / self.sample_rate - KEPT_NOISE_SECONDS), speaking=True)
+                withdrawn = [Partial(partial.start, partial.end, ())] if self._shown[0] else []
                 self._new_utterance()
-                return []
+                return withdrawn
             middle = sum(partial.times[-1]) / 2 if partial.times else partial.end
             if partial.end - middle > BLANK_SECONDS:
                 first, end = self._endpoints.cut(_frame(middle + BLANK_MARGIN_SECONDS), speaking=True)
@@ -141,12 +142,15 @@ class WindowedStream:
     def _logits(self, start: int, now: int) -> np.ndarray:
         """Rows (T, C) of the utterance so far; those before the window are of earlier partial results."""
         skipped = max(0, -int(-(now - start - WINDOW_SECONDS * self.sample_rate) // self._row_samples))
+        left = round(LEFT_SECONDS * self.sample_rate / self._row_samples)
+        # An utterance that begins at a cut in mid-speech is long at once, without earlier rows.
+        skipped = min(skipped, max(len(self._rows) - left, 0))
         begin = start + skipped * self._row_samples - self._origin
         acoustic = self._recognizer.acoustic
         window = self._sound[begin : now - self._origin]
         logits, lengths = acoustic.logits([extract_features(window, acoustic.features)])
-        left = round(LEFT_SECONDS * self.sample_rate / self._row_samples) if skipped else 0
-        self._rows = np.concatenate([self._rows[: skipped + left], logits[0, left : lengths[0]]])
+        kept = left if skipped else 0
+        self._rows = np.concatenate([self._rows[: skipped + kept], logits[0, kept : lengths[0]]])
         return self._rows
 
     def _segments(self, start: int, end: int) -> list[Partial | Segment]:

@@ -54,6 +54,7 @@ class UtteranceSegmenter:
         self._blank_rows = 0  # since the last row that wasn't blank
         self._speaking = False
         self._class = self._blank  # best class of the last row
+        self._shown = False  # whether the last partial result of the utterance has syllables
 
     def feed(self, rows: np.ndarray, behind: bool = False) -> list[Partial | Segment]:
         """Process the next rows (m, C); return the events that they complete, in order.
@@ -65,9 +66,9 @@ class UtteranceSegmenter:
         events: list[Partial | Segment] = []
         new = False
         for row in rows:
-            segments, begun = self._feed_row(row)
-            new = begun or (new and not segments)
-            events += segments
+            ended, begun = self._feed_row(row)
+            new = begun or (new and not ended)
+            events += ended
         if new and not behind:
             events.append(self._partial())
         return events
@@ -78,37 +79,46 @@ class UtteranceSegmenter:
         self.reset()
         return events
 
-    def _feed_row(self, row: np.ndarray) -> tuple[list[Segment], bool]:
-        """The segments that a row completes, and whether a syllable begins with it."""
-        best, segments = int(row.argmax()), []
+    def _feed_row(self, row: np.ndarray) -> tuple[list[Partial | Segment], bool]:
+        """The events of an utterance that ends with a row, and whether a syllable begins with the row."""
+        best, events = int(row.argmax()), []
         begun = best != self._class and best not in self._soundless
         rows = len(self._held)
         limit = self._max_rows if best != self._class else 2 * self._max_rows
         if self._speaking and rows >= limit:
-            segments += self._end(rows)
+            events += self._end(rows)
         self._held.append(row)
         self._row_count += 1
         self._class = best
         if best != self._blank:
             self._speaking, self._blank_rows = True, 0
-            return segments, begun
+            return events, begun
         self._blank_rows += 1
         if self._speaking and self._blank_rows >= self._pause:
-            segments += self._end(len(self._held) - self._pause + self._margin)
+            events += self._end(len(self._held) - self._pause + self._margin)
         elif not self._speaking:
             del self._held[: -self._margin]
-        return segments, begun
+        return events, begun
 
     def _partial(self) -> Partial:
         """The utterance so far, all of it stable: a causal network does not revise its output."""
         start = (self._row_count - len(self._held)) * self._row_seconds
         partial = self._decoder.partial(np.stack(self._held), start, len(self._held) * self._row_seconds)
+        self._shown = bool(partial.pinyin)
         return dataclasses.replace(partial, stable=len(partial.pinyin))
 
-    def _end(self, rows: int) -> list[Segment]:
-        """Decode the utterance of the first ``rows`` held rows and drop them."""
+    def _end(self, rows: int) -> list[Partial | Segment]:
+        """Decode the utterance of the first ``rows`` held rows and drop them.
+
+        If it has no segment, a partial result without syllables withdraws those before.
+        """
         logits = np.stack(self._held[:rows])  # (rows, C)
         start = (self._row_count - len(self._held)) * self._row_seconds
         del self._held[:rows]
         self._speaking = False
-        return self._decoder.final(logits, start, rows * self._row_seconds)
+        seconds = rows * self._row_seconds
+        events: list[Partial | Segment] = [*self._decoder.final(logits, start, seconds)]
+        if not events and self._shown:
+            events = [Partial(start, start + seconds, ())]
+        self._shown = False
+        return events

@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import time
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,11 +20,12 @@ import transcribe
 from model_speech.pack import pack
 from recognition import loading
 from tests.support.scripts import exit_code
-from utils.audio.reading import write_wav
+from utils.audio.reading import read_audio, write_wav
 from utils.errors import AudioError, ConfigError, RunError, UserError
 from utils.hypotheses.recognition import Alternative, Ending, Segment
 from utils.hypotheses.transcript_formats import FORMATS, as_json_line, print_transcript
 from utils.hypotheses.transcript_marks import MARKS
+from utils.stop_signals import Stopped
 
 RATE = 16_000
 SHARED = Path(__file__).parents[2].parent / "shared" / "data"
@@ -439,6 +441,32 @@ def test_a_pipe_with_raw_sound(talks, runs, tmp_path, capsys, monkeypatch):
     _pipe(monkeypatch, "这不是声音".encode())
     assert transcribe.main(["-", "--rate", "16000", *runs]) == 1
     assert "this is text, not audio: it begins with '这不是声音'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_sound_before_ctrl_c_gets_its_text(talks, runs, capsys, monkeypatch, form):
+    """Without --stream too: the text, and JSON that is complete."""
+    assert transcribe.main([str(talks / "a.wav"), *runs, "--format", form]) == 0
+    expected = capsys.readouterr().out
+
+    @contextmanager
+    def stopped_pipe(stream, rate, sample_rate, seconds):
+        yield iter([read_audio(talks / "a.wav", sample_rate)])
+        raise Stopped
+
+    monkeypatch.setattr(transcribe, "open_pipe", stopped_pipe)
+    with pytest.raises(Stopped):
+        transcribe.main(["-", *runs, "--format", form])
+    shown = capsys.readouterr().out
+    if form == "json":
+        shown, expected = ({**json.loads(text), "id": ""} for text in (shown, expected))
+    assert shown == expected
+
+
+def test_spaces_and_quotes_of_a_phrase_are_written_as_the_formats_require():
+    event = replace(TALK[0], labels=('打开 "客厅"', ""))
+    assert _written("ctm", [event]).split()[4] == '打开_"客厅"'
+    assert 'text = "打开 ""客厅"""' in _written("textgrid", [event, Ending(1.0)])
 
 
 def test_the_rate_is_for_pipes_only(talks, runs):

@@ -222,6 +222,40 @@ def test_an_endless_utterance_is_cut():
     assert all(left[1] == pytest.approx(right[0]) for left, right in itertools.pairwise(found))
 
 
+def _syllables(seconds: float) -> np.ndarray:
+    """Bursts of 0.25 s with faint sound of 0.07 s between them."""
+    burst = np.concatenate([noise(0.25, 0.1), noise(0.07, 1e-3)])
+    return np.tile(burst, round(seconds / 0.32))
+
+
+@pytest.mark.parametrize("shift", range(5))
+def test_an_endless_utterance_is_cut_at_its_quietest_point(shift):
+    """Wherever it begins: a step has five frames, so its length need not be a multiple of steps."""
+    lead = [noise(1 + 0.02 * shift), _syllables(15.36)]
+    sound = np.concatenate([*lead, noise(0.08, 1e-5), _syllables(8), noise(2)])
+    quiet = sum(map(len, lead)) / RATE
+    (_, end), *_ = utterances_of(sound)[0]
+    assert quiet - 0.03 <= end <= quiet + 0.11
+
+
+def test_after_a_cut_in_mid_speech_all_rows_of_the_new_utterance_are_computed(recognizer):
+    sound = [read_audio(path) for path in RECORDINGS]
+    short = noise(0.3, 3e-4)
+    talk = np.concatenate([noise(1.0), *[part for each in sound * 3 for part in (each, short)], noise(1.0)])
+    stream = WindowedStream(recognizer)
+    logits, frame = stream._logits, recognizer.acoustic.frame_seconds
+    missing = []
+
+    def counted(start, now):
+        rows = logits(start, now)
+        missing.append((now - start) / RATE / frame - len(rows))
+        return rows
+
+    stream._logits = counted
+    stream.feed(talk, behind=True)
+    assert len(missing) > 10 and max(map(abs, missing)) <= 2
+
+
 def test_without_a_frame_there_is_no_endpoint():
     endpointer = Endpointer(RATE)
     assert endpointer.feed(np.zeros(10, np.float32)) is None and endpointer.frames == 0

@@ -402,6 +402,17 @@ def test_a_pause_ends_an_utterance_and_a_short_one_does_not():
     assert middles[1] == pytest.approx(61.5 * 0.08, abs=0.15)
 
 
+def test_partial_results_of_an_utterance_without_a_segment_are_withdrawn():
+    segmenter = segmenter_of_rows()
+    segmenter._decoder.final = lambda logits, start, seconds: []
+    rows = rows_of([5, 5, 0, 1, *[5] * 20, 2, 5])
+    events = [event for row in rows for event in segmenter.feed(row[None])] + segmenter.flush()
+    assert [event.pinyin for event in events] == [("ma1",), ("ma1", "ma2"), (), ("ma3",), ()]
+    withdrawn = events[2]
+    assert withdrawn.start == pytest.approx(0) and withdrawn.end > withdrawn.start
+    assert segmenter_of_rows().flush() == []
+
+
 def test_many_rows_at_once_give_the_same_segments_and_one_partial_result():
     rows = rows_of([0, 5, 1, *[5] * 20, 2, 5, 3, 0])
     segmenter = segmenter_of_rows()

@@ -1,6 +1,7 @@
 """Tests of reading audio: every container, rate and channel count; every kind of damage is named."""
 
 import io
+import os
 import re
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from data.keywords.folders import read_recordings
 from tests.support.recordings import FOLDER
 from utils.audio import reading
+from utils.audio.frame_headers import has_frame_count, mp3_frame_bytes
 from utils.audio.ogg_pages import lacking_bytes
 from utils.audio.reading import (
     audio_blocks,
@@ -157,16 +159,71 @@ def test_very_short_files_are_read_or_refused(tmp_path_factory, length, rate, ch
 
 def test_a_folder_without_recordings_is_named(tmp_path):
     (tmp_path / "readme.txt").write_text("no sound")
-    for folder in (tmp_path, tmp_path / "none"):
-        with pytest.raises(AudioError, match=f"no recordings in this folder, {folder}"):
-            find_recordings(folder)
+    with pytest.raises(AudioError, match=f"no recordings in this folder, {tmp_path}"):
+        find_recordings(tmp_path)
+    with pytest.raises(AudioError, match=r"can't read the folder \(No such file or directory\), .*none"):
+        find_recordings(tmp_path / "none")
+
+
+def test_linked_folders_are_followed_once(tmp_path):
+    for folder in ("talks", "elsewhere"):
+        write_wav(tmp_path / folder / "a.wav", np.zeros(100, np.float32))
+    (tmp_path / "talks" / "link").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "elsewhere" / "loop").symlink_to(tmp_path / "talks")
+    found = [path.relative_to(tmp_path / "talks").as_posix() for path in find_recordings(tmp_path / "talks")]
+    assert found == ["a.wav", "link/a.wav"]
 
 
 def test_missing(tmp_path):
     with pytest.raises(AudioError, match=r"no such audio file, .*none\.wav, check the path$"):
         read_audio(tmp_path / "none.wav")
-    with pytest.raises(AudioError, match="no such audio file"):
+    with pytest.raises(AudioError, match="a folder, not an audio file"):
         audio_seconds(tmp_path)
+    os.mkfifo(tmp_path / "pipe.wav")
+    with pytest.raises(AudioError, match="a pipe or device, not an audio file"):
+        read_audio(tmp_path / "pipe.wav")
+
+
+def _mp3(seconds: float, **settings: object) -> tuple[bytes, int]:
+    """An MP3 file of uneven loudness that states its length, and the size of the frame that does."""
+    content, rng = io.BytesIO(), np.random.default_rng(0)
+    level = np.repeat([0.2, 0.0, 0.2], round(seconds * RATE / 3))
+    soundfile.write(content, level * rng.standard_normal(len(level)), RATE, format="MP3", **settings)
+    data = content.getvalue()
+    assert has_frame_count(data)
+    return data, mp3_frame_bytes(data[:4])
+
+
+@pytest.mark.parametrize("mode", ["VARIABLE", "CONSTANT"])
+@pytest.mark.parametrize("tag", [b"", b"ID3\x04\0\0\0\x02\0\0" + bytes(32768)], ids=["plain", "tagged"])
+def test_an_mp3_file_that_does_not_state_its_length_is_read_to_its_end(tmp_path, mode, tag):
+    data, first = _mp3(30, bitrate_mode=mode)
+    path = tmp_path / "a.mp3"
+    path.write_bytes(tag + data[first:])
+    assert audio_seconds(path) == pytest.approx(30, abs=0.2)
+    samples = read_audio(path)
+    assert len(samples) / RATE == pytest.approx(30, abs=0.2)
+    assert np.abs(samples[25 * RATE : 28 * RATE]).mean() > 0.05, "the loud part after the quiet one"
+    path.write_bytes(data[first + 1000 :])  # begins within a frame
+    assert len(read_audio(path)) / RATE == pytest.approx(30, abs=0.5)
+
+
+def test_a_wav_file_whose_recorder_was_killed_is_read(tmp_path):
+    path, samples = tmp_path / "a.wav", np.linspace(-0.5, 0.5, 8000, dtype=np.float32)
+    write_wav(path, samples)
+    data = bytearray(path.read_bytes())
+    assert data[36:40] == b"data"
+    data[40:44] = bytes(4)
+    for riff_size in (0, 36, 0xFFFFFFFF):
+        data[4:8] = riff_size.to_bytes(4, "little")
+        path.write_bytes(data)
+        np.testing.assert_allclose(read_audio(path), samples, atol=1e-4)
+        assert audio_seconds(path) == 0.5
+    empty = data[:44] + b"LIST" + (4).to_bytes(4, "little") + b"INFO"
+    for content in (data[:44], empty):
+        path.write_bytes(content)
+        with pytest.raises(AudioError, match="holds no samples"):
+            read_audio(path)
 
 
 def test_empty(tmp_path):

@@ -101,3 +101,14 @@ def test_without_the_package_its_name_is_in_the_hint(tmp_path: Path, monkeypatch
     with pytest.raises(AudioError, match="package av") as caught:
         read_audio(tmp_path / "a.mp4")
     assert "requirements/serve.txt" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("magic", "frame_type", "size"), [(b"#!AMR\n", 7, 32), (b"#!AMR-WB\n", 8, 61)], ids=["narrow", "wide"]
+)
+def test_amr_states_no_length_and_is_not_taken_for_cut_off(tmp_path, magic, frame_type, size):
+    """FFmpeg estimates the length of such a file; its estimate is 3 % too long."""
+    frames = bytes([frame_type << 3 | 4]) + bytes(size - 1)
+    path = tmp_path / "a.amr"
+    path.write_bytes(magic + 40 * 50 * frames)
+    assert audio_seconds(path) == pytest.approx(40, abs=0.1)

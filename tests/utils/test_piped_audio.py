@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import soundfile
 
+from utils.audio.frame_headers import adts_frame_bytes, begins_with_frames
 from utils.audio.piped import open_pipe
 from utils.audio.reading import read_audio
 from utils.errors import AudioError
@@ -71,16 +72,31 @@ def test_text_is_named(text: str, encoding: str):
         samples_of(text.encode(encoding))
 
 
+def test_two_aac_frames_are_an_audio_file_and_raw_samples_are_not():
+    frame = bytes([0xFF, 0xF1, 0x50, 0x80, 0x02, 0x1F, 0xFC]) + bytes(9)  # 16 bytes
+    assert adts_frame_bytes(frame[:7]) == 16
+    assert begins_with_frames(frame * 2) and not begins_with_frames(frame + bytes(20))
+
+
+def test_the_wav_of_a_pipe_without_a_length_is_read_as_it_arrives():
+    header = bytearray(audio_file("WAV")[:44])
+    header[40:44] = bytes(4)
+    with open_pipe(io.BytesIO(header + PCM), None, RATE) as blocks:
+        samples = np.concatenate(list(blocks))
+    np.testing.assert_array_equal(samples, np.frombuffer(PCM, "<i2") / np.float32(32768))
+
+
 @pytest.mark.parametrize(
     ("content", "rate", "message"),
     [
         (b"", RATE, "no samples"),
         (b"", None, "no samples"),
         (PCM, None, "not an audio file of a known format.*--rate HZ"),
+        (PCM, 16, "a sample rate of 16 Hz, .*--rate 16000"),
         (b"\0\0\0\x18ftypM4A " + PCM, RATE, "not readable as audio"),
         (audio_file("FLAC")[:2000], RATE, "cut off|not readable"),
     ],
-    ids=["empty", "empty_file", "unknown", "m4a", "cut_off"],
+    ids=["empty", "empty_file", "unknown", "kilohertz", "m4a", "cut_off"],
 )
 def test_unreadable_input_is_refused(content: bytes, rate: int | None, message: str):
     with pytest.raises(AudioError, match=message) as caught:

@@ -1,7 +1,7 @@
 """Reads audio files, folders, pipes and the microphone as mono float32 samples at the requested sample rate.
 
 Read ``formats`` (which files can be read), ``reading`` (files to samples), ``containers`` (m4a, mp4, webm),
-``piped`` (standard input), ``microphone``, ``incomplete`` (the errors of files that are cut off or empty),
-``levels`` (how loud samples are, whether they are clipped) and ``padding`` (silence beside speech at the
-edges of a recording).
+``missing_lengths`` (headers that do not state the length), ``piped`` (standard input), ``microphone``,
+``incomplete`` (the errors of files that are cut off or empty), ``levels`` (how loud samples are, whether they
+are clipped) and ``padding`` (silence beside speech at the edges of a recording).
 """

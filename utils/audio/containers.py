@@ -95,7 +95,8 @@ def _blocks(av: Any, container: Any, track: Any, path: str | Path) -> Iterator[n
     if not total:
         raise without_samples(path)
     promised = float(track.duration * track.time_base) if track.duration else 0.0
-    if track.container.format.name != "aac" and total / track.rate < promised - _SLACK_SECONDS:
+    estimated = track.container.format.name in ("aac", "amr")  # their headers state no length
+    if not estimated and total / track.rate < promised - _SLACK_SECONDS:
         decoded = total / track.rate
         raise cut_off(path, f"the header promises {promised:.1f} s, {decoded:.1f} s can be decoded")
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import soundfile
 
 from utils.audio import containers
-from utils.errors import printable
+from utils.errors import AudioError, printable, unreadable
 
 # The major formats of libsndfile and their file suffixes; formats that this build lacks are left out below.
 _SUFFIXES = {
@@ -47,11 +47,24 @@ def is_audio(name: str | Path) -> bool:
 def audio_names(folder: str | Path) -> Iterator[str]:
     """Paths, relative to a folder, of the recordings in it and its subfolders, readable or not.
 
-    Hidden files and folders are left out, such as ``._talk.wav`` in archives made on macOS. This is ten times
-    as fast as Path.rglob.
+    Hidden files and folders are left out, such as ``._talk.wav`` in archives made on macOS. Links to folders
+    are followed, each folder once. This is ten times as fast as Path.rglob.
+
+    Raises:
+        AudioError: a folder can't be read.
     """
-    for parent, folders, names in os.walk(folder):
-        folders[:] = [name for name in folders if not name.startswith(".")]
+
+    def fail(error: OSError) -> None:
+        raise unreadable(AudioError, "can't read the folder", error.filename, error)
+
+    visited: set[tuple[int, int]] = set()
+    for parent, folders, names in os.walk(folder, onerror=fail, followlinks=True):
+        status = os.stat(parent)  # noqa: PTH116 - faster
+        if (status.st_dev, status.st_ino) in visited:
+            folders.clear()
+            continue
+        visited.add((status.st_dev, status.st_ino))
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
         inner = Path(parent).relative_to(folder).as_posix()
         for name in names:
             if not name.startswith(".") and _suffix(name) in _SOUND_SUFFIXES:

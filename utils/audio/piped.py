@@ -16,7 +16,8 @@ from typing import BinaryIO
 
 import numpy as np
 
-from utils.audio.reading import UNKNOWN_SIZE, audio_blocks, pcm_blocks
+from utils.audio.frame_headers import begins_with_frames
+from utils.audio.reading import LOWEST_RATE, UNKNOWN_SIZE, audio_blocks, pcm_blocks
 from utils.errors import AudioError
 from utils.stop_signals import until_stopped
 
@@ -28,17 +29,11 @@ _NAME = "standard input"
 _SIGNATURES = (
     (0, b"RIFF"), (0, b"RIFX"), (0, b"RF64"), (0, b"riff"), (0, b"fLaC"), (0, b"OggS"), (0, b"ID3"),
     (0, b"FORM"), (0, b".snd"), (0, b"caff"), (0, b"NIST_1A"), (4, b"ftyp"), (0, b"\x1a\x45\xdf\xa3"),
-    (0, b"#!AMR"),
+    (0, b"#!AMR"), (0, b"Creative Voice File"),
 )  # fmt: skip
 _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")  # bytes that show that it is not text
 _LIVE_WAV = re.compile(rb"RIFF.{4}WAVEfmt (.{4})(.{16}).*?data(.{4})", re.DOTALL)
 _PCM = 1  # the format code of integers in a WAV header
-# MPEG audio layer III: kbit/s of MPEG 1 and of MPEG 2 and 2.5; Hz of MPEG 1 (MPEG 2: half, 2.5: a quarter).
-_MP3_KILOBITS = (
-    (32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320),
-    (8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160),
-)
-_MP3_HERTZ = (44100, 48000, 32000)
 
 
 @contextmanager
@@ -112,15 +107,15 @@ def _raw_blocks(
             where=_NAME,
             hint="for raw mono 16-bit audio, give --rate HZ",
         )
+    if rate < LOWEST_RATE:
+        raise AudioError(f"a sample rate of {rate} Hz", where=_NAME, hint="give it in Hz, e.g. --rate 16000")
     yield from pcm_blocks(whole, rate, sample_rate, seconds)
 
 
 def _is_audio_file(head: bytes) -> bool:
     if any(head.startswith(signature, offset) for offset, signature in _SIGNATURES):
         return True
-    # Two consecutive frames of MPEG audio layer III: raw samples may look like one.
-    first = _mp3_frame_bytes(head[:4])
-    return bool(first) and bool(_mp3_frame_bytes(head[first : first + 4]))
+    return begins_with_frames(head)
 
 
 def _live_wav(head: bytes) -> tuple[int, int] | None:
@@ -130,20 +125,8 @@ def _live_wav(head: bytes) -> tuple[int, int] | None:
         return None
     code, channels, rate, _, _, bits = struct.unpack("<HHIIHH", header[2])
     (size,) = struct.unpack("<I", header[3])
-    return (header.end(), rate) if (code, channels, bits) == (_PCM, 1, 16) and size >= UNKNOWN_SIZE else None
-
-
-def _mp3_frame_bytes(header: bytes) -> int:
-    """Length of the MP3 frame with this header; 0 if it is not such a header."""
-    if len(header) < 4 or header[0] != 0xFF or header[1] & 0xE6 != 0xE2:  # sync bits, and layer III
-        return 0
-    version, bit_rate, rate = header[1] >> 3 & 3, header[2] >> 4, header[2] >> 2 & 3
-    if version == 1 or not 1 <= bit_rate <= 14 or rate == 3:  # reserved values
-        return 0
-    is_mpeg1 = version == 3
-    hertz = _MP3_HERTZ[rate] // {3: 1, 2: 2, 0: 4}[version]
-    kilobits = _MP3_KILOBITS[0 if is_mpeg1 else 1][bit_rate - 1]
-    return (144 if is_mpeg1 else 72) * 1000 * kilobits // hertz + (header[2] >> 1 & 1)
+    unknown = size >= UNKNOWN_SIZE or not size
+    return (header.end(), rate) if (code, channels, bits) == (_PCM, 1, 16) and unknown else None
 
 
 def _text(head: bytes) -> str | None:

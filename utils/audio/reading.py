@@ -22,6 +22,7 @@ import soxr
 from utils.audio.containers import container_format, open_container
 from utils.audio.formats import AUDIO_SUFFIXES, CONVERT_HINT, audio_names, is_audio, warn_unreadable
 from utils.audio.incomplete import cut_off, without_samples
+from utils.audio.missing_lengths import with_length
 from utils.audio.ogg_pages import lacking_bytes
 from utils.errors import AudioError
 from utils.files import is_file, replacing
@@ -39,7 +40,7 @@ _UNSCALED_PEAK = 64.0
 # off.
 UNKNOWN_SIZE = 0x7FFF0000
 _UNKNOWN_FRAMES = (1 << 63) - 1  # libsndfile's SF_COUNT_MAX, e.g. for FLAC written to a pipe
-_LOWEST_RATE = 1000  # Hz; a lower rate is refused as a wrong header, because resampling would fill the memory
+LOWEST_RATE = 1000  # Hz; a lower rate is refused as a wrong header, because resampling would fill the memory
 # In libsndfile's log: a header that states more bytes than the file has, for WAV, AIFF, W64, RF64, AU.
 _SHORT_DATA = re.compile(
     r"^\s*(?:data|SSND|riff|Riff size|Data Size)\s*: (\d+) \(should be (\d+)\)", re.MULTILINE
@@ -206,6 +207,8 @@ class _SequentialFile(soundfile.SoundFile):
     files of unknown length.
     """
 
+    states_length = True  # whether fewer samples than ``frames`` mean that the file is cut off
+
     def seekable(self) -> bool:
         """False, so that ``read`` doesn't seek."""
         return False
@@ -216,7 +219,7 @@ def _opened(path: str | Path) -> Iterator[BinaryIO]:
     """The content of a file or object, which is there and not empty."""
     missing = AudioError("no such audio file", where=path, hint="check the path")
     if not is_file(path):
-        raise missing
+        raise _not_a_file(path) or missing
     try:
         file = open_file(path)
     except FileNotFoundError as error:
@@ -243,6 +246,10 @@ def _sound_file(content: BinaryIO, path: str | Path) -> soundfile.SoundFile:
         # By its name, if it has one: libsndfile then reads it itself.
         with watched("read", path):
             file = _SequentialFile(content if isinstance(content, io.BytesIO) else _system_name(path))
+            if completed := with_length(content, file.format, file.frames):
+                file.close()
+                file = _SequentialFile(completed)
+                file.states_length = False
     except (soundfile.SoundFileError, TypeError, OSError) as error:
         # TypeError: soundfile requires a sample rate for files without a header (*.raw).
         raise _not_audio(path, error) from error
@@ -264,7 +271,7 @@ def _check_header(file: soundfile.SoundFile, path: str | Path) -> None:
         # Some programs count a padding byte.
         if int(present) + 1 < int(promised) < UNKNOWN_SIZE:
             raise cut_off(path, f"the header promises {promised} bytes, {present} are there")
-    if file.samplerate < _LOWEST_RATE:
+    if file.samplerate < LOWEST_RATE:
         raise AudioError(f"a sample rate of {file.samplerate} Hz", where=path, hint="make the file again")
     if file.frames == 0:
         raise without_samples(path)
@@ -297,7 +304,7 @@ def _blocks(file: soundfile.SoundFile, path: str | Path) -> Iterator[np.ndarray]
             yield block
     except soundfile.SoundFileError as error:
         raise cut_off(path, f"decoding stops after {frames} samples") from error
-    if frames < file.frames < _UNKNOWN_FRAMES:
+    if file.states_length and frames < file.frames < _UNKNOWN_FRAMES:
         raise cut_off(path, f"the header promises {file.frames} samples, {frames} can be decoded")
     if not frames:
         raise without_samples(path)
@@ -356,6 +363,15 @@ def _check_samples(samples: np.ndarray, path: str | Path) -> None:
             where=path,
             hint="divide by 32768, or save as 16-bit integers",
         )
+
+
+def _not_a_file(path: str | Path) -> AudioError | None:
+    """The error of a path that exists, but is no file; None if it doesn't exist."""
+    if os.path.isdir(path):  # noqa: PTH112 - Path.is_dir raises for impossible names
+        return AudioError("a folder, not an audio file", where=path, hint="give the files in it")
+    if os.path.exists(path):  # noqa: PTH110
+        return AudioError("a pipe or device, not an audio file", where=path, hint="read it with: - < PATH")
+    return None
 
 
 def _not_audio(path: str | Path, error: Exception) -> AudioError:

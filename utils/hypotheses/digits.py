@@ -1,11 +1,13 @@
 """Writes the numbers in recognised hanzi as digits: 一百二十三 → 123, for a text or a whole segment.
 
 The package wetext does it with the inverse text normalisation grammar of WeTextProcessing, which leaves
-idioms and words such as 一起 unchanged.
+idioms and words such as 一起 unchanged. It also abbreviates units, currencies and times of day (千米 → km).
+Such a replacement is not taken: its number stays in hanzi.
 """
 
 import difflib
 import importlib
+import re
 import threading
 from dataclasses import replace
 from functools import cache
@@ -15,6 +17,8 @@ from utils.errors import ConfigError
 from utils.hypotheses.recognition import Ending, Segment
 from utils.hypotheses.transcript_formats import syllable_texts
 
+_NUMBER = re.compile(r"[\d.:/%-]+")
+_QUARTER = "刻"  # 九点一刻 is not 9.1刻
 _LOCK = threading.Lock()  # the grammar is not made for several threads
 
 
@@ -49,7 +53,12 @@ def numbers_as_digits(text: str) -> str:
         ConfigError: the package ``wetext`` is missing.
     """
     with _LOCK:
-        return _normalizer().normalize(text)
+        written = _normalizer().normalize(text)
+    parts = []
+    for kind, begin, end, first, last in difflib.SequenceMatcher(None, text, written, False).get_opcodes():
+        is_number = _NUMBER.fullmatch(written[first:last]) and text[end : end + 1] != _QUARTER
+        parts.append(written[first:last] if kind == "equal" or is_number else text[begin:end])
+    return "".join(parts)
 
 
 @cache

@@ -90,7 +90,7 @@ def as_vtt(name: str, events: Events) -> Iterator[str]:
 def as_ctm(name: str, events: Events) -> Iterator[str]:
     """NIST CTM: recording, channel, start, length, syllable or hanzi and its confidence, one a line.
 
-    A number in digits has the confidence of its least certain syllable.
+    A number in digits has the confidence of its least certain syllable. Spaces in a phrase become ``_``.
     """
     recording = "_".join(name.split())
     for event in events:
@@ -100,7 +100,8 @@ def as_ctm(name: str, events: Events) -> Iterator[str]:
             # Rounded before the difference, so that no word begins before the end of the one before it.
             start, end = round(event.times[first][0], 3), round(event.times[last - 1][1], 3)
             sure = min(event.confidence[first:last], default=1.0)
-            yield f"{recording} 1 {start:.3f} {end - start:.3f} {text} {sure:.3f}\n"
+            word = "_".join(text.split())
+            yield f"{recording} 1 {start:.3f} {end - start:.3f} {word} {sure:.3f}\n"
 
 
 def as_textgrid(name: str, events: Events) -> Iterator[str]:
@@ -286,9 +287,10 @@ def _tier(number: int, title: str, labels: list[str], edges: array, seconds: flo
     yield f'    item [{number}]:\n        class = "IntervalTier"\n        name = "{title}"\n'
     yield f"        xmin = 0\n        xmax = {seconds:.4f}\n        intervals: size = {count}\n"
     for index, (start, end, label) in enumerate(_intervals(labels, edges, seconds), start=1):
+        quoted = label.replace('"', '""')
         yield (
             f"        intervals [{index}]:\n            xmin = {start:.4f}\n            xmax = {end:.4f}\n"
-            f'            text = "{label}"\n'
+            f'            text = "{quoted}"\n'
         )
 
 

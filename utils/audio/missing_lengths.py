@@ -1,0 +1,77 @@
+"""Adds the length that the header of a WAV or MP3 file lacks, so that libsndfile reads all of its samples.
+
+A recorder that is killed leaves a WAV header with 0 bytes of samples. An MP3 file need not state its length;
+libsndfile then estimates it from the bit rate of the first frame, and reads no further.
+"""
+
+import io
+import struct
+from typing import BinaryIO
+
+from utils.audio.frame_headers import (
+    count_mp3_frames,
+    has_frame_count,
+    info_frame,
+    mp3_frame_bytes,
+    mp3_start,
+)
+
+_HEAD_BYTES = 1 << 16
+_CHUNK = struct.Struct("<4sI")  # name and length
+_RIFF_BYTES = 12
+_LARGEST = 0xFFFFFFFF
+
+
+def with_length(content: BinaryIO, audio_format: str, frames: int) -> io.BytesIO | None:
+    """A copy of a file whose header states the length, in memory; None if the header of the file states it.
+
+    Args:
+        content: of the file; any position.
+        audio_format: libsndfile's name of the format.
+        frames: number of samples of each channel, according to libsndfile.
+    """
+    if audio_format in ("WAV", "WAVEX") and not frames:
+        return _completed_wav(content)
+    return _completed_mp3(content) if audio_format == "MP3" else None
+
+
+def _completed_wav(content: BinaryIO) -> io.BytesIO | None:
+    content.seek(0)
+    data = bytearray(content.read())
+    position = _RIFF_BYTES
+    while position + _CHUNK.size <= len(data):
+        name, length = _CHUNK.unpack_from(data, position)
+        position += _CHUNK.size
+        if name != b"data":
+            position += length + length % 2
+        elif length or position == len(data) or _ends_with_chunk(data, position):
+            return None
+        else:
+            struct.pack_into("<I", data, position - 4, min(len(data) - position, _LARGEST))
+            struct.pack_into("<I", data, 4, min(len(data) - _CHUNK.size, _LARGEST))
+            return io.BytesIO(data)
+    return None
+
+
+def _ends_with_chunk(data: bytearray, position: int) -> bool:
+    """Whether the file goes on with a chunk that ends with it: then there are no samples."""
+    if position + _CHUNK.size > len(data):
+        return False
+    name, length = _CHUNK.unpack_from(data, position)
+    return name.isalpha() and position + _CHUNK.size + length + length % 2 == len(data)
+
+
+def _completed_mp3(content: BinaryIO) -> io.BytesIO | None:
+    content.seek(0)
+    head = content.read(_HEAD_BYTES)
+    start = mp3_start(head)
+    if start is not None and has_frame_count(head[start : start + mp3_frame_bytes(head[start : start + 4])]):
+        return None
+    data = head + content.read()
+    start = mp3_start(data)  # after a long ID3 tag
+    if start is None:
+        return None
+    frame = data[start : start + mp3_frame_bytes(data[start : start + 4])]
+    if has_frame_count(frame):
+        return None
+    return io.BytesIO(info_frame(frame, count_mp3_frames(data, start)) + data[start:])
