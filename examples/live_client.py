@@ -32,7 +32,7 @@ async def main() -> None:
     parser.add_argument("--token")
     options = parser.parse_args()
     rate = 16_000 if options.sound == "-" else soundfile.info(options.sound).samplerate
-    headers = {"Authorization": f"Bearer {options.token}"} if options.token else {}
+    headers = {"Authorization": f"Bearer {options.token}"} if options.token else None
     async with websockets.connect(options.url, additional_headers=headers) as socket:
 
         async def send() -> None:
@@ -42,12 +42,12 @@ async def main() -> None:
                 await asyncio.sleep(0 if options.sound == "-" else 0.1)
             await socket.send('{"type":"end"}')
 
-        await socket.send(json.dumps({"type": "start", "encoding": "pcm_s16le", "rate": rate}))
+        await socket.send(json.dumps({"type": "start", "rate": rate}))
         sending = asyncio.create_task(send())
         async for text in socket:
             message = json.loads(text)
             if "syllables" in message:  # partial or final
-                pinyin = " ".join(syllable["pinyin"] for syllable in message["syllables"])
+                pinyin = " ".join(each["pinyin"] for each in message["syllables"])
                 print(f"\r\x1b[K{pinyin}", end="", file=sys.stderr, flush=True)
             if message["type"] == "final":
                 print("", file=sys.stderr)

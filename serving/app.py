@@ -63,7 +63,13 @@ def create_app(settings: Settings) -> FastAPI:
     ):
         app.include_router(part.router)
     app.mount("/page", page_files.PageFiles())
-    app.add_middleware(Guard, settings=settings, tokens=app.state.tokens, metrics=metrics)
+    app.add_middleware(
+        Guard,
+        settings=settings,
+        tokens=app.state.tokens,
+        metrics=metrics,
+        check_places=app.state.engine.check_places,
+    )
     if settings.origins:
         # Around the guard: a browser asks for permission without a token, and pages read refusals too.
         app.add_middleware(CrossOrigin, origins=settings.origins)
@@ -77,7 +83,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     engine.start()
     prepare_decoders()
     live.start()
-    app.state.decoder_threads = ThreadPoolExecutor(2 * app.state.settings.streams, "decoder")
+    app.state.decoder_threads = ThreadPoolExecutor(4 * app.state.settings.streams, "decoder")
     engine.workers.sample_rate.add_done_callback(lambda loaded: _stop_after_failure(app, loaded))
     yield
     await asyncio.to_thread(live.stop)

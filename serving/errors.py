@@ -1,5 +1,6 @@
 """Turns errors into responses: JSON in OpenAI's form with a hint, without paths of this machine."""
 
+import logging
 from collections.abc import Mapping
 
 from fastapi.exceptions import RequestValidationError
@@ -9,6 +10,7 @@ from starlette.exceptions import HTTPException
 from serving.field_errors import field_name, field_problem
 from utils.errors import UserError
 
+LOG = logging.getLogger("serving")
 INVALID, AUTHENTICATION, LIMIT, SERVER = (
     "invalid_request_error",
     "authentication_error",
@@ -87,6 +89,15 @@ def of_validation_error(error: RequestValidationError, is_form: bool) -> Request
     )
 
 
+def no_space(error: OSError) -> RequestError:
+    """The response when an upload can't be written to the folder for temporary files; it is logged."""
+    LOG.error("an upload can't be stored", extra={"reason": str(error)})
+    hint = "try again later; the service needs more space for temporary files"
+    return RequestError(507, "there is no space for the upload", hint=hint, kind=SERVER, code="space")
+
+
 def of_http_error(error: HTTPException) -> RequestError:
     """The response to what the framework refuses: an unknown path or method, a body that is no form."""
+    if isinstance(error.__cause__, OSError):  # while a form was read
+        return no_space(error.__cause__)
     return RequestError(error.status_code, str(error.detail), headers=error.headers, hint=_DOCUMENTED)

@@ -26,9 +26,10 @@ LOG = logging.getLogger("serving")
 OPEN_PATHS = frozenset({"/healthz"})
 """Paths that need no token."""
 _PROBES = frozenset({"/healthz", "/readyz", "/metrics"})  # asked every few seconds: not worth a line
-_SLOWEST = 2000.0  # bytes a second that a client has to send and take, after its first seconds
+SLOWEST = 2000.0  # bytes a second that a client has to send and take, after its first seconds
 _DRAINED, _DRAIN_SECONDS = 1 << 20, 2.0  # bytes and time for which a refused request is still read
 _LARGEST_TEXT = 1_000_000  # most bytes of a request without a recording
+_LONGEST_NUMBER = 18  # digits of a number of bytes
 _REMEMBERED = 10_000  # clients whose requests are counted
 
 Message = MutableMapping[str, Any]
@@ -45,10 +46,19 @@ class Guard:
         settings: limits and origins.
         tokens: who has access.
         metrics: counts requests.
+        check_places: raises RequestError if no further recording is processed now.
     """
 
-    def __init__(self, app: Application, settings: Settings, tokens: Tokens, metrics: Metrics):
+    def __init__(
+        self,
+        app: Application,
+        settings: Settings,
+        tokens: Tokens,
+        metrics: Metrics,
+        check_places: Callable[[], None],
+    ):
         self._app, self._settings, self._tokens, self._metrics = app, settings, tokens, metrics
+        self._check_places = check_places
         self._rates = Rates(settings.rate)
         self._open = 0
 
@@ -126,9 +136,12 @@ class Guard:
                 code="rate",
                 headers={"Retry-After": str(wait)},
             )
-        length = headers.get("content-length", "0")
-        if length.isascii() and length.isdecimal() and int(length) > _largest(scope, self._settings):
+        length = headers.get("content-length", "0").lstrip("0")
+        is_number = length.isascii() and length.isdecimal()
+        if is_number and (len(length) > _LONGEST_NUMBER or int(length) > _largest(scope, self._settings)):
             raise _too_large(scope, self._settings)
+        if _has_recording(scope):
+            self._check_places()
 
 
 class Rates:
@@ -188,12 +201,12 @@ class _Request:
         if self._complete:
             return await self._receive()
         allowed = self._settings.receive_seconds
-        late = self._started + allowed + self._received / _SLOWEST - time.monotonic()
+        late = self._started + allowed + self._received / SLOWEST - time.monotonic()
         try:
             message = await asyncio.wait_for(self._receive(), max(0.01, min(allowed, late)))
         except TimeoutError:
             self._metrics.refused.labels("slow").inc()
-            hint = f"send at least {_SLOWEST:g} bytes a second"
+            hint = f"send at least {SLOWEST:g} bytes a second"
             raise RequestError(408, "the request comes too slowly", hint=hint, code="slow") from None
         self._received += len(message.get("body", b""))
         self._complete = not message.get("more_body", False)
@@ -211,7 +224,7 @@ class _Request:
                     await self._drain()
                 headers += [] if self._complete else [(b"connection", b"close")]
             message["headers"] = headers
-        allowed = self._settings.receive_seconds + len(message.get("body", b"")) / _SLOWEST
+        allowed = self._settings.receive_seconds + len(message.get("body", b"")) / SLOWEST
         await asyncio.wait_for(self._send(message), allowed)
 
     async def refuse(self, error: RequestError) -> None:

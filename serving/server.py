@@ -16,6 +16,7 @@ import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from serving.app import create_app
+from serving.limits import SLOWEST
 from serving.logs import log_to_standard_error
 from serving.settings import Settings
 from utils.errors import ConfigError
@@ -53,6 +54,8 @@ def serve(settings: Settings) -> None:
         proxy_headers=False,
         timeout_keep_alive=_KEPT_SECONDS,
         ws_max_size=1 << 20,
+        # A client whose sound waits answers a ping after it, perhaps minutes later. Silence ends a stream.
+        ws_ping_interval=None,
     )
     server = _Server(config)
 
@@ -114,14 +117,26 @@ class _Server(uvicorn.Server):
         late = asyncio.get_running_loop().time() + _STREAMS_SECONDS
         while sessions and asyncio.get_running_loop().time() < late:
             await asyncio.sleep(0.05)
+        aborting = asyncio.create_task(self._abort_unread())
         await super().shutdown(sockets)
+        aborting.cancel()
+
+    async def _abort_unread(self) -> None:
+        """Abort connections whose last response is not read: closing them would wait for that."""
+        while True:
+            await asyncio.sleep(self.config.app.state.settings.receive_seconds)
+            for connection in list(self.server_state.connections):
+                if connection.transport.is_closing():
+                    connection.transport.abort()
 
 
 def _protocol(settings: Settings) -> type[HttpToolsProtocol]:
-    """HTTP with two limits that uvicorn lacks: for the headers of a request, and for idle connections."""
+    """HTTP with the limits that uvicorn lacks: for headers, unread responses and idle connections."""
 
     class Protocol(HttpToolsProtocol):
         _headers_late: asyncio.TimerHandle | None = None
+        _writing_late: asyncio.TimerHandle | None = None
+        _resumed = False  # whether the client has taken what was to be sent before
 
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
@@ -129,6 +144,13 @@ def _protocol(settings: Settings) -> type[HttpToolsProtocol]:
                 transport.abort()
             else:
                 self._headers_late = self.loop.call_later(settings.receive_seconds, transport.abort)
+
+        def data_received(self, data: bytes) -> None:
+            super().data_received(data)
+            between = self.cycle is None or self.cycle.response_complete
+            # Line ends between two requests are data, so that uvicorn's timer stops, but no request.
+            if between and self._headers_late is None and not self.transport.is_closing():
+                self._headers_late = self.loop.call_later(settings.receive_seconds, self.transport.abort)
 
         def on_message_begin(self) -> None:
             super().on_message_begin()
@@ -139,9 +161,31 @@ def _protocol(settings: Settings) -> type[HttpToolsProtocol]:
             self._in_time()
             super().on_headers_complete()
 
+        def pause_writing(self) -> None:
+            super().pause_writing()
+            if self._writing_late is None:
+                self._watch_writing()
+
+        def resume_writing(self) -> None:
+            super().resume_writing()
+            self._resumed = True
+
         def connection_lost(self, exc: Exception | None) -> None:
             self._in_time()
+            if self._writing_late:
+                self._writing_late.cancel()
             super().connection_lost(exc)
+
+        def _watch_writing(self, before: int | None = None) -> None:
+            """Abort the connection if the client has taken too little of its response since last time."""
+            unsent, seconds = self.transport.get_write_buffer_size(), settings.receive_seconds
+            # After a pause there may be more to send than before.
+            if before is not None and not self._resumed and before - unsent < min(before, SLOWEST * seconds):
+                self.transport.abort()
+            self._resumed = False
+            self._writing_late = (
+                self.loop.call_later(seconds, self._watch_writing, unsent) if unsent else None
+            )
 
         def _in_time(self) -> None:
             if self._headers_late:

@@ -2,7 +2,6 @@
 
 import difflib
 import itertools
-import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,6 +12,8 @@ from utils.errors import PhraseError
 from utils.mandarin.numerals import DIGITS, LONGEST_CARDINAL, cardinal, number_readings, numbers_to_hanzi
 
 MOST_PHRASES = 100_000  # a file that allows more is an error
+MOST_LISTS_INSIDE = 20  # lists inside lists
+_UNCOUNTED = 10**15  # a higher number of phrases is not counted further
 _DIGITS = re.compile(r"\d+(?:\.\d+)?%?")
 
 
@@ -77,6 +78,10 @@ class _Expander:
     def __init__(self, grammar: Grammar):
         self._grammar, self._lists = grammar, grammar.lists
         self._items: dict[str, list[Expansion]] = {}
+        # Of each list: a list that refers twice to another would double the work at each level.
+        self._slot_names: dict[str, frozenset[str]] = {}
+        self._depths: dict[str, int] = {}
+        self._counts: dict[str, int] = {}
         self._words = sorted(grammar.words, key=len, reverse=True)
 
     def check(self, part: Part, line: int, inside: tuple[str, ...] = ()) -> frozenset[str]:
@@ -105,9 +110,19 @@ class _Expander:
                         where=where,
                         hint="a list can't contain itself, also not through other lists",
                     )
-                inner = self._lists[list_name]
-                names = self.check(inner.content, inner.number, (*inside, list_name))
-                return self._union(frozenset((name,)), names, where)
+                if list_name not in self._slot_names and len(inside) < MOST_LISTS_INSIDE:
+                    inner = self._lists[list_name]
+                    names = self.check(inner.content, inner.number, (*inside, list_name))
+                    self._slot_names[list_name] = names
+                    depths = (self._depths[each] for each in _lists_of(inner.content))
+                    self._depths[list_name] = 1 + max(depths, default=0)
+                if len(inside) + self._depths.get(list_name, 1) > MOST_LISTS_INSIDE:
+                    raise PhraseError(
+                        f"more than {MOST_LISTS_INSIDE} lists inside each other",
+                        where=where,
+                        hint="write the items of some of them in one list",
+                    )
+                return self._union(frozenset((name,)), self._slot_names[list_name], where)
             case Choice(options=options):
                 return frozenset().union(*(self.check(option, line, inside) for option in options))
             case Sequence(parts=parts):
@@ -118,14 +133,19 @@ class _Expander:
         return frozenset()
 
     def count(self, part: Part) -> int:
-        """Number of expansions of a part."""
+        """Number of expansions of a part; numbers above ``_UNCOUNTED`` are not exact."""
         match part:
             case Choice(options=options):
-                return sum(map(self.count, options))
+                return min(sum(map(self.count, options)), _UNCOUNTED)
             case Sequence(parts=parts):
-                return math.prod(map(self.count, parts))
+                product = 1
+                for inner in parts:
+                    product = min(product * self.count(inner), _UNCOUNTED)
+                return product
             case Slot(list_name=list_name):
-                return self.count(self._lists[list_name].content)
+                if list_name not in self._counts:
+                    self._counts[list_name] = self.count(self._lists[list_name].content)
+                return self._counts[list_name]
             case Number(low=low, high=high):
                 return high - low + 1
         return 1
@@ -183,6 +203,16 @@ class _Expander:
                 hint=f"give each a name of its own: <a:{name}> and <b:{name}>",
             )
         return names | others
+
+
+def _lists_of(part: Part) -> Iterator[str]:
+    """The names of the lists that a part refers to directly."""
+    match part:
+        case Slot(list_name=list_name):
+            yield list_name
+        case Choice(options=inner) | Sequence(parts=inner):
+            for each in inner:
+                yield from _lists_of(each)
 
 
 def spoken_numbers(digits: str, following: str) -> tuple[str, ...]:

@@ -27,7 +27,7 @@ MAX_NESTING = 20  # brackets inside brackets
 _HINT = "one phrase a line, e.g. 打开[客厅|卧室]的灯, (请)关灯, 温度<数字 16-30>度"
 _TOKEN = re.compile(r"[\[\]()|<>=]|[^\[\]()|<>=]+")
 _CLOSING = {"[": "]", "(": ")"}
-_NUMBER = re.compile(rf"({'|'.join(NUMBER_NAMES)})\s*(\d+)\s*[-–~]\s*(\d+)", re.IGNORECASE)
+_NUMBER = re.compile(rf"({'|'.join(NUMBER_NAMES)})\s*(\d{{1,9}})\s*[-–~]\s*(\d{{1,9}})", re.IGNORECASE)
 _NAME = re.compile(r"[^\W\d][\w ]*")
 _WORD = re.compile(r"[^\W_]+")
 _FULL_WIDTH = str.maketrans("＃（）：＜＝＞［］｜－～\u3000０１２３４５６７８９", "#():<=>[]|-~ 0123456789")

@@ -10,7 +10,7 @@ from pathlib import Path
 from fastapi import Request, UploadFile
 from fastapi.datastructures import Headers
 
-from serving.errors import RequestError
+from serving.errors import RequestError, no_space
 
 TRANSCRIPTIONS, PHRASES = "/v1/audio/transcriptions", "/v1/phrases"
 UPLOAD_PATHS = frozenset({TRANSCRIPTIONS, PHRASES})
@@ -39,6 +39,10 @@ async def one_recording(request: Request) -> None:
 async def saved_upload(upload: UploadFile) -> AsyncIterator[Path]:
     """The upload as a file of an arbitrary name in the folder for temporary files."""
     with tempfile.NamedTemporaryFile(prefix="upload-") as file:
-        await asyncio.to_thread(shutil.copyfileobj, upload.file, file)
-        file.flush()
+        try:
+            await asyncio.to_thread(shutil.copyfileobj, upload.file, file)
+            file.flush()
+        except OSError as error:
+            raise no_space(error) from error
+        await upload.close()  # its copy is enough
         yield Path(file.name)

@@ -44,11 +44,11 @@ async def stream(websocket: WebSocket) -> None:
         return
     chosen = [name for name in offered if name == PROTOCOL or name.startswith(SUBPROTOCOL)]
     await websocket.accept(PROTOCOL if PROTOCOL in chosen else next(iter(chosen), None))
-    session = Session(websocket, state)
+    session = Session(websocket, state, state.tokens.accepts(token))
     state.sessions.add(session)
     began = time.monotonic()
     try:
-        await session.run(known=state.tokens.accepts(token))
+        await session.run()
     except WebSocketDisconnect:
         session.ended = "disconnect"  # the client has gone
     finally:
@@ -72,7 +72,9 @@ def _refusal(websocket: WebSocket, token: str | None) -> RequestError | None:
     if not is_allowed_origin(websocket.headers, state.settings.origins):
         problem, hint = "pages of this origin may not use the service", "start the service with --origin"
         return RequestError(403, problem, hint=hint, code="origin")
-    if len(state.sessions) >= 2 * state.settings.streams:  # also those that have not begun yet
+    # Also those that have not begun yet. Clients that have not shown a token take no place of others.
+    known = state.tokens.accepts(token)
+    if sum(session.known == known for session in state.sessions) >= 2 * state.settings.streams:
         return RequestError(429, "too many connections", hint="try again later", code="streams")
     return None
 
@@ -83,12 +85,15 @@ class Session:
     Args:
         websocket: accepted.
         state: state of the service (``app.state``).
+        known: whether the headers give access already.
 
     Attributes:
+        known: whether the client has access.
         ended: how the conversation ended, in a word.
     """
 
-    def __init__(self, websocket: WebSocket, state: Any):
+    def __init__(self, websocket: WebSocket, state: Any, known: bool):
+        self.known = known
         self._websocket, self._state = websocket, state
         self._settings: Settings = state.settings
         self._stream: ClientStream | None = None
@@ -100,17 +105,15 @@ class Session:
         """End the stream as if the client had."""
         self._stop.set()
 
-    async def run(self, known: bool) -> None:
+    async def run(self) -> None:
         """Talk until the client, a limit or the service ends the stream.
-
-        Args:
-            known: whether the headers give access already.
 
         Raises:
             WebSocketDisconnect: the client has gone.
         """
         try:
-            start = await self._started(known)
+            start = await self._started()
+            self.known = True
             await self._begin(start)
             receiving = asyncio.ensure_future(self._receive(start))
             try:
@@ -136,7 +139,7 @@ class Session:
         if self._decoder:
             await self._decoder.close()
 
-    async def _started(self, known: bool) -> Start:
+    async def _started(self) -> Start:
         """The first message of the client, checked."""
         try:
             message = await self._next(self._settings.receive_seconds)
@@ -153,7 +156,7 @@ class Session:
             raise _invalid(
                 f"'{field_name(first['loc'])}' in the message 'start' {problem}", advice
             ) from error
-        if not known and not self._state.tokens.accepts(start.token):
+        if not self.known and not self._state.tokens.accepts(start.token):
             self._state.metrics.refused.labels("token").inc()
             problem = "the token is wrong" if start.token else "a token is needed"
             hint = "as a header, as the subprotocol bearer.TOKEN, or in the message 'start'"
@@ -229,6 +232,8 @@ class Session:
             TimeoutError: nothing came within ``seconds``.
             RequestError: the service ends.
         """
+        if self._stop.is_set():  # before anything else: there may always be a next message
+            raise _ending()
         receiving = asyncio.ensure_future(self._message())
         stopping = asyncio.ensure_future(self._stop.wait())
         try:
@@ -236,8 +241,7 @@ class Session:
             if receiving.done():
                 return receiving.result()
             if stopping.done():
-                problem = "the service ends"
-                raise RequestError(503, problem, hint="connect again", kind=SERVER, code="shutdown")
+                raise _ending()
             raise TimeoutError
         finally:
             receiving.cancel()
@@ -308,6 +312,10 @@ class Session:
 
 
 _OPUS_HINT = "send Opus in WebM or Ogg as MediaRecorder makes it, from its first byte; or PCM"
+
+
+def _ending() -> RequestError:
+    return RequestError(503, "the service ends", hint="connect again", kind=SERVER, code="shutdown")
 
 
 def _invalid(problem: str, advice: str | None = None) -> RequestError:

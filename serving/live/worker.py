@@ -4,6 +4,7 @@ The streams take turns, a tenth of a second of audio each, so that one that is s
 delays no other. A stream with much audio waiting has fewer partial results.
 """
 
+import traceback
 from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -23,6 +24,8 @@ from utils.hypotheses.recognition import Partial, Segment
 
 SLICE_SECONDS = 0.1  # sound of one turn of a stream
 BEHIND_SECONDS = 0.6  # if more audio than this waits, partial results become rarer
+ALIVE_SECONDS = 5.0  # a worker that has nothing to do reports this often that it is alive
+_INTERNAL = Failure("the stream can't be recognised", "the log of the service says why", internal=True)
 _WARM_ROWS = 20  # rows of logits recognised at the start, which fills tables
 
 
@@ -70,7 +73,9 @@ class Output:
 def follow_streams(pipe: Connection, speech: Path, language: Path) -> None:
     """Answer ``(number of a stream, Open | bytes | End | Drop)`` with ``(number, Output)``.
 
-    Sends :class:`Ready` first, or a failure if the models can't be loaded. Bytes are 16-bit samples.
+    Sends :class:`Ready` first, or a failure if the models can't be loaded. Bytes are 16-bit samples. An
+    unexpected error ends the stream in which it happened, not the others. When there is nothing to do, it
+    sends None every :data:`ALIVE_SECONDS`.
     """
     try:
         models = Models(speech, language)
@@ -87,22 +92,36 @@ def follow_streams(pipe: Connection, speech: Path, language: Path) -> None:
         recognizer.segments_of_logits(np.random.default_rng(0).normal(0, 9, (_WARM_ROWS, classes)), 0, 1)
         pipe.send(Ready(models.sample_rate, look_ahead))
         while True:
-            while pipe.poll(0 if _waiting(streams) else None):
+            received = False
+            while pipe.poll(0 if received or _waiting(streams) else ALIVE_SECONDS):
+                received = True
                 number, message = pipe.recv()
                 if isinstance(message, Open):
                     try:
                         streams[number] = _Stream(models, speech, message)
-                    except UserError as error:
-                        pipe.send((number, Output(failure=Failure.of(error))))
+                    except Exception as error:
+                        pipe.send((number, Output(failure=_failure(error))))
                 elif isinstance(message, Drop):
                     streams.pop(number, None)
                 elif number in streams:
                     streams[number].take(message)
+            if not received and not _waiting(streams):
+                pipe.send(None)
             for number in _waiting(streams):
-                output = streams[number].advance()
+                try:
+                    output = streams[number].advance()
+                except Exception as error:
+                    output = Output(failure=_failure(error))
                 pipe.send((number, output))
-                if output.seconds is not None:
+                if output.seconds is not None or output.failure:
                     del streams[number]
+
+
+def _failure(error: Exception) -> Failure:
+    if isinstance(error, UserError):
+        return Failure.of(error)
+    traceback.print_exc()
+    return _INTERNAL
 
 
 def _waiting(streams: Mapping[int, "_Stream"]) -> list[int]:

@@ -25,6 +25,7 @@ LOG = logging.getLogger("serving")
 AHEAD_SECONDS = 2.0  # sound of a stream that may wait for its process; more of it is not received
 _LOAD_SECONDS = 600.0  # at most, to load the models
 _WAIT_SECONDS = 60.0  # of a new stream, for models that are being loaded
+_SILENT_SECONDS = 60.0  # a process that sends nothing for so long is replaced: it hangs
 _PAUSE_SECONDS = 1.0  # before a process that died while it loaded is replaced
 _CLOSED = Failure("the stream is closed", internal=True)
 _DIED = Failure("the process that followed this stream has died", "connect again", internal=True)
@@ -67,18 +68,22 @@ class LiveWorkers:
         Raises:
             RequestError: there are too many streams (429), or the models take long to load (503).
         """
-        if sum(worker.count for worker in self._workers) >= self._settings.streams:
-            self._metrics.refused.labels("streams").inc()
-            problem = f"{self._settings.streams} live streams are open, which is the limit"
-            raise RequestError(429, problem, hint="try again later", kind=LIMIT, code="streams")
+        self._check_places()
         late = time.monotonic() + _WAIT_SECONDS
         while not (ready := [worker for worker in self._workers if worker.ready]):
             if time.monotonic() > late:
                 problem, hint = "the models are being loaded", "try again in some seconds"
                 raise RequestError(503, problem, hint=hint, kind=SERVER, code="loading")
             await asyncio.sleep(0.1)
+        self._check_places()  # others may have waited too
         worker = min(ready, key=lambda each: each.count)
         return ClientStream(worker, next(self._numbers), Open(rate, search))
+
+    def _check_places(self) -> None:
+        if sum(worker.count for worker in self._workers) >= self._settings.streams:
+            self._metrics.refused.labels("streams").inc()
+            problem = f"{self._settings.streams} live streams are open, which is the limit"
+            raise RequestError(429, problem, hint="try again later", kind=LIMIT, code="streams")
 
 
 class ClientStream:
@@ -201,13 +206,15 @@ class _Worker:
                 self._loop.call_soon_threadsafe(self._begin, ready)
                 LOG.info("a worker of live streams is ready", extra={"pid": child.pid})
                 while True:
-                    self._loop.call_soon_threadsafe(self._deliver, *child.receive())
+                    if news := child.receive(_SILENT_SECONDS):
+                        self._loop.call_soon_threadsafe(self._deliver, *news)
             except (ChildDied, ChildTimeout) as error:
                 child.kill()
                 if self._stopped:
                     return
                 self._metrics.worker_deaths.inc()
-                LOG.error("a worker of live streams died", extra={"pid": child.pid, "reason": str(error)})
+                reason = str(error) or f"it sent nothing for {_SILENT_SECONDS:g} s"
+                LOG.error("a worker of live streams died", extra={"pid": child.pid, "reason": reason})
                 if self.ready is None:
                     time.sleep(_PAUSE_SECONDS)
                 self._loop.call_soon_threadsafe(self._fail)

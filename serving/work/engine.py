@@ -61,9 +61,8 @@ class Engine:
         """Whether a worker has loaded the models."""
         return bool(self.workers.pids)
 
-    @contextmanager
-    def admitted(self) -> Iterator[None]:
-        """Inside, a request is one of those that are processed.
+    def check_places(self) -> None:
+        """Check that one more request can be processed now.
 
         Raises:
             RequestError: there are too many (429).
@@ -79,6 +78,15 @@ class Engine:
                 code="overloaded",
                 headers={"Retry-After": str(min(_LONGEST_WAIT, 1 + math.ceil(seconds)))},
             )
+
+    @contextmanager
+    def admitted(self) -> Iterator[None]:
+        """Inside, a request is one of those that are processed.
+
+        Raises:
+            RequestError: there are too many (429).
+        """
+        self.check_places()
         self._active += 1
         try:
             yield

@@ -95,6 +95,11 @@ class FairQueue:
         with self._changed:
             return sum(task.seconds for _, _, task in self._heap)
 
+    @property
+    def closed(self) -> bool:
+        """Whether no more tasks come."""
+        return self._closed
+
     def close(self) -> None:
         """No more tasks come: :meth:`take` returns None as soon as the queue is empty."""
         with self._changed:

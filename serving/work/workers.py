@@ -85,8 +85,8 @@ class Workers:
             child.close()
 
     def _loaded(self, number: int) -> Child | None:
-        """A process that has loaded the models; None: it can't, and neither can another."""
-        while True:
+        """A process that has loaded the models; None: none can load them, or the service ends."""
+        while not self._queue.closed:
             child = Child(_work, self._settings.speech, self._settings.language)
             try:
                 response = child.receive(_LOAD_SECONDS)
@@ -105,6 +105,7 @@ class Workers:
             self._alive[number] = child.pid or 0
             LOG.info("a worker is ready", extra={"worker": number, "pid": child.pid})
             return child
+        return None
 
     def _set_rate(self, rate: int | UserError) -> None:
         """The first process to load the models says which sample rate they have, or why there are none."""

@@ -131,6 +131,12 @@ def test_many_pronunciations_are_limited():
     assert len(phrase.pronunciations) == MOST_PRONUNCIATIONS
 
 
+def _chain(length: int, item: str) -> str:
+    """Lists of which each refers to the one before it, and a phrase."""
+    lines = [f"<l{number + 1}> = {item.format(number)}" for number in range(length)]
+    return "\n".join(["<l0> = 灯", *lines, f"<l{length}>"])
+
+
 @pytest.mark.parametrize(
     ("text", "line", "message", "hint"),
     [
@@ -149,6 +155,8 @@ def test_many_pronunciations_are_limited():
         ("<数字 5-2>", 1, "range 5-2 is empty", "one phrase a line"),
         ("<数字 0-999999999>", 1, "range 0-999999999 is empty or above", "one phrase a line"),
         ("<数字>", 1, "<数字> has no range", "<数字 0-100>"),
+        (f"<数字 0-{'9' * 5000}>", 1, "is not the name of a slot", "<数字 0-100>"),
+        (_chain(300, "<l{0}>"), 21, "more than 20 lists inside each other", "in one list"),
         ("灯\n<数字> = 一", 2, "reserved for numbers", "another name"),
         ("<数字 0-90000><number 0-90000>", 1, "more than 100,000 phrases", "fewer alternatives"),
         ("(请)", 1, "may be empty", "at least one part"),
@@ -171,6 +179,13 @@ def test_a_wrong_line_is_named(text: str, line: int, message: str, hint: str):
         _phrases(text)
     assert caught.value.where == f"list.txt:{line}"
     assert hint in caught.value.hint
+
+
+def test_lists_that_refer_twice_to_others_are_counted_at_once():
+    with pytest.raises(PhraseError, match="more than 100,000 phrases with this line, which allows 524,288"):
+        _phrases(_chain(19, "<l{0}>|<l{0}>"))
+    with pytest.raises(PhraseError, match="more than 100,000 phrases"):
+        _phrases(_chain(19, "<l{0}>|<l{0}>|<l{0}>|<l{0}>|<l{0}>|<l{0}>|<l{0}>|<l{0}>"))
 
 
 @pytest.mark.parametrize("text", ["", "# nothing\n\n", "<房间> = 客厅", "重庆 = chong2 qing4"])

@@ -218,6 +218,60 @@ def test_a_network_that_is_gone_is_noticed(open_service, chromium):
     shown.close()
 
 
+_SLOW_PERMISSION = """
+const ask = navigator.mediaDevices.getUserMedia.bind(navigator.mediaDevices);
+window.tracks = [];
+navigator.mediaDevices.getUserMedia = async constraints => {
+  await new Promise(done => window.permit = done);
+  const stream = await ask(constraints);
+  window.tracks.push(...stream.getTracks());
+  return stream;
+};
+const decode = AudioContext.prototype.decodeAudioData;
+AudioContext.prototype.decodeAudioData = async function(data) {
+  await new Promise(done => window.decoded = done);
+  return decode.call(this, data);
+};
+"""
+
+
+def test_a_recording_that_was_cancelled_does_not_begin_later(open_service, chromium):
+    """While the browser asks for permission, or decodes a file."""
+    shown, conversation = visit(chromium, open_service.url)
+    shown.page.add_init_script(_SLOW_PERMISSION)
+    shown.page.reload()
+    shown.page.wait_for_selector("body.loaded")
+    shown.page.click("#record")
+    wait_for_state(shown, "connecting")
+    shown.page.wait_for_function("window.permit !== undefined")
+    shown.page.click("#record")
+    wait_for_state(shown, "idle")
+    shown.run("window.permit()")
+    shown.page.wait_for_function("tracks.length && tracks.every(track => track.readyState === 'ended')")
+    shown.page.set_input_files("#file", RECORDINGS[0])
+    wait_for_state(shown, "reading")
+    shown.page.wait_for_function("window.decoded !== undefined")
+    shown.page.click("#record")
+    wait_for_state(shown, "idle")
+    shown.run("window.decoded()")
+    shown.page.wait_for_timeout(500)
+    assert conversation.sent == [] and len(conversation.samples) == 0
+    assert shown.run("document.body.dataset.state") == "idle"
+    shown.close()
+
+
+def test_copying_that_is_not_allowed_is_explained(open_service, chromium):
+    shown, _ = visit(chromium, open_service.url)
+    shown.page.set_input_files("#file", RECORDINGS[0])
+    shown.page.wait_for_selector("li.final")
+    wait_for_state(shown, "idle")
+    shown.run("Object.defineProperty(navigator, 'clipboard', {value: undefined})")
+    shown.page.click("#copy")
+    expect(shown.page.locator("#problem .message")).to_have_text("The browser does not allow copying.")
+    assert shown.errors == []
+    shown.close()
+
+
 def test_errors_are_explained(chromium):
     with running_service("--workers", "1", SPEECH_TOKENS=TOKEN) as service:
         shown = open_page(chromium, service.url, locale="zh-CN")

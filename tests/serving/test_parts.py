@@ -4,31 +4,43 @@ import asyncio
 import base64
 import json
 import logging
+import multiprocessing
 import os
 import signal
 import socket
 import threading
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import uvicorn
 from fastapi.datastructures import Headers
+from starlette.exceptions import HTTPException
 
+from serving import server as server_module
 from serving.authentication import Tokens, is_allowed_origin, token_of
 from serving.disconnection import unless_gone
-from serving.errors import RequestError
+from serving.endpoints.stream import Session
+from serving.errors import RequestError, of_http_error
 from serving.limits import Guard, Rates
 from serving.live import opus
+from serving.live import worker as worker_module
+from serving.live import workers as live_workers
+from serving.live.worker import Open, Output, Ready
 from serving.logs import JsonLines
 from serving.metrics import Metrics
 from serving.server import listening_socket
 from serving.settings import Settings, read_tokens
 from serving.work import uploads
+from serving.work import workers as work_workers
 from serving.work.child import Child, ChildDied, ChildTimeout
 from serving.work.fair_queue import FairQueue, Flow, Task
-from serving.work.models import Failure, prompt_words
+from serving.work.models import Failure, Search, prompt_words
 from tests.support.recordings import RECORDINGS
 from utils.audio.reading import read_audio, write_wav
 from utils.errors import ConfigError
@@ -229,10 +241,219 @@ def test_the_end_of_a_request_without_a_body_is_not_waited_for():
     async def send(message):
         sent.append(message)
 
-    guard = Guard(application, Settings(), Tokens(()), Metrics())
+    guard = Guard(application, Settings(), Tokens(()), Metrics(), check_places=lambda: None)
     scope = {"type": "http", "method": "GET", "path": "/page/main.js", "headers": [], "client": ("a", 1)}
     asyncio.run(guard(scope, receive, send))
     assert [name for name, _ in sent[0]["headers"]] == [b"x-request-id"], "the connection stays open"
+
+
+def test_a_recording_without_a_place_is_refused_before_it_is_received():
+    sent = []
+
+    async def application(scope, receive, send):
+        raise AssertionError("it would receive and store the recording")
+
+    def check_places():
+        raise RequestError(429, "too many")
+
+    async def receive():
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    async def send(message):
+        sent.append(message)
+
+    guard = Guard(application, Settings(), Tokens(()), Metrics(), check_places)
+    headers = [(b"content-type", b"multipart/form-data; boundary=x"), (b"content-length", b"20000000")]
+    scope = {"type": "http", "method": "POST", "path": "/v1/phrases", "headers": headers, "client": ("a", 1)}
+    asyncio.run(guard(scope, receive, send))
+    assert sent[0]["status"] == 429
+    sent.clear()
+    scope |= {"path": "/v1/convert", "headers": [(b"content-length", b"0" * 5000 + b"5")]}
+    asyncio.run(guard(scope, receive, send))
+    assert sent[0]["status"] == 500, "the application was called"
+
+
+def test_a_full_disk_is_not_called_a_wrong_request(caplog, monkeypatch):
+    monkeypatch.setattr(logging.getLogger("serving"), "propagate", True)
+    error = HTTPException(400, "There was an error parsing the body")
+    error.__cause__ = OSError(28, "No space left on device")
+    found = of_http_error(error)
+    assert (found.status_code, found.error["code"]) == (507, "space")
+    assert "can't be stored" in caplog.text
+    assert of_http_error(HTTPException(404, "Not Found")).status_code == 404
+
+
+@contextmanager
+def served(application, seconds: float = 0.5) -> Iterator[tuple[uvicorn.Server, tuple[str, int]]]:
+    """An application behind the service's HTTP protocol, whose limit for each part is ``seconds``."""
+    settings = Settings(port=0, receive_seconds=seconds)
+    protocol = server_module._protocol(settings)
+    server = uvicorn.Server(uvicorn.Config(application, http=protocol, lifespan="off", log_config=None))
+    with listening_socket(settings) as listener:
+        thread = threading.Thread(target=server.run, args=([listener],))
+        thread.start()
+        try:
+            yield server, listener.getsockname()
+        finally:
+            server.should_exit = True
+            thread.join(60.0)
+
+
+async def large_answer(scope, receive, send):
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    await send({"type": "http.response.body", "body": bytes(20_000_000)})
+
+
+def _wait_for(condition) -> None:
+    late = time.monotonic() + 60.0
+    while not condition():
+        assert time.monotonic() < late
+        time.sleep(0.05)
+
+
+def test_a_client_that_does_not_read_its_response_is_cut_off():
+    with served(large_answer) as (server, address), socket.create_connection(address) as client:
+        client.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+        _wait_for(lambda: server.server_state.total_requests == 1)
+        _wait_for(lambda: not server.server_state.connections)
+
+
+def test_a_client_that_reads_its_response_slowly_gets_it_all():
+    with served(large_answer) as (_, address), socket.create_connection(address) as client:
+        client.sendall(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        received = 0
+        while data := client.recv(2_000_000):
+            received += len(data)
+            time.sleep(0.1)
+    assert received > 20_000_000
+
+
+def test_line_ends_after_a_response_keep_no_connection():
+    async def answer(scope, receive, send):
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
+        await send({"type": "http.response.body", "body": b"ok"})
+
+    with served(answer) as (server, address), socket.create_connection(address) as client:
+        client.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+        while not client.recv(4096).endswith(b"ok"):
+            pass
+        assert len(server.server_state.connections) == 1
+        client.sendall(b"\r\n")
+        _wait_for(lambda: not server.server_state.connections)
+
+
+def test_the_end_of_the_service_is_noticed_by_a_stream_that_always_has_sound():
+    class Socket:
+        async def receive(self):
+            return {"type": "websocket.receive", "bytes": b"\0\0"}
+
+    async def next_message() -> object:
+        session = Session(Socket(), SimpleNamespace(settings=Settings()), known=True)
+        assert await session._next(5.0) == b"\0\0"
+        session.stop()
+        return await session._next(5.0)
+
+    with pytest.raises(RequestError, match="the service ends"):
+        asyncio.run(next_message())
+
+
+def test_streams_that_wait_for_the_models_are_counted():
+    class Worker:
+        ready = None
+
+        def __init__(self):
+            self.streams = {}
+
+        count = property(lambda self: len(self.streams))
+
+        def send(self, number, message):
+            pass
+
+    async def four() -> list[object]:
+        workers, worker = live_workers.LiveWorkers(Settings(streams=2), Metrics()), Worker()
+        workers._workers = [worker]
+        opening = [asyncio.ensure_future(workers.open(16000, Search())) for _ in range(4)]
+        await asyncio.sleep(0.05)
+        worker.ready = Ready(16000, 0.4)
+        return await asyncio.gather(*opening, return_exceptions=True)
+
+    found = asyncio.run(four())
+    assert [isinstance(each, RequestError) for each in found] == [False, False, True, True]
+
+
+def test_an_unexpected_error_ends_its_own_stream_only(monkeypatch, capsys):
+    class Stream:
+        def __init__(self, models, speech, settings):
+            if settings.rate == 1:
+                raise ValueError("in the settings")
+            self.waiting, self._rate = False, settings.rate
+
+        def take(self, message):
+            self.waiting = True
+
+        def advance(self):
+            self.waiting = False
+            if self._rate == 2:
+                raise RecursionError
+            return Output(taken=4)
+
+    acoustic = SimpleNamespace(vocabulary=range(3))
+    recognizer = SimpleNamespace(acoustic=acoustic, segments_of_logits=lambda *arguments: [])
+    models = SimpleNamespace(sample_rate=16000, recognizer=lambda search: recognizer)
+    monkeypatch.setattr(worker_module, "Models", lambda speech, language: models)
+    monkeypatch.setattr(
+        worker_module, "load_live_stream", lambda *arguments: SimpleNamespace(look_ahead_seconds=0)
+    )
+    monkeypatch.setattr(worker_module, "_Stream", Stream)
+    monkeypatch.setattr(worker_module, "ALIVE_SECONDS", 0.05)
+    ours, theirs = multiprocessing.Pipe()
+    thread = threading.Thread(target=_until_closed, args=(worker_module.follow_streams, theirs))
+    thread.start()
+    assert isinstance(ours.recv(), Ready)
+    for number in (1, 2, 3):
+        ours.send((number, Open(number, Search())))
+        ours.send((number, b"\0\0"))
+    answers = []
+    while len(answers) < 3:
+        if answer := ours.recv():
+            answers.append(answer)
+    assert ours.recv() is None, "a sign of life"
+    ours.close()
+    thread.join(60.0)
+    failed = {number: bool(output.failure and output.failure.internal) for number, output in answers}
+    assert failed == {1: True, 2: True, 3: False}
+    assert "ValueError: in the settings" in capsys.readouterr().err
+
+
+def _until_closed(run, pipe) -> None:
+    with suppress(EOFError, OSError):
+        run(pipe, Path("speech"), Path("language"))
+
+
+def test_processes_that_die_while_they_load_do_not_keep_the_service(monkeypatch):
+    class Dying:
+        pid = 1
+
+        def __init__(self, *arguments):
+            pass
+
+        def receive(self, seconds):
+            raise ChildDied(-9)
+
+        def kill(self):
+            pass
+
+    monkeypatch.setattr(work_workers, "Child", Dying)
+    monkeypatch.setattr(work_workers, "_PAUSE_SECONDS", 0.01)
+    queue = FairQueue()
+    workers = work_workers.Workers(Settings(workers=1), queue, Metrics())
+    workers.start()
+    time.sleep(0.1)
+    queue.close()
+    ended = threading.Thread(target=workers.join, daemon=True)
+    ended.start()
+    ended.join(30.0)
+    assert not ended.is_alive()
 
 
 def test_answers_are_sent_without_waiting_for_acknowledgements():

@@ -372,6 +372,26 @@ def test_more_streams_than_allowed_are_refused_and_places_become_free(service):
     wait_until(all_have_ended, "the end of all streams")
 
 
+def test_clients_without_a_token_take_no_places(service):
+    """They may show it in their first message, but have not yet."""
+
+    async def crowd() -> tuple[str, int]:
+        silent = [await connect(service, None) for _ in range(8)]
+        refused = 0
+        try:
+            await connect(service, None)
+        except InvalidStatus as error:
+            refused = error.response.status_code
+        async with connect(service) as socket:
+            await socket.send('{"type":"start"}')
+            first = json.loads(await asyncio.wait_for(socket.recv(), PATIENCE))["type"]
+        for socket in silent:
+            await socket.close()
+        return first, refused
+
+    assert asyncio.run(crowd()) == ("ready", 429)
+
+
 def test_a_dead_worker_ends_its_own_streams_only(service, speech):
     ready = service.wait_for("a worker of live streams is ready", 2)
 

@@ -43,7 +43,8 @@ async function begin(state, source) {
     await source(current);
   } catch (error) {
     if (!(error instanceof SoundError)) throw error;
-    if (session === current) finish();
+    if (session !== current) return;  // it was cancelled
+    finish();
     showProblem(error.key === "unreachable" ? await whyUnreachable("unreachable") : error.key);
   }
 }
@@ -52,7 +53,9 @@ function listen() {
   return begin("connecting", async current => {
     const take = samples => hear(current, samples), waiting = [];
     const early = samples => current.stream ? take(samples) : waiting.push(samples);
-    current.microphone = await openMicrophone(early, () => lose(current, "unplugged"));
+    const microphone = await openMicrophone(early, () => lose(current, "unplugged"));
+    if (session !== current) return microphone.close();  // cancelled while the browser asked for permission
+    current.microphone = microphone;
     open(current, current.microphone.rate);
     waiting.forEach(take);
   });
@@ -61,6 +64,7 @@ function listen() {
 function openFile(file) {
   return begin("reading", async current => {
     const samples = await readFile(file);
+    if (session !== current) return;  // it was cancelled
     open(current, RATE);
     for (const block of blocksOf(samples)) {
       if (session !== current) return;
@@ -270,7 +274,11 @@ function clear() {
 }
 
 async function copy() {
-  await navigator.clipboard.writeText(asText(finished()));
+  try {
+    await navigator.clipboard.writeText(asText(finished()));
+  } catch {  // without HTTPS there is no clipboard; or it isn't allowed
+    return showProblem("copy");
+  }
   element("copy").textContent = text("copied");
   setTimeout(() => element("copy").textContent = text("copy"), 1000 * COPIED_SECONDS);
 }
@@ -297,7 +305,7 @@ function connect() {
   on("record", "click", () => running() ? stop() : listen());
   on("choose", "click", () => element("file").click());
   on("file", "change", ({target}) => {
-    if (target.files.length) openFile(target.files[0]);
+    if (target.files.length && !running()) openFile(target.files[0]);  // it may have been open for long
     target.value = "";
   });
   on("dismiss", "click", () => {
