@@ -2,7 +2,6 @@
 
     python examples/live_client.py examples/recordings/common_voice_18776500.ogg
     arecord -q -t raw -f S16_LE -r 16000 | python examples/live_client.py -
-
 Needs: pip install websockets soundfile
 """
 
