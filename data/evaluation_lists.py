@@ -28,7 +28,7 @@ def lists_of_split(run: RunFolder, split: str, given: Sequence[Path] | None = No
     hint = "pass --manifest FILE"
     if not recorded:
         raise RunError(f"the run's config has no {split} set", where=run.config_file, hint=hint)
-    missing = [str(path) for path in recorded if not path.is_file()]
+    missing = [str(path) for path in recorded if not is_file(path)]
     if missing:
         raise RunError(
             f"the {split} set no longer exists: {', '.join(missing)}", where=run.config_file, hint=hint

@@ -94,6 +94,18 @@ def find_lines(path: str | Path) -> np.ndarray:
     return (np.cumsum(lengths) - lengths)[1:][lengths[1:] > 2]  # neither the header nor empty lines
 
 
+def read_ids(path: str | Path) -> Iterator[str]:
+    """Yield the ids of a manifest's utterances one by one, as many as :func:`find_lines` finds.
+
+    Raises:
+        CorpusError: no such file, it is not a manifest, or not UTF-8.
+    """
+    rows = _iterate_rows(Path(path))
+    check_header(path, list(islice(rows, 1)))
+    for _, fields in rows:
+        yield fields[0]
+
+
 def read_lines(path: str | Path, starts: Sequence[int]) -> list[Utterance]:
     """Read the utterances whose lines begin at these bytes; their ids are not compared with each other.
 
@@ -132,15 +144,17 @@ def read_transcripts(path: str | Path) -> list[Transcript]:
 def write_manifest(path: str | Path, utterances: Sequence[Utterance]) -> None:
     """Write a manifest, completely or not at all; paths of recordings become relative to its folder.
 
+    If ``path`` is a link, the file that it leads to is written.
+
     Raises:
         CorpusError: a field contains a tab or a line break, or is not UTF-8.
     """
     columns = (*COLUMNS, SPOKEN) if any(u.spoken_pinyin for u in utterances) else COLUMNS
-    folder = Path(path).resolve().parent
+    path = Path(path).resolve()
 
     @cache
     def relative(parent: str) -> str:
-        return os.path.relpath(parent, folder)
+        return os.path.relpath(parent, path.parent)
 
     with replacing(path) as temporary, temporary.open("w", encoding="utf-8", newline="\n") as file:
         file.write("\t".join(columns) + "\n")

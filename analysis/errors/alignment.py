@@ -105,7 +105,7 @@ def _steps(
     reference: Sequence[str], hypothesis: Sequence[str], fewest: int
 ) -> dict[tuple[int, int], list[str]]:
     """The cells that lie on an alignment with the fewest edits, each with the moves that lead to it."""
-    edits = _edit_table(reference, hypothesis, fewest)
+    edits, shift = _edit_table(reference, hypothesis, fewest)
     steps: dict[tuple[int, int], list[str]] = {}
     waiting = [(len(reference), len(hypothesis))]
     while waiting:
@@ -113,43 +113,51 @@ def _steps(
         if (i, j) in steps or not (i or j):
             continue
         steps[i, j] = moves = []
-        if i and j and edits[i][j] == edits[i - 1][j - 1] + (reference[i - 1] != hypothesis[j - 1]):
+        cell = j - i + shift
+        cost = edits[i][cell]
+        if i and j and cost == edits[i - 1][cell] + (reference[i - 1] != hypothesis[j - 1]):
             moves.append(PAIR)
             waiting.append((i - 1, j - 1))
-        if i and edits[i][j] == edits[i - 1][j] + 1:
+        if i and cost == edits[i - 1][cell + 1] + 1:
             moves.append(DELETION)
             waiting.append((i - 1, j))
-        if j and edits[i][j] == edits[i][j - 1] + 1:
+        if j and cost == edits[i][cell - 1] + 1:
             moves.append(INSERTION)
             waiting.append((i, j - 1))
     return steps
 
 
-def _edit_table(reference: Sequence[str], hypothesis: Sequence[str], fewest: int) -> list[list[int]]:
-    """The fewest edits between each pair of prefixes: a row a reference prefix, a column a hypothesis prefix.
+def _edit_table(
+    reference: Sequence[str], hypothesis: Sequence[str], fewest: int
+) -> tuple[list[list[int]], int]:
+    """The fewest edits between each pair of prefixes that lie in a band, so that memory grows with the edits.
 
     The algorithm is Wagner and Fischer's ("The String-to-String Correction Problem", 1974), within Ukkonen's
     band ("Algorithms for Approximate String Matching", 1985): an alignment with ``fewest`` edits has at most
-    ``below`` deletions and ``above`` insertions. Cells outside the band hold ``fewest + 1``.
+    ``below`` deletions and ``above`` insertions.
+
+    Returns:
+        A row for each reference prefix, and ``shift``: the prefixes of i and j tokens have cell
+        ``j - i + shift`` of row i. Cells at the ends of the band and outside the table hold ``fewest + 1``.
     """
     surplus = len(hypothesis) - len(reference)
     below, above = (fewest - surplus) // 2, (fewest + surplus) // 2
-    outside, width = fewest + 1, len(hypothesis) + 1
-    table = [[j if j <= above else outside for j in range(width)]]
+    outside, shift = fewest + 1, below + 1
+    table = [[outside] * shift + list(range(above + 1)) + [outside]]
     for i, token in enumerate(reference, start=1):
-        before, row = table[-1], [outside] * width
-        last = outside
+        before, row = table[-1], [outside] * (below + above + 3)
         if i <= below:
-            row[0] = last = i
-        for j in range(max(1, i - below), min(width, i + above + 1)):
-            best = before[j - 1] if token == hypothesis[j - 1] else before[j - 1] + 1
-            if before[j] < best:
-                best = before[j] + 1
-            if last < best:
-                best = last + 1
-            row[j] = last = best
+            row[shift - i] = i
+        for j in range(max(1, i - below), min(len(hypothesis), i + above) + 1):
+            cell = j - i + shift
+            best = before[cell] if token == hypothesis[j - 1] else before[cell] + 1
+            if before[cell + 1] < best:
+                best = before[cell + 1] + 1
+            if row[cell - 1] < best:
+                best = row[cell - 1] + 1
+            row[cell] = best
         table.append(row)
-    return table
+    return table, shift
 
 
 def _cheapest(

@@ -23,8 +23,11 @@ from analysis.inputs.text_files import (
     with_ids_of,
 )
 from analysis.inputs.utterance_results import HANZI, SYLLABLES, SystemOutput, UtteranceResult
+from utils.errors import CorpusError
 
 NO_ENTRY = TextEntry()  # stands for an utterance that a file lacks
+
+Tokens = tuple[tuple[str, ...], tuple[str, ...]]  # syllables and hanzi of an utterance
 
 
 @dataclass(frozen=True)
@@ -68,7 +71,7 @@ def read_systems(
     """Read hypothesis files for the utterances of a reference.
 
     Hanzi are compared if all files have them. Syllables are always compared: for files without syllables they
-    are pypinyin's reading (``automatic_pinyin``).
+    are pypinyin's reading (``automatic_pinyin``), but a hanzi that equals the reference's has its syllable.
 
     Args:
         reference: the reference texts.
@@ -77,23 +80,28 @@ def read_systems(
         leave_out: leave an utterance that a file lacks out of all systems; else it counts as deleted.
 
     Raises:
-        CorpusError: a file cannot be read, or has no id in common with the reference.
+        CorpusError: a file cannot be read, has no id in common with the reference, or with ``leave_out`` no
+            utterance is in all files.
     """
     files = [with_ids_of(read_text_file(path), reference) for path in paths]
     problems = [*reference.problems]
     for file in files:
         problems += [*file.problems, *id_problems(reference, file, leave_out)]
     ids = [name for name in reference.lines if not leave_out or all(name in file.lines for file in files)]
+    if not ids:
+        raise CorpusError(
+            "no utterance is in all of these files",
+            where=", ".join(str(file.path) for file in files),
+            hint="compare them one by one, or without --missing left-out",
+        )
     hanzi = all(HANZI in file.levels for file in (reference, *files))
     levels = (SYLLABLES, HANZI) if hanzi else (SYLLABLES,)
-    truth = [
-        _tokens(reference, name, levels, rules) for name in tqdm(ids, "reading", disable=None, leave=False)
-    ]
+    truth = [_tokens(reference, name, rules) for name in tqdm(ids, "reading", disable=None, leave=False)]
     names = system_names([file.path for file in files])
     systems = []
     for name, file in zip(names, files, strict=True):
         utterances = [
-            _utterance(id, reference.lines[id], true_tokens, _tokens(file, id, levels, rules))
+            _utterance(id, reference.lines[id], true_tokens, _tokens(file, id, rules, true_tokens), levels)
             for id, true_tokens in zip(tqdm(ids, name, disable=None, leave=False), truth, strict=True)
         ]
         systems.append(SystemOutput(name, utterances, automatic_pinyin=SYLLABLES not in file.levels))
@@ -110,21 +118,27 @@ def system_names(paths: Sequence[Path]) -> list[str]:
     return [f"{path.stem} ({number})" for number, path in enumerate(paths, start=1)]
 
 
-def _tokens(
-    listing: TextFile, name: str, levels: Sequence[str], rules: Sequence[str]
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """(syllables, hanzi) of an utterance; both empty if the file lacks it."""
+def _tokens(listing: TextFile, name: str, rules: Sequence[str], reference: Tokens | None = None) -> Tokens:
+    """The tokens of an utterance; both empty if the file lacks it.
+
+    Without syllables in the file, a hanzi that equals the aligned one of the reference has its syllable:
+    pypinyin's reading may differ from it, which is no error of the recogniser.
+    """
     line = listing.lines.get(name, NO_ENTRY)
     hanzi = tokens(line, HANZI, rules) if HANZI in listing.levels else ()
-    pinyin = tokens(line, SYLLABLES, rules) if SYLLABLES in listing.levels else automatic_pinyin(hanzi)
-    return pinyin, hanzi if HANZI in levels else ()
+    if SYLLABLES in listing.levels:
+        return tokens(line, SYLLABLES, rules), hanzi
+    pinyin = list(automatic_pinyin(hanzi))
+    true_pinyin, true_hanzi = reference or ((), ())
+    if len(true_pinyin) == len(true_hanzi):
+        for tag, start, end, first, last in Levenshtein.opcodes(true_hanzi, hanzi):
+            if tag == "equal":
+                pinyin[first:last] = true_pinyin[start:end]
+    return tuple(pinyin), hanzi
 
 
 def _utterance(
-    id: str,
-    line: TextEntry,
-    reference: tuple[tuple[str, ...], tuple[str, ...]],
-    hypothesis: tuple[tuple[str, ...], tuple[str, ...]],
+    id: str, line: TextEntry, reference: Tokens, hypothesis: Tokens, levels: Sequence[str]
 ) -> UtteranceResult:
     return UtteranceResult(
         id=id,
@@ -132,8 +146,8 @@ def _utterance(
         seconds=line.seconds,
         reference_pinyin=reference[0],
         pinyin=hypothesis[0],
-        reference_hanzi=reference[1],
-        hanzi=hypothesis[1],
+        reference_hanzi=reference[1] if HANZI in levels else (),
+        hanzi=hypothesis[1] if HANZI in levels else (),
         spoken_pinyin=line.spoken,
     )
 

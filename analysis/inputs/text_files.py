@@ -101,10 +101,10 @@ def read_text_file(path: str | Path) -> TextFile:
         check_header(path, rows)
         return _manifest(path)
     if header[: len(HYPOTHESES_COLUMNS)] == HYPOTHESES_COLUMNS:
-        table = [row for _, row in rows[1:]]
-        return _text_file(
-            path, (HANZI, SYLLABLES), [(row[0], TextEntry(row[4], row[2])) for row in table if len(row) > 4]
-        )
+        items = [(row[0], TextEntry(row[4], row[2])) for _, row in rows[1:] if len(row) > 4]
+        # `test.py speech` recognises no hanzi.
+        levels = (HANZI, SYLLABLES) if any(entry.hanzi for _, entry in items) else (SYLLABLES,)
+        return _text_file(path, levels, items)
     lines = ["\t".join(fields) for _, fields in rows]
     numbers = [number for number, _ in rows]
     after_blank = {index for index, (a, b) in enumerate(pairwise(numbers), start=1) if b > a + 1}

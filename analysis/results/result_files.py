@@ -106,7 +106,10 @@ def highest_error_rates(results: Results) -> list[UtteranceRow]:
 
 
 def hypotheses_tsv(utterances: Sequence[UtteranceResult]) -> str:
-    """A table with a header: reference, output and number of errors of each utterance."""
+    """A table with a header: reference, output and number of errors of each utterance.
+
+    If no utterance has hanzi (a recogniser of syllables), ``hanzi`` and ``hanzi_errors`` are empty.
+    """
     columns = (
         "id",
         "reference_pinyin",
@@ -116,6 +119,7 @@ def hypotheses_tsv(utterances: Sequence[UtteranceResult]) -> str:
         "syllable_errors",
         "hanzi_errors",
     )
+    has_hanzi = any(utterance.hanzi for utterance in utterances)
     rows = (
         (
             utterance.id,
@@ -124,7 +128,7 @@ def hypotheses_tsv(utterances: Sequence[UtteranceResult]) -> str:
             as_text(utterance.reference_hanzi),
             as_text(utterance.hanzi),
             count_errors(*tokens_of(utterance, SYLLABLES)).errors,
-            count_errors(*tokens_of(utterance, HANZI)).errors,
+            count_errors(*tokens_of(utterance, HANZI)).errors if has_hanzi else "",
         )
         for utterance in utterances
     )

@@ -3,7 +3,7 @@
 Each ``*.tsv`` in the folder with the header ``id audio seconds speaker pinyin hanzi`` is a split; a
 ``manifest.tsv`` that repeats them is left out, and lists of another kind are skipped and named. Texts may be
 raw: punctuation and full-width letters are cleaned, an empty pinyin column is filled by pypinyin, and
-unreadable texts are rejected with the reason.
+unreadable texts and pinyin without tones are rejected with the reason.
 """
 
 from utils.command.entry import run_command
@@ -16,6 +16,9 @@ from data.corpora.tools.preparation import Candidate, Corpus, Problem, clean_tex
 from data.corpora.tools.transcripts import WRONG_FIELDS, make_candidate
 from data.manifest import check_header, find_lists, print_skipped, read_rows
 from utils.errors import CorpusError
+from utils.mandarin.pinyin import is_syllable, is_tone_written
+
+TONELESS = "pinyin without tones"
 
 
 def find_utterances(root: Path, output: Path, workers: int) -> Iterator[Candidate]:
@@ -52,6 +55,10 @@ def _candidate(path: Path, line: int, fields: list[str], columns: int) -> Candid
     syllables = tuple(syllable for syllable in pinyin.split() if clean_text(syllable))
     if not syllables:
         return make_candidate(*recording, hanzi)
+    if len(syllables) > 1 and all(is_syllable(each) and not is_tone_written(each) for each in syllables):
+        # One unmarked syllable may be neutral (de); a whole text is not.
+        problem = Problem(TONELESS, "write digits (ni3 hao3), or leave the column empty")
+        return Candidate(*recording, clean_text(hanzi), syllables, problem=problem)
     spoken_pinyin = tuple(fields[6].split()) if columns > 6 else ()
     return Candidate(*recording, clean_text(hanzi), syllables, spoken_pinyin)
 

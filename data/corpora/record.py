@@ -48,7 +48,9 @@ examples:
 
 keys: Enter starts and stops a recording, r records the previous sentence again, s leaves a sentence out for
 this time, q ends. --from: FOLDER/sentences.tsv, which the first call writes, lists the sentences. Files are
-matched by the last number in their names (12.wav, take_012.flac), or in order if not all names have one.
+matched by the last number in their names (12.wav, take_012.flac; from 0 if they are 0.wav, 1.wav, ...). As
+many files as sentences may also be one without a number and others in its order (New.m4a, New 2.m4a, ...), or
+all without a number, in alphabetical order. The sentence of each file is printed.
 The microphone needs: pip install -r requirements/microphone.txt
 """
 
@@ -165,7 +167,7 @@ def record_sentences(folder: RecordingFolder, speaker: str, take: Take, ask: Cal
 
 
 def import_recordings(folder: RecordingFolder, speaker: str, source: Path) -> int:
-    """Check and copy recordings that were made elsewhere; return how many were refused.
+    """Check and copy recordings that were made elsewhere, print which sentence each is; return how many fail.
 
     Raises:
         AudioError: there is no recording in the folder.
@@ -183,6 +185,7 @@ def import_recordings(folder: RecordingFolder, speaker: str, source: Path) -> in
             print(f"{path}: not taken for {sentence.id} {sentence.hanzi}: {problem}")
         else:
             write_wav(folder.audio(sentence), samples)
+            print(f"{path}: {sentence.id} {sentence.hanzi}")
     folder.write_manifests(speaker)
     return refused
 
@@ -221,9 +224,12 @@ def _ask(ask: Callable[[str], str], prompt: str) -> str:
 def _matched(
     paths: Sequence[Path], sentences: Sequence[Transcript], source: Path
 ) -> list[tuple[Path, Transcript]]:
-    """Recordings with their sentences: by the numbers in the names, or else in order."""
-    numbers = [int(found[-1]) if (found := re.findall(r"\d+", path.stem)) else 0 for path in paths]
-    if all(numbers) and len(set(numbers)) == len(numbers):
+    """Recordings with their sentences: by the numbers in the names, or else in the order of these numbers."""
+    digits = [re.findall(r"\d+", path.stem) for path in paths]
+    numbers = [int(found[-1]) for found in digits if found]
+    if sorted(numbers) == list(range(len(paths))):
+        numbers = [number + 1 for number in numbers]
+    if len(numbers) == len(paths) == len(set(numbers)) and min(numbers) > 0:
         if max(numbers) > len(sentences):
             raise CorpusError(
                 f"a recording of sentence {max(numbers)}, and there are {len(sentences)} sentences",
@@ -232,12 +238,21 @@ def _matched(
             )
         return [(path, sentences[number - 1]) for path, number in zip(paths, numbers, strict=True)]
     if len(paths) != len(sentences):
-        raise CorpusError(
-            f"{len(paths)} recordings without numbers for {len(sentences)} sentences",
-            where=source,
-            hint="name each file by the number of its sentence in sentences.tsv, such as 012.wav",
-        )
-    return list(zip(paths, sentences, strict=True))
+        raise _no_order(f"{len(paths)} recordings without numbers for {len(sentences)} sentences", source)
+    if not numbers:
+        return list(zip(paths, sentences, strict=True))
+    # Phones and browsers call the first of several recordings "Recording" and the next one "Recording 2".
+    places: dict[int, Path] = {}
+    for path, found in zip(paths, digits, strict=True):
+        other = places.setdefault(int(found[-1]) if found else 1, path)
+        if other is not path:
+            raise _no_order(f"the names {other.name} and {path.name} do not tell which comes first", source)
+    return [(places[place], sentence) for place, sentence in zip(sorted(places), sentences, strict=True)]
+
+
+def _no_order(problem: str, source: Path) -> CorpusError:
+    hint = "name each file by the number of its sentence in sentences.tsv, such as 012.wav"
+    return CorpusError(problem, where=source, hint=hint)
 
 
 def main(

@@ -10,7 +10,8 @@ line of ``shards.tsv`` a shard. A folder holds
 - ``packed.json``: the settings, the totals, and syllables that are not in the inventory of Mandarin;
 - ``packed.sha256``, written last: the checksums of these two.
 
-The same command goes on where a killed one stopped. With ``--cluster`` the nodes of a Ray cluster work.
+The same command goes on where a killed one stopped, and takes over corrected transcripts. With ``--cluster``
+the nodes of a Ray cluster work.
 """
 
 import dataclasses
@@ -28,7 +29,7 @@ from data.features.augment import AugmentConfig, forget_recordings
 from data.features.cache import SHARD_FEATURES, ShardSettings, features_or_reason, unusable
 from data.features.keys import feature_keys
 from data.features.shards import FRAME_TYPE, is_written, shard_paths, write_shard
-from data.manifest import Utterance, find_lines, read_lines, write_manifest
+from data.manifest import Utterance, find_lines, read_ids, read_lines, read_manifest, write_manifest
 from utils.errors import CorpusError
 from utils.features.speech import FeatureConfig, feature_bins
 from utils.files import remove_leftovers, write_json, write_text
@@ -82,7 +83,7 @@ def pack_corpus(
         seed: of the order and of the augmented copies.
 
     Raises:
-        CorpusError: a manifest is wrong, or all are empty.
+        CorpusError: a manifest is wrong, two utterances have the same id, or all manifests are empty.
         AudioError: more than :data:`MAX_UNUSABLE` of the recordings can't be used.
         CacheError: the folder can't be written, or its disk is too small.
     """
@@ -91,6 +92,7 @@ def pack_corpus(
     total = sum(map(len, lines))
     if not total:
         raise CorpusError("there is no utterance to pack", where=", ".join(paths))
+    _require_distinct_ids(paths)
     settings = ShardSettings(folder, features, augment, seed)
     _prepare_folder(settings, paths, lines)
     order = np.random.default_rng(seed).permutation(total)
@@ -117,6 +119,26 @@ def pack_corpus(
     write_json(folder / SETTINGS, summary)
     record(folder / CHECKSUMS, [folder / LIST, folder / SETTINGS])
     return summary
+
+
+def _require_distinct_ids(paths: Sequence[str]) -> None:
+    """Raise a CorpusError if two utterances have the same id; needs 8 bytes an utterance."""
+    hashes = np.fromiter((hash(name) for path in paths for name in read_ids(path)), np.int64)
+    hashes.sort()
+    repeated = set(hashes[1:][hashes[1:] == hashes[:-1]].tolist())
+    if not repeated:
+        return
+    found: dict[str, str] = {}
+    for path in paths:
+        for name in read_ids(path):
+            if hash(name) in repeated and name in found:  # two different ids may have the same hash
+                raise CorpusError(
+                    f"two utterances have the id '{name}'",
+                    where=path if found[name] == path else f"{found[name]} and {path}",
+                    hint="ids must be unique over all manifests that are packed together",
+                )
+            if hash(name) in repeated:
+                found[name] = path
 
 
 def _prepare_folder(settings: ShardSettings, paths: Sequence[str], lines: Sequence[np.ndarray]) -> None:
@@ -146,7 +168,11 @@ def _starts(numbers: np.ndarray, lines: Sequence[np.ndarray]) -> tuple[np.ndarra
 
 
 def _write_packed(job: _Job) -> tuple[int, list[tuple[_Shard | None, list[tuple[str, str]]]]]:
-    """Write a shard, unless it is there: number of utterances, and the shard with its failures."""
+    """Write a shard, or of one that is there only transcripts that have changed since.
+
+    Returns:
+        Number of utterances, and the shard with its failures.
+    """
     forget_recordings()
     settings = job.settings
     pairs = zip(job.manifests, job.starts, strict=True)
@@ -154,9 +180,8 @@ def _write_packed(job: _Job) -> tuple[int, list[tuple[_Shard | None, list[tuple[
     order = np.random.default_rng([settings.seed, job.number]).permutation(len(utterances))
     utterances = [utterances[index] for index in order]
     keys, missing = feature_keys(utterances, settings.features, settings.augment, settings.seed)
-    done = _written(settings.folder, keys, utterances)
-    if done:
-        return len(utterances), [(done, [])]
+    if is_written(settings.folder, keys.ravel().tolist()):
+        return len(utterances), [(_with_transcripts(settings.folder, keys, utterances), [])]
     reasons = dict(missing)
     kept: list[int] = []
     features: list[np.ndarray] = []
@@ -173,21 +198,29 @@ def _write_packed(job: _Job) -> tuple[int, list[tuple[_Shard | None, list[tuple[
         return len(utterances), [(None, failures)]
     write_shard(settings.folder, keys[kept].ravel().tolist(), features)
     usable = [utterances[row] for row in kept]
-    write_manifest(_transcripts(settings.folder, keys[kept]), usable)
-    return len(utterances), [(_written(settings.folder, keys[kept], usable), failures)]
+    return len(utterances), [(_with_transcripts(settings.folder, keys[kept], usable), failures)]
 
 
-def _transcripts(folder: Path, keys: np.ndarray) -> Path:
-    return shard_paths(folder, keys.ravel().tolist())[0].with_suffix(".tsv")
+def _with_transcripts(folder: Path, keys: np.ndarray, utterances: Sequence[Utterance]) -> _Shard:
+    """The written shard of (utterances, 1 + copies) keys; its manifest is written unless it is the same.
 
-
-def _written(folder: Path, keys: np.ndarray, utterances: Sequence[Utterance]) -> _Shard | None:
-    """The shard of (utterances, 1 + copies) keys; None if it has not been written."""
-    transcripts = _transcripts(folder, keys)
-    if not transcripts.exists() or not is_written(folder, keys.ravel().tolist()):
-        return None
+    The keys do not depend on the transcripts, which may have been corrected since the shard was written.
+    """
+    transcripts = shard_paths(folder, keys.ravel().tolist())[0].with_suffix(".tsv")
+    if not _holds(transcripts, utterances):
+        with write_errors(folder, "packed features"):
+            write_manifest(transcripts, utterances)
     frames = int(np.load(transcripts.with_suffix(".index.npy"))["frames"].sum())
     syllables = frozenset(syllable for utterance in utterances for syllable in utterance.pinyin)
     syllables -= frozenset(full_inventory())  # a vocabulary has these anyway
     crc = zlib.crc32(transcripts.read_bytes())
     return _Shard(transcripts.stem, len(utterances), frames, crc, syllables)
+
+
+def _holds(manifest: Path, utterances: Sequence[Utterance]) -> bool:
+    """Whether a manifest has exactly these utterances; False if it is missing or damaged."""
+    try:
+        stored = read_manifest(manifest)
+    except CorpusError:
+        return False
+    return stored == [dataclasses.replace(each, seconds=round(each.seconds, 3)) for each in utterances]

@@ -15,11 +15,12 @@ from preflight.findings import ERROR, WARNING, Finding, line_check, line_finding
 from preflight.listings import Line, Listing, canonical
 from utils.command.progress import bar_if_long
 from utils.files import is_file
-from utils.mandarin.pinyin import full_inventory, is_hanzi
+from utils.mandarin.pinyin import full_inventory, is_hanzi, tone_of
 from utils.vocabulary import Vocabulary
 
 _FASTEST = 10.0  # syllables a second; hurried Mandarin reaches 8
 _PAUSE, _SLOWEST = 3.0, 1.5  # seconds of silence around a text, and seconds for each of its syllables
+_MOST_NEUTRAL = 0.5  # of the syllables have the neutral tone; in running text it is a twentieth
 _SHORTEST, _LONGEST = 0.2, 40.0  # seconds; other lengths are reported
 
 
@@ -62,6 +63,21 @@ def rare_syllable(listing: Listing) -> Iterator[Finding]:
                 advice="check the transcript; write erhua as two syllables if few utterances have it",
                 detail=f"{count:,} time{'s' * (count > 1)}",
             )
+
+
+def toneless_pinyin(listing: Listing) -> Iterator[Finding]:
+    """Lists whose pinyin was written without tones, so that every syllable is read with the neutral tone."""
+    counts = {syllable: count for syllable, count in _counts(listing).items() if canonical(syllable)}
+    total, neutral = sum(counts.values()), sum(counts[each] for each in counts if tone_of(each) == 5)
+    if neutral > _MOST_NEUTRAL * total:
+        yield Finding(
+            WARNING,
+            listing.path,
+            "",
+            problem="the pinyin has no tones",
+            advice="write digits (ni3 hao3), or leave the column empty and prepare the list: it is filled",
+            detail=f"{neutral:,} of {total:,} syllables have the neutral tone",
+        )
 
 
 def unequal_length(listing: Listing) -> Iterator[Finding]:
@@ -208,6 +224,7 @@ CHEAP = (
     impossible_seconds,
     unknown_syllable,
     rare_syllable,
+    toneless_pinyin,
     unequal_length,
     not_hanzi,
     empty_text,

@@ -1,6 +1,7 @@
 """Tests of analysis/errors/alignment.py: totals equal the scorer's; equal alignments pair similar sounds."""
 
 import random
+import tracemalloc
 from collections import Counter
 
 import jiwer
@@ -80,6 +81,20 @@ def test_empty_sides(reference, hypothesis):
     assert _sounds(reference, hypothesis) == [
         (reference or None, hypothesis or None) for _ in range(bool(reference or hypothesis))
     ]
+
+
+def test_memory_grows_with_the_length_times_the_edits():
+    rng = random.Random(2)
+    reference = rng.choices(SYLLABLES, k=3000)
+    hypothesis = ["x", *reference[:1000], *reference[1002:], "y"]
+    tracemalloc.start()
+    try:
+        pairs = align(["y", *reference], hypothesis, lambda a, b: 50)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert sum(not pair.is_correct for pair in pairs) == 4
+    assert peak < 10e6  # 72 MB with rows of full width
 
 
 @settings(max_examples=300)

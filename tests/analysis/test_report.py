@@ -4,6 +4,7 @@ import csv
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import jiwer
@@ -302,6 +303,43 @@ def test_files_of_this_project(tmp_path):
     assert {each.name for each in system.breakdowns} >= {"speaker", "speaking rate", "sentence in training"}
     ours = collect_results([SystemOutput("x", outcomes)], LEVELS, "pipeline", "x").systems[0]
     assert ours.kinds == system.kinds
+
+
+def _manifest(path: Path, lines: dict[str, tuple[str, str]]) -> Path:
+    rows = [f"{name}\tx.wav\t2.5\ts\t{pinyin}\t{hanzi}\n" for name, (pinyin, hanzi) in lines.items()]
+    path.write_text("id\taudio\tseconds\tspeaker\tpinyin\thanzi\n" + "".join(rows), encoding="utf-8")
+    return path
+
+
+def test_hypotheses_of_a_recogniser_of_syllables_have_no_hanzi_errors(tmp_path):
+    """`test.py speech` writes an empty column of hanzi."""
+    truth = ("ni3", "hao3")
+    outcomes = [UtteranceResult("a", "s", 1.0, truth, spoken, "你好", "") for spoken in (truth, ("ni2",))]
+    table = hypotheses_tsv([replace(each, id=name) for each, name in zip(outcomes, "ab", strict=True)])
+    rows = list(csv.DictReader(table.splitlines(), delimiter="\t"))
+    assert [(row["syllable_errors"], row["hanzi_errors"]) for row in rows] == [("0", ""), ("2", "")]
+    (tmp_path / "hypotheses.tsv").write_text(table, encoding="utf-8")
+    manifest = _manifest(tmp_path / "test.tsv", dict.fromkeys("ab", ("ni3 hao3", "你好")))
+    results = report_files(manifest, [tmp_path / "hypotheses.tsv"])
+    assert results.levels == (SYLLABLES,)
+    assert _rate(results, "syllable error").counts.errors == 2
+
+
+def test_equal_hanzi_have_the_syllables_of_the_reference(tmp_path):
+    manifest = _manifest(
+        tmp_path / "test.tsv", {"a": ("zhe4 er5 shi4 de5 di5 fang1", "这儿是的地方"), "b": ("hao4", "好")}
+    )
+    same = _write(tmp_path / "same.txt", {"a": "这儿是的地方", "b": "好"})
+    assert _rate(report_files(manifest, [same]), "syllable error").counts.errors == 0
+    other = _write(tmp_path / "other.txt", {"a": "那儿是的的地方", "b": "号"})
+    assert _rate(report_files(manifest, [other]), "syllable error").counts.errors == 2  # 那 and the second 的
+
+
+def test_systems_without_a_common_utterance_are_an_error(reference, tmp_path):
+    first, second = _write(tmp_path / "a.txt", {"a1": "今天"}), _write(tmp_path / "b.txt", {"b1": "他说"})
+    with pytest.raises(CorpusError, match=r"no utterance is in all of these files.*a\.txt.*b\.txt"):
+        report_files(reference, [first, second], leave_out=True)
+    assert report_files(reference, [first, second]).utterances == len(REFERENCE)
 
 
 def test_names_of_systems():

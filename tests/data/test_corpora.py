@@ -338,6 +338,9 @@ def test_listed_recordings(tmp_path, capsys):
         "b\twav/b.wav\t9\ts1\t\t银行",
         "c\twav/c.wav\t9\ts1\tda3 kai1 DJ ban3\t打开DJ版",
         "d\twav/d.wav\t9",
+        "f\twav/b.wav\t9\ts1\tyin hang\t银行",
+        "g\twav/c.wav\t9\ts1\tde\t的",
+        "h\twav/c.wav\t9\ts1\tyín háng de\t银行的",
     ]
     write(tmp_path / "in" / "train.tsv", header + "\n".join(rows) + "\n")
     write(tmp_path / "in" / "a_test.tsv", header + "e\twav/a.wav\t9\ts2\tni3 hao3\t你好\n")
@@ -345,7 +348,9 @@ def test_listed_recordings(tmp_path, capsys):
     for name in "abc":
         write(tmp_path / "in" / "wav" / f"{name}.wav", wav())
     assert manifest_lists.main(["prepare", str(tmp_path / "in"), "--output", str(tmp_path / "out")]) == 0
-    a, b = read_manifest(tmp_path / "out" / "train.tsv")
+    a, b, g, h = read_manifest(tmp_path / "out" / "train.tsv")
+    assert rejected(tmp_path / "out")["f"][1] == "pinyin without tones"
+    assert (g.pinyin, h.pinyin) == (("de5",), ("yin2", "hang2", "de5"))
     assert (a.hanzi, " ".join(a.pinyin)) == ("星巴克虹桥", "xing1 ba1 ke4 hong2 qiao2")
     assert a.seconds == pytest.approx(0.1)
     assert b.pinyin == ("yin2", "hang2")

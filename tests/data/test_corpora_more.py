@@ -76,6 +76,8 @@ def test_split_by_speaker_is_fixed_and_about_90_5_5():
             "ta1 pao3 de5 hen3 kuai4",
         ),  # spaces between words: a particle alone is neutral
         ("存银，行不行？", "存银行不行", "cun2 yin2 xing2 bu4 xing2"),  # no phrase across a comma
+        ("我 存银， 行！", "我存银行", "wo3 cun2 yin2 xing2"),  # and no rule
+        ("成交量 为 三十 套", "成交量为三十套", "cheng2 jiao1 liang4 wei2 san1 shi2 tao4"),
         ("《你好》　·再见", "你好再见", "ni3 hao3 zai4 jian4"),
     ],
 )

@@ -164,3 +164,14 @@ def test_an_utterance_takes_less_than_a_kilobyte(tmp_path):
     now, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert len(read) == count and now / count < 1000
+
+
+def test_a_link_leads_to_the_manifest_that_is_written(tmp_path):
+    target = tmp_path / "store" / "deep" / "train.tsv"
+    target.parent.mkdir(parents=True)
+    target.write_text("", encoding="utf-8")
+    link = tmp_path / "train.tsv"
+    link.symlink_to(target)
+    write_manifest(link, [utterance(tmp_path)])
+    assert link.is_symlink() and read_manifest(target) == [utterance(tmp_path)]
+    assert read_manifest(link) == [utterance(tmp_path)]

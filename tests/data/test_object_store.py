@@ -12,8 +12,10 @@ import pytest
 import soundfile
 
 import data.features.packing as packing
+from analysis.inputs.training_texts import read_training
 from data.batches import packed_source
 from data.batches.packed_source import PackedCorpus, is_packed
+from data.evaluation_lists import lists_of_split, read_test_utterances
 from data.features.cache import prepare_features
 from data.features.packing import pack_corpus
 from data.manifest import read_manifest, write_manifest
@@ -21,8 +23,10 @@ from preflight.listings import read_listing
 from tests.data.test_packed_corpus import COPIES, FEATURES, source
 from tests.support.tiny_corpus import write_tiny_corpus
 from utils.audio.reading import read_audio, seconds_and_rate
+from utils.config import save_yaml
 from utils.errors import AudioError, CacheError, ConfigError, StoreError
 from utils.object_store import address_of, read_part
+from utils.run_folder.run import RunFolder
 
 fsspec = pytest.importorskip("fsspec", reason="pip install -r requirements/object_store.txt")
 
@@ -72,6 +76,17 @@ def test_features_of_recordings_in_a_store(manifest, memory, tmp_path):
     ]
     for utterance in local:
         np.testing.assert_array_equal(*(cache.features(utterance.id) for cache in caches))
+
+
+def test_lists_in_a_store_are_those_of_a_test(manifest, memory, tmp_path):
+    address = f"{upload(manifest.parent, 'memory://corpus')}/{manifest.name}"
+    run = RunFolder(tmp_path)
+    save_yaml(run.config_file, {"data": {"test": [address], "train": [address]}})
+    (listed,) = lists_of_split(run, "test")
+    assert len(read_test_utterances([listed])) == 20
+    assert read_training(run.manifests("train")).sentences == {u.hanzi for u in read_manifest(manifest)}
+    memory.store.clear()
+    assert read_training(run.manifests("train")).sentences is None
 
 
 @pytest.mark.parametrize("name", ["a.flac", "a.ogg"])

@@ -157,6 +157,41 @@ def test_the_same_bytes_after_a_kill(manifests, tmp_path):
     assert bytes_of(pack(manifests, tmp_path / "packed")) == expected
 
 
+def test_corrected_transcripts_are_packed_again_without_the_features(manifests, tmp_path):
+    for path in manifests:
+        write_manifest(tmp_path / path.name, read_manifest(path))
+    own = [tmp_path / path.name for path in manifests]
+    packed = pack(own, tmp_path / "packed")
+    before = {path: (path.stat().st_ino, path.read_bytes()) for path in packed.iterdir()}
+    first, *others = read_manifest(own[0])
+    corrected = replace(first, pinyin=("zhei4",), hanzi="这", speaker="other")
+    write_manifest(own[0], [corrected, *others])
+    pack(own, packed)
+    changed = {path.suffix for path, (_, content) in before.items() if path.read_bytes() != content}
+    kept = {path.suffix for path, (inode, _) in before.items() if path.stat().st_ino == inode}
+    assert changed == {".tsv", ".sha256"} and kept == {".npy", ".tsv"}
+    stored = {
+        u.id: u
+        for path in packed.glob("*.tsv")
+        if path.with_suffix(".npy").exists()
+        for u in read_manifest(path)
+    }
+    assert stored == {u.id: u for path in own for u in read_manifest(path)}
+    assert len(list(source(packed).batches(1))) > 6  # the checksums fit
+
+
+def test_two_utterances_with_one_id_are_refused(manifests, tmp_path):
+    utterances = read_manifest(manifests[1])
+    write_manifest(tmp_path / "c.tsv", [replace(utterances[2], audio=utterances[3].audio)])
+    with pytest.raises(CorpusError, match=rf"the id '{utterances[2].id}'.*b\.tsv and .*c\.tsv"):
+        pack([*manifests, tmp_path / "c.tsv"], tmp_path / "packed")
+    content = manifests[1].read_text(encoding="utf-8")
+    (manifests[1].parent / "twice.tsv").write_text(content + content.splitlines()[3], encoding="utf-8")
+    with pytest.raises(CorpusError, match=rf"the id '{utterances[2].id}', [^ ]*twice\.tsv,"):
+        pack([manifests[1].parent / "twice.tsv"], tmp_path / "packed")
+    assert not (tmp_path / "packed").exists()
+
+
 def test_recordings_that_cannot_be_used_are_left_out_and_listed(manifests, tmp_path):
     utterances = [u for path in manifests for u in read_manifest(path)]
     gone = replace(utterances[3], audio=tmp_path / "gone.wav")

@@ -5,10 +5,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from data.corpora.record import main
+from data.corpora.record import _matched, main
 from data.corpora.tools.recording_checks import find_problem
 from data.corpora.tools.sentence_choice import choose_sentences, parts_of
-from data.manifest import read_manifest, read_transcripts
+from data.manifest import Transcript, read_manifest, read_transcripts
 from data.synthesis.reading import make_sentence
 from data.synthesis.sentences import draw_sentences
 from utils.audio.reading import read_audio, write_wav
@@ -161,5 +161,46 @@ def test_recordings_made_elsewhere_are_matched_and_checked(folder: Path, capsys)
     with pytest.raises(CorpusError, match="6 recordings without numbers for 7 sentences"):
         main([str(folder / "mine"), *options])
     write_wav(files / "more.wav", speech(5))
-    assert main([str(folder / "ordered"), *options]) in (0, 1)
-    assert (folder / "ordered/wav/001.wav").is_file()
+    with pytest.raises(CorpusError, match=r"again\.wav and more\.wav do not tell which comes first"):
+        main([str(folder / "mine"), *options])
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["New Recording", *(f"New Recording {number}" for number in range(2, 13))],
+        [str(number) for number in range(12)],
+        [str(number) for number in range(1, 13)],
+        list("abcdefghijkl"),
+    ],
+)
+def test_recordings_are_matched_in_the_order_of_their_numbers(tmp_path: Path, names: list[str]):
+    sentences = [Transcript(f"{number:03}", ("yi1",), "一") for number in range(1, 13)]
+    paths = sorted(tmp_path / f"{name}.wav" for name in names)
+    matched = _matched(paths, sentences, tmp_path)
+    assert sorted((sentence.id, path.stem) for path, sentence in matched) == [
+        (sentence.id, name) for sentence, name in zip(sentences, names, strict=True)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("names", "problem"),
+    [
+        (["take", "take 1", "take 2"], r"take\.wav and take 1\.wav do not tell which comes first"),
+        (["a 7", "b 7", "c 8"], r"a 7\.wav and b 7\.wav do not tell"),
+        (["0", "2"], "2 recordings without numbers for 3 sentences"),
+        (["0", "1", "2", "3"], "a recording of sentence 4, and there are 3 sentences"),
+    ],
+)
+def test_recordings_whose_order_is_not_certain_are_refused(tmp_path: Path, names: list[str], problem: str):
+    sentences = [Transcript(f"{number:03}", ("yi1",), "一") for number in range(1, 4)]
+    with pytest.raises(CorpusError, match=problem):
+        _matched([tmp_path / f"{name}.wav" for name in names], sentences, tmp_path)
+
+
+def test_the_sentence_of_each_file_is_printed(folder: Path, capsys):
+    for number in (0, 1):
+        write_wav(folder / f"phone/{number}.wav", speech(len(SENTENCES[number])))
+    options = ["--sentences", str(folder / "own.txt"), "--from", str(folder / "phone")]
+    assert main([str(folder / "mine"), *options]) == 0
+    assert f"1.wav: 002 {SENTENCES[1]}\n" in capsys.readouterr().out

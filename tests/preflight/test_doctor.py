@@ -147,11 +147,18 @@ def _test_of_train(corpus: Corpus) -> None:
         row.update(pinyin=learnt["pinyin"], hanzi=learnt["hanzi"], speaker=learnt["speaker"])
 
 
+def _without_tones(corpus: Corpus) -> None:
+    for rows in corpus.lists.values():
+        for row in rows:
+            row.update(pinyin=re.sub(r"\d", "", row["pinyin"]))
+
+
 TEXT_FAULTS = {
     "one field too many": (_set("train", hanzi="妈\t妈"), [(ERROR, "misshapen-line")]),
     "no number of seconds": (_set("train", seconds="two"), [(ERROR, "impossible-seconds")]),
     "negative seconds": (_set("dev", seconds="-2"), [(ERROR, "impossible-seconds")]),
     "no syllable": (_set("train", pinyin="zhong9 ma1", hanzi="中妈"), [(ERROR, "unknown-syllable")]),
+    "pinyin without tones": (_without_tones, [(WARNING, "toneless-pinyin")]),
     "a rare syllable": (_set("train", pinyin="mar1 ma1", hanzi="妈妈"), [(WARNING, "rare-syllable")]),
     "a hanzi too many": (_set("train", pinyin="ma1 ma1", hanzi="妈妈妈"), [(ERROR, "unequal-length")]),
     "a letter": (_set("train", pinyin="ma1 ei1", hanzi="妈A"), [(WARNING, "not-hanzi")]),

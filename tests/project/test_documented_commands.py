@@ -25,6 +25,7 @@ from tests.support.documented_commands import (
     module_of,
     parser_of,
     parsers,
+    text_files,
 )
 from tests.support.scripts import ROOT
 from tests.support.tiny_runs import write_language_run, write_speech_run
@@ -190,6 +191,32 @@ def test_a_wrong_command_is_found_in_every_kind_of_text(tmp_path, name, text):
     (found,) = commands_of_file(tmp_path / name)
     assert found.words[:2] == ("train.py", "speach")
     assert problem(found)
+
+
+_BLOCK = re.compile(r"^```[^\n]*\n(.*?)^```|((?:^ {4}[^\n]*\n)+)", re.DOTALL | re.MULTILINE)
+_CONTINUED = re.compile(
+    r"^ *(?:[A-Z_]+=\S+ )*python3? [^\n]*[^\\\n]\n *([\"']?[\w.]+=\S.*|--?\w.*)", re.MULTILINE
+)
+
+
+def cut_off_lines(page: str) -> list[str]:
+    """Lines of code blocks with arguments of the command before, which has no backslash at its end."""
+    blocks = (fenced or indented for fenced, indented in _BLOCK.findall(page))
+    return [line for block in blocks for line in _CONTINUED.findall(block)]
+
+
+def test_no_command_of_a_page_is_cut_off_at_the_end_of_a_line():
+    pages = [path for path in text_files() if path.suffix == ".md"]
+    assert len(pages) > 20
+    assert not {path: lines for path in pages if (lines := cut_off_lines(path.read_text(encoding="utf-8")))}
+
+
+def test_a_command_that_is_cut_off_is_found():
+    lines = ["python a.py x.wav", "python train.py speech --run runs/a", '"data.train=[a.tsv]" python b.py']
+    fenced = "\n".join(["```", *lines, "```", ""])
+    indented = "".join(f"    {line}\n" for line in lines)
+    assert cut_off_lines(fenced) == cut_off_lines(indented) == lines[2:]
+    assert not cut_off_lines(fenced.replace("runs/a\n", "runs/a \\\n"))
 
 
 def test_targets_of_make():

@@ -7,7 +7,9 @@ DIGITS = "零一二三四五六七八九"
 UNITS = ("", "十", "百", "千")
 MYRIADS = ("", "万", "亿", "万亿")
 LONGEST_CARDINAL = 16  # digits; longer numbers are read digit by digit
-_NUMBER = re.compile(r"(?<![A-Za-z\d.,])(\d{1,3}(?:,\d{3})+|\d+)(?:\.(\d+))?(%)?(?![A-Za-z\d])")
+# Numbers with the commas and points between their digits, as a whole: a part of it is never read.
+_NUMBERS = re.compile(r"(?<![A-Za-z\d.])(?<!\d,)(\d+(?:[.,]\d+)*)(%)?(?![.,]\d|%?[A-Za-z\d])")
+_GROUPED = re.compile(r"[1-9]\d{0,2}(?:,\d{3})+(?:\.\d+)?")  # with thousands separators
 # Read digit by digit: years, codes (they begin with 0), and telephone numbers: at least _CODE_DIGITS digits,
 # of which more than _SIGNIFICANT_DIGITS come before the zeros at the end.
 _CODE_DIGITS, _SIGNIFICANT_DIGITS = 7, 5
@@ -22,10 +24,11 @@ _SPELLED_FROM = 100  # smaller numbers are not read digit by digit
 def numbers_to_hanzi(text: str) -> str:
     """Write the numbers in a text in hanzi: 2024年 → 二零二四年, 120人 → 一百二十人, 3.5% → 百分之三点五.
 
-    Where Mandarin has several ways (两 for 二, 幺 for 一, 2,000 as 两千), one of them is chosen.
-    Numbers next to Latin letters (MP3, 4G) are unchanged.
+    Where Mandarin has several ways (两 for 二, 幺 for 一, 2,000 as 两千), one of them is chosen. A comma that
+    separates no thousands separates two numbers (第1,2名). Numbers next to Latin letters (MP3, 1.5kg), and
+    those with several points (1.2.3), are unchanged.
     """
-    return _NUMBER.sub(lambda match: _read(match, text), text)
+    return _NUMBERS.sub(lambda match: _read(match, text[match.end() :]), text)
 
 
 def cardinal(number: int) -> str:
@@ -82,23 +85,25 @@ def _below_myriad(number: int) -> str:
     return words
 
 
-def _read(match: re.Match[str], text: str) -> str:
-    grouped, fraction, percent = match.groups()
+def _read(match: re.Match[str], rest: str) -> str:
+    figures, percent = match.groups()
+    numbers = [figures] if _GROUPED.fullmatch(figures) else figures.split(",")
+    if any(number.count(".") > 1 for number in numbers):
+        return match[0]
+    words = [_read_number(number, rest) for number in numbers]
+    if percent:
+        words[-1] = f"百分之{words[-1]}"
+    return ",".join(words)
+
+
+def _read_number(number: str, rest: str) -> str:
+    """The words of one number; ``rest`` is the text after it, or after the last one of a list."""
+    grouped, _, fraction = number.partition(".")
     whole = grouped.replace(",", "")
-    if whole == grouped and _is_read_by_digits(whole, fraction, text[match.end() :]):
-        words = spell_digits(whole)
-    else:
-        words = cardinal(int(whole))
-    if fraction:
-        words += "点" + spell_digits(fraction)
-    return f"百分之{words}" if percent else words
-
-
-def _is_read_by_digits(whole: str, fraction: str | None, rest: str) -> bool:
-    if fraction:
-        return len(whole) > LONGEST_CARDINAL
-    year = len(whole) == 4 and _YEAR.match(rest) is not None
-    return year or is_code(whole)
+    is_year = len(whole) == 4 and _YEAR.match(rest) is not None
+    by_digits = whole == grouped and not fraction and (is_year or is_code(whole))
+    words = spell_digits(whole) if by_digits or len(whole) > LONGEST_CARDINAL else cardinal(int(whole))
+    return f"{words}点{spell_digits(fraction)}" if fraction else words
 
 
 def is_code(digits: str) -> bool:

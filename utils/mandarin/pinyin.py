@@ -10,17 +10,20 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
+from itertools import chain, groupby
 
 from utils.errors import CorpusError
 from utils.mandarin.hanzi_readings import phrase_readings
-from utils.mandarin.polyphones import RULES_PATH, correct_polyphones
+from utils.mandarin.polyphones import RULES_PATH, correct_polyphones, reading_by_rule
 from utils.mandarin.pypinyin_data import version
 
 TONES = (1, 2, 3, 4, 5)
 
 # Spellings whose canonical form is cached, at most 3 MB: users may type any number of other spellings.
 _SPELLINGS_KEPT = 16_384
-_READING = "2"  # version of hanzi_to_pinyin: increase it when a change of the code changes its results
+# Version of hanzi_to_pinyin without ``words``, whose results are in caches: increase it when a change of the
+# code changes them.
+_READING = "2"
 
 # The initials that combine with each final ('-' is the zero initial): GB/T 16159 and the table of the Xiandai
 # Hanyu Cidian, with the rare but recorded dia, tei, kei, cei, nou, len, cen, den, lo, yo, chua, rua, nia,
@@ -215,6 +218,12 @@ def has_tone(syllable: str) -> bool:
     return syllable[-1:].isdigit()
 
 
+def is_tone_written(text: str) -> bool:
+    """Whether a syllable as written has a tone digit or a tone mark."""
+    decomposed = unicodedata.normalize("NFD", text)
+    return any(character.isdigit() or character in _TONE_MARKS for character in decomposed)
+
+
 def tone_of(text: str) -> int:
     """The tone 1-5 of a syllable."""
     return int(normalise_syllable(text)[-1])
@@ -249,7 +258,8 @@ def hanzi_to_pinyin(text: str, words: Sequence[str] | None = None) -> list[str]:
     Args:
         text: hanzi only.
         words: the same text cut into words, if the segmentation is known; phrases are then looked up within
-            each word, and a particle (的 地 得 了 着) that is a word by itself has the neutral tone.
+            each word, and within neighbouring words of one character. These are read by the rules for their
+            place in the whole text; if none fits, a particle (的 地 得 了 着) has the neutral tone.
 
     Raises:
         CorpusError: a character has no reading, or ``words`` joined are not ``text``.
@@ -259,8 +269,12 @@ def hanzi_to_pinyin(text: str, words: Sequence[str] | None = None) -> list[str]:
     if words is None:
         return _read_phrases(text)
     syllables: list[str] = []
-    for word in words:
-        syllables += [_PARTICLES[word]] if word in _PARTICLES else _read_word(word)
+    for single, group in groupby(filter(None, words), lambda word: len(word) == 1):
+        run = list(group)
+        if single:
+            syllables += _read_characters(text, len(syllables), len(syllables) + len(run))
+        else:
+            syllables += chain.from_iterable(map(_read_word, run))
     return syllables
 
 
@@ -269,6 +283,18 @@ def reading_version() -> str:
     """16 hexadecimal digits that change with everything that determines :func:`hanzi_to_pinyin`."""
     key = f"{_READING} {version()} ".encode() + RULES_PATH.read_bytes()
     return hashlib.sha256(key).hexdigest()[:16]
+
+
+def _read_characters(text: str, start: int, end: int) -> list[str]:
+    """The readings of the words of one character from ``start`` to ``end`` in a text."""
+    syllables = list(map(normalise_syllable, phrase_readings(text[start:end])))
+    for index, character in enumerate(text[start:end], start):
+        # After a longer word 地 is nearly always the particle (普遍 地); the rules do not know the words, and
+        # would find 遍地.
+        is_particle = character == "地" and index == start > 0
+        found = None if is_particle else reading_by_rule(text, index)
+        syllables[index - start] = found or _PARTICLES.get(character) or syllables[index - start]
+    return syllables
 
 
 @lru_cache(maxsize=200_000)

@@ -49,12 +49,13 @@ def correct_polyphones(text: str, syllables: list[str]) -> list[str]:
         text: hanzi.
         syllables: canonical, one per hanzi; unchanged where no rule matches.
     """
-    rules = read_rules()
-    corrected = list(syllables)
+    return [reading_by_rule(text, index) or syllable for index, syllable in enumerate(syllables)]
+
+
+def reading_by_rule(text: str, index: int) -> str | None:
+    """The reading of the character at ``index`` by the rules; None if none matches or it is alone."""
     if len(text) > 1:  # a single character has no context
-        for index, character in enumerate(text):
-            for rule in rules.get(character, ()):
-                if rule.matches(text, index):
-                    corrected[index] = rule.reading
-                    break
-    return corrected
+        for rule in read_rules().get(text[index], ()):
+            if rule.matches(text, index):
+                return rule.reading
+    return None

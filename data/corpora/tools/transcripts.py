@@ -6,6 +6,7 @@ The modules of the corpora use this to make candidates (:class:`data.corpora.too
 import re
 import unicodedata
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 
 from data.corpora.tools.preparation import Candidate, Problem, clean_text
@@ -17,7 +18,7 @@ MISSING = "transcript missing"
 NO_AUDIO = "no such audio file"
 WRONG_FIELDS = "wrong number of fields"
 
-_PAUSE = re.compile(rf"[\s、，。；：？！…,.;:?!{NAME_DOTS}]+")
+_PAUSE = re.compile(rf"[、，。；：？！…,.;:?!{NAME_DOTS}]+")
 
 
 def make_candidate(
@@ -25,9 +26,10 @@ def make_candidate(
 ) -> Candidate:
     """Clean a transcript and add its pinyin.
 
-    Spaces, punctuation and the dots in names separate words or clauses: no phrase of pypinyin's dictionary is
-    looked up across them, unless the text is written one character at a time. A text with digits or letters
-    gets no pinyin and is rejected by the check, because their pronunciation is unknown.
+    Punctuation and the dots in names separate clauses, which are read one by one. Spaces separate words: no
+    phrase of pypinyin's dictionary is looked up across them, unless the text is written one character at a
+    time. A text with digits or letters gets no pinyin and is rejected by the check, because their
+    pronunciation is unknown.
 
     Args:
         name: the utterance's id.
@@ -39,16 +41,24 @@ def make_candidate(
     """
     if isinstance(text, Problem):
         return Candidate(name, split, audio, speaker, problem=text)
-    words = [word for word in map(clean_text, _PAUSE.split(unicodedata.normalize("NFKC", text))) if word]
+    clauses = [_words(clause) for clause in _PAUSE.split(unicodedata.normalize("NFKC", text))]
+    words = list(chain.from_iterable(clauses))
     hanzi = "".join(words)
     if not is_hanzi(hanzi):  # empty, or the check names the characters
         return Candidate(name, split, audio, speaker, hanzi)
-    segmented = words if 1 < len(words) < len(hanzi) else None
+    segmented = len(words) < len(hanzi)
     try:
-        pinyin = tuple(hanzi_to_pinyin(hanzi, segmented))
+        read = [
+            hanzi_to_pinyin("".join(clause), clause if segmented and len(clause) > 1 else None)
+            for clause in clauses
+        ]
     except CorpusError as error:
         return Candidate(name, split, audio, speaker, hanzi, problem=Problem("no reading", error.message))
-    return Candidate(name, split, audio, speaker, hanzi, pinyin, note=note)
+    return Candidate(name, split, audio, speaker, hanzi, tuple(chain.from_iterable(read)), note=note)
+
+
+def _words(clause: str) -> list[str]:
+    return [word for word in map(clean_text, clause.split()) if word]
 
 
 def utf8_lines(path: Path) -> Iterator[tuple[int, str, bool]]:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from utils.mandarin.numerals import DIGITS, cardinal, number_readings
+from utils.mandarin.numerals import DIGITS, cardinal, number_readings, numbers_to_hanzi
 
 UNITS = {"十": 10, "百": 100, "千": 1000}
 GROUPS = {"万": 10**4, "亿": 10**8}
@@ -52,3 +52,25 @@ def test_every_reading_means_the_number(number: int):
     assert readings[0] == cardinal(number)
     assert len(set(readings)) == len(readings)
     assert {_value(reading) for reading in readings} == {number}
+
+
+@pytest.mark.parametrize(
+    ("figures", "words"),
+    [
+        ("1.5kg", "1.5kg"),
+        ("3.5G", "3.5G"),
+        ("1,000km", "1,000km"),
+        ("50%off", "50%off"),
+        ("1.2.3版", "1.2.3版"),
+        ("2020,2021年", "二零二零,二零二一年"),
+        ("他18岁,2年级", "他十八岁,二年级"),
+        ("第1,2名", "第一,二名"),
+        ("1.5,2.5米", "一点五,二点五米"),
+        ("1,234.5元", "一千二百三十四点五元"),
+        ("共3,000.", "共三千."),
+        ("0,123", "零,一百二十三"),
+        ("1,000,000,000,000,000,000", "一" + "零" * 18),
+    ],
+)
+def test_a_number_is_read_as_a_whole_or_not_at_all(figures: str, words: str):
+    assert numbers_to_hanzi(figures) == words
