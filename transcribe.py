@@ -23,8 +23,7 @@ from recognition.options import (
     check_phrase_options,
     search_settings,
 )
-from utils.audio.microphone import microphone_blocks
-from utils.audio.piped import open_pipe
+from utils.audio.live import live_audio
 from utils.audio.reading import find_recordings
 from utils.cluster import add_cluster, on_cluster
 from utils.command.arguments import fraction, listed_paths, positive
@@ -37,7 +36,7 @@ from utils.hypotheses.transcript_formats import FORMATS, Events, print_transcrip
 from utils.hypotheses.transcript_marks import TranscriptMarks, text_hash, weights_state
 from utils.run_folder.lock import locked
 from utils.run_folder.run import PRETRAINED, PRETRAINED_SPEECH, RunFolder, open_run
-from utils.stop_signals import Stopped, until_stopped
+from utils.stop_signals import Stopped
 
 PIPE = Path("-")
 PIPE_NAME, MICROPHONE_NAME = "stdin", "microphone"
@@ -150,8 +149,7 @@ def _transcribe(
         stopped: list[Stopped] = []
         sources = _sources(jobs, options, recognizer.sample_rate, block_seconds, stopped)
         recognised = recognizer.segments(sources)
-        # The recognised ones first, up to the end of the sources: there are fewer than jobs after a signal.
-        for (name, events), job in zip(recognised, jobs, strict=False):
+        for (name, events), job in zip(recognised, jobs, strict=False):  # to the end, or to a signal
             try:
                 shown = readable(_with_progress(events, bar))
                 if options.digits:
@@ -223,30 +221,15 @@ def _show_homophones(phrases: Any) -> None:
 
 
 def _sources(
-    jobs: Sequence[Job],
-    options: argparse.Namespace,
-    sample_rate: int,
-    block_seconds: float,
-    stopped: list[Stopped],
+    jobs: Sequence[Job], options: argparse.Namespace, sample_rate: int, seconds: float, stopped: list[Stopped]
 ) -> Iterator[tuple[str, Any]]:
-    """The recordings; a signal that stops live audio ends them and is added to ``stopped``.
-
-    The recogniser asks for the next recording before it has processed the last one. If that raised the
-    exception, what was said before the signal would be lost.
-    """
     for job in jobs:
         if job.audio != PIPE:
             yield printable(job.audio), job.audio
             continue
-        try:
-            if options.microphone:
-                with until_stopped(microphone_blocks(sample_rate, block_seconds)) as blocks:
-                    yield MICROPHONE_NAME, blocks
-            else:
-                with open_pipe(sys.stdin.buffer, options.rate, sample_rate, block_seconds) as sound:
-                    yield PIPE_NAME, sound
-        except Stopped as signal:
-            stopped.append(signal)
+        with live_audio(options.microphone, options.rate, sample_rate, seconds, stopped) as blocks:
+            yield MICROPHONE_NAME if options.microphone else PIPE_NAME, blocks
+        if stopped:
             return
 
 

@@ -2,6 +2,7 @@
 
 Read ``formats`` (which files can be read), ``reading`` (files to samples), ``containers`` (m4a, mp4, webm),
 ``missing_lengths`` (headers that do not state the length), ``piped`` (standard input), ``microphone``,
-``incomplete`` (the errors of files that are cut off or empty), ``levels`` (how loud samples are, whether they
-are clipped) and ``padding`` (silence beside speech at the edges of a recording).
+``live`` (one of these two), ``incomplete`` (the errors of files that are cut off or empty), ``levels`` (how
+loud samples are, whether they are clipped) and ``padding`` (silence beside speech at the edges of a
+recording).
 """
