@@ -99,7 +99,10 @@ def _typed(options: argparse.Namespace) -> tuple[int, Detect]:
     if options.word:
         phrases += list_phrases(parse_grammar("\n".join(options.word), "--word"))
     listener = open_phrase_listener(
-        phrases, options.speech or PRETRAINED_SPEECH, options.alarms_per_hour or ALARMS_PER_HOUR
+        phrases,
+        options.speech or PRETRAINED_SPEECH,
+        options.alarms_per_hour or ALARMS_PER_HOUR,
+        source=str(options.phrases or "--word"),
     )
     return listener.sample_rate, partial(detect_phrases, listener)
 

@@ -41,6 +41,7 @@ speech of other voices is used, which is less realistic.
 Values of the recipe can be overridden as key=value (model.dropout=0.2).
 """
 
+HOURS = 1.0  # of synthesised speech for the test
 _STEPS_BETWEEN = 200  # training steps between two evaluations
 
 
@@ -70,17 +71,17 @@ def _request(options: argparse.Namespace, word: WakeWord) -> Request:
         (*_of_steps(steps), *options.overrides),
         tuple(background_recordings(options.background)),
         options.alarms_per_hour,
-        min(options.hours, SMALL_HOURS) if options.small else options.hours,
+        options.hours or (SMALL_HOURS if options.small else HOURS),
         options.workers,
     )
 
 
 def _of_steps(steps: int) -> list[str]:
-    """Overrides that train for this number of steps; none for 0, which leaves it to the recipe."""
+    """Overrides that train for about this number of steps; none for 0, which leaves it to the recipe."""
     if not steps:
         return []
-    between = min(steps, _STEPS_BETWEEN)
-    return [f"training.evaluation_steps={between}", f"training.epochs={-(-steps // between)}"]
+    evaluations = -(-steps // _STEPS_BETWEEN)
+    return [f"training.evaluation_steps={-(-steps // evaluations)}", f"training.epochs={evaluations}"]
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -111,8 +112,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--hours",
         type=positive_number,
-        default=1.0,
-        help="hours of synthesised speech for the test (default: 1)",
+        help=f"hours of synthesised speech for the test (default: {HOURS:g}, with --small {SMALL_HOURS:g})",
     )
     parser.add_argument("--config", type=Path, default=RECIPE, help="the recipe of the training")
     parser.add_argument("--steps", type=positive, help="training steps (default: those of the recipe)")

@@ -40,7 +40,9 @@ def keywords(bundle, recording, artefact="litert/stream_external_float.tflite"):
         sys.exit(f"error: {bundle}: {error}; give a bundle of: export.py RUN --mode stream_external")
     labels = (bundle / "labels.txt").read_text(encoding="utf-8").splitlines()
     rule, stream, features = facts["decoding"], facts["stream"], facts["features"]
-    values = read_wav(recording, features["sample_rate"])
+    ignored_until = stream["due"] / stream["chunk"] * stream["seconds"]  # until the window is full
+    silence = np.zeros(round((ignored_until + rule["smoothing_ms"] / 1000) * features["sample_rate"]))
+    values = np.append(read_wav(recording, features["sample_rate"]), silence.astype(np.float32))
     if features["kind"] != "raw":  # features are computed by utils/ of this project
         sys.path.insert(0, str(Path(__file__).parents[1]))
         from utils.features.keyword import KeywordFeatureConfig, keyword_features
@@ -50,7 +52,6 @@ def keywords(bundle, recording, artefact="litert/stream_external_float.tflite"):
     details = model.get_input_details()
     states = {name: np.zeros(details[name]["shape"], np.float32) for name in details.keys() - {"input"}}
     recent = deque(maxlen=max(1, round(rule["smoothing_ms"] / 1000 / stream["seconds"])))
-    ignored_until = stream["due"] / stream["chunk"] * stream["seconds"]  # until the window is full
     for end in range(stream["chunk"], len(values) + 1, stream["chunk"]):
         found = model(input=values[None, end - stream["chunk"] : end], **states)
         states = {name: found[name + "_next"] for name in states}

@@ -4,6 +4,7 @@ A LiteRT or ONNX model of a bundle needs neither TensorFlow nor Keras; labels, f
 and refractory time come from the bundle. Memory use is independent of the stream's length.
 """
 
+import itertools
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -89,13 +90,17 @@ def open_listener(model: str | Path, **detection: float | None) -> Listener:
 def detect_keywords(listener: Listener, blocks: Iterable[np.ndarray]) -> Iterator[Detection]:
     """Yield the keywords in a new stream as they are detected.
 
+    Silence follows the end: a recording may be shorter than the model's window, or end with a keyword.
+
     Args:
         listener: the model.
         blocks: samples in [-1, 1], (samples,) each, at the listener's sample rate.
     """
     listener.stream.reset()
     detector = listener.detector()
-    for probabilities in probabilities_of(listener, blocks):
+    seconds = listener.window_seconds + listener.detection.smoothing_ms / 1000
+    silence = np.zeros(round(seconds * listener.sample_rate), np.float32)
+    for probabilities in probabilities_of(listener, itertools.chain(blocks, [silence])):
         yield from detector.feed(probabilities)
 
 

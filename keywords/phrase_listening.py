@@ -34,7 +34,10 @@ class PhraseListener:
 
 
 def open_phrase_listener(
-    phrases: Sequence[Phrase], run: Path = PRETRAINED_SPEECH, alarms_per_hour: float = 1.0
+    phrases: Sequence[Phrase],
+    run: Path = PRETRAINED_SPEECH,
+    alarms_per_hour: float = 1.0,
+    source: str = "phrases",
 ) -> PhraseListener:
     """Load a speech run, by default the shipped one.
 
@@ -42,6 +45,7 @@ def open_phrase_listener(
         phrases: what to listen for.
         run: the speech run.
         alarms_per_hour: see :class:`PhraseSpotter`.
+        source: name of the phrase file, for messages.
 
     Raises:
         RunError: the run is damaged or of another kind.
@@ -49,7 +53,9 @@ def open_phrase_listener(
     """
     acoustic = load_acoustic_logits(run)
     thresholds = load_phrase_thresholds(run)
-    spotter = PhraseSpotter(phrases, acoustic.vocabulary, acoustic.frame_seconds, alarms_per_hour, thresholds)
+    spotter = PhraseSpotter(
+        phrases, acoustic.vocabulary, acoustic.frame_seconds, alarms_per_hour, thresholds, source
+    )
     return PhraseListener(load_logit_stream(run, acoustic), spotter, acoustic.features.sample_rate)
 
 
@@ -65,3 +71,4 @@ def detect_phrases(listener: PhraseListener, blocks: Iterable[np.ndarray]) -> It
     for piece in cut_blocks(blocks, max(1, round(BLOCK_SECONDS * listener.sample_rate))):
         yield from listener.spotter.feed(listener.stream.feed(piece))
     yield from listener.spotter.feed(listener.stream.flush())
+    yield from listener.spotter.flush()

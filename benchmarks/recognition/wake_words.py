@@ -91,7 +91,7 @@ def main() -> int:
         detected = 0
         for stream in streams:
             spotter.reset()
-            detected += bool(spotter.feed(stream))
+            detected += bool(spotter.feed(stream) + spotter.flush())
         spotter.reset()
         began = time.process_time()
         others = [

@@ -17,8 +17,10 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from recognition.phrases.pronunciation import MOST_TONELESS
 from utils.errors import PhraseError, require
 from utils.files import read_text
+from utils.mandarin.pinyin import has_tone
 from utils.mandarin.typed_pinyin import read_pronunciation
 
 NUMBER_NAMES = ("数字", "number")
@@ -141,7 +143,7 @@ def parse_grammar(text: str, source: str = "phrases") -> Grammar:
         if not line:
             continue
         if "=" not in content:
-            syllables = read_pronunciation(content, pinyin, where, PhraseError) if pinyin else ()
+            syllables = _read_pinyin(content, pinyin, where) if pinyin else ()
             if syllables and not set("[]()|<>").isdisjoint(content):
                 raise PhraseError(
                     "pinyin beside a phrase with a grammar",
@@ -191,7 +193,19 @@ def _word_definition(line: str, where: str) -> tuple[str, tuple[str, ...]]:
             where=where,
             hint="a word and its pinyin: 重庆路 = chong2 qing4 lu4, or a list: <房间> = 客厅 | 卧室",
         )
-    return word, read_pronunciation(word, pinyin, where, PhraseError)
+    return word, _read_pinyin(word, pinyin, where)
+
+
+def _read_pinyin(text: str, pinyin: str, where: str) -> tuple[str, ...]:
+    syllables = read_pronunciation(text, pinyin, where, PhraseError)
+    toneless = [syllable for syllable in syllables if not has_tone(syllable)]
+    if len(toneless) > MOST_TONELESS:
+        raise PhraseError(
+            f"'{text}' has {len(toneless)} syllables without a tone, more than {MOST_TONELESS}",
+            where=where,
+            hint=f"add the tones, e.g. {toneless[0]}1",
+        )
+    return syllables
 
 
 class _Parser:

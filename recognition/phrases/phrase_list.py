@@ -1,5 +1,6 @@
 """Lists all phrases that a phrase file allows, each with its slots and pronunciations."""
 
+import itertools
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -7,7 +8,7 @@ from pathlib import Path
 
 from recognition.phrases.expansion import Expansion, expand
 from recognition.phrases.grammar import Grammar, read_grammar
-from recognition.phrases.pronunciation import given_pronunciations, pronunciations
+from recognition.phrases.pronunciation import MOST_PRONUNCIATIONS, given_pronunciations, pronunciations
 
 
 @dataclass(frozen=True)
@@ -58,5 +59,8 @@ def list_phrases(grammar: Grammar) -> list[Phrase]:
 def _pronunciations(
     expansion: Expansion, words: Mapping[str, tuple[tuple[str, ...], ...]], where: str
 ) -> Iterable[tuple[str, ...]]:
-    for spoken in expansion.spoken():
-        yield from pronunciations(spoken, words, where)
+    """Pronunciations of all spoken forms, in turns: the usual ones of each form first."""
+    forms = itertools.islice(expansion.spoken(), MOST_PRONUNCIATIONS)
+    turns = itertools.zip_longest(*(pronunciations(spoken, words, where) for spoken in forms))
+    found = (way for turn in turns for way in turn if way)
+    return itertools.islice(found, MOST_PRONUNCIATIONS)

@@ -13,6 +13,8 @@ from utils.mandarin.sandhi import spoken_variants, third_tone_sandhi
 
 MOST_PRONUNCIATIONS = 64
 """Limit for each phrase; those with the fewest unusual syllables are kept."""
+MOST_TONELESS = 4
+"""Limit for syllables without a tone in a given pronunciation: each may have any of five."""
 
 # The pronunciations of a character or word, the usual one first.
 Pronunciations = tuple[tuple[str, ...], ...]
@@ -53,6 +55,9 @@ def pronunciations(spoken: str, words: Mapping[str, Pronunciations], where: str)
 def given_pronunciations(syllables: Sequence[str]) -> Pronunciations:
     """The pronunciations that a user's pinyin allows: any tone where there is none, and third-tone sandhi.
 
+    Args:
+        syllables: with or without a tone digit; at most :data:`MOST_TONELESS` without.
+
     >>> given_pronunciations(("ni3", "hao3"))
     (('ni3', 'hao3'), ('ni2', 'hao3'))
     """
@@ -63,7 +68,8 @@ def given_pronunciations(syllables: Sequence[str]) -> Pronunciations:
         next_tone = int(following[-1]) if has_tone(following) else 0
         tones += [third_tone_sandhi(tone, next_tone) for tone in tones]
         options.append(tuple((tone,) for tone in dict.fromkeys(tones)))
-    return tuple(itertools.islice(_combinations(options), MOST_PRONUNCIATIONS))
+    toneless = sum(not has_tone(syllable) for syllable in syllables)
+    return tuple(itertools.islice(_combinations(options), max(len(TONES) ** toneless, MOST_PRONUNCIATIONS)))
 
 
 def _split(spoken: str, words: Mapping[str, Pronunciations]) -> Iterator[tuple[str, Pronunciations]]:

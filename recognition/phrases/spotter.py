@@ -3,7 +3,8 @@
 A phrase may begin and end anywhere. Its score is that of its best path minus that of the best free path
 through the same rows, at most 0: a Viterbi search for phrases against a free syllable loop. It is detected
 when the score reaches its threshold (:mod:`recognition.phrases.thresholds`); then nothing is detected for the
-refractory time.
+refractory time. The threshold of a long phrase is reached before its last syllable is spoken. Where another
+phrase differs in the last syllable only, or goes on longer, the spotter therefore waits and takes the best.
 """
 
 import math
@@ -20,6 +21,7 @@ from streaming.keyword.detection import Detection
 from utils.vocabulary import Vocabulary
 
 REFRACTORY_SECONDS = 1.5
+SYLLABLE_COST = 3.0  # of a longer phrase: a further syllable must fit better than this (nats)
 LONGEST_SECONDS, LONGEST_SYLLABLE = 2.0, 0.5  # of a phrase, and of each syllable if that is more
 
 
@@ -55,11 +57,15 @@ class PhraseSpotter:
         lengths = self._table.lengths
         self._longest = np.maximum(LONGEST_SECONDS, LONGEST_SYLLABLE * lengths) / row_seconds  # (S,) rows
         self._thresholds = thresholds.at(alarms_per_hour, lengths.tolist())  # (S,)
+        waited = LONGEST_SYLLABLE * _syllables_to_wait(self._table) / row_seconds
+        self._waits = np.ceil(waited).astype(int)  # (S,) rows
         self.reset()
 
     def reset(self) -> None:
         """Start a new stream."""
         self._rows, self._ignored_until = 0, 0.0
+        self._candidate: tuple[float, Detection] | None = None  # with its value in the comparison
+        self._decided_at = 0  # row after which the candidate is detected
         self._forget()
 
     def feed(self, logits: np.ndarray) -> list[Detection]:
@@ -69,22 +75,37 @@ class PhraseSpotter:
             logits: (n, C) float.
 
         Returns:
-            the phrases that they complete, in order; the score of one is the geometric mean, for each
-            syllable, of its probability relative to that of the best free syllables.
+            the phrases that are decided with them, in order, with the times of their ends. A score is the
+            geometric mean, for each syllable, of its probability relative to that of the best free syllables.
         """
         detections = []
         for row in self._relative(logits):
             scores = self._advance(row)
-            seconds = self._rows * self._row_seconds
-            surplus = scores - self._thresholds
-            best = int(surplus.argmax())
-            if surplus[best] >= 0 and seconds > self._ignored_until:
-                score = math.exp(scores[best] / self._table.lengths[best])
-                text = self.phrases[self._table.groups[best]].text
-                detections.append(Detection(round(seconds, 6), text, score))
-                self._ignored_until = seconds + REFRACTORY_SECONDS
+            if self._rows * self._row_seconds > self._ignored_until:
+                self._compare(scores)
+            if self._candidate and self._rows >= self._decided_at:
+                detections += self.flush()
                 self._forget()
         return detections
+
+    def flush(self) -> list[Detection]:
+        """The phrase that a longer one might have replaced; call it at the end of the stream too."""
+        if self._candidate is None:
+            return []
+        (_, detection), self._candidate = self._candidate, None
+        self._ignored_until = max(detection.seconds + REFRACTORY_SECONDS, self._rows * self._row_seconds)
+        return [detection]
+
+    def _compare(self, scores: np.ndarray) -> None:
+        """Take the best of the sequences (S,) that have reached their thresholds as the candidate."""
+        values = np.where(scores >= self._thresholds, scores + SYLLABLE_COST * self._table.lengths, -np.inf)
+        best = int(values.argmax())
+        if values[best] > (self._candidate[0] if self._candidate else -np.inf):
+            score = math.exp(scores[best] / self._table.lengths[best])
+            text = self.phrases[self._table.groups[best]].text
+            seconds = round(self._rows * self._row_seconds, 6)
+            self._candidate = float(values[best]), Detection(seconds, text, score)
+            self._decided_at = self._rows + self._waits[best]
 
     def scores(self, logits: np.ndarray) -> np.ndarray:
         """The score of each phrase (P,) that ends with each row: (n, P); -inf if it is too long."""
@@ -119,3 +140,23 @@ class PhraseSpotter:
         self._in_token[self._rows - self._token_start > self._longest[:, None]] = -np.inf
         self._in_blank[self._rows - self._blank_start > self._longest[:, None]] = -np.inf
         return self._in_token[np.arange(len(table.lengths)), table.lengths - 1]
+
+
+def _syllables_to_wait(table: SequenceTable) -> np.ndarray:
+    """How many syllables another phrase may need to fit better than each sequence, (S,) int; 0: none can.
+
+    Such a phrase has the same syllables but for the last one, and may be longer.
+    """
+    sequences = [tuple(tokens[:length]) for tokens, length in zip(table.tokens, table.lengths, strict=True)]
+    # Of the sequences that begin with a prefix: their phrases, and the greatest length.
+    beginning: dict[tuple[int, ...], tuple[set[int], list[int]]] = {}
+    for sequence, group in zip(sequences, table.groups, strict=True):
+        for end in range(len(sequence)):
+            groups, longest = beginning.setdefault(sequence[:end], (set(), [0]))
+            groups.add(group)
+            longest[0] = max(longest[0], len(sequence))
+    waits = []
+    for sequence in sequences:
+        groups, longest = beginning[sequence[:-1]]
+        waits.append(longest[0] - len(sequence) + 1 if len(groups) > 1 else 0)
+    return np.array(waits)

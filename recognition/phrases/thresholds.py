@@ -41,10 +41,17 @@ class PhraseThresholds:
             syllables: (P,) number of syllables of each phrase.
 
         Raises:
-            ConfigError: the allowed false alarms are not above 0.
+            ConfigError: the allowed false alarms are outside of the fitted ones.
         """
         if not alarms_per_hour > 0:
             raise ConfigError(f"{alarms_per_hour:g} false alarms an hour", hint="above 0, e.g. 1")
+        lowest, highest = self.alarms_per_hour[0], self.alarms_per_hour[-1]
+        if not lowest <= alarms_per_hour <= highest:
+            raise ConfigError(
+                f"{alarms_per_hour:g} false alarms an hour: the thresholds of this model are for "
+                f"{lowest:g} to {highest:g}",
+                hint=f"choose a number from {lowest:g} to {highest:g}",
+            )
         log_rate, rates, longest = math.log(alarms_per_hour), np.log(self.alarms_per_hour), max(self.scores)
         return np.array([np.interp(log_rate, rates, self.scores[min(n, longest)]) for n in syllables])
 

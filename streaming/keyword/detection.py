@@ -115,6 +115,8 @@ class KeywordDetector:
         Args:
             probabilities: (calls, labels), each row sums to 1.
         """
+        if not len(probabilities):
+            return []
         averaged = self._smoother.feed(probabilities)[:, self._keywords]
         rows = np.flatnonzero((averaged >= self._config.threshold).any(axis=1))
         seconds = (self._calls + rows + 1) * self._call_seconds
@@ -126,7 +128,7 @@ class KeywordDetector:
             keyword = self._labels[self._keywords[best]]
             detections.append(Detection(round(float(seconds[index]), 6), keyword, float(scores[best])))
             self._ignored_until = seconds[index] + self._config.refractory_ms / 1000
-            index = int(np.searchsorted(seconds, self._ignored_until))
+            index = max(index + 1, int(np.searchsorted(seconds, self._ignored_until)))
         return detections
 
 

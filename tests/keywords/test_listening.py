@@ -19,7 +19,7 @@ from bundle.export.source import Clips, ExportSource
 from bundle.variants import ArtefactMode, Format, Precision, Variant
 from keywords import listening
 from keywords.recording_results import recording_results
-from streaming.keyword.detection import DetectionConfig
+from streaming.keyword.detection import DetectionConfig, KeywordDetector
 from tests.support.microphone import Microphone
 from tests.support.scripts import ROOT, load_script
 from utils.audio import microphone as microphone_module
@@ -118,6 +118,24 @@ def check_lines(lines: list[str]) -> None:
 def test_a_file(bundle: Path, wav: Path, capsys: pytest.CaptureFixture[str]):
     assert listen.main(["--model", str(bundle), str(wav)]) == 0
     check_lines(capsys.readouterr().out.splitlines())
+
+
+def test_a_recording_that_ends_with_its_only_word(bundle: Path, tmp_path: Path, capsys):
+    """It is shorter than the window of the model."""
+    word, start, end = SPOKEN[0]
+    write_wav(tmp_path / "word.wav", recording()[round(start * SAMPLE_RATE) : round(end * SAMPLE_RATE)])
+    assert listen.main(["--model", str(bundle), "--json", str(tmp_path / "word.wav")]) == 0
+    (line,) = (json.loads(line) for line in capsys.readouterr().out.splitlines())
+    assert line["keyword"] == word
+    ((seconds, found, _),) = load_script("examples/stream_keyword.py").keywords(bundle, tmp_path / "word.wav")
+    assert (round(seconds, 3), found) == (line["seconds"], word)
+
+
+def test_detections_without_a_refractory_time_and_without_calls():
+    detector = KeywordDetector(("a", "_unknown_"), DetectionConfig(refractory_ms=0.0, smoothing_ms=0.0), 0.02)
+    assert detector.feed(np.zeros((0, 0))) == []
+    found = detector.feed(np.array([[0.9, 0.1], [0.1, 0.9], [0.8, 0.2]]))
+    assert [each.seconds for each in found] == [0.02, 0.06]
 
 
 def test_json_and_two_files(bundle: Path, wav: Path, capsys: pytest.CaptureFixture[str]):

@@ -181,6 +181,22 @@ def test_a_wrong_line_is_named(text: str, line: int, message: str, hint: str):
     assert hint in caught.value.hint
 
 
+def test_syllables_without_a_tone_have_any():
+    (phrase,) = _phrases("你好小明\tni hao xiao ming")
+    assert {("ni3", "hao3", "xiao3", "ming2"), ("ni5", "hao1", "xiao4", "ming3")} <= set(
+        phrase.pronunciations
+    )
+    assert len(phrase.pronunciations) == 5**4
+    with pytest.raises(PhraseError, match="has 5 syllables without a tone, more than 4"):
+        _phrases("你好小明明\tni hao xiao ming ming")
+
+
+def test_all_readings_of_several_numbers_are_limited_together():
+    (phrase,) = _phrases("从2200到2200到2200到2200")
+    assert len(phrase.pronunciations) == MOST_PRONUNCIATIONS
+    assert len({len(way) for way in phrase.pronunciations}) > 1, "several readings of the numbers"
+
+
 def test_lists_that_refer_twice_to_others_are_counted_at_once():
     with pytest.raises(PhraseError, match="more than 100,000 phrases with this line, which allows 524,288"):
         _phrases(_chain(19, "<l{0}>|<l{0}>"))

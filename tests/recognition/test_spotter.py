@@ -52,6 +52,32 @@ def test_phrases_are_found_anywhere_and_once():
     assert pieces == found
 
 
+def test_of_phrases_that_differ_at_their_ends_the_spoken_one_is_found():
+    """Also where the threshold of another is reached before the last syllable."""
+    long = "ni3 hao3 . ma1 wo3 . shi4" + " ." * 20
+    for text, spoken, expected in (
+        ("你好妈我[好|是|妈]", long, "你好妈我是"),
+        ("你好妈我好\n你好妈我是", long, "你好妈我是"),
+        ("你好\n你好妈我", "ni3 hao3 . ma1 wo3" + " ." * 20, "你好妈我"),
+        ("你好\n你好妈我", "ni3 hao3 . wo3 shi4" + " ." * 20, "你好"),
+        ("你好\n你好妈我", "ni3 hao3", "你好"),
+    ):
+        spotter = _spotter(text, alarms_per_hour=3.0)
+        found = spotter.feed(_rows(spoken, certain=20.0)) + spotter.flush()
+        assert [each.keyword for each in found] == [expected], text
+        assert spotter.flush() == []
+
+
+def test_a_phrase_without_a_similar_one_is_found_at_once():
+    spotter = _spotter("妈我是\n你好妈我")
+    assert [each.keyword for each in spotter.feed(_rows("ma1 wo3 shi4"))] == ["妈我是"]
+
+
+def test_a_rate_without_thresholds_is_refused():
+    with pytest.raises(ConfigError, match=r"0\.01 false alarms an hour: .* are for 0\.2 to 3"):
+        _spotter("妈我是", alarms_per_hour=0.01)
+
+
 def test_other_speech_and_long_pauses_inside_are_no_phrase():
     for spoken in ("ni3 wo3 . shi4 ma1 hao3 wo3 . shi4", "ma1 wo3" + " ." * 30 + " shi4", "ma1 wo3 . . ma1"):
         assert _spotter("妈我是").feed(_rows(spoken)) == []
