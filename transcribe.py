@@ -227,7 +227,7 @@ def _sources(
         if job.audio != PIPE:
             yield printable(job.audio), job.audio
             continue
-        with live_audio(options.microphone, options.rate, sample_rate, seconds, stopped) as blocks:
+        for blocks in live_audio(options.microphone, options.rate, sample_rate, seconds, stopped):
             yield MICROPHONE_NAME if options.microphone else PIPE_NAME, blocks
         if stopped:
             return

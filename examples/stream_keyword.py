@@ -15,15 +15,15 @@ import numpy as np
 from ai_edge_litert.interpreter import Interpreter
 
 
-def read_wav(path, rate):
-    """Samples of a WAV file, in [-1, 1); it must be 16-bit, mono and of this sample rate."""
+def read_wav(path, rate, silence):
+    """Samples of a WAV file, in [-1, 1); it must be 16-bit, mono and of this sample rate. Silence follows."""
     try:
         with wave.open(str(path)) as file:
             found, content = file.getparams()[:3], file.readframes(file.getnframes())
         assert found == (1, 2, rate), f"channels, sample bytes, Hz: {found}"
     except (AssertionError, EOFError, OSError, wave.Error) as error:
         sys.exit(f"error: {path}: {str(error) or 'cut off'}; the model takes (1, 2, {rate}), mono 16-bit WAV")
-    return np.frombuffer(content, "<i2").astype(np.float32) / 32768
+    return np.pad(np.frombuffer(content, "<i2").astype(np.float32) / 32768, (0, round(silence * rate)))
 
 
 def keywords(bundle, recording, artefact="litert/stream_external_float.tflite"):
@@ -41,8 +41,7 @@ def keywords(bundle, recording, artefact="litert/stream_external_float.tflite"):
     labels = (bundle / "labels.txt").read_text(encoding="utf-8").splitlines()
     rule, stream, features = facts["decoding"], facts["stream"], facts["features"]
     ignored_until = stream["due"] / stream["chunk"] * stream["seconds"]  # until the window is full
-    silence = np.zeros(round((ignored_until + rule["smoothing_ms"] / 1000) * features["sample_rate"]))
-    values = np.append(read_wav(recording, features["sample_rate"]), silence.astype(np.float32))
+    values = read_wav(recording, features["sample_rate"], ignored_until + rule["smoothing_ms"] / 1000)
     if features["kind"] != "raw":  # features are computed by utils/ of this project
         sys.path.insert(0, str(Path(__file__).parents[1]))
         from utils.features.keyword import KeywordFeatureConfig, keyword_features

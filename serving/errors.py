@@ -1,5 +1,6 @@
 """Turns errors into responses: JSON in OpenAI's form with a hint, without paths of this machine."""
 
+import errno
 import logging
 from collections.abc import Mapping
 
@@ -18,6 +19,7 @@ INVALID, AUTHENTICATION, LIMIT, SERVER = (
     "server_error",
 )
 """Types of errors, as OpenAI names them."""
+_NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _DOCUMENTED = "/docs describes all requests"
 # How FastAPI reports a body that is no object, and a text where a file is needed.
 _NO_OBJECT = ("model_attributes_type", "dict_type")
@@ -89,9 +91,12 @@ def of_validation_error(error: RequestValidationError, is_form: bool) -> Request
     )
 
 
-def no_space(error: OSError) -> RequestError:
+def not_stored(error: OSError) -> RequestError:
     """The response when an upload can't be written to the folder for temporary files; it is logged."""
     LOG.error("an upload can't be stored", extra={"reason": str(error)})
+    if error.errno not in _NO_SPACE:
+        problem, hint = "the upload can't be stored", "try again; the log of the service says why"
+        return RequestError(500, problem, hint=hint, kind=SERVER)
     hint = "try again later; the service needs more space for temporary files"
     return RequestError(507, "there is no space for the upload", hint=hint, kind=SERVER, code="space")
 
@@ -99,5 +104,5 @@ def no_space(error: OSError) -> RequestError:
 def of_http_error(error: HTTPException) -> RequestError:
     """The response to what the framework refuses: an unknown path or method, a body that is no form."""
     if isinstance(error.__cause__, OSError):  # while a form was read
-        return no_space(error.__cause__)
+        return not_stored(error.__cause__)
     return RequestError(error.status_code, str(error.detail), headers=error.headers, hint=_DOCUMENTED)

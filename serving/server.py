@@ -123,11 +123,18 @@ class _Server(uvicorn.Server):
 
     async def _abort_unread(self) -> None:
         """Abort connections whose last response is not read: closing them would wait for that."""
+        before: dict[Any, int] = {}  # bytes that were not sent yet
         while True:
             await asyncio.sleep(self.config.app.state.settings.receive_seconds)
-            for connection in list(self.server_state.connections):
-                if connection.transport.is_closing():
-                    connection.transport.abort()
+            closing = {
+                connection.transport: connection.transport.get_write_buffer_size()
+                for connection in list(self.server_state.connections)
+                if connection.transport.is_closing()
+            }
+            for transport, unsent in closing.items():
+                if unsent >= before.get(transport, unsent + 1):
+                    transport.abort()
+            before = closing
 
 
 def _protocol(settings: Settings) -> type[HttpToolsProtocol]:
@@ -147,6 +154,9 @@ def _protocol(settings: Settings) -> type[HttpToolsProtocol]:
 
         def data_received(self, data: bytes) -> None:
             super().data_received(data)
+            if self not in self.connections:  # a WebSocket has taken over the transport
+                self._in_time()
+                return
             between = self.cycle is None or self.cycle.response_complete
             # Line ends between two requests are data, so that uvicorn's timer stops, but no request.
             if between and self._headers_late is None and not self.transport.is_closing():

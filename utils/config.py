@@ -84,12 +84,15 @@ def with_overrides(values: Mapping[str, Any], overrides: Sequence[str]) -> dict[
     Raises:
         ConfigError: an override does not have this form.
     """
-    return _merged(
-        values,
-        _read_overrides(overrides),
-        problem=f"'{' '.join(overrides)}' doesn't fit the config",
-        hint="an override replaces a whole list: optimiser.stages=[…]",
-    )
+    merged = dict(values)
+    for override in overrides:
+        merged = _merged(
+            merged,
+            _read_overrides([override]),
+            problem=f"'{override}' doesn't fit the config",
+            hint="a list is replaced as a whole (optimiser.stages=[…]), a section by its values",
+        )
+    return merged
 
 
 def build_config(

@@ -18,13 +18,15 @@ def chunks_of(clip: np.ndarray, size: int, due: int) -> np.ndarray:
     Args:
         clip: (T, …).
         size: frames (or samples) per chunk.
-        due: frames until the output for the clip is complete: T, or more if strides delay the last frames.
-            The last frame is repeated up to there; no exact output depends on it.
+        due: frames until the output for the clip is complete. More than T if strides delay the last frames:
+            the last frame is repeated up to there, and no exact output depends on it. Less if the model does
+            not use the last frames: they are left out, because the next output would belong to a later clip.
 
     Returns:
         (chunks, 1, size, …) float32.
     """
-    chunks = -(-max(len(clip), due) // size)
+    chunks = -(-due // size)
+    clip = clip[: chunks * size]
     missing = chunks * size - len(clip)
     padded = np.pad(clip, [(0, missing)] + [(0, 0)] * (clip.ndim - 1), mode="edge")
     return padded.reshape(chunks, 1, size, *clip.shape[1:]).astype(np.float32, copy=False)

@@ -85,7 +85,7 @@ class ArtefactWriter:
         Raises:
             ConfigError: the model can't stream; each obstacle is named, with an alternative.
         """
-        return stream_geometry(self.source.model)
+        return stream_geometry(self.source.model, frames_per_call=self.frames_per_call or None)
 
     @property
     def chunk(self) -> int:

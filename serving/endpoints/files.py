@@ -10,7 +10,7 @@ from pathlib import Path
 from fastapi import Request, UploadFile
 from fastapi.datastructures import Headers
 
-from serving.errors import RequestError, no_space
+from serving.errors import RequestError, not_stored
 
 TRANSCRIPTIONS, PHRASES = "/v1/audio/transcriptions", "/v1/phrases"
 UPLOAD_PATHS = frozenset({TRANSCRIPTIONS, PHRASES})
@@ -43,6 +43,6 @@ async def saved_upload(upload: UploadFile) -> AsyncIterator[Path]:
             await asyncio.to_thread(shutil.copyfileobj, upload.file, file)
             file.flush()
         except OSError as error:
-            raise no_space(error) from error
+            raise not_stored(error) from error
         await upload.close()  # its copy is enough
         yield Path(file.name)

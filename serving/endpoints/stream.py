@@ -279,7 +279,7 @@ class Session:
             return result
 
     async def _result(self, receiving: asyncio.Future) -> dict[str, Any] | Failure | float:
-        """The next result of the stream; until it comes, the client gets signs of life.
+        """The next result of the stream; until it comes, the client gets ``alive`` messages.
 
         Raises:
             WebSocketDisconnect: the client has gone.

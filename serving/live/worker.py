@@ -74,8 +74,8 @@ def follow_streams(pipe: Connection, speech: Path, language: Path) -> None:
     """Answer ``(number of a stream, Open | bytes | End | Drop)`` with ``(number, Output)``.
 
     Sends :class:`Ready` first, or a failure if the models can't be loaded. Bytes are 16-bit samples. An
-    unexpected error ends the stream in which it happened, not the others. When there is nothing to do, it
-    sends None every :data:`ALIVE_SECONDS`.
+    unexpected error ends the stream in which it happened, not the others. None, every :data:`ALIVE_SECONDS`
+    or more often, says that the process is alive.
     """
     try:
         models = Models(speech, language)
@@ -101,11 +101,12 @@ def follow_streams(pipe: Connection, speech: Path, language: Path) -> None:
                         streams[number] = _Stream(models, speech, message)
                     except Exception as error:
                         pipe.send((number, Output(failure=_failure(error))))
+                    pipe.send(None)  # many phrases take seconds
                 elif isinstance(message, Drop):
                     streams.pop(number, None)
                 elif number in streams:
                     streams[number].take(message)
-            if not received and not _waiting(streams):
+            if not _waiting(streams):
                 pipe.send(None)
             for number in _waiting(streams):
                 try:

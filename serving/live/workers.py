@@ -25,7 +25,8 @@ LOG = logging.getLogger("serving")
 AHEAD_SECONDS = 2.0  # sound of a stream that may wait for its process; more of it is not received
 _LOAD_SECONDS = 600.0  # at most, to load the models
 _WAIT_SECONDS = 60.0  # of a new stream, for models that are being loaded
-_SILENT_SECONDS = 60.0  # a process that sends nothing for so long is replaced: it hangs
+# A process that sends nothing for so long is replaced: it hangs. 100,000 phrases take a minute or more.
+_SILENT_SECONDS = 300.0
 _PAUSE_SECONDS = 1.0  # before a process that died while it loaded is replaced
 _CLOSED = Failure("the stream is closed", internal=True)
 _DIED = Failure("the process that followed this stream has died", "connect again", internal=True)
@@ -213,7 +214,7 @@ class _Worker:
                 if self._stopped:
                     return
                 self._metrics.worker_deaths.inc()
-                reason = str(error) or f"it sent nothing for {_SILENT_SECONDS:g} s"
+                reason = str(error) or "it sent nothing for too long"
                 LOG.error("a worker of live streams died", extra={"pid": child.pid, "reason": reason})
                 if self.ready is None:
                     time.sleep(_PAUSE_SECONDS)

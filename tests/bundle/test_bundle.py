@@ -78,6 +78,12 @@ def test_chunks_hold_the_clip_and_its_last_frame_where_more_is_needed(frames, si
     assert np.array_equal(flat[frames:], np.repeat(clip[-1:], len(flat) - frames, axis=0))
 
 
+def test_frames_that_a_model_does_not_use_make_no_further_call():
+    """The last call counts: one more would see the clip moved by a call."""
+    made = chunks_of(np.arange(49, dtype=np.float32)[:, None], 4, 48)
+    assert made.ravel().tolist() == list(range(48))
+
+
 class Sum:
     """A stream whose output is the sum of all its inputs."""
 

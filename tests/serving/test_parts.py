@@ -19,6 +19,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import uvicorn
+import websockets
 from fastapi.datastructures import Headers
 from starlette.exceptions import HTTPException
 
@@ -319,13 +320,33 @@ def test_a_client_that_does_not_read_its_response_is_cut_off():
 
 
 def test_a_client_that_reads_its_response_slowly_gets_it_all():
-    with served(large_answer) as (_, address), socket.create_connection(address) as client:
+    with served(large_answer, seconds=5.0) as (_, address), socket.create_connection(address) as client:
         client.sendall(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
         received = 0
         while data := client.recv(2_000_000):
             received += len(data)
             time.sleep(0.1)
     assert received > 20_000_000
+
+
+def test_a_live_stream_may_be_longer_than_the_limit_of_a_request():
+    async def echo_for_long(scope, receive, send):
+        assert (await receive())["type"] == "websocket.connect"
+        await send({"type": "websocket.accept"})
+        while (message := await receive())["type"] == "websocket.receive":
+            await send({"type": "websocket.send", "text": message["text"]})
+
+    async def talk(address: tuple[str, int]) -> int:
+        answers = 0
+        async with websockets.connect(f"ws://{address[0]}:{address[1]}/") as client:
+            for _ in range(8):
+                await client.send("a")
+                answers += await asyncio.wait_for(client.recv(), 60.0) == "a"
+                await asyncio.sleep(0.25)
+        return answers
+
+    with served(echo_for_long, seconds=0.5) as (_, address):
+        assert asyncio.run(talk(address)) == 8
 
 
 def test_line_ends_after_a_response_keep_no_connection():
@@ -417,7 +438,7 @@ def test_an_unexpected_error_ends_its_own_stream_only(monkeypatch, capsys):
     while len(answers) < 3:
         if answer := ours.recv():
             answers.append(answer)
-    assert ours.recv() is None, "a sign of life"
+    assert ours.recv() is None, "the process is alive"
     ours.close()
     thread.join(60.0)
     failed = {number: bool(output.failure and output.failure.internal) for number, output in answers}

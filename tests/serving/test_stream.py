@@ -48,7 +48,7 @@ def connect(
 
 
 async def messages_of(socket: Any) -> list[Message]:
-    """All messages until the server closes the connection, without signs of life between them."""
+    """All messages until the server closes the connection, without the ``alive`` messages between them."""
     found = []
     try:
         while True:
@@ -312,7 +312,7 @@ def test_a_silent_client_gets_its_finals_and_is_left(service, speech):
     assert (final["type"], error["code"]) == ("final", "idle")
 
 
-def test_a_client_with_nothing_to_read_gets_signs_of_life(open_service):
+def test_a_client_with_nothing_to_read_gets_alive_messages(open_service):
     async def types() -> list[str]:
         async with connect(open_service, None) as socket:
             await socket.send('{"type":"start"}')

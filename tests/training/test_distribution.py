@@ -317,7 +317,7 @@ def in_two_processes(function) -> list:
 
 
 def test_a_stop_signal_during_a_step_acts_after_the_next():
-    """The other processes have not heard of it yet: they would wait for this one in vain."""
+    """The other processes do not know it yet: they would wait for this one in vain."""
     import tensorflow as tf
 
     from training.distributed.replicas import build_replicated, first_copies, make_replicated_step

@@ -168,10 +168,27 @@ def test_a_folder_without_recordings_is_named(tmp_path):
 def test_linked_folders_are_followed_once(tmp_path):
     for folder in ("talks", "elsewhere"):
         write_wav(tmp_path / folder / "a.wav", np.zeros(100, np.float32))
-    (tmp_path / "talks" / "link").symlink_to(tmp_path / "elsewhere")
+    write_wav(tmp_path / "talks" / "2024" / "a.wav", np.zeros(100, np.float32))
+    (tmp_path / "talks" / "1_link").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "talks" / "1_current").symlink_to(tmp_path / "talks" / "2024")
     (tmp_path / "elsewhere" / "loop").symlink_to(tmp_path / "talks")
     found = [path.relative_to(tmp_path / "talks").as_posix() for path in find_recordings(tmp_path / "talks")]
-    assert found == ["a.wav", "link/a.wav"]
+    assert found == ["1_link/a.wav", "2024/a.wav", "a.wav"], "the real path, where a link leads to it too"
+
+
+def test_a_subfolder_that_cannot_be_read_is_named(tmp_path, capsys, monkeypatch):
+    for folder in ("lost+found", "talks"):
+        write_wav(tmp_path / folder / "a.wav", np.zeros(100, np.float32))
+    scandir = os.scandir
+
+    def refused(path):
+        if str(path).endswith("lost+found"):
+            raise PermissionError(13, "Permission denied", str(path))
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", refused)
+    assert find_recordings(tmp_path) == [tmp_path / "talks" / "a.wav"]
+    assert "lost+found" in capsys.readouterr().err
 
 
 def test_missing(tmp_path):
@@ -208,6 +225,37 @@ def test_an_mp3_file_that_does_not_state_its_length_is_read_to_its_end(tmp_path,
     assert len(read_audio(path)) / RATE == pytest.approx(30, abs=0.5)
 
 
+@pytest.mark.parametrize("tag", ["VBRI", "Xing without a number", "short frames"])
+def test_an_mp3_file_whose_tag_does_not_state_its_length(tmp_path, tag):
+    content, rng = io.BytesIO(), np.random.default_rng(0)
+    level = np.repeat([0.0, 0.2, 0.0], 10 * 24_000)
+    soundfile.write(
+        content, level * rng.standard_normal(len(level)), 24_000, format="MP3", bitrate_mode="VARIABLE"
+    )
+    data = bytearray(content.getvalue())
+    first = mp3_frame_bytes(data[:4])
+    begin = data.index(b"Xing" if b"Xing" in data[:first] else b"Info")
+    if tag == "VBRI":
+        data[begin : begin + 4] = bytes(4)
+        data[36:40] = b"VBRI"
+    elif tag == "short frames":
+        data = data[first:]
+    else:
+        data[begin + 7] = 0
+    (tmp_path / "a.mp3").write_bytes(data)
+    assert audio_seconds(tmp_path / "a.mp3") == pytest.approx(30, abs=0.2)
+    assert len(read_audio(tmp_path / "a.mp3")) / RATE == pytest.approx(30, abs=0.2)
+
+
+def test_an_mp3_file_in_memory_is_read_from_where_the_decoder_is():
+    import fsspec
+
+    data, _ = _mp3(30, bitrate_mode="CONSTANT")
+    with fsspec.open("memory://a.mp3", "wb") as file:
+        file.write(data)
+    assert len(read_audio("memory://a.mp3")) / RATE == pytest.approx(30, abs=0.1)
+
+
 def test_a_wav_file_whose_recorder_was_killed_is_read(tmp_path):
     path, samples = tmp_path / "a.wav", np.linspace(-0.5, 0.5, 8000, dtype=np.float32)
     write_wav(path, samples)
@@ -219,8 +267,8 @@ def test_a_wav_file_whose_recorder_was_killed_is_read(tmp_path):
         path.write_bytes(data)
         np.testing.assert_allclose(read_audio(path), samples, atol=1e-4)
         assert audio_seconds(path) == 0.5
-    empty = data[:44] + b"LIST" + (4).to_bytes(4, "little") + b"INFO"
-    for content in (data[:44], empty):
+    chunks = [name + (4).to_bytes(4, "little") + b"INFO" for name in (b"LIST", b"id3 ", b"cue ")]
+    for content in (data[:44], *(data[:44] + chunk for chunk in chunks), data[:44] + b"".join(chunks)):
         path.write_bytes(content)
         with pytest.raises(AudioError, match="holds no samples"):
             read_audio(path)

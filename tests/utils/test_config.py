@@ -169,7 +169,7 @@ def test_an_override_inside_a_list_is_refused(tmp_path):
     for override in ("corpora.0=c", "corpora[0]=c", "corpora={a: 1}"):
         with pytest.raises(ConfigError) as caught:
             load(override, path=path)
-        assert override in str(caught.value) and "replaces a whole list" in str(caught.value)
+        assert override in str(caught.value) and "a list is replaced as a whole" in str(caught.value)
 
 
 def test_a_number_of_400_digits_is_refused():

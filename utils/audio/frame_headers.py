@@ -12,6 +12,8 @@ _SEARCHED_BYTES = 1 << 14  # in which the first frame must begin: more than a fr
 # depends on (MPEG 1, mono). VBRI always comes 32 bytes after the header.
 _TAG_OFFSETS = {(True, False): 36, (True, True): 21, (False, False): 21, (False, True): 13}
 _VBRI_OFFSET = 36
+_HAS_COUNT = 1  # flag of a Xing or Info tag: the number of frames follows
+_HIGHEST_BIT_RATE = 0xE0  # in the third byte of a header
 
 
 def mp3_frame_bytes(header: bytes) -> int:
@@ -61,12 +63,22 @@ def mp3_start(content: bytes) -> int | None:
     return None
 
 
+def has_tag(frame: bytes) -> bool:
+    """Whether the first frame of an MP3 file has facts about the file (Xing, Info, VBRI) instead of sound."""
+    tag = _tag(frame)
+    return tag[:4] in (b"Xing", b"Info") or frame[_VBRI_OFFSET : _VBRI_OFFSET + 4] == b"VBRI"
+
+
 def has_frame_count(frame: bytes) -> bool:
-    """Whether the first frame of an MP3 file states their number (Xing, Info or VBRI)."""
+    """Whether the first frame states the number of frames so that libsndfile finds it (not in VBRI)."""
+    tag = _tag(frame)
+    return tag[:4] in (b"Xing", b"Info") and bool(tag[7] & _HAS_COUNT)
+
+
+def _tag(frame: bytes) -> bytes:
     is_mpeg1, is_mono = frame[1] >> 3 & 3 == 3, frame[3] >> 6 == 3
     offset = _TAG_OFFSETS[is_mpeg1, is_mono]
-    tag = frame[offset : offset + 4]
-    return tag in (b"Xing", b"Info") or frame[_VBRI_OFFSET : _VBRI_OFFSET + 4] == b"VBRI"
+    return frame[offset : offset + 8].ljust(8, b"\0")
 
 
 def count_mp3_frames(content: bytes, start: int) -> int:
@@ -87,6 +99,7 @@ def count_mp3_frames(content: bytes, start: int) -> int:
 def info_frame(frame: bytes, count: int) -> bytes:
     """A silent frame that states the number of frames after it, made from the header of another one."""
     is_mpeg1, is_mono = frame[1] >> 3 & 3 == 3, frame[3] >> 6 == 3
-    header = bytes([frame[0], frame[1] | 1, frame[2], frame[3]])  # without a checksum
-    tag = b"Info" + (1).to_bytes(4, "big") + count.to_bytes(4, "big")
+    # Without a checksum, and at the highest bit rate: a short frame has no room for the tag.
+    header = bytes([frame[0], frame[1] | 1, frame[2] & 0x0F | _HIGHEST_BIT_RATE, frame[3]])
+    tag = b"Info" + _HAS_COUNT.to_bytes(4, "big") + count.to_bytes(4, "big")
     return (header + bytes(_TAG_OFFSETS[is_mpeg1, is_mono] - 4) + tag).ljust(mp3_frame_bytes(header), b"\0")

@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 
 import numpy as np
 
@@ -11,11 +10,10 @@ from utils.audio.piped import open_pipe
 from utils.stop_signals import Stopped, until_stopped
 
 
-@contextmanager
 def live_audio(
     microphone: bool, rate: int | None, sample_rate: int, seconds: float, stopped: list[Stopped]
 ) -> Iterator[Iterator[np.ndarray]]:
-    """Open the microphone or standard input.
+    """Open the microphone or standard input, as the only source of the returned iterator.
 
     Args:
         microphone: whether to open the default microphone.

@@ -11,6 +11,7 @@ from typing import BinaryIO
 from utils.audio.frame_headers import (
     count_mp3_frames,
     has_frame_count,
+    has_tag,
     info_frame,
     mp3_frame_bytes,
     mp3_start,
@@ -26,13 +27,17 @@ def with_length(content: BinaryIO, audio_format: str, frames: int) -> io.BytesIO
     """A copy of a file whose header states the length, in memory; None if the header of the file states it.
 
     Args:
-        content: of the file; any position.
+        content: of the file; its position stays as it is, because libsndfile may be reading it.
         audio_format: libsndfile's name of the format.
         frames: number of samples of each channel, according to libsndfile.
     """
-    if audio_format in ("WAV", "WAVEX") and not frames:
-        return _completed_wav(content)
-    return _completed_mp3(content) if audio_format == "MP3" else None
+    position = content.tell()
+    try:
+        if audio_format in ("WAV", "WAVEX") and not frames:
+            return _completed_wav(content)
+        return _completed_mp3(content) if audio_format == "MP3" else None
+    finally:
+        content.seek(position)
 
 
 def _completed_wav(content: BinaryIO) -> io.BytesIO | None:
@@ -44,7 +49,7 @@ def _completed_wav(content: BinaryIO) -> io.BytesIO | None:
         position += _CHUNK.size
         if name != b"data":
             position += length + length % 2
-        elif length or position == len(data) or _ends_with_chunk(data, position):
+        elif length or position == len(data) or ends_with_chunks(data, position):
             return None
         else:
             struct.pack_into("<I", data, position - 4, min(len(data) - position, _LARGEST))
@@ -53,12 +58,14 @@ def _completed_wav(content: BinaryIO) -> io.BytesIO | None:
     return None
 
 
-def _ends_with_chunk(data: bytearray, position: int) -> bool:
-    """Whether the file goes on with a chunk that ends with it: then there are no samples."""
-    if position + _CHUNK.size > len(data):
-        return False
-    name, length = _CHUNK.unpack_from(data, position)
-    return name.isalpha() and position + _CHUNK.size + length + length % 2 == len(data)
+def ends_with_chunks(data: bytes | bytearray, position: int) -> bool:
+    """Whether a WAV file goes on with whole chunks up to its end: then there are no samples before them."""
+    while position + _CHUNK.size <= len(data):
+        name, length = _CHUNK.unpack_from(data, position)
+        if not (name.isascii() and name.decode("ascii").isprintable()):
+            return False
+        position += _CHUNK.size + length + length % 2
+    return position in (len(data), len(data) + 1)  # the last padding byte is often missing
 
 
 def _completed_mp3(content: BinaryIO) -> io.BytesIO | None:
@@ -74,4 +81,6 @@ def _completed_mp3(content: BinaryIO) -> io.BytesIO | None:
     frame = data[start : start + mp3_frame_bytes(data[start : start + 4])]
     if has_frame_count(frame):
         return None
+    if has_tag(frame):
+        start += len(frame)
     return io.BytesIO(info_frame(frame, count_mp3_frames(data, start)) + data[start:])

@@ -17,6 +17,7 @@ from typing import BinaryIO
 import numpy as np
 
 from utils.audio.frame_headers import begins_with_frames
+from utils.audio.missing_lengths import ends_with_chunks
 from utils.audio.reading import LOWEST_RATE, UNKNOWN_SIZE, audio_blocks, pcm_blocks
 from utils.errors import AudioError
 from utils.stop_signals import until_stopped
@@ -125,7 +126,7 @@ def _live_wav(head: bytes) -> tuple[int, int] | None:
         return None
     code, channels, rate, _, _, bits = struct.unpack("<HHIIHH", header[2])
     (size,) = struct.unpack("<I", header[3])
-    unknown = size >= UNKNOWN_SIZE or not size
+    unknown = size >= UNKNOWN_SIZE or (not size and not ends_with_chunks(head, header.end()))
     return (header.end(), rate) if (code, channels, bits) == (_PCM, 1, 16) and unknown else None
 
 

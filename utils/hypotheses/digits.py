@@ -17,7 +17,7 @@ from utils.errors import ConfigError
 from utils.hypotheses.recognition import Ending, Segment
 from utils.hypotheses.transcript_formats import syllable_texts
 
-_NUMBER = re.compile(r"[\d.:/%-]+")
+_NUMBER = re.compile(r"[\d.:/%~-]+")
 _QUARTER = "刻"  # 九点一刻 is not 9.1刻
 _LOCK = threading.Lock()  # the grammar is not made for several threads
 
