@@ -12,7 +12,7 @@ from model_language.converters.base import Converter
 from model_language.language_model import HanziLanguageModel
 from model_language.ngram.syllables import load_syllable_ngram
 from model_language.registry import load_converter, load_hanzi_model
-from model_language.search.joint import JointSearch, load_joint_search
+from model_language.search.joint import JointSearch, load_joint_search, needs_syllable_ngram
 from model_language.search.second_pass import RESCORING
 from model_speech.acoustic_logits import AcousticLogits
 from model_speech.causal_timing import CausalTiming
@@ -180,7 +180,7 @@ def load_joint_search_for(
     Raises:
         RunError: a run is damaged or of another kind.
     """
-    if syllables is None:
+    if syllables is None or not needs_syllable_ngram(converter):  # with it, other weights suit
         chosen = RunFolder(run).config().get("search") or {}
         language = chosen.get("language_weight") if language is None else language
         bonus = chosen.get("joint_bonus") if bonus is None else bonus

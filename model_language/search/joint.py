@@ -273,6 +273,15 @@ def _acoustic_score(network: ConfusionNetwork, path: HanziPath) -> float:
     )
 
 
+def needs_syllable_ngram(converter: Converter | UserWordConverter) -> bool:
+    """Whether the joint search with a converter uses an n-gram of syllables.
+
+    A converter that scores from left to right needs none: its scores are those of the syllables too.
+    """
+    inner = converter.converter if isinstance(converter, UserWordConverter) else converter
+    return inner.generative().score_kind != EMISSIONS
+
+
 def load_joint_search(
     converter: Converter | UserWordConverter,
     syllables: str | Path | None = None,
@@ -285,7 +294,7 @@ def load_joint_search(
 
     Args:
         converter: a converter, with or without user words.
-        syllables: a run of ``syllable_ngram``, for converters that score whole sentences.
+        syllables: a run of ``syllable_ngram``; not used where :func:`needs_syllable_ngram` is False.
         language, bonus, rescoring: see :class:`JointWeights`; None: the values for this kind of converter
             (:data:`TUNED`).
         language_model: rescores the best hypotheses.
@@ -296,6 +305,7 @@ def load_joint_search(
     if not isinstance(converter, UserWordConverter):
         converter = UserWordConverter(converter, UserWords())
     generative = converter.converter.generative()
+    syllables = syllables if needs_syllable_ngram(converter) else None
     kind = "network and syllables" if syllables else "network"
     weights = TUNED["n-gram" if generative.history_model is not None else kind]
     if language is not None:

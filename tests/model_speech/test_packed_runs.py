@@ -238,7 +238,11 @@ def test_the_weights_of_the_search_come_with_the_model(run, tmp_path, monkeypatc
     monkeypatch.setattr(loading, "load_hanzi_model", lambda path: path.name)
     loading.load_joint_search_for(packed, "converter")
     loading.load_joint_search_for(packed, "converter", language=0.75)
-    loading.load_joint_search_for(packed, "converter", syllables="ngram")  # another search, other weights
+    needs = []
+    monkeypatch.setattr(loading, "needs_syllable_ngram", lambda converter: needs.pop())
+    for needed in (True, False):
+        needs.append(needed)
+        loading.load_joint_search_for(packed, "converter", syllables="ngram")
     loading.load_joint_search_for(run.path, "converter")
     loading.load_joint_search_for(packed, "converter", rescoring=0.0)
     loading.load_joint_search_for(run.path, "converter", language_model=tmp_path / "mine")
@@ -246,7 +250,8 @@ def test_the_weights_of_the_search_come_with_the_model(run, tmp_path, monkeypatc
     assert [arguments[2:] for arguments in seen] == [
         (0.25, 1.5, 0.5, shipped),
         (0.75, 1.5, 0.5, shipped),
-        (None, None, None, None),
+        (None, None, None, None),  # another search, other weights
+        (0.25, 1.5, 0.5, shipped),
         (None, None, None, None),
         (0.25, 1.5, 0.0, None),
         (None, None, RESCORING, "mine"),

@@ -3,6 +3,7 @@
 import numpy as np
 
 from model_language.registry import load_converter
+from model_language.search.joint import needs_syllable_ngram
 from model_speech.acoustic_model import load_acoustic_model
 from recognition.confidence import JOINT, JOINT_NGRAM, PLAIN, Calibration, load_calibration
 from recognition.loading import load_acoustic_logits, load_joint_search_for
@@ -39,6 +40,15 @@ def test_a_recording_without_speech_has_neither_syllables_nor_confidences(tmp_pa
     recognizer = Recognizer(acoustic, joint=joint, calibration=calibration)
     (found,) = recognizer.recognise([("silence", tmp_path / "silence.wav")])
     assert (found.pinyin, found.hanzi, found.confidence) == ((), "", ())
+
+
+def test_the_shipped_converter_needs_no_syllables_in_the_joint_search(tmp_path):
+    """Its weights and second pass stay, and the n-gram (here a folder without one) is not loaded."""
+    converter = load_converter(PRETRAINED)
+    assert not needs_syllable_ngram(converter)
+    usual = load_joint_search_for(PRETRAINED_SPEECH, converter)
+    with_syllables = load_joint_search_for(PRETRAINED_SPEECH, converter, syllables=tmp_path)
+    assert with_syllables._weights == usual._weights and with_syllables._second_pass is not None
 
 
 def test_confidence_is_calibrated_for_both_searches():
