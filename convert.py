@@ -32,8 +32,8 @@ examples:
 
 Accepts zhong1, zhōng, lv4 nü3 lu:4, capitals, erhua, with and without tones, with and without spaces (xi'an
 is two syllables, xian one). Other text is unchanged. If most syllables of a line have tones, a syllable
-without a tone is neutral; otherwise it may have any tone. A file of user words has one word per line: hanzi,
-optionally its pinyin and a weight (a natural logarithm per character; default 6).
+without a tone is neutral if any hanzi is read so; otherwise it may have any tone. A file of user words has
+one word per line: hanzi, optionally its pinyin and a weight (a natural logarithm per character; default 6).
 
 In Python:
   from model_language.pinyin_to_hanzi import PinyinToHanzi
@@ -71,7 +71,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
                     sys.stdout.flush()
                     unread, example = unread + block.unread, example or block.example
     if unread:
-        print(f"note: {unread} words are not pinyin and are unchanged, e.g. {example}", file=sys.stderr)
+        what = "1 word is not pinyin and is" if unread == 1 else f"{unread} words are not pinyin and are"
+        print(f"note: {what} unchanged, e.g. {example}", file=sys.stderr)
 
 
 class _Bar(tqdm):

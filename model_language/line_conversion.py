@@ -21,7 +21,7 @@ class OutputForm:
     """What is written for a line.
 
     Attributes:
-        n_best: number of conversions, separated by tabs.
+        n_best: number of conversions, separated by tabs; if there may be several, a tab in one is a space.
         as_json: a JSON object with conversions, scores and reasons instead.
     """
 
@@ -36,7 +36,7 @@ class ConvertedBlock:
     Attributes:
         text: one output line for each input line.
         unread: number of words of Latin letters that are not pinyin.
-        example: the first of them and its position; empty for none.
+        example: the file and the position of the first of them, and the word; empty for none.
     """
 
     text: str
@@ -84,7 +84,8 @@ def convert_block(form: OutputForm, lines: Sequence[str], number: int, where: st
         output = _output(to_hanzi, form, lines, number)
     except CorpusError as error:
         raise CorpusError(error.message, where=f"{where}, {error.where}", hint=error.hint) from error
-    block = ConvertedBlock("".join(f"{line}\n" for line in output), to_hanzi.unread, to_hanzi.example)
+    example = to_hanzi.example and f"{where}, {to_hanzi.example}"
+    block = ConvertedBlock("".join(f"{line}\n" for line in output), to_hanzi.unread, example)
     to_hanzi.unread, to_hanzi.example = 0, ""
     return block
 
@@ -95,4 +96,5 @@ def _output(to_hanzi: PinyinToHanzi, form: OutputForm, lines: Sequence[str], num
     explained = to_hanzi.explain(lines, form.n_best, number, reasons=form.as_json)
     if form.as_json:
         return [json.dumps(line_values(line), ensure_ascii=False) for line in explained]
-    return ["\t".join(conversion.hanzi for conversion in line.n_best) for line in explained]
+    # More than one conversion was asked for, and tabs separate them.
+    return ["\t".join(way.hanzi.replace("\t", " ") for way in line.n_best) for line in explained]

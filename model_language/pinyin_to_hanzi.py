@@ -6,15 +6,15 @@
 '今天天气很好, Python!'
 
 Each stretch of pinyin is converted by itself. Other text is not changed, nor is a syllable that is not a
-reading of any hanzi. If a word can be segmented into syllables in several ways, all are converted, and the
-most probable text is returned. Typed pinyin is assumed to be correct: each syllable becomes a hanzi with this
-reading. For pinyin from a speech recogniser, recognition errors are corrected too.
+reading of any hanzi. If a word can be segmented into syllables in several ways, they are converted with the
+words beside it, and the most probable one is chosen. Typed pinyin is assumed to be correct: each syllable
+becomes a hanzi with this reading. For pinyin from a speech recogniser, recognition errors are corrected too.
 """
 
 import heapq
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,12 @@ from utils.mandarin.pinyin import full_inventory
 from utils.mandarin.typed_pinyin import Piece, plain_syllables, read_line
 from utils.run_folder.run import PRETRAINED
 
-SEGMENTATIONS = 8  # number of segmentations of a stretch of pinyin that are tried
+SEGMENTATIONS = 8  # number of segmentations of a stretch with few ambiguous words that are tried
+_FEW = 3  # ambiguous words, which have several segmentations; more have too many combinations to try all
+# More ambiguous words are decided in small groups: the words of a group, the segmentations of it that are
+# tried, and the syllables on each side that are converted with it. On 85 lines of 30 to 50 syllables, groups
+# of 3 words, 8 segmentations and 8 syllables gave the same error rate, in 1.9 times the time.
+_GROUP, _GROUP_SEGMENTATIONS, _CONTEXT = 2, 4, 4
 # The end of a linked list of values: (the previous link, its value). The parts of a long line are joined
 # once, at its end: joining them part by part would take quadratic time.
 _Chain = tuple[Any, Any] | None
@@ -60,6 +65,15 @@ class ConvertedLine:
         return self.n_best[0].hanzi
 
 
+@dataclass(frozen=True)
+class _Trial:
+    """A way to segment a group of pieces: the sum of its ranks, the reading of each, what is converted."""
+
+    rank: int
+    readings: tuple[tuple[str, ...], ...]
+    syllables: tuple[str, ...]
+
+
 class PinyinToHanzi:
     """Lines of pinyin → hanzi.
 
@@ -73,7 +87,7 @@ class PinyinToHanzi:
 
     Attributes:
         unread: number of words of Latin letters so far that were not pinyin.
-        example: the first of them and its position.
+        example: the position of the first of them, and the word.
 
     Raises:
         UserError: the run or the file of user words cannot be used, or the run has no second pass.
@@ -94,6 +108,7 @@ class PinyinToHanzi:
             converter = converter.with_second_pass(second_pass)
         self._converter = UserWordConverter(converter, found)
         self._strict, self._unwritable = strict, _unwritable(converter.symbols.lexicon)
+        self._any_tone = _without_neutral_tone(converter.symbols.lexicon)
         self.unread, self.example = 0, ""
 
     def __call__(self, line: str) -> str:
@@ -146,9 +161,12 @@ class PinyinToHanzi:
         read = []
         for number, line in enumerate(lines, start=first_number):
             if (plain := plain_syllables(line)) and self._unwritable.isdisjoint(plain):
-                read.append([[Piece(line, 1, (plain,))]])
+                read.append([[Piece(line, 1, (self._with_any_tone(plain),))]])
                 continue
-            pieces = read_line(line, self._unwritable)
+            pieces = [
+                replace(piece, readings=tuple(map(self._with_any_tone, piece.readings)))
+                for piece in read_line(line, self._unwritable)
+            ]
             if self._strict:
                 _check(pieces, number)
             parts: list[Piece | list[Piece]] = []
@@ -158,22 +176,38 @@ class PinyinToHanzi:
             read.append(parts)
             for word, column in itertools.chain.from_iterable(piece.unread for piece in pieces):
                 self.unread += 1
-                self.example = self.example or f"'{word}' in line {number}, column {column}"
+                self.example = self.example or f"line {number}, column {column}: '{word}'"
         return read
+
+    def _with_any_tone(self, syllables: tuple[str, ...]) -> tuple[str, ...]:
+        """Without the tone of neutral syllables that no hanzi has, such as the zhan5 of huo3 che zhan."""
+        if self._any_tone.keys().isdisjoint(syllables):
+            return syllables
+        return tuple(self._any_tone.get(syllable, syllable) for syllable in syllables)
 
     def _segment(self, stretches: Sequence[list[Piece]]) -> list[tuple[tuple[str, ...], str | None]]:
         """The syllables of each stretch, and its hanzi if they were necessary to choose a segmentation."""
-        found = [_segmentations(stretch) for stretch in stretches]
-        several = [index for index, ways in enumerate(found) if len(ways) > 1]
-        conversions = iter(
-            self._converter.best([syllables for index in several for _, syllables in found[index]])
-        )
-        result: list[tuple[tuple[str, ...], str | None]] = [(ways[0][1], None) for ways in found]
-        for index in several:
-            tried = [(next(conversions), rank, syllables) for rank, syllables in found[index]]
-            best, _, syllables = max(tried, key=lambda way: way[0].score - _RANK_COST * way[1])
-            result[index] = (syllables, best.hanzi)
-        return result
+        readings = [[piece.readings[0] for piece in stretch] for stretch in stretches]
+        hanzi: list[str | None] = [None] * len(stretches)
+        groups = [_ambiguous(stretch) for stretch in stretches]
+        for turn in (0, 1):  # every other group, then those between them, whose neighbours are decided
+            jobs = [(index, group) for index, own in enumerate(groups) for group in own[turn::2]]
+            trials = [
+                _trials(stretches[index], readings[index], group, alone=len(groups[index]) == 1)
+                for index, group in jobs
+            ]
+            conversions = iter(self._converter.best([way.syllables for ways in trials for way in ways]))
+            for (index, group), ways in zip(jobs, trials, strict=True):
+                tried = [(next(conversions), way) for way in ways]
+                best, way = max(tried, key=lambda each: each[0].score - _RANK_COST * each[1].rank)
+                for position, reading in zip(group, way.readings, strict=True):
+                    readings[index][position] = reading
+                if len(groups[index]) == 1:
+                    hanzi[index] = best.hanzi
+        return [
+            (tuple(itertools.chain.from_iterable(own)), text)
+            for own, text in zip(readings, hanzi, strict=True)
+        ]
 
 
 def _check(pieces: Sequence[Piece], number: int) -> None:
@@ -186,19 +220,49 @@ def _check(pieces: Sequence[Piece], number: int) -> None:
             )
 
 
-def _segmentations(stretch: Sequence[Piece]) -> list[tuple[int, tuple[str, ...]]]:
-    """Ways to segment a stretch into syllables: the sum of the ranks of its pieces, syllables; best first."""
-    if all(len(piece.readings) == 1 for piece in stretch):
-        return [(0, tuple(itertools.chain.from_iterable(piece.readings[0] for piece in stretch)))]
-    found: list[tuple[int, _Chain]] = [(0, None)]
-    for piece in stretch:
-        longer = (
-            (rank + further, (before, reading))
-            for rank, before in found
-            for further, reading in enumerate(piece.readings)
-        )
-        found = heapq.nsmallest(SEGMENTATIONS, longer, key=lambda way: way[0])
-    return [(rank, tuple(itertools.chain.from_iterable(_links(last)))) for rank, last in found]
+def _ambiguous(stretch: Sequence[Piece]) -> list[list[int]]:
+    """The indices of the pieces with several readings, in groups that are decided together."""
+    found = [index for index, piece in enumerate(stretch) if len(piece.readings) > 1]
+    if len(found) <= _FEW:
+        return [found] if found else []
+    return [found[start : start + _GROUP] for start in range(0, len(found), _GROUP)]
+
+
+def _trials(
+    stretch: Sequence[Piece], readings: Sequence[tuple[str, ...]], group: Sequence[int], alone: bool
+) -> list[_Trial]:
+    """The best ways to segment the pieces of a group, if all others have the given readings.
+
+    Args:
+        stretch: all pieces.
+        readings: the reading of each piece so far.
+        group: indices of the pieces to segment.
+        alone: there is no other group; the whole stretch is converted.
+    """
+    start, end = (0, len(stretch)) if alone else _window(readings, group)
+    ranked = itertools.product(*(enumerate(stretch[index].readings) for index in group))
+    count = SEGMENTATIONS if alone else _GROUP_SEGMENTATIONS
+    trials = []
+    for way in heapq.nsmallest(count, ranked, key=lambda way: sum(rank for rank, _ in way)):
+        window = list(readings[start:end])
+        for index, (_, reading) in zip(group, way, strict=True):
+            window[index - start] = reading
+        ranks, own = zip(*way, strict=True)
+        trials.append(_Trial(sum(ranks), own, tuple(itertools.chain.from_iterable(window))))
+    return trials
+
+
+def _window(readings: Sequence[tuple[str, ...]], group: Sequence[int]) -> tuple[int, int]:
+    """The pieces (start, end) of a group and of the syllables beside it that are converted with it."""
+    start, end = group[0], group[-1] + 1
+    before = after = 0
+    while start > 0 and before < _CONTEXT:
+        start -= 1
+        before += len(readings[start])
+    while end < len(readings) and after < _CONTEXT:
+        after += len(readings[end])
+        end += 1
+    return start, end
 
 
 def _join(
@@ -235,3 +299,9 @@ def _unwritable(lexicon: Lexicon) -> frozenset[str]:
     """Syllables, with and without tone, that are not a reading of any hanzi in any tone."""
     found = [syllable for syllable in full_inventory() if lexicon.nearest(syllable) is None]
     return frozenset([*found, *(syllable[:-1] for syllable in found)])
+
+
+def _without_neutral_tone(lexicon: Lexicon) -> dict[str, str]:
+    """Neutral syllables without an entry in the lexicon → the same for any tone."""
+    known = frozenset(lexicon.syllables)
+    return {s: s[:-1] for s in full_inventory() if s.endswith("5") and s not in known}

@@ -378,14 +378,13 @@ class Recognizer:
         for segment in segments:
             joined = (
                 Alternative(
-                    left.pinyin + right.pinyin,
-                    left.hanzi + right.hanzi,
-                    left.score + right.score,
-                    left.confidence + right.confidence,
+                    a.pinyin + b.pinyin, a.hanzi + b.hanzi, a.score + b.score, a.confidence + b.confidence
                 )
-                for left, right in itertools.product(best, segment.n_best)
+                for a, b in itertools.product(best, segment.n_best)
             )
-            best = heapq.nlargest(self._n_best, joined, key=lambda alternative: alternative.score)
+            # Equal texts come from different cuts (ma + ma ni, ma ma + ni): the last and best one is kept.
+            unique = {(one.pinyin, one.hanzi): one for one in sorted(joined, key=lambda one: one.score)}
+            best = heapq.nlargest(self._n_best, unique.values(), key=lambda one: one.score)
         return Recognition(
             id=name,
             seconds=seconds,

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from model_language.batching import CONTEXT, windows
 from model_language.converters.exchanged_hanzi import history_scores, states_before, word_scores
 from model_language.converters.found_paths import FoundPaths
 from model_language.search.grid import Conversion
@@ -25,6 +26,9 @@ NGRAM_PART, DICTIONARY_PART, WORDS_PART = "n-gram", "words", "user words"
 SECOND_PASS_PART = "language model"
 LEAST_PATHS = 16
 """Least number of paths from which confidences are estimated."""
+# Characters of a window for the language model of a second pass. It uses the 32 hanzi before each, fewer than
+# the context of a window, so the windows change nothing.
+_LONGEST_RESCORED = 3 * CONTEXT
 # Positions whose candidates are rated together: more take more memory, and are hardly faster.
 _TOGETHER = 64
 
@@ -144,13 +148,26 @@ def _with_second_pass(
     spans: Sequence[Span],
     second_pass: SecondPass,
 ) -> list[tuple[float, str, dict[str, float]]]:
-    """The same with the lead over each runner-up by the language model."""
-    texts = [best] + [
-        best[:position] + (runner_up or best[position]) + best[position + 1 :]
-        for position, (_, runner_up, _) in enumerate(leads)
-    ]
-    (gains,) = second_pass.gains([texts], [[spans] * len(texts)])
-    rows = zip(leads, (gains[0] - gains[1:]).tolist(), strict=True)
+    """The same with the lead over each runner-up by the language model.
+
+    A long text is scored in windows: whole texts, one for each position, would take quadratic time and
+    memory.
+    """
+    gained: list[float] = []
+    for window in windows(len(best), _LONGEST_RESCORED):
+        text = best[window.start : window.end]
+        texts = [text] + [
+            text[:position] + (runner_up or text[position]) + text[position + 1 :]
+            for position, (_, runner_up, _) in enumerate(leads[window.first : window.last], window.kept.start)
+        ]
+        own = [
+            Span(span.start - window.start, span.word)
+            for span in spans
+            if window.start <= span.start and span.end <= window.end
+        ]
+        (gains,) = second_pass.gains([texts], [[own] * len(texts)])
+        gained += (gains[0] - gains[1:]).tolist()
+    rows = zip(leads, gained, strict=True)
     return [
         (probability, runner_up, {**lead, SECOND_PASS_PART: by} if runner_up else lead)
         for (probability, runner_up, lead), by in rows

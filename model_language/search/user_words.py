@@ -21,10 +21,13 @@ from utils.mandarin.typed_pinyin import read_pronunciation
 WEIGHT = 6.0
 """Weight of each character if a line gives none: each is e⁶ ≈ 400 times as probable as without the word."""
 _HIGHEST_WEIGHT = 1000.0
-_NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?|[-+]?(inf|nan)", re.IGNORECASE)
+# Not nan, which is a syllable.
+_NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?|[-+]?inf", re.IGNORECASE)
 _HINT = "one word per line: hanzi, then optionally its pinyin and a weight above 0, e.g. 喆 zhe2 5"
 # Tone sandhi: their tone depends on the next syllable. A word without pinyin accepts all of these.
 _SANDHI = {"一": ("yi1", "yi2", "yi4"), "不": ("bu2", "bu4")}
+# 儿 is er2 in dictionaries (女儿), but as the r of erhua (nar4) it is read as er5: both are accepted.
+_ERHUA = frozenset({"er2", "er5"})
 
 
 @dataclass(frozen=True)
@@ -150,7 +153,11 @@ def _parse(fields: Sequence[str], weight: float, where: str) -> UserWord:
     if not rest:
         return UserWord(hanzi, _usual_readings(hanzi, where), weight)
     syllables = read_pronunciation(hanzi, " ".join(rest), where)
-    return UserWord(hanzi, tuple(frozenset((syllable,)) for syllable in syllables), weight)
+    readings = tuple(
+        _ERHUA if character == "儿" and syllable in _ERHUA else frozenset((syllable,))
+        for character, syllable in zip(hanzi, syllables, strict=True)
+    )
+    return UserWord(hanzi, readings, weight)
 
 
 def _usual_readings(hanzi: str, where: str) -> tuple[frozenset[str], ...]:
@@ -164,7 +171,8 @@ def _usual_readings(hanzi: str, where: str) -> tuple[frozenset[str], ...]:
                 where=where,
                 hint=f"write its pinyin beside it: {hanzi} …",
             )
-        readings.append(known | frozenset(_SANDHI.get(character, ())))
+        erhua = _ERHUA if character == "儿" else frozenset()
+        readings.append(known | erhua | frozenset(_SANDHI.get(character, ())))
     return tuple(readings)
 
 

@@ -47,8 +47,8 @@ def test_a_pipe_in_another_process_starts_without_a_framework(run):
     loaded = {line.rpartition(b"|")[2].strip().decode() for line in done.stderr.splitlines()}
     assert "numpy" in loaded
     assert not {name for name in loaded if name.partition(".")[0] in ("keras", "tensorflow", "jax", "torch")}
-    assert b"note: 1 words are not pinyin" in done.stderr
-    assert b"'OK' in line 3, column 10" in done.stderr
+    note = b"note: 1 word is not pinyin and is unchanged, e.g. standard input, line 3, column 10: 'OK'"
+    assert note in done.stderr
 
 
 def test_all_spellings_give_the_same_hanzi(to_hanzi):
@@ -99,6 +99,15 @@ def test_json_has_scores_reasons_and_words(run, tmp_path, capsys):
     assert lines_of(capsys, "--model", run, "--nbest", 2, path)[0].count("\t") == 1
 
 
+def test_tabs_separate_the_alternatives_only(run, tmp_path, capsys):
+    path = tmp_path / "lines.txt"
+    path.write_text("ni3 hao3,\t1\t2\n", encoding="utf-8")
+    (line,) = lines_of(capsys, "--model", run, "--nbest", 2, path)
+    assert line.count("\t") == 1
+    assert all(text.endswith(",\t1\t2".replace("\t", " ")) for text in line.split("\t"))
+    assert lines_of(capsys, "--model", run, path) == ["你好,\t1\t2"]
+
+
 def test_lines_come_in_any_blocks(run, tmp_path, capsys, monkeypatch):
     """Blocks may end within a line or a character, or contain many lines: the output is the same."""
     path = tmp_path / "lines.txt"
@@ -140,7 +149,8 @@ def test_several_processes_write_the_same(form, run, tmp_path, capsys, monkeypat
         results.append(capsys.readouterr())
     assert results[0].out == results[1].out and results[0].out.count("妮好") >= 120
     for result in results:
-        assert "note: 120 words are not pinyin and are unchanged, e.g. 'ZX' in line 1" in result.err
+        example = f"e.g. {path}, line 1, column 21: 'ZX'"
+        assert f"note: 120 words are not pinyin and are unchanged, {example}" in result.err
 
 
 def test_several_processes_report_errors_as_one_does(run, tmp_path, capsys):
@@ -234,4 +244,4 @@ def test_lines_of_any_size_with_all_options(run, tmp_path, capsys):
     assert len(found[2]["sentences"]) == 1500
     several = lines_of(capsys, "--model", run, "--words", words, "--nbest", 3, path)
     assert [line.split("\t")[0] for line in several[2:]] == plain[2:]
-    assert several[:2] == plain[:2]
+    assert several[:2] == [line.replace("\t", " ") for line in plain[:2]]  # tabs separate alternatives

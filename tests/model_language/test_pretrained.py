@@ -113,6 +113,39 @@ def test_every_typed_syllable_becomes_a_hanzi_with_this_reading(to_hanzi):
     assert to_hanzi("ei1") == to_hanzi.explain(["ei1"])[0].text == "诶"
 
 
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("qing3 wen4 qu4 huo3 che zhan zen me zou3", "请问去火车站怎么走"),
+        ("qing3 wen4 qu4 huo3 che1zhan zen3me zou3", "请问去火车站怎么走"),  # not read as a plain line
+        ("guan1 jian ci2 jian3 ce4", "关键词检测"),
+        ("wo3 de shu1 hen3 hao3", "我的书很好"),  # de5 is a reading
+    ],
+)
+def test_a_syllable_without_a_tone_is_neutral_only_if_a_hanzi_is_read_so(to_hanzi, line, expected):
+    assert to_hanzi(line) == to_hanzi.explain([line])[0].text == expected
+
+
+def test_each_part_of_a_long_stretch_is_segmented(to_hanzi):
+    beginning = "qinai de mama women mingtian qu tianjin jianguo lu canguan xuexiao"
+    for line in (beginning, f"{beginning} xianzai jiu chufa fangan yijing jiejue"):
+        text = to_hanzi(line)
+        assert text.startswith("亲爱的妈妈我们明天去天津建国路参观学校")
+        (found,) = to_hanzi.explain([line], n_best=3)
+        assert found.text == text
+        assert {len(way.hanzi) for way in found.n_best} == {len(found.sentences[0][0])}
+
+
+def test_long_stretches_are_segmented_in_parts_of_limited_length(to_hanzi, monkeypatch):
+    """The syllables that are converted to choose segmentations are proportional to the length."""
+    converted = []
+    best = to_hanzi._converter.best
+    monkeypatch.setattr(to_hanzi._converter, "best", lambda all_: converted.extend(all_) or best(all_))
+    to_hanzi(" ".join(["mingtian xianzai jiejue fangan"] * 25))  # 100 words with several segmentations
+    assert max(map(len, converted)) <= 20
+    assert sum(map(len, converted)) <= 100 * 2 * 20
+
+
 def test_a_typed_syllable_without_hanzi_is_not_changed(to_hanzi):
     unread = to_hanzi.unread
     assert to_hanzi.convert(["cei1", "ni3 hao3 cei4, din1"]) == ["cei1", "你好cei4, din1"]

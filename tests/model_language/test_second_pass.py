@@ -1,10 +1,12 @@
 """Tests of the second pass: which readings it rates, what a language model changes, reasons, user words."""
 
 import itertools
+import random
 
 import numpy as np
 import pytest
 
+from model_language.converters import explanation
 from model_language.converters.explanation import SECOND_PASS_PART
 from model_language.converters.user_word_converter import UserWordConverter
 from model_language.pinyin_to_hanzi import PinyinToHanzi
@@ -116,6 +118,33 @@ def test_user_words_keep_their_bonus(converter, pinyin):
     text = "的柞品"
     (gains,) = SecondPass(Liking("柞品", -50.0), 0.5).gains([[text, "的作品"]], [[[Span(1, word)]] * 2])
     assert gains == pytest.approx([0.5 * (-1 + 2 * LEAST_USER_WORD_LOG_PROB - 1), 0.5 * (-1 - 1 - 51 - 1)])
+
+
+def test_reasons_for_a_long_sentence_rate_short_texts(converter, monkeypatch):
+    """They are the same as with whole texts, which would take quadratic time."""
+    second_pass = load_second_pass()
+    guided = UserWordConverter(converter.with_second_pass(second_pass), UserWords())
+    # Not a repeated sentence: repetitions of the same last hanzi share one computation.
+    sentence = random.Random(1).sample(converter.symbols.lexicon.syllables, 300)
+    rated = []
+    gains = SecondPass.gains
+
+    def recorded(self, utterances, words=None):
+        rated.extend(utterances)
+        return gains(self, utterances, words)
+
+    found = []
+    for longest in (192, 1000):
+        rated.clear()
+        monkeypatch.setattr(explanation, "_LONGEST_RESCORED", longest)
+        with monkeypatch.context() as patch:
+            patch.setattr(SecondPass, "gains", recorded)
+            (explained,) = guided.explain([sentence])
+        several = [texts for texts in rated if len(texts) > 17]  # the reasons, not the best paths
+        assert max(len(text) for texts in several for text in texts) <= longest
+        found.append([character.lead.get(SECOND_PASS_PART, 0.0) for character in explained.characters])
+    assert len(found[0]) == len(sentence)
+    np.testing.assert_allclose(*found, atol=2e-3)
 
 
 def test_recognised_pinyin_has_a_second_pass_too():

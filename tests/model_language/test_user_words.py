@@ -16,6 +16,7 @@ from model_language.search.user_words import WEIGHT, UserWord, UserWords, read_u
 from model_language.vocabulary.symbols import Symbols, build_symbols
 from tests.support.music_pairs import PAIRS
 from utils.errors import CorpusError
+from utils.mandarin.typed_pinyin import read_syllables
 
 
 class Positions(Converter):
@@ -83,7 +84,8 @@ def test_a_file_is_read(tmp_path):
         ("张伟 zhang1", "'张伟' has 2 hanzi but 1 syllables"),
         ("张伟 zhang1 blorp3", "'张伟' has no valid pinyin: 'blorp3' is no"),
         ("张伟 -2", "'张伟' has the weight -2"),
-        ("张伟 nan", "'张伟' has the weight nan"),
+        ("张伟 inf", "'张伟' has the weight inf"),
+        ("张伟 nan", "'张伟' has 2 hanzi but 1 syllables"),
         ("张伟 1e9", "'张伟' has the weight 1e"),
         ("\U00030000", "no reading of '\U00030000'"),
     ],
@@ -93,6 +95,17 @@ def test_a_line_that_cannot_be_used_is_named(tmp_path, line, message):
     with pytest.raises(CorpusError, match=message) as caught:
         read_user_words(path)
     assert caught.value.where == f"{path}, line 3"
+
+
+def test_nan_is_a_syllable(tmp_path):
+    words = read_user_words(write(tmp_path, "李楠 li nan\n楠 nan 3\n")).words
+    assert [(word.readings[-1], word.weight) for word in words] == [({"nan"}, WEIGHT), ({"nan"}, 3.0)]
+
+
+def test_erhua_matches_words_with_its_hanzi(tmp_path):
+    words = read_user_words(write(tmp_path, "那儿\n甜儿 tian2 er2\n女儿 nv3 er5\n"))
+    for typed in ("nar4", "na4 er2", "na4er", "tian2r", "tian2 er2", "nv3 er2", "nv3 er5"):
+        assert len(words.spans(read_syllables(typed))) == 1, typed
 
 
 def test_files_that_cannot_be_read_are_named(tmp_path):

@@ -29,7 +29,7 @@ from utils.backend.weights import save_weights
 from utils.errors import AudioError, ConfigError, RunError, VocabularyError
 from utils.features.speech import extract_features
 from utils.files import write_text
-from utils.hypotheses.recognition import Ending, Recognition, Segment, syllable_times
+from utils.hypotheses.recognition import Alternative, Ending, Recognition, Segment, syllable_times
 from utils.run_folder import checksums
 from utils.run_folder.run import RunFolder
 from utils.vocabulary import BLANK, SPACE, Vocabulary
@@ -116,6 +116,16 @@ def test_n_best_without_spaces_has_no_twins():
     piece = _Decoded(0.0, 1.0, 0.0, hypotheses, frame_certainty(np.zeros((3, 5))))
     segment = recognizer._plain_segment(piece, {("ma1", "ni3"): hypotheses[0]}, {("ma1", "ni3"): ""})
     assert (segment.best.pinyin, segment.best.score, len(segment.n_best)) == (("ma1", "ni3"), -1.0, 1)
+
+
+def test_n_best_of_joined_pieces_has_no_twins():
+    ways = [
+        [Alternative(("ma1",), "m", -1.0), Alternative(("ma1", "ni3"), "mn", -1.5)],
+        [Alternative(("ni3", "ni3"), "nn", -1.0), Alternative(("ni3",), "n", -1.2)],
+    ]
+    segments = [Segment(0.0, 1.0, (), tuple(own)) for own in ways]
+    joined = Recognizer(Scripted(), beam=4, n_best=4)._join("one", segments, 2.0)
+    assert [(one.hanzi, one.score) for one in joined.n_best] == [("mnn", -2.0), ("mn", -2.2), ("mnnn", -2.5)]
 
 
 def _every_ten_seconds(blocks, rate, longest):

@@ -2,7 +2,9 @@
 
 A syllable of the result has a tone digit (``zhong1``, ``de5``), or none if any tone is possible (``zhong``).
 A syllable that is typed without a tone is neutral if most syllables of the line have tones; otherwise it may
-have any tone.
+have any tone. Whether a hanzi has this neutral reading is not known here; the caller must find out
+(:class:`model_language.pinyin_to_hanzi.PinyinToHanzi` takes a neutral syllable that no hanzi has for any
+tone).
 
 Pinyin without spaces is segmented into syllables. The best segmentation has, in this order
 
@@ -48,7 +50,7 @@ def _letters() -> str:
 
 
 _LETTER = f"[{_letters()}][{_MARKS}\u0308\u0302]*"
-_WORD = re.compile(rf"{_LETTER}(?:{_LETTER}|(?<=[uU]):|[0-9]|['’‘`ʼ\-](?={_LETTER}))*")
+_WORD = re.compile(rf"{_LETTER}(?:{_LETTER}|(?<=[nlNL][uU]):|[0-9]|['’‘`ʼ\-](?={_LETTER}))*")
 _UNIT = re.compile(rf"(?:[uU]:|{_LETTER})|[0-9]")
 _SEPARATOR = re.compile(r"['’‘`ʼ\-]")
 
@@ -94,10 +96,14 @@ def read_line(line: str, unwritable: Set[str] = frozenset()) -> list[Piece]:
     words = []
     for found in _WORD.finditer(plain):
         segment = _segment_cached if len(found[0]) <= _MAX_CACHED_LETTERS else _segment
-        readings = tuple(reading for reading in segment(found[0]) if unwritable.isdisjoint(reading))
+        # u: is ü; but if the word can't be read with it, its final colon is punctuation.
+        for word in dict.fromkeys((found[0], found[0].removesuffix(":"))):
+            readings = tuple(reading for reading in segment(word) if unwritable.isdisjoint(reading))
+            if readings:
+                break
         digit_before = found.start() > 0 and plain[found.start() - 1].isdecimal()
-        if readings and not (digit_before and len(found[0]) == 1):  # the m of 5m
-            words.append((found.start(), found.end(), readings))
+        if readings and not (digit_before and len(word) == 1):  # the m of 5m
+            words.append((found.start(), found.start() + len(word), readings))
     if len(words) > 1 and all(len(readings[0]) == 1 for _, _, readings in words):
         words = [(start, end, readings[:1]) for start, end, readings in words]
     best = [syllable for _, _, readings in words for syllable in readings[0]]

@@ -33,6 +33,8 @@ def best(line: str) -> str:
         ("zhōng", "zhong1"),
         ("ZHO\u0304NG guo\u0301", "zhong1 guo2"),  # combining marks
         ("lv4 nü3 lu:4 nu:3 nǚ lüè", "lv4 nv3 lv4 nv3 nv3 lve4"),
+        ("LU:4 nu:er", "lv4 nv er"),
+        ("gaosu: mingtian jian", "gao su [:] ming tian jian"),
         ("LÜ4 Nǚ3", "lv4 [Nǚ3]"),  # two tones
         ("ma5 ma0 tā ma", "ma5 ma5 ta1 ma5"),
         ("ni3hao3", "ni3 hao3"),
@@ -85,6 +87,14 @@ def test_other_divisions_are_kept_best_first():
 def test_a_bare_syllable_is_neutral_only_where_most_have_a_tone():
     assert best("wo3 de shu1") == "wo3 de5 shu1"
     assert best("wo de shu1") == "wo de shu1"
+
+
+def test_a_final_colon_is_punctuation_if_the_word_is_not_pinyin_with_it():
+    pieces = read_line("wo nu: ta", unwritable={"nv"})
+    assert [(piece.text, piece.column, piece.readings) for piece in pieces[1:3]] == [
+        ("nu", 4, (("nu",),)),
+        (":", 6, ()),
+    ]
 
 
 def test_other_text_stays_and_keeps_its_column():
