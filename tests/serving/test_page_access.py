@@ -7,7 +7,7 @@ from playwright.sync_api import WebSocketRoute, expect
 
 from tests.support.chromium import PATIENCE, open_page
 from tests.support.recordings import FOLDER, RECORDINGS
-from tests.support.service import TOKEN, running_service
+from tests.support.service import TOKEN, running_service, wait_until
 from tests.support.talking import settled, violations, visit, wait_for_state
 
 SPOKEN = "如果无法控制"  # according to the recording's corpus
@@ -243,14 +243,15 @@ def test_a_recording_that_was_cancelled_does_not_begin_later(open_service, chrom
     shown.page.wait_for_selector("body.loaded")
     shown.page.click("#record")
     wait_for_state(shown, "connecting")
-    shown.page.wait_for_function("window.permit !== undefined")
+    wait_until(lambda: shown.run("window.permit !== undefined"), "the question for permission")
     shown.page.click("#record")
     wait_for_state(shown, "idle")
     shown.run("window.permit()")
-    shown.page.wait_for_function("tracks.length && tracks.every(track => track.readyState === 'ended')")
+    ended = "tracks.length > 0 && tracks.every(track => track.readyState === 'ended')"
+    wait_until(lambda: shown.run(ended), "the end of the microphone")
     shown.page.set_input_files("#file", RECORDINGS[0])
     wait_for_state(shown, "reading")
-    shown.page.wait_for_function("window.decoded !== undefined")
+    wait_until(lambda: shown.run("window.decoded !== undefined"), "the decoding")
     shown.page.click("#record")
     wait_for_state(shown, "idle")
     shown.run("window.decoded()")
