@@ -161,8 +161,8 @@ def _parser() -> argparse.ArgumentParser:
         "--alarms-per-hour",
         type=positive_number,
         metavar="N",
-        help="for typed words: false alarms that are allowed for each, 0.2 to 3 for the model of this project "
-        f"(default: {ALARMS_PER_HOUR:g})",
+        help="for typed words: false alarms that are allowed for each, 0.2 to 3 with the model of this "
+        f"project (default: {ALARMS_PER_HOUR:g})",
     )
     parser.add_argument("audio", nargs="*", help="recordings; - for samples from a pipe")
     parser.add_argument("--microphone", action="store_true", help="listen to the default microphone")
