@@ -71,8 +71,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
                     sys.stdout.flush()
                     unread, example = unread + block.unread, example or block.example
     if unread:
-        what = "1 word is not pinyin and is" if unread == 1 else f"{unread} words are not pinyin and are"
-        print(f"note: {what} unchanged, e.g. {example}", file=sys.stderr)
+        words = "1 word is not pinyin and is" if unread == 1 else f"{unread} words are not pinyin and are"
+        print(f"note: {words} unchanged, e.g. {example}", file=sys.stderr)
 
 
 class _Bar(tqdm):

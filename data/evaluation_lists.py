@@ -1,4 +1,4 @@
-"""Finds and reads the lists that a test uses: those given on the command line, or those in the run's config.
+"""Finds and reads the test set of an evaluation: lists on the command line, or those in the run's config.
 
 ``test.py`` calls this. A list is a manifest or, for language models, also a transcript list or a text file.
 """

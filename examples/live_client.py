@@ -1,4 +1,4 @@
-"""Sends a recording or raw audio from a pipe to a service (`python serve.py`) and prints its text.
+"""A client for live recognition (`python serve.py`): sends a recording or a pipe, prints the text.
 
     python examples/live_client.py examples/recordings/common_voice_18776500.ogg
     arecord -q -t raw -f S16_LE -r 16000 | python examples/live_client.py -

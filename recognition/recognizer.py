@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor
 from dataclasses import dataclass
+from operator import attrgetter
 
 import numpy as np
 
@@ -374,17 +375,12 @@ class Recognizer:
     def _join(self, name: str, segments: Sequence[Segment], seconds: float) -> Recognition:
         """One recording from its segments; its n best hypotheses have the highest sums of scores."""
         certainty = [found.certainty for found in segments if found.certainty is not None and found.times]
-        best = [Alternative((), "", 0.0)]
+        best, score = [Alternative((), "", 0.0)], attrgetter("score")
         for segment in segments:
-            joined = (
-                Alternative(
-                    a.pinyin + b.pinyin, a.hanzi + b.hanzi, a.score + b.score, a.confidence + b.confidence
-                )
-                for a, b in itertools.product(best, segment.n_best)
-            )
-            # Equal texts come from different cuts (ma + ma ni, ma ma + ni): the last and best one is kept.
-            unique = {(one.pinyin, one.hanzi): one for one in sorted(joined, key=lambda one: one.score)}
-            best = heapq.nlargest(self._n_best, unique.values(), key=lambda one: one.score)
+            joined = (left + right for left, right in itertools.product(best, segment.n_best))
+            # Equal texts come from different cuts (ma + ma ni, ma ma + ni): the last and best is kept.
+            unique = {(found.pinyin, found.hanzi): found for found in sorted(joined, key=score)}
+            best = heapq.nlargest(self._n_best, unique.values(), key=score)
         return Recognition(
             id=name,
             seconds=seconds,

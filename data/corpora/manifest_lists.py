@@ -1,4 +1,4 @@
-"""Checks recordings that come with lists in the format of manifests (the user's own data), and cleans them.
+"""Prepares a corpus of the user's own, which comes with lists in the format of manifests: checks and cleans.
 
 Each ``*.tsv`` in the folder with the header ``id audio seconds speaker pinyin hanzi`` is a split; a
 ``manifest.tsv`` that repeats them is left out, and lists of another kind are skipped and named. Texts may be

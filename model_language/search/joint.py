@@ -119,7 +119,7 @@ class JointSearch:
 
     def search(self, networks: Sequence[ConfusionNetwork], n: int = 1) -> list[list[JointHypothesis]]:
         """Up to ``n`` hypotheses for each network (at least one), the best first."""
-        if self._converter.converter.score_kind == EMISSIONS:
+        if _is_generative(self._converter.converter):
             found: list[list[JointHypothesis]] = [[] for _ in networks]
             # Networks of similar length are searched together.
             for batch in length_batches([1 + len(network.slots) for network in networks], BATCH_SLOTS):
@@ -274,12 +274,14 @@ def _acoustic_score(network: ConfusionNetwork, path: HanziPath) -> float:
 
 
 def needs_syllable_ngram(converter: Converter | UserWordConverter) -> bool:
-    """Whether the joint search with a converter uses an n-gram of syllables.
-
-    A converter that scores from left to right needs none: its scores are those of the syllables too.
-    """
+    """Whether the joint search with a converter uses a syllable n-gram; a generative converter needs none."""
     inner = converter.converter if isinstance(converter, UserWordConverter) else converter
-    return inner.generative().score_kind != EMISSIONS
+    return not _is_generative(inner.generative())
+
+
+def _is_generative(converter: Converter) -> bool:
+    """Whether a converter scores from left to right; its scores are then those of the syllables too."""
+    return converter.score_kind == EMISSIONS
 
 
 def load_joint_search(
@@ -305,7 +307,7 @@ def load_joint_search(
     if not isinstance(converter, UserWordConverter):
         converter = UserWordConverter(converter, UserWords())
     generative = converter.converter.generative()
-    syllables = syllables if needs_syllable_ngram(converter) else None
+    syllables = None if _is_generative(generative) else syllables
     kind = "network and syllables" if syllables else "network"
     weights = TUNED["n-gram" if generative.history_model is not None else kind]
     if language is not None:

@@ -8,6 +8,7 @@ phrase differs in the last syllable only, or goes on longer, the spotter therefo
 """
 
 import math
+from collections import defaultdict
 from collections.abc import Sequence
 
 import numpy as np
@@ -149,14 +150,11 @@ def _syllables_to_wait(table: SequenceTable) -> np.ndarray:
     """
     sequences = [tuple(tokens[:length]) for tokens, length in zip(table.tokens, table.lengths, strict=True)]
     # Of the sequences that begin with a prefix: their phrases, and the greatest length.
-    beginning: dict[tuple[int, ...], tuple[set[int], list[int]]] = {}
-    for sequence, group in zip(sequences, table.groups, strict=True):
+    phrases: dict[tuple[int, ...], set[int]] = defaultdict(set)
+    longest: dict[tuple[int, ...], int] = defaultdict(int)
+    for sequence, phrase in zip(sequences, table.groups.tolist(), strict=True):
         for end in range(len(sequence)):
-            groups, longest = beginning.setdefault(sequence[:end], (set(), [0]))
-            groups.add(group)
-            longest[0] = max(longest[0], len(sequence))
-    waits = []
-    for sequence in sequences:
-        groups, longest = beginning[sequence[:-1]]
-        waits.append(longest[0] - len(sequence) + 1 if len(groups) > 1 else 0)
-    return np.array(waits)
+            phrases[sequence[:end]].add(phrase)
+            longest[sequence[:end]] = max(longest[sequence[:end]], len(sequence))
+    beginnings = [sequence[:-1] for sequence in sequences]
+    return np.array([longest[begin] - len(begin) if len(phrases[begin]) > 1 else 0 for begin in beginnings])

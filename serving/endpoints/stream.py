@@ -37,14 +37,15 @@ async def stream(websocket: WebSocket) -> None:
     """Live recognition; docs/serving.md describes the messages."""
     state = websocket.app.state
     token, offered = token_of(websocket.headers), subprotocols(websocket.headers)
-    refused = _refusal(websocket, token)
+    known = state.tokens.accepts(token)
+    refused = _refusal(websocket, token, known)
     if refused:
         state.metrics.refused.labels(refused.error["code"]).inc()
         await websocket.send_denial_response(refused.response())
         return
     chosen = [name for name in offered if name == PROTOCOL or name.startswith(SUBPROTOCOL)]
     await websocket.accept(PROTOCOL if PROTOCOL in chosen else next(iter(chosen), None))
-    session = Session(websocket, state, state.tokens.accepts(token))
+    session = Session(websocket, state, known)
     state.sessions.add(session)
     began = time.monotonic()
     try:
@@ -58,10 +59,10 @@ async def stream(websocket: WebSocket) -> None:
         await session.close()
 
 
-def _refusal(websocket: WebSocket, token: str | None) -> RequestError | None:
-    """Why a connection is refused by its headers alone."""
+def _refusal(websocket: WebSocket, token: str | None, known: bool) -> RequestError | None:
+    """Why a connection is refused by its headers alone; ``known``: whether they give access."""
     state = websocket.app.state
-    if token is not None and not state.tokens.accepts(token):
+    if token is not None and not known:
         return RequestError(
             401,
             "the token is wrong",
@@ -73,7 +74,6 @@ def _refusal(websocket: WebSocket, token: str | None) -> RequestError | None:
         problem, hint = "pages of this origin may not use the service", "start the service with --origin"
         return RequestError(403, problem, hint=hint, code="origin")
     # Also those that have not begun yet. Clients that have not shown a token take no place of others.
-    known = state.tokens.accepts(token)
     if sum(session.known == known for session in state.sessions) >= 2 * state.settings.streams:
         return RequestError(429, "too many connections", hint="try again later", code="streams")
     return None

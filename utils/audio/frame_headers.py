@@ -1,5 +1,7 @@
 """The headers of the frames of MP3 and AAC (ADTS) audio: the length of a frame, and the number of frames."""
 
+from collections.abc import Callable
+
 # MPEG audio layer III: kbit/s of MPEG 1 and of MPEG 2 and 2.5; Hz of MPEG 1 (MPEG 2: half, 2.5: a quarter).
 _MP3_KILOBITS = (
     (32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320),
@@ -39,15 +41,11 @@ def adts_frame_bytes(header: bytes) -> int:
 
 def begins_with_frames(head: bytes) -> bool:
     """Whether two frames of MP3 or AAC audio are at the beginning: raw samples may look like one."""
-    for frame_bytes in (mp3_frame_bytes, adts_frame_bytes):
-        first = frame_bytes(head[:_ADTS_HEADER_BYTES])
-        if first and frame_bytes(head[first : first + _ADTS_HEADER_BYTES]):
-            return True
-    return False
+    return _are_frames(head, 0, mp3_frame_bytes) or _are_frames(head, 0, adts_frame_bytes)
 
 
-def mp3_start(content: bytes) -> int | None:
-    """Where the frames of an MP3 file begin, after an ID3 tag or a part of a frame; None without frames."""
+def find_mp3_frame(content: bytes) -> tuple[int, bytes] | None:
+    """Where the frames of an MP3 file begin, after an ID3 tag or a part of a frame, and the first of them."""
     position = 0
     if content[:3] == b"ID3" and len(content) >= _ID3_HEADER_BYTES:
         size = 0
@@ -56,11 +54,17 @@ def mp3_start(content: bytes) -> int | None:
         position = _ID3_HEADER_BYTES + size
     last = position + _SEARCHED_BYTES
     while 0 <= position <= last:
-        first = mp3_frame_bytes(content[position : position + 4])
-        if first and mp3_frame_bytes(content[position + first : position + first + 4]):
-            return position
+        if _are_frames(content, position, mp3_frame_bytes):
+            return position, content[position : position + mp3_frame_bytes(content[position : position + 4])]
         position = content.find(b"\xff", position + 1)
     return None
+
+
+def _are_frames(content: bytes, position: int, frame_bytes: Callable[[bytes], int]) -> bool:
+    """Whether two consecutive frames begin at ``position``."""
+    first = frame_bytes(content[position : position + _ADTS_HEADER_BYTES])
+    second = position + first
+    return bool(first) and bool(frame_bytes(content[second : second + _ADTS_HEADER_BYTES]))
 
 
 def has_tag(frame: bytes) -> bool:

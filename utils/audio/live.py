@@ -33,5 +33,5 @@ def live_audio(
         else:
             with open_pipe(sys.stdin.buffer, rate, sample_rate, seconds) as blocks:
                 yield blocks
-    except Stopped as signal:
-        stopped.append(signal)
+    except Stopped as error:
+        stopped.append(error)

@@ -10,11 +10,10 @@ from typing import BinaryIO
 
 from utils.audio.frame_headers import (
     count_mp3_frames,
+    find_mp3_frame,
     has_frame_count,
     has_tag,
     info_frame,
-    mp3_frame_bytes,
-    mp3_start,
 )
 
 _HEAD_BYTES = 1 << 16
@@ -70,17 +69,15 @@ def ends_with_chunks(data: bytes | bytearray, position: int) -> bool:
 
 def _completed_mp3(content: BinaryIO) -> io.BytesIO | None:
     content.seek(0)
-    head = content.read(_HEAD_BYTES)
-    start = mp3_start(head)
-    if start is not None and has_frame_count(head[start : start + mp3_frame_bytes(head[start : start + 4])]):
+    data = content.read(_HEAD_BYTES)
+    found = find_mp3_frame(data)
+    if found and has_frame_count(found[1]):
+        return None  # most files: their rest need not be read
+    data += content.read()
+    found = find_mp3_frame(data)  # after a long ID3 tag
+    if found is None or has_frame_count(found[1]):
         return None
-    data = head + content.read()
-    start = mp3_start(data)  # after a long ID3 tag
-    if start is None:
-        return None
-    frame = data[start : start + mp3_frame_bytes(data[start : start + 4])]
-    if has_frame_count(frame):
-        return None
+    start, frame = found
     if has_tag(frame):
         start += len(frame)
     return io.BytesIO(info_frame(frame, count_mp3_frames(data, start)) + data[start:])

@@ -31,6 +31,15 @@ class Alternative:
     score: float
     confidence: tuple[float, ...] = ()
 
+    def __add__(self, following: "Alternative") -> "Alternative":
+        """The hypothesis of this stretch and the one after it."""
+        return Alternative(
+            self.pinyin + following.pinyin,
+            self.hanzi + following.hanzi,
+            self.score + following.score,
+            self.confidence + following.confidence,
+        )
+
 
 @dataclass(frozen=True)
 class Segment:
