@@ -16,18 +16,18 @@ from ai_edge_litert.interpreter import Interpreter
 
 
 def read_wav(path, rate, silence):
-    """Samples of a WAV file, in [-1, 1); it must be 16-bit, mono and of this sample rate. Silence follows."""
+    """Samples of a 16-bit mono WAV file of this sample rate, in [-1, 1); silence comes before and after."""
     try:
         with wave.open(str(path)) as file:
             found, content = file.getparams()[:3], file.readframes(file.getnframes())
         assert found == (1, 2, rate), f"channels, sample bytes, Hz: {found}"
     except (AssertionError, EOFError, OSError, wave.Error) as error:
         sys.exit(f"error: {path}: {str(error) or 'cut off'}; the model takes (1, 2, {rate}), mono 16-bit WAV")
-    return np.pad(np.frombuffer(content, "<i2").astype(np.float32) / 32768, (0, round(silence * rate)))
+    return np.pad(np.frombuffer(content, "<i2").astype(np.float32) / 32768, round(silence * rate))
 
 
 def keywords(bundle, recording, artefact="litert/stream_external_float.tflite"):
-    """Yield (seconds, keyword, score) of each keyword in a recording."""
+    """Yield (seconds, keyword, score) of each keyword. Silence first fills the window and the mean."""
     try:
         facts = json.loads((bundle / "bundle.json").read_text(encoding="utf-8"))
         rest = json.dumps({name: facts[name] for name in facts if name != "checksum"})
@@ -40,8 +40,9 @@ def keywords(bundle, recording, artefact="litert/stream_external_float.tflite"):
         sys.exit(f"error: {bundle}: {error}; give a bundle of: export.py RUN --mode stream_external")
     labels = (bundle / "labels.txt").read_text(encoding="utf-8").splitlines()
     rule, stream, features = facts["decoding"], facts["stream"], facts["features"]
-    ignored_until = stream["due"] / stream["chunk"] * stream["seconds"]  # until the window is full
-    values = read_wav(recording, features["sample_rate"], ignored_until + rule["smoothing_ms"] / 1000)
+    recent = deque(maxlen=max(1, round(rule["smoothing_ms"] / 1000 / stream["seconds"])))
+    silence, ignored_until = -(-stream["due"] // stream["chunk"]) + recent.maxlen, stream["seconds"]
+    values = read_wav(recording, features["sample_rate"], silence * stream["seconds"])
     if features["kind"] != "raw":  # features are computed by utils/ of this project
         sys.path.insert(0, str(Path(__file__).parents[1]))
         from utils.features.keyword import KeywordFeatureConfig, keyword_features
@@ -50,14 +51,13 @@ def keywords(bundle, recording, artefact="litert/stream_external_float.tflite"):
     model = Interpreter(str(bundle / artefact), num_threads=1).get_signature_runner()
     details = model.get_input_details()
     states = {name: np.zeros(details[name]["shape"], np.float32) for name in details.keys() - {"input"}}
-    recent = deque(maxlen=max(1, round(rule["smoothing_ms"] / 1000 / stream["seconds"])))
     for end in range(stream["chunk"], len(values) + 1, stream["chunk"]):
         found = model(input=values[None, end - stream["chunk"] : end], **states)
         states = {name: found[name + "_next"] for name in states}
         odds = np.exp(found["output"][0].astype(np.float64) - found["output"].max())
         recent.append(odds / odds.sum())
         scores = np.mean(recent, axis=0) * [label not in ("_silence_", "_unknown_") for label in labels]
-        seconds, best = end / stream["chunk"] * stream["seconds"], int(scores.argmax())
+        seconds, best = (end // stream["chunk"] - silence) * stream["seconds"], int(scores.argmax())
         if seconds >= ignored_until and scores[best] >= rule["threshold"]:
             yield seconds, labels[best], float(scores[best])
             ignored_until = seconds + rule["refractory_ms"] / 1000

@@ -24,8 +24,8 @@ class StreamOutputs:
     """The outputs of a model for several recordings in sequence.
 
     Attributes:
-        probabilities: (calls, labels) float32.
-        seconds: duration of the audio.
+        probabilities: (calls, labels) float32, with those of the silence before and after the audio.
+        seconds: duration of the audio, without the silence.
     """
 
     probabilities: np.ndarray
@@ -78,7 +78,7 @@ def check_halves(recordings: Sequence[Path]) -> None:
 
 
 def stream_recordings(listener: Listener, recordings: Sequence[Path]) -> StreamOutputs:
-    """Run a model on recordings as one stream, so that it only has a delay at the start of the first."""
+    """Run a model on recordings as one stream, with silence before the first and after the last."""
     return _stream_half(listener, [(path, np.inf) for path in recordings], half=0)
 
 
@@ -110,14 +110,17 @@ def _cuts(recordings: Sequence[Path]) -> list[tuple[Path, float]]:
 def _stream_half(listener: Listener, cuts: Sequence[tuple[Path, float]], half: int) -> StreamOutputs:
     """Run a model on the parts of recordings before a cut, in seconds (half 0), or after it (half 1)."""
     rate, samples = listener.sample_rate, 0
-    parts = [np.zeros((0, len(listener.labels)), np.float32)]
-    listener.stream.reset()
-    with tqdm(desc="listening", unit="s", disable=None) as bar:
-        for path, cut in cuts:
-            for block in _half_of(path, rate, cut * rate, half):
-                samples += len(block)
-                parts += [outputs.astype(np.float32) for outputs in probabilities_of(listener, [block])]
-                bar.update(round(len(block) / rate, 3))
+
+    def blocks() -> Iterator[np.ndarray]:
+        nonlocal samples
+        with tqdm(desc="listening", unit="s", disable=None) as bar:
+            for path, cut in cuts:
+                for block in _half_of(path, rate, cut * rate, half):
+                    samples += len(block)
+                    bar.update(round(len(block) / rate, 3))
+                    yield block
+
+    parts = [outputs.astype(np.float32) for outputs in probabilities_of(listener, blocks())]
     return StreamOutputs(np.concatenate(parts), samples / rate)
 
 

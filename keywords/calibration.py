@@ -12,6 +12,7 @@ from analysis.keyword.detections import (
     OperatingPoint,
     SpokenKeyword,
     calibrated,
+    late_seconds_of,
     operating_point,
     read_spoken_keywords,
 )
@@ -127,7 +128,8 @@ def _points(
     listener: Listener, sound: StreamOutputs, spoken: Sequence[SpokenKeyword]
 ) -> list[OperatingPoint]:
     """The operating points of all thresholds, in rising order."""
+    late = late_seconds_of(listener.detection.refractory_ms)
     return [
-        operating_point(threshold, sound.detections(listener, threshold), spoken, sound.hours)
+        operating_point(threshold, sound.detections(listener, threshold), spoken, sound.hours, late)
         for threshold in THRESHOLDS
     ]

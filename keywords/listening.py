@@ -5,6 +5,7 @@ and refractory time come from the bundle. Memory use is independent of the strea
 """
 
 import itertools
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,7 +16,7 @@ import numpy as np
 from bundle.folder import find_bundle, open_bundle
 from bundle.variants import ArtefactMode, Format, Precision
 from streaming.chunks import cut_blocks
-from streaming.keyword.detection import Detection, DetectionConfig, KeywordDetector
+from streaming.keyword.detection import Detection, DetectionConfig, KeywordDetector, smoothing_calls
 from streaming.keyword.stream import KeywordStream
 from utils.config import build_config
 from utils.errors import BundleError
@@ -31,20 +32,25 @@ class Listener:
         stream: samples → probabilities.
         labels: labels of the columns of the probabilities.
         detection: threshold, smoothing and refractory time.
-        window_seconds: the model's window; there are no detections before it is filled.
+        window_calls: calls of the model until its window is filled.
         sample_rate: sample rate of the model, in Hz.
     """
 
     stream: KeywordStream
     labels: tuple[str, ...]
     detection: DetectionConfig
-    window_seconds: float
+    window_calls: int
     sample_rate: int
 
+    @property
+    def silent_calls(self) -> int:
+        """Calls of silence before and after the sound: they fill the model's window and the average."""
+        return self.window_calls + smoothing_calls(self.detection, self.stream.call_seconds)
+
     def detector(self, threshold: float | None = None) -> KeywordDetector:
-        """A detector of keywords in probabilities, with the listener's threshold or another."""
+        """A detector in the outputs of :func:`probabilities_of`, with the listener's threshold or another."""
         config = self.detection if threshold is None else replace(self.detection, threshold=threshold)
-        return KeywordDetector(self.labels, config, self.stream.call_seconds, self.window_seconds)
+        return KeywordDetector(self.labels, config, self.stream.call_seconds, self.silent_calls)
 
 
 def open_listener(model: str | Path, **detection: float | None) -> Listener:
@@ -83,30 +89,37 @@ def open_listener(model: str | Path, **detection: float | None) -> Listener:
     config = build_config(DetectionConfig, {**bundle.decoding, **requested}, where=where)
     features, geometry = bundle.features, bundle.stream
     stream = KeywordStream(artefact, features, geometry["chunk"])
-    window = geometry["due"] / geometry["chunk"] * geometry["seconds"]
+    window = math.ceil(geometry["due"] / geometry["chunk"])
     return Listener(stream, bundle.labels, config, window, features.sample_rate)
 
 
 def detect_keywords(listener: Listener, blocks: Iterable[np.ndarray]) -> Iterator[Detection]:
     """Yield the keywords in a new stream as they are detected.
 
-    Silence follows the end: a recording may be shorter than the model's window, or end with a keyword.
+    Args:
+        listener: the model.
+        blocks: samples in [-1, 1], (samples,) each, at the listener's sample rate.
+    """
+    detector = listener.detector()
+    for probabilities in probabilities_of(listener, blocks):
+        yield from detector.feed(probabilities)
+
+
+def probabilities_of(listener: Listener, blocks: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
+    """Yield probabilities (calls, labels) of a new stream, each time that audio completes a call.
+
+    Silence precedes and follows the audio: it may begin or end with a keyword, or be shorter than the model's
+    window.
 
     Args:
         listener: the model.
         blocks: samples in [-1, 1], (samples,) each, at the listener's sample rate.
     """
     listener.stream.reset()
-    detector = listener.detector()
-    seconds = listener.window_seconds + listener.detection.smoothing_ms / 1000
+    seconds = listener.silent_calls * listener.stream.call_seconds
     silence = np.zeros(round(seconds * listener.sample_rate), np.float32)
-    for probabilities in probabilities_of(listener, itertools.chain(blocks, [silence])):
-        yield from detector.feed(probabilities)
-
-
-def probabilities_of(listener: Listener, blocks: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
-    """Yield probabilities (calls, labels), each time that new audio completes a call of the model."""
-    for piece in cut_blocks(blocks, max(1, round(BLOCK_SECONDS * listener.sample_rate))):
+    padded = itertools.chain([silence], blocks, [silence])
+    for piece in cut_blocks(padded, max(1, round(BLOCK_SECONDS * listener.sample_rate))):
         probabilities = listener.stream.feed(piece)
         if len(probabilities):
             yield probabilities

@@ -14,6 +14,7 @@ from typing import Any
 from analysis.keyword.detection_report import write_detection_report
 from analysis.keyword.detections import (
     SpokenKeyword,
+    late_seconds_of,
     match,
     operating_point,
     read_spoken_keywords,
@@ -51,13 +52,15 @@ def recording_results(model: Path, audio: Path, spoken_list: Path | None, folder
     start = time.perf_counter()
     sound = stream_recordings(listener, [audio])
     real_time_factor = (time.perf_counter() - start) / sound.seconds
-    chosen = listener.detection.threshold
+    chosen, late = listener.detection.threshold, late_seconds_of(listener.detection.refractory_ms)
     points = {
-        threshold: operating_point(threshold, sound.detections(listener, threshold), spoken, sound.hours)
+        threshold: operating_point(
+            threshold, sound.detections(listener, threshold), spoken, sound.hours, late
+        )
         for threshold in sorted({*THRESHOLDS, chosen})
     }
     detected = sound.detections(listener, chosen)
-    matched = match(detected, spoken)
+    matched = match(detected, spoken, late)
     write_detection_report(
         folder, list(points.values()), points[chosen], detected, spoken, matched, sound.seconds
     )

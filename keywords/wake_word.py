@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from analysis.keyword.detection_report import write_detection_report
-from analysis.keyword.detections import match
+from analysis.keyword.detections import late_seconds_of, match
 from analysis.keyword.wake_word_report import (
     SYNTHETIC,
     WakeWordResults,
@@ -256,7 +256,7 @@ def _calibrate(
         request.backgrounds,
     )
     spoken = of_keyword(calibration.spoken, word)
-    matched = match(calibration.detections, spoken)
+    matched = match(calibration.detections, spoken, late_seconds_of(listener.detection.refractory_ms))
     # From here on the files of the last report are replaced: if this is interrupted, it is to be repeated.
     (request.output / REPORT).unlink(missing_ok=True)
     write_detection_report(
@@ -310,7 +310,12 @@ def _results(
         hours=calibration.hours,
         stream=calibration.stream_hours,
         stream_alarms=alarms,
-        by_kind=detections_by_kind(calibration.detections, calibration.spoken, word.hanzi),
+        by_kind=detections_by_kind(
+            calibration.detections,
+            calibration.spoken,
+            word.hanzi,
+            late_seconds_of(listener.detection.refractory_ms),
+        ),
         parameters=exported["parameters"],
         artefact={
             "bytes": artefact["bytes"],

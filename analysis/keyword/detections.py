@@ -1,6 +1,6 @@
 """Matches a keyword spotter's detections with the spoken keywords: misses, false alarms, their trade-off.
 
-A detection counts if it comes between the start of its keyword and a short time after its end. The false
+A detection counts if it comes between the start of its keyword and an allowed delay after its end. The false
 reject rate over the false alarms per hour, for all thresholds, is the detection error trade-off of the
 literature (Martin et al., "The DET curve in assessment of detection task performance", Eurospeech 1997), here
 with a linear axis of alarms per hour.
@@ -14,8 +14,7 @@ from typing import Protocol
 from data.manifest import read_rows
 from utils.errors import CorpusError
 
-LATE_SECONDS = 1.0
-"""A detection may come this long after the end of the keyword: smoothing and the model's window delay it."""
+_MIN_LATE_SECONDS = 1.0  # for spoken times that are not exact
 COLUMNS = ("start", "end", "keyword")  # of a list of spoken keywords
 
 
@@ -90,10 +89,18 @@ def read_spoken_keywords(path: str | Path) -> list[SpokenKeyword]:
     return [_spoken_keyword(fields, f"{path}:{line}") for line, fields in rows[1:]]
 
 
+def late_seconds_of(refractory_ms: float) -> float:
+    """How long after the end of a keyword a detection counts as its own: at least a second.
+
+    Args:
+        refractory_ms: refractory time of the detector. A keyword stays in the model's window and in the
+            average for this time (see :meth:`streaming.keyword.detection.DetectionConfig.for_clip`).
+    """
+    return max(_MIN_LATE_SECONDS, refractory_ms / 1000)
+
+
 def match(
-    detected: Sequence[DetectedKeyword],
-    spoken: Sequence[SpokenKeyword],
-    late_seconds: float = LATE_SECONDS,
+    detected: Sequence[DetectedKeyword], spoken: Sequence[SpokenKeyword], late_seconds: float
 ) -> Matched:
     """Match each spoken keyword with its first detection from its start to ``late_seconds`` after its end."""
     hits: list[int | None] = [None] * len(spoken)
@@ -119,6 +126,7 @@ def operating_point(
     detected: Sequence[DetectedKeyword],
     spoken: Sequence[SpokenKeyword],
     hours: float,
+    late_seconds: float,
 ) -> OperatingPoint:
     """The error rates of a threshold.
 
@@ -127,8 +135,9 @@ def operating_point(
         detected: keywords that the detector reported.
         spoken: keywords in the recording.
         hours: length of the recording.
+        late_seconds: see :func:`late_seconds_of`.
     """
-    matched = match(detected, spoken)
+    matched = match(detected, spoken, late_seconds)
     return OperatingPoint(
         threshold,
         matched.misses / len(spoken) if spoken else 0.0,

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from analysis.intervals.exact_intervals import event_rate_interval, proportion_interval
-from analysis.keyword.detections import LATE_SECONDS, DetectedKeyword, OperatingPoint, SpokenKeyword, match
+from analysis.keyword.detections import DetectedKeyword, OperatingPoint, SpokenKeyword, match
 
 _MIN_EXPECTED_ALARMS = 3.0  # at the allowed rate; with fewer, seeing none proves nothing
 _LOW_RECALL = 0.5  # the report warns of a recall below it
@@ -51,7 +51,7 @@ class WakeWordResults:
 
 
 def detections_by_kind(
-    detected: Sequence[DetectedKeyword], spoken: Sequence[SpokenKeyword], word: str
+    detected: Sequence[DetectedKeyword], spoken: Sequence[SpokenKeyword], word: str, late_seconds: float
 ) -> dict[str, tuple[int, int]]:
     """For each kind of phrase, the number of times that it was spoken and that it caused a false alarm.
 
@@ -59,12 +59,13 @@ def detections_by_kind(
         detected: detections at the chosen threshold.
         spoken: all phrases; ``keyword`` is the word itself or the kind of another phrase.
         word: the label of the word.
+        late_seconds: see :func:`analysis.keyword.detections.late_seconds_of`.
     """
     own = [phrase for phrase in spoken if phrase.keyword == word]
     others = [phrase for phrase in spoken if phrase.keyword != word]
     woken = Counter(
-        next((o.keyword for o in others if o.start <= detected[i].seconds <= o.end + LATE_SECONDS), "between")
-        for i in match(detected, own).false_alarms
+        next((o.keyword for o in others if o.start <= detected[i].seconds <= o.end + late_seconds), "between")
+        for i in match(detected, own, late_seconds).false_alarms
     )
     times = Counter(phrase.keyword for phrase in others)
     return {

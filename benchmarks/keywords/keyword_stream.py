@@ -23,7 +23,13 @@ from pathlib import Path
 
 import numpy as np
 
-from analysis.keyword.detections import DetectedKeyword, SpokenKeyword, match, read_spoken_keywords
+from analysis.keyword.detections import (
+    DetectedKeyword,
+    SpokenKeyword,
+    late_seconds_of,
+    match,
+    read_spoken_keywords,
+)
 from benchmarks.support.commands import run
 from benchmarks.support.watched import watched
 from keywords.backgrounds import StreamOutputs, stream_recordings
@@ -71,7 +77,7 @@ def _measure(model: Path, words: Path, hours: float, folder: Path) -> None:
     print(f"peak memory          {measured.peak / 2**20:8.0f} MiB")
     print(f"first, last tenth    {measured.growth()}")
     print(f"real-time factor     {measured.seconds / seconds:8.4f}, start included")
-    _print_delay(_read(printed), spoken)
+    _print_delay(_read(printed), spoken, late_seconds_of(listener.detection.refractory_ms))
     title = f"{model} on {words}, {len(spoken)} keywords in {seconds / 3600:.2f} h"
     print_table(title, COLUMNS, _compare(listener, stream_recordings(listener, [audio]), spoken))
 
@@ -91,11 +97,12 @@ def _compare(
     listener: Listener, sound: StreamOutputs, spoken: Sequence[SpokenKeyword]
 ) -> Iterator[list[str]]:
     """A row for each threshold and refractory time."""
+    late = late_seconds_of(listener.detection.refractory_ms)
     for threshold in sorted({*THRESHOLDS, listener.detection.threshold}):
         for refractory_ms in (EARLIER_REFRACTORY_MS, listener.detection.refractory_ms):
             detection = replace(listener.detection, refractory_ms=refractory_ms)
             found = sound.detections(replace(listener, detection=detection), threshold)
-            matched = match(found, spoken)
+            matched = match(found, spoken, late)
             counts = [len(spoken) - matched.misses, matched.misses, len(matched.false_alarms)]
             repeated = _repeated(found, matched.false_alarms, listener.detection.refractory_ms / 1000)
             yield [f"{threshold:g}", f"{refractory_ms:g} ms", *map(str, counts), str(repeated)]
@@ -110,8 +117,8 @@ def _repeated(found: Sequence[DetectedKeyword], false_alarms: Sequence[int], sec
     )
 
 
-def _print_delay(found: Sequence[PrintedDetection], spoken: Sequence[SpokenKeyword]) -> None:
-    hits = match(found, spoken).hits
+def _print_delay(found: Sequence[PrintedDetection], spoken: Sequence[SpokenKeyword], late: float) -> None:
+    hits = match(found, spoken, late).hits
     delays = [
         found[hit].seconds - word.end for hit, word in zip(hits, spoken, strict=True) if hit is not None
     ]

@@ -54,7 +54,7 @@ class Detection:
     """A detected keyword.
 
     Attributes:
-        seconds: end of the sound that triggered it, since the start of the stream.
+        seconds: end of the sound that triggered it, since the start of the sound.
         keyword: the label.
         score: the averaged probability that reached the threshold.
     """
@@ -93,8 +93,8 @@ class KeywordDetector:
         labels: labels of the columns; those of ``BACKGROUND`` are never detected.
         config: detection parameters.
         call_seconds: seconds of audio per call.
-        ignored_seconds: start of the stream in which nothing is detected, because the model's window isn't
-            full yet.
+        silent_calls: calls of silence before the sound, to fill the model's window and the average. Nothing
+            is detected in them, and times count from their end.
     """
 
     def __init__(
@@ -102,12 +102,12 @@ class KeywordDetector:
         labels: Sequence[str],
         config: DetectionConfig,
         call_seconds: float,
-        ignored_seconds: float = 0.0,
+        silent_calls: int = 0,
     ):
         self._labels, self._config, self._call_seconds = tuple(labels), config, call_seconds
         self._keywords = keyword_columns(labels)
         self._smoother = Smoother(smoothing_calls(config, call_seconds))
-        self._calls, self._ignored_until = 0, ignored_seconds
+        self._calls, self._ignored_until = -silent_calls, call_seconds  # the end of the first call of sound
 
     def feed(self, probabilities: np.ndarray) -> list[Detection]:
         """Detect keywords in the next calls.

@@ -12,6 +12,7 @@ from analysis.keyword.detections import (
     OperatingPoint,
     SpokenKeyword,
     calibrated,
+    late_seconds_of,
     match,
     operating_point,
     read_spoken_keywords,
@@ -34,8 +35,8 @@ def stream(calls: int, *words: tuple[int, int, str]) -> np.ndarray:
     return probabilities
 
 
-def detector(threshold: float = 0.5, smoothing: float = 100, refractory: float = 1000, ignored: float = 0.0):
-    return KeywordDetector(LABELS, DetectionConfig(refractory, smoothing, threshold), CALL, ignored)
+def detector(threshold: float = 0.5, smoothing: float = 100, refractory: float = 1000, silent: int = 0):
+    return KeywordDetector(LABELS, DetectionConfig(refractory, smoothing, threshold), CALL, silent)
 
 
 def test_a_word_fires_once_and_at_its_time():
@@ -73,10 +74,17 @@ def test_a_flicker_is_smoothed_away():
     assert len(detector(smoothing=0).feed(flicker)) == 1
 
 
-def test_background_never_fires_and_the_beginning_is_ignored():
+def test_background_never_fires():
     assert detector().feed(stream(100)) == []
-    early = stream(200, (10, 30, "打开"), (150, 170, "打开"))
-    assert [detection.seconds > 1 for detection in detector(ignored=1.0).feed(early)] == [True]
+
+
+def test_nothing_is_detected_in_the_silence_before_the_sound():
+    """The times are those of the sound: its first call ends after one call."""
+    probabilities = stream(200, (10, 45, "打开"), (150, 170, "打开"))
+    found = detector(silent=50).feed(probabilities)
+    assert [detection.seconds for detection in found] == pytest.approx([103 * CALL])
+    found = detector(silent=20).feed(probabilities)
+    assert [detection.seconds for detection in found] == pytest.approx([CALL, 133 * CALL])
 
 
 @settings(max_examples=40)
@@ -119,12 +127,21 @@ def detections(*pairs: tuple[float, str]) -> list[Detection]:
 
 
 def test_matching():
-    matched = match(detections((1.4, "打开"), (1.9, "打开"), (3.2, "打开"), (9.4, "打开")), SPOKEN)
+    matched = match(detections((1.4, "打开"), (1.9, "打开"), (3.2, "打开"), (9.4, "打开")), SPOKEN, 1.0)
     assert matched.hits == (0, None, 3)
     assert matched.false_alarms == (1, 2)  # a second detection; a word other than the spoken one
     assert matched.misses == 1
-    assert match(detections((9.6, "打开")), SPOKEN).false_alarms == (0,)  # more than a second late
-    assert match(detections((0.9, "打开")), SPOKEN).false_alarms == (0,)  # before it was spoken
+    assert match(detections((9.6, "打开")), SPOKEN, 1.0).false_alarms == (0,)  # more than a second late
+    assert match(detections((0.9, "打开")), SPOKEN, 1.0).false_alarms == (0,)  # before it was spoken
+
+
+def test_a_keyword_may_be_detected_as_long_as_it_is_in_the_window_or_the_average():
+    """With clips of two seconds 2.3 s after its end, which is no false alarm."""
+    late = late_seconds_of(DetectionConfig.for_clip(2000).refractory_ms)
+    assert late == pytest.approx(2.3) and late_seconds_of(200) == 1.0
+    assert match(detections((10.7, "打开")), SPOKEN, late).hits == (None, None, 0)
+    point = operating_point(0.5, detections((10.7, "打开"), (10.9, "打开")), SPOKEN, 1.0, late)
+    assert (point.missed, point.false_alarms) == (2, 1)
 
 
 def test_trade_off_and_calibration(tmp_path: Path):
@@ -133,7 +150,7 @@ def test_trade_off_and_calibration(tmp_path: Path):
     def detect(threshold: float) -> list[Detection]:
         return [Detection(*score) for score in scores if score[2] >= threshold]
 
-    points = [operating_point(t, detect(t), SPOKEN, 0.5) for t in (0.5, 0.65, 0.75, 0.95)]
+    points = [operating_point(t, detect(t), SPOKEN, 0.5, 1.0) for t in (0.5, 0.65, 0.75, 0.95)]
     assert [(p.missed, p.false_alarms) for p in points] == [(0, 1), (1, 1), (1, 0), (3, 0)]
     assert points[0].false_alarms_per_hour == 2 and points[3].false_reject_rate == 1
     assert calibrated(points, 0).threshold == 0.75
@@ -141,7 +158,8 @@ def test_trade_off_and_calibration(tmp_path: Path):
     with pytest.raises(CorpusError, match="0 false alarms an hour"):
         calibrated(points[:2], 0)
     found = detect(0.65)
-    write_detection_report(tmp_path / "report", points, points[1], found, SPOKEN, match(found, SPOKEN), 1800)
+    matched = match(found, SPOKEN, 1.0)
+    write_detection_report(tmp_path / "report", points, points[1], found, SPOKEN, matched, 1800)
     lines = (tmp_path / "report" / "trade_off.tsv").read_text(encoding="utf-8").splitlines()
     assert len(lines) == 5 and lines[1].split("\t")[-2:] == ["0", "1"]
     assert "3.00\t3.50\t关闭" in (tmp_path / "report" / "missed.tsv").read_text(encoding="utf-8")

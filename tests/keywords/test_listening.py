@@ -5,7 +5,7 @@ import json
 import runpy
 import shutil
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -16,16 +16,18 @@ from keras import layers
 
 from bundle.export.build import export_bundle
 from bundle.export.source import Clips, ExportSource
+from bundle.folder import write_decoding
 from bundle.variants import ArtefactMode, Format, Precision, Variant
 from keywords import listening
 from keywords.recording_results import recording_results
+from model_keyword.layers.time_layers import clip_mean
 from streaming.keyword.detection import DetectionConfig, KeywordDetector
 from tests.support.microphone import Microphone
 from tests.support.scripts import ROOT, load_script
 from utils.audio import microphone as microphone_module
-from utils.audio.reading import SAMPLE_RATE, write_wav
+from utils.audio.reading import SAMPLE_RATE, read_audio, write_wav
 from utils.errors import AudioError, BundleError, ConfigError, CorpusError
-from utils.features.keyword import KeywordFeatureConfig, features_hash, keyword_features
+from utils.features.keyword import KeywordFeatureConfig, feature_frames, features_hash, keyword_features
 from utils.run_folder.run import PRETRAINED_SPEECH
 
 listen = load_script("listen.py")
@@ -33,7 +35,7 @@ SPEECH_BUNDLE = PRETRAINED_SPEECH.with_name("audio_to_pinyin_streaming") / "expo
 FEATURES = KeywordFeatureConfig(mel_bins=10, coefficients=0)
 TELEPHONE = KeywordFeatureConfig(mel_bins=10, coefficients=0, sample_rate=8000)
 LABELS = ("_silence_", "high", "low")
-CLIP_SECONDS = 0.5
+CLIP_SECONDS, CONTEXT_SECONDS, WORD_SECONDS = 0.5, 0.6, 0.3
 TONES = {"high": 3000.0, "low": 500.0}
 SPOKEN = (("low", 1.0, 1.6), ("high", 3.0, 3.6), ("low", 5.5, 6.1))
 
@@ -51,25 +53,33 @@ def recording(rate: int = SAMPLE_RATE) -> np.ndarray:
     return samples
 
 
-def knowing_model(settings: KeywordFeatureConfig) -> tuple[keras.Model, Clips]:
-    """An untrained network whose weights are a least-squares fit to the mean features of three sounds."""
+def knowing_model(settings: KeywordFeatureConfig, context: float = 0.0) -> tuple[keras.Model, Clips]:
+    """An untrained network whose weights are a least-squares fit to the mean features of three sounds.
+
+    Args:
+        settings: of the features.
+        context: seconds of silence before each sound, which the network gets and does not average.
+    """
     rng, length = np.random.default_rng(1), round(CLIP_SECONDS * settings.sample_rate)
     noise = 0.001 * rng.standard_normal((30, length)).astype(np.float32)
     references = np.arange(30, dtype=np.int32) % 3
     for row, label in enumerate(references):
         noise[row] += tone(TONES[LABELS[label]], length, settings.sample_rate) if label else 0
     features = keyword_features(noise, settings)
-    means = np.concatenate([features.mean(axis=1), np.ones((30, 1))], axis=1)
+    clip_frames = feature_frames(length, settings)
+    silence = np.zeros((30, round(context * settings.sample_rate)), np.float32)
+    features = keyword_features(np.concatenate([silence, noise], axis=1), settings)
+    means = np.concatenate([features[:, -clip_frames:].mean(axis=1), np.ones((30, 1))], axis=1)
     weights = np.linalg.lstsq(means, 12 * np.eye(3)[references], rcond=None)[0]
     inputs = keras.Input(features.shape[1:], name="features")
-    x = layers.GlobalAveragePooling1D(name="clip")(inputs)
+    x = clip_mean(inputs, clip_frames / features.shape[1])
     model = keras.Model(inputs, layers.Dense(3, name="logits")(x), name="knowing")
     model.get_layer("logits").set_weights([weights[:-1].astype(np.float32), weights[-1].astype(np.float32)])
     return model, Clips(features, references)
 
 
-def write_bundle(folder: Path, settings: KeywordFeatureConfig) -> Path:
-    model, clips = knowing_model(settings)
+def write_bundle(folder: Path, settings: KeywordFeatureConfig, context: float = 0.0) -> Path:
+    model, clips = knowing_model(settings, context)
     source = ExportSource(
         kind="keyword",
         model=model,
@@ -93,7 +103,8 @@ def write_bundle(folder: Path, settings: KeywordFeatureConfig) -> Path:
 
 @pytest.fixture(scope="module")
 def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_bundle(tmp_path_factory.mktemp("bundle") / "export", FEATURES)
+    """The model takes sound before the clip."""
+    return write_bundle(tmp_path_factory.mktemp("bundle") / "export", FEATURES, CONTEXT_SECONDS)
 
 
 @pytest.fixture(scope="module")
@@ -129,6 +140,40 @@ def test_a_recording_that_ends_with_its_only_word(bundle: Path, tmp_path: Path, 
     assert line["keyword"] == word
     ((seconds, found, _),) = load_script("examples/stream_keyword.py").keywords(bundle, tmp_path / "word.wav")
     assert (round(seconds, 3), found) == (line["seconds"], word)
+
+
+def short_recording(begin: float, end: float) -> np.ndarray:
+    """A word that is detected just after its end, with faint noise for some seconds before and after."""
+    word = tone(TONES["high"], round(WORD_SECONDS * SAMPLE_RATE), SAMPLE_RATE)
+    samples = np.pad(word, (round(begin * SAMPLE_RATE), round(end * SAMPLE_RATE)))
+    noise = np.random.default_rng(2).standard_normal(len(samples)).astype(np.float32)
+    return samples + 0.001 * noise
+
+
+@pytest.mark.parametrize("begin", [0.0, 0.2, 1.5])
+def test_a_word_at_the_start_for_a_model_with_context(bundle: Path, begin: float, tmp_path: Path):
+    """It is no longer in the clip when the recording has filled the context: silence before it does."""
+    write_wav(tmp_path / "word.wav", short_recording(begin, end=1.5))
+    listener = listening.open_listener(bundle)
+    (detection,) = listening.detect_keywords(listener, [read_audio(tmp_path / "word.wav")])
+    assert detection.keyword == "high" and begin + 0.3 < detection.seconds < begin + 0.6
+    ((seconds, found, score),) = load_script("examples/stream_keyword.py").keywords(
+        bundle, tmp_path / "word.wav"
+    )
+    assert (seconds, found, score) == pytest.approx(
+        (detection.seconds, detection.keyword, detection.score), abs=1e-6
+    )
+
+
+@pytest.mark.parametrize(("begin", "end"), [(0.0, 2.0), (2.0, 0.0)])
+def test_a_keyword_at_the_edge_of_a_recording_is_no_miss(bundle: Path, begin, end, tmp_path: Path):
+    """The evaluation counts what listen.py detects. The silence around a recording adds no time to it."""
+    write_wav(tmp_path / "word.wav", short_recording(begin, end))
+    rows = f"start\tend\tkeyword\n{begin}\t{begin + WORD_SECONDS}\thigh\n"
+    (tmp_path / "spoken.tsv").write_text(rows, encoding="utf-8")
+    results = recording_results(bundle, tmp_path / "word.wav", tmp_path / "spoken.tsv", tmp_path / "report")
+    assert (results["spoken"], results["missed"], results["false_alarms"]) == (1, 0, 0)
+    assert results["hours"] == pytest.approx((2 + WORD_SECONDS) / 3600)
 
 
 def test_detections_without_a_refractory_time_and_without_calls():
@@ -310,6 +355,17 @@ def test_misses_and_false_alarms_of_a_recording(bundle: Path, wav: Path, tmp_pat
     assert results["false_alarms_per_hour"] == pytest.approx(3600 / 8)
     table = (tmp_path / "report/trade_off.tsv").read_text(encoding="utf-8").splitlines()
     assert len(table) == 25 and (tmp_path / "report/trade_off.png").is_file()
+
+
+def test_a_late_detection_of_a_model_of_long_clips_is_no_false_alarm(bundle: Path, wav: Path, tmp_path: Path):
+    """A keyword stays in the window and in the average for the refractory time."""
+    patient, spoken = shutil.copytree(bundle, tmp_path / "export"), tmp_path / "spoken.tsv"
+    spoken.write_text("start\tend\tkeyword\n0.0\t0.2\tlow\n", encoding="utf-8")  # detected 1.2 s later
+    detection = listening.open_listener(bundle).detection
+    for refractory_ms, expected in ((800, (1, 3)), (1800, (0, 2))):
+        write_decoding(patient, replace(detection, refractory_ms=refractory_ms))
+        results = recording_results(patient, wav, spoken, tmp_path / "report")
+        assert (results["missed"], results["false_alarms"]) == expected
 
 
 def test_listed_words_that_the_model_cannot_detect_are_not_misses(bundle, wav, tmp_path, capsys):

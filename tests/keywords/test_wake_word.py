@@ -172,11 +172,13 @@ def test_detections_are_counted_by_the_kind_of_phrase():
         SpokenKeyword(14, 15, "sentence"),
     ]
     detections = [Detection(at, "你好", 0.9) for at in (1.1, 6.2, 30.0)]
-    assert detections_by_kind(detections, spoken, "你好") == {
+    assert detections_by_kind(detections, spoken, "你好", 1.0) == {
         "sentence": (1, 0),
         "tone": (2, 1),
         "between": (1 - 1, 1),
     }
+    late = [Detection(at, "你好", 0.9) for at in (2.4, 11.4)]
+    assert detections_by_kind(late, spoken, "你好", 1.5) == {"sentence": (1, 0), "tone": (2, 1)}
 
 
 class Deaf:
@@ -198,10 +200,12 @@ class Deaf:
 def test_the_halves_of_a_background_share_no_sound(tmp_path):
     for name, seconds in (("long", 90), ("short_1", 10), ("short_2", 20)):
         write_wav(tmp_path / f"{name}.wav", np.zeros(seconds * 1000, np.float32), 1000)
-    listener = wake_word.Listener(Deaf(), ("_unknown_", "你好"), DetectionConfig.for_clip(1000), 1.0, 1000)
+    listener = wake_word.Listener(Deaf(), ("_unknown_", "你好"), DetectionConfig.for_clip(1000), 10, 1000)
     first, second = stream_halves(listener, background_recordings([tmp_path]))
-    assert (first.seconds, second.seconds) == (45 + 10, 45 + 20) and listener.stream.fed == [55_000, 65_000]
-    assert first.probabilities.shape == (550, 2)
+    assert (first.seconds, second.seconds) == (45 + 10, 45 + 20)
+    silence = 2 * 1300  # before and after, as long as the window and the average
+    assert listener.stream.fed == [55_000 + silence, 65_000 + silence]
+    assert first.probabilities.shape == (550 + 2 * 13, 2)
 
 
 # ------------------------------------------------------------------ the command
