@@ -60,8 +60,9 @@ examples:
   python test.py keyword runs/words --shift-ms -200 -100 100 200
   python test.py keyword runs/words --recording day.flac --spoken spoken.tsv --report report
 
-Writes hypotheses.tsv and results.json into RUN/test/SPLIT (for pipeline: SPLIT-with-LANGUAGERUN in the
-speech run), or into --output. Rates are true edit distances, not capped; intervals are bootstrapped.
+Writes hypotheses.tsv and results.json into RUN/test/SPLIT, or into --output. The name is
+SPLIT-with-LANGUAGERUN for pipeline (in the speech run), and FOLDER-RECORDING for a recording. Rates are true
+edit distances, not capped; intervals are bootstrapped.
 
 --report DIR also writes a page to be opened in a browser (report.html, which needs no other file), and all
 results as JSON and CSV files: every error with its kind and its cause, rates by speaker, length, position,
@@ -221,13 +222,17 @@ def _collect_evidence(options: argparse.Namespace, evaluation: Evaluation) -> di
 
 def _split_name(options: argparse.Namespace) -> str:
     if getattr(options, "recording", None):
-        return options.recording.stem
+        return _name_with_folder(options.recording)  # recordings of several corpora are named stream.flac
     return "+".join(map(_list_name, options.manifest)) if options.manifest else options.split
 
 
 def _list_name(path: Path) -> str:
     """The name of a list; with that of its folder if it could be taken for a split of the run."""
-    return f"{path.resolve().parent.name}-{path.stem}" if path.stem in SPLITS else path.stem
+    return _name_with_folder(path) if path.stem in SPLITS else path.stem
+
+
+def _name_with_folder(path: Path) -> str:
+    return f"{path.resolve().parent.name}-{path.stem}"
 
 
 def _reserve_output(options: argparse.Namespace) -> None:

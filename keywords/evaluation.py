@@ -20,7 +20,12 @@ from data.keywords.clips import (
     read_keyword_clips,
     read_listed_clips,
 )
-from model_keyword.loading import KeywordModel, accuracies_by_shift, load_keyword_model
+from model_keyword.loading import (
+    KeywordModel,
+    accuracies_by_shift,
+    load_keyword_model,
+    refuse_other_lengths,
+)
 from utils.config import build_config, with_overrides
 from utils.errors import CorpusError, require
 from utils.features.keyword import KeywordFeatureConfig
@@ -71,7 +76,8 @@ def recognise_split(
         shifts_ms: also measure the accuracy of the clips moved by these numbers of milliseconds.
 
     Raises:
-        ConfigError: the features differ from those of the training, or another setting is overridden.
+        ConfigError: the features, or the lengths of clip and context, differ from those of the training, or
+            another setting is overridden.
         RunError, CorpusError, AudioError: see the message.
     """
     folder = open_run(run, "keyword")
@@ -85,6 +91,7 @@ def recognise_split(
         folder.path, weights, _section(folder, "features", KeywordFeatureConfig, overrides)
     )
     data, rate = _section(folder, "data", KeywordDataConfig, overrides), model.features.sample_rate
+    refuse_other_lengths(model, data.clip_ms, data.context_ms, folder.path)
     clips = _clips(data, split, manifests, model.labels)
     store = load_clips(clips, rate, model.clip_samples, data.cache, data.workers)
     references = np.array([model.labels.index(clip.label) for clip in store.clips])

@@ -113,6 +113,22 @@ def refuse_other_features(
         )
 
 
+def refuse_other_lengths(keyword: KeywordModel, clip_ms: float, context_ms: float, where: object) -> None:
+    """Raise ConfigError, with both lengths, if clips or the context before them differ from the training."""
+    rate = keyword.features.sample_rate
+    for name, requested_ms, trained in (
+        ("clip_ms", clip_ms, keyword.clip_samples),
+        ("context_ms", context_ms, keyword.context_samples),
+    ):
+        if samples_of(requested_ms, rate) != trained:
+            raise ConfigError(
+                f"the model was trained with another data.{name} ({1000 * trained / rate:g} in training, "
+                f"{requested_ms:g} asked for)",
+                where=where,
+                hint="leave the setting out, or train a model with it",
+            )
+
+
 def logits_of(model: keras.Model, features: np.ndarray) -> np.ndarray:
     """Features of clips (N, T, F), or samples (N, S) → logits (N, labels) float32, in batches."""
     starts = range(0, len(features), BATCH)

@@ -10,7 +10,12 @@ from bundle.check.clips import evenly
 from bundle.export.source import Clips, ExportSource, data_section, read_splits
 from data.keywords.clip_cache import load_clips
 from data.keywords.clips import UNKNOWN, KeywordClip, KeywordDataConfig, read_keyword_clips
-from model_keyword.loading import KeywordModel, accuracies_by_shift, load_keyword_model
+from model_keyword.loading import (
+    KeywordModel,
+    accuracies_by_shift,
+    load_keyword_model,
+    refuse_other_lengths,
+)
 from streaming.keyword.detection import SMOOTHING_MS, DetectionConfig
 from utils.config import build_config
 from utils.features.keyword import features_hash
@@ -46,11 +51,12 @@ def keyword_source(
 
     Raises:
         RunError: a file of the run is missing or damaged.
-        ConfigError: an override concerns another section.
+        ConfigError: an override concerns another section, or changes the lengths of clip and context.
     """
     folder = open_run(run, "keyword")
     keyword = load_keyword_model(folder.path, weights)
     data = build_config(KeywordDataConfig, data_section(folder, overrides), where=str(folder.config_file))
+    refuse_other_lengths(keyword, data.clip_ms, data.context_ms, folder.path)
     loaded = []  # samples and references of each split, those of the tests first
 
     def read(clips: Sequence[KeywordClip], count: int) -> Clips:

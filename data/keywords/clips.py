@@ -41,7 +41,8 @@ class KeywordDataConfig(Limited, section="data"):
     """The recordings, and how clips are made of them.
 
     Attributes:
-        folder: a folder with a subfolder for each word (see ``data/keywords/folders.py``). Instead of it:
+        folder: a folder with a subfolder for each word, which also defines the splits (see
+            ``data/keywords/folders.py``). Instead of it:
         train: manifests, whose hanzi are the labels (no hanzi: ``_silence_``).
         dev, test: manifests of the other splits.
         words: the keywords, in the order of the model's outputs; empty: all words. Others are ``_unknown_``.
@@ -100,7 +101,7 @@ def read_keyword_clips(config: KeywordDataConfig) -> dict[str, list[KeywordClip]
     Raises:
         CorpusError: there are no recordings; a word has none (the nearest names are suggested) or too few
             to be split; a recording is in two splits; two recordings have the same id.
-        ConfigError: neither a folder nor manifests are given, or both.
+        ConfigError: neither a folder nor manifests are given, or both (of any split).
         AudioError: a recording of noise can't be read.
     """
     require(
@@ -108,6 +109,13 @@ def read_keyword_clips(config: KeywordDataConfig) -> dict[str, list[KeywordClip]
         "data.folder and data.train are both given" if config.folder else "no recordings are given",
         hint="set data.folder=FOLDER, or data.train, data.dev and data.test=[MANIFEST]",
     )
+    for split in ("dev", "test"):
+        require(
+            not (config.folder and getattr(config, split)),
+            f"data.folder and data.{split} are both given",
+            hint=f"data.{split}=[], because the folder defines the splits; or give manifests only, with "
+            "data.train instead of data.folder",
+        )
     found = _from_folder(config) if config.folder else _from_manifests(config)
     _check_words(config, found)
     _report_speakers_in_two_splits(found)
@@ -131,6 +139,17 @@ def read_listed_clips(manifests: Sequence[str | Path]) -> list[KeywordClip]:
     ]
     _check_ids(clips, manifests)
     return clips
+
+
+def hint_for_dev(config: KeywordDataConfig) -> str:
+    """What to do if there are no clips of the split ``dev``."""
+    if not config.folder:
+        return "set data.dev=[MANIFEST]"
+    if is_split_by_name(config.folder):
+        return "set data.dev_percentage above 0, or record more speakers"
+    if Path(config.folder, DEV_LIST).is_file():
+        return f"name some of the recordings in {DEV_LIST}"
+    return "put recordings into a folder dev beside train"
 
 
 def labels_of(config: KeywordDataConfig, clips: Mapping[str, Sequence[KeywordClip]]) -> tuple[str, ...]:

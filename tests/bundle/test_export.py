@@ -744,6 +744,8 @@ def test_the_clips_of_a_source_are_those_of_the_run(run, capsys):
     assert not capsys.readouterr().err
     with pytest.raises(ConfigError, match=r"'model\.name=cnn' can't be changed"):
         keyword_source(run, overrides=["model.name=cnn"])
+    with pytest.raises(ConfigError, match=r"another data\.clip_ms \(200 in training, 300 asked for\)"):
+        keyword_source(run, overrides=["data.clip_ms=300"])
     alone = keyword_source(run, overrides=["data.folder=gone"])
     assert len(alone.tests) == 0 and len(alone.golden) == 24
     assert "no accuracy and no int8" in capsys.readouterr().err

@@ -22,6 +22,7 @@ from data.keywords.clips import (
     UNKNOWN,
     KeywordClip,
     KeywordDataConfig,
+    hint_for_dev,
     labels_of,
     noise_recordings,
     read_keyword_clips,
@@ -277,6 +278,8 @@ def test_nothing_to_read(folder, tmp_path):
         read_keyword_clips(KeywordDataConfig())
     with pytest.raises(ConfigError, match="are both given"):
         read_keyword_clips(config(folder, train=("x.tsv",)))
+    with pytest.raises(ConfigError, match=r"data\.folder and data\.dev are both given"):
+        read_keyword_clips(config(folder, dev=("x.tsv",)))
     with pytest.raises(CorpusError, match="no such folder"):
         read_keyword_clips(config(tmp_path / "nowhere"))
     (tmp_path / "bare").mkdir()
@@ -285,6 +288,17 @@ def test_nothing_to_read(folder, tmp_path):
     (folder / "empty").mkdir()
     with pytest.raises(CorpusError, match=r"a word's folder holds no recordings.*empty"):
         read_keyword_clips(config(folder))
+
+
+def test_the_hint_for_dev_names_what_the_layout_takes(folder, tmp_path):
+    for split in ("train", "test"):
+        shutil.copytree(folder, tmp_path / "split" / split)
+    assert "a folder dev beside train" in hint_for_dev(config(tmp_path / "split"))
+    assert "data.dev=[MANIFEST]" in hint_for_dev(KeywordDataConfig(train=("x.tsv",)))
+    assert "data.dev_percentage" in hint_for_dev(config(folder))
+    for name in ("validation_list.txt", "testing_list.txt"):
+        (folder / name).touch()
+    assert "validation_list.txt" in hint_for_dev(config(folder))
 
 
 def test_a_word_with_one_recording(folder):

@@ -315,6 +315,9 @@ def test_a_word_that_a_model_does_not_know_is_unknown_to_it(words, tmp_path):
         (["seed=3"], ConfigError, "'seed=3' can't be changed after the training"),
         (["data.folder=/nowhere"], CorpusError, "/nowhere"),
         (["data.foldre=x"], ConfigError, "did you mean"),
+        (["data.clip_ms=500"], ConfigError, r"another data\.clip_ms \(200 in training, 500 asked for\)"),
+        (["data.context_ms=100"], ConfigError, r"data\.context_ms \(0 in training, 100 asked for\)"),
+        (["data.test=[a.tsv]"], ConfigError, "data.folder and data.test are both given"),
         (["--weights", "last"], RunError, r"has no last\.weights\.h5"),
     ],
 )
@@ -352,7 +355,17 @@ def test_the_output_folder_holds_with_a_recording(run, tmp_path, monkeypatch, ca
     assert results_of(tmp_path / "out") == json.loads(capsys.readouterr().out) == figures
     folder = tmp_path / ("report" if report else "out")
     assert requested == [(run / "export", Path("day.flac"), None, folder)]
-    assert not (run / "test" / "day").exists()
+    assert not (run / "test" / f"{Path.cwd().name}-day").exists()
+
+
+def test_the_results_of_a_recording_replace_no_others(run, tmp_path, monkeypatch, capsys):
+    """Neither those of a recording of the same name in another folder nor those of a split."""
+    monkeypatch.setattr("keywords.recording_results.recording_results", lambda *arguments: {"missed": 1})
+    monkeypatch.setattr(command, "recording_table", str)
+    for recording in ("monday/stream.flac", "tuesday/stream.flac", "tuesday/test.wav"):
+        assert command.main(["keyword", str(run), "--recording", str(tmp_path / recording)]) == 0
+    names = ("monday-stream", "tuesday-stream", "tuesday-test")
+    assert all((run / "test" / name / "results.json").is_file() for name in names)
 
 
 def test_the_command_does_not_import_matplotlib():

@@ -16,6 +16,7 @@ from data.keywords.clip_cache import ClipStore, load_clips
 from data.keywords.clips import (
     KeywordClip,
     KeywordDataConfig,
+    hint_for_dev,
     labels_of,
     noise_recordings,
     read_keyword_clips,
@@ -219,7 +220,11 @@ def train_keyword(
     prepare_backend(config.training, config.seed)
     clips = read_keyword_clips(config.data)
     if not clips["dev"]:
-        raise CorpusError("there are no clips to evaluate on", hint="set data.dev, or data.dev_percentage")
+        raise CorpusError(
+            "there are no clips to evaluate on",
+            where=config.data.folder or None,
+            hint=hint_for_dev(config.data),
+        )
     labels = labels_of(config.data, clips)
     distribution.check_same("list of labels", labels)
     _write_labels(run, labels)
