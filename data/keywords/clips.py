@@ -310,9 +310,10 @@ def _silence(
             continue
         audio, length = noises[rng.choice(len(noises), p=lengths / lengths.sum())]
         low, high = (fraction * length for fraction in NOISE_PARTS[split])
-        # If the part is shorter than a clip, the clip extends into the next part or, at the end, is padded.
-        start = max(0.0, min(rng.uniform(low, max(low, high - seconds)), length - seconds))
-        clips.append(KeywordClip(name, audio, SILENCE, "", round(start, 4), seconds))
+        # A part that is shorter than a clip is padded: the splits share no sound.
+        start = rng.uniform(low, max(low, high - seconds))
+        cut = round(min(seconds, high - start), 4)
+        clips.append(KeywordClip(name, audio, SILENCE, "", round(start, 4), cut))
     return clips
 
 

@@ -206,10 +206,13 @@ def test_labels_and_shares(made):
 def test_silence_of_the_splits_comes_from_different_parts_of_the_noise(made):
     clips = read_keyword_clips(config(made, silence_share=1.0))
     assert [path.name for path in noise_recordings(config(made))] == ["pink.wav", "short.wav"]
-    ranges = {"train": (0.0, 6.4), "dev": (6.4, 7.2), "test": (7.0, 8.0)}  # a part shorter than a clip
-    for split, (low, high) in ranges.items():
-        cut = [c for c in clips[split] if c.label == SILENCE and c.audio and c.audio.name == "pink.wav"]
-        assert cut and all(low <= c.start_seconds and c.start_seconds + c.seconds <= high + 0.2 for c in cut)
+    # The dev and test parts are shorter than a clip, and all parts of the second recording are.
+    for name, borders in (("pink.wav", (0.0, 6.4, 7.2, 8.0)), ("short.wav", (0.0, 0.4, 0.45, 0.5))):
+        for split, low, high in zip(("train", "dev", "test"), borders, borders[1:], strict=False):
+            silence = [c for c in clips[split] if c.label == SILENCE and c.audio and c.audio.name == name]
+            cut = [(c.start_seconds, c.start_seconds + c.seconds) for c in silence]
+            assert cut or name == "short.wav"
+            assert all(low <= start < end <= high + 2e-4 for start, end in cut)
     silence = [clip for clip in clips["train"] if clip.label == SILENCE]
     assert sum(clip.audio is None for clip in silence) == len(silence) // 8
     assert len({clip.id for clip in silence}) == len(silence)
