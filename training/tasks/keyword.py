@@ -1,7 +1,8 @@
 """Trains a keyword model: the recipe, the task (cross-entropy of clips), and the files of its run folder."""
 
+import hashlib
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -42,7 +43,7 @@ from utils.features.keyword import (
 )
 from utils.files import write_json, write_text
 from utils.limits import Count, Fraction, Size
-from utils.run_folder.run import RunFolder
+from utils.run_folder.run import ENVIRONMENT, RunFolder
 from utils.vocabulary import Vocabulary
 
 log = logging.getLogger("train")
@@ -118,6 +119,8 @@ class KeywordConfig(Recipe):
         return samples_of(self.data.context_ms, self.features.sample_rate)
 
 
+CLIPS_HASH = "clips_hash"
+"""Key in the environment of config.yaml: split → hash of the clips that the run was trained with."""
 VARIANTS = {"model": ConfigClasses(MODELS)}
 
 
@@ -238,6 +241,7 @@ def train_keyword(
     _warn_of_low_rates(clips["train"], config.features.sample_rate)
     train_store, dev_store = (_load(config, clips[split]) for split in ("train", "dev"))
     test_store = _load(config, clips["test"]) if clips["test"] else None
+    _check_clips(run, {"train": train_store, "dev": dev_store, "test": test_store})
     log.info(
         "%s: %s parameters, %d training and %d dev clips, %d labels",
         config.model.name,
@@ -333,6 +337,28 @@ def _write_labels(run: RunFolder, labels: Sequence[str]) -> None:
             )
     write_labels(run.labels, labels)
     run.record(LABELS_HASH, labels_hash(labels))
+
+
+def _check_clips(run: RunFolder, stores: Mapping[str, ClipStore | None]) -> None:
+    """Record the clips of a new run; a resumed run must have the same, unless it has no record."""
+    hashes = {split: _clips_hash(store.clips if store else ()) for split, store in stores.items()}
+    if not run.checkpoint.is_file():
+        run.record(CLIPS_HASH, hashes)
+        return
+    recorded = run.config().get(ENVIRONMENT, {}).get(CLIPS_HASH, hashes)
+    changed = [split for split in hashes if hashes[split] != recorded.get(split)]
+    if changed:
+        raise RunError(
+            f"the recordings of {', '.join(changed)} are not those that this run was trained with",
+            where=run.path,
+            hint="choose another --run, or put the recordings back",
+        )
+
+
+def _clips_hash(clips: Sequence[KeywordClip]) -> str:
+    """A hash of the clips without their paths: recordings may be moved."""
+    rows = [f"{clip.id}\t{clip.label}\t{clip.start_seconds}\t{clip.seconds}\n" for clip in clips]
+    return hashlib.sha256("".join(rows).encode()).hexdigest()
 
 
 def _write_flags(run: RunFolder, config: KeywordConfig) -> None:
