@@ -156,10 +156,22 @@ def labels_of(config: KeywordDataConfig, clips: Mapping[str, Sequence[KeywordCli
     """Labels in the order of a model's outputs: silence and unknown if used, then the keywords.
 
     The keywords are in the order of ``config.words``, or sorted by code point if that is empty.
+
+    Raises:
+        CorpusError: silence or unknown words are in dev or test only: the model can't learn them.
     """
-    used = {clip.label for split in clips.values() for clip in split}
-    specials = tuple(label for label in (SILENCE, UNKNOWN) if label in used)
-    return specials + (config.words or tuple(sorted(used - {SILENCE, UNKNOWN})))
+    used = {split: {clip.label for clip in own} for split, own in clips.items()}
+    trained = used["train"]
+    for label, share in ((SILENCE, "silence_share"), (UNKNOWN, "unknown_share")):
+        untrained = [split for split in ("dev", "test") if label in used[split] - trained]
+        if untrained:
+            raise CorpusError(
+                f"clips of {label} are in {' and '.join(untrained)}, but not in train",
+                where=config.folder or ", ".join(config.train),
+                hint=f"add such recordings to train, or set data.{share}=0 to do without this label",
+            )
+    specials = tuple(label for label in (SILENCE, UNKNOWN) if label in trained)
+    return specials + (config.words or tuple(sorted(trained - {SILENCE, UNKNOWN})))
 
 
 def noise_recordings(config: KeywordDataConfig) -> list[Path]:

@@ -203,6 +203,18 @@ def test_labels_and_shares(made):
     assert labels_of(few, read_keyword_clips(few)) == WORDS
 
 
+def test_unknown_words_that_are_not_in_train_are_refused(made, tmp_path):
+    for split, words in (("train", "go yes"), ("dev", "go yes"), ("test", "go yes stop")):
+        for word in words.split():
+            shutil.copytree(made / word, tmp_path / split / word)
+    requested = config(tmp_path, words=("go", "yes"))
+    with pytest.raises(CorpusError, match="clips of _unknown_ are in test, but not in train") as caught:
+        labels_of(requested, read_keyword_clips(requested))
+    assert "data.unknown_share=0" in caught.value.hint
+    without = dataclasses.replace(requested, unknown_share=0)
+    assert labels_of(without, read_keyword_clips(without)) == (SILENCE, "go", "yes")
+
+
 def test_silence_of_the_splits_comes_from_different_parts_of_the_noise(made):
     clips = read_keyword_clips(config(made, silence_share=1.0))
     assert [path.name for path in noise_recordings(config(made))] == ["pink.wav", "short.wav"]
