@@ -77,10 +77,10 @@ def warnings_of(results: WakeWordResults) -> list[str]:
     """Reasons why the results may be unreliable."""
     found = []
     if results.hours * results.allowed_per_hour < _MIN_EXPECTED_ALARMS:
+        needed = float(f"{2 * _MIN_EXPECTED_ALARMS / results.allowed_per_hour:.2g}")  # hours, two digits
         found.append(
             f"{results.hours:.2f} h of audio cannot confirm {results.allowed_per_hour:g} false alarms an "
-            f"hour: give at least {2 * _MIN_EXPECTED_ALARMS / results.allowed_per_hour:.0f} h of background "
-            "recordings"
+            f"hour: give at least {needed:g} h of background recordings"
         )
     if 1 - results.chosen.false_reject_rate < _LOW_RECALL:
         found.append(

@@ -17,12 +17,12 @@ import numpy as np
 
 from data.array_store import JOBS_PER_WORKER, CacheEntry, compute, first_failures, require_space
 from data.features.waveform_effects import random_coloured_noise
-from data.keywords.clips import KeywordClip
+from data.keywords.clips import SILENCE, KeywordClip
 from utils.audio.reading import INT16_SCALE, audio_blocks, read_audio
 from utils.errors import AudioError, CorpusError, require
 from utils.files import remove_leftovers, replacing, write_text
 
-_VERSION = 1  # increase it when the same clips and settings give other samples than before
+_VERSION = 2  # increase it when the same clips and settings give other samples than before
 _MAX_REJECTED = 0.03  # fraction of the clips; if more can't be used, the whole corpus is refused
 _MIN_PARALLEL = 500  # clips; fewer are read in this process before others would have started
 _ENERGY_STEP = 160  # samples between the segments whose energies are compared
@@ -122,9 +122,10 @@ def _key(clips: Sequence[KeywordClip], sample_rate: int, clip_samples: int) -> s
     for clip in clips:
         if clip.audio not in states:
             states[clip.audio] = _file_state(clip.audio)
-        # Labels are left out: another choice of words may find the same clips.
+        # Words are left out: another choice of them may find the same clips.
         name = clip.id if clip.audio is None else ""
-        digest.update(f"\n{states[clip.audio]}\t{name}\t{clip.start_seconds}\t{clip.seconds}".encode())
+        segment = f"{clip.start_seconds}\t{clip.seconds}\t{clip.label == SILENCE}"
+        digest.update(f"\n{states[clip.audio]}\t{name}\t{segment}".encode())
     return digest.hexdigest()
 
 
@@ -222,6 +223,13 @@ def _read_recording(
     else:
         samples = read_audio(clip.audio, sample_rate)[round(clip.start_seconds * sample_rate) :]
         require(len(samples), f"it ends before {clip.start_seconds} s", where=clip.audio, error=AudioError)
+        is_heard = np.abs(samples).max() * INT16_SCALE >= 0.5  # as 16-bit samples, some are not 0
+        require(
+            is_heard or clip.label == SILENCE,
+            f"it is silent, but labelled {clip.label}",
+            where=clip.audio,
+            error=AudioError,
+        )
         yield row, samples
 
 

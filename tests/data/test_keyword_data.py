@@ -428,6 +428,18 @@ def test_unusable_recordings_are_named_and_left_out(folder, tmp_path, capsys):
         assert reason in line and ".wav" in line
 
 
+def test_a_silent_recording_is_silence_but_no_word(tmp_path):
+    """A muted microphone would teach the model that silence is the word."""
+    write_wav(tmp_path / "muted.wav", np.zeros(1600, np.float32))
+    write_wav(tmp_path / "go.wav", tone(0.1))
+    muted = KeywordClip("muted", tmp_path / "muted.wav", SILENCE)
+    clips = [*(KeywordClip(f"go{n}", tmp_path / "go.wav", "go") for n in range(99)), muted]
+    assert load_clips(clips, SAMPLE_RATE, 1600, tmp_path / "cache").rejected == ()
+    clips[-1] = dataclasses.replace(muted, label="go")
+    ((rejected, reason),) = load_clips(clips, SAMPLE_RATE, 1600, tmp_path / "cache").rejected
+    assert rejected == clips[-1] and "it is silent, but labelled go" in reason
+
+
 @pytest.mark.parametrize("kind", ["empty", "text", "cut off", "NaN", "missing"])
 def test_many_unusable_recordings_are_an_error(folder, tmp_path, kind):
     clips = read_keyword_clips(config(folder))["train"][:20]

@@ -274,6 +274,7 @@ def test_the_command_leaves_a_bundle_with_its_threshold_and_a_report(made, capsy
     ):
         assert fact in text
     assert "cannot confirm 150" in text, "half a minute is too short for a rate"
+    assert "give at least 0.04 h of background" in text
     names = {path.name for path in output.iterdir()}
     assert names >= {"clips", "run", "streams", "export", "trade_off", "report.md", "report.json"}
     assert "uncalibrated" not in names and not [name for name in names if name.startswith(".")]
