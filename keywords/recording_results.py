@@ -3,6 +3,7 @@
 The model processes the recording once; all thresholds are then evaluated on its outputs.
 """
 
+import shlex
 import sys
 import time
 from collections import Counter
@@ -19,10 +20,13 @@ from analysis.keyword.detections import (
     operating_point,
     read_spoken_keywords,
 )
+from bundle.folder import open_bundle
 from keywords.backgrounds import stream_recordings
 from keywords.listening import Listener, open_listener
 from streaming.keyword.detection import keyword_columns
 from utils.errors import CorpusError
+from utils.run_folder.checksum_files import file_hash
+from utils.run_folder.run import RunFolder
 
 # Thresholds of the trade-off, from 0.05 on.
 THRESHOLDS = (*(percent / 100 for percent in range(5, 100, 5)), 0.97, 0.98, 0.99, 0.995, 0.999)
@@ -48,6 +52,7 @@ def recording_results(model: Path, audio: Path, spoken_list: Path | None, folder
     """
     listed = read_spoken_keywords(spoken_list) if spoken_list else []
     listener = open_listener(model)
+    _note_other_weights(model)
     spoken, other_words = _known_words(listed, listener, spoken_list)
     start = time.perf_counter()
     sound = stream_recordings(listener, [audio])
@@ -72,6 +77,23 @@ def recording_results(model: Path, audio: Path, spoken_list: Path | None, folder
         "real_time_factor": real_time_factor,
         "report": str(folder),
     }
+
+
+def _note_other_weights(model: Path) -> None:
+    """Note that the best weights of the run that holds the bundle are not those that the bundle was made of.
+
+    Bundles of earlier versions have no hash of their weights: nothing is known of them.
+    """
+    weights = RunFolder(model.parent).best_weights
+    if not (model / "bundle.json").is_file() or not weights.is_file():
+        return
+    exported = open_bundle(model).metadata.get("source", {}).get("weights_hash")
+    if exported and exported != file_hash(weights):
+        print(
+            f"note: {model} was not made of the present {weights.name} of its run. To test these weights: "
+            f"python export.py {shlex.quote(str(model.parent))} --force",
+            file=sys.stderr,
+        )
 
 
 def _known_words(

@@ -270,6 +270,7 @@ def _write_report(
     written = [result for result in results if result.measured]
     about = {
         "model": source.model.name,
+        "weights_hash": source.weights_hash,
         "parameters": source.model.count_params(),
         "accuracy": accuracy,
         "accuracy_by_shift": dict(source.accuracy_by_shift),

@@ -82,6 +82,7 @@ def keyword_source(
         **splits,
         golden=splits["tests"].spread(GOLDEN_CLIPS) or _noise(keyword),
         accuracy_by_shift=by_shift,
+        weights_hash=file_hash(folder.weights(weights)),
     )
 
 

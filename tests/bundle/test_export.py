@@ -733,6 +733,7 @@ def run(tmp_path_factory) -> Path:
 
 def test_the_clips_of_a_source_are_those_of_the_run(run, capsys):
     source = keyword_source(run)
+    assert source.weights_hash == file_hash(run / "best.weights.h5")
     assert source.labels == ("_silence_", "high", "low") and not source.raw
     assert len(source.golden) <= 24 and len(source.tests) >= 6 and len(source.calibration) >= 12
     assert source.tests.inputs.shape[1:] == source.model.inputs[0].shape[1:]

@@ -1,5 +1,6 @@
 """Tests of listen.py: a model of two tones detects them in files, pipes and a microphone at their times."""
 
+import hashlib
 import io
 import json
 import runpy
@@ -37,6 +38,7 @@ TELEPHONE = KeywordFeatureConfig(mel_bins=10, coefficients=0, sample_rate=8000)
 LABELS = ("_silence_", "high", "low")
 CLIP_SECONDS, CONTEXT_SECONDS, WORD_SECONDS = 0.5, 0.6, 0.3
 TONES = {"high": 3000.0, "low": 500.0}
+WEIGHTS = b"weights of the run"
 SPOKEN = (("low", 1.0, 1.6), ("high", 3.0, 3.6), ("low", 5.5, 6.1))
 
 
@@ -92,6 +94,7 @@ def write_bundle(folder: Path, settings: KeywordFeatureConfig, context: float = 
         calibration=clips,
         tests=clips,
         golden=Clips(clips.inputs[:4], clips.references[:4]),
+        weights_hash=hashlib.sha256(WEIGHTS).hexdigest(),
     )
     made = [
         Variant(Format.LITERT, state, Precision.FLOAT)
@@ -403,6 +406,19 @@ def test_alarms_of_typed_words_are_finite_and_above_0(value, wav, capsys):
     with pytest.raises(SystemExit):
         listen.main(["--word", "你好小明", "--alarms-per-hour", value, str(wav)])
     assert f"'{value}' is not a number above 0" in capsys.readouterr().err
+
+
+def test_an_export_of_other_weights_is_named(bundle: Path, wav: Path, tmp_path: Path, capsys):
+    """The run was trained again after its export."""
+    run = tmp_path / "my run"
+    shutil.copytree(bundle, run / "export")
+    for weights in (WEIGHTS, b"trained again"):
+        (run / "best.weights.h5").write_bytes(weights)
+        recording_results(run / "export", wav, None, tmp_path / "report")
+        note = "was not made of the present best.weights.h5 of its run"
+        printed = capsys.readouterr().err
+        assert (note in printed) == (weights != WEIGHTS)
+    assert f"python export.py '{run}' --force" in printed
 
 
 def test_the_command(bundle: Path, wav: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
