@@ -45,6 +45,7 @@ OUTPUT/stream.flac is the recording, OUTPUT/spoken.tsv lists start and end (seco
 _PAUSE_SECONDS = (0.5, 4.0)  # after a word
 _NOISE_DB = (-60.0, -35.0)  # relative to full scale; drawn for each segment
 _BACKGROUND_SECONDS = (5.0, 20.0)  # length of a segment of the user's recordings
+_SEGMENTS_HELD = 100  # of the user's recordings, in memory: some 80 MB
 _EDGE_DB = -40.0  # a word begins and ends where its level reaches this, relative to its peak
 _SMALLEST_RMS = 1e-9  # avoids a division by zero
 
@@ -138,7 +139,7 @@ def edges(samples: np.ndarray) -> tuple[int, int]:
 def _segments(material: Material, keyword_share: float, rng: np.random.Generator) -> Iterator[RecordingPart]:
     """Endless: a word or a part of a background, then a pause, with noise under both."""
     keywords, others = _shuffled(material.keywords, rng), _shuffled(material.others, rng)
-    backgrounds = _shuffled(material.backgrounds, rng)
+    backgrounds = _background_segments(material.backgrounds, rng)
     noises = [_at_full_level(read_audio(path)) for path in material.noises]
     while True:
         pause = int(rng.uniform(*_PAUSE_SECONDS) * SAMPLE_RATE)
@@ -148,7 +149,7 @@ def _segments(material: Material, keyword_share: float, rng: np.random.Generator
             samples, keyword = _read_word(clip), clip.label
             start, end = edges(samples)
         elif material.backgrounds and (not material.others or rng.random() < 0.5):
-            samples = _random_part(next(backgrounds), rng)
+            samples = next(backgrounds)
         else:
             samples = _read_word(next(others))
         level = np.float32(10 ** (rng.uniform(*_NOISE_DB) / 20))
@@ -170,15 +171,26 @@ def _read_word(clip: KeywordClip) -> np.ndarray:
     return samples
 
 
-def _random_part(path: Path, rng: np.random.Generator) -> np.ndarray:
-    """Some seconds of a recording; of a long one, a block of about a minute is drawn first."""
-    length = int(rng.uniform(*_BACKGROUND_SECONDS) * SAMPLE_RATE)
-    chosen = np.zeros(0, np.float32)
-    for count, block in enumerate(audio_blocks(path), start=1):
-        if rng.integers(count) == 0:  # every block is equally likely, and one at a time is in memory
-            chosen = block
-    start = int(rng.integers(max(len(chosen) - length, 0) + 1))
-    return chosen[start : start + length]
+def _background_segments(paths: Sequence[Path], rng: np.random.Generator) -> Iterator[np.ndarray]:
+    """Endless: some seconds of each recording in turn; each decoding gives the segments of several turns."""
+    count = max(1, _SEGMENTS_HELD // max(1, len(paths)))
+    ready: dict[Path, list[np.ndarray]] = {}
+    for path in _shuffled(paths, rng):
+        if not ready.get(path):
+            ready[path] = _random_segments(path, count, rng)
+        yield ready[path].pop()
+
+
+def _random_segments(path: Path, count: int, rng: np.random.Generator) -> list[np.ndarray]:
+    """Segments of a recording; for each, one of its blocks of about a minute is drawn first."""
+    lengths = [int(seconds * SAMPLE_RATE) for seconds in rng.uniform(*_BACKGROUND_SECONDS, count)]
+    segments = [np.zeros(0, np.float32)] * count
+    for number, block in enumerate(audio_blocks(path), start=1):
+        # Every block is equally likely, and one at a time is in memory.
+        for index in np.flatnonzero(rng.integers(number, size=count) == 0):
+            start = int(rng.integers(max(len(block) - lengths[index], 0) + 1))
+            segments[index] = block[start : start + lengths[index]].copy()
+    return segments
 
 
 def _at_full_level(samples: np.ndarray) -> np.ndarray:
