@@ -5,7 +5,7 @@ stage recognises syllables, the second converts them to hanzi.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from analysis.inputs.normalisation import hanzi_tokens
 from utils.hypotheses.recognition import Alternative
@@ -97,6 +97,24 @@ def as_tokens(text: Sequence[str]) -> Sequence[str]:
     return hanzi_tokens(text) if isinstance(text, str) else text
 
 
+def by_token(utterance: UtteranceResult) -> UtteranceResult:
+    """The same utterance with its hanzi as tokens and one syllable, or gold hanzi, for each token.
+
+    Where there are as many of them as hanzi, a Latin word or a number has ``""``. Where the numbers differ,
+    nothing says which belongs to which token: there are none.
+    """
+    reference, hypothesis = tokens_of(utterance, HANZI)
+    return replace(
+        utterance,
+        reference_hanzi=reference,
+        hanzi=hypothesis,
+        reference_pinyin=_of_tokens(utterance.reference_pinyin, reference),
+        spoken_pinyin=_of_tokens(utterance.spoken_pinyin, reference),
+        gold_hanzi=_of_tokens(as_tokens(utterance.gold_hanzi), reference),
+        pinyin=_of_tokens(utterance.pinyin, hypothesis),
+    )
+
+
 def resampled_by(utterances: Sequence[UtteranceResult]) -> tuple[Callable[[UtteranceResult], str], str]:
     """Return the function that gives an utterance's group for resampling, and what a group is called.
 
@@ -117,3 +135,13 @@ def tokens_of(utterance: UtteranceResult, level: str) -> tuple[Sequence[str], Se
     if level == SYLLABLES:
         return utterance.reference_pinyin, utterance.pinyin
     return as_tokens(utterance.reference_hanzi), as_tokens(utterance.hanzi)
+
+
+def _of_tokens(items: Sequence[str], tokens: Sequence[str]) -> tuple[str, ...]:
+    """An item for each token, as :func:`by_token` describes."""
+    if len(items) == len(tokens):
+        return tuple(items)
+    if len(items) != sum(map(is_hanzi, tokens)):
+        return ()
+    remaining = iter(items)
+    return tuple(next(remaining) if is_hanzi(token) else "" for token in tokens)

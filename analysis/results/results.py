@@ -25,7 +25,7 @@ class Flow:
     """The number of hanzi with the same history: syllable error, cause and hanzi error.
 
     Attributes:
-        syllable: ``right`` or a kind of syllable error.
+        syllable: ``right``, a kind of syllable error, or ``unknown`` for a token without a syllable.
         hanzi: ``right`` or a kind of hanzi error.
         attribution: cause of the error; ``""`` if both are right.
         count: hanzi with this history.

@@ -305,6 +305,18 @@ def test_files_of_this_project(tmp_path):
     assert ours.kinds == system.kinds
 
 
+def test_causes_add_up_with_latin_words_and_missing_syllables():
+    latin = UtteranceResult("a", "", 0.0, ("ta1", "de5"), ("ta1", "di4"), "他的iPhone", "她地爱疯")
+    without = UtteranceResult("b", "", 0.0, ("ni3", "hao3"), ("ni3",), "你好", "你号")
+    (system,) = collect_results([SystemOutput("x", [latin, without])], LEVELS, "files", "x").systems
+    errors = sum(utterance.hanzi_errors for utterance in system.utterances)
+    assert errors == 5 and system.attribution["repaired"] == 0
+    assert sum(system.attribution.values()) == errors
+    wrong = [flow for flow in system.flow if flow.hanzi != "right"]
+    assert sum(flow.count for flow in wrong) == errors
+    assert [flow for flow in wrong if flow.syllable == "right"] == []
+
+
 def _manifest(path: Path, lines: dict[str, tuple[str, str]]) -> Path:
     rows = [f"{name}\tx.wav\t2.5\ts\t{pinyin}\t{hanzi}\n" for name, (pinyin, hanzi) in lines.items()]
     path.write_text("id\taudio\tseconds\tspeaker\tpinyin\thanzi\n" + "".join(rows), encoding="utf-8")

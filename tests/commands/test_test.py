@@ -76,6 +76,7 @@ def test_figures_by_hand():
         "both": 0,
         "search": 0,
         "label": 0,
+        "unknown": 0,
         "repaired": 0,
     }
     assert [utterance["id"] for utterance in results["worst"]] == ["tone", "homophone", "missed"]
