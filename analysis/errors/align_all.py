@@ -72,8 +72,8 @@ def align_all(
         utterances: results of one system.
         levels: ``syllables``, ``hanzi`` or both.
         training: what is known of the models' training.
-        automatic_pinyin: the recognised syllables are pypinyin's reading of the recognised hanzi, so they say
-            nothing about the cause of an error.
+        automatic_pinyin: the syllables of the reference or of the output are pypinyin's reading of the hanzi,
+            so they say nothing about the cause of an error.
     """
     progress = tqdm(utterances, "errors", unit=" utt", disable=None, leave=False)
     return [

@@ -7,6 +7,8 @@ stage recognises syllables, the second converts them to hanzi.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from rapidfuzz.distance import Levenshtein
+
 from analysis.inputs.normalisation import hanzi_tokens
 from utils.hypotheses.recognition import Alternative
 from utils.mandarin.pinyin import is_hanzi
@@ -14,6 +16,7 @@ from utils.mandarin.pinyin import is_hanzi
 SPEECH, LANGUAGE, PIPELINE, KEYWORD = "speech", "language", "pipeline", "keyword"
 SYLLABLES, HANZI = "syllables", "hanzi"
 LEVELS = (SYLLABLES, HANZI)
+REFERENCE, OUTPUT = "reference", "output"
 TASK_LEVELS = {SPEECH: (SYLLABLES,), LANGUAGE: (HANZI,), PIPELINE: LEVELS}
 
 
@@ -72,12 +75,13 @@ class SystemOutput:
     Attributes:
         name: name of the system.
         utterances: results of all utterances.
-        automatic_pinyin: whether the syllables are pypinyin's reading of the hanzi, not recognised.
+        automatic_pinyin: ``reference``, ``output`` or both, whose syllables are pypinyin's reading of their
+            hanzi. A correct hanzi then has the syllable of the reference (:func:`same_reading`).
     """
 
     name: str
     utterances: Sequence[UtteranceResult]
-    automatic_pinyin: bool = False
+    automatic_pinyin: tuple[str, ...] = ()
 
 
 def as_text(tokens: Sequence[str]) -> str:
@@ -108,10 +112,10 @@ def by_token(utterance: UtteranceResult) -> UtteranceResult:
         utterance,
         reference_hanzi=reference,
         hanzi=hypothesis,
-        reference_pinyin=_of_tokens(utterance.reference_pinyin, reference),
-        spoken_pinyin=_of_tokens(utterance.spoken_pinyin, reference),
-        gold_hanzi=_of_tokens(as_tokens(utterance.gold_hanzi), reference),
-        pinyin=_of_tokens(utterance.pinyin, hypothesis),
+        reference_pinyin=one_per_token(utterance.reference_pinyin, reference),
+        spoken_pinyin=one_per_token(utterance.spoken_pinyin, reference),
+        gold_hanzi=one_per_token(as_tokens(utterance.gold_hanzi), reference),
+        pinyin=one_per_token(utterance.pinyin, hypothesis),
     )
 
 
@@ -137,11 +141,29 @@ def tokens_of(utterance: UtteranceResult, level: str) -> tuple[Sequence[str], Se
     return as_tokens(utterance.reference_hanzi), as_tokens(utterance.hanzi)
 
 
-def _of_tokens(items: Sequence[str], tokens: Sequence[str]) -> tuple[str, ...]:
-    """An item for each token, as :func:`by_token` describes."""
+def one_per_token(items: Sequence[str], tokens: Sequence[str]) -> tuple[str, ...]:
+    """Items, such as syllables, with one for each token, as :func:`by_token` describes."""
     if len(items) == len(tokens):
         return tuple(items)
     if len(items) != sum(map(is_hanzi, tokens)):
         return ()
     remaining = iter(items)
     return tuple(next(remaining) if is_hanzi(token) else "" for token in tokens)
+
+
+def same_reading(
+    pinyin: Sequence[str], hanzi: Sequence[str], true_pinyin: Sequence[str], true_hanzi: Sequence[str]
+) -> tuple[str, ...]:
+    """The syllables of an output; a hanzi that equals the aligned one of the reference has its syllable.
+
+    For two texts of which pypinyin reads one or both: if it reads the same hanzi differently, that is no
+    error of the recogniser.
+    """
+    syllables, true_syllables = one_per_token(pinyin, hanzi), one_per_token(true_pinyin, true_hanzi)
+    if not syllables or not true_syllables:
+        return tuple(pinyin)
+    shared = list(syllables)
+    for tag, start, end, first, last in Levenshtein.opcodes(true_hanzi, hanzi):
+        if tag == "equal":
+            shared[first:last] = true_syllables[start:end]
+    return tuple(filter(None, shared))

@@ -54,7 +54,7 @@ def collect_results(
     """
     training = training or {}
     aligned = [
-        align_all(system.utterances, levels, training.get(HANZI), system.automatic_pinyin)
+        align_all(system.utterances, levels, training.get(HANZI), bool(system.automatic_pinyin))
         for system in systems
     ]
     comparisons = [

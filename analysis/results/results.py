@@ -86,7 +86,8 @@ class System:
 
     Attributes:
         name: name of the system.
-        automatic_pinyin: whether its syllables are pypinyin's reading of its hanzi.
+        automatic_pinyin: ``reference``, ``output`` or both, whose syllables are pypinyin's reading of their
+            hanzi.
         rates: error rates.
         kinds: by level, the count of every kind of error, also of those that do not occur; they add up to the
             edits.
@@ -103,7 +104,7 @@ class System:
     """
 
     name: str
-    automatic_pinyin: bool
+    automatic_pinyin: tuple[str, ...]
     rates: tuple[Rate, ...]
     kinds: dict[str, dict[str, int]]
     unknown_kinds: tuple[str, ...]
