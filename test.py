@@ -4,6 +4,7 @@ from utils.command.entry import run_command
 
 import argparse
 import json
+import sys
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -44,6 +45,7 @@ from utils.command.arguments import not_negative, positive
 from utils.files import remove_leftovers, reserve, write_json, write_text
 from utils.hypotheses.recognition import Inspection
 from utils.run_folder.run import open_run
+from utils.vocabulary import first_few
 
 RESULTS_BYTES = 1 << 16  # disk space for the results, checked before the test
 EXAMPLES = """\
@@ -62,6 +64,7 @@ examples:
 
 Writes hypotheses.tsv and results.json into RUN/test/SPLIT (for pipeline: SPLIT-with-LANGUAGERUN in the
 speech run), or into --output. Rates are true edit distances, not capped; intervals are bootstrapped.
+Recordings that cannot be read are named and left out, and the exit code is 1.
 
 --report DIR also writes a page to be opened in a browser (report.html, which needs no other file), and all
 results as JSON and CSV files: every error with its kind and its cause, rates by speaker, length, position,
@@ -106,7 +109,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         written += [page, *write_results(options.report, results)]
     if not options.json:
         print(f"written: {', '.join(map(str, written))}")
-    return 0
+    return _report_rejected(evaluation)
 
 
 def _evaluate(options: argparse.Namespace) -> tuple[dict[str, Any], Evaluation]:
@@ -150,6 +153,16 @@ def _evaluate(options: argparse.Namespace) -> tuple[dict[str, Any], Evaluation]:
         **search_settings(options),
     }
     return settings, evaluation
+
+
+def _report_rejected(evaluation: Evaluation) -> int:
+    """Print which recordings could not be read; returns the exit code."""
+    if not evaluation.rejected:
+        return 0
+    recordings = len(evaluation.rejected) + len(evaluation.utterances)
+    message = f"{len(evaluation.rejected)} of {recordings} recordings could not be read"
+    print(f"{message}: {first_few(evaluation.rejected)}", file=sys.stderr)
+    return 1
 
 
 def _test_keyword(options: argparse.Namespace) -> int:

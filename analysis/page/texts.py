@@ -55,6 +55,7 @@ SETTINGS = {
     "syllables_run": "syllable model",
     "fusion_weight": "its weight",
     "insertion_bonus": "bonus per syllable",
+    "rejected": "recordings that could not be read",
     "audio_seconds": "audio",
     "seconds": "recognised in",
     "real_time_factor": "real-time factor",

@@ -24,7 +24,7 @@ from analysis.inputs.normalisation import (
     pinyin_tokens,
     rules_of,
 )
-from analysis.inputs.training_texts import Training
+from analysis.inputs.training_texts import Training, count_seen
 from analysis.inputs.utterance_results import HANZI, LEVELS, SYLLABLES, SystemOutput, UtteranceResult, as_text
 from analysis.page.report import write_report_page
 from analysis.report import main, report_files
@@ -381,6 +381,12 @@ def test_systems_without_a_common_utterance_are_an_error(reference, tmp_path):
 def test_names_of_systems():
     assert system_names([Path("exp/a/text"), Path("exp/b/text")]) == ["a/text", "b/text"]
     assert system_names([Path("one.txt"), Path("two.txt")]) == ["one", "two"]
+
+
+def test_a_recording_without_speech_has_no_sentence_of_the_training():
+    training = Training(sentences={"你好", ""})
+    assert count_seen(training, ["你好", "", "再见"]) == 1
+    assert count_seen(Training(), ["你好"]) is None
 
 
 @pytest.fixture(scope="module")

@@ -34,7 +34,7 @@ from tests.support.scripts import ROOT, load_script
 from tests.support.tiny_corpus import write_tiny_corpus
 from tests.support.tiny_runs import write_language_run, write_speech_run
 from utils.config import save_yaml, to_plain
-from utils.errors import CorpusError, RunError
+from utils.errors import AudioError, CorpusError, RunError
 from utils.files import write_text
 from utils.run_folder.run import RunFolder
 
@@ -195,6 +195,31 @@ def test_results_of_another_test_list_do_not_replace_those_of_the_run(speech_run
     write_manifest(other, read_manifest(tiny_manifest)[:1])
     command.main(["speech", str(run), "--manifest", str(other)])
     assert [path.name for path in (run / "test").iterdir()] == ["corpus-test"]
+
+
+def test_recordings_that_cannot_be_read_are_left_out(speech_run, language_run, tmp_path, capsys):
+    """As one of them may be found after hours, the results of the others are kept."""
+    manifest = write_tiny_corpus(tmp_path / "corpus", utterances=4)
+    first, *others = read_manifest(manifest)
+    damaged = (first, others[1])
+    for utterance in damaged:
+        utterance.audio.write_bytes(utterance.audio.read_bytes()[:60])
+    runs = [str(speech_run), str(language_run)]
+    options = ["--manifest", str(manifest), "--output", str(tmp_path), "--report", str(tmp_path / "report")]
+    assert command.main([PIPELINE, *runs, *options]) == 1
+    printed = capsys.readouterr().err
+    assert all(f"where: {utterance.audio}\n" in printed for utterance in damaged)
+    assert printed.endswith(f"2 of 4 recordings could not be read: {first.id}, {others[1].id}\n")
+    results = json.loads((tmp_path / "results.json").read_text(encoding="utf-8"))
+    assert (results["rejected"], results["utterances"]) == (2, 2)
+    rows = csv.DictReader((tmp_path / "hypotheses.tsv").open(encoding="utf-8"), delimiter="\t")
+    assert [(row["id"], row["reference_hanzi"]) for row in rows] == [
+        (utterance.id, utterance.hanzi) for utterance in (others[0], others[2])
+    ]
+    for utterance in others:
+        utterance.audio.write_bytes(b"")
+    with pytest.raises(AudioError, match=re.escape(first.id)):  # there is nothing to report
+        command.main([PIPELINE, *runs, *options])
 
 
 def test_pipeline_as_json_in_a_process_of_its_own(speech_run, language_run, tmp_path):
