@@ -63,8 +63,9 @@ examples:
   python test.py keyword runs/words --recording day.flac --spoken spoken.tsv --report report
 
 Writes hypotheses.tsv and results.json into RUN/test/SPLIT (for pipeline: SPLIT-with-LANGUAGERUN in the
-speech run), or into --output. Rates are true edit distances, not capped; intervals are bootstrapped.
-Recordings that cannot be read are named and left out, and the exit code is 1.
+speech run), or into --output. For --manifest FOLDER/NAME.tsv SPLIT is FOLDER-NAME. Rates are true edit
+distances, not capped; intervals are bootstrapped. Recordings that cannot be read are named and left out, and
+the exit code is 1.
 
 --report DIR also writes a page to be opened in a browser (report.html, which needs no other file), and all
 results as JSON and CSV files: every error with its kind and its cause, rates by speaker, length, position,
@@ -219,7 +220,7 @@ def _write_folder(options: argparse.Namespace, figures: dict[str, Any], name: st
     return [folder / name, folder / "results.json"]
 
 
-def _collect_evidence(options: argparse.Namespace, evaluation: Evaluation) -> dict[str, Evidence]:
+def _collect_evidence(options: argparse.Namespace, evaluation: Evaluation) -> dict[int, Evidence]:
     """Sound and picture of the worst utterances; empty without a recogniser."""
     recognizer = evaluation.recognizer
     if recognizer is None:
@@ -239,8 +240,8 @@ def _split_name(options: argparse.Namespace) -> str:
 
 
 def _list_name(path: Path) -> str:
-    """The name of a list; with that of its folder if it could be taken for a split of the run."""
-    return f"{path.resolve().parent.name}-{path.stem}" if path.stem in SPLITS else path.stem
+    """The name of a list with that of its folder: lists of several corpora have the same name."""
+    return f"{path.resolve().parent.name}-{path.stem}"
 
 
 def _reserve_output(options: argparse.Namespace) -> None:

@@ -179,11 +179,12 @@ def test_default_folder_of_the_results(speech_run, language_run, tmp_path, capsy
     shutil.copytree(speech_run, run)
     command.main(["speech", str(run), "--limit", "2"])
     command.main(["pipeline", str(run), str(language_run), "--manifest", str(tiny_manifest), "--limit", "2"])
+    listed = f"{tiny_manifest.parent.name}-manifest"
     assert {path.relative_to(run).as_posix() for path in run.glob("test/*/*")} == {
         "test/test-first2/hypotheses.tsv",
         "test/test-first2/results.json",
-        "test/manifest-first2-with-language/hypotheses.tsv",
-        "test/manifest-first2-with-language/results.json",
+        f"test/{listed}-first2-with-language/hypotheses.tsv",
+        f"test/{listed}-first2-with-language/results.json",
     }
     results = json.loads((run / "test" / "test-first2" / "results.json").read_text(encoding="utf-8"))
     assert results["limit"] == 2
@@ -194,7 +195,9 @@ def test_results_of_another_test_list_do_not_replace_those_of_the_run(speech_run
     shutil.copytree(speech_run, run)
     write_manifest(other, read_manifest(tiny_manifest)[:1])
     command.main(["speech", str(run), "--manifest", str(other)])
-    assert [path.name for path in (run / "test").iterdir()] == ["corpus-test"]
+    command.main(["speech", str(run), "--manifest", str(other), "--manifest", str(tiny_manifest)])
+    lists = f"corpus-test+{tiny_manifest.parent.name}-manifest"
+    assert {path.name for path in (run / "test").iterdir()} == {"corpus-test", lists}
 
 
 def test_recordings_that_cannot_be_read_are_left_out(speech_run, language_run, tmp_path, capsys):
@@ -257,7 +260,7 @@ def test_language_needs_no_audio(language_run, tmp_path):
     results = json.loads((tmp_path / "results.json").read_text())
     assert results["cer"] == 1 / 6
     assert results["distinct"] == {"utterances": 2, "cer": 1 / 4, "sentence_error_rate": 1 / 2}
-    assert results["split"] == "list"
+    assert results["split"] == "lists-list"
     assert "real_time_factor" not in results
 
 
