@@ -91,8 +91,8 @@ def test_training_leaves_the_run_folder_of_the_contract(tmp_path, xla):
 
 def test_a_resumed_run_sees_each_utterance_once_and_ends_the_same(tmp_path, monkeypatch):
     config = TrainingConfig(epochs=3, checkpoint_steps=1)
-    whole = LineTask()
-    train(whole, run_folder(tmp_path, "whole"), config, OptimiserConfig())
+    whole, uninterrupted = LineTask(), run_folder(tmp_path, "whole")
+    train(whole, uninterrupted, config, OptimiserConfig())
 
     first, second = LineTask(), LineTask()
     steps_before_kill = 6
@@ -112,8 +112,42 @@ def test_a_resumed_run_sees_each_utterance_once_and_ends_the_same(tmp_path, monk
     train(second, run, config, OptimiserConfig())
     done_before = first.seen[: 8 * steps_before_kill]
     assert done_before + second.seen == whole.seen
-    for left, right in zip(whole.model.get_weights(), second.model.get_weights(), strict=True):
+    assert_same_weights(whole.model, second.model)
+    assert figures_of(run) == figures_of(uninterrupted)
+    for task, folder in ((whole, uninterrupted), (second, run)):
+        task.model.load_weights(folder.best_weights)
+    assert_same_weights(whole.model, second.model)
+
+
+def assert_same_weights(first, second):
+    for left, right in zip(first.get_weights(), second.get_weights(), strict=True):
         np.testing.assert_array_equal(left, right)
+
+
+def figures_of(run):
+    """The history and the best metrics without their times, which differ."""
+    rows = [line.rpartition(",")[0] for line in run.history.read_text(encoding="utf-8").splitlines()]
+    best = json.loads(run.metrics.read_text(encoding="utf-8"))["best"]
+    return rows, {name: value for name, value in best.items() if name != "seconds"}
+
+
+def test_a_resumed_run_knows_the_best_epoch_before(tmp_path):
+    class ScoredTask(LineTask):
+        """The same with a given error of its next epoch."""
+
+        error = 0.1
+
+        def evaluate(self):
+            return {"dev_loss": self.error}
+
+    run, task = run_folder(tmp_path), ScoredTask()
+    with pytest.raises(TrainingError, match="e2b1u5"):
+        train(ScoredTask(poison="e2b1u5"), run, TrainingConfig(epochs=2), OptimiserConfig())
+    first = run.best_weights.read_bytes()
+    task.error = 0.3
+    best = train(task, run, TrainingConfig(epochs=2), OptimiserConfig())
+    assert (best["epoch"], best["dev_loss"]) == (1, 0.1)
+    assert run.best_weights.read_bytes() == first
 
 
 def test_a_loss_that_is_not_finite_names_the_utterance(tmp_path):
