@@ -14,7 +14,7 @@ import pytest
 from keras import ops
 
 from model_speech.layers.normalisation import MaskedBatchNormalization
-from training.checkpoint import TrainingState, load_checkpoint, save_checkpoint
+from training.checkpoint import TrainingState, load_checkpoint, save_checkpoint, weights_name
 from training.history import UtteranceLog
 from training.loop import TrainingConfig, log, train
 from training.optimiser import OptimiserConfig, RateStage, averaged_weights, make_optimizer
@@ -269,6 +269,15 @@ def test_the_utterances_of_each_step_are_logged_once_if_requested(tmp_path):
         seen.add(1, 1, ["u"])
 
 
+def test_kept_weights_are_named_by_their_figure():
+    row = {"step": 400, "dev_syllable_error_rate": 0.0469, "dev_perplexity": 46.1}
+    names = [weights_name(row, metric) for metric in ("dev_syllable_error_rate", "dev_perplexity")]
+    assert names == [
+        "step_000400_accuracy_0.9531.weights.h5",
+        "step_000400_dev_perplexity_46.1000.weights.h5",
+    ]
+
+
 def test_patience_stops_early(tmp_path):
     run = run_folder(tmp_path)
     frozen = OptimiserConfig(learning_rate=0.0, schedule="constant")
@@ -401,9 +410,9 @@ def test_the_weights_of_the_last_epochs_and_of_the_best_are_kept(tmp_path):
     task.evaluate = lambda: {"dev_loss": next(rates)}
     train(task, run, TrainingConfig(epochs=5, kept_weights=2), OptimiserConfig())
     assert sorted(path.name for path in run.kept_weights.iterdir()) == [
-        "step_000008_accuracy_0.9000.weights.h5",
-        "step_000016_accuracy_0.6000.weights.h5",
-        "step_000020_accuracy_0.8000.weights.h5",
+        "step_000008_dev_loss_0.1000.weights.h5",
+        "step_000016_dev_loss_0.4000.weights.h5",
+        "step_000020_dev_loss_0.2000.weights.h5",
     ]
 
 
