@@ -16,7 +16,7 @@ from analysis.inputs.utterance_results import HANZI, SYLLABLES, SystemOutput, Ut
 from analysis.page.charts import bars, breakdown_chart, heat_map
 from analysis.page.evidence import Evidence
 from analysis.page.flow import ALL_HANZI_HEIGHT, draw_flow, lay_out
-from analysis.page.report import marked, rate_text, signed_text, write_report_page
+from analysis.page.report import marked, rate_text, report_page, signed_text, write_report_page
 from analysis.page.texts import probability_text, setting_texts
 from analysis.page.utterance_rows import COLUMNS, WORDS, utterance_rows
 from analysis.report import main
@@ -280,6 +280,18 @@ def test_differences_are_marked():
     assert marked("今天好", "今好", HANZI) == [("今", False), ("–", True), ("好", False)]
     assert marked("ni3 hao3", "ni3 gao3", SYLLABLES) == [("nǐ", False), ("gǎo", True)]
     assert (signed_text(-0.5), signed_text(3, 0)) == ("−0.50", "+3")
+
+
+@pytest.mark.parametrize(
+    ("p_value", "verdict"), [(0.06, "may be due to chance"), (0.04, "is statistically significant")]
+)
+def test_the_verdict_about_two_systems(p_value, verdict):
+    results = two_systems(6)
+    comparisons = [
+        replace(each, difference=-0.1, matched_pairs=replace(each.matched_pairs, p_value=p_value))
+        for each in results.comparisons
+    ]
+    assert report_page(replace(results, comparisons=comparisons)).count(verdict) == len(comparisons) > 0
 
 
 def test_figures_in_words():

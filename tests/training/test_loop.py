@@ -15,6 +15,7 @@ from keras import ops
 
 from model_speech.layers.normalisation import MaskedBatchNormalization
 from training.checkpoint import TrainingState, load_checkpoint, save_checkpoint, weights_name
+from training.distributed.distribution import Distribution
 from training.history import UtteranceLog
 from training.loop import TrainingConfig, log, train
 from training.optimiser import OptimiserConfig, RateStage, averaged_weights, make_optimizer
@@ -276,6 +277,29 @@ def test_kept_weights_are_named_by_their_figure():
         "step_000400_accuracy_0.9531.weights.h5",
         "step_000400_dev_perplexity_46.1000.weights.h5",
     ]
+
+
+def test_all_processes_have_other_dropout_and_the_same_batches(tmp_path):
+    @dataclass(frozen=True)
+    class Noting(Distribution):
+        """One process that notes what it would compare with others."""
+
+        compared: list = dataclasses.field(default_factory=list)
+        varied: list = dataclasses.field(default_factory=list)
+
+        def vary_dropout(self, model):
+            self.varied.append((model, len(self.compared)))
+
+        def check_same(self, name, value):
+            self.compared.append((name, value))
+
+    task, noting = LineTask(), Noting()
+    train(task, run_folder(tmp_path), TrainingConfig(epochs=2), OptimiserConfig(), noting)
+    batches = [value for name, value in noting.compared if name == "first batch"]
+    assert batches == [[f"e{epoch}b0u{i}" for i in range(8)] for epoch in (1, 2)]
+    ((model, before),) = noting.varied
+    assert model is task.model
+    assert "first batch" not in [name for name, _ in noting.compared[:before]], "before the first step"
 
 
 def test_patience_stops_early(tmp_path):
