@@ -4,6 +4,7 @@ from utils.command.entry import run_command
 
 import argparse
 import json
+import sys
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -44,6 +45,7 @@ from utils.command.arguments import not_negative, positive
 from utils.files import remove_leftovers, reserve, write_json, write_text
 from utils.hypotheses.recognition import Inspection
 from utils.run_folder.run import open_run
+from utils.vocabulary import first_few
 
 RESULTS_BYTES = 1 << 16  # disk space for the results, checked before the test
 EXAMPLES = """\
@@ -60,9 +62,10 @@ examples:
   python test.py keyword runs/words --shift-ms -200 -100 100 200
   python test.py keyword runs/words --recording day.flac --spoken spoken.tsv --report report
 
-Writes hypotheses.tsv and results.json into RUN/test/SPLIT, or into --output. The name is
-SPLIT-with-LANGUAGERUN for pipeline (in the speech run), and FOLDER-RECORDING for a recording. Rates are true
-edit distances, not capped; intervals are bootstrapped.
+Writes hypotheses.tsv and results.json into RUN/test/SPLIT (for pipeline: SPLIT-with-LANGUAGERUN in the
+speech run), or into --output. For --manifest FOLDER/NAME.tsv and --recording FOLDER/NAME.wav, SPLIT is
+FOLDER-NAME. Rates are true edit distances, not capped; intervals are bootstrapped. Recordings that cannot be
+read are named and left out, and the exit code is 1.
 
 --report DIR also writes a page to be opened in a browser (report.html, which needs no other file), and all
 results as JSON and CSV files: every error with its kind and its cause, rates by speaker, length, position,
@@ -107,7 +110,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         written += [page, *write_results(options.report, results)]
     if not options.json:
         print(f"written: {', '.join(map(str, written))}")
-    return 0
+    return _report_rejected(evaluation)
 
 
 def _evaluate(options: argparse.Namespace) -> tuple[dict[str, Any], Evaluation]:
@@ -151,6 +154,16 @@ def _evaluate(options: argparse.Namespace) -> tuple[dict[str, Any], Evaluation]:
         **search_settings(options),
     }
     return settings, evaluation
+
+
+def _report_rejected(evaluation: Evaluation) -> int:
+    """Print which recordings could not be read; returns the exit code."""
+    if not evaluation.rejected:
+        return 0
+    recordings = len(evaluation.rejected) + len(evaluation.utterances)
+    message = f"{len(evaluation.rejected)} of {recordings} recordings could not be read"
+    print(f"{message}: {first_few(evaluation.rejected)}", file=sys.stderr)
+    return 1
 
 
 def _test_keyword(options: argparse.Namespace) -> int:
@@ -207,7 +220,7 @@ def _write_folder(options: argparse.Namespace, figures: dict[str, Any], name: st
     return [folder / name, folder / "results.json"]
 
 
-def _collect_evidence(options: argparse.Namespace, evaluation: Evaluation) -> dict[str, Evidence]:
+def _collect_evidence(options: argparse.Namespace, evaluation: Evaluation) -> dict[int, Evidence]:
     """Sound and picture of the worst utterances; empty without a recogniser."""
     recognizer = evaluation.recognizer
     if recognizer is None:
@@ -222,16 +235,12 @@ def _collect_evidence(options: argparse.Namespace, evaluation: Evaluation) -> di
 
 def _split_name(options: argparse.Namespace) -> str:
     if getattr(options, "recording", None):
-        return _name_with_folder(options.recording)  # recordings of several corpora are named stream.flac
-    return "+".join(map(_list_name, options.manifest)) if options.manifest else options.split
-
-
-def _list_name(path: Path) -> str:
-    """The name of a list; with that of its folder if it could be taken for a split of the run."""
-    return _name_with_folder(path) if path.stem in SPLITS else path.stem
+        return _name_with_folder(options.recording)
+    return "+".join(map(_name_with_folder, options.manifest)) if options.manifest else options.split
 
 
 def _name_with_folder(path: Path) -> str:
+    """Lists and recordings of several corpora have the same name, such as test.tsv and stream.flac."""
     return f"{path.resolve().parent.name}-{path.stem}"
 
 

@@ -7,10 +7,13 @@ the training texts contain. ``test.py`` loads the models and reads the lists; ``
 from __future__ import annotations
 
 import dataclasses
+import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import compress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tqdm import tqdm
@@ -23,6 +26,7 @@ from data.manifest import Transcript, Utterance
 from model_language.vocabulary.symbols import Symbols
 from recognition.cluster_jobs import results_by_job
 from utils.audio.reading import read_audio
+from utils.errors import AudioError
 from utils.hypotheses.recognition import Recognition
 from utils.metrics import real_time_factor
 from utils.processes import are_jobs_elsewhere
@@ -40,16 +44,18 @@ class Evaluation:
     """The results of the models on a test set.
 
     Attributes:
-        utterances: results of all utterances.
+        utterances: results of all utterances, without those that were rejected.
         training: for each level, what is known of the model that writes it and of its training texts.
         settings: computing time, and how many sentences each model was trained on, for ``results.json``.
         recognizer: the first stage; None if there was none.
+        rejected: ids of the utterances whose recordings cannot be read.
     """
 
     utterances: list[UtteranceResult]
     training: Mapping[str, Training]
     settings: Mapping[str, object]
     recognizer: Recognizer | None = None
+    rejected: Sequence[str] = ()
 
 
 def evaluate_speech(
@@ -67,11 +73,26 @@ def evaluate_speech(
         utterances: the test set.
         explain: also compute what only a report needs: noise and scores.
         load: loads the recognizer again, on another machine.
+
+    Raises:
+        AudioError: no recording can be read.
     """
-    results, timing = recognise_all(recognizer, utterances, explain, load)
+    found, seconds = recognise_all(recognizer, utterances, explain, load)
+    results = [result for result in found if not isinstance(result, AudioError)]
+    if not results:
+        raise found[0]
+    unread = (isinstance(result, AudioError) for result in found)
+    rejected = [utterance.id for utterance in compress(utterances, unread)]
     training = {SYLLABLES: read_training(run.manifests("train"))}
-    seen = {SPEECH: count_seen(training[SYLLABLES], utterances)}
-    return Evaluation(results, training, {**timing, "seen_in_training": seen}, recognizer)
+    audio_seconds = sum(result.seconds for result in results)
+    settings = {
+        "rejected": len(rejected),
+        "audio_seconds": audio_seconds,
+        "seconds": seconds,
+        "real_time_factor": real_time_factor(seconds, audio_seconds),
+        "seen_in_training": {SPEECH: _count_seen(training[SYLLABLES], results)},
+    }
+    return Evaluation(results, training, settings, recognizer, rejected)
 
 
 def evaluate_language(
@@ -86,7 +107,7 @@ def evaluate_language(
     if explain:
         results = with_language_scores(results, converter)
     training = {HANZI: language_training(run)}
-    seen = {LANGUAGE: count_seen(training[HANZI], transcripts)}
+    seen = {LANGUAGE: _count_seen(training[HANZI], results)}
     return Evaluation(results, training, {"seen_in_training": seen})
 
 
@@ -107,10 +128,13 @@ def evaluate_pipeline(
         explain: also compute noise and acoustic scores.
         explain_language: also compute the scores of the second stage.
         load: loads the recognizer again, on another machine.
+
+    Raises:
+        AudioError: no recording can be read.
     """
     converter = recognizer.converter
     speech = evaluate_speech(recognizer, runs[0], utterances, explain, load)
-    gold_hanzi = converter.convert([each.pinyin for each in utterances])
+    gold_hanzi = converter.convert([each.reference_pinyin for each in speech.utterances])
     results = [
         dataclasses.replace(result, gold_hanzi=hanzi)
         for result, hanzi in zip(speech.utterances, gold_hanzi, strict=True)
@@ -118,8 +142,9 @@ def evaluate_pipeline(
     if explain_language:
         results = with_language_scores(results, converter)
     training = {**speech.training, HANZI: language_training(runs[1])}
-    seen = {stage: count_seen(training[level], utterances) for stage, level in STAGE_LEVELS.items()}
-    return Evaluation(results, training, {**speech.settings, "seen_in_training": seen}, recognizer)
+    seen = {stage: _count_seen(training[level], results) for stage, level in STAGE_LEVELS.items()}
+    settings = {**speech.settings, "seen_in_training": seen}
+    return Evaluation(results, training, settings, recognizer, speech.rejected)
 
 
 def recognise_all(
@@ -127,12 +152,12 @@ def recognise_all(
     utterances: Sequence[Utterance],
     explain: bool,
     load: Callable[[], Recognizer],
-) -> tuple[list[UtteranceResult], dict[str, float]]:
-    """Recognise all utterances and measure the time.
+) -> tuple[list[UtteranceResult | AudioError], float]:
+    """Recognise all utterances and measure the time; print the errors of recordings that cannot be read.
 
     Returns:
-        The results, and ``audio_seconds``, ``seconds`` and ``real_time_factor``. The time includes reading
-        the audio and computing the features, not the loading of the models; on a cluster it includes all.
+        The result or the error of each utterance, and the seconds. These include reading the audio and
+        computing the features, not the loading of the models; on a cluster they include all.
     """
     start = time.perf_counter()
     bar = tqdm(total=len(utterances), unit="utt", disable=None)
@@ -151,24 +176,47 @@ def recognise_all(
         seconds = time.perf_counter() - start
         if explain:
             progress = tqdm(results, "noise and search", unit="utt", disable=None)
-            results = [with_acoustic_scores(result, recognizer) for result in progress]
+            results = [_explained(result, recognizer) for result in progress]
     bar.close()
-    audio_seconds = sum(each.seconds for each in results)
-    factor = real_time_factor(seconds, audio_seconds)
-    return results, {"audio_seconds": audio_seconds, "seconds": seconds, "real_time_factor": factor}
+    for result in results:
+        if isinstance(result, AudioError):
+            print(result.labelled(), file=sys.stderr)
+    return results, seconds
 
 
-def _recognise(recognizer: Recognizer, utterances: Sequence[Utterance]) -> Iterator[UtteranceResult]:
-    sources = ((utterance.id, utterance.audio) for utterance in utterances)
-    recognised = recognizer.recognise(sources)
-    return (utterance_result(*pair) for pair in zip(utterances, recognised, strict=True))
+def _recognise(
+    recognizer: Recognizer, utterances: Sequence[Utterance]
+) -> Iterator[UtteranceResult | AudioError]:
+    """The result of each utterance, or the error of a recording that cannot be read."""
+    outputs = _outputs(recognizer, ((utterance.id, utterance.audio) for utterance in utterances))
+    for utterance, output in zip(utterances, outputs, strict=True):
+        yield output if isinstance(output, AudioError) else utterance_result(utterance, output)
+
+
+def _outputs(
+    recognizer: Recognizer, sources: Iterable[tuple[str, Path]]
+) -> Iterator[Recognition | AudioError]:
+    errors: list[AudioError] = []  # since the last recognition
+    for output in recognizer.recognise(sources, lambda _, error: errors.append(error)):
+        yield from errors
+        errors.clear()
+        yield output
+    yield from errors
 
 
 def _recognise_job(
     explain: bool, recognizer: Recognizer, utterances: Sequence[Utterance]
-) -> list[UtteranceResult]:
+) -> list[UtteranceResult | AudioError]:
     results = _recognise(recognizer, utterances)
-    return [with_acoustic_scores(result, recognizer) if explain else result for result in results]
+    return [_explained(result, recognizer) if explain else result for result in results]
+
+
+def _explained(result: UtteranceResult | AudioError, recognizer: Recognizer) -> UtteranceResult | AudioError:
+    return result if isinstance(result, AudioError) else with_acoustic_scores(result, recognizer)
+
+
+def _count_seen(training: Training, results: Sequence[UtteranceResult]) -> int | None:
+    return count_seen(training, (result.reference_hanzi for result in results))
 
 
 def utterance_result(utterance: Utterance, output: Recognition) -> UtteranceResult:

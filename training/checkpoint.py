@@ -112,8 +112,13 @@ def keep_weights(run: RunFolder, model: keras.Model, metric: str, state: Trainin
 
 
 def weights_name(row: Mapping[str, float], metric: str) -> str:
-    """File name for a row of the history: ``step_000400_accuracy_0.9531.weights.h5``."""
-    return f"step_{int(row['step']):06}_accuracy_{1 - row[metric]:.4f}.weights.h5"
+    """File name for a row of the history, with the accuracy in place of an error rate.
+
+    Such as ``step_000400_accuracy_0.9531.weights.h5`` or ``step_000400_dev_perplexity_46.1000.weights.h5``.
+    """
+    is_rate = metric.endswith("error_rate")
+    figure = f"accuracy_{1 - row[metric]:.4f}" if is_rate else f"{metric}_{row[metric]:.4f}"
+    return f"step_{int(row['step']):06}_{figure}.weights.h5"
 
 
 def _variables(model: keras.Model, optimizer: keras.optimizers.Optimizer) -> dict[str, keras.Variable]:

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from tqdm import tqdm
 
 from analysis.errors.alignment import Pair, align
-from analysis.errors.attribution import UtteranceEvidence, attribute, utterance_evidence
+from analysis.errors.attribution import UtteranceEvidence, attribute, token_at, utterance_evidence
 from analysis.errors.confusions import named_confusions
 from analysis.errors.kinds import hanzi_error, syllable_difference, syllable_error
 from analysis.errors.phonology import hanzi_distance
 from analysis.inputs.training_texts import Training
-from analysis.inputs.utterance_results import HANZI, SYLLABLES, UtteranceResult, tokens_of
+from analysis.inputs.utterance_results import HANZI, SYLLABLES, UtteranceResult, by_token, tokens_of
 from utils.mandarin.syllable_distance import syllable_distance
 from utils.metrics import ErrorCounts
 
@@ -31,7 +31,7 @@ class AlignedToken:
         reference_syllable, hypothesis_syllable: the syllables of two hanzi; ``""`` if not known.
         syllable_kind: kind of the difference between these syllables; None if they are equal or not known.
         attribution: cause of a wrong hanzi, or that a correct hanzi was recovered from a wrong syllable; None
-            for other correct hanzi, for syllable tokens, and if not known.
+            for other correct hanzi, for syllable tokens, and for automatic pinyin.
     """
 
     pair: Pair
@@ -72,8 +72,8 @@ def align_all(
         utterances: results of one system.
         levels: ``syllables``, ``hanzi`` or both.
         training: what is known of the models' training.
-        automatic_pinyin: the recognised syllables are pypinyin's reading of the recognised hanzi, so they say
-            nothing about the cause of an error.
+        automatic_pinyin: the syllables of the reference or of the output are pypinyin's reading of the hanzi,
+            so they say nothing about the cause of an error.
     """
     progress = tqdm(utterances, "errors", unit=" utt", disable=None, leave=False)
     return [
@@ -122,33 +122,25 @@ def _align_syllables(utterance: UtteranceResult) -> tuple[AlignedToken, ...]:
 def _align_hanzi(
     utterance: UtteranceResult, training: Training | None, automatic_pinyin: bool
 ) -> tuple[AlignedToken, ...]:
-    reference, hypothesis = tokens_of(utterance, HANZI)
-    pairs = align(reference, hypothesis, hanzi_distance)
-    true_pinyin = utterance.reference_pinyin if len(utterance.reference_pinyin) == len(reference) else ()
-    pinyin = utterance.pinyin if len(utterance.pinyin) == len(hypothesis) else ()
-    known = bool(true_pinyin or not reference) and bool(pinyin or not hypothesis)
-    evidence = utterance_evidence(utterance) if known and not automatic_pinyin else None
-    return tuple(_hanzi_token(pair, true_pinyin, pinyin, training, evidence) for pair in pairs)
+    utterance = by_token(utterance)
+    pairs = align(utterance.reference_hanzi, utterance.hanzi, hanzi_distance)
+    evidence = None if automatic_pinyin else utterance_evidence(utterance)
+    return tuple(_hanzi_token(pair, utterance, training, evidence) for pair in pairs)
 
 
 def _hanzi_token(
-    pair: Pair,
-    reference_pinyin: Sequence[str],
-    pinyin: Sequence[str],
-    training: Training | None,
-    evidence: UtteranceEvidence | None,
+    pair: Pair, utterance: UtteranceResult, training: Training | None, evidence: UtteranceEvidence | None
 ) -> AlignedToken:
-    at, hypothesis_at = pair.reference_position, pair.hypothesis_position
-    true_syllable = reference_pinyin[at] if reference_pinyin and at is not None else ""
-    syllable = pinyin[hypothesis_at] if pinyin and hypothesis_at is not None else ""
+    true_syllable = token_at(utterance.reference_pinyin, pair.reference_position)
+    syllable = token_at(utterance.pinyin, pair.hypothesis_position)
     if pair.is_correct and (true_syllable == syllable or evidence is None):
         return AlignedToken(pair, None, (), true_syllable, syllable)
     confusions, difference = (), None
     if true_syllable and syllable:
-        syllables = Pair(true_syllable, syllable, at, hypothesis_at)
+        syllables = Pair(true_syllable, syllable, pair.reference_position, pair.hypothesis_position)
         difference = syllable_difference(true_syllable, syllable)
-        hanzi = evidence.utterance.reference_hanzi if evidence else ()
-        confusions = named_confusions(syllables, reference_pinyin, hanzi)
+        hanzi = utterance.reference_hanzi if evidence else ()
+        confusions = named_confusions(syllables, utterance.reference_pinyin, hanzi)
     return AlignedToken(
         pair=pair,
         kind=hanzi_error(pair, true_syllable, syllable if evidence else "", training),

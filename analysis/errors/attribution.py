@@ -5,6 +5,8 @@ reference syllables (the gold pass): its output shows which errors remain withou
 first cause that applies is taken, in this order:
 
 ============  ==========================================================================================
+unknown       a token has no syllable: a Latin word, a number, or a text with more or fewer syllables than
+              hanzi
 label         the recognised syllable is what was really spoken, or a dictionary reading, but the pinyin of
               the reference differs; or that pinyin is not a reading of its hanzi and the second stage failed
 search        the stage that would be responsible scores the reference better than its own output: its
@@ -34,14 +36,14 @@ from functools import lru_cache
 
 from analysis.errors.alignment import Pair
 from analysis.errors.phonology import readings
-from analysis.inputs.utterance_results import Scores, UtteranceResult, as_tokens
-from utils.errors import CorpusError
-from utils.mandarin.pinyin import hanzi_to_pinyin
+from analysis.inputs.normalisation import automatic_pinyin
+from analysis.inputs.utterance_results import Scores, UtteranceResult
 from utils.mandarin.syllable_distance import NEUTRAL, parts
 
 ACOUSTIC, LANGUAGE, BOTH, SEARCH, LABEL = "acoustic", "language", "both", "search", "label"
+UNKNOWN = "unknown"
 REPAIRED = "repaired"
-CAUSES = (ACOUSTIC, LANGUAGE, BOTH, SEARCH, LABEL)
+CAUSES = (ACOUSTIC, LANGUAGE, BOTH, SEARCH, LABEL, UNKNOWN)
 ATTRIBUTIONS = (*CAUSES, REPAIRED)
 # The difference of log-probabilities (natural logarithm) above which the reference is scored better; smaller
 # differences may be rounding.
@@ -53,7 +55,7 @@ class UtteranceEvidence:
     """What decides the cause of the errors of one utterance.
 
     Attributes:
-        utterance: recognition result of the utterance.
+        utterance: recognition result of the utterance, by token.
         gold_correct: for each reference hanzi, whether the gold pass wrote it; empty without a gold pass.
         speech_search_failed, language_search_failed: the stage's search did not find the reference.
     """
@@ -65,14 +67,11 @@ class UtteranceEvidence:
 
 
 def utterance_evidence(utterance: UtteranceResult) -> UtteranceEvidence:
-    """Collect the evidence of an utterance that has hanzi in reference and hypothesis."""
-    gold_correct: tuple[bool, ...] = ()
-    reference, gold = as_tokens(utterance.reference_hanzi), as_tokens(utterance.gold_hanzi)
-    if len(gold) == len(reference):
-        gold_correct = tuple(a == b for a, b in zip(reference, gold, strict=True))
+    """Collect the evidence of an utterance from :func:`analysis.inputs.utterance_results.by_token`."""
+    gold_pass = zip(utterance.reference_hanzi, utterance.gold_hanzi, strict=False)  # there may be none
     return UtteranceEvidence(
         utterance=utterance,
-        gold_correct=gold_correct,
+        gold_correct=tuple(hanzi == gold for hanzi, gold in gold_pass),
         speech_search_failed=_reference_scores_better(utterance.speech_scores),
         language_search_failed=_reference_scores_better(utterance.language_scores),
     )
@@ -82,13 +81,16 @@ def attribute(pair: Pair, evidence: UtteranceEvidence) -> str | None:
     """The cause of an error, one of :data:`ATTRIBUTIONS`; None for a correct hanzi of a correct syllable.
 
     Args:
-        pair: aligned hanzi of an utterance; both of its texts have one hanzi per syllable.
+        pair: aligned tokens of an utterance.
         evidence: evidence of this utterance.
     """
-    true_syllable = _at(evidence.utterance.reference_pinyin, pair.reference_position)
-    syllable = _at(evidence.utterance.pinyin, pair.hypothesis_position)
+    true_syllable = token_at(evidence.utterance.reference_pinyin, pair.reference_position)
+    syllable = token_at(evidence.utterance.pinyin, pair.hypothesis_position)
+    without_syllable = bool(pair.reference and not true_syllable) or bool(pair.hypothesis and not syllable)
     if pair.is_correct:
-        return None if true_syllable == syllable else REPAIRED
+        return None if true_syllable == syllable or without_syllable else REPAIRED
+    if without_syllable:
+        return UNKNOWN
     if _is_label_error(pair, true_syllable, syllable, evidence):
         return LABEL
     stage = _responsible_stage(pair, true_syllable == syllable, evidence)
@@ -116,12 +118,9 @@ def is_plausible(hanzi: str, syllable: str) -> bool:
 
 
 @lru_cache(maxsize=200_000)
-def _dictionary_pinyin(hanzi: str) -> tuple[str, ...]:
-    """pypinyin's reading of a text; empty if the text contains anything but hanzi."""
-    try:
-        return tuple(hanzi_to_pinyin(hanzi))
-    except CorpusError:
-        return ()
+def _dictionary_pinyin(tokens: tuple[str, ...]) -> tuple[str, ...]:
+    """pypinyin's reading of each token."""
+    return automatic_pinyin(tokens)
 
 
 def _responsible_stage(pair: Pair, same_syllable: bool, evidence: UtteranceEvidence) -> str:
@@ -141,13 +140,14 @@ def _is_label_error(pair: Pair, true_syllable: str, syllable: str, evidence: Utt
     if true_syllable == syllable:
         return not is_plausible(pair.reference or "", true_syllable)
     utterance = evidence.utterance
-    spoken = utterance.spoken_pinyin or _dictionary_pinyin("".join(utterance.reference_hanzi))
-    return _at(spoken, pair.reference_position) == syllable
+    spoken = utterance.spoken_pinyin or _dictionary_pinyin(tuple(utterance.reference_hanzi))
+    return token_at(spoken, pair.reference_position) == syllable
 
 
 def _reference_scores_better(scores: Scores | None) -> bool:
     return scores is not None and scores.reference > scores.output + MIN_SCORE_GAIN
 
 
-def _at(tokens: Sequence[str], position: int | None) -> str:
+def token_at(tokens: Sequence[str], position: int | None) -> str:
+    """The token at a position; ``""`` without a position or without tokens."""
     return tokens[position] if position is not None and position < len(tokens) else ""

@@ -22,7 +22,15 @@ from analysis.inputs.text_files import (
     tokens,
     with_ids_of,
 )
-from analysis.inputs.utterance_results import HANZI, SYLLABLES, SystemOutput, UtteranceResult
+from analysis.inputs.utterance_results import (
+    HANZI,
+    OUTPUT,
+    REFERENCE,
+    SYLLABLES,
+    SystemOutput,
+    UtteranceResult,
+    same_reading,
+)
 from utils.errors import CorpusError
 
 NO_ENTRY = TextEntry()  # stands for an utterance that a file lacks
@@ -71,7 +79,8 @@ def read_systems(
     """Read hypothesis files for the utterances of a reference.
 
     Hanzi are compared if all files have them. Syllables are always compared: for files without syllables they
-    are pypinyin's reading (``automatic_pinyin``), but a hanzi that equals the reference's has its syllable.
+    are pypinyin's reading (``automatic_pinyin``). If the reference or the hypothesis has none, a hanzi that
+    equals the reference's has its syllable.
 
     Args:
         reference: the reference texts.
@@ -100,11 +109,15 @@ def read_systems(
     names = system_names([file.path for file in files])
     systems = []
     for name, file in zip(names, files, strict=True):
-        utterances = [
-            _utterance(id, reference.lines[id], true_tokens, _tokens(file, id, rules, true_tokens), levels)
-            for id, true_tokens in zip(tqdm(ids, name, disable=None, leave=False), truth, strict=True)
-        ]
-        systems.append(SystemOutput(name, utterances, automatic_pinyin=SYLLABLES not in file.levels))
+        sides = ((REFERENCE, reference), (OUTPUT, file))
+        automatic = tuple(side for side, each in sides if SYLLABLES not in each.levels)
+        utterances = []
+        for id, true_tokens in zip(tqdm(ids, name, disable=None, leave=False), truth, strict=True):
+            pinyin, written = _tokens(file, id, rules)
+            if automatic:
+                pinyin = same_reading(pinyin, written, *true_tokens)
+            utterances.append(_utterance(id, reference.lines[id], true_tokens, (pinyin, written), levels))
+        systems.append(SystemOutput(name, utterances, automatic))
     normalisation = _normalisation(reference, files, names, ids, rules) if hanzi else []
     return HypothesisFiles(tuple(systems), levels, tuple(problems), tuple(normalisation))
 
@@ -118,23 +131,12 @@ def system_names(paths: Sequence[Path]) -> list[str]:
     return [f"{path.stem} ({number})" for number, path in enumerate(paths, start=1)]
 
 
-def _tokens(listing: TextFile, name: str, rules: Sequence[str], reference: Tokens | None = None) -> Tokens:
-    """The tokens of an utterance; both empty if the file lacks it.
-
-    Without syllables in the file, a hanzi that equals the aligned one of the reference has its syllable:
-    pypinyin's reading may differ from it, which is no error of the recogniser.
-    """
+def _tokens(listing: TextFile, name: str, rules: Sequence[str]) -> Tokens:
+    """The tokens of an utterance; both empty if the file lacks it."""
     line = listing.lines.get(name, NO_ENTRY)
     hanzi = tokens(line, HANZI, rules) if HANZI in listing.levels else ()
-    if SYLLABLES in listing.levels:
-        return tokens(line, SYLLABLES, rules), hanzi
-    pinyin = list(automatic_pinyin(hanzi))
-    true_pinyin, true_hanzi = reference or ((), ())
-    if len(true_pinyin) == len(true_hanzi):
-        for tag, start, end, first, last in Levenshtein.opcodes(true_hanzi, hanzi):
-            if tag == "equal":
-                pinyin[first:last] = true_pinyin[start:end]
-    return tuple(pinyin), hanzi
+    has_syllables = SYLLABLES in listing.levels
+    return tokens(line, SYLLABLES, rules) if has_syllables else automatic_pinyin(hanzi), hanzi
 
 
 def _utterance(

@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from data.manifest import Transcript, Utterance, read_transcripts
+from data.manifest import read_transcripts
 from utils.errors import ConfigError, StoreError
 from utils.files import is_file
 from utils.object_store import address_of, read_part
@@ -55,11 +55,14 @@ def read_training(
     return Training(hanzi=hanzi, candidates=candidates, syllables=syllables, sentences=sentences)
 
 
-def count_seen(training: Training, tested: Iterable[Utterance | Transcript]) -> int | None:
-    """Number of utterances whose sentence is in the training texts; None if these are not known."""
+def count_seen(training: Training, sentences: Iterable[str]) -> int | None:
+    """Number of sentences that are in the training texts; None if these are not known.
+
+    The empty sentence of a recording without speech does not count.
+    """
     if training.sentences is None:
         return None
-    return sum(utterance.hanzi in training.sentences for utterance in tested)
+    return sum(sentence in training.sentences for sentence in sentences if sentence)
 
 
 def _is_there(path: Path) -> bool:

@@ -27,7 +27,7 @@ _STM_LINE = re.compile(rf"\S+\s+\S+\s+\S+\s+{_NUMBER}\s+{_NUMBER}(?:\s.*)?")
 _TRN_LINE = re.compile(r"(.*?)\s*\(([^()\s]+)\)\s*")
 _ALTERNATION = re.compile(r"\{([^{}]*)\}")
 _CUE_TIME = re.compile(r"\s*(?:\d+:)?\d\d:\d\d[.,]\d{3}\s+-->\s+(?:\d+:)?\d\d:\d\d[.,]\d{3}.*")
-_MARKUP = re.compile(r"</?[a-z][^>]*>")
+_MARKUP = re.compile(r"</?[a-z][^>]*>|<(?:\d+:)?\d\d:\d\d\.\d{3}>")  # of WebVTT also the times of words
 _NO_CUE = re.compile(r"(NOTE|STYLE|REGION)(\s.*)?")  # blocks of WebVTT without text
 _LINES_BEFORE_A_CUE = 20  # title and notes of WebVTT
 _TEXTGRID = 'File type = "ooTextFile"'

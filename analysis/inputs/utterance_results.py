@@ -5,7 +5,9 @@ stage recognises syllables, the second converts them to hanzi.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+from rapidfuzz.distance import Levenshtein
 
 from analysis.inputs.normalisation import hanzi_tokens
 from utils.hypotheses.recognition import Alternative
@@ -14,6 +16,7 @@ from utils.mandarin.pinyin import is_hanzi
 SPEECH, LANGUAGE, PIPELINE, KEYWORD = "speech", "language", "pipeline", "keyword"
 SYLLABLES, HANZI = "syllables", "hanzi"
 LEVELS = (SYLLABLES, HANZI)
+REFERENCE, OUTPUT = "reference", "output"
 TASK_LEVELS = {SPEECH: (SYLLABLES,), LANGUAGE: (HANZI,), PIPELINE: LEVELS}
 
 
@@ -72,12 +75,13 @@ class SystemOutput:
     Attributes:
         name: name of the system.
         utterances: results of all utterances.
-        automatic_pinyin: whether the syllables are pypinyin's reading of the hanzi, not recognised.
+        automatic_pinyin: ``reference``, ``output`` or both, whose syllables are pypinyin's reading of their
+            hanzi. A correct hanzi then has the syllable of the reference (:func:`same_reading`).
     """
 
     name: str
     utterances: Sequence[UtteranceResult]
-    automatic_pinyin: bool = False
+    automatic_pinyin: tuple[str, ...] = ()
 
 
 def as_text(tokens: Sequence[str]) -> str:
@@ -95,6 +99,24 @@ def as_text(tokens: Sequence[str]) -> str:
 def as_tokens(text: Sequence[str]) -> Sequence[str]:
     """The tokens of a text: hanzi, Latin words and numbers; a sequence of tokens is returned unchanged."""
     return hanzi_tokens(text) if isinstance(text, str) else text
+
+
+def by_token(utterance: UtteranceResult) -> UtteranceResult:
+    """The same utterance with its hanzi as tokens and one syllable, or gold hanzi, for each token.
+
+    Where there are as many of them as hanzi, a Latin word or a number has ``""``. Where the numbers differ,
+    nothing says which belongs to which token: there are none.
+    """
+    reference, hypothesis = tokens_of(utterance, HANZI)
+    return replace(
+        utterance,
+        reference_hanzi=reference,
+        hanzi=hypothesis,
+        reference_pinyin=one_per_token(utterance.reference_pinyin, reference),
+        spoken_pinyin=one_per_token(utterance.spoken_pinyin, reference),
+        gold_hanzi=one_per_token(as_tokens(utterance.gold_hanzi), reference),
+        pinyin=one_per_token(utterance.pinyin, hypothesis),
+    )
 
 
 def resampled_by(utterances: Sequence[UtteranceResult]) -> tuple[Callable[[UtteranceResult], str], str]:
@@ -117,3 +139,31 @@ def tokens_of(utterance: UtteranceResult, level: str) -> tuple[Sequence[str], Se
     if level == SYLLABLES:
         return utterance.reference_pinyin, utterance.pinyin
     return as_tokens(utterance.reference_hanzi), as_tokens(utterance.hanzi)
+
+
+def one_per_token(items: Sequence[str], tokens: Sequence[str]) -> tuple[str, ...]:
+    """Items, such as syllables, with one for each token, as :func:`by_token` describes."""
+    if len(items) == len(tokens):
+        return tuple(items)
+    if len(items) != sum(map(is_hanzi, tokens)):
+        return ()
+    remaining = iter(items)
+    return tuple(next(remaining) if is_hanzi(token) else "" for token in tokens)
+
+
+def same_reading(
+    pinyin: Sequence[str], hanzi: Sequence[str], true_pinyin: Sequence[str], true_hanzi: Sequence[str]
+) -> tuple[str, ...]:
+    """The syllables of an output; a hanzi that equals the aligned one of the reference has its syllable.
+
+    For two texts of which pypinyin reads one or both: if it reads the same hanzi differently, that is no
+    error of the recogniser.
+    """
+    syllables, true_syllables = one_per_token(pinyin, hanzi), one_per_token(true_pinyin, true_hanzi)
+    if not syllables or not true_syllables:
+        return tuple(pinyin)
+    shared = list(syllables)
+    for tag, start, end, first, last in Levenshtein.opcodes(true_hanzi, hanzi):
+        if tag == "equal":
+            shared[first:last] = true_syllables[start:end]
+    return tuple(filter(None, shared))

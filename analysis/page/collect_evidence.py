@@ -42,8 +42,10 @@ def collect_evidence(
     level: str,
     inspect: Callable[[UtteranceResult], Inspection | None],
     examples: int = WORST_SHOWN,
-) -> dict[str, Evidence]:
-    """Evidence of the worst utterances, by their ids; about 0.2 seconds each.
+) -> dict[int, Evidence]:
+    """Evidence of the worst utterances, by their positions; about 0.2 seconds each.
+
+    Utterances of several lists may have the same id.
 
     Args:
         utterances: results of one system.
@@ -55,15 +57,15 @@ def collect_evidence(
         AudioError: a recording cannot be read any more.
     """
     worst = tqdm(most_errors(utterances, level, examples), "examples", unit=" utt", disable=None)
-    return {utterance.id: evidence_of(utterance, inspect) for utterance in worst}
+    return {position: evidence_of(utterances[position], inspect) for position in worst}
 
 
-def most_errors(utterances: Sequence[UtteranceResult], level: str, number: int) -> list[UtteranceResult]:
-    """The utterances with the most errors; of equally many errors, the shorter utterance first."""
-    counted = [(count_errors(*tokens_of(utterance, level)), utterance) for utterance in utterances]
-    wrong = [(counts, utterance) for counts, utterance in counted if counts.errors]
-    wrong.sort(key=lambda pair: (-pair[0].errors, -pair[0].rate, pair[1].id))
-    return [utterance for _, utterance in wrong[:number]]
+def most_errors(utterances: Sequence[UtteranceResult], level: str, number: int) -> list[int]:
+    """Positions of the utterances with the most errors; of equally many, the shorter utterance first."""
+    counted = [count_errors(*tokens_of(utterance, level)) for utterance in utterances]
+    wrong = [position for position, counts in enumerate(counted) if counts.errors]
+    wrong.sort(key=lambda at: (-counted[at].errors, -counted[at].rate, utterances[at].id))
+    return wrong[:number]
 
 
 def evidence_of(

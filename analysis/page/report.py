@@ -32,21 +32,21 @@ SIGNIFICANCE_LEVEL = 0.05  # p-values below it are called a difference
 
 
 def write_report_page(
-    folder: str | Path, results: Results, evidence: Mapping[str, Evidence] | None = None
+    folder: str | Path, results: Results, evidence: Mapping[int, Evidence] | None = None
 ) -> Path:
     """Write ``report.html`` into a folder; returns its path.
 
     Args:
         folder: folder of the report.
         results: results of one system or of several.
-        evidence: audio and pictures of utterances by id, in the order in which they are listed.
+        evidence: audio and pictures of utterances by position, in the order in which they are listed.
     """
     path = Path(folder) / REPORT
     write_text(path, report_page(results, evidence))
     return path
 
 
-def report_page(results: Results, evidence: Mapping[str, Evidence] | None = None) -> str:
+def report_page(results: Results, evidence: Mapping[int, Evidence] | None = None) -> str:
     """The HTML of :func:`write_report_page`."""
     evidence = evidence or {}
     environment = page_environment()
@@ -77,13 +77,13 @@ def report_page(results: Results, evidence: Mapping[str, Evidence] | None = None
             ],
         },
         evidence={
-            name: {
+            position: {
                 "sound": each.sound,
                 "picture": each.picture,
                 "seconds": each.seconds,
                 "tracks": each.tracks,
             }
-            for name, each in evidence.items()
+            for position, each in evidence.items()
         },
     )
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from analysis.errors.attribution import ACOUSTIC, BOTH, LABEL, LANGUAGE, REPAIRED, SEARCH
+from analysis.errors.attribution import ACOUSTIC, BOTH, LABEL, LANGUAGE, REPAIRED, SEARCH, UNKNOWN
 from analysis.inputs.utterance_results import HANZI, SYLLABLES
 from analysis.page.rendering import THIN, duration
 from utils.metrics import ErrorCounts
@@ -32,6 +32,10 @@ ADVICE = {
         "The recognised syllable is what was spoken, or what the dictionary gives; the reference differs.",
         "Listen to some of these utterances. If the manifest is wrong, correct its pinyin, not the models.",
     ),
+    UNKNOWN: (
+        "There is no syllable: a Latin word, a number, or a text with more or fewer syllables than hanzi.",
+        "Write numbers as hanzi (--normalise digits), and give one syllable for each hanzi.",
+    ),
     REPAIRED: (
         "The syllable is wrong and the hanzi correct, because of the context. These are not errors.",
         "Nothing to do. Without a good second stage, these would be errors.",
@@ -51,6 +55,7 @@ SETTINGS = {
     "syllables_run": "syllable model",
     "fusion_weight": "its weight",
     "insertion_bonus": "bonus per syllable",
+    "rejected": "recordings that could not be read",
     "audio_seconds": "audio",
     "seconds": "recognised in",
     "real_time_factor": "real-time factor",

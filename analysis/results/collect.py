@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from analysis.errors.align_all import AlignedToken, AlignedUtterance, align_all, all_tokens
-from analysis.errors.attribution import ATTRIBUTIONS
+from analysis.errors.attribution import ATTRIBUTIONS, UNKNOWN
 from analysis.errors.confusions import NAMES, count_matrices, top_confusions
 from analysis.errors.kinds import (
     HANZI_ERRORS,
@@ -54,7 +54,7 @@ def collect_results(
     """
     training = training or {}
     aligned = [
-        align_all(system.utterances, levels, training.get(HANZI), system.automatic_pinyin)
+        align_all(system.utterances, levels, training.get(HANZI), bool(system.automatic_pinyin))
         for system in systems
     ]
     comparisons = [
@@ -148,6 +148,8 @@ def _flow(tokens: Sequence[AlignedToken]) -> list[Flow]:
 
 def _syllable_history(token: AlignedToken) -> str:
     if token.pair.is_correct or token.pair.is_substitution:
+        if not (token.reference_syllable and token.hypothesis_syllable):
+            return UNKNOWN
         return syllable_difference(token.reference_syllable, token.hypothesis_syllable) or RIGHT
     return token.kind or RIGHT
 

@@ -25,7 +25,7 @@ class Flow:
     """The number of hanzi with the same history: syllable error, cause and hanzi error.
 
     Attributes:
-        syllable: ``right`` or a kind of syllable error.
+        syllable: ``right``, a kind of syllable error, or ``unknown`` for a token without a syllable.
         hanzi: ``right`` or a kind of hanzi error.
         attribution: cause of the error; ``""`` if both are right.
         count: hanzi with this history.
@@ -86,7 +86,8 @@ class System:
 
     Attributes:
         name: name of the system.
-        automatic_pinyin: whether its syllables are pypinyin's reading of its hanzi.
+        automatic_pinyin: ``reference``, ``output`` or both, whose syllables are pypinyin's reading of their
+            hanzi.
         rates: error rates.
         kinds: by level, the count of every kind of error, also of those that do not occur; they add up to the
             edits.
@@ -103,7 +104,7 @@ class System:
     """
 
     name: str
-    automatic_pinyin: bool
+    automatic_pinyin: tuple[str, ...]
     rates: tuple[Rate, ...]
     kinds: dict[str, dict[str, int]]
     unknown_kinds: tuple[str, ...]

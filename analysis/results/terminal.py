@@ -93,7 +93,8 @@ def _counts_text(counts: Mapping[str, int | None]) -> str:
 def _system(system: System, last_level: str) -> Iterable[str]:
     yield _rates(system)
     if system.automatic_pinyin:
-        yield "its syllables are pypinyin's reading of its hanzi"
+        sides = " and of the ".join(system.automatic_pinyin)
+        yield f"the syllables of the {sides} are pypinyin's reading of the hanzi"
     for level, kinds in system.kinds.items():
         yield _kinds(f"{level}: errors by kind, aligned by sound", kinds)
     if system.unknown_kinds:

@@ -165,7 +165,7 @@ def _shown(key: str) -> Callable[[Any], str]:
         "best_epoch": lambda value: f"{value:.0f}",
         "training_seconds": _duration,
     }
-    if key.endswith("_error_rate") or key.endswith("cer"):
+    if key.endswith(("_error_rate", "cer", "accuracy")):
         return lambda value: f"{100 * value:.2f} %"
     return texts.get(key, lambda value: f"{value:.4g}" if abs(value) < 1000 else f"{value:,.0f}")
 

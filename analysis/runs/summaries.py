@@ -23,7 +23,7 @@ from utils.run_folder.run import ENVIRONMENT, NOT_FINITE, RunFolder
 
 FINISHED = "finished"
 DIVERGED = "diverged"
-RATES = ("syllable_error_rate", "cer")  # the rates of a test that are shown
+RATES = ("syllable_error_rate", "cer", "accuracy")  # the rates of a test that are shown
 # Keys of config.yaml that are not hyper-parameters: they have their own columns, or no effect on the result.
 _NOT_COMPARED = re.compile(
     rf"task|model\.name|({ENVIRONMENT}|transfer)\..*|data\.(train|dev|test|repeats|cache|workers)"
@@ -169,7 +169,7 @@ def _dev(best: Mapping[str, Any]) -> dict[str, float]:
 
 
 def _tests(run: RunFolder) -> dict[str, float]:
-    """Error rates of each test in the run's folder, and the speed over all of them."""
+    """Rates of each test in the run's folder, and the speed over all of them."""
     figures, seconds, audio = {}, 0.0, 0.0
     for name, results in _results(run.path / "test"):
         figures |= {f"{name} {rate}": float(results[rate]) for rate in RATES if rate in results}

@@ -102,6 +102,15 @@ def test_all_facts_of_a_run(folder, capsys):
     assert (going_on["state"], wide["state"]) == ("epoch 3 of 3", FINISHED)
 
 
+def test_the_accuracy_of_a_keyword_test_is_shown(tmp_path, capsys):
+    run = write_run(tmp_path / "words", 8, task="keyword")
+    write_json(run.path / "test" / "test" / "results.json", {"accuracy": 0.9375, "macro_f1": 0.9})
+    (words,) = table(tmp_path, capsys)
+    assert words["test accuracy"] == "0.9375"
+    compare_runs.main([str(tmp_path)])
+    assert "93.75 %" in capsys.readouterr().out
+
+
 def test_the_best_epoch_of_an_unfinished_run_is_that_of_the_lowest_error(folder):
     figures = read_run(folder / "going_on").figures
     assert (figures["best_epoch"], figures["dev_syllable_error_rate"], figures["dev_loss"]) == (2, 0.4, 6.0)

@@ -219,15 +219,32 @@ def test_plausible_labels(hanzi, syllable, plausible):
     assert is_plausible(hanzi, syllable) == plausible
 
 
-def test_no_error_is_attributed_where_syllables_are_unknown():
+def test_errors_without_syllables_have_an_unknown_cause():
     outcome = UtteranceResult("", "", 0.0, (), (), "你好", "你号")
     (aligned,) = align_all([outcome], (HANZI,))
-    assert [token.attribution for token in aligned.hanzi] == [None, None]
+    assert [token.attribution for token in aligned.hanzi] == [None, "unknown"]
     assert aligned.hanzi[1].kind == "exact homophone"
     automatic = UtteranceResult("", "", 0.0, ("ni3", "hao3"), ("ni3", "hao4"), "你好", "你号")
     (aligned,) = align_all([automatic], LEVELS, automatic_pinyin=True)
     assert [token.attribution for token in aligned.hanzi] == [None, None]
     assert set(ATTRIBUTIONS) >= {"acoustic", "language"}
+
+
+def test_a_latin_word_has_no_syllable_and_the_hanzi_beside_it_have_theirs():
+    spoken, written = "wo3 xi3 huan1 shou3 ji1", "我喜欢iPhone手机"
+    heard = _outcome(spoken, "wo3 xi3 huan1 shou1 ji1", written, "我喜欢iPhone收机", "我喜欢手机")
+    assert _blamed(heard) == {"手": "acoustic"}
+    (aligned,) = align_all([heard], LEVELS)
+    assert [(token.reference_syllable, token.hypothesis_syllable) for token in aligned.hanzi[3:5]] == [
+        ("", ""),
+        ("shou3", "shou1"),
+    ]
+    converted = _outcome(spoken, spoken, written, "我喜欢iPhone首机", "我喜欢首机")
+    assert _blamed(converted) == {"手": "language"}
+    replaced = _outcome(spoken, "wo3 xi3 huan1 ai4 feng1 shou3 ji1", written, "我喜欢爱疯手机")
+    assert sorted(_blamed(replaced).values()) == ["acoustic", "unknown"]
+    misread = _outcome("wo3 de5 shui4 fu2", "wo3 de5 shuo1 fu2", "我的iPhone说服", "我的硕服")
+    assert _blamed(misread) == {"iPhone": "unknown", "说": "label"}
 
 
 def test_matrices_count_every_pair():

@@ -278,8 +278,18 @@ def test_the_worst_utterances_come_first(recording, inspection):
         result("another", "ma1", "ma3"),
     ]
     order = ["worst", "another", "short", "long"]
-    assert [result.id for result in most_errors(outcomes, SYLLABLES, 9)] == order
-    assert [result.id for result in most_errors(outcomes, HANZI, 9)] == ["right"]
+    assert [outcomes[at].id for at in most_errors(outcomes, SYLLABLES, 9)] == order
+    assert [outcomes[at].id for at in most_errors(outcomes, HANZI, 9)] == ["right"]
     found = collect_evidence(outcomes, SYLLABLES, lambda _: inspection, examples=2)
-    assert list(found) == order[:2]
+    assert [outcomes[at].id for at in found] == order[:2]
     assert all(evidence.sound and evidence.picture for evidence in found.values())
+
+
+def test_utterances_of_two_lists_with_one_id_keep_their_recordings(recording, inspection, tmp_path):
+    write_wav(tmp_path / "other.wav", burst()[: RATE // 2], RATE)
+    outcomes = [
+        outcome("ni3 ma1", "ni3 ma3", ((0.1, 0.2), (0.2, 0.4)), audio=str(audio))
+        for audio in (recording, tmp_path / "other.wav")
+    ]
+    found = collect_evidence(outcomes, SYLLABLES, lambda _: inspection)
+    assert {position: evidence.seconds for position, evidence in found.items()} == {0: SECONDS, 1: 0.5}

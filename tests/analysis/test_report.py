@@ -24,7 +24,7 @@ from analysis.inputs.normalisation import (
     pinyin_tokens,
     rules_of,
 )
-from analysis.inputs.training_texts import Training
+from analysis.inputs.training_texts import Training, count_seen
 from analysis.inputs.utterance_results import HANZI, LEVELS, SYLLABLES, SystemOutput, UtteranceResult, as_text
 from analysis.page.report import write_report_page
 from analysis.report import main, report_files
@@ -281,6 +281,30 @@ def test_hanzi_against_pinyin_compares_syllables(reference, tmp_path):
     assert results.systems[0].kinds[SYLLABLES]["tone only"] == 1
 
 
+def test_a_reference_without_syllables_invents_no_errors(tmp_path):
+    """pypinyin reads 还 in these sentences as hai2; the recogniser's huan2 was spoken."""
+    reference = _write(tmp_path / "ref", {"a": "请还我钱", "b": "他还iPhone"})
+    lines = [
+        {"id": "a", "hanzi": "请还我前", "pinyin": "qing3 huan2 wo3 qian2"},
+        {"id": "b", "hanzi": "她还iPhone", "pinyin": "ta1 huan2"},
+    ]
+    hypothesis, other = tmp_path / "hyp.json", _write(tmp_path / "other", {"a": "qing3 hai2 wo3 qian4"})
+    hypothesis.write_text(json.dumps(lines, ensure_ascii=False), encoding="utf-8")
+    results = report_files(reference, [hypothesis])
+    (system,) = results.systems
+    assert _rate(results, "syllable error").counts.errors == 0
+    assert system.kinds[HANZI]["exact homophone"] == system.kinds[HANZI]["variant character"] == 1
+    assert (system.attribution, system.flow, system.oracles) == ({}, (), ())
+    assert "syllables of the reference are pypinyin's reading" in results_text(results)
+    page = write_report_page(tmp_path / "out", results).read_text(encoding="utf-8")
+    assert "The syllables of the reference are pypinyin’s reading" in page
+    both = report_files(reference, [hypothesis, _write(tmp_path / "hanzi", REFERENCE | {"a": "请还我钱"})])
+    assert [each.automatic_pinyin for each in both.systems] == [("reference",), ("reference", "output")]
+    assert both.comparisons[0].rates[0] == 0
+    mixed = report_files(reference, [hypothesis, other])  # the other file has no hanzi that tell the reading
+    assert [_rate(mixed, "syllable error", number).counts.errors for number in (0, 1)] == [0, 4]
+
+
 def test_files_of_this_project(tmp_path):
     gold = gold_outcomes(30)
     outcomes, _ = inject(gold, list(INJECTORS), 0.3)
@@ -303,6 +327,18 @@ def test_files_of_this_project(tmp_path):
     assert {each.name for each in system.breakdowns} >= {"speaker", "speaking rate", "sentence in training"}
     ours = collect_results([SystemOutput("x", outcomes)], LEVELS, "pipeline", "x").systems[0]
     assert ours.kinds == system.kinds
+
+
+def test_causes_add_up_with_latin_words_and_missing_syllables():
+    latin = UtteranceResult("a", "", 0.0, ("ta1", "de5"), ("ta1", "di4"), "他的iPhone", "她地爱疯")
+    without = UtteranceResult("b", "", 0.0, ("ni3", "hao3"), ("ni3",), "你好", "你号")
+    (system,) = collect_results([SystemOutput("x", [latin, without])], LEVELS, "files", "x").systems
+    errors = sum(utterance.hanzi_errors for utterance in system.utterances)
+    assert errors == 5 and system.attribution["repaired"] == 0
+    assert sum(system.attribution.values()) == errors
+    wrong = [flow for flow in system.flow if flow.hanzi != "right"]
+    assert sum(flow.count for flow in wrong) == errors
+    assert [flow for flow in wrong if flow.syllable == "right"] == []
 
 
 def _manifest(path: Path, lines: dict[str, tuple[str, str]]) -> Path:
@@ -345,6 +381,12 @@ def test_systems_without_a_common_utterance_are_an_error(reference, tmp_path):
 def test_names_of_systems():
     assert system_names([Path("exp/a/text"), Path("exp/b/text")]) == ["a/text", "b/text"]
     assert system_names([Path("one.txt"), Path("two.txt")]) == ["one", "two"]
+
+
+def test_a_recording_without_speech_has_no_sentence_of_the_training():
+    training = Training(sentences={"你好", ""})
+    assert count_seen(training, ["你好", "", "再见"]) == 1
+    assert count_seen(Training(), ["你好"]) is None
 
 
 @pytest.fixture(scope="module")

@@ -12,14 +12,15 @@ from playwright.sync_api import Browser
 
 from analysis.errors.confusions import Matrix
 from analysis.errors.kinds import KINDS
-from analysis.inputs.utterance_results import HANZI, SYLLABLES
+from analysis.inputs.utterance_results import HANZI, SYLLABLES, SystemOutput, UtteranceResult
 from analysis.page.charts import bars, breakdown_chart, heat_map
 from analysis.page.evidence import Evidence
 from analysis.page.flow import ALL_HANZI_HEIGHT, draw_flow, lay_out
-from analysis.page.report import marked, rate_text, signed_text, write_report_page
+from analysis.page.report import marked, rate_text, report_page, signed_text, write_report_page
 from analysis.page.texts import probability_text, setting_texts
 from analysis.page.utterance_rows import COLUMNS, WORDS, utterance_rows
 from analysis.report import main
+from analysis.results.collect import collect_results
 from analysis.results.result_files import to_json
 from analysis.results.results import Flow, Results
 from tests.support.chromium import WatchedPage, open_chromium, open_page
@@ -35,9 +36,10 @@ def results() -> Results:
 
 
 @pytest.fixture(scope="module")
-def evidence(results) -> dict[str, Evidence]:
+def evidence(results) -> dict[int, Evidence]:
     """Evidence of two utterances; the id of the second needs escaping."""
-    return {name: evidence_of(name) for name in (results.systems[0].utterances[3].id, NASTY)}
+    names = [utterance.id for utterance in results.systems[0].utterances]
+    return {position: evidence_of(names[position]) for position in (3, names.index(NASTY))}
 
 
 @pytest.fixture(scope="module")
@@ -280,6 +282,18 @@ def test_differences_are_marked():
     assert (signed_text(-0.5), signed_text(3, 0)) == ("−0.50", "+3")
 
 
+@pytest.mark.parametrize(
+    ("p_value", "verdict"), [(0.06, "may be due to chance"), (0.04, "is statistically significant")]
+)
+def test_the_verdict_about_two_systems(p_value, verdict):
+    results = two_systems(6)
+    comparisons = [
+        replace(each, difference=-0.1, matched_pairs=replace(each.matched_pairs, p_value=p_value))
+        for each in results.comparisons
+    ]
+    assert report_page(replace(results, comparisons=comparisons)).count(verdict) == len(comparisons) > 0
+
+
 def test_figures_in_words():
     assert (rate_text(0.0064), rate_text(0.0999), rate_text(0.355)) == ("0.64", "10.0", "35.5")
     assert (probability_text(1e-9), probability_text(0.0312)) == ("p < 0.001", "p = 0.031")
@@ -338,7 +352,8 @@ def test_the_page_in_a_browser(chromium, page, results, evidence):
     utterances = results.systems[0].utterances
     wrong = [utterance for utterance in utterances if utterance.syllable_errors or utterance.hanzi_errors]
     assert found(shown) == len(wrong)
-    assert ids(shown)[:2] == list(evidence), "those with evidence come first"
+    with_sound = [each.id for each in evidence.values()]
+    assert ids(shown)[:2] == with_sound, "those with evidence come first"
 
     choose(shown, "errors", "")
     assert found(shown) == len(utterances)
@@ -368,7 +383,7 @@ def test_the_page_in_a_browser(chromium, page, results, evidence):
     shown.page.keyboard.press("Enter")
     assert shown.run("document.querySelectorAll('.utterances [aria-sort]').length") == 1
     first = ids(shown)
-    assert first[:2] != list(evidence)
+    assert first[:2] != with_sound
     shown.page.keyboard.press("Enter")
     assert ids(shown) != first
     shown.run("document.querySelector('.pages [data-step=\"1\"]').click()")
@@ -431,6 +446,28 @@ def test_a_link_opens_its_utterance(chromium, page):
     opened = shown.run("document.querySelector('.detail-row').previousElementSibling.dataset.id")
     assert opened == f"{NASTY}2"
     assert "&lt;" in shown.run("document.querySelector('.places').textContent")
+    assert shown.errors == []
+    shown.close()
+
+
+def test_utterances_with_one_id_keep_their_sounds(chromium, tmp_path):
+    """Lists of two corpora may have the same ids."""
+    right = UtteranceResult("one", "", 1.0, ("ni3",), ("ni3",), "", "")
+    wrong = replace(right, pinyin=("na4",))
+    system = SystemOutput("speech", [right, replace(wrong, seconds=2.0), replace(wrong, seconds=3.0)])
+    twice = collect_results([system], (SYLLABLES,), "speech", "speech on two lists")
+    evidence = {2: replace(evidence_of("one"), picture=""), 1: replace(evidence_of("one"), sound="")}
+    written = write_report_page(tmp_path, twice, evidence)
+    shown = open_page(chromium, f"{written.as_uri()}#utt-one")
+    cells = "[...document.querySelectorAll('tr.row')].map(row => row.cells[2].textContent)"
+    assert shown.run(cells) == ["3.0", "2.0", "1.0"]
+    opened = "document.querySelector('.detail-row').previousElementSibling.cells[2].textContent"
+    assert shown.run(opened) == "1.0", "the first of the list"
+    assert shown.run("document.querySelectorAll('audio, img').length") == 0
+    for place, kinds in ((0, [1, 0]), (1, [0, 1])):
+        shown.run(f"document.querySelectorAll('.open')[{place}].click()")
+        detail = f"document.querySelectorAll('.detail-row')[{place}]"
+        assert shown.run(f"['audio', 'img'].map(kind => {detail}.querySelectorAll(kind).length)") == kinds
     assert shown.errors == []
     shown.close()
 

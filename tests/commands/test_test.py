@@ -34,7 +34,7 @@ from tests.support.scripts import ROOT, load_script
 from tests.support.tiny_corpus import write_tiny_corpus
 from tests.support.tiny_runs import write_language_run, write_speech_run
 from utils.config import save_yaml, to_plain
-from utils.errors import CorpusError, RunError
+from utils.errors import AudioError, CorpusError, RunError
 from utils.files import write_text
 from utils.run_folder.run import RunFolder
 
@@ -76,6 +76,7 @@ def test_figures_by_hand():
         "both": 0,
         "search": 0,
         "label": 0,
+        "unknown": 0,
         "repaired": 0,
     }
     assert [utterance["id"] for utterance in results["worst"]] == ["tone", "homophone", "missed"]
@@ -178,11 +179,12 @@ def test_default_folder_of_the_results(speech_run, language_run, tmp_path, capsy
     shutil.copytree(speech_run, run)
     command.main(["speech", str(run), "--limit", "2"])
     command.main(["pipeline", str(run), str(language_run), "--manifest", str(tiny_manifest), "--limit", "2"])
+    listed = f"{tiny_manifest.parent.name}-manifest"
     assert {path.relative_to(run).as_posix() for path in run.glob("test/*/*")} == {
         "test/test-first2/hypotheses.tsv",
         "test/test-first2/results.json",
-        "test/manifest-first2-with-language/hypotheses.tsv",
-        "test/manifest-first2-with-language/results.json",
+        f"test/{listed}-first2-with-language/hypotheses.tsv",
+        f"test/{listed}-first2-with-language/results.json",
     }
     results = json.loads((run / "test" / "test-first2" / "results.json").read_text(encoding="utf-8"))
     assert results["limit"] == 2
@@ -193,7 +195,34 @@ def test_results_of_another_test_list_do_not_replace_those_of_the_run(speech_run
     shutil.copytree(speech_run, run)
     write_manifest(other, read_manifest(tiny_manifest)[:1])
     command.main(["speech", str(run), "--manifest", str(other)])
-    assert [path.name for path in (run / "test").iterdir()] == ["corpus-test"]
+    command.main(["speech", str(run), "--manifest", str(other), "--manifest", str(tiny_manifest)])
+    lists = f"corpus-test+{tiny_manifest.parent.name}-manifest"
+    assert {path.name for path in (run / "test").iterdir()} == {"corpus-test", lists}
+
+
+def test_recordings_that_cannot_be_read_are_left_out(speech_run, language_run, tmp_path, capsys):
+    """As one of them may be found after hours, the results of the others are kept."""
+    manifest = write_tiny_corpus(tmp_path / "corpus", utterances=4)
+    first, *others = read_manifest(manifest)
+    damaged = (first, others[1])
+    for utterance in damaged:
+        utterance.audio.write_bytes(utterance.audio.read_bytes()[:60])
+    runs = [str(speech_run), str(language_run)]
+    options = ["--manifest", str(manifest), "--output", str(tmp_path), "--report", str(tmp_path / "report")]
+    assert command.main([PIPELINE, *runs, *options]) == 1
+    printed = capsys.readouterr().err
+    assert all(f"where: {utterance.audio}\n" in printed for utterance in damaged)
+    assert printed.endswith(f"2 of 4 recordings could not be read: {first.id}, {others[1].id}\n")
+    results = json.loads((tmp_path / "results.json").read_text(encoding="utf-8"))
+    assert (results["rejected"], results["utterances"]) == (2, 2)
+    rows = csv.DictReader((tmp_path / "hypotheses.tsv").open(encoding="utf-8"), delimiter="\t")
+    assert [(row["id"], row["reference_hanzi"]) for row in rows] == [
+        (utterance.id, utterance.hanzi) for utterance in (others[0], others[2])
+    ]
+    for utterance in others:
+        utterance.audio.write_bytes(b"")
+    with pytest.raises(AudioError, match=re.escape(first.id)):  # there is nothing to report
+        command.main([PIPELINE, *runs, *options])
 
 
 def test_pipeline_as_json_in_a_process_of_its_own(speech_run, language_run, tmp_path):
@@ -231,7 +260,7 @@ def test_language_needs_no_audio(language_run, tmp_path):
     results = json.loads((tmp_path / "results.json").read_text())
     assert results["cer"] == 1 / 6
     assert results["distinct"] == {"utterances": 2, "cer": 1 / 4, "sentence_error_rate": 1 / 2}
-    assert results["split"] == "list"
+    assert results["split"] == "lists-list"
     assert "real_time_factor" not in results
 
 

@@ -266,7 +266,7 @@ def test_a_list_of_the_user_is_evaluated(words, tmp_path):
     arguments = ["keyword", str(run), "--manifest", str(manifest), "--output", str(tmp_path / "out")]
     assert command.main(arguments) == 0
     results = results_of(tmp_path / "out")
-    assert results["split"] == "mine" and results["words"]["低"]["clips"] == 1
+    assert results["split"] == f"{tmp_path.name}-mine" and results["words"]["低"]["clips"] == 1
     assert results["words"]["_silence_"]["clips"] == 0 and results["clips"] == 2
     strange = _manifest(tmp_path / "strange.tsv", words, {**HANZI, "北": ("high", "bei3")})
     with pytest.raises(CorpusError, match=r"no label for 北.*it knows _silence_, 低, 高"):

@@ -118,6 +118,17 @@ def test_match_in_both_directions():
     assert match.new == ("d1",)
 
 
+def test_weights_with_the_same_tokens_in_another_order_are_refused(small, tmp_path):
+    """They fit the model, but each class would have the name of another token."""
+    tokens = Vocabulary.load(RunFolder(small).vocabulary("acoustic.txt")).tokens
+    swapped = Vocabulary((tokens[1], tokens[0], *tokens[2:]))
+    other = write_run(tmp_path / "swapped", swapped, small)
+    with pytest.raises(
+        RunError, match=f"first difference is class 0: '{tokens[1]}' in the model, '{tokens[0]}'"
+    ):
+        load_acoustic_model(other, weights=str(RunFolder(small).best_weights))
+
+
 def test_the_printed_command_works_unchanged(small, speech_run, capsys):
     stray = RunFolder(small).best_weights
     with pytest.raises(RunError, match="only in the model") as caught:

@@ -100,6 +100,17 @@ def test_a_noise_that_begins_is_speech_for_some_seconds_at_most():
     assert [(round(start), round(end)) for start, end in borders(samples)[len(found) :]] == [(80, 84)]
 
 
+def test_a_doubtful_sound_of_the_longest_stretch_is_speech():
+    """Every frame is the same, 5.5 dB louder for 3 s: above the noise, but not certainly."""
+    frame = noise(FRAME_SECONDS, -50)
+    samples = np.tile(frame, int(20 / FRAME_SECONDS))
+    samples[10 * RATE : 13 * RATE] *= 10 ** (5.5 / 20)
+    assert borders(samples) == [], "a shorter one is not"
+    found = borders(samples, longest=2.0)
+    assert found[0][0] < 10 and found[-1][1] > 13
+    assert all(end == start for (_, end), (start, _) in itertools.pairwise(found))
+
+
 def test_speech_without_a_pause_is_cut_where_it_is_quietest():
     samples = voice(45)
     quiet = [int(second * RATE) for second in (16.4, 29.0)]

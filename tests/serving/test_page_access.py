@@ -218,6 +218,50 @@ def test_a_network_that_is_gone_is_noticed(open_service, chromium):
     shown.close()
 
 
+def test_an_unfinished_line_goes_with_the_connection(open_service, chromium):
+    """The server will not come back to it."""
+    shown, _ = visit(chromium, open_service.url)
+    unfinished = []
+
+    def connect(page_side: WebSocketRoute) -> None:
+        server = page_side.connect_to_server()
+
+        def arrive(text: str) -> None:
+            message = json.loads(text)
+            page_side.send(text)
+            if message["type"] == "partial" and message["syllables"] and not unfinished:
+                unfinished.append(message)
+                page_side.close()
+                server.close()
+
+        server.on_message(arrive)
+
+    shown.page.route_web_socket("**/v1/stream", connect)
+    shown.page.click("#record")
+    wait_for_state(shown, "disconnected")
+    assert unfinished and shown.page.locator("#utterances li").count() == 0
+    shown.close()
+
+
+_FULL_SOCKET = """async unsent => {
+  window.WebSocket = class {
+    static CONNECTING = 0;
+    static OPEN = 1;
+    readyState = 1;
+    get bufferedAmount() { return unsent.shift(); }
+  };
+  const {RecognitionStream} = await import("/page/stream.js");
+  await new RecognitionStream({}, () => {}).drained();
+  return unsent;
+}"""
+
+
+def test_a_file_is_sent_as_fast_as_the_network_takes_it(open_service, chromium):
+    shown, _ = visit(chromium, open_service.url)
+    assert shown.page.evaluate(_FULL_SOCKET, [200_000, 65_537, 65_536, 0]) == [0]
+    shown.close()
+
+
 _SLOW_PERMISSION = """
 const ask = navigator.mediaDevices.getUserMedia.bind(navigator.mediaDevices);
 window.tracks = [];

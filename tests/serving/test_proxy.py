@@ -9,7 +9,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from fastapi import FastAPI
+from fastapi.testclient import TestClient
 
+from serving.authentication import Tokens
+from serving.page.sign_in import router
 from tests.support.chromium import open_page
 from tests.support.recordings import RECORDINGS
 from tests.support.scripts import ROOT
@@ -70,6 +74,21 @@ def proxy(service: Service, folder: Path) -> Iterator[str]:
 def _listens(port: int) -> bool:
     with socket.socket() as tried:
         return tried.connect_ex(("127.0.0.1", port)) == 0
+
+
+def test_the_documented_proxy_makes_the_cookie_secure():
+    """A browser must not send the token without TLS."""
+    location, _ = documented_location(8000)
+    values = {"$http_host": "speech.example.org", "$scheme": "https"}
+    found = re.findall(r"proxy_set_header (\S+) (\S+);", location)
+    headers = {name: values[value] for name, value in found if value in values}
+    app = FastAPI()
+    app.include_router(router)
+    app.state.tokens = Tokens((TOKEN,))
+    client = TestClient(app, base_url="http://127.0.0.1:8000")
+    answer = client.post("/session", data={"token": TOKEN}, headers=headers, follow_redirects=False)
+    assert answer.status_code == 303
+    assert "secure" in answer.headers["set-cookie"].lower().split("; ")
 
 
 @pytest.mark.skipif(not NGINX, reason="needs nginx (Debian: apt install nginx-light)")

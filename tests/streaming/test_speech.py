@@ -176,6 +176,16 @@ def test_running_normalisation_removes_the_loudness_with_time():
     assert np.median(difference[-500:]) < 0.1  # the 40 % of silence stay at the level of silence
 
 
+def test_faint_speech_counts_some_seconds_after_a_loud_sound():
+    """35 dB fainter: 5 dB more than the active range, which have faded after 10 s, also in short pieces."""
+    frames, fainter = np.full((3000, 4), 10.0), 3.5 * np.log(10.0)
+    frames[100:] -= fainter
+    normalise = RunningNormalisation(InitialMean.flat(4), 0.01)
+    normalised = np.concatenate([normalise(part) for part in np.split(frames, 300)])
+    np.testing.assert_allclose(normalised[100:1090], -fainter)
+    assert (np.diff(normalised[1110:], axis=0) > 0).all() and abs(normalised[-1]).max() < 0.1
+
+
 def test_running_mean_against_its_definition():
     initial = InitialMean(np.array([9.0, 12.0, 9.0]), level_seconds=0.5, shape_seconds=2.0)
     rng = np.random.default_rng(0)

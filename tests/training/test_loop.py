@@ -14,7 +14,8 @@ import pytest
 from keras import ops
 
 from model_speech.layers.normalisation import MaskedBatchNormalization
-from training.checkpoint import TrainingState, load_checkpoint, save_checkpoint
+from training.checkpoint import TrainingState, load_checkpoint, save_checkpoint, weights_name
+from training.distributed.distribution import Distribution
 from training.history import UtteranceLog
 from training.loop import TrainingConfig, log, train
 from training.optimiser import OptimiserConfig, RateStage, averaged_weights, make_optimizer
@@ -91,8 +92,8 @@ def test_training_leaves_the_run_folder_of_the_contract(tmp_path, xla):
 
 def test_a_resumed_run_sees_each_utterance_once_and_ends_the_same(tmp_path, monkeypatch):
     config = TrainingConfig(epochs=3, checkpoint_steps=1)
-    whole = LineTask()
-    train(whole, run_folder(tmp_path, "whole"), config, OptimiserConfig())
+    whole, uninterrupted = LineTask(), run_folder(tmp_path, "whole")
+    train(whole, uninterrupted, config, OptimiserConfig())
 
     first, second = LineTask(), LineTask()
     steps_before_kill = 6
@@ -112,8 +113,42 @@ def test_a_resumed_run_sees_each_utterance_once_and_ends_the_same(tmp_path, monk
     train(second, run, config, OptimiserConfig())
     done_before = first.seen[: 8 * steps_before_kill]
     assert done_before + second.seen == whole.seen
-    for left, right in zip(whole.model.get_weights(), second.model.get_weights(), strict=True):
+    assert_same_weights(whole.model, second.model)
+    assert figures_of(run) == figures_of(uninterrupted)
+    for task, folder in ((whole, uninterrupted), (second, run)):
+        task.model.load_weights(folder.best_weights)
+    assert_same_weights(whole.model, second.model)
+
+
+def assert_same_weights(first, second):
+    for left, right in zip(first.get_weights(), second.get_weights(), strict=True):
         np.testing.assert_array_equal(left, right)
+
+
+def figures_of(run):
+    """The history and the best metrics without their times, which differ."""
+    rows = [line.rpartition(",")[0] for line in run.history.read_text(encoding="utf-8").splitlines()]
+    best = json.loads(run.metrics.read_text(encoding="utf-8"))["best"]
+    return rows, {name: value for name, value in best.items() if name != "seconds"}
+
+
+def test_a_resumed_run_knows_the_best_epoch_before(tmp_path):
+    class ScoredTask(LineTask):
+        """The same with a given error of its next epoch."""
+
+        error = 0.1
+
+        def evaluate(self):
+            return {"dev_loss": self.error}
+
+    run, task = run_folder(tmp_path), ScoredTask()
+    with pytest.raises(TrainingError, match="e2b1u5"):
+        train(ScoredTask(poison="e2b1u5"), run, TrainingConfig(epochs=2), OptimiserConfig())
+    first = run.best_weights.read_bytes()
+    task.error = 0.3
+    best = train(task, run, TrainingConfig(epochs=2), OptimiserConfig())
+    assert (best["epoch"], best["dev_loss"]) == (1, 0.1)
+    assert run.best_weights.read_bytes() == first
 
 
 def test_a_loss_that_is_not_finite_names_the_utterance(tmp_path):
@@ -233,6 +268,38 @@ def test_the_utterances_of_each_step_are_logged_once_if_requested(tmp_path):
     assert path.read_text(encoding="utf-8") == "1\t1\tu1 v\n1\t2\tu2 v\n1\t3\tw\n"
     with UtteranceLog(None, done=0) as seen:
         seen.add(1, 1, ["u"])
+
+
+def test_kept_weights_are_named_by_their_figure():
+    row = {"step": 400, "dev_syllable_error_rate": 0.0469, "dev_perplexity": 46.1}
+    names = [weights_name(row, metric) for metric in ("dev_syllable_error_rate", "dev_perplexity")]
+    assert names == [
+        "step_000400_accuracy_0.9531.weights.h5",
+        "step_000400_dev_perplexity_46.1000.weights.h5",
+    ]
+
+
+def test_all_processes_have_other_dropout_and_the_same_batches(tmp_path):
+    @dataclass(frozen=True)
+    class Noting(Distribution):
+        """One process that notes what it would compare with others."""
+
+        compared: list = dataclasses.field(default_factory=list)
+        varied: list = dataclasses.field(default_factory=list)
+
+        def vary_dropout(self, model):
+            self.varied.append((model, len(self.compared)))
+
+        def check_same(self, name, value):
+            self.compared.append((name, value))
+
+    task, noting = LineTask(), Noting()
+    train(task, run_folder(tmp_path), TrainingConfig(epochs=2), OptimiserConfig(), noting)
+    batches = [value for name, value in noting.compared if name == "first batch"]
+    assert batches == [[f"e{epoch}b0u{i}" for i in range(8)] for epoch in (1, 2)]
+    ((model, before),) = noting.varied
+    assert model is task.model
+    assert "first batch" not in [name for name, _ in noting.compared[:before]], "before the first step"
 
 
 def test_patience_stops_early(tmp_path):
@@ -367,9 +434,9 @@ def test_the_weights_of_the_last_epochs_and_of_the_best_are_kept(tmp_path):
     task.evaluate = lambda: {"dev_loss": next(rates)}
     train(task, run, TrainingConfig(epochs=5, kept_weights=2), OptimiserConfig())
     assert sorted(path.name for path in run.kept_weights.iterdir()) == [
-        "step_000008_accuracy_0.9000.weights.h5",
-        "step_000016_accuracy_0.6000.weights.h5",
-        "step_000020_accuracy_0.8000.weights.h5",
+        "step_000008_dev_loss_0.1000.weights.h5",
+        "step_000016_dev_loss_0.4000.weights.h5",
+        "step_000020_dev_loss_0.2000.weights.h5",
     ]
 
 

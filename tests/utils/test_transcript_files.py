@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from analysis.inputs.text_files import read_text_file
-from analysis.inputs.utterance_results import HANZI, SYLLABLES
+from analysis.inputs.utterance_results import HANZI, OUTPUT, SYLLABLES
 from analysis.report import report_files
 from utils.errors import CorpusError
 from utils.hypotheses.recognition import Alternative, Ending, Segment
@@ -89,6 +89,13 @@ def test_names_and_notes_of_cues_are_no_text(tmp_path):
     assert texts(write(tmp_path / "talk.vtt", content)) == {"talk": "今天天气 很好 12 我们去"}
 
 
+def test_the_times_of_words_are_no_text(tmp_path):
+    """Automatic captions have a time before each word."""
+    cue = "00:00:00.000 --> 00:00:02.000 align:start position:0%\n"
+    cue += "今天<00:00:00.400><c>天气</c><00:00.900><c>很好</c>\n"
+    assert texts(write(tmp_path / "talk.vtt", f"WEBVTT\nKind: captions\n\n{cue}")) == {"talk": "今天天气很好"}
+
+
 EVENTS = [
     Segment(0.0, 1.0, ((0.1, 0.3), (0.4, 0.6)), (Alternative(("ni3", "hao3"), "你好", -1.0),)),
     Ending(1.0),
@@ -103,7 +110,7 @@ def test_output_of_transcribe_is_read(tmp_path, form):
     assert (counts.errors, counts.reference) == (1, 2)
     assert facts.levels == (SYLLABLES, HANZI)
     system = facts.systems[0]
-    assert system.automatic_pinyin == (form == "srt"), "JSON also has the syllables"
+    assert (OUTPUT in system.automatic_pinyin) == (form == "srt"), "JSON also has the syllables"
 
 
 def test_json_lines_are_read(tmp_path):

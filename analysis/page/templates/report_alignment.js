@@ -5,9 +5,10 @@ const hasHanzi = report.levels.includes("hanzi");
 let evidenceFound = null;
 
 /** Sound and picture of an utterance. They are large, so they are parsed when first needed. */
-function evidenceOf(id) {
+function evidenceOf(utterance) {
+  if (!report.listed.includes(utterance.position)) return null;
   evidenceFound ??= JSON.parse(document.getElementById("evidence").textContent);
-  return Object.hasOwn(evidenceFound, id) ? evidenceFound[id] : null;
+  return evidenceFound[utterance.position];
 }
 
 function readUtterance(row, position) {
@@ -202,7 +203,7 @@ function player(utterance, evidence, tokens) {
 
 /** All details of an utterance. */
 function detailOf(utterance) {
-  const tokens = tokensOf(utterance), evidence = report.listed.includes(utterance.id) ? evidenceOf(utterance.id) : null;
+  const tokens = tokensOf(utterance), evidence = evidenceOf(utterance);
   const about = [
     utterance.speaker && `speaker ${utterance.speaker}`, utterance.seconds && `${utterance.seconds.toFixed(1)} s`,
     utterance.snr !== null && `signal-to-noise ratio ${utterance.snr} dB`,

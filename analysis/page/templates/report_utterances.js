@@ -20,7 +20,7 @@ function namesIn(utterance) {
 function matches(utterance, chosen) {
   if (chosen.errors && (chosen.errors === "wrong") !== Boolean(utterance.syllables_errors || utterance.hanzi_errors)) return false;
   if (chosen.speaker && utterance.speaker !== chosen.speaker) return false;
-  if (chosen.listed && !report.listed.includes(utterance.id)) return false;
+  if (chosen.listed && !report.listed.includes(utterance.position)) return false;
   for (const name of ["kind", "attribution", "confusion", "pair"])
     if (chosen[name] && !namesIn(utterance)[name].has(chosen[name])) return false;
   if (!chosen.text) return true;
@@ -30,7 +30,7 @@ function matches(utterance, chosen) {
 
 /** Utterances with sound first, in their order; then by the number of errors. */
 function byWorst(utterance, other) {
-  const rank = each => { const at = report.listed.indexOf(each.id); return at < 0 ? Infinity : at; };
+  const rank = each => { const at = report.listed.indexOf(each.position); return at < 0 ? Infinity : at; };
   if (report.listed.length && rank(utterance) !== rank(other)) return rank(utterance) - rank(other);
   return errorsOf(other) - errorsOf(utterance) || other.syllables_errors - utterance.syllables_errors || utterance.position - other.position;
 }
@@ -44,7 +44,7 @@ function explorer(root) {
   let shown = [], page = 0, compare = byWorst, pair = "", opened = null;
 
   const row = utterance => {
-    const listed = report.listed.includes(utterance.id);
+    const listed = report.listed.includes(utterance.position);
     const button = make("button", {type: "button", class: "open", "aria-expanded": "false"}, utterance.id || "(no id)",
       listed ? make("span", {class: "sound", title: "with sound"}, " ♪") : "");
     const cells = heads.map(head => {
@@ -142,7 +142,7 @@ function explorer(root) {
     if (!shown.includes(utterance)) { reset(); update(); }
     page = Math.floor(shown.indexOf(utterance) / PAGE);
     draw();
-    const element = [...body.rows].find(each => each.dataset.id === id);
+    const element = body.rows[shown.indexOf(utterance) - page * PAGE];
     toggle(element, utterance);
     element.scrollIntoView({block: "start"});
     element.querySelector(".open").focus({preventScroll: true});
