@@ -21,7 +21,7 @@ from recognition.options import (
     beam_width,
     check_joint_options,
     check_phrase_options,
-    search_settings,
+    transcript_settings,
 )
 from utils.audio.live import live_audio
 from utils.audio.reading import find_recordings
@@ -31,9 +31,10 @@ from utils.errors import AudioError, ConfigError, RunError, TranscriptError, Use
 from utils.files import remove_leftovers
 from utils.hypotheses.digits import numbers_as_digits, with_digits
 from utils.hypotheses.live_text import LiveText
+from utils.hypotheses.live_transcript import require_new_live_transcript, write_live_transcript
 from utils.hypotheses.recognition import Ending, Segment
 from utils.hypotheses.transcript_formats import FORMATS, Events, print_transcript, readable
-from utils.hypotheses.transcript_marks import TranscriptMarks, text_hash, weights_state
+from utils.hypotheses.transcript_marks import TranscriptMarks
 from utils.run_folder.lock import locked
 from utils.run_folder.run import PRETRAINED, PRETRAINED_SPEECH, RunFolder, open_run
 from utils.stop_signals import Stopped
@@ -143,6 +144,7 @@ def _transcribe(
     """Transcribe all recordings; return the names of those that failed."""
     recognizer = _recognizer(options, runs)
     failed: list[str] = []
+    form = FORMATS[options.format]
     block_seconds = (options.chunk or BLOCK_MS) / 1000 if options.stream else 1.0
     # Without --output the printed transcripts show the progress.
     with tqdm(unit=" s of audio", disable=None if options.output else True) as bar:
@@ -151,13 +153,15 @@ def _transcribe(
         recognised = recognizer.segments(sources)
         for (name, events), job in zip(recognised, jobs, strict=False):  # to the end, or to a signal
             try:
-                shown = readable(_with_progress(events, bar))
+                shown = _with_progress(events, bar)
                 if options.digits:
                     shown = map(with_digits, shown)
                 if marks is None:
-                    print_transcript(options.format, name, shown, len(jobs) > 1)
+                    print_transcript(options.format, name, readable(shown), len(jobs) > 1)
+                elif job.file is None:
+                    write_live_transcript(job.target, form, name, shown)
                 else:
-                    marks.write(job.target, job.file, FORMATS[options.format].write(name, shown))
+                    marks.write(job.target, job.file, form.write(name, readable(shown)))
             except (AudioError, TranscriptError) as error:
                 failed.append(name)
                 tqdm.write(error.labelled(), file=sys.stderr)
@@ -294,8 +298,10 @@ def _marks(options: argparse.Namespace, runs: Mapping[str, Path]) -> TranscriptM
     """The record of finished transcripts in the output folder; None without ``--output``."""
     if not options.output:
         return None
+    from recognition.loading import runs_in_use
+
     remove_leftovers(options.output)
-    return TranscriptMarks(options.output, _settings(options, runs))
+    return TranscriptMarks(options.output, transcript_settings(options, runs_in_use(options, runs)))
 
 
 def _unfinished(jobs: Sequence[Job], marks: TranscriptMarks | None) -> list[Job]:
@@ -306,21 +312,10 @@ def _unfinished(jobs: Sequence[Job], marks: TranscriptMarks | None) -> list[Job]
     """
     if marks is None:
         return list(jobs)
-    return [job for job in jobs if not marks.is_finished(job.target, job.file)]
-
-
-def _settings(options: argparse.Namespace, runs: Mapping[str, Path]) -> dict[str, Any]:
-    """Everything except the recording that determines a transcript; runs by their files."""
-    used = {**runs, "syllables": options.syllables} if options.syllables else runs
-    lists = {"words": options.words} | ({"phrases": options.phrases} if options.phrases else {})
-    return {
-        **search_settings(options),
-        "n_best": options.n_best,
-        "minimum_confidence": options.minimum_confidence,
-        **{name: text_hash(path) for name, path in lists.items()},
-        **{name: True for name in ("stream", "digits") if getattr(options, name)},
-        **{stage: weights_state(run) for stage, run in used.items()},
-    }
+    for job in jobs:
+        if job.file is None:
+            require_new_live_transcript(job.target)
+    return [job for job in jobs if job.file is None or not marks.is_finished(job.target, job.file)]
 
 
 def _speech_run(given: Path | None) -> Path:

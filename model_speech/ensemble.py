@@ -12,13 +12,17 @@ more densely looks slower to it. A packed run lists its members in ``config.yaml
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
 from model_speech.acoustic_logits import AcousticLogits
 from model_speech.ctc.posteriors import WeightedLogits
+from utils.config import build_config
+from utils.errors import require
 from utils.features.speech import FeatureConfig
 from utils.limits import Fraction, Limited
+from utils.run_folder.run import RunFolder
 
 
 @dataclass(frozen=True)
@@ -49,6 +53,29 @@ class Member:
     acoustic: AcousticLogits
     features: FeatureConfig
     weight: float
+
+
+def member_configs(run: Path) -> list[MemberConfig]:
+    """The members that the config of a speech run lists, in addition to the run itself.
+
+    Raises:
+        RunError: the config is damaged.
+        ConfigError: the list is wrong.
+    """
+    folder = RunFolder(run)
+    configs = [build_config(MemberConfig, setting) for setting in folder.config().get("ensemble") or []]
+    require(
+        sum(config.weight for config in configs) < 1,
+        "the weights of the members in ensemble add up to 1 or more",
+        where=folder.config_file,
+        hint="leave a part of 1 to the model itself",
+    )
+    return configs
+
+
+def member_folder(run: Path, config: MemberConfig) -> Path:
+    """The run folder of a member of the ensemble of ``run``."""
+    return (run / (config.run or "")).resolve()
 
 
 def member_logits(

@@ -6,6 +6,7 @@ Runs that were packed for NumPy load without TensorFlow.
 import argparse
 import dataclasses
 import importlib
+from collections.abc import Mapping
 from pathlib import Path
 
 from model_language.converters.base import Converter
@@ -20,7 +21,7 @@ from model_speech.compact_numpy import load_numpy_compact
 from model_speech.compact_streaming_numpy import NAME as STREAMING
 from model_speech.compact_streaming_numpy import NumpyCompactStreaming, load_numpy_compact_streaming
 from model_speech.ctc.shallow_fusion import Fusion
-from model_speech.ensemble import Member, MemberConfig
+from model_speech.ensemble import Member, member_configs, member_folder
 from model_speech.int8_weights import is_packed
 from recognition.confidence import load_calibration
 from recognition.options import beam_width, joint_settings
@@ -35,7 +36,6 @@ from streaming.chunks import StreamedModel
 from streaming.speech.recognizer import LiveStream
 from streaming.speech.stream import LogitStream, SpeechStream
 from utils.backend.quiet import silence_tensorflow
-from utils.config import build_config
 from utils.errors import RunError, require
 from utils.run_folder.run import PRETRAINED_LANGUAGE_MODEL, RunFolder
 from utils.vocabulary import BLANK, SPACE, Vocabulary
@@ -227,17 +227,9 @@ def load_members(run: Path, acoustic: AcousticLogits) -> list[Member]:
         RunError: a member is missing or damaged, or has another vocabulary.
         ConfigError: the list is wrong.
     """
-    settings = RunFolder(run).config().get("ensemble") or []
-    configs = [build_config(MemberConfig, setting) for setting in settings]
-    require(
-        sum(config.weight for config in configs) < 1,
-        "the weights of the members in ensemble add up to 1 or more",
-        where=RunFolder(run).config_file,
-        hint="leave a part of 1 to the model itself",
-    )
     members = []
-    for config in configs:
-        path = (run / (config.run or "")).resolve()
+    for config in member_configs(run):
+        path = member_folder(run, config)
         require(
             RunFolder(path).config_file.is_file(),
             f"a member of the ensemble of {run} is missing",
@@ -258,6 +250,25 @@ def load_members(run: Path, acoustic: AcousticLogits) -> list[Member]:
         features = dataclasses.replace(found.features, hop_ms=hop_ms)
         members.append(Member(found, features, config.weight))
     return members
+
+
+def runs_in_use(options: argparse.Namespace, runs: Mapping[str, Path]) -> dict[str, Path]:
+    """The run of each stage, and the further runs that the searches of ``options`` load, by name.
+
+    Args:
+        options: as for :func:`load_recognizer`.
+        runs: the runs of the stages ``speech`` and ``language``.
+    """
+    used = dict(runs)
+    if options.syllables:
+        used["syllables"] = options.syllables
+    if options.joint:
+        speech = runs["speech"]
+        members = (member_folder(speech, config) for config in member_configs(speech) if config.run)
+        used |= {f"member {number}": run for number, run in enumerate(members, start=1)}
+        if options.rescoring_weight != 0:
+            used["language_model"] = options.language_model or PRETRAINED_LANGUAGE_MODEL
+    return used
 
 
 def load_optional_fusion(options: argparse.Namespace, vocabulary: Vocabulary) -> Fusion | None:

@@ -1,11 +1,13 @@
 """Defines the command-line options of a search and reads its settings from them. Loads no model."""
 
 import argparse
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from utils.command.arguments import finite_number, fraction, not_negative, positive
 from utils.errors import ConfigError
+from utils.hypotheses.transcript_marks import text_hash, weights_state
 
 BEAM = 10  # default prefixes of a beam search with a language model
 # Tuned on 31 dev utterances with a 4-gram of syllables (benchmarks/model_speech/beam_search.py).
@@ -201,3 +203,21 @@ def search_settings(options: argparse.Namespace) -> dict[str, Any]:
     if getattr(options, "phrases", None):
         settings |= {"phrases": str(options.phrases), "phrase_threshold": options.phrase_threshold}
     return settings
+
+
+def transcript_settings(options: argparse.Namespace, runs: Mapping[str, Path]) -> dict[str, Any]:
+    """Everything except the recording that determines a transcript of ``transcribe.py``.
+
+    Args:
+        options: of the command.
+        runs: every run that it uses, see :func:`recognition.loading.runs_in_use`.
+    """
+    lists = {"words": options.words} | ({"phrases": options.phrases} if options.phrases else {})
+    return {
+        **search_settings(options),
+        "n_best": options.n_best,
+        "minimum_confidence": options.minimum_confidence,
+        **{name: text_hash(path) for name, path in lists.items()},
+        **{name: True for name in ("stream", "digits") if getattr(options, name)},
+        **{name: weights_state(run) for name, run in runs.items()},
+    }

@@ -39,7 +39,7 @@ def replacing(path: str | Path) -> Iterator[Path]:
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = temporary_path(path)
     try:
-        with _named(path, temporary):
+        with named_errors(path, temporary):
             yield temporary
             checksums.replace(temporary, path)
     finally:
@@ -64,7 +64,7 @@ def replacing_folder(path: str | Path) -> Iterator[Path]:
     temporary = temporary_path(path)
     outgoing = temporary.with_name(f"{temporary.name}.old")
     try:
-        with _named(path, temporary):
+        with named_errors(path, temporary):
             temporary.mkdir()
             yield temporary
             if path.exists():
@@ -78,7 +78,7 @@ def replacing_folder(path: str | Path) -> Iterator[Path]:
 
 
 @contextmanager
-def _named(path: Path, *others: Path) -> Iterator[None]:
+def named_errors(path: Path, *others: Path) -> Iterator[None]:
     """Give an OSError the name ``path`` if it has none, as that of a full disk, or the name of ``others``."""
     try:
         yield

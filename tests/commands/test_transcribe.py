@@ -18,7 +18,7 @@ import soundfile
 
 import transcribe
 from model_speech.pack import pack
-from recognition import loading
+from recognition import loading, options
 from tests.support.scripts import exit_code
 from utils.audio.reading import read_audio, write_wav
 from utils.errors import AudioError, ConfigError, RunError, UserError
@@ -337,7 +337,7 @@ def test_transcripts_with_other_settings_are_made_again(
         later = time.time() + 5
         os.utime(talks / "a.wav", (later, later))
     else:
-        monkeypatch.setattr(transcribe, "weights_state", lambda run: [["best.weights.h5", 1, 2]])
+        monkeypatch.setattr(options, "weights_state", lambda run: [["best.weights.h5", 1, 2]])
     before = _times(output)
     assert transcribe.main(call) == 0
     assert "transcribed before" not in capsys.readouterr().err

@@ -10,10 +10,15 @@ import pytest
 
 import transcribe
 from model_speech.pack import pack
+from recognition.loading import runs_in_use
+from recognition.options import transcript_settings
 from tests.support.scripts import exit_code
 from tests.support.tiny_commands import TinyRuns, bytes_of, temporary_files
 from utils.audio.reading import write_wav
-from utils.errors import RunError, TranscriptError
+from utils.config import save_yaml
+from utils.errors import AudioError, RunError, TranscriptError
+from utils.hypotheses.live_transcript import partial_path, write_live_transcript
+from utils.hypotheses.recognition import Alternative, Ending, Segment
 from utils.hypotheses.transcript_formats import FORMATS
 from utils.hypotheses.transcript_marks import MARKS, TranscriptMarks
 
@@ -58,6 +63,29 @@ def test_a_link_of_another_origin_is_not_replaced(talk, runs):
     assert talk.with_suffix(".txt").is_symlink()
 
 
+@pytest.mark.parametrize("changed", ["speech/confidence.json", "other/network.npz", "hanzi/hanzi_model.npz"])
+def test_every_model_of_a_joint_search_determines_the_transcripts(tmp_path, changed):
+    """The members of an ensemble and the language model too: their transcripts are made again."""
+    for name in ("speech", "other", "hanzi", "language"):
+        (tmp_path / name).mkdir()
+    config = {
+        "task": "speech",
+        "ensemble": [{"weight": 0.2, "hop_ms": 9.0}, {"weight": 0.3, "run": "../other"}],
+    }
+    save_yaml(tmp_path / "speech" / "config.yaml", config)
+    call = ["a.wav", "--joint", "--language-model", str(tmp_path / "hanzi")]
+    stages = {stage: tmp_path / stage for stage in ("speech", "language")}
+
+    def settings(*more: str) -> dict[str, object]:
+        options = transcribe._parser().parse_args([*call, *more])
+        return transcript_settings(options, runs_in_use(options, stages))
+
+    before, without = settings(), settings("--rescoring-weight", "0")
+    (tmp_path / changed).write_bytes(b"new")
+    assert settings() != before
+    assert (settings("--rescoring-weight", "0") != without) == (not changed.startswith("hanzi"))
+
+
 def test_an_edited_transcript_is_kept(talk, runs, capsys):
     call, transcript = [str(talk), *runs, "--output", str(talk.parent)], talk.with_suffix(".txt")
     assert transcribe.main(call) == 0
@@ -72,11 +100,88 @@ def test_an_edited_transcript_is_kept(talk, runs, capsys):
     assert transcript.read_text(encoding="utf-8") != REFERENCE
 
 
-def test_live_sound_does_not_replace_an_earlier_transcript(tmp_path, runs):
-    (tmp_path / "stdin.txt").write_text(REFERENCE, encoding="utf-8")
-    with pytest.raises(TranscriptError, match=r"this file exists, and live audio .*stdin\.txt"):
+@pytest.mark.parametrize("name", ["stdin.txt", "stdin.partial.txt"])
+def test_live_sound_does_not_replace_an_earlier_transcript(tmp_path, runs, name):
+    (tmp_path / name).write_text(REFERENCE, encoding="utf-8")
+    with pytest.raises(TranscriptError, match=r"this file exists, and live audio") as caught:
         transcribe.main(["-", "--rate", "16000", *runs, "--output", str(tmp_path)])
-    assert (tmp_path / "stdin.txt").read_text(encoding="utf-8") == REFERENCE
+    assert caught.value.where == tmp_path / name
+    assert (tmp_path / name).read_text(encoding="utf-8") == REFERENCE
+
+
+SEGMENT = Segment(0.0, 1.0, ((0.1, 0.3), (0.4, 0.6)), (Alternative(("ni3", "hao3"), "你好", -1.0),))
+UNPLUGGED = AudioError("the microphone gives no more audio", hint="check that it is still connected")
+
+
+@pytest.mark.parametrize("form", [form for form in FORMATS if form != "textgrid"])
+def test_each_segment_of_live_audio_is_on_disk_when_it_ends(tmp_path, form):
+    """A killed process has lost only the utterance that was being spoken."""
+    transcript = tmp_path / f"microphone{FORMATS[form].suffix}"
+    written = []
+
+    def events():
+        for _ in range(2):
+            yield SEGMENT
+            written.append(partial_path(transcript).read_text(encoding="utf-8"))
+        yield Ending(2.0)
+
+    write_live_transcript(transcript, FORMATS[form], "microphone", events())
+    assert not partial_path(transcript).exists()
+    whole = transcript.read_text(encoding="utf-8")
+    assert whole == "".join(FORMATS[form].write("microphone", [SEGMENT, SEGMENT, Ending(2.0)]))
+    assert all(whole.startswith(text) for text in written)
+    assert 2 * written[0].count("好") == written[1].count("好") > 0
+
+
+def test_a_stopped_live_transcript_stays_under_its_partial_name(tmp_path):
+    def events():
+        yield SEGMENT
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write_live_transcript(tmp_path / "stdin.txt", FORMATS["text"], "stdin", events())
+    assert bytes_of(tmp_path) == {"stdin.partial.txt": "你好\n".encode()}
+
+
+def test_a_live_transcript_does_not_replace_a_file_that_appears_in_the_meantime(tmp_path):
+    transcript = tmp_path / "stdin.txt"
+
+    def events():
+        yield SEGMENT
+        transcript.write_text(REFERENCE, encoding="utf-8")
+        yield Ending(1.0)
+
+    with pytest.raises(TranscriptError, match=r"the transcript is in .*stdin\.partial\.txt"):
+        write_live_transcript(transcript, FORMATS["text"], "stdin", events())
+    assert transcript.read_text(encoding="utf-8") == REFERENCE
+    assert partial_path(transcript).read_text(encoding="utf-8") == "你好\n"
+
+
+class Listening:
+    """A recogniser with fixed events for each source."""
+
+    sample_rate = 16_000
+
+    def __init__(self, events):
+        self._events = events
+
+    def segments(self, sources):
+        for name, _ in sources:
+            yield name, iter(self._events)
+
+    def speed(self):
+        return "1 s of audio"
+
+
+@pytest.mark.parametrize("before", [[SEGMENT], []])
+def test_a_microphone_that_fails_leaves_what_was_recognised(tmp_path, runs, capsys, monkeypatch, before):
+    monkeypatch.setattr(transcribe, "_recognizer", lambda *_: Listening([*before, Ending(1.0, UNPLUGGED)]))
+    assert transcribe.main(["--microphone", *runs, "--output", str(tmp_path)]) == 1
+    written = {name: text for name, text in bytes_of(tmp_path).items() if not name.startswith(".")}
+    printed = capsys.readouterr().err
+    assert UNPLUGGED.message in printed
+    assert written == ({"microphone.txt": "你好\n".encode()} if before else {})
+    assert (f"what was recognised before is in {tmp_path / 'microphone.txt'}" in printed) == bool(before)
 
 
 def test_of_two_live_calls_with_one_folder_the_second_is_refused(talk, runs, monkeypatch):
@@ -89,13 +194,13 @@ def test_of_two_live_calls_with_one_folder_the_second_is_refused(talk, runs, mon
         with pytest.raises(RunError, match=f"another process writes this folder .process {os.getpid()} on"):
             transcribe.main(live)
         assert transcribe.main([str(talk), *live[3:]]) == 0  # recordings have names of their own
-        marks.write(jobs[0].target, None, ["说的话\n"])
+        write_live_transcript(jobs[0].target, FORMATS["text"], "stdin", [SEGMENT, Ending(1.0)])
         return []
 
     recordings = transcribe._transcribe
     monkeypatch.setattr(transcribe, "_transcribe", lambda *given: (recordings if calls else first)(*given))
     assert transcribe.main(live) == 0
-    assert (talk.parent / "stdin.txt").read_text(encoding="utf-8") == "说的话\n"
+    assert (talk.parent / "stdin.txt").read_text(encoding="utf-8") == "你好\n"
     assert talk.with_suffix(".txt").is_file() and not (talk.parent / ".lock").exists()
     with pytest.raises(TranscriptError, match="this file exists"):
         transcribe.main(live)

@@ -2,6 +2,7 @@
 
 Read ``recognition`` (segments with syllables, times and hanzi), ``confusion_network`` (alternatives with
 posteriors), ``calibration`` (fits probabilities that a result is right, and measures them),
-``transcript_formats`` (text, JSON, SRT, VTT, TextGrid, CTM), ``digits`` (numbers as digits) and
-``transcript_marks`` (the recording and settings of each finished transcript).
+``transcript_formats`` (text, JSON, SRT, VTT, TextGrid, CTM), ``digits`` (numbers as digits),
+``transcript_marks`` (the recording and settings of each finished transcript) and ``live_transcript`` (the
+transcript of live audio while it is recognised).
 """

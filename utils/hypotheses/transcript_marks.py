@@ -62,12 +62,8 @@ class TranscriptMarks:
         self._settings = sha256(text.encode(*_ENCODING)).hexdigest()[:16]
         self._marks = _read(self._file)
 
-    def is_finished(self, transcript: Path, recording: Path | None) -> bool:
+    def is_finished(self, transcript: Path, recording: Path) -> bool:
         """Whether a transcript of the unchanged recording with the same settings exists.
-
-        Args:
-            transcript: the file.
-            recording: the file of the recording; None for live audio, which has no finished transcript.
 
         Raises:
             TranscriptError: the transcript would replace a file of another origin, the transcript of another
@@ -75,9 +71,6 @@ class TranscriptMarks:
         """
         if not os.path.lexists(transcript):
             return False
-        if recording is None:
-            message = "this file exists, and live audio is not that of an earlier call"
-            raise TranscriptError(message, where=transcript, hint=_HINT)
         mark = self._mark_of_content(transcript)
         known = mark or self._last_mark(transcript)
         if known is None:
@@ -94,12 +87,12 @@ class TranscriptMarks:
             raise self._refusal(transcript)
         return False
 
-    def write(self, transcript: Path, recording: Path | None, texts: Iterable[str]) -> None:
+    def write(self, transcript: Path, recording: Path, texts: Iterable[str]) -> None:
         """Write a transcript, completely or not at all, and record that it is finished.
 
         Args:
             transcript: the file.
-            recording: the file of the recording; None for live audio, whose transcript gets no mark.
+            recording: the file of the recording.
             texts: the parts of the transcript; errors that they raise leave no file.
 
         Raises:
@@ -109,8 +102,6 @@ class TranscriptMarks:
         with replacing(transcript) as temporary:
             with temporary.open("w", encoding="utf-8", newline="\n") as file:
                 file.writelines(texts)
-            if recording is None:
-                return
             if os.path.lexists(transcript) and not self._mark_of_content(transcript):
                 self._marks = _read(self._file)  # another process may write into the same folder
                 if not self._mark_of_content(transcript):
@@ -164,8 +155,12 @@ def text_hash(path: Path | None) -> str:
 
 
 def weights_state(run: Path) -> list[list[Any]]:
-    """Name, size and time (ns) of each file with weights or settings in a run folder, sorted by name."""
-    found = sorted(path for path in run.iterdir() if path.suffix in (".h5", ".npz", ".yaml"))
+    """Name, size and time (ns) of each file in a run folder that determines a transcript, sorted by name."""
+    found = sorted(
+        path
+        for path in run.glob("*")
+        if path.suffix in (".h5", ".npz", ".yaml") or path.name == "confidence.json"
+    )
     return [[path.name, path.stat().st_size, path.stat().st_mtime_ns] for path in found]
 
 
