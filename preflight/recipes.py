@@ -24,7 +24,7 @@ from training.tasks.speech import SpeechConfig
 from utils.audio.reading import sample_rates_of
 from utils.config import build_config, load_config
 from utils.errors import TrainingError
-from utils.run_folder.run import ENVIRONMENT, RunFolder
+from utils.run_folder.run import NOT_OF_THE_RECIPE, RunFolder
 
 log = logging.getLogger("train")
 
@@ -61,7 +61,7 @@ def recipe_of_run(run: RunFolder) -> SpeechConfig:
     Raises:
         UserError: its config.yaml is damaged or of another version.
     """
-    values = {key: value for key, value in run.config().items() if key not in (ENVIRONMENT, "transfer")}
+    values = {key: value for key, value in run.config().items() if key not in NOT_OF_THE_RECIPE}
     schema, variants, _ = RECIPES["speech"]
     return build_config(schema, values, variants, where=str(run.config_file))
 

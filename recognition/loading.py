@@ -37,7 +37,7 @@ from streaming.speech.recognizer import LiveStream
 from streaming.speech.stream import LogitStream, SpeechStream
 from utils.backend.quiet import silence_tensorflow
 from utils.errors import RunError, require
-from utils.run_folder.run import PRETRAINED_LANGUAGE_MODEL, RunFolder
+from utils.run_folder.run import PRETRAINED_LANGUAGE_MODEL, SEARCH, RunFolder
 from utils.vocabulary import BLANK, SPACE, Vocabulary
 
 
@@ -170,8 +170,9 @@ def load_joint_search_for(
     """A joint search with the weights that suit an acoustic model.
 
     Args:
-        run: the speech run; a packed one may have weights chosen on dev speakers in its config, as
-            ``search: {language_weight: W, joint_bonus: B, rescoring_weight: R}``.
+        run: the speech run; its config may have weights chosen on dev speakers, as
+            ``search: {language_weight: W, joint_bonus: B, rescoring_weight: R}``. An adapted run has those of
+            its initial run.
         converter, syllables, language, bonus, rescoring: as for
             :func:`model_language.search.joint.load_joint_search`.
         language_model: a run of ``causal_cnn``, or the loaded model; None: the one that comes with this
@@ -181,7 +182,7 @@ def load_joint_search_for(
         RunError: a run is damaged or of another kind.
     """
     if syllables is None or not needs_syllable_ngram(converter):  # with it, other weights suit
-        chosen = RunFolder(run).config().get("search") or {}
+        chosen = RunFolder(run).config().get(SEARCH) or {}
         language = chosen.get("language_weight") if language is None else language
         bonus = chosen.get("joint_bonus") if bonus is None else bonus
         rescoring = chosen.get("rescoring_weight") if rescoring is None else rescoring
@@ -198,7 +199,7 @@ def load_language_model_for(run: Path) -> HanziLanguageModel | None:
     Raises:
         RunError: it is missing or damaged.
     """
-    chosen = RunFolder(run).config().get("search") or {}
+    chosen = RunFolder(run).config().get(SEARCH) or {}
     return load_hanzi_model(PRETRAINED_LANGUAGE_MODEL) if chosen.get("rescoring_weight") else None
 
 

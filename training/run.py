@@ -16,7 +16,7 @@ from training.distributed.distribution import distributed, run_path_of
 from training.failures import check_values, memory_errors_explained
 from training.history import logging_to
 from training.tasks import keyword, language, language_config, speech
-from training.tasks.adaptation import with_initial_model
+from training.tasks.adaptation import initial_search, with_initial_model
 from training.tasks.training_texts import check_training_texts
 from utils.config import load_config, to_plain
 from utils.errors import RunError, UserError, require
@@ -62,7 +62,8 @@ def train_from_config(
         UserError: config, data or run folder cannot be used; see the message.
     """
     schema, variants, train_task = RECIPES[task]
-    config = with_initial_model(load_config(schema, config_file, [f"task={task}", *overrides], variants))
+    recipe = load_config(schema, config_file, [f"task={task}", *overrides], variants)
+    config = with_initial_model(recipe)
     require(
         config.task == task,
         f"task={config.task} in a training of the task {task}",
@@ -77,7 +78,8 @@ def train_from_config(
         distribution.check_same("config", plain)
         is_new = not path.exists()
         with locked(RunFolder(path)):
-            run = start_run(path, plain, OLD_NAMES if task == "language" else None)
+            old_names = OLD_NAMES if task == "language" else None
+            run = start_run(path, plain, old_names, initial_search(recipe))
             remove_leftovers(run.path)
             distribution.copy_run(run)
             with logging_to(run.log), _emptied_if_unused(run, is_new):

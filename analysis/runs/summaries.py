@@ -19,14 +19,14 @@ from analysis.weights.weight_file import count_parameters
 from utils.config import flatten
 from utils.errors import RunError, UserError, require
 from utils.run_folder.checksums import verified
-from utils.run_folder.run import ENVIRONMENT, NOT_FINITE, RunFolder
+from utils.run_folder.run import NOT_FINITE, NOT_OF_THE_RECIPE, RunFolder
 
 FINISHED = "finished"
 DIVERGED = "diverged"
 RATES = ("syllable_error_rate", "cer", "accuracy")  # the rates of a test that are shown
 # Keys of config.yaml that are not hyper-parameters: they have their own columns, or no effect on the result.
 _NOT_COMPARED = re.compile(
-    rf"task|model\.name|({ENVIRONMENT}|transfer)\..*|data\.(train|dev|test|repeats|cache|workers)"
+    rf"task|model\.name|({'|'.join(NOT_OF_THE_RECIPE)})\..*|data\.(train|dev|test|repeats|cache|workers)"
 )
 _RUN_FILES = ("config.yaml", "history.csv", "train.log", "best.weights.h5", "last.weights.h5")
 # Errors from files of another format, or damaged ones.

@@ -23,7 +23,7 @@ from utils.config import build_config
 from utils.errors import RunError, UserError, VocabularyError
 from utils.files import read_arrays
 from utils.run_folder import checksums
-from utils.run_folder.run import ENVIRONMENT, LOWER_RATE, NOT_FINITE, RunFolder, arrays_not_finite
+from utils.run_folder.run import LOWER_RATE, NOT_FINITE, NOT_OF_THE_RECIPE, RunFolder, arrays_not_finite
 from utils.vocabulary import Vocabulary, acoustic_vocabulary
 
 _PARTS = {"speech": acoustic_parts, "language": language_parts, "keyword": keyword_parts}
@@ -32,7 +32,6 @@ _NOT_FALLING = 0.98  # fraction of the first epoch's training loss; a last loss 
 _COLLAPSED = 0.99  # least dev error of a model that outputs blanks only
 # Shorter histories are not judged; nor is the dev error of an unfinished training before so many steps.
 _EPOCHS_TO_JUDGE, _STEPS_TO_JUDGE = 3, 1000
-_NOT_OF_THE_RECIPE = (ENVIRONMENT, "transfer")  # sections about the origin of a run
 _AGAIN = "copy the run folder again, or train again"
 
 
@@ -85,7 +84,7 @@ def unknown_config(run: RunFolder) -> Iterator[Finding]:
     """A config that this version cannot build: a finished run can be used, but not resumed."""
     if is_packed(run):  # its config is not that of a training: without data, with settings of the search
         return
-    config = {key: value for key, value in run.config().items() if key not in _NOT_OF_THE_RECIPE}
+    config = {key: value for key, value in run.config().items() if key not in NOT_OF_THE_RECIPE}
     if config.get("task") not in RECIPES:
         problem, advice = f"a run of task '{config.get('task')}'", f"known: {', '.join(RECIPES)}"
         yield Finding(ERROR, str(run.config_file), "", problem=problem, advice=advice)

@@ -6,14 +6,17 @@ from pathlib import Path
 
 import pytest
 
+from analysis.runs.summaries import read_run
 from data.manifest import read_manifest
 from model_speech.acoustic_model import AcousticModel, load_acoustic_model
 from model_speech.models.compact import CompactConfig, build_compact
 from model_speech.pack import pack
+from preflight.checks.runs import unknown_config
 from tests.support.tiny_corpus import write_tiny_corpus
 from tests.support.tiny_runs import save_speech_run
 from training.run import train_from_config
 from training.tasks.adaptation import hold_out
+from utils.config import save_yaml
 from utils.errors import ConfigError
 from utils.features.speech import FeatureConfig, feature_bins
 from utils.run_folder.run import RunFolder
@@ -21,6 +24,7 @@ from utils.vocabulary import acoustic_vocabulary
 
 RECIPE = Path(__file__).parents[2] / "configs/speech/adapt.yaml"
 FEATURES = FeatureConfig(frame_ms=50, window="hamming")
+SEARCH_WEIGHTS = {"language_weight": 0.6, "joint_bonus": 4.0, "rescoring_weight": 0.2}
 MODEL = CompactConfig(front_filters=(4, 4), width=16, blocks=2, gate=4)
 
 
@@ -31,7 +35,8 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
     manifest, vocabulary = write_tiny_corpus(folder / "corpus"), acoustic_vocabulary()
     model = build_compact(MODEL, feature_bins(FEATURES), len(vocabulary))
     acoustic = AcousticModel(model, FEATURES, vocabulary, MODEL.time_stride)
-    pack(save_speech_run(folder / "whole", acoustic, MODEL, manifest), folder / "packed")
+    whole = save_speech_run(folder / "whole", acoustic, MODEL, manifest)
+    pack(whole, folder / "packed", search=SEARCH_WEIGHTS)
     shutil.rmtree(folder / "whole")
     return folder
 
@@ -49,6 +54,12 @@ def adapt(folder: Path, name: str, *overrides: str) -> RunFolder:
     return RunFolder(folder / name)
 
 
+@pytest.fixture(scope="module")
+def unchanged(base: Path) -> RunFolder:
+    """An adapted run with the weights of the packed one."""
+    return adapt(base, "unchanged", "optimiser.learning_rate=0")
+
+
 def test_a_packed_run_is_adapted_with_its_own_model_and_frozen_statistics(base: Path):
     run = adapt(base, "adapted", "optimiser.learning_rate=0.01")
     adapted, initial = load_acoustic_model(run.path, "last"), load_acoustic_model(base / "packed")
@@ -60,13 +71,32 @@ def test_a_packed_run_is_adapted_with_its_own_model_and_frozen_statistics(base: 
         assert same != learns, layer.name
 
 
-def test_an_adaptation_that_does_not_help_keeps_the_initial_weights_and_reports_it(base: Path):
-    run = adapt(base, "unchanged", "optimiser.learning_rate=0")
-    assert json.loads(run.metrics.read_text(encoding="utf-8"))["best"]["epoch"] == 0
-    assert "the initial weights are kept" in run.log.read_text(encoding="utf-8")
-    kept, initial = (load_acoustic_model(path).model for path in (run.path, base / "packed"))
+def test_an_adaptation_that_does_not_help_keeps_the_initial_weights_and_reports_it(
+    base: Path, unchanged: RunFolder
+):
+    assert json.loads(unchanged.metrics.read_text(encoding="utf-8"))["best"]["epoch"] == 0
+    assert "the initial weights are kept" in unchanged.log.read_text(encoding="utf-8")
+    kept, initial = (load_acoustic_model(path).model for path in (unchanged.path, base / "packed"))
     for a, b in zip(kept.get_weights(), initial.get_weights(), strict=True):
         assert a.shape == b.shape and (a == b).all()
+
+
+def test_an_adapted_run_keeps_the_search_weights_of_its_initial_run(unchanged: RunFolder, tmp_path: Path):
+    assert unchanged.config()["search"] == SEARCH_WEIGHTS
+    assert not list(unknown_config(unchanged))
+    assert not {name for name in read_run(unchanged.path).hyper if name.startswith("search")}
+    pack(unchanged.path, tmp_path / "packed")
+    assert RunFolder(tmp_path / "packed").config()["search"] == SEARCH_WEIGHTS
+
+
+def test_an_adapted_run_of_an_earlier_version_has_no_search_weights_and_is_continued(
+    base: Path, unchanged: RunFolder
+):
+    shutil.copytree(unchanged.path, base / "earlier")
+    earlier = RunFolder(base / "earlier")
+    config = {key: value for key, value in unchanged.config().items() if key != "search"}
+    save_yaml(earlier.config_file, config)
+    assert adapt(base, "earlier", "optimiser.learning_rate=0").config() == config
 
 
 def test_settings_that_contradict_the_initial_model_are_refused(base: Path):

@@ -29,8 +29,9 @@ def test_another_config_is_refused_by_key(tmp_path):
         start_run(tmp_path / "one", other)
 
 
-def test_differences_leave_the_environment_aside():
+def test_differences_leave_the_environment_and_the_search_aside():
     assert config_differences({**CONFIG, "environment": {"cores": 2}}, CONFIG) == []
+    assert config_differences({**CONFIG, "search": {"joint_bonus": 4.0}}, CONFIG) == []
     assert config_differences(CONFIG, {**CONFIG, "seed": 1}) == [("seed", 0, 1)]
 
 

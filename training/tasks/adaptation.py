@@ -13,7 +13,7 @@ from data.manifest import Utterance
 from model_speech.acoustic_model import trained_settings
 from utils.errors import ConfigError, require
 from utils.features.speech import FeatureConfig
-from utils.run_folder.run import open_run
+from utils.run_folder.run import SEARCH, open_run
 
 INITIAL = "initial"
 
@@ -46,6 +46,20 @@ def with_initial_model(config: Any) -> Any:
     )
     features, model = trained_settings(open_run(config.initialise_from, "speech"))
     return dataclasses.replace(config, features=features, model=model)
+
+
+def initial_search(recipe: Any) -> dict[str, float]:
+    """The weights of the joint search that were chosen for the initial run; the adapted model takes them too.
+
+    Args:
+        recipe: as loaded, before :func:`with_initial_model`.
+
+    Returns:
+        the section of the run's config; empty if it has none, or the recipe has a model of its own.
+    """
+    if not isinstance(getattr(recipe, "model", None), InitialModelConfig):
+        return {}
+    return open_run(recipe.initialise_from, "speech").config().get(SEARCH) or {}
 
 
 def hold_out(utterances: Sequence[Utterance], every: int) -> tuple[list[Utterance], list[Utterance]]:

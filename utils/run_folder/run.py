@@ -22,6 +22,10 @@ from utils.run_folder.checksums import CHECKSUMS, CONFIG, verified
 from utils.run_folder.environment import environment
 
 ENVIRONMENT = "environment"
+SEARCH = "search"
+"""The section of config.yaml with the weights of the joint search that suit an acoustic model."""
+NOT_OF_THE_RECIPE = (ENVIRONMENT, SEARCH, "transfer")
+"""Sections of config.yaml that no recipe has."""
 BUNDLE = "bundle.json"  # in a folder of exported models, which is often taken for a run
 NOT_FINITE = "not finite"
 """In the last line of ``train.log`` if the training ended because of such a value."""
@@ -211,7 +215,10 @@ def open_run(path: str | Path, task: str | None = None) -> RunFolder:
 
 
 def start_run(
-    path: str | Path, config: Mapping[str, Any], old_names: Mapping[str, str] | None = None
+    path: str | Path,
+    config: Mapping[str, Any],
+    old_names: Mapping[str, str] | None = None,
+    search: Mapping[str, float] | None = None,
 ) -> RunFolder:
     """Make a run folder for ``config``, or find the one that an earlier call with the same config made.
 
@@ -219,6 +226,7 @@ def start_run(
         path: the run folder.
         config: nested plain values.
         old_names: names of models in runs of earlier versions → their present names.
+        search: the section :data:`SEARCH` of a new run.
 
     Raises:
         RunError: the folder has a run with another config; the keys that differ are named.
@@ -236,7 +244,8 @@ def start_run(
             )
         _note_missing_checksums(run)
         return run
-    return create_run(path, {**config, ENVIRONMENT: environment()})
+    sections = {SEARCH: dict(search)} if search else {}
+    return create_run(path, {**config, **sections, ENVIRONMENT: environment()})
 
 
 def _with_present_names(config: Mapping[str, Any], old_names: Mapping[str, str]) -> Mapping[str, Any]:
@@ -265,9 +274,10 @@ def create_run(path: str | Path, config: Mapping[str, Any]) -> RunFolder:
 
 
 def config_differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[tuple[str, Any, Any]]:
-    """(dotted key, old value, new value) where two configs differ; the environment is ignored."""
+    """(dotted key, old value, new value) where two configs differ, apart from environment and search."""
     before, after = (
-        flatten({key: value for key, value in config.items() if key != ENVIRONMENT}) for config in (old, new)
+        flatten({key: value for key, value in config.items() if key not in (ENVIRONMENT, SEARCH)})
+        for config in (old, new)
     )
     keys = dict.fromkeys([*before, *after])
     return [(key, before.get(key), after.get(key)) for key in keys if before.get(key) != after.get(key)]
