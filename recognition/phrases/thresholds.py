@@ -2,11 +2,13 @@
 
 Short phrases resemble more of what people say, so they need a higher score. Scores of one acoustic model are
 not those of another: ``python -m recognition.phrases.fit_thresholds`` chooses the thresholds of a run and
-writes ``phrase_thresholds.json`` into it. A run without this file uses :data:`DEFAULT`.
+writes ``phrase_thresholds.json`` into it. A run without this file uses that of its initial run, or else
+:data:`DEFAULT`.
 """
 
 import json
 import math
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -16,6 +18,7 @@ import numpy as np
 
 from utils.errors import ConfigError, RunError
 from utils.run_folder.checksums import verified
+from utils.run_folder.run import RunFolder
 
 FILE = "phrase_thresholds.json"
 
@@ -58,19 +61,24 @@ class PhraseThresholds:
 
 DEFAULT = PhraseThresholds(
     (0.2, 1.0, 3.0),
-    {1: (0.0, 0.0, 0.0), 2: (0.0, -1.6, -3.3), 3: (-4.7, -7.6, -9.9), 4: (-8.7, -14.0, -17.0)},
+    {1: (0.0, 0.0, 0.0), 2: (-0.1, -3.2, -5.7), 3: (-9.3, -11.6, -13.6), 4: (-16.1, -18.3, -20.3)},
 )
-"""Thresholds of ``pretrained/audio_to_pinyin``, fitted on sentences of dev speakers."""
+"""Thresholds of ``pretrained/audio_to_pinyin``, fitted on sentences of dev speakers: those of its file."""
 
 
 def load_phrase_thresholds(run: Path) -> PhraseThresholds:
-    """Read the thresholds of a speech run; :data:`DEFAULT` if it has none.
+    """Read the thresholds of a speech run, or else of its initial run, from which adaptation changes little.
+
+    If neither has a file, a note is printed, and the result is :data:`DEFAULT`.
 
     Raises:
-        RunError: the file is damaged or changed.
+        RunError: a file is damaged or changed.
     """
-    path = run / FILE
-    if not path.is_file():
+    path = next((folder / FILE for folder in (run, *_initial_run(run)) if (folder / FILE).is_file()), None)
+    if path is None:
+        message = f"note: {run} has no {FILE}: it is used with the thresholds of the shipped model;"
+        command = f"python -m recognition.phrases.fit_thresholds {run}"
+        print(f"{message} '{command}' chooses those that suit it (see --help)", file=sys.stderr)
         return DEFAULT
     try:
         content = json.loads(verified(path).read_text(encoding="utf-8"))
@@ -85,3 +93,10 @@ def load_phrase_thresholds(run: Path) -> PhraseThresholds:
         hint = "to write it again: python -m recognition.phrases.fit_thresholds (see --help)"
         raise RunError(f"the thresholds of phrases are damaged ({error})", where=path, hint=hint) from error
     return PhraseThresholds(rates, scores)
+
+
+def _initial_run(run: Path) -> list[Path]:
+    """The run with the initial weights of ``run``, if there was one."""
+    folder = RunFolder(run)
+    source = folder.config().get("initialise_from") if folder.config_file.is_file() else None
+    return [Path(source)] if source else []

@@ -15,9 +15,11 @@ from recognition.phrases.spotter import PhraseSpotter
 from recognition.phrases.thresholds import DEFAULT, FILE, PhraseThresholds, load_phrase_thresholds
 from recognition.windowed_logits import WindowedLogits
 from tests.support.scripted_acoustic import Scripted
+from utils.config import save_yaml
 from utils.errors import ConfigError, CorpusError, RunError
 from utils.files import write_json
 from utils.run_folder import checksums
+from utils.run_folder.run import PRETRAINED_SPEECH
 from utils.vocabulary import BLANK, SPACE, Vocabulary
 
 OTHERS = tuple(f"{syllable}{tone}" for syllable in ("ba", "di", "guo", "lu", "tian") for tone in range(1, 5))
@@ -89,10 +91,26 @@ def test_a_run_has_its_own_thresholds(tmp_path, monkeypatch):
     assert not phrase_listening.open_phrase_listener(phrases, tmp_path).spotter.feed(rows)
 
 
+def test_the_default_is_that_of_the_shipped_model():
+    assert load_phrase_thresholds(PRETRAINED_SPEECH) == DEFAULT
+
+
+def test_an_adapted_run_has_the_thresholds_of_its_initial_run(tmp_path, capsys):
+    own = PhraseThresholds((0.5, 2.0), {1: (0.0, -1.0)})
+    for name, source in (("initial", ""), ("adapted", str(tmp_path / "initial"))):
+        checksums.begin(tmp_path / name)
+        save_yaml(tmp_path / name / "config.yaml", {"task": "speech", "initialise_from": source})
+    assert load_phrase_thresholds(tmp_path / "adapted") is DEFAULT
+    assert f"note: {tmp_path / 'adapted'} has no {FILE}" in capsys.readouterr().err
+    write_json(tmp_path / "initial" / FILE, {"alarms_per_hour": own.alarms_per_hour, "scores": own.scores})
+    assert load_phrase_thresholds(tmp_path / "adapted") == own
+    assert not capsys.readouterr().err
+
+
 def test_thresholds_between_the_rates_and_for_long_phrases():
-    assert DEFAULT.at(1.0, [1, 2, 9]).tolist() == [0.0, -1.6, -14.0]
+    assert DEFAULT.at(1.0, [1, 2, 9]).tolist() == [0.0, -3.2, -18.3]
     between = DEFAULT.at(0.2 * 5**0.5, [3])
-    assert between[0] == pytest.approx((-4.7 - 7.6) / 2)
+    assert between[0] == pytest.approx((-9.3 - 11.6) / 2)
     with pytest.raises(ConfigError, match="above 0"):
         DEFAULT.at(0.0, [2])
 

@@ -10,7 +10,7 @@ from recognition.loading import load_acoustic_logits
 from recognition.phrases.grammar import parse_grammar
 from recognition.phrases.phrase_list import list_phrases
 from recognition.phrases.spotter import PhraseSpotter
-from recognition.phrases.thresholds import DEFAULT
+from recognition.phrases.thresholds import PhraseThresholds
 from recognition.windowed_logits import RIGHT_SECONDS, WINDOW_SECONDS, WindowedLogits
 from tests.support.recordings import RECORDING
 from tests.support.scripted_acoustic import Scripted, speak
@@ -24,10 +24,17 @@ from utils.vocabulary import BLANK, SPACE, Vocabulary
 
 VOCABULARY = Vocabulary(("ma1", "ni3", "hao3", "wo3", "shi4", SPACE, BLANK))
 ROW = 0.1
+# For the scores of these tests; those of a model are lower, because it is not always certain.
+THRESHOLDS = PhraseThresholds(
+    (0.2, 1.0, 3.0),
+    {1: (0.0, 0.0, 0.0), 2: (0.0, -1.6, -3.3), 3: (-4.7, -7.6, -9.9), 4: (-8.7, -14.0, -17.0)},
+)
 
 
 def _spotter(text: str, **settings: float) -> PhraseSpotter:
-    return PhraseSpotter(list_phrases(parse_grammar(text)), VOCABULARY, ROW, **settings)
+    return PhraseSpotter(
+        list_phrases(parse_grammar(text)), VOCABULARY, ROW, thresholds=THRESHOLDS, **settings
+    )
 
 
 def _rows(spoken: str, certain: float = 12.0, seed: int = 0) -> np.ndarray:
@@ -154,7 +161,7 @@ def test_listen_finds_typed_words(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(
         "keywords.phrase_listening.load_logit_stream", lambda run, acoustic: WindowedLogits(acoustic)
     )
-    monkeypatch.setattr("keywords.phrase_listening.load_phrase_thresholds", lambda run: DEFAULT)
+    monkeypatch.setattr("keywords.phrase_listening.load_phrase_thresholds", lambda run: THRESHOLDS)
     raw = tmp_path / "talk.wav"
     write_wav(raw, speak("." * 9 + "m.n.h.w" + "." * 9))
     assert listen.main(["--word", "妈你好我", "--json", str(raw)]) == 0
