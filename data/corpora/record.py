@@ -28,7 +28,7 @@ from data.synthesis.reading import Sentence
 from data.synthesis.sentences import draw_sentences, read_sentences
 from utils.audio.levels import speech_level
 from utils.audio.microphone import microphone_blocks
-from utils.audio.reading import SAMPLE_RATE, audio_seconds, find_recordings, read_audio, write_wav
+from utils.audio.reading import SAMPLE_RATE, as_int16, audio_seconds, find_recordings, read_audio, write_wav
 from utils.command.arguments import positive, positive_number
 from utils.errors import AudioError, CorpusError
 from utils.files import write_text
@@ -48,9 +48,10 @@ examples:
 
 keys: Enter starts and stops a recording, r records the previous sentence again, s leaves a sentence out for
 this time, q ends. --from: FOLDER/sentences.tsv, which the first call writes, lists the sentences. Files are
-matched by the last number in their names (12.wav, take_012.flac; from 0 if they are 0.wav, 1.wav, ...). As
-many files as sentences may also be one without a number and others in its order (New.m4a, New 2.m4a, ...), or
-all without a number, in alphabetical order. The sentence of each file is printed.
+matched by the last number in their names (12.wav, take_012.flac; from 0 with --first 0, or if they are 0.wav,
+1.wav, ...). As many files as sentences may also be one without a number and others in its order (New.m4a,
+New 2.m4a, ...), or all without a number, in alphabetical order. The sentence of each file is printed. A file
+that would replace another recording is refused, unless --replace is given.
 The microphone needs: pip install -r requirements/microphone.txt
 """
 
@@ -166,20 +167,28 @@ def record_sentences(folder: RecordingFolder, speaker: str, take: Take, ask: Cal
             print(f"  good: {len(samples) / SAMPLE_RATE:.1f} s, {level:.0f} dB")
 
 
-def import_recordings(folder: RecordingFolder, speaker: str, source: Path) -> int:
+def import_recordings(
+    folder: RecordingFolder, speaker: str, source: Path, first: int | None = None, replace: bool = False
+) -> int:
     """Check and copy recordings that were made elsewhere, print which sentence each is; return how many fail.
+
+    Args:
+        folder: the speaker's folder.
+        speaker: name for the manifests.
+        source: folder of the recordings.
+        first: number in the name of the first sentence's recording; None: 1, or 0 where the names show it.
+        replace: whether other recordings of the same sentences may be replaced.
 
     Raises:
         AudioError: there is no recording in the folder.
-        CorpusError: the files do not fit the sentences.
+        CorpusError: the files do not fit the sentences, or would replace other recordings.
     """
+    matched = _matched(find_recordings(source), folder.sentences(), source, first)
+    if not replace:
+        _require_no_replacement(folder, matched, first)
     refused = 0
-    for path, sentence in _matched(find_recordings(source), folder.sentences(), source):
-        try:
-            samples = read_audio(path)
-            problem = find_problem(samples, SAMPLE_RATE, len(sentence.pinyin))
-        except AudioError as error:
-            problem = error.message
+    for path, sentence in matched:
+        samples, problem = _checked(path, sentence)
         if problem:
             refused += 1
             print(f"{path}: not taken for {sentence.id} {sentence.hanzi}: {problem}")
@@ -188,6 +197,34 @@ def import_recordings(folder: RecordingFolder, speaker: str, source: Path) -> in
             print(f"{path}: {sentence.id} {sentence.hanzi}")
     folder.write_manifests(speaker)
     return refused
+
+
+def _checked(path: Path, sentence: Transcript) -> tuple[np.ndarray, str | None]:
+    """The samples of a recording of a sentence, and what is wrong with it."""
+    try:
+        samples = read_audio(path)
+    except AudioError as error:
+        return np.zeros(0, np.float32), error.message
+    return samples, find_problem(samples, SAMPLE_RATE, len(sentence.pinyin))
+
+
+def _require_no_replacement(
+    folder: RecordingFolder, matched: Sequence[tuple[Path, Transcript]], first: int | None
+) -> None:
+    """Refuse files that would replace other recordings, as those of a recorder that counts from 0 might."""
+    for path, sentence in matched:
+        before = folder.audio(sentence)
+        if not before.is_file():
+            continue
+        samples, problem = _checked(path, sentence)
+        if problem or np.array_equal(as_int16(samples), as_int16(read_audio(before))):
+            continue
+        counts = "if the recorder counts from 0: --first 0; " if first is None else ""
+        raise CorpusError(
+            f"{path} would replace another recording of sentence {sentence.id}: {before}",
+            where=path,
+            hint=f"{counts}to replace recordings: --replace",
+        )
 
 
 def microphone_take() -> np.ndarray:
@@ -222,13 +259,14 @@ def _ask(ask: Callable[[str], str], prompt: str) -> str:
 
 
 def _matched(
-    paths: Sequence[Path], sentences: Sequence[Transcript], source: Path
+    paths: Sequence[Path], sentences: Sequence[Transcript], source: Path, first: int | None = None
 ) -> list[tuple[Path, Transcript]]:
     """Recordings with their sentences: by the numbers in the names, or else in the order of these numbers."""
     digits = [re.findall(r"\d+", path.stem) for path in paths]
     numbers = [int(found[-1]) for found in digits if found]
-    if sorted(numbers) == list(range(len(paths))):
-        numbers = [number + 1 for number in numbers]
+    if first is None:
+        first = 0 if sorted(numbers) == list(range(len(paths))) else 1
+    numbers = [number + 1 - first for number in numbers]
     if len(numbers) == len(paths) == len(set(numbers)) and min(numbers) > 0:
         if max(numbers) > len(sentences):
             raise CorpusError(
@@ -265,7 +303,7 @@ def main(
     choose(folder, options.sentences, options.minutes, options.count)
     refused = 0
     if options.source:
-        refused = import_recordings(folder, speaker, options.source)
+        refused = import_recordings(folder, speaker, options.source, options.first, options.replace)
     else:
         print(f"{len(folder.sentences())} sentences in {folder.sentences_file}")
         record_sentences(folder, speaker, take, ask)
@@ -296,6 +334,15 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--speaker", help="name in the manifests (default: the folder's)")
     parser.add_argument(
         "--from", dest="source", type=Path, metavar="FOLDER", help="take these files instead of recording"
+    )
+    parser.add_argument(
+        "--first",
+        type=int,
+        choices=(0, 1),
+        help="with --from: number in the name of the first sentence's recording (default: see below)",
+    )
+    parser.add_argument(
+        "--replace", action="store_true", help="with --from: replace other recordings of the same sentences"
     )
     return parser
 

@@ -77,8 +77,8 @@ def load_phrase_thresholds(run: Path) -> PhraseThresholds:
     path = next((folder / FILE for folder in (run, *_initial_run(run)) if (folder / FILE).is_file()), None)
     if path is None:
         message = f"note: {run} has no {FILE}: it is used with the thresholds of the shipped model;"
-        command = f"python -m recognition.phrases.fit_thresholds {run}"
-        print(f"{message} '{command}' chooses those that suit it (see --help)", file=sys.stderr)
+        command = f"python -m recognition.phrases.fit_thresholds {run} --manifest dev.tsv --words words.txt"
+        print(f"{message} to choose its own: {command}", file=sys.stderr)
         return DEFAULT
     try:
         content = json.loads(verified(path).read_text(encoding="utf-8"))

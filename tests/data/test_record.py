@@ -198,6 +198,35 @@ def test_recordings_whose_order_is_not_certain_are_refused(tmp_path: Path, names
         _matched([tmp_path / f"{name}.wav" for name in names], sentences, tmp_path)
 
 
+def test_a_later_batch_of_a_recorder_that_counts_from_0_replaces_nothing(folder: Path, capsys):
+    """Its first file might be the sentence that the last file of the first batch was."""
+    options = ["--sentences", str(folder / "own.txt"), "--from"]
+    for number in range(6):
+        batch = "first" if number < 3 else "second"
+        loud = 0.1 + 0.01 * number
+        write_wav(folder / f"{batch}/{number}.wav", speech(len(SENTENCES[number]), level=loud))
+    mine, first, second = folder / "mine", str(folder / "first"), str(folder / "second")
+    for _ in range(2):  # the same recordings again replace nothing
+        assert main([str(mine), *options, first]) == 0
+    good = (mine / "wav/003.wav").read_bytes()
+    with pytest.raises(CorpusError, match=r"/3\.wav would replace .* sentence 003: .*003\.wav") as caught:
+        main([str(mine), *options, second])
+    assert caught.value.hint.endswith("--first 0; to replace recordings: --replace")
+    assert sorted(path.name for path in (mine / "wav").iterdir()) == ["001.wav", "002.wav", "003.wav"]
+    assert main([str(mine), *options, second, "--first", "0"]) == 0
+    assert (mine / "wav/003.wav").read_bytes() == good
+    assert [u.hanzi for u in read_manifest(mine / "train.tsv")] == SENTENCES[:5]
+
+    capsys.readouterr()
+    write_wav(folder / "again/3.wav", 1.2 * speech(len(SENTENCES[2])))
+    again = [str(mine), *options, str(folder / "again"), "--first", "1"]
+    with pytest.raises(CorpusError, match="would replace") as caught:
+        main(again)
+    assert caught.value.hint == "to replace recordings: --replace"
+    assert main([*again, "--replace"]) == 0
+    assert (mine / "wav/003.wav").read_bytes() != good
+
+
 def test_the_sentence_of_each_file_is_printed(folder: Path, capsys):
     for number in (0, 1):
         write_wav(folder / f"phone/{number}.wav", speech(len(SENTENCES[number])))

@@ -163,12 +163,16 @@ def write_wav(path: str | Path, samples: np.ndarray, sample_rate: int = SAMPLE_R
     Raises:
         OSError: the file can't be written.
     """
-    integers = np.clip(np.rint(samples * INT16_SCALE), -INT16_SCALE, INT16_SCALE - 1).astype(np.int16)
     # Written by Python, because libsndfile reports a full disk as "System error".
     content = io.BytesIO()
-    soundfile.write(content, integers, sample_rate, subtype="PCM_16", format="WAV")
+    soundfile.write(content, as_int16(samples), sample_rate, subtype="PCM_16", format="WAV")
     with replacing(path) as temporary:
         temporary.write_bytes(content.getbuffer())
+
+
+def as_int16(samples: np.ndarray) -> np.ndarray:
+    """(samples,) floats as 16-bit integers, as :func:`write_wav` writes them."""
+    return np.clip(np.rint(samples * INT16_SCALE), -INT16_SCALE, INT16_SCALE - 1).astype(np.int16)
 
 
 def find_recordings(folder: str | Path) -> list[Path]:
