@@ -13,12 +13,12 @@ from typing import Protocol
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-from streaming.chunks import cut_blocks
 from utils.audio.reading import audio_blocks
 from utils.errors import AudioError
 from utils.hypotheses.recognition import Ending, Partial, Segment
 
 PIECE_SECONDS = 1.0  # files are read by the minute, and processed by the second
+LIVE_PIECE_SECONDS = 0.1  # of live audio that has been waiting
 
 # Name; file, or blocks of mono samples in [-1, 1] at the model's rate.
 Source = tuple[str, str | Path | Iterable[np.ndarray]]
@@ -72,7 +72,9 @@ class StreamRecognizer:
         """Recognise recordings of any length.
 
         Args:
-            sources: read lazily: a generator or a microphone works as well.
+            sources: read lazily: a generator or a microphone works as well. A block of live audio holds all
+                that has arrived since the one before. If the recogniser is slower than the audio, blocks get
+                longer; only their last pieces have partial results, so that it catches up.
 
         Yields:
             name and events of each recording: its segments in order, then one ending. Consume the events
@@ -89,13 +91,18 @@ class StreamRecognizer:
         return f"{sound:.1f} s of audio processed in {busy:.1f} s, {ahead}{factor}"
 
     def _events(self, name: str, audio: str | Path | Iterable[np.ndarray]) -> Iterator[Segment | Ending]:
-        blocks = audio_blocks(audio, self.sample_rate) if isinstance(audio, str | Path) else audio
+        is_file = isinstance(audio, str | Path)
+        blocks = audio_blocks(audio, self.sample_rate) if is_file else audio
+        size = round((PIECE_SECONDS if is_file else LIVE_PIECE_SECONDS) * self.sample_rate)
         samples, error = 0, None
         self._stream.reset()
         try:
-            for piece in cut_blocks(blocks, round(PIECE_SECONDS * self.sample_rate)):
-                samples += len(piece)
-                yield from self._segments(self._stream.feed, piece, self._on_event is None)
+            for block in blocks:
+                for start in range(0, len(block), size):
+                    piece = block[start : start + size]
+                    is_last = is_file or start + size >= len(block)
+                    samples += len(piece)
+                    yield from self._segments(self._stream.feed, piece, not (self._on_event and is_last))
             if not samples:
                 error = AudioError("there are no samples", where=name)
         except AudioError as caught:

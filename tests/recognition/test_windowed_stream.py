@@ -17,7 +17,7 @@ from tests.support.recordings import RECORDINGS
 from utils.audio.reading import read_audio
 from utils.features.speech import FeatureConfig
 from utils.hypotheses.live_text import LiveText
-from utils.hypotheses.recognition import Alternative, Partial, Segment
+from utils.hypotheses.recognition import Alternative, Ending, Partial, Segment
 from utils.run_folder.run import PRETRAINED_SPEECH
 from utils.vocabulary import BLANK, SPACE, Vocabulary
 
@@ -179,6 +179,39 @@ def test_the_loader_chooses_the_stream_and_the_recognizer_runs_it(recognizer):
     assert [len(events) for events in found.values()] == [2] * len(RECORDINGS)
     assert any(isinstance(event, Partial) for event in shown)
     assert "looking ahead 400 ms" in live.speed()
+
+
+class Counting:
+    """A stream that notes the samples of each call, and whether more are waiting."""
+
+    sample_rate = RATE
+    look_ahead_seconds = 0.0
+
+    def __init__(self):
+        self.fed: list[tuple[int, bool]] = []
+
+    def reset(self):
+        pass
+
+    def feed(self, samples, behind=False):
+        self.fed.append((len(samples), behind))
+        return []
+
+    def flush(self):
+        return []
+
+
+def test_live_audio_that_has_been_waiting_gets_no_partial_results_but_the_last():
+    """So that a machine that is slower than the microphone catches up."""
+    stream = Counting()
+    for on_event in (print, None):
+        live = StreamRecognizer(stream, on_event)
+        blocks = [noise(0.08), noise(0.24)]
+        for _, events in live.segments([("microphone", blocks)]):
+            assert [type(event) for event in events] == [Ending]
+    lengths = [1280, 1600, 1600, 640]
+    assert stream.fed[:4] == list(zip(lengths, [False, True, True, False], strict=True))
+    assert stream.fed[4:] == [(length, True) for length in lengths]
 
 
 # Endpoints

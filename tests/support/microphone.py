@@ -4,7 +4,7 @@ import numpy as np
 
 
 class Microphone:
-    """A stand-in for sounddevice: plays a recording into the callback, then is unplugged."""
+    """A stand-in for sounddevice: plays a recording into the callback at one rate only, then is unplugged."""
 
     PortAudioError = RuntimeError
 
@@ -12,10 +12,15 @@ class Microphone:
         self.samples, self.rate = samples, rate
 
     def InputStream(self, rate: int, size: int, channels: int, dtype: str, callback):
-        assert (rate, channels, dtype) == (self.rate, 1, "float32")
+        assert (channels, dtype) == (1, "float32")
+        if rate != self.rate:
+            raise self.PortAudioError("Error opening InputStream: Invalid sample rate [PaErrorCode -9997]")
         for start in range(0, len(self.samples), size):
             callback(self.samples[start : start + size, None], size, None, None)
         return self
+
+    def query_devices(self, kind: str):
+        return {"name": "default", "max_input_channels": 1, "default_samplerate": float(self.rate)}
 
     def __enter__(self):
         return self

@@ -3,6 +3,7 @@
 import io
 import os
 import re
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -12,9 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from data.keywords.folders import read_recordings
+from tests.support.microphone import Microphone
 from tests.support.recordings import FOLDER
+from utils.audio import microphone as microphone_module
 from utils.audio import reading
 from utils.audio.frame_headers import has_frame_count, mp3_frame_bytes
+from utils.audio.microphone import microphone_blocks
 from utils.audio.ogg_pages import lacking_bytes
 from utils.audio.reading import (
     audio_blocks,
@@ -427,6 +431,38 @@ def test_real_recordings(pattern, rate):
     for path in paths:
         assert soundfile.info(path).samplerate == rate
         assert len(read_audio(path)) / RATE == pytest.approx(audio_seconds(path), abs=1e-4)
+
+
+def recorded(microphone: Microphone, monkeypatch, rate: int) -> list[np.ndarray]:
+    """The blocks of a microphone until it is unplugged."""
+    monkeypatch.setitem(sys.modules, "sounddevice", microphone)
+    monkeypatch.setattr(microphone_module, "_TIMEOUT_SECONDS", 0.01)
+    blocks = []
+    with pytest.raises(AudioError, match="no more audio"):
+        for block in microphone_blocks(rate, 0.05):
+            blocks.append(block)
+    return blocks
+
+
+def test_a_microphone_of_another_rate_is_resampled(monkeypatch):
+    sound = tone(1.0, 48_000)
+    found = np.concatenate(recorded(Microphone(sound, 48_000), monkeypatch, RATE))
+    expected = resample(sound, 48_000, RATE)
+    assert len(expected) - RATE // 10 < len(found) <= len(expected)
+    np.testing.assert_allclose(found, expected[: len(found)], atol=1e-4)
+
+
+def test_a_microphone_that_records_at_no_rate_is_refused(monkeypatch):
+    microphone = Microphone(tone(), 48_000)
+    monkeypatch.setattr(microphone, "query_devices", lambda kind: {"default_samplerate": 44_100.0})
+    monkeypatch.setitem(sys.modules, "sounddevice", microphone)
+    with pytest.raises(AudioError, match=r"can't be opened .*Invalid sample rate"):
+        next(microphone_blocks(RATE, 0.05))
+
+
+def test_what_a_microphone_has_recorded_in_the_meantime_is_one_block(monkeypatch):
+    (block,) = recorded(Microphone(tone(0.5), RATE), monkeypatch, RATE)
+    np.testing.assert_array_equal(block, tone(0.5))
 
 
 @pytest.mark.parametrize(

@@ -7,20 +7,21 @@ from typing import Any
 
 import numpy as np
 
+from utils.audio.reading import at_rate
 from utils.errors import AudioError
 
 _TIMEOUT_SECONDS = 5.0  # a microphone that delivers nothing for so long was disconnected
 
 
 def microphone_blocks(sample_rate: int, seconds: float) -> Iterator[np.ndarray]:
-    """Record from the default microphone.
+    """Record from the default microphone; one that can't record at ``sample_rate`` is resampled.
 
     Args:
         sample_rate: Hz.
-        seconds: length of a block.
+        seconds: length of a block, if the caller is not slower than the microphone.
 
     Yields:
-        (samples,) float32 in [-1, 1].
+        (samples,) float32 in [-1, 1]: all that has arrived since the last block, and at least ``seconds``.
 
     Raises:
         AudioError: no sounddevice, no PortAudio, no microphone, or one that was disconnected.
@@ -33,22 +34,46 @@ def microphone_blocks(sample_rate: int, seconds: float) -> Iterator[np.ndarray]:
             hint="pip install -r requirements/microphone.txt; on Linux also the package libportaudio2",
         ) from error
     blocks: queue.Queue[np.ndarray] = queue.Queue()
-    size = round(seconds * sample_rate)
 
     def keep(samples: np.ndarray, *_: Any) -> None:
         blocks.put(samples[:, 0].copy())
 
+    def open_at(rate: int) -> Any:
+        size = round(seconds * rate)
+        return sounddevice.InputStream(rate, size, channels=1, dtype="float32", callback=keep)
+
+    rate = sample_rate
     try:
-        microphone = sounddevice.InputStream(sample_rate, size, channels=1, dtype="float32", callback=keep)
+        try:
+            microphone = open_at(rate)
+        except sounddevice.PortAudioError:  # many devices only know 44.1 and 48 kHz
+            rate = _own_rate(sounddevice)
+            microphone = open_at(rate)
     except sounddevice.PortAudioError as error:
         raise AudioError(
             f"the microphone can't be opened ({error})", hint="connect one, or give files or - for a pipe"
         ) from error
     with microphone:
-        while True:
-            try:
-                yield blocks.get(timeout=_TIMEOUT_SECONDS)
-            except queue.Empty:
-                raise AudioError(
-                    "the microphone gives no more audio", hint="check that it is still connected"
-                ) from None
+        yield from at_rate(_delivered(blocks), rate, sample_rate)
+
+
+def _own_rate(sounddevice: Any) -> int:
+    """The rate of the default microphone, in Hz.
+
+    Raises:
+        PortAudioError: there is no microphone.
+    """
+    return round(sounddevice.query_devices(kind="input")["default_samplerate"])
+
+
+def _delivered(blocks: queue.Queue[np.ndarray]) -> Iterator[np.ndarray]:
+    while True:
+        try:
+            arrived = [blocks.get(timeout=_TIMEOUT_SECONDS)]
+            while not blocks.empty():
+                arrived.append(blocks.get())
+            yield np.concatenate(arrived)
+        except queue.Empty:
+            raise AudioError(
+                "the microphone gives no more audio", hint="check that it is still connected"
+            ) from None

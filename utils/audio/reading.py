@@ -84,7 +84,7 @@ def audio_blocks(path: str | Path, sample_rate: int = SAMPLE_RATE) -> Iterator[n
     with _source(path) as (blocks, rate):
         mono = (_checked_mono(block, path) for block in blocks)
         empty = True
-        for block in _at_rate(mono, rate, sample_rate):
+        for block in at_rate(mono, rate, sample_rate):
             empty = False
             yield np.clip(block, -1.0, 1.0)
         if empty:
@@ -110,7 +110,7 @@ def pcm_blocks(
     Raises:
         AudioError: the stream is empty, or ends within a sample.
     """
-    yield from _at_rate(_pcm_samples(stream, max(1, round(seconds * rate))), rate, sample_rate)
+    yield from at_rate(_pcm_samples(stream, max(1, round(seconds * rate))), rate, sample_rate)
 
 
 def read_channels(path: str | Path) -> tuple[np.ndarray, int]:
@@ -202,6 +202,21 @@ def resample(samples: np.ndarray, from_rate: float, to_rate: float, quality: str
     if from_rate == to_rate:
         return samples
     return soxr.resample(samples, from_rate, to_rate, quality)
+
+
+def at_rate(blocks: Iterable[np.ndarray], from_rate: float, to_rate: float) -> Iterator[np.ndarray]:
+    """Like :func:`resample` of all blocks (samples,) together; empty blocks are left out."""
+    if from_rate == to_rate:
+        yield from blocks
+        return
+    resampler = soxr.ResampleStream(from_rate, to_rate, 1, dtype="float32")
+    for block in blocks:
+        resampled = resampler.resample_chunk(block)
+        if len(resampled):
+            yield resampled
+    rest = resampler.resample_chunk(np.zeros(0, np.float32), last=True)
+    if len(rest):
+        yield rest
 
 
 class _SequentialFile(soundfile.SoundFile):
@@ -339,21 +354,6 @@ def _pcm_samples(stream: BinaryIO, size: int) -> Iterator[np.ndarray]:
         yield np.frombuffer(data, "<i2").astype(np.float32) / np.float32(INT16_SCALE)
     if not count:
         raise AudioError("there are no samples", where="standard input", hint="pipe audio into it")
-
-
-def _at_rate(blocks: Iterable[np.ndarray], from_rate: float, to_rate: float) -> Iterator[np.ndarray]:
-    """Like :func:`resample` of all blocks together; empty blocks are left out."""
-    if from_rate == to_rate:
-        yield from blocks
-        return
-    resampler = soxr.ResampleStream(from_rate, to_rate, 1, dtype="float32")
-    for block in blocks:
-        resampled = resampler.resample_chunk(block)
-        if len(resampled):
-            yield resampled
-    rest = resampler.resample_chunk(np.zeros(0, np.float32), last=True)
-    if len(rest):
-        yield rest
 
 
 def _check_samples(samples: np.ndarray, path: str | Path) -> None:
