@@ -2,7 +2,7 @@
 
 The package wetext does it with the inverse text normalisation grammar of WeTextProcessing, which leaves
 idioms and words such as 一起 unchanged. It also abbreviates units, currencies and times of day (千米 → km).
-Such a replacement is not taken: its number stays in hanzi.
+Such a replacement is not taken: its number stays in hanzi. So do whole dates and common fixed expressions.
 """
 
 import difflib
@@ -19,6 +19,12 @@ from utils.hypotheses.transcript_formats import syllable_texts
 
 _NUMBER = re.compile(r"[\d.:/%~-]+")
 _QUARTER = "刻"  # 九点一刻 is not 9.1刻
+_FRACTION = "分之"  # in the hanzi of each number with a slash that is no date
+# Expressions with numbers that the grammar does not know; they stay in hanzi.
+_FIXED = re.compile(
+    "三三两两|七零八落|三六九等|三十六计|三十六策|十万火急|十有八九|八九不离十|十室九空|一目十行|一暴十寒|一曝十寒"
+    "|以一当十|略知一二|闻一知十|举十知九|五风十雨|五十步笑百步|正经八百"
+)
 _LOCK = threading.Lock()  # the grammar is not made for several threads
 
 
@@ -55,8 +61,11 @@ def numbers_as_digits(text: str) -> str:
     with _LOCK:
         written = _normalizer().normalize(text)
     parts = []
+    fixed = [match.span() for match in _FIXED.finditer(text)]
     for kind, begin, end, first, last in difflib.SequenceMatcher(None, text, written, False).get_opcodes():
         is_number = _NUMBER.fullmatch(written[first:last]) and text[end : end + 1] != _QUARTER
+        is_number = is_number and ("/" not in written[first:last] or _FRACTION in text[begin:end])
+        is_number = is_number and not any(start <= begin < stop for start, stop in fixed)
         parts.append(written[first:last] if kind == "equal" or is_number else text[begin:end])
     return "".join(parts)
 
