@@ -82,7 +82,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.list:
         _print_checks()
         return 0
-    overrides = [word for word in options.paths if "=" in word and not Path(word).exists()]
+    overrides = [word for word in options.paths if "=" in word and not os.path.lexists(word)]
     paths = [Path(word) for word in options.paths if word not in overrides]
     if overrides and not options.config:
         raise ConfigError(f"'{overrides[0]}' overrides a recipe", hint="give --config RECIPE too")
@@ -140,7 +140,7 @@ def _sort_folder(path: Path, subjects: Subjects) -> None:
 
 def _examine(subjects: Subjects, options: argparse.Namespace, overrides: Sequence[str]) -> list[Finding]:
     findings: list[Finding] = []
-    recipe, where, rate = None, str(options.config), SAMPLE_RATE
+    recipe, where, rates = None, str(options.config), []
     listings = list(subjects.listings)
     if options.config or subjects.runs or options.overfit:
         silence_tensorflow()
@@ -148,25 +148,29 @@ def _examine(subjects: Subjects, options: argparse.Namespace, overrides: Sequenc
     if options.config:
         recipe = recipes.read_recipe(options.config, overrides)
         listings += recipes.recipe_listings(recipe)
-        rate = recipe.features.sample_rate
-    findings += examine_texts(listings)
+        rates.append(recipe.features.sample_rate)
+    findings += examine_texts(listings, initial=recipes.initial_syllables(recipe) if recipe else ())
     if recipe:
         findings += recipes.examine_recipe(recipe, listings, thorough=not options.no_audio)
     for run in subjects.runs:
         run_findings = recipes.examine_run(run)
         findings += run_findings
-        if not has_errors(run_findings):
-            rate = (run.config().get("features") or {}).get("sample_rate", rate)
-        if not has_errors(run_findings) and run.config().get("task") == "speech":
-            findings += examine_vocabulary(listings, Vocabulary.load(run.vocabulary("acoustic.txt")))
-            known = not any(finding.check == "unknown-config" for finding in run_findings)
-            if known and not is_packed(run):  # the config of a packed model is not a recipe
-                recipe, where = recipe or recipes.recipe_of_run(run), str(run.path)
-                findings += recipes.examine_lengths(recipe, listings)
+        if has_errors(run_findings):
+            continue
+        rates.append((run.config().get("features") or {}).get("sample_rate", SAMPLE_RATE))
+        if run.config().get("task") != "speech":
+            continue
+        findings += examine_vocabulary(listings, Vocabulary.load(run.vocabulary("acoustic.txt")))
+        known = not any(finding.check == "unknown-config" for finding in run_findings)
+        if known and not is_packed(run):  # the config of a packed model is not a recipe
+            own = recipes.recipe_of_run(run)
+            findings += [each for each in recipes.examine_lengths(own, listings) if each not in findings]
+            if recipe is None:
+                recipe, where = own, str(run.path)
     with_audio = [*listings, *subjects.recordings]
     if with_audio and not options.no_audio:
         with on_cluster(options.cluster):
-            findings += examine_audio(with_audio, options.workers, rate)
+            findings += examine_audio(with_audio, options.workers, max(rates, default=SAMPLE_RATE))
     if options.overfit:
         findings += _overfit(recipe, listings, where, options.minutes)
     return findings

@@ -3,14 +3,14 @@
 Checks that need a model are in ``preflight/recipes.py``.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
 from preflight.checks.audio import ACROSS, AUDIO, RATES
 from preflight.checks.audio_measurements import measure_recordings
 from preflight.checks.manifests import CHEAP, not_in_vocabulary
 from preflight.checks.readings import hanzi_reading
-from preflight.checks.splits import SPLITS
+from preflight.checks.splits import SPLITS, unheard_syllable
 from preflight.findings import Finding, apply
 from preflight.listings import Line, Listing, lines_of
 from utils.audio.reading import SAMPLE_RATE
@@ -18,16 +18,19 @@ from utils.files import is_file
 from utils.vocabulary import Vocabulary
 
 
-def examine_texts(listings: Sequence[Listing], readings: bool = True) -> list[Finding]:
+def examine_texts(
+    listings: Sequence[Listing], readings: bool = True, initial: Collection[str] = ()
+) -> list[Finding]:
     """Check manifests without their recordings; half a second for 10,000 lines.
 
     Args:
         listings: manifests with their roles.
         readings: whether to check hanzi against their syllables.
+        initial: syllables that the model knows before the training.
     """
     checks = (*CHEAP, hanzi_reading) if readings else CHEAP
     findings = [finding for listing in listings for finding in apply(checks, listing)]
-    return findings + apply(SPLITS, listings)
+    return findings + apply(SPLITS, listings) + apply((unheard_syllable,), listings, initial)
 
 
 def examine_audio(listings: Sequence[Listing], workers: int, sample_rate: int = SAMPLE_RATE) -> list[Finding]:
@@ -59,5 +62,5 @@ def recordings_as_listing(where: str, paths: Sequence[Path]) -> Listing:
     return Listing(where, "", tuple(lines))
 
 
-WITHOUT_MODEL = (*CHEAP, hanzi_reading, *SPLITS, not_in_vocabulary, *AUDIO, *RATES, *ACROSS)
+WITHOUT_MODEL = (*CHEAP, hanzi_reading, *SPLITS, unheard_syllable, not_in_vocabulary, *AUDIO, *RATES, *ACROSS)
 """All checks of this module."""

@@ -12,7 +12,7 @@ from preflight.checks.cache import CACHE, CacheState, cache_state, disk_space, n
 from preflight.checks.manifests import repeated_recording
 from preflight.checks.model import empty_filter, target_too_long
 from preflight.checks.runs import LOADED, OPENED, RUN, foreign_vocabulary
-from preflight.checks.splits import SPLITS
+from preflight.checks.splits import SPLITS, unheard_syllable
 from preflight.examine import examine_texts
 from preflight.findings import ERROR, Finding, apply, check_name, count_line, format_findings, has_errors
 from preflight.listings import Listing, lines_of, read_listing
@@ -25,6 +25,7 @@ from utils.audio.reading import sample_rates_of
 from utils.config import build_config, load_config
 from utils.errors import TrainingError
 from utils.run_folder.run import NOT_OF_THE_RECIPE, RunFolder
+from utils.vocabulary import Vocabulary
 
 log = logging.getLogger("train")
 
@@ -42,7 +43,7 @@ WITH_MODEL = (
 )
 """All checks of this module."""
 # Their errors make results meaningless; those of other checks make the training itself fail.
-_TRAINABLE = {check_name(check) for check in (repeated_recording, *SPLITS)}
+_TRAINABLE = {check_name(check) for check in (repeated_recording, *SPLITS, unheard_syllable)}
 
 
 def read_recipe(path: Path, overrides: Sequence[str]) -> SpeechConfig:
@@ -80,6 +81,14 @@ def recipe_listings(config: SpeechConfig) -> list[Listing]:
         for path in dict.fromkeys(paths)
         if not is_packed(path)  # packing has checked it
     ]
+
+
+def initial_syllables(config: SpeechConfig) -> tuple[str, ...]:
+    """The tokens of the run that a recipe starts from; none if there is no such run."""
+    if not config.initialise_from:
+        return ()
+    path = RunFolder(Path(config.initialise_from)).vocabulary("acoustic.txt")
+    return Vocabulary.load(path).tokens if path.is_file() else ()
 
 
 def examine_recipe(config: SpeechConfig, listings: Sequence[Listing], thorough: bool) -> list[Finding]:
@@ -135,7 +144,8 @@ def check_before_training(config: Any) -> None:
     if not isinstance(config, SpeechConfig):
         return
     listings = recipe_listings(config)
-    findings = examine_texts(listings, readings=False) + examine_lengths(config, listings)
+    findings = examine_texts(listings, readings=False, initial=initial_syllables(config))
+    findings += examine_lengths(config, listings)
     findings += apply((empty_filter,), config.features) + _examine_rates(config, listings)
     hours = sum(line.seconds for line in lines_of(listings) if line.seconds >= 0) / 3600
     if needs_room(config.features, hours * (1 + config.augment.copies), config.data.cache):

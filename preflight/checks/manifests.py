@@ -24,6 +24,18 @@ _MOST_NEUTRAL = 0.5  # of the syllables have the neutral tone; in running text i
 _SHORTEST, _LONGEST = 0.2, 40.0  # seconds; other lengths are reported
 
 
+def no_lines(listing: Listing) -> Iterator[Finding]:
+    """Lists of a split without an utterance."""
+    if listing.role and not listing.lines and not listing.misshapen:
+        yield Finding(
+            ERROR,
+            listing.path,
+            "",
+            problem=f"there is no utterance for {listing.role}",
+            advice="prepare the corpus again, or leave this list out",
+        )
+
+
 def misshapen_line(listing: Listing) -> Iterator[Finding]:
     """Lines with too few or too many fields."""
     for number, fields in listing.misshapen:
@@ -220,6 +232,7 @@ def _counts(listing: Listing) -> Counter[str]:
 
 
 CHEAP = (
+    no_lines,
     misshapen_line,
     impossible_seconds,
     unknown_syllable,

@@ -128,6 +128,10 @@ def _copy(source: str, target: str, *columns: str) -> Callable[[Corpus], None]:
     return plant
 
 
+def _no_lines(corpus: Corpus) -> None:
+    corpus.lists["dev"].clear()
+
+
 def _length(seconds: float, syllables: int) -> Callable[[Corpus], None]:
     def plant(corpus: Corpus) -> None:
         pinyin = " ".join((list(SYLLABLES) * 20)[:syllables])
@@ -162,6 +166,7 @@ TEXT_FAULTS = {
     "a rare syllable": (_set("train", pinyin="mar1 ma1", hanzi="妈妈"), [(WARNING, "rare-syllable")]),
     "a hanzi too many": (_set("train", pinyin="ma1 ma1", hanzi="妈妈妈"), [(ERROR, "unequal-length")]),
     "a letter": (_set("train", pinyin="ma1 ei1", hanzi="妈A"), [(WARNING, "not-hanzi")]),
+    "no utterance": (_no_lines, [(ERROR, "no-lines")]),
     "no text": (_set("train", pinyin="", hanzi=""), [(WARNING, "empty-text")]),
     "an id twice": (_copy("train", "train", "id"), [(ERROR, "repeated-id")]),
     "a recording twice": (
@@ -589,6 +594,41 @@ def test_a_vocabulary_that_the_manifests_do_not_give_is_found(sound_run, corpus,
     own = next(line.strip(" -") for line in config.splitlines() if "train.tsv" in line)
     write_text(run / "config.yaml", config.replace(own, str(corpus.folder / "train.tsv")))
     assert names(findings(capsys, run)) == [(WARNING, "foreign-vocabulary")]
+
+
+def test_lists_are_checked_against_the_time_stride_of_each_run(
+    sound_run, corpus, tmp_path, capsys, monkeypatch
+):
+    """16 equal syllables need 31 output frames: 2 s have 25 of `compact` and 50 of `conformer`."""
+    monkeypatch.setattr("preflight.recipes.examine_run", lambda run: [])
+    runs = {name: shutil.copytree(sound_run, tmp_path / name) for name in ("compact", "conformer")}
+    model = "model: {name: conformer, width: 8, heads: 2, blocks: 1}"
+    write_text(runs["conformer"] / "config.yaml", f"task: speech\nfeatures: {{bins: 16}}\n{model}\n")
+    corpus.row("train").update(pinyin=" ".join(["ma1"] * 16), hanzi="妈" * 16)
+    corpus.write()
+    for order in (("compact", "conformer"), ("conformer", "compact"), ("compact", "compact")):
+        found = findings(capsys, *(runs[name] for name in order), corpus.folder, "--no-audio")
+        assert [finding["check"] for finding in found] == ["target-too-long"]
+    assert findings(capsys, runs["conformer"], corpus.folder, "--no-audio") == []
+
+
+def test_syllables_of_the_initial_run_are_not_unheard(sound_run, corpus, recipe, capsys):
+    for row in corpus.lists["train"]:
+        row.update(pinyin="ma1 ma1", hanzi="妈妈")
+    corpus.write()
+    assert (WARNING, "unheard-syllable") in names(findings(capsys, *recipe, "--no-audio"))
+    adapted = [*recipe, f"initialise_from={sound_run}", "--no-audio"]
+    assert (WARNING, "unheard-syllable") not in names(findings(capsys, *adapted))
+
+
+def test_a_long_list_of_manifests_can_be_given(corpus, recipe, capsys, monkeypatch):
+    monkeypatch.chdir(corpus.folder)
+    names_of = [f"a_speaker_with_a_long_name_{number:02}.tsv" for number in range(8)]
+    for name in names_of:
+        shutil.copy("dev.tsv", name)
+    dev = f"data.dev=[{','.join(names_of)}]"
+    assert len(dev) > 255  # more than a file system takes as a name
+    assert findings(capsys, *recipe, dev, "--no-audio") == []
 
 
 _SYMBOLS = {f"vocabulary/{name}" for name in ("pinyin.txt", "hanzi.txt", "lexicon.tsv")}
