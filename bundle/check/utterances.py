@@ -1,7 +1,7 @@
 """Runs a model on padded whole utterances: compares its logits with the source model's, and counts errors.
 
-Acoustic models return rows of CTC logits, converters a row of logits per syllable. Only NumPy and RapidFuzz
-are needed: the same code measures the source model and every runtime.
+Acoustic models return rows of CTC logits, converters a row of logits per syllable. NumPy is
+enough (RapidFuzz to count errors): the same code measures the source model and every runtime.
 """
 
 from collections.abc import Callable, Mapping

@@ -1,4 +1,4 @@
-"""Tests that requirements/run.txt is enough to transcribe, convert pinyin and run exports."""
+"""Tests that requirements/run.txt is enough to transcribe, convert pinyin, run and verify exports."""
 
 import ast
 import json
@@ -12,6 +12,8 @@ from tests.support.recordings import RECORDING
 from utils.metrics import count_errors
 
 ROOT = Path(__file__).parents[2]
+BUNDLE = ROOT / "pretrained" / "audio_to_pinyin_streaming" / "export"
+ARTEFACT = "litert/stream_external_dynamic.tflite"
 USES = """
 import json
 import sys
@@ -24,8 +26,11 @@ load_script("listen.py")
 load_script("examples/recognise_exported.py")
 load_script("examples/stream_keyword.py")
 load_script("examples/stream_speech.py")
+assert load_script("export.py").main(["verify", sys.argv[3]]) == 0
 import bundle.runtimes.litert, bundle.runtimes.onnx
-assert not {"tensorflow", "keras", "jax", "torch"} & set(sys.modules)
+from bundle.check import measure_artefact
+measure_artefact.main([sys.argv[3], sys.argv[4], "--result", sys.argv[5]])  # what verify runs in a process
+assert not {"tensorflow", "keras", "jax", "torch", "rapidfuzz"} & set(sys.modules)
 files = [module.__file__ for module in sys.modules.values() if getattr(module, "__file__", None)]
 print(json.dumps(files))
 """
@@ -42,17 +47,19 @@ def requirements(path: Path) -> set[str]:
     return found
 
 
-def test_run_txt_is_enough_to_transcribe_to_convert_and_to_run_exports(tmp_path: Path):
+def test_run_txt_is_enough_to_transcribe_to_convert_and_to_run_and_verify_exports(tmp_path: Path):
     lines = tmp_path / "lines.txt"
     lines.write_text("ni3 hao3\n", encoding="utf-8")
+    words = [str(lines), str(RECORDING), str(BUNDLE), ARTEFACT, str(tmp_path / "result.json")]
     done = subprocess.run(
-        [sys.executable, "-c", USES, str(lines), str(RECORDING)],
+        [sys.executable, "-c", USES, *words],
         cwd=ROOT,
         capture_output=True,
         text=True,
         check=True,
     )
-    answer, transcript, live, files = done.stdout.splitlines()
+    answer, transcript, live, verified, _, files = done.stdout.splitlines()
+    assert verified.startswith(f"passed   {ARTEFACT}: ")
     assert answer == "你好"
     assert all(count_errors("如果无法控制", text).rate < 0.5 for text in (transcript, live))
     loaded = set(map(Path, json.loads(files)))
