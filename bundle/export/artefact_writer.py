@@ -18,6 +18,7 @@ import onnx
 
 from bundle.check import utterances
 from bundle.check.clips import chunks_of, streamed
+from bundle.check.measuring import TOLERANCE
 from bundle.check.scoring import accuracy, final_outputs, label_errors, predicted_labels
 from bundle.check.utterances import row_counts, without_padding
 from bundle.export.drawing import graph_svg
@@ -251,7 +252,11 @@ class ArtefactWriter:
         return {name: named[name] for name in self.source.model.input}
 
     def golden(self, states: Collection[ArtefactMode]) -> dict[str, np.ndarray]:
-        """Inputs and references of the golden clips, and the source model's outputs in these modes."""
+        """Inputs and references of the golden clips, and the source model's outputs in these modes.
+
+        Raises:
+            BundleError: the source model's stream differs from the model.
+        """
         clips = self.source.golden
         if clips.lengths is not None:
             outputs = self.utterance_outputs(clips.inputs, clips.lengths)
@@ -259,7 +264,27 @@ class ArtefactWriter:
             return {**clips.arrays(), "non_stream": without_padding(outputs, valid)}
         names = dict.fromkeys(name for state in states for name in state.golden_outputs)
         outputs = {name: self.outputs(clips.inputs, name) for name in names}
+        if "reset" in outputs:
+            self._check_stream(clips.inputs, outputs["reset"])
         return {**clips.arrays(), **outputs}
+
+    def _check_stream(self, clips: np.ndarray, streamed_outputs: np.ndarray) -> None:
+        """Raise BundleError if the source model's stream has other final outputs than the model itself.
+
+        Artefacts are compared with the stream, which would have the same errors of the conversion.
+        """
+        expected, found = self.outputs(clips, "non_stream"), final_outputs(streamed_outputs, self.delay)
+        rows = min(expected.shape[1], found.shape[1])  # CTC: the last call may give more; else the labels
+        difference = float(np.abs(found[:, :rows] - expected[:, :rows]).max())
+        allowed = TOLERANCE[Precision.FLOAT] * max(1.0, float(np.abs(expected).max()))
+        if not difference <= allowed:  # NaN fails too
+            raise BundleError(
+                "the stream does not compute what the model computes: its outputs for the golden clips "
+                f"differ by {difference:.2g}, allowed {allowed:.2g}",
+                where=f"model '{self.source.model.name}'",
+                hint="correct the frame_wise, streaming_window or streaming_cell of its custom layers, or "
+                "export whole clips only (--mode non_stream)",
+            )
 
     def development_arrays(self, streams: bool) -> dict[str, np.ndarray]:
         """The clips to choose float layers on; their references are the source model's own predictions.

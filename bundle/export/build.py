@@ -66,8 +66,8 @@ def export_bundle(
 
     Raises:
         ConfigError: streams are requested and the model can't stream; each obstacle is named.
-        BundleError: the folder exists, is a file, a mounted disk or a run, or has files but no bundle; or no
-            variant can be written.
+        BundleError: the folder exists, is a file, a mounted disk or a run, or has files but no bundle; the
+            model's stream differs from the model; or no variant can be written.
     """
     _check_output(output, force)
     states = list(dict.fromkeys(variant.state for variant in variants))

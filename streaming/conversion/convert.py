@@ -74,7 +74,7 @@ def _plain_copy(model: keras.Model, batch: int | None) -> keras.Model:
     for call in graph.calls:
         given = [tensors[wire] for wire in call.inputs]
         if not isinstance(call.layer, TRAINING_ONLY):
-            given = call.repeat(copies.of(call.layer), given)
+            given = call.repeat(copies.of(call.layer, changes={}), given)
         tensors.update(zip(call.outputs, given, strict=True))
     return _finish(_single(inputs), _single([tensors[wire] for wire in graph.outputs]), model.name, copies)
 
@@ -92,9 +92,13 @@ def _finish(inputs: Any, outputs: Any, name: str, copies: _Copies) -> keras.Mode
 
 @dataclass
 class _Copies:
-    """The layers rebuilt for another model, each once, and their unique names."""
+    """The layers rebuilt for another model, and their unique names.
 
-    made: dict[int, tuple[Any, Any]] = field(default_factory=dict)  # id → (layer, copy)
+    A layer that is called several times has one copy, or one for each of its changes: a causal convolution
+    of frames, for example, may in another call take the whole clip, where it keeps its padding.
+    """
+
+    made: list[tuple[Any, dict[str, Any], Any]] = field(default_factory=list)  # layer, changes, copy
     names: set[str] = field(default_factory=set)
 
     def unique(self, name: str) -> str:
@@ -106,18 +110,21 @@ class _Copies:
         self.names.add(unique)
         return unique
 
-    def of(self, layer: Any, changes: dict[str, Any] | None = None) -> Any:
-        """The copy of a layer, in float32."""
+    def of(self, layer: Any, changes: dict[str, Any]) -> Any:
+        """The copy of a layer with changed settings, in float32."""
         if not isinstance(layer, keras.Layer):
             return layer  # an operation of keras.ops has no settings and no weights
-        if id(layer) not in self.made:
-            config = layer.get_config() | {"name": self.unique(layer.name), "dtype": "float32"}
-            self.made[id(layer)] = layer, type(layer).from_config(config | (changes or {}))
-        return self.made[id(layer)][1]
+        for known, known_changes, copy in self.made:
+            if known is layer and known_changes == changes:
+                return copy
+        config = layer.get_config() | {"name": self.unique(layer.name), "dtype": "float32"}
+        copy = type(layer).from_config(config | changes)
+        self.made.append((layer, changes, copy))
+        return copy
 
     def copy_weights(self) -> None:
         """Copy the weights of all layers, after the copies are built."""
-        for layer, copy in self.made.values():
+        for layer, _, copy in self.made:
             copy.set_weights(layer.get_weights())
             if isinstance(copy, keras.layers.Normalization) and layer.weights:
                 copy.finalize_state()

@@ -580,6 +580,28 @@ def test_operations_that_need_tensorflow_on_the_device_are_named(tmp_path):
         open_artefact(tmp_path / "model.tflite")
 
 
+@keras.saving.register_keras_serializable(package="test_export")
+class WithoutMean(keras.layers.Layer):
+    """Subtracts the mean of the clip, and claims to compute each frame by itself."""
+
+    frame_wise = True
+
+    def call(self, x):
+        return x - keras.ops.mean(x, axis=1, keepdims=True)
+
+
+def test_a_stream_that_is_not_the_model_is_not_exported(tmp_path):
+    """Every artefact would equal the wrong stream."""
+    inputs = keras.Input((12, 6), name="features")
+    x = layers.Flatten(name="flatten")(layers.Dense(3, name="frames")(WithoutMean(name="strange")(inputs)))
+    model = keras.Model(inputs, layers.Dense(4, name="logits")(x), name="wrong")
+    with pytest.raises(BundleError, match=r"the stream does not compute what the model computes.*'wrong'"):
+        export_bundle(source_of(model), [EXTERNAL], tmp_path / "export")
+    assert not list(tmp_path.iterdir())
+    with ArtefactWriter(source_of(model)) as writer:
+        assert set(writer.golden([ArtefactMode.NON_STREAM])) == {"inputs", "references", "non_stream"}
+
+
 def test_a_model_that_cannot_stream_is_refused_with_its_layers(tmp_path):
     inputs = keras.Input((8, 6), name="features")
     x = layers.Bidirectional(layers.GRU(4), name="both_ways")(inputs)

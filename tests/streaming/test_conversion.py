@@ -294,6 +294,14 @@ def test_a_layer_called_twice_has_a_state_for_each_call_and_one_set_of_weights()
     assert streamed.count_params() == model.count_params() + facts.state_values
 
 
+def test_a_layer_of_frames_that_also_takes_the_whole_clip_keeps_its_padding_there():
+    inputs = keras.Input((FRAMES, BINS))
+    shared = layers.Conv1D(BINS, 3, padding="causal")
+    frames = shared(inputs)
+    whole = layers.MultiHeadAttention(2, 2)(frames, frames)
+    assert_streams(model_of(inputs, layers.GlobalAveragePooling1D()(shared(whole))), (INTERNAL, 1))
+
+
 def test_nested_and_sequential_models_are_unfolded():
     inner_input = keras.Input((None, BINS))
     inner = keras.Model(
