@@ -50,9 +50,9 @@ non_stream artefacts.
 
 Every artefact is run by its own runtime in its own process, compared with the source model on golden clips,
 and measured on the test split; the table is in export.md of the bundle. verify repeats the comparison on any
-machine, from the bundle alone. Exit code: {FAILED} if an artefact fails, {INCOMPLETE} if one couldn't be run
-because its runtime isn't installed. An artefact that the model can't have because of its design is listed;
-it counts as failed only if its format, mode or precision was asked for.
+machine, from the bundle alone. Exit code: {FAILED} if an artefact fails, {INCOMPLETE} if verify couldn't run
+one because its runtime isn't installed or lacks operations. An artefact that the model can't have because of
+its design is listed; it counts as failed only if its format, mode or precision was asked for.
 
 {matrix_text()}"""
 
@@ -222,7 +222,9 @@ def _parser() -> argparse.ArgumentParser:
         help="maximum number of test clips (default: 1000)",
     )
     parser.add_argument(
-        "--allow-flex", action="store_true", help="allow TensorFlow operations in LiteRT files"
+        "--allow-flex",
+        action="store_true",
+        help="allow TensorFlow operations in LiteRT files, which then can't be checked",
     )
     return parser
 

@@ -75,6 +75,9 @@ def _artefact_fault(name: str, properties: object) -> str | None:
         return f"'input_shape' of artefact {name} is not a list of numbers"
     if not isinstance(properties.get("passed"), bool):
         return f"'passed' of artefact {name} is not true or false"
+    flex = properties.get("flex", [])
+    if not isinstance(flex, list) or not all(isinstance(operation, str) for operation in flex):
+        return f"'flex' of artefact {name} is not a list of operations"
     return None
 
 

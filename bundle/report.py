@@ -23,7 +23,8 @@ class ArtefactResult:
 
     Attributes:
         variant: format, mode and precision of the artefact.
-        measured: measurements; empty if it couldn't be written.
+        measured: measurements; only size, runtime and operations if it couldn't be run; empty if it couldn't
+            be written.
         problems: why it failed; empty if it passed.
         unavailable: why the model can't have this artefact, because of its design; empty if it can.
     """
@@ -81,7 +82,7 @@ def accuracy_text(result: ArtefactResult, kind: str) -> str:
     """The accuracy file of an artefact: one line per mode; for tokens also the error rate."""
     accuracy, clips = result.measured.get("accuracy"), result.measured.get("clips")
     if not accuracy:
-        return "not measured: there was no test set\n"
+        return "not measured: there were no test clips, or the artefact can't be run\n"
     lines = [f"{name} {100 * value:.2f} % (N = {clips})\n" for name, value in accuracy.items()]
     if measure := ERROR_RATES.get(kind):
         lines += [f"{measure} {name} {100 * (1 - value):.2f} %\n" for name, value in accuracy.items()]
@@ -138,7 +139,7 @@ def _row(result: ArtefactResult, about: Mapping[str, Any]) -> list[str]:
     found, passed = result.measured, "; ".join(result.problems) or "yes"
     if result.problems and not result.unavailable:
         passed = f"**no**: {passed}"
-    if not found:
+    if "difference" not in found:
         return [str(result.variant), passed, *[""] * (len(HEADER) - 2)]
     accuracy = found.get("accuracy", {})
     shares = [f"{100 * accuracy[name]:.2f} %" if name in accuracy else "" for name in _ACCURACIES]

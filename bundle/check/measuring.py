@@ -10,7 +10,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +36,11 @@ def runtime_version(variant: Variant) -> str | None:
         return f"{name} {importlib.metadata.version(name)}"
     except importlib.metadata.PackageNotFoundError:
         return name  # without package metadata, built from source
+
+
+def not_runnable(flex: Sequence[str]) -> str:
+    """Why a ``.tflite`` file with these operations of TensorFlow can't be checked, on any machine."""
+    return f"needs TensorFlow's operations {', '.join(flex)}, which no installed runtime has"
 
 
 def measure(

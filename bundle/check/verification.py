@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from bundle.check.measuring import TOLERANCE, measure, runtime_version, verdict
+from bundle.check.measuring import TOLERANCE, measure, not_runnable, runtime_version, verdict
 from bundle.folder import Bundle, open_bundle
 from bundle.metadata_schema import variant_of
 from utils.errors import BundleError
@@ -34,7 +34,7 @@ class CheckResult:
 
     Attributes:
         artefact: path of the artefact in the bundle.
-        outcome: passed, failed, or not run because its runtime isn't installed.
+        outcome: passed, failed, or not run because its runtime isn't installed or lacks operations.
         detail: reason of a failure; if it passed, the difference and the time per call.
     """
 
@@ -60,6 +60,8 @@ def _check(
     bundle: Bundle, name: str, properties: Mapping[str, Any], recorded: Mapping[str, np.ndarray]
 ) -> CheckResult:
     variant = variant_of(properties)
+    if flex := properties.get("flex"):
+        return CheckResult(name, Outcome.NOT_RUN, not_runnable(flex))
     if runtime_version(variant) is None:
         return CheckResult(name, Outcome.NOT_RUN, f"{variant.runtime} isn't installed here")
     try:

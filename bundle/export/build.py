@@ -17,12 +17,13 @@ import keras
 import numpy as np
 from tqdm import tqdm
 
-from bundle.check.measuring import allowed_loss, measure, runtime_version, verdict
+from bundle.check.measuring import allowed_loss, measure, not_runnable, runtime_version, verdict
 from bundle.export.artefact_writer import ArtefactWriter
 from bundle.export.source import ExportSource
 from bundle.folder import ANSWERS, CLIPS, LABELS, STREAM, files_in
 from bundle.report import ArtefactResult, accuracy_text, report_json, report_text
 from bundle.runtimes.artefacts import INPUT
+from bundle.runtimes.litert import flex_operations
 from bundle.variants import ArtefactMode, Format, Precision, UnavailableError, Variant
 from model_keyword.labels import labels_hash, write_labels
 from streaming.conversion.streamability import check_streamable
@@ -58,7 +59,7 @@ def export_bundle(
         output: the folder; it appears when it is complete.
         frames_per_call: frames per call of streams; 0: the minimum for the model's strides.
         force: replace an existing bundle, or an empty folder.
-        allow_flex: allow TensorFlow operations in LiteRT files.
+        allow_flex: allow TensorFlow operations in LiteRT files. These files are written, but not measured.
 
     Returns:
         Measurements and problems of each artefact. An artefact that can't be written is a problem in the
@@ -184,16 +185,19 @@ def _not_written(variant: Variant, reason: str, unavailable: bool) -> ArtefactRe
 def _make(
     writer: ArtefactWriter, variant: Variant, folder: Path, clips: Path, accuracy: Mapping[str, float] | None
 ) -> tuple[ArtefactResult, dict[str, np.ndarray]]:
-    """Write and measure one artefact."""
-    start, float_layers = time.perf_counter(), ()
+    """Write and measure one artefact; one that needs operations of TensorFlow can't be measured."""
+    start, float_layers, path = time.perf_counter(), (), folder / variant.path
     if variant.precision is Precision.INT8:
         float_layers = write_int8(writer, variant, folder, clips / DEVELOPMENT)
     else:
-        writer.write(variant, folder / variant.path)
+        writer.write(variant, path)
     seconds = time.perf_counter() - start
-    measured, outputs = measure(folder, variant, clips / TESTS if accuracy else None)
-    problems = verdict(variant, measured, accuracy)
-    measured |= {"bytes": _size(folder / variant.path), "seconds_to_make": round(seconds, 2)}
+    if variant.format is Format.LITERT and (flex := flex_operations(path.read_bytes())):
+        measured, outputs, problems = {"flex": list(flex)}, {}, [f"not checked: {not_runnable(flex)}"]
+    else:
+        measured, outputs = measure(folder, variant, clips / TESTS if accuracy else None)
+        problems = verdict(variant, measured, accuracy)
+    measured |= {"bytes": _size(path), "seconds_to_make": round(seconds, 2)}
     measured |= {"runtime": runtime_version(variant), "float_layers": list(float_layers)}
     return ArtefactResult(variant, measured, problems), outputs
 

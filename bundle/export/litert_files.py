@@ -163,5 +163,5 @@ def _needs_flex(operations: Iterable[str], artefact: str) -> BundleError:
         f"LiteRT has no operation for {names}",
         where=artefact,
         hint="change the layers that use them, or --allow-flex: the device then needs TensorFlow's "
-        "operations too",
+        "operations too, and the file is not checked",
     )

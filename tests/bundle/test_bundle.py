@@ -256,6 +256,7 @@ ARTEFACT = "litert/stream_external_dynamic.tflite"
         (("artefacts", ARTEFACT, "input_shape"), "x", "'input_shape'"),
         (("artefacts", ARTEFACT, "passed"), "yes", "'passed'"),
         (("files", "../other"), "0", "is not a path in the bundle and its SHA-256: ../other"),
+        (("artefacts", ARTEFACT, "flex"), [3], "'flex'"),
         (("stream", "chunk"), "x", "'chunk' of 'stream' is not a number"),
         (("tables",), [1], "'tables' is not a list of file names"),
     ],

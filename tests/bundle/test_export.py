@@ -578,6 +578,12 @@ def test_operations_that_need_tensorflow_on_the_device_are_named(tmp_path):
         writer.write(variant, tmp_path / "model.tflite")
     with pytest.raises(BundleError, match="needs TensorFlow's operations FlexErf"):
         open_artefact(tmp_path / "model.tflite")
+    (made,) = export_bundle(source_of(model), [variant], tmp_path / "bundle", allow_flex=True)
+    reason = "needs TensorFlow's operations FlexErf, which no installed runtime has"
+    assert made.problems == [f"not checked: {reason}"] and (tmp_path / "bundle" / variant.path).is_file()
+    assert f"**no**: not checked: {reason}" in (tmp_path / "bundle" / "export.md").read_text()
+    (checked,) = verify_bundle(tmp_path / "bundle")
+    assert (checked.outcome, checked.detail) == (Outcome.NOT_RUN, reason)
 
 
 @keras.saving.register_keras_serializable(package="test_export")
