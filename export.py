@@ -22,6 +22,7 @@ from bundle.variants import (
     refusal,
     whole_utterances,
 )
+from utils.backend.devices import hide_gpus
 from utils.backend.quiet import silence_tensorflow
 from utils.command.arguments import not_negative, positive
 from utils.errors import ConfigError, require
@@ -77,8 +78,8 @@ def _export(options: argparse.Namespace, overrides: Sequence[str]) -> int:
         hint=f"use a run of one of: {', '.join(TASKS)}",
         where=options.run,
     )
-    silence_tensorflow()
-    from bundle.export.build import can_stream, export_bundle  # loads TensorFlow
+    _load_tensorflow()
+    from bundle.export.build import can_stream, export_bundle
 
     source = _source(task, options, overrides)
     variants, refused = _offered(options, source)
@@ -97,6 +98,24 @@ def _export(options: argparse.Namespace, overrides: Sequence[str]) -> int:
         allow_flex=options.allow_flex,
     )
     return _report(results, output, refused, options)
+
+
+def _load_tensorflow() -> None:
+    """Load TensorFlow, which every export needs, without GPUs.
+
+    On a machine with a GPU, Keras would write recurrent layers as operations of cuDNN, which no other runtime
+    has, and the source model's outputs would be rounded to TF32.
+    """
+    silence_tensorflow()
+    import keras
+
+    backend = keras.backend.backend()
+    require(
+        backend == "tensorflow",
+        f"export needs the TensorFlow backend, not '{backend}'",
+        hint="KERAS_BACKEND=tensorflow python export.py ...; the run needs no change",
+    )
+    hide_gpus()
 
 
 def _source(task: str, options: argparse.Namespace, overrides: Sequence[str]) -> ExportSource:

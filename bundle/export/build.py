@@ -15,6 +15,7 @@ from typing import Any
 
 import keras
 import numpy as np
+import tensorflow as tf
 from tqdm import tqdm
 
 from bundle.check.measuring import allowed_loss, measure, not_runnable, runtime_version, verdict
@@ -71,6 +72,8 @@ def export_bundle(
             model's stream differs from the model; or no variant can be written.
     """
     _check_output(output, force)
+    # wake_word.py exports in the process of its training, on a GPU: references must not be rounded to TF32.
+    tf.config.experimental.enable_tensor_float_32_execution(False)
     states = list(dict.fromkeys(variant.state for variant in variants))
     streams = any(state.is_streaming for state in states)
     with ArtefactWriter(source, frames_per_call, allow_flex) as writer, replacing_folder(output) as folder:

@@ -14,6 +14,7 @@ from types import SimpleNamespace
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 from ai_edge_litert import schema_py_generated as schema
 from keras import layers
 
@@ -596,6 +597,19 @@ class WithoutMean(keras.layers.Layer):
         return x - keras.ops.mean(x, axis=1, keepdims=True)
 
 
+def test_references_are_not_rounded_to_tf32(tmp_path, monkeypatch):
+    """wake_word.py exports in the process of its training, which may have a GPU."""
+    tf.config.experimental.enable_tensor_float_32_execution(True)
+
+    def stop(*_):
+        assert not tf.config.experimental.tensor_float_32_execution_enabled()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(ArtefactWriter, "golden", stop)
+    with pytest.raises(KeyboardInterrupt):
+        export_bundle(source_of(residual()), [PLAIN], tmp_path / "export")
+
+
 def test_a_stream_that_is_not_the_model_is_not_exported(tmp_path):
     """Every artefact would equal the wrong stream."""
     inputs = keras.Input((12, 6), name="features")
@@ -795,6 +809,26 @@ def test_the_command_exports_and_verifies(run, tmp_path, capsys):
     assert command.main(["verify", str(output)]) == 0
     assert "passed   litert/stream_external_float.tflite: difference" in capsys.readouterr().out
     assert open_bundle(output).decoding["threshold"] > 0
+
+
+def test_another_backend_than_tensorflow_is_refused_with_what_to_set(run, monkeypatch):
+    monkeypatch.setattr(keras.backend, "backend", lambda: "jax")
+    with pytest.raises(ConfigError, match=r"TensorFlow backend, not 'jax'.*KERAS_BACKEND=tensorflow"):
+        load_script("export.py").main([str(run)])
+
+
+def test_the_source_model_is_not_computed_on_a_gpu(run, monkeypatch):
+    """There its outputs would have the rounding of TF32, and Keras would write operations of cuDNN."""
+    command, hidden = load_script("export.py"), []
+    monkeypatch.setattr(tf.config, "set_visible_devices", lambda *given: hidden.append(given))
+
+    def read(*_):
+        assert hidden == [([], "GPU")]
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(command, "_source", read)
+    with pytest.raises(KeyboardInterrupt):
+        command.main([str(run)])
 
 
 @pytest.mark.parametrize(

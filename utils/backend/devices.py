@@ -48,6 +48,16 @@ def grow_gpu_memory() -> None:
             )
 
 
+def hide_gpus() -> None:
+    """Let TensorFlow compute on the CPU only. If it has already started on a GPU, this only warns."""
+    import tensorflow as tf
+
+    try:
+        tf.config.set_visible_devices([], "GPU")
+    except RuntimeError:
+        log.warning("the GPU is used, because TensorFlow has already started")
+
+
 def share_cores(parts: int) -> None:
     """Let TensorFlow compute so many parts of a batch at the same time, each with its share of the cores.
 
