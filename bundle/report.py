@@ -99,7 +99,7 @@ def _about(about: Mapping[str, Any]) -> list[str]:
         shown = ", ".join(f"{name} {100 * value:.2f} %" for name, value in about["accuracy"].items())
         lines.append(f"- the source model's accuracy on {about['test_clips']} test clips: {shown}")
     else:
-        lines.append("- accuracy not measured: the test data isn't where the run's config.yaml says")
+        lines.append("- accuracy not measured: there were no test clips (the notes of the export say why)")
     if about["stream"]:
         lines.append(f"- a call of a stream processes {1000 * about['stream']['seconds']:g} ms of audio")
     return lines

@@ -203,7 +203,7 @@ class ArtefactWriter:
         if not len(clips):
             raise BundleError(
                 "no clips to calibrate int8 with",
-                hint="int8 needs recordings of the training split: put them where the run's config.yaml says",
+                hint="int8 needs clips of the training split; the notes of the export say why there are none",
             )
         if clips.lengths is not None:
             takes_lengths = LENGTHS in self.stage(state).signature(1)

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from bundle.check.clips import evenly
-from bundle.export.source import Clips, ExportSource, data_section, read_splits
+from bundle.export.source import Clips, ExportSource, data_section, kept, read_splits
 from data.text.pinyin_pairs import Pair, read_pairs
 from model_language.registry import MODELS, load_network
 from model_language.vocabulary.symbols import PAD_ID, UNKNOWN_ID, Symbols
@@ -57,8 +57,8 @@ def language_source(
     data = data_section(folder, overrides)
     limits = {"test": 0, "dev": 0, "train": _TRAINING_SENTENCES}
     splits = read_splits(
-        lambda: {split: read_pairs(data[split], n).pairs for split, n in limits.items() if data.get(split)},
-        lambda pairs, count: _padded(symbols, _short(pairs, count)),
+        lambda: {split: _pairs(split, data[split], n) for split, n in limits.items() if data.get(split)},
+        lambda pairs, count: _padded(symbols, [pairs[row] for row in evenly(len(pairs), count)]),
         {"test": max_tests, "dev": max_tests, "train": CALIBRATION_SENTENCES},
         empty=_padded(symbols, []),
     )
@@ -90,10 +90,11 @@ def _tables(symbols: Symbols) -> dict[str, str]:
     return {PINYIN: "".join(f"{token}\n" for token in symbols.pinyin.tokens), LEXICON: "".join(lines)}
 
 
-def _short(pairs: Sequence[Pair], count: int) -> list[Pair]:
-    """At most ``count`` of the sentences that aren't too long, evenly spaced."""
-    short = [pair for pair in pairs if len(pair.pinyin) == len(pair.hanzi) <= MAX_SYLLABLES]
-    return [short[row] for row in evenly(len(short), count)]
+def _pairs(split: str, lists: Sequence[str], limit: int) -> list[Pair]:
+    """The sentences of a split that aren't too long, among the first ``limit`` (0: all)."""
+    read = read_pairs(lists, limit).pairs
+    others = f"sentences longer than {MAX_SYLLABLES} syllables, or without a hanzi for each syllable"
+    return kept(split, read, lambda pair: len(pair.pinyin) == len(pair.hanzi) <= MAX_SYLLABLES, others)
 
 
 def _padded(symbols: Symbols, pairs: Sequence[Pair]) -> Clips:

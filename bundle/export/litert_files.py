@@ -19,7 +19,7 @@ from bundle.export.quantisation import made_by
 from bundle.runtimes.litert import flex_operations, operation_names
 from bundle.variants import ArtefactMode, Precision, UnavailableError
 from utils.backend.quiet import hide_native_messages
-from utils.errors import BundleError
+from utils.errors import BundleError, UserError
 
 _MOVING = frozenset(
     {"CONCATENATION", "EXPAND_DIMS", "PACK", "PAD", "RESHAPE", "SLICE", "SPLIT", "SQUEEZE", "STRIDED_SLICE",
@@ -69,6 +69,8 @@ def litert_file(
             content = converter.convert()
             if precision is Precision.INT8:
                 content = _quantised(content, float_layers)
+    except UserError:
+        raise  # of the samples
     except Exception as error:  # the converter's own class isn't public
         raise _explain(error, f"litert {state} {precision}") from error
     if (flex := flex_operations(content)) and not allow_flex:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import keras
 import numpy as np
@@ -14,6 +14,8 @@ from bundle.check.clips import evenly
 from utils.config import with_overrides
 from utils.errors import UserError, require
 from utils.run_folder.run import RunFolder
+
+Item = TypeVar("Item")
 
 
 @dataclass(frozen=True)
@@ -78,6 +80,21 @@ def read_splits(
     except (UserError, OSError) as error:
         print(f"note: no accuracy and no int8, the run's data can't be read: {error}", file=sys.stderr)
         return dict.fromkeys(("tests", "development", "calibration"), empty)
+
+
+def kept(split: str, items: Sequence[Item], fits: Callable[[Item], bool], others: str) -> list[Item]:
+    """The items of a split that an export can use; a note gives the number of the others.
+
+    Args:
+        split: its name.
+        items: all items.
+        fits: whether an item can be used.
+        others: what the items are that can't: "utterances longer than 8 s".
+    """
+    usable = [item for item in items if fits(item)]
+    if left_out := len(items) - len(usable):
+        print(f"note: {split} split: {left_out} of {len(items)} left out, {others}", file=sys.stderr)
+    return usable
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ import numpy as np
 
 from bundle.check.clips import evenly
 from bundle.export.keyword_source import CALIBRATION_CLIPS
-from bundle.export.source import Clips, ExportSource, data_section, read_splits
+from bundle.export.source import Clips, ExportSource, data_section, kept, read_splits
 from data.manifest import Utterance, read_manifest
 from model_speech.acoustic_model import load_acoustic_model
 from model_speech.causal import CausalModel, causal_model, streaming_obstacles
@@ -71,7 +71,9 @@ def speech_source(
         calibration_count, golden_count = CALIBRATION_CLIPS, GOLDEN_STREAMS
     data = data_section(folder, overrides)
     splits = read_splits(
-        lambda: {split: _utterances(data.get(split) or [], vocabulary) for split in ("test", "dev", "train")},
+        lambda: {
+            split: _utterances(split, data.get(split) or [], vocabulary) for split in ("test", "dev", "train")
+        },
         lambda utterances, count: collect(*_read(utterances, count, features)),
         {"test": min(max_tests, MAX_TESTS), "dev": DEVELOPMENT_UTTERANCES, "train": calibration_count},
         empty=collect([], []),
@@ -92,12 +94,16 @@ def speech_source(
     )
 
 
-def _utterances(manifests: Sequence[str], vocabulary: Vocabulary) -> list[Utterance]:
-    """The utterances of some manifests that are short enough and have only syllables of the vocabulary."""
-    return [
-        utterance for path in manifests for utterance in read_manifest(path)
-        if utterance.seconds <= MAX_SECONDS and all(syllable in vocabulary for syllable in utterance.pinyin)
-    ]  # fmt: skip
+def _utterances(split: str, manifests: Sequence[str], vocabulary: Vocabulary) -> list[Utterance]:
+    """The utterances of a split that are short enough and have only syllables of the vocabulary."""
+    read = [utterance for path in manifests for utterance in read_manifest(path)]
+    long = f"utterances longer than {MAX_SECONDS:g} s"
+    short = kept(split, read, lambda utterance: utterance.seconds <= MAX_SECONDS, long)
+
+    def is_known(utterance: Utterance) -> bool:
+        return all(syllable in vocabulary for syllable in utterance.pinyin)
+
+    return kept(split, short, is_known, "utterances with syllables that the vocabulary lacks")
 
 
 def _read(

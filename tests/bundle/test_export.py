@@ -28,6 +28,7 @@ from bundle.export.keyword_source import keyword_source
 from bundle.export.quantisation import layers_by_noise, made_by, rounding_noise
 from bundle.export.source import Clips, ExportSource
 from bundle.folder import find_bundle, open_bundle
+from bundle.report import ArtefactResult, accuracy_text, report_text
 from bundle.runtimes.artefacts import NEXT_SUFFIX, open_artefact
 from bundle.variants import ArtefactMode, Format, Precision, Variant, offered
 from model_keyword.registry import MODELS, build_keyword_model
@@ -292,6 +293,24 @@ def test_labels_that_are_gained_do_not_make_up_for_those_lost(tmp_path):
     development = Clips(source.tests.inputs, labels)
     (result,) = export_bundle(replace(source, development=development), [variant], tmp_path / "bundle")
     assert result.measured["float_layers"] == ["wide", "narrow"] and not result.problems
+
+
+def test_a_lack_of_clips_for_int8_is_no_failure_of_the_converter(tmp_path):
+    none = Clips(np.zeros((0, 12, 6), np.float32), np.zeros(0, np.int32))
+    with (
+        ArtefactWriter(source_of(residual(), calibration=none)) as writer,
+        pytest.raises(BundleError, match=r"^no clips to calibrate int8 with, int8 needs clips"),
+    ):
+        writer.write(INT8, tmp_path / "model.tflite")
+
+
+def test_a_report_without_accuracies_blames_no_folder():
+    """The clips may be there, and all be too long."""
+    about = {"model": "residual", "parameters": 1, "multiply_accumulates": {}, "accuracy": None}
+    text = report_text(about | {"stream": None, "accuracy_by_shift": {}}, [], raw=False, streams=True)
+    assert "accuracy not measured: there were no test clips" in text
+    text = accuracy_text(ArtefactResult(PLAIN, {"flex": []}, []), "keyword")
+    assert text.startswith("not measured: there were no test clips")
 
 
 def test_attempts_to_keep_layers_in_float_are_few(tmp_path):

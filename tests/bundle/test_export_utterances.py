@@ -256,6 +256,20 @@ def test_without_recordings_the_utterances_are_noise(runs, capsys):
     assert source.golden.inputs.min() == 0 and (source.golden.inputs[-1] > 1).all()
 
 
+def test_utterances_and_sentences_that_are_too_long_are_counted(runs, tiny_manifest, monkeypatch, capsys):
+    utterances = read_manifest(tiny_manifest)
+    monkeypatch.setattr("bundle.export.speech_source.MAX_SECONDS", 0.7)
+    long = sum(utterance.seconds > 0.7 for utterance in utterances)
+    assert len(speech_source(runs("compact")).tests) == len(utterances) - long > 0
+    notes = capsys.readouterr().err.splitlines()
+    counted = f"{long} of {len(utterances)} left out, utterances longer than 0.7 s"
+    assert notes == [f"note: {split} split: {counted}" for split in ("test", "dev", "train")]
+    monkeypatch.setattr("bundle.export.language_source.MAX_SYLLABLES", 2)
+    long = sum(len(utterance.pinyin) > 2 for utterance in utterances)
+    assert len(language_source(runs("transformer")).tests) == len(utterances) - long > 0
+    assert f"{long} of {len(utterances)} left out, sentences longer than 2" in capsys.readouterr().err
+
+
 def test_a_converter_that_is_no_exported_network_is_named(language_run):
     with pytest.raises(ConfigError, match=r"'ngram' can't be exported.*transformer, cbhg"):
         language_source(language_run)
