@@ -18,9 +18,9 @@ from bundle.variants import (
     Refusal,
     Variant,
     matrix_text,
+    no_stream,
     offered,
     refusal,
-    whole_utterances,
 )
 from utils.backend.devices import hide_gpus
 from utils.backend.quiet import silence_tensorflow
@@ -82,12 +82,7 @@ def _export(options: argparse.Namespace, overrides: Sequence[str]) -> int:
     from bundle.export.build import can_stream, export_bundle
 
     source = _source(task, options, overrides)
-    variants, refused = _offered(options, source)
-    if (options.all or not options.mode) and (obstacles := can_stream(source)):
-        without = [variant for variant in variants if not variant.is_streaming]
-        if len(without) < len(variants):
-            print("note: streams are not available for this model:", *obstacles, sep="\n  ", file=sys.stderr)
-        variants = without
+    variants, refused = _offered(options, source, can_stream(source))
     output = options.output or options.run / "export"
     results = export_bundle(
         source,
@@ -143,15 +138,28 @@ def _requested(options: argparse.Namespace, source: ExportSource) -> list[Varian
     ]
 
 
-def _offered(options: argparse.Namespace, source: ExportSource) -> tuple[list[Variant], int]:
+def _offered(
+    options: argparse.Namespace, source: ExportSource, obstacles: Sequence[str]
+) -> tuple[list[Variant], int]:
     """The requested variants that are offered, and the number of refused ones that were asked for.
 
     Refused ones are reported; if all are refused, that is an error.
+
+    Args:
+        options: the options of the command.
+        source: the model.
+        obstacles: why it can't stream; empty if it can.
     """
-    whole = whole_utterances(source.obstacles, source.kind) if source.row_stride else None
+    requested = _requested(options, source)
+    if obstacles and (options.all or not options.mode):  # nobody has asked for the streams
+        without = [variant for variant in requested if not variant.is_streaming]
+        if len(without) < len(requested):
+            print("note: streams are not available for this model:", *obstacles, sep="\n  ", file=sys.stderr)
+        requested = without
+    streams = no_stream(obstacles, source.kind) if obstacles else None
     reasons = {
-        variant: whole if whole and variant.is_streaming and not options.all else refusal(variant, source.raw)
-        for variant in _requested(options, source)
+        variant: streams if streams and variant.is_streaming else refusal(variant, source.raw)
+        for variant in requested
     }
     refused: dict[Refusal, list[Variant]] = {}
     for variant, reason in reasons.items():
@@ -168,9 +176,9 @@ def _offered(options: argparse.Namespace, source: ExportSource) -> tuple[list[Va
         if not accepted:
             raise ConfigError(message, hint=f"use {refusal_.instead}")
         # int8 is a default: where it is not offered and float is, nobody has asked for it.
-        requested = options.precision or any(variant.precision is Precision.FLOAT for variant in variants)
-        count += len(variants) if requested else 0
-        print(f"{'error' if requested else 'note'}: {message}; use {refusal_.instead}", file=sys.stderr)
+        named = options.precision or any(variant.precision is Precision.FLOAT for variant in variants)
+        count += len(variants) if named else 0
+        print(f"{'error' if named else 'note'}: {message}; use {refusal_.instead}", file=sys.stderr)
     return accepted, count
 
 

@@ -149,16 +149,17 @@ def refusal(variant: Variant, raw: bool = False) -> Refusal | None:
     return None
 
 
-def whole_utterances(obstacles: Sequence[str], kind: str) -> Refusal:
-    """Why a model of whole utterances can't be exported as a stream, and the alternative.
+def no_stream(obstacles: Sequence[str], kind: str) -> Refusal:
+    """Why a model can't be exported as a stream, and the alternative.
 
     Args:
         obstacles: why the model can't stream.
-        kind: ``speech`` or ``language``.
+        kind: ``keyword``, ``speech`` or ``language``.
     """
     shown = "; ".join([*obstacles[:_SHOWN_OBSTACLES], *["…"] * (len(obstacles) > _SHOWN_OBSTACLES)])
+    reason = "can't stream" if kind == "keyword" else "needs whole utterances"
     streaming = ", or a run of configs/speech/compact_streaming.yaml" if kind == "speech" else ""
-    return Refusal(f"the model needs whole utterances ({shown})", f"non_stream{streaming}")
+    return Refusal(f"the model {reason} ({shown})", f"non_stream{streaming}")
 
 
 def offered(raw: bool = False, streams: bool = True) -> list[Variant]:

@@ -174,7 +174,7 @@ def _allow_look_ahead(frames: int, options: StreamOptions) -> bool:
     if frames and not options.look_ahead:
         raise CannotStream(
             f"pads time on the right: it needs {frames} future frames",
-            "causal padding in time, or look_ahead=True if outputs may be late",
+            "causal padding in time",
         )
     return frames > 0
 

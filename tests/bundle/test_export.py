@@ -862,6 +862,38 @@ def test_the_command_refuses_with_a_reason_and_an_alternative(run, words, messag
         load_script("export.py").main([str(run), *words])
 
 
+@pytest.mark.parametrize(
+    ("words", "code", "line"),
+    [
+        (
+            ["--mode", "non_stream", "stream_external"],
+            1,
+            "error: litert stream_external float, litert stream_",
+        ),
+        ([], 0, "note: streams are not available for this model:"),
+        (["--all", "--mode", "stream_external"], 0, "note: streams are not available for this model:"),
+    ],
+)
+def test_an_impossible_stream_prevents_no_other_artefact(
+    words, code, line, run, monkeypatch, tmp_path, capsys
+):
+    exported = []
+    monkeypatch.setattr(build, "can_stream", lambda _: ["'pad' needs 2 future frames"])
+    monkeypatch.setattr(
+        build, "export_bundle", lambda _, variants, *__, **___: exported.extend(variants) or []
+    )
+    assert load_script("export.py").main([str(run), *words, "--output", str(tmp_path / "some")]) == code
+    assert exported and not any(variant.is_streaming for variant in exported)
+    printed = capsys.readouterr().err
+    assert printed.startswith(line) and "'pad' needs 2 future frames" in printed
+
+
+def test_a_stream_alone_that_is_impossible_is_an_error(run, monkeypatch):
+    monkeypatch.setattr(build, "can_stream", lambda _: ["'pad' needs 2 future frames"])
+    with pytest.raises(ConfigError, match=r"the model can't stream \('pad' needs 2.*use non_stream"):
+        load_script("export.py").main([str(run), "--mode", "stream_external"])
+
+
 def test_all_artefacts_of_a_model_of_samples_are_those_without_int8(run, monkeypatch, tmp_path, capsys):
     requested = []
     monkeypatch.setattr(

@@ -32,7 +32,7 @@ OBSTACLES = {
     ),
     "same_padding": (
         lambda x: layers.Conv1D(2, 4, padding="same", name="bad")(x),
-        "needs 2 future frames", r"causal padding in time, or look_ahead=True",
+        "needs 2 future frames", r"causal padding in time$",
     ),
     "padding_on_the_right": (
         lambda x: layers.ZeroPadding1D((1, 3), name="bad")(x),
