@@ -4,7 +4,6 @@ The folder appears when it is complete. An int8 artefact that predicts too many 
 model is converted again with more layers left in float; if that does not help, there is none.
 """
 
-import importlib.metadata
 import math
 import sys
 import tempfile
@@ -32,6 +31,7 @@ from utils.backend.model_cost import multiply_accumulates
 from utils.errors import BundleError
 from utils.files import remove_path, replacing_folder, write_json, write_text
 from utils.run_folder.bundle_files import FORMAT, METADATA, write_metadata
+from utils.run_folder.environment import package_versions
 from utils.run_folder.run import RunFolder
 
 _PACKAGES = ("tensorflow", "keras", "numpy", "ai-edge-litert", "onnx", "onnxruntime", "tf2onnx")
@@ -300,8 +300,7 @@ def _write_report(
         "tables": sorted(source.tables),
         "stream": about.pop("stream"),
         "source": {"config_hash": source.config_hash, **about},
-        "packages": {name: importlib.metadata.version(name) for name in _PACKAGES}
-        | {"backend": keras.backend.backend()},
+        "packages": package_versions(_PACKAGES) | {"backend": keras.backend.backend()},
         "artefacts": {result.variant.path: _artefact_metadata(writer, result) for result in written},
         "files": files_in(folder),
     }

@@ -1,5 +1,6 @@
 """Tests of bundles of tiny models: checks of every format, refused parts, the command line."""
 
+import importlib.metadata
 import json
 import re
 import shutil
@@ -748,6 +749,23 @@ def test_an_artefact_that_cannot_be_made_is_reported_beside_the_others(tmp_path,
     assert "**no**: not written" in (tmp_path / "export" / "export.md").read_text()
     assert not (tmp_path / "export" / MADE[0].path).exists()
     assert list(open_bundle(tmp_path / "export").artefacts) == [PLAIN.path]
+
+
+def test_a_package_of_another_name_does_not_lose_a_finished_export(tmp_path, monkeypatch):
+    """The module onnxruntime may be of the package onnxruntime-gpu."""
+    version = importlib.metadata.version
+
+    def installed(name: str) -> str:
+        if name == "onnxruntime":
+            raise importlib.metadata.PackageNotFoundError(name)
+        return version(name)
+
+    monkeypatch.setattr(importlib.metadata, "version", installed)
+    measured = {"difference": {"non_stream": 0.0}, "largest": 1.0, "agreement": 1.0, "latency_us": 1.0}
+    monkeypatch.setattr(build, "measure", lambda *_: (measured | {"operations": 1, "flex": []}, {}))
+    export_bundle(source_of(residual()), [PLAIN], tmp_path / "export")
+    packages = open_bundle(tmp_path / "export").metadata["packages"]
+    assert "tensorflow" in packages and "onnxruntime" not in packages
 
 
 def test_a_bundle_without_any_artefact_is_not_written(tmp_path, monkeypatch):

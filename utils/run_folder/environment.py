@@ -21,7 +21,7 @@ def environment() -> dict[str, Any]:
         "git_changed": bool(_git("status", "--porcelain", "--untracked-files=no")),
         "python": platform.python_version(),
         "keras_backend": os.environ.get("KERAS_BACKEND", "tensorflow"),
-        "packages": _versions(PACKAGES),
+        "packages": package_versions(PACKAGES),
         **machine(),
     }
 
@@ -35,8 +35,11 @@ def machine() -> dict[str, Any]:
     }
 
 
-def _versions(packages: Iterable[str]) -> dict[str, str]:
-    """Versions of the packages that are installed: only one of the backends is needed."""
+def package_versions(packages: Iterable[str]) -> dict[str, str]:
+    """Versions of the packages that are installed under these names.
+
+    Only one of the backends is needed, and a module may be of another package (tensorflow of tensorflow-cpu).
+    """
     versions = {}
     for name in packages:
         with suppress(importlib.metadata.PackageNotFoundError):
