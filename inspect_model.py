@@ -4,6 +4,7 @@ from utils.command.entry import run_command
 
 import argparse
 import json
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -24,6 +25,7 @@ from analysis.weights.significance import (
     significance_json,
     significance_text,
     significances,
+    unrated_layers,
 )
 from analysis.weights.weight_file import WeightFile, read_weight_file
 from model_speech.int8_weights import int8_weights_file, is_packed
@@ -148,6 +150,8 @@ def _significance(options: argparse.Namespace) -> None:
         print("\n".join(tables), end="")
     else:
         print(significance_text(found, options.threshold), end="")
+    if unrated := ", ".join(unrated_layers(file)):
+        print(f"note: not rated, because they have weights that are no kernels: {unrated}", file=sys.stderr)
 
 
 def _check_suffix(path: Path, known: Sequence[str]) -> None:

@@ -5,6 +5,7 @@ such mean in the layer: 1 for the strongest channel. A channel below :data:`THRE
 output of its layer (Li et al. 2017, "Pruning filters for efficient ConvNets", rank filters by the same sum).
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +19,7 @@ from utils.text_table import text_table
 
 THRESHOLD = 1e-3  # default: channels below it could be pruned
 THRESHOLDS_SHOWN = (1e-3, 1e-2, 5e-2, 0.1, 0.2)  # the report also gives what these would prune
+_HEADS = re.compile(r"(^|/)_?(query|key|value)(_dense)?$")  # parts of attention: kernels (in, heads, size)
 _KERNELS = ("kernel", "recurrent_kernel", "depthwise_kernel", "pointwise_kernel")
 
 
@@ -53,9 +55,9 @@ def channel_significance(kernel: np.ndarray, channel_axes: int = 1) -> np.ndarra
     """Mean absolute value of each output channel divided by the largest, (channels,) float64.
 
     Args:
-        kernel: its last ``channel_axes`` axes are the output channels: ``(…, in, out)``, or for a depthwise
-            convolution ``(…, in, multiplier)``.
-        channel_axes: 1, or 2 for a depthwise convolution.
+        kernel: its last ``channel_axes`` axes are the output channels: ``(…, in, out)``, for a depthwise
+            convolution ``(…, in, multiplier)``, for a query, key or value of attention ``(in, heads, size)``.
+        channel_axes: 1; 2 for a depthwise convolution and for attention.
 
     Returns:
         1 for the strongest channel; 0 for all channels of a kernel of zeros.
@@ -77,13 +79,31 @@ def significances(file: WeightFile) -> list[Significance]:
         _significance(layer, weight, file, is_output=bool(output) and layer.name == output.layer)
         for layer in file.layers
         for weight in layer.weights
-        if weight.name.rpartition("/")[2] in _KERNELS and weight.array.ndim > 1
+        if _is_kernel(weight)
     ]
     if not found:
         raise RunError(
             "no layer of this file has a kernel", where=file.path, hint="see inspect_model.py weights"
         )
     return found
+
+
+def unrated_layers(file: WeightFile) -> list[str]:
+    """Names of the layers that have other matrices than kernels and biases, such as embeddings."""
+    return [
+        layer.name
+        for layer in file.layers
+        if any(weight.array.ndim > 1 and _last(weight) not in (*_KERNELS, "bias") for weight in layer.weights)
+    ]
+
+
+def _is_kernel(weight: Weight) -> bool:
+    return _last(weight) in _KERNELS and weight.array.ndim > 1
+
+
+def _last(weight: Weight) -> str:
+    """The name without that of a part of the layer."""
+    return weight.name.rpartition("/")[2]
 
 
 def _significance(layer: Layer, kernel: Weight, file: WeightFile, is_output: bool) -> Significance:
@@ -94,12 +114,13 @@ def _significance(layer: Layer, kernel: Weight, file: WeightFile, is_output: boo
             hint="see inspect_model.py weights; train again",
         )
     depthwise = layer.kind.startswith("depthwise_conv") or kernel.name.endswith("depthwise_kernel")
-    values = channel_significance(kernel.array, 2 if depthwise else 1)
     part, _, name = kernel.name.rpartition("/")
-    bias = f"{part}/bias".lstrip("/")
-    with_bias = name != "recurrent_kernel" and any(
-        weight.name == bias and weight.array.shape == values.shape for weight in layer.weights
-    )
+    in_heads = _HEADS.search(part) and kernel.array.ndim == 3
+    values = channel_significance(kernel.array, 2 if depthwise or in_heads else 1)
+    arrays = {weight.name: weight.array for weight in layer.weights}
+    bias, pointwise = (arrays.get(f"{part}/{other}".lstrip("/")) for other in ("bias", "pointwise_kernel"))
+    first_of_two = name == "recurrent_kernel" or (name == "depthwise_kernel" and pointwise is not None)
+    with_bias = not first_of_two and bias is not None and bias.size == len(values)
     per_channel = kernel.array.size // len(values) + with_bias
     return Significance(layer.name, kernel.name, values, per_channel, is_output)
 

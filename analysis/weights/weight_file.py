@@ -38,6 +38,8 @@ _NAMES = {
     "masked_batch_normalization": _NORMALISATION,
     "layer_normalization": ("gamma", "beta"),
 }
+_SEPARABLE = ("depthwise_kernel", "pointwise_kernel", "bias")
+_PROJECTION = "einsum_dense|(query|key|value|output)_dense"  # parts of attention; their biases have two axes
 _KERNEL_AND_BIAS = ("kernel", "bias")  # … and for other classes, if the shapes match
 # h5py has no error class of its own; a damaged size may request more memory than there is.
 _ERRORS = (OSError, KeyError, ValueError, RuntimeError, TypeError, MemoryError, zipfile.BadZipFile)
@@ -293,6 +295,10 @@ def _variable_names(kind: str, variables: Mapping[str, h5py.Dataset]) -> list[st
     known = _NAMES.get(kind, ())
     if known and (len(known) == len(shapes) or (kind == "cell" and len(shapes) == len(known) - 1)):
         return list(known[: len(shapes)])
+    if kind.startswith("separable_conv") and len(shapes) in (2, 3):
+        return list(_SEPARABLE[: len(shapes)])
+    if re.fullmatch(_PROJECTION, kind) and len(shapes) <= 2:
+        return list(_KERNEL_AND_BIAS[: len(shapes)])
     is_pair = len(shapes) == 2 and len(shapes[0]) > 1 and shapes[1] == shapes[0][-1:]
     is_kernel = len(shapes) == 1 and len(shapes[0]) > 1 and re.match("dense|conv|depthwise_conv", kind)
     if is_pair or is_kernel or (len(shapes) == 2 and kind.startswith("depthwise_conv")):

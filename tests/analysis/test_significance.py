@@ -2,12 +2,14 @@
 
 import json
 
+import keras
 import numpy as np
 import pytest
+from keras import layers
 from matplotlib.image import imread
 
 import inspect_model
-from analysis.weights.significance import channel_significance, cut_share, significances
+from analysis.weights.significance import channel_significance, cut_share, significances, unrated_layers
 from analysis.weights.weight_file import read_weight_file
 from tests.support.legacy_weights import write_legacy
 from utils.errors import ConfigError, RunError
@@ -50,13 +52,13 @@ def model(tmp_path_factory):
     convolution[..., [1, 3]] *= 1e-4
     depthwise[:, :2] *= 1e-4
     scores[:, 2] = 0
-    layers = {
+    weights = {
         "conv2d_1": {"conv2d_1/kernel:0": convolution, "conv2d_1/bias:0": bias},
         "depthwise_conv1d_1": {"depthwise_conv1d_1/depthwise_kernel:0": depthwise},
         "embedding_1": {"embedding_1/embeddings:0": np.zeros((9, 3))},
         "dense_1": {"dense_1/kernel:0": scores},
     }
-    return write_legacy(tmp_path_factory.mktemp("significance") / "model.h5", layers)
+    return write_legacy(tmp_path_factory.mktemp("significance") / "model.h5", weights)
 
 
 def test_planted_weak_channels_could_be_pruned(model):
@@ -111,6 +113,36 @@ def test_mistakes_are_reported(model, tmp_path):
     none = write_legacy(tmp_path / "none.h5", {"embedding_1": {"embedding_1/embeddings:0": np.ones((2, 2))}})
     with pytest.raises(RunError, match="no layer of this file has a kernel"):
         inspect_model.main(["significance", str(none)])
+
+
+def test_layers_without_a_known_kernel_are_named(model, capsys):
+    inspect_model.main(["significance", str(model), "--json"])
+    note = "note: not rated, because they have weights that are no kernels: embedding_1\n"
+    assert capsys.readouterr().err == note
+
+
+def test_separable_convolutions_and_attention_are_rated(tmp_path):
+    """Weights as Keras 3 numbers them; a head's channels are those of the last two axes."""
+    keras.utils.clear_session()
+    x = inputs = keras.Input((6, 4))
+    x = layers.SeparableConv1D(4, 3)(x)
+    x = layers.MultiHeadAttention(2, 3)(x, x)
+    x = layers.MultiHeadAttention(2, 3, use_bias=False)(x, x)
+    keras.Model(inputs, x).save_weights(tmp_path / "model.weights.h5")
+    file = read_weight_file(tmp_path / "model.weights.h5")
+    found = {(each.layer, each.kernel): each for each in significances(file)}
+    sizes = {key: (len(each.values), each.weights_per_channel) for key, each in found.items()}
+    heads = {("multi_head_attention", f"{part}_dense/kernel"): (6, 5) for part in ("query", "key", "value")}
+    plain = {
+        ("multi_head_attention_1", kernel): (channels, 4) for (_, kernel), (channels, _) in heads.items()
+    }
+    assert sizes == heads | plain | {
+        ("multi_head_attention", "output_dense/kernel"): (4, 7),
+        ("multi_head_attention_1", "output_dense/kernel"): (4, 6),
+        ("separable_conv1d", "depthwise_kernel"): (4, 3),
+        ("separable_conv1d", "pointwise_kernel"): (4, 5),
+    }
+    assert unrated_layers(file) == []
 
 
 @pytest.mark.parametrize("threshold", ["nan", "inf", "-0.1", "2", "half"])
