@@ -19,8 +19,8 @@ def chunks(sound: str, rate: int) -> Iterator[bytes]:
     """16-bit mono samples of a file or of a pipe, 0.1 s at a time."""
     if sound == "-":
         return iter(lambda: sys.stdin.buffer.read(2 * rate // 10), b"")
-    blocks = soundfile.blocks(sound, rate // 10, dtype="int16", always_2d=True)
-    return (block[:, 0].tobytes() for block in blocks)
+    blocks = soundfile.blocks(sound, rate // 10, dtype="float32", always_2d=True)
+    return ((32768 * block.mean(axis=1)).clip(-32768, 32767).astype("<i2").tobytes() for block in blocks)
 
 
 async def main() -> None:

@@ -11,6 +11,7 @@ Needs: pip install openai. The token is in the environment variable OPENAI_API_K
 import argparse
 import os
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import openai
@@ -20,26 +21,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Send each recording, print the answer."""
     options = _parser().parse_args(arguments)
     client = openai.OpenAI(base_url=options.url, api_key=os.environ.get("OPENAI_API_KEY", "none"))
+    transcribe = partial(client.audio.transcriptions.create, model="whisper-1", prompt=options.words)
     for path in options.recordings:
         if options.stream:
-            events = client.audio.transcriptions.create(file=path, model="whisper-1", stream=True)
-            for event in events:
+            for event in transcribe(file=path, stream=True):
                 if event.type == "transcript.text.delta":
                     print(event.delta, end="", flush=True)
             print()
         elif options.format == "words":
-            answer = client.audio.transcriptions.create(
-                file=path,
-                model="whisper-1",
-                response_format="verbose_json",
-                timestamp_granularities=["word"],
-            )
+            answer = transcribe(file=path, response_format="verbose_json", timestamp_granularities=["word"])
             for word in answer.words or []:
                 print(f"{word.start:.2f}\t{word.end:.2f}\t{word.word}")
         else:
-            answer = client.audio.transcriptions.create(
-                file=path, model="whisper-1", response_format=options.format, prompt=options.words
-            )
+            answer = transcribe(file=path, response_format=options.format)
             print(answer if isinstance(answer, str) else answer.text)
 
 
