@@ -10,13 +10,13 @@ import numpy as np
 from utils.padding import pad_rows
 
 
-def label_errors(outputs: np.ndarray, references: np.ndarray) -> np.ndarray:
+def label_errors(outputs: np.ndarray, references: np.ndarray, blank: int | None) -> np.ndarray:
     """Errors of each clip.
 
     Args:
-        outputs: (N, labels) logits of clips, or (N, rows, classes) CTC logits, the last class being the
-            blank.
+        outputs: (N, labels) logits of clips, or (N, rows, classes) CTC logits.
         references: (N,) int labels, or (N, longest) int tokens, padded with -1.
+        blank: class of the blank, for CTC.
 
     Returns:
         (N,) int: 1 if the label is wrong; for CTC the substitutions, deletions and insertions of the greedy
@@ -24,7 +24,7 @@ def label_errors(outputs: np.ndarray, references: np.ndarray) -> np.ndarray:
     """
     if outputs.ndim == 2:
         return (outputs.argmax(axis=1) != references).astype(int)
-    return token_errors(references, decoded(outputs))
+    return token_errors(references, decoded(outputs, blank))
 
 
 def token_errors(references: np.ndarray, hypotheses: Sequence[Sequence[int]]) -> np.ndarray:
@@ -40,16 +40,17 @@ def label_count(references: np.ndarray) -> int:
     return max(1, int((references >= 0).sum()))
 
 
-def predicted_labels(outputs: np.ndarray) -> np.ndarray:
+def predicted_labels(outputs: np.ndarray, blank: int | None) -> np.ndarray:
     """What a model predicts, in the form of references.
 
     Args:
         outputs: see :func:`label_errors`.
+        blank: see :func:`label_errors`.
 
     Returns:
         (N,) int labels, or for CTC (N, longest) int tokens, padded with -1.
     """
-    return outputs.argmax(axis=1) if outputs.ndim == 2 else pad_rows(decoded(outputs), fill=-1)
+    return outputs.argmax(axis=1) if outputs.ndim == 2 else pad_rows(decoded(outputs, blank), fill=-1)
 
 
 def accuracy(errors: np.ndarray, references: np.ndarray) -> float:
@@ -62,9 +63,8 @@ def accuracy(errors: np.ndarray, references: np.ndarray) -> float:
     return float(1 - errors.sum() / label_count(references))
 
 
-def decoded(outputs: np.ndarray) -> list[list[int]]:
-    """Greedy decoding: (N, rows, classes) CTC logits → N token sequences."""
-    blank = outputs.shape[-1] - 1
+def decoded(outputs: np.ndarray, blank: int) -> list[list[int]]:
+    """Greedy decoding: (N, rows, classes) CTC logits, class of the blank → N token sequences."""
     best = outputs.argmax(axis=-1)  # (N, rows)
     begins = np.concatenate([np.ones_like(best[:, :1], bool), best[:, 1:] != best[:, :-1]], axis=1)
     return [row[keep].tolist() for row, keep in zip(best, begins & (best != blank), strict=True)]

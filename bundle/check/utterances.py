@@ -88,8 +88,8 @@ def predicted_tokens(
 
     Args:
         model: the model.
-        tests: ``inputs`` and ``lengths``. For a converter also ``candidates`` (syllables, K), the possible
-            hanzi ids of each syllable, padded with 0.
+        tests: ``inputs`` and ``lengths``. For an acoustic model also ``blank``, its class; for a converter
+            ``candidates`` (syllables, K), the possible hanzi ids of each syllable, padded with 0.
         row_stride: input positions per row.
         batch_size: utterances per call.
     """
@@ -103,7 +103,7 @@ def predicted_tokens(
         if "candidates" in tests:
             tokens = best_candidates(outputs, inputs, rows, tests["candidates"])
         else:
-            tokens = [decoded(outputs[[i], :count])[0] for i, count in enumerate(rows)]
+            tokens = [decoded(outputs[[i], :count], int(tests["blank"]))[0] for i, count in enumerate(rows)]
         for row, utterance in zip(batch, tokens, strict=True):
             predicted[row] = utterance
     return predicted

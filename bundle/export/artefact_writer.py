@@ -299,7 +299,8 @@ class ArtefactWriter:
         else:
             clips = self.source.development_clips
             predicted = {
-                name: predicted_labels(outputs) for name, outputs in self._outputs_by_mode(clips, streams)
+                name: predicted_labels(outputs, self.source.blank)
+                for name, outputs in self._outputs_by_mode(clips, streams)
             }
         references = {f"references_{name}": labels for name, labels in predicted.items()}
         return {**arrays, **references, "references": predicted["non_stream"]}
@@ -311,7 +312,7 @@ class ArtefactWriter:
             errors = utterances.label_errors(self.utterance_outputs, tests, stride)
             return {"non_stream": accuracy(errors, clips.references)}
         return {
-            name: accuracy(label_errors(outputs, clips.references), clips.references)
+            name: accuracy(label_errors(outputs, clips.references, self.source.blank), clips.references)
             for name, outputs in self._outputs_by_mode(clips, streams)
         }
 

@@ -119,6 +119,7 @@ class ExportSource:
         golden: clips on which every artefact is compared with the model.
         row_stride: input positions per row of logits, for a model of whole utterances; 0 for one of clips.
         obstacles: why a model of whole utterances can't stream.
+        blank: class of the CTC blank, for an acoustic model.
         candidates: possible hanzi ids of each syllable, for a converter: (syllables, K) int32, padded with 0.
         tables: further text files of the bundle, by name.
         accuracy_by_shift: milliseconds → accuracy of a keyword model on test clips shifted in time by them.
@@ -139,6 +140,7 @@ class ExportSource:
     development: Clips | None = None
     row_stride: int = 0
     obstacles: tuple[str, ...] = ()
+    blank: int | None = None
     candidates: np.ndarray | None = None
     tables: Mapping[str, str] = field(default_factory=dict)
     accuracy_by_shift: Mapping[int, float] = field(default_factory=dict)
@@ -155,8 +157,11 @@ class ExportSource:
         return self.development or self.calibration
 
     def test_arrays(self, clips: Clips) -> dict[str, np.ndarray]:
-        """Clips by name, with the candidates that measuring errors on them needs."""
-        return clips.arrays() | ({} if self.candidates is None else {"candidates": self.candidates})
+        """Clips by name, with the blank or the candidates that measuring errors on them needs."""
+        needed = {"blank": self.blank, "candidates": self.candidates}
+        return clips.arrays() | {
+            name: np.asarray(value) for name, value in needed.items() if value is not None
+        }
 
 
 def data_section(run: RunFolder, overrides: Sequence[str]) -> dict[str, Any]:

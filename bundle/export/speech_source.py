@@ -91,6 +91,7 @@ def speech_source(
         golden=splits["tests"].spread(golden_count) or collect(*_noise(noise_lengths)),
         row_stride=row_stride,
         obstacles=obstacles,
+        blank=vocabulary.blank_index,
     )
 
 

@@ -106,12 +106,12 @@ def test_streams_continue_from_clip_to_clip_or_are_reset():
 
 def test_errors_are_counted_by_clip_and_shared_out_to_labels_or_tokens():
     logits, labels = np.eye(4)[[0, 1, 2, 3]], np.array([0, 1, 2, 0])
-    errors = label_errors(logits, labels)
+    errors = label_errors(logits, labels, None)
     assert errors.tolist() == [0, 0, 0, 1] and accuracy(errors, labels) == 3 / 4
     rows = np.eye(4)[[[3, 0, 0, 3, 0, 1], [3, 3, 2, 2, 2, 3]]]  # blank 3: 0 0 1 · 2
-    assert decoded(rows) == [[0, 0, 1], [2]]
+    assert decoded(rows, 3) == [[0, 0, 1], [2]] and decoded(rows, 0) == [[3, 3, 1], [3, 2, 3]]
     tokens = np.array([[0, 1, -1], [2, -1, -1]])
-    errors = label_errors(rows, tokens)
+    errors = label_errors(rows, tokens, 3)
     assert errors.tolist() == [1, 0] and accuracy(errors, tokens) == 1 - 1 / 3
 
 

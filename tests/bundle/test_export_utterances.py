@@ -15,7 +15,13 @@ import pytest
 from bundle.check.measure_artefact import accuracies, compare_with_source
 from bundle.check.measuring import verdict
 from bundle.check.scoring import label_count
-from bundle.check.utterances import best_candidates, compare, label_errors, without_padding
+from bundle.check.utterances import (
+    best_candidates,
+    compare,
+    label_errors,
+    predicted_tokens,
+    without_padding,
+)
 from bundle.export.artefact_writer import ArtefactWriter
 from bundle.export.build import can_stream, export_bundle
 from bundle.export.language_source import language_source
@@ -29,6 +35,7 @@ from data.evaluation_lists import read_test_transcripts
 from data.manifest import read_manifest
 from model_language.registry import load_converter
 from model_speech.acoustic_model import load_acoustic_model
+from model_speech.vocabulary_transfer import transfer_run
 from recognition.recognizer import Recognizer
 from tests.support.scripts import ROOT, load_script
 from tests.support.tiny_utterances import ACOUSTIC, CONVERTER, write_acoustic_run, write_converter_run
@@ -36,6 +43,7 @@ from utils.errors import BundleError, ConfigError
 from utils.metrics import count_errors, total
 from utils.run_folder.bundle_files import FORMAT, write_metadata
 from utils.run_folder.checksum_files import file_hash
+from utils.vocabulary import BLANK
 
 
 def non_stream(format_: Format, precision: Precision = Precision.FLOAT) -> Variant:
@@ -202,7 +210,8 @@ def test_a_model_that_depends_on_padding_fails_with_more_padding():
 def test_error_rates_count_insertions_and_leave_padding_out():
     """Classes 0 and 1, blank 2: the model's outputs are 0 1 0 1 and 0 1."""
     golden = golden_of_counting_model()
-    tests = {**golden, "references": np.array([[0, 1, 1, -1], [0, 1, -1, -1]], np.int32)}
+    references = np.array([[0, 1, 1, -1], [0, 1, -1, -1]], np.int32)
+    tests = {**golden, "references": references, "blank": np.array(2)}
     assert label_errors(counting_model, tests, row_stride=2).tolist() == [1, 0]
 
 
@@ -225,6 +234,21 @@ def test_the_syllable_error_rate_is_that_of_the_test(sources, runs, tiny_manifes
     pairs = zip(utterances, recognised, strict=True)
     counts = total(count_errors(pair.pinyin, found.pinyin) for pair, found in pairs)
     assert 1 - accuracy == pytest.approx(counts.rate)
+
+
+def test_the_blank_may_be_any_class(sources, runs, tmp_path):
+    """A model that outputs only blanks recognises nothing."""
+    order = [BLANK, *(token for token in sources("compact").labels if token != BLANK)]
+    (tmp_path / "tokens.txt").write_text("".join(f"{token}\n" for token in order), encoding="utf-8")
+    transfer_run(runs("compact"), tmp_path / "run", tmp_path / "tokens.txt")
+    source = speech_source(tmp_path / "run")
+    logits = source.model.get_layer("logits")
+    kernel, bias = logits.get_weights()
+    bias[0] = 100
+    logits.set_weights([kernel, bias])
+    with ArtefactWriter(source) as writer:
+        tests = source.test_arrays(source.tests)
+        assert not any(predicted_tokens(writer.utterance_outputs, tests, source.row_stride))
 
 
 @pytest.mark.parametrize("name", ["transformer", pytest.param("cbhg", marks=pytest.mark.nightly)])
