@@ -20,7 +20,10 @@ class RunningMean(keras.layers.Layer):
         self.prior = self.add_weight(name="prior", shape=(shape[-1],), initializer="zeros", autocast=False)
 
     def call(self, frames):
-        """All means at once: the share of a frame in later means is known in advance."""
+        """All means at once: the share of a frame in later means is known in advance.
+
+        ``exp(-log_kept)`` overflows after 22,000 frames (25 minutes of 68 ms each); streams have no limit.
+        """
         count = ops.arange(1, ops.shape(frames)[1] + 1, dtype="float32")
         share = 1.0 / ops.minimum(count + PRIOR_FRAMES, float(MEMORY_FRAMES))  # (T,), of the latest frame
         log_kept = ops.cumsum(ops.log1p(-share))  # of the prior, in each mean
