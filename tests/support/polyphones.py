@@ -9,7 +9,7 @@ from typing import NamedTuple
 from utils.mandarin.pinyin import hanzi_to_pinyin
 
 LIST = Path(__file__).with_name("polyphones.tsv")
-TUNED, UNSEEN = "tune", "score"
+TUNED, UNSEEN, PHRASES = "tune", "score", "phrases"
 
 
 class Sentence(NamedTuple):

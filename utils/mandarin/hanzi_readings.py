@@ -6,7 +6,7 @@ and corrects polyphones.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 
 from utils.errors import CorpusError
@@ -25,9 +25,18 @@ def phrase_readings(text: str) -> list[str]:
     Raises:
         CorpusError: a character has no reading.
     """
+    return part_readings(known_parts(text))
+
+
+def part_readings(parts: Iterable[str]) -> list[str]:
+    """The readings of the parts of a text that :func:`known_parts` found, one per character.
+
+    Raises:
+        CorpusError: a character has no reading.
+    """
     known_readings = phrases()
     readings: list[str] = []
-    for part in _known_parts(text):
+    for part in parts:
         if part in known_readings:
             readings += [alternatives[0] for alternatives in known_readings[part]]
         else:
@@ -46,7 +55,7 @@ def plausible_readings(text: str) -> list[tuple[str, ...]]:
     """
     known_readings = phrases()
     readings: list[tuple[str, ...]] = []
-    for part in _known_parts(text):
+    for part in known_parts(text):
         if part in known_readings:
             readings += map(tuple, known_readings[part])
         else:
@@ -57,7 +66,7 @@ def plausible_readings(text: str) -> list[tuple[str, ...]]:
     return readings
 
 
-def _known_parts(text: str) -> Iterator[str]:
+def known_parts(text: str) -> Iterator[str]:
     """A text cut from the left into the longest known phrases, and characters that begin no phrase."""
     beginnings = _phrases_by_beginning()
     start = 0

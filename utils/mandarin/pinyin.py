@@ -13,8 +13,8 @@ from functools import cache, lru_cache
 from itertools import chain, groupby
 
 from utils.errors import CorpusError
-from utils.mandarin.hanzi_readings import phrase_readings
-from utils.mandarin.polyphones import RULES_PATH, correct_polyphones, reading_by_rule
+from utils.mandarin.hanzi_readings import known_parts, part_readings, phrase_readings
+from utils.mandarin.polyphones import RULES_PATH, correct_polyphones, matching_rule
 from utils.mandarin.pypinyin_data import version
 
 TONES = (1, 2, 3, 4, 5)
@@ -23,7 +23,7 @@ TONES = (1, 2, 3, 4, 5)
 _SPELLINGS_KEPT = 16_384
 # Version of hanzi_to_pinyin without ``words``, whose results are in caches: increase it when a change of the
 # code changes them.
-_READING = "2"
+_READING = "3"
 
 # The initials that combine with each final ('-' is the zero initial): GB/T 16159 and the table of the Xiandai
 # Hanyu Cidian, with the rare but recorded dia, tei, kei, cei, nou, len, cen, den, lo, yo, chua, rua, nia,
@@ -292,8 +292,10 @@ def _read_characters(text: str, start: int, end: int) -> list[str]:
         # After a longer word 地 is nearly always the particle (普遍 地); the rules do not know the words, and
         # would find 遍地.
         is_particle = character == "地" and index == start > 0
-        found = None if is_particle else reading_by_rule(text, index)
-        syllables[index - start] = found or _PARTICLES.get(character) or syllables[index - start]
+        rule = None if is_particle else matching_rule(text, index)
+        syllables[index - start] = (
+            rule.reading if rule else _PARTICLES.get(character, syllables[index - start])
+        )
     return syllables
 
 
@@ -303,4 +305,5 @@ def _read_word(word: str) -> list[str]:
 
 
 def _read_phrases(text: str) -> list[str]:
-    return correct_polyphones(text, list(map(normalise_syllable, phrase_readings(text))))
+    parts = list(known_parts(text))
+    return correct_polyphones(parts, list(map(normalise_syllable, part_readings(parts))))

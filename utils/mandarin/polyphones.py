@@ -3,10 +3,11 @@
 pypinyin cuts a text into the longest known phrases from the left. A phrase may therefore cross a word
 boundary (维护|发展 is read as 维 护发 展), and a character outside all phrases gets its most frequent reading
 (慢慢地 di4). The rules are regular expressions for the text before and after a character, in
-``polyphones.tsv``.
+``polyphones.tsv``. Longer phrases seldom cross a boundary, so the rules leave them alone.
 """
 
 import re
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -14,6 +15,14 @@ from typing import NamedTuple
 RULES_PATH = Path(__file__).with_name("polyphones.tsv")
 _ANY = "-"
 _REACH = 12  # characters before the polyphone that a rule sees
+
+# Known phrases of more than two hanzi in which the rules apply: pypinyin reads them wrongly (不得了 le5), or
+# the last hanzi often begins another word (没有|空间).
+_MISREAD = (
+    "不得了 不记得 信得过 塞纳河 多劳多得 憋得慌 打得火热 比得上 犯得上 看得上 "
+    "都柏林 昌都县 想得到 没有空 这么着"
+)
+_MISREAD_PHRASES = frozenset(_MISREAD.split())
 
 
 class Rule(NamedTuple):
@@ -29,6 +38,11 @@ class Rule(NamedTuple):
             return False
         return not self.before or self.before.search(text, max(0, index - _REACH), index) is not None
 
+    @property
+    def has_pattern(self) -> bool:
+        """Whether the rule looks at the text beside the character."""
+        return self.before is not None or self.after is not None
+
 
 @cache
 def read_rules() -> dict[str, tuple[Rule, ...]]:
@@ -42,20 +56,30 @@ def read_rules() -> dict[str, tuple[Rule, ...]]:
     return {character: tuple(found) for character, found in rules.items()}
 
 
-def correct_polyphones(text: str, syllables: list[str]) -> list[str]:
+def correct_polyphones(parts: Sequence[str], syllables: Sequence[str]) -> list[str]:
     """The reading of a text, corrected by the rules.
 
+    A known phrase of two hanzi keeps its reading where only a rule without patterns matches (种花 zhong4).
+    A longer one keeps it whatever matches (有朝一日 zhao1), with few exceptions.
+
     Args:
-        text: hanzi.
+        parts: the text cut into known phrases and other characters, by ``hanzi_readings.known_parts``.
         syllables: canonical, one per hanzi; unchanged where no rule matches.
     """
-    return [reading_by_rule(text, index) or syllable for index, syllable in enumerate(syllables)]
+    text = "".join(parts)
+    corrected: list[str] = []
+    for part in parts:
+        start = len(corrected)
+        keeps_reading = len(part) > 2 and part not in _MISREAD_PHRASES
+        for index, syllable in enumerate(syllables[start : start + len(part)], start):
+            rule = None if keeps_reading else matching_rule(text, index)
+            applies = rule is not None and (len(part) == 1 or rule.has_pattern)
+            corrected.append(rule.reading if applies else syllable)
+    return corrected
 
 
-def reading_by_rule(text: str, index: int) -> str | None:
-    """The reading of the character at ``index`` by the rules; None if none matches or it is alone."""
-    if len(text) > 1:  # a single character has no context
-        for rule in read_rules().get(text[index], ()):
-            if rule.matches(text, index):
-                return rule.reading
-    return None
+def matching_rule(text: str, index: int) -> Rule | None:
+    """The first rule that matches the character at ``index``; None if none does or it is alone."""
+    if len(text) == 1:  # a single character has no context
+        return None
+    return next((rule for rule in read_rules().get(text[index], ()) if rule.matches(text, index)), None)
