@@ -109,8 +109,7 @@ def estimate_counted(grams: Sequence[NgramCounts]) -> list[NgramTable]:
         of_context = np.repeat(weights, np.diff(np.append(starts, len(gram.keys))))
         probabilities.append(fractions + of_context * probabilities[-1][suffix])
         contexts = np.searchsorted(lower.keys, gram.keys[starts] >> bits)
-        with np.errstate(divide="ignore"):  # without a discount (in a tiny text) log 0 is correct
-            backoffs[n - 2][contexts] = np.log(weights)
+        backoffs[n - 2][contexts] = np.log(weights)
     return [
         NgramTable(gram.keys, np.log(p).astype(np.float32), b)
         for gram, p, b in zip(grams, probabilities, backoffs, strict=True)
@@ -158,14 +157,17 @@ def _windows(ids: np.ndarray, n: int, bits: int) -> np.ndarray:
 def _discounts(counts: np.ndarray) -> np.ndarray:
     """Discounts of the counts 0, 1, 2 and ≥ 3 (Chen and Goodman, equation 26).
 
-    A tiny text may lack n-grams that occur 1, 2, 3 or 4 times; its discounts are 0.5, 1 and 1.5, as in KenLM.
+    A text that is tiny or repeats itself may lack n-grams that occur 1, 2, 3 or 4 times, or have so many of
+    them that a discount is not positive; its discounts are 0.5, 1 and 1.5, as in KenLM. Without a discount
+    nothing would be left for tokens that were not seen after a context.
     """
+    fixed = np.array([0.0, 0.5, 1.0, 1.5])
     n1, n2, n3, n4 = (np.count_nonzero(counts == times) for times in (1, 2, 3, 4))
     if min(n1, n2, n3, n4) == 0:
-        return np.array([0.0, 0.5, 1.0, 1.5])
+        return fixed
     y = n1 / (n1 + 2 * n2)
     found = np.array([0.0, 1 - 2 * y * n2 / n1, 2 - 3 * y * n3 / n2, 3 - 4 * y * n4 / n3])
-    return np.clip(found, 0.0, [0.0, 1.0, 2.0, 3.0])
+    return np.minimum(found, [0.0, 1.0, 2.0, 3.0]) if found[1:].min() > 0 else fixed
 
 
 def _discounted(contexts: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -152,6 +152,14 @@ def test_estimates_equal_a_naive_reference(order):
         np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
 
 
+def test_repeated_sentences_leave_something_for_unseen_tokens():
+    """Most sentences occur four times, so by the formula a discount is below 0."""
+    text, size = [0], 42
+    for sentence, times in enumerate([4] * 5 + [3, 2, 1]):
+        text += [*range(2 + 5 * sentence, 7 + 5 * sentence), 0] * times
+    assert all(np.isfinite(table.backoffs).all() for table in estimate(np.array(text), 3, size))
+
+
 def test_bits_needed():
     assert [bits_needed(size) for size in (1, 2, 3, 8192, 8193)] == [1, 1, 2, 13, 14]
 
