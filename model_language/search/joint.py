@@ -32,7 +32,7 @@ from model_language.search.lattice import HanziPath, NetworkPaths
 from model_language.search.second_pass import SecondPass
 from model_language.search.token_model import TokenModel
 from model_language.search.user_words import UserWords
-from model_language.search.word_bonus import HanziIds, NetworkWords
+from model_language.search.word_bonus import HanziIds, NetworkWords, scores_of
 from model_language.vocabulary.symbols import PAD_ID
 from utils.hypotheses.confusion_network import NOTHING, ConfusionNetwork
 from utils.softmax import softmax
@@ -170,7 +170,7 @@ class JointSearch:
             added = [number for number in needed if number not in hanzi]
             if not added:
                 return hanzi, scores
-            return np.append(hanzi, added), np.append(scores, np.full(len(added), scores.min()))
+            return np.append(hanzi, added), np.append(scores, scores_of(added, hanzi, scores, size))
 
         model = TokenModel(
             converter.history_model, weights.language, weights.bonus, size, converter.path_model

@@ -15,6 +15,9 @@ from model_language.search.user_words import Span, UserWord, UserWords
 from model_language.vocabulary.symbols import PAD_ID, Symbols
 from utils.hypotheses.confusion_network import NOTHING, ConfusionNetwork
 
+UNKNOWN_PENALTY = 3.0
+"""How far below the best hanzi of its syllable a hanzi outside the vocabulary is; see :func:`scores_of`."""
+
 
 class HanziIds:
     """Ids of hanzi: those of a vocabulary, and above them ids for other hanzi of user words.
@@ -54,8 +57,7 @@ class GridWords:
         all_candidates: all candidates of the model; None: ``grid`` has them all.
 
     Attributes:
-        grid: the candidates, with the hanzi of user words added. A hanzi that the model does not have at
-            its syllable gets the lowest score there. Ids above the vocabulary stand for unknown hanzi.
+        grid: the candidates, with the hanzi of user words added, see :func:`scores_of`.
         decode: ids → text.
         reach: number of preceding hanzi that the bonus depends on.
     """
@@ -80,7 +82,7 @@ class GridWords:
                     covering.append((before, word, span.word.weight))
                     needed.setdefault((sentence, position), []).append(int(word[before]))
         self.reach = max((len(span.word.hanzi) - 1 for found in spans for span in found), default=0)
-        self.grid = _with_candidates(grid, needed, all_candidates or grid)
+        self.grid = _with_candidates(grid, needed, all_candidates or grid, len(symbols.hanzi))
 
     def gains(
         self, position: int, sentences: np.ndarray, past: np.ndarray, rows: np.ndarray, tokens: np.ndarray
@@ -132,7 +134,9 @@ def _gains(
     return earned + advance - paid.take(rows)
 
 
-def _with_candidates(grid: Grid, needed: Mapping[tuple[int, int], Sequence[int]], whole: Grid) -> Grid:
+def _with_candidates(
+    grid: Grid, needed: Mapping[tuple[int, int], Sequence[int]], whole: Grid, size: int
+) -> Grid:
     """Add hanzi that are not candidates yet, with their scores in the whole grid."""
     missing = {
         cell: added
@@ -149,15 +153,27 @@ def _with_candidates(grid: Grid, needed: Mapping[tuple[int, int], Sequence[int]]
     for cell, added in missing.items():
         columns = slice(used[cell], used[cell] + len(added))
         candidates[(*cell, columns)] = added
-        scores[(*cell, columns)] = _scores_of(added, whole.candidates[cell], whole.scores[cell])
+        scores[(*cell, columns)] = scores_of(added, whole.candidates[cell], whole.scores[cell], size)
     return Grid(candidates, scores, grid.lengths)
 
 
-def _scores_of(ids: Sequence[int], candidates: np.ndarray, scores: np.ndarray) -> list[float]:
-    """Scores of hanzi at a syllable (K,); the lowest one for a hanzi that is not a candidate."""
-    lowest = float(scores[candidates > PAD_ID].min())
+def scores_of(ids: Sequence[int], candidates: np.ndarray, scores: np.ndarray, size: int) -> list[float]:
+    """Scores of hanzi of user words at a syllable.
+
+    Args:
+        ids: the hanzi.
+        candidates: (K,) int, the model's hanzi for the syllable.
+        scores: (K,) float.
+        size: hanzi in the vocabulary; ids from there on stand for other hanzi.
+
+    Returns:
+        A candidate's own score; the lowest one for a hanzi that the model reads otherwise. For a hanzi
+        outside the vocabulary, the user word is all that is known, so it scores almost as the best one.
+    """
     known = dict(zip(candidates.tolist(), scores.tolist(), strict=True))
-    return [known.get(number, lowest) for number in ids]
+    used = scores[candidates > PAD_ID]
+    lowest, unknown = float(used.min()), float(used.max()) - UNKNOWN_PENALTY
+    return [known.get(number, unknown if number >= size else lowest) for number in ids]
 
 
 Progress = frozenset[tuple[int, int]]

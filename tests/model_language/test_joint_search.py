@@ -11,7 +11,7 @@ from model_language.converters.ngram import NgramConfig, NgramConverter, NgramMo
 from model_language.converters.user_word_converter import UserWordConverter
 from model_language.ngram.syllables import SyllableNgram, SyllableNgramConfig
 from model_language.ngram.words import WordUnigram, pack_words
-from model_language.search import confusion_network_search, lattice
+from model_language.search import confusion_network_search, lattice, word_bonus
 from model_language.search.grid import Conversion
 from model_language.search.joint import JointHypothesis, JointSearch, JointWeights
 from model_language.search.second_pass import LEAST_USER_WORD_LOG_PROB
@@ -140,6 +140,16 @@ class Conditional:
     @property
     def converter(self):
         return self
+
+
+def test_a_hanzi_outside_the_vocabulary_scores_almost_as_the_best_of_its_syllable(ngram, monkeypatch):
+    words = UserWords([UserWord("喆门", (frozenset({"da1"}), frozenset({"men5"})), 50.0)])
+    scores = []
+    for penalty in (0.0, 5.0):
+        monkeypatch.setattr(word_bonus, "UNKNOWN_PENALTY", penalty)
+        ((best,),) = JointSearch(UserWordConverter(ngram, words), WEIGHTS).search([NETWORKS[0]])
+        scores.append(best.score)
+    assert scores[0] - scores[1] == pytest.approx(5.0 * WEIGHTS.language)
 
 
 def test_sequences_are_converted_and_the_best_sum_wins():
