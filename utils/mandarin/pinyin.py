@@ -87,6 +87,8 @@ _ERHUA = (
 )
 
 _TONE_MARKS = {"\u0304": "1", "\u0301": "2", "\u030c": "3", "\u0306": "3", "\u0300": "4"}
+TEXTBOOK_LETTERS = {ord("ɑ"): "a", ord("ɡ"): "g"}
+"""Letters of Chinese textbooks, U+0251 and U+0261, which look like the handwritten a and g."""
 _HANZI_BLOCKS = re.compile("[\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af]+")
 
 
@@ -158,8 +160,8 @@ def full_inventory() -> tuple[str, ...]:
 def normalise_syllable(text: str) -> str:
     """Convert one written syllable to the canonical form.
 
-    Accepts capitals, tone marks (``zhōng``), tone digits 0-5 (0 and none = neutral), ``ü``, ``u:`` and
-    ``v``, ``nue``/``lue``, and a tone digit before the r of erhua.
+    Accepts capitals, tone marks (``zhōng``), tone digits 0-5 (0 and none = neutral; also ``zhong¹``), ``ɑ``
+    and ``ɡ`` of textbooks, ``ü``, ``u:`` and ``v``, ``nue``/``lue``, and a tone digit before the r of erhua.
 
     >>> normalise_syllable("Lü4"), normalise_syllable("de"), normalise_syllable("zhōng")
     ('lv4', 'de5', 'zhong1')
@@ -168,7 +170,7 @@ def normalise_syllable(text: str) -> str:
         CorpusError: ``text`` is not a Mandarin syllable.
     """
     letters, digits = [], []
-    for character in unicodedata.normalize("NFD", text.strip().lower()):
+    for character in unicodedata.normalize("NFD", text.strip().lower().translate(TEXTBOOK_LETTERS)):
         if character in _TONE_MARKS:
             digits.append(_TONE_MARKS[character])
         elif character.isdigit():

@@ -1,10 +1,11 @@
 """Reads a typed line: finds the pinyin in it, in any usual spelling, and segments it into syllables.
 
 A syllable of the result has a tone digit (``zhong1``, ``de5``), or none if any tone is possible (``zhong``).
-A syllable that is typed without a tone is neutral if most syllables of the line have tones; otherwise it may
-have any tone. Whether a hanzi has this neutral reading is not known here; the caller must find out
-(:class:`model_language.pinyin_to_hanzi.PinyinToHanzi` takes a neutral syllable that no hanzi has for any
-tone).
+A syllable that is typed without a tone is neutral if most syllables of the line have tones, and it is a word
+by itself or another syllable of its word has a tone; otherwise it may have any tone, as in a name without
+tones (wo3 zhu4 zai4 Beijing). Whether a hanzi has this neutral reading is not known here; the caller must
+find out (:class:`model_language.pinyin_to_hanzi.PinyinToHanzi` takes a neutral syllable that no hanzi has for
+any tone).
 
 Pinyin without spaces is segmented into syllables. The best segmentation has, in this order
 
@@ -28,7 +29,14 @@ from operator import itemgetter
 from typing import Any
 
 from utils.errors import CorpusError, UserError
-from utils.mandarin.pinyin import full_inventory, has_tone, is_hanzi, is_syllable, normalise_syllable
+from utils.mandarin.pinyin import (
+    TEXTBOOK_LETTERS,
+    full_inventory,
+    has_tone,
+    is_hanzi,
+    is_syllable,
+    normalise_syllable,
+)
 
 WAYS_KEPT = 4  # segmentations of one word
 _MARKS = "\u0304\u0301\u030c\u0306\u0300"  # tones 1-4; the breve is often typed for tone 3
@@ -52,6 +60,7 @@ def _letters() -> str:
 _LETTER = f"[{_letters()}][{_MARKS}\u0308\u0302]*"
 _WORD = re.compile(rf"{_LETTER}(?:{_LETTER}|(?<=[nlNL][uU]):|[0-9]|['’‘`ʼ\-](?={_LETTER}))*")
 _UNIT = re.compile(rf"(?:[uU]:|{_LETTER})|[0-9]")
+_SUPERSCRIPT_TONE = re.compile("(?<=[A-Za-zÜüÊê]{2})[⁰¹²³⁴⁵]")
 _SEPARATOR = re.compile(r"['’‘`ʼ\-]")
 
 
@@ -74,7 +83,7 @@ class Piece:
         """Words of Latin letters in other text, which may be typing errors, with their columns."""
         if self.readings:
             return ()
-        found = _WORD.finditer(_half_width(self.text))
+        found = _WORD.finditer(_ordinary(self.text))
         return tuple((self.text[word.start() : word.end()], self.column + word.start()) for word in found)
 
 
@@ -91,8 +100,7 @@ def read_line(line: str, unwritable: Set[str] = frozenset()) -> list[Piece]:
     Returns:
         the pieces in order: one for each word of pinyin, one for each stretch of other text.
     """
-    # Full-width letters and digits become ordinary ones; the columns stay the same.
-    plain = _half_width(line)
+    plain = _ordinary(line)
     words = []
     for found in _WORD.finditer(plain):
         segment = _segment_cached if len(found[0]) <= _MAX_CACHED_LETTERS else _segment
@@ -107,15 +115,13 @@ def read_line(line: str, unwritable: Set[str] = frozenset()) -> list[Piece]:
     if len(words) > 1 and all(len(readings[0]) == 1 for _, _, readings in words):
         words = [(start, end, readings[:1]) for start, end, readings in words]
     best = [syllable for _, _, readings in words for syllable in readings[0]]
-    neutral = 2 * sum(map(has_tone, best)) > len(best)  # a syllable without a tone is neutral
+    mostly_toned = 2 * sum(map(has_tone, best)) > len(best)
     pieces, reached = [], 0
     for start, end, readings in words:
         pieces += _other_text(line, reached, start, after=reached > 0, before=True)
-        toned = tuple(
-            tuple(f"{syllable}5" if neutral and not has_tone(syllable) else syllable for syllable in reading)
-            for reading in readings
-        )
-        pieces.append(Piece(line[start:end], start + 1, toned))
+        if mostly_toned:
+            readings = tuple(map(_with_neutral_tones, readings))
+        pieces.append(Piece(line[start:end], start + 1, readings))
         reached = end
     return pieces + _other_text(line, reached, len(line), after=reached > 0, before=False)
 
@@ -199,14 +205,27 @@ def read_pronunciation(
     return syllables
 
 
-def _half_width(text: str) -> str:
-    return text.translate(_full_width())
+def _with_neutral_tones(reading: tuple[str, ...]) -> tuple[str, ...]:
+    """A reading of a word with neutral tones where none is typed; unchanged if it is a name without tones."""
+    if len(reading) > 1 and not any(map(has_tone, reading)):
+        return reading
+    return tuple(syllable if has_tone(syllable) else f"{syllable}5" for syllable in reading)
+
+
+def _ordinary(text: str) -> str:
+    """A text with ordinary letters for full-width and textbook ones, and digits for superscript tones.
+
+    Columns stay the same. The exponents of m², a² + b² are no tones: one letter is before them.
+    """
+    letters = text.translate(_ordinary_letters())
+    return _SUPERSCRIPT_TONE.sub(lambda tone: unicodedata.normalize("NFKC", tone[0]), letters)
 
 
 @cache
-def _full_width() -> dict[int, str]:
+def _ordinary_letters() -> dict[int, str]:
     ranges = ((0xFF10, 0xFF1A), (0xFF21, 0xFF3B), (0xFF41, 0xFF5B))
-    return {code: chr(code - 0xFEE0) for start, stop in ranges for code in range(start, stop)}
+    full_width = {code: chr(code - 0xFEE0) for start, stop in ranges for code in range(start, stop)}
+    return full_width | TEXTBOOK_LETTERS
 
 
 def _other_text(line: str, start: int, end: int, after: bool, before: bool) -> list[Piece]:

@@ -37,6 +37,8 @@ TRANSCRIPTS = Path(__file__).parents[3].parent / "shared" / "data" / "transcript
         ("lu:4", "lv4"),
         ("nu:e4", "nve4"),
         ("nue4", "nve4"),
+        ("zhōnɡ", "zhong1"),
+        ("bɑ\u0300", "ba4"),
         ("lüè", "lve4"),
         ("jü2", "ju2"),
         ("yv3", "yu3"),

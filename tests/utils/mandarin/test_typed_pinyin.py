@@ -41,6 +41,9 @@ def best(line: str) -> str:
         ("Wǒmen dōu shì hǎo péngyou", "wo3 men5 dou1 shi4 hao3 peng2 you5"),
         ("ｎｉ３ ｈａｏ３", "ni3 hao3"),  # full-width
         ("ni3-hao3", "ni3 hao3"),
+        ("zhōnɡɡuó bɑ\u0300bɑ", "zhong1 guo2 ba4 ba5"),  # the letters of Chinese textbooks
+        ("zhong¹guo² ni³", "zhong1 guo2 ni3"),
+        ("wo a²", "wo a [²]"),
     ],
 )
 def test_spellings(written, read):
@@ -87,6 +90,11 @@ def test_other_divisions_are_kept_best_first():
 def test_a_bare_syllable_is_neutral_only_where_most_have_a_tone():
     assert best("wo3 de shu1") == "wo3 de5 shu1"
     assert best("wo de shu1") == "wo de shu1"
+
+
+def test_a_word_without_any_tone_in_a_line_with_tones_may_have_any():
+    assert best("wo3 zhu4 zai4 Beijing") == "wo3 zhu4 zai4 bei jing"
+    assert best("wo3men dou1 lai2 le") == "wo3 men5 dou1 lai2 le5"
 
 
 def test_a_final_colon_is_punctuation_if_the_word_is_not_pinyin_with_it():
