@@ -14,6 +14,16 @@ _GROUPED = re.compile(r"[1-9]\d{0,2}(?:,\d{3})+(?:\.\d+)?")  # with thousands se
 # of which more than _SIGNIFICANT_DIGITS come before the zeros at the end.
 _CODE_DIGITS, _SIGNIFICANT_DIGITS = 7, 5
 _YEAR = re.compile(r"\s*年")
+_LATEST_YEAR = 2100
+# After a round number of years these words mean a duration: 3000年历史, 1500年前, but 2030年前, 2008年来.
+_DURATION = re.compile(r"\s*年(?:的?(?:历史|时间)|之久)")
+_SPAN = re.compile(r"\s*年(?:前|来(?![到自华]))")
+# A lone 2 before a measure word is 两, but it is 二 in 2年级, 2次方, 2次元.
+_MEASURE_WORD = re.compile(
+    r"\s*(?:[个位名人只条张件本天台辆家种块间部座支份杯瓶碗岁倍套双对群句首场篇把棵头匹根颗片周秒米吨克斤元]"
+    r"|小时|分钟|公[里斤]|千[米克]|年(?!级)|次(?![方元函曲])|点(?!\d))"
+)
+_NOT_A_QUANTITY = re.compile(r"[第/]\s*$")  # what stands before 第2个, 1/2个
 # A 2 that may be read as 两: alone, before 百 and 千, and where it is all that stands before 万 or 亿.
 _LIANG = re.compile(r"^二$|二(?=[百千])|(?:^|(?<=亿)|(?<=亿零))二(?=[万亿])")
 # The unit of the last digit may be left out directly after the next higher unit: 一百五(十), 一万二(千).
@@ -24,11 +34,11 @@ _SPELLED_FROM = 100  # smaller numbers are not read digit by digit
 def numbers_to_hanzi(text: str) -> str:
     """Write the numbers in a text in hanzi: 2024年 → 二零二四年, 120人 → 一百二十人, 3.5% → 百分之三点五.
 
-    Where Mandarin has several ways (两 for 二, 幺 for 一, 2,000 as 两千), one of them is chosen. A comma that
-    separates no thousands separates two numbers (第1,2名). Numbers next to Latin letters (MP3, 1.5kg), and
-    those with several points (1.2.3), are unchanged.
+    Where Mandarin has several ways (幺 for 一, 2,000 as 两千), one of them is chosen. A comma that separates
+    no thousands separates two numbers (第1,2名). Numbers next to Latin letters (MP3, 1.5kg), and those with
+    several points (1.2.3), are unchanged.
     """
-    return _NUMBERS.sub(lambda match: _read(match, text[match.end() :]), text)
+    return _NUMBERS.sub(lambda match: _read(match, text[: match.start()], text[match.end() :]), text)
 
 
 def cardinal(number: int) -> str:
@@ -85,8 +95,10 @@ def _below_myriad(number: int) -> str:
     return words
 
 
-def _read(match: re.Match[str], rest: str) -> str:
+def _read(match: re.Match[str], before: str, rest: str) -> str:
     figures, percent = match.groups()
+    if figures == "2" and not percent and _MEASURE_WORD.match(rest) and not _NOT_A_QUANTITY.search(before):
+        return "两"
     numbers = [figures] if _GROUPED.fullmatch(figures) else figures.split(",")
     if any(number.count(".") > 1 for number in numbers):
         return match[0]
@@ -100,10 +112,19 @@ def _read_number(number: str, rest: str) -> str:
     """The words of one number; ``rest`` is the text after it, or after the last one of a list."""
     grouped, _, fraction = number.partition(".")
     whole = grouped.replace(",", "")
-    is_year = len(whole) == 4 and _YEAR.match(rest) is not None
-    by_digits = whole == grouped and not fraction and (is_year or is_code(whole))
+    by_digits = whole == grouped and not fraction and (_is_year(whole, rest) or is_code(whole))
     words = spell_digits(whole) if by_digits or len(whole) > LONGEST_CARDINAL else cardinal(int(whole))
     return f"{words}点{spell_digits(fraction)}" if fraction else words
+
+
+def _is_year(digits: str, rest: str) -> bool:
+    """Whether digits are the number of a year, not a number of years."""
+    if len(digits) != 4 or int(digits) > _LATEST_YEAR or not _YEAR.match(rest):
+        return False
+    is_duration = (digits.endswith("0") and _DURATION.match(rest)) or (
+        digits.endswith("00") and _SPAN.match(rest)
+    )
+    return not is_duration
 
 
 def is_code(digits: str) -> bool:

@@ -74,3 +74,31 @@ def test_every_reading_means_the_number(number: int):
 )
 def test_a_number_is_read_as_a_whole_or_not_at_all(figures: str, words: str):
     assert numbers_to_hanzi(figures) == words
+
+
+@pytest.mark.parametrize(
+    ("figures", "words"),
+    [
+        ("2024年", "二零二四年"),
+        ("1949年以来", "一九四九年以来"),
+        ("2030年前实现", "二零三零年前实现"),
+        ("2008年来到北京", "二零零八年来到北京"),
+        ("3000年历史", "三千年历史"),
+        ("有1450年的历史", "有一千四百五十年的历史"),
+        ("1500年前", "一千五百年前"),
+        ("用了1200年时间", "用了一千二百年时间"),
+        ("2500年", "二千五百年"),
+        ("2个人", "两个人"),
+        ("等了2年,2个月,2 小时", "等了两年,两个月,两 小时"),
+        ("2点半", "两点半"),
+        ("第2个", "第二个"),
+        ("1/2个", "一/二个"),
+        ("2月2日", "二月二日"),
+        ("2年级", "二年级"),
+        ("2次方程", "二次方程"),
+        ("12个", "十二个"),
+        ("2%", "百分之二"),
+    ],
+)
+def test_years_and_quantities_are_told_apart_by_what_follows(figures: str, words: str):
+    assert numbers_to_hanzi(figures) == words
