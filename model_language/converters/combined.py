@@ -16,14 +16,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from threadpoolctl import ThreadpoolController
 
 from model_language.batching import length_batches, windows
 from model_language.converters.base import EMISSIONS, Converter
@@ -38,6 +36,7 @@ from model_language.search.grid import Conversion, Grid, HistoryModel, most_prom
 from model_language.search.second_pass import RESCORED, SecondPass, near_the_best
 from model_language.vocabulary.symbols import PAD_ID, UNKNOWN_ID, Symbols
 from model_language.vocabulary.tokens import Tokens
+from utils.blas_threads import one_blas_thread
 from utils.errors import RunError
 from utils.mandarin.pinyin import has_tone
 from utils.processes import usable_cores
@@ -111,7 +110,7 @@ class CombinedConverter(Converter):
         if config.network:
             self._scores[:, :, rated:] += config.network * tables.log_priors[:, rated:]
         self._unigrams = config.ngram * ngrams.unigrams
-        self._tokens, self._threads = Tokens(symbols), ThreadpoolController()
+        self._tokens = Tokens(symbols)
 
     def generative(self) -> CombinedConverter:
         """The same converter without the network, which needs the syllables of the whole sentence."""
@@ -172,7 +171,7 @@ class CombinedConverter(Converter):
         rates = np.zeros(len(sentences), np.int64)
         if len(self._scores) > 1:
             rates[:] = [rate for _, rate in self._best(sentences)]
-        with self._one_thread():
+        with one_blas_thread():
             grid = self._grid(sentences, rates, self._tables.candidates.shape[1])
         order = np.argsort(grid.candidates == PAD_ID, axis=2, kind="stable")  # used columns come first
         candidates, scores = (
@@ -202,7 +201,8 @@ class CombinedConverter(Converter):
         found = [_Path(np.zeros(0, np.int32), -np.inf, False)] * len(sentences)
         last = len(self._scores) - 1
         rates, searched = [last] * len(sentences), range(len(sentences))
-        with self._one_thread():
+        # Threads of products this small would mostly wait, and batches have threads of their own.
+        with one_blas_thread():
             for rate in range(last + 1):
                 for index, path in self._search(sentences, searched, rate):
                     if path.score >= found[index].score:
@@ -326,11 +326,6 @@ class CombinedConverter(Converter):
         result = np.zeros_like(grid.scores)
         result.ravel()[cells] = linked.max(axis=0) + linked_after.max(axis=0)
         return result
-
-    def _one_thread(self) -> AbstractContextManager:
-        """One thread for each matrix product: in products this small, threads mostly wait for each other, and
-        batches have threads of their own."""
-        return self._threads.limit(limits=1, user_api="blas")
 
 
 @dataclass(frozen=True)

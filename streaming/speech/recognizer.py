@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Protocol
 
 import numpy as np
-from threadpoolctl import ThreadpoolController
 
 from utils.audio.reading import audio_blocks
+from utils.blas_threads import one_blas_thread
 from utils.errors import AudioError
 from utils.hypotheses.recognition import Ending, Partial, Segment
 
@@ -66,7 +66,6 @@ class StreamRecognizer:
         self.sample_rate = stream.sample_rate
         self.sound_seconds = self.busy_seconds = 0.0
         self._stream, self._on_event = stream, on_event
-        self._threads = ThreadpoolController()
 
     def segments(self, sources: Iterable[Source]) -> Iterator[tuple[str, Iterator[Segment | Ending]]]:
         """Recognise recordings of any length.
@@ -115,7 +114,7 @@ class StreamRecognizer:
         """Call a method of the stream, report its events, return the segments among them."""
         start = time.perf_counter()
         # One thread for each matrix product: those of a chunk are so small that threads wait for each other.
-        with self._threads.limit(limits=1, user_api="blas"):
+        with one_blas_thread():
             events = method(*arguments)
         self.busy_seconds += time.perf_counter() - start
         if self._on_event:
