@@ -27,7 +27,7 @@ from model_language.search.second_pass import SecondPass
 from model_language.search.user_words import UserWords, read_user_words
 from model_language.vocabulary.lexicon import Lexicon
 from utils.errors import CorpusError
-from utils.mandarin.pinyin import full_inventory
+from utils.mandarin.pinyin import full_inventory, without_tone
 from utils.mandarin.typed_pinyin import Piece, plain_syllables, read_line
 from utils.run_folder.run import PRETRAINED
 
@@ -107,7 +107,7 @@ class PinyinToHanzi:
         if second_pass:
             converter = converter.with_second_pass(second_pass)
         self._converter = UserWordConverter(converter, found)
-        self._strict, self._unwritable = strict, _unwritable(converter.symbols.lexicon)
+        self._strict, self._unwritable = strict, _unwritable(converter.symbols.lexicon, found)
         self._any_tone = _without_neutral_tone(converter.symbols.lexicon)
         self.unread, self.example = 0, ""
 
@@ -295,10 +295,12 @@ def _links(last: _Chain) -> list[Any]:
     return found[::-1]
 
 
-def _unwritable(lexicon: Lexicon) -> frozenset[str]:
-    """Syllables, with and without tone, that are not a reading of any hanzi in any tone."""
-    found = [syllable for syllable in full_inventory() if lexicon.nearest(syllable) is None]
-    return frozenset([*found, *(syllable[:-1] for syllable in found)])
+def _unwritable(lexicon: Lexicon, words: UserWords) -> frozenset[str]:
+    """Syllables, with and without tone, that no hanzi has in any tone and no user word has."""
+    toned = [syllable for syllable in full_inventory() if lexicon.nearest(syllable) is None]
+    readings = [syllable for word in words.words for reading in word.readings for syllable in reading]
+    unknown, written = ({*found, *map(without_tone, found)} for found in (toned, readings))
+    return frozenset(unknown - written)
 
 
 def _without_neutral_tone(lexicon: Lexicon) -> dict[str, str]:

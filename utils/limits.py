@@ -33,6 +33,7 @@ def between(low: float, high: float) -> Limit:
 Count = Annotated[int, at_least(1)]
 Size = Annotated[int, at_least(0)]
 NotNegative = Annotated[float, at_least(0)]
+Positive = Annotated[float, Limit("above 0", lambda value: value > 0)]
 Fraction = Annotated[float, Limit("at least 0 and below 1", lambda value: 0 <= value < 1)]
 
 

@@ -20,7 +20,7 @@ from model_language.search.grid import Grid
 from model_language.vocabulary.symbols import UNKNOWN_ID, Symbols
 from model_language.vocabulary.tokens import Tokens
 from utils.errors import RunError, TrainingError
-from utils.limits import Count, Limited, NotNegative
+from utils.limits import Count, Limited, Positive
 from utils.run_folder.run import RunFolder
 
 NAME = "ngram"
@@ -41,7 +41,7 @@ class NgramConfig(Limited, section="model"):
     name: str = NAME
     order: int = 3
     beam: Count = 16
-    reading_smoothing: NotNegative = 0.1
+    reading_smoothing: Positive = 0.1
 
 
 class NgramModel(BackoffModel):

@@ -14,7 +14,7 @@ import convert
 from model_language.batching import CONTEXT, LONGEST_WINDOW, windows
 from model_language.converters.neural import NeuralConverter
 from model_language.pinyin_to_hanzi import PinyinToHanzi
-from model_language.search.user_words import read_user_words
+from model_language.search.user_words import parse_user_words, read_user_words
 from model_language.vocabulary.symbols import build_symbols
 from tests.support.tiny_runs import write_language_run
 from utils.errors import CorpusError, RunError
@@ -197,6 +197,11 @@ def test_words_may_be_passed_instead_of_a_file(run, tmp_path):
         == PinyinToHanzi(run, path)("ni3 hao3")
         == "妮好"
     )
+
+
+def test_a_user_word_is_written_for_a_syllable_that_no_known_hanzi_has(run):
+    assert PinyinToHanzi(run)("ni3 fiao4") == "你fiao4"
+    assert PinyinToHanzi(run, words=parse_user_words("覅 fiao4"))("ni3 fiao4, ni fiao") == "你覅,你覅"
 
 
 @pytest.mark.parametrize("length", [1, LONGEST_WINDOW, LONGEST_WINDOW + 1, 3 * LONGEST_WINDOW + 17, 10_000])
