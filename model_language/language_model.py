@@ -8,10 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from model_language.batching import length_batches
 from model_language.networks.causal_cnn_numpy import WEIGHTS_FILE, CausalCnnWeights, NumpyCausalCnn
 from utils.errors import RunError
 from utils.run_folder.run import RunFolder
 from utils.vocabulary import Vocabulary
+
+BATCH_HANZI = 20_000  # hanzi and sentence ends computed together: 240 MB with the shipped model
 
 
 class HanziLanguageModel:
@@ -36,10 +39,14 @@ class HanziLanguageModel:
     def log_probs(self, texts: Sequence[str]) -> list[np.ndarray]:
         """Natural log-probabilities of each text's characters and of its end, (length + 1,) float32 each.
 
-        Characters outside the vocabulary count as one unknown character. Common prefixes of the texts are
-        computed once.
+        Characters outside the vocabulary count as one unknown character. Common prefixes of the texts of a
+        batch are computed once.
         """
-        return self._network.log_probs([self._vocabulary.encode_or_unknown(text) for text in texts])
+        encoded = [self._vocabulary.encode_or_unknown(text) for text in texts]
+        found: dict[int, np.ndarray] = {}
+        for batch in length_batches([len(ids) + 1 for ids in encoded], BATCH_HANZI):
+            found |= zip(batch.tolist(), self._network.log_probs([encoded[i] for i in batch]), strict=True)
+        return [found[index] for index in range(len(texts))]
 
     def log_probs_of_hypotheses(self, utterances: Sequence[Sequence[str]]) -> list[list[np.ndarray]]:
         """As :meth:`log_probs` for the hypotheses of several utterances, the best first.

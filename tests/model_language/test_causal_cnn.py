@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from data.text.pinyin_pair_preparation import prepare_pairs
+from model_language import language_model
 from model_language.language_model import HanziLanguageModel
 from model_language.networks import causal_cnn_numpy
 from model_language.networks.causal_cnn import build_causal_cnn, numpy_weights, sampled_losses
@@ -160,6 +161,17 @@ def test_the_softmax_has_the_frequent_hanzi_and_the_rated_one(model):
     for row, token, log_prob in zip(logits, following, found, strict=True):
         normaliser = np.logaddexp.reduce(row[np.union1d(frequent, [token])])
         assert log_prob == pytest.approx(row[token] - normaliser, abs=2e-5)
+
+
+def test_many_texts_are_computed_in_batches(network, monkeypatch):
+    model = HanziLanguageModel(network, language_vocabulary(map(chr, range(0x4E00, 0x4E00 + SIZE - 2))))
+    texts = ["一丁七", "", "七", "万丈三上", "丁一"]
+    together, sizes, compute = model.log_probs(texts), [], network.log_probs
+    monkeypatch.setattr(language_model, "BATCH_HANZI", 5)
+    monkeypatch.setattr(network, "log_probs", lambda ids: sizes.append(sum(map(len, ids))) or compute(ids))
+    for one, other in zip(model.log_probs(texts), together, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5)
+    assert sizes == [1, 2, 3, 4]
 
 
 def test_a_hanzi_depends_on_those_before_it_only(network):
