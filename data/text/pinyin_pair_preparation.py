@@ -2,7 +2,8 @@
 
 The files of a text are named ``NAME-FINGERPRINT`` (see ``data.text.pinyin_pair_dataset``), at two bytes per
 position and array; ``shards.json`` lists the texts of the last preparation. A text is read in pieces of a
-megabyte. A killed preparation continues with the first piece that is missing.
+megabyte. A killed preparation continues with the first piece that is missing. Of two preparations of one text
+at the same time, one waits for the other.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from utils.errors import CacheError, CorpusError, require, unreadable
 from utils.files import read_arrays, remove_leftovers, replacing, write_json
 from utils.mandarin.pinyin import full_inventory, hanzi_to_pinyin, is_hanzi, reading_version
 from utils.mandarin.sandhi import spoken_variants
+from utils.run_folder.file_lock import exclusive
 
 NOT_HANZI = "not hanzi only"
 BEYOND_BMP = "hanzi outside of the BMP"
@@ -195,13 +197,15 @@ def prepare_pairs(
 
 def _prepare_text(source: Path, folder: Path, reader: PairReader, run: Callable, bar: tqdm) -> PairShard:
     entry = shard_entry(folder / f"{source.name.partition('.')[0]}-{_fingerprint(source, reader)}")
-    if not entry.is_complete():
-        pieces: list[Path] = []
-        for lines in run(source, write_piece, _missing_pieces(source, entry, reader, pieces)):
-            bar.update(lines)
-        _join(source, entry, reader, pieces)
-    for piece in folder.glob(f"{entry.stem.name}.piece-*"):
-        piece.unlink()
+    with exclusive(entry.path("lock")):  # another training may prepare the same text
+        if not entry.is_complete():
+            pieces: list[Path] = []
+            for lines in run(source, write_piece, _missing_pieces(source, entry, reader, pieces)):
+                bar.update(lines)
+            _join(source, entry, reader, pieces)
+        for piece in folder.glob(f"{entry.stem.name}.piece-*"):
+            piece.unlink()
+        entry.path("lock").unlink(missing_ok=True)  # those who wait for it will find a complete entry
     return PairShard.load(entry)
 
 

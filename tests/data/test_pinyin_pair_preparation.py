@@ -1,5 +1,6 @@
 """Tests of pinyin pairs as flat arrays: content, readings, any number of workers, a killed preparation."""
 
+import fcntl
 import json
 import lzma
 import os
@@ -8,6 +9,7 @@ import signal
 import subprocess
 import sys
 from collections import Counter
+from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
 
@@ -159,7 +161,11 @@ def test_a_killed_preparation_resumes_with_the_next_piece(text, tmp_path, monkey
     command = [sys.executable, "-c", PREPARE_AND_DIE, str(text), str(folder), str(SMALL)]
     died = subprocess.run(command, cwd=ROOT, capture_output=True, check=False)
     assert died.returncode == -signal.SIGKILL, died.stderr
-    assert sorted(path.name[-9:] for path in folder.glob("news*")) == ["00000.npz", "00001.npz", "00002.npz"]
+    assert sorted(path.name[-9:] for path in folder.glob("news*.npz")) == [
+        "00000.npz",
+        "00001.npz",
+        "00002.npz",
+    ]
     assert len(list(folder.glob(".*.npz"))) == 1
     with pytest.raises(CorpusError, match="no prepared pairs"):
         PairDataset.load(folder)
@@ -243,6 +249,27 @@ def test_another_reading_or_text_is_prepared_again(text, tmp_path, monkeypatch):
     changed = prepare_pairs([text], folder, workers=1).shards[0].name
     assert len({first, spoken, again, changed}) == 4
     assert [shard.name for shard in PairDataset.load(folder).shards] == [changed]
+
+
+def test_a_second_preparation_of_a_text_waits_for_the_first(text, tmp_path, monkeypatch):
+    join, attempts = pinyin_pair_preparation._join, []
+
+    def checked_join(*arguments):
+        with next(tmp_path.glob("*.lock")).open() as file, pytest.raises(BlockingIOError):
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        attempts.append(arguments)
+        join(*arguments)
+
+    @contextmanager
+    def finished_by_another_process(path):
+        monkeypatch.undo()
+        monkeypatch.setattr(pinyin_pair_preparation, "_join", checked_join)
+        prepare_pairs([text], tmp_path, workers=1)
+        yield
+
+    monkeypatch.setattr(pinyin_pair_preparation, "exclusive", finished_by_another_process)
+    assert prepare_pairs([text], tmp_path, workers=1).hanzi_count
+    assert len(attempts) == 1 and not list(tmp_path.glob("*.lock"))
 
 
 @pytest.mark.parametrize("ending", ["syllables.npy", "hanzi.npy", "json", "sha256"])

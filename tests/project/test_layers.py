@@ -52,7 +52,7 @@ LATE_IMPORTS = {
     "model_speech/average_weights.py": {"model_speech", "utils"},  # as in a script
     "model_speech/pack.py": {"model_speech"},  # as in a script
     "utils/mandarin/pypinyin_data.py": {"pypinyin"},
-    "utils/run_folder/checksums.py": {"fcntl"},
+    "utils/run_folder/file_lock.py": {"fcntl"},
 }
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 ENTRIES = {"__name__ == '__main__'", "TYPE_CHECKING"}

@@ -6,14 +6,13 @@ its old and its new checksum are listed, since the process may be killed at any 
 """
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from enum import StrEnum
 from fnmatch import fnmatchcase
 from pathlib import Path
 
 from utils.errors import RunError
 from utils.run_folder.checksum_files import Checksums, file_hash, hash_once, read_checksums, write_checksums
+from utils.run_folder.file_lock import exclusive
 from utils.run_folder.temporary import is_temporary
 
 CHECKSUMS, CONFIG = "checksums", "config.yaml"
@@ -87,7 +86,7 @@ def differences(folder: Path) -> dict[str, Mismatch]:
 
 def accept(folder: Path) -> None:
     """Record the current checksums of all files of a run folder."""
-    with _locked(folder):
+    with exclusive(folder):
         _write(folder, {name: frozenset([file_hash(folder / name)]) for name in covered_files(folder)})
 
 
@@ -103,7 +102,7 @@ def replace(temporary: Path, path: Path) -> None:
         temporary.replace(path)
         return
     name, new = _name_in(folder, path), frozenset([file_hash(temporary)])
-    with _locked(folder):
+    with exclusive(folder):  # a test may write results during the training
         present = set(covered_files(folder))
         others = {known: hashes for known, hashes in _read(folder).items() if known in present}
         _write(folder, {**others, name: others.get(name, frozenset()) | new})
@@ -161,20 +160,3 @@ def _read(folder: Path) -> dict[str, frozenset[str]]:
 
 def _write(folder: Path, checksums: Checksums) -> None:
     write_checksums(folder / CHECKSUMS, checksums)
-
-
-@contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """Only one process at a time changes ``checksums``: a test may write results during the training."""
-    try:
-        import fcntl  # not on Windows
-    except ImportError:
-        yield
-        return
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        with suppress(OSError):  # some network file systems have no locks
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)
