@@ -45,7 +45,8 @@ def sampled_losses(model: keras.Model, hanzi, negatives, log_frequencies, traini
     Args:
         model: result of :func:`build_causal_cnn`.
         hanzi: (B, L) int32, ids plus 1; 0 after the end of a row.
-        negatives: (B, N) int32, ids plus 1, drawn by the frequencies for all rows together; 0 for none.
+        negatives: (B, N) int32, ids plus 1, drawn by the frequencies for the whole batch: the same in each
+            row, so that a part of the rows has them all; 0 in rows of padding.
         log_frequencies: (hanzi,) float32, logs of the frequencies by which they were drawn.
         training: whether layers are in training mode.
 
@@ -58,11 +59,11 @@ def sampled_losses(model: keras.Model, hanzi, negatives, log_frequencies, traini
     vectors, bias = (ops.convert_to_tensor(weight) for weight in model.get_layer("vectors").weights)
     bias = bias - log_frequencies  # corrects for the draw
     own = ops.sum(hidden * ops.take(vectors, targets, axis=0), axis=-1) + ops.take(bias, targets)
-    drawn = ops.reshape(negatives, (-1,))
+    drawn = ops.max(negatives, axis=0)  # (N,)
     others = ops.maximum(drawn - 1, 0)
     logits = ops.matmul(hidden, ops.transpose(ops.take(vectors, others, axis=0))) + ops.take(bias, others)
     unusable = ops.logical_or(others == ops.expand_dims(targets, -1), drawn == 0)
-    logits = ops.where(unusable, _FAR_BELOW, logits)  # (B, L - 1, B · N)
+    logits = ops.where(unusable, _FAR_BELOW, logits)  # (B, L - 1, N)
     total = ops.logaddexp(ops.logsumexp(logits, axis=-1), own)
     return ops.sum((total - own) * used, axis=1) / ops.maximum(ops.sum(used, axis=1), 1.0)
 

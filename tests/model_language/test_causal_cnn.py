@@ -18,6 +18,7 @@ from model_language.networks.causal_cnn_config import CausalCnnConfig, TextRowsC
 from model_language.networks.causal_cnn_numpy import WEIGHTS_FILE, CausalCnnWeights, NumpyCausalCnn
 from model_language.registry import load_converter, load_language_model
 from model_language.vocabulary.symbols import PAD_ID
+from training.backends.batch_parts import in_parts
 from training.run import train_from_config
 from training.tasks.text_rows.causal import HanziBatches, text_rows
 from utils.errors import ConfigError, RunError
@@ -192,7 +193,7 @@ def test_probabilities_of_all_continuations_add_up_to_one(network):
 def test_a_sample_of_all_hanzi_gives_the_full_softmax(model):
     rows = np.stack(sequences([6, 6], seed=1)).astype(np.int32)
     rows[1, 4:] = 0  # ids plus 1: the row ends here
-    negatives = np.arange(1, SIZE + 1, dtype=np.int32).reshape(2, -1)
+    negatives = np.tile(np.arange(1, SIZE + 1, dtype=np.int32), (2, 1))
     equal = np.full(SIZE, -np.log(SIZE), np.float32)
     found = np.asarray(sampled_losses(model, rows, negatives, equal))
     for row, loss, length in zip(rows, found, (6, 4), strict=True):
@@ -203,7 +204,7 @@ def test_a_sample_of_all_hanzi_gives_the_full_softmax(model):
 
 def test_rows_without_negatives_have_no_influence(model):
     rows = np.stack(sequences([6, 6], seed=2)).astype(np.int32)
-    negatives = np.random.default_rng(0).integers(1, SIZE + 1, (2, 5)).astype(np.int32)
+    negatives = np.tile(np.random.default_rng(0).integers(1, SIZE + 1, 5).astype(np.int32), (2, 1))
     flat = np.full(SIZE, -np.log(SIZE), np.float32)
     padded_rows, padded_negatives = np.pad(rows, ((0, 1), (0, 2))), np.pad(negatives, ((0, 1), (0, 0)))
     alone = np.asarray(sampled_losses(model, rows, negatives, flat))
@@ -360,13 +361,31 @@ def test_rows_are_pieces_of_the_text(text):
 def test_batches_are_the_same_again_and_shards_divide_them(text):
     batch, again, half = (hanzi_batches(text, 0.4)[0].batch(5, shard) for shard in ((0, 1), (0, 1), (1, 2)))
     np.testing.assert_array_equal(batch.hanzi, again.hanzi)
+    np.testing.assert_array_equal(half.hanzi, batch.hanzi[1::2])
     np.testing.assert_array_equal(half.negatives, batch.negatives[1::2])
     assert half.ids == batch.ids and len(half.hanzi) == 8
 
 
+def test_losses_are_the_same_in_parts_and_in_shards(text):
+    batches, vocabulary = hanzi_batches(text, 0.4)
+    flat = np.full(len(vocabulary), -np.log(len(vocabulary)), np.float32)
+    built = build_causal_cnn(CONFIG, len(vocabulary))
+
+    def losses(arrays, training=True):
+        return sampled_losses(built, arrays["hanzi"], arrays["negatives"], flat, training)
+
+    whole, half = (
+        {"hanzi": batch.hanzi, "negatives": batch.negatives}
+        for batch in (batches.batch(1), batches.batch(1, (1, 2)))
+    )
+    expected = np.asarray(losses(whole))
+    np.testing.assert_allclose(in_parts(losses, 3)(whole, True), expected, rtol=1e-4)
+    np.testing.assert_allclose(losses(half), expected[1::2], rtol=1e-4)
+
+
 def test_negatives_follow_the_frequencies(text):
     batches, vocabulary = hanzi_batches(text, 0.4)
-    drawn = np.concatenate([batches.batch(number).negatives.ravel() for number in range(20)])
+    drawn = np.concatenate([batches.batch(number).negatives[0] for number in range(20)])
     counts = np.bincount(drawn, minlength=len(vocabulary) + 1)
     assert counts[0] == 0
     expected = np.linspace(1, 2, len(vocabulary))

@@ -47,7 +47,7 @@ class HanziBatch:
     Attributes:
         ids: the start of each row; of all rows of the batch, even if the arrays hold only some of them.
         hanzi: (batch, length) int32, ids plus 1; 0 after the end of the text.
-        negatives: (batch, n) int32, drawn ids plus 1.
+        negatives: (batch, n) int32, drawn ids plus 1; those of all rows together, the same in each row.
     """
 
     ids: list[str]
@@ -87,10 +87,12 @@ class HanziBatches:
         random = np.random.default_rng([self._seed, 1, number])
         dropped = (hanzi == PAD_ID) & (random.random(hanzi.shape) < self._config.joined)
         (hanzi,) = without(dropped, hanzi + 1)
-        draws = random.random((len(hanzi), self._config.negatives)) * self._cumulative[-1]
+        draws = random.random(len(hanzi) * self._config.negatives) * self._cumulative[-1]
         negatives = np.searchsorted(self._cumulative, draws, side="right") + 1
         index, count = shard
-        return HanziBatch(ids, hanzi[index::count].astype(np.int32), negatives[index::count].astype(np.int32))
+        own = hanzi[index::count].astype(np.int32)
+        # Each row has all of them: the loss does not depend on devices, processes and parts of a batch.
+        return HanziBatch(ids, own, np.tile(negatives.astype(np.int32), (len(own), 1)))
 
 
 class CausalCnnTask(RowTask):
