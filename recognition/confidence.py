@@ -32,42 +32,29 @@ _REACH = 1  # output frames on both sides of a peak
 _CLOSEST = 1e-4  # smallest distance of a probability from 0 and 1, so that its logit is finite
 
 
-@dataclass(frozen=True)
-class FrameCertainty:
-    """How certain the acoustic model is in each output frame of a piece.
-
-    Attributes:
-        highest: (T',) highest probability of a class.
-        entropy: (T',) entropy of the distribution, as a fraction of its maximum.
-    """
-
-    highest: np.ndarray
-    entropy: np.ndarray
-
-
-def frame_certainty(logits: np.ndarray) -> FrameCertainty:
-    """(T', C) logits, valid frames only → the certainty of each frame."""
+def frame_entropy(logits: np.ndarray) -> np.ndarray:
+    """(T', C) logits, valid frames only → (T',) entropy of each frame, as a fraction of its maximum."""
     shifted = logits - logits.max(axis=1, keepdims=True)
     exponentials = np.exp(shifted)
     total = exponentials.sum(axis=1, dtype=np.float64)
     # -Σ p log p with p = exp(shifted) / total
     entropy = np.log(total) - np.einsum("tc,tc->t", exponentials, shifted) / total
-    return FrameCertainty(1.0 / total, entropy / np.log(logits.shape[1]))
+    return entropy / np.log(logits.shape[1])
 
 
 def syllable_features(
     frames: Sequence[int],
-    certainty: FrameCertainty,
-    posteriors: Sequence[float] | None = None,
+    posteriors: Sequence[float],
+    entropy: np.ndarray,
     hanzi: np.ndarray | None = None,
 ) -> np.ndarray:
     """The inputs of the regression for each syllable of an utterance.
 
     Args:
         frames: output frame of each syllable's peak.
-        certainty: certainty of all frames of the utterance.
-        posteriors: of each syllable, if a search has found them; otherwise the highest probability of its
-            frame.
+        posteriors: the acoustic model's probability of each syllable. Not the highest one of its frame: a
+            language model may have chosen another syllable than the acoustic model.
+        entropy: (T',) of all frames of the utterance, see :func:`frame_entropy`.
         hanzi: (syllables, :data:`HANZI_FEATURES`): how much less probable the syllable is than the best one
             of its slot, :meth:`model_language.search.joint.JointSearch.evidence`, and :func:`log_odds` of the
             fraction of all hypotheses that have its hanzi.
@@ -77,10 +64,9 @@ def syllable_features(
     """
     if not len(frames):
         return np.zeros((0, len(FEATURES if hanzi is None else FEATURES_OF[JOINT_NGRAM])))
-    chosen = certainty.highest[list(frames)] if posteriors is None else np.asarray(posteriors)
-    logits = log_odds(chosen)
-    entropies = [certainty.entropy[max(frame - _REACH, 0) : frame + _REACH + 1].mean() for frame in frames]
-    whole = np.full((len(frames), 2), (logits.mean(), certainty.entropy.mean()))
+    logits = log_odds(posteriors)
+    entropies = [entropy[max(frame - _REACH, 0) : frame + _REACH + 1].mean() for frame in frames]
+    whole = np.full((len(frames), 2), (logits.mean(), entropy.mean()))
     return np.column_stack([logits, entropies, whole, *([] if hanzi is None else [hanzi])])
 
 

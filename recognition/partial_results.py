@@ -13,7 +13,7 @@ import numpy as np
 from model_language.converters.base import Converter
 from model_language.converters.user_word_converter import UserWordConverter
 from model_speech.ctc.greedy import greedy_decode
-from recognition.confidence import PLAIN, frame_certainty, syllable_features
+from recognition.confidence import PLAIN, frame_entropy, syllable_features
 from recognition.recognizer import Recognizer
 from utils.hypotheses.recognition import Partial, Segment, syllable_times
 
@@ -45,8 +45,8 @@ class PartialResultDecoder:
         """
         acoustic, calibration = self._recognizer.acoustic, self._recognizer.calibration
         (hypothesis,) = greedy_decode(logits[None], np.array([len(logits)]), acoustic.vocabulary.blank_index)
-        pinyin, frames = self._recognizer.spoken(hypothesis)
-        features = syllable_features(frames, frame_certainty(logits))
+        pinyin, frames, posteriors = self._recognizer.spoken(hypothesis)
+        features = syllable_features(frames, posteriors, frame_entropy(logits))
         return Partial(
             start=start,
             end=start + seconds,

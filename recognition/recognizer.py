@@ -31,8 +31,7 @@ from recognition.confidence import (
     JOINT_NGRAM,
     PLAIN,
     Calibration,
-    FrameCertainty,
-    frame_certainty,
+    frame_entropy,
     log_odds,
     syllable_features,
 )
@@ -56,7 +55,7 @@ class _Decoded:
     Attributes:
         start, seconds, padding: see :class:`~recognition.pieces.Piece`.
         hypotheses: of the CTC search, the best first.
-        certainty: of each frame; None with phrases.
+        entropy: of each frame; None with phrases.
         logits: (T', C), for a search for phrases.
         network: the alternatives, for a joint search.
     """
@@ -65,7 +64,7 @@ class _Decoded:
     seconds: float
     padding: float
     hypotheses: Sequence[Hypothesis]
-    certainty: FrameCertainty | None
+    entropy: np.ndarray | None
     logits: np.ndarray | None = None
     network: ConfusionNetwork | None = None
 
@@ -189,7 +188,7 @@ class Recognizer:
         The other members of an ensemble are not used, because they need the sound.
         """
         (hypotheses,) = self._decoder.decode(logits[None], np.array([len(logits)]))
-        piece = self._decoded((start, seconds, 0.0), hypotheses, frame_certainty(logits), logits)
+        piece = self._decoded((start, seconds, 0.0), hypotheses, frame_entropy(logits), logits)
         return self._finish([piece])[0]
 
     def scores(self, samples: np.ndarray, sequences: Sequence[Sequence[str]]) -> list[float] | None:
@@ -256,15 +255,15 @@ class Recognizer:
             logits, lengths = self.acoustic.logits([pieces[i].features for i in batch])
             nothing = [None] * len(batch)
             valid = [rows[:length] for rows, length in zip(logits, lengths, strict=True)]
-            certainty = nothing if self.phrases else [frame_certainty(rows) for rows in valid]
+            entropy = nothing if self.phrases else [frame_entropy(rows) for rows in valid]
             # Only some searches need the logits again: they take the most memory of all.
             kept = valid if self._joint or self.phrases else nothing
-            submitted.append((batch, submit(logits, lengths), certainty, kept))
+            submitted.append((batch, submit(logits, lengths), entropy, kept))
         try:
             while submitted:  # a batch's logits are dropped when its alternatives are known
-                batch, future, certainty, kept = submitted.popleft()
+                batch, future, entropy, kept = submitted.popleft()
                 of_members = member_logits(self._members, [pieces[i].of_members for i in batch])
-                for i, *found in zip(batch, future.result(), certainty, kept, of_members, strict=True):
+                for i, *found in zip(batch, future.result(), entropy, kept, of_members, strict=True):
                     decoded[i] = self._decoded(pieces[i].span, *found)
         except BrokenExecutor as error:
             raise RunError(
@@ -276,15 +275,15 @@ class Recognizer:
         self,
         span: tuple[float, float, float],
         hypotheses: Sequence[Hypothesis],
-        certainty: FrameCertainty | None,
+        entropy: np.ndarray | None,
         logits: np.ndarray | None,
         of_members: Sequence[WeightedLogits] = (),
     ) -> _Decoded:
         """A piece with this start, length and padding; for a joint search alternatives replace the logits."""
         if not self._joint:
-            return _Decoded(*span, hypotheses, certainty, logits)
+            return _Decoded(*span, hypotheses, entropy, logits)
         network = confusion_network(logits, hypotheses[0], self.acoustic.vocabulary, of_members)
-        return _Decoded(*span, hypotheses, certainty, network=network)
+        return _Decoded(*span, hypotheses, entropy, network=network)
 
     def _member_features(self) -> list[FeatureConfig]:
         return [member.features for member in self._members]
@@ -316,24 +315,24 @@ class Recognizer:
         hypotheses: Mapping[tuple[str, ...], Hypothesis],
         hanzi: Mapping[tuple[str, ...], str],
     ) -> Segment:
-        _, frames = self.spoken(next(iter(hypotheses.values())))
+        _, frames, posteriors = self.spoken(next(iter(hypotheses.values())))
         n_best = (
             Alternative(pinyin, hanzi[pinyin], hypothesis.score) for pinyin, hypothesis in hypotheses.items()
         )
-        return self._segment(piece, frames, n_best, syllable_features(frames, piece.certainty))
+        return self._segment(piece, frames, n_best, syllable_features(frames, posteriors, piece.entropy))
 
-    def spoken(self, hypothesis: Hypothesis) -> tuple[tuple[str, ...], tuple[int, ...]]:
-        """The syllables of a hypothesis and their frames, without the space token."""
+    def spoken(self, hypothesis: Hypothesis) -> tuple[tuple[str, ...], tuple[int, ...], tuple[float, ...]]:
+        """The syllables of a hypothesis, their frames and their posteriors, without the space token."""
         tokens = self.acoustic.vocabulary.decode(hypothesis.tokens)
-        kept = [pair for pair in zip(tokens, hypothesis.frames, strict=True) if pair[0] != SPACE]
-        return tuple(token for token, _ in kept), tuple(frame for _, frame in kept)
+        found = zip(tokens, hypothesis.frames, hypothesis.posteriors, strict=True)
+        return tuple(zip(*(each for each in found if each[0] != SPACE), strict=True)) or ((), (), ())
 
     def _phrase_segments(self, piece: _Decoded) -> list[Segment]:
         """The utterances of a piece, compared with the phrases."""
-        spoken = self.spoken(piece.hypotheses[0])
+        pinyin, frames, _ = self.spoken(piece.hypotheses[0])
         lead_seconds = self.calibration.lead_seconds
         settings = (self.acoustic.frame_seconds, piece.start, piece.seconds, lead_seconds, piece.padding)
-        return list(phrase_segments(self.phrases, piece.logits, *spoken, *settings))
+        return list(phrase_segments(self.phrases, piece.logits, pinyin, frames, *settings))
 
     def _joint_segment(self, piece: _Decoded, hypotheses: Sequence[JointHypothesis]) -> Segment:
         slots = [piece.network.slots[slot] for slot in hypotheses[0].slots]
@@ -351,7 +350,7 @@ class Recognizer:
             gaps = [np.exp(max(slot.log_posteriors)) for slot in slots] - np.array(posteriors)
             agreement = log_odds(hypotheses[0].confidence)
             hanzi = np.column_stack([gaps, self._joint.evidence(hypotheses[0]), agreement])
-        features = syllable_features(frames, piece.certainty, posteriors, hanzi)
+        features = syllable_features(frames, posteriors, piece.entropy, hanzi)
         return self._segment(piece, frames, n_best, features)
 
     def _segment(

@@ -18,11 +18,13 @@ class Hypothesis:
         score: natural-log probability: of the best path (greedy decoding), or of all alignments in the beam
             (beam search), including the language model's contribution if there is one.
         frames: output frame in which each token peaks.
+        posteriors: the acoustic model's probability of each token in that frame.
     """
 
     tokens: tuple[int, ...]
     score: float
     frames: tuple[int, ...]
+    posteriors: tuple[float, ...]
 
 
 def greedy_decode(logits: np.ndarray, lengths: np.ndarray, blank: int) -> list[Hypothesis]:
@@ -68,4 +70,5 @@ def _collapse(classes: np.ndarray, scores: np.ndarray, blank: int) -> Hypothesis
         for start, end in zip(starts, starts_and_end[1:], strict=True)
         if classes[start] != blank
     ]
-    return Hypothesis(tuple(classes[peaks].tolist()), float(scores.sum()), tuple(peaks))
+    posteriors = tuple(np.exp(scores[peaks]).tolist())
+    return Hypothesis(tuple(classes[peaks].tolist()), float(scores.sum()), tuple(peaks), posteriors)

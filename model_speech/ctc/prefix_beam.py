@@ -8,6 +8,7 @@ of the time.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -63,8 +64,23 @@ def beam_search(
     decoded = [beams_of for _, beams_of in sorted(zip(order.tolist(), beams.sequences(n_best), strict=True))]
     rows = np.repeat(np.arange(len(logits)), [len(sequences) for sequences in decoded])
     all_tokens = [tokens for sequences in decoded for tokens, _ in sequences]
-    frames = iter(align(logits, lengths, rows, all_tokens, blank, normaliser))
-    return [[Hypothesis(tokens, score, next(frames)) for tokens, score in sequences] for sequences in decoded]
+    frames = align(logits, lengths, rows, all_tokens, blank, normaliser)
+    posteriors = _posteriors(logits, normaliser, rows, all_tokens, frames)
+    peaks = zip(frames, posteriors, strict=True)
+    return [[Hypothesis(tokens, score, *next(peaks)) for tokens, score in sequences] for sequences in decoded]
+
+
+def _posteriors(
+    logits: np.ndarray,
+    normaliser: np.ndarray,
+    rows: np.ndarray,
+    sequences: Sequence[Sequence[int]],
+    frames: Sequence[Sequence[int]],
+) -> Iterator[tuple[float, ...]]:
+    """The probabilities of each sequence's tokens in their frames, without the language model."""
+    for row, tokens, peaks in zip(rows, sequences, frames, strict=True):
+        at = list(peaks)
+        yield tuple(np.exp(logits[row, at, list(tokens)] - normaliser[row, at]).tolist())
 
 
 class _Scored(NamedTuple):

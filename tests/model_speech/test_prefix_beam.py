@@ -85,9 +85,19 @@ def test_greedy_score_is_that_of_the_best_path():
         assert hypothesis.score == pytest.approx(scores[row, np.arange(len(path)), path].sum(), abs=1e-4)
 
 
+def test_posteriors_are_the_probabilities_of_the_tokens_in_their_frames():
+    logits, lengths = random_logits(0)
+    probabilities = np.exp(log_softmax(logits))
+    beams = beam_search(logits, lengths, blank=4, beam=20, n_best=20)
+    for row, hypothesis in enumerate(greedy_decode(logits, lengths, blank=4)):
+        for found in (hypothesis, *beams[row]):
+            expected = probabilities[row, list(found.frames), list(found.tokens)]
+            np.testing.assert_allclose(found.posteriors, expected, rtol=1e-5)
+
+
 @pytest.mark.parametrize("decode", [greedy_decode, lambda *args: [best for (best,) in beam_search(*args)]])
 def test_no_frames_give_the_empty_sequence(decode):
-    nothing = Hypothesis((), 0.0, ())
+    nothing = Hypothesis((), 0.0, (), ())
     assert decode(np.zeros((1, 0, 4), np.float32), np.array([0]), 3) == [nothing]
     assert decode(np.zeros((0, 5, 4), np.float32), np.zeros(0, int), 3) == []
     assert decode(certain([0, 1], 4), np.array([0]), 3) == [nothing]

@@ -10,6 +10,7 @@ import pytest
 
 import transcribe
 from data.manifest import Utterance
+from model_speech.ctc.shallow_fusion import Fusion
 from model_speech.pack import pack
 from recognition.calibrate import main, measure_lead
 from recognition.confidence import (
@@ -19,10 +20,11 @@ from recognition.confidence import (
     JOINT_NGRAM,
     PLAIN,
     Calibration,
-    frame_certainty,
+    frame_entropy,
     load_calibration,
     syllable_features,
 )
+from recognition.recognizer import Recognizer
 from tests.support.tiny_corpus import write_tiny_corpus
 from utils.audio.reading import write_wav
 from utils.errors import ConfigError, RunError
@@ -31,24 +33,22 @@ from utils.hypotheses.calibration import area_under_curve, calibration_error, lo
 from utils.vocabulary import BLANK, SPACE, Vocabulary
 
 
-def test_certainty_of_uniform_and_of_certain_frames():
-    certainty = frame_certainty(np.array([[1.0] * 4, [50.0, 0.0, 0.0, 0.0], [1.0, 1.0, -90.0, -90.0]]))
-    np.testing.assert_allclose(certainty.highest, [1 / 4, 1.0, 1 / 2], atol=1e-6)
-    np.testing.assert_allclose(certainty.entropy, [1.0, 0.0, 1 / 2], atol=1e-6)
+def test_entropy_of_uniform_and_of_certain_frames():
+    entropy = frame_entropy(np.array([[1.0] * 4, [50.0, 0.0, 0.0, 0.0], [1.0, 1.0, -90.0, -90.0]]))
+    np.testing.assert_allclose(entropy, [1.0, 0.0, 1 / 2], atol=1e-6)
 
 
 def test_features_of_syllables_by_hand():
-    certainty = frame_certainty(np.array([[1.0] * 4, [1.0] * 4, [50.0, 0, 0, 0], [50.0, 0, 0, 0]]))
-    features = syllable_features([0, 3], certainty, [0.5, 0.8])
+    entropy = np.array([1.0, 1.0, 0.0, 0.0])
+    features = syllable_features([0, 3], [0.5, 0.8], entropy)
     expected = [[0.0, 1.0], [np.log(4.0), 0.0]]  # logit; mean entropy of frames 0 to 1, and 2 to 3
     np.testing.assert_allclose(features[:, :2], expected, atol=1e-6)
     np.testing.assert_allclose(features[:, 2:], [[np.log(4.0) / 2, 0.5]] * 2, atol=1e-6)
-    assert syllable_features([0, 3], certainty)[0, 0] == pytest.approx(np.log(1 / 3))
-    assert syllable_features([], certainty).shape == (0, len(FEATURES))
+    assert syllable_features([], [], entropy).shape == (0, len(FEATURES))
     hanzi = np.arange(6.0).reshape(2, 3)
-    longer = syllable_features([0, 3], certainty, [0.5, 0.8], hanzi)
+    longer = syllable_features([0, 3], [0.5, 0.8], entropy, hanzi)
     np.testing.assert_array_equal(longer, np.hstack([features, hanzi]))
-    assert syllable_features([], certainty, [], hanzi[:0]).shape == (0, len(FEATURES_OF[JOINT_NGRAM]))
+    assert syllable_features([], [], entropy, hanzi[:0]).shape == (0, len(FEATURES_OF[JOINT_NGRAM]))
 
 
 def test_a_fit_finds_the_weights_that_made_the_data_and_is_calibrated():
@@ -118,6 +118,24 @@ def test_the_lead_is_the_time_from_the_emission_to_the_loudest_moment(tmp_path, 
     too_long = Utterance("c", tmp_path / "a.wav", 2.0, "s", ("ma1",) * 120, "妈" * 120)
     assert measure_lead(model, [unknown, spoken, too_long]) == pytest.approx(lead, abs=0.025)
     assert measure_lead(model, [unknown]) == 0.0
+
+
+def test_a_syllable_of_the_language_model_is_as_uncertain_as_the_acoustic_model_says():
+    vocabulary = Vocabulary(("ma1", "ma3", SPACE, BLANK))
+    acoustic = SimpleNamespace(features=FeatureConfig(), vocabulary=vocabulary, frame_seconds=0.08)
+    probabilities = np.full((7, 4), 0.01) + 0.96 * np.eye(4)[3]
+    probabilities[3] = [0.80, 0.15, 0.01, 0.04]
+    logits = np.log(probabilities).astype(np.float32)
+    prefers_ma3 = SimpleNamespace(
+        history=1, log_probs=lambda _, tokens: np.where(tokens == 2, np.log(0.9), np.log(0.01))
+    )
+    fusion = Fusion(prefers_ma3, np.array([1, 2, -1, -1]), 0.8, 0.0)
+    calibration = Calibration({PLAIN: (1.0, 0.0, 0.0, 0.0, 0.0)})  # the confidence is the posterior
+    for search, expected in (({}, 0.80), ({"beam": 10}, 0.80), ({"beam": 10, "fusion": fusion}, 0.15)):
+        recognizer = Recognizer(acoustic, calibration=calibration, **search)
+        (segment,) = recognizer.segments_of_logits(logits, 0.0, 0.56)
+        assert segment.best.pinyin == (("ma3",) if "fusion" in search else ("ma1",))
+        assert segment.confidence == pytest.approx((expected,))
 
 
 def test_a_calibrated_run_gives_confidences_to_transcripts(packed, tmp_path, capsys, language_run):

@@ -20,7 +20,7 @@ from model_speech.ctc.greedy import Hypothesis
 from model_speech.ensemble import Member
 from model_speech.registry import MODELS
 from recognition import pieces
-from recognition.confidence import frame_certainty
+from recognition.confidence import frame_entropy
 from recognition.recognizer import Recognizer, _Decoded
 from recognition.voice_activity import Stretch
 from tests.support.scripted_acoustic import Scripted, speak
@@ -111,9 +111,10 @@ def test_n_best():
 
 def test_n_best_without_spaces_has_no_twins():
     recognizer = Recognizer(Scripted(), beam=4, n_best=4)
-    hypotheses = [Hypothesis((0, 4, 1), -1.0, (0, 1, 2)), Hypothesis((0, 1), -2.0, (0, 2))]
+    spaced = Hypothesis((0, 4, 1), -1.0, (0, 1, 2), (0.2,) * 3)
+    hypotheses = [spaced, Hypothesis((0, 1), -2.0, (0, 2), (0.2,) * 2)]
     assert recognizer._by_syllables(hypotheses) == {("ma1", "ni3"): hypotheses[0]}
-    piece = _Decoded(0.0, 1.0, 0.0, hypotheses, frame_certainty(np.zeros((3, 5))))
+    piece = _Decoded(0.0, 1.0, 0.0, hypotheses, frame_entropy(np.zeros((3, 5))))
     segment = recognizer._plain_segment(piece, {("ma1", "ni3"): hypotheses[0]}, {("ma1", "ni3"): ""})
     assert (segment.best.pinyin, segment.best.score, len(segment.n_best)) == (("ma1", "ni3"), -1.0, 1)
 
