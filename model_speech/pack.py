@@ -14,6 +14,7 @@ import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from model_speech import compact_numpy, compact_streaming_numpy
 from model_speech.ensemble import MemberConfig
@@ -31,7 +32,13 @@ _SEARCH = ("language_weight", "joint_bonus", "rescoring_weight")
 """Settings of :mod:`model_language.search.joint` that may be stored."""
 # Rounded to a byte, the layers that see the features change the most syllables.
 _HALF_PRECISION = "front"
-_LOCAL = ("data", "environment", "initialise_from", "initialise_except")  # of the training, with local paths
+# What config.yaml says about the training with local paths: whole sections, and settings of others.
+_LOCAL_SECTIONS = ("data", "environment", "initialise_from", "initialise_except", "imported")
+_LOCAL_SETTINGS = {
+    "augment": ("noise_folder", "room_folder"),
+    "distillation": ("teacher",),
+    "transfer": ("source_run",),
+}
 
 
 def pack(
@@ -46,7 +53,8 @@ def pack(
 
     Args:
         source: the run.
-        target: the new folder; files that it has beside those of a run (a card) are kept.
+        target: the new folder. Of an existing one, files that are none of a run (a card) are kept; those of
+            the earlier model (calibration, thresholds, weights) are removed.
         weights: ``best``, ``last``, or the path of a weights file.
         search: weights for this model of the search for syllables and hanzi together
             (:mod:`model_language.search.joint`), chosen on dev speakers; keys ``language_weight``,
@@ -74,8 +82,10 @@ def pack(
     with replacing_folder(target) as folder:
         if target.is_dir():
             shutil.copytree(target, folder, dirs_exist_ok=True)
+            for name in checksums.covered_files(folder):
+                (folder / name).unlink()
         new = RunFolder(folder)
-        config = {key: value for key, value in run.config().items() if key not in _LOCAL}
+        config = _without_local_paths(run.config())
         if hop_ms is not None:
             config["features"] = to_plain(replace(trained_settings(run)[0], hop_ms=hop_ms))
         if search:
@@ -88,11 +98,17 @@ def pack(
         shutil.copyfile(run.vocabulary("acoustic.txt"), new.vocabulary("acoustic.txt"))
         if run.metrics.is_file():
             shutil.copyfile(run.metrics, new.metrics)
-        else:  # remove the metrics of a model that was packed there before
-            new.metrics.unlink(missing_ok=True)
         save_int8_weights(int8_weights_file(new), weights_by_name(model), _HALF_PRECISION)
         checksums.begin(folder)
         checksums.accept(folder)
+
+
+def _without_local_paths(config: Mapping[str, Any]) -> dict[str, Any]:
+    kept = {key: value for key, value in config.items() if key not in _LOCAL_SECTIONS}
+    for section, settings in _LOCAL_SETTINGS.items():
+        if section in kept:
+            kept[section] = {key: value for key, value in kept[section].items() if key not in settings}
+    return kept
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

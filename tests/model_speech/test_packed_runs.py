@@ -56,7 +56,14 @@ def run(tmp_path_factory) -> RunFolder:
     acoustic = keras_model(20, width=80)
     folder.path.mkdir()
     model = {"name": "compact", "front_filters": [4, 6], "width": 80, "blocks": 2, "gate": 5}
-    paths = {"data": {"train": ["/somewhere/train.tsv"]}, "environment": {"folder": "/somewhere"}}
+    paths = {
+        "data": {"train": ["/somewhere/train.tsv"]},
+        "environment": {"folder": "/somewhere"},
+        "augment": {"copies": 3, "noise_folder": "/somewhere/noise", "room_folder": "/somewhere/rooms"},
+        "distillation": {"teacher": "/somewhere/teacher"},
+        "transfer": {"source_run": "/somewhere/large"},
+        "imported": {"weights": "/somewhere/model.h5"},
+    }
     save_yaml(folder.config_file, {"task": "speech", "features": {"bins": 20}, "model": model, **paths})
     acoustic.vocabulary.save(folder.vocabulary("acoustic.txt"))
     save_weights(acoustic.model, folder.best_weights)
@@ -150,7 +157,8 @@ def test_a_packed_run_is_loaded_by_keras_and_numpy(run, tmp_path, capsys):
     (packed / "README.md").write_text("card")
     assert main([str(run.path), str(packed)]) == 0
     assert "MB" in capsys.readouterr().out and (packed / "README.md").read_text() == "card"
-    assert "somewhere" not in (packed / "config.yaml").read_text()
+    config = (packed / "config.yaml").read_text()
+    assert "somewhere" not in config and "copies: 3" in config
     assert not (packed / "best.weights.h5").exists()
     keras, numpy = load_acoustic_model(packed), load_acoustic_logits(packed)
     assert isinstance(numpy, NumpyCompact) and isinstance(load_acoustic_logits(run.path), AcousticModel)
@@ -159,6 +167,19 @@ def test_a_packed_run_is_loaded_by_keras_and_numpy(run, tmp_path, capsys):
     for index, length in enumerate(lengths):
         np.testing.assert_allclose(ours[index, :length], expected[index, :length], atol=1e-3)
         assert np.abs(ours[index, :length] - original[index, :length]).max() < 0.05 * np.abs(original).max()
+
+
+def test_nothing_of_an_earlier_model_stays_in_the_folder(run, tmp_path):
+    packed = tmp_path / "packed"
+    shutil.copytree(run.path, packed)
+    earlier = ("confidence.json", "phrase_thresholds.json", "metrics.json", "last.weights.h5")
+    for name in (*earlier, "README.md"):
+        (packed / name).write_text("of the earlier model")
+    main([str(run.path), str(packed)])
+    assert {path.name for path in packed.iterdir()} == {
+        "README.md", "checksums", "config.yaml", "network.npz", "vocabulary"
+    }  # fmt: skip
+    assert load_acoustic_logits(packed).features == load_acoustic_model(run.path).features
 
 
 def test_a_packed_run_may_have_another_time_between_frames(run, tmp_path, capsys):
