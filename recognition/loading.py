@@ -273,8 +273,11 @@ def runs_in_use(options: argparse.Namespace, runs: Mapping[str, Path]) -> dict[s
 
 
 def load_optional_fusion(options: argparse.Namespace, vocabulary: Vocabulary) -> Fusion | None:
-    """The language model of ``--syllables`` with its weights, see :func:`load_fusion`; None without it."""
-    if not options.syllables:
+    """The language model of ``--syllables``, see :func:`load_fusion`; None without it or with weight 0.
+
+    The insertion bonus compensates for the language model, and is of no use without it.
+    """
+    if not options.syllables or not options.fusion_weight:
         return None
     return load_fusion(options.syllables, vocabulary, options.fusion_weight, options.insertion_bonus)
 

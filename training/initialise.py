@@ -128,6 +128,8 @@ class InitialWeights:
             return
         if path.is_file():
             self._initial = list(read_arrays(path).values())
+            # Trainings begun with earlier versions have no moving statistics there: these stay unmixed.
+            self._variables = variables[: len(self._initial)]
             return
         self._initial = [keras.ops.convert_to_numpy(variable) for variable in variables]
         with replacing(path) as temporary:
@@ -147,6 +149,15 @@ class InitialWeights:
         finally:
             for variable, value in zip(self._variables, trained, strict=True):
                 variable.assign(value)
+
+
+def moving_statistics(model: keras.Model) -> list[keras.Variable]:
+    """The moving means and variances of normalisation that the training changes.
+
+    Like weights they belong to what a model has learnt: weights that are mixed need statistics that are.
+    """
+    changing = (layer.non_trainable_variables for layer in model.layers if layer.trainable)
+    return [variable for own in changing for variable in own if variable.name.startswith("moving_")]
 
 
 def freeze_layers(model: keras.Model, patterns: Sequence[str]) -> None:

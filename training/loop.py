@@ -24,7 +24,7 @@ from training.checkpoint import TrainingState, keep_weights, load_checkpoint, sa
 from training.distributed.distribution import SINGLE_PROCESS, Distribution
 from training.failures import broken_rows, check_values, largest_weight, loss_error
 from training.history import HistoryWriter, UtteranceLog, record_devices
-from training.initialise import InitialWeights
+from training.initialise import InitialWeights, moving_statistics
 from training.optimiser import OptimiserConfig, averaged_weights, make_optimizer
 from training.profiling import StepProfiler, check_profile, parse_window
 from utils.backend.devices import grow_gpu_memory, share_cores
@@ -156,7 +156,8 @@ def train(
     optimizer = make_optimizer(optimiser, total_steps)
     variables = distribution.optimised(task.model)
     optimizer.build(variables)
-    initial = InitialWeights(run, variables, config.initial_fraction)
+    statistics = distribution.first_copies(moving_statistics(task.model))
+    initial = InitialWeights(run, [*variables, *statistics], config.initial_fraction)
     job, state = _Job(task, run, config, optimizer, distribution, initial), TrainingState()
     if run.checkpoint.is_file():
         state = load_checkpoint(run.checkpoint, task.model, optimizer)

@@ -20,6 +20,7 @@ from training.history import UtteranceLog
 from training.loop import TrainingConfig, log, train
 from training.optimiser import OptimiserConfig, RateStage, averaged_weights, make_optimizer
 from utils.errors import ConfigError, RunError, TrainingError
+from utils.run_folder import checksums
 from utils.run_folder.run import start_run
 from utils.stop_signals import Stopped
 
@@ -39,11 +40,10 @@ class LineTask:
     metric = "dev_loss"
     accepts_padding = True
 
-    def __init__(self, poison: str | None = None):
+    def __init__(self, poison: str | None = None, normalised: bool = False):
         keras.utils.set_random_seed(3)
-        self.model = keras.Sequential(
-            [keras.Input((1,)), keras.layers.Dropout(0.2), keras.layers.Dense(1, dtype="float32")]
-        )
+        first = keras.layers.BatchNormalization() if normalised else keras.layers.Dropout(0.2)
+        self.model = keras.Sequential([keras.Input((1,)), first, keras.layers.Dense(1, dtype="float32")])
         self.poison = poison
         self.seen: list[tuple[int, str]] = []
 
@@ -334,15 +334,32 @@ def test_a_resumed_run_remembers_the_initial_figures(tmp_path):
 
 def test_initial_weights_are_mixed_into_the_saved_weights_also_after_a_resume(tmp_path):
     quarter = TrainingConfig(epochs=2, initial_fraction=0.25)
-    run, task = run_folder(tmp_path), LineTask()
+    run, task = run_folder(tmp_path), LineTask(normalised=True)
     initial = task.model.get_weights()
     with pytest.raises(TrainingError, match="e2b1u5"):
-        train(LineTask(poison="e2b1u5"), run, quarter, OptimiserConfig(learning_rate=0.1))
+        train(LineTask(poison="e2b1u5", normalised=True), run, quarter, OptimiserConfig(learning_rate=0.1))
     train(task, run, quarter, OptimiserConfig(learning_rate=0.1))
     trained = task.model.get_weights()  # the training itself continues with its own weights
     task.model.load_weights(run.last_weights)
+    assert len(initial) == 6  # scale, offset and statistics of the normalisation, kernel, bias
     for saved, first, last in zip(task.model.get_weights(), initial, trained, strict=True):
         np.testing.assert_allclose(saved, 0.25 * first + 0.75 * last, rtol=1e-6)
+
+
+def test_a_training_begun_without_initial_statistics_is_resumed(tmp_path):
+    quarter = TrainingConfig(epochs=2, initial_fraction=0.25)
+    run, task = run_folder(tmp_path), LineTask(normalised=True)
+    with pytest.raises(TrainingError, match="e2b1u5"):
+        train(LineTask(poison="e2b1u5", normalised=True), run, quarter, OptimiserConfig(learning_rate=0.1))
+    weights = (np.zeros(variable.shape) for variable in task.model.trainable_variables)
+    np.savez(run.checkpoint.with_name("initial.npz"), *weights)
+    checksums.accept(run.path)
+    train(task, run, quarter, OptimiserConfig(learning_rate=0.1))
+    fractions = [1.0 if weight.name.startswith("moving_") else 0.75 for weight in task.model.weights]
+    trained = task.model.get_weights()
+    task.model.load_weights(run.last_weights)
+    for saved, fraction, last in zip(task.model.get_weights(), fractions, trained, strict=True):
+        np.testing.assert_allclose(saved, fraction * last, rtol=1e-6)
 
 
 def test_the_schedule_warms_up_and_ends_low():

@@ -79,9 +79,11 @@ class Distribution:
 
     def optimised(self, model: keras.Model) -> list[Any]:
         """The variables to build an optimiser on."""
-        if self.strategy is None:
-            return model.trainable_variables
-        return _replicas().first_copies(self.strategy, model.trainable_variables)
+        return self.first_copies(model.trainable_variables)
+
+    def first_copies(self, variables: list[Any]) -> list[Any]:
+        """The copies on this process's first device, with which a model is evaluated and saved."""
+        return variables if self.strategy is None else _replicas().first_copies(self.strategy, variables)
 
     def vary_dropout(self, model: keras.Model) -> None:
         """Call this when the model has its initial values, or those of a checkpoint: see ``replicas.py``."""
