@@ -11,7 +11,7 @@ from recognition.phrases.phrase_list import list_phrases
 from recognition.phrases.search import PhraseSearch
 from recognition.recognizer import Recognizer
 from tests.support.recordings import RECORDING, RECORDINGS
-from utils.audio.padding import LEAST_SECONDS, PAUSE_SECONDS, with_pauses
+from utils.audio.padding import LEAST_SECONDS, PAUSE_SECONDS, trim_pauses, with_pauses
 from utils.audio.reading import SAMPLE_RATE, read_audio
 from utils.metrics import count_errors, total
 from utils.run_folder.run import PRETRAINED_SPEECH
@@ -47,6 +47,17 @@ def test_a_short_pause_becomes_longer_and_a_long_one_stays(before, after):
 def test_silence_and_a_very_short_sound_stay(samples):
     padded, added = with_pauses(samples, SAMPLE_RATE)
     assert padded is samples and added == 0.0
+
+
+def test_a_click_does_not_hide_the_sound():
+    samples = 0.01 * tone(0.5, 0.0)
+    samples[:48] = 0.9  # 3 ms
+    padded, _ = with_pauses(samples, SAMPLE_RATE)
+    added = (len(padded) - np.flatnonzero(padded)[-1]) / SAMPLE_RATE
+    assert added == pytest.approx(PAUSE_SECONDS, abs=0.016)
+    for seed in range(20):
+        trimmed = trim_pauses(samples, SAMPLE_RATE, np.random.default_rng(seed))
+        np.testing.assert_array_equal(trimmed[-SAMPLE_RATE // 2 :], samples[-SAMPLE_RATE // 2 :])
 
 
 def test_a_recording_without_pauses_is_recognised_like_one_with_pauses():

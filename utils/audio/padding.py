@@ -7,12 +7,14 @@ difference (``docs/real_speech.md`` has the figures).
 
 import numpy as np
 
+from utils.audio.levels import peak_without_clicks
+
 LEAST_SECONDS = 0.08
 """A shorter pause before the first or after the last sound is made longer."""
 PAUSE_SECONDS = 0.12
 """Length of such a pause with the added silence."""
 SOUND_DB = -25.0
-"""Level of a sound, relative to the loudest 25 ms of the recording; anything below is a pause."""
+"""Level of a sound, relative to the loudest 25 ms that are no click; anything below is a pause."""
 _KEPT_SECONDS = 0.03  # beside the first and the last sound when pauses are shortened: weak consonants
 _BLOCK_SECONDS = 0.005
 _SMOOTHED_BLOCKS = 5  # 25 ms
@@ -64,7 +66,9 @@ def _find_sound(samples: np.ndarray, sample_rate: int) -> slice | None:
     if len(power) < _SMOOTHED_BLOCKS:
         return None
     level = np.convolve(power, np.ones(_SMOOTHED_BLOCKS), "same")
-    sounds = np.flatnonzero(level > level.max() * 10.0 ** (SOUND_DB / 10.0))
+    block_ms = 1000.0 * _BLOCK_SECONDS
+    peak = peak_without_clicks(level, _SMOOTHED_BLOCKS * block_ms, block_ms)
+    sounds = np.flatnonzero(level > peak * 10.0 ** (SOUND_DB / 10.0))
     if not len(sounds):  # digital silence
         return None
     return slice(int(sounds[0]) * size, (int(sounds[-1]) + 1) * size)

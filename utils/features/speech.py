@@ -19,6 +19,7 @@ import scipy.fft
 import scipy.sparse
 from python_speech_features import get_filterbanks
 
+from utils.audio.levels import peak_without_clicks
 from utils.audio.reading import HIGHEST_RATE, INT16_SCALE, SAMPLE_RATE
 from utils.errors import require
 from utils.features.power_spectrum import Sound, power_blocks
@@ -31,7 +32,8 @@ WINDOWS = ("rectangular", "hamming")
 RUNNING = ("running", "running_ltass")
 NORMALISATIONS = ("none", "utterance", *RUNNING)
 
-# Increase it when the same settings give other features than before: cached features are then computed again.
+# Increase it when the same settings give other features of ordinary speech than before: cached features are
+# then computed again.
 _VERSION = 2
 
 # python_speech_features' constants
@@ -42,8 +44,8 @@ _LIFTER = 22  # cepstral liftering
 _DELTA_REACH = 2  # frames on each side that a delta is computed from
 _SMALLEST = np.finfo(np.float64).eps  # replaces an energy of zero (in single precision) in a logarithm
 
-# The lowest value of normalised features is 80 dB below the peak of the utterance: digital silence is log(0),
-# and the noise of a recording is rarely lower (0.4 % of the values of read 16-bit speech).
+# The lowest value of normalised features is 80 dB below the peak of the utterance (without clicks): digital
+# silence is log(0), and the noise of a recording is rarely lower (0.4 % of the values of read 16-bit speech).
 _FLOOR = 1e-8
 # The peak of a stream is unknown: the floor is the noise of rounding to 16 bits, in a wide mel filter.
 _ROUNDING_ENERGY = 1.0
@@ -258,9 +260,10 @@ def normalise_utterance(features: np.ndarray, energies: np.ndarray, config: Feat
 
     Mean and deviation are those of the active frames, which are at most 30 dB below the loudest frame. One
     second of silence before an utterance then changes its filter bank features by 0.02 deviations
-    (spectrogram: 0.1), measured on read speech; with all frames it would be 0.5 to 0.8. The mean of each bin
-    removes the channel. A deviation for each bin would amplify bins without sound (band-limited audio,
-    filters without an FFT bin). MFCC have one deviation for the coefficients and one for each kind of deltas.
+    (spectrogram: 0.1), measured on read speech; with all frames it would be 0.5 to 0.8. Clicks, which would
+    be the only active frames of a quiet recording, are left out. The mean of each bin removes the channel. A
+    deviation for each bin would amplify bins without sound (band-limited audio, filters without an FFT bin).
+    MFCC have one deviation for the coefficients and one for each kind of deltas.
 
     Args:
         features: (frames, bins) float.
@@ -270,13 +273,14 @@ def normalise_utterance(features: np.ndarray, energies: np.ndarray, config: Feat
     Returns:
         (frames, bins) of the same type.
     """
-    active = np.flatnonzero(energies >= _ACTIVE_ENERGY * energies.max())
+    level = peak_without_clicks(energies, config.frame_ms, config.hop_ms)
+    active = np.flatnonzero((energies >= _ACTIVE_ENERGY * level) & (energies <= level))
     mean = features.take(active, axis=0).mean(axis=0, dtype=np.float64)
     normalised = features - mean.astype(features.dtype)
     for part in range(0, features.shape[1], config.base_bins):
         columns = normalised[:, part : part + config.base_bins]
         deviation = np.sqrt(np.square(columns.take(active, axis=0)).mean())
-        columns /= max(deviation, _SMALLEST_DEVIATION)
+        columns /= np.inf if deviation < _SMALLEST_DEVIATION else deviation
     return normalised
 
 
@@ -316,7 +320,7 @@ def _filter_bank_energies(sound: Sound, config: FeatureConfig) -> np.ndarray:
 
 def _log_filter_bank(energies: np.ndarray, config: FeatureConfig) -> tuple[np.ndarray, np.ndarray]:
     """Logarithms of energies (frames, bins), and the energy of each frame; ``energies`` stay as they are."""
-    energies = _above_floor(energies, energies.max(), config)
+    energies = _raised(energies, _floor(energies, energies.sum(axis=1), config))
     totals = energies.sum(axis=1)
     return np.log(energies, out=energies), totals
 
@@ -328,8 +332,8 @@ def _mfcc_with_deltas(sound: Sound, config: FeatureConfig) -> tuple[np.ndarray, 
     energies, totals = np.empty((frames, _MFCC_FILTERS), np.float32), np.empty(frames, np.float32)
     for rows, power in _power_blocks(sound, config):
         energies[rows], totals[rows] = power @ filters, power.sum(axis=1) / config.fft_size
-    loudest = energies.max()
-    energies, totals = _above_floor(energies, loudest, config), _above_floor(totals, loudest, config)
+    floor = _floor(energies, totals, config)
+    energies, totals = _raised(energies, floor), _raised(totals, floor)
     # In double precision: a coefficient is a sum of 26 logarithms, and deltas are small differences.
     logs = np.log(energies, dtype=np.float64)
     cepstra = scipy.fft.dct(logs, type=2, norm="ortho", axis=1)[:, : config.base_bins]
@@ -339,10 +343,17 @@ def _mfcc_with_deltas(sound: Sound, config: FeatureConfig) -> tuple[np.ndarray, 
     return np.concatenate([cepstra, first, _deltas(first)], axis=1), totals
 
 
-def _above_floor(energies: np.ndarray, loudest: float, config: FeatureConfig) -> np.ndarray:
-    """Energies raised to the floor and above zero; ``loudest``: the highest energy of a filter."""
-    floors = {"none": 0.0, "utterance": _FLOOR * loudest} | dict.fromkeys(RUNNING, _ROUNDING_ENERGY)
-    energies = np.maximum(energies, np.float32(floors[config.normalise]))
+def _floor(energies: np.ndarray, totals: np.ndarray, config: FeatureConfig) -> float:
+    """The lowest energy of a filter; ``energies`` (frames, bins) have none yet, ``totals`` are (frames,)."""
+    if config.normalise == "utterance":
+        level = peak_without_clicks(totals, config.frame_ms, config.hop_ms)
+        return _FLOOR * energies.max(axis=1)[totals <= level].max()
+    return _ROUNDING_ENERGY if config.normalise in RUNNING else 0.0
+
+
+def _raised(energies: np.ndarray, floor: float) -> np.ndarray:
+    """Energies that are at least the floor, and above zero."""
+    energies = np.maximum(energies, np.float32(floor))
     energies[energies == 0] = _SMALLEST
     return energies
 
