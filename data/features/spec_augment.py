@@ -44,7 +44,7 @@ class SpecAugmentConfig(Limited, section="spec_augment"):
 def spec_augment(features: np.ndarray, rng: np.random.Generator, config: SpecAugmentConfig) -> np.ndarray:
     """A warped copy of (frames, bins) float32 features in which the masks hold the mean value."""
     frames, bins = features.shape
-    longest = min(config.time_width, int(config.time_width_ratio * frames))
+    longest = min(config.time_width, int(config.time_width_ratio * frames), frames)
     if config.frequency_warp:
         masked = warp_frequencies(
             features, factor=1.0 + rng.uniform(-config.frequency_warp, config.frequency_warp)

@@ -155,13 +155,14 @@ def confusion_network(
     Args:
         logits: (T, C) float, valid frames only.
         best: hypothesis of greedy decoding or of a beam search.
-        vocabulary: the model's classes; the space stands for no sound.
+        vocabulary: the model's classes; the space, if it has one, stands for no sound.
         members: the other models of an ensemble, with the same vocabulary.
     """
-    space = vocabulary.index(SPACE)
-    spoken = [(token, frame) for token, frame in zip(best.tokens, best.frames, strict=True) if token != space]
+    silent = (vocabulary.index(SPACE),) if SPACE in vocabulary else ()
+    found = zip(best.tokens, best.frames, strict=True)
+    spoken = [(token, frame) for token, frame in found if token not in silent]
     tokens, frames = zip(*spoken, strict=True) if spoken else ((), ())
-    slots = token_slots(logits, tokens, frames, vocabulary.blank_index, (space,), members=members)
+    slots = token_slots(logits, tokens, frames, vocabulary.blank_index, silent, members=members)
     return ConfusionNetwork(
         tuple(
             Slot(

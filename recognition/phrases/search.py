@@ -140,8 +140,8 @@ class PhraseSearch:
 
     def _frames_searched(self, logits: np.ndarray, normaliser: np.ndarray) -> np.ndarray:
         """Indices of the frames (T,) that are no silence, with the first one of each silence."""
-        space = self._vocabulary.index(SPACE)
-        no_sound = np.logaddexp(logits[:, self._blank], logits[:, space]) - normaliser
+        soundless = logits[:, _soundless(self._vocabulary)]
+        no_sound = np.logaddexp.reduce(soundless, axis=1) - normaliser
         silent = no_sound > np.log(SILENT)
         silent[1:] &= silent[:-1]  # the first frame is kept: it separates equal syllables
         silent[:1] = False
@@ -169,8 +169,13 @@ class PhraseSearch:
         return Candidate(self.phrases[phrase], tuple(self._vocabulary.decode(tokens)), frames, evidence)
 
 
+def _soundless(vocabulary: Vocabulary) -> list[int]:
+    """The classes that stand for no sound: the blank, and the space if there is one."""
+    return [vocabulary.blank_index, *([vocabulary.index(SPACE)] if SPACE in vocabulary else [])]
+
+
 def phrase_log_probs(logits: np.ndarray, normaliser: np.ndarray, vocabulary: Vocabulary) -> np.ndarray:
-    """Log-probabilities with a lower limit; the space stands for no sound, like the blank.
+    """Log-probabilities with a lower limit; a space stands for no sound, like the blank.
 
     Args:
         logits: (T, C) float.
@@ -180,10 +185,10 @@ def phrase_log_probs(logits: np.ndarray, normaliser: np.ndarray, vocabulary: Voc
     Returns:
         (T, C), of the dtype of the logits.
     """
-    blank, space = vocabulary.blank_index, vocabulary.index(SPACE)
+    blank, *spaces = _soundless(vocabulary)
     log_probs = logits - normaliser[:, None].astype(logits.dtype)
-    log_probs[:, blank] = np.logaddexp(log_probs[:, blank], log_probs[:, space])
-    log_probs[:, space] = -np.inf
+    log_probs[:, blank] = np.logaddexp.reduce(log_probs[:, [blank, *spaces]], axis=1)
+    log_probs[:, spaces] = -np.inf
     return np.maximum(log_probs, np.log(_LOWEST), out=log_probs)
 
 

@@ -275,3 +275,10 @@ def test_real_noises_and_rooms():
     for _ in range(10):
         copy = augment_waveform(speech(), rng, config)
         assert np.isfinite(copy).all() and copy.any()
+
+
+def test_a_time_mask_is_never_longer_than_the_utterance():
+    config = SpecAugmentConfig(time_width_ratio=3.0)
+    features = np.random.default_rng(0).normal(size=(8, 20)).astype(np.float32)
+    for seed in range(20):
+        assert spec_augment(features, np.random.default_rng(seed), config).shape == features.shape

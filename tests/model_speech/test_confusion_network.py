@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 
 from model_speech.ctc.forward_backward import sequence_score
-from model_speech.ctc.posteriors import NONE, WeightedLogits, neighbourhood, token_slots
+from model_speech.ctc.greedy import greedy_decode
+from model_speech.ctc.posteriors import NONE, WeightedLogits, confusion_network, neighbourhood, token_slots
 from utils.hypotheses.confusion_network import NOTHING, ConfusionNetwork, Slot
 from utils.softmax import log_softmax
+from utils.vocabulary import SPACE, Vocabulary
 
 BLANK = 3
 
@@ -114,6 +116,19 @@ def test_no_token_and_long_silence():
     assert token_slots(logits, (), (), BLANK) == []
     noise = np.zeros((700, 4))  # e^-970 is below the smallest float64: it must have no effect
     assert all(np.isfinite(slot.log_posteriors).all() for slot in token_slots(noise, (0,), (350,), BLANK))
+
+
+def test_a_vocabulary_may_have_no_space():
+    logits = 2.0 * np.eye(4, dtype=np.float32)[[3, 0, 3, 1]]
+    with_space = Vocabulary(("a1", "ma1", SPACE, "_"))
+    without = Vocabulary(("a1", "ma1", "_"))
+    logits[:, 2] = -100.0
+    (best,) = greedy_decode(logits[None], np.array([4]), 3)
+    expected = confusion_network(logits, best, with_space)
+    found = confusion_network(np.delete(logits, 2, axis=1), best, without)
+    assert [slot.syllables for slot in found.slots] == [slot.syllables for slot in expected.slots]
+    for slot, other in zip(found.slots, expected.slots, strict=True):
+        np.testing.assert_allclose(slot.log_posteriors, other.log_posteriors, atol=1e-6)
 
 
 def network(seed: int) -> ConfusionNetwork:

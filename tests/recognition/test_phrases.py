@@ -133,6 +133,16 @@ def test_repeated_syllables_need_a_blank():
     assert search.search(_logits("ma1"), HOP).matches[0].text == "妈"
 
 
+def test_a_vocabulary_may_have_no_space():
+    phrases = list_phrases(parse_grammar("你好\n妈"))
+    space, logits = VOCABULARY.index(SPACE), _logits("ni3 . hao3")
+    logits[:, space] = -100.0
+    without = PhraseSearch(phrases, Vocabulary((*NAMES, BLANK))).search(np.delete(logits, space, axis=1), HOP)
+    (match,), (expected,) = without.matches, _search("你好\n妈").search(logits, HOP).matches
+    assert (match.text, match.times) == (expected.text, expected.times)
+    assert match.confidence == pytest.approx(expected.confidence)
+
+
 def test_words_outside_the_vocabulary_are_an_error():
     phrases = list_phrases(parse_grammar("你好\n打开灯"))
     with pytest.raises(PhraseError, match="does not know da3, deng1, kai1 of '打开灯'") as caught:
