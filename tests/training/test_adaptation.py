@@ -108,10 +108,12 @@ def test_settings_that_contradict_the_initial_model_are_refused(base: Path):
 
 def test_held_out_sentences_are_in_no_training_utterance(tmp_path: Path):
     utterances = read_manifest(write_tiny_corpus(tmp_path, utterances=40, longest=3))
-    train, dev = hold_out(utterances, 3)
+    (train,), dev = hold_out([utterances], 3)
     sentences = list(dict.fromkeys(utterance.pinyin for utterance in utterances))
     assert {utterance.pinyin for utterance in dev} == set(sentences[2::3])
     assert not {u.pinyin for u in dev} & {u.pinyin for u in train}
     assert sorted(u.id for u in [*train, *dev]) == sorted(u.id for u in utterances)
     with pytest.raises(ConfigError, match="none is held out"):
-        hold_out(utterances, 50)
+        hold_out([utterances], 50)
+    both, again = hold_out([utterances, utterances[::-1]], 3)
+    assert again == dev and both == [train, train[::-1]]

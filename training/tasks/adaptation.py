@@ -62,22 +62,28 @@ def initial_search(recipe: Any) -> dict[str, float]:
     return open_run(recipe.initialise_from, "speech").config().get(SEARCH) or {}
 
 
-def hold_out(utterances: Sequence[Utterance], every: int) -> tuple[list[Utterance], list[Utterance]]:
-    """Split utterances into a training and a dev set that have no sentence in common.
+def hold_out(
+    corpora: Sequence[Sequence[Utterance]], every: int
+) -> tuple[list[list[Utterance]], list[Utterance]]:
+    """Split the first corpus into a training and a dev set; no corpus has a sentence of the dev set.
 
     Args:
-        utterances: utterances in the order of their manifest.
-        every: each sentence with this number, counted from 1, goes to the dev set with all its recordings.
+        corpora: utterances in the order of their manifests.
+        every: each sentence of the first corpus with this number, counted from 1, goes to the dev set with
+            all its recordings there.
+
+    Returns:
+        the training utterances of each corpus, and the dev set.
 
     Raises:
         ConfigError: there are too few sentences.
     """
-    sentences = list(dict.fromkeys(utterance.pinyin for utterance in utterances))
+    sentences = list(dict.fromkeys(utterance.pinyin for utterance in corpora[0]))
     held_out = set(sentences[every - 1 :: every])
     require(
         held_out,
         f"{len(sentences)} different sentences, and data.hold_out is {every}: none is held out",
         hint="record more sentences, or name a dev manifest: data.dev=[dev.tsv]",
     )
-    train = [utterance for utterance in utterances if utterance.pinyin not in held_out]
-    return train, [utterance for utterance in utterances if utterance.pinyin in held_out]
+    train = [[each for each in corpus if each.pinyin not in held_out] for corpus in corpora]
+    return train, [each for each in corpora[0] if each.pinyin in held_out]

@@ -61,7 +61,7 @@ class SpeechDataConfig(Limited, section="data"):
             reads a different quarter of the manifest, with 3 it reads the manifest three times.
         dev: manifests of the dev set, which selects the best epoch.
         hold_out: without ``dev``, every sentence with this number in the first training manifest becomes the
-            dev set; 0: ``dev`` must be given.
+            dev set, and is left out of the others; 0: ``dev`` must be given.
         test: manifests that ``test.py --split test`` decodes.
         cache: folder of the feature shards, shared by all runs.
         workers: processes that compute features.
@@ -272,8 +272,7 @@ def _read(config: SpeechConfig) -> tuple[list[list[Utterance]], list[Utterance]]
     _require_utterances(data.train, sum(map(len, corpora)))
     if data.dev:
         return corpora, _read_dev(config)
-    corpora[0], held_out = hold_out(corpora[0], data.hold_out)
-    return corpora, held_out
+    return hold_out(corpora, data.hold_out)
 
 
 def _read_dev(config: SpeechConfig) -> list[Utterance]:
