@@ -83,6 +83,20 @@ class Teacher:
         columns = _columns(acoustic, vocabulary, config.teacher)
         return cls(acoustic.model, acoustic.features, columns, config.weight)
 
+    def check_rate(self, student: FeatureConfig, copies: int) -> None:
+        """Refuse another sample rate with altered copies: noise and rooms of these differ with the rate.
+
+        Raises:
+            ConfigError: the rates differ, and there are such copies.
+        """
+        require(
+            self.features.sample_rate == student.sample_rate or not copies,
+            f"the teacher hears {self.features.sample_rate:,} Hz, the model {student.sample_rate:,} Hz: "
+            "altered copies of a recording would differ",
+            where="distillation.teacher",
+            hint="a teacher of the same features.sample_rate, or augment.copies=0",
+        )
+
     def check_frames(self, own: FeatureCache, student: FeatureCache) -> None:
         """Refuse features whose frames are not those of the student.
 

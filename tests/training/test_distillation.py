@@ -125,6 +125,7 @@ def test_features_are_computed_beforehand_for_the_teacher_too(corpus, teacher, s
     ("changes", "message"),
     [
         (["features.hop_ms=8"], "feature frames for the teacher"),
+        (["features.sample_rate=8000"], "the teacher hears 16,000 Hz, the model 8,000 Hz"),
         (["model.front_filters=[4]"], r"a logit frame for 8 feature frames, model\.\* has one for 4"),
     ],
 )

@@ -324,6 +324,8 @@ def _train_source(
     corpus_of = np.repeat(np.arange(len(sizes)), sizes)[: data.limit or None]
     utterances = utterances[: data.limit or None]
     copies = (data.cache, config.augment, data.workers, config.seed)
+    if teacher:
+        teacher.check_rate(config.features, config.augment.copies)
     cache = prepare_features(utterances, config.features, *copies)
     teacher_cache = prepare_features(utterances, teacher.features, *copies) if teacher else None
     if teacher:
