@@ -54,9 +54,20 @@ format: $(READY)  ## Format the code and apply the fixes of ruff
 	@$(BIN)/ruff check --fix-only --quiet .
 	@$(BIN)/ruff format .
 
-bench: $(READY)  ## Run every benchmark, one after another
-	@for script in $$(grep -lE '^def main' benchmarks/*/*.py | grep -vE 'converters|support|serve.py'); do \
-	  module=$$(echo "$${script%.py}" | tr / .); echo "== $$module"; $(BIN)/python -m "$$module" || exit 1; done
+# These have no default for what they measure.
+BENCH_WITH_ARGUMENTS := bundle/export_matrix keywords/keyword_stream model_language/perplexity model_speech/acoustic \
+  recognition/adaptation recognition/long_recordings recognition/phrases recognition/spoken_words \
+  streaming/speech_streaming
+NO_BENCH := converters support peers/serve recognition/audio_to_pinyin $(BENCH_WITH_ARGUMENTS)
+
+bench: $(READY)  ## Run every benchmark that needs no arguments, one after another
+	@failed=""; \
+	for script in $$(grep -lE '^def main' benchmarks/*/*.py \
+	  | grep -vF "$$(printf 'benchmarks/%s\n' $(NO_BENCH))"); do \
+	  module=$$(echo "$${script%.py}" | tr / .); echo "== $$module"; \
+	  $(BIN)/python -m "$$module" || failed="$$failed $$module"; done; \
+	echo "not run, because they need arguments: $(BENCH_WITH_ARGUMENTS)"; \
+	test -z "$$failed" || { echo "failed:$$failed"; exit 1; }
 
 bench-peers: $(READY)  ## Compare speed and results with other libraries, each in an environment of its own
 	@$(BIN)/python -m benchmarks.peers.compare

@@ -7,7 +7,6 @@ from utils.command.entry import run_command
 
 import argparse
 import datetime
-import importlib.metadata
 import json
 import os
 import platform
@@ -24,7 +23,7 @@ from analysis.demo.summary_page import write_summary_page
 from analysis.page.rendering import duration, percent
 from data.manifest import read_manifest
 from utils.files import write_json
-from utils.run_folder.environment import machine
+from utils.run_folder.environment import machine, package_versions
 from utils.stop_signals import forward_sigterm
 
 EXAMPLES = """\
@@ -232,7 +231,8 @@ def _transcripts() -> list[dict[str, str]]:
 def _machine() -> str:
     computer = machine()
     backend = os.environ.get("KERAS_BACKEND", "tensorflow")
-    versions = f"Python {platform.python_version()}, {backend} {importlib.metadata.version(backend)}"
+    version = package_versions([backend]).get(backend, "")  # of tensorflow-cpu, for example, not known
+    versions = f"Python {platform.python_version()}, {backend} {version}".rstrip()
     return f"{computer['cores']} cores, {computer['memory_gib']:.0f} GiB, {computer['system']}; {versions}"
 
 

@@ -25,7 +25,7 @@ from utils.config import build_config, save_yaml, to_plain, with_overrides
 from utils.errors import RunError
 from utils.files import replacing_folder
 from utils.run_folder import checksums
-from utils.run_folder.run import RunFolder, open_run
+from utils.run_folder.run import SEARCH, RunFolder, open_run
 
 _PACKED = (compact_numpy.NAME, compact_streaming_numpy.NAME)
 _SEARCH = ("language_weight", "joint_bonus", "rescoring_weight")
@@ -89,7 +89,7 @@ def pack(
         if hop_ms is not None:
             config["features"] = to_plain(replace(trained_settings(run)[0], hop_ms=hop_ms))
         if search:
-            config["search"] = dict(search)
+            config[SEARCH] = {**config.get(SEARCH, {}), **search}
         if members:
             given = (to_plain(member).items() for member in members)
             config["ensemble"] = [{key: value for key, value in each if value is not None} for each in given]

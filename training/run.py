@@ -63,7 +63,7 @@ def train_from_config(
     """
     schema, variants, train_task = RECIPES[task]
     recipe = load_config(schema, config_file, [f"task={task}", *overrides], variants)
-    config = with_initial_model(recipe)
+    config = with_initial_model(recipe, RunFolder(run_path))
     require(
         config.task == task,
         f"task={config.task} in a training of the task {task}",
@@ -79,7 +79,8 @@ def train_from_config(
         is_new = not path.exists()
         with locked(RunFolder(path)):
             old_names = OLD_NAMES if task == "language" else None
-            run = start_run(path, plain, old_names, initial_search(recipe))
+            search = {} if RunFolder(path).config_file.is_file() else initial_search(recipe)
+            run = start_run(path, plain, old_names, search)
             remove_leftovers(run.path)
             distribution.copy_run(run)
             with logging_to(run.log), _emptied_if_unused(run, is_new):

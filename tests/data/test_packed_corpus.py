@@ -235,6 +235,14 @@ def test_other_settings_than_the_recipes_are_refused(manifests, tmp_path):
         corpus.check_settings(FEATURES, AugmentConfig(copies=3))
 
 
+def test_an_epoch_without_a_shard_is_refused(manifests, tmp_path):
+    packed, recipe = pack(manifests, tmp_path / "packed"), tmp_path / "recipe.yaml"  # 6 shards
+    recipe.write_text("model: {name: compact, width: 8, blocks: 1}\nfeatures: {bins: 16}\n", encoding="utf-8")
+    lists = [f"data.train=[{packed}]", f"data.dev=[{manifests[1]}]", "data.weights=[0.1]"]
+    with pytest.raises(ConfigError, match=r"0\.1 of 6 shards is less than a shard an epoch.*at least 0\.167"):
+        train_from_config("speech", recipe, [*lists, "augment.copies=1"], tmp_path / "run")
+
+
 def test_a_training_reads_a_packed_corpus(manifests, tmp_path):
     packed, recipe = pack(manifests, tmp_path / "packed"), tmp_path / "recipe.yaml"
     recipe.write_text("model: {name: compact, width: 8, blocks: 1}\nfeatures: {bins: 16}\n", encoding="utf-8")

@@ -13,7 +13,7 @@ from data.manifest import Utterance
 from model_speech.acoustic_model import trained_settings
 from utils.errors import ConfigError, require
 from utils.features.speech import FeatureConfig
-from utils.run_folder.run import SEARCH, open_run
+from utils.run_folder.run import SEARCH, RunFolder, open_run
 
 INITIAL = "initial"
 
@@ -25,11 +25,13 @@ class InitialModelConfig:
     name: str = INITIAL
 
 
-def with_initial_model(config: Any) -> Any:
+def with_initial_model(config: Any, run: RunFolder | None = None) -> Any:
     """Replace ``model.name: initial`` of a speech recipe by the model and features of its initial run.
 
     Args:
         config: a ``SpeechConfig``; any other recipe is returned as it is.
+        run: the run folder of the training. If it was begun with this recipe, its settings are taken: the
+            initial run may have been moved since.
 
     Raises:
         ConfigError: no run is named, or the recipe sets features of its own.
@@ -44,7 +46,9 @@ def with_initial_model(config: Any) -> Any:
         f"features.* are set, and model.name is '{INITIAL}'",
         hint="the features are those of the initial run: remove these settings",
     )
-    features, model = trained_settings(open_run(config.initialise_from, "speech"))
+    begun = run is not None and run.config_file.is_file()
+    is_resumed = begun and run.config().get("initialise_from") == config.initialise_from
+    features, model = trained_settings(run if is_resumed else open_run(config.initialise_from, "speech"))
     return dataclasses.replace(config, features=features, model=model)
 
 

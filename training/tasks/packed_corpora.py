@@ -46,10 +46,22 @@ def packed_source(
         vocabulary: of the labels.
         packed: the corpora.
         too_short: features, utterances, labels, ``stride`` → the indices of those to leave out.
+
+    Raises:
+        ConfigError: an epoch would have no shard of a corpus.
     """
+    weights = config.data.weights or [1.0] * len(packed)
+    for corpus, weight in zip(packed, weights, strict=True):
+        shards = len(corpus.names)
+        require(
+            shards * weight >= 1,
+            f"data.weights: {weight:g} of {shards} shard{'s' * (shards > 1)} is less than a shard an epoch",
+            where=corpus.folder,
+            hint=f"a weight of at least {1 / shards:.3g}, or the manifest instead of the packed corpus",
+        )
     return PackedSource(
         packed,
-        config.data.weights or [1.0] * len(packed),
+        weights,
         encode=lambda utterance: vocabulary.encode(utterance.pinyin, utterance.id, utterance.audio),
         too_short=partial(too_short, stride=config.model.time_stride),
         batch_frames=config.data.batch_frames,
