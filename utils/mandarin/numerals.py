@@ -15,15 +15,18 @@ _GROUPED = re.compile(r"[1-9]\d{0,2}(?:,\d{3})+(?:\.\d+)?")  # with thousands se
 _CODE_DIGITS, _SIGNIFICANT_DIGITS = 7, 5
 _YEAR = re.compile(r"\s*年")
 _LATEST_YEAR = 2100
+_RECENT_YEAR = 1900  # 2020年历史最低 is of a year, unless a word for a length precedes: 有2000年历史
+_LENGTH = re.compile(r"(?:有|了|约|近|过|达|历时|历经|整)\s*$")
 # After a round number of years these words mean a duration: 3000年历史, 1500年前, but 2030年前, 2008年来.
 _DURATION = re.compile(r"\s*年(?:的?(?:历史|时间)|之久)")
-_SPAN = re.compile(r"\s*年(?:前|来(?![到自华]))")
+_SPAN = re.compile(r"\s*年(?:前(?!后)|来(?![到自华]))")
 # A lone 2 before a measure word is 两, but it is 二 in 2年级, 2次方, 2次元.
 _MEASURE_WORD = re.compile(
-    r"\s*(?:[个位名人只条张件本天台辆家种块间部座支份杯瓶碗岁倍套双对群句首场篇把棵头匹根颗片周秒米吨克斤元]"
-    r"|小时|分钟|公[里斤]|千[米克]|年(?!级)|次(?![方元函曲])|点(?!\d))"
+    r"\s*(?:[个位名只条张件本台辆家种块间部座支份杯瓶碗岁倍套双对群句首场篇把棵头匹根颗片周秒米吨克斤]"
+    r"|小时|分钟|公[里斤]|千[米克]|年(?!级)|次(?![方元函曲])|点(?!\d)|元(?!一次|方程|论)|天(?!气)|人(?!转))"
 )
-_NOT_A_QUANTITY = re.compile(r"[第/]\s*$")  # what stands before 第2个, 1/2个
+# What stands before 第2个, 1/2个, 周2, 高2, 中央2台.
+_NOT_A_QUANTITY = re.compile(r"(?:[第/周初高]|星期|礼拜|中央)\s*$")
 # A 2 that may be read as 两: alone, before 百 and 千, and where it is all that stands before 万 or 亿.
 _LIANG = re.compile(r"^二$|二(?=[百千])|(?:^|(?<=亿)|(?<=亿零))二(?=[万亿])")
 # The unit of the last digit may be left out directly after the next higher unit: 一百五(十), 一万二(千).
@@ -102,29 +105,32 @@ def _read(match: re.Match[str], before: str, rest: str) -> str:
     numbers = [figures] if _GROUPED.fullmatch(figures) else figures.split(",")
     if any(number.count(".") > 1 for number in numbers):
         return match[0]
-    words = [_read_number(number, rest) for number in numbers]
+    words = [_read_number(number, before, rest) for number in numbers]
     if percent:
         words[-1] = f"百分之{words[-1]}"
     return ",".join(words)
 
 
-def _read_number(number: str, rest: str) -> str:
+def _read_number(number: str, before: str, rest: str) -> str:
     """The words of one number; ``rest`` is the text after it, or after the last one of a list."""
     grouped, _, fraction = number.partition(".")
     whole = grouped.replace(",", "")
-    by_digits = whole == grouped and not fraction and (_is_year(whole, rest) or is_code(whole))
+    by_digits = whole == grouped and not fraction and (_is_year(whole, before, rest) or is_code(whole))
     words = spell_digits(whole) if by_digits or len(whole) > LONGEST_CARDINAL else cardinal(int(whole))
     return f"{words}点{spell_digits(fraction)}" if fraction else words
 
 
-def _is_year(digits: str, rest: str) -> bool:
+def _is_year(digits: str, before: str, rest: str) -> bool:
     """Whether digits are the number of a year, not a number of years."""
     if len(digits) != 4 or int(digits) > _LATEST_YEAR or not _YEAR.match(rest):
         return False
-    is_duration = (digits.endswith("0") and _DURATION.match(rest)) or (
-        digits.endswith("00") and _SPAN.match(rest)
-    )
-    return not is_duration
+    if digits.endswith("00") and _SPAN.match(rest):
+        return False
+    duration = _DURATION.match(rest) if digits.endswith("0") else None
+    if not duration:
+        return True
+    is_recent = int(digits) >= _RECENT_YEAR and "之久" not in duration[0]
+    return is_recent and not _LENGTH.search(before)
 
 
 def is_code(digits: str) -> bool:

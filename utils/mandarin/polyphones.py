@@ -20,7 +20,7 @@ _REACH = 12  # characters before the polyphone that a rule sees
 # the last hanzi often begins another word (没有|空间).
 _MISREAD = (
     "不得了 不记得 信得过 塞纳河 多劳多得 憋得慌 打得火热 比得上 犯得上 看得上 "
-    "都柏林 昌都县 想得到 没有空 这么着"
+    "都柏林 昌都县 想得到 没有空 这么着 少不了 目的地 目的性"
 )
 _MISREAD_PHRASES = frozenset(_MISREAD.split())
 

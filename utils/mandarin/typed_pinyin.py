@@ -60,7 +60,7 @@ def _letters() -> str:
 _LETTER = f"[{_letters()}][{_MARKS}\u0308\u0302]*"
 _WORD = re.compile(rf"{_LETTER}(?:{_LETTER}|(?<=[nlNL][uU]):|[0-9]|['’‘`ʼ\-](?={_LETTER}))*")
 _UNIT = re.compile(rf"(?:[uU]:|{_LETTER})|[0-9]")
-_SUPERSCRIPT_TONE = re.compile("(?<=[A-Za-zÜüÊê]{2})[⁰¹²³⁴⁵]")
+_SUPERSCRIPT_TONE = re.compile("(?<=[A-Za-zÜüÊê]{2}|[Uu]:)[⁰¹²³⁴⁵]")
 _SEPARATOR = re.compile(r"['’‘`ʼ\-]")
 
 

@@ -43,6 +43,7 @@ def best(line: str) -> str:
         ("ni3-hao3", "ni3 hao3"),
         ("zhōnɡɡuó bɑ\u0300bɑ", "zhong1 guo2 ba4 ba5"),  # the letters of Chinese textbooks
         ("zhong¹guo² ni³", "zhong1 guo2 ni3"),
+        ("lu:⁴ se⁴", "lv4 se4"),
         ("wo a²", "wo a [²]"),
     ],
 )
