@@ -103,11 +103,13 @@ def keep_weights(run: RunFolder, model: keras.Model, metric: str, state: Trainin
         state: progress; its history ends with the epoch that has just finished.
         kept: number of epochs, at least 1.
     """
-    save_weights(model, run.kept_weights / weights_name(state.history[-1], metric))
+    latest = state.history[-1]
+    save_weights(model, run.kept_weights / weights_name(latest, metric))
     rows = [*state.history[-kept:], *state.history[state.best_epoch - 1 : state.best_epoch]]
-    names = {weights_name(row, metric) for row in rows}
+    steps = tuple(map(_step_name, rows))  # earlier versions wrote other figures after the step
     for path in run.kept_weights.glob("step_*.weights.h5"):
-        if path.name not in names:
+        is_replaced = path.name.startswith(_step_name(latest)) and path.name != weights_name(latest, metric)
+        if is_replaced or not path.name.startswith(steps):
             path.unlink()
 
 
@@ -118,7 +120,11 @@ def weights_name(row: Mapping[str, float], metric: str) -> str:
     """
     is_rate = metric.endswith("error_rate")
     figure = f"accuracy_{1 - row[metric]:.4f}" if is_rate else f"{metric}_{row[metric]:.4f}"
-    return f"step_{int(row['step']):06}_{figure}.weights.h5"
+    return f"{_step_name(row)}{figure}.weights.h5"
+
+
+def _step_name(row: Mapping[str, float]) -> str:
+    return f"step_{int(row['step']):06}_"
 
 
 def _variables(model: keras.Model, optimizer: keras.optimizers.Optimizer) -> dict[str, keras.Variable]:

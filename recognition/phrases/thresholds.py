@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -67,9 +68,10 @@ DEFAULT = PhraseThresholds(
 
 
 def load_phrase_thresholds(run: Path) -> PhraseThresholds:
-    """Read the thresholds of a speech run, or else of its initial run, from which adaptation changes little.
+    """Read the thresholds of a speech run, or else of its initial run.
 
-    If neither has a file, a note is printed, and the result is :data:`DEFAULT`.
+    Those of an initial run with the same model and features are taken, because adaptation changes little. If
+    there are none, a note is printed, and the result is :data:`DEFAULT`.
 
     Raises:
         RunError: a file is damaged or changed.
@@ -96,7 +98,14 @@ def load_phrase_thresholds(run: Path) -> PhraseThresholds:
 
 
 def _initial_run(run: Path) -> list[Path]:
-    """The run with the initial weights of ``run``, if there was one."""
+    """The run with the initial weights of ``run``, if there is one with the same model and features."""
+    config = _config(run)
+    source = config.get("initialise_from")
+    initial = _config(Path(source)) if source else {}
+    is_same = all(config.get(name) == initial.get(name) for name in ("model", "features"))
+    return [Path(source)] if source and is_same else []
+
+
+def _config(run: Path) -> dict[str, Any]:
     folder = RunFolder(run)
-    source = folder.config().get("initialise_from") if folder.config_file.is_file() else None
-    return [Path(source)] if source else []
+    return folder.config() if folder.config_file.is_file() else {}

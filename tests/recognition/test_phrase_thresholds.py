@@ -105,6 +105,9 @@ def test_an_adapted_run_has_the_thresholds_of_its_initial_run(tmp_path, capsys):
     write_json(tmp_path / "initial" / FILE, {"alarms_per_hour": own.alarms_per_hour, "scores": own.scores})
     assert load_phrase_thresholds(tmp_path / "adapted") == own
     assert not capsys.readouterr().err
+    other = {"task": "speech", "model": {"name": "dfcnn"}, "initialise_from": str(tmp_path / "initial")}
+    save_yaml(tmp_path / "adapted" / "config.yaml", other)
+    assert load_phrase_thresholds(tmp_path / "adapted") is DEFAULT
 
 
 def test_thresholds_between_the_rates_and_for_long_phrases():

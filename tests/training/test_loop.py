@@ -14,7 +14,7 @@ import pytest
 from keras import ops
 
 from model_speech.layers.normalisation import MaskedBatchNormalization
-from training.checkpoint import TrainingState, load_checkpoint, save_checkpoint, weights_name
+from training.checkpoint import TrainingState, keep_weights, load_checkpoint, save_checkpoint, weights_name
 from training.distributed.distribution import Distribution
 from training.history import UtteranceLog
 from training.loop import TrainingConfig, log, train
@@ -276,6 +276,22 @@ def test_kept_weights_are_named_by_their_figure():
     assert names == [
         "step_000400_accuracy_0.9531.weights.h5",
         "step_000400_dev_perplexity_46.1000.weights.h5",
+    ]
+
+
+def test_kept_weights_of_an_earlier_version_stay(tmp_path):
+    """Their names have another figure after the step."""
+    run, model = run_folder(tmp_path), LineTask().model
+    history = [{"step": 100.0 * n, "dev_perplexity": 50.0 - n} for n in range(1, 4)]
+    run.kept_weights.mkdir()
+    for row in (*history, {"step": 400.0}):
+        (run.kept_weights / f"step_{row['step']:06.0f}_accuracy_-45.0000.weights.h5").touch()
+    history.append({"step": 400.0, "dev_perplexity": 48.5})
+    keep_weights(run, model, "dev_perplexity", TrainingState(history=history, best_epoch=1), kept=2)
+    assert sorted(path.name for path in run.kept_weights.iterdir()) == [
+        "step_000100_accuracy_-45.0000.weights.h5",
+        "step_000300_accuracy_-45.0000.weights.h5",
+        "step_000400_dev_perplexity_48.5000.weights.h5",
     ]
 
 

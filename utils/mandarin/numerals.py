@@ -19,14 +19,15 @@ _RECENT_YEAR = 1900  # 2020年历史最低 is of a year, unless a word for a len
 _LENGTH = re.compile(r"(?:有|了|约|近|过|达|历时|历经|整)\s*$")
 # After a round number of years these words mean a duration: 3000年历史, 1500年前, but 2030年前, 2008年来.
 _DURATION = re.compile(r"\s*年(?:的?(?:历史|时间)|之久)")
-_SPAN = re.compile(r"\s*年(?:前(?!后)|来(?![到自华]))")
+_SPAN = re.compile(r"\s*年(?:前(?![后夕期出])|来(?![到自华]))")
 # A lone 2 before a measure word is 两, but it is 二 in 2年级, 2次方, 2次元.
 _MEASURE_WORD = re.compile(
-    r"\s*(?:[个位名只条张件本台辆家种块间部座支份杯瓶碗岁倍套双对群句首场篇把棵头匹根颗片周秒米吨克斤]"
-    r"|小时|分钟|公[里斤]|千[米克]|年(?!级)|次(?![方元函曲])|点(?!\d)|元(?!一次|方程|论)|天(?!气)|人(?!转))"
+    r"\s*(?:[个位名只条张件台辆家种块间部座支份杯瓶碗岁套双对群句首场篇把棵头匹根颗片周秒米吨克斤]"
+    r"|小时|分钟|公[里斤]|千[米克]|年(?!级)|次(?![方元函曲])|点(?!\d(?!\d))|天(?!气)|人(?!转)|倍(?!体)|本(?![线科])"
+    r"|元(?![一二]次|方程|论))"
 )
-# What stands before 第2个, 1/2个, 周2, 高2, 中央2台.
-_NOT_A_QUANTITY = re.compile(r"(?:[第/周初高]|星期|礼拜|中央)\s*$")
+# What stands before 第2个, 第1、2条, 第1-2周, 1/2个, 周2, 高2, 中央2台.
+_NOT_A_QUANTITY = re.compile(r"(?:第[\d、,，和至到~—–\s-]*|(?:[/周初高]|星期|礼拜|中央)\s*)$")
 # A 2 that may be read as 两: alone, before 百 and 千, and where it is all that stands before 万 or 亿.
 _LIANG = re.compile(r"^二$|二(?=[百千])|(?:^|(?<=亿)|(?<=亿零))二(?=[万亿])")
 # The unit of the last digit may be left out directly after the next higher unit: 一百五(十), 一万二(千).

@@ -16,13 +16,19 @@ RULES_PATH = Path(__file__).with_name("polyphones.tsv")
 _ANY = "-"
 _REACH = 12  # characters before the polyphone that a rule sees
 
-# Known phrases of more than two hanzi in which the rules apply: pypinyin reads them wrongly (不得了 le5), or
-# the last hanzi often begins another word (没有|空间).
 _MISREAD = (
-    "不得了 不记得 信得过 塞纳河 多劳多得 憋得慌 打得火热 比得上 犯得上 看得上 "
-    "都柏林 昌都县 想得到 没有空 这么着 少不了 目的地 目的性"
+    "不得了 不记得 信得过 塞纳河 多劳多得 憋得慌 打得火热 比得上 犯得上 看得上 都柏林 "
+    "昌都县 想得到 没有空 这么着 少不了 目的地 目的性 灾难深重 等差级数 差分放大器 "
+    "分散染料 豆角儿 口角炎 深仇宿怨 闷声不吭 好恶不同 铺摊子 少白头 谋臣猛将 厚德载福 "
+    "万载千秋"
 )
-_MISREAD_PHRASES = frozenset(_MISREAD.split())
+MISREAD_PHRASES = frozenset(_MISREAD.split())
+"""Known phrases of more than two hanzi in which the rules apply.
+
+pypinyin reads them wrongly (不得了 le5), or the last hanzi often begins another word (没有|空间).
+"""
+# Characters that often begin or end a word beside such a phrase (我还|口渴, 更|张扬, 转|门诊).
+_OFTEN_ALONE = frozenset("还更难转没")
 
 
 class Rule(NamedTuple):
@@ -59,7 +65,8 @@ def read_rules() -> dict[str, tuple[Rule, ...]]:
 def correct_polyphones(parts: Sequence[str], syllables: Sequence[str]) -> list[str]:
     """The reading of a text, corrected by the rules.
 
-    A known phrase of two hanzi keeps its reading where only a rule without patterns matches (种花 zhong4).
+    A known phrase of two hanzi keeps its reading where only a rule without patterns matches (种花 zhong4),
+    apart from a few characters that are often words by themselves.
     A longer one keeps it whatever matches (有朝一日 zhao1), with few exceptions.
 
     Args:
@@ -70,10 +77,12 @@ def correct_polyphones(parts: Sequence[str], syllables: Sequence[str]) -> list[s
     corrected: list[str] = []
     for part in parts:
         start = len(corrected)
-        keeps_reading = len(part) > 2 and part not in _MISREAD_PHRASES
+        is_misread = part in MISREAD_PHRASES
+        keeps_reading = len(part) > 2 and not is_misread
         for index, syllable in enumerate(syllables[start : start + len(part)], start):
             rule = None if keeps_reading else matching_rule(text, index)
-            applies = rule is not None and (len(part) == 1 or rule.has_pattern)
+            any_rule = len(part) == 1 or is_misread or text[index] in _OFTEN_ALONE
+            applies = rule is not None and (any_rule or rule.has_pattern)
             corrected.append(rule.reading if applies else syllable)
     return corrected
 
