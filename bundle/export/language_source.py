@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from bundle.check.clips import evenly
-from bundle.export.source import Clips, ExportSource, data_section, kept, read_splits
+from bundle.export.source import Clips, ExportSource, data_section, read_splits, usable_items
 from data.text.pinyin_pairs import Pair, read_pairs
 from model_language.registry import MODELS, load_network
 from model_language.vocabulary.symbols import PAD_ID, UNKNOWN_ID, Symbols
@@ -94,7 +94,9 @@ def _pairs(split: str, lists: Sequence[str], limit: int) -> list[Pair]:
     """The sentences of a split that aren't too long, among the first ``limit`` (0: all)."""
     read = read_pairs(lists, limit).pairs
     others = f"sentences longer than {MAX_SYLLABLES} syllables, or without a hanzi for each syllable"
-    return kept(split, read, lambda pair: len(pair.pinyin) == len(pair.hanzi) <= MAX_SYLLABLES, others)
+    return usable_items(
+        split, read, lambda pair: len(pair.pinyin) == len(pair.hanzi) <= MAX_SYLLABLES, others
+    )
 
 
 def _padded(symbols: Symbols, pairs: Sequence[Pair]) -> Clips:

@@ -82,7 +82,7 @@ def read_splits(
         return dict.fromkeys(("tests", "development", "calibration"), empty)
 
 
-def kept(split: str, items: Sequence[Item], fits: Callable[[Item], bool], others: str) -> list[Item]:
+def usable_items(split: str, items: Sequence[Item], fits: Callable[[Item], bool], others: str) -> list[Item]:
     """The items of a split that an export can use; a note gives the number of the others.
 
     Args:

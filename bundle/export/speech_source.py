@@ -13,7 +13,7 @@ import numpy as np
 
 from bundle.check.clips import evenly
 from bundle.export.keyword_source import CALIBRATION_CLIPS
-from bundle.export.source import Clips, ExportSource, data_section, kept, read_splits
+from bundle.export.source import Clips, ExportSource, data_section, read_splits, usable_items
 from data.manifest import Utterance, read_manifest
 from model_speech.acoustic_model import load_acoustic_model
 from model_speech.causal import CausalModel, causal_model, streaming_obstacles
@@ -99,12 +99,12 @@ def _utterances(split: str, manifests: Sequence[str], vocabulary: Vocabulary) ->
     """The utterances of a split that are short enough and have only syllables of the vocabulary."""
     read = [utterance for path in manifests for utterance in read_manifest(path)]
     long = f"utterances longer than {MAX_SECONDS:g} s"
-    short = kept(split, read, lambda utterance: utterance.seconds <= MAX_SECONDS, long)
+    short = usable_items(split, read, lambda utterance: utterance.seconds <= MAX_SECONDS, long)
 
     def is_known(utterance: Utterance) -> bool:
         return all(syllable in vocabulary for syllable in utterance.pinyin)
 
-    return kept(split, short, is_known, "utterances with syllables that the vocabulary lacks")
+    return usable_items(split, short, is_known, "utterances with syllables that the vocabulary lacks")
 
 
 def _read(

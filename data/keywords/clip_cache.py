@@ -223,9 +223,9 @@ def _read_recording(
     else:
         samples = read_audio(clip.audio, sample_rate)[round(clip.start_seconds * sample_rate) :]
         require(len(samples), f"it ends before {clip.start_seconds} s", where=clip.audio, error=AudioError)
-        is_heard = np.abs(samples).max() * INT16_SCALE >= 0.5  # as 16-bit samples, some are not 0
+        is_audible = np.abs(samples).max() * INT16_SCALE >= 0.5  # as 16-bit samples, some are not 0
         require(
-            is_heard or clip.label == SILENCE,
+            is_audible or clip.label == SILENCE,
             f"it is silent, but labelled {clip.label}",
             where=clip.audio,
             error=AudioError,
