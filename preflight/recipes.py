@@ -1,4 +1,4 @@
-"""Runs the checks of recipes and run folders, which need a model, and the quick checks of ``train.py``."""
+"""Checks recipes (training configs) and run folders with their models, and data before a training starts."""
 
 import logging
 from collections.abc import Sequence

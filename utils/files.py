@@ -1,4 +1,4 @@
-"""Writes files and folders completely or not at all: under a temporary name, then renamed.
+"""Writes files and folders atomically: under a temporary name, then renamed.
 
 Also removes what killed processes left, checks free space before a write, and reads texts of the user and
 ``.npz`` files.

@@ -117,10 +117,7 @@ def is_plausible(hanzi: str, syllable: str) -> bool:
     return False
 
 
-@lru_cache(maxsize=200_000)
-def _dictionary_pinyin(tokens: tuple[str, ...]) -> tuple[str, ...]:
-    """pypinyin's reading of each token."""
-    return automatic_pinyin(tokens)
+_dictionary_pinyin = lru_cache(maxsize=200_000)(automatic_pinyin)
 
 
 def _responsible_stage(pair: Pair, same_syllable: bool, evidence: UtteranceEvidence) -> str:

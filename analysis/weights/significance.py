@@ -1,4 +1,4 @@
-"""Rates the output channels of each kernel in a weights file by magnitude, to see what could be pruned.
+"""Rates the output channels (filters) of each kernel in a weights file for magnitude pruning.
 
 The significance of a channel is the mean absolute value of its part of the kernel, divided by the largest
 such mean in the layer: 1 for the strongest channel. A channel below :data:`THRESHOLD` hardly changes the

@@ -32,8 +32,7 @@ WINDOWS = ("rectangular", "hamming")
 RUNNING = ("running", "running_ltass")
 NORMALISATIONS = ("none", "utterance", *RUNNING)
 
-# Increase it when the same settings give other features of ordinary speech than before: cached features are
-# then computed again.
+# Increase it when the same settings give ordinary speech other features: cached ones are computed again.
 _VERSION = 2
 
 # python_speech_features' constants
@@ -320,7 +319,7 @@ def _filter_bank_energies(sound: Sound, config: FeatureConfig) -> np.ndarray:
 
 def _log_filter_bank(energies: np.ndarray, config: FeatureConfig) -> tuple[np.ndarray, np.ndarray]:
     """Logarithms of energies (frames, bins), and the energy of each frame; ``energies`` stay as they are."""
-    energies = _raised(energies, _floor(energies, energies.sum(axis=1), config))
+    energies = _raised(energies, _floor(energies, config))
     totals = energies.sum(axis=1)
     return np.log(energies, out=energies), totals
 
@@ -332,7 +331,7 @@ def _mfcc_with_deltas(sound: Sound, config: FeatureConfig) -> tuple[np.ndarray, 
     energies, totals = np.empty((frames, _MFCC_FILTERS), np.float32), np.empty(frames, np.float32)
     for rows, power in _power_blocks(sound, config):
         energies[rows], totals[rows] = power @ filters, power.sum(axis=1) / config.fft_size
-    floor = _floor(energies, totals, config)
+    floor = _floor(energies, config, totals)
     energies, totals = _raised(energies, floor), _raised(totals, floor)
     # In double precision: a coefficient is a sum of 26 logarithms, and deltas are small differences.
     logs = np.log(energies, dtype=np.float64)
@@ -343,9 +342,10 @@ def _mfcc_with_deltas(sound: Sound, config: FeatureConfig) -> tuple[np.ndarray, 
     return np.concatenate([cepstra, first, _deltas(first)], axis=1), totals
 
 
-def _floor(energies: np.ndarray, totals: np.ndarray, config: FeatureConfig) -> float:
-    """The lowest energy of a filter; ``energies`` (frames, bins) have none yet, ``totals`` are (frames,)."""
+def _floor(energies: np.ndarray, config: FeatureConfig, totals: np.ndarray | None = None) -> float:
+    """The lowest energy of a filter in (frames, bins); ``totals``: energies of the frames, else their sums."""
     if config.normalise == "utterance":
+        totals = energies.sum(axis=1) if totals is None else totals
         level = peak_without_clicks(totals, config.frame_ms, config.hop_ms)
         return _FLOOR * energies.max(axis=1)[totals <= level].max()
     return _ROUNDING_ENERGY if config.normalise in RUNNING else 0.0
