@@ -343,7 +343,7 @@ def _mfcc_with_deltas(sound: Sound, config: FeatureConfig) -> tuple[np.ndarray, 
 
 
 def _floor(energies: np.ndarray, config: FeatureConfig, totals: np.ndarray | None = None) -> float:
-    """The lowest energy of a filter in (frames, bins); ``totals``: energies of the frames, else their sums."""
+    """The lowest energy of a filter in (frames, bins); ``totals``: energies of frames, else the sums."""
     if config.normalise == "utterance":
         totals = energies.sum(axis=1) if totals is None else totals
         level = peak_without_clicks(totals, config.frame_ms, config.hop_ms)
