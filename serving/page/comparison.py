@@ -3,14 +3,17 @@
 The alignments take seconds for long texts, so they are made in a process of their own.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Annotated, Any, TypeVar
 
 import anyio
 import anyio.to_process
+import anyio.to_thread
 from fastapi import APIRouter, Form, Request
 from fastapi.responses import HTMLResponse
 from pydantic import BaseModel, ConfigDict, Field
+from rapidfuzz.distance import Levenshtein
 
 from analysis.errors.align_all import AlignedToken, align_all
 from analysis.errors.kinds import KINDS
@@ -29,6 +32,7 @@ from analysis.inputs.utterance_results import (
     SYLLABLES,
     SystemOutput,
     UtteranceResult,
+    one_per_token,
     tokens_of,
 )
 from analysis.page.report import report_page
@@ -36,6 +40,9 @@ from analysis.results.collect import collect_results
 from serving.disconnection import unless_gone
 from serving.errors import RequestError
 from serving.work.child import stop_signals_blocked
+from utils.errors import CorpusError
+from utils.mandarin.hanzi_readings import plausible_readings
+from utils.mandarin.pinyin import is_hanzi, normalise_syllable
 from utils.metrics import count_errors, count_toneless_errors
 
 MAX_TOKENS = 6_000  # of a text: about 25 minutes of speech, and a few seconds of work
@@ -93,7 +100,8 @@ async def _computed(
         RequestError: the texts can't be compared, there are too many requests, or the client has gone.
     """
     with request.app.state.engine.admitted():
-        return await unless_gone(request, in_process(compute, *utterance_of(texts)))
+        utterance, level = await anyio.to_thread.run_sync(utterance_of, texts)  # loads dictionaries at first
+        return await unless_gone(request, in_process(compute, utterance, level))
 
 
 async def in_process(compute: Callable[..., _Result], *arguments: Any) -> _Result:
@@ -118,6 +126,8 @@ def utterance_of(texts: Texts) -> tuple[UtteranceResult, str]:
         true_hanzi = hanzi_tokens(normalise(texts.reference, rules))
         true_pinyin = automatic_pinyin(true_hanzi)
     pinyin, hanzi = pinyin_tokens(texts.pinyin)[0], hanzi_tokens(normalise(texts.hanzi, rules))
+    if level == HANZI:
+        true_pinyin = _with_recognised_readings(true_pinyin, true_hanzi, pinyin, hanzi)
     if not true_pinyin:
         raise RequestError(
             400,
@@ -135,6 +145,34 @@ def utterance_of(texts: Texts) -> tuple[UtteranceResult, str]:
             )
     with_hanzi = (true_hanzi, hanzi) if level == HANZI else ((), ())
     return UtteranceResult(ID, "", 0.0, true_pinyin, pinyin, *with_hanzi), level
+
+
+def _with_recognised_readings(
+    true_pinyin: Sequence[str], true_hanzi: Sequence[str], pinyin: Sequence[str], hanzi: Sequence[str]
+) -> tuple[str, ...]:
+    """The syllables of the reference; a correct hanzi has the recognised syllable if that is a reading of it.
+
+    pypinyin may choose another reading (还 hai2) than the speaker (huan2), which is no error.
+    """
+    shared, recognised = list(true_pinyin), one_per_token(pinyin, hanzi)
+    if not recognised or len(true_pinyin) != len(true_hanzi):
+        return tuple(true_pinyin)
+    for tag, start, end, first, last in Levenshtein.opcodes(true_hanzi, hanzi):
+        if tag != "equal":
+            continue
+        for index, other in zip(range(start, end), range(first, last), strict=True):
+            if is_hanzi(true_hanzi[index]) and recognised[other] in _readings(true_hanzi[index]):
+                shared[index] = recognised[other]
+    return tuple(shared)
+
+
+@lru_cache(maxsize=10_000)
+def _readings(hanzi: str) -> frozenset[str]:
+    """The readings of a hanzi that are not rare."""
+    try:
+        return frozenset(map(normalise_syllable, plausible_readings(hanzi)[0]))
+    except CorpusError:  # it has no reading
+        return frozenset()
 
 
 def error_records(utterance: UtteranceResult, level: str) -> dict[str, Any]:

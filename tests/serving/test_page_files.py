@@ -87,6 +87,20 @@ def test_errors_of_a_transcript(service):
     assert (tone["reference_syllable"], tone["hypothesis_syllable"]) == ("hen3", "hen2")
 
 
+@pytest.mark.parametrize(
+    ("syllable", "errors"), [("huan2", 0), ("hai2", 0), ("huai2", 1)], ids=["spoken", "pypinyin", "wrong"]
+)
+def test_each_reading_of_a_correct_hanzi_is_correct(service, syllable, errors):
+    """pypinyin reads 还 as hai2 in this sentence; the reference does not tell which reading was spoken."""
+    texts = {"reference": "请还我钱。", "pinyin": f"qing3 {syllable} wo3 qian2", "hanzi": "请还我钱"}
+    found = post(f"{service}/v1/comparison", json=texts).json()
+    assert {rate["key"]: rate["errors"] for rate in found["rates"]} == {
+        "syllables": errors,
+        "toneless": errors,
+        "hanzi": 0,
+    }
+
+
 @pytest.mark.parametrize("texts", [{"reference": "jīn tiān"}, {"reference": "今天", "hanzi": ""}])
 def test_without_hanzi_the_syllables_are_compared(service, texts):
     found = post(f"{service}/v1/comparison", json={"pinyin": "jin1 tian2", "hanzi": "今田", **texts}).json()
