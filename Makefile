@@ -54,7 +54,7 @@ format: $(READY)  ## Format the code and apply the fixes of ruff
 	@$(BIN)/ruff check --fix-only --quiet .
 	@$(BIN)/ruff format .
 
-# These have no default for what they measure.
+# These need arguments, or take hours.
 BENCH_WITH_ARGUMENTS := bundle/export_matrix keywords/keyword_stream model_language/perplexity model_speech/acoustic \
   recognition/adaptation recognition/long_recordings recognition/phrases recognition/spoken_words \
   streaming/speech_streaming
@@ -66,7 +66,7 @@ bench: $(READY)  ## Run every benchmark that needs no arguments, one after anoth
 	  | grep -vF "$$(printf 'benchmarks/%s\n' $(NO_BENCH))"); do \
 	  module=$$(echo "$${script%.py}" | tr / .); echo "== $$module"; \
 	  $(BIN)/python -m "$$module" || failed="$$failed $$module"; done; \
-	echo "not run, because they need arguments: $(BENCH_WITH_ARGUMENTS)"; \
+	echo "not run, because they need arguments or take hours: $(BENCH_WITH_ARGUMENTS)"; \
 	test -z "$$failed" || { echo "failed:$$failed"; exit 1; }
 
 bench-peers: $(READY)  ## Compare speed and results with other libraries, each in an environment of its own

@@ -53,7 +53,7 @@ Every artefact is run by its own runtime in its own process, compared with the s
 and measured on the test split; the table is in export.md of the bundle. verify repeats the comparison on any
 machine, from the bundle alone. Exit code: {FAILED} if an artefact fails, {INCOMPLETE} if verify couldn't run
 one because its runtime isn't installed or lacks operations. An artefact that the model can't have because of
-its design is listed; it counts as failed only if its format, mode or precision was asked for.
+its design is listed; it counts as failed only if its mode or precision was asked for (with --all, never).
 
 {matrix_text()}"""
 

@@ -65,7 +65,7 @@ examples:
 Writes hypotheses.tsv and results.json into RUN/test/SPLIT (for pipeline: SPLIT-with-LANGUAGERUN in the
 speech run), or into --output. For --manifest FOLDER/NAME.tsv and --recording FOLDER/NAME.wav, SPLIT is
 FOLDER-NAME. Rates are true edit distances, not capped; intervals are bootstrapped. Recordings that cannot be
-read are named and left out, and the exit code is 1.
+read are named and left out, and the exit code is 1 (keyword: a note names the list of them, and it stays 0).
 
 --report DIR also writes a page to be opened in a browser (report.html, which needs no other file), and all
 results as JSON and CSV files: every error with its kind and its cause, rates by speaker, length, position,

@@ -37,7 +37,7 @@ Any value of the config can be overridden as key=value. The run folder (default:
 name) holds weights, vocabulary, config, history and logs; test.py and transcribe.py need nothing else.
 With --distribute multi_worker the same command runs on each machine, with its own TF_CONFIG; the first
 process of the cluster writes the run folder, and each process takes a part of every batch.
-Before training, quick checks of the manifests run; doctor.py runs all checks.
+Before a training of speech, quick checks of the manifests run; doctor.py runs all checks.
 """
 
 

@@ -105,7 +105,7 @@ def add_joint_options(parser: argparse.ArgumentParser) -> None:
         "--language-model",
         type=Path,
         metavar="RUN",
-        help="with --joint: run of a causal_cnn that rescores the best hypotheses (default: this project's)",
+        help="with --joint: run of a causal_cnn that rescores the best hypotheses; default: this project's",
     )
     parser.add_argument(
         "--rescoring-weight",

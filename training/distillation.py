@@ -84,7 +84,7 @@ class Teacher:
         return cls(acoustic.model, acoustic.features, columns, config.weight)
 
     def check_rate(self, student: FeatureConfig, copies: int) -> None:
-        """Refuse another sample rate with altered copies: noise and rooms of these differ with the rate.
+        """Refuse another sample rate with augmented copies: noise and rooms of these differ with the rate.
 
         Raises:
             ConfigError: the rates differ, and there are such copies.
@@ -92,7 +92,7 @@ class Teacher:
         require(
             self.features.sample_rate == student.sample_rate or not copies,
             f"the teacher hears {self.features.sample_rate:,} Hz, the model {student.sample_rate:,} Hz: "
-            "altered copies of a recording would differ",
+            "augmented copies of a recording would differ",
             where="distillation.teacher",
             hint="a teacher of the same features.sample_rate, or augment.copies=0",
         )

@@ -34,7 +34,7 @@ async def recognise_phrases(
             ge=0.0,
             le=1.0,
             allow_inf_nan=False,
-            description="least confidence of a phrase that is accepted",
+            description="least probability that a phrase of the list was spoken",
         ),
     ] = PHRASE_THRESHOLD,
     n_best: Annotated[int, Form(ge=1, le=20, description="phrases for each utterance")] = 1,

@@ -19,7 +19,7 @@ async def healthz() -> dict[str, str]:
 
 @router.get("/readyz", summary="Whether requests can be answered now")
 async def readyz(request: Request) -> JSONResponse:
-    """200 as soon as a worker has loaded the models; 503 before."""
+    """200 as soon as a worker for recordings and one for live streams have loaded the models; 503 before."""
     state = request.app.state
     ready = state.engine.ready and bool(state.live.pids)
     return JSONResponse({"status": "ready" if ready else "not ready"}, 200 if ready else 503)

@@ -46,7 +46,7 @@ class Search:
         words: user words, as in a file of ``--words``.
         prompt: any text with hanzi that are user words, see :func:`prompt_words`.
         phrases: the text of a phrase file: only these are recognised. Empty: anything is.
-        threshold: least confidence of a phrase that is accepted.
+        threshold: least probability that a phrase of the list was spoken.
         n_best: hypotheses, or phrases, of each segment.
     """
 
