@@ -8,13 +8,15 @@ for kg.
 import re
 from collections.abc import Callable
 
-from utils.mandarin.numerals import DIGITS, cardinal, is_code, spell_digits
+from utils.mandarin.numerals import DIGITS, LONGEST_CARDINAL, cardinal, is_code, spell_digits
 
 # Words before which 2 is read 两. Not included: 月 日 号 楼 级 线 期 等 (二月, 二楼 …), which don't count.
 _MEASURES = (
     "个|位|名|只|条|张|件|次|天|年|周|岁|小时|分钟|秒|米|公里|千米|公斤|千克|斤|吨|克|升|毫升|元|块|家|座|本|部|辆|架|艘"
     "|场|遍|种|类|项|份|篇|句|段|层|倍|万|亿|千|百|点|口|户|套|台|所|颗|棵|头|匹|枚|枝|支|根|杯|瓶|盒|箱|包|袋|双|对|组"
     "|批|队|排|行|列|成|股|平方|立方|美元|欧元|英镑|港元|毛|角|厘米|毫米|纳米|节|轮|局|盘|人|门|国|地|省|市|县|岸|侧|端"
+    "|把(?!手)|首|碗|栋|幢|朵|步|回|趟|封|幅|片|顿|粒|卷|副|晚|星期|届|串|声(?!道|调)|株|束|滴|桶|罐|壶|群|桌|册|圈"
+    "|亩|公顷|英里|海里|寸|分钱"
 )
 _MEASURE = re.compile(_MEASURES)
 # 1900 to 2099 alone may be a year or an amount; before these, and before measure words, it is an amount.
@@ -80,7 +82,7 @@ _UNITS = {
     "W": "瓦",
     "V": "伏",
 }
-_LOW_END = re.compile(rf"到[0-9.]+(?:{_MEASURES})")  # 2到3个
+_LOW_END = re.compile(rf"[到至][0-9.]+(?:{_MEASURES})")  # 2到3个
 _GENERATION = re.compile(r"(?<![0-9.])[2-6]$")  # 5g: a mobile network, not a weight
 _NUMBER = r"[0-9]+(?:\.[0-9]+)?"
 _START, _END = r"(?<![A-Za-z0-9.:/_+-])", r"(?![A-Za-z0-9:/_%‰+-]|\.[0-9])"
@@ -105,7 +107,8 @@ def amount(number: str, counted: bool = False) -> str:
     if counted and number == "2":
         return "两"
     whole, _, fraction = number.partition(".")
-    words = spell_digits(whole) if is_code(whole) and not (fraction or counted) else cardinal(int(whole))
+    by_digits = len(whole) > LONGEST_CARDINAL or (is_code(whole) and not (fraction or counted))
+    words = spell_digits(whole) if by_digits else cardinal(int(whole))
     words = re.sub("^二(?=[百千万亿])|(?<=[万亿])二(?=千)", "两", words)
     return f"{words}点{spell_digits(fraction)}" if fraction else words
 
@@ -167,7 +170,7 @@ def _plain(found: re.Match[str]) -> str:
     number, rest = found["number"], found.string[found.end() :]
     before = found.string[: found.start()][-1:]
     if before == "第":
-        return cardinal(int(number)) if number.isdecimal() else found[0]
+        return cardinal(int(number)) if number.isdecimal() and len(number) <= LONGEST_CARDINAL else found[0]
     if _MEASURE.match(rest) or _LOW_END.match(rest):
         return amount(number, counted=True)
     if re.fullmatch("(?:19|20)[0-9]{2}", number) and not _COUNTED.match(rest):
@@ -195,6 +198,11 @@ _RULES = (
     _rule(r"(?<![0-9.])[0-9]{1,3}(?:,[0-9]{3})+(?![0-9])", lambda found: found[0].replace(",", "")),
     *(_rule(pattern, _telephone) for pattern in _TELEPHONES),
     *(_rule(pattern, _code) for pattern in _CODES),
+    # Events that are called by their date: 3.15晚会, 9.11事件.
+    _rule(
+        r"(?<![0-9.])([0-9]{1,2})[.·]([0-9]{1,2})(?=地震|事件|事变|惨案|运动(?![员会场服鞋])|暴雨|晚会|妇女节|儿童节)",
+        lambda found: spell_digits(found[1] + found[2]),
+    ),
     *(
         _rule(rf"(?<![0-9.])(?P<year>[12][0-9]{{3}}){mark}{_DAY.format(mark)}", _date)
         for mark in ("-", "/", r"\.")
@@ -243,5 +251,7 @@ _RULES = (
     _rule("(?<=[元次人斤吨克米])/(?=[月年天日斤吨平小人次股公千升桶克件盒瓶晚间])", "每"),
     _rule(r"(?<=[0-9一-鿿])[×xX*](?=[0-9])", "乘"),
     _rule("(?:(?<=[为是至到从在达和])|^)-(?=[0-9])", "负"),
+    _rule("(?<=[0-9]米)[0-9]{2}(?![0-9.])", lambda found: spell_digits(found[0])),  # 1米75
+    _rule(rf"(?<![0-9.第、])2、3(?=(?:{_MEASURES}))", "两三"),
     _rule(rf"{_START}(?P<number>{_NUMBER}){_END}", _plain),
 )

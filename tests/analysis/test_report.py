@@ -283,12 +283,12 @@ def test_hanzi_against_pinyin_compares_syllables(reference, tmp_path):
 
 def test_a_reference_without_syllables_invents_no_errors(tmp_path):
     """pypinyin reads 还 in these sentences as hai2; the recogniser's huan2 was spoken."""
-    reference = _write(tmp_path / "ref", {"a": "请还我钱", "b": "他还iPhone"})
+    reference = _write(tmp_path / "ref", {"a": "请还我笔", "b": "他还iPhone"})
     lines = [
-        {"id": "a", "hanzi": "请还我前", "pinyin": "qing3 huan2 wo3 qian2"},
+        {"id": "a", "hanzi": "请还我比", "pinyin": "qing3 huan2 wo3 bi3"},
         {"id": "b", "hanzi": "她还iPhone", "pinyin": "ta1 huan2"},
     ]
-    hypothesis, other = tmp_path / "hyp.json", _write(tmp_path / "other", {"a": "qing3 hai2 wo3 qian4"})
+    hypothesis, other = tmp_path / "hyp.json", _write(tmp_path / "other", {"a": "qing3 hai2 wo3 bi4"})
     hypothesis.write_text(json.dumps(lines, ensure_ascii=False), encoding="utf-8")
     results = report_files(reference, [hypothesis])
     (system,) = results.systems
@@ -298,7 +298,7 @@ def test_a_reference_without_syllables_invents_no_errors(tmp_path):
     assert "syllables of the reference are pypinyin's reading" in results_text(results)
     page = write_report_page(tmp_path / "out", results).read_text(encoding="utf-8")
     assert "The syllables of the reference are pypinyin’s reading" in page
-    both = report_files(reference, [hypothesis, _write(tmp_path / "hanzi", REFERENCE | {"a": "请还我钱"})])
+    both = report_files(reference, [hypothesis, _write(tmp_path / "hanzi", REFERENCE | {"a": "请还我笔"})])
     assert [each.automatic_pinyin for each in both.systems] == [("reference",), ("reference", "output")]
     assert both.comparisons[0].rates[0] == 0
     mixed = report_files(reference, [hypothesis, other])  # the other file has no hanzi that tell the reading

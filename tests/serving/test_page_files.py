@@ -92,7 +92,7 @@ def test_errors_of_a_transcript(service):
 )
 def test_each_reading_of_a_correct_hanzi_is_correct(service, syllable, errors):
     """pypinyin reads 还 as hai2 in this sentence; the reference does not tell which reading was spoken."""
-    texts = {"reference": "请还我钱。", "pinyin": f"qing3 {syllable} wo3 qian2", "hanzi": "请还我钱"}
+    texts = {"reference": "请还我笔。", "pinyin": f"qing3 {syllable} wo3 bi3", "hanzi": "请还我笔"}
     found = post(f"{service}/v1/comparison", json=texts).json()
     assert {rate["key"]: rate["errors"] for rate in found["rates"]} == {
         "syllables": errors,

@@ -20,11 +20,13 @@ _LENGTH = re.compile(r"(?:有|了|约|近|过|达|历时|历经|整)\s*$")
 # After a round number of years these words mean a duration: 3000年历史, 1500年前, but 2030年前, 2008年来.
 _DURATION = re.compile(r"\s*年(?:的?(?:历史|时间)|之久)")
 _SPAN = re.compile(r"\s*年(?:前(?![后夕期出])|来(?![到自华]))")
+_BORN = re.compile("[05-9][05]后(?![来面续期的半天])")
+_METRE = re.compile(r"\d米$")
 # A lone 2 before a measure word is 两, but it is 二 in 2年级, 2次方, 2次元.
 _MEASURE_WORD = re.compile(
-    r"\s*(?:[个位名只条张件台辆家种块间部座支份杯瓶碗岁套双对群句首场篇把棵头匹根颗片周秒米吨克斤]"
-    r"|小时|分钟|公[里斤]|千[米克]|年(?!级)|次(?![方元函曲])|点(?!\d(?!\d))|天(?!气)|人(?!转)|倍(?!体)|本(?![线科])"
-    r"|元(?![一二]次|方程|论))"
+    r"\s*(?:[个位名只条张件台辆家种块间部座支份杯瓶碗岁套双对群句首场篇棵头匹根颗片周秒米吨克斤遍顿趟朵节口升步]"
+    r"|小时|分钟|星期|公[里斤]|千[米克]|毫升|厘米|毛钱|年(?![级龄])|次(?![方元函曲])|点(?!\d(?!\d|分))|天(?!气)"
+    r"|把(?!手)|人(?!转)|倍(?!体)|本(?![线科])|元(?![一二]次|方程|论))"
 )
 # What stands before 第2个, 第1、2条, 第1-2周, 1/2个, 周2, 高2, 中央2台.
 _NOT_A_QUANTITY = re.compile(r"(?:第[\d、,，和至到~—–\s-]*|(?:[/周初高]|星期|礼拜|中央)\s*)$")
@@ -116,7 +118,8 @@ def _read_number(number: str, before: str, rest: str) -> str:
     """The words of one number; ``rest`` is the text after it, or after the last one of a list."""
     grouped, _, fraction = number.partition(".")
     whole = grouped.replace(",", "")
-    by_digits = whole == grouped and not fraction and (_is_year(whole, before, rest) or is_code(whole))
+    is_spelled = _is_year(whole, before, rest) or is_code(whole) or _is_short(whole, before, rest)
+    by_digits = whole == grouped and not fraction and is_spelled
     words = spell_digits(whole) if by_digits or len(whole) > LONGEST_CARDINAL else cardinal(int(whole))
     return f"{words}点{spell_digits(fraction)}" if fraction else words
 
@@ -132,6 +135,13 @@ def _is_year(digits: str, before: str, rest: str) -> bool:
         return True
     is_recent = int(digits) >= _RECENT_YEAR and "之久" not in duration[0]
     return is_recent and not _LENGTH.search(before)
+
+
+def _is_short(digits: str, before: str, rest: str) -> bool:
+    """Whether two digits are a year of birth (90后) or centimetres after a metre (1米75)."""
+    if len(digits) != 2:
+        return False
+    return bool(_BORN.match(digits + rest) or _METRE.search(before))
 
 
 def is_code(digits: str) -> bool:

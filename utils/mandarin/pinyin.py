@@ -254,8 +254,8 @@ def hanzi_to_pinyin(text: str, words: Sequence[str] | None = None) -> list[str]:
     """One canonical syllable for each hanzi, by pypinyin's phrases and the rules for polyphones.
 
     The tones are citation tones except for 一 and 不: some phrases of the dictionary have the spoken tone
-    (一定 yi2 ding4, 是不是 shi4 bu2 shi4; also 一月 yi2 yue4, which is wrong: it is yi1), others, and all
-    combinations across two phrases, have the citation tone (第一 di4 yi1).
+    (一定 yi2 ding4, 是不是 shi4 bu2 shi4), others, and all combinations across two phrases, have the citation
+    tone (第一 di4 yi1).
 
     Args:
         text: hanzi only.

@@ -20,7 +20,7 @@ _MISREAD = (
     "不得了 不记得 信得过 塞纳河 多劳多得 憋得慌 打得火热 比得上 犯得上 看得上 都柏林 "
     "昌都县 想得到 没有空 这么着 少不了 目的地 目的性 灾难深重 等差级数 差分放大器 "
     "分散染料 豆角儿 口角炎 深仇宿怨 闷声不吭 好恶不同 铺摊子 少白头 谋臣猛将 厚德载福 "
-    "万载千秋"
+    "万载千秋 第一名 一年级 一等奖 开花结果 果实累累"
 )
 MISREAD_PHRASES = frozenset(_MISREAD.split())
 """Known phrases of more than two hanzi in which the rules apply.

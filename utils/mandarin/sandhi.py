@@ -11,14 +11,20 @@ lose their tone (neutral):
 - 地 得 了 的 are neutral as particles; in slow speech or a dictionary they may have the full reading.
 """
 
+import re
 from collections.abc import Sequence
 from functools import cache
 
 from utils.mandarin.pinyin import hanzi_to_pinyin
 
-# 一 keeps its first tone at the end of a number, in ordinals and in dates: after these and before those.
-_YI_KEPT_AFTER = frozenset("零一二三四五六七八九十百千万点第期之")
-_YI_KEPT_BEFORE = frozenset("月号日年零一二三四五六七八九十")
+# Here 一 keeps its first tone (each match ends with it): digits, ordinals, dates, and the end of a word.
+_YI_KEPT = re.compile(
+    "一(?=$|[月号零一二三四五六七八九十]|年级|等奖|级|楼)"
+    "|第一|[初逐统唯惟单专划]一|[高大]一(?=学|新|年|班|上|下学|的)"
+    "|[期拜]一(?!个|次|开|结|到|直|定)|(?<!一)周一(?![次个回趟场])|[月年]一(?=日)"
+    "|万一(?![百千万亿两])|[零一二三四五六七八九十]一(?![百千万亿])|[零一二三四五六七八九十百千万亿]点一(?!刻|到|过)"
+    "|(?<!总)之一"
+)
 # The full readings of particles, which some word lists give.
 _FULL = {("地", "de5"): "di4", ("得", "de5"): "de2", ("的", "de5"): "di4", ("们", "men5"): "men2"}
 # Words whose second syllable is neutral for many speakers and full for others.
@@ -29,7 +35,9 @@ _NEUTRAL_SECOND = """
     葡萄 玻璃 豆腐 点心 馒头 石头 木头 骨头 里头 外头 前头 后头 晚上 早上 地上 身上 路上 世上
     家里 手里 心里 城里 那里 这里 哪里 上面 下面 里面 外面 前面 后面 上边 下边 那边 这边 出去
     进去 回去 过去 下去 上去 出来 进来 回来 过来 下来 上来 起来 答应 照顾 价钱 本事 脾气 道理
-    规矩 比方 妈妈 爸爸 爷爷 奶奶 哥哥 姐姐 弟弟 妹妹 叔叔 舅舅 姑姑 婆婆 公公 毛病"""
+    规矩 比方 妈妈 爸爸 爷爷 奶奶 哥哥 姐姐 弟弟 妹妹 叔叔 舅舅 姑姑 婆婆 公公 毛病
+    谢谢 星星 宝宝 娃娃 看看 试试 味道 知识 精神 姑娘 合同 护士 行李 力气 粮食 笑话 主意 收拾
+    招呼 亲戚 和尚 狐狸 凉快 木匠 牡丹 玫瑰 骆驼 风筝 媳妇 庄稼"""
 # Their full reading where it differs from the reading of the second character alone.
 _FULL_SECOND = {"头发": "fa4", "商量": "liang2", "部分": "fen4", "答应": "ying4"}
 
@@ -75,8 +83,7 @@ def bu_sandhi(next_tone: int) -> str:
 
 def yi_sandhi(hanzi: Sequence[str], index: int, next_tone: int) -> str:
     """The reading of the 一 at ``index`` before a tone; 0 is a pause."""
-    kept = index and hanzi[index - 1] in _YI_KEPT_AFTER
-    if kept or index + 1 == len(hanzi) or hanzi[index + 1] in _YI_KEPT_BEFORE:
+    if any(found.end() == index + 1 for found in _YI_KEPT.finditer("".join(hanzi))):
         return "yi1"
     return {0: "yi1", 4: "yi2", 5: "yi2"}.get(next_tone, "yi4")
 

@@ -22,6 +22,8 @@ FINAL_CONFUSIONS = {
         "an–ang": (("an", "ang"), ("ian", "iang"), ("uan", "uang")),
         "en–eng": (("en", "eng"), ("uen", "ueng")),
         "in–ing": (("in", "ing"),),
+        "un–ong": (("uen", "ong"),),
+        "ün–iong": (("vn", "iong"),),
     }.items()
     for pair in pairs
 }

@@ -25,7 +25,8 @@ _CHANGED_PHRASES = (
     "答应 算得 级差 终了 绑扎 考中 肥差 色差 落差 蒙医 蒙语 薄荷 薪给 藏医 藏胞 藏袍 行当 "
     "行都 见得 视差 设卡 说客 调档 调配 质的 超假 转动 转文 转转 轻薄 还款 连冠 逆差 都会 "
     "都柏林 配称 重名 重装 钻工 露光 验血 少不了 可曾 何曾 运转 铺筑 "
-    "以还 回还 放还 更事 更定 更张 更次 更番 没入 被难 论难 还情 还报 还本 问难"
+    "以还 回还 放还 更事 更定 更张 更次 更番 没入 被难 论难 还情 还报 还本 问难 "
+    "一月 卷子 发夹 夹克 妻子 娘子 巴结 散发 沓子 没药 琢磨 肚子"
 )
 
 
@@ -46,7 +47,7 @@ def test_the_list_is_large_and_well_formed():
 
 
 def test_readings_are_as_good_as_measured():
-    """Measured: 85.8 and 85.1 % by pypinyin alone, 100 and 96.0 % with the rules."""
+    """Measured: 85.8 and 85.1 % by pypinyin alone, 100 and 97.4 % with the rules."""
     right, count = accuracy(TUNED)
     assert right == count
     right, count = accuracy(UNSEEN)
@@ -151,6 +152,11 @@ def test_reading_is_fast():
         ("是不是", "shi4 bu2 shi4", "shi4 bu2|bu4|bu5 shi4"),
         ("一定", "yi1 ding4", "yi1|yi2 ding4"),
         ("一天", "yi1 tian1", "yi1|yi4 tian1"),
+        ("一年级", "yi1 nian2 ji2", "yi1 nian2 ji2"),
+        ("过了一年", "guo4 le5 yi1 nian2", "guo4 le5 yi1|yi4 nian2"),
+        ("三点一刻", "san1 dian3 yi1 ke4", "san1 dian3 yi1|yi2 ke4"),
+        ("统一行动", "tong3 yi1 xing2 dong4", "tong3 yi1 xing2 dong4"),
+        ("一千一百一", "yi1 qian1 yi1 bai3 yi1", "yi1|yi4 qian1 yi1|yi4 bai3 yi1"),
         ("第一天", "di4 yi1 tian1", "di4 yi1 tian1"),
         ("一月", "yi2 yue4", "yi2|yi1 yue4"),
         ("看一看", "kan4 yi2 kan4", "kan4 yi2|yi1|yi5 kan4"),
