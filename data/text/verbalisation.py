@@ -8,19 +8,11 @@ for kg.
 import re
 from collections.abc import Callable
 
-from utils.mandarin.numerals import DIGITS, LONGEST_CARDINAL, cardinal, is_code, spell_digits
+from utils.mandarin.numerals import DIGITS, LONGEST_CARDINAL, MEASURE_WORDS, cardinal, is_code, spell_digits
 
-# Words before which 2 is read 两. Not included: 月 日 号 楼 级 线 期 等 (二月, 二楼 …), which don't count.
-_MEASURES = (
-    "个|位|名|只|条|张|件|次|天|年|周|岁|小时|分钟|秒|米|公里|千米|公斤|千克|斤|吨|克|升|毫升|元|块|家|座|本|部|辆|架|艘"
-    "|场|遍|种|类|项|份|篇|句|段|层|倍|万|亿|千|百|点|口|户|套|台|所|颗|棵|头|匹|枚|枝|支|根|杯|瓶|盒|箱|包|袋|双|对|组"
-    "|批|队|排|行|列|成|股|平方|立方|美元|欧元|英镑|港元|毛|角|厘米|毫米|纳米|节|轮|局|盘|人|门|国|地|省|市|县|岸|侧|端"
-    "|把(?!手)|首|碗|栋|幢|朵|步|回|趟|封|幅|片|顿|粒|卷|副|晚|星期|届|串|声(?!道|调)|株|束|滴|桶|罐|壶|群|桌|册|圈"
-    "|亩|公顷|英里|海里|寸|分钱"
-)
-_MEASURE = re.compile(_MEASURES)
+_MEASURE = re.compile(MEASURE_WORDS)
 # 1900 to 2099 alone may be a year or an amount; before these, and before measure words, it is an amount.
-_COUNTED = re.compile(rf"{_MEASURES}|余|多|来|摄氏度|度")
+_COUNTED = re.compile(rf"{MEASURE_WORDS}|余|多|来|摄氏度|度")
 _EVENTS = "赛季|奥运|世界杯|欧洲杯|世锦赛|亚运|冬奥|春晚|财年|年度|学年|款|新款|版|秋冬|春夏|届|级新生|级学生"
 _DEFEATS = "击败|战胜|胜|负|不敌|大胜|逆转|领先|落后|险胜|力克|完胜|战平|惜败|惨败|获胜|取胜|告负|淘汰|横扫"
 # Numbers that are read digit by digit like telephone numbers, 1 as 幺.
@@ -82,7 +74,7 @@ _UNITS = {
     "W": "瓦",
     "V": "伏",
 }
-_LOW_END = re.compile(rf"[到至][0-9.]+(?:{_MEASURES})")  # 2到3个
+_LOW_END = re.compile(rf"[到至][0-9.]+(?:{MEASURE_WORDS})")  # 2到3个
 _GENERATION = re.compile(r"(?<![0-9.])[2-6]$")  # 5g: a mobile network, not a weight
 _NUMBER = r"[0-9]+(?:\.[0-9]+)?"
 _START, _END = r"(?<![A-Za-z0-9.:/_+-])", r"(?![A-Za-z0-9:/_%‰+-]|\.[0-9])"
@@ -252,6 +244,6 @@ _RULES = (
     _rule(r"(?<=[0-9一-鿿])[×xX*](?=[0-9])", "乘"),
     _rule("(?:(?<=[为是至到从在达和])|^)-(?=[0-9])", "负"),
     _rule("(?<=[0-9]米)[0-9]{2}(?![0-9.])", lambda found: spell_digits(found[0])),  # 1米75
-    _rule(rf"(?<![0-9.第、])2、3(?=(?:{_MEASURES}))", "两三"),
+    _rule(rf"(?<![0-9.第、])2、3(?=(?:{MEASURE_WORDS}))", "两三"),
     _rule(rf"{_START}(?P<number>{_NUMBER}){_END}", _plain),
 )
