@@ -237,8 +237,9 @@ def _promising(
         before: (N,), their scores.
         options: what follows.
         model: the models, whose log-probabilities are at most 0.
-        count: continuations that are scored in each network; those by a token of a user word are among them.
-        margin: continuations that are less promising than the best one by more than this are not scored.
+        count: continuations of each network that are scored at most; by tokens of user words, as many more.
+        margin: continuations that are less promising than the best one by more than this are not scored,
+            except those by tokens of user words.
     """
     networks, sizes = len(options.skipped), np.diff(options.starts)
     of_column = np.repeat(np.arange(networks), sizes)
@@ -273,14 +274,22 @@ def _promising(
     needed |= options.of_words.take(columns)
     group, columns, gain = (values.compress(needed) for values in (group, columns, gain))
     pair, rows = _pairs(group, starts, np.diff(starts).take(group), by_group)  # all paths of each group
-    columns, promise = columns.take(pair), before.take(rows) + gain.take(pair)
-    if options.of_words.any():
-        promise[options.of_words.take(columns)] = promise.max(initial=-np.inf)
-    of_row = kept.network.take(rows)  # ascending, as the groups are
-    chosen = (promise >= least.take(of_row)).nonzero()[0]
-    if np.bincount(of_row.take(chosen)).max(initial=0) > count:
-        chosen = chosen.take(_best_of_each(of_row.take(chosen), promise.take(chosen), count))
+    columns, of_row = columns.take(pair), kept.network.take(rows)  # networks ascending, as the groups are
+    of_words = options.of_words.take(columns)
+    # With the bonus paid so far: a word that a path has begun goes before one that it may begin.
+    promise = np.where(of_words, kept.score.take(rows), before.take(rows)) + gain.take(pair)
+    others = ((promise >= least.take(of_row)) & ~of_words).nonzero()[0]
+    parts = others, of_words.nonzero()[0]  # counted apart: many words do not displace the other tokens
+    chosen = np.sort(np.concatenate([_at_most(count, part, of_row, promise) for part in parts]))
     return rows.take(chosen), columns.take(chosen)
+
+
+def _at_most(count: int, chosen: np.ndarray, network: np.ndarray, promise: np.ndarray) -> np.ndarray:
+    """Of the continuations ``chosen`` (C,), the ``count`` most promising ones of each network."""
+    of_network = network.take(chosen)
+    if np.bincount(of_network).max(initial=0) <= count:
+        return chosen
+    return chosen.take(_best_of_each(of_network, promise.take(chosen), count))
 
 
 def _by_last_token(kept: _Paths) -> tuple[np.ndarray, np.ndarray]:

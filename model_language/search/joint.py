@@ -33,7 +33,7 @@ from model_language.search.second_pass import SecondPass
 from model_language.search.token_model import TokenModel
 from model_language.search.user_words import UserWords
 from model_language.search.word_bonus import HanziIds, NetworkWords, scores_of
-from model_language.vocabulary.symbols import PAD_ID
+from model_language.vocabulary.symbols import PAD_ID, UNKNOWN_ID
 from utils.hypotheses.confusion_network import NOTHING, ConfusionNetwork
 from utils.softmax import softmax
 
@@ -144,14 +144,14 @@ class JointSearch:
         """
         converter = self._converter.converter
         order = converter.history_model.history + 1
+        size = len(converter.symbols.hanzi)
         ids = converter.symbols.encode_hanzi(hypothesis.hanzi).astype(np.int64)
-        scores = converter.history_model.sentence_log_probs(ids)
+        rated = np.where(ids == PAD_ID, size, ids)  # as in the search: other hanzi of user words
+        scores = converter.history_model.sentence_log_probs(np.where(ids == PAD_ID, UNKNOWN_ID, ids))
         sums = np.convolve(np.pad(scores.astype(float), (0, max(order - 2, 0))), np.ones(order), "valid")
         own = []
-        for number, syllable in zip(ids, hypothesis.pinyin, strict=True):
-            candidates, emissions = self._candidates_of(syllable)
-            found = emissions[candidates == number]
-            own.append(found[0] if len(found) else emissions.min())  # a hanzi of a user word
+        for number, syllable in zip(rated.tolist(), hypothesis.pinyin, strict=True):
+            own += scores_of([number], *self._candidates_of(syllable), size)
         return np.column_stack([sums[: len(ids)], own])
 
     def _search(self, networks: Sequence[ConfusionNetwork], n: int) -> list[list[JointHypothesis]]:

@@ -12,11 +12,14 @@ from model_language.converters.user_word_converter import UserWordConverter
 from model_language.ngram.syllables import SyllableNgram, SyllableNgramConfig
 from model_language.ngram.words import WordUnigram, pack_words
 from model_language.search import confusion_network_search, lattice, word_bonus
-from model_language.search.grid import Conversion
+from model_language.search.confusion_network_search import search_networks
+from model_language.search.grid import Conversion, HistoryModel
 from model_language.search.joint import JointHypothesis, JointSearch, JointWeights
 from model_language.search.second_pass import LEAST_USER_WORD_LOG_PROB
+from model_language.search.token_model import TokenModel
 from model_language.search.user_words import UserWord, UserWords
-from model_language.vocabulary.symbols import build_symbols
+from model_language.search.word_bonus import NetworkWords
+from model_language.vocabulary.symbols import UNKNOWN_ID, build_symbols
 from tests.model_speech.test_confusion_network import paths_of
 from tests.support.music_pairs import PAIRS
 from utils.hypotheses.confusion_network import NOTHING, ConfusionNetwork, Slot
@@ -283,6 +286,16 @@ def test_the_evidence_of_a_hanzi_is_the_sum_of_the_ngrams_that_contain_it(rates_
     assert search.evidence(JointHypothesis((), "", 0.0, ())).shape == (0, 2)
 
 
+def test_the_evidence_of_a_hanzi_outside_the_vocabulary_is_what_the_search_rates(ngram):
+    search = JointSearch(UserWordConverter(ngram, WORDS), WEIGHTS)
+    history, known = ngram.history_model, ngram.symbols.hanzi.index("门")
+    evidence = search.evidence(JointHypothesis(("da1", "men5"), "喆门", 0.0, (0, 1)))
+    scores = history.sentence_log_probs(np.array([UNKNOWN_ID, known]))
+    assert evidence[:, 0] == pytest.approx([scores.sum(), scores[1:].sum()], abs=1e-4)
+    best = ngram.grid([["da1"]]).scores[0, 0].max()
+    assert evidence[0, 1] == pytest.approx(best - word_bonus.UNKNOWN_PENALTY)
+
+
 def test_evidence_is_lower_for_a_hanzi_that_does_not_fit(ngram):
     search = JointSearch(UserWordConverter(ngram, UserWords()), WEIGHTS)
     right, wrong = (JointHypothesis(("ta1", "men5"), hanzi, 0.0, (0, 1)) for hanzi in ("他们", "她们"))
@@ -298,6 +311,44 @@ def test_networks_are_searched_together_as_each_alone(rates_words, n):
     together = search.search(several, n)
     assert together == [search.search([each], n)[0] for each in several]
     assert [found[0].hanzi for found in together][3] == ""
+
+
+class EquallyProbable(HistoryModel):
+    """Stands for a model of hanzi that does not distinguish them."""
+
+    history = 1
+
+    def score(self, histories, rows, tokens):
+        return np.full(len(tokens), -1.0, np.float32)
+
+    def preview(self, last, tokens):
+        return self.score(last, last, tokens)
+
+
+class CodePoints:
+    """Stands for a vocabulary of hanzi."""
+
+    def index(self, character):
+        return ord(character)
+
+
+@pytest.mark.parametrize("posteriors", [(1.0,), (0.3,), (1.0, 0.3)])
+def test_many_user_words_do_not_displace_other_hanzi(posteriors):
+    """Of the 60 hanzi of each syllable, 40 are in user words, all less probable than the first hanzi."""
+    first = {"yi4": 1000, "shi4": 2000}
+    readings = tuple(frozenset({syllable}) for syllable in first)
+    words = UserWords([UserWord(chr(1059 - n) + chr(2059 - n), readings, 0.01) for n in range(40)])
+    networks = [network({"yi4": posterior}, {"shi4": 1.0}) for posterior in posteriors]
+    found = search_networks(
+        networks,
+        lambda *where: (first[where[-1]] + np.arange(60), -0.1 * np.arange(60)),
+        TokenModel(EquallyProbable(), 1.0, 0.0),
+        beam=4,
+        n_best=3,
+        words=[NetworkWords(each, words, CodePoints()) for each in networks],
+    )
+    for paths in found:
+        assert {path.tokens for path in paths} == {(1000, 2000), (1001, 2000), (1000, 2001)}
 
 
 @pytest.mark.parametrize("tried", [lattice._TRIED, 0])

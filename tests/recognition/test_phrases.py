@@ -226,6 +226,36 @@ def test_phrases_between_pauses_are_found_one_by_one():
     assert segments[1].times[0][0] == pytest.approx(1.7, abs=0.3)
 
 
+def test_the_result_is_the_accepted_phrase_and_scores_descend():
+    """The second phrase fits worse, but its score for each of its three syllables is higher."""
+    probabilities = np.full((7, len(VOCABULARY)), 1e-5, np.float32)
+    probabilities[::2, VOCABULARY.blank_index] = 0.99
+    for row, name, probability in [
+        (1, "ma1", 0.65),
+        (1, "ma3", 0.33),
+        (3, BLANK, 0.52),
+        (3, "ni3", 0.46),
+        (5, "hao3", 0.95),
+    ]:
+        probabilities[row, VOCABULARY.index(name)] = probability
+    logits = np.log(probabilities)
+    acoustic = SimpleNamespace(
+        features=FeatureConfig(),
+        vocabulary=VOCABULARY,
+        frame_seconds=HOP,
+        logits=lambda features: (logits[None], np.array([len(logits)])),
+    )
+    recognizer = Recognizer(acoustic, phrases=_search("马好\n马你好", n_best=2), n_best=2)
+    (found,) = recognizer.recognise([("a", speak(".n.h."))])
+    matches = found.phrases[0].matches
+    assert [match.text for match in matches] == ["马好", "马你好"]
+    assert matches[0].score < matches[1].score
+    assert [each.hanzi for each in found.n_best] == ["马好", "马你好"]
+    assert (found.hanzi, len(found.times)) == ("马好", 2)
+    assert found.n_best[0].score > found.n_best[1].score
+    assert found.score == pytest.approx(np.log(0.33 / 0.65), abs=1e-5)
+
+
 def test_transcripts_of_phrases():
     recognizer = _recognizer("你5\n你5 = ni3 ma1 wo3\n妈", n_best=2)
     ((_, *events),) = _events(recognizer, speak("n.m.w" + "." * 12 + "h.h"))

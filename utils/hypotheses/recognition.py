@@ -119,7 +119,8 @@ class Recognition:
         pinyin: canonical syllables of the best hypothesis.
         hanzi: as many characters as syllables; empty without a second stage (the language model).
         score: natural logarithm of the probability of the syllables; if a language model was used in the
-            beam search, its weighted score is added.
+            beam search, its weighted score is added. With the joint search the joint score; with phrases the
+            log-likelihood ratio of the phrases against the best free syllables.
         times: (start, end) in seconds of each syllable.
         n_best: hypotheses, the best first (which is the one above).
         phrases: the comparison of each utterance in the recording with the list of phrases, if there is one.
@@ -218,7 +219,10 @@ def phrase_segment(
         lead_seconds: as in :func:`syllable_times`.
     """
     if result.accepted:
-        n_best = tuple(Alternative(match.pinyin, match.text, match.score) for match in result.matches)
+        # The ratio of the whole phrase, by which the search ranks: those for each syllable need not descend.
+        n_best = tuple(
+            Alternative(match.pinyin, match.text, match.score * len(match.pinyin)) for match in result.matches
+        )
         return Segment(start, start + seconds, result.matches[0].times, n_best, result)
     times = tuple(syllable_times(frames, frame_seconds, seconds, start, lead_seconds))
     return Segment(start, start + seconds, times, (Alternative(pinyin, "", 0.0),), result)
