@@ -19,7 +19,7 @@ from utils.audio import microphone as microphone_module
 from utils.audio import reading
 from utils.audio.frame_headers import has_frame_count, mp3_frame_bytes
 from utils.audio.microphone import microphone_blocks
-from utils.audio.ogg_pages import lacking_bytes
+from utils.audio.ogg_pages import is_chained, lacking_bytes
 from utils.audio.reading import (
     audio_blocks,
     audio_seconds,
@@ -251,6 +251,25 @@ def test_an_mp3_file_whose_tag_does_not_state_its_length(tmp_path, tag):
     assert len(read_audio(tmp_path / "a.mp3")) / RATE == pytest.approx(30, abs=0.2)
 
 
+@pytest.mark.parametrize("between", [b"", b"TAG" + bytes(125)], ids=["plain", "tagged"])
+def test_joined_mp3_files_are_read_to_the_end_of_the_last(tmp_path, between):
+    first, _ = _mp3(3, bitrate_mode="VARIABLE")
+    second, _ = _mp3(6, bitrate_mode="CONSTANT")
+    path = put(tmp_path / "a.mp3", first + between + second)
+    assert audio_seconds(path) == pytest.approx(9, abs=0.3)
+    samples = read_audio(path)
+    assert len(samples) / RATE == pytest.approx(9, abs=0.3)
+    assert np.abs(samples[int(7.5 * RATE) : int(8.5 * RATE)]).mean() > 0.05, "the last loud part"
+
+
+def test_a_tag_after_an_mp3_file_is_no_sound(tmp_path):
+    """With a picture, in which single headers of frames occur by chance."""
+    data, first = _mp3(3, bitrate_mode="VARIABLE")
+    picture = b"APETAGEX" + 20 * (data[first : first + 4] + bytes(1500))
+    whole = read_audio(put(tmp_path / "a.mp3", data))
+    np.testing.assert_array_equal(read_audio(put(tmp_path / "b.mp3", data + picture)), whole)
+
+
 def test_an_mp3_file_in_memory_is_read_from_where_the_decoder_is():
     import fsspec
 
@@ -330,6 +349,30 @@ def test_a_cut_off_ogg_recording_is_not_taken_for_a_shorter_one(tmp_path, share)
         with pytest.raises(AudioError, match=r"cut off: the last page of this Ogg file lacks \d+ bytes"):
             read(path)
     assert len(read_audio(recording)) > RATE
+
+
+@pytest.mark.parametrize("subtype", ["VORBIS", "OPUS"])
+def test_an_ogg_file_of_several_recordings_is_refused(tmp_path, subtype):
+    """libsndfile reads the first of them."""
+    parts = []
+    for seconds in (1, 2):
+        content = io.BytesIO()
+        soundfile.write(content, tone(seconds), RATE, format="OGG", subtype=subtype)
+        parts.append(bytearray(content.getvalue()))
+    path = put(tmp_path / "a.ogg", parts[0])
+    assert audio_seconds(path) == pytest.approx(1, abs=0.1)
+    for read in (read_audio, audio_seconds):
+        with pytest.raises(AudioError, match="several Ogg recordings in one file"):
+            read(put(path, parts[0] + parts[1]))
+
+
+def test_an_ogg_file_with_several_tracks_is_not_taken_for_several_recordings():
+    page = lambda flags, serial: b"OggS\0" + bytes([flags]) + bytes(8) + serial + bytes(8) + b"\2\1\3abcd"  # noqa: E731
+    tracks = page(2, b"\0\0\0\1") + page(2, b"\0\0\0\2") + page(0, b"\0\0\0\1") + page(4, b"\0\0\0\2")
+    later = page(2, b"\0\0\0\3") + page(4, b"\0\0\0\3")
+    assert not is_chained(io.BytesIO(tracks), len(tracks))
+    assert is_chained(io.BytesIO(tracks + later), len(tracks + later))
+    assert not is_chained(io.BytesIO(b"RIFF1234"), 8)
 
 
 def test_the_cut_of_an_ogg_file_is_found_at_any_byte_but_between_pages():

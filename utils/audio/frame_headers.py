@@ -14,7 +14,7 @@ _SEARCHED_BYTES = 1 << 14  # in which the first frame must begin: more than a fr
 # depends on (MPEG 1, mono). VBRI always comes 32 bytes after the header.
 _TAG_OFFSETS = {(True, False): 36, (True, True): 21, (False, False): 21, (False, True): 13}
 _VBRI_OFFSET = 36
-_HAS_COUNT = 1  # flag of a Xing or Info tag: the number of frames follows
+_HAS_COUNT, _HAS_BYTES = 1, 2  # flags of a Xing or Info tag: the number of frames, of bytes follows
 _HIGHEST_BIT_RATE = 0xE0  # in the third byte of a header
 
 
@@ -44,15 +44,18 @@ def begins_with_frames(head: bytes) -> bool:
     return _are_frames(head, 0, mp3_frame_bytes) or _are_frames(head, 0, adts_frame_bytes)
 
 
-def find_mp3_frame(content: bytes) -> tuple[int, bytes] | None:
-    """Where the frames of an MP3 file begin, after an ID3 tag or a part of a frame, and the first of them."""
+def find_mp3_frame(content: bytes, searched: int = _SEARCHED_BYTES) -> tuple[int, bytes] | None:
+    """Where the frames of an MP3 file begin, after an ID3 tag or a part of a frame, and the first of them.
+
+    They must begin within ``searched`` bytes.
+    """
     position = 0
     if content[:3] == b"ID3" and len(content) >= _ID3_HEADER_BYTES:
         size = 0
         for byte in content[6:_ID3_HEADER_BYTES]:
             size = size << 7 | byte & 0x7F
         position = _ID3_HEADER_BYTES + size
-    last = position + _SEARCHED_BYTES
+    last = position + searched
     while 0 <= position <= last:
         if _are_frames(content, position, mp3_frame_bytes):
             return position, content[position : position + mp3_frame_bytes(content[position : position + 4])]
@@ -79,10 +82,20 @@ def has_frame_count(frame: bytes) -> bool:
     return tag[:4] in (b"Xing", b"Info") and bool(tag[7] & _HAS_COUNT)
 
 
+def stated_bytes(frame: bytes) -> int | None:
+    """The length of an MP3 file from its first frame on, as that frame states it; None if it does not."""
+    tag = _tag(frame)
+    if tag[:4] not in (b"Xing", b"Info") or not tag[7] & _HAS_BYTES:
+        return None
+    begin = 12 if tag[7] & _HAS_COUNT else 8
+    return int.from_bytes(tag[begin : begin + 4], "big")
+
+
 def _tag(frame: bytes) -> bytes:
+    """The name and the flags of a tag, and the two numbers that may follow; zeros where there are none."""
     is_mpeg1, is_mono = frame[1] >> 3 & 3 == 3, frame[3] >> 6 == 3
     offset = _TAG_OFFSETS[is_mpeg1, is_mono]
-    return frame[offset : offset + 8].ljust(8, b"\0")
+    return frame[offset : offset + 16].ljust(16, b"\0")
 
 
 def count_mp3_frames(content: bytes, start: int) -> int:

@@ -1,7 +1,8 @@
 """Adds the length that the header of a WAV or MP3 file lacks, so that libsndfile reads all of its samples.
 
 A recorder that is killed leaves a WAV header with 0 bytes of samples. An MP3 file need not state its length;
-libsndfile then estimates it from the bit rate of the first frame, and reads no further.
+libsndfile then estimates it from the bit rate of the first frame, and reads no further. Where several MP3
+files were joined, the length of the first is stated.
 """
 
 import io
@@ -14,12 +15,14 @@ from utils.audio.frame_headers import (
     has_frame_count,
     has_tag,
     info_frame,
+    stated_bytes,
 )
 
 _HEAD_BYTES = 1 << 16
 _CHUNK = struct.Struct("<4sI")  # name and length
 _RIFF_BYTES = 12
 _LARGEST = 0xFFFFFFFF
+_SLACK = 1.01  # not all encoders count the same bytes of an MP3 file
 
 
 def with_length(content: BinaryIO, audio_format: str, frames: int) -> io.BytesIO | None:
@@ -67,17 +70,27 @@ def ends_with_chunks(data: bytes | bytearray, position: int) -> bool:
     return position in (len(data), len(data) + 1)  # the last padding byte is often missing
 
 
+def _stated_end(start: int, frame: bytes, size: int) -> int:
+    """Where an MP3 file ends according to its first frame, with some slack for a tag; ``size`` if unknown."""
+    stated = stated_bytes(frame)
+    return size if stated is None else start + len(frame) + int(_SLACK * stated)
+
+
 def _completed_mp3(content: BinaryIO) -> io.BytesIO | None:
+    size = content.seek(0, io.SEEK_END)
     content.seek(0)
     data = content.read(_HEAD_BYTES)
     found = find_mp3_frame(data)
-    if found and has_frame_count(found[1]):
+    if found and has_frame_count(found[1]) and size <= _stated_end(*found, size):
         return None  # most files: their rest need not be read
     data += content.read()
     found = find_mp3_frame(data)  # after a long ID3 tag
-    if found is None or has_frame_count(found[1]):
+    if found is None:
         return None
     start, frame = found
+    end = _stated_end(start, frame, size)
+    if has_frame_count(frame) and not find_mp3_frame(data[end:], size):  # nothing or a tag, such as a picture
+        return None
     if has_tag(frame):
         start += len(frame)
     return io.BytesIO(info_frame(frame, count_mp3_frames(data, start)) + data[start:])

@@ -23,7 +23,7 @@ from utils.audio.containers import container_format, open_container
 from utils.audio.formats import AUDIO_SUFFIXES, CONVERT_HINT, audio_names, is_audio, warn_unreadable
 from utils.audio.incomplete import cut_off, without_samples
 from utils.audio.missing_lengths import with_length
-from utils.audio.ogg_pages import lacking_bytes
+from utils.audio.ogg_pages import is_chained, lacking_bytes
 from utils.errors import AudioError
 from utils.files import is_file, replacing
 from utils.object_store import open_file
@@ -256,6 +256,12 @@ def _opened(path: str | Path) -> Iterator[BinaryIO]:
             )
         if lacking := lacking_bytes(file, size):
             raise cut_off(path, f"the last page of this Ogg file lacks {lacking} bytes")
+        if is_chained(file, size):
+            raise AudioError(
+                "several Ogg recordings in one file: only the first can be read",
+                where=path,
+                hint=CONVERT_HINT,
+            )
         yield file
 
 
