@@ -89,6 +89,8 @@ def _parts_of(
     def counted() -> Iterator[np.ndarray]:
         nonlocal length
         for block in _blocks(audio, rate):
+            if not np.isfinite(block).all():
+                raise AudioError("samples are NaN or infinite", where=name, hint="make the recording again")
             length += len(block)
             yield block
 

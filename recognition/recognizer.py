@@ -250,6 +250,16 @@ class Recognizer:
 
     def _recognise_pieces(self, pieces: Sequence[Piece], submit: Submit) -> list[list[Segment]]:
         """Recognise each piece; only with phrases it may have several segments."""
+        try:
+            decoded = self._decode(pieces, submit)
+        except BrokenExecutor as error:
+            raise RunError(
+                "a decoding process died", hint="the memory may be full: use fewer --workers"
+            ) from error
+        return self._finish([decoded[i] for i in range(len(pieces))])
+
+    def _decode(self, pieces: Sequence[Piece], submit: Submit) -> dict[int, _Decoded]:
+        """The first stage: each piece by its index. While a batch is decoded, the next one is computed."""
         submitted, decoded = deque(), {}
         for batch in batches_of([len(piece.features) for piece in pieces]):
             logits, lengths = self.acoustic.logits([pieces[i].features for i in batch])
@@ -259,17 +269,12 @@ class Recognizer:
             # Only some searches need the logits again: they take the most memory of all.
             kept = valid if self._joint or self.phrases else nothing
             submitted.append((batch, submit(logits, lengths), entropy, kept))
-        try:
-            while submitted:  # a batch's logits are dropped when its alternatives are known
-                batch, future, entropy, kept = submitted.popleft()
-                of_members = member_logits(self._members, [pieces[i].of_members for i in batch])
-                for i, *found in zip(batch, future.result(), entropy, kept, of_members, strict=True):
-                    decoded[i] = self._decoded(pieces[i].span, *found)
-        except BrokenExecutor as error:
-            raise RunError(
-                "a decoding process died", hint="the memory may be full: use fewer --workers"
-            ) from error
-        return self._finish([decoded[i] for i in range(len(pieces))])
+        while submitted:  # a batch's logits are dropped when its alternatives are known
+            batch, future, entropy, kept = submitted.popleft()
+            of_members = member_logits(self._members, [pieces[i].of_members for i in batch])
+            for i, *found in zip(batch, future.result(), entropy, kept, of_members, strict=True):
+                decoded[i] = self._decoded(pieces[i].span, *found)
+        return decoded
 
     def _decoded(
         self,

@@ -17,7 +17,6 @@ import numpy as np
 from recognition.endpoints import CONTEXT_FRAMES, Endpointer
 from recognition.partial_results import PartialResultDecoder, common_syllables
 from recognition.recognizer import Recognizer
-from recognition.voice_activity import FRAME_SECONDS
 from utils.features.speech import extract_features
 from utils.hypotheses.recognition import Partial, Segment
 
@@ -119,13 +118,13 @@ class WindowedStream:
         if check:
             self._checked = now
             if not partial.pinyin and seconds > NOISE_SECONDS:
-                self._endpoints.cut(_frame(now / self.sample_rate - KEPT_NOISE_SECONDS), speaking=True)
+                self._endpoints.cut(self._frame(now / self.sample_rate - KEPT_NOISE_SECONDS), speaking=True)
                 withdrawn = [Partial(partial.start, partial.end, ())] if self._shown[0] else []
                 self._new_utterance()
                 return withdrawn
             middle = sum(partial.times[-1]) / 2 if partial.times else partial.end
             if partial.end - middle > BLANK_SECONDS:
-                first, end = self._endpoints.cut(_frame(middle + BLANK_MARGIN_SECONDS), speaking=True)
+                first, end = self._endpoints.cut(self._frame(middle + BLANK_MARGIN_SECONDS), speaking=True)
                 size = self._endpoints.frame_samples
                 return self._segments(first * size, end * size)
         self._partials.append(partial.pinyin)
@@ -175,6 +174,6 @@ class WindowedStream:
         # Sample numbers at the last partial result and at the last check.
         self._recognised_up_to = self._checked = 0
 
-
-def _frame(seconds: float) -> int:
-    return int(seconds / FRAME_SECONDS)
+    def _frame(self, seconds: float) -> int:
+        """The frame at a time in the stream; a frame may be shorter than 20 ms by a part of a sample."""
+        return round(seconds * self.sample_rate) // self._endpoints.frame_samples

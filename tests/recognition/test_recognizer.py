@@ -227,17 +227,36 @@ def test_a_recording_that_breaks_off_ends_with_its_error():
     assert [segment.best.pinyin for segment in others[:-1]] == [("hao3",)]
 
 
+@pytest.mark.parametrize("in_blocks", [False, True])
+def test_samples_that_are_no_numbers_are_an_error_of_their_recording(in_blocks):
+    damaged = speak("m.n.h.")
+    damaged[3000] = np.nan
+    sources = [("a", iter([speak("m."), damaged]) if in_blocks else damaged), ("b", speak("h"))]
+    errors = []
+    (found,) = Recognizer(Scripted()).recognise(
+        sources, lambda name, error: errors.append((name, error.message, error.where))
+    )
+    assert (found.id, found.pinyin) == ("b", ("hao3",))
+    assert errors == [("a", "samples are NaN or infinite", "a")]
+
+
 def test_worker_processes_decode_the_same():
     sources = [(str(i), speak("m.n.h-w."[: i % 8 + 1] * (i % 3 + 1))) for i in range(12)]
     here = list(Recognizer(Scripted(), Echo(), beam=3, n_best=2).recognise(sources))
     assert list(Recognizer(Scripted(), Echo(), beam=3, n_best=2, workers=1).recognise(sources)) == here
 
 
-def test_a_worker_process_that_dies_is_reported(monkeypatch):
+@pytest.mark.parametrize("known", [False, True], ids=["with a batch", "before the next batch"])
+def test_a_worker_process_that_dies_is_reported(monkeypatch, known):
     def died(decoder, workers):
-        future = Future()
-        future.set_exception(BrokenExecutor("killed"))
-        return nullcontext(lambda logits, lengths: future)
+        def submit(logits, lengths):
+            if known:
+                raise BrokenExecutor("killed")
+            future = Future()
+            future.set_exception(BrokenExecutor("killed"))
+            return future
+
+        return nullcontext(submit)
 
     monkeypatch.setattr(recognizer_module, "decoding", died)
     with pytest.raises(RunError, match=r"a decoding process died.*fewer --workers"):

@@ -153,6 +153,18 @@ def test_noise_without_a_syllable_is_dropped_but_for_its_end():
     assert 0 < max(deaf.computed) <= 570  # 5.6 s: a check after 4 s, and one earlier
 
 
+def test_noise_is_dropped_where_frames_are_shorter_than_20_ms():
+    """At 11,025 Hz a frame has 220 samples, 19.95 ms; after 20 minutes this adds up to 2.7 s."""
+    deaf = Mute(hears=True)
+    deaf.features = FeatureConfig(sample_rate=11_025)
+    stream = WindowedStream(Recognizer(deaf))
+    endpoints = stream._endpoints
+    endpoints.frames = endpoints._free = 20 * 60 * 50
+    stream._origin = endpoints.frames * endpoints.frame_samples
+    assert stream.feed(np.concatenate([noise(2), bursts(0, 16), noise(2)])) + stream.flush() == []
+    assert 0 < max(deaf.computed) <= 570
+
+
 def test_a_clip_of_one_syllable_is_recognised_at_its_end(recognizer):
     sound = read_audio(RECORDINGS[2])[round(0.4 * RATE) : round(1.3 * RATE)]
     stream = WindowedStream(recognizer)

@@ -118,6 +118,14 @@ def test_raw_samples_from_a_pipe():
             list(pcm_blocks(io.BytesIO(content), RATE))
 
 
+def test_the_samples_before_half_a_sample_are_read():
+    read = []
+    with pytest.raises(AudioError, match="half a sample at the end, of 2001 bytes"):
+        for block in pcm_blocks(io.BytesIO(b"\0\1" * 1000 + b"\0"), RATE):
+            read.append(block)
+    assert np.concatenate(read).tolist() == [256 / 32768] * 1000
+
+
 def test_resampling_leaves_no_alias(tmp_path):
     soundfile.write(tmp_path / "a.wav", tone(1.0, 48_000, hertz=12_000.0), 48_000)
     assert np.abs(read_audio(tmp_path / "a.wav")[1000:-1000]).max() < 1e-3
@@ -500,6 +508,19 @@ def test_a_microphone_that_records_at_no_rate_is_refused(monkeypatch):
     monkeypatch.setattr(microphone, "query_devices", lambda kind: {"default_samplerate": 44_100.0})
     monkeypatch.setitem(sys.modules, "sounddevice", microphone)
     with pytest.raises(AudioError, match=r"can't be opened .*Invalid sample rate"):
+        next(microphone_blocks(RATE, 0.05))
+
+
+def test_a_microphone_that_does_not_start_is_refused(monkeypatch):
+    """It opens, but another program has it."""
+    microphone = Microphone(tone(), RATE)
+
+    def start():
+        raise microphone.PortAudioError("Error starting stream: Device unavailable [PaErrorCode -9985]")
+
+    monkeypatch.setattr(microphone, "start", start)
+    monkeypatch.setitem(sys.modules, "sounddevice", microphone)
+    with pytest.raises(AudioError, match=r"can't be opened .*Device unavailable.*connect one"):
         next(microphone_blocks(RATE, 0.05))
 
 

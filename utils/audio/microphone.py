@@ -1,5 +1,6 @@
 """Records from the default microphone with sounddevice and yields blocks of samples, until Ctrl-C."""
 
+import contextlib
 import importlib
 import queue
 from collections.abc import Iterator
@@ -24,7 +25,7 @@ def microphone_blocks(sample_rate: int, seconds: float) -> Iterator[np.ndarray]:
         (samples,) float32 in [-1, 1]: all that has arrived since the last block, and at least ``seconds``.
 
     Raises:
-        AudioError: no sounddevice, no PortAudio, no microphone, or one that was disconnected.
+        AudioError: no sounddevice, no PortAudio, or no microphone, or it is busy or was disconnected.
     """
     try:
         sounddevice: Any = importlib.import_module("sounddevice")
@@ -49,11 +50,12 @@ def microphone_blocks(sample_rate: int, seconds: float) -> Iterator[np.ndarray]:
         except sounddevice.PortAudioError:  # many devices only know 44.1 and 48 kHz
             rate = _own_rate(sounddevice)
             microphone = open_at(rate)
+        microphone.start()  # a device that is busy or was unplugged may open, but not start
     except sounddevice.PortAudioError as error:
         raise AudioError(
             f"the microphone can't be opened ({error})", hint="connect one, or give files or - for a pipe"
         ) from error
-    with microphone:
+    with contextlib.closing(microphone):
         yield from at_rate(_delivered(blocks), rate, sample_rate)
 
 

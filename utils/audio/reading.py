@@ -351,13 +351,14 @@ def _pcm_samples(stream: BinaryIO, size: int) -> Iterator[np.ndarray]:
     count = 0
     while data := stream.read(2 * size):
         count += len(data)
+        if len(data) > 1:
+            yield np.frombuffer(data, "<i2", len(data) // 2).astype(np.float32) / np.float32(INT16_SCALE)
         if len(data) % 2:
             raise AudioError(
                 f"half a sample at the end, of {count} bytes",
                 where="standard input",
                 hint="it must be 16-bit mono audio",
             )
-        yield np.frombuffer(data, "<i2").astype(np.float32) / np.float32(INT16_SCALE)
     if not count:
         raise AudioError("there are no samples", where="standard input", hint="pipe audio into it")
 
