@@ -173,7 +173,8 @@ class _Search:
             yield from self._end()
 
     def _end(self) -> Iterator[Stretch]:
-        stretch = self._stretch(self._last + 1 + MARGIN_FRAMES)
+        # After a cut in a pause, the last speech may be that of the stretch before: then there is none.
+        stretch = self._stretch(max(self._last + 1 + MARGIN_FRAMES, self._first))
         if self._certain and len(stretch.samples):
             yield stretch
         self._first = None

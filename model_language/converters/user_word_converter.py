@@ -50,7 +50,7 @@ class UserWordConverter:
     def n_best(self, sentence: Sequence[str], n: int) -> list[Conversion]:
         """Up to ``n`` conversions of a sentence, the most probable first."""
         spans = self.words.spans(sentence)
-        if not spans and not self.converter.second_pass:
+        if not spans and not (sentence and self.converter.second_pass):
             return self.converter.n_best(sentence, n)
         ((_, paths, row),) = self._search([sentence], [spans], [0], count=n)
         return paths.conversions(row, n)

@@ -69,7 +69,7 @@ class UserWords:
     """Words, found by their syllables.
 
     Args:
-        words: any number; of equal words with equal readings the last one is used.
+        words: any number; of equal words that match the same syllables the last one is used.
     """
 
     def __init__(self, words: Iterable[UserWord] = ()):
@@ -93,14 +93,15 @@ class UserWords:
         if not self.words:
             return []
         bases = [_base(syllable) for syllable in syllables]
-        return [
-            Span(start, word)
+        found = {
+            (start, word.hanzi): Span(start, word)
             for start in range(len(bases))
             for length in (1, 2)[: len(bases) - start]
             for word in self._by_beginning.get(tuple(bases[start : start + length]), ())
             if start + len(word.readings) <= len(syllables)
             and all(word.matches(i, syllables[start + i]) for i in range(len(word.readings)))
-        ]
+        }
+        return list(found.values())
 
     def beginning_with(self, *syllables: str) -> Sequence[UserWord]:
         """Words of one syllable (if one is given), or words that begin with these two; tones are ignored."""

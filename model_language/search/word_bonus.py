@@ -218,16 +218,18 @@ class NetworkWords:
             The words begun after it, the bonus paid for them in advance, and the weights of the words that
             are complete now.
         """
-        begun, advance, earned = set(), 0.0, 0.0
+        begun, advance = set(), 0.0
+        complete: dict[str, tuple[int, float]] = {}  # of equal words that match, the last one counts
         for number, before, word in self._steps.get(slot, {}).get((syllable, hanzi), ()):
             if before and (number, before) not in progress:
                 continue
             if before + 1 == len(word.hanzi):
-                earned += word.weight * len(word.hanzi)
+                earned = number, word.weight * len(word.hanzi)
+                complete[word.hanzi] = max(earned, complete.get(word.hanzi, earned))
             else:
                 begun.add((number, before + 1))
                 advance = max(advance, word.weight * (before + 1))
-        return frozenset(begun), advance, earned
+        return frozenset(begun), advance, sum(earned for _, earned in complete.values())
 
     def _beginnings(self, start: int) -> Iterable[list[tuple[int, str]]]:
         """Each syllable of a slot, alone and with each syllable that may follow it."""

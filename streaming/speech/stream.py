@@ -89,11 +89,13 @@ class SpeechStream:
         self.look_ahead_seconds = model.look_ahead_seconds  # latency of a syllable
         self._logits = LogitStream(model, network, frames_per_call)
         self._utterances = UtteranceSegmenter(model.vocabulary, decoder, model.frame_seconds)
+        self._samples = 0  # fed so far
 
     def reset(self) -> None:
         """Start a new stream."""
         self._logits.reset()
         self._utterances.reset()
+        self._samples = 0  # fed so far
 
     def feed(self, samples: np.ndarray, behind: bool = False) -> list[Partial | Segment]:
         """Process the next samples (n,) in [-1, 1]; return the events that they complete, in order.
@@ -102,11 +104,15 @@ class SpeechStream:
             samples: float32.
             behind: more audio is waiting: no partial results are needed.
         """
+        self._samples += len(samples)
         return self._utterances.feed(self._logits.feed(samples), behind)
 
     def flush(self) -> list[Partial | Segment]:
         """Return the events that the end of the audio completes; then `reset`."""
-        return self._utterances.feed(self._logits.flush(), behind=True) + self._utterances.flush()
+        events = self._utterances.feed(self._logits.flush(), behind=True)
+        events += self._utterances.flush(self._samples / self.sample_rate)
+        self._samples = 0
+        return events
 
 
 def check_chunk(model: CausalTiming, frames: int) -> None:

@@ -5,6 +5,7 @@ utterance; its end gives its segments. An `UtteranceDecoder` decodes the logits.
 """
 
 import dataclasses
+import math
 from typing import Protocol
 
 import numpy as np
@@ -73,9 +74,12 @@ class UtteranceSegmenter:
             events.append(self._partial())
         return events
 
-    def flush(self) -> list[Partial | Segment]:
-        """Return the events that the end of the stream completes; then `reset`."""
-        events = self._end(len(self._held)) if self._speaking else []
+    def flush(self, length: float = math.inf) -> list[Partial | Segment]:
+        """Return the events that the end of the stream completes; then `reset`.
+
+        ``length``: seconds of the stream, if its last row lasts longer.
+        """
+        events = self._end(len(self._held), length) if self._speaking else []
         self.reset()
         return events
 
@@ -107,8 +111,8 @@ class UtteranceSegmenter:
         self._shown = bool(partial.pinyin)
         return dataclasses.replace(partial, stable=len(partial.pinyin))
 
-    def _end(self, rows: int) -> list[Partial | Segment]:
-        """Decode the utterance of the first ``rows`` held rows and drop them.
+    def _end(self, rows: int, latest: float = math.inf) -> list[Partial | Segment]:
+        """Decode the utterance of the first ``rows`` held rows, which ends at ``latest``, and drop them.
 
         If it has no segment, a partial result without syllables withdraws those before.
         """
@@ -116,7 +120,7 @@ class UtteranceSegmenter:
         start = (self._row_count - len(self._held)) * self._row_seconds
         del self._held[:rows]
         self._speaking = False
-        seconds = rows * self._row_seconds
+        seconds = min(rows * self._row_seconds, latest - start)
         events: list[Partial | Segment] = [*self._decoder.final(logits, start, seconds)]
         if not events and self._shown:
             events = [Partial(start, start + seconds, ())]

@@ -65,6 +65,16 @@ WORDS = UserWords(
         UserWord("们音", (frozenset({"men5"}), frozenset({"yin1"})), 1.5),
     ]
 )
+TWICE = UserWords(
+    [
+        UserWord("他们", (frozenset({"da1"}), frozenset({"men5"})), 4.0),
+        UserWord("他们", (frozenset({"ta"}), frozenset({"men"})), 2.0),
+        UserWord("他们", (frozenset({"ta1", "da"}), frozenset({"men5"})), 3.0),
+        UserWord("因", (frozenset({"yin"}),), 2.5),
+        UserWord("因", (frozenset({"yin1"}),), 1.5),
+    ]
+)
+"""Equal words, several of which match the same syllables."""
 
 
 @pytest.fixture
@@ -96,7 +106,7 @@ def _nothing(ngram: NgramConverter) -> Conversion:
     return Conversion("", float(end[0, 0]))
 
 
-@pytest.mark.parametrize("words", [UserWords(), WORDS], ids=["plain", "words"])
+@pytest.mark.parametrize("words", [UserWords(), WORDS, TWICE], ids=["plain", "words", "twice"])
 @pytest.mark.parametrize("net", NETWORKS)
 @pytest.mark.parametrize("model", ["ngram", "rates_words"])
 def test_through_a_network_equals_brute_force(request, no_margin, model, net, words):

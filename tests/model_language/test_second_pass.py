@@ -78,6 +78,7 @@ def test_n_best_and_reasons_contain_the_second_pass(converter, pinyin):
     plain = UserWordConverter(converter, UserWords())
     (explained,) = guided.explain([pinyin], 3)
     assert [way.hanzi for way in explained.n_best] == [way.hanzi for way in guided.n_best(pinyin, 3)]
+    assert [way.hanzi for way in guided.n_best([], 3)] == [""]
     assert explained.n_best[0].hanzi == RIVAL == guided.convert([pinyin])[0]
     assert guided.best([pinyin])[0] == explained.n_best[0]
     (base,) = guided.scores([pinyin], [RIVAL])

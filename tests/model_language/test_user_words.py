@@ -120,11 +120,17 @@ def test_spans_follow_the_syllables():
         [word("音月", "yin1 yue4"), word("月", "yue4"), word("阴", "yin"), word("音月", "yin yue")]
     )
     found = lambda text: [(s.start, s.word.hanzi) for s in words.spans(text.split())]  # noqa: E731
-    assert found("ta1 yin1 yue4") == [(1, "阴"), (1, "音月"), (1, "音月"), (2, "月")]
+    assert found("ta1 yin1 yue4") == [(1, "阴"), (1, "音月"), (2, "月")]
     assert found("yin2 yue4") == [(0, "阴"), (0, "音月"), (1, "月")]
-    assert found("yin yue") == [(0, "阴"), (0, "音月"), (0, "音月"), (1, "月")]
+    assert found("yin yue") == [(0, "阴"), (0, "音月"), (1, "月")]
     assert found("ta1 yin1") == [(1, "阴")]
     assert found("") == []
+
+
+def test_of_equal_words_that_match_the_last_one_counts():
+    words = UserWords([word("喆", "zhe2", 3.0), word("喆", "zhe", 2.0), word("喆", "zhe4", 5.0)])
+    weights = {text: [span.word.weight for span in words.spans([text])] for text in ("zhe2", "zhe3", "zhe4")}
+    assert weights == {"zhe2": [2.0], "zhe3": [2.0], "zhe4": [5.0]}
 
 
 def test_an_empty_list_changes_nothing(converter):

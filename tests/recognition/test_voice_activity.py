@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from recognition.voice_activity import (
     FRAME_SECONDS,
     LARGEST_DB,
+    _Search,
     band_levels,
     speech_scores,
     speech_stretches,
@@ -65,6 +66,20 @@ def test_stretches_begin_and_end_with_the_speech(talk):
     assert [(round(start), round(end)) for start, end in found] == [(2, 7), (9, 10), (11, 15), (40, 60)]
     for (start, end), (begins, ends) in zip(found, ((2, 7), (9, 10), (11, 15), (40, 60)), strict=True):
         assert begins - 0.4 < start < begins and ends < end < ends + 0.4
+
+
+def test_stretches_do_not_overlap_after_a_cut_in_a_pause():
+    """Speech in frames 0 to 975 and from 1001 on. The cut is where it is quietest, late in the pause."""
+    spoken = np.zeros(1100, bool)
+    spoken[:976] = spoken[1001:1060] = True
+    power = np.where(spoken, 1.0, 1e-6)
+    power[976:1001] *= np.linspace(2.0, 0.5, 25)
+    search = _Search(1, 1000)
+    search.append(np.arange(1100, dtype=np.float32), power)
+    found = [*search.advance(10.0 * spoken), *search.finish()]
+    ends = [stretch.start + len(stretch.samples) for stretch in found]
+    assert len(found) == 2 and found[0].start == 0
+    assert ends[0] <= found[1].start <= 1001 and ends[1] >= 1060
 
 
 @pytest.mark.parametrize("size", [160_000 - 1, 7_777, 2_000_000])

@@ -11,7 +11,8 @@ from recognition.endpoints import LONGEST_FRAMES, PAUSE_FRAMES, Endpointer
 from recognition.loading import load_acoustic_logits, load_live_stream
 from recognition.partial_results import common_syllables
 from recognition.recognizer import Recognizer
-from recognition.windowed_stream import SHARE, WINDOW_SECONDS, WindowedStream
+from recognition.voice_activity import FRAME_SECONDS
+from recognition.windowed_stream import CHECK_SECONDS, NOISE_SECONDS, SHARE, WINDOW_SECONDS, WindowedStream
 from streaming.speech.recognizer import StreamRecognizer
 from tests.support.recordings import RECORDINGS
 from utils.audio.reading import read_audio
@@ -154,15 +155,15 @@ def test_noise_without_a_syllable_is_dropped_but_for_its_end():
 
 
 def test_noise_is_dropped_where_frames_are_shorter_than_20_ms():
-    """At 11,025 Hz a frame has 220 samples, 19.95 ms; after 20 minutes this adds up to 2.7 s."""
+    """At 11,025 Hz a frame has 220 samples, 19.95 ms; after an hour this adds up to 8 s."""
     deaf = Mute(hears=True)
     deaf.features = FeatureConfig(sample_rate=11_025)
     stream = WindowedStream(Recognizer(deaf))
     endpoints = stream._endpoints
-    endpoints.frames = endpoints._free = 20 * 60 * 50
+    endpoints.frames = endpoints._free = 60 * 60 * 50
     stream._origin = endpoints.frames * endpoints.frame_samples
-    assert stream.feed(np.concatenate([noise(2), bursts(0, 16), noise(2)])) + stream.flush() == []
-    assert 0 < max(deaf.computed) <= 570
+    assert stream.feed(np.concatenate([noise(2), bursts(0, 10)])) == []
+    assert endpoints.frames - endpoints.first <= (NOISE_SECONDS + CHECK_SECONDS) / FRAME_SECONDS
 
 
 def test_a_clip_of_one_syllable_is_recognised_at_its_end(recognizer):

@@ -16,6 +16,7 @@ from bundle.folder import open_bundle
 from bundle.variants import ArtefactMode, Format, Precision, Variant
 from model_speech.acoustic_model import AcousticModel
 from model_speech.causal import CausalModel, load_causal_model
+from model_speech.causal_timing import CausalTiming
 from model_speech.ctc.greedy import greedy_decode
 from model_speech.models.compact_streaming import (
     CompactStreamingConfig,
@@ -390,6 +391,26 @@ def segmenter_of_rows() -> UtteranceSegmenter:
 def utterances(classes: list[int]) -> list[Partial | Segment]:
     segmenter = segmenter_of_rows()
     return [event for row in rows_of(classes) for event in segmenter.feed(row[None])] + segmenter.flush()
+
+
+@pytest.mark.parametrize("samples", [60_000, 60_777, 900])
+def test_the_last_syllable_ends_with_the_recording(samples):
+    """The last row of a model lasts up to 80 ms longer."""
+
+    class Speaking:
+        def reset(self):
+            pass
+
+        def step(self, chunk):
+            return rows_of([0, 5])[None]
+
+    timing = CausalTiming(STREAMABLE["filter_bank"], Vocabulary(TOKENS), 8, 16)
+    acoustic = SimpleNamespace(features=timing.features, vocabulary=timing.vocabulary, frame_seconds=0.08)
+    stream = SpeechStream(timing, Speaking(), 16, PartialResultDecoder(Recognizer(acoustic)))
+    for _ in range(2):
+        events = stream.feed(sound(samples)) + stream.flush()
+        last = events[-1]
+        assert last.times[-1][0] < last.times[-1][1] <= last.end == pytest.approx(samples / 16_000)
 
 
 def test_a_pause_ends_an_utterance_and_a_short_one_does_not():
