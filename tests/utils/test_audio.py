@@ -270,6 +270,16 @@ def test_joined_mp3_files_are_read_to_the_end_of_the_last(tmp_path, between):
     assert np.abs(samples[int(7.5 * RATE) : int(8.5 * RATE)]).mean() > 0.05, "the last loud part"
 
 
+@pytest.mark.parametrize(("rate", "channels"), [(22_050, 1), (8_000, 1), (RATE, 2)])
+def test_joined_mp3_files_of_different_formats_are_refused(tmp_path, rate, channels):
+    content = io.BytesIO()
+    soundfile.write(content, np.column_stack([tone(1.0, rate)] * channels), rate, format="MP3")
+    path = put(tmp_path / "a.mp3", _mp3(3)[0] + content.getvalue())
+    for read in (read_audio, audio_seconds):
+        with pytest.raises(AudioError, match=r"joined MP3 files.*only the first.*a\.mp3, convert it"):
+            read(path)
+
+
 def test_a_tag_after_an_mp3_file_is_no_sound(tmp_path):
     """With a picture, in which single headers of frames occur by chance."""
     data, first = _mp3(3, bitrate_mode="VARIABLE")

@@ -82,6 +82,12 @@ def has_frame_count(frame: bytes) -> bool:
     return tag[:4] in (b"Xing", b"Info") and bool(tag[7] & _HAS_COUNT)
 
 
+def same_format(frame: bytes, other: bytes) -> bool:
+    """Whether two MP3 frames have the same sample rate and number of channels."""
+    of_each = [(each[1] >> 3 & 3, each[2] >> 2 & 3, each[3] >> 6 == 3) for each in (frame, other)]
+    return of_each[0] == of_each[1]
+
+
 def stated_bytes(frame: bytes) -> int | None:
     """The length of an MP3 file from its first frame on, as that frame states it; None if it does not."""
     tag = _tag(frame)

@@ -7,16 +7,20 @@ files were joined, the length of the first is stated.
 
 import io
 import struct
+from pathlib import Path
 from typing import BinaryIO
 
+from utils.audio.formats import CONVERT_HINT
 from utils.audio.frame_headers import (
     count_mp3_frames,
     find_mp3_frame,
     has_frame_count,
     has_tag,
     info_frame,
+    same_format,
     stated_bytes,
 )
+from utils.errors import AudioError
 
 _HEAD_BYTES = 1 << 16
 _CHUNK = struct.Struct("<4sI")  # name and length
@@ -25,19 +29,23 @@ _LARGEST = 0xFFFFFFFF
 _SLACK = 1.01  # not all encoders count the same bytes of an MP3 file
 
 
-def with_length(content: BinaryIO, audio_format: str, frames: int) -> io.BytesIO | None:
+def with_length(content: BinaryIO, audio_format: str, frames: int, path: str | Path) -> io.BytesIO | None:
     """A copy of a file whose header states the length, in memory; None if the header of the file states it.
 
     Args:
         content: of the file; its position stays as it is, because libsndfile may be reading it.
         audio_format: libsndfile's name of the format.
         frames: number of samples of each channel, according to libsndfile.
+        path: of the file, for messages.
+
+    Raises:
+        AudioError: MP3 files of different sample rates or channels were joined.
     """
     position = content.tell()
     try:
         if audio_format in ("WAV", "WAVEX") and not frames:
             return _completed_wav(content)
-        return _completed_mp3(content) if audio_format == "MP3" else None
+        return _completed_mp3(content, path) if audio_format == "MP3" else None
     finally:
         content.seek(position)
 
@@ -73,10 +81,10 @@ def ends_with_chunks(data: bytes | bytearray, position: int) -> bool:
 def _stated_end(start: int, frame: bytes, size: int) -> int:
     """Where an MP3 file ends according to its first frame, with some slack for a tag; ``size`` if unknown."""
     stated = stated_bytes(frame)
-    return size if stated is None else start + len(frame) + int(_SLACK * stated)
+    return start + len(frame) + int(_SLACK * stated) if stated else size
 
 
-def _completed_mp3(content: BinaryIO) -> io.BytesIO | None:
+def _completed_mp3(content: BinaryIO, path: str | Path) -> io.BytesIO | None:
     size = content.seek(0, io.SEEK_END)
     content.seek(0)
     data = content.read(_HEAD_BYTES)
@@ -88,9 +96,16 @@ def _completed_mp3(content: BinaryIO) -> io.BytesIO | None:
     if found is None:
         return None
     start, frame = found
-    end = _stated_end(start, frame, size)
-    if has_frame_count(frame) and not find_mp3_frame(data[end:], size):  # nothing or a tag, such as a picture
-        return None
+    if has_frame_count(frame):
+        joined = find_mp3_frame(data[_stated_end(start, frame, size) :], size)
+        if joined is None:
+            return None  # nothing follows but a tag, such as a picture
+        if not same_format(frame, joined[1]):
+            raise AudioError(
+                "joined MP3 files of different sample rates or channels: only the first can be read",
+                where=path,
+                hint=CONVERT_HINT,
+            )
     if has_tag(frame):
         start += len(frame)
     return io.BytesIO(info_frame(frame, count_mp3_frames(data, start)) + data[start:])

@@ -271,7 +271,7 @@ def _sound_file(content: BinaryIO, path: str | Path) -> soundfile.SoundFile:
         # By its name, if it has one: libsndfile then reads it itself.
         with watched("read", path):
             file = _SequentialFile(content if isinstance(content, io.BytesIO) else _system_name(path))
-            if completed := with_length(content, file.format, file.frames):
+            if completed := with_length(content, file.format, file.frames, path):
                 file.close()
                 file = _SequentialFile(completed)
                 file.states_length = False
