@@ -95,7 +95,7 @@ class SpeechStream:
         """Start a new stream."""
         self._logits.reset()
         self._utterances.reset()
-        self._samples = 0  # fed so far
+        self._samples = 0
 
     def feed(self, samples: np.ndarray, behind: bool = False) -> list[Partial | Segment]:
         """Process the next samples (n,) in [-1, 1]; return the events that they complete, in order.
