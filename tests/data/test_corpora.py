@@ -2,6 +2,8 @@
 
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,7 @@ from preflight.listings import find_manifests, read_listing
 from tests.support.archives import tar_bytes
 from tests.support.corpus_files import rejected, wav, write
 from utils.errors import CorpusError
+from utils.run_folder.temporary import temporary_path
 
 # The first utterance of the original, all three lines.
 WORDS = "绿 是 阳春 烟 景 大块 文章 的 底色 四月 的 林 峦 更是 绿 得 鲜活 秀媚 诗意 盎然"
@@ -270,14 +273,17 @@ def test_aishell_unpacked_and_prepared(small_aishell, tmp_path):
 def test_aishell_continues_after_an_interruption(small_aishell, tmp_path):
     corpus = small_aishell / "data_aishell"
     arguments = ["prepare", str(corpus), "--output", str(tmp_path / "out")]
-    write(corpus / "wav" / ".S0002.unpacking" / "train" / "S0002" / "half.wav", b"")  # from a killed run
+    dead = subprocess.Popen([sys.executable, "-c", ""])
+    dead.wait()
+    name = temporary_path(Path("S0002.unpacking")).name.replace(str(os.getpid()), str(dead.pid))
+    write(corpus / "wav" / name / "train" / "S0002" / "half.wav", b"")  # from a killed run
     aishell1.main(arguments)
     first = (tmp_path / "out" / "train.tsv").read_bytes()
     for archive in (corpus / "wav").glob("*.tar.gz"):
         write(archive, b"not looked at any more")
     aishell1.main(arguments)
     assert (tmp_path / "out" / "train.tsv").read_bytes() == first
-    assert not (corpus / "wav" / ".S0002.unpacking").exists()
+    assert not (corpus / "wav" / name).exists()
 
 
 @pytest.mark.parametrize(

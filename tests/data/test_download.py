@@ -2,6 +2,8 @@
 
 import hashlib
 import http.server
+import subprocess
+import sys
 import threading
 from collections import namedtuple
 from dataclasses import dataclass, field, replace
@@ -9,6 +11,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from data.corpora import thchs30
+from data.corpora.tools import download
 from data.corpora.tools.command import corpus_command
 from data.corpora.tools.download import (
     ATTEMPTS,
@@ -222,6 +225,26 @@ def test_bad_archives_leave_nothing_behind(tmp_path, content, message):
         unpack(file, {"corpus": tmp_path / "in" / "corpus"})
     assert [path.name for path in (tmp_path / "in").iterdir()] == ["corpus.tgz"]
     assert not (tmp_path / "evil").exists()
+
+
+def test_two_processes_unpack_one_archive(tmp_path, monkeypatch):
+    file, folders = tmp_path / "corpus.tgz", {"corpus": tmp_path / "corpus"}
+    file.write_bytes(tar_bytes({"corpus/a": CONTENT, "corpus/b": CONTENT}))
+    code = (
+        "from pathlib import Path; from data.corpora.tools.download import unpack; "
+        f"unpack(Path({str(file)!r}), {{'corpus': Path({str(tmp_path / 'corpus')!r})}})"
+    )
+    extract = download.extract
+
+    def while_another_unpacks(archive, folder, progress):
+        extract(archive, folder, progress)
+        subprocess.run([sys.executable, "-c", code], check=True)
+        assert sorted(path.name for path in (folder / "corpus").iterdir()) == ["a", "b"]
+
+    monkeypatch.setattr(download, "extract", while_another_unpacks)
+    unpack(file, folders)
+    assert sorted(path.name for path in folders["corpus"].iterdir()) == ["a", "b"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["corpus", "corpus.tgz"]
 
 
 def test_command_downloads_from_a_mirror(server, tmp_path, capsys):

@@ -21,6 +21,8 @@ from pathlib import Path
 from tqdm import tqdm
 
 from utils.errors import OS_ERROR_HINTS, CorpusError
+from utils.files import remove_leftovers
+from utils.run_folder.temporary import temporary_path
 
 _CHUNK = 1 << 20  # bytes that are read at once
 _TIMEOUT = 60  # seconds without a byte, after which a connection is closed
@@ -100,7 +102,7 @@ def download_corpus(
         part.replace(file)
     check_space(root, round(file.stat().st_size * archive.unpacked))
     unpack(file, {"." if archive.bare else archive.folder: folder}, progress=True)
-    file.unlink()
+    file.unlink(missing_ok=True)  # another process may have unpacked it too
     return folder
 
 
@@ -231,7 +233,7 @@ def verify(path: Path, algorithm: str, expected: str) -> None:
 
 
 def unpack(file: Path, folders: Mapping[str, Path], progress: bool = False) -> None:
-    """Unpack folders of an archive, each completely or not at all.
+    """Unpack folders of an archive, each completely or not at all; other processes may do the same.
 
     Args:
         file: a tar archive.
@@ -243,8 +245,8 @@ def unpack(file: Path, folders: Mapping[str, Path], progress: bool = False) -> N
         DamagedArchiveError: the archive is damaged, has no such folder, or would write outside of it.
         CorpusError: the disk is full or not writable.
     """
-    temporary = file.with_name(f".{file.name.partition('.')[0]}.unpacking")
-    shutil.rmtree(temporary, ignore_errors=True)
+    remove_leftovers(file.parent, deep=False)
+    temporary = temporary_path(file.with_name(f"{file.name.partition('.')[0]}.unpacking"))
     try:
         extract(file, temporary, progress)
         inside = [name for name in folders if (temporary / name).is_dir()]
@@ -254,7 +256,7 @@ def unpack(file: Path, folders: Mapping[str, Path], progress: bool = False) -> N
             )
         for name in inside:
             folders[name].parent.mkdir(exist_ok=True)
-            (temporary / name).replace(folders[name])
+            _move(temporary / name, folders[name])
     except (tarfile.TarError, EOFError, zlib.error, OSError) as error:
         if getattr(error, "errno", None) in _DISK_ERRORS:
             raise _disk_error(file, error) from error
@@ -263,6 +265,15 @@ def unpack(file: Path, folders: Mapping[str, Path], progress: bool = False) -> N
         ) from error
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _move(unpacked: Path, folder: Path) -> None:
+    """Rename a complete folder, unless another process has unpacked the same one meanwhile."""
+    try:
+        unpacked.replace(folder)
+    except OSError as error:
+        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST) or not folder.is_dir():
+            raise
 
 
 def extract(archive: Path, folder: Path, progress: bool) -> None:
