@@ -369,6 +369,21 @@ def test_listed_recordings(tmp_path, capsys):
         manifest_lists.main(["prepare", str(tmp_path / "empty")])
 
 
+def test_spoken_syllables_that_are_not_one_for_each_hanzi_are_rejected(tmp_path):
+    header = "id\taudio\tseconds\tspeaker\tpinyin\thanzi\tspoken_pinyin\n"
+    rows = [
+        "a\twav/a.wav\t9\ts1\tni3 hao3\t你好\tni2 hao3",
+        "b\twav/a.wav\t9\ts1\tni3 hao3\t你好\tni2",
+        "c\twav/a.wav\t9\ts1\tni3 hao3\t你好\t",
+    ]
+    write(tmp_path / "in" / "train.tsv", header + "\n".join(rows) + "\n")
+    write(tmp_path / "in" / "wav" / "a.wav", wav())
+    assert manifest_lists.main(["prepare", str(tmp_path / "in"), "--output", str(tmp_path / "out")]) == 0
+    assert [each.id for each in read_manifest(tmp_path / "out" / "train.tsv")] == ["a", "c"]
+    reason = ("syllables and hanzi differ in number", "1 syllables in spoken_pinyin, 2 hanzi")
+    assert rejected(tmp_path / "out")["b"][1:] == reason
+
+
 def test_the_own_lists_are_not_replaced(tmp_path):
     header = "id\taudio\tseconds\tspeaker\tpinyin\thanzi\n"
     rows = "a\twav/a.wav\t9\ts1\tni3 hao3\t你好\nb\twav/b.wav\t9\ts1\t\t打开3号\n"

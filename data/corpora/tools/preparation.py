@@ -20,7 +20,7 @@ from tqdm import tqdm
 
 from data.corpora.tools.download import Source
 from data.corpora.tools.summary import summarise
-from data.manifest import REJECTED, SPLITS, Utterance, write_manifest
+from data.manifest import REJECTED, SPLITS, SPOKEN, Utterance, write_manifest
 from utils.audio.reading import SAMPLE_RATE, seconds_and_rate
 from utils.errors import AudioError, CorpusError, is_utf8, printable, shorten
 from utils.files import remove_leftovers, write_json, write_text
@@ -268,9 +268,10 @@ def _text_problem(candidate: Candidate) -> Problem | None:
     for syllable in (*candidate.pinyin, *candidate.spoken_pinyin):
         if not is_syllable(syllable):
             return Problem("unknown syllable", syllable)
-    if len(candidate.pinyin) != len(candidate.hanzi):
-        counts = f"{len(candidate.pinyin)} syllables, {len(candidate.hanzi)} hanzi"
-        return Problem("syllables and hanzi differ in number", counts)
+    for syllables, column in ((candidate.pinyin, ""), (candidate.spoken_pinyin, f" in {SPOKEN}")):
+        if len(syllables) != len(candidate.hanzi) and (syllables or not column):
+            counts = f"{len(syllables)} syllables{column}, {len(candidate.hanzi)} hanzi"
+            return Problem("syllables and hanzi differ in number", counts)
     return None
 
 
