@@ -61,14 +61,20 @@ def load_checkpoint(path: Path, model: keras.Model, optimizer: keras.optimizers.
     """Assign the saved values to the variables and return the state.
 
     Raises:
-        RunError: the file is damaged, belongs to another model or optimiser, or has weights that are not
-            finite.
+        RunError: the file can't be read, is damaged, belongs to another model or optimiser, or has weights
+            that are not finite.
     """
     variables = _variables(model, optimizer)
     try:
         arrays = read_arrays(path)
         state = TrainingState(**json.loads(str(arrays.pop("state"))))
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except OSError as error:  # it may be complete
+        raise RunError(
+            f"the checkpoint can't be read ({error.strerror or error})",
+            where=path,
+            hint="check the permissions and the disk",
+        ) from error
+    except (ValueError, KeyError, TypeError) as error:
         raise RunError(
             f"the checkpoint can't be read ({error})", where=path, hint="delete it to start again"
         ) from error

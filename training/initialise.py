@@ -20,7 +20,7 @@ import keras
 import numpy as np
 
 from model_speech.vocabulary_transfer import match_tokens, move_tokens
-from utils.errors import ConfigError, require
+from utils.errors import ConfigError, RunError, require
 from utils.files import read_arrays, replacing
 from utils.run_folder.run import RunFolder
 from utils.vocabulary import Vocabulary, first_few
@@ -119,6 +119,9 @@ class InitialWeights:
         run: keeps the values in its ``checkpoint/`` for a resumed training.
         variables: variables with their initial values, unless the run has these.
         fraction: weight of the initial values in the mean; 0: nothing is kept or mixed.
+
+    Raises:
+        RunError: a training is resumed whose initial values are missing.
     """
 
     def __init__(self, run: RunFolder, variables: Sequence[keras.Variable], fraction: float):
@@ -131,6 +134,12 @@ class InitialWeights:
             # Trainings begun with earlier versions have no moving statistics there: these stay unmixed.
             self._variables = variables[: len(self._initial)]
             return
+        if run.checkpoint.is_file():  # the present values are trained ones, or random
+            raise RunError(
+                "the initial weights of this run are missing",
+                where=path,
+                hint="copy the whole checkpoint folder, or start again in another --run",
+            )
         self._initial = [keras.ops.convert_to_numpy(variable) for variable in variables]
         with replacing(path) as temporary:
             np.savez(temporary, *self._initial)

@@ -197,7 +197,7 @@ def read_arrays(path: str | Path) -> dict[str, np.ndarray]:
         # Opened here, because np.load doesn't close a damaged file.
         with Path(path).open("rb") as file, np.load(file, allow_pickle=False) as saved:
             return {name: saved[name] for name in saved.files}
-    except OSError:
+    except (OSError, MemoryError):
         raise
     except Exception as error:  # a dozen classes: of zip, zlib and the NumPy header
         raise ValueError(f"damaged: {str(error) or type(error).__name__}") from error

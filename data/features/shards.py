@@ -86,6 +86,8 @@ def read_index(folder: Path, bins: int) -> tuple[list[Path], np.ndarray]:
         try:
             parts.append(read_locations(index, shard, bins, len(shards)))
             shards.append(shard)
+        except MemoryError:  # no damage
+            raise
         except Exception as error:  # NumPy raises a dozen kinds for a damaged header
             if isinstance(error, OSError) and error.errno not in (None, errno.ENOENT):
                 raise _unreadable(shard, error) from error

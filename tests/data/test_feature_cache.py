@@ -425,6 +425,19 @@ def test_shards_that_cannot_be_read_are_not_thrown_away(tmp_path, corpus, monkey
     assert shard_files(tmp_path) == before
 
 
+def test_too_little_memory_is_no_damage(tmp_path, corpus, monkeypatch):
+    prepare_features(corpus, CONFIG, tmp_path, workers=1)
+    before = shard_files(tmp_path)
+
+    def fail(path):
+        raise MemoryError
+
+    monkeypatch.setattr(np, "load", fail)
+    with pytest.raises(MemoryError):
+        prepare_features(corpus, CONFIG, tmp_path, workers=1)
+    assert shard_files(tmp_path) == before
+
+
 def test_shards_without_check_sums_are_read(tmp_path, corpus, computed):
     """Shards as the first version wrote them."""
     before = all_features(prepare_features(corpus, CONFIG, tmp_path, workers=1))

@@ -1,6 +1,7 @@
 """Tests of the training loop: resumed runs equal uninterrupted ones, losses that are not finite, patience."""
 
 import dataclasses
+import errno
 import itertools
 import json
 import math
@@ -362,6 +363,16 @@ def test_initial_weights_are_mixed_into_the_saved_weights_also_after_a_resume(tm
         np.testing.assert_allclose(saved, 0.25 * first + 0.75 * last, rtol=1e-6)
 
 
+def test_a_run_without_its_initial_weights_is_not_resumed(tmp_path):
+    quarter = TrainingConfig(epochs=2, initial_fraction=0.25)
+    run = run_folder(tmp_path)
+    with pytest.raises(TrainingError, match="e2b1u5"):
+        train(LineTask(poison="e2b1u5"), run, quarter, OptimiserConfig(learning_rate=0.1))
+    run.checkpoint.with_name("initial.npz").unlink()
+    with pytest.raises(RunError, match="initial weights of this run are missing"):
+        train(LineTask(), run, quarter, OptimiserConfig(learning_rate=0.1))
+
+
 def test_a_training_begun_without_initial_statistics_is_resumed(tmp_path):
     quarter = TrainingConfig(epochs=2, initial_fraction=0.25)
     run, task = run_folder(tmp_path), LineTask(normalised=True)
@@ -508,7 +519,20 @@ def test_a_damaged_or_foreign_checkpoint_is_refused(tmp_path):
     with pytest.raises(RunError, match="another"):
         load_checkpoint(path, wider, _built(LineTask()))
     path.write_bytes(path.read_bytes()[:100])
-    with pytest.raises(RunError, match="can't be read"):
+    with pytest.raises(RunError, match=r"can't be read .*delete it"):
+        load_checkpoint(path, task.model, _built(task))
+
+
+def test_a_checkpoint_on_a_failing_disk_is_not_called_damaged(tmp_path, monkeypatch):
+    task, path = LineTask(), tmp_path / "state.npz"
+    save_checkpoint(path, task.model, _built(task), TrainingState(epoch=2))
+
+    def fail(*arguments, **options):
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(np, "load", fail)
+    message = r"can't be read \(Input/output error\), .*state\.npz, check the permissions and the disk"
+    with pytest.raises(RunError, match=message):
         load_checkpoint(path, task.model, _built(task))
 
 

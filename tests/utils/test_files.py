@@ -8,11 +8,20 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import psutil
 import pytest
 
 from tests.support.small_disk import small_disk
-from utils.files import remove_leftovers, replacing, replacing_folder, reserve, write_json, write_text
+from utils.files import (
+    read_arrays,
+    remove_leftovers,
+    replacing,
+    replacing_folder,
+    reserve,
+    write_json,
+    write_text,
+)
 
 
 def test_text_is_utf8_with_unix_line_ends(tmp_path):
@@ -95,6 +104,17 @@ def test_a_read_only_disk_names_the_file_and_keeps_leftovers(tmp_path):
         assert caught.value.filename == str(disk.path / "b")
         remove_leftovers(disk.path)
         assert leftover.exists() and (disk.path / "a.txt").read_text("utf-8") == "old"
+
+
+def test_too_little_memory_is_no_damage_of_arrays(tmp_path, monkeypatch):
+    np.savez(tmp_path / "a.npz", a=np.zeros(3))
+
+    def fail(*arguments, **options):
+        raise MemoryError
+
+    monkeypatch.setattr(np, "load", fail)
+    with pytest.raises(MemoryError):
+        read_arrays(tmp_path / "a.npz")
 
 
 def test_the_current_folder_can_be_replaced(tmp_path, monkeypatch):
