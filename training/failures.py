@@ -19,7 +19,7 @@ import numpy as np
 from keras import ops
 
 from training.backends.step import compiled
-from utils.errors import TrainingError, shorten
+from utils.errors import TrainingError, UserError, shorten
 from utils.run_folder.run import LOWER_RATE, NOT_FINITE
 
 log = logging.getLogger("train")
@@ -57,7 +57,7 @@ def memory_errors_explained(task: str, config: Any) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        if not is_out_of_memory(error):
+        if isinstance(error, UserError) or not is_out_of_memory(error):  # a UserError has its own advice
             raise
         section, name = BATCH_SIZES[task].split(".")
         value = getattr(getattr(config, section), name)

@@ -21,7 +21,7 @@ from utils.backend.devices import (
 )
 from utils.backend.nvidia import NvidiaGpu, nvidia_gpus
 from utils.config import build_config
-from utils.errors import TrainingError
+from utils.errors import CorpusError, TrainingError
 from utils.files import write_text
 from utils.run_folder.run import start_run
 
@@ -194,6 +194,9 @@ def test_a_table_of_allocations_is_quoted_in_short():
 def test_other_errors_are_left_as_they_are():
     with pytest.raises(ValueError, match="another"), memory_errors_explained("speech", SpeechConfig()):
         raise ValueError("another")
+    died = CorpusError("a worker process died", hint="perhaps out of memory: run it with fewer workers")
+    with pytest.raises(CorpusError, match="fewer workers"), memory_errors_explained("speech", SpeechConfig()):
+        raise died
     for task, (schema, variants, _) in RECIPES.items():
         section, name = BATCH_SIZES[task].split(".")
         values = {"task": task, "model": {"name": next(iter(variants["model"]))}}
