@@ -22,6 +22,7 @@ from tensorboard.summary.writer.record_writer import RecordWriter
 
 from utils.backend.devices import describe_devices, unused_gpu_reason
 from utils.config import flatten
+from utils.errors import escape_handler, printable
 from utils.files import write_text
 from utils.run_folder.run import ENVIRONMENT, RunFolder
 
@@ -90,11 +91,7 @@ class HistoryWriter(AbstractContextManager):
 
     def _write_hparams(self) -> None:
         config = {key: value for key, value in self._run.config().items() if key != ENVIRONMENT}
-        values = {
-            key: ",".join(map(str, value)) if isinstance(value, list) else value  # lists are not allowed
-            for key, value in flatten(config).items()
-            if value is not None
-        }
+        values = {key: _hparam(value) for key, value in flatten(config).items() if value is not None}
         event = Event(wall_time=time.time(), summary=hparams.hparams_pb(values))
         self._validation.add(event)
 
@@ -153,7 +150,7 @@ def logging_to(path: Path) -> Iterator[None]:
     """In the block, write the training log to the terminal and, with times, append it to ``path``."""
     logger = logging.getLogger("train")
     path.parent.mkdir(parents=True, exist_ok=True)
-    file = _LogFile(path, encoding="utf-8")
+    file = _LogFile(path, encoding="utf-8", errors=escape_handler())
     file.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
     screen = logging.StreamHandler()
     screen.setFormatter(logging.Formatter("%(message)s"))
@@ -181,6 +178,13 @@ class _LogFile(logging.FileHandler):
         if isinstance(error, OSError):
             error.filename = self.baseFilename
         raise
+
+
+def _hparam(value: object) -> object:
+    """A setting as TensorBoard takes it: no lists, and no file names that are not UTF-8."""
+    if isinstance(value, list):
+        value = ",".join(map(str, value))
+    return printable(value) if isinstance(value, str) else value
 
 
 def _add(writer: EventFile, name: str, value: float, step: int) -> None:

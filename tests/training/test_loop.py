@@ -17,7 +17,7 @@ from keras import ops
 from model_speech.layers.normalisation import MaskedBatchNormalization
 from training.checkpoint import TrainingState, keep_weights, load_checkpoint, save_checkpoint, weights_name
 from training.distributed.distribution import Distribution
-from training.history import UtteranceLog
+from training.history import UtteranceLog, logging_to
 from training.loop import TrainingConfig, log, train
 from training.optimiser import OptimiserConfig, RateStage, averaged_weights, make_optimizer
 from utils.errors import ConfigError, RunError, TrainingError
@@ -131,6 +131,17 @@ def figures_of(run):
     rows = [line.rpartition(",")[0] for line in run.history.read_text(encoding="utf-8").splitlines()]
     best = json.loads(run.metrics.read_text(encoding="utf-8"))["best"]
     return rows, {name: value for name, value in best.items() if name != "seconds"}
+
+
+def test_folders_with_names_in_another_encoding_can_be_logged(tmp_path):
+    folder = os.fsdecode("数据".encode("gbk"))
+    data = {"train": [f"{folder}/train.tsv"], "cache": folder}
+    run = start_run(tmp_path / "run", {"task": "speech", "data": data})
+    with logging_to(run.log):
+        log.info("%s/train.tsv", folder)
+        train(LineTask(), run, TrainingConfig(epochs=1), OptimiserConfig(learning_rate=0.1))
+    assert r"\xca\xfd\xbe\xdd/train.tsv" in run.log.read_text(encoding="utf-8")
+    assert run.config()["data"] == data
 
 
 def test_a_resumed_run_knows_the_best_epoch_before(tmp_path):
