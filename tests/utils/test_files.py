@@ -179,6 +179,21 @@ def test_only_files_of_dead_processes_are_removed(tmp_path, monkeypatch):
     remove_leftovers(tmp_path / "not there")
 
 
+def test_files_of_another_container_with_this_name_are_kept_for_an_hour(tmp_path):
+    code = (
+        "import os, pathlib; os.readlink = lambda path: 'pid:[1]'; "
+        "from utils.run_folder.temporary import temporary_path; "
+        f"temporary_path(pathlib.Path({str(tmp_path / 'a.txt')!r})).touch()"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+    (file,) = tmp_path.iterdir()
+    remove_leftovers(tmp_path)
+    assert file.exists(), "its process id means another process here"
+    os.utime(file, (0, 0))
+    remove_leftovers(tmp_path)
+    assert not file.exists()
+
+
 @pytest.mark.parametrize("missing", ["the function", "the support of the file system"])
 def test_disk_space_is_checked_without_posix_fallocate(tmp_path, monkeypatch, missing):
     def unsupported(*_):

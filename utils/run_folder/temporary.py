@@ -1,6 +1,7 @@
 """Names of temporary files: they hold process id and machine, so that abandoned files can be recognised.
 
-A file or folder is written under such a name, then renamed (:mod:`utils.files`).
+A file or folder is written under such a name, then renamed (:mod:`utils.files`). A container counts as a
+machine: it may have the host's name, but has process ids of its own.
 """
 
 import os
@@ -8,11 +9,11 @@ import platform
 import re
 import time
 import zlib
+from functools import cache
 from pathlib import Path
 
 import psutil
 
-_MACHINE = f"{zlib.crc32(platform.node().encode()):08x}"
 _OF_ANOTHER_MACHINE = 3600.0
 """Seconds without a change."""
 _CLOCK_DIFFERENCE = 60.0
@@ -22,7 +23,7 @@ _NAME = re.compile(r"\.(\d+)-([0-9a-f]{8})\..+")  # process id, machine, name of
 
 def temporary_path(path: Path) -> Path:
     """A path beside ``path`` that no other process uses; it keeps the suffix of ``path``."""
-    return path.with_name(f".{os.getpid()}-{_MACHINE}.{path.name}")
+    return path.with_name(f".{os.getpid()}-{_machine()}.{path.name}")
 
 
 def is_temporary(path: Path) -> bool:
@@ -44,7 +45,7 @@ def is_abandoned(path: Path) -> bool:
     if match is None:
         return False
     changed = path.stat().st_mtime
-    if match[2] != _MACHINE:
+    if match[2] != _machine():
         return time.time() - changed > _OF_ANOTHER_MACHINE
     try:
         return psutil.Process(int(match[1])).create_time() > changed + _CLOCK_DIFFERENCE
@@ -52,3 +53,13 @@ def is_abandoned(path: Path) -> bool:
         return True
     except psutil.AccessDenied:
         return False
+
+
+@cache
+def _machine() -> str:
+    """8 hexadecimal digits of the machine and, on Linux, of the namespace of its process ids."""
+    try:
+        namespace = str(Path("/proc/self/ns/pid").readlink())
+    except OSError:
+        namespace = ""
+    return f"{zlib.crc32(f'{platform.node()}{namespace}'.encode()):08x}"
