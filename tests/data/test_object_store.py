@@ -15,14 +15,15 @@ import data.features.packing as packing
 from analysis.inputs.training_texts import read_training
 from data.batches import packed_source
 from data.batches.packed_source import PackedCorpus, is_packed
+from data.corpora import manifest_lists
 from data.evaluation_lists import lists_of_split, read_test_utterances
 from data.features.cache import prepare_features
 from data.features.packing import pack_corpus
-from data.manifest import read_manifest, write_manifest
+from data.manifest import COLUMNS, read_manifest, write_manifest
 from preflight.listings import read_listing
 from tests.data.test_packed_corpus import COPIES, FEATURES, source
 from tests.support.tiny_corpus import write_tiny_corpus
-from utils.audio.reading import read_audio, seconds_and_rate
+from utils.audio.reading import read_audio, seconds_and_rate, write_wav
 from utils.config import save_yaml
 from utils.errors import AudioError, CacheError, ConfigError, StoreError
 from utils.object_store import address_of, read_part
@@ -87,6 +88,18 @@ def test_lists_in_a_store_are_those_of_a_test(manifest, memory, tmp_path):
     assert read_training(run.manifests("train")).sentences == {u.hanzi for u in read_manifest(manifest)}
     memory.store.clear()
     assert read_training(run.manifests("train")).sentences is None
+
+
+def test_lists_of_recordings_in_a_store_are_prepared(memory, tmp_path):
+    write_wav(tmp_path / "a.wav", np.zeros(8_000))
+    address = f"{upload(tmp_path, 'memory://sounds')}/a.wav"
+    rows = [f"a\t{address}\t9\ts\tni3 hao3\t你好", "b\tmemory://sounds/gone.wav\t9\ts\tni3 hao3\t你好"]
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "train.tsv").write_text("\t".join(COLUMNS) + "\n" + "\n".join(rows), encoding="utf-8")
+    manifest_lists.main(["prepare", str(tmp_path / "in"), "--output", str(tmp_path / "out")])
+    (utterance,) = read_manifest(tmp_path / "out" / "train.tsv")
+    assert (address_of(utterance.audio), utterance.seconds) == (address, 0.5)
+    assert "no such audio file" in (tmp_path / "out" / "rejected.tsv").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("name", ["a.flac", "a.ogg"])

@@ -25,6 +25,7 @@ from utils.audio.reading import SAMPLE_RATE, seconds_and_rate
 from utils.errors import AudioError, CorpusError, is_utf8, printable, shorten
 from utils.files import remove_leftovers, write_json, write_text
 from utils.mandarin.pinyin import NAME_DOTS, is_hanzi, is_syllable, normalise_syllable
+from utils.object_store import address_of
 from utils.processes import collect
 
 _LOW_RATE = "sample rate too low"
@@ -51,7 +52,7 @@ class Candidate:
     Attributes:
         id: the corpus's own id.
         split: ``train``, ``dev``, ``test`` …; ``""`` if it is in none.
-        audio: path of the recording, which may be missing.
+        audio: path of the recording, which may be missing, or its address as a path.
         speaker: the speaker's name; ``""`` if unknown.
         hanzi: the transcript without spaces and punctuation.
         pinyin: the citation reading as written in the corpus.
@@ -232,7 +233,7 @@ def _check(candidate: Candidate, sample_rate: int) -> CheckedCandidate:
     spoken_pinyin = tuple(map(normalise_syllable, candidate.spoken_pinyin))
     utterance = Utterance(
         candidate.id,
-        candidate.audio.absolute(),
+        candidate.audio if address_of(candidate.audio) else candidate.audio.absolute(),
         seconds,
         candidate.speaker,
         pinyin,
