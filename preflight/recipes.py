@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from data.batches.packed_source import is_packed
+from data.batches.packed_source import PackedCorpus, is_packed
 from data.manifest import is_manifest
 from preflight.checks.audio import low_rate_of_some
 from preflight.checks.cache import CACHE, CacheState, cache_state, disk_space, needs_room
@@ -72,8 +72,11 @@ def recipe_listings(config: SpeechConfig) -> list[Listing]:
 
     Raises:
         CorpusError: a manifest is missing, or a file is not a manifest.
+        CacheError: a packed corpus is not whole.
     """
     data = config.data
+    for path in filter(is_packed, data.train):
+        PackedCorpus.open(path)
     roles = {"train": data.train, "dev": data.dev, "test": data.test}
     return [
         read_listing(path, role)

@@ -8,6 +8,7 @@ at a later step, the groups before it are planned again, without reading their f
 
 import json
 import logging
+import os
 import zlib
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
@@ -27,8 +28,7 @@ from data.manifest import Utterance, read_manifest
 from utils.config import build_config
 from utils.errors import CacheError, require
 from utils.features.speech import FeatureConfig, feature_bins
-from utils.files import is_file
-from utils.object_store import read_part
+from utils.object_store import address_of, read_part
 from utils.processes import prefetch
 from utils.run_folder.checksum_files import check
 
@@ -88,7 +88,8 @@ class PackedCorpus:
             raise CacheError(
                 f"not a whole packed corpus ({error})",
                 where=folder,
-                hint="pack it again: the same command goes on where it stopped",
+                hint="pack it again: the same command goes on where it stopped; other folders are no entries "
+                "of data.train",
             ) from error
 
     def check_settings(self, features: FeatureConfig, augment: AugmentConfig) -> None:
@@ -110,8 +111,13 @@ class PackedCorpus:
 
 
 def is_packed(path: str | Path) -> bool:
-    """Whether an entry of ``data.train`` is a packed corpus: a folder, or an address that is no ``.tsv``."""
-    return Path(path).suffix != ".tsv" and is_file(Path(path) / SETTINGS)
+    """Whether an entry of ``data.train`` is a packed corpus: a folder, or an address that is no ``.tsv``.
+
+    Packing need not have finished: :meth:`PackedCorpus.open` checks that.
+    """
+    # Path.is_dir raises an error for impossible names.
+    is_folder = address_of(path) is not None or os.path.isdir(path)  # noqa: PTH112
+    return Path(path).suffix != ".tsv" and is_folder
 
 
 @dataclass(frozen=True)

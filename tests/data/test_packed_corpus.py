@@ -15,6 +15,7 @@ from data.features.cache import prepare_features
 from data.features.packing import pack_corpus
 from data.features.spec_augment import SpecAugmentConfig
 from data.manifest import find_lines, read_lines, read_manifest, write_manifest
+from preflight.recipes import read_recipe, recipe_listings
 from tests.support.tiny_commands import bytes_of, run_content
 from tests.support.tiny_corpus import write_tiny_corpus
 from training.run import train_from_config
@@ -250,6 +251,19 @@ def test_a_training_reads_a_packed_corpus(manifests, tmp_path):
     more = ["augment.copies=1", "training.epochs=1", "data.workers=1"]
     train_from_config("speech", recipe, [*lists, *more], tmp_path / "run")
     assert "22 training and 7 dev utterances" in RunFolder(tmp_path / "run").log.read_text(encoding="utf-8")
+
+
+def test_an_unfinished_packing_is_named(manifests, tmp_path):
+    packed, recipe = pack(manifests, tmp_path / "packed"), tmp_path / "recipe.yaml"
+    for name in ("packed.json", "packed.sha256", "shards.tsv"):  # written last
+        (packed / name).unlink()
+    recipe.write_text("model: {name: compact, width: 8, blocks: 1}\nfeatures: {bins: 16}\n", encoding="utf-8")
+    lists = [f"data.train=[{packed}]", f"data.dev=[{manifests[1]}]", "augment.copies=1"]
+    message = rf"not a whole packed corpus.*{packed}.*the same command goes on where it stopped"
+    with pytest.raises(CacheError, match=message):
+        train_from_config("speech", recipe, lists, tmp_path / "run")
+    with pytest.raises(CacheError, match=message):
+        recipe_listings(read_recipe(recipe, lists))
 
 
 @pytest.mark.nightly
