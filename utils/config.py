@@ -28,6 +28,7 @@ Variants = Mapping[str, Mapping[str, type]]
 
 BY_MODEL_NAME = "by_model_name"
 """Key of a config file for several models: a table of the values in which they differ."""
+_WHOLE_VALUE = "~, ${…} and ??? are not replaced: write the whole path or value"
 
 
 class ConfigClasses(Mapping[str, type]):
@@ -67,15 +68,14 @@ def load_config(
 
     Raises:
         ConfigError: the file is missing or not YAML, a key is unknown (the hint suggests the nearest known
-            key), or a value has the wrong type.
+            key), or a value has the wrong type, or is to be replaced (``~/…``, ``${…}``, ``???``).
     """
     given = with_overrides(_with_row_of_model(read_yaml(path), overrides) if path else {}, overrides)
-    return build_config(
-        schema,
-        given,
-        variants,
-        where=" with ".join(filter(None, [str(path or "defaults"), " ".join(overrides)])),
-    )
+    where = " with ".join(filter(None, [str(path or "defaults"), " ".join(overrides)]))
+    for key, value in flatten(given).items():
+        for text in filter(_is_unreplaced, value if isinstance(value, list) else [value]):
+            raise ConfigError(f"'{key}' is '{text}'", where=where, hint=_WHOLE_VALUE)
+    return build_config(schema, given, variants, where)
 
 
 def with_overrides(values: Mapping[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
@@ -152,6 +152,11 @@ def flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
         else:
             flat[f"{prefix}{key}"] = value
     return flat
+
+
+def _is_unreplaced(value: Any) -> bool:
+    """Whether a value is a text that a shell or OmegaConf would replace; nothing does so here."""
+    return isinstance(value, str) and (value.startswith("~/") or "${" in value or value == "???")
 
 
 def _with_row_of_model(values: dict[str, Any], overrides: Sequence[str]) -> dict[str, Any]:

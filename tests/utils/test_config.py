@@ -154,6 +154,10 @@ def test_a_large_count_may_be_written_with_an_exponent():
         ("seed", ["'seed' is not an override", "key=value"]),
         ("=3", ["'=3' is not an override", "key=value"]),
         ("corpora=[a", ["can't be read"]),
+        ("folder=~/x", ["'folder' is '~/x'", "write the whole path"]),
+        ("title=${seed}", ["'title' is '${seed}'", "write the whole path"]),
+        ("corpora=[a,~/b]", ["'corpora' is '~/b'", "write the whole path"]),
+        ("title='???'", ["'title' is '???'", "write the whole path"]),
         ("seed=!!int x", ["can't be read"]),
     ],
 )
