@@ -224,6 +224,14 @@ def test_a_disk_too_small_for_the_segments_is_reported_first(segmented, tmp_path
     assert not list(tmp_path.rglob("out/**/*.wav"))
 
 
+def test_an_end_far_behind_the_recording_needs_no_space(segmented, tmp_path):
+    with (segmented / "segments").open("a", encoding="utf-8") as file:
+        file.write("far long 1.0 1e9\n")
+    with (segmented / "text").open("a", encoding="utf-8") as file:
+        file.write("far 你好\n")
+    assert prepare(segmented, tmp_path / "out")["far"] == "segment exceeds the end of its recording"
+
+
 def test_a_disk_that_fills_up_is_no_fault_of_the_recording(segmented, tmp_path, monkeypatch):
     def write_wav(*arguments):
         raise OSError(28, "No space left on device")

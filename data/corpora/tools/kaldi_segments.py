@@ -101,7 +101,12 @@ def cut_segments(audio: Path, segments: Sequence[KaldiSegment], folder: Path) ->
 def missing_seconds(audio: Path, segments: Sequence[KaldiSegment], folder: Path) -> float:
     """Estimate how many seconds of a recording :func:`cut_segments` still has to write."""
     new = [segment for segment in segments if not _is_current(folder / _file_name(segment), audio)]
-    return sum(segment.end - segment.start for segment in new if segment.end != _TO_THE_END)
+    new = [segment for segment in new if segment.end != _TO_THE_END]
+    try:
+        length = audio_seconds(audio) if new else 0.0
+    except AudioError:  # nothing is cut: cut_segments says why
+        return 0.0
+    return sum(max(0.0, min(segment.end, length) - segment.start) for segment in new)
 
 
 def _cut(recording: soundfile.SoundFile, length: float, segment: KaldiSegment, file: Path) -> Path | Problem:
