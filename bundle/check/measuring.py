@@ -63,8 +63,9 @@ def measure(
         result = Path(folder) / "result.json"
         command = [sys.executable, "-m", "bundle.check.measure_artefact", str(bundle.absolute())]
         command += [variant.path, "--result", str(result), *(["--tests", str(tests)] if tests else [])]
+        own = os.environ.get("PYTHONPATH")
         settings = os.environ | {
-            "PYTHONPATH": str(_ROOT),
+            "PYTHONPATH": f"{_ROOT}{os.pathsep}{own}" if own else str(_ROOT),
             "TF_CPP_MIN_LOG_LEVEL": "2",
             "CUDA_VISIBLE_DEVICES": "",
         }

@@ -13,7 +13,7 @@ import pytest
 
 from bundle.check import verification
 from bundle.check.clips import chunks_of, streamed
-from bundle.check.measuring import verdict
+from bundle.check.measuring import measure, verdict
 from bundle.check.scoring import accuracy, decoded, final_outputs, label_errors
 from bundle.folder import open_bundle
 from bundle.metadata_schema import schema_fault
@@ -37,6 +37,21 @@ def test_the_matrix_names_every_combination_once_and_every_refusal_has_an_altern
     assert set(offered()) == everything - refused
     assert all(refusal(variant).reason and refusal(variant).instead for variant in refused)
     assert sum(row[2].count("yes") for row in rows) == len(offered())
+
+
+def test_the_measuring_process_keeps_the_users_python_path(tmp_path, monkeypatch):
+    environments = []
+
+    def run(command, env, **options):
+        environments.append(env)
+        return subprocess.CompletedProcess(command, returncode=1, stderr="error: not run")
+
+    monkeypatch.setattr(subprocess, "run", run)
+    for own in ([], ["/opt/litert"]):
+        monkeypatch.setenv("PYTHONPATH", os.pathsep.join(own))
+        with pytest.raises(BundleError, match="not run"):
+            measure(tmp_path, LITERT, None)
+        assert environments.pop()["PYTHONPATH"].split(os.pathsep) == [str(ROOT), *own]
 
 
 def test_the_tree_of_the_specification_is_offered():
