@@ -11,6 +11,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 import types
 
 import numpy as np
@@ -204,6 +205,12 @@ def test_lines_become_clauses(raw, lines):
 )
 def test_rejected_clauses_have_a_reason(raw, reason):
     assert reasons(raw) == [reason]
+
+
+def test_a_line_of_letters_beside_an_at_sign_takes_little_time():
+    began = time.process_time()
+    assert usable("写信给我，a@b.com\n" + "a" * 200_000) == ["写信给我"]
+    assert time.process_time() - began < 10, "quadratic: a minute"
 
 
 def test_too_long_clauses_are_cut_at_their_pauses():
