@@ -8,6 +8,7 @@ at the same time, one waits for the other.
 
 from __future__ import annotations
 
+import glob
 import hashlib
 import os
 import random
@@ -203,7 +204,7 @@ def _prepare_text(source: Path, folder: Path, reader: PairReader, run: Callable,
             for lines in run(source, write_piece, _missing_pieces(source, entry, reader, pieces)):
                 bar.update(lines)
             _join(source, entry, reader, pieces)
-        for piece in folder.glob(f"{entry.stem.name}.piece-*"):
+        for piece in folder.glob(f"{glob.escape(entry.stem.name)}.piece-*"):
             piece.unlink()
         entry.path("lock").unlink(missing_ok=True)  # those who wait for it will find a complete entry
     return PairShard.load(entry)

@@ -114,6 +114,13 @@ def test_prepared_pairs_are_the_lines_and_their_pinyin(text, tmp_path, lines, sm
     assert not list((tmp_path / "pairs").glob("*piece*"))
 
 
+def test_pieces_of_a_text_with_brackets_in_its_name_are_removed(tmp_path):
+    text = tmp_path / "news[1].txt"
+    text.write_text("你好\n", encoding="utf-8")
+    prepare_pairs([text], tmp_path / "pairs", workers=1)
+    assert not list((tmp_path / "pairs").glob("*piece*"))
+
+
 def test_lines_that_cannot_be_used_are_counted_by_reason(tmp_path):
     path = tmp_path / "a.txt.xz"
     raw = "\ufeff你好\r\n\n 音乐 \nabc\n三D\n𠀀\n㐂好\n音，乐".encode() + b"\n\xff\xfe\n"
