@@ -19,12 +19,12 @@ from training.run import train_from_config
 from training.tasks.keyword import VARIANTS, KeywordConfig
 from utils.config import load_config, save_yaml, to_plain
 from utils.errors import CorpusError, RunError, require
-from utils.run_folder.run import RunFolder, config_differences, describe_differences, open_run
+from utils.run_folder.run import HERE_ONLY, RunFolder, config_differences, describe_differences, open_run
 
 _CLIP_MS = (1000, 2500)  # shortest and longest clip
 _CLIP_QUANTILE = 0.95  # fraction of the word's recordings that fit into a clip
 _LABELS = 3  # silence, other words, the wake word
-_HERE_ONLY = ("data.folder", "data.cache", "data.workers")  # may differ when a run is continued
+_HERE_ONLY = ("data.folder", *HERE_ONLY)  # may differ when a run is continued
 _START_AGAIN = "choose another --output, or delete this folder to train a new model on the same clips"
 
 

@@ -137,9 +137,10 @@ def record_devices(run: RunFolder) -> None:
 
 
 def history_csv(rows: list[dict[str, float]]) -> str:
-    """Return the rows as CSV text with a header line."""
+    """Return the rows as CSV text with a header line; figures that earlier rows do not have are empty."""
     text = io.StringIO()
-    writer = csv.DictWriter(text, fieldnames=list(rows[0]), lineterminator="\n")
+    columns = dict.fromkeys(name for row in rows for name in row)
+    writer = csv.DictWriter(text, fieldnames=list(columns), lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
     return text.getvalue()

@@ -1,6 +1,7 @@
 """Reads a run's ``history.csv``: the metrics of each epoch, as columns of numbers."""
 
 import csv
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -11,7 +12,7 @@ History = Mapping[str, Sequence[float]]
 
 
 def read_history(path: str | Path) -> dict[str, list[float]]:
-    """Read the columns of a ``history.csv``, with one value an epoch.
+    """Read the columns of a ``history.csv``, with one value an epoch; NaN for one that is empty.
 
     Raises:
         RunError: the file is missing, changed, empty, or not a table of numbers.
@@ -20,7 +21,9 @@ def read_history(path: str | Path) -> dict[str, list[float]]:
     try:
         with verified(path).open(encoding="utf-8", newline="") as file:
             rows = list(csv.DictReader(file))
-        columns = {name: [float(row[name]) for row in rows] for name in rows[0]}
+        columns = {
+            name: [math.nan if row[name] == "" else float(row[name]) for row in rows] for name in rows[0]
+        }
     except (OSError, UnicodeDecodeError, ValueError, TypeError, IndexError) as error:
         raise RunError(
             f"not a valid training history ({error})", where=path, hint="train it again"

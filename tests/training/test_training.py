@@ -1,6 +1,7 @@
 """Tests of train.py speech and language from config to run folder, which is all that using the run needs."""
 
 import csv
+import math
 import os
 import re
 import shutil
@@ -14,12 +15,14 @@ from tensorboard.backend.event_processing.event_file_loader import LegacyEventFi
 from tensorboard.plugins.hparams import metadata
 
 import transcribe
+from analysis.runs.history import read_history
 from data.features.cache import FeatureCache
 from data.manifest import Utterance, read_manifest, write_manifest
 from model_language.registry import load_converter
 from model_speech.acoustic_model import load_acoustic_model
 from tests.support.scripts import load_script
 from tests.support.tiny_corpus import write_tiny_corpus
+from training.history import history_csv
 from training.run import train_from_config
 from training.tasks import training_texts
 from training.tasks.speech import VARIANTS, SpeechConfig
@@ -234,6 +237,27 @@ def test_a_run_that_an_earlier_version_finished_with_nan_has_failed(tmp_path, co
     write_text(run.metrics, '{"best": {"step": 5, "dev_loss": NaN}}')
     with pytest.raises(TrainingError, match="diverged: dev_loss not finite after step 5"):
         train_from_config("speech", config_file, SMALL, run.path)
+
+
+def test_new_settings_and_another_place_do_not_keep_a_run_from_being_continued(tmp_path, config_file):
+    plain = to_plain(load_config(SpeechConfig, config_file, SMALL, VARIANTS))
+    del plain["training"]["evaluate_first"], plain["optimiser"]["average"]  # newer than the run
+    plain["data"] |= {"cache": "elsewhere", "workers": 7}
+    run = start_run(tmp_path / "run", plain)
+    write_text(run.metrics, '{"best": {"step": 5, "dev_loss": 1.0}}')
+    assert train_from_config("speech", config_file, SMALL, run.path)["step"] == 5
+    for other in ("training.evaluate_first=true", "data.batch_frames=100"):
+        with pytest.raises(RunError, match=other.partition("=")[0]):
+            train_from_config("speech", config_file, [*SMALL, other], run.path)
+
+
+def test_figures_that_a_newer_version_adds_have_a_column(tmp_path):
+    text = history_csv([{"epoch": 1, "dev_loss": 2.0}, {"epoch": 2, "dev_loss": 1.0, "dev_rate": 0.5}])
+    assert text == "epoch,dev_loss,dev_rate\n1,2.0,\n2,1.0,0.5\n"
+    (tmp_path / "history.csv").write_text(text, encoding="utf-8")
+    read = read_history(tmp_path / "history.csv")
+    assert read["dev_loss"] == [2.0, 1.0]
+    assert math.isnan(read["dev_rate"][0]) and read["dev_rate"][1] == 0.5
 
 
 def test_a_language_recipe_without_text_is_refused(tmp_path):

@@ -6,7 +6,7 @@ testing, transcription and export open them (:func:`open_run`).
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -32,6 +32,8 @@ NOT_FINITE = "not finite"
 LOWER_RATE = "train again (another --run) with a lower optimiser.learning_rate or optimiser.clip_norm"
 """The advice after a training that has diverged."""
 _DIVERGED = f"the training has diverged: {LOWER_RATE}"
+HERE_ONLY = ("data.cache", "data.workers")
+"""Settings that do not change a training: they may differ when a run is continued."""
 SECTIONS = ("features", "data", "model", "optimiser", "training", ENVIRONMENT)
 PRETRAINED = Path(__file__).parents[2] / "pretrained" / "pinyin_to_hanzi"
 """The run folder of the converter that is part of this project."""
@@ -217,7 +219,7 @@ def open_run(path: str | Path, task: str | None = None) -> RunFolder:
 def start_run(
     path: str | Path,
     config: Mapping[str, Any],
-    old_names: Mapping[str, str] | None = None,
+    present_form: Callable[[Mapping[str, Any]], Mapping[str, Any]] = dict,
     search: Mapping[str, float] | None = None,
 ) -> RunFolder:
     """Make a run folder for ``config``, or find the one that an earlier call with the same config made.
@@ -225,18 +227,17 @@ def start_run(
     Args:
         path: the run folder.
         config: nested plain values.
-        old_names: names of models in runs of earlier versions → their present names.
+        present_form: a config of this or an earlier version → the same with the names and keys of this one.
         search: the section :data:`SEARCH` of a new run.
 
     Raises:
-        RunError: the folder has a run with another config; the keys that differ are named.
+        RunError: the folder has a run with another config; the keys that differ are named, except
+            :data:`HERE_ONLY`.
     """
     run = RunFolder(Path(path))
     if run.config_file.is_file():
-        differing = config_differences(
-            *(_with_present_names(values, old_names or {}) for values in (run.config(), config))
-        )
-        if differing:
+        found = config_differences(present_form(run.config()), present_form(config))
+        if differing := [difference for difference in found if difference[0] not in HERE_ONLY]:
             raise RunError(
                 f"the run was made with another config ({describe_differences(differing)})",
                 where=run.path,
@@ -246,13 +247,6 @@ def start_run(
         return run
     sections = {SEARCH: dict(search)} if search else {}
     return create_run(path, {**config, **sections, ENVIRONMENT: environment()})
-
-
-def _with_present_names(config: Mapping[str, Any], old_names: Mapping[str, str]) -> Mapping[str, Any]:
-    model = config.get("model")
-    if not isinstance(model, Mapping) or str(model.get("name")) not in old_names:
-        return config
-    return {**config, "model": {**model, "name": old_names[model["name"]]}}
 
 
 def require_new_run(path: str | Path) -> None:
