@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import keras
@@ -26,7 +27,7 @@ from training.history import history_csv
 from training.run import train_from_config
 from training.tasks import training_texts
 from training.tasks.speech import VARIANTS, SpeechConfig
-from training.tasks.training_texts import check_training_texts
+from training.tasks.training_texts import check_training_texts, warn_of_changed_utterances
 from utils.audio.reading import write_wav
 from utils.config import load_config, to_plain
 from utils.errors import ConfigError, CorpusError, RunError, TrainingError, UserError
@@ -260,6 +261,22 @@ def test_figures_that_a_newer_version_adds_have_a_column(tmp_path):
     assert math.isnan(read["dev_rate"][0]) and read["dev_rate"][1] == 0.5
 
 
+def test_manifests_that_changed_since_a_run_began_are_named(tmp_path, caplog):
+    utterances = read_manifest(write_tiny_corpus(tmp_path / "corpus", utterances=6))
+    run, lists = start_run(tmp_path / "run", {"task": "speech"}), {"data.dev": utterances[4:]}
+    warn_of_changed_utterances(run, {"data.train": utterances[:4], **lists})
+    run.checkpoint.parent.mkdir()
+    run.checkpoint.touch()
+    moved = [replace(utterance, audio=Path("elsewhere.wav")) for utterance in utterances[:4]]
+    warn_of_changed_utterances(run, {"data.train": moved, **lists})
+    assert not caplog.text
+    corrected = [replace(utterances[0], pinyin=("ma1",)), *utterances[1:4]]
+    for changed in (utterances[:3], utterances[3::-1], corrected):
+        caplog.clear()
+        warn_of_changed_utterances(run, {"data.train": changed, **lists})
+        assert "data.train: other utterances" in caplog.text
+
+
 def test_a_language_recipe_without_text_is_refused(tmp_path):
     config = tmp_path / "language.yaml"
     config.write_text("model: {name: ngram}\n", encoding="utf-8")
@@ -291,6 +308,7 @@ def test_corpora_are_mixed_by_weight_and_the_run_records_it(tmp_path, config_fil
         (str(first), 2.0, 8, 16),
         (str(second), 0.25, 8, 2),
     ]
+    assert set(run.config()["environment"][training_texts.UTTERANCES]) == {"data.train", "data.dev"}
 
 
 @pytest.mark.nightly

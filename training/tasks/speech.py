@@ -39,6 +39,7 @@ from training.tasks.adaptation import INITIAL, InitialModelConfig, hold_out
 from training.tasks.packed_corpora import open_packed, packed_source
 from training.tasks.recipe import Recipe, SourceModel, prepare_model
 from training.tasks.sequence_task import SequenceTask
+from training.tasks.training_texts import warn_of_changed_utterances
 from utils.config import ConfigClasses
 from utils.errors import CorpusError, require
 from utils.features.speech import FeatureConfig, feature_bins
@@ -218,6 +219,8 @@ def train_speech(
     train_utterances = [utterance for corpus in corpora for utterance in corpus]
     vocabulary = _vocabulary(run, [*train_utterances, *dev_utterances], packed)
     distribution.check_same("vocabulary", vocabulary.tokens)
+    train_lists = {} if packed else {"data.train": train_utterances}
+    warn_of_changed_utterances(run, {**train_lists, "data.dev": dev_utterances})
     build, bins = MODELS[config.model.name].build, feature_bins(config.features)
     model = distribution.build(lambda: build(config.model, bins, len(vocabulary)))
     prepare_model(model, config, run, partial(_load_source, config.features, vocabulary))

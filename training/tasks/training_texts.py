@@ -1,15 +1,22 @@
-"""Records checksums of the training texts in config.yaml; detects texts that have changed since."""
+"""Records checksums of training texts and manifests in config.yaml; detects what has changed since."""
 
-from collections.abc import Mapping, Sequence
+import hashlib
+import logging
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from data.manifest import Utterance
 from utils.errors import RunError
 from utils.run_folder.checksum_files import file_hash
 from utils.run_folder.run import ENVIRONMENT, RunFolder
 
+log = logging.getLogger("train")
+
 TEXTS = "training_texts"
 """Key in the environment of config.yaml: path of a training text → its checksum, size and time."""
+UTTERANCES = "utterances"
+"""Key in the environment of config.yaml: setting → hash of the ids and syllables of its utterances."""
 
 
 def check_training_texts(run: RunFolder, texts: Sequence[str | Path]) -> None:
@@ -37,6 +44,33 @@ def check_training_texts(run: RunFolder, texts: Sequence[str | Path]) -> None:
             where=run.path,
             hint="choose another --run, or delete the folder to start anew",
         )
+
+
+def warn_of_changed_utterances(run: RunFolder, utterances: Mapping[str, Iterable[Utterance]]) -> None:
+    """Record the utterances of a new run; log a warning if those of a resumed run are others.
+
+    Args:
+        run: a speech run. One that an earlier version began has no record, and is not checked.
+        utterances: setting (``data.train``) → its utterances in their order.
+    """
+    hashes = {name: _utterances_hash(each) for name, each in utterances.items()}
+    if not run.checkpoint.is_file():
+        run.record(UTTERANCES, hashes)
+        return
+    noted = run.config().get(ENVIRONMENT, {}).get(UTTERANCES, hashes)
+    if changed := [name for name in hashes if hashes[name] != noted.get(name)]:
+        log.warning(
+            "%s: other utterances or syllables than when this run began: this epoch may repeat and skip "
+            "utterances, and its figures may not be comparable with those before",
+            " and ".join(changed),
+        )
+
+
+def _utterances_hash(utterances: Iterable[Utterance]) -> str:
+    digest = hashlib.sha256()
+    for utterance in utterances:
+        digest.update(f"{utterance.id}\t{' '.join(utterance.pinyin)}\n".encode())
+    return digest.hexdigest()
 
 
 def _noted(path: Path) -> dict[str, Any]:
