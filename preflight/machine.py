@@ -16,13 +16,14 @@ import numpy as np
 import psutil
 from keras import ops
 
-from data.batches.batching import FRAME_MULTIPLE, Batch, make_batch, plan_batches
+from data.batches.batching import FRAME_MULTIPLE, Batch, BatchSize, make_batch, plan_batches
 from model_speech.ctc.loss import output_lengths
 from model_speech.registry import MODELS
 from preflight.findings import ERROR, WARNING, Finding, apply
 from preflight.listings import Line, Listing, of_role
 from training.backends.batch_parts import in_parts
 from training.backends.step import make_train_step
+from training.distillation import Teacher
 from training.failures import memory_errors_explained
 from training.loop import prepare_backend
 from training.optimiser import make_optimizer
@@ -162,7 +163,8 @@ def forecast(config: SpeechConfig, listings: Sequence[Listing]) -> Forecast:
     """Measure training steps and evaluation of a recipe on random features.
 
     Raises:
-        ConfigError: the recipe has no training utterance.
+        ConfigError: the recipe has no training utterance, or its teacher does not fit.
+        RunError: its teacher is not a whole speech run.
     """
     prepare_backend(config.training, config.seed)
     train = _lines(config, of_role(listings, "train"))[: config.data.limit or None]
@@ -173,11 +175,20 @@ def forecast(config: SpeechConfig, listings: Sequence[Listing]) -> Forecast:
     model = MODELS[config.model.name].build(config.model, bins, len(vocabulary))
     optimizer = make_optimizer(config.optimiser, total_steps=1000)
     optimizer.build(model.trainable_variables)
+    teacher = Teacher.load(config.distillation, config.model, vocabulary)
     # Without batch sources: only its losses are used.
-    task = SpeechTask(model, vocabulary, config.model.time_stride, None, None)
+    task = SpeechTask(
+        model,
+        vocabulary,
+        config.model.time_stride,
+        None,
+        None,
+        consistency=config.spec_augment.consistency,
+        teacher=teacher,
+    )
     losses = in_parts(task.losses, config.training.batch_parts)
     step = make_train_step(model, optimizer, losses, config.training.xla)
-    maker = _BatchMaker(config, vocabulary)
+    maker = _BatchMaker(config, vocabulary, teacher)
     plan = maker.plan(train, shuffle=True)
     per_frame = _seconds_per_frame(maker, train, plan, lambda batch: np.asarray(step(task.arrays(batch))))
     passes = _passes(config, listings)
@@ -211,10 +222,11 @@ def _passes(config: SpeechConfig, listings: Sequence[Listing]) -> float:
 
 
 class _BatchMaker:
-    """Batches of random features with the sizes of a recipe's batches."""
+    """Batches of random features with the sizes of a recipe's batches, all views and those of a teacher."""
 
-    def __init__(self, config: SpeechConfig, vocabulary: Vocabulary):
+    def __init__(self, config: SpeechConfig, vocabulary: Vocabulary, teacher: Teacher | None):
         self._config, self._classes = config, len(vocabulary)
+        self._teacher_bins = feature_bins(teacher.features) if teacher else 0
         self._random = np.random.default_rng(config.seed)
 
     def plan(self, lines: Sequence[tuple[Line, int]], shuffle: bool) -> list[np.ndarray]:
@@ -239,12 +251,22 @@ class _BatchMaker:
         chosen = [lines[index] for index in indices]
         bins, stride = feature_bins(self._config.features), self._config.model.time_stride
         limits = [int(output_lengths(frames, stride)) // 2 for _, frames in chosen]
-        features = [self._random.standard_normal((frames, bins), np.float32) for _, frames in chosen]
+        lengths = [frames for _, frames in chosen]
         labels = [
             self._random.integers(0, self._classes - 1, max(1, min(len(line.pinyin), limit)))
             for (line, _), limit in zip(chosen, limits, strict=True)
         ]
-        return make_batch([line.id for line, _ in chosen], features, labels)
+        return make_batch(
+            [line.id for line, _ in chosen],
+            self._features(lengths, bins),
+            labels,
+            size=BatchSize(max(lengths), bins, max(map(len, labels)), self._teacher_bins),
+            second_view=self._features(lengths, bins) if self._config.spec_augment.consistency else None,
+            teacher_features=self._features(lengths, self._teacher_bins) if self._teacher_bins else None,
+        )
+
+    def _features(self, lengths: Sequence[int], bins: int) -> list[np.ndarray]:
+        return [self._random.standard_normal((frames, bins), np.float32) for frames in lengths]
 
 
 def _seconds_per_frame(

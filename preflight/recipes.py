@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +19,14 @@ from preflight.findings import ERROR, Finding, apply, check_name, count_line, fo
 from preflight.listings import Listing, lines_of, read_listing
 from preflight.machine import MACHINE
 from preflight.overfit import overfit_ten
+from training.distillation import teacher_features
 from training.run import RECIPES
 from training.tasks.adaptation import with_initial_model
 from training.tasks.speech import SpeechConfig
 from utils.audio.reading import sample_rates_of
 from utils.config import build_config, load_config
 from utils.errors import TrainingError
+from utils.features.speech import FeatureConfig
 from utils.run_folder.run import NOT_OF_THE_RECIPE, RunFolder
 from utils.vocabulary import Vocabulary
 
@@ -102,8 +105,10 @@ def examine_recipe(config: SpeechConfig, listings: Sequence[Listing], thorough: 
         listings: its manifests.
         thorough: whether to read the whole cache.
     """
-    state = _cache_state(config, listings, thorough)
-    return apply((empty_filter,), config.features) + examine_lengths(config, listings) + apply(CACHE, state)
+    findings = apply((empty_filter,), config.features) + examine_lengths(config, listings)
+    for state in cache_states(config, listings, thorough):
+        findings += apply(CACHE, state)
+    return findings
 
 
 def examine_lengths(config: SpeechConfig, listings: Sequence[Listing]) -> list[Finding]:
@@ -151,8 +156,11 @@ def check_before_training(config: Any) -> None:
     findings += examine_lengths(config, listings)
     findings += apply((empty_filter,), config.features) + _examine_rates(config, listings)
     hours = sum(line.seconds for line in lines_of(listings) if line.seconds >= 0) / 3600
-    if needs_room(config.features, hours * (1 + config.augment.copies), config.data.cache):
-        findings += apply((disk_space,), _cache_state(config, listings, thorough=False))
+    settings = _feature_settings(config)
+    hours *= len(settings) * (1 + config.augment.copies)
+    if any(needs_room(features, hours, config.data.cache) for features in settings):
+        for state in cache_states(config, listings, thorough=False):
+            findings += apply((disk_space,), state)
     errors = [finding for finding in findings if finding.severity == ERROR]
     for line in format_findings(findings):
         log.warning("%s", line)
@@ -177,19 +185,34 @@ def _examine_rates(config: SpeechConfig, listings: Sequence[Listing]) -> list[Fi
     ]
 
 
-def _cache_state(config: SpeechConfig, listings: Sequence[Listing], thorough: bool) -> CacheState:
-    return cache_state(
-        lines=[
-            (line, config.augment if listing.role == "train" and config.augment.copies else None)
-            for listing in listings
-            if listing.role in ("train", "dev")
-            for line in listing.lines
-        ],
-        features=config.features,
-        folder=config.data.cache,
-        seed=config.seed,
-        thorough=thorough,
-    )
+def cache_states(config: SpeechConfig, listings: Sequence[Listing], thorough: bool) -> list[CacheState]:
+    """The caches of the model's features and of the teacher's, if these are others.
+
+    The first one has the bytes that both need: they are on one disk.
+    """
+    states = [
+        cache_state(
+            lines=[
+                (line, config.augment if listing.role == "train" and config.augment.copies else None)
+                for listing in listings
+                if listing.role == "train" or (listing.role == "dev" and features == config.features)
+                for line in listing.lines
+            ],
+            features=features,
+            folder=config.data.cache,
+            seed=config.seed,
+            thorough=thorough,
+        )
+        for features in _feature_settings(config)
+    ]
+    needed = sum(state.bytes_needed for state in states)
+    return [replace(states[0], bytes_needed=needed), *(replace(each, bytes_needed=0) for each in states[1:])]
+
+
+def _feature_settings(config: SpeechConfig) -> list[FeatureConfig]:
+    """Those of the model, and those of its teacher if they are others."""
+    teacher = [teacher_features(config.distillation)] if config.distillation.teacher else []
+    return list(dict.fromkeys([config.features, *teacher]))
 
 
 def _against_manifests(run: RunFolder) -> list[Finding]:
