@@ -9,6 +9,7 @@ shard of every batch.
 import logging
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -158,14 +159,8 @@ def train(
     optimizer.build(variables)
     statistics = distribution.first_copies(moving_statistics(task.model))
     initial = InitialWeights(run, [*variables, *statistics], config.initial_fraction)
-    job, state = _Job(task, run, config, optimizer, distribution, initial), TrainingState()
-    if run.checkpoint.is_file():
-        state = load_checkpoint(run.checkpoint, task.model, optimizer)
-        log.info("resumed at epoch %d, step %d", state.epoch, state.step)
-    else:
-        if config.evaluate_first:
-            _evaluate_first(job, state)
-        _save_checkpoint(job, state)
+    job = _Job(task, run, config, optimizer, distribution, initial)
+    state = _begin(job)
     record_devices(run)
     distribution.vary_dropout(task.model)
     utterances = run.path / "utterances.tsv" if config.log_utterances and distribution.chief else None
@@ -189,7 +184,7 @@ def train(
         metrics["initial"] = state.initial
         _report_change(state, task.metric)
     if test:
-        with averaged_weights(optimizer, variables), initial.mixed_in():
+        with job.evaluated_weights():
             metrics["test"] = distribution.from_chief(test)
     if export and distribution.chief:
         export()
@@ -207,6 +202,28 @@ class _Job:
     optimizer: keras.optimizers.Optimizer
     distribution: Distribution
     initial: InitialWeights
+
+    @contextmanager
+    def evaluated_weights(self) -> Iterator[None]:
+        """Inside the block, the model has the weights that are evaluated and saved."""
+        variables = self.distribution.optimised(self.task.model)
+        with averaged_weights(self.optimizer, variables), self.initial.mixed_in():
+            yield
+
+
+def _begin(job: _Job) -> TrainingState:
+    """The state of the run's checkpoint; in a new run, write the first checkpoint."""
+    if not job.run.checkpoint.is_file():
+        state = TrainingState()
+        if job.config.evaluate_first:
+            _evaluate_first(job, state)
+        _save_checkpoint(job, state)
+        return state
+    state = load_checkpoint(job.run.checkpoint, job.task.model, job.optimizer)
+    log.info("resumed at epoch %d, step %d", state.epoch, state.step)
+    if state.history and not state.epoch_step and state.best_epoch == state.epoch - 1:
+        _save_best(job)  # the run may have been killed before
+    return state
 
 
 def _evaluate_first(job: _Job, state: TrainingState) -> None:
@@ -270,9 +287,8 @@ def _train_epoch(
 
 def _finish_epoch(job: _Job, state: TrainingState, history: HistoryWriter) -> None:
     task, run = job.task, job.run
-    averaged = averaged_weights(job.optimizer, job.distribution.optimised(task.model))
     _check_weights(job, state)
-    with averaged, job.initial.mixed_in():
+    with job.evaluated_weights():
         metrics = _evaluate(job, state)
         row = {
             "epoch": state.epoch,
@@ -286,7 +302,6 @@ def _finish_epoch(job: _Job, state: TrainingState, history: HistoryWriter) -> No
         improved = state.best is None or result < state.best
         if improved:
             state.best, state.best_epoch = result, state.epoch
-            _save_weights(job, run.best_weights)
         _save_weights(job, run.last_weights)
         state.history.append(row)
         if job.config.kept_weights and job.distribution.chief:
@@ -296,6 +311,8 @@ def _finish_epoch(job: _Job, state: TrainingState, history: HistoryWriter) -> No
     # Before the checkpoint: a run killed in between repeats the epoch, and writes its row again.
     history.add(row)
     _save_checkpoint(job, state)
+    if improved:
+        _save_best(job)
     log.info(
         "epoch %d/%d  train_loss %.4f  %s  %.1f s%s",
         row["epoch"],
@@ -347,6 +364,15 @@ def _save_checkpoint(job: _Job, state: TrainingState) -> None:
     _check_weights(job, state)
     if job.distribution.chief:
         save_checkpoint(job.run.checkpoint, job.task.model, job.optimizer, state)
+
+
+def _save_best(job: _Job) -> None:
+    """Save the weights after an epoch as the best ones.
+
+    After its checkpoint: a run killed before it repeats the epoch, which need not be the best one again.
+    """
+    with job.evaluated_weights():
+        _save_weights(job, job.run.best_weights)
 
 
 def _save_weights(job: _Job, path: Path) -> None:

@@ -15,6 +15,7 @@ import pytest
 from keras import ops
 
 from model_speech.layers.normalisation import MaskedBatchNormalization
+from training import loop
 from training.checkpoint import TrainingState, keep_weights, load_checkpoint, save_checkpoint, weights_name
 from training.distributed.distribution import Distribution
 from training.history import UtteranceLog, logging_to
@@ -161,6 +162,59 @@ def test_a_resumed_run_knows_the_best_epoch_before(tmp_path):
     best = train(task, run, TrainingConfig(epochs=2), OptimiserConfig())
     assert (best["epoch"], best["dev_loss"]) == (1, 0.1)
     assert run.best_weights.read_bytes() == first
+
+
+class ListedTask(LineTask):
+    """The same with given errors of its next evaluations."""
+
+    def __init__(self, *errors):
+        super().__init__()
+        self.errors = list(errors)
+
+    def evaluate(self):
+        return {"dev_loss": self.errors.pop(0)}
+
+
+def killed(*arguments):
+    raise KeyboardInterrupt
+
+
+def test_an_epoch_killed_before_its_checkpoint_leaves_the_best_weights(tmp_path, monkeypatch):
+    """The epoch is repeated, and need not be the best one again."""
+    run, config = run_folder(tmp_path), TrainingConfig(epochs=2, kept_weights=5)
+    save = loop.save_checkpoint
+
+    def save_or_die(path, model, optimizer, state):
+        if state.epoch == 3:
+            killed()
+        save(path, model, optimizer, state)
+
+    monkeypatch.setattr(loop, "save_checkpoint", save_or_die)
+    with pytest.raises(KeyboardInterrupt):
+        train(ListedTask(0.3, 0.1), run, config, OptimiserConfig(learning_rate=0.1))
+    monkeypatch.undo()
+    best = train(ListedTask(0.4), run, config, OptimiserConfig(learning_rate=0.1))
+    assert (best["epoch"], best["dev_loss"]) == (1, 0.3)
+    (best_task := LineTask()).model.load_weights(run.best_weights)
+    (first_task := LineTask()).model.load_weights(next(run.kept_weights.glob("step_000004_*")))
+    for saved, expected in zip(best_task.model.get_weights(), first_task.model.get_weights(), strict=True):
+        np.testing.assert_array_equal(saved, expected)
+
+
+def test_the_best_weights_of_a_run_killed_after_the_checkpoint_are_saved(tmp_path, monkeypatch):
+    run, config = run_folder(tmp_path), TrainingConfig(epochs=2, initial_fraction=0.25)
+    optimiser = OptimiserConfig(learning_rate=0.1, average=0.5)
+    with pytest.raises(KeyboardInterrupt):
+        monkeypatch.setattr(loop, "_save_best", killed)
+        train(ListedTask(0.3), run, config, optimiser)
+    assert not run.best_weights.exists()
+    monkeypatch.undo()
+    (first := ListedTask()).model.load_weights(run.last_weights)
+    best = train(ListedTask(0.4), run, config, optimiser)
+    assert (best["epoch"], best["dev_loss"]) == (1, 0.3)
+    (task := ListedTask()).model.load_weights(run.best_weights)
+    for expected, saved in zip(first.model.get_weights(), task.model.get_weights(), strict=True):
+        np.testing.assert_array_equal(saved, expected)
 
 
 def test_a_loss_that_is_not_finite_names_the_utterance(tmp_path):
