@@ -21,7 +21,14 @@ from tqdm import tqdm
 
 from training.backends.batch_parts import in_parts
 from training.backends.step import check_xla, make_deterministic
-from training.checkpoint import TrainingState, keep_weights, load_checkpoint, save_checkpoint
+from training.checkpoint import (
+    TrainingState,
+    keep_weights,
+    load_checkpoint,
+    save_checkpoint,
+    take_best_weights,
+    waiting_weights,
+)
 from training.distributed.distribution import SINGLE_PROCESS, Distribution
 from training.failures import broken_rows, check_values, largest_weight, loss_error
 from training.history import HistoryWriter, UtteranceLog, record_devices
@@ -178,18 +185,8 @@ def train(
         while state.epoch <= config.epochs and not _out_of_patience(state, config):
             _train_epoch(job, step, state, stop, history, seen)
             _finish_epoch(job, state, history)
-    best = state.best_metrics()
-    metrics = {"best": best, "last": state.history[-1], "metric": task.metric}
-    if state.initial:
-        metrics["initial"] = state.initial
-        _report_change(state, task.metric)
-    if test:
-        with job.evaluated_weights():
-            metrics["test"] = distribution.from_chief(test)
-    if export and distribution.chief:
-        export()
-    write_json(run.metrics, metrics)
-    return best
+    _finish_run(job, state, test, export)
+    return state.best_metrics()
 
 
 @dataclass(frozen=True)
@@ -221,8 +218,7 @@ def _begin(job: _Job) -> TrainingState:
         return state
     state = load_checkpoint(job.run.checkpoint, job.task.model, job.optimizer)
     log.info("resumed at epoch %d, step %d", state.epoch, state.step)
-    if state.history and not state.epoch_step and state.best_epoch == state.epoch - 1:
-        _save_best(job)  # the run may have been killed before
+    _take_best(job, state)
     return state
 
 
@@ -302,6 +298,7 @@ def _finish_epoch(job: _Job, state: TrainingState, history: HistoryWriter) -> No
         improved = state.best is None or result < state.best
         if improved:
             state.best, state.best_epoch = result, state.epoch
+            _save_weights(job, waiting_weights(run, state.epoch))
         _save_weights(job, run.last_weights)
         state.history.append(row)
         if job.config.kept_weights and job.distribution.chief:
@@ -311,8 +308,7 @@ def _finish_epoch(job: _Job, state: TrainingState, history: HistoryWriter) -> No
     # Before the checkpoint: a run killed in between repeats the epoch, and writes its row again.
     history.add(row)
     _save_checkpoint(job, state)
-    if improved:
-        _save_best(job)
+    _take_best(job, state)
     log.info(
         "epoch %d/%d  train_loss %.4f  %s  %.1f s%s",
         row["epoch"],
@@ -322,6 +318,25 @@ def _finish_epoch(job: _Job, state: TrainingState, history: HistoryWriter) -> No
         row["seconds"],
         "  (best)" if improved else "",
     )
+
+
+def _finish_run(
+    job: _Job,
+    state: TrainingState,
+    test: Callable[[], dict[str, float]] | None,
+    export: Callable[[], None] | None,
+) -> None:
+    """Test, export, and write ``metrics.json``; the arguments are those of :func:`train`."""
+    metrics = {"best": state.best_metrics(), "last": state.history[-1], "metric": job.task.metric}
+    if state.initial:
+        metrics["initial"] = state.initial
+        _report_change(state, job.task.metric)
+    if test:
+        with job.evaluated_weights():
+            metrics["test"] = job.distribution.from_chief(test)
+    if export and job.distribution.chief:
+        export()
+    write_json(job.run.metrics, metrics)
 
 
 def _shown(metrics: dict[str, float]) -> str:
@@ -366,13 +381,9 @@ def _save_checkpoint(job: _Job, state: TrainingState) -> None:
         save_checkpoint(job.run.checkpoint, job.task.model, job.optimizer, state)
 
 
-def _save_best(job: _Job) -> None:
-    """Save the weights after an epoch as the best ones.
-
-    After its checkpoint: a run killed before it repeats the epoch, which need not be the best one again.
-    """
-    with job.evaluated_weights():
-        _save_weights(job, job.run.best_weights)
+def _take_best(job: _Job, state: TrainingState) -> None:
+    if job.distribution.chief:
+        take_best_weights(job.run, state)
 
 
 def _save_weights(job: _Job, path: Path) -> None:

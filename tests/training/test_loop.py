@@ -205,7 +205,7 @@ def test_the_best_weights_of_a_run_killed_after_the_checkpoint_are_saved(tmp_pat
     run, config = run_folder(tmp_path), TrainingConfig(epochs=2, initial_fraction=0.25)
     optimiser = OptimiserConfig(learning_rate=0.1, average=0.5)
     with pytest.raises(KeyboardInterrupt):
-        monkeypatch.setattr(loop, "_save_best", killed)
+        monkeypatch.setattr(loop, "_take_best", killed)
         train(ListedTask(0.3), run, config, optimiser)
     assert not run.best_weights.exists()
     monkeypatch.undo()
@@ -215,6 +215,8 @@ def test_the_best_weights_of_a_run_killed_after_the_checkpoint_are_saved(tmp_pat
     (task := ListedTask()).model.load_weights(run.best_weights)
     for expected, saved in zip(first.model.get_weights(), task.model.get_weights(), strict=True):
         np.testing.assert_array_equal(saved, expected)
+    assert {path.name for path in run.checkpoint.parent.iterdir()} == {"state.npz", "initial.npz"}
+    assert not checksums.differences(run.path) and "best_of" not in run.checksums.read_text(encoding="utf-8")
 
 
 def test_a_loss_that_is_not_finite_names_the_utterance(tmp_path):

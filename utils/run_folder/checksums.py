@@ -107,6 +107,7 @@ def replace(temporary: Path, path: Path) -> None:
         others = {known: hashes for known, hashes in _read(folder).items() if known in present}
         _write(folder, {**others, name: others.get(name, frozenset()) | new})
         temporary.replace(path)
+        others.pop(_name_in(folder, temporary), None)
         _write(folder, {**others, name: new})
 
 
