@@ -62,15 +62,9 @@ def train_from_config(
     Raises:
         UserError: config, data or run folder cannot be used; see the message.
     """
-    schema, variants, train_task = RECIPES[task]
-    recipe = load_config(schema, config_file, [f"task={task}", *overrides], variants)
+    *_, train_task = RECIPES[task]
+    recipe = _read_recipe(task, config_file, overrides)
     config = with_initial_model(recipe, RunFolder(run_path))
-    require(
-        config.task == task,
-        f"task={config.task} in a training of the task {task}",
-        where=config_file,
-        hint=f"leave it out, or train.py {config.task} with a recipe of that task",
-    )
     plain = to_plain(config)
     with (
         distributed(distribute, virtual_devices) as distribution,
@@ -95,6 +89,18 @@ def train_from_config(
                     check(config)
                 with memory_errors_explained(task, config):
                     return train_task(config, run, distribution)
+
+
+def _read_recipe(task: str, config_file: Path, overrides: Sequence[str]) -> Any:
+    schema, variants, _ = RECIPES[task]
+    recipe = load_config(schema, config_file, [f"task={task}", *overrides], variants)
+    require(
+        recipe.task == task,
+        f"task={recipe.task} in a training of the task {task}",
+        where=config_file,
+        hint=f"leave it out, or train.py {recipe.task} with a recipe of that task",
+    )
+    return recipe
 
 
 @contextmanager

@@ -254,18 +254,7 @@ def train_keyword(
         task=KeywordTask(
             model,
             config,
-            batches=KeywordBatches(
-                train_store,
-                targets_of(train_store.clips, labels),
-                config.training.batch_clips,
-                config.features,
-                config.augment,
-                config.spec_augment,
-                load_noises(noise_recordings(config.data), config.features.sample_rate, config.seed),
-                config.seed,
-                distribution.shard,
-                config.context_samples,
-            ),
+            batches=_train_batches(config, train_store, labels, distribution.shard),
             dev=features_of(dev_store, config.features, config.context_samples),
             dev_targets=targets_of(dev_store.clips, labels),
         ),
@@ -274,6 +263,23 @@ def train_keyword(
         optimiser=config.optimiser,
         distribution=distribution,
         test=partial(_test, config, run, model, labels, test_store) if test_store else None,
+    )
+
+
+def _train_batches(
+    config: KeywordConfig, store: ClipStore, labels: Sequence[str], shard: tuple[int, int]
+) -> KeywordBatches:
+    return KeywordBatches(
+        store,
+        targets_of(store.clips, labels),
+        config.training.batch_clips,
+        config.features,
+        config.augment,
+        config.spec_augment,
+        load_noises(noise_recordings(config.data), config.features.sample_rate, config.seed),
+        config.seed,
+        shard,
+        config.context_samples,
     )
 
 
