@@ -31,6 +31,7 @@ from utils.features.speech import FeatureConfig, feature_bins
 from utils.object_store import address_of, read_part
 from utils.processes import prefetch
 from utils.run_folder.checksum_files import check
+from utils.stop_signals import watched
 
 log = logging.getLogger("train")
 
@@ -115,9 +116,11 @@ def is_packed(path: str | Path) -> bool:
 
     Packing need not have finished: :meth:`PackedCorpus.open` checks that.
     """
-    # Path.is_dir raises an error for impossible names.
-    is_folder = address_of(path) is not None or os.path.isdir(path)  # noqa: PTH112
-    return Path(path).suffix != ".tsv" and is_folder
+    if Path(path).suffix == ".tsv":
+        return False
+    with watched("find", path):
+        # Path.is_dir raises an error for impossible names.
+        return address_of(path) is not None or os.path.isdir(path)  # noqa: PTH112
 
 
 @dataclass(frozen=True)
