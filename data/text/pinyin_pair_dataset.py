@@ -181,6 +181,7 @@ class PairRows:
     ):
         self._shards, self.length = shards, length
         self._syllable_ids, self._hanzi_ids = syllable_ids, hanzi_ids
+        # One row more than fits. With a large offset, the last positions are in no row in this epoch.
         self._ends = np.cumsum([self._row_count(shard) for shard in shards])
 
     def __len__(self) -> int:
@@ -222,8 +223,7 @@ class PairRows:
             yield targets, shard, starts[:, None] + np.arange(self.length)
 
     def _row_count(self, shard: PairShard) -> int:
-        # The last positions are in a row too, whatever the offset is: up to a row less one position.
-        return -(-(len(shard) + self.length - 1) // self.length)
+        return len(shard) // self.length + 1
 
 
 def syllable_table(ids: np.ndarray, end: int) -> np.ndarray:
