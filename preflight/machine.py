@@ -1,4 +1,4 @@
-"""Examines the machine: devices, memory, a test of XLA; measures training steps and forecasts a training.
+"""Checks the machine (devices, memory, XLA), and estimates the duration of a training from measured steps.
 
 The training steps use random features with the sizes of the recipe's batches, so only the manifests are
 needed, for the lengths.
@@ -222,7 +222,7 @@ def _passes(config: SpeechConfig, listings: Sequence[Listing]) -> float:
 
 
 class _BatchMaker:
-    """Batches of random features with the sizes of a recipe's batches, all views and those of a teacher."""
+    """Batches of random features as large as a recipe's, with second views and the teacher's features."""
 
     def __init__(self, config: SpeechConfig, vocabulary: Vocabulary, teacher: Teacher | None):
         self._config, self._classes = config, len(vocabulary)

@@ -97,6 +97,12 @@ def is_file(path: str | Path) -> bool:
         return address_of(path) is not None or os.path.isfile(path)  # noqa: PTH113 - Path.is_file raises for such names
 
 
+def is_folder(path: str | Path) -> bool:
+    """Whether there is a folder; as :func:`is_file` for impossible names and for addresses."""
+    with watched("find", path):
+        return address_of(path) is not None or os.path.isdir(path)  # noqa: PTH112
+
+
 def remove_leftovers(folder: str | Path, deep: bool = True) -> None:
     """Remove the temporary files and folders of killed processes.
 

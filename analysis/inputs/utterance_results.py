@@ -4,7 +4,7 @@ Tests of models and files of any recogniser give these results; all of the analy
 stage recognises syllables, the second converts them to hanzi.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from rapidfuzz.distance import Levenshtein
@@ -163,7 +163,13 @@ def same_reading(
     if not syllables or not true_syllables:
         return tuple(pinyin)
     shared = list(syllables)
-    for tag, start, end, first, last in Levenshtein.opcodes(true_hanzi, hanzi):
-        if tag == "equal":
-            shared[first:last] = true_syllables[start:end]
+    for position, other in equal_tokens(true_hanzi, hanzi):
+        shared[other] = true_syllables[position]
     return tuple(filter(None, shared))
+
+
+def equal_tokens(reference: Sequence[str], hypothesis: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """The positions in both texts of the tokens that are aligned and equal."""
+    for tag, start, end, first, last in Levenshtein.opcodes(reference, hypothesis):
+        if tag == "equal":
+            yield from zip(range(start, end), range(first, last), strict=True)

@@ -8,7 +8,6 @@ at a later step, the groups before it are planned again, without reading their f
 
 import json
 import logging
-import os
 import zlib
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
@@ -28,10 +27,10 @@ from data.manifest import Utterance, read_manifest
 from utils.config import build_config
 from utils.errors import CacheError, require
 from utils.features.speech import FeatureConfig, feature_bins
-from utils.object_store import address_of, read_part
+from utils.files import is_folder
+from utils.object_store import read_part
 from utils.processes import prefetch
 from utils.run_folder.checksum_files import check
-from utils.stop_signals import watched
 
 log = logging.getLogger("train")
 
@@ -116,11 +115,7 @@ def is_packed(path: str | Path) -> bool:
 
     Packing need not have finished: :meth:`PackedCorpus.open` checks that.
     """
-    if Path(path).suffix == ".tsv":
-        return False
-    with watched("find", path):
-        # Path.is_dir raises an error for impossible names.
-        return address_of(path) is not None or os.path.isdir(path)  # noqa: PTH112
+    return Path(path).suffix != ".tsv" and is_folder(path)
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,6 @@ The alignments take seconds for long texts, so they are made in a process of the
 """
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from typing import Annotated, Any, TypeVar
 
 import anyio
@@ -13,10 +12,10 @@ import anyio.to_thread
 from fastapi import APIRouter, Form, Request
 from fastapi.responses import HTMLResponse
 from pydantic import BaseModel, ConfigDict, Field
-from rapidfuzz.distance import Levenshtein
 
 from analysis.errors.align_all import AlignedToken, align_all
 from analysis.errors.kinds import KINDS
+from analysis.errors.phonology import readings_in_use
 from analysis.inputs.normalisation import (
     ALL,
     automatic_pinyin,
@@ -32,6 +31,7 @@ from analysis.inputs.utterance_results import (
     SYLLABLES,
     SystemOutput,
     UtteranceResult,
+    equal_tokens,
     one_per_token,
     tokens_of,
 )
@@ -40,9 +40,6 @@ from analysis.results.collect import collect_results
 from serving.disconnection import unless_gone
 from serving.errors import RequestError
 from serving.work.child import stop_signals_blocked
-from utils.errors import CorpusError
-from utils.mandarin.hanzi_readings import plausible_readings
-from utils.mandarin.pinyin import is_hanzi, normalise_syllable
 from utils.metrics import count_errors, count_toneless_errors
 
 MAX_TOKENS = 6_000  # of a text: about 25 minutes of speech, and a few seconds of work
@@ -157,22 +154,10 @@ def _with_recognised_readings(
     shared, recognised = list(true_pinyin), one_per_token(pinyin, hanzi)
     if not recognised or len(true_pinyin) != len(true_hanzi):
         return tuple(true_pinyin)
-    for tag, start, end, first, last in Levenshtein.opcodes(true_hanzi, hanzi):
-        if tag != "equal":
-            continue
-        for index, other in zip(range(start, end), range(first, last), strict=True):
-            if is_hanzi(true_hanzi[index]) and recognised[other] in _readings(true_hanzi[index]):
-                shared[index] = recognised[other]
+    for position, other in equal_tokens(true_hanzi, hanzi):
+        if recognised[other] in readings_in_use(true_hanzi[position]):
+            shared[position] = recognised[other]
     return tuple(shared)
-
-
-@lru_cache(maxsize=10_000)
-def _readings(hanzi: str) -> frozenset[str]:
-    """The readings of a hanzi that are not rare."""
-    try:
-        return frozenset(map(normalise_syllable, plausible_readings(hanzi)[0]))
-    except CorpusError:  # it has no reading
-        return frozenset()
 
 
 def error_records(utterance: UtteranceResult, level: str) -> dict[str, Any]:

@@ -15,7 +15,7 @@ _TIMEOUT_SECONDS = 5.0  # a microphone that delivers nothing for so long was dis
 
 
 def microphone_blocks(sample_rate: int, seconds: float) -> Iterator[np.ndarray]:
-    """Record from the default microphone; one that can't record at ``sample_rate`` is resampled.
+    """Record from the default microphone, at its own rate with resampling if it lacks ``sample_rate``.
 
     Args:
         sample_rate: Hz.
@@ -25,7 +25,7 @@ def microphone_blocks(sample_rate: int, seconds: float) -> Iterator[np.ndarray]:
         (samples,) float32 in [-1, 1]: all that has arrived since the last block, and at least ``seconds``.
 
     Raises:
-        AudioError: no sounddevice, no PortAudio, or no microphone, or it is busy or was disconnected.
+        AudioError: sounddevice, PortAudio or the microphone is missing, or it is busy or was disconnected.
     """
     try:
         sounddevice: Any = importlib.import_module("sounddevice")
@@ -56,7 +56,7 @@ def microphone_blocks(sample_rate: int, seconds: float) -> Iterator[np.ndarray]:
             f"the microphone can't be opened ({error})", hint="connect one, or give files or - for a pipe"
         ) from error
     with contextlib.closing(microphone):
-        yield from at_rate(_delivered(blocks), rate, sample_rate)
+        yield from at_rate(_arrived_blocks(blocks), rate, sample_rate)
 
 
 def _own_rate(sounddevice: Any) -> int:
@@ -68,7 +68,7 @@ def _own_rate(sounddevice: Any) -> int:
     return round(sounddevice.query_devices(kind="input")["default_samplerate"])
 
 
-def _delivered(blocks: queue.Queue[np.ndarray]) -> Iterator[np.ndarray]:
+def _arrived_blocks(blocks: queue.Queue[np.ndarray]) -> Iterator[np.ndarray]:
     while True:
         try:
             arrived = [blocks.get(timeout=_TIMEOUT_SECONDS)]

@@ -17,13 +17,13 @@ from functools import cache
 
 from utils.mandarin.pinyin import hanzi_to_pinyin
 
-# Here 一 keeps its first tone (each match ends with it): digits, ordinals, dates, and the end of a word.
+# Here 一 keeps its first tone: digits, ordinals, dates, and the end of a word.
 _YI_KEPT = re.compile(
     "一(?=$|[月号零一二三四五六七八九十]|年级|等奖|级|楼)"
-    "|第一|[初逐统唯惟单专划]一|[高大]一(?=学|新|年|班|上|下学|的)"
-    "|[期拜]一(?!个|次|开|结|到|直|定)|(?<!一)周一(?![次个回趟场])|[月年]一(?=日)"
-    "|万一(?![百千万亿两])|[零一二三四五六七八九十]一(?![百千万亿])|[零一二三四五六七八九十百千万亿]点一(?!刻|到|过)"
-    "|(?<!总)之一"
+    "|(?<=[第初逐统唯惟单专划])一|(?<=[高大])一(?=学|新|年|班|上|下学|的)"
+    "|(?<=[期拜])一(?!个|次|开|结|到|直|定)|(?<=周)(?<!一周)一(?![次个回趟场])|(?<=[月年])一(?=日)"
+    "|(?<=万)一(?![百千万亿两])|(?<=[零一二三四五六七八九十])一(?![百千万亿])"
+    "|(?<=[零一二三四五六七八九十百千万亿]点)一(?!刻|到|过)|(?<=之)(?<!总之)一"
 )
 # The full readings of particles, which some word lists give.
 _FULL = {("地", "de5"): "di4", ("得", "de5"): "de2", ("的", "de5"): "di4", ("们", "men5"): "men2"}
@@ -83,7 +83,7 @@ def bu_sandhi(next_tone: int) -> str:
 
 def yi_sandhi(hanzi: Sequence[str], index: int, next_tone: int) -> str:
     """The reading of the 一 at ``index`` before a tone; 0 is a pause."""
-    if any(found.end() == index + 1 for found in _YI_KEPT.finditer("".join(hanzi))):
+    if _YI_KEPT.match("".join(hanzi), index):
         return "yi1"
     return {0: "yi1", 4: "yi2", 5: "yi2"}.get(next_tone, "yi4")
 
