@@ -15,6 +15,7 @@ from model_speech.models.conformer import ConformerConfig, build_conformer
 from model_speech.models.dfcnn import DfcnnConfig, build_dfcnn
 from model_speech.models.dfsmn import DfsmnConfig, build_dfsmn
 from model_speech.models.gru_ctc import GruCtcConfig, build_gru_ctc
+from model_speech.models.whisper import WhisperConfig, build_whisper
 
 
 @dataclass(frozen=True)
@@ -40,4 +41,5 @@ MODELS: dict[str, ModelEntry] = {
     "dfcnn": ModelEntry(DfcnnConfig, build_dfcnn),
     "dfsmn": ModelEntry(DfsmnConfig, build_dfsmn),
     "gru_ctc": ModelEntry(GruCtcConfig, build_gru_ctc),
+    "whisper": ModelEntry(WhisperConfig, build_whisper),
 }

@@ -3,9 +3,11 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from typing import Annotated
 
 import keras
+from keras import ops
 from keras.optimizers import schedules
 
 from utils.errors import require
@@ -25,6 +27,21 @@ class RateStage(Limited, section="optimiser.stages"):
 
 
 @dataclass(frozen=True)
+class LayerRate(Limited, section="optimiser.layer_rates"):
+    """A lower learning rate for some layers, as for the pre-trained ones below a new head.
+
+    Attributes:
+        layers: pattern of their names (``fnmatch``: ``block_[1-3]_*``).
+        factor: of the learning rate.
+        start: fraction of all steps before which the layers are not changed.
+    """
+
+    layers: str = ""
+    factor: NotNegative = 1.0
+    start: Fraction = 0.0
+
+
+@dataclass(frozen=True)
 class OptimiserConfig(Limited, section="optimiser"):
     """Algorithm and learning-rate schedule.
 
@@ -38,6 +55,7 @@ class OptimiserConfig(Limited, section="optimiser"):
         stages: stages of the schedules ``stages`` and ``exponential``; after them the last rate is kept.
         warmup_fraction: fraction of all steps in which the rate rises linearly from 0, for ``cosine`` and
             ``constant``; the other schedules have no warm-up.
+        layer_rates: factors of the rate by layer, with ``adam``; the first pattern that matches counts.
         weight_decay: decoupled decay; not applied to biases and to scales and offsets of normalisation.
         momentum: momentum of the algorithm ``momentum``.
         clip_norm: maximum of the gradients' global norm; 0: no clipping.
@@ -51,6 +69,7 @@ class OptimiserConfig(Limited, section="optimiser"):
     stages: tuple[RateStage, ...] = ()
     warmup_fraction: Annotated[float, between(0, 1)] = 0.05
     final_fraction: NotNegative = 0.01
+    layer_rates: tuple[LayerRate, ...] = ()
     weight_decay: NotNegative = 0.01
     beta_1: Fraction = 0.9
     beta_2: Fraction = 0.98
@@ -63,6 +82,11 @@ class OptimiserConfig(Limited, section="optimiser"):
         super().__post_init__()
         check_choice(self, "optimiser", algorithm=ALGORITHMS, schedule=SCHEDULES)
         self._check_stages()
+        require(
+            not self.layer_rates or self.algorithm == "adam",
+            f"optimiser.layer_rates with optimiser.algorithm '{self.algorithm}'",
+            hint="optimiser.algorithm: adam",
+        )
 
     def _check_stages(self) -> None:
         hint = "stages: [{steps: 10000, learning_rate: 0.0005}, {steps: 5000, learning_rate: 0.0001}]"
@@ -105,9 +129,8 @@ def make_optimizer(config: OptimiserConfig, total_steps: int) -> keras.optimizer
     if config.algorithm == "momentum":
         optimizer = keras.optimizers.SGD(momentum=config.momentum, **common)
     else:
-        optimizer = keras.optimizers.AdamW(
-            beta_1=config.beta_1, beta_2=config.beta_2, epsilon=config.epsilon, **common
-        )
+        betas = {"beta_1": config.beta_1, "beta_2": config.beta_2, "epsilon": config.epsilon}
+        optimizer = LayerwiseAdamW(config.layer_rates, total_steps, **betas, **common)
     optimizer.exclude_from_weight_decay(var_names=["bias", "gamma", "beta", "scale"])
     half = keras.config.dtype_policy().compute_dtype == "float16"
     return keras.optimizers.LossScaleOptimizer(optimizer) if half else optimizer
@@ -173,3 +196,25 @@ def _staged(stages: Sequence[RateStage]) -> schedules.LearningRateSchedule:
     ends = [sum(stage.steps for stage in stages[: number + 1]) for number in range(len(stages) - 1)]
     # Keras changes the rate after the given step; steps are counted from 0.
     return schedules.PiecewiseConstantDecay([end - 1 for end in ends], rates)
+
+
+class LayerwiseAdamW(keras.optimizers.AdamW):
+    """AdamW with other learning rates for some layers.
+
+    Args:
+        rates: factors by layer.
+        total_steps: of the training, for ``LayerRate.start``.
+        options: of AdamW.
+    """
+
+    def __init__(self, rates: Sequence[LayerRate], total_steps: int, **options):
+        super().__init__(**options)
+        self._rates, self._total_steps = tuple(rates), total_steps
+
+    def update_step(self, gradient, variable, learning_rate):
+        """The step of AdamW with the rate of the variable's layer."""
+        layer = variable.path.split("/")[0]
+        rate = next((rate for rate in self._rates if fnmatchcase(layer, rate.layers)), LayerRate())
+        waits = self.iterations < round(rate.start * self._total_steps)
+        factor = ops.where(waits, 0.0, rate.factor)
+        super().update_step(gradient, variable, learning_rate * ops.cast(factor, learning_rate.dtype))

@@ -11,6 +11,7 @@ from functools import partial
 
 import numpy as np
 
+from data.batches.buckets import Buckets
 from data.batches.mixture import WeightedCorpus, epoch_indices
 from data.features.cache import FeatureCache
 from data.features.spec_augment import SpecAugmentConfig, spec_augment
@@ -150,12 +151,14 @@ class _EpochPlan:
         copies: (entries,) int64, number of the augmented copy; 0 is the recording itself.
         frames: (entries,) int32, length of this copy.
         batches: indices of the entries of each batch.
+        buckets: the bucket of each batch; empty without buckets.
     """
 
     utterances: np.ndarray
     copies: np.ndarray
     frames: np.ndarray
     batches: list[np.ndarray]
+    buckets: Sequence[int] = ()
 
 
 @dataclass(frozen=True)
@@ -173,6 +176,7 @@ class BatchSource:
         shuffle: True for training.
         spec_augment: masks over the features; None for none.
         frame_multiple: padded lengths are multiples of this.
+        buckets: number of shapes of the batches (`data.batches.buckets`); 0: as little padding as possible.
         two_views: whether a batch has a second view, with other masks on the same copies.
         mixture: the corpora of which ``utterances`` consists, in their order; an epoch reads each as often
             as its weight specifies. Empty: every utterance once.
@@ -188,10 +192,12 @@ class BatchSource:
     shuffle: bool = False
     spec_augment: SpecAugmentConfig | None = None
     frame_multiple: int = FRAME_MULTIPLE
+    buckets: int = 0
     two_views: bool = False
     mixture: Sequence[WeightedCorpus] = ()
     teacher_cache: FeatureCache | None = None
     _frames: np.ndarray = field(init=False, repr=False)  # (utterances, 1 + copies) int32
+    _buckets: Buckets | None = field(init=False, repr=False, default=None)
 
     def __post_init__(self):
         if len(self.utterances) != len(self.labels):
@@ -201,6 +207,10 @@ class BatchSource:
             raise ValueError(f"{len(self.utterances)} utterances, but a mixture of {mixed}")
         rows = self.cache.rows([utterance.id for utterance in self.utterances])
         object.__setattr__(self, "_frames", self.cache.frame_counts[rows])
+        if self.buckets:
+            counts, limits = [len(item) for item in self.labels], (self.batch_frames, self.max_batch)
+            buckets = Buckets.of(self._frames, counts, self.buckets, *limits, self.frame_multiple)
+            object.__setattr__(self, "_buckets", buckets)
 
     @property
     def utterance_count(self) -> int:
@@ -238,6 +248,9 @@ class BatchSource:
             rng = np.random.default_rng([self.seed, epoch, _COPY])
             copies = rng.integers(self.cache.copies + 1, size=len(utterances))
         frames = self._frames[utterances, copies]
+        if self._buckets:
+            rng = np.random.default_rng([self.seed, epoch, _PLAN]) if self.shuffle else None
+            return _EpochPlan(utterances, copies, frames, *self._buckets.plan(frames, rng))
         return _EpochPlan(
             utterances,
             copies,
@@ -258,13 +271,8 @@ class BatchSource:
         plan = self._plan(epoch)
         with thread_pool(_READERS) as pool:
             apply = pool.map if self.cache.waits else map
-            for entries in plan.batches[first_step:]:
-                size = BatchSize(
-                    frames=plan.frames[entries].max(),
-                    bins=self.cache.bins,
-                    labels=max(len(self.labels[i]) for i in plan.utterances[entries]),
-                    teacher_bins=self.teacher_cache.bins if self.teacher_cache else 0,
-                )
+            for step in range(first_step, len(plan.batches)):
+                entries, size = plan.batches[step], self._size(plan, step)
                 ids = [self.utterances[i].id for i in plan.utterances[entries]]
                 rows = entries[shard].tolist()
                 first, second = (
@@ -276,6 +284,17 @@ class BatchSource:
                     teacher = list(apply(partial(self._teacher_features, plan), rows))
                 labels = [self.labels[i] for i in plan.utterances[entries[shard]]]
                 yield make_batch(ids, first, labels, self.frame_multiple, size, second, teacher)
+
+    def _size(self, plan: _EpochPlan, step: int) -> BatchSize:
+        entries = plan.batches[step]
+        if self._buckets:
+            bucket = plan.buckets[step]
+            frames, labels = self._buckets.frames[bucket], self._buckets.labels[bucket]
+        else:
+            frames = plan.frames[entries].max()
+            labels = max(len(self.labels[i]) for i in plan.utterances[entries])
+        teacher_bins = self.teacher_cache.bins if self.teacher_cache else 0
+        return BatchSize(frames, self.cache.bins, labels, teacher_bins)
 
     def _features(self, plan: _EpochPlan, epoch: int, view: int, entry: int) -> np.ndarray:
         """(frames, bins), masked if so configured; each view (0 or 1) has other masks."""

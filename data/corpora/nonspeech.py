@@ -1,8 +1,8 @@
 """Generates non-speech sounds, and their manifest with empty transcripts, for training acoustic models.
 
 An acoustic model that was trained on speech alone writes syllables for every sound. Trained on these as well,
-it learns to output nothing. Generated are mains hum, tones and chords that play a tune, typing, knocks,
-coloured noise and wind; pieces of given recordings of noise are added.
+it learns to output nothing. Generated are mains hum, tones and chords that play a tune, signals of telephones
+and alarms, typing, knocks, coloured noise and wind; pieces of given recordings of noise are added.
 """
 
 from utils.command.entry import run_command
@@ -20,10 +20,11 @@ from data.manifest import Utterance, write_manifest
 from utils.audio.reading import SAMPLE_RATE, find_recordings, read_audio, write_wav
 from utils.command.arguments import not_negative, positive
 
-_SECONDS = (1.5, 8.0)  # range of the length of a sound
+_SECONDS = (1.5, 12.0)  # range of the length of a sound
 _LEVEL_DB = (-45.0, -12.0)  # range of the level of a sound: root mean square, relative to full scale
 _PEAK = 0.97  # samples are scaled down if their peak is higher
-_FLOOR_DB = (-50.0, -15.0)  # range of the level of the noise under each sound, relative to it
+_FLOOR_DB = (-50.0, -15.0)  # range of the level of the noise under a sound, relative to it
+_FLOOR_PROBABILITY = 0.7  # fraction of the sounds with such noise; generated signals have none
 _ROOM_PROBABILITY = 0.4  # fraction of the sounds that get reverberation
 _ROOM_SECONDS = (0.1, 0.6)  # range of the reverberation time (RT60)
 _SEMITONE = 2 ** (1 / 12)
@@ -56,6 +57,16 @@ def music(length: int, rng: np.random.Generator) -> np.ndarray:
     return samples
 
 
+def signals(length: int, rng: np.random.Generator) -> np.ndarray:
+    """Ringing, busy, dial and fax tones, alarms: one or two frequencies, steady, interrupted or gliding."""
+    on, off = rng.uniform(0.1, 3.0), rng.choice([0.0, rng.uniform(0.05, 4.0)])
+    time = np.arange(length) / SAMPLE_RATE
+    glide = 1.0 + rng.choice([0.0, rng.uniform(0.0, 0.5)]) * np.sin(2 * np.pi * rng.uniform(0.2, 4.0) * time)
+    frequencies = rng.uniform(300.0, 2600.0) * np.array([1.0, rng.uniform(1.02, 1.6)])[: rng.integers(1, 3)]
+    samples = sum(np.sin(_phase(frequency * glide)) for frequency in frequencies)
+    return (samples * ((time + rng.uniform(0.0, on)) % (on + off) < on)).astype(np.float32)
+
+
 def clicks(length: int, rng: np.random.Generator) -> np.ndarray:
     """Typing, steps or knocks: short decaying bursts at irregular times."""
     samples = np.zeros(length, np.float32)
@@ -80,7 +91,14 @@ def wind(length: int, rng: np.random.Generator) -> np.ndarray:
     return (lfilter([1.0], poles, coloured_noise(length, 1.0, rng)) * swell).astype(np.float32)
 
 
-SOUNDS: dict[str, Sound] = {"hum": hum, "music": music, "clicks": clicks, "noise": noise, "wind": wind}
+SOUNDS: dict[str, Sound] = {
+    "hum": hum,
+    "music": music,
+    "signals": signals,
+    "clicks": clicks,
+    "noise": noise,
+    "wind": wind,
+}
 
 
 def make_sound(sound: Sound, rng: np.random.Generator, seconds: tuple[float, float] = _SECONDS) -> np.ndarray:
@@ -99,7 +117,8 @@ def make_sound(sound: Sound, rng: np.random.Generator, seconds: tuple[float, flo
     if rng.random() < _ROOM_PROBABILITY:
         room = generated_room(rng.uniform(*_ROOM_SECONDS), rng.uniform(0.0, 12.0), rng, SAMPLE_RATE)
         samples = add_room(samples, room)
-    samples = samples + _at_level(noise(length, rng), rng.uniform(*_FLOOR_DB))
+    if rng.random() < _FLOOR_PROBABILITY:
+        samples = samples + _at_level(noise(length, rng), rng.uniform(*_FLOOR_DB))
     samples = _at_level(samples, rng.uniform(*_LEVEL_DB))
     return samples * np.float32(min(1.0, _PEAK / np.abs(samples).max()))
 
@@ -124,7 +143,7 @@ def generate(
     utterances = []
     for number in tqdm(range(count), "non-speech sounds", disable=None):
         rng = np.random.default_rng([seed, number])
-        kind, sound = list(SOUNDS.items())[number % len(SOUNDS)]
+        kind, sound = list(SOUNDS.items())[(number - number // 3) % len(SOUNDS)]  # a third are recorded
         if pieces and number % 3 == 2:
             kind, sound = "recorded", pieces[rng.integers(len(pieces))]
         audio = folder / name / f"{name}_{kind}_{number:05}.wav"

@@ -1,4 +1,4 @@
-"""Makes augmented copies of training recordings: another speed, room, noise and level, shorter pauses.
+"""Makes augmented copies of training recordings: another speed, room, noise, level, codec, shorter pauses.
 
 The feature cache calls this before it computes the features. Random choices come from the generator that is
 given: equal generators give equal copies.
@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from data.features.codecs import through_codec, through_telephone
 from data.features.waveform_effects import (
     add_noise,
     add_room,
@@ -41,6 +42,9 @@ class AugmentConfig(Limited, section="augment"):
         room_probability: fraction of the copies that get reverberation.
         room_folder: room impulse responses; None: generated ones.
         gain_db: range of the change of level in decibels.
+        telephone_probability: fraction of the copies that go through a telephone line: 8 kHz, its band and
+            one of its codecs (`data.features.codecs`).
+        codec_probability: fraction of the others that go through a lossy codec at a low bit rate.
         trim_probability: fraction of the copies whose pauses at the edges are shortened, as in recordings
             that are cut close to the speech (:func:`utils.audio.padding.trim_pauses`).
     """
@@ -54,6 +58,8 @@ class AugmentConfig(Limited, section="augment"):
     room_folder: str | None = None
     gain_db: tuple[float, float] = (-10.0, 5.0)
     trim_probability: float = 0.0
+    telephone_probability: float = 0.0
+    codec_probability: float = 0.0
 
     def __post_init__(self):
         super().__post_init__()
@@ -85,7 +91,7 @@ def check_ranges(config: Any, *names: str) -> None:
 def augment_waveform(
     samples: np.ndarray, rng: np.random.Generator, config: AugmentConfig, sample_rate: int = SAMPLE_RATE
 ) -> np.ndarray:
-    """One augmented copy: speed, then room, noise and gain, in the order in which sound reaches a recorder.
+    """One augmented copy: speed, then room, noise, gain and codec, in the order in which sound is recorded.
 
     If the pauses are shortened, the copy gets the silence that the recogniser adds to such a recording
     (:func:`utils.audio.padding.with_pauses`).
@@ -104,7 +110,6 @@ def augment_waveform(
     """
     speed = config.speeds[rng.integers(len(config.speeds))]
     samples = resample(samples, sample_rate * speed, sample_rate)
-    # Without this setting, the random choices of the copies stay as they were before it existed.
     trimmed = config.trim_probability > 0 and rng.random() < config.trim_probability
     if trimmed:  # before noise is added, which would hide the pauses
         samples = trim_pauses(samples, sample_rate, rng)
@@ -116,6 +121,10 @@ def augment_waveform(
         )
     gain = 10.0 ** (rng.uniform(*config.gain_db) / 20.0)
     samples = np.clip(samples * np.float32(gain), -1.0, 1.0)
+    if config.telephone_probability > 0 and rng.random() < config.telephone_probability:
+        samples = through_telephone(samples, sample_rate, rng)
+    elif config.codec_probability > 0 and rng.random() < config.codec_probability:
+        samples = through_codec(samples, sample_rate, rng)
     return with_pauses(samples, sample_rate)[0] if trimmed else samples
 
 

@@ -71,8 +71,6 @@ def _augment_hash(augment: AugmentConfig, seed: int) -> str:
     """Hash of what an augmented copy depends on, beside its recording; the number of copies is left out."""
     values = dataclasses.asdict(augment)
     del values["copies"]
-    if not augment.trim_probability:  # as in caches that are older than this setting
-        del values["trim_probability"]
     for folder in (augment.noise_folder, augment.room_folder):
         for path in find_recordings(folder) if folder else ():
             state = path.stat()

@@ -15,6 +15,14 @@ from keras import layers, ops
 def masked_inputs(
     feature_bins: int, time_stride: int
 ) -> tuple[dict[str, keras.KerasTensor], keras.KerasTensor, Callable[[int], keras.KerasTensor]]:
+    """:func:`masked_frames` with the features as an image, (B, T', F, 1)."""
+    inputs, masked, valid_at = masked_frames(feature_bins, time_stride)
+    return inputs, layers.Reshape((-1, feature_bins, 1), name="image")(masked), valid_at
+
+
+def masked_frames(
+    feature_bins: int, time_stride: int
+) -> tuple[dict[str, keras.KerasTensor], keras.KerasTensor, Callable[[int], keras.KerasTensor]]:
     """Inputs and first layers of an acoustic model.
 
     Args:
@@ -22,9 +30,9 @@ def masked_inputs(
         time_stride: input frames per output frame; the time axis is padded to a multiple of it.
 
     Returns:
-        inputs ``{"features": (B, T, F) float32, "lengths": (B,) int32}``; the features as an image
-        (B, T', F, 1) with zeroed padding; and a function from a time stride to the mask of the valid frames
-        at that stride, (B, T' / stride) bool.
+        inputs ``{"features": (B, T, F) float32, "lengths": (B,) int32}``; the features (B, T', F) with zeroed
+        padding; and a function from a time stride to the mask of the valid frames at that stride,
+        (B, T' / stride) bool.
     """
     features = keras.Input((None, feature_bins), name="features")
     lengths = keras.Input((), dtype="int32", name="lengths")
@@ -35,8 +43,7 @@ def masked_inputs(
         return FrameMask(stride, name=f"valid_{stride}")(padded, lengths)
 
     masked = MaskFrames(name="mask_features")(padded, valid_at(1))
-    image = layers.Reshape((-1, feature_bins, 1), name="image")(masked)
-    return {"features": features, "lengths": lengths}, image, valid_at
+    return {"features": features, "lengths": lengths}, masked, valid_at
 
 
 @keras.saving.register_keras_serializable(package="model_speech")

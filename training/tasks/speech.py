@@ -68,6 +68,8 @@ class SpeechDataConfig(Limited, section="data"):
         workers: processes that compute features.
         batch_frames: maximum number of feature frames in a batch, with padding.
         batch_utterances: maximum number of utterances in a batch.
+        buckets: number of shapes of the batches; 0: as little padding as possible, and many shapes. For
+            backends that compile a step for each shape: JAX, or TensorFlow with XLA.
         limit: use only this number of training utterances, the first ones; 0: all. The vocabulary is always
             built from all, so the weights of a trial fit the full training.
     """
@@ -81,6 +83,7 @@ class SpeechDataConfig(Limited, section="data"):
     workers: Count = 2
     batch_frames: Count = 12_000
     batch_utterances: Count = 32
+    buckets: Size = 0
     limit: Size = 0
 
     def __post_init__(self):
@@ -347,6 +350,7 @@ def _train_source(
         [labels[index] for index in kept],
         batch_frames=data.batch_frames,
         max_batch=data.batch_utterances,
+        buckets=data.buckets,
         seed=config.seed,
         shuffle=True,
         spec_augment=config.spec_augment,
@@ -364,7 +368,12 @@ def _dev_source(config: SpeechConfig, vocabulary: Vocabulary, utterances: list[U
     if short:
         report_short_dev(short, utterances)
     return BatchSource(
-        cache, utterances, labels, batch_frames=data.batch_frames, max_batch=data.batch_utterances
+        cache,
+        utterances,
+        labels,
+        batch_frames=data.batch_frames,
+        max_batch=data.batch_utterances,
+        buckets=data.buckets,
     )
 
 

@@ -1,10 +1,11 @@
-"""Computes the features of acoustic models: log spectrogram, log mel filter bank, or MFCC with deltas.
+"""Computes the features of acoustic models: log (mel) spectrogram, MFCC with deltas, or those of Whisper.
 
-Like ``python_speech_features`` and other published systems, whose settings are the defaults, all three work
-on samples at 16-bit scale (±32768). The Fourier transform is computed in double precision, because in single
-precision a bin far below the peak of its frame would be rounding error. What follows adds up powers and
-takes logarithms, for which single precision is enough, and faster; but coefficients and deltas of MFCC are
-small differences of logarithms, which are therefore computed in double precision.
+Like ``python_speech_features`` and other published systems, whose settings are the defaults, the first three
+work on samples at 16-bit scale (±32768); those of Whisper are in `utils.features.whisper`. The Fourier
+transform is computed in double precision, because in single precision a bin far below the peak of its frame
+would be rounding error. What follows adds up powers and takes logarithms, for which single precision is
+enough, and faster; but coefficients and deltas of MFCC are small differences of logarithms, which are
+therefore computed in double precision.
 """
 
 import dataclasses
@@ -22,12 +23,19 @@ from python_speech_features import get_filterbanks
 from utils.audio.levels import peak_without_clicks
 from utils.audio.reading import HIGHEST_RATE, INT16_SCALE, SAMPLE_RATE
 from utils.errors import require
+from utils.features import whisper
 from utils.features.power_spectrum import Sound, power_blocks
 from utils.features.running_normalisation import InitialMean, RunningNormalisation
+from utils.features.whisper import FRAME_SAMPLES, HOP_SAMPLES
 
-DEFAULT_BINS = {"spectrogram": 200, "filter_bank": 80, "mfcc": 13}
+DEFAULT_BINS = {"spectrogram": 200, "filter_bank": 80, "mfcc": 13, "whisper": 80}
 # As in published systems; the frames of python_speech_features have no window function.
-DEFAULT_WINDOW = {"spectrogram": "hamming", "filter_bank": "rectangular", "mfcc": "rectangular"}
+DEFAULT_WINDOW = {
+    "spectrogram": "hamming",
+    "filter_bank": "rectangular",
+    "mfcc": "rectangular",
+    "whisper": "hann",
+}
 WINDOWS = ("rectangular", "hamming")
 RUNNING = ("running", "running_ltass")
 NORMALISATIONS = ("none", "utterance", *RUNNING)
@@ -57,13 +65,15 @@ class FeatureConfig:
     """Feature settings; saved with every model.
 
     Attributes:
-        kind: ``spectrogram`` (log magnitude), ``filter_bank`` (log mel) or ``mfcc`` (+ deltas).
+        kind: ``spectrogram`` (log magnitude), ``filter_bank`` (log mel), ``mfcc`` (+ deltas) or ``whisper``
+            (log mel as Whisper computes it, which fixes rate, frame, hop and window).
         sample_rate: Hz; audio of another rate is resampled.
         frame_ms: frame length in milliseconds.
         hop_ms: time from the start of one frame to the next, in milliseconds.
         bins: values per frame; None = 200 / 80 / 13, or fewer at low sample rates (see :func:`default_bins`).
             For ``mfcc`` the coefficients without deltas (a frame has three times as many values).
-        normalise: ``none``, ``utterance`` (see :func:`normalise_utterance`), or by the frames so far, which
+        normalise: ``none``, ``utterance`` (see :func:`normalise_utterance`; for ``whisper`` the same highest
+            value in each utterance, see `utils.features.whisper`), or by the frames so far, which
             also works for streams (``filter_bank`` only, see `utils.features.running_normalisation`):
             ``running`` begins with the same level in each bin, ``running_ltass`` with the long-term average
             spectrum of speech.
@@ -94,6 +104,13 @@ class FeatureConfig:
             self.normalise not in RUNNING or self.kind == "filter_bank",
             f"features.normalise '{self.normalise}' is for log mel energies, features.kind is '{self.kind}'",
             hint="use features.kind=filter_bank",
+        )
+        published = (SAMPLE_RATE, FRAME_SAMPLES, HOP_SAMPLES, None)
+        require(
+            self.kind != "whisper"
+            or (self.sample_rate, self.frame_samples, self.hop_samples, self.window) == published,
+            "features.kind 'whisper' has fixed settings of rate, frame, hop and window",
+            hint="leave out features.sample_rate, frame_ms, hop_ms and window",
         )
         require(
             self.window in (None, *WINDOWS),
@@ -139,7 +156,7 @@ class FeatureConfig:
     @property
     def fft_size(self) -> int:
         """FFT length: the frame itself for the spectrogram, else the next power of two (512)."""
-        if self.kind == "spectrogram":
+        if self.kind in ("spectrogram", "whisper"):
             return self.frame_samples
         return 1 << (self.frame_samples - 1).bit_length()
 
@@ -184,9 +201,11 @@ def settings_hash(config: FeatureConfig) -> str:
 def frame_count(samples: int, config: FeatureConfig) -> int:
     """The number of frames of ``samples`` samples, at least 1.
 
-    The spectrogram has whole frames only; the others pad the last frame with zeros, as
-    python_speech_features does.
+    The spectrogram has whole frames only; filter bank and MFCC pad the last frame with zeros, as
+    python_speech_features does; the frames of Whisper are centred.
     """
+    if config.kind == "whisper":
+        return whisper.frame_count(samples)
     beyond = max(0, samples - config.frame_samples)
     partial = config.kind != "spectrogram" and beyond % config.hop_samples > 0
     return 1 + beyond // config.hop_samples + partial
@@ -222,6 +241,9 @@ def extract_several(samples: np.ndarray, configs: Sequence[FeatureConfig]) -> li
     shared: dict[FeatureConfig, np.ndarray] = {}  # energies by settings without normalisation
     results = []
     for config in configs:
+        if config.kind == "whisper":
+            results.append(whisper.log_mel(samples, config.base_bins, config.normalise == "utterance"))
+            continue
         sound = sound_of(samples, config)
         if config.kind == "filter_bank":
             plain = dataclasses.replace(config, normalise="none")
