@@ -3,8 +3,8 @@
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from benchmarks.converters.entry import Command, Entry, Missing, bytes_of
-from benchmarks.converters.python_package import served
+from benchmarks.converters.entry import Command, Entry
+from benchmarks.peers.environment import Missing, bytes_of, command
 from model_language.pinyin_to_hanzi import PinyinToHanzi
 from model_language.registry import load_second_pass
 from utils.run_folder.run import PRETRAINED, RunFolder, open_run
@@ -23,7 +23,11 @@ def our_entry(run: Path, name: str, pinyin: str = "recognised") -> Entry:
             raise Missing(f"{run} does not exist ({source})")
         version = _revision(open_run(run, task="language"))
         parts = [path for path in run.iterdir() if path.name not in _NOT_READ]
-        return Command(served("ours:build_ours", str(run.resolve()), pinyin), version, bytes_of(parts))
+        return Command(
+            command(name, (), "benchmarks.converters.ours:build_ours", str(run.resolve()), pinyin),
+            version,
+            bytes_of(parts),
+        )
 
     return Entry(name, LICENCE, find, tones=True, spelling=str)
 

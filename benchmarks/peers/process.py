@@ -1,4 +1,4 @@
-"""Runs the command of a converter and measures its processor time and peak memory."""
+"""Runs the command of a peer, exchanges lines with it, and measures its processor time and peak memory."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from pathlib import Path
 
 import psutil
 
-from benchmarks.converters.entry import ROOT
+from benchmarks.support.commands import ROOT
 from utils.errors import RunError
 
 _TAIL = 400  # last characters of the standard error that a message quotes
 
 
-class ConverterProcess:
-    """A converter in a process of its own; a context manager.
+class PeerProcess:
+    """A peer in a process of its own; a context manager.
 
     Args:
         name: name for messages.
-        arguments: command line (:class:`benchmarks.converters.entry.Command`).
+        arguments: command line of a program that answers as :mod:`benchmarks.peers.serve` does.
     """
 
     def __init__(self, name: str, arguments: Sequence[str]):
@@ -33,7 +33,7 @@ class ConverterProcess:
             arguments, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._stderr
         )
 
-    def __enter__(self) -> ConverterProcess:
+    def __enter__(self) -> PeerProcess:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -41,11 +41,11 @@ class ConverterProcess:
         self._process.communicate()
         self._stderr.close()
 
-    def convert(self, lines: Sequence[str]) -> list[str]:
+    def answers(self, lines: Sequence[str]) -> list[str]:
         """The output for each line; empty for an empty line.
 
         Raises:
-            RunError: the converter has ended.
+            RunError: the process has ended.
         """
         given = [line for line in lines if line]
         # It may write before it has read all lines: without a thread both pipes could fill up.
@@ -83,6 +83,6 @@ class ConverterProcess:
             self._process.wait()
             self._stderr.seek(0)
             printed = " ".join(self._stderr.read().decode("utf-8", "replace").split())[-_TAIL:]
-            message = f"the converter '{self._name}' has ended ({printed or self._process.returncode})"
+            message = f"'{self._name}' has ended ({printed or self._process.returncode})"
             raise RunError(message, hint="leave it out with --only, or reinstall it")
         return line.decode("utf-8", "replace").rstrip("\r\n")

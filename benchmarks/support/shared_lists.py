@@ -1,0 +1,25 @@
+"""Recordings beside the checkout, which are not part of the repository (``../shared/data``), as checked lists."""
+
+from pathlib import Path
+
+from benchmarks.support.commands import ROOT, run
+from utils.errors import CorpusError
+
+SHARED = ROOT.parent / "shared" / "data"
+PREPARED = ROOT / "datasets" / "human_speech"
+
+
+def prepared_list(name: str) -> Path:
+    """The checked manifest of a list such as ``common_voice_zh/dev``; its folder is prepared at first use.
+
+    Raises:
+        CorpusError: the collection is not beside the checkout.
+    """
+    folder, _, split = name.rpartition("/")
+    source, prepared = SHARED / "audio" / folder, PREPARED / folder
+    if not (prepared / "summary.json").is_file():
+        if not source.is_dir():
+            hint = "docs/real_speech.md describes these recordings; name lists of your own with --manifest"
+            raise CorpusError("this benchmark's recordings are missing", where=source, hint=hint)
+        run("-m", "data.corpora.manifest_lists", "prepare", str(source), "--output", str(prepared))
+    return prepared / f"{split}.tsv"
