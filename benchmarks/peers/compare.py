@@ -21,7 +21,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.peers import keyword, ngrams, sequences, sound
+from benchmarks.peers import ngrams, sequences, sound
 from benchmarks.peers.entry import Arrays, Peer, Task
 from benchmarks.peers.environment import FOLDER, Missing, command, use_one_thread
 from benchmarks.peers.process import PeerProcess
@@ -29,7 +29,7 @@ from benchmarks.support.tables import show
 from utils.command.arguments import positive
 from utils.errors import RunError
 
-TASKS = (*sound.TASKS, *sequences.TASKS, *ngrams.TASKS, *keyword.TASKS)
+TASKS = (*sound.TASKS, *sequences.TASKS, *ngrams.TASKS)
 COLUMNS = ("task", "peer", "peer ms", "ours ms", "ratio", "results")
 FEWEST, LONGEST_SECONDS = 3, 60.0  # runs of a slow pair, and the processor time from which a pair is slow
 

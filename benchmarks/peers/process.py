@@ -1,4 +1,4 @@
-"""Runs the command of a peer, exchanges lines with it, and measures its processor time and peak memory."""
+"""Runs the command of a peer, exchanges lines with it, and measures its peak memory."""
 
 from __future__ import annotations
 
@@ -54,11 +54,6 @@ class PeerProcess:
         outputs = iter([self._read_line() for _ in given])
         writer.join()
         return [next(outputs) if line else "" for line in lines]
-
-    def processor_seconds(self) -> float:
-        """Processor time of all cores so far, in seconds."""
-        times = psutil.Process(self._process.pid).cpu_times()
-        return times.user + times.system
 
     def peak_memory(self) -> int:
         """Peak memory in bytes; the present memory on systems other than Linux."""

@@ -1,4 +1,4 @@
-"""Recordings beside the checkout, which are not part of the repository (``../shared/data``), as checked lists."""
+"""Recordings of ``../shared/data`` beside the checkout (not part of the repository), as checked lists."""
 
 from pathlib import Path
 
