@@ -93,7 +93,7 @@ endef
 converter: $(READY)  ## Train the converter on TEXT and NAMES without the sentences of KEEP_OUT; DEV: dev manifest
 	$(CLEAN)
 	@$(BIN)/python train.py language --config $(RECIPE)_network.yaml --run $(CONVERTER)/network $(DATA)
-	@$(BIN)/python train.py language --config $(RECIPE).yaml --run $(CONVERTER)/fused $(if $(NAMES),$(DATA_AND_NAMES),$(DATA)) \
+	@$(BIN)/python train.py language --config $(RECIPE).yaml --run $(CONVERTER)/combined $(if $(NAMES),$(DATA_AND_NAMES),$(DATA)) \
 	  model.network_run=$(CONVERTER)/network
 
 # Trains the language model of pretrained/hanzi_language_model on the same texts and on IN_DOMAIN: text of the domain that

@@ -83,7 +83,9 @@ def _parser() -> argparse.ArgumentParser:
         "--models", nargs="+", default=MODELS, metavar="NAME", help="see model_keyword/registry"
     )
     parser.add_argument("--runs", type=Path, default=Path("runs/benchmarks/spoken_words"), metavar="FOLDER")
-    parser.add_argument("overrides", nargs="*", metavar="key=value", help="overrides for train.py")
+    parser.add_argument(
+        "overrides", nargs="*", default=[], metavar="key=value", help="overrides for train.py"
+    )
     return parser
 
 

@@ -137,7 +137,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("recipes", nargs="*", help="recipes, and key=value to change them")
+    parser.add_argument("recipes", nargs="*", default=[], help="recipes, and key=value to change them")
     parser.add_argument("--utterances", type=int, default=8, help="in the batch (default: %(default)s)")
     parser.add_argument("--seconds", type=int, default=4, help="of each utterance (default: %(default)s)")
     parser.add_argument("--steps", type=int, default=5, help="timed steps (default: %(default)s)")
