@@ -23,7 +23,9 @@ ENTRIES = (
     Entry(
         "dictionary unigram (jieba, pypinyin)",
         "MIT",
-        in_package("jieba", ("jieba==0.42.1", "pypinyin==0.55.0"), "dictionary:build_dictionary"),
+        in_package(
+            "jieba", ("jieba==0.42.1", "pypinyin==0.55.0", "numpy==2.4.6"), "dictionary:build_dictionary"
+        ),
         tones=True,
         spelling=str,
     ),

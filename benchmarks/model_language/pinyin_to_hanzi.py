@@ -31,7 +31,7 @@ from benchmarks.support.converter_scores import error_rates, speed
 from benchmarks.support.pinyin_sentences import AISHELL, TONED, TONELESS, Condition, read_conditions
 from benchmarks.support.tables import show
 from utils.command.arguments import not_negative
-from utils.errors import ConfigError
+from utils.errors import ConfigError, RunError
 from utils.run_folder.run import PRETRAINED
 
 PROGRAMS = Path("runs/benchmarks/converters")
@@ -63,8 +63,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for entry in _chosen(options):
         try:
             rows.append(_measured(entry, conditions))
-        except Missing as missing:
-            print(f"skipped: {entry.name}: {missing}", file=sys.stderr)
+        except (Missing, RunError) as error:
+            print(f"skipped: {entry.name}: {error}", file=sys.stderr)
             continue
         print("  ".join(rows[-1]), file=sys.stderr, flush=True)
     columns = ("converter", *(f"{each.test_set}: {each.given}" for each in conditions), *SPEED)
@@ -76,6 +76,7 @@ def _measured(entry: Entry, conditions: Sequence[Condition]) -> list[str]:
 
     Raises:
         Missing: it is not installed.
+        RunError: it ends with an error.
     """
     command = entry.find(PROGRAMS / entry.name.replace(" ", "_").replace("/", "_"))
     rates = error_rates(entry, command, conditions)

@@ -58,15 +58,15 @@ def main() -> int:
     joint = load_joint_search_for(options.run, converter)
     recognizer = Recognizer(acoustic, converter, joint=joint, calibration=load_calibration(options.run))
     if options.fit:
-        _fit(recognizer, options)
+        _fit(recognizer)
     else:
-        _test(recognizer, options)
+        _test(recognizer)
     return 0
 
 
-def _fit(recognizer: Recognizer, options: argparse.Namespace) -> None:
+def _fit(recognizer: Recognizer) -> None:
     """Both kinds count equally, however many segments with text each has."""
-    sounds = list(_sounds(options.noise, False, FITTED_SEED, FITTED_SOUNDS, FITTED_SOUNDS))
+    sounds = list(_sounds(False, FITTED_SEED, FITTED_SOUNDS, FITTED_SOUNDS))
     sources = {"dev speakers": _speech(DEV), "sounds": sounds}
     spoken, other = (
         [list(features(segment).values()) for found in _spoken(recognizer, each, name) for segment in found]
@@ -82,10 +82,10 @@ def _fit(recognizer: Recognizer, options: argparse.Namespace) -> None:
     print(dict(zip((*WEIGHTS, "bias"), weights, strict=True)))
 
 
-def _test(recognizer: Recognizer, options: argparse.Namespace) -> None:
+def _test(recognizer: Recognizer) -> None:
     dev = _scores(recognizer, _speech(DEV), "dev speakers")
     speech = _scores(recognizer, _speech(TEST), "test speakers")
-    sounds = list(_sounds(options.noise, True, SEED, SOUNDS_OF_A_KIND, PIECES_OF_A_RECORDING))
+    sounds = list(_sounds(True, SEED, SOUNDS_OF_A_KIND, PIECES_OF_A_RECORDING))
     other = _scores(recognizer, sounds, "sounds")
     kinds = np.array([name.rpartition("_")[0] for name, _ in sounds])
     highest = np.quantile(dev, EMPTY, axis=0, method="lower").tolist()
@@ -132,11 +132,9 @@ def _speech(lists: Iterable[str]) -> list[Source]:
     return [(u.id, u.audio) for name in lists for u in read_manifest(prepared_list(name))]
 
 
-def _sounds(
-    folder: Path, held_out: bool, seed: int, generated: int, pieces: int
-) -> Iterator[tuple[str, np.ndarray]]:
+def _sounds(held_out: bool, seed: int, generated: int, pieces: int) -> Iterator[tuple[str, np.ndarray]]:
     """Generated sounds of each kind, and pieces of the held-out recordings or of the others."""
-    recordings = {path.stem: path for path in find_recordings(folder)}
+    recordings = {path.stem: path for path in find_recordings(SHARED / "audio" / "noise")}
     names = HELD_OUT_NOISE if held_out else sorted(recordings.keys() - set(HELD_OUT_NOISE))
     kinds = [(name, sound, generated) for name, sound in SOUNDS.items()]
     kinds += [(name, pieces_of(read_audio(recordings[name])), pieces) for name in names]
@@ -151,8 +149,6 @@ def _parser() -> argparse.ArgumentParser:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--run", type=Path, default=PRETRAINED_SPEECH, help="default: the model that ships")
-    noise = SHARED / "audio" / "noise"
-    parser.add_argument("--noise", type=Path, default=noise, metavar="FOLDER", help="recordings of noise")
     parser.add_argument("--fit", action="store_true", help="print weights fitted on dev speakers instead")
     return parser
 
