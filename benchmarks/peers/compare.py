@@ -54,7 +54,7 @@ def _compared(task: Task, rounds: int) -> Iterator[Sequence[str]]:
     file = FOLDER / f"{task.name.replace(' ', '_')}.npz"
     np.savez(file, **inputs)
     for peer in task.peers:
-        name = " ".join([peer.name, *_version(peer)])
+        name = " ".join([peer.name, *(each.partition("==")[2] for each in peer.requirements[:1])])
         print(f"{task.name}: {name}", file=sys.stderr, flush=True)
         try:
             ours, theirs, results = _paired(task, peer, file, rounds)
@@ -64,10 +64,6 @@ def _compared(task: Task, rounds: int) -> Iterator[Sequence[str]]:
         ratio = statistics.median(other / own for own, other in zip(ours, theirs, strict=True))
         times = [f"{1000 * statistics.median(seconds):.1f}" for seconds in (theirs, ours)]
         yield task.name, name, *times, f"{ratio:.2f}", task.agreement(inputs, *results)
-
-
-def _version(peer: Peer) -> list[str]:
-    return [peer.requirements[0].partition("==")[2]] if peer.requirements else []
 
 
 def _paired(

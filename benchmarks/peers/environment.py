@@ -1,4 +1,7 @@
-"""Makes a virtual environment with pinned packages for a peer, and the command that runs a function in it."""
+"""Makes a virtual environment with pinned packages for a peer, and the command that runs a function in it.
+
+Peers import this too: only the standard library is there.
+"""
 
 import os
 import subprocess
@@ -6,8 +9,6 @@ import sys
 import venv
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-
-from utils.files import write_text
 
 FOLDER = Path("runs/benchmarks/peers")
 ONE_THREAD = (
@@ -65,7 +66,7 @@ def interpreter(folder: Path, requirements: Sequence[str]) -> Path:
     print(f"installing {', '.join(requirements)} into {folder} ...", file=sys.stderr, flush=True)
     venv.create(folder, clear=True, with_pip=True)
     pip(python, "install", *requirements)
-    write_text(listed, content)
+    listed.write_text(content, encoding="utf-8")
     return python
 
 
