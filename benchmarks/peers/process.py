@@ -9,8 +9,6 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-import psutil
-
 from benchmarks.support.commands import ROOT
 from utils.errors import RunError
 
@@ -56,12 +54,9 @@ class PeerProcess:
         return [next(outputs) if line else "" for line in lines]
 
     def peak_memory(self) -> int:
-        """Peak memory in bytes; the present memory on systems other than Linux."""
-        try:
-            status = Path(f"/proc/{self._process.pid}/status").read_text(encoding="ascii", errors="replace")
-            return next(int(row.split()[1]) << 10 for row in status.splitlines() if row.startswith("VmHWM:"))
-        except (OSError, StopIteration):
-            return psutil.Process(self._process.pid).memory_info().rss
+        """Peak memory in bytes (Linux)."""
+        status = Path(f"/proc/{self._process.pid}/status").read_text(encoding="ascii", errors="replace")
+        return next(int(row.split()[1]) << 10 for row in status.splitlines() if row.startswith("VmHWM:"))
 
     def _write(self, text: str) -> None:
         assert self._process.stdin
