@@ -19,7 +19,7 @@ def prepared_list(name: str) -> Path:
     source, prepared = SHARED / "audio" / folder, PREPARED / folder
     if not (prepared / "summary.json").is_file():
         if not source.is_dir():
-            hint = "docs/real_speech.md describes these recordings; name lists of your own with --manifest"
+            hint = "docs/shipped_acoustic_models.md describes them; to measure your own: --manifest LIST"
             raise CorpusError("this benchmark's recordings are missing", where=source, hint=hint)
         run("-m", "data.corpora.manifest_lists", "prepare", str(source), "--output", str(prepared))
     return prepared / f"{split}.tsv"
