@@ -6,7 +6,7 @@ from benchmarks.support.commands import ROOT, run
 from utils.errors import CorpusError
 
 SHARED = ROOT.parent / "shared" / "data"
-PREPARED = ROOT / "datasets" / "human_speech"
+PREPARED = ROOT / "datasets" / "audio_to_pinyin"  # as in configs/speech/whisper_base.yaml
 
 
 def prepared_list(name: str) -> Path:
