@@ -11,7 +11,7 @@ LOWEST := runs/lowest_versions
 export TF_CPP_MIN_LOG_LEVEL ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo serve test test-lowest nightly lint format bench bench-peers converter language-model acoustic clean
+.PHONY: help demo serve test test-lowest nightly lint format bench bench-peers converter language-model clean
 
 help:  ## Show this list
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/^([a-z-]+):.*## /\1|/' | awk -F '|' '{printf "make %-11s %s\n", $$1, $$2}'
@@ -54,11 +54,9 @@ format: $(READY)  ## Format the code and apply the fixes of ruff
 	@$(BIN)/ruff check --fix-only --quiet .
 	@$(BIN)/ruff format .
 
-# These need arguments, or take hours.
-BENCH_WITH_ARGUMENTS := bundle/export_matrix keywords/keyword_stream model_language/perplexity model_speech/acoustic \
-  recognition/adaptation recognition/long_recordings recognition/phrases recognition/spoken_words \
-  streaming/speech_streaming
-NO_BENCH := converters support peers/serve recognition/audio_to_pinyin $(BENCH_WITH_ARGUMENTS)
+# These need arguments.
+BENCH_WITH_ARGUMENTS := keywords/keyword_stream recognition/adaptation recognition/phrases streaming/speech_streaming
+NO_BENCH := peers/serve $(BENCH_WITH_ARGUMENTS)
 
 bench: $(READY)  ## Run every benchmark that needs no arguments, one after another
 	@failed=""; \
@@ -66,11 +64,12 @@ bench: $(READY)  ## Run every benchmark that needs no arguments, one after anoth
 	  | grep -vF "$$(printf 'benchmarks/%s\n' $(NO_BENCH))"); do \
 	  module=$$(echo "$${script%.py}" | tr / .); echo "== $$module"; \
 	  $(BIN)/python -m "$$module" || failed="$$failed $$module"; done; \
-	echo "not run, because they need arguments or take hours: $(BENCH_WITH_ARGUMENTS)"; \
+	echo "not run, because they need arguments: $(BENCH_WITH_ARGUMENTS)"; \
 	test -z "$$failed" || { echo "failed:$$failed"; exit 1; }
 
-bench-peers: $(READY)  ## Compare speed and results with other libraries, each in an environment of its own
+bench-peers: $(READY)  ## Compare speed and results with other libraries, and human speech with Whisper base
 	@$(BIN)/python -m benchmarks.peers.compare
+	@$(BIN)/python -m benchmarks.peers.human_speech
 
 # Trains the converter of pretrained/pinyin_to_hanzi on your own texts; an interrupted training is resumed. With
 # other texts or lists the text is cleaned again, and a run that was trained on the old text is refused: choose another
@@ -94,7 +93,7 @@ endef
 converter: $(READY)  ## Train the converter on TEXT and NAMES without the sentences of KEEP_OUT; DEV: dev manifest
 	$(CLEAN)
 	@$(BIN)/python train.py language --config $(RECIPE)_network.yaml --run $(CONVERTER)/network $(DATA)
-	@$(BIN)/python train.py language --config $(RECIPE).yaml --run $(CONVERTER)/fused $(if $(NAMES),$(DATA_AND_NAMES),$(DATA)) \
+	@$(BIN)/python train.py language --config $(RECIPE).yaml --run $(CONVERTER)/combined $(if $(NAMES),$(DATA_AND_NAMES),$(DATA)) \
 	  model.network_run=$(CONVERTER)/network
 
 # Trains the language model of pretrained/hanzi_language_model on the same texts and on IN_DOMAIN: text of the domain that
@@ -113,9 +112,6 @@ language-model: $(READY)  ## Train the language model of hanzi on TEXT, NAMES an
 	  'data.train=[$(LM_TEXTS)]' 'data.dev=[$(DEV)]'
 	@$(BIN)/python train.py language --config $(LM_RECIPE)_adapted.yaml --run $(LANGUAGE_MODEL)/adapted \
 	  'data.train=[$(LM_TEXTS),$(CLEAN_IN_DOMAIN)]' 'data.dev=[$(DEV)]' initialise_from=$(LANGUAGE_MODEL)/general
-
-acoustic: $(READY)  ## Train, pack and test the acoustic models of pretrained/ from ../shared/data (hours)
-	@$(BIN)/python -m benchmarks.recognition.audio_to_pinyin
 
 clean:  ## Remove caches of tests and tools (datasets/, runs/ and .venv stay)
 	@rm -rf .pytest_cache .ruff_cache .hypothesis .coverage

@@ -13,7 +13,7 @@ examples:
   python train.py speech --config configs/demo/speech.yaml
   python train.py speech --config configs/speech/compact_thchs30.yaml --run runs/wide model.width=320 seed=3
   python train.py language --config configs/language/transformer_thchs30.yaml training.epochs=20
-  python train.py speech --config configs/speech/dfcnn_aishell1.yaml --distribute mirrored
+  python train.py speech --config configs/speech/compact_aishell1.yaml --distribute mirrored
   python train.py speech --config CONFIG "data.train=[mine.tsv,thchs30.tsv]" "data.weights=[3,0.25]"
   python train.py speech --config CONFIG --run runs/mine initialise_from=runs/big "freeze=[conv2d*,front]"
   python train.py speech --config CONFIG --run runs/new initialise_from=runs/old initialise_except=[logits]

@@ -9,9 +9,8 @@ import math
 from recognition.confidence import FEATURES
 from utils.hypotheses.recognition import Segment
 
-# Fitted by benchmarks/recognition/no_speech.py on dev speakers and generated sounds, with the model of the
-# fourth cycle (docs/shipped_acoustic_models.md). With the model of the fifth cycle, none of the generated
-# sounds gives a text: there is nothing to fit.
+# Fitted by benchmarks/recognition/no_speech.py on dev speakers and generated sounds, with an earlier acoustic
+# model. With later ones, none of the generated sounds gives a text: there is nothing to fit.
 BIAS = 2.995
 WEIGHTS = {"posterior": -0.730, "entropy": -7.161, "rate": -5.014}
 WITHOUT_SYLLABLES = 0.99  # the probability for a segment without a syllable

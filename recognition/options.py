@@ -10,7 +10,7 @@ from utils.errors import ConfigError
 from utils.hypotheses.transcript_marks import text_hash, weights_state
 
 BEAM = 10  # default prefixes of a beam search with a language model
-# Tuned on 31 dev utterances with a 4-gram of syllables (benchmarks/model_speech/beam_search.py).
+# Tuned on 31 dev utterances with a 4-gram of syllables (a grid of both).
 FUSION_WEIGHT, INSERTION_BONUS = 0.5, 2.5
 # Tuned on dev speakers (benchmarks/recognition/phrases.py).
 PHRASE_THRESHOLD = 0.5

@@ -14,7 +14,8 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.converters.entry import SMALL_SAMPLE, Command, Entry, Missing, bytes_of, without_tone
+from benchmarks.converters.entry import SMALL_SAMPLE, Command, Entry, without_tone
+from benchmarks.peers.environment import Missing, bytes_of
 
 SOURCES = Path(__file__).parent / "native"
 _RIME = "/usr/share/rime-data"

@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from pypinyin.constants import PINYIN_DICT
 
-from benchmarks.converters.entry import Entry, without_tone
-from benchmarks.converters.python_package import in_package
+from benchmarks.converters.entry import Entry, in_package, without_tone
 from utils.errors import CorpusError
 from utils.mandarin.hanzi_readings import phrase_readings
 from utils.mandarin.pinyin import is_hanzi, normalise_syllable
@@ -24,7 +23,9 @@ ENTRIES = (
     Entry(
         "dictionary unigram (jieba, pypinyin)",
         "MIT",
-        in_package("jieba", "dictionary:build_dictionary"),
+        in_package(
+            "jieba", ("jieba==0.42.1", "pypinyin==0.55.0", "numpy==2.4.6"), "dictionary:build_dictionary"
+        ),
         tones=True,
         spelling=str,
     ),

@@ -1,21 +1,18 @@
 """Describes a converter of the comparison: name, licence, spelling of its input, and its command.
 
 Each one runs in a process of its own, which reads lines of syllables and writes lines of hanzi
-(native/lines.h describes the protocol). So all converters are timed in the same way, and none is linked into
-this project.
+(:mod:`benchmarks.peers.serve`). So all converters are timed in the same way, and none is linked into this
+project.
 """
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+from benchmarks.peers.environment import bytes_of, command
+
 # Sentences of each kind for a converter that needs 20 ms or more for one; 300 ms or more.
 SAMPLE, SMALL_SAMPLE = 1000, 50
-
-
-class Missing(Exception):
-    """A converter cannot run on this machine; the message says what is missing and how to get it."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +43,7 @@ class Entry:
         name: its name in tables, and of the folder where it may keep files.
         licence: licence of the library and its data.
         find: ``find(folder)``: the command; the folder is its own, and may not exist yet. Raises
-            :class:`Missing`.
+            :class:`~benchmarks.peers.environment.Missing`.
         tones: whether it uses tones.
         spelling: a canonical syllable, with or without tone → the spelling that the converter reads.
         limit: largest number of sentences of each kind, for slow converters; 0: all.
@@ -64,7 +61,18 @@ class Entry:
         return " ".join(self.spelling(syllable) for syllable in syllables)
 
 
-def bytes_of(paths: Iterable[Path]) -> int:
-    """Size of files and of all files in folders, without compiled Python code."""
-    files = (file for path in paths for file in ([path] if path.is_file() else path.rglob("*")))
-    return sum(file.stat().st_size for file in files if file.is_file() and file.suffix != ".pyc")
+def in_package(package: str, requirements: tuple[str, ...], builder: str) -> Callable[[Path], Command]:
+    """A function that finds a converter whose library is a Python package.
+
+    Args:
+        package: name of the package, for its import.
+        requirements: pinned packages of its environment, the package first.
+        builder: ``module:function`` of this folder that builds the converter.
+    """
+
+    def find(_: Path) -> Command:
+        arguments = command(package, requirements, f"benchmarks.converters.{builder}")
+        folders = (Path(arguments[0]).parents[1] / "lib").glob(f"python*/site-packages/{package}")
+        return Command(arguments, requirements[0].partition("==")[2], bytes_of(folders))
+
+    return find

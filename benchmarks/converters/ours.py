@@ -3,11 +3,11 @@
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from benchmarks.converters.entry import Command, Entry, Missing, bytes_of
-from benchmarks.converters.python_package import served
+from benchmarks.converters.entry import Command, Entry
+from benchmarks.peers.environment import Missing, bytes_of, command
 from model_language.pinyin_to_hanzi import PinyinToHanzi
 from model_language.registry import load_second_pass
-from utils.run_folder.run import PRETRAINED, RunFolder, open_run
+from utils.run_folder.run import PRETRAINED
 
 LICENCE = "the project's own"
 # Files of a run folder that a converter does not read.
@@ -21,9 +21,12 @@ def our_entry(run: Path, name: str, pinyin: str = "recognised") -> Entry:
         if not run.is_dir():
             source = "the shipped converter" if run == PRETRAINED else "train.py language --run"
             raise Missing(f"{run} does not exist ({source})")
-        version = _revision(open_run(run, task="language"))
         parts = [path for path in run.iterdir() if path.name not in _NOT_READ]
-        return Command(served("ours:build_ours", str(run.resolve()), pinyin), version, bytes_of(parts))
+        return Command(
+            command(name, (), "benchmarks.converters.ours:build_ours", str(run.resolve()), pinyin),
+            run.name,
+            bytes_of(parts),
+        )
 
     return Entry(name, LICENCE, find, tones=True, spelling=str)
 
@@ -39,8 +42,3 @@ def build_ours(run: str, pinyin: str) -> Callable[[Sequence[Sequence[str]]], lis
     second_pass = load_second_pass() if pinyin == "rescored" else None
     to_hanzi = PinyinToHanzi(run, recognised=pinyin == "recognised", second_pass=second_pass)
     return lambda sentences: to_hanzi.convert([" ".join(sentence) for sentence in sentences])
-
-
-def _revision(run: RunFolder) -> str:
-    values = run.config().get("environment") or {}
-    return str(values.get("git_revision", ""))[:7]

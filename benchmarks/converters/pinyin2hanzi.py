@@ -7,16 +7,15 @@ not use tones. Of the hidden Markov model only the best path is searched: six wo
 import itertools
 from collections.abc import Callable, Sequence
 
-from benchmarks.converters.entry import SMALL_SAMPLE, Entry
-from benchmarks.converters.python_package import in_package
+from benchmarks.converters.entry import SMALL_SAMPLE, Entry, in_package
 
-PACKAGE = "Pinyin2Hanzi"
+PACKAGE = "Pinyin2Hanzi", ("Pinyin2Hanzi==0.1.1",)
 UNKNOWN = "□"
 
 ENTRIES = (
-    Entry("Pinyin2Hanzi DAG", "MIT", in_package(PACKAGE, "pinyin2hanzi:build_dag")),
+    Entry("Pinyin2Hanzi DAG", "MIT", in_package(*PACKAGE, "pinyin2hanzi:build_dag")),
     # Half a second to two for each sentence.
-    Entry("Pinyin2Hanzi HMM", "MIT", in_package(PACKAGE, "pinyin2hanzi:build_hmm"), limit=SMALL_SAMPLE),
+    Entry("Pinyin2Hanzi HMM", "MIT", in_package(*PACKAGE, "pinyin2hanzi:build_hmm"), limit=SMALL_SAMPLE),
 )
 
 

@@ -7,11 +7,15 @@ whose error rates are then not a fair test.
 
 from collections.abc import Callable, Sequence
 
-from benchmarks.converters.entry import SAMPLE, Entry
-from benchmarks.converters.python_package import in_package
+from benchmarks.converters.entry import SAMPLE, Entry, in_package
 
 ENTRIES = (
-    Entry("simplepinyin", "MIT", in_package("simplepinyin", "simplepinyin:build_simplepinyin"), limit=SAMPLE),
+    Entry(
+        "simplepinyin",
+        "MIT",
+        in_package("simplepinyin", ("simplepinyin==0.1.1",), "simplepinyin:build_simplepinyin"),
+        limit=SAMPLE,
+    ),
 )
 
 

@@ -5,43 +5,36 @@
         --words datasets/commands ../shared/data/audio/dspspeech20/test.tsv --hours 3
 
 For each model: makes a recording from the test split of a folder of words or of a manifest (default: the
-embedded spoken commands), runs listen.py on it in a separate process, and prints memory in the first and the
-last tenth of the run, the real-time factor and the delay of the detections. A table compares hits, misses and
-false alarms at several thresholds for two refractory times: that of the bundle, and the second of earlier
-bundles.
+embedded spoken commands), runs listen.py on it in a separate process, and prints its memory, real-time factor
+and the delay of the detections. A table has hits, misses and false alarms at several thresholds.
 """
 
 from utils.command.entry import run_command
 
 import argparse
 import json
-import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from analysis.keyword.detections import (
-    DetectedKeyword,
     SpokenKeyword,
     late_seconds_of,
     match,
     read_spoken_keywords,
 )
-from benchmarks.support.commands import run
-from benchmarks.support.watched import watched
+from benchmarks.support.commands import measured, run
 from keywords.backgrounds import StreamOutputs, stream_recordings
 from keywords.listening import Listener, open_listener
 from streaming.keyword.detection import BACKGROUND
 from utils.audio.reading import audio_seconds
 from utils.text_table import print_table
 
-EARLIER_REFRACTORY_MS = 1000.0
-"""The refractory time of earlier bundles; now it follows from the clip's length."""
 THRESHOLDS = (0.5, 0.6, 0.7, 0.8, 0.9)
-COLUMNS = ("threshold", "refractory", "hits", "missed", "false alarms", "the same word again")
+COLUMNS = ("threshold", "hits", "missed", "false alarms")
 COMMANDS = Path("datasets/commands")
 
 
@@ -61,7 +54,7 @@ def main() -> int:
     if len(options.words) != len(options.model):
         parser.error(f"{len(options.model)} models, and {len(options.words)} sources of words: --words")
     for model, words in zip(options.model, options.words, strict=True):
-        with tempfile.TemporaryDirectory(dir=options.temporary, prefix="keyword-stream-") as name:
+        with tempfile.TemporaryDirectory(prefix="keyword-stream-") as name:
             _measure(model, words, options.hours, Path(name))
     return 0
 
@@ -71,12 +64,10 @@ def _measure(model: Path, words: Path, hours: float, folder: Path) -> None:
     listener = open_listener(model)
     audio, spoken = _make_stream(listener, words, hours, folder), read_spoken_keywords(folder / "spoken.tsv")
     printed, seconds = folder / "detections.jsonl", audio_seconds(audio)
-    command = [sys.executable, "listen.py", "--model", str(model), "--json", str(audio)]
-    measured = watched(command, lambda: printed.stat().st_size > 0, printed)
+    cost = measured("listen.py", "--model", str(model), "--json", str(audio), output=printed)
     print(f"recording            {seconds / 3600:8.2f} h, {len(spoken)} keywords")
-    print(f"peak memory          {measured.peak / 2**20:8.0f} MiB")
-    print(f"first, last tenth    {measured.growth()}")
-    print(f"real-time factor     {measured.seconds / seconds:8.4f}, start included")
+    print(f"peak memory          {cost.peak_memory / 2**20:8.0f} MiB")
+    print(f"real-time factor     {cost.seconds / seconds:8.4f}, start included")
     _print_delay(_read(printed), spoken, late_seconds_of(listener.detection.refractory_ms))
     title = f"{model} on {words}, {len(spoken)} keywords in {seconds / 3600:.2f} h"
     print_table(title, COLUMNS, _compare(listener, stream_recordings(listener, [audio]), spoken))
@@ -96,25 +87,12 @@ def _make_stream(listener: Listener, words: Path, hours: float, folder: Path) ->
 def _compare(
     listener: Listener, sound: StreamOutputs, spoken: Sequence[SpokenKeyword]
 ) -> Iterator[list[str]]:
-    """A row for each threshold and refractory time."""
+    """A row for each threshold."""
     late = late_seconds_of(listener.detection.refractory_ms)
     for threshold in sorted({*THRESHOLDS, listener.detection.threshold}):
-        for refractory_ms in (EARLIER_REFRACTORY_MS, listener.detection.refractory_ms):
-            detection = replace(listener.detection, refractory_ms=refractory_ms)
-            found = sound.detections(replace(listener, detection=detection), threshold)
-            matched = match(found, spoken, late)
-            counts = [len(spoken) - matched.misses, matched.misses, len(matched.false_alarms)]
-            repeated = _repeated(found, matched.false_alarms, listener.detection.refractory_ms / 1000)
-            yield [f"{threshold:g}", f"{refractory_ms:g} ms", *map(str, counts), str(repeated)]
-
-
-def _repeated(found: Sequence[DetectedKeyword], false_alarms: Sequence[int], seconds: float) -> int:
-    """Number of false alarms that repeat the previous keyword within a number of seconds."""
-    pairs = ((found[index - 1], found[index]) for index in false_alarms if index)
-    return sum(
-        first.keyword == second.keyword and second.seconds - first.seconds <= seconds
-        for first, second in pairs
-    )
+        matched = match(sound.detections(listener, threshold), spoken, late)
+        counts = (len(spoken) - matched.misses, matched.misses, len(matched.false_alarms))
+        yield [f"{threshold:g}", *map(str, counts)]
 
 
 def _print_delay(found: Sequence[PrintedDetection], spoken: Sequence[SpokenKeyword], late: float) -> None:
@@ -144,7 +122,6 @@ def _parser() -> argparse.ArgumentParser:
         help="for each model a folder with a folder for each word, or a manifest of recorded words",
     )  # fmt: skip
     parser.add_argument("--hours", type=float, default=1.0, help="length of each recording (default: 1)")
-    parser.add_argument("--temporary", type=Path, help="folder for the recordings (default: the system's)")
     return parser
 
 

@@ -13,7 +13,6 @@ that cannot be installed is named with the reason.
 from utils.command.entry import run_command
 
 import argparse
-import os
 import statistics
 import sys
 from collections.abc import Iterator, Sequence
@@ -22,46 +21,30 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.converters.converter_process import ConverterProcess
-from benchmarks.converters.entry import Missing
-from benchmarks.peers import keyword, ngrams, sequences, sound
+from benchmarks.peers import ngrams, sequences, sound
 from benchmarks.peers.entry import Arrays, Peer, Task
-from benchmarks.peers.environment import interpreter
+from benchmarks.peers.environment import FOLDER, Missing, command, use_one_thread
+from benchmarks.peers.process import PeerProcess
+from benchmarks.support.tables import show
 from utils.command.arguments import positive
 from utils.errors import RunError
-from utils.files import write_text
-from utils.text_table import markdown_table, text_table
 
-TASKS = (*sound.TASKS, *sequences.TASKS, *ngrams.TASKS, *keyword.TASKS)
+TASKS = (*sound.TASKS, *sequences.TASKS, *ngrams.TASKS)
 COLUMNS = ("task", "peer", "peer ms", "ours ms", "ratio", "results")
-FOLDER = Path("runs/benchmarks/peers")
 FEWEST, LONGEST_SECONDS = 3, 60.0  # runs of a slow pair, and the processor time from which a pair is slow
-ONE_THREAD = (
-    "OMP_NUM_THREADS",
-    "OPENBLAS_NUM_THREADS",
-    "MKL_NUM_THREADS",
-    "NUMBA_NUM_THREADS",
-    "TF_NUM_INTRAOP_THREADS",
-    "TF_NUM_INTEROP_THREADS",
-)
-BEGIN, END = "<!-- figures of benchmarks.peers.compare -->", "<!-- end of the figures -->"
 
 
 def main() -> None:
     """Compare the chosen tasks; print the table, or write it into a document too."""
     options = _parser().parse_args()
-    os.environ.update(dict.fromkeys(ONE_THREAD, "1"), TF_CPP_MIN_LOG_LEVEL="3")
+    use_one_thread()
     tasks = [task for task in TASKS if not options.only or task.name in options.only]
     rows = []
     for task in tasks:
         for row in _compared(task, options.rounds):
             print("  ".join(row[2:]), file=sys.stderr, flush=True)
             rows.append(row)
-    print(text_table(COLUMNS, rows, left=2))
-    if options.markdown:
-        before, _, rest = options.markdown.read_text(encoding="utf-8").partition(BEGIN)
-        after = rest.partition(END)[2]
-        write_text(options.markdown, f"{before}{BEGIN}\n{markdown_table(COLUMNS, rows, left=2)}{END}{after}")
+    show("benchmarks.peers.compare", COLUMNS, rows, options.markdown, left=2)
 
 
 def _compared(task: Task, rounds: int) -> Iterator[Sequence[str]]:
@@ -71,7 +54,7 @@ def _compared(task: Task, rounds: int) -> Iterator[Sequence[str]]:
     file = FOLDER / f"{task.name.replace(' ', '_')}.npz"
     np.savez(file, **inputs)
     for peer in task.peers:
-        name = " ".join([peer.name, *_version(peer)])
+        name = " ".join([peer.name, *(each.partition("==")[2] for each in peer.requirements[:1])])
         print(f"{task.name}: {name}", file=sys.stderr, flush=True)
         try:
             ours, theirs, results = _paired(task, peer, file, rounds)
@@ -83,10 +66,6 @@ def _compared(task: Task, rounds: int) -> Iterator[Sequence[str]]:
         yield task.name, name, *times, f"{ratio:.2f}", task.agreement(inputs, *results)
 
 
-def _version(peer: Peer) -> list[str]:
-    return [peer.requirements[0].partition("==")[2]] if peer.requirements else []
-
-
 def _paired(
     task: Task, peer: Peer, inputs: Path, rounds: int
 ) -> tuple[list[float], list[float], tuple[Arrays, Arrays]]:
@@ -96,28 +75,23 @@ def _paired(
         Missing: the peer cannot be installed.
         RunError: one side ends with an error.
     """
-    sides = [
-        ("ours", interpreter(FOLDER, ()), task.ours),
-        (peer.name, interpreter(FOLDER / peer.name, peer.requirements), peer.function),
-    ]
+    sides = [("ours", (), task.ours), (peer.name, peer.requirements, peer.function)]
     with ExitStack() as stack:
-        serve = ["-m", "benchmarks.peers.serve"]
-        running = [
-            stack.enter_context(
-                ConverterProcess(name, [str(python), *serve, f"{task.module}:{function}", str(inputs)])
-            )
-            for name, python, function in sides
-        ]
+        running = []
+        for name, requirements, function in sides:
+            timed = (f"{task.module}:{function}", str(inputs))
+            arguments = command(name, requirements, "benchmarks.peers.timed:build_timed", *timed)
+            running.append(stack.enter_context(PeerProcess(name, arguments)))
         seconds: list[list[float]] = [[], []]
         for number in range(rounds):
             if number >= FEWEST and sum(map(sum, seconds)) > LONGEST_SECONDS:
                 break
             for side in (0, 1) if number % 2 else (1, 0):
-                seconds[side].append(float(running[side].convert(["run"])[0]))
+                seconds[side].append(float(running[side].answers(["run"])[0]))
         results = []
         for process in running:
             saved = inputs.with_name(f"{inputs.stem}.result.npz")
-            process.convert([f"save {saved}"])
+            process.answers([f"save {saved}"])
             with np.load(saved) as arrays:
                 results.append(dict(arrays))
             saved.unlink()

@@ -1,4 +1,4 @@
-"""Tasks of the comparison: decoded tokens, CTC losses and edits, ours and those of other libraries."""
+"""Tasks of the comparison: decoded tokens and CTC losses, ours and those of other libraries."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,6 @@ from benchmarks.peers.entry import Arrays, Peer, Task, Work
 CLASSES = 2165  # classes of the acoustic vocabulary; the blank is the last one
 BLANK, BEAM = CLASSES - 1, 10
 _FIRST_LETTER = 0x4E00  # text decoders get a letter for each class
-_SENTENCES, _SYLLABLES = 3000, 20
 
 
 def trained_logits(utterances: int = 16, frames: int = 150) -> Arrays:
@@ -52,20 +51,6 @@ def beam_search_pyctcdecode(inputs: Arrays) -> Work:
     def work() -> Arrays:
         texts = (decoder.decode(logits, beam_width=BEAM) for logits in inputs["logits"])
         return _padded([[ord(letter) - _FIRST_LETTER for letter in text] for text in texts])
-
-    return work
-
-
-def beam_search_fast_ctc_decode(inputs: Arrays) -> Work:
-    """Prefix beam search in Rust, with its highest threshold; the blank is its first class."""
-    from fast_ctc_decode import beam_search
-
-    alphabet = [""] + [chr(_FIRST_LETTER + token) for token in range(BLANK)]
-
-    def work() -> Arrays:
-        posteriors = np.exp(_log_softmax(np.roll(inputs["logits"], 1, axis=-1)))
-        found = (beam_search(utterance, alphabet, BEAM, 0.99 / CLASSES)[0] for utterance in posteriors)
-        return _padded([[ord(letter) - _FIRST_LETTER for letter in text] for text in found])
 
     return work
 
@@ -186,73 +171,6 @@ def _same_losses(_: Arrays, ours: Arrays, theirs: Arrays) -> str:
     return f"largest difference: value {value:.0e} of it, gradient {gradient:.0e}"
 
 
-def misread_sentences() -> Arrays:
-    """Sentences of syllables, and copies with a fifth of the syllables changed, dropped or inserted."""
-    rng = np.random.default_rng(0)
-    references = rng.integers(0, BLANK, (_SENTENCES, _SYLLABLES))
-    hypotheses = references.copy()
-    changed = rng.random(references.shape) < 0.2
-    hypotheses[changed] = rng.integers(0, BLANK, int(changed.sum()))
-    shift = rng.integers(0, 3, _SENTENCES)  # syllables that are missing at the beginning
-    return {"references": references, "hypotheses": hypotheses, "shift": shift}
-
-
-def _sentences(inputs: Arrays) -> tuple[list[list[str]], list[list[str]]]:
-    hypotheses = zip(inputs["hypotheses"], inputs["shift"], strict=True)
-    return (
-        [[f"s{token}" for token in row] for row in inputs["references"]],
-        [[f"s{token}" for token in row[shift:]] for row, shift in hypotheses],
-    )
-
-
-def our_edits(inputs: Arrays) -> Work:
-    """Counts of errors, as for error rates."""
-    from utils.metrics import count_errors, total
-
-    references, hypotheses = _sentences(inputs)
-
-    def work() -> Arrays:
-        found = total(map(count_errors, references, hypotheses))
-        return {"edits": np.array([found.substitutions, found.deletions, found.insertions])}
-
-    return work
-
-
-def edits_jiwer(inputs: Arrays) -> Work:
-    """jiwer's alignment of all sentences."""
-    import jiwer
-
-    references, hypotheses = ([" ".join(row) for row in rows] for rows in _sentences(inputs))
-
-    def work() -> Arrays:
-        found = jiwer.process_words(references, hypotheses)
-        return {"edits": np.array([found.substitutions, found.deletions, found.insertions])}
-
-    return work
-
-
-def edits_rapidfuzz(inputs: Arrays) -> Work:
-    """RapidFuzz's edit operations, counted."""
-    from rapidfuzz.distance import Levenshtein
-
-    references, hypotheses = _sentences(inputs)
-
-    def work() -> Arrays:
-        tags = [
-            edit.tag
-            for reference, hypothesis in zip(references, hypotheses, strict=True)
-            for edit in Levenshtein.editops(reference, hypothesis)
-        ]
-        return {"edits": np.array([tags.count(tag) for tag in ("replace", "delete", "insert")])}
-
-    return work
-
-
-def _same_edits(_: Arrays, ours: Arrays, theirs: Arrays) -> str:
-    counts = [" + ".join(map(str, each["edits"].tolist())) for each in (ours, theirs)]
-    return f"same {counts[0]} edits" if counts[0] == counts[1] else f"{counts[1]} edits, ours {counts[0]}"
-
-
 _PYCTCDECODE = Peer("pyctcdecode", "beam_search_pyctcdecode", ("pyctcdecode==0.5.0",))
 _NUMPY = "numpy==2.4.6"
 
@@ -276,7 +194,6 @@ TASKS = (
         (
             _PYCTCDECODE,
             Peer("TensorFlow", "beam_search_tensorflow"),
-            Peer("fast-ctc-decode", "beam_search_fast_ctc_decode", ("fast-ctc-decode==0.3.7", _NUMPY)),
         ),
         _scores,
     ),
@@ -287,16 +204,5 @@ TASKS = (
         "our_loss",
         (Peer("keras.ops.ctc_loss", "loss_keras"), Peer("tf.nn.ctc_loss", "loss_tensorflow")),
         _same_losses,
-    ),
-    Task(
-        "edits",
-        __name__,
-        misread_sentences,
-        "our_edits",
-        (
-            Peer("jiwer", "edits_jiwer", ("jiwer==4.0.0", _NUMPY)),
-            Peer("RapidFuzz", "edits_rapidfuzz", ("rapidfuzz==3.14.6", _NUMPY)),
-        ),
-        _same_edits,
     ),
 )

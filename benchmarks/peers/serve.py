@@ -1,6 +1,10 @@
-"""Runs a task in a separate process: reads lines ``run`` and ``save FILE``, prints processor seconds.
+r"""Runs a function as a process: lines of words in, a line for each out, an empty line ends a batch.
 
-echo run | python -m benchmarks.peers.serve benchmarks.peers.sound:our_features INPUTS.npz
+    echo "jin1 tian1 tian1 qi4 hen3 hao3" | python -m benchmarks.peers.serve \
+        benchmarks.converters.ours:build_ours runs/demo/language typed
+
+Every peer runs so, in an environment of its own, and ours beside it. native/lines.h of the converters has the
+same protocol in C++. Only the named module is imported, so that other peers' requirements do not matter.
 """
 
 from utils.command.entry import run_command
@@ -8,46 +12,41 @@ from utils.command.entry import run_command
 import argparse
 import importlib
 import sys
-import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
-import numpy as np
-
-from benchmarks.converters.serve import serve
+Answer = Callable[[Sequence[Sequence[str]]], list[str]]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Prepare the work of ``module:function`` with the inputs; run it until the input ends."""
+    """Build the answering function of ``module:function`` with the other arguments; answer all batches."""
     options = _parser().parse_args(arguments)
     module, function = options.function.split(":")
     output, sys.stdout = sys.stdout.buffer, sys.stderr  # the output of libraries is not an answer
-    with np.load(options.inputs) as file:
-        work = getattr(importlib.import_module(module), function)(dict(file))
-    results = work()  # the first run compiles, loads and fills caches
-
-    def answer(lines: Sequence[Sequence[str]]) -> list[str]:
-        nonlocal results
-        seconds = []
-        for command, *values in lines:
-            began = time.process_time()
-            if command == "run":
-                results = work()
-            else:
-                np.savez(values[0], **results)
-            seconds.append(str(time.process_time() - began))
-        return seconds
-
+    answer = getattr(importlib.import_module(module), function)(*options.values)
     for texts in serve(answer, sys.stdin.buffer):
         output.write("".join(f"{text}\n" for text in texts).encode())
         output.flush()
+
+
+def serve(answer: Answer, lines: Iterable[bytes]) -> Iterator[list[str]]:
+    """The answers to the lines before each empty line, and before the end, as one batch each."""
+    batch: list[list[str]] = []
+    for line in lines:
+        if words := line.decode().split():
+            batch.append(words)
+        elif batch:
+            yield answer(batch)
+            batch = []
+    if batch:
+        yield answer(batch)
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("function", metavar="module:function", help="prepares the work")
-    parser.add_argument("inputs", metavar="INPUTS", help=".npz file of the inputs")
+    parser.add_argument("function", metavar="module:function", help="builds the answering function")
+    parser.add_argument("values", nargs="*", help="its arguments")
     return parser
 
 

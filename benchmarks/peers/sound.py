@@ -1,4 +1,4 @@
-"""Tasks of the comparison: features, resampling and speech detection, ours and those of other libraries."""
+"""Tasks of the comparison: features and speech detection, ours and those of other libraries."""
 
 from pathlib import Path
 
@@ -9,8 +9,6 @@ from benchmarks.peers.entry import Arrays, Peer, Task, Work
 RATE = 16_000
 RECORDINGS = Path(__file__).parents[2] / "examples" / "recordings"
 BINS, FRAME, HOP, FFT = 80, 400, 160, 512
-_FROM_RATE, _TONES = 44_100, (440.0, 3_000.0, 6_500.0)  # Hz
-_EDGE = 800  # samples at both ends where a filter has no sound on one side
 _STEP = 480  # samples of a decision about speech: 30 ms, the longest of WebRTC
 
 
@@ -80,53 +78,6 @@ def _same_features(_: Arrays, ours: Arrays, theirs: Arrays) -> str:
     return f"other filters and frames: {len(theirs)} frames, ours {len(ours)}"
 
 
-def tones() -> Arrays:
-    """Ten seconds of three tones at 44.1 kHz."""
-    return {"samples": _tones(_FROM_RATE, 10)}
-
-
-def _tones(rate: int, seconds: int) -> np.ndarray:
-    time = np.arange(rate * seconds) / rate
-    return sum(0.2 * np.sin(2 * np.pi * hertz * time) for hertz in _TONES).astype(np.float32)
-
-
-def our_resampling(inputs: Arrays) -> Work:
-    """Resampling as in reading recordings."""
-    from utils.audio.reading import resample
-
-    return lambda: {"samples": resample(inputs["samples"], _FROM_RATE, RATE)}
-
-
-def resampling_scipy(inputs: Arrays) -> Work:
-    """Polyphase filtering."""
-    from scipy.signal import resample_poly
-
-    return lambda: {"samples": resample_poly(inputs["samples"], 160, 441)}
-
-
-def resampling_samplerate(inputs: Arrays) -> Work:
-    """libsamplerate, at its middle quality."""
-    import samplerate
-
-    return lambda: {"samples": samplerate.resample(inputs["samples"], RATE / _FROM_RATE, "sinc_medium")}
-
-
-def resampling_resampy(inputs: Arrays) -> Work:
-    """Band-limited interpolation, compiled by Numba, at its best quality."""
-    import resampy
-
-    return lambda: {"samples": resampy.resample(inputs["samples"], _FROM_RATE, RATE)}
-
-
-def _errors_of_tones(_: Arrays, ours: Arrays, theirs: Arrays) -> str:
-    def error(samples: np.ndarray) -> float:
-        inner = slice(_EDGE, len(samples) - _EDGE)
-        exact = _tones(RATE, 10)[: len(samples)][inner]
-        return float(10 * np.log10(np.square(samples[inner] - exact).mean() / np.square(exact).mean()))
-
-    return f"error {error(theirs['samples']):.0f} dB, ours {error(ours['samples']):.0f} dB"
-
-
 def speech_in_noise() -> Arrays:
     """The recordings between pauses of faint noise, all 40 dB above it, and where they are."""
     clips, rng = _clips(recordings()), np.random.default_rng(0)
@@ -194,18 +145,6 @@ TASKS = (
             ),
         ),
         _same_features,
-    ),
-    Task(
-        "resampling",
-        __name__,
-        tones,
-        "our_resampling",
-        (
-            Peer("scipy", "resampling_scipy", ("scipy==1.17.1", "numpy==2.4.6")),
-            Peer("samplerate", "resampling_samplerate", ("samplerate==0.2.4", "numpy==2.4.6")),
-            Peer("resampy", "resampling_resampy", ("resampy==0.4.3", "numpy==2.2.6")),
-        ),
-        _errors_of_tones,
     ),
     Task(
         "voice activity",

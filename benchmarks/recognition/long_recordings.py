@@ -1,19 +1,16 @@
-"""Transcribes a recording of several hours: memory, errors, speed.
+"""Transcribes recordings of several hours: memory that does not grow with the length, speed, errors.
 
-    python -m benchmarks.recognition.long_recordings
-    python -m benchmarks.recognition.long_recordings --hours 3 --speech RUN --language RUN --manifest LIST.tsv
+    python -m benchmarks.recognition.long_recordings [--hours 0.5 3] [--manifest LIST.tsv] [--speech RUN]
 
-Joins the recordings of a list (default: the demo's test set) into one file, with pauses and faint noise
-between them, transcribes it with transcribe.py in a separate process, and prints the peak memory, its growth
-between the first and the last tenth of the run, the time, and the syllable error rate. Without errors of the
-segmentation, the error rate is that of the single recordings.
+Joins the recordings of a list into one file, with pauses and faint noise between them, transcribes it with
+transcribe.py in a separate process, and prints its peak memory, time and syllable error rate, a row for each
+length. Without errors of the segmentation, the error rate is that of the single recordings.
 """
 
 from utils.command.entry import run_command
 
 import argparse
 import json
-import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,30 +18,49 @@ from pathlib import Path
 import numpy as np
 import soundfile
 
-from benchmarks.support.watched import Measured, watched
+from benchmarks.support.commands import measured
+from benchmarks.support.shared_lists import prepared_list
 from data.manifest import read_manifest
 from utils.audio.reading import SAMPLE_RATE, read_audio
 from utils.metrics import count_errors
+from utils.run_folder.run import PRETRAINED, PRETRAINED_SPEECH
+from utils.text_table import print_table
 
 PAUSE_SECONDS = (0.7, 3.0)
 NOISE = 10 ** (-65 / 20)
+COLUMNS = ("hours", "peak memory", "time", "x real time", "segments", "last syllable", "syllable error")
 
 
 def main() -> int:
-    """Make the file, transcribe it, print the figures."""
+    """Make the files, transcribe them, print the table."""
     options = _parser().parse_args()
-    with tempfile.TemporaryDirectory(dir=options.folder, prefix="long-audio-") as folder:
-        audio, output = Path(folder) / "long.wav", Path(folder) / "out"
-        reference = _write_long(audio, options.manifest, options.hours)
-        seconds = soundfile.info(audio).duration
-        print(
-            f"{seconds / 3600:.2f} h, {audio.stat().st_size / 2**20:.0f} MiB, {len(reference):,} syllables",
-            flush=True,
-        )
-        measured = _transcribe(audio, output, options)
-        transcript = json.loads((output / "long.json").read_text(encoding="utf-8"))
-    _report(measured, seconds, reference, transcript)
+    manifest = options.manifest or prepared_list("common_voice_zh/dev")
+    rows = []
+    for hours in options.hours:
+        with tempfile.TemporaryDirectory(prefix="long-audio-") as folder:
+            rows.append(_row(manifest, hours, Path(folder), options))
+    print_table(str(options.speech), COLUMNS, rows)
     return 0
+
+
+def _row(manifest: Path, hours: float, folder: Path, options: argparse.Namespace) -> tuple[str, ...]:
+    audio, output = folder / "long.wav", folder / "out"
+    reference = _write_long(audio, manifest, hours)
+    command = ["transcribe.py", str(audio), "--format", "json", "--output", str(output)]
+    command += ["--speech", str(options.speech), "--language", str(options.language)]
+    cost, seconds = measured(*command), soundfile.info(audio).duration
+    transcript = json.loads((output / "long.json").read_text(encoding="utf-8"))
+    segments = transcript["segments"]
+    last = max(syllable["start"] for segment in segments for syllable in segment["syllables"])
+    return (
+        f"{seconds / 3600:.2f}",
+        f"{cost.peak_memory / 2**20:.0f} MiB",
+        f"{cost.seconds:.0f} s",
+        f"{seconds / cost.seconds:.0f}",
+        f"{len(segments):,}",
+        f"{last:.1f} of {seconds:.1f} s",
+        f"{count_errors(reference, transcript['pinyin'].split()).rate:.1%}",
+    )
 
 
 def _write_long(path: Path, manifest: Path, hours: float) -> list[str]:
@@ -57,7 +73,7 @@ def _write_long(path: Path, manifest: Path, hours: float) -> list[str]:
     return syllables
 
 
-def _clips(manifest: Path, target_seconds: float) -> Iterator[tuple[np.ndarray, tuple[str, ...]]]:
+def _clips(manifest: Path, samples_wanted: float) -> Iterator[tuple[np.ndarray, tuple[str, ...]]]:
     utterances, rng, length = read_manifest(manifest), np.random.default_rng(0), 0
     while True:
         for number in rng.permutation(len(utterances)):
@@ -65,49 +81,20 @@ def _clips(manifest: Path, target_seconds: float) -> Iterator[tuple[np.ndarray, 
             pause = np.zeros(int(rng.uniform(*PAUSE_SECONDS) * SAMPLE_RATE), np.float32)
             samples = np.concatenate([samples, pause])
             length += len(samples)
-            if length > target_seconds:
+            if length > samples_wanted:
                 return
             noise = rng.standard_normal(len(samples), np.float32)
             yield samples + np.float32(NOISE) * noise, utterances[number].pinyin
-
-
-def _transcribe(audio: Path, output: Path, options: argparse.Namespace) -> Measured:
-    """Run transcribe.py and measure the process."""
-    command = [sys.executable, "transcribe.py", str(audio), "--format", "json", "--output", str(output)]
-    command += ["--speech", str(options.speech), "--language", str(options.language), *options.options]
-
-    def has_started() -> bool:
-        # The temporary output file: memory should not grow after its first segment.
-        return any(path.stat().st_size > 1000 for path in output.glob(".*.long.json"))
-
-    return watched(command, has_started)
-
-
-def _report(measured: Measured, seconds: float, reference: list[str], transcript: dict) -> None:
-    segments = transcript["segments"]
-    spoken = sum(segment["end"] - segment["start"] for segment in segments)
-    times = [syllable["start"] for segment in segments for syllable in segment["syllables"]]
-    errors = count_errors(reference, transcript["pinyin"].split())
-    print(f"peak memory        {measured.peak / 2**20:8.0f} MiB")
-    print(f"first, last tenth  {measured.growth()}")
-    print(f"time               {measured.seconds:8.0f} s, {seconds / measured.seconds:.0f} x real time")
-    print(f"segments           {len(segments):8,}, {spoken / seconds:.0%} of the recording")
-    print(f"syllables          {len(times):8,}, the last at {times[-1]:.1f} of {seconds:.1f} s")
-    print(f"syllable errors    {errors.rate:8.1%}")
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--hours", type=float, default=3.0, help="length of the recording (default: 3)")
-    parser.add_argument("--speech", type=Path, default=Path("runs/demo/speech"), metavar="RUN")
-    parser.add_argument("--language", type=Path, default=Path("runs/demo/language"), metavar="RUN")
-    parser.add_argument("--manifest", type=Path, default=Path("datasets/demo/test.tsv"), metavar="LIST")
-    parser.add_argument(
-        "--folder", type=Path, help="folder for the recording (default: the system's temporary folder)"
-    )
-    parser.add_argument("options", nargs="*", help="more options of transcribe.py, after --")
+    parser.add_argument("--hours", type=float, nargs="+", default=[0.5, 3.0], help="lengths (%(default)s)")
+    parser.add_argument("--speech", type=Path, default=PRETRAINED_SPEECH, metavar="RUN")
+    parser.add_argument("--language", type=Path, default=PRETRAINED, metavar="RUN")
+    parser.add_argument("--manifest", type=Path, metavar="LIST", help="default: Common Voice's dev speakers")
     return parser
 
 

@@ -13,7 +13,7 @@ test speakers without text, at these thresholds, without one and at the limit of
 ``--fit`` prints the weights for ``recognition/no_speech.py``, of a logistic regression on dev speakers and
 on sounds of other seeds and recordings.
 
-Needs the project's shared recordings, prepared by ``benchmarks.recognition.audio_to_pinyin --only prepare``.
+Needs the project's shared recordings.
 """
 
 from utils.command.entry import run_command
@@ -25,13 +25,12 @@ from pathlib import Path
 import numpy as np
 from tqdm import tqdm
 
-from benchmarks.recognition.audio_to_pinyin import HELD_OUT_NOISE, WORK
-from benchmarks.support.open_text import SHARED
+from benchmarks.support.shared_lists import SHARED, prepared_list
 from data.corpora.nonspeech import SOUNDS, make_sound, pieces_of
 from data.manifest import read_manifest
 from model_language.registry import load_converter
 from recognition.confidence import load_calibration
-from recognition.loading import load_acoustic_logits, load_joint_search_for, load_members
+from recognition.loading import load_acoustic_logits, load_joint_search_for
 from recognition.no_speech import WEIGHTS, features, no_speech_probability
 from recognition.pieces import Source
 from recognition.recognizer import Recognizer
@@ -46,6 +45,7 @@ SOUNDS_OF_A_KIND, PIECES_OF_A_RECORDING, SEED = 20, 25, 1001
 FITTED_SOUNDS, FITTED_SEED = 100, 2002  # sounds of each kind
 EMPTY = 0.01  # fraction of the speech recordings
 DROPPED = 0.6  # clients drop a segment with at least this probability of no speech
+HELD_OUT_NOISE = ("pink_noise", "exercise_bike")  # recordings that are in no training data
 DEV = ("common_voice_zh/dev", "dspspeech20/dev")
 SCORES = ("mean confidence", "probability of speech")
 TEST = ("common_voice_zh/test", "aishell1_two_speakers/test_other_speaker", "dspspeech20/test")
@@ -56,19 +56,18 @@ def main() -> int:
     options = _parser().parse_args()
     acoustic, converter = load_acoustic_logits(options.run), load_converter(PRETRAINED)
     joint = load_joint_search_for(options.run, converter)
-    settings = {"calibration": load_calibration(options.run), "members": load_members(options.run, acoustic)}
-    recognizer = Recognizer(acoustic, converter, joint=joint, **settings)
+    recognizer = Recognizer(acoustic, converter, joint=joint, calibration=load_calibration(options.run))
     if options.fit:
-        _fit(recognizer, options)
+        _fit(recognizer)
     else:
-        _test(recognizer, options)
+        _test(recognizer)
     return 0
 
 
-def _fit(recognizer: Recognizer, options: argparse.Namespace) -> None:
+def _fit(recognizer: Recognizer) -> None:
     """Both kinds count equally, however many segments with text each has."""
-    sounds = list(_sounds(options.noise, False, FITTED_SEED, FITTED_SOUNDS, FITTED_SOUNDS))
-    sources = {"dev speakers": _speech(options.data, DEV), "sounds": sounds}
+    sounds = list(_sounds(False, FITTED_SEED, FITTED_SOUNDS, FITTED_SOUNDS))
+    sources = {"dev speakers": _speech(DEV), "sounds": sounds}
     spoken, other = (
         [list(features(segment).values()) for found in _spoken(recognizer, each, name) for segment in found]
         for name, each in sources.items()
@@ -83,10 +82,10 @@ def _fit(recognizer: Recognizer, options: argparse.Namespace) -> None:
     print(dict(zip((*WEIGHTS, "bias"), weights, strict=True)))
 
 
-def _test(recognizer: Recognizer, options: argparse.Namespace) -> None:
-    dev = _scores(recognizer, _speech(options.data, DEV), "dev speakers")
-    speech = _scores(recognizer, _speech(options.data, TEST), "test speakers")
-    sounds = list(_sounds(options.noise, True, SEED, SOUNDS_OF_A_KIND, PIECES_OF_A_RECORDING))
+def _test(recognizer: Recognizer) -> None:
+    dev = _scores(recognizer, _speech(DEV), "dev speakers")
+    speech = _scores(recognizer, _speech(TEST), "test speakers")
+    sounds = list(_sounds(True, SEED, SOUNDS_OF_A_KIND, PIECES_OF_A_RECORDING))
     other = _scores(recognizer, sounds, "sounds")
     kinds = np.array([name.rpartition("_")[0] for name, _ in sounds])
     highest = np.quantile(dev, EMPTY, axis=0, method="lower").tolist()
@@ -129,15 +128,13 @@ def _spoken(recognizer: Recognizer, sources: Sequence[Source], name: str) -> Ite
         yield [event for event in events if isinstance(event, Segment) and event.times]
 
 
-def _speech(data: Path, lists: Iterable[str]) -> list[Source]:
-    return [(u.id, u.audio) for name in lists for u in read_manifest(data / f"{name}.tsv")]
+def _speech(lists: Iterable[str]) -> list[Source]:
+    return [(u.id, u.audio) for name in lists for u in read_manifest(prepared_list(name))]
 
 
-def _sounds(
-    folder: Path, held_out: bool, seed: int, generated: int, pieces: int
-) -> Iterator[tuple[str, np.ndarray]]:
+def _sounds(held_out: bool, seed: int, generated: int, pieces: int) -> Iterator[tuple[str, np.ndarray]]:
     """Generated sounds of each kind, and pieces of the held-out recordings or of the others."""
-    recordings = {path.stem: path for path in find_recordings(folder)}
+    recordings = {path.stem: path for path in find_recordings(SHARED / "audio" / "noise")}
     names = HELD_OUT_NOISE if held_out else sorted(recordings.keys() - set(HELD_OUT_NOISE))
     kinds = [(name, sound, generated) for name, sound in SOUNDS.items()]
     kinds += [(name, pieces_of(read_audio(recordings[name])), pieces) for name in names]
@@ -152,9 +149,6 @@ def _parser() -> argparse.ArgumentParser:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--run", type=Path, default=PRETRAINED_SPEECH, help="default: the model that ships")
-    parser.add_argument("--data", type=Path, default=WORK, metavar="FOLDER", help="the prepared lists")
-    noise = SHARED / "audio" / "noise"
-    parser.add_argument("--noise", type=Path, default=noise, metavar="FOLDER", help="recordings of noise")
     parser.add_argument("--fit", action="store_true", help="print weights fitted on dev speakers instead")
     return parser
 

@@ -32,8 +32,8 @@ from pathlib import Path
 import numpy as np
 from tqdm import tqdm
 
-from benchmarks.support.commands import ROOT
 from benchmarks.support.near_phrases import with_neighbours
+from benchmarks.support.shared_lists import SHARED
 from model_speech.acoustic_logits import AcousticLogits
 from model_speech.ctc.alignment import align_text
 from model_speech.ctc.greedy import greedy_decode
@@ -53,7 +53,6 @@ from utils.mandarin.pinyin import hanzi_to_pinyin, is_hanzi
 from utils.text_table import print_table
 from utils.vocabulary import SPACE
 
-SHARED = ROOT.parent / "shared" / "data"
 HELD_OUT = ("Jouketou",)
 PHRASES, TIMED_PHRASES, TIMED_CLIPS = 200, 10_000, 60
 THRESHOLDS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
@@ -132,8 +131,6 @@ def _print_rates(acoustic: AcousticLogits, options: argparse.Namespace) -> None:
             _rate(false, len(not_spoken)),
         )
         rows.append((name, len(search.phrases), len(spoken), *rates))
-        if options.show:
-            _print_wrong(name, spoken)
     headings = ("list", "entries", "clips", "best phrase correct", "accepted and correct", "accepted falsely")
     print_table("phrases of speakers who are not in the training data", headings, rows)
 
@@ -283,13 +280,10 @@ def _utterances(acoustic: AcousticLogits, clip: Clip) -> Iterator[np.ndarray]:
         yield logits[first:end]
 
 
-def _search(
-    texts: Iterable[str], acoustic: AcousticLogits, neighbours: bool, leave_out: bool = False
-) -> PhraseSearch:
-    """A search for texts, with near neighbours or (``leave_out``) for the neighbours alone."""
+def _search(texts: Iterable[str], acoustic: AcousticLogits, neighbours: bool) -> PhraseSearch:
+    """A search for texts, with or without their near neighbours."""
     texts = list(dict.fromkeys(texts))
-    lines = with_neighbours(texts).split("\n") if neighbours else texts
-    content = "\n".join(lines[len(texts) :] if leave_out else lines)
+    content = with_neighbours(texts) if neighbours else "\n".join(texts)
     return PhraseSearch(list_phrases(parse_grammar(content)), acoustic.vocabulary)
 
 
@@ -318,13 +312,6 @@ def read_clips(path: Path) -> list[Clip]:
     return clips
 
 
-def _print_wrong(name: str, trials: Iterable[Trial]) -> None:
-    for trial in trials:
-        if not trial.right and trial.best:
-            wrong, probability = trial.best.phrase.text, trial.best.evidence.listed
-            print(f"{name}\t{trial.clip.audio.name}\t{trial.clip.text} → {wrong} ({probability:.2f})")
-
-
 def _rate(part: int, whole: int) -> str:
     return f"{part} of {whole}, {part / max(whole, 1):.1%}"
 
@@ -340,7 +327,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--speakers", nargs="+", default=HELD_OUT, metavar="NAME", help="speakers for (b)")
     parser.add_argument("--threshold", type=float, default=PHRASE_THRESHOLD, metavar="P")
     parser.add_argument("--fit", action="store_true", help="weights and threshold on dev speakers instead")
-    parser.add_argument("--show", action="store_true", help="list the phrases that were wrong")
     return parser
 
 

@@ -1,7 +1,7 @@
 """Compares keyword models on real words of unseen speakers: whole clips and streams, in one table.
 
     python -m benchmarks.recognition.spoken_words
-    python -m benchmarks.recognition.spoken_words --models tc_resnet --epochs 2
+    python -m benchmarks.recognition.spoken_words --models tc_resnet training.epochs=2
 
 Trains each model on the training speakers of a folder of recorded words (lists train.tsv, dev.tsv, test.tsv;
 twelve Mandarin words with hard pairs in the shared data), by configs/keyword/spoken_words_*.yaml, exports it,
@@ -19,12 +19,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from benchmarks.support.commands import ROOT, run
+from benchmarks.support.commands import run
+from benchmarks.support.shared_lists import SHARED
 from utils.errors import CorpusError
-from utils.files import write_json
 from utils.text_table import print_table
 
-WORDS = ROOT.parent / "shared" / "data" / "audio" / "dspspeech20"
+WORDS = SHARED / "audio" / "dspspeech20"
 CONFIG = "configs/keyword/spoken_words_{}.yaml"
 MODELS = ("resnet", "ds_cnn", "tc_resnet")
 COLUMNS = ("model", "parameters", "training", "file", "accuracy", "never reset", "kB", "µs a call")
@@ -48,27 +48,15 @@ def _measure(name: str, lists: dict[str, Path], options: argparse.Namespace) -> 
     """Train and export one model, or use the result of an earlier run, and return its figures."""
     folder = options.runs / name
     data = [f"data.{split}=[{path}]" for split, path in lists.items()]
-    more = [f"training.epochs={options.epochs}"] if options.epochs else []
     config = ["--config", CONFIG.format(name), "--run", str(folder)]
-    seconds = _timed(folder, "train.py", "keyword", *config, *data, *more, *options.overrides)
+    began = time.perf_counter()
+    run("train.py", "keyword", *config, *data, *options.overrides)
+    seconds = time.perf_counter() - began
     if not (folder / "export").is_dir():
         modes = ["--mode", "non_stream", "stream_external", "--precision", "float", "int8"]
         run("export.py", str(folder), "--format", "litert", *modes)
     exported = json.loads((folder / "export" / "export.json").read_text(encoding="utf-8"))
     return {"name": name, "seconds": seconds, **exported}
-
-
-def _timed(folder: Path, *command: str) -> float:
-    """Run a training; returns the seconds of all runs of it, because an interrupted one may be resumed."""
-    times, history = folder / "wall_seconds.json", folder / "history.csv"
-    before = history.stat().st_size if history.is_file() else 0
-    began = time.perf_counter()
-    run(*command)
-    seconds = time.perf_counter() - began
-    past = json.loads(times.read_text(encoding="utf-8")) if times.is_file() else []
-    if history.stat().st_size > before:
-        write_json(times, past := [*past, seconds])
-    return sum(past)
 
 
 def _rows(model: dict[str, Any]) -> Iterator[tuple[str, ...]]:
@@ -94,9 +82,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--models", nargs="+", default=MODELS, metavar="NAME", help="see model_keyword/registry"
     )
-    parser.add_argument("--epochs", type=int, default=0, help="evaluation intervals, for a trial")
     parser.add_argument("--runs", type=Path, default=Path("runs/benchmarks/spoken_words"), metavar="FOLDER")
-    parser.add_argument("overrides", nargs="*", metavar="key=value", help="overrides for train.py")
+    parser.add_argument(
+        "overrides", nargs="*", default=[], metavar="key=value", help="overrides for train.py"
+    )
     return parser
 
 

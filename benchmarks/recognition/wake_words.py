@@ -25,7 +25,8 @@ from pathlib import Path
 import numpy as np
 from tqdm import tqdm
 
-from benchmarks.recognition.phrases import SHARED, Clip, read_clips
+from benchmarks.recognition.phrases import Clip, read_clips
+from benchmarks.support.shared_lists import SHARED
 from data.synthesis.speech import speak
 from data.synthesis.synthesiser import Synthesiser, SynthesiserError
 from data.synthesis.voices import generate_voices

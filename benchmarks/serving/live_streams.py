@@ -28,6 +28,7 @@ import numpy as np
 import psutil
 import websockets
 
+from benchmarks.serving.load import processor_seconds
 from recognition.windowed_stream import SHARE, SHORTEST_SECONDS, WINDOW_SECONDS
 from tests.support.recordings import RECORDINGS
 from tests.support.service import Service, running_service
@@ -48,7 +49,6 @@ class Figures:
     syllables: list[float] = field(default_factory=list)
     finals: list[float] = field(default_factory=list)
     look_ahead: float = 0.0
-    partials: int = 0
     stable: int = 0
     revised: int = 0
 
@@ -68,9 +68,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         service.wait_for("a worker of live streams is ready", options.live_workers)
         asyncio.run(_load(service, sounds, 1, 5))  # warms up
         for streams in options.streams:
-            before, began = _cpu(service), time.monotonic()
+            before, began = processor_seconds(service), time.monotonic()
             figures = asyncio.run(_load(service, sounds, streams, options.seconds))
-            cpu = (_cpu(service) - before) / (time.monotonic() - began) / streams
+            cpu = (processor_seconds(service) - before) / (time.monotonic() - began) / streams
             bound = figures.look_ahead + chunk + ALLOWED_SECONDS
             within = np.mean(np.array(figures.syllables) <= bound)
             percentiles = (
@@ -85,13 +85,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     ahead = f"look-ahead {1000 * figures.look_ahead:.0f} ms + chunk and partial result {1000 * chunk:.0f} ms"
     print(f"within: {ahead} + {1000 * ALLOWED_SECONDS:.0f} ms")
     print(f"{options.live_workers} live workers; load of the machine: {psutil.getloadavg()[0]:.1f}")
-
-
-def _cpu(service: Service) -> float:
-    """Processor seconds of the service so far."""
-    process = psutil.Process(service.process.pid)
-    times = [each.cpu_times() for each in (process, *process.children(recursive=True))]
-    return sum(time.user + time.system for time in times)
 
 
 async def _load(service: Service, sounds: Sequence[np.ndarray], streams: int, seconds: float) -> Figures:
@@ -151,7 +144,6 @@ async def _receive(socket: Any, began: float, figures: Figures) -> None:
             for syllable in message["syllables"]:
                 figures.syllables.append(_first_shown(syllable, partials) - syllable["end"])
             figures.finals.append(now - message["syllables"][-1]["end"])
-            figures.partials += len(partials) - 1
             partials = []
 
 

@@ -1,18 +1,14 @@
 """Measures waiting times, throughput and memory of a service with many clients at the same time.
 
     python -m benchmarks.serving.load
-    python -m benchmarks.serving.load --clients 200 --seconds 300 --beside
-    python -m benchmarks.serving.load --clients 200 --compare --recordings DIR
+    python -m benchmarks.serving.load --clients 200 --seconds 300 --recordings DIR
 
 Each client sends one recording after another, in a new connection every few requests. After a 429 it waits as
 long as the answer requests, and sends the recording again. The table has the answers by status; the median,
 95th and 99th percentile of the time from a request to its answer; the seconds of audio that were transcribed
 in a second, and in a second of processor time of the service, which does not depend on what else the machine
 does; and the memory of the service (all its processes) after a warm-up of a quarter of the time, and at the
-end. With --beside the batch command then transcribes the same recordings on as many processes, each timed
-without the loading of the models. With --compare the words, times and confidences of all answers are compared
-with those that the batch command gives for the same recordings; the exit code is 1 if a single answer
-differs.
+end.
 """
 
 from utils.command.entry import run_command
@@ -20,13 +16,9 @@ from utils.command.entry import run_command
 import argparse
 import asyncio
 import itertools
-import json
 import statistics
-import subprocess
-import sys
-import tempfile
 import time
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -35,27 +27,13 @@ import httpx2
 import psutil
 
 from tests.support.recordings import RECORDINGS
-from tests.support.service import ROOT, Service, running_service
+from tests.support.service import Service, running_service
 from utils.audio.reading import audio_seconds, find_recordings
 from utils.command.arguments import positive
-from utils.errors import UserError
 from utils.text_table import print_table
 
 PATIENCE = 600.0  # seconds for an answer
 REQUESTS_OF_A_CONNECTION = 5
-_TIMED = """
-import sys, time
-from tests.support.scripts import load_script
-from recognition.recognizer import Recognizer
-begin, segments = [], Recognizer.segments
-def timed(*arguments):
-    begin[:] = [time.monotonic(), time.process_time()]
-    return segments(*arguments)
-Recognizer.segments = timed
-load_script("transcribe.py").main(sys.argv[1:])
-used = time.process_time() - begin[1]
-print(time.monotonic() - begin[0], used)
-"""
 
 
 @dataclass
@@ -68,8 +46,6 @@ class Figures:
         audio: seconds of the recordings that were transcribed.
         memory: (seconds since the start, bytes) of the service.
         processor: seconds that the service has computed.
-        words: different answers for each recording, by its index: (hanzi, pinyin, start, end, confidence) of
-            each syllable.
     """
 
     statuses: Counter = field(default_factory=Counter)
@@ -77,7 +53,6 @@ class Figures:
     audio: float = 0.0
     memory: list[tuple[float, int]] = field(default_factory=list)
     processor: float = 0.0
-    words: dict[int, set[tuple]] = field(default_factory=lambda: defaultdict(set))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -90,25 +65,21 @@ def main(arguments: Sequence[str] | None = None) -> None:
         started = time.monotonic()
         figures = asyncio.run(_load(service, recordings, lengths, options))
         _show(figures, time.monotonic() - started, options)
-    if options.beside:
-        _show_batch(options, sum(lengths))
-    if options.compare:
-        _compare(figures, options)
 
 
 async def _load(
     service: Service, recordings: Sequence[bytes], lengths: Sequence[float], options: argparse.Namespace
 ) -> Figures:
     figures = Figures()
-    started, before = time.monotonic(), _processor_seconds(service)
+    started, before = time.monotonic(), processor_seconds(service)
     watching = asyncio.create_task(_watch_memory(service, figures, started))
     clients = (
-        _client(service.url, number, recordings, lengths, figures, started + options.seconds, options.compare)
+        _client(service.url, number, recordings, lengths, figures, started + options.seconds)
         for number in range(options.clients)
     )
     await asyncio.gather(*clients)
     watching.cancel()
-    figures.processor = _processor_seconds(service) - before
+    figures.processor = processor_seconds(service) - before
     return figures
 
 
@@ -119,47 +90,33 @@ async def _client(
     lengths: Sequence[float],
     figures: Figures,
     end: float,
-    compare: bool,
 ) -> None:
-    form = {"response_format": "verbose_json", "timestamp_granularities[]": "word"} if compare else {}
     order = itertools.cycle(range(len(recordings)))
     for _ in range(number % len(recordings)):
         next(order)
     while time.monotonic() < end:
         async with httpx2.AsyncClient(timeout=PATIENCE) as client:
             for index in itertools.islice(order, REQUESTS_OF_A_CONNECTION):
-                answer = None
-                while answer is None:
+                while not await _request(client, url, recordings[index], figures):
                     if time.monotonic() >= end:
                         return
-                    answer = await _request(client, url, recordings[index], form, figures)
                 figures.audio += lengths[index]
-                if compare:
-                    figures.words[index].add(tuple(map(_word, answer["words"])))
 
 
-async def _request(
-    client: httpx2.AsyncClient, url: str, recording: bytes, form: dict[str, str], figures: Figures
-) -> dict | None:
-    """The answer; None without an answer, or after a 429 and its waiting time."""
+async def _request(client: httpx2.AsyncClient, url: str, recording: bytes, figures: Figures) -> bool:
+    """Whether the transcript came; after a 429 its waiting time has passed."""
     begin = time.monotonic()
-    files = {"file": ("a.ogg", recording)}
     try:
-        answer = await client.post(f"{url}/v1/audio/transcriptions", files=files, data=form)
+        answer = await client.post(f"{url}/v1/audio/transcriptions", files={"file": ("a.ogg", recording)})
     except httpx2.HTTPError:
         figures.statuses[0] += 1
-        return None
+        return False
     figures.statuses[answer.status_code] += 1
     if answer.status_code == 200:
         figures.waited.append(time.monotonic() - begin)
-        return answer.json()
-    if answer.status_code == 429:
+    elif answer.status_code == 429:
         await asyncio.sleep(float(answer.headers["Retry-After"]))
-    return None
-
-
-def _word(word: dict, hanzi: str = "word") -> tuple:
-    return tuple(word[key] for key in (hanzi, "pinyin", "start", "end", "confidence"))
+    return answer.status_code == 200
 
 
 async def _watch_memory(service: Service, figures: Figures, started: float) -> None:
@@ -176,7 +133,7 @@ async def _watch_memory(service: Service, figures: Figures, started: float) -> N
         await asyncio.sleep(1.0)
 
 
-def _processor_seconds(service: Service) -> float:
+def processor_seconds(service: Service) -> float:
     """Processor seconds of all processes of the service; the process that forks uploads counts them."""
     process = psutil.Process(service.process.pid)
     each = [found.cpu_times() for found in [process, *process.children(recursive=True)]]
@@ -204,44 +161,6 @@ def _show(figures: Figures, seconds: float, options: argparse.Namespace) -> None
     print_table(title, headings, [row])
 
 
-def _show_batch(options: argparse.Namespace, audio: float) -> None:
-    """The throughput of transcribe.py, as many processes as the service has workers."""
-    copies = max(1, round(120.0 / audio))
-    command = [sys.executable, "-c", _TIMED, "--format", "json"]
-    with tempfile.TemporaryDirectory() as folder:
-        files = []
-        for number, path in itertools.product(range(copies), _recordings(options)):
-            files.append(Path(folder) / f"{number}_{path.name}")
-            files[-1].symlink_to(path)
-        processes = [
-            subprocess.Popen([*command, *map(str, files)], cwd=ROOT, stdout=subprocess.PIPE, text=True)
-            for _ in range(options.workers)
-        ]
-        times = [process.communicate()[0].splitlines()[-1].split() for process in processes]
-    speed = sum(copies * audio / float(seconds) for seconds, _ in times)
-    by_processor = len(times) * copies * audio / sum(float(used) for _, used in times)
-    print(f"transcribe.py, {options.workers} processes: {speed:.1f} s of audio in a second, ", end="")
-    print(f"{by_processor:.1f} in a second of processor time")
-
-
-def _compare(figures: Figures, options: argparse.Namespace) -> None:
-    """Compare all answers with the results of transcribe.py; a difference ends the benchmark."""
-    files = _recordings(options)
-    with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "transcribe.py", *map(str, files), "--format", "json", "--output", folder]
-        subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
-        different = []
-        for index, words in figures.words.items():
-            result = json.loads((Path(folder) / f"{files[index].stem}.json").read_text(encoding="utf-8"))
-            syllables = (each for segment in result["segments"] for each in segment["syllables"])
-            if words != {tuple(_word(each, "hanzi") for each in syllables)}:
-                different.append(files[index].name)
-    equal = len(figures.words) - len(different)
-    print(f"words and times as transcribe.py gives them: {equal} of {len(figures.words)} recordings")
-    if different:
-        raise UserError(f"other answers for {len(different)} recordings", hint=", ".join(different[:10]))
-
-
 def _recordings(options: argparse.Namespace) -> list[Path]:
     return find_recordings(options.recordings)[: options.files] if options.recordings else RECORDINGS
 
@@ -262,8 +181,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--files", type=positive, default=100, help="largest number of --recordings (default: %(default)s)"
     )
-    parser.add_argument("--beside", action="store_true", help="also time transcribe.py")
-    parser.add_argument("--compare", action="store_true", help="compare the answers with transcribe.py")
     return parser
 
 

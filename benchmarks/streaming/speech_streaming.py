@@ -1,13 +1,12 @@
 """Compares a streamed acoustic model with whole recordings: output, latency and speed.
 
     python -m benchmarks.streaming.speech_streaming runs/streaming/demo
-    python -m benchmarks.streaming.speech_streaming runs/streaming/demo --beside runs/speech --chunk 80 320
+    python -m benchmarks.streaming.speech_streaming runs/streaming/demo --chunk 80 320
 
 Every recording of the test set is recognised as a whole and chunk by chunk. The table has both syllable error
 rates, the number of recordings with equal pinyin, the largest difference of the logits, the look-ahead, the
 size of the stream's states, and the real-time factor for each chunk size: processor seconds of all threads
-per second of audio, for features, model and greedy decoding, one recording at a time. --beside adds a model
-that can't stream.
+per second of audio, for features, model and greedy decoding, one recording at a time.
 """
 
 from utils.command.entry import run_command
@@ -53,10 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     model, acoustic = load_causal_model(options.run), load_acoustic_model(options.run)
     sounds = [read_audio(utterance.audio, acoustic.features.sample_rate) for utterance in utterances]
     rows = []
-    if options.beside:
-        recognised, factor = _whole(load_acoustic_model(options.beside), sounds, "beside")
-        rows.append((f"{options.beside}, whole", _error(utterances, recognised), "", factor))
-    whole, factor = _whole(acoustic, sounds, "whole")
+    whole, factor = _whole(acoustic, sounds)
     rows.append(("whole", _error(utterances, whole), "", factor))
     for chunk in options.chunk:
         frames = round(chunk / 1000 / model.features.hop_seconds)
@@ -75,10 +71,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _whole(acoustic: AcousticModel, sounds: Sequence[np.ndarray], description: str) -> tuple[Pinyin, str]:
+def _whole(acoustic: AcousticModel, sounds: Sequence[np.ndarray]) -> tuple[Pinyin, str]:
     """Pinyin of whole recordings, and the real-time factor."""
     found, busy = [], 0.0
-    for samples in tqdm(sounds, description, disable=None):
+    for samples in tqdm(sounds, "whole", disable=None):
         start = time.process_time()
         logits, lengths = acoustic.logits([extract_features(samples, acoustic.features)])
         (hypothesis,) = greedy_decode(logits, lengths, acoustic.vocabulary.blank_index)
@@ -136,7 +132,6 @@ def _parser() -> argparse.ArgumentParser:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("run", type=Path, help="run folder of a model that streams")
-    parser.add_argument("--beside", type=Path, metavar="RUN", help="a model that needs whole recordings")
     parser.add_argument("--split", default="test", help="split of the run's config (default: test)")
     parser.add_argument(
         "--manifest", type=Path, action="append", metavar="LIST", help="list to use instead of the split"

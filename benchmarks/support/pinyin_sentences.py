@@ -6,7 +6,6 @@ AISHELL-1 writes 余 as 馀, which no converter of simplified text does: an erro
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,12 +13,10 @@ from data.manifest import read_transcripts
 from tests.support.pinyin_noise import corrupt_pinyin
 from utils.errors import CorpusError
 
-THCHS, DISTINCT, AISHELL = "THCHS-30 test", "THCHS-30 test, each sentence once", "AISHELL-1 dev"
+THCHS, AISHELL = "THCHS-30 test", "AISHELL-1 dev"
 FILES = {THCHS: "thchs_test.tsv", AISHELL: "aishell_dev.tsv"}
 TONED, TONELESS, NOISY = "tones", "no tones", "tones, 10 % wrong"
 NOISE_RATE, SEED = 0.1, 4
-# With errors, each reading of a sentence differs: there is no separate set of distinct sentences.
-ASKED = {THCHS: (TONED, TONELESS, NOISY), DISTINCT: (TONED, TONELESS), AISHELL: (TONED, TONELESS, NOISY)}
 
 
 @dataclass(frozen=True)
@@ -57,19 +54,12 @@ def read_conditions(folder: Path) -> list[Condition]:
         if not (folder / file).is_file():
             hint = "give the folder that holds thchs_test.tsv and aishell_dev.tsv: --transcripts DIR"
             raise CorpusError("the test sentences are missing", where=folder / file, hint=hint)
-        rows = [(row.pinyin, row.hanzi) for row in read_transcripts(folder / file)]
-        conditions += _conditions(name, rows)
-        if name == THCHS:
-            once = {hanzi: (pinyin, hanzi) for pinyin, hanzi in reversed(rows)}
-            conditions += _conditions(DISTINCT, list(reversed(once.values())))
+        rows = read_transcripts(folder / file)
+        toned, hanzi = [row.pinyin for row in rows], tuple(row.hanzi for row in rows)
+        forms = {
+            TONED: toned,
+            TONELESS: [[syllable[:-1] for syllable in sentence] for sentence in toned],
+            NOISY: corrupt_pinyin(toned, NOISE_RATE, SEED),
+        }
+        conditions += [Condition(name, form, tuple(map(tuple, each)), hanzi) for form, each in forms.items()]
     return conditions
-
-
-def _conditions(name: str, rows: Sequence[tuple[tuple[str, ...], str]]) -> list[Condition]:
-    toned, hanzi = [pinyin for pinyin, _ in rows], tuple(text for _, text in rows)
-    ways = {
-        TONED: lambda: toned,
-        TONELESS: lambda: [[syllable[:-1] for syllable in sentence] for sentence in toned],
-        NOISY: lambda: corrupt_pinyin(toned, NOISE_RATE, SEED),
-    }
-    return [Condition(name, given, tuple(map(tuple, ways[given]())), hanzi) for given in ASKED[name]]

@@ -57,7 +57,7 @@ _ERRORS_BEYOND_ALTERNATIVES = 0.02
 # Factor by which beam and choices grow for sentences with toneless syllables.
 _WIDER = 3
 # With a second pass, the factors of n-grams and network are multiplied by these
-# (docs/converter_experiments.md).
+# (docs/what_helped.md).
 _NGRAM_FACTOR, _NETWORK_FACTOR = 6 / 7, 2 / 3
 # Candidates of a syllable that are compared with the best candidates of the neighbouring syllables, and the
 # number of these.

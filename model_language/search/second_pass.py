@@ -19,7 +19,7 @@ RESCORING = 0.2
 RESCORED, NEAR = 8, 1.5
 """Conversions that the second pass may choose: this many, the best ones of the search, and only those whose
 log-score is at most this much lower than the first one's. Errors and speed with others:
-docs/converter_experiments.md."""
+docs/what_helped.md."""
 LEAST_USER_WORD_LOG_PROB = -4.0
 """Minimum log-probability of a hanzi in a user word: that of an average hanzi. The language model does not
 know such words, and must not cancel their bonus."""

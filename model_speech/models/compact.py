@@ -25,12 +25,10 @@ from utils.limits import Count, Fraction, Limited, Size
 
 # Training takes only some thousand steps: with Keras's default 0.99 the first epoch would still have weight.
 MOMENTUM = 0.97
-_NEW_SCALE = 0.1  # of a new block; behind its ReLU, zero would have no gradient
 _KERNEL, STRIDE = 3, 2  # of the convolutions of the front end, over time and over frequency
 _BINS_JOINED = 2  # before the blocks on joined frames
 
-Scale = str | keras.Initializer
-Normalise = Callable[[str, keras.KerasTensor, int, Scale], keras.KerasTensor]
+Normalise = Callable[[str, keras.KerasTensor, int, str], keras.KerasTensor]
 """Layer name, frames (B, T, …), time stride, initializer of the scale → normalised frames, the same shape."""
 Average = Callable[[str, keras.KerasTensor], keras.KerasTensor]
 """Layer name, frames (B, T, width) → their mean (B, width) or, for streams, running means (B, T, width)."""
@@ -49,8 +47,6 @@ class CompactSettings(Limited, section="model"):
         stacked_blocks: number of residual blocks on the joined frames, over time and over pairs of bins.
         width: channels of the residual blocks.
         blocks: number of residual blocks.
-        new_blocks: number of blocks at the end that change almost nothing at first, so that they can be
-            added to a trained model.
         kernel: output frames in the window of a block's convolution.
         gate: hidden units of each block's gate; 0 for no gates.
         dropout: fraction of channels dropped in training, for a whole utterance.
@@ -63,7 +59,6 @@ class CompactSettings(Limited, section="model"):
     stacked_blocks: Size = 0
     width: Count = 256
     blocks: Size = 8
-    new_blocks: Size = 0
     kernel: Count = 7
     gate: Size = 0
     dropout: Fraction = 0.1
@@ -81,11 +76,6 @@ class CompactSettings(Limited, section="model"):
     def time_stride(self) -> int:
         """Input frames per output frame."""
         return STRIDE ** len(self.front_filters) * self.frame_stack
-
-    def initial_scale(self, block: int) -> Scale:
-        """Initial scale of the normalisation in a residual block, counted from 1."""
-        new = block > self.blocks - self.new_blocks
-        return keras.initializers.Constant(_NEW_SCALE) if new else "ones"
 
 
 @dataclass(frozen=True)
@@ -111,7 +101,7 @@ def build_compact(config: CompactConfig, feature_bins: int, classes: int) -> ker
     with float32_except_products() as products:
         inputs, x, valid_at = masked_inputs(feature_bins, config.time_stride)  # x: (B, T, F, 1)
 
-        def normalise(name: str, frames: keras.KerasTensor, stride: int, gamma: Scale) -> keras.KerasTensor:
+        def normalise(name: str, frames: keras.KerasTensor, stride: int, gamma: str) -> keras.KerasTensor:
             return MaskedBatchNormalization(MOMENTUM, gamma_initializer=gamma, name=name)(
                 frames, valid_at(stride)
             )
@@ -121,8 +111,7 @@ def build_compact(config: CompactConfig, feature_bins: int, classes: int) -> ker
 
         x = front(x, config, normalise, products)
         for index in range(1, config.blocks + 1):
-            scale = config.initial_scale(index)
-            x = residual_block(x, f"block_{index}", config, normalise, products, average, scale)
+            x = residual_block(x, f"block_{index}", config, normalise, products, average)
         return keras.Model(inputs, output_layer(x, config, classes, products), name=config.name)
 
 
@@ -239,7 +228,6 @@ def residual_block(
     normalise: Normalise,
     products: keras.DTypePolicy,
     average: Average,
-    scale: Scale = "ones",
     ahead: int | None = None,
 ) -> keras.KerasTensor:
     """Residual convolution over time: (B, T', width) → the same shape; frames that are zero stay zero.
@@ -251,7 +239,6 @@ def residual_block(
         normalise: the normalisation.
         products: precision of the matrix product.
         average: the mean of the gate.
-        scale: initial scale of the normalisation.
         ahead: for streams: number of later frames that the convolution sees, beside ``kernel`` - 1 earlier
             ones and its own. The output is late by as many frames. None: a window around each frame.
     """
@@ -263,7 +250,7 @@ def residual_block(
         x = layers.Cropping1D((taps - 1 - ahead, ahead), name=f"{name}_late")(y)
     y = layers.DepthwiseConv1D(taps, padding=padding, use_bias=False, name=f"{name}_time")(y)
     y = layers.Dense(config.width, use_bias=False, dtype=products, name=f"{name}_mix")(y)
-    y = layers.ReLU(name=f"{name}_relu")(normalise(f"{name}_norm", y, config.time_stride, scale))
+    y = layers.ReLU(name=f"{name}_relu")(normalise(f"{name}_norm", y, config.time_stride, "ones"))
     if config.gate:
         y = layers.Multiply(name=f"{name}_gated")([y, _gate(y, f"{name}_gate", config, average)])
     return layers.Add(name=f"{name}_add")([x, _dropout(y, f"{name}_dropout", config)])

@@ -23,7 +23,6 @@ from model_speech.models.compact import (
     STRIDE,
     CompactSettings,
     Normalise,
-    Scale,
     front,
     output_layer,
     residual_block,
@@ -104,7 +103,7 @@ def build_compact_streaming(config: CompactStreamingConfig, feature_bins: int, c
         padded = PadTime(config.time_stride, config.look_ahead, name="end")(unpadded)
         padded_lengths = PaddedLengths(config.time_stride, config.look_ahead, name="padded_lengths")(lengths)
 
-        def normalise(name: str, x: keras.KerasTensor, stride: int, gamma: Scale) -> keras.KerasTensor:
+        def normalise(name: str, x: keras.KerasTensor, stride: int, gamma: str) -> keras.KerasTensor:
             mask = FrameMask(stride, name=f"{name}_valid")(padded, padded_lengths)
             return MaskedBatchNormalization(MOMENTUM, _EPSILON, gamma, name=name)(x, mask)
 
@@ -156,7 +155,6 @@ def _network(
             normalise,
             products,
             _running_mean,
-            config.initial_scale(index),
             ahead,
         )
     return output_layer(x, config, classes, products)

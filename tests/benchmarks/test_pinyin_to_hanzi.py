@@ -1,26 +1,24 @@
-"""Tests of benchmarks/model_language/pinyin_to_hanzi.py: conditions, scores, process protocol, tables.
+"""Tests of benchmarks/model_language/pinyin_to_hanzi.py: conditions, error rates, process protocol, table.
 
 A fake converter with a fixed table is used, so no other converter is needed.
 """
 
-import json
 import sys
 from pathlib import Path
 
 import pytest
 
-from benchmarks.converters import debian, dictionary, serve
-from benchmarks.converters.converter_process import ConverterProcess
+from benchmarks.converters import debian, dictionary
 from benchmarks.converters.dictionary import DictionaryUnigram
-from benchmarks.converters.entry import Command, Entry, Missing, bytes_of
+from benchmarks.converters.entry import Command, Entry
 from benchmarks.converters.ours import our_entry
-from benchmarks.converters.python_package import in_package
 from benchmarks.model_language import pinyin_to_hanzi
-from benchmarks.support.converter_scores import score, scores, speed
-from benchmarks.support.converter_table import BEGIN, END, write_markdown
+from benchmarks.peers import serve
+from benchmarks.peers.environment import Missing, bytes_of
+from benchmarks.peers.process import PeerProcess
+from benchmarks.support.converter_scores import error_rates, speed
 from benchmarks.support.pinyin_sentences import (
     AISHELL,
-    DISTINCT,
     NOISY,
     THCHS,
     TONED,
@@ -28,8 +26,10 @@ from benchmarks.support.pinyin_sentences import (
     Condition,
     read_conditions,
 )
+from benchmarks.support.tables import END, show
 from utils.errors import CorpusError, RunError
 from utils.mandarin.pinyin import full_inventory
+from utils.metrics import count_errors, total
 
 TEXTS = {
     "thchs_test.tsv": "a\tni3 hao3\t你好\nb\tni3 hao3\t你好\nc\tta1 de\t她的\n",
@@ -66,11 +66,10 @@ def absent(_: Path) -> Command:
 
 def test_conditions(transcripts):
     found = {(condition.test_set, condition.given): condition for condition in read_conditions(transcripts)}
-    assert len(found) == 8
+    assert len(found) == 6
     toned = found[THCHS, TONED]
     assert toned.pinyin == (("ni3", "hao3"), ("ni3", "hao3"), ("ta1", "de5"))
     assert toned.hanzi == ("你好", "你好", "她的")
-    assert found[DISTINCT, TONED].hanzi == ("你好", "她的")
     assert found[THCHS, TONELESS].pinyin[2] == ("ta", "de")
     assert found[AISHELL, TONELESS].pinyin == (("zhong", "guo", "ren"), ("lv", "se"))
     assert found[AISHELL, NOISY].hanzi == found[AISHELL, TONED].hanzi
@@ -83,8 +82,7 @@ def test_a_tenth_of_the_syllables_is_wrong(tmp_path):
         (tmp_path / name).write_text("".join(row.format(i) for i in range(4)), encoding="utf-8")
     toned, _, noisy = read_conditions(tmp_path)[:3]
     assert (toned.given, noisy.given) == (TONED, NOISY)
-    other = score(Condition(THCHS, NOISY, noisy.pinyin, toned.pinyin), noisy.pinyin)
-    assert 0.08 < other.cer.rate < 0.12
+    assert 0.08 < total(map(count_errors, toned.pinyin, noisy.pinyin)).rate < 0.12
     assert noisy.pinyin == read_conditions(tmp_path)[2].pinyin
 
 
@@ -106,56 +104,36 @@ def test_a_sample_is_always_the_same():
     assert whole.sampled(0) is whole.sampled(100) is whole
 
 
-def test_score_by_hand():
-    condition = Condition(AISHELL, TONED, (("a1",) * 3, ("a1",) * 2), ("中国人", "绿色"))
-    found = score(condition, ["种国人", "绿"])
-    assert found.cer.rate == pytest.approx(2 / 5)
-    assert found.sentence_error.rate == 1
-    assert (found.sentences, found.characters, found.other_length) == (2, 5, 1)
-    assert found.cer.low <= found.cer.rate <= found.cer.high
-    assert score(condition, ["中国人", "绿色"]).sentence_error.rate == 0
-
-
-def test_scores_of_a_process(transcripts):
-    entry = fake()
-    found = {
-        (score.test_set, score.given): score
-        for score in scores(entry, absent_not(entry), read_conditions(transcripts))
-    }
+def test_error_rates_of_a_process(transcripts):
+    conditions, entry = read_conditions(transcripts), fake()
+    rates = error_rates(entry, entry.find(Path()), conditions)
+    found = {(each.test_set, each.given): rate for each, rate in zip(conditions, rates, strict=True)}
     # 她 of two lines' six hanzi; 中 and 绿 of five.
-    assert found[THCHS, TONED].cer.rate == pytest.approx(1 / 6)
-    assert found[AISHELL, TONED].cer.rate == pytest.approx(2 / 5)
-    assert found[AISHELL, TONED].other_length == 1
-    assert found[AISHELL, TONELESS].cer == found[AISHELL, TONED].cer
-
-
-def absent_not(entry: Entry) -> Command:
-    return entry.find(Path())
+    assert found[THCHS, TONED] == pytest.approx(1 / 6)
+    assert found[AISHELL, TONED] == found[AISHELL, TONELESS] == pytest.approx(2 / 5)
 
 
 def test_more_than_a_pipe_holds():
     command = fake().find(Path())
-    with ConverterProcess("fake", command.arguments) as process:
-        answers = process.convert([*["ni hao"] * 30_000, "", "ta de"])
+    with PeerProcess("fake", command.arguments) as process:
+        answers = process.answers([*["ni hao"] * 30_000, "", "ta de"])
         assert process.peak_memory() > 1 << 20
-        assert process.processor_seconds() > 0
     assert answers == [*["你好"] * 30_000, "", "他的"]
 
 
 def test_a_process_that_ends_early_is_reported_with_its_error():
     code = "import sys; sys.exit('no dictionary')"
     with (
-        ConverterProcess("broken", (sys.executable, "-c", code)) as process,
+        PeerProcess("broken", (sys.executable, "-c", code)) as process,
         pytest.raises(RunError, match=r"'broken' has ended \(no dictionary\)"),
     ):
-        process.convert(["ni hao"])
+        process.answers(["ni hao"])
 
 
 def test_speed_of_few_sentences(transcripts):
     entry = fake()
     timed = read_conditions(transcripts)[-3]
     found = speed(entry, entry.find(Path()), timed.pinyin)
-    assert found.timed == (1, 1)
     assert found.start_seconds > 0 and found.sentences_a_second > 0 and found.milliseconds > 0
 
 
@@ -193,8 +171,6 @@ def test_spellings():
 
 
 def test_missing_parts_are_named(tmp_path, monkeypatch):
-    with pytest.raises(Missing, match=r"requirements/bench\.txt"):
-        in_package("no_such_package_at_all", "x:y")(tmp_path)
     with pytest.raises(Missing, match="does not exist"):
         our_entry(tmp_path / "none", "ours").find(tmp_path)
     native = debian.Native("libpinyin", ("one", "two"), arguments=("/no/such/*/data",))
@@ -213,49 +189,26 @@ def test_size_on_disk(tmp_path):
     assert bytes_of([tmp_path / "sub", tmp_path / "a"]) == 8
 
 
-@pytest.fixture
-def command(transcripts, tmp_path, monkeypatch):
-    """Run the benchmark with two fake converters and a missing one."""
+def test_command(transcripts, tmp_path, monkeypatch, capsys):
     others = (fake("quick"), fake("other", tones=True), Entry("gone", "none", absent))
     monkeypatch.setattr(pinyin_to_hanzi, "OTHERS", others)
-
-    def run(*arguments: str) -> dict:
-        fixed = ["--transcripts", str(transcripts), "--output", str(tmp_path / "figures.json")]
-        fixed += ["--model", str(tmp_path / "no_run")]
-        pinyin_to_hanzi.main([*fixed, *arguments])
-        return json.loads((tmp_path / "figures.json").read_text(encoding="utf-8"))
-
-    return run
-
-
-def test_command(command, tmp_path, capsys):
-    document = tmp_path / "figures.md"
-    found = command("--markdown", str(document))
-    assert [converter["name"] for converter in found["converters"]] == ["quick", "other"]
-    ours = {"ours", "ours, as typed pinyin", "ours, typed, with a second pass"}
-    assert {skipped["name"] for skipped in found["skipped"]} == {*ours, "gone"}
-    assert "skipped: gone: nothing is installed" in capsys.readouterr().out
+    document = tmp_path / "page.md"
+    mark = "<!-- figures of benchmarks.model_language.pinyin_to_hanzi -->"
+    document.write_text(f"# Title\n\n{mark}\nold\n{END}\nMore.\n", encoding="utf-8")
+    arguments = ["--transcripts", str(transcripts), "--model", str(tmp_path / "no_run")]
+    pinyin_to_hanzi.main([*arguments, "--markdown", str(document)])
+    shown = capsys.readouterr()
+    assert "skipped: gone: nothing is installed" in shown.err and "skipped: ours: " in shown.err
+    assert [line.split()[0] for line in shown.out.splitlines()[1:3]] == ["quick", "other"]
     text = document.read_text(encoding="utf-8")
     assert "| quick | 16.67° | 16.67 |" in text and "| other | 16.67 | 16.67 |" in text
-    assert "Left out: gone: nothing is installed: pip install something." in text
-
-    # One is measured again; the figures of the other and the rest of the document are kept.
-    document.write_text(f"# Title\n\n{text}\nMore.\n", encoding="utf-8")
-    found = command("--only", "other", "--keep", "--markdown", str(document))
-    assert [converter["name"] for converter in found["converters"]] == ["quick", "other"]
-    text = document.read_text(encoding="utf-8")
-    assert text.startswith("# Title\n\n") and text.endswith("\nMore.\n")
-    assert text.count(BEGIN) == text.count(END) == text.count("Measured ") == 1
-
-    with pytest.raises(RunError, match="other sentences"):
-        command("--only", "other", "--keep", "--sentences", "1")
+    assert text.startswith(f"# Title\n\n{mark}\n|") and text.endswith(f"{END}\nMore.\n")
+    assert "old" not in text
 
 
 def test_a_document_without_marks_is_refused(tmp_path):
     document = tmp_path / "text.md"
     document.write_text("text\n", encoding="utf-8")
-    facts = {"date": "d", "command": "c", "converters": [], "skipped": []}
-    facts["machine"] = {"processor": "p", "cores": 2, "memory_gib": 1.0, "python": "3"}
     with pytest.raises(CorpusError, match="no marks"):
-        write_markdown(document, facts)
+        show("benchmarks.x", ["a"], [["b"]], document)
     assert document.read_text(encoding="utf-8") == "text\n"

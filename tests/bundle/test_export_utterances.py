@@ -97,7 +97,7 @@ def measurements(source: ExportSource, variant: Variant, folder: Path) -> dict:
 
 
 # TensorFlow's formats; with --nightly each model. ONNX and LiteRT of compact: by the command below; dfsmn: in
-# int8 below; all artefacts of all models: benchmarks/bundle/export_matrix.py.
+# int8 below.
 @pytest.mark.parametrize(
     ("name", "variant"),
     [

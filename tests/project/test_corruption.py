@@ -1,8 +1,4 @@
-"""Tests that damage to a file of a run (flipped bit, truncation, swapped lines) is named with the file.
-
-``benchmarks/project/corruption.py`` does the same to every kind of run, bundle and cache, through every
-command.
-"""
+"""Tests that damage to a file of a run (flipped bit, truncation, swapped lines) is named with the file."""
 
 import shutil
 from collections.abc import Callable

@@ -163,7 +163,7 @@ WRONG = {
     "export.py verify": "bundle",
     "-m data.corpora.thchs30 fetch DIR": "invalid choice",
     "-m data.corpora.none prepare DIR": "no such module",
-    "-m benchmarks.data.scale --uterances 3": "--uterances",
+    "-m benchmarks.peers.compare --ruonds 3": "--ruonds",
     "doctor.py --config configs/demo/speech.yaml data.batch=3": "data.batch",
     "transcribe.py … --stram": "unknown options",
     "gone.py --help": "no such script",

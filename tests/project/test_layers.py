@@ -49,7 +49,6 @@ LATE_IMPORTS = {
     "bundle/check/scoring.py": {"rapidfuzz"},  # not of requirements/run.txt, which verifies bundles
     "keywords/wake_word.py": {"bundle", "keywords"},  # as in a script: a wrong argument is reported at once
     "training/feature_shards.py": {"training"},  # as in a script
-    "model_speech/average_weights.py": {"model_speech", "utils"},  # as in a script
     "model_speech/pack.py": {"model_speech"},  # as in a script
     "utils/mandarin/pypinyin_data.py": {"pypinyin"},
     "utils/run_folder/file_lock.py": {"fcntl"},

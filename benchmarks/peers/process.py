@@ -1,4 +1,4 @@
-"""Runs the command of a converter and measures its processor time and peak memory."""
+"""Runs the command of a peer, exchanges lines with it, and measures its peak memory."""
 
 from __future__ import annotations
 
@@ -9,20 +9,18 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-import psutil
-
-from benchmarks.converters.entry import ROOT
+from benchmarks.support.commands import ROOT
 from utils.errors import RunError
 
 _TAIL = 400  # last characters of the standard error that a message quotes
 
 
-class ConverterProcess:
-    """A converter in a process of its own; a context manager.
+class PeerProcess:
+    """A peer in a process of its own; a context manager.
 
     Args:
         name: name for messages.
-        arguments: command line (:class:`benchmarks.converters.entry.Command`).
+        arguments: command line of a program that answers as :mod:`benchmarks.peers.serve` does.
     """
 
     def __init__(self, name: str, arguments: Sequence[str]):
@@ -33,7 +31,7 @@ class ConverterProcess:
             arguments, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._stderr
         )
 
-    def __enter__(self) -> ConverterProcess:
+    def __enter__(self) -> PeerProcess:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -41,11 +39,11 @@ class ConverterProcess:
         self._process.communicate()
         self._stderr.close()
 
-    def convert(self, lines: Sequence[str]) -> list[str]:
+    def answers(self, lines: Sequence[str]) -> list[str]:
         """The output for each line; empty for an empty line.
 
         Raises:
-            RunError: the converter has ended.
+            RunError: the process has ended.
         """
         given = [line for line in lines if line]
         # It may write before it has read all lines: without a thread both pipes could fill up.
@@ -55,18 +53,10 @@ class ConverterProcess:
         writer.join()
         return [next(outputs) if line else "" for line in lines]
 
-    def processor_seconds(self) -> float:
-        """Processor time of all cores so far, in seconds."""
-        times = psutil.Process(self._process.pid).cpu_times()
-        return times.user + times.system
-
     def peak_memory(self) -> int:
-        """Peak memory in bytes; the present memory on systems other than Linux."""
-        try:
-            status = Path(f"/proc/{self._process.pid}/status").read_text(encoding="ascii", errors="replace")
-            return next(int(row.split()[1]) << 10 for row in status.splitlines() if row.startswith("VmHWM:"))
-        except (OSError, StopIteration):
-            return psutil.Process(self._process.pid).memory_info().rss
+        """Peak memory in bytes (Linux)."""
+        status = Path(f"/proc/{self._process.pid}/status").read_text(encoding="ascii", errors="replace")
+        return next(int(row.split()[1]) << 10 for row in status.splitlines() if row.startswith("VmHWM:"))
 
     def _write(self, text: str) -> None:
         assert self._process.stdin
@@ -83,6 +73,6 @@ class ConverterProcess:
             self._process.wait()
             self._stderr.seek(0)
             printed = " ".join(self._stderr.read().decode("utf-8", "replace").split())[-_TAIL:]
-            message = f"the converter '{self._name}' has ended ({printed or self._process.returncode})"
+            message = f"'{self._name}' has ended ({printed or self._process.returncode})"
             raise RunError(message, hint="leave it out with --only, or reinstall it")
         return line.decode("utf-8", "replace").rstrip("\r\n")
