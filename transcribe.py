@@ -36,7 +36,13 @@ from utils.hypotheses.recognition import Ending, Segment
 from utils.hypotheses.transcript_formats import FORMATS, Events, print_transcript, readable
 from utils.hypotheses.transcript_marks import TranscriptMarks
 from utils.run_folder.lock import locked
-from utils.run_folder.run import PRETRAINED, PRETRAINED_SPEECH, RunFolder, open_run
+from utils.run_folder.run import (
+    PRETRAINED,
+    PRETRAINED_SPEECH,
+    PRETRAINED_STREAMING,
+    RunFolder,
+    open_run,
+)
 from utils.stop_signals import Stopped
 
 PIPE = Path("-")
@@ -59,17 +65,19 @@ examples:
   arecord -f S16_LE -r 16000 | python transcribe.py - --rate 16000
   arecord -f S16_LE -r 16000 | python transcribe.py - --rate 16000 --stream
   arecord -f S16_LE -r 16000 | python transcribe.py - --rate 16000 --stream --phrases phrases.txt
+  python transcribe.py --microphone --no-second-pass        # for slow machines
 
 Reads WAV, FLAC, OGG, MP3 and other formats of libsndfile, of any length, sample rate and number of channels;
 m4a, mp4 and webm with the package av, and writes numbers as digits with wetext (requirements/serve.txt).
-Recordings longer than 20 s are cut at pauses; the text appears line by line, and memory use is constant.
+Recordings are cut at pauses; the text appears line by line, and memory use is constant.
 Without --speech and --language the models of this project are used (pretrained/). With --joint, syllables
 and hanzi are searched together, which helps where the acoustic model is not certain. It is the default where
 none of --speech, --language, --beam, --syllables and --phrases is given; --no-joint turns it off. With
---stream the syllables appear while they are spoken (on standard error; a terminal shows corrections too),
-and the text when an utterance ends with a pause; Ctrl-C ends the sound, and the last utterance gets its text
-too. For a file that can't be read an error is printed, and again a list at the end; the other files are
-transcribed, and the exit code is 1.
+--stream the syllables appear while they are spoken (on standard error; a terminal shows corrections too), by
+a small streaming model. When an utterance ends with a pause, the large model recognises it again, which gives
+the text; --no-second-pass leaves the text of the small one. Ctrl-C ends the sound, and the last utterance
+gets its text too. For a file that can't be read an error is printed, and again a list at the end; the other
+files are transcribed, and the exit code is 1.
 """
 
 
@@ -109,6 +117,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.digits:
         numbers_as_digits("")  # reports a missing package before models load
     jobs = _jobs(_files(options), options)
+    if not options.second_pass:
+        if options.speech or not options.stream:
+            hint = "add --stream or --microphone, and leave out --speech"
+            raise ConfigError("--no-second-pass is for live audio with the shipped models", hint=hint)
+        options.speech = PRETRAINED_STREAMING
     runs = {"speech": _speech_run(options.speech), "language": _language_run(options)}
     if options.syllables:
         open_run(options.syllables, "language")
@@ -203,14 +216,15 @@ def _loader(options: argparse.Namespace, runs: Mapping[str, Path]) -> Callable[[
 
 
 def _recognizer(options: argparse.Namespace, runs: Mapping[str, Path]) -> Any:
-    from recognition.loading import load_live_stream
+    from recognition.loading import load_first_pass, load_live_stream
     from streaming.speech.recognizer import StreamRecognizer
 
     recognizer = _loader(options, runs)()
     _show_homophones(recognizer.phrases)
     if not options.stream:
         return recognizer
-    stream = load_live_stream(runs["speech"], recognizer, options.chunk and options.chunk / 1000)
+    chunk_seconds = options.chunk and options.chunk / 1000
+    stream = load_live_stream(runs["speech"], recognizer, load_first_pass(recognizer), chunk_seconds)
     return StreamRecognizer(stream, None if options.output else LiveText(sys.stderr).show)
 
 
@@ -376,6 +390,12 @@ def _parser() -> argparse.ArgumentParser:
         "--stream",
         action="store_true",
         help="recognise while the audio arrives, and show syllables while they are spoken",
+    )
+    parser.add_argument(
+        "--no-second-pass",
+        action="store_false",
+        dest="second_pass",
+        help="with --stream: the text of the small streaming model, which the large one does not revise",
     )
     parser.add_argument(
         "--chunk",

@@ -30,14 +30,14 @@ from recognition.phrases.phrase_list import read_phrases
 from recognition.phrases.search import PhraseSearch
 from recognition.pieces import WINDOW_SECONDS
 from recognition.recognizer import Recognizer
+from recognition.two_pass_stream import FirstPass, TwoPassStream
 from recognition.windowed_logits import WindowedLogits
-from recognition.windowed_stream import WindowedStream
 from streaming.chunks import StreamedModel
 from streaming.speech.recognizer import LiveStream
 from streaming.speech.stream import LogitStream, SpeechStream
 from utils.backend.quiet import silence_tensorflow
 from utils.errors import RunError, require
-from utils.run_folder.run import PRETRAINED_LANGUAGE_MODEL, SEARCH, RunFolder
+from utils.run_folder.run import PRETRAINED_LANGUAGE_MODEL, PRETRAINED_STREAMING, SEARCH, RunFolder
 from utils.vocabulary import BLANK, SPACE, Vocabulary
 
 
@@ -101,20 +101,49 @@ def load_both_stages(
     return load_recognizer(speech, converter, options, n_best, window_seconds)
 
 
-def load_live_stream(run: Path, recognizer: Recognizer, chunk_seconds: float | None = None) -> LiveStream:
+def load_live_stream(
+    run: Path, recognizer: Recognizer, first_pass: Recognizer | None, chunk_seconds: float | None = None
+) -> LiveStream:
     """A stream that recognises live audio with the models and searches of ``recognizer``, for any speech run.
 
     Args:
-        run: the speech run.
+        run: the speech run. A causal network needs one pass; one of whole utterances recognises them in a
+            second pass.
         recognizer: made by :func:`load_recognizer` from the same run.
-        chunk_seconds: seconds of audio that a causal network processes at once; None: those of one logit
-            frame.
+        first_pass: made by :func:`load_first_pass`, for the second kind; None: without partial results.
+        chunk_seconds: seconds of audio that a causal network of ``run`` processes at once; None: those of one
+            logit frame.
 
     Raises:
         ConfigError: the chunk is no multiple of the time stride of a causal network.
     """
     causal = _causal_network(run, recognizer.acoustic, chunk_seconds)
-    return SpeechStream(*causal, PartialResultDecoder(recognizer)) if causal else WindowedStream(recognizer)
+    if causal:
+        return SpeechStream(*causal, PartialResultDecoder(recognizer))
+    if not first_pass:
+        return TwoPassStream(recognizer, None)
+    stream = load_logit_stream(PRETRAINED_STREAMING, first_pass.acoustic)
+    return TwoPassStream(recognizer, FirstPass(stream, first_pass))
+
+
+def load_first_pass(recognizer: Recognizer, acoustic: AcousticLogits | None = None) -> Recognizer | None:
+    """The shipped streaming model, which gives the partial results of live audio.
+
+    Args:
+        recognizer: gives the final results; its converter writes the hanzi of the partial ones, too.
+        acoustic: the streaming model, where it is loaded already.
+
+    Returns:
+        None where the sample rates differ.
+
+    Raises:
+        RunError: the model is missing or damaged.
+    """
+    acoustic = acoustic or load_acoustic_logits(PRETRAINED_STREAMING)
+    if acoustic.features.sample_rate != recognizer.sample_rate:
+        return None
+    calibration = load_calibration(PRETRAINED_STREAMING)
+    return Recognizer(acoustic, recognizer.converter, calibration=calibration)
 
 
 def load_logit_stream(

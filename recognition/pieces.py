@@ -4,21 +4,20 @@ A recording is read block by block. A window collects pieces of several recordin
 length in it form a batch.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
 import numpy as np
 
-from recognition.voice_activity import whole_or_stretches
+from recognition.voice_activity import speech_stretches
 from utils.audio.padding import with_pauses
 from utils.audio.reading import audio_blocks
 from utils.errors import AudioError
 from utils.features.speech import FeatureConfig, extract_several
 from utils.hypotheses.recognition import Ending
 
-LONGEST_PIECE = 20.0  # seconds
 WINDOW_SECONDS = 300.0  # audio whose features are in memory at the same time
 BATCH_FRAMES = 6_000  # feature frames in a batch, padding included
 
@@ -53,12 +52,20 @@ class Piece:
         samples: np.ndarray,
         features: FeatureConfig,
         of_members: Sequence[FeatureConfig] = (),
+        output_frame: int = 1,
     ) -> Self:
         """The piece of samples (n,), mono in [-1, 1] at the sample rate of the features.
 
-        Silence is added where it begins or ends with speech (:func:`utils.audio.padding.with_pauses`).
+        Silence is added where it begins or ends with speech, and so that the frames of the acoustic model
+        fall on the same samples wherever the piece was cut (:func:`utils.audio.padding.with_pauses`).
+
+        Args:
+            start: seconds from the start of the recording.
+            samples: the sound.
+            features, of_members: see the class.
+            output_frame: samples from one output frame of the acoustic model to the next.
         """
-        padded, padding = with_pauses(samples, features.sample_rate)
+        padded, padding = with_pauses(samples, features.sample_rate, output_frame)
         found, *others = extract_several(padded, (features, *of_members))
         return cls(start, len(samples) / features.sample_rate, found, tuple(others), padding)
 
@@ -73,18 +80,24 @@ Part = tuple[int, str, Piece | Ending]
 
 
 def read_parts(
-    sources: Iterable[Source], features: FeatureConfig, of_members: Sequence[FeatureConfig] = ()
+    sources: Iterable[Source], sample_rate: int, piece: Callable[[float, np.ndarray], Piece]
 ) -> Iterator[Part]:
-    """The pieces of all recordings in order, each recording followed by its ending."""
+    """The pieces of all recordings in order, each recording followed by its ending.
+
+    Args:
+        sources: the recordings.
+        sample_rate: Hz, of the samples of a piece.
+        piece: makes a piece of its start in seconds and its samples.
+    """
     for number, (name, audio) in enumerate(sources):
-        for part in _parts_of(name, audio, features, of_members):
+        for part in _parts_of(name, audio, sample_rate, piece):
             yield number, name, part
 
 
 def _parts_of(
-    name: str, audio: Audio, features: FeatureConfig, of_members: Sequence[FeatureConfig]
+    name: str, audio: Audio, rate: int, piece: Callable[[float, np.ndarray], Piece]
 ) -> Iterator[Piece | Ending]:
-    rate, length = features.sample_rate, 0
+    length = 0
 
     def counted() -> Iterator[np.ndarray]:
         nonlocal length
@@ -96,8 +109,8 @@ def _parts_of(
 
     error = None
     try:
-        for stretch in whole_or_stretches(counted(), rate, LONGEST_PIECE):
-            yield Piece.of_samples(stretch.start / rate, stretch.samples, features, of_members)
+        for stretch in speech_stretches(counted(), rate):
+            yield piece(stretch.start / rate, stretch.samples)
         if not length:
             error = AudioError("there are no samples", where=name)
     except AudioError as caught:

@@ -37,9 +37,9 @@ from recognition.confidence import (
 )
 from recognition.phrases.search import PhraseSearch
 from recognition.phrases.segments import phrase_segments
-from recognition.pieces import LONGEST_PIECE, WINDOW_SECONDS, Piece, Source, batches_of, read_parts, windows
+from recognition.pieces import WINDOW_SECONDS, Piece, Source, batches_of, read_parts, windows
+from recognition.voice_activity import speech_stretches
 from utils.errors import AudioError, ConfigError, RunError
-from utils.features.speech import FeatureConfig
 from utils.hypotheses.confusion_network import ConfusionNetwork
 from utils.hypotheses.recognition import Alternative, Ending, Inspection, Recognition, Segment, syllable_times
 from utils.softmax import softmax
@@ -180,7 +180,9 @@ class Recognizer:
             start: seconds from the start of the recording.
             samples: the sound.
         """
-        return Piece.of_samples(start, samples, self.acoustic.features, self._member_features())
+        features, of_members = self.acoustic.features, [member.features for member in self._members]
+        output_frame = round(self.acoustic.frame_seconds * self.sample_rate)
+        return Piece.of_samples(start, samples, features, of_members, output_frame)
 
     def segments_of_logits(self, logits: np.ndarray, start: float, seconds: float) -> list[Segment]:
         """Recognise a piece from its logits (T', C), T' ≥ 1, its start and its length in seconds.
@@ -199,8 +201,8 @@ class Recognizer:
             sequences: canonical syllables.
 
         Returns:
-            natural logarithms, -inf for syllables outside the vocabulary; None if the recording is long
-            enough to be cut, or if a joint search is used, which maximises another quantity.
+            natural logarithms, -inf for syllables outside the vocabulary; None if the recording is cut at a
+            pause, or if a joint search is used, which maximises another quantity.
         """
         whole = None if self._joint else self._whole(samples)
         if whole is None:
@@ -220,7 +222,7 @@ class Recognizer:
             samples: (samples,) in [-1, 1], mono, at the model's sample rate.
 
         Returns:
-            None if the recording is long enough to be cut.
+            None if the recording is cut at a pause.
         """
         whole = self._whole(samples)
         if whole is None:
@@ -228,19 +230,21 @@ class Recognizer:
         logits, piece = whole
         posteriors = softmax(logits).astype(np.float32)  # (T', C)
         frame_seconds = self.acoustic.frame_seconds
-        return Inspection(posteriors, self.acoustic.vocabulary.tokens, frame_seconds, -piece.padding)
+        start = piece.start - piece.padding
+        return Inspection(posteriors, self.acoustic.vocabulary.tokens, frame_seconds, start)
 
     def _whole(self, samples: np.ndarray) -> tuple[np.ndarray, Piece] | None:
-        """Logits (T', C) of a recording that is recognised in one piece, and the piece; None if it is cut."""
-        if len(samples) > LONGEST_PIECE * self.sample_rate:
+        """Logits (T', C) of a recording that is recognised in one piece, and the piece; else None."""
+        stretches = list(speech_stretches([samples], self.sample_rate))
+        if len(stretches) != 1:
             return None
-        piece = Piece.of_samples(0.0, samples, self.acoustic.features)
+        piece = self.piece(stretches[0].start / self.sample_rate, stretches[0].samples)
         logits, lengths = self.acoustic.logits([piece.features])
         return logits[0, : lengths[0]], piece
 
     def _events(self, sources: Iterable[Source]) -> Iterator[tuple[int, str, Segment | Ending]]:
         with decoding(self._decoder, self._workers) as submit:
-            parts = read_parts(sources, self.acoustic.features, self._member_features())
+            parts = read_parts(sources, self.sample_rate, self.piece)
             for window in windows(parts, self._window_seconds):
                 pieces = [part for _, _, part in window if isinstance(part, Piece)]
                 segments = iter(self._recognise_pieces(pieces, submit))
@@ -289,9 +293,6 @@ class Recognizer:
             return _Decoded(*span, hypotheses, entropy, logits)
         network = confusion_network(logits, hypotheses[0], self.acoustic.vocabulary, of_members)
         return _Decoded(*span, hypotheses, entropy, network=network)
-
-    def _member_features(self) -> list[FeatureConfig]:
-        return [member.features for member in self._members]
 
     def _finish(self, pieces: Sequence[_Decoded]) -> list[list[Segment]]:
         """The second stage: segments of each piece."""

@@ -15,8 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from recognition.pieces import LONGEST_PIECE
-from recognition.voice_activity import whole_or_stretches
+from recognition.voice_activity import speech_stretches
 from serving.work.child import Child, ChildDied, ChildTimeout
 from utils.audio.reading import audio_blocks
 from utils.errors import AudioError
@@ -114,7 +113,7 @@ def _read(pipe: Connection, path: str, rate: int, limits: ReadLimits) -> None:
             yield block
 
     try:
-        for stretch in whole_or_stretches(counted(), rate, LONGEST_PIECE):
+        for stretch in speech_stretches(counted(), rate):
             pipe.send(SoundPiece(stretch.start / rate, stretch.samples))
         end = SoundEnd(length / rate)
     except AudioError as error:

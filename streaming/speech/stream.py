@@ -25,12 +25,16 @@ class LogitStream:
         network: its network as a stream, in any runtime: (1, frames_per_call, F) → (1, rows, C).
         frames_per_call: frames per chunk, a multiple of the time stride.
 
+    Attributes:
+        look_ahead_seconds: latency of a syllable.
+
     Raises:
         ConfigError: the features need the whole utterance, or the chunk is no multiple of the time stride.
     """
 
     def __init__(self, model: CausalTiming, network: StreamedModel, frames_per_call: int):
         check_chunk(model, frames_per_call)
+        self.look_ahead_seconds = model.look_ahead_seconds
         self._model, self._network, self._chunks = model, network, ChunkBuffer(frames_per_call)
         self._features = FeatureStream(model.features)
         # Zero frames, as in training, that complete the last row and the last chunk.

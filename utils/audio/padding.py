@@ -20,12 +20,13 @@ _BLOCK_SECONDS = 0.005
 _SMOOTHED_BLOCKS = 5  # 25 ms
 
 
-def with_pauses(samples: np.ndarray, sample_rate: int) -> tuple[np.ndarray, float]:
+def with_pauses(samples: np.ndarray, sample_rate: int, grid: int = 1) -> tuple[np.ndarray, float]:
     """Add silence before the first and after the last sound where there is hardly a pause.
 
     Args:
         samples: (n,) floating-point, mono.
         sample_rate: Hz.
+        grid: as much more silence is added before them as moves the largest sample to a multiple of this.
 
     Returns:
         the samples, (n + added,), and the seconds that were added before them.
@@ -36,6 +37,7 @@ def with_pauses(samples: np.ndarray, sample_rate: int) -> tuple[np.ndarray, floa
     pauses = (sound.start, len(samples) - sound.stop)  # samples
     least, target = LEAST_SECONDS * sample_rate, round(PAUSE_SECONDS * sample_rate)
     before, after = (max(0, int(target - pause)) if pause < least else 0 for pause in pauses)
+    before += -(int(np.abs(samples).argmax()) + before) % grid
     return np.pad(samples, (before, after)), before / sample_rate
 
 

@@ -39,6 +39,8 @@ PRETRAINED = Path(__file__).parents[2] / "pretrained" / "pinyin_to_hanzi"
 """The run folder of the converter that is part of this project."""
 PRETRAINED_SPEECH = PRETRAINED.with_name("audio_to_pinyin")
 """The packed run of the acoustic model that is part of this project."""
+PRETRAINED_STREAMING = PRETRAINED.with_name("audio_to_pinyin_streaming")
+"""The packed run of the causal acoustic model that is part of this project, for live audio."""
 PRETRAINED_LANGUAGE_MODEL = PRETRAINED.with_name("hanzi_language_model")
 """The run folder of the language model of hanzi that is part of this project."""
 Section = TypeVar("Section")
