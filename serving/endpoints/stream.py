@@ -14,9 +14,11 @@ from starlette.websockets import WebSocketDisconnect, WebSocketState
 from serving.authentication import SUBPROTOCOL, is_allowed_origin, subprotocols, token_of
 from serving.errors import AUTHENTICATION, SERVER, RequestError
 from serving.field_errors import field_name, field_problem
+from serving.live.file_stream import FileStream
 from serving.live.messages import Start
 from serving.live.opus import SAMPLE_RATE as OPUS_RATE
 from serving.live.opus import OpusDecoder, check_opus
+from serving.live.worker import Open
 from serving.live.workers import ClientStream
 from serving.logs import new_id
 from serving.settings import Settings
@@ -96,7 +98,7 @@ class Session:
         self.known = known
         self._websocket, self._state = websocket, state
         self._settings: Settings = state.settings
-        self._stream: ClientStream | None = None
+        self._stream: ClientStream | FileStream | None = None
         self._decoder: OpusDecoder | None = None
         self._stop = asyncio.Event()  # the service ends
         self.ended = "failed"  # how, for the log
@@ -164,11 +166,16 @@ class Session:
         return start
 
     async def _begin(self, start: Start) -> None:
-        opus = start.encoding == "opus"
-        if opus:
+        if start.encoding == "opus":
             check_opus()
-        self._stream = await self._state.live.open(OPUS_RATE if opus else start.rate, start.search)
-        if opus:
+        if start.encoding == "file":
+            engine = self._state.engine
+            sample_rate = await asyncio.shield(asyncio.wrap_future(engine.workers.sample_rate))
+            self._stream = FileStream(engine, start.search, sample_rate)
+        else:
+            rate = OPUS_RATE if start.encoding == "opus" else start.rate
+            self._stream = await self._state.live.open(Open(rate, start.search, start.second_pass))
+        if start.encoding == "opus":
             threads, longest = self._state.decoder_threads, self._settings.stream_seconds
             self._decoder = OpusDecoder(self._stream, threads, longest)
         ready = {
@@ -182,7 +189,10 @@ class Session:
 
     async def _receive(self, start: Start) -> RequestError | None:
         """Pass sound on until the end; the reason, unless the client ended it."""
-        left = self._settings.stream_seconds * 2 * start.rate  # bytes of PCM
+        is_file = start.encoding == "file"
+        left = self._settings.stream_seconds * 2 * start.rate  # bytes
+        if is_file:
+            left = self._settings.upload_megabytes * 1e6
         half = b""  # of a sample
         idle, last_sound = self._settings.stream_idle_seconds, time.monotonic()
         while True:
@@ -198,10 +208,12 @@ class Session:
             if isinstance(message, bytes):
                 left -= 0 if self._decoder else len(message)
                 if left < 0:
-                    break_off = self._too_long()
+                    break_off = self._too_large() if is_file else self._too_long()
                     break
                 if self._decoder:
                     await self._decoder.feed(message)
+                elif is_file:
+                    await self._stream.feed(message)
                 else:
                     sound = half + message
                     whole = len(sound) // 2 * 2
@@ -224,6 +236,10 @@ class Session:
     def _too_long(self) -> RequestError:
         problem = f"the stream is longer than {self._settings.stream_seconds:g} s"
         return RequestError(400, problem, hint="connect again", code="too_long")
+
+    def _too_large(self) -> RequestError:
+        problem = f"the file has more than {self._settings.upload_megabytes:g} MB"
+        return RequestError(400, problem, hint="compress it, e.g. as FLAC or Opus", code="too_large")
 
     async def _next(self, seconds: float) -> bytes | Any:
         """The next message.

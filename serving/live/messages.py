@@ -19,20 +19,24 @@ class Start(BaseModel):
     """The first message of a client.
 
     Attributes:
-        encoding: ``pcm_s16le`` (16-bit integers, little-endian, mono) or ``opus`` in WebM or Ogg.
+        encoding: ``pcm_s16le`` (16-bit integers, little-endian, mono) or ``opus`` in WebM or Ogg; or
+            ``file``, a recording in any format, which is recognised as an uploaded one when it is complete.
         rate: sample rate of PCM, in Hz.
         words: user words, as in a file of ``--words``.
         phrases: only these are recognised, as in a file of ``--phrases``.
+        second_pass: whether the large model reads each utterance again when it has ended; false: the text of
+            the streaming model is final.
         token: access token, for clients that can't send headers.
     """
 
     model_config = ConfigDict(extra="forbid")
 
     type: Literal["start"]
-    encoding: Literal["pcm_s16le", "opus"] = "pcm_s16le"
+    encoding: Literal["pcm_s16le", "opus", "file"] = "pcm_s16le"
     rate: int = Field(16_000, ge=4_000, le=192_000)
     words: str = Field("", max_length=LONGEST_PROMPT)
     phrases: str = Field("", max_length=LONGEST_PROMPT)
+    second_pass: bool = True
     token: str | None = None
 
     @property

@@ -15,7 +15,6 @@ import numpy as np
 import soxr
 from threadpoolctl import threadpool_limits
 
-from recognition.loading import load_live_stream
 from serving.live.messages import Message, final_message, partial_message
 from serving.work.models import Failure, Models, Search
 from utils.audio.reading import INT16_SCALE
@@ -39,10 +38,17 @@ class Ready:
 
 @dataclass(frozen=True)
 class Open:
-    """Begin a stream: the rate of its samples in Hz, and what is to be recognised."""
+    """Begin a stream.
+
+    Attributes:
+        rate: of its samples, in Hz.
+        search: what is to be recognised.
+        second_pass: see :meth:`serving.work.models.Models.live_stream`.
+    """
 
     rate: int
     search: Search
+    second_pass: bool = True
 
 
 class End:
@@ -80,7 +86,7 @@ def follow_streams(pipe: Connection, speech: Path, language: Path) -> None:
     try:
         models = Models(speech, language)
         recognizer = models.recognizer(Search())
-        look_ahead = load_live_stream(speech, recognizer).look_ahead_seconds
+        look_ahead = models.live_stream(Search()).look_ahead_seconds
     except UserError as error:
         pipe.send(Failure.of(error))
         return
@@ -98,7 +104,7 @@ def follow_streams(pipe: Connection, speech: Path, language: Path) -> None:
                 number, message = pipe.recv()
                 if isinstance(message, Open):
                     try:
-                        streams[number] = _Stream(models, speech, message)
+                        streams[number] = _Stream(models, message)
                     except Exception as error:
                         pipe.send((number, Output(failure=_failure(error))))
                     pipe.send(None)  # many phrases take seconds
@@ -133,9 +139,8 @@ def _waiting(streams: Mapping[int, "_Stream"]) -> list[int]:
 class _Stream:
     """A stream: its sound that waits, and the state of its recognition."""
 
-    def __init__(self, models: Models, speech: Path, settings: Open):
-        recognizer = models.recognizer(settings.search)
-        self._live = load_live_stream(speech, recognizer)
+    def __init__(self, models: Models, settings: Open):
+        self._live = models.live_stream(settings.search, settings.second_pass)
         self._rate = settings.rate
         self._resampler = None
         if settings.rate != models.sample_rate:

@@ -19,7 +19,7 @@ from serving.live.worker import Drop, End, Open, Output, Ready, follow_streams
 from serving.metrics import Metrics
 from serving.settings import Settings
 from serving.work.child import Child, ChildDied, ChildTimeout
-from serving.work.models import Failure, Search
+from serving.work.models import Failure
 
 LOG = logging.getLogger("serving")
 AHEAD_SECONDS = 2.0  # sound of a stream that may wait for its process; more of it is not received
@@ -63,7 +63,7 @@ class LiveWorkers:
         """The process ids of those that have loaded their models."""
         return [worker.pid for worker in self._workers if worker.pid]
 
-    async def open(self, rate: int, search: Search) -> "ClientStream":
+    async def open(self, settings: Open) -> "ClientStream":
         """Begin a stream in the process that has the fewest.
 
         Raises:
@@ -78,7 +78,7 @@ class LiveWorkers:
             await asyncio.sleep(0.1)
         self._check_places()  # others may have waited too
         worker = min(ready, key=lambda each: each.count)
-        return ClientStream(worker, next(self._numbers), Open(rate, search))
+        return ClientStream(worker, next(self._numbers), settings)
 
     def _check_places(self) -> None:
         if sum(worker.count for worker in self._workers) >= self._settings.streams:

@@ -170,5 +170,5 @@ def _checked(result: Any) -> Any:
     if isinstance(result, Failure):
         if result.internal:
             raise RequestError(500, result.problem, hint=result.hint, kind=SERVER, code="worker_failed")
-        raise RequestError(400, result.message, hint=result.hint)
+        raise RequestError(400, result.message, hint=result.hint, code="invalid_search")
     return result

@@ -8,18 +8,23 @@ import re
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from model_language.converters.user_word_converter import UserWordConverter
 from model_language.pinyin_to_hanzi import ConvertedLine, PinyinToHanzi
 from model_language.registry import load_converter, load_second_pass
 from model_language.search.user_words import UserWord, UserWords, parse_user_words
-from recognition.confidence import load_calibration
+from model_speech.acoustic_logits import AcousticLogits
+from model_speech.ensemble import Member
+from recognition.confidence import Calibration, load_calibration
 from recognition.loading import (
     load_acoustic_logits,
+    load_first_pass,
     load_joint_search_for,
     load_language_model_for,
+    load_live_stream,
     load_members,
 )
 from recognition.options import PHRASE_THRESHOLD
@@ -27,10 +32,12 @@ from recognition.phrases.grammar import parse_grammar
 from recognition.phrases.phrase_list import list_phrases
 from recognition.phrases.search import PhraseSearch
 from recognition.recognizer import Recognizer
+from recognition.two_pass_stream import TwoPassStream
 from serving.work.uploads import SoundPiece
-from utils.errors import CorpusError, UserError
+from streaming.speech.recognizer import LiveStream
+from utils.errors import ConfigError, CorpusError, UserError
 from utils.hypotheses.recognition import Segment
-from utils.run_folder.run import PRETRAINED_LANGUAGE_MODEL
+from utils.run_folder.run import PRETRAINED_LANGUAGE_MODEL, PRETRAINED_STREAMING
 
 _KEPT = 16  # recognizers and converters with words or phrases of requests
 _LONGEST_WORD = 8  # hanzi; a longer text in a prompt is a sentence, not a word
@@ -102,6 +109,21 @@ class Failure:
         return f"{self.problem} ({self.where})" if self.where else self.problem
 
 
+@dataclass(frozen=True, eq=False)
+class _SpeechModel:
+    """A speech run, and what is loaded from it."""
+
+    run: Path
+    acoustic: AcousticLogits
+    members: list[Member]
+    calibration: Calibration
+
+    @classmethod
+    def load(cls, run: Path) -> Self:
+        acoustic = load_acoustic_logits(run)
+        return cls(run, acoustic, load_members(run, acoustic), load_calibration(run))
+
+
 class Models:
     """The models of a worker.
 
@@ -113,10 +135,7 @@ class Models:
     """
 
     def __init__(self, speech: Path, language: Path):
-        self._acoustic = load_acoustic_logits(speech)
-        self._members = load_members(speech, self._acoustic)
-        self._calibration = load_calibration(speech)
-        self._speech = speech
+        self._speech = _SpeechModel.load(speech)
         self._converter = load_converter(language)
         self._language_model = load_language_model_for(speech)
         self._kept: OrderedDict[Hashable, Any] = OrderedDict()
@@ -124,7 +143,7 @@ class Models:
     @property
     def sample_rate(self) -> int:
         """Hz, of the pieces."""
-        return self._acoustic.features.sample_rate
+        return self._speech.acoustic.features.sample_rate
 
     def compute(self, jobs: Sequence[Any]) -> list[list[Segment] | list[ConvertedLine] | Failure]:
         """The result of each job; those that are recognised in the same way are one batch."""
@@ -151,27 +170,57 @@ class Models:
         Raises:
             UserError: the words or phrases can't be used.
         """
-        return self._cached(search, lambda: self._recognizer(search))
+        return self._recognizer(search, self._speech)
 
-    def _recognizer(self, search: Search) -> Recognizer:
+    def live_stream(self, search: Search, second_pass: bool = True) -> LiveStream:
+        """A new stream that recognises live audio in this way.
+
+        Args:
+            search: what is to be recognised.
+            second_pass: whether a model of whole utterances reads each of them again; False: the text of the
+                streaming model is final.
+
+        Raises:
+            UserError: the words or phrases can't be used, or there is no streaming model of this sample rate.
+        """
+        recognizer = self.recognizer(search)
+        acoustic = self._streaming.acoustic
+        first_pass = self._cached(("first pass", search), lambda: load_first_pass(recognizer, acoustic))
+        stream = load_live_stream(self._speech.run, recognizer, first_pass)
+        if second_pass or not isinstance(stream, TwoPassStream):
+            return stream
+        if not first_pass:
+            raise ConfigError(
+                f"there is no streaming model for {self.sample_rate} Hz", hint="leave out second_pass"
+            )
+        return load_live_stream(PRETRAINED_STREAMING, self._recognizer(search, self._streaming), None)
+
+    @cached_property
+    def _streaming(self) -> _SpeechModel:
+        return _SpeechModel.load(PRETRAINED_STREAMING)
+
+    def _recognizer(self, search: Search, speech: _SpeechModel) -> Recognizer:
+        return self._cached((search, speech.run), lambda: self._new_recognizer(search, speech))
+
+    def _new_recognizer(self, search: Search, speech: _SpeechModel) -> Recognizer:
         if search.phrases:
             listed = list_phrases(parse_grammar(search.phrases, _PHRASES))
             phrases = PhraseSearch(
-                listed, self._acoustic.vocabulary, search.threshold, search.n_best, _PHRASES
+                listed, speech.acoustic.vocabulary, search.threshold, search.n_best, _PHRASES
             )
             return Recognizer(
-                self._acoustic, n_best=search.n_best, phrases=phrases, calibration=self._calibration
+                speech.acoustic, n_best=search.n_best, phrases=phrases, calibration=speech.calibration
             )
         own = parse_user_words(search.words).words + prompt_words(search.prompt).words
         words = UserWordConverter(self._converter, UserWords(own))
-        joint = load_joint_search_for(self._speech, words, language_model=self._language_model)
+        joint = load_joint_search_for(speech.run, words, language_model=self._language_model)
         return Recognizer(
-            self._acoustic,
+            speech.acoustic,
             words,
             n_best=search.n_best,
             joint=joint,
-            calibration=self._calibration,
-            members=self._members,
+            calibration=speech.calibration,
+            members=speech.members,
         )
 
     def _convert(self, job: ConvertJob) -> list[ConvertedLine]:

@@ -393,7 +393,7 @@ def test_streams_that_wait_for_the_models_are_counted():
     async def four() -> list[object]:
         workers, worker = live_workers.LiveWorkers(Settings(streams=2), Metrics()), Worker()
         workers._workers = [worker]
-        opening = [asyncio.ensure_future(workers.open(16000, Search())) for _ in range(4)]
+        opening = [asyncio.ensure_future(workers.open(Open(16000, Search()))) for _ in range(4)]
         await asyncio.sleep(0.05)
         worker.ready = Ready(16000, 0.4)
         return await asyncio.gather(*opening, return_exceptions=True)
@@ -404,7 +404,7 @@ def test_streams_that_wait_for_the_models_are_counted():
 
 def test_an_unexpected_error_ends_its_own_stream_only(monkeypatch, capsys):
     class Stream:
-        def __init__(self, models, speech, settings):
+        def __init__(self, models, settings):
             if settings.rate == 1:
                 raise ValueError("in the settings")
             self.waiting, self._rate = False, settings.rate
@@ -420,11 +420,11 @@ def test_an_unexpected_error_ends_its_own_stream_only(monkeypatch, capsys):
 
     acoustic = SimpleNamespace(vocabulary=range(3))
     recognizer = SimpleNamespace(acoustic=acoustic, segments_of_logits=lambda *arguments: [])
-    models = SimpleNamespace(sample_rate=16000, recognizer=lambda search: recognizer)
-    monkeypatch.setattr(worker_module, "Models", lambda speech, language: models)
-    monkeypatch.setattr(
-        worker_module, "load_live_stream", lambda *arguments: SimpleNamespace(look_ahead_seconds=0)
+    live = SimpleNamespace(look_ahead_seconds=0)
+    models = SimpleNamespace(
+        sample_rate=16000, recognizer=lambda search: recognizer, live_stream=lambda search: live
     )
+    monkeypatch.setattr(worker_module, "Models", lambda speech, language: models)
     monkeypatch.setattr(worker_module, "_Stream", Stream)
     monkeypatch.setattr(worker_module, "ALIVE_SECONDS", 0.05)
     ours, theirs = multiprocessing.Pipe()

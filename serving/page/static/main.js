@@ -12,6 +12,8 @@ import {hasText, preferredLanguage, setLanguage, text} from "./texts.js";
 import {Transcript} from "./transcript.js";
 
 const KEPT = ["words", "phrases", "language", "theme"];  // of one visit to the next, in this browser
+const FILE_PART = 256 * 1024;  // bytes of a file in a message
+const BLOCKS_AT_ONCE = 25;
 const COPIED_SECONDS = 2;
 const ANSWER_SECONDS = 5;  // after which the server counts as unreachable
 
@@ -51,7 +53,8 @@ async function begin(state, source) {
 
 function listen() {
   return begin("connecting", async current => {
-    const take = samples => hear(current, samples), waiting = [];
+    const waiting = [];
+    const take = samples => current.stream.send(hear(samples));
     const early = samples => current.stream ? take(samples) : waiting.push(samples);
     const microphone = await openMicrophone(early, () => lose(current, "unplugged"));
     if (session !== current) return microphone.close();  // cancelled while the browser asked for permission
@@ -65,34 +68,40 @@ function openFile(file) {
   return begin("reading", async current => {
     const samples = await readFile(file);
     if (session !== current) return;  // it was cancelled
-    open(current, RATE);
-    for (const block of blocksOf(samples)) {
+    open(current, RATE, "file");  // the server decodes it, as it does any other upload
+    for (const [number, block] of [...blocksOf(samples)].entries()) {
+      hear(block);
+      if (number % BLOCKS_AT_ONCE === 0) await new Promise(done => setTimeout(done));  // the page stays responsive
       if (session !== current) return;
-      hear(current, block);
+    }
+    for (let from = 0; from < file.size; from += FILE_PART) {
+      current.stream.send(await file.slice(from, from + FILE_PART).arrayBuffer());
       await current.stream.drained();
+      if (session !== current) return;
     }
     current.stream.end();
     if (session === current) setState("finishing");
   });
 }
 
-function open(current, rate) {
+function open(current, rate, encoding = "pcm_s16le") {
   element("picture").hidden = false;
   spectrogram.begin(rate);
   recordings.begin(current.offset, rate);
   const field = name => element(name).value.trim();
-  current.stream = new RecognitionStream({rate, words: field("words"), phrases: field("phrases")}, event => receive(current, event));
+  current.stream = new RecognitionStream({encoding, rate, words: field("words"), phrases: field("phrases")}, event => receive(current, event));
 }
 
-function hear(current, samples) {
+/** Show and keep samples; returns them as 16-bit integers. */
+function hear(samples) {
   const integers = asIntegers(samples);
-  current.stream.send(integers);
   recordings.add(integers);
   spectrogram.feed(samples);
   element("clock").textContent = clock(spectrogram.seconds);
   let loudest = 0;
   for (const sample of samples) loudest = Math.max(loudest, Math.abs(sample));
   element("record").style.setProperty("--level", Math.min(1, Math.sqrt(loudest)).toFixed(2));
+  return integers;
 }
 
 /** Stop listening; what is on its way is still shown. A second call gives up. */

@@ -1,4 +1,4 @@
-// Blocks of 16-bit samples in; the server's events (partial, final, …) out, over a WebSocket.
+// Blocks of 16-bit samples, or parts of a file, in; the server's events (partial, final, …) out, over a WebSocket.
 
 const MOST_UNSENT = 64 * 1024;  // bytes that may wait here; sound of a file waits in the file instead
 const MOST_MISSED = 3;  // messages that the server has promised for a time; then the connection is lost
@@ -26,13 +26,13 @@ export class RecognitionStream {
       clearInterval(this.#watch);
       onEvent({type: "closed", clean: this.#ended});
     };
-    this.#waiting.push(JSON.stringify({type: "start", encoding: "pcm_s16le", ...start}));
+    this.#waiting.push(JSON.stringify({type: "start", ...start}));
     this.#socket.onopen = () => this.#waiting.splice(0).forEach(message => this.#socket.send(message));
   }
 
-  /** Send samples; after the end of the connection they are dropped. */
-  send(integers) {
-    this.#post(integers);
+  /** Send samples or bytes; after the end of the connection they are dropped. */
+  send(data) {
+    this.#post(data);
   }
 
   /** Resolves when the network has taken what was sent, but for a little. */
