@@ -7,6 +7,8 @@ the utterance again, with a model of whole utterances and its full search. Recor
 noise hides the pauses from the level, the first pass ends utterances, too.
 """
 
+import dataclasses
+
 import numpy as np
 
 from recognition.endpoints import FRAME_SECONDS, PAUSE_FRAMES
@@ -54,8 +56,12 @@ class FirstPass:
         return self._syllables > before
 
     def partial(self, start: float, seconds: float) -> Partial:
-        """The hypothesis so far of an utterance that began at ``start`` and has ``seconds``."""
-        return self._decoder.partial(self._rows, start, seconds)
+        """The hypothesis so far of an utterance that began at ``start`` and has ``seconds``.
+
+        All of it is stable: a causal model does not revise its output.
+        """
+        partial = self._decoder.partial(self._rows, start, seconds)
+        return dataclasses.replace(partial, stable=len(partial.pinyin))
 
     @property
     def seconds(self) -> float:

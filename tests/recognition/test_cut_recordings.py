@@ -43,6 +43,15 @@ def test_a_short_pause_becomes_longer_and_a_long_one_stays(before, after):
     assert padded.dtype == np.float32
 
 
+def test_the_largest_sample_moves_to_a_multiple_of_the_grid():
+    for before in (0.0, 0.013, 0.5):
+        samples = tone(before, 0.5)
+        padded, added = with_pauses(samples, SAMPLE_RATE, grid=1088)
+        plain, least = with_pauses(samples, SAMPLE_RATE)
+        assert np.abs(padded).argmax() % 1088 == 0 and 0 <= added - least < 1088 / SAMPLE_RATE
+        np.testing.assert_array_equal(padded[-len(plain) :], plain)
+
+
 @pytest.mark.parametrize("samples", [np.zeros(SAMPLE_RATE, np.float32), np.ones(300), np.zeros(0)])
 def test_silence_and_a_very_short_sound_stay(samples):
     padded, added = with_pauses(samples, SAMPLE_RATE)
@@ -87,16 +96,16 @@ def test_the_times_of_a_phrase_stay_within_a_recording_without_pauses():
     (found,) = [list(events) for _, events in recognizer.segments([("short", short)])]
     segment, ending = found
     assert segment.n_best[0].hanzi == "如果无法控制"
-    assert (segment.start, segment.end) == (0.0, pytest.approx(ending.seconds))
+    assert segment.start == 0.0 and ending.seconds - 0.2 < segment.end <= ending.seconds
     assert all(0.0 <= start < end <= segment.end for start, end in segment.times)
 
 
 def test_the_first_posteriors_of_a_recording_without_pauses_are_those_of_the_added_silence():
     samples = read_audio(RECORDING, SAMPLE_RATE)
     recognizer = Recognizer(load_acoustic_logits(PRETRAINED_SPEECH))
-    assert recognizer.inspect(samples).start == 0.0
+    assert 0.0 < recognizer.inspect(samples).start < 0.3  # the pause before it is shortened
     found = recognizer.inspect(cut(samples)[0])
-    assert -PAUSE_SECONDS <= found.start < -PAUSE_SECONDS / 2
+    assert -PAUSE_SECONDS - found.frame_seconds <= found.start < -PAUSE_SECONDS / 2
     assert found.frames(np.array([-1.0, found.start, 0.0, 1e3])).tolist() == [
         *(0, 0, int(-found.start / found.frame_seconds), len(found.posteriors) - 1)
     ]
