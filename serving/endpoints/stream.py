@@ -188,7 +188,11 @@ class Session:
         await self._write(ready)
 
     async def _receive(self, start: Start) -> RequestError | None:
-        """Pass sound on until the end; the reason, unless the client ended it."""
+        """Pass sound on until the end; the reason, unless the client ended it.
+
+        Raises:
+            RequestError: the reason, if it is a file.
+        """
         is_file = start.encoding == "file"
         left = self._settings.stream_seconds * 2 * start.rate  # bytes
         if is_file:
@@ -227,6 +231,8 @@ class Session:
             else:
                 break_off = _invalid("a message that is neither sound nor 'end'")
                 break
+        if is_file and break_off:
+            raise break_off  # a part of a file is not recognised
         if self._decoder:
             await self._decoder.feed(None)  # ends the stream when all is decoded
         else:

@@ -9,12 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from recognition.voice_activity import FRAME_SECONDS
 from tests.support.microphone import Microphone
-from tests.support.recordings import RECORDING
+from tests.support.recordings import RECORDING, RECORDINGS
 from tests.support.scripts import ROOT, load_script
 from utils.audio import microphone as microphone_module
 from utils.audio.reading import read_audio, write_wav
+from utils.errors import ConfigError
+from utils.run_folder.run import PRETRAINED_STREAMING
 
 
 def _transcribed(samples: np.ndarray, *options: str, rate: int = 16_000) -> tuple[dict, str]:
@@ -36,22 +37,44 @@ def _transcribed(samples: np.ndarray, *options: str, rate: int = 16_000) -> tupl
     return json.loads(done.stdout), done.stderr.decode()
 
 
-def test_live_sound_gives_the_text_of_a_recording_of_the_same_samples(
+def test_live_sound_gives_the_transcript_of_a_file_of_the_same_samples(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
-    speech = read_audio(RECORDING, 16_000)
+    """In every value of the segments with text; a file is cut at the same pauses."""
+    pause = np.zeros(16_000, np.float32)
+    speech = np.concatenate([part for path in RECORDINGS for part in (pause, read_audio(path, 16_000))])
     shown, progress = _transcribed(speech)
-    (segment,) = shown["segments"]
-    assert " ".join(progress.splitlines()[-2].split()) == segment["pinyin"]
-    assert "looking ahead 400 ms" in progress.splitlines()[-1]
-    assert all(0 < syllable["confidence"] < 1 for syllable in segment["syllables"])
-    first, end = (round(segment[edge] / FRAME_SECONDS) for edge in ("start", "end"))
-    size = round(16_000 * FRAME_SECONDS)
-    write_wav(tmp_path / "cut.wav", np.trunc(speech * 32767)[first * size : end * size] / 32768)
-    assert load_script("transcribe.py").main([str(tmp_path / "cut.wav"), "--format", "json"]) == 0
+    assert len(shown["segments"]) >= len(RECORDINGS)
+    assert all(" ".join(segment["pinyin"].split()) in progress for segment in shown["segments"])
+    write_wav(tmp_path / "stdin.wav", np.trunc(speech * 32767) / 32768)
+    transcribe = load_script("transcribe.py")
+    assert transcribe.main([str(tmp_path / "stdin.wav"), "--format", "json"]) == 0
     whole = json.loads(capsys.readouterr().out)
-    assert (whole["hanzi"], whole["pinyin"]) == (shown["hanzi"], shown["pinyin"])
-    assert whole["segments"][0]["n_best"] == segment["n_best"]
+    names = ("seconds", "hanzi", "pinyin")
+    assert [whole[name] for name in names] == [shown[name] for name in names]
+    assert [each for each in whole["segments"] if each["hanzi"]] == shown["segments"]
+    syllables = [each for segment in shown["segments"] for each in segment["syllables"]]
+    assert all(0 <= each["start"] < each["end"] <= shown["seconds"] for each in syllables)
+
+
+def test_the_second_pass_can_be_turned_off(capsys: pytest.CaptureFixture[str]):
+    speech = read_audio(RECORDING, 16_000)
+    shown, progress = _transcribed(speech, "--no-second-pass")
+    assert shown["hanzi"].startswith("如果") and "looking ahead" in progress
+    arguments = [
+        str(RECORDING),
+        "--stream",
+        "--speech",
+        str(PRETRAINED_STREAMING),
+        "--joint",
+        "--format",
+        "json",
+    ]
+    assert load_script("transcribe.py").main(arguments) == 0
+    assert json.loads(capsys.readouterr().out)["pinyin"] == shown["pinyin"]
+    for wrong in (["a.wav"], ["-", "--stream", "--speech", "run"]):
+        with pytest.raises(ConfigError, match="--no-second-pass is for live audio"):
+            load_script("transcribe.py").main([*wrong, "--no-second-pass"])
 
 
 def test_phrases_from_a_microphone(tmp_path: Path):

@@ -112,6 +112,7 @@ def test_a_file_with_user_words_and_phrases(open_service, chromium):
     shown.page.wait_for_selector("li.final")
     wait_for_state(shown, "idle")
     assert conversation.sent[0]["phrases"] == "打开窗户\n如果无法控制"
+    assert conversation.sent[0]["encoding"] == "file" and conversation.data == RECORDING.read_bytes()
     assert conversation.of("final")[0]["phrase"]["accepted"]
     assert shown.run("document.querySelector('li.final .line').ariaLabel") == SPOKEN
 

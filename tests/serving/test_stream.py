@@ -13,9 +13,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+import soundfile
 import websockets
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
+import transcribe
 from serving.live.messages import final_message
 from tests.support.recordings import RECORDINGS
 from tests.support.service import PATIENCE, ROOT, TOKEN, Service, running_service, wait_until
@@ -118,7 +120,7 @@ def test_a_recording_gives_what_transcribe_gives(service, speech):
         "type": "ready",
         "rate": 16000,
         "model": "audio_to_pinyin",
-        "look_ahead_ms": 400,
+        "look_ahead_ms": 1008,
         "alive_seconds": 5.0,
     }
     assert end == {"type": "end", "seconds": pytest.approx(len(speech) / RATE, abs=0.001)}
@@ -141,6 +143,47 @@ def test_a_recording_gives_what_transcribe_gives(service, speech):
         partial["utterance"] == 0 and partial["stable"] <= len(partial["syllables"]) for partial in partials
     )
     assert all(len(partial["hanzi"]) == len(partial["syllables"]) for partial in partials)
+
+
+def test_without_a_second_pass_the_text_is_that_of_the_streaming_model(service, speech):
+    (final,) = finals(talk(service, [speech.tobytes(), END], second_pass=False))
+    shown = json.loads(transcribed_live(speech, "json", "--no-second-pass"))
+    assert final["hanzi"] == shown["hanzi"]
+    (revised,) = finals(talk(service, [speech.tobytes(), END]))
+    assert [each["confidence"] for each in final["syllables"]] != [
+        each["confidence"] for each in revised["syllables"]
+    ]
+
+
+def test_a_file_gives_what_transcribe_gives_for_it(service, tmp_path, capsys):
+    """Although its sample rate is another one, and it has two channels."""
+    sounds = [resample(read_audio(path), RATE, 44_100) for path in RECORDINGS]
+    pause = np.zeros(44_100, np.float32)
+    sound = np.concatenate([part for each in sounds for part in (each, pause)])
+    soundfile.write(tmp_path / "long.flac", np.stack([sound, 0.5 * sound], axis=1), 44_100)
+    assert transcribe.main([str(tmp_path / "long.flac"), "--format", "json"]) == 0
+    expected = json.loads(capsys.readouterr().out)
+    data = (tmp_path / "long.flac").read_bytes()
+    messages = talk(service, [*pieces(data, 100_000), END], encoding="file")
+    assert [message["type"] for message in messages] == ["ready", *["final"] * len(finals(messages)), "end"]
+    assert "".join(final["hanzi"] for final in finals(messages)) == expected["hanzi"]
+    spans = [(round(final["start"], 2), round(final["end"], 2)) for final in finals(messages)]
+    segments = [segment for segment in expected["segments"] if segment["hanzi"]]
+    assert spans == [(round(segment["start"], 2), round(segment["end"], 2)) for segment in segments]
+    assert messages[-1]["seconds"] == expected["seconds"]
+
+
+@pytest.mark.parametrize(
+    ("data", "start", "code"),
+    [
+        (b"no sound" * 100, {}, "invalid_audio"),
+        (bytes(1_100_000), {}, "too_large"),
+        (b"RIFF", {"phrases": "打开[客厅"}, "invalid_audio"),
+    ],
+)
+def test_a_file_that_cannot_be_recognised_is_explained(service, data, start, code):
+    *_, error = talk(service, [*pieces(data, 500_000), END], encoding="file", **start)
+    assert (error["type"], error["code"]) == ("error", code) and error["message"] and error["hint"]
 
 
 def test_any_rate_and_all_at_once(service, speech):

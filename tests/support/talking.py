@@ -40,7 +40,7 @@ class Conversation:
     """The messages between a page and the service, in order.
 
     Attributes:
-        samples: (n,) int16, the sound sent by the page.
+        samples: (n,) int16, the sound of a microphone sent by the page.
         messages: messages of the service.
     """
 
@@ -52,7 +52,12 @@ class Conversation:
 
     @property
     def samples(self) -> np.ndarray:
-        return np.frombuffer(b"".join(self._sound), "<i2")
+        return np.frombuffer(self.data, "<i2")
+
+    @property
+    def data(self) -> bytes:
+        """All bytes sent by the page."""
+        return b"".join(self._sound)
 
     def of(self, kind: str) -> list[dict[str, Any]]:
         """The messages of a type."""
@@ -69,9 +74,9 @@ class Conversation:
             self.sent.append(json.loads(content))
 
 
-def transcribed_live(samples: np.ndarray, form: str = "text") -> str:
+def transcribed_live(samples: np.ndarray, form: str = "text", *options: str) -> str:
     """The output of ``transcribe.py --stream`` for samples (n,) int16 at 16 kHz."""
-    arguments, shown = ["-", "--rate", str(RATE), "--stream", "--format", form], io.StringIO()
+    arguments, shown = ["-", "--rate", str(RATE), "--stream", "--format", form, *options], io.StringIO()
     with pytest.MonkeyPatch.context() as patch, redirect_stdout(shown):
         patch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(samples.tobytes())))
         assert transcribe.main(arguments) == 0
