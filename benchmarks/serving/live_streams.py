@@ -29,7 +29,7 @@ import psutil
 import websockets
 
 from benchmarks.serving.load import processor_seconds
-from recognition.windowed_stream import SHARE, SHORTEST_SECONDS, WINDOW_SECONDS
+from recognition.endpoints import FRAME_SECONDS, STEP_FRAMES
 from tests.support.recordings import RECORDINGS
 from tests.support.service import Service, running_service
 from utils.audio.reading import find_recordings, read_audio
@@ -61,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     sounds = [
         np.concatenate([np.trunc(read_audio(path, RATE) * 32767).astype("<i2"), pause]) for path in paths
     ]
-    chunk = max(CHUNK_SECONDS + SHORTEST_SECONDS, CHUNK_SECONDS + WINDOW_SECONDS / SHARE)
+    chunk = CHUNK_SECONDS + STEP_FRAMES * FRAME_SECONDS
     rows = []
     workers = ("--workers", "1", "--live-workers", str(options.live_workers))
     with running_service(*workers, "--streams", str(max(options.streams))) as service:
