@@ -113,7 +113,7 @@ def test_characters_have_those_of_other_hypotheses_as_alternatives():
 
 
 def test_a_recording_gives_what_transcribe_gives(service, speech):
-    messages = talk(service, [*pieces(speech.tobytes()), END], pause=0.02)
+    messages = talk(service, [*pieces(speech.tobytes()), END], pause=0.1)  # as fast as spoken
     shown = json.loads(transcribed_live(speech, "json"))
     ready, *between, end = messages
     assert ready == {
@@ -138,7 +138,7 @@ def test_a_recording_gives_what_transcribe_gives(service, speech):
     assert [each["hanzi"] for each in final["characters"]] == list(final["hanzi"])
     assert final["phrase"] is None
     partials = [message for message in between if message["type"] == "partial"]
-    assert len(partials) > 3 and between.index(partials[0]) == 0
+    assert len(partials) > 1 and between.index(partials[0]) == 0
     assert all(
         partial["utterance"] == 0 and partial["stable"] <= len(partial["syllables"]) for partial in partials
     )
