@@ -1,0 +1,120 @@
+"""Packs a finished speech run into a small folder, with which ONNX Runtime recognises without TensorFlow.
+
+    python -m bundle.pack RUN FOLDER
+
+A weight takes one byte. The folder holds config.yaml without the paths of the data, the vocabulary, the
+metrics of training and ``network.onnx`` (see :mod:`bundle.export.packed_network`). Commands that load a
+speech run take it instead.
+"""
+
+from utils.command.entry import run_command
+
+import argparse
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from model_speech.onnx_acoustic import load_onnx_acoustic
+from model_speech.packed_run import network_file
+from utils.backend.quiet import silence_tensorflow
+from utils.command.arguments import finite_number
+from utils.config import save_yaml
+from utils.errors import RunError
+from utils.files import replacing_folder
+from utils.run_folder import checksums
+from utils.run_folder.run import SEARCH, RunFolder, open_run
+
+_SEARCH = ("language_weight", "joint_bonus", "rescoring_weight")
+"""Settings of :mod:`model_language.search.joint` that may be stored."""
+# What config.yaml says about the training with local paths: whole sections, and settings of others.
+_LOCAL_SECTIONS = ("data", "environment", "initialise_from", "initialise_except", "imported")
+_LOCAL_SETTINGS = {
+    "augment": ("noise_folder", "room_folder"),
+    "distillation": ("teacher",),
+    "transfer": ("source_run",),
+}
+
+
+def pack(
+    source: Path,
+    target: Path,
+    weights: str = "best",
+    search: Mapping[str, float] | None = None,
+) -> None:
+    """Write a speech run with one byte per weight.
+
+    Args:
+        source: the run.
+        target: the new folder. Of an existing one, files that are none of a run (a card) are kept; those of
+            the earlier model (calibration, thresholds, weights) are removed.
+        weights: ``best``, ``last``, or the path of a weights file.
+        search: weights for this model of the search for syllables and hanzi together
+            (:mod:`model_language.search.joint`), chosen on dev speakers; keys ``language_weight``,
+            ``joint_bonus`` and ``rescoring_weight``.
+
+    Raises:
+        RunError: the run is damaged, or is ``target`` itself.
+        BundleError: the model can't be converted to ONNX.
+    """
+    run = open_run(source, "speech")
+    if target.resolve() == run.path.resolve():
+        raise RunError("a run can't be packed into itself", where=target, hint="choose another folder")
+    silence_tensorflow()  # the next lines load Keras
+    from bundle.export.packed_network import packed_network
+    from model_speech.acoustic_model import load_acoustic_model
+
+    network = packed_network(load_acoustic_model(run.path, weights), run)
+    with replacing_folder(target) as folder:
+        if target.is_dir():
+            shutil.copytree(target, folder, dirs_exist_ok=True)
+            for name in checksums.covered_files(folder):
+                (folder / name).unlink()
+        new = RunFolder(folder)
+        config = _without_local_paths(run.config())
+        if search:
+            config[SEARCH] = {**config.get(SEARCH, {}), **search}
+        save_yaml(new.config_file, config)
+        new.vocabulary("").mkdir(exist_ok=True)
+        shutil.copyfile(run.vocabulary("acoustic.txt"), new.vocabulary("acoustic.txt"))
+        if run.metrics.is_file():
+            shutil.copyfile(run.metrics, new.metrics)
+        network_file(new).write_bytes(network.SerializeToString(deterministic=True))
+        checksums.begin(folder)
+        checksums.accept(folder)
+        load_onnx_acoustic(folder)  # ONNX Runtime may lack an operation
+
+
+def _without_local_paths(config: Mapping[str, Any]) -> dict[str, Any]:
+    kept = {key: value for key, value in config.items() if key not in _LOCAL_SECTIONS}
+    for section, settings in _LOCAL_SETTINGS.items():
+        if section in kept:
+            kept[section] = {key: value for key, value in kept[section].items() if key not in settings}
+    return kept
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command ``python -m bundle.pack``."""
+    options = _parser().parse_args(arguments)
+    search = {name: value for name in _SEARCH if (value := getattr(options, name)) is not None}
+    pack(options.run, options.folder, options.weights, search)
+    size = sum(path.stat().st_size for path in options.folder.rglob("*") if path.is_file())
+    print(f"{options.folder}: {size / 1e6:.1f} MB")
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("run", type=Path, help="a finished speech run")
+    parser.add_argument("folder", type=Path, help="the folder to write")
+    parser.add_argument("--weights", default="best", help="best, last or a file (default: best)")
+    for name in _SEARCH:
+        option = f"--{name.replace('_', '-')}"
+        parser.add_argument(option, type=finite_number, metavar="W", help="setting of the joint search")
+    return parser
+
+
+if __name__ == "__main__":
+    run_command(main)
