@@ -21,12 +21,13 @@ def read_packed_weights(path: str | Path) -> dict[str, np.ndarray]:
     Raises:
         RunError: the file is missing, damaged or changed, or has weights that are not finite.
     """
+    verified(path)
     try:
-        model = onnx.load(verified(path))
+        model = onnx.load(path)
         names = next(entry.value for entry in model.metadata_props if entry.key == WEIGHTS).splitlines()
         arrays = {tensor.name: tensor for tensor in model.graph.initializer}
         weights = {name: _values(name, arrays) for name in names}
-    except (OSError, ValueError, KeyError, StopIteration, onnx.onnx_pb.DecodeError) as error:
+    except Exception as error:  # onnx has no name for the error of a damaged file
         raise RunError(f"cannot read the network ({error})", where=path, hint=_HINT) from error
     check_finite(weights, path)
     return weights

@@ -49,7 +49,8 @@ LATE_IMPORTS = {
     "bundle/check/scoring.py": {"rapidfuzz"},  # not of requirements/run.txt, which verifies bundles
     "keywords/wake_word.py": {"bundle", "keywords"},  # as in a script: a wrong argument is reported at once
     "training/feature_shards.py": {"training"},  # as in a script
-    "model_speech/pack.py": {"model_speech"},  # as in a script
+    "bundle/pack.py": {"bundle", "model_speech"},  # as in a script
+    "recognition/loading.py": {"model_speech", "streaming"},  # Keras, for a run that is not packed
     "utils/mandarin/pypinyin_data.py": {"pypinyin"},
     "utils/run_folder/file_lock.py": {"fcntl"},
 }
