@@ -270,7 +270,7 @@ def test_files_that_do_not_fit_are_named(packed):
         with pytest.raises(RunError, match="cannot read the network"):
             load(packed)
     (packed / "network.onnx").write_bytes(whole)
-    acoustic_vocabulary({"ma1"}).save(RunFolder(packed).vocabulary("acoustic.txt"))
+    Vocabulary(("ma1", " ", "_")).save(RunFolder(packed).vocabulary("acoustic.txt"))
     checksums.accept(packed)
     with pytest.raises(RunError, match=r"the network takes 20 bins and has \d+ classes"):
         load_onnx_acoustic(packed)
