@@ -7,7 +7,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -99,10 +99,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.joint is None:
         others = (options.speech, options.language, options.beam, options.syllables)
         options.joint = not any((*others, options.phrases))
-    search = SearchOptions.of(options)
-    search = replace(search, beam=search.beam_width)
-    check_phrase_options(search, options.language)
-    check_joint_options(search)
+    options.search = SearchOptions.of(options)
+    check_phrase_options(options.search, options.language)
+    check_joint_options(options.search)
     if options.chunk and not options.stream:
         raise ConfigError("--chunk without --stream", hint="add --stream")
     if options.cluster and (not options.output or options.stream or PIPE in options.paths):
@@ -114,21 +113,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.syllables:
         open_run(options.syllables, "language")
     with _one_live_call(jobs, options):
-        failed = _transcribe_unfinished(jobs, options, search, runs)
+        failed = _transcribe_unfinished(jobs, options, runs)
     return 1 if failed else 0
 
 
 def _transcribe_unfinished(
-    jobs: Sequence[Job], options: argparse.Namespace, search: SearchOptions, runs: Mapping[str, Path]
+    jobs: Sequence[Job], options: argparse.Namespace, runs: Mapping[str, Path]
 ) -> list[str]:
     """Transcribe what earlier calls have not finished; print and return the names of those that failed."""
-    marks = _marks(options, search, runs)
+    marks = _marks(options, runs)
     unfinished = _unfinished(jobs, marks)
     if len(unfinished) < len(jobs):
         done = len(jobs) - len(unfinished)
         print(f"{done} of {len(jobs)} were transcribed before: skipped", file=sys.stderr)
     transcribe = _transcribe_on_cluster if options.cluster else _transcribe
-    failed = transcribe(unfinished, options, search, runs, marks) if unfinished else []
+    failed = transcribe(unfinished, options, runs, marks) if unfinished else []
     if failed:
         shown = [*failed[:SHOWN_FAILURES], *(["…"] if len(failed) > SHOWN_FAILURES else [])]
         summary = f"{len(failed)} of {len(unfinished)} files could not be transcribed"
@@ -139,12 +138,11 @@ def _transcribe_unfinished(
 def _transcribe(
     jobs: Sequence[Job],
     options: argparse.Namespace,
-    search: SearchOptions,
     runs: Mapping[str, Path],
     marks: TranscriptMarks | None,
 ) -> list[str]:
     """Transcribe all recordings; return the names of those that failed."""
-    recognizer = _recognizer(options, search, runs)
+    recognizer = _recognizer(options, runs)
     failed: list[str] = []
     form = FORMATS[options.format]
     block_seconds = (options.chunk or BLOCK_MS) / 1000 if options.stream else 1.0
@@ -175,16 +173,12 @@ def _transcribe(
 
 
 def _transcribe_on_cluster(
-    jobs: Sequence[Job],
-    options: argparse.Namespace,
-    search: SearchOptions,
-    runs: Mapping[str, Path],
-    marks: TranscriptMarks,
+    jobs: Sequence[Job], options: argparse.Namespace, runs: Mapping[str, Path], marks: TranscriptMarks
 ) -> list[str]:
     """As :func:`_transcribe`, by the nodes of a cluster."""
     from recognition.cluster_jobs import transcribe_files
 
-    load, recordings = _loader(options, search, runs), [job.audio for job in jobs]
+    load, recordings = _loader(options, runs), [job.audio for job in jobs]
     failed = []
     with on_cluster(options.cluster), tqdm(total=len(jobs), unit=" files", disable=None) as bar:
         for number, text in transcribe_files(load, options.format, options.digits, recordings):
@@ -199,22 +193,20 @@ def _transcribe_on_cluster(
     return [printable(jobs[number].audio) for number in sorted(failed)]
 
 
-def _loader(
-    options: argparse.Namespace, search: SearchOptions, runs: Mapping[str, Path]
-) -> Callable[[], Any]:
+def _loader(options: argparse.Namespace, runs: Mapping[str, Path]) -> Callable[[], Any]:
     from recognition.loading import WINDOW_SECONDS, load_both_stages
 
-    language = None if search.phrases else runs["language"]
+    language = None if options.phrases else runs["language"]
     # Live audio is transcribed as it arrives.
     window_seconds = 0.0 if PIPE in options.paths else WINDOW_SECONDS
-    return partial(load_both_stages, runs["speech"], language, search, window_seconds)
+    return partial(load_both_stages, runs["speech"], language, options.search, window_seconds)
 
 
-def _recognizer(options: argparse.Namespace, search: SearchOptions, runs: Mapping[str, Path]) -> Any:
+def _recognizer(options: argparse.Namespace, runs: Mapping[str, Path]) -> Any:
     from recognition.loading import load_live_stream
     from streaming.speech.recognizer import StreamRecognizer
 
-    recognizer = _loader(options, search, runs)()
+    recognizer = _loader(options, runs)()
     _show_homophones(recognizer.phrases)
     if not options.stream:
         return recognizer
@@ -302,9 +294,7 @@ def _one_live_call(jobs: Sequence[Job], options: argparse.Namespace) -> Abstract
     return locked(RunFolder(options.output)) if live else nullcontext()
 
 
-def _marks(
-    options: argparse.Namespace, search: SearchOptions, runs: Mapping[str, Path]
-) -> TranscriptMarks | None:
+def _marks(options: argparse.Namespace, runs: Mapping[str, Path]) -> TranscriptMarks | None:
     """The record of finished transcripts in the output folder; None without ``--output``."""
     if not options.output:
         return None
@@ -312,8 +302,8 @@ def _marks(
 
     remove_leftovers(options.output)
     flags = {"stream": options.stream, "digits": options.digits}
-    settings = transcript_settings(search, runs_in_use(search, runs), flags)
-    return TranscriptMarks(options.output, settings)
+    used = runs_in_use(options.search, runs)
+    return TranscriptMarks(options.output, transcript_settings(options.search, used, flags))
 
 
 def _unfinished(jobs: Sequence[Job], marks: TranscriptMarks | None) -> list[Job]:

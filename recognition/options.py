@@ -37,6 +37,9 @@ class SearchOptions:
         phrase_threshold: least probability, 0 to 1, that a phrase of the list was spoken.
         n_best: hypotheses, or phrases, of each segment.
         minimum_confidence: a segment with a lower mean confidence of its syllables has no text.
+
+    Raises:
+        ConfigError: ``syllables`` is combined with a greedy search, or a weight is negative.
     """
 
     beam: int | None = None
@@ -55,6 +58,14 @@ class SearchOptions:
     n_best: int = 1
     minimum_confidence: float = 0.0
 
+    def __post_init__(self):
+        if self.syllables and self.beam == 1:
+            raise ConfigError("--syllables needs a beam search, not a greedy one", hint="e.g. --beam 10")
+        for name in ("fusion_weight", "language_weight", "rescoring_weight"):
+            value = getattr(self, name)
+            if value is not None and value < 0:
+                raise ConfigError(f"{_option(name)} {value} is below 0", hint="0 turns it off")
+
     @classmethod
     def of(cls, options: argparse.Namespace, **changes: Any) -> Self:
         """The search of a parsed command line; what it does not give keeps its default."""
@@ -64,29 +75,12 @@ class SearchOptions:
 
     @property
     def beam_width(self) -> int:
-        """Prefixes that the beam search keeps.
-
-        Raises:
-            ConfigError: ``syllables`` is combined with a greedy search, or its weight is negative.
-        """
-        beam = self.beam or (BEAM if self.syllables else 1)
-        if self.syllables and beam == 1:
-            raise ConfigError("--syllables needs a beam search, not a greedy one", hint="e.g. --beam 10")
-        if self.fusion_weight < 0:
-            raise ConfigError(f"--fusion-weight {self.fusion_weight} is below 0", hint="0 turns it off")
-        return beam
+        """Prefixes that the beam search keeps."""
+        return self.beam or (BEAM if self.syllables else 1)
 
     @property
     def joint_settings(self) -> dict[str, Any]:
-        """Arguments of ``load_joint_search_for``: a run of syllables and weights; None: the default.
-
-        Raises:
-            ConfigError: a weight is negative.
-        """
-        for name in ("language_weight", "rescoring_weight"):
-            value = getattr(self, name)
-            if value is not None and value < 0:
-                raise ConfigError(f"{_option(name)} {value} is below 0", hint="0 turns it off")
+        """Arguments of ``load_joint_search_for``: a run of syllables and weights; None: the default."""
         return {
             "syllables": self.syllables,
             "language": self.language_weight,
