@@ -5,14 +5,15 @@ by one, without padding: the range of 8-bit activations is that of a call, so th
 do not depend on others.
 """
 
+from __future__ import annotations
+
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-import onnxruntime
 
 from model_speech.causal_timing import CausalTiming
 from model_speech.packed_run import (
@@ -31,6 +32,9 @@ from utils.padding import pad_rows
 from utils.run_folder.checksums import verified
 from utils.run_folder.run import open_run
 from utils.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    import onnxruntime
 
 _HINT = "copy the folder again"
 
@@ -81,7 +85,7 @@ class OnnxStreaming(CausalTiming):
     chunks_at_once: ClassVar[int] = 16
     session: onnxruntime.InferenceSession
 
-    def stream(self) -> "OnnxStream":
+    def stream(self) -> OnnxStream:
         """A new stream."""
         return OnnxStream(self.session)
 
@@ -153,6 +157,8 @@ def load_onnx_acoustic(path: str | Path) -> OnnxAcoustic | OnnxStreaming:
 
 
 def _open_session(path: Path) -> onnxruntime.InferenceSession:
+    import onnxruntime  # here: it takes a quarter of a second and starts a thread
+
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = _threads()
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")

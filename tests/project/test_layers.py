@@ -50,6 +50,7 @@ LATE_IMPORTS = {
     "keywords/wake_word.py": {"bundle", "keywords"},  # as in a script: a wrong argument is reported at once
     "training/feature_shards.py": {"training"},  # as in a script
     "bundle/pack.py": {"bundle", "model_speech"},  # as in a script
+    "model_speech/onnx_acoustic.py": {"onnxruntime"},  # only for a packed run
     "recognition/loading.py": {"model_speech", "streaming"},  # Keras, for a run that is not packed
     "utils/mandarin/pypinyin_data.py": {"pypinyin"},
     "utils/run_folder/file_lock.py": {"fcntl"},
