@@ -20,6 +20,7 @@ from model_speech.models.conformer import ConformerConfig
 from model_speech.models.dfcnn import DfcnnConfig
 from model_speech.models.dfsmn import DfsmnConfig
 from model_speech.models.gru_ctc import GruCtcConfig
+from model_speech.models.whisper import WhisperConfig
 from model_speech.onnx_acoustic import OnnxAcoustic, load_onnx_acoustic
 from model_speech.packed_weights import assign_weights, read_packed_weights, weight_variables
 from model_speech.registry import MODELS
@@ -140,6 +141,7 @@ MODELS_OF_EVERY_KIND = {
     "dfcnn": DfcnnConfig(filters=(4, 4, 6), dense=16),
     "dfsmn": DfsmnConfig(blocks=2, hidden=32, projection=16, top=1),
     "gru_ctc": GruCtcConfig(width=24, dense=1, recurrent=2),
+    "whisper": WhisperConfig(width=16, heads=2, blocks=2, head_width=24),
 }
 
 
