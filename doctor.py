@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from data.manifest import is_manifest
-from model_speech.int8_weights import is_packed
+from model_speech.packed_run import is_packed
 from preflight.examine import (
     WITHOUT_MODEL,
     examine_audio,

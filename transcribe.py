@@ -15,10 +15,10 @@ from typing import Any
 from tqdm import tqdm
 
 from recognition.options import (
+    SearchOptions,
     add_joint_options,
     add_phrase_options,
     add_search_options,
-    beam_width,
     check_joint_options,
     check_phrase_options,
     transcript_settings,
@@ -99,9 +99,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.joint is None:
         others = (options.speech, options.language, options.beam, options.syllables)
         options.joint = not any((*others, options.phrases))
-    options.beam = beam_width(options)
-    check_phrase_options(options)
-    check_joint_options(options)
+    options.search = SearchOptions.of(options)
+    check_phrase_options(options.search, options.language)
+    check_joint_options(options.search)
     if options.chunk and not options.stream:
         raise ConfigError("--chunk without --stream", hint="add --stream")
     if options.cluster and (not options.output or options.stream or PIPE in options.paths):
@@ -199,7 +199,7 @@ def _loader(options: argparse.Namespace, runs: Mapping[str, Path]) -> Callable[[
     language = None if options.phrases else runs["language"]
     # Live audio is transcribed as it arrives.
     window_seconds = 0.0 if PIPE in options.paths else WINDOW_SECONDS
-    return partial(load_both_stages, runs["speech"], language, options, options.n_best, window_seconds)
+    return partial(load_both_stages, runs["speech"], language, options.search, window_seconds)
 
 
 def _recognizer(options: argparse.Namespace, runs: Mapping[str, Path]) -> Any:
@@ -301,7 +301,9 @@ def _marks(options: argparse.Namespace, runs: Mapping[str, Path]) -> TranscriptM
     from recognition.loading import runs_in_use
 
     remove_leftovers(options.output)
-    return TranscriptMarks(options.output, transcript_settings(options, runs_in_use(options, runs)))
+    flags = {"stream": options.stream, "digits": options.digits}
+    used = runs_in_use(options.search, runs)
+    return TranscriptMarks(options.output, transcript_settings(options.search, used, flags))
 
 
 def _unfinished(jobs: Sequence[Job], marks: TranscriptMarks | None) -> list[Job]:

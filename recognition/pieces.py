@@ -15,7 +15,7 @@ from recognition.voice_activity import whole_or_stretches
 from utils.audio.padding import with_pauses
 from utils.audio.reading import audio_blocks
 from utils.errors import AudioError
-from utils.features.speech import FeatureConfig, extract_several
+from utils.features.speech import FeatureConfig, extract_features
 from utils.hypotheses.recognition import Ending
 
 LONGEST_PIECE = 20.0  # seconds
@@ -36,31 +36,23 @@ class Piece:
         start: seconds from the start of the recording.
         seconds: length of the part.
         features: (frames, bins) float32.
-        of_members: the features for each other member of an ensemble.
         padding: seconds of silence before the part that the features have in addition.
     """
 
     start: float
     seconds: float
     features: np.ndarray
-    of_members: tuple[np.ndarray, ...] = ()
     padding: float = 0.0
 
     @classmethod
-    def of_samples(
-        cls,
-        start: float,
-        samples: np.ndarray,
-        features: FeatureConfig,
-        of_members: Sequence[FeatureConfig] = (),
-    ) -> Self:
+    def of_samples(cls, start: float, samples: np.ndarray, features: FeatureConfig) -> Self:
         """The piece of samples (n,), mono in [-1, 1] at the sample rate of the features.
 
         Silence is added where it begins or ends with speech (:func:`utils.audio.padding.with_pauses`).
         """
         padded, padding = with_pauses(samples, features.sample_rate)
-        found, *others = extract_several(padded, (features, *of_members))
-        return cls(start, len(samples) / features.sample_rate, found, tuple(others), padding)
+        found = extract_features(padded, features)
+        return cls(start, len(samples) / features.sample_rate, found, padding)
 
     @property
     def span(self) -> tuple[float, float, float]:
@@ -72,18 +64,14 @@ Part = tuple[int, str, Piece | Ending]
 """The number and name of a recording, and a piece of it or its end."""
 
 
-def read_parts(
-    sources: Iterable[Source], features: FeatureConfig, of_members: Sequence[FeatureConfig] = ()
-) -> Iterator[Part]:
+def read_parts(sources: Iterable[Source], features: FeatureConfig) -> Iterator[Part]:
     """The pieces of all recordings in order, each recording followed by its ending."""
     for number, (name, audio) in enumerate(sources):
-        for part in _parts_of(name, audio, features, of_members):
+        for part in _parts_of(name, audio, features):
             yield number, name, part
 
 
-def _parts_of(
-    name: str, audio: Audio, features: FeatureConfig, of_members: Sequence[FeatureConfig]
-) -> Iterator[Piece | Ending]:
+def _parts_of(name: str, audio: Audio, features: FeatureConfig) -> Iterator[Piece | Ending]:
     rate, length = features.sample_rate, 0
 
     def counted() -> Iterator[np.ndarray]:
@@ -97,7 +85,7 @@ def _parts_of(
     error = None
     try:
         for stretch in whole_or_stretches(counted(), rate, LONGEST_PIECE):
-            yield Piece.of_samples(stretch.start / rate, stretch.samples, features, of_members)
+            yield Piece.of_samples(stretch.start / rate, stretch.samples, features)
         if not length:
             error = AudioError("there are no samples", where=name)
     except AudioError as caught:

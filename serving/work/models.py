@@ -20,7 +20,6 @@ from recognition.loading import (
     load_acoustic_logits,
     load_joint_search_for,
     load_language_model_for,
-    load_members,
 )
 from recognition.options import PHRASE_THRESHOLD
 from recognition.phrases.grammar import parse_grammar
@@ -114,7 +113,6 @@ class Models:
 
     def __init__(self, speech: Path, language: Path):
         self._acoustic = load_acoustic_logits(speech)
-        self._members = load_members(speech, self._acoustic)
         self._calibration = load_calibration(speech)
         self._speech = speech
         self._converter = load_converter(language)
@@ -171,7 +169,6 @@ class Models:
             n_best=search.n_best,
             joint=joint,
             calibration=self._calibration,
-            members=self._members,
         )
 
     def _convert(self, job: ConvertJob) -> list[ConvertedLine]:

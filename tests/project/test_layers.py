@@ -49,9 +49,11 @@ LATE_IMPORTS = {
     "bundle/check/scoring.py": {"rapidfuzz"},  # not of requirements/run.txt, which verifies bundles
     "keywords/wake_word.py": {"bundle", "keywords"},  # as in a script: a wrong argument is reported at once
     "training/feature_shards.py": {"training"},  # as in a script
-    "model_speech/pack.py": {"model_speech"},  # as in a script
     "model_speech/import_whisper.py": {"model_speech", "utils"},  # as in a script
     "model_speech/whisper_weights.py": {"torch"},  # optional: for files of OpenAI
+    "bundle/pack.py": {"bundle", "model_speech"},  # as in a script
+    "model_speech/onnx_acoustic.py": {"onnxruntime"},  # only for a packed run
+    "recognition/loading.py": {"model_speech", "streaming"},  # Keras, for a run that is not packed
     "utils/mandarin/pypinyin_data.py": {"pypinyin"},
     "utils/run_folder/file_lock.py": {"fcntl"},
 }
