@@ -51,6 +51,7 @@ LATE_IMPORTS = {
     "training/feature_shards.py": {"training"},  # as in a script
     "model_speech/pack.py": {"model_speech"},  # as in a script
     "utils/mandarin/pypinyin_data.py": {"pypinyin"},
+    "utils/mandarin/simplified.py": {"opencc"},  # not of requirements/run.txt
     "utils/run_folder/file_lock.py": {"fcntl"},
 }
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)

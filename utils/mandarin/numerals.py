@@ -41,6 +41,7 @@ _LAST_UNIT = re.compile("(?<=[百千万])([一二三四五六七八九])[十百�
 _SPELLED_FROM = 100  # smaller numbers are not read digit by digit
 DIGIT_VALUES = {**{word: value for value, word in enumerate(DIGITS)}, "〇": 0, "幺": 1, "两": 2}
 _UNIT_VALUES = {"亿": 10**8, "万": 10**4, "千": 1000, "百": 100, "十": 10}
+_CIRCLES = re.compile("(?<=[一二三四五六七八九])[〇○◯]+|〇")
 _VARIANTS = str.maketrans("两", "二", "零〇")  # what varies between the words of the same number
 
 
@@ -52,6 +53,11 @@ def numbers_to_hanzi(text: str) -> str:
     several points (1.2.3), are unchanged.
     """
     return _NUMBERS.sub(lambda match: _read(match, text[: match.start()], text[match.end() :]), text)
+
+
+def with_zeros(text: str) -> str:
+    """A text with 零 for the circles in numbers: 二○○八 and 二〇〇八 → 二零零八."""
+    return _CIRCLES.sub(lambda found: DIGITS[0] * len(found[0]), text)
 
 
 def cardinal(number: int) -> str:
