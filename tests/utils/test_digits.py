@@ -6,6 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from serving.endpoints.responses import response_body
 from utils.hypotheses.digits import numbers_as_digits, with_digits
@@ -39,6 +41,18 @@ def test_quantities_become_digits():
     for hanzi, written in pairs:
         labels = with_digits(segment(hanzi)).labels
         assert "".join(labels) == written and len(labels) == len(hanzi)
+
+
+@given(
+    st.text(alphabet="零〇一二两三五九幺十百千万亿兆点分之负到比加等于年月日号半几个块毛人周儿", max_size=12)
+)
+def test_any_row_of_numerals_is_written_and_keeps_its_other_characters(text):
+    written = numbers_as_digits(text)
+    labels = with_digits(segment(text)).labels or tuple(text)
+    assert "".join(labels) == written
+    assert [each for each in written if each in "个人周儿几"] == [
+        each for each in text if each in "个人周儿几"
+    ]
 
 
 @pytest.mark.parametrize("text", ["", "你好", "2024年"])

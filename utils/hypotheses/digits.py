@@ -126,11 +126,12 @@ def _is_approximate(found: Match) -> bool:
 
 def _written(words: str) -> str | None:
     """A whole number in digits, large ones with 万, 亿 and 兆; None if it is none."""
-    parts = words.split("兆")
-    numbers = [whole_number(part) for part in parts]
-    if None in numbers:
-        return None
-    return "兆".join(map(_grouped, numbers))
+    head, found, rest = words.partition("兆")
+    if found:
+        high, low = _written(head), _written(rest) if rest else ""
+        return None if None in (high, low) else f"{high}兆{low}"
+    number = whole_number(words)
+    return None if number is None else _grouped(number)
 
 
 def _grouped(number: int) -> str:

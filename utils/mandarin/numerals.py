@@ -115,7 +115,7 @@ def whole_number(words: str) -> int | None:
         return None
     readings = number_readings(number) if number < 10**LONGEST_CARDINAL else ()
     usual = {reading.translate(_VARIANTS) for reading in readings}
-    return number if words.translate(_VARIANTS) in usual else None
+    return number if words and words.translate(_VARIANTS) in usual else None
 
 
 def _value(words: str) -> int:
