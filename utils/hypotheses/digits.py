@@ -35,8 +35,8 @@ _COUNTED = re.compile(
 )
 _SPELLED_AFTER = re.compile("[路号室班次房年]")  # 三一五路 is a code, 三一五 is a day
 _WEEKDAY_BEFORE = re.compile("(?:星期|礼拜|(?<![一两几每])周)$")  # 周五十点: no 五十
-# Here 点 counts (这三点十分重要), or is the hour (下午三点一个人).
-_COUNTED_POINTS = re.compile("[这那哪几有第前后下面]$")
+# Here 点 counts (这三点十分重要, 有一点十分奇怪), or is the hour (下午三点一个人).
+_COUNTED_POINTS = re.compile("(?:[这那哪几第前下]|(?<!午)后|[下方里后]面)$")
 _TIME_OF_DAY = re.compile("(?:[上下中正]午|早[上晨]?|[今明昨当傍]?晚上?|凌晨|夜里|半夜|清晨)$")
 # A lunar day (八月十五, 初十, 大年三十) is no quantity either.
 _APPROXIMATE_BEFORE = re.compile("[几数儿初月双]$|(?<![去今明前后每半])年$")
@@ -46,8 +46,9 @@ _OPERATORS = {"加": "+", "减": "-", "乘": "×", "乘以": "×", "除以": "÷
 _TERMS = f"{_NUMBER}|{'|'.join(sorted(_OPERATORS, key=len, reverse=True))}|负"
 # Expressions with a measure word after the number, or an approximation, that the dictionary of phrases lacks.
 _FIXED = re.compile(
-    "五十步笑百步|十年(?:寒窗|树木|磨|怕|生死|如一日)|寒窗十年|三十年河.|二百五(?!十)|一千零一夜|十万个为什么"
-    f"|十[天年]半|{_NUMBER}届.中全会|十一国庆|十月革命|一点一滴|{_NUMBER}个(?:不|放心|小心|指头)"
+    "五十步笑百步|十年(?:寒窗|树木|磨|怕|生死|如一日)|寒窗十年|三十年河.|一千零一夜|十万个为什么|弱水三千"
+    "|五代十国|十月革命|双十|十一国庆|合十|一[赔罚当抵]十|十成九|七零八|七老八十|二百五(?!十)|十二万分|一点一滴"
+    f"|十[天年]半|{_NUMBER}届.中全会|{_NUMBER}个(?:不|放心|小心|指头)"
     rf"|(?P<many>{_NUMBER})(?P<unit>(?!{_WORD}|点)\w)(?P<fewer>{_NUMBER})(?P=unit)"
 )
 _PLAIN_PHRASE = re.compile(f"(?:{_WORD}|[个月点钟度分之])+")  # in the dictionary, but no idiom
@@ -180,7 +181,9 @@ def _clock(found: Match) -> str | None:
     hour, minute, named, second = whole_number(found[1]), found[2], found[3], found[4]
     is_padded = minute[0] in "零〇"
     number = 30 if minute == "半" else whole_number(minute)
-    if _COUNTED_POINTS.search(before) or hour is None or hour > 24 or number is None or number > 59:
+    if _COUNTED_POINTS.search(before) or (before.endswith("有") and minute == "十"):
+        return None
+    if hour is None or hour > 24 or number is None or number > 59:
         return None
     if len(minute) == 1 and minute != "半" and not (minute == "十" and named):
         return None
@@ -200,7 +203,7 @@ def _decimal(found: Match) -> str | None:
     before, after = _context(found)
     minus, whole, fraction, scale = found.groups()
     number = None if whole[-1] == "两" else _written(whole)
-    if number is None or _COUNTED_POINTS.search(before):
+    if number is None or _COUNTED_POINTS.search(before) or (before.endswith("有") and whole == "一"):
         return None
     if len(fraction) == 1 and not scale:
         is_time = _TIME_OF_DAY.search(before) or re.match("分(?![钟之])", after)
