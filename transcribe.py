@@ -29,7 +29,7 @@ from utils.cluster import add_cluster, on_cluster
 from utils.command.arguments import fraction, listed_paths, positive
 from utils.errors import AudioError, ConfigError, RunError, TranscriptError, UserError, printable
 from utils.files import remove_leftovers
-from utils.hypotheses.digits import numbers_as_digits, with_digits
+from utils.hypotheses.digits import with_digits
 from utils.hypotheses.live_text import LiveText
 from utils.hypotheses.live_transcript import require_new_live_transcript, write_live_transcript
 from utils.hypotheses.recognition import Ending, Segment
@@ -61,7 +61,7 @@ examples:
   arecord -f S16_LE -r 16000 | python transcribe.py - --rate 16000 --stream --phrases phrases.txt
 
 Reads WAV, FLAC, OGG, MP3 and other formats of libsndfile, of any length, sample rate and number of channels;
-m4a, mp4 and webm with the package av, and writes numbers as digits with wetext (requirements/serve.txt).
+m4a, mp4 and webm with the package av (requirements/serve.txt).
 Recordings longer than 20 s are cut at pauses; the text appears line by line, and memory use is constant.
 Without --speech and --language the models of this project are used (pretrained/). With --joint, syllables
 and hanzi are searched together, which helps where the acoustic model is not certain. It is the default where
@@ -106,8 +106,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         raise ConfigError("--chunk without --stream", hint="add --stream")
     if options.cluster and (not options.output or options.stream or PIPE in options.paths):
         raise ConfigError("--cluster transcribes files", hint="give --output DIR, no '-', no --stream")
-    if options.digits:
-        numbers_as_digits("")  # reports a missing package before models load
     jobs = _jobs(_files(options), options)
     runs = {"speech": _speech_run(options.speech), "language": _language_run(options)}
     if options.syllables:

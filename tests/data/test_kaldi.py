@@ -13,6 +13,7 @@ from data.corpora import kaldi
 from data.corpora.tools import kaldi_segments
 from data.corpora.tools.kaldi_segments import KaldiSegment, cut_segments, read_segments
 from data.corpora.tools.preparation import Problem
+from data.corpora.tools.transcripts import BRACKETS, UNKNOWN_WORDS, make_candidate
 from data.manifest import read_manifest
 from tests.support.corpus_files import rejected, wav, write
 from utils.errors import CorpusError
@@ -246,3 +247,35 @@ def test_lines_of_segments(tmp_path):
     first, second = read_segments(path)
     assert first == KaldiSegment("u", "a", 0.0, 1.5)
     assert second.problem.reason == "not a line of segments" and "segments:3" in second.problem.detail
+
+
+@pytest.mark.parametrize(
+    ("written", "hanzi", "pinyin"),
+    [
+        ("[笑声]如果无法控制", "如果无法控制", "ru2 guo3 wu2 fa3 kong4 zhi4"),
+        ("<noise> 你好（laugh）", "你好", "ni3 hao3"),
+        ("<|zh|>【掌声】谢谢{sil}大家(笑)", "谢谢大家", "xie4 xie4 da4 jia1"),
+        ("該地區", "該地區", "gai1 di4 qu1"),
+        ("看著 我們", "看著我們", "kan4 zhe5 wo3 men5"),
+    ],
+)
+def test_tags_are_left_out_and_traditional_characters_are_read(written, hanzi, pinyin):
+    candidate = make_candidate("u", "train", Path("u.wav"), "s", written)
+    assert (candidate.problem, candidate.hanzi, " ".join(candidate.pinyin)) == (None, hanzi, pinyin)
+    assert bool(candidate.note) == (written[0] in "[<")
+
+
+@pytest.mark.parametrize(
+    ("written", "reason"),
+    [
+        ("<unk>你好", UNKNOWN_WORDS),
+        ("你好((听不清))", UNKNOWN_WORDS),
+        ("<SPOKEN_NOISE> 你好", UNKNOWN_WORDS),
+        ("他（她）去了", BRACKETS),
+        ("【上海】有限公司", BRACKETS),
+        ("[笑声你好", BRACKETS),
+    ],
+)
+def test_texts_with_unknown_words_or_brackets_are_rejected(written, reason):
+    problem = make_candidate("u", "train", Path("u.wav"), "s", written).problem
+    assert problem is not None and problem.reason == reason and problem.detail

@@ -55,6 +55,7 @@ LATE_IMPORTS = {
     "model_speech/onnx_acoustic.py": {"onnxruntime"},  # only for a packed run
     "recognition/loading.py": {"model_speech", "streaming"},  # Keras, for a run that is not packed
     "utils/mandarin/pypinyin_data.py": {"pypinyin"},
+    "utils/mandarin/simplified.py": {"opencc"},  # not of requirements/run.txt
     "utils/run_folder/file_lock.py": {"fcntl"},
 }
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
