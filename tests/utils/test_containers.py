@@ -3,16 +3,15 @@
 import io
 from pathlib import Path
 
+import av
 import numpy as np
 import pytest
 
 from data.keywords.folders import read_recordings
-from utils.audio import containers
-from utils.audio.formats import is_audio
-from utils.audio.reading import audio_seconds, find_recordings, read_audio, read_channels
+from utils.audio.folders import find_recordings
+from utils.audio.reading import audio_seconds, read_audio, read_channels
 from utils.errors import AudioError
 
-av = pytest.importorskip("av")
 RATE = 48000
 SECONDS = 3.0
 TONE = (0.5 * np.sin(2 * np.pi * 440 * np.arange(int(SECONDS * RATE)) / RATE)).astype(np.float32)
@@ -42,7 +41,6 @@ def encoded(form: str, codec: str, layout: str = "stereo") -> bytes:
 def test_the_decoded_sound_is_the_encoded_sound(tmp_path: Path, name):
     path = tmp_path / name
     path.write_bytes(encoded(*FORMATS[name]))
-    assert is_audio(path)
     assert audio_seconds(path) == pytest.approx(SECONDS, abs=0.1)
     samples, rate = read_channels(path)
     assert (samples.shape[1], rate) == (2, RATE)
@@ -91,16 +89,8 @@ def test_lists_of_other_files_are_not_followed(tmp_path: Path):
     (tmp_path / "a.mp4").write_bytes(b"ffconcat version 1.0\nfile /etc/passwd\n")
     (tmp_path / "b.mp4").write_bytes(b"#EXTM3U\nhttp://127.0.0.1/x.ts\n")
     for name in ("a.mp4", "b.mp4"):
-        with pytest.raises(AudioError, match="not readable"):
+        with pytest.raises(AudioError, match="this is text"):
             read_audio(tmp_path / name)
-
-
-def test_without_the_package_its_name_is_in_the_hint(tmp_path: Path, monkeypatch):
-    monkeypatch.setattr(containers, "INSTALLED", False)
-    (tmp_path / "a.mp4").write_bytes(encoded(*FORMATS["a.mp4"]))
-    with pytest.raises(AudioError, match="package av") as caught:
-        read_audio(tmp_path / "a.mp4")
-    assert "requirements/serve.txt" in caught.value.hint
 
 
 @pytest.mark.parametrize(
