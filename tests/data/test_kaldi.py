@@ -89,7 +89,10 @@ def test_commands_are_rejected_and_never_run(recipe, tmp_path):
     assert reasons["nothing"] == "not a line of wav.scp"
     assert reasons["b"] == "duplicate recording in wav.scp"
     scp.write_text(f"a {evil} |\nb | {evil}\n", encoding="utf-8")
-    with pytest.raises(CorpusError, match=rf"all 2 recordings are commands.*{scp}:1.*write the recordings"):
+    with pytest.raises(
+        CorpusError,
+        match=rf"all 2 recordings are commands.*{scp}:1.*sph2pipe, ffmpeg and flac.*write the recordings",
+    ):
         kaldi.main(["prepare", str(recipe / "data"), "--output", str(tmp_path / "out")])
     assert not (tmp_path / "evil").exists()
 
