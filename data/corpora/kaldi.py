@@ -88,9 +88,8 @@ def read_recordings(path: Path) -> dict[str, Path | Problem]:
             recordings[name] = Problem("duplicate recording in wav.scp", where)
         elif audio.endswith("|") or audio.startswith("|"):
             commands.append(where)
-            recordings[name] = Problem(
-                "wav.scp names a command, which is not run", f"{where}: {audio}: {WAY_OUT}"
-            )
+            detail = f"{where}: {audio} ({_DECODED_DIRECTLY})"
+            recordings[name] = Problem("wav.scp names a command, which is not run", detail)
         elif not audio or not readable:
             recordings[name] = Problem("not a line of wav.scp", f"{where}: RECORDING PATH expected")
         else:
