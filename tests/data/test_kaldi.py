@@ -194,7 +194,9 @@ def test_segments_of_a_recording_that_cannot_be_read(segmented, tmp_path, conten
     with (segmented / "text").open("a", encoding="utf-8") as file:
         file.write("fine 你好\n")
     reasons = prepare(segmented, tmp_path / "out")
-    assert [utterance.id for utterance in read_manifest(tmp_path / "out" / "train.tsv")] == ["fine"]
+    found = {utterance.id for utterance in read_manifest(tmp_path / "out" / "train.tsv")}
+    before_the_cut = {"../u5"} if content and content.startswith(b"RIFF") else set()
+    assert found == {"fine"} | before_the_cut
     assert reasons["u2"] == reasons["u4"] == "the segment's recording can't be read"
 
 

@@ -10,6 +10,7 @@ import io
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import chain
 from pathlib import Path
@@ -17,7 +18,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from utils.audio.problems import AGAIN_HINT, cut_off, not_audio, note, without_samples
+from utils.audio.problems import AGAIN_HINT, not_audio, note, without_samples
 from utils.errors import AudioError
 
 SLACK_SECONDS = 0.1  # encoders and containers count the first and the last samples differently
@@ -30,6 +31,7 @@ _ESTIMATED = {"aac", "ac3", "amr", "dts", "eac3", "loas"}
 # The number of frames of an MP3 file, where its first frame states it.
 _FRAME_COUNT = re.compile(rb"(?:Xing|Info)\0\0\0[\1\3\5\7\x09\x0b\x0d\x0f](.{4})", re.DOTALL)
 _FIRST_FRAME_BYTES = 2048  # more than a frame of MP3 has
+_TAG_BYTES = 4096  # behind the sound, such as a title, that decoders may not understand
 _BLOCK_SAMPLES = 1 << 19  # of each channel in a decoded block
 _SILENT = 1e-8  # mean square of a track without sound
 _QUIETER = 1e-3  # a track with so much less power than another is not the one to listen to
@@ -81,53 +83,115 @@ def _library() -> Any:
 
 
 def _opened(content: BinaryIO, options: Mapping[str, str]) -> Any:
-    content.seek(0)
     allowed = {"format_whitelist": _FORMATS, **options}
     return _library().open(_Nameless(content), options=allowed, metadata_errors="replace")
 
 
 class _Nameless:
-    """A file without its name, by which FFmpeg would choose the format."""
+    """A file without its name, by which FFmpeg would choose the format, and with a position of its own."""
 
     def __init__(self, content: BinaryIO):
-        self.read, self.seek, self.tell = content.read, content.seek, content.tell
+        self._content, self._position = content, 0
+        self._size = content.seek(0, io.SEEK_END)
+
+    def read(self, size: int) -> bytes:
+        """The next ``size`` bytes, fewer at the end."""
+        if self._position >= self._size:  # perhaps so far that the system can't seek there
+            return b""
+        self._content.seek(self._position)
+        data = self._content.read(size)
+        self._position += len(data)
+        return data
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """Go to a position; -1 if there is none."""
+        begin = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
+        if begin + offset < 0:
+            return -1  # an error that FFmpeg handles
+        self._position = begin + offset
+        return self._position
+
+    def tell(self) -> int:
+        """The position."""
+        return self._position
 
 
 def _frames(content: BinaryIO, path: str | Path, options: Mapping[str, str]) -> Iterator[Any]:
     """The decoded frames of one part; AudioError after the last one if there should be more."""
-    av = _library()
-    decoded = lost = 0.0  # seconds
-    first, last = None, {}  # the first packet of all; the last packet of each stream
+    reading = _Reading()
     try:
         with _opened(content, options) as container:
             track = _best_track(container, content, path, options)
-            index = track.index
-            for packet in container.demux():
-                if packet.pts is not None:
-                    first, last[packet.stream_index] = first or packet, packet
-                if packet.stream_index != index:
-                    continue
-                try:
-                    for frame in packet.decode():
-                        decoded += frame.samples / frame.sample_rate
-                        yield frame
-                except av.InvalidDataError:
-                    lost += _seconds(packet.duration, packet.time_base)
-            promised = _promised_seconds(container, track, content, first) if first else 0.0
-            # The picture of a video may be longer than its sound.
-            end = max((_end_seconds(packet) for packet in last.values()), default=0.0)
-            reached = max(decoded + lost, end - (container.start_time or 0) / 1e6)
-    except (av.FFmpegError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or type(error).__name__
-        if not decoded:
-            raise not_audio(path, reason) from error
-        raise cut_off(path, f"decoding stops after {decoded:.1f} s ({reason})") from error
-    if lost > SLACK_SECONDS:
-        counts = f"{lost:.1f} s can't be decoded, {decoded:.1f} s can"
-        raise AudioError(f"the audio file is damaged: {counts}", where=path, hint=AGAIN_HINT)
-    if reached < promised - SLACK_SECONDS:
-        counts = f"the header promises {promised:.1f} s, {decoded:.1f} s can be decoded"
-        raise cut_off(path, counts)
+            yield from _decoded(container, track.index, reading)
+            promised = _promised_seconds(container, track, content, reading.first)
+    except (_library().FFmpegError, ValueError, OSError) as error:
+        raise not_audio(path, _reason(error)) from error
+    if reading.failure and not reading.decoded:
+        raise not_audio(path, reading.failure)
+    if problem := reading.problem(promised, content.seek(0, io.SEEK_END)):
+        counts = f"{problem}, {reading.decoded:.1f} s can be decoded"
+        raise AudioError(f"the audio file is {counts}", where=path, hint=AGAIN_HINT)
+
+
+@dataclass
+class _Reading:
+    """What the decoding of a part has come to.
+
+    Attributes:
+        decoded: seconds of sound.
+        lost: seconds of sound whose packets are damaged.
+        failure: why it ended before the end; empty if it did not.
+        first: the first packet.
+        last: the last packet of each stream, also of those with pictures.
+    """
+
+    decoded: float = 0.0
+    lost: float = 0.0
+    failure: str = ""
+    first: Any = None
+    last: dict[int, Any] = field(default_factory=dict)
+
+    def problem(self, promised: float, size: int) -> str:
+        """What is missing of a part of ``size`` bytes whose header states ``promised`` seconds."""
+        packets = self.last.values()
+        # The picture of a video may be longer than its sound.
+        ends = [_seconds(packet.pts + (packet.duration or 0), packet.time_base) for packet in packets]
+        begin = _seconds(self.first.pts, self.first.time_base) if self.first else 0.0
+        if max(self.decoded, *(end - begin for end in ends), 0.0) < promised - SLACK_SECONDS:
+            return f"cut off: the header promises {promised:.1f} s"
+        if self.lost > SLACK_SECONDS:
+            return f"damaged: {self.lost:.1f} s can't be decoded"
+        unread = size - max(((packet.pos or 0) + packet.size for packet in packets), default=0)
+        if self.failure and unread > _TAG_BYTES:
+            return f"damaged: {unread} bytes can't be read ({self.failure})"
+        return ""
+
+
+def _decoded(container: Any, index: int, reading: _Reading) -> Iterator[Any]:
+    """The frames of the track with an index; notes in ``reading`` what it has come to."""
+    failures = (_library().FFmpegError, ValueError, OSError)
+    packets = container.demux()
+    while True:
+        try:
+            packet = next(packets, None)
+        except failures as error:
+            reading.failure = _reason(error)
+            return
+        if packet is None:
+            return
+        if packet.pts is not None:
+            reading.first, reading.last[packet.stream_index] = reading.first or packet, packet
+        if packet.stream_index == index:
+            try:
+                for frame in packet.decode():
+                    reading.decoded += frame.samples / frame.sample_rate
+                    yield frame
+            except failures:
+                reading.lost += _seconds(packet.duration, packet.time_base)
+
+
+def _reason(error: Exception) -> str:
+    return getattr(error, "strerror", None) or type(error).__name__
 
 
 def _best_track(container: Any, content: BinaryIO, path: str | Path, options: Mapping[str, str]) -> Any:
@@ -137,9 +201,7 @@ def _best_track(container: Any, content: BinaryIO, path: str | Path, options: Ma
         raise AudioError("there is no audio in this file", where=path, hint="give a file with an audio track")
     if len(tracks) == 1:
         return tracks[0]
-    position = content.tell()
     power, seconds = _measured_tracks(content, options)
-    content.seek(position)
     chosen, loudest = container.streams.best("audio").index, max(power, key=power.__getitem__)
     if power[chosen] < _QUIETER * power[loudest]:
         chosen = loudest
@@ -151,7 +213,7 @@ def _best_track(container: Any, content: BinaryIO, path: str | Path, options: Ma
     ]
     if others:
         text = f"only sound track {number[chosen]} is read, not {', '.join(others)}"
-        note(path, text, "ffmpeg -i FILE -map 0:a:NUMBER-1 FILE.wav extracts a track")
+        note(path, text, "extract others, e.g. the second with ffmpeg -i FILE -map 0:a:1 FILE.wav")
     return container.streams[chosen]
 
 
@@ -166,7 +228,7 @@ def _measured_tracks(
         to_float = {track.index: av.AudioResampler("fltp", "mono") for track in tracks}
         for packet in container.demux(tracks):
             index = packet.stream.index
-            with suppress(av.InvalidDataError):
+            with suppress(av.FFmpegError, ValueError):
                 for frame in packet.decode():
                     seconds[index] += frame.samples / frame.sample_rate
                     for mono in to_float[index].resample(frame):
@@ -209,7 +271,7 @@ def _samples(frame: Any) -> np.ndarray:
 def _promised_seconds(container: Any, track: Any, content: BinaryIO, first: Any) -> float:
     """The length that the header states; 0 if it states none. ``first``: the first packet."""
     name = container.format.name
-    if name in _ESTIMATED:
+    if name in _ESTIMATED or first is None:
         return 0.0
     if name == "mp3":  # its length is in the frame before the first one with sound
         length = min(first.pos, _FIRST_FRAME_BYTES)
@@ -221,7 +283,3 @@ def _promised_seconds(container: Any, track: Any, content: BinaryIO, first: Any)
 
 def _seconds(count: int | None, time_base: Fraction | None) -> float:
     return float(count * time_base) if count and time_base else 0.0
-
-
-def _end_seconds(packet: Any) -> float:
-    return _seconds(packet.pts + (packet.duration or 0), packet.time_base)

@@ -40,7 +40,7 @@ _MALFORMED = 3  # libsndfile's SF_ERR_MALFORMED_FILE: a known format, but damage
 _UNKNOWN_FRAMES = (1 << 63) - 1  # libsndfile's SF_COUNT_MAX, for headers without a length
 # What libsndfile reads: the beginnings of the files, and its names of the codings.
 _LIBSNDFILE = (
-    b"RIFF", b"RIFX", b"RF64", b"riff", b"FORM", b".snd", b"caff", b"NIST_1A", b"Creative Voice", b"fLaC",
+    b"RIFF", b"RIFX", b"RF64", b"riff", b"FORM", b"caff", b"NIST_1A", b"Creative Voice", b"fLaC",
 )  # fmt: skip
 _CODINGS = re.compile(r"PCM_|FLOAT|DOUBLE|ULAW|ALAW|DWVW|ALAC")
 # In libsndfile's log: a header that states more bytes than the file has, for WAV, AIFF, W64, RF64, AU.
@@ -58,6 +58,12 @@ _JOINABLE = (
     (0, re.compile(rb"fLaC\0\0\0\x22")),
     (0, re.compile(rb"#!AMR(?:-WB)?\n")),
     (0, re.compile(rb"RIFF.{4}(?:WAVE|AVI LIST)", re.DOTALL)),
+    (0, re.compile(rb"RF64\xff{4}WAVE")),
+    (0, re.compile(rb"FORM.{4}AIF[FC]", re.DOTALL)),
+    (0, re.compile(rb"caff\0\x01\0\0desc")),
+    (0, re.compile(rb"FLV\x01[\x01\x04\x05]\0\0\0\x09")),
+    (0, re.compile(rb"\x30\x26\xb2\x75\x8e\x66\xcf\x11\xa6\xd9")),  # WMA
+    (0, re.compile(rb"TTA1\x01\0[\x01-\x08]\0[\x08\x10\x18]\0")),
 )
 _LONGEST_BEGINNING = 100  # bytes, of such a match
 _SEARCHED_BYTES = 1 << 20  # at once
@@ -88,8 +94,11 @@ def open_sound(path: str | Path) -> Iterator[Sound]:
     with _opened(path) as content, ExitStack() as stack:
         wav_goes_on = follows_end(content)
         beginnings = [0] if wav_goes_on is False else _beginnings(content)
-        if not wav_goes_on and len(beginnings) == 1 and (file := _sound_file(content, path)):
-            yield _checked(stack.enter_context(file), path)
+        file, problem = None, _lacking_in_ogg(content)
+        if not wav_goes_on and len(beginnings) == 1:
+            file, problem = _sound_file(content, path, problem)
+        if file:
+            yield _checked(stack.enter_context(file), content, path)
             return
         try:
             container = open_container(_parts(content, beginnings), path, ignore_length=bool(wav_goes_on))
@@ -97,9 +106,21 @@ def open_sound(path: str | Path) -> Iterator[Sound]:
         except UnknownFormat as error:
             content.seek(0)
             text = text_error(content.read(HEAD_BYTES), path, "remove it, or give the recording")
-            raise text or error from error
+            raise text or (cut_off(path, problem) if problem else error) from error
         _check_rate(rate, path)
-        yield Sound(blocks, rate)
+        yield Sound(_then_cut_off(blocks, rate, problem, path), rate)
+
+
+def _then_cut_off(
+    blocks: Iterator[np.ndarray], rate: int, reason: str, path: str | Path
+) -> Iterator[np.ndarray]:
+    """The blocks that are there, then an error if there is a reason: what can be decoded is not lost."""
+    frames = 0
+    for block in blocks:
+        frames += len(block)
+        yield block
+    if reason:
+        raise cut_off(path, f"{reason}, {frames / rate:.1f} s can be decoded")
 
 
 @contextmanager
@@ -121,24 +142,7 @@ def _opened(path: str | Path) -> Iterator[BinaryIO]:
             raise not_audio(path, error.strerror or str(error)) from error
         if not size:
             raise AudioError("the audio file is empty (0 bytes)", where=path, hint=AGAIN_HINT)
-        _check_ogg(file, size, path)
-        file.seek(0)
         yield file
-
-
-def _check_ogg(content: BinaryIO, size: int, path: str | Path) -> None:
-    """Refuse an Ogg file whose last page lacks bytes: its header states no length (RFC 3533, section 6)."""
-    content.seek(0)
-    if content.read(len(_PAGE)) != _PAGE:
-        return
-    content.seek(max(0, size - _LARGEST_PAGE))
-    end = content.read()
-    page = end[end.rfind(_PAGE) :]
-    segments = page[_PAGE_HEADER_BYTES - 1] if len(page) >= _PAGE_HEADER_BYTES else 0
-    lengths = page[_PAGE_HEADER_BYTES : _PAGE_HEADER_BYTES + segments]
-    lacking = _PAGE_HEADER_BYTES + segments + sum(lengths) - len(page)
-    if lacking > 0:
-        raise cut_off(path, f"the last page of this Ogg file lacks {lacking} bytes")
 
 
 def _not_a_file(path: str | Path) -> AudioError | None:
@@ -162,11 +166,11 @@ class _SequentialFile(soundfile.SoundFile):
         return False
 
 
-def _sound_file(content: BinaryIO, path: str | Path) -> soundfile.SoundFile | None:
-    """Open what libsndfile reads well; None for any other file."""
+def _sound_file(content: BinaryIO, path: str | Path, problem: str) -> tuple[soundfile.SoundFile | None, str]:
+    """Open what libsndfile reads well, None for any other file; and what is wrong with the file."""
     content.seek(0)
     if not content.read(HEAD_BYTES).startswith(_LIBSNDFILE):
-        return None
+        return None, problem
     content.seek(0)
     # libsndfile reads a file itself, by its name, which need not be UTF-8.
     name = str(path) if sys.platform == "win32" else os.fsencode(path)
@@ -174,28 +178,27 @@ def _sound_file(content: BinaryIO, path: str | Path) -> soundfile.SoundFile | No
         with watched("read", path):
             file = _SequentialFile(content if isinstance(content, io.BytesIO) else name)
     except soundfile.LibsndfileError as error:
-        if error.code == _MALFORMED:
-            raise cut_off(path, f"its header is not complete ({error.error_string})") from error
-        return None
-    except TypeError:  # soundfile takes *.raw for a file without a header
-        return None
+        return None, error.error_string if error.code == _MALFORMED else problem
+    except TypeError:  # for *.raw it wants to know the sample rate
+        return None, problem
     if _CODINGS.match(file.subtype):
-        return file
+        return file, problem
     file.close()
-    return None
+    return None, problem
 
 
-def _checked(file: soundfile.SoundFile, path: str | Path) -> Sound:
-    """The sound of a file whose header promises no more than the file has."""
-    for promised, present in _SHORT_DATA.findall(file.extra_info):
-        # Some programs count a padding byte.
-        if int(present) + 1 < int(promised) < UNKNOWN_SIZE:
-            raise cut_off(path, f"the header promises {promised} bytes, {present} are there")
+def _checked(file: soundfile.SoundFile, content: BinaryIO, path: str | Path) -> Sound:
+    """The sound of a file, and whether its header promises more than the file has."""
     _check_rate(file.samplerate, path)
     if not file.frames:
         raise without_samples(path)
-    frames = file.frames if file.frames < _UNKNOWN_FRAMES else None
-    return Sound(_blocks(file, path), file.samplerate, frames)
+    blocks = _blocks(file, content, path)
+    for promised, present in _SHORT_DATA.findall(file.extra_info):
+        # Some programs count a padding byte.
+        if int(present) + 1 < int(promised) < UNKNOWN_SIZE:
+            reason = f"the header promises {promised} bytes, {present} are there"
+            return Sound(_then_cut_off(blocks, file.samplerate, reason, path), file.samplerate)
+    return Sound(blocks, file.samplerate, file.frames if file.frames < _UNKNOWN_FRAMES else None)
 
 
 def _check_rate(rate: int, path: str | Path) -> None:
@@ -203,22 +206,43 @@ def _check_rate(rate: int, path: str | Path) -> None:
         raise AudioError(f"a sample rate of {rate} Hz", where=path, hint="make the file again")
 
 
-def _blocks(file: soundfile.SoundFile, path: str | Path) -> Iterator[np.ndarray]:
-    """Blocks of (samples, channels) float32; refuses fewer samples than the header says."""
+def _blocks(file: soundfile.SoundFile, content: BinaryIO, path: str | Path) -> Iterator[np.ndarray]:
+    """Blocks of (samples, channels) float32; AudioError if they are fewer than the header says."""
     frames = 0
     try:
         while len(block := _read_block(file, path)):
             frames += len(block)
             yield block
-    except soundfile.SoundFileError as error:
-        raise cut_off(path, f"decoding stops after {frames} samples") from error
+    except soundfile.SoundFileError:  # FFmpeg reads on where FLAC is damaged, and says how far
+        with open_container([content], path) as (blocks, _):
+            for block in blocks:
+                if len(block) > frames:
+                    yield block[frames:]
+                frames = max(0, frames - len(block))
+        return
     if frames < file.frames < _UNKNOWN_FRAMES:
-        raise cut_off(path, f"the header promises {file.frames} samples, {frames} can be decoded")
+        promised, decoded = (count / file.samplerate for count in (file.frames, frames))
+        raise cut_off(path, f"the header promises {promised:.1f} s, {decoded:.1f} s can be decoded")
 
 
 def _read_block(file: soundfile.SoundFile, path: str | Path) -> np.ndarray:
     with watched("read", path):
         return file.read(min(file.frames, _BLOCK_FRAMES), dtype="float32", always_2d=True)
+
+
+def _lacking_in_ogg(content: BinaryIO) -> str:
+    """What the last page of an Ogg file lacks: its header states no length (RFC 3533, section 6)."""
+    size = content.seek(0, io.SEEK_END)
+    content.seek(0)
+    if content.read(len(_PAGE)) != _PAGE:
+        return ""
+    content.seek(max(0, size - _LARGEST_PAGE))
+    end = content.read()
+    page = end[end.rfind(_PAGE) :]
+    segments = page[_PAGE_HEADER_BYTES - 1] if len(page) >= _PAGE_HEADER_BYTES else 0
+    lengths = page[_PAGE_HEADER_BYTES : _PAGE_HEADER_BYTES + segments]
+    lacking = _PAGE_HEADER_BYTES + segments + sum(lengths) - len(page)
+    return f"the last page of this Ogg file lacks {lacking} bytes" if lacking > 0 else ""
 
 
 def _beginnings(content: BinaryIO) -> list[int]:
