@@ -60,8 +60,8 @@ examples:
   arecord -f S16_LE -r 16000 | python transcribe.py - --rate 16000 --stream
   arecord -f S16_LE -r 16000 | python transcribe.py - --rate 16000 --stream --phrases phrases.txt
 
-Reads WAV, FLAC, OGG, MP3 and other formats of libsndfile, of any length, sample rate and number of channels;
-m4a, mp4 and webm with the package av, and writes numbers as digits with wetext (requirements/serve.txt).
+Reads what libsndfile or FFmpeg reads (WAV, FLAC, OGG, MP3, m4a, mp4, webm, mkv …), of any length, sample rate
+and number of channels. With --digits, wetext writes numbers as digits (requirements/serve.txt).
 Recordings longer than 20 s are cut at pauses; the text appears line by line, and memory use is constant.
 Without --speech and --language the models of this project are used (pretrained/). With --joint, syllables
 and hanzi are searched together, which helps where the acoustic model is not certain. It is the default where

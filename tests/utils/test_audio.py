@@ -136,6 +136,14 @@ def test_channels_become_their_mean(tmp_path, channels):
     np.testing.assert_allclose(read_audio(tmp_path / "a.wav"), sound.mean(axis=1), atol=1e-6)
 
 
+def test_channels_in_opposite_phase_do_not_become_silence(tmp_path):
+    sound = tone(1.0)
+    for channels in ([sound, -sound], [0.2 * sound, -sound], [sound, -0.9 * sound, 0 * sound]):
+        soundfile.write(tmp_path / "a.wav", np.stack(channels, axis=1), RATE, subtype="FLOAT")
+        loudest = max(channels, key=lambda channel: channel @ channel)
+        np.testing.assert_allclose(read_audio(tmp_path / "a.wav"), loudest, atol=1e-6)
+
+
 def test_the_content_counts_not_the_name(tmp_path):
     soundfile.write(tmp_path / "a.flac", tone(), RATE)
     (tmp_path / "a.flac").rename(tmp_path / "a.wav")
@@ -302,6 +310,32 @@ def test_an_mp3_file_in_memory_is_read_from_where_the_decoder_is():
     assert len(read_audio("memory://a.mp3")) / RATE == pytest.approx(30, abs=0.1)
 
 
+@pytest.mark.parametrize("stated", [0, 4000, 8001])
+@pytest.mark.parametrize(
+    "ending", [b"", b"LIST\4\0\0\0INFO", b"TAG" + bytes(125)], ids=["none", "list", "tag"]
+)
+def test_samples_behind_the_end_that_the_header_states_are_read(tmp_path, stated, ending):
+    """A recorder that writes its header now and then was killed."""
+    rng = np.random.default_rng(0)
+    samples = rng.uniform(-0.5, 0.5, 8000).astype(np.float32)
+    write_wav(tmp_path / "a.wav", samples)
+    content = bytearray((tmp_path / "a.wav").read_bytes())
+    content[40:44] = stated.to_bytes(4, "little")
+    found = read_audio(put(tmp_path / "b.wav", bytes(content) + ending))
+    np.testing.assert_allclose(found[:8000], samples, atol=1e-4)
+    assert audio_seconds(tmp_path / "b.wav") == pytest.approx(0.5, abs=0.005)
+
+
+def test_what_a_cut_wav_file_has_is_read_before_the_error(tmp_path):
+    write_wav(tmp_path / "a.wav", tone())
+    content = (tmp_path / "a.wav").read_bytes()
+    blocks = []
+    with pytest.raises(AudioError, match=r"promises 16000 bytes, 7956 are there, 0\.2 s can be decoded"):
+        for block in audio_blocks(put(tmp_path / "b.wav", content[:8000])):
+            blocks.append(block)
+    assert sum(map(len, blocks)) == 3978
+
+
 def test_a_wav_file_whose_recorder_was_killed_is_read(tmp_path):
     path, samples = tmp_path / "a.wav", np.linspace(-0.5, 0.5, 8000, dtype=np.float32)
     write_wav(path, samples)
@@ -386,7 +420,7 @@ def test_an_ogg_file_of_several_recordings_is_read_to_its_end(tmp_path, subtype)
     assert np.abs(read_audio(path)[int(1.2 * RATE) : int(2.8 * RATE)]).mean() > 0.2
 
 
-def test_a_wav_header_shows_the_cut_without_decoding(tmp_path):
+def test_a_wav_header_shows_the_cut(tmp_path):
     write_wav(tmp_path / "a.wav", tone())
     content = (tmp_path / "a.wav").read_bytes()
     with pytest.raises(AudioError, match="promises 16000 bytes, 15956 are there"):
