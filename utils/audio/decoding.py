@@ -27,7 +27,6 @@ from utils.audio.problems import (
     text_error,
     without_samples,
 )
-from utils.audio.wav_length import UNKNOWN_SIZE, follows_end
 from utils.errors import AudioError
 from utils.files import is_file
 from utils.object_store import open_file
@@ -47,6 +46,10 @@ _CODINGS = re.compile(r"PCM_|FLOAT|DOUBLE|ULAW|ALAW|DWVW|ALAC")
 _SHORT_DATA = re.compile(
     r"^\s*(?:data|SSND|riff|Riff size|Data Size)\s*: (\d+) \(should be (\d+)\)", re.MULTILINE
 )
+# In its log, where something that is not a chunk follows the samples that a WAV header states: more samples.
+_GOES_ON = re.compile(r"^(?!.*ID3v1).*(?:Exiting parser|Resynching|Have 0 marker)", re.MULTILINE)
+# Programs that write to a pipe leave a huge size in the header: the length is unknown.
+UNKNOWN_SIZE = 0x7FFF0000
 _PAGE = b"OggS"  # begins each page of an Ogg file
 _PAGE_HEADER_BYTES = 27  # the last of them is the number of segments, whose lengths follow
 _LARGEST_PAGE = _PAGE_HEADER_BYTES + 255 + 255 * 255
@@ -92,16 +95,17 @@ def open_sound(path: str | Path) -> Iterator[Sound]:
         AudioError: the file is missing, empty, not audio, or its header shows that it is cut off.
     """
     with _opened(path) as content, ExitStack() as stack:
-        wav_goes_on = follows_end(content)
-        beginnings = [0] if wav_goes_on is False else _beginnings(content)
-        file, problem = None, _lacking_in_ogg(content)
-        if not wav_goes_on and len(beginnings) == 1:
-            file, problem = _sound_file(content, path, problem)
+        file, problem = _sound_file(content, path)
         if file:
-            yield _checked(stack.enter_context(file), content, path)
+            stack.enter_context(file)
+        wav = file is not None and file.format in ("WAV", "WAVEX")
+        goes_on = wav and bool(_GOES_ON.search(file.extra_info))
+        beginnings = [0] if wav and not goes_on else _beginnings(content)
+        if file and not goes_on and len(beginnings) == 1:
+            yield _checked(file, content, path)
             return
         try:
-            container = open_container(_parts(content, beginnings), path, ignore_length=bool(wav_goes_on))
+            container = open_container(_parts(content, beginnings), path, ignore_length=goes_on)
             blocks, rate = stack.enter_context(container)
         except UnknownFormat as error:
             content.seek(0)
@@ -166,11 +170,11 @@ class _SequentialFile(soundfile.SoundFile):
         return False
 
 
-def _sound_file(content: BinaryIO, path: str | Path, problem: str) -> tuple[soundfile.SoundFile | None, str]:
+def _sound_file(content: BinaryIO, path: str | Path) -> tuple[soundfile.SoundFile | None, str]:
     """Open what libsndfile reads well, None for any other file; and what is wrong with the file."""
     content.seek(0)
     if not content.read(HEAD_BYTES).startswith(_LIBSNDFILE):
-        return None, problem
+        return None, _lacking_in_ogg(content)
     content.seek(0)
     # libsndfile reads a file itself, by its name, which need not be UTF-8.
     name = str(path) if sys.platform == "win32" else os.fsencode(path)
@@ -178,13 +182,13 @@ def _sound_file(content: BinaryIO, path: str | Path, problem: str) -> tuple[soun
         with watched("read", path):
             file = _SequentialFile(content if isinstance(content, io.BytesIO) else name)
     except soundfile.LibsndfileError as error:
-        return None, error.error_string if error.code == _MALFORMED else problem
+        return None, error.error_string if error.code == _MALFORMED else ""
     except TypeError:  # for *.raw it wants to know the sample rate
-        return None, problem
+        return None, ""
     if _CODINGS.match(file.subtype):
-        return file, problem
+        return file, ""
     file.close()
-    return None, problem
+    return None, ""
 
 
 def _checked(file: soundfile.SoundFile, content: BinaryIO, path: str | Path) -> Sound:

@@ -5,7 +5,6 @@ file whose header has no length, as live recorders write it. Any other audio fil
 temporary file, because its reader needs to seek. Text is refused.
 """
 
-import io
 import re
 import shutil
 import struct
@@ -17,10 +16,9 @@ from typing import BinaryIO
 import numpy as np
 
 from utils.audio.containers import frames_follow
-from utils.audio.decoding import LOWEST_RATE
+from utils.audio.decoding import LOWEST_RATE, UNKNOWN_SIZE
 from utils.audio.problems import text_error
 from utils.audio.reading import audio_blocks, pcm_blocks
-from utils.audio.wav_length import UNKNOWN_SIZE, only_chunks
 from utils.errors import AudioError
 from utils.stop_signals import until_stopped
 
@@ -121,6 +119,5 @@ def _live_wav(head: bytes) -> tuple[int, int] | None:
         return None
     code, channels, rate, _, _, bits = struct.unpack("<HHIIHH", header[2])
     (size,) = struct.unpack("<I", header[3])
-    empty = only_chunks(io.BytesIO(head), header.end(), len(head))
-    unknown = size >= UNKNOWN_SIZE or (not size and not empty)
+    unknown = not size or size >= UNKNOWN_SIZE
     return (header.end(), rate) if (code, channels, bits) == (_PCM, 1, 16) and unknown else None
