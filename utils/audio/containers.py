@@ -19,7 +19,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from utils.audio.problems import AGAIN_HINT, not_audio, note, without_samples
-from utils.errors import AudioError
+from utils.errors import AudioError, printable
 
 SLACK_SECONDS = 0.1  # encoders and containers count the first and the last samples differently
 _FORMATS = (
@@ -83,37 +83,9 @@ def _library() -> Any:
 
 
 def _opened(content: BinaryIO, options: Mapping[str, str]) -> Any:
+    content.seek(0)
     allowed = {"format_whitelist": _FORMATS, **options}
-    return _library().open(_Nameless(content), options=allowed, metadata_errors="replace")
-
-
-class _Nameless:
-    """A file without its name, by which FFmpeg would choose the format, and with a position of its own."""
-
-    def __init__(self, content: BinaryIO):
-        self._content, self._position = content, 0
-        self._size = content.seek(0, io.SEEK_END)
-
-    def read(self, size: int) -> bytes:
-        """The next ``size`` bytes, fewer at the end."""
-        if self._position >= self._size:  # perhaps so far that the system can't seek there
-            return b""
-        self._content.seek(self._position)
-        data = self._content.read(size)
-        self._position += len(data)
-        return data
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Go to a position; -1 if there is none."""
-        begin = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
-        if begin + offset < 0:
-            return -1  # an error that FFmpeg handles
-        self._position = begin + offset
-        return self._position
-
-    def tell(self) -> int:
-        """The position."""
-        return self._position
+    return _library().open(content, options=allowed, metadata_errors="replace")
 
 
 def _frames(content: BinaryIO, path: str | Path, options: Mapping[str, str]) -> Iterator[Any]:
@@ -201,7 +173,9 @@ def _best_track(container: Any, content: BinaryIO, path: str | Path, options: Ma
         raise AudioError("there is no audio in this file", where=path, hint="give a file with an audio track")
     if len(tracks) == 1:
         return tracks[0]
+    position = content.tell()
     power, seconds = _measured_tracks(content, options)
+    content.seek(position)
     chosen, loudest = container.streams.best("audio").index, max(power, key=power.__getitem__)
     if power[chosen] < _QUIETER * power[loudest]:
         chosen = loudest
@@ -212,8 +186,8 @@ def _best_track(container: Any, content: BinaryIO, path: str | Path, options: Ma
         if index != chosen and power[index] > _SILENT
     ]
     if others:
-        text = f"only sound track {number[chosen]} is read, not {', '.join(others)}"
-        note(path, text, "extract others, e.g. the second with ffmpeg -i FILE -map 0:a:1 FILE.wav")
+        text = f"only sound track {number[chosen]} of {printable(path)} is read, not {', '.join(others)}"
+        note(text, "extract others, e.g. the second with ffmpeg -i FILE -map 0:a:1 FILE.wav")
     return container.streams[chosen]
 
 

@@ -1,6 +1,6 @@
 """Opens an audio file with the decoder that reads it, and checks that all of its sound comes out.
 
-libsndfile reads FLAC and uncompressed sound (WAV, AIFF, CAF …), FFmpeg everything else (``containers``).
+libsndfile reads uncompressed sound (WAV, AIFF, CAF …), FLAC and Ogg, FFmpeg everything else (``containers``).
 Files that were joined (``cat a.m4a b.m4a``) are decoded one after the other, since decoders stop after the
 first.
 """
@@ -39,9 +39,9 @@ _MALFORMED = 3  # libsndfile's SF_ERR_MALFORMED_FILE: a known format, but damage
 _UNKNOWN_FRAMES = (1 << 63) - 1  # libsndfile's SF_COUNT_MAX, for headers without a length
 # What libsndfile reads: the beginnings of the files, and its names of the codings.
 _LIBSNDFILE = (
-    b"RIFF", b"RIFX", b"RF64", b"riff", b"FORM", b"caff", b"NIST_1A", b"Creative Voice", b"fLaC",
+    b"RIFF", b"RIFX", b"RF64", b"riff", b"FORM", b"caff", b"NIST_1A", b"Creative Voice", b"fLaC", b"OggS",
 )  # fmt: skip
-_CODINGS = re.compile(r"PCM_|FLOAT|DOUBLE|ULAW|ALAW|DWVW|ALAC")
+_CODINGS = re.compile(r"PCM_|FLOAT|DOUBLE|ULAW|ALAW|DWVW|ALAC|VORBIS|OPUS")
 # In libsndfile's log: a header that states more bytes than the file has, for WAV, AIFF, W64, RF64, AU.
 _SHORT_DATA = re.compile(
     r"^\s*(?:data|SSND|riff|Riff size|Data Size)\s*: (\d+) \(should be (\d+)\)", re.MULTILINE
@@ -59,6 +59,7 @@ _JOINABLE = (
     (4, re.compile(rb"ftyp.{8,88}?(?:moov|moof|mdat|free|skip|wide)", re.DOTALL)),
     (0, re.compile(rb"\x1a\x45\xdf\xa3.{1,8}?\x42\x86", re.DOTALL)),  # WebM, Matroska
     (0, re.compile(rb"fLaC\0\0\0\x22")),
+    (0, re.compile(rb"OggS\0\x02")),  # also of a second track
     (0, re.compile(rb"#!AMR(?:-WB)?\n")),
     (0, re.compile(rb"RIFF.{4}(?:WAVE|AVI LIST)", re.DOTALL)),
     (0, re.compile(rb"RF64\xff{4}WAVE")),
@@ -102,7 +103,7 @@ def open_sound(path: str | Path) -> Iterator[Sound]:
         goes_on = wav and bool(_GOES_ON.search(file.extra_info))
         beginnings = [0] if wav and not goes_on else _beginnings(content)
         if file and not goes_on and len(beginnings) == 1:
-            yield _checked(file, content, path)
+            yield _checked(file, content, path, problem)
             return
         try:
             container = open_container(_parts(content, beginnings), path, ignore_length=goes_on)
@@ -174,7 +175,7 @@ def _sound_file(content: BinaryIO, path: str | Path) -> tuple[soundfile.SoundFil
     """Open what libsndfile reads well, None for any other file; and what is wrong with the file."""
     content.seek(0)
     if not content.read(HEAD_BYTES).startswith(_LIBSNDFILE):
-        return None, _lacking_in_ogg(content)
+        return None, ""
     content.seek(0)
     # libsndfile reads a file itself, by its name, which need not be UTF-8.
     name = str(path) if sys.platform == "win32" else os.fsencode(path)
@@ -182,26 +183,27 @@ def _sound_file(content: BinaryIO, path: str | Path) -> tuple[soundfile.SoundFil
         with watched("read", path):
             file = _SequentialFile(content if isinstance(content, io.BytesIO) else name)
     except soundfile.LibsndfileError as error:
-        return None, error.error_string if error.code == _MALFORMED else ""
+        return None, error.error_string if error.code == _MALFORMED else _lacking_in_ogg(content)
     except TypeError:  # for *.raw it wants to know the sample rate
         return None, ""
     if _CODINGS.match(file.subtype):
-        return file, ""
+        return file, _lacking_in_ogg(content)
     file.close()
     return None, ""
 
 
-def _checked(file: soundfile.SoundFile, content: BinaryIO, path: str | Path) -> Sound:
-    """The sound of a file, and whether its header promises more than the file has."""
+def _checked(file: soundfile.SoundFile, content: BinaryIO, path: str | Path, problem: str) -> Sound:
+    """The sound of a file, cut off if there is a problem or if its header promises more than the file has."""
     _check_rate(file.samplerate, path)
     if not file.frames:
-        raise without_samples(path)
+        raise cut_off(path, problem) if problem else without_samples(path)
     blocks = _blocks(file, content, path)
     for promised, present in _SHORT_DATA.findall(file.extra_info):
         # Some programs count a padding byte.
         if int(present) + 1 < int(promised) < UNKNOWN_SIZE:
-            reason = f"the header promises {promised} bytes, {present} are there"
-            return Sound(_then_cut_off(blocks, file.samplerate, reason, path), file.samplerate)
+            problem = f"the header promises {promised} bytes, {present} are there"
+    if problem:
+        return Sound(_then_cut_off(blocks, file.samplerate, problem, path), file.samplerate)
     return Sound(blocks, file.samplerate, file.frames if file.frames < _UNKNOWN_FRAMES else None)
 
 
@@ -269,7 +271,8 @@ def _beginnings(content: BinaryIO) -> list[int]:
 
 def _parts(content: BinaryIO, beginnings: Sequence[int]) -> Iterator[BinaryIO]:
     """The files of which a file was joined, one at a time in memory; the file itself if it is one."""
-    if len(beginnings) == 1:
+    content.seek(0)
+    if len(beginnings) == 1 or content.read(len(_PAGE)) == _PAGE:  # FFmpeg reads all of an Ogg file
         yield content
         return
     for begin, end in zip(beginnings, [*beginnings[1:], None], strict=True):

@@ -67,7 +67,7 @@ def note_left_out(folder: str | Path, files: Sequence[Path], reason: str, hint: 
     """Print that files of a folder are left out, why, and what to do; once in a process."""
     if files:
         shown = ", ".join(map(printable, files[:_SHOWN])) + (", …" if len(files) > _SHOWN else "")
-        note(folder, f"{len(files)} files are left out, {reason} ({shown})", hint)
+        note(f"{len(files)} files of {printable(folder)} are left out, {reason} ({shown})", hint)
 
 
 def _file_names(folder: str | Path) -> Iterator[str]:

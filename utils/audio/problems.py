@@ -5,7 +5,7 @@ import re
 import sys
 from functools import lru_cache
 
-from utils.errors import AudioError, printable
+from utils.errors import AudioError
 
 CONVERT_HINT = "convert it, e.g. ffmpeg -i FILE -ac 1 FILE.wav"
 AGAIN_HINT = "copy or download it again"
@@ -55,11 +55,7 @@ def text_of(head: bytes) -> str | None:
     return None
 
 
-def note(path: object, text: str, hint: str) -> None:
-    """Print what is left out of a file or folder, and what to do; once in a process."""
-    _print_once(f"note: {printable(path)}: {text}: {hint}")
-
-
 @lru_cache(maxsize=256)
-def _print_once(line: str) -> None:
-    print(line, file=sys.stderr)
+def note(text: str, hint: str) -> None:
+    """Print what is left out of a file or folder, and what to do; once in a process."""
+    print(f"note: {text}: {hint}", file=sys.stderr)
