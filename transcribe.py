@@ -23,8 +23,8 @@ from recognition.options import (
     check_phrase_options,
     transcript_settings,
 )
+from utils.audio.folders import find_recordings
 from utils.audio.live import live_audio
-from utils.audio.reading import find_recordings
 from utils.cluster import add_cluster, on_cluster
 from utils.command.arguments import fraction, listed_paths, positive
 from utils.errors import AudioError, ConfigError, RunError, TranscriptError, UserError, printable
@@ -60,8 +60,8 @@ examples:
   arecord -f S16_LE -r 16000 | python transcribe.py - --rate 16000 --stream
   arecord -f S16_LE -r 16000 | python transcribe.py - --rate 16000 --stream --phrases phrases.txt
 
-Reads WAV, FLAC, OGG, MP3 and other formats of libsndfile, of any length, sample rate and number of channels;
-m4a, mp4 and webm with the package av (requirements/serve.txt).
+Reads what libsndfile or FFmpeg reads (WAV, FLAC, OGG, MP3, m4a, mp4, webm, mkv …), of any length, sample rate
+and number of channels.
 Recordings longer than 20 s are cut at pauses; the text appears line by line, and memory use is constant.
 Without --speech and --language the models of this project are used (pretrained/). With --joint, syllables
 and hanzi are searched together, which helps where the acoustic model is not certain. It is the default where
