@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from data.manifest import is_manifest
-from model_speech.int8_weights import is_packed
+from model_speech.packed_run import is_packed
 from preflight.examine import (
     WITHOUT_MODEL,
     examine_audio,
@@ -33,8 +33,8 @@ from preflight.findings import (
     has_errors,
 )
 from preflight.listings import Listing, find_manifests, lines_of, of_role, read_listing
-from utils.audio.formats import audio_names
-from utils.audio.reading import SAMPLE_RATE, find_recordings
+from utils.audio.folders import find_recordings, recording_names
+from utils.audio.reading import SAMPLE_RATE
 from utils.backend.quiet import silence_tensorflow
 from utils.cluster import add_cluster, on_cluster
 from utils.command.arguments import positive
@@ -128,7 +128,7 @@ def _sort_folder(path: Path, subjects: Subjects) -> None:
         subjects.runs.append(RunFolder(path))
     elif manifests := find_manifests(path):
         subjects.listings.extend(map(read_listing, manifests))
-    elif any(audio_names(path)):
+    elif any(recording_names(path)):
         subjects.recordings.append(recordings_as_listing(str(path), find_recordings(path)))
     else:
         raise CorpusError(

@@ -18,7 +18,7 @@ from analysis.weights.layer_statistics import (
     weights_text,
 )
 from analysis.weights.output_layer import find_output, own_vocabulary, vocabulary_problem
-from analysis.weights.packed_weights import read_packed_weights
+from analysis.weights.packed_weights import read_packed_file
 from analysis.weights.significance import (
     THRESHOLD,
     channels_text,
@@ -28,7 +28,7 @@ from analysis.weights.significance import (
     unrated_layers,
 )
 from analysis.weights.weight_file import WeightFile, read_weight_file
-from model_speech.int8_weights import int8_weights_file, is_packed
+from model_speech.packed_run import is_packed, network_file
 from utils.backend.quiet import silence_tensorflow
 from utils.command.arguments import fraction
 from utils.errors import ConfigError, CorpusError, RunError, VocabularyError, require
@@ -115,7 +115,7 @@ def _read_weights(source: Path) -> tuple[WeightFile, RunFolder | None]:
     run = open_run(source)
     path = next((path for path in (run.best_weights, run.last_weights) if path.is_file()), None)
     if path is None and run.config().get("task") == "speech" and is_packed(run):
-        return read_packed_weights(int8_weights_file(run)), run
+        return read_packed_file(network_file(run)), run
     if path is None:
         raise RunError(
             "the run has no weights file of Keras",

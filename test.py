@@ -6,6 +6,7 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -31,12 +32,11 @@ from data.manifest import SPLITS
 from keywords.options import add_keyword_options, settle_keyword_options
 from recognition.evaluation import Evaluation, evaluate_language, evaluate_pipeline, evaluate_speech
 from recognition.options import (
+    SearchOptions,
     add_joint_options,
     add_search_options,
     add_word_option,
-    beam_width,
     check_joint_options,
-    search_settings,
 )
 from utils.audio.reading import read_audio
 from utils.backend.quiet import silence_tensorflow
@@ -89,7 +89,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         settle_keyword_options(options, parser)
         return _test_recording(options) if options.recording else _test_keyword(options)
     if options.task == PIPELINE:
-        check_joint_options(options)
+        check_joint_options(SearchOptions.of(options))
     with on_cluster(getattr(options, "cluster", None)):
         settings, evaluation = _evaluate(options)
     results = collect_results(
@@ -126,20 +126,22 @@ def _evaluate(options: argparse.Namespace) -> tuple[dict[str, Any], Evaluation]:
     tested = read(lists, options.limit)
     _reserve_output(options)
     silence_tensorflow()
-    explain = bool(options.report)
+    explain, search = bool(options.report), SearchOptions.of(options)
+    recorded = search.recorded()
     # Scores of the second stage do not include the bonus of user words.
-    explain_language = explain and LANGUAGE in runs and not options.words
+    explain_language = explain and LANGUAGE in runs and not search.words
     if options.task == LANGUAGE:
+        del recorded["beam"]
         from model_language.registry import load_converter  # here: see utils.backend.quiet
 
-        converter = load_converter(runs[LANGUAGE].path, options.words)
+        converter = load_converter(runs[LANGUAGE].path, search.words)
         evaluation = evaluate_language(converter, runs[LANGUAGE], tested, explain_language)
     else:
         from recognition.loading import load_both_stages
 
-        n_best = beam_width(options) if explain else 1
+        search = replace(search, n_best=search.beam_width if explain else 1)
         folders = [runs[stage].path if stage in runs else None for stage in (SPEECH, LANGUAGE)]
-        load = partial(load_both_stages, *folders, options, n_best)
+        load = partial(load_both_stages, *folders, search)
         recognizer = load()
         if recognizer.converter is None:
             evaluation = evaluate_speech(recognizer, runs[SPEECH], tested, explain, load)
@@ -151,7 +153,7 @@ def _evaluate(options: argparse.Namespace) -> tuple[dict[str, Any], Evaluation]:
         "manifests": [str(path) for path in lists],
         **({"limit": options.limit} if options.limit else {}),
         **{f"{stage}_run": str(paths[stage]) for stage in runs},
-        **search_settings(options),
+        **recorded,
     }
     return settings, evaluation
 

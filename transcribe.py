@@ -15,21 +15,21 @@ from typing import Any
 from tqdm import tqdm
 
 from recognition.options import (
+    SearchOptions,
     add_joint_options,
     add_phrase_options,
     add_search_options,
-    beam_width,
     check_joint_options,
     check_phrase_options,
     transcript_settings,
 )
+from utils.audio.folders import find_recordings
 from utils.audio.live import live_audio
-from utils.audio.reading import find_recordings
 from utils.cluster import add_cluster, on_cluster
 from utils.command.arguments import fraction, listed_paths, positive
 from utils.errors import AudioError, ConfigError, RunError, TranscriptError, UserError, printable
 from utils.files import remove_leftovers
-from utils.hypotheses.digits import numbers_as_digits, with_digits
+from utils.hypotheses.digits import with_digits
 from utils.hypotheses.live_text import LiveText
 from utils.hypotheses.live_transcript import require_new_live_transcript, write_live_transcript
 from utils.hypotheses.recognition import Ending, Segment
@@ -67,8 +67,8 @@ examples:
   arecord -f S16_LE -r 16000 | python transcribe.py - --rate 16000 --stream --phrases phrases.txt
   python transcribe.py --microphone --no-second-pass        # for slow machines
 
-Reads WAV, FLAC, OGG, MP3 and other formats of libsndfile, of any length, sample rate and number of channels;
-m4a, mp4 and webm with the package av, and writes numbers as digits with wetext (requirements/serve.txt).
+Reads what libsndfile or FFmpeg reads (WAV, FLAC, OGG, MP3, m4a, mp4, webm, mkv …), of any length, sample rate
+and number of channels.
 Recordings are cut at pauses; the text appears line by line, and memory use is constant.
 Without --speech and --language the models of this project are used (pretrained/). With --joint, syllables
 and hanzi are searched together, which helps where the acoustic model is not certain. It is the default where
@@ -107,15 +107,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.joint is None:
         others = (options.speech, options.language, options.beam, options.syllables)
         options.joint = not any((*others, options.phrases))
-    options.beam = beam_width(options)
-    check_phrase_options(options)
-    check_joint_options(options)
+    options.search = SearchOptions.of(options)
+    check_phrase_options(options.search, options.language)
+    check_joint_options(options.search)
     if options.chunk and not options.stream:
         raise ConfigError("--chunk without --stream", hint="add --stream")
     if options.cluster and (not options.output or options.stream or PIPE in options.paths):
         raise ConfigError("--cluster transcribes files", hint="give --output DIR, no '-', no --stream")
-    if options.digits:
-        numbers_as_digits("")  # reports a missing package before models load
     jobs = _jobs(_files(options), options)
     if not options.second_pass:
         if options.speech or not options.stream:
@@ -212,7 +210,7 @@ def _loader(options: argparse.Namespace, runs: Mapping[str, Path]) -> Callable[[
     language = None if options.phrases else runs["language"]
     # Live audio is transcribed as it arrives.
     window_seconds = 0.0 if PIPE in options.paths else WINDOW_SECONDS
-    return partial(load_both_stages, runs["speech"], language, options, options.n_best, window_seconds)
+    return partial(load_both_stages, runs["speech"], language, options.search, window_seconds)
 
 
 def _recognizer(options: argparse.Namespace, runs: Mapping[str, Path]) -> Any:
@@ -315,7 +313,9 @@ def _marks(options: argparse.Namespace, runs: Mapping[str, Path]) -> TranscriptM
     from recognition.loading import runs_in_use
 
     remove_leftovers(options.output)
-    return TranscriptMarks(options.output, transcript_settings(options, runs_in_use(options, runs)))
+    flags = {"stream": options.stream, "digits": options.digits}
+    used = runs_in_use(options.search, runs)
+    return TranscriptMarks(options.output, transcript_settings(options.search, used, flags))
 
 
 def _unfinished(jobs: Sequence[Job], marks: TranscriptMarks | None) -> list[Job]:

@@ -35,8 +35,8 @@ from the content. CTM and subtitles have the text of whole recordings, and so mu
 Of several hypotheses, each is compared with the first: difference with its interval, matched-pairs test
 (MAPSSWE), utterances that are better and worse.
 
-Normalisation ({", ".join(RULES)}): width: full-width forms; traditional: to simplified characters (needs
-OpenCC); digits: 120 → 一百二十; punctuation; case. The report has the number of lines that each rule changes.
+Normalisation ({", ".join(RULES)}): width: full-width forms; traditional: to simplified characters;
+digits: 120 → 一百二十, 3:30 → 三点三十; punctuation; case. The report counts the lines that a rule changes.
 
 Writes report.html (a page to be opened in a browser, which needs no other file), report.json and CSV files.
 """

@@ -21,6 +21,7 @@ import numpy as np
 from utils.errors import CorpusError, unreadable
 from utils.files import replacing
 from utils.mandarin.pinyin import normalise_syllable
+from utils.mandarin.text_encoding import conversion_hint
 from utils.object_store import address_of, open_file
 
 COLUMNS = ("id", "audio", "seconds", "speaker", "pinyin", "hanzi")
@@ -202,9 +203,8 @@ def _iterate_rows(path: str | Path) -> Iterator[Row]:
     except OSError as error:
         raise unreadable(CorpusError, "can't read the list of utterances", path, error) from error
     except UnicodeDecodeError as error:
-        raise CorpusError(
-            "not UTF-8 text", where=f"{path}:{number}", hint="convert it, e.g. iconv -f GB18030 -t UTF-8"
-        ) from error
+        hint = conversion_hint(path, content)
+        raise CorpusError("not UTF-8 text", where=f"{path}:{number}", hint=hint) from error
 
 
 def folder_of(path: str | Path) -> str:

@@ -13,7 +13,8 @@ from tqdm import tqdm
 
 from keywords.listening import Listener, probabilities_of
 from streaming.keyword.detection import Detection
-from utils.audio.reading import audio_blocks, audio_seconds, find_recordings
+from utils.audio.folders import find_recordings
+from utils.audio.reading import audio_blocks, audio_seconds
 from utils.errors import AudioError
 
 _CUT_SECONDS = 60.0  # shorter recordings are not cut

@@ -41,7 +41,7 @@ from keywords.backgrounds import check_halves
 from keywords.calibration import ChosenThreshold, calibrate, of_keyword, spoken_by_test_voices
 from keywords.listening import Listener, open_listener
 from keywords.wake_word_request import Request
-from utils.audio.reading import find_recordings
+from utils.audio.folders import find_recordings
 from utils.backend.quiet import silence_tensorflow
 from utils.errors import BundleError, RunError
 from utils.files import remove_leftovers, write_json, write_text

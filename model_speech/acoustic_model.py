@@ -9,7 +9,8 @@ import keras
 import numpy as np
 
 from model_speech.ctc.loss import output_lengths
-from model_speech.int8_weights import assign_weights, int8_weights_file, is_packed, read_int8_weights
+from model_speech.packed_run import is_packed, network_file
+from model_speech.packed_weights import assign_weights, read_packed_weights
 from model_speech.registry import MODELS
 from utils.backend.prediction import predict, prepare_prediction
 from utils.backend.weights import load_weights
@@ -54,7 +55,7 @@ class AcousticModel:
 
 def acoustic_parts(run: RunFolder) -> list[Path]:
     """The files that :func:`load_acoustic_model` reads, besides config.yaml."""
-    return [run.vocabulary("acoustic.txt"), int8_weights_file(run) if is_packed(run) else run.best_weights]
+    return [run.vocabulary("acoustic.txt"), network_file(run) if is_packed(run) else run.best_weights]
 
 
 def load_acoustic_model(run: str | Path, weights: str = "best") -> AcousticModel:
@@ -70,9 +71,9 @@ def load_acoustic_model(run: str | Path, weights: str = "best") -> AcousticModel
     folder = open_run(run, "speech")
     vocabulary = Vocabulary.load(folder.part(folder.vocabulary("acoustic.txt")))
     if is_packed(folder) and weights == "best":
-        path = folder.part(int8_weights_file(folder))
+        path = folder.part(network_file(folder))
         acoustic = build_acoustic_model(folder, vocabulary)
-        assign_weights(acoustic.model, read_int8_weights(path), path)
+        assign_weights(acoustic.model, read_packed_weights(path), path)
         return acoustic
     path = folder.weights(weights)
     _check_vocabulary(vocabulary, folder, path)

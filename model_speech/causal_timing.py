@@ -1,6 +1,7 @@
 """Timing of a causal acoustic model in a stream: stride, look-ahead, delay of its logits, and latency."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from utils.features.speech import FeatureConfig
 from utils.vocabulary import Vocabulary
@@ -15,7 +16,10 @@ class CausalTiming:
         vocabulary: the tokens of its classes, in the order of the logits.
         time_stride: feature frames per logit frame.
         look_ahead: number of zero frames to append at the end of an utterance, a multiple of ``time_stride``.
+        chunks_at_once: chunks that its streams take as a single longer one, if they have been waiting.
     """
+
+    chunks_at_once: ClassVar[int] = 1
 
     features: FeatureConfig
     vocabulary: Vocabulary

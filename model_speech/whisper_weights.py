@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from safetensors import SafetensorError, safe_open
 
 from utils.errors import RunError
 
@@ -109,8 +110,6 @@ _HUGGING_FACE_NAMES = (
 
 def _read_hugging_face(source: Path) -> Arrays:
     """Arrays of ``model.safetensors``, or of its numbered parts, by OpenAI's names."""
-    from safetensors import SafetensorError, safe_open  # here: only for this format
-
     arrays = {}
     for path in sorted(source.glob("model*.safetensors")):
         try:

@@ -26,7 +26,7 @@ from model_language.registry import load_converter
 from model_speech.acoustic_logits import AcousticLogits
 from model_speech.ctc.alignment import align_text
 from recognition.confidence import FEATURES_OF, FILE, JOINT, JOINT_NGRAM, PLAIN, Calibration
-from recognition.loading import load_acoustic_logits, load_joint_search_for, load_members
+from recognition.loading import load_acoustic_logits, load_joint_search_for
 from recognition.recognizer import Recognizer
 from utils.audio.levels import decibels, moving_power
 from utils.audio.reading import read_audio
@@ -108,8 +108,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     run = open_run(options.run, "speech").path
     acoustic = load_acoustic_logits(run)
     joint = load_joint_search_for(run, load_converter(options.language))
-    members = load_members(run, acoustic)
-    recognizers = {PLAIN: Recognizer(acoustic), JOINT: Recognizer(acoustic, joint=joint, members=members)}
+    recognizers = {PLAIN: Recognizer(acoustic), JOINT: Recognizer(acoustic, joint=joint)}
     kinds = [PLAIN, JOINT, *([JOINT_NGRAM] if joint.has_ngrams else [])]
     dev = [utterance for path in options.manifest for utterance in read_manifest(path)]
     observed = _observe_kinds(recognizers, kinds, dev)

@@ -1,11 +1,8 @@
 """Loads the models of a recognizer or of a live stream from run folders, and joins them as options specify.
 
-Runs that were packed for NumPy load without TensorFlow.
+Packed runs load without TensorFlow.
 """
 
-import argparse
-import dataclasses
-import importlib
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -17,14 +14,11 @@ from model_language.search.joint import JointSearch, load_joint_search, needs_sy
 from model_language.search.second_pass import RESCORING
 from model_speech.acoustic_logits import AcousticLogits
 from model_speech.causal_timing import CausalTiming
-from model_speech.compact_numpy import load_numpy_compact
-from model_speech.compact_streaming_numpy import NAME as STREAMING
-from model_speech.compact_streaming_numpy import NumpyCompactStreaming, load_numpy_compact_streaming
 from model_speech.ctc.shallow_fusion import Fusion
-from model_speech.ensemble import Member, member_configs, member_folder
-from model_speech.int8_weights import is_packed
+from model_speech.onnx_acoustic import OnnxStreaming, load_onnx_acoustic
+from model_speech.packed_run import is_packed
 from recognition.confidence import load_calibration
-from recognition.options import beam_width, joint_settings
+from recognition.options import SearchOptions
 from recognition.partial_results import PartialResultDecoder
 from recognition.phrases.phrase_list import read_phrases
 from recognition.phrases.search import PhraseSearch
@@ -36,7 +30,6 @@ from streaming.chunks import StreamedModel
 from streaming.speech.recognizer import LiveStream
 from streaming.speech.stream import LogitStream, SpeechStream
 from utils.backend.quiet import silence_tensorflow
-from utils.errors import RunError, require
 from utils.run_folder.run import PRETRAINED_LANGUAGE_MODEL, PRETRAINED_STREAMING, SEARCH, RunFolder
 from utils.vocabulary import BLANK, SPACE, Vocabulary
 
@@ -44,18 +37,16 @@ from utils.vocabulary import BLANK, SPACE, Vocabulary
 def load_recognizer(
     run: Path,
     converter: Converter | None,
-    options: argparse.Namespace,
-    n_best: int = 1,
+    search: SearchOptions,
     window_seconds: float = WINDOW_SECONDS,
 ) -> Recognizer:
-    """Load a speech run and the searches that the options of :mod:`recognition.options` select.
+    """Load a speech run and its searches.
 
     Args:
         run: the speech run.
-        converter: second stage; None gives syllables only.
-        options: with those of ``add_search_options``; with a converter also those of ``add_joint_options``.
-            With ``phrases`` those of ``add_phrase_options``; the converter is None.
-        n_best, window_seconds: see :class:`Recognizer`.
+        converter: second stage; None gives syllables only. With ``search.phrases`` it is None.
+        search: the settings of the searches.
+        window_seconds: see :class:`Recognizer`.
 
     Raises:
         RunError: a run is damaged or of another kind.
@@ -63,42 +54,39 @@ def load_recognizer(
         ConfigError: the options contradict each other.
     """
     joint = None
-    if converter and options.joint:
-        joint = load_joint_search_for(run, converter, **joint_settings(options))
+    if converter and search.joint:
+        joint = load_joint_search_for(run, converter, **search.joint_settings)
     acoustic = load_acoustic_logits(run)
-    members = load_members(run, acoustic) if joint else ()
     return Recognizer(
         acoustic,
         converter,
-        beam=beam_width(options),
-        n_best=n_best,
-        fusion=load_optional_fusion(options, acoustic.vocabulary),
+        beam=search.beam_width,
+        n_best=search.n_best,
+        fusion=load_optional_fusion(search, acoustic.vocabulary),
         joint=joint,
-        workers=options.workers,
+        workers=search.workers,
         window_seconds=window_seconds,
-        phrases=load_optional_phrases(options, acoustic.vocabulary, n_best),
+        phrases=load_optional_phrases(search, acoustic.vocabulary),
         calibration=load_calibration(run),
-        minimum_confidence=getattr(options, "minimum_confidence", 0.0),
-        members=members,
+        minimum_confidence=search.minimum_confidence,
     )
 
 
 def load_both_stages(
     speech: Path,
     language: Path | None,
-    options: argparse.Namespace,
-    n_best: int = 1,
+    search: SearchOptions,
     window_seconds: float = WINDOW_SECONDS,
 ) -> Recognizer:
     """:func:`load_recognizer` of a speech run, with the converter of a language run; None: no converter.
 
     Args:
         speech, language: the runs.
-        options: as for :func:`load_recognizer`; with a language run also those of ``add_word_option``.
-        n_best, window_seconds: see :class:`Recognizer`.
+        search: the settings of the searches.
+        window_seconds: see :class:`Recognizer`.
     """
-    converter = load_converter(language, options.words) if language else None
-    return load_recognizer(speech, converter, options, n_best, window_seconds)
+    converter = load_converter(language, search.words) if language else None
+    return load_recognizer(speech, converter, search, window_seconds)
 
 
 def load_live_stream(
@@ -167,15 +155,16 @@ def _causal_network(
     run: Path, acoustic: AcousticLogits, chunk_seconds: float | None
 ) -> tuple[CausalTiming, StreamedModel, int] | None:
     """A causal network, as a stream, and its frames in a chunk; None if it needs whole utterances."""
-    if is_packed(RunFolder(run)):
-        if not isinstance(acoustic, NumpyCompactStreaming):
-            return None
+    if isinstance(acoustic, OnnxStreaming):
         return acoustic, acoustic.stream(), _frames_in(acoustic, chunk_seconds)
-    causal = importlib.import_module("model_speech.causal")
-    if causal.streaming_obstacles(acoustic):
+    if is_packed(RunFolder(run)):
         return None
-    keras_stream = importlib.import_module("streaming.speech.keras_stream").keras_stream
-    model = causal.causal_model(acoustic, RunFolder(run))
+    from model_speech.causal import causal_model, streaming_obstacles  # here: they load Keras
+    from streaming.speech.keras_stream import keras_stream
+
+    if streaming_obstacles(acoustic):
+        return None
+    model = causal_model(acoustic, RunFolder(run))
     frames = _frames_in(model, chunk_seconds)
     return model, keras_stream(model, frames), frames
 
@@ -238,91 +227,49 @@ def load_acoustic_logits(run: Path) -> AcousticLogits:
     Raises:
         RunError: a file is missing or damaged.
     """
-    folder = RunFolder(run)
-    if is_packed(folder):
-        streams = (folder.config().get("model") or {}).get("name") == STREAMING
-        return load_numpy_compact_streaming(run) if streams else load_numpy_compact(run)
+    if is_packed(RunFolder(run)):
+        return load_onnx_acoustic(run)
     silence_tensorflow()
-    return importlib.import_module("model_speech.acoustic_model").load_acoustic_model(run)
+    from model_speech.acoustic_model import load_acoustic_model  # here: it loads Keras
+
+    return load_acoustic_model(run)
 
 
-def load_members(run: Path, acoustic: AcousticLogits) -> list[Member]:
-    """Load the other members of the ensemble that the config of a packed run lists.
-
-    Args:
-        run: the speech run.
-        acoustic: its own model.
-
-    Raises:
-        RunError: a member is missing or damaged, or has another vocabulary.
-        ConfigError: the list is wrong.
-    """
-    members = []
-    for config in member_configs(run):
-        path = member_folder(run, config)
-        require(
-            RunFolder(path).config_file.is_file(),
-            f"a member of the ensemble of {run} is missing",
-            where=path,
-            hint="copy that folder to this path too",
-            error=RunError,
-        )
-        found = load_acoustic_logits(path) if config.run else acoustic
-        require(
-            found.vocabulary.tokens == acoustic.vocabulary.tokens,
-            "a member of the ensemble has another vocabulary",
-            where=path,
-            hint="train it with the vocabulary of the first model, or delete it from ensemble in "
-            f"{RunFolder(run).config_file}",
-            error=RunError,
-        )
-        hop_ms = found.features.hop_ms if config.hop_ms is None else config.hop_ms
-        features = dataclasses.replace(found.features, hop_ms=hop_ms)
-        members.append(Member(found, features, config.weight))
-    return members
-
-
-def runs_in_use(options: argparse.Namespace, runs: Mapping[str, Path]) -> dict[str, Path]:
-    """The run of each stage, and the further runs that the searches of ``options`` load, by name.
+def runs_in_use(search: SearchOptions, runs: Mapping[str, Path]) -> dict[str, Path]:
+    """The run of each stage, and the further runs that the searches load, by name.
 
     Args:
-        options: as for :func:`load_recognizer`.
+        search: the settings of the searches.
         runs: the runs of the stages ``speech`` and ``language``.
     """
     used = dict(runs)
-    if options.syllables:
-        used["syllables"] = options.syllables
-    if options.joint:
-        speech = runs["speech"]
-        members = (member_folder(speech, config) for config in member_configs(speech) if config.run)
-        used |= {f"member {number}": run for number, run in enumerate(members, start=1)}
-        if options.rescoring_weight != 0:
-            used["language_model"] = options.language_model or PRETRAINED_LANGUAGE_MODEL
+    if search.syllables:
+        used["syllables"] = search.syllables
+    if search.joint and search.rescoring_weight != 0:
+        used["language_model"] = search.language_model or PRETRAINED_LANGUAGE_MODEL
     return used
 
 
-def load_optional_fusion(options: argparse.Namespace, vocabulary: Vocabulary) -> Fusion | None:
+def load_optional_fusion(search: SearchOptions, vocabulary: Vocabulary) -> Fusion | None:
     """The language model of ``--syllables``, see :func:`load_fusion`; None without it or with weight 0.
 
     The insertion bonus compensates for the language model, and is of no use without it.
     """
-    if not options.syllables or not options.fusion_weight:
+    if not search.syllables or not search.fusion_weight:
         return None
-    return load_fusion(options.syllables, vocabulary, options.fusion_weight, options.insertion_bonus)
+    return load_fusion(search.syllables, vocabulary, search.fusion_weight, search.insertion_bonus)
 
 
-def load_optional_phrases(
-    options: argparse.Namespace, vocabulary: Vocabulary, n_best: int
-) -> PhraseSearch | None:
+def load_optional_phrases(search: SearchOptions, vocabulary: Vocabulary) -> PhraseSearch | None:
     """The search for the phrases of ``--phrases``; None without it.
 
     Raises:
         PhraseError: the file is wrong, or the acoustic model does not know its syllables.
     """
-    if not getattr(options, "phrases", None):
+    if not search.phrases:
         return None
-    phrases, source = read_phrases(options.phrases), str(options.phrases)
-    return PhraseSearch(phrases, vocabulary, options.phrase_threshold, n_best, source)
+    phrases, source = read_phrases(search.phrases), str(search.phrases)
+    return PhraseSearch(phrases, vocabulary, search.phrase_threshold, search.n_best, source)
 
 
 def load_fusion(run: str | Path, vocabulary: Vocabulary, weight: float, bonus: float) -> Fusion:

@@ -15,7 +15,7 @@ from recognition.voice_activity import speech_stretches
 from utils.audio.padding import with_pauses
 from utils.audio.reading import audio_blocks
 from utils.errors import AudioError
-from utils.features.speech import FeatureConfig, extract_several
+from utils.features.speech import FeatureConfig, extract_features
 from utils.hypotheses.recognition import Ending
 
 WINDOW_SECONDS = 300.0  # audio whose features are in memory at the same time
@@ -35,24 +35,17 @@ class Piece:
         start: seconds from the start of the recording.
         seconds: length of the part.
         features: (frames, bins) float32.
-        of_members: the features for each other member of an ensemble.
         padding: seconds of silence before the part that the features have in addition.
     """
 
     start: float
     seconds: float
     features: np.ndarray
-    of_members: tuple[np.ndarray, ...] = ()
     padding: float = 0.0
 
     @classmethod
     def of_samples(
-        cls,
-        start: float,
-        samples: np.ndarray,
-        features: FeatureConfig,
-        of_members: Sequence[FeatureConfig] = (),
-        output_frame: int = 1,
+        cls, start: float, samples: np.ndarray, features: FeatureConfig, output_frame: int = 1
     ) -> Self:
         """The piece of samples (n,), mono in [-1, 1] at the sample rate of the features.
 
@@ -62,12 +55,12 @@ class Piece:
         Args:
             start: seconds from the start of the recording.
             samples: the sound.
-            features, of_members: see the class.
+            features: settings of the features.
             output_frame: samples from one output frame of the acoustic model to the next.
         """
         padded, padding = with_pauses(samples, features.sample_rate, output_frame)
-        found, *others = extract_several(padded, (features, *of_members))
-        return cls(start, len(samples) / features.sample_rate, found, tuple(others), padding)
+        found = extract_features(padded, features)
+        return cls(start, len(samples) / features.sample_rate, found, padding)
 
     @property
     def span(self) -> tuple[float, float, float]:

@@ -22,9 +22,8 @@ from model_speech.acoustic_logits import AcousticLogits
 from model_speech.ctc.decoder import Decoder, Submit, decoding
 from model_speech.ctc.forward_backward import sequence_score
 from model_speech.ctc.greedy import Hypothesis
-from model_speech.ctc.posteriors import WeightedLogits, confusion_network
+from model_speech.ctc.posteriors import confusion_network
 from model_speech.ctc.shallow_fusion import Fusion
-from model_speech.ensemble import Member, member_logits
 from recognition.confidence import (
     FEATURES,
     JOINT,
@@ -79,7 +78,6 @@ class Recognizer:
         n_best: hypotheses of each segment and of each recording.
         fusion: a language model of syllables for the beam search (:func:`recognition.loading.load_fusion`).
         joint: a search over syllables and hanzi together, in the confusion network of the best hypothesis.
-        members: the other acoustic models of an ensemble, for the joint search; other searches ignore them.
         phrases: a list of phrases: only these are recognised, and there is no converter.
         workers: processes that decode; 0: this process decodes.
         window_seconds: audio that is collected before it is recognised; 0 recognises each piece at once.
@@ -105,7 +103,6 @@ class Recognizer:
         phrases: PhraseSearch | None = None,
         calibration: Calibration | None = None,
         minimum_confidence: float = 0.0,
-        members: Sequence[Member] = (),
     ):
         self._kind = (JOINT_NGRAM if joint.has_ngrams else JOINT) if joint else PLAIN
         self.calibration = calibration or Calibration({})
@@ -126,7 +123,6 @@ class Recognizer:
         self.sample_rate = acoustic.features.sample_rate  # Hz
         self.acoustic, self.converter = acoustic, converter
         self.phrases, self._joint, self._n_best = phrases, joint, n_best
-        self._members = tuple(members) if joint else ()
         n_best = 1 if joint or phrases else n_best
         self._decoder = Decoder(acoustic.vocabulary.blank_index, beam, n_best, fusion)
         self._workers, self._window_seconds = workers, window_seconds
@@ -180,15 +176,11 @@ class Recognizer:
             start: seconds from the start of the recording.
             samples: the sound.
         """
-        features, of_members = self.acoustic.features, [member.features for member in self._members]
         output_frame = round(self.acoustic.frame_seconds * self.sample_rate)
-        return Piece.of_samples(start, samples, features, of_members, output_frame)
+        return Piece.of_samples(start, samples, self.acoustic.features, output_frame)
 
     def segments_of_logits(self, logits: np.ndarray, start: float, seconds: float) -> list[Segment]:
-        """Recognise a piece from its logits (T', C), T' ≥ 1, its start and its length in seconds.
-
-        The other members of an ensemble are not used, because they need the sound.
-        """
+        """Recognise a piece from its logits (T', C), T' ≥ 1, its start and its length in seconds."""
         (hypotheses,) = self._decoder.decode(logits[None], np.array([len(logits)]))
         piece = self._decoded((start, seconds, 0.0), hypotheses, frame_entropy(logits), logits)
         return self._finish([piece])[0]
@@ -275,8 +267,7 @@ class Recognizer:
             submitted.append((batch, submit(logits, lengths), entropy, kept))
         while submitted:  # a batch's logits are dropped when its alternatives are known
             batch, future, entropy, kept = submitted.popleft()
-            of_members = member_logits(self._members, [pieces[i].of_members for i in batch])
-            for i, *found in zip(batch, future.result(), entropy, kept, of_members, strict=True):
+            for i, *found in zip(batch, future.result(), entropy, kept, strict=True):
                 decoded[i] = self._decoded(pieces[i].span, *found)
         return decoded
 
@@ -286,12 +277,11 @@ class Recognizer:
         hypotheses: Sequence[Hypothesis],
         entropy: np.ndarray | None,
         logits: np.ndarray | None,
-        of_members: Sequence[WeightedLogits] = (),
     ) -> _Decoded:
         """A piece with this start, length and padding; for a joint search alternatives replace the logits."""
         if not self._joint:
             return _Decoded(*span, hypotheses, entropy, logits)
-        network = confusion_network(logits, hypotheses[0], self.acoustic.vocabulary, of_members)
+        network = confusion_network(logits, hypotheses[0], self.acoustic.vocabulary)
         return _Decoded(*span, hypotheses, entropy, network=network)
 
     def _finish(self, pieces: Sequence[_Decoded]) -> list[list[Segment]]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from recognition.endpoints import CONTEXT_FRAMES, Endpointer
+from utils.errors import AudioError
 
 
 @dataclass(frozen=True)
@@ -92,8 +93,16 @@ def speech_stretches(blocks: Iterable[np.ndarray], sample_rate: int) -> Iterator
     Yields:
         the stretches in order; they don't overlap and have at most 20 s. Speech without a pause is cut at
         its quietest point.
+
+    Raises:
+        AudioError: reading a block has raised it; after the stretches of the samples before it.
     """
-    activity = VoiceActivity(sample_rate)
-    for block in blocks:
-        yield from filter(None, activity.feed(block))
+    activity, error = VoiceActivity(sample_rate), None
+    try:
+        for block in blocks:
+            yield from filter(None, activity.feed(block))
+    except AudioError as caught:
+        error = caught
     yield from activity.flush()
+    if error:
+        raise error

@@ -7,6 +7,7 @@ are idle, or send their headers too slowly, are closed.
 import asyncio
 import errno
 import logging
+import os
 import signal
 import socket
 from types import FrameType
@@ -41,6 +42,7 @@ def serve(settings: Settings) -> None:
         ConfigError: the address can't be used.
         UserError: the models can't be loaded.
     """
+    share_cores(settings)
     listener = listening_socket(settings)
     log_to_standard_error()
     app = create_app(settings)
@@ -70,6 +72,15 @@ def serve(settings: Settings) -> None:
     server.run([listener])
     if app.state.failure:
         raise app.state.failure
+
+
+def share_cores(settings: Settings) -> None:
+    """Divide the cores among the processes with models: the threads of NumPy and of ONNX Runtime in each.
+
+    The processes inherit the environment variable; one that the user has set stays.
+    """
+    cores, processes = len(os.sched_getaffinity(0)), settings.workers + settings.live_workers
+    os.environ.setdefault("OMP_NUM_THREADS", str(max(1, cores // processes)))
 
 
 def _stopped(number: int, frame: FrameType | None) -> None:

@@ -210,11 +210,20 @@ class LayerwiseAdamW(keras.optimizers.AdamW):
     def __init__(self, rates: Sequence[LayerRate], total_steps: int, **options):
         super().__init__(**options)
         self._rates, self._total_steps = tuple(rates), total_steps
+        self._rate_of: list[LayerRate] = []
+
+    def build(self, variables):
+        """Find the rate of each variable by its layer."""
+        super().build(variables)
+        layers = [variable.path.split("/")[0] for variable in variables]
+        self._rate_of = [
+            next((rate for rate in self._rates if fnmatchcase(layer, rate.layers)), LayerRate())
+            for layer in layers
+        ]
 
     def update_step(self, gradient, variable, learning_rate):
         """The step of AdamW with the rate of the variable's layer."""
-        layer = variable.path.split("/")[0]
-        rate = next((rate for rate in self._rates if fnmatchcase(layer, rate.layers)), LayerRate())
+        rate = self._rate_of[self._get_variable_index(variable)]
         waits = self.iterations < round(rate.start * self._total_steps)
         factor = ops.where(waits, 0.0, rate.factor)
         super().update_step(gradient, variable, learning_rate * ops.cast(factor, learning_rate.dtype))

@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from utils.errors import UserError, unreadable
+from utils.mandarin.text_encoding import conversion_hint
 from utils.object_store import address_of
 from utils.run_folder import checksums
 from utils.run_folder.temporary import is_abandoned, temporary_path
@@ -183,11 +184,13 @@ def read_text(path: str | Path, content: str, error: type[UserError]) -> str:
         The given ``error``: the file can't be read, or is not UTF-8.
     """
     try:
-        return Path(path).read_bytes().decode("utf-8-sig")
+        data = Path(path).read_bytes()
     except OSError as caught:
         raise unreadable(error, f"cannot read {content}", path, caught) from caught
+    try:
+        return data.decode("utf-8-sig")
     except UnicodeDecodeError as caught:
-        raise error(f"{content} are not UTF-8", where=path, hint="save the file as UTF-8") from caught
+        raise error(f"{content} are not UTF-8", where=path, hint=conversion_hint(path, data)) from caught
 
 
 def read_arrays(path: str | Path) -> dict[str, np.ndarray]:

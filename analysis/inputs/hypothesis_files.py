@@ -11,7 +11,7 @@ from pathlib import Path
 from rapidfuzz.distance import Levenshtein
 from tqdm import tqdm
 
-from analysis.inputs.normalisation import RULES, TRADITIONAL, automatic_pinyin, can_convert_traditional
+from analysis.inputs.normalisation import RULES, automatic_pinyin
 from analysis.inputs.text_files import (
     Problem,
     TextEntry,
@@ -168,9 +168,8 @@ def _normalisation(
     for rule in RULES:
         opposite = [each for each in RULES if (each in rules) != (each == rule)]
         lines = {title: counts[title][rule] for title in titles}
-        possible = rule != TRADITIONAL or can_convert_traditional()
         errors = {
-            name: _errors(reference, file, ids, opposite) if possible and any(lines.values()) else None
+            name: _errors(reference, file, ids, opposite) if any(lines.values()) else None
             for name, file in zip(names, files, strict=True)
         }
         found.append(Normalisation(rule, rule in rules, lines, errors))

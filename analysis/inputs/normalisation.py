@@ -4,59 +4,56 @@ Two transcripts of the same words can differ in how they are written. Each rule 
 full width, traditional characters, numbers, punctuation, case. The report shows how many lines each changes.
 """
 
-import importlib.util
 import re
 import unicodedata
 from collections.abc import Callable, Collection, Iterable
-from functools import cache, partial
-from typing import Any
+from functools import partial
 
+from data.text.verbalisation import verbalise
 from utils.errors import ConfigError, CorpusError
-from utils.mandarin.numerals import numbers_to_hanzi
+from utils.mandarin.numerals import numbers_to_hanzi, with_zeros
 from utils.mandarin.pinyin import hanzi_to_pinyin, is_hanzi, normalise_syllable
+from utils.mandarin.simplified import simplified
 
 WIDTH, TRADITIONAL, DIGITS, PUNCTUATION, CASE = "width", "traditional", "digits", "punctuation", "case"
 # In the order in which they are applied: numbers before punctuation, which removes decimal points and %.
 RULES = (WIDTH, TRADITIONAL, DIGITS, PUNCTUATION, CASE)
 DEFAULT_RULES = (WIDTH, PUNCTUATION, CASE)  # if the user names none
 ALL, NONE = "all", "none"
-CONVERTER = "opencc"
 
 _TAG = r"<[A-Za-z_/|-]+>|\[[A-Za-z_/|-]+\]"  # <unk>, [noise]: tags between words
 _TOKEN = re.compile(
     rf"{_TAG}|[〇㐀-䶿一-鿿豈-﫿\U00020000-\U000323af]|[^\s〇㐀-䶿一-鿿豈-﫿\U00020000-\U000323af]+"
 )
 _TAGS = re.compile(_TAG)
+_NUMERAL = "[零一二两三四五六七八九十百千万亿]"
+_OPERATORS = re.compile(r"(?<=\d)[+=](?=\d)")
+_SAME_NUMBER = (  # other words of the same number, and the usual ones
+    (re.compile(f"(?<={_NUMERAL})幺|幺(?={_NUMERAL}|幺)"), "一"),
+    (re.compile("两(?=[百千万亿])"), "二"),
+    (re.compile("(?<=点)半(?!个)"), "三十"),
+    (re.compile(f"(?<=点)({_NUMERAL}{{2,3}})分(?![之钟])"), r"\1"),
+    (re.compile(f"(?<=百分之)一百(?!{_NUMERAL})"), "百"),
+    (re.compile(f"(百分之{_NUMERAL}+到)百分之"), r"\1"),
+)
 _WITHIN = re.compile(r"(?<=\d)[.,:](?=\d)|(?<=[A-Za-z])['’](?=[A-Za-z])|(?<=\d)%")
-
-
-def can_convert_traditional() -> bool:
-    """Whether OpenCC is installed; it is optional."""
-    return importlib.util.find_spec(CONVERTER) is not None
 
 
 def rules_of(text: str) -> tuple[str, ...]:
     """The rules named on a command line: ``width,case``, ``all``, ``none``.
 
-    ``all`` does not include ``traditional`` if OpenCC is not installed.
-
     Raises:
-        ConfigError: an unknown rule, or ``traditional`` without OpenCC.
+        ConfigError: an unknown rule.
     """
     if text == NONE:
         return ()
     if text == ALL:
-        return tuple(rule for rule in RULES if rule != TRADITIONAL or can_convert_traditional())
+        return RULES
     requested = [rule.strip() for rule in text.split(",")]
     unknown = [rule for rule in requested if rule not in RULES]
     if unknown:
         raise ConfigError(
             f"unknown normalisation '{unknown[0]}'", hint=f"known: {', '.join(RULES)}; {ALL}, {NONE}"
-        )
-    if TRADITIONAL in requested and not can_convert_traditional():
-        raise ConfigError(
-            "traditional characters cannot be converted: OpenCC is not installed",
-            hint="pip install opencc, or leave out this rule",
         )
     return tuple(rule for rule in RULES if rule in requested)
 
@@ -70,12 +67,7 @@ def normalise(text: str, rules: Collection[str]) -> str:
 
 
 def changes(text: str, rule: str) -> bool:
-    """Whether a rule changes a text; spaces do not count.
-
-    Without OpenCC, traditional characters are those in Big5 that are not in GB 2312.
-    """
-    if rule == TRADITIONAL and not can_convert_traditional():
-        return any(_looks_traditional(character) for character in text)
+    """Whether a rule changes a text; spaces do not count."""
     return "".join(_APPLY[rule](text).split()) != "".join(text.split())
 
 
@@ -139,27 +131,19 @@ def _punctuation(text: str) -> str:
     )
 
 
-@cache
-def _converter() -> Any:
-    return importlib.import_module(CONVERTER).OpenCC("t2s")
-
-
-def _looks_traditional(character: str) -> bool:
-    return is_hanzi(character) and not _encodes(character, "gb2312") and _encodes(character, "big5")
-
-
-def _encodes(character: str, encoding: str) -> bool:
-    try:
-        character.encode(encoding)
-    except UnicodeEncodeError:
-        return False
-    return True
+def _numbers_in_hanzi(text: str) -> str:
+    """Numbers as hanzi, in one of the ways in which the same number is written or said."""
+    text = _OPERATORS.sub(lambda sign: "加" if sign[0] == "+" else "等于", text)
+    text = with_zeros(numbers_to_hanzi(verbalise(text)))
+    for pattern, usual in _SAME_NUMBER:
+        text = pattern.sub(usual, text)
+    return text
 
 
 _APPLY: dict[str, Callable[[str], str]] = {
     WIDTH: partial(unicodedata.normalize, "NFKC"),
-    TRADITIONAL: lambda text: _converter().convert(text),
-    DIGITS: numbers_to_hanzi,
+    TRADITIONAL: simplified,
+    DIGITS: _numbers_in_hanzi,
     PUNCTUATION: _punctuation,
     CASE: str.lower,
 }

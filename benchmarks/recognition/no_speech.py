@@ -34,7 +34,8 @@ from recognition.loading import load_acoustic_logits, load_joint_search_for
 from recognition.no_speech import WEIGHTS, features, no_speech_probability
 from recognition.pieces import Source
 from recognition.recognizer import Recognizer
-from utils.audio.reading import find_recordings, read_audio
+from utils.audio.folders import find_recordings
+from utils.audio.reading import read_audio
 from utils.hypotheses.calibration import logistic_regression
 from utils.hypotheses.recognition import Segment
 from utils.run_folder.run import PRETRAINED, PRETRAINED_SPEECH

@@ -32,7 +32,8 @@ from benchmarks.serving.load import processor_seconds
 from recognition.endpoints import FRAME_SECONDS, STEP_FRAMES
 from tests.support.recordings import RECORDINGS
 from tests.support.service import Service, running_service
-from utils.audio.reading import find_recordings, read_audio
+from utils.audio.folders import find_recordings
+from utils.audio.reading import read_audio
 from utils.command.arguments import positive
 from utils.text_table import print_table
 

@@ -28,7 +28,8 @@ import psutil
 
 from tests.support.recordings import RECORDINGS
 from tests.support.service import Service, running_service
-from utils.audio.reading import audio_seconds, find_recordings
+from utils.audio.folders import find_recordings
+from utils.audio.reading import audio_seconds
 from utils.command.arguments import positive
 from utils.text_table import print_table
 

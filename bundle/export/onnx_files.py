@@ -3,12 +3,13 @@
 import logging
 import tempfile
 import warnings
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 import onnx
+import tensorflow as tf
 import tf2onnx
 from onnxruntime.quantization import CalibrationDataReader, QuantType, quantize_dynamic, quantize_static
 
@@ -24,17 +25,27 @@ _LARGEST_HALF = float(np.finfo(np.float16).max)  # arrays with larger values sta
 
 def onnx_model(stage: ModelInMode) -> onnx.ModelProto:
     """Convert a model to float32 ONNX, with the names of a bundle's tensors; clips have any batch size."""
-    signature = stage.signature(None)
-    with _quiet():
+    names = [OUTPUT, *(name + NEXT_SUFFIX for name in stage.state_names)]
+    model = convert_function(stage.function(None), stage.signature(None), names)
+    onnx.helper.set_model_props(model, {MODE: str(stage.state)})
+    return model
+
+
+def convert_function(
+    function: Callable[[Mapping[str, tf.Tensor]], dict[str, tf.Tensor]],
+    signature: Mapping[str, tf.TensorSpec],
+    outputs: Collection[str],
+) -> onnx.ModelProto:
+    """Convert a TensorFlow function of tensors by name to float32 ONNX with these names of the outputs."""
+    with quiet_converters():
         model, _ = tf2onnx.convert.from_function(
-            stage.function(None), input_signature=[signature], opset=OPSET, large_model=False,
+            function, input_signature=[signature], opset=OPSET, large_model=False,
             custom_op_handlers={"Erfc": (_complementary_error_function, [])},
         )  # fmt: skip
-    names = [OUTPUT, *(name + NEXT_SUFFIX for name in stage.state_names)]
     # The outputs of a dictionary are sorted by name.
-    renamed = dict(zip([output.name for output in model.graph.output], sorted(names), strict=True))
-    _rename(model.graph, renamed)
-    onnx.helper.set_model_props(model, {MODE: str(stage.state)})
+    rename_tensors(
+        model.graph, dict(zip([output.name for output in model.graph.output], sorted(outputs), strict=True))
+    )
     return model
 
 
@@ -59,7 +70,7 @@ def write_onnx(
     # float and a loop read it, onnxruntime 1.32 would abort when it loads the file.
     computing = (node.name for node in model.graph.node if node.op_type != "Transpose")
     left = [name for name in computing if made_by(name, float_layers)]
-    with tempfile.TemporaryDirectory() as folder, _quiet():
+    with tempfile.TemporaryDirectory() as folder, quiet_converters():
         plain, converted = Path(folder) / "float.onnx", Path(folder) / "converted.onnx"
         onnx.save(model, plain)
         if precision is Precision.DYNAMIC:
@@ -117,9 +128,10 @@ class _CalibrationInputs(CalibrationDataReader):
         return next(self._samples, None)
 
 
-def _rename(graph: onnx.GraphProto, names: dict[str, str]) -> None:
-    for output in graph.output:
-        output.name = names[output.name]
+def rename_tensors(graph: onnx.GraphProto, names: Mapping[str, str]) -> None:
+    """Rename tensors of a graph, its inputs and outputs among them, in place."""
+    for tensor in (*graph.input, *graph.output):
+        tensor.name = names.get(tensor.name, tensor.name)
     for node in graph.node:
         for values in (node.input, node.output):
             for index, value in enumerate(values):
@@ -133,7 +145,7 @@ def _operations(graph: onnx.GraphProto) -> int:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def quiet_converters() -> Iterator[None]:
     """Suppress logs and warnings of the converters: the file is checked afterwards."""
     level = logging.root.manager.disable
     logging.disable(logging.WARNING)

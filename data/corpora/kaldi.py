@@ -4,7 +4,8 @@ A data folder has ``wav.scp`` (``RECORDING PATH``), ``text`` (``UTTERANCE WORDS�
 (``UTTERANCE RECORDING START END``) and ``utt2spk`` (``UTTERANCE SPEAKER``). In a folder of data folders, each
 of them is a split. A relative path is looked up in the data folder and in the folders above it, because
 recipes write paths relative to where they ran. A line of ``wav.scp`` that is a command (``sph2pipe … |``) is
-rejected and never run. Segments are written to files in the output folder (``kaldi_segments``).
+rejected and never run; the message says what to do. Segments are written to files in the output folder
+(``kaldi_segments``).
 """
 
 from utils.command.entry import run_command
@@ -25,6 +26,15 @@ from utils.files import is_file
 from utils.processes import collect
 
 _PARENT_FOLDERS = 4  # folders above a data folder in which a relative path is looked up
+_DECODED_DIRECTLY = (
+    "sph2pipe, ffmpeg and flac only decode: put the path of their .sph, .mp3 or .flac file in place of the"
+    " command, since such files are read directly"
+)
+_WRITE_FILES = (
+    "write the recordings of other commands to files, and use the new list: mkdir wav;"
+    ' while read -r id command; do sh -c "${command%|}" < /dev/null > wav/$id.wav;'
+    " echo $id $PWD/wav/$id.wav; done < wav.scp > wav.scp.new"
+)
 _BYTES_PER_SECOND = 2 * 48_000  # size of a segment at the highest usual rate, to check the disk
 
 
@@ -78,7 +88,8 @@ def read_recordings(path: Path) -> dict[str, Path | Problem]:
             recordings[name] = Problem("duplicate recording in wav.scp", where)
         elif audio.endswith("|") or audio.startswith("|"):
             commands.append(where)
-            recordings[name] = Problem("wav.scp names a command, which is not run", f"{where}: {audio}")
+            detail = f"{where}: {audio} ({_DECODED_DIRECTLY})"
+            recordings[name] = Problem("wav.scp names a command, which is not run", detail)
         elif not audio or not readable:
             recordings[name] = Problem("not a line of wav.scp", f"{where}: RECORDING PATH expected")
         else:
@@ -89,7 +100,7 @@ def read_recordings(path: Path) -> dict[str, Path | Problem]:
         raise CorpusError(
             f"all {len(commands)} recordings are commands (… |), and no command of a list is run",
             where=commands[0],
-            hint="write the recordings to files first, e.g. with Kaldi's wav-copy, and list those",
+            hint=f"{_DECODED_DIRECTLY}; {_WRITE_FILES}",
         )
     return recordings
 

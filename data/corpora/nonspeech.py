@@ -17,7 +17,8 @@ from tqdm import tqdm
 
 from data.features.waveform_effects import add_room, coloured_noise, generated_room, noise_segment
 from data.manifest import Utterance, write_manifest
-from utils.audio.reading import SAMPLE_RATE, find_recordings, read_audio, write_wav
+from utils.audio.folders import find_recordings
+from utils.audio.reading import SAMPLE_RATE, read_audio, write_wav
 from utils.command.arguments import not_negative, positive
 
 _SECONDS = (1.5, 12.0)  # range of the length of a sound

@@ -26,9 +26,10 @@ from data.corpora.tools.sentence_choice import choose_sentences
 from data.manifest import Transcript, Utterance, read_transcripts, write_manifest
 from data.synthesis.reading import Sentence
 from data.synthesis.sentences import draw_sentences, read_sentences
+from utils.audio.folders import find_recordings
 from utils.audio.levels import speech_level
 from utils.audio.microphone import microphone_blocks
-from utils.audio.reading import SAMPLE_RATE, as_int16, audio_seconds, find_recordings, read_audio, write_wav
+from utils.audio.reading import SAMPLE_RATE, as_int16, audio_seconds, read_audio, write_wav
 from utils.command.arguments import positive, positive_number
 from utils.errors import AudioError, CorpusError
 from utils.files import write_text

@@ -19,8 +19,9 @@ from data.features.waveform_effects import (
     noise_segment,
     random_coloured_noise,
 )
+from utils.audio.folders import find_recordings
 from utils.audio.padding import trim_pauses, with_pauses
-from utils.audio.reading import SAMPLE_RATE, find_recordings, read_audio, resample
+from utils.audio.reading import SAMPLE_RATE, read_audio, resample
 from utils.errors import require
 from utils.limits import Limited, Size
 

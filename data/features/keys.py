@@ -18,7 +18,7 @@ import numpy as np
 from data.features.augment import AugmentConfig
 from data.features.shards import KEY
 from data.manifest import Utterance
-from utils.audio.reading import find_recordings
+from utils.audio.folders import find_recordings
 from utils.command.progress import bar_if_long
 from utils.features.speech import FeatureConfig, settings_hash
 from utils.object_store import address_of

@@ -24,7 +24,8 @@ from data.keywords.folders import (
     read_recordings,
 )
 from data.manifest import SPLITS, read_manifest
-from utils.audio.reading import find_recordings, seconds_and_rate
+from utils.audio.folders import find_recordings
+from utils.audio.reading import seconds_and_rate
 from utils.errors import CorpusError, require
 from utils.limits import Count, Limited, NotNegative, Size
 

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from utils.audio.formats import AUDIO_SUFFIXES, audio_names, is_audio, warn_left_out, warn_unreadable
+from utils.audio.folders import note_left_out, recording_names
 from utils.errors import CorpusError, is_utf8
 
 NOISE_FOLDER = "_background_noise_"
@@ -107,7 +107,7 @@ def read_recordings(folder: str | Path, dev_percentage: float, test_percentage: 
         raise CorpusError(
             "no recordings in this folder",
             where=folder,
-            hint=f"it holds a folder for each word, with recordings ({', '.join(sorted(AUDIO_SUFFIXES))})",
+            hint="it holds a folder for each word, with recordings",
         )
     return recordings
 
@@ -155,12 +155,10 @@ def _usable_names(folder: Path) -> list[str]:
     Files whose names are not UTF-8 (ids must be) and files of formats that can't be read are left out, and
     reported on the standard error.
     """
-    names = sorted(audio_names(folder))
-    readable = [name for name in names if is_audio(name)]
-    warn_unreadable(folder, [folder / name for name in names if not is_audio(name)])
-    undecodable = [folder / name for name in readable if not is_utf8(name)]
-    warn_left_out(folder, undecodable, "their names are not UTF-8", _RENAME)
-    return [name for name in readable if is_utf8(name)]
+    names = sorted(recording_names(folder))
+    undecodable = [folder / name for name in names if not is_utf8(name)]
+    note_left_out(folder, undecodable, "their names are not UTF-8", _RENAME)
+    return [name for name in names if is_utf8(name)]
 
 
 def _splits(

@@ -28,7 +28,8 @@ from data.keywords.clips import (
     read_keyword_clips,
     read_listed_clips,
 )
-from utils.audio.reading import SAMPLE_RATE, audio_blocks, find_recordings, read_audio
+from utils.audio.folders import find_recordings
+from utils.audio.reading import SAMPLE_RATE, audio_blocks, read_audio
 from utils.command.arguments import fraction, not_negative, not_negative_number, positive_number
 from utils.errors import CorpusError
 from utils.files import replacing, write_text

@@ -12,12 +12,11 @@ import re
 import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
-
-import opencc
 
 from data.text.verbalisation import verbalise
+from utils.mandarin.numerals import with_zeros
 from utils.mandarin.pinyin import NAME_DOTS, is_hanzi
+from utils.mandarin.simplified import simplified
 
 LETTERS = "Latin letters"
 FIGURES = "figures without a certain reading"
@@ -60,15 +59,13 @@ _BEFORE_NFKC = {
 _MIXED_FRACTION = re.compile(r"(?<=\d)(?=[½⅓⅔¼¾])")
 _AFTER_NFKC = {
     **dict.fromkeys(map(ord, '“”‘’"「」『』《》〈〉'), ""),
-    ord("〇"): "零",
-    ord("妳"): "你",
-    ord("馀"): "余",
     ord("\u2044"): "/",
     ord("−"): "-",
     ord("〜"): "~",
     ord("µ"): "μ",
 }
 _IN_BRACKETS = re.compile(r"\(([^()\n]{0,80})\)")
+_FULL_WIDTH_GROUPS = re.compile(r"(?<=\d)，(?=\d{3}(?!\d))")  # 3，000
 _NAME_DOT = re.compile(f"(?<=[{_HANZI}])[{NAME_DOTS}](?=[{_HANZI}])")
 _ENUMERATOR = re.compile(
     rf"(?:^|(?<=[\n{_BREAK}]))\s*(?:[0-9]{{1,3}}|[一二三四五六七八九十]{{1,3}})(?:[、)]|\.(?![0-9]))"
@@ -81,10 +78,10 @@ _SEPARATE_WORDS = re.compile(rf"^(?:[{_HANZI}]{{1,4}}|[^\s\w]){_SPACE}\S.*$", re
 # A line of at least this many tokens, of at most this many characters on average, has spaces between words.
 _MIN_WORDS, _MAX_MEAN_LENGTH = 4, 2.6
 # Clauses end at all signs, but at signs that occur in numbers only where no digit is beside them.
-_SIGNS_OF_FIGURES = "%‰°+/$¥€£×.:,~—–-"
+_SIGNS_OF_FIGURES = f"{NAME_DOTS}%‰°+/$¥€£×.:,~—–-"
 _ENDS = re.compile(
     rf"[^\w\s{_ADDRESS}{_COMMA}{re.escape(_SIGNS_OF_FIGURES)}]+"
-    r"|[-~—–]{2,}|[-~—–](?![0-9])|[.:,](?![0-9])|(?<![0-9])[.:,]"
+    r"|[-~—–]{2,}|[-~—–](?![0-9])|[.:,{NAME_DOTS}](?![0-9])|(?<![0-9])[.:,{NAME_DOTS}]"
     rf"|[+/×](?![\w])|(?<!\w)[+/×]|(?<=[{_HANZI}])/(?=[{_HANZI}])(?<![元次人斤吨克米]/)|_+"
     rf"|(?<=[{_HANZI}]){_SPACE}|{_SPACE}(?=[{_HANZI}])"
 )
@@ -125,7 +122,7 @@ def clauses(text: str, limits: Limits) -> Iterator[Clause]:
         text: any number of lines.
         limits: allowed number of hanzi in a clause.
     """
-    lines = _simplify(_split(_normalise(text))).split("\n")
+    lines = simplified(_split(_normalise(text))).split("\n")
     for number, line in enumerate(lines):
         for raw in line.split(_BREAK):
             for part in _split_long(raw.strip(), limits.longest):
@@ -148,7 +145,8 @@ def _normalise(text: str) -> str:
         text = _TAG.sub(_BREAK, _INLINE_TAG.sub("", _INVISIBLE_MARKUP.sub(_BREAK, text)))
     if "://" in text or "www." in text or "@" in text:
         text = _SEPARATE_URL.sub(f"{_BREAK}{_ADDRESS}{_BREAK}", _URL.sub(_ADDRESS, text))
-    text = _MIXED_FRACTION.sub("又", _HIDDEN.sub("", text)).translate(_BEFORE_NFKC)
+    text = with_zeros(_FULL_WIDTH_GROUPS.sub(",", _HIDDEN.sub("", text)))
+    text = _MIXED_FRACTION.sub("又", text).translate(_BEFORE_NFKC)
     if not unicodedata.is_normalized("NFKC", text):
         text = unicodedata.normalize("NFKC", text)
     return text.translate(_AFTER_NFKC)
@@ -177,19 +175,6 @@ def _join_words(found: re.Match[str]) -> str:
     tokens = found[0].split()
     separated = len(tokens) >= _MIN_WORDS and sum(map(len, tokens)) <= _MAX_MEAN_LENGTH * len(tokens)
     return "".join(tokens) if separated else found[0]
-
-
-@cache
-def _converter() -> opencc.OpenCC:
-    return opencc.OpenCC("t2s")
-
-
-def _simplify(text: str) -> str:
-    """Convert to simplified characters by OpenCC, until another conversion changes nothing."""
-    convert = _converter().convert
-    while (converted := convert(text)) != text:
-        text = converted
-    return text
 
 
 def _split_long(clause: str, longest: int) -> Iterator[str]:

@@ -21,6 +21,7 @@ import os
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -39,7 +40,7 @@ from utils.text_table import print_table
 
 SEEN = "seen before"
 ENDINGS = (".txt", ".txt.xz")  # as data.text.pinyin_pairs reads them
-_VERSION = 1  # increase it when the same texts, lists and limits give other lines than before
+_VERSION = 2  # increase it when the same texts, lists and limits give other lines than before
 _OTHER_ENCODING = 0.1  # if more than this fraction of the first lines is not UTF-8, the source is refused
 
 _EXAMPLES = """examples:
@@ -175,11 +176,13 @@ def _clean_all(sources: Sequence[str | Path], cleaner: Cleaner, workers: int) ->
     """The cleaned pieces of all sources, in order."""
     with piece_pool(workers, remember_cleaner, cleaner) as run:
         for source in sources:
-            jobs = ((piece,) for piece in read_pieces(source))
+            pieces = read_pieces(source)
+            first = next(pieces, b"")
+            jobs = ((piece,) for piece in chain([first], pieces))
             for number, cleaned in enumerate(run(source, clean_in_worker, jobs)):
                 tally = cleaned.tally
                 if number == 0 and tally.rejected[NOT_UTF8] > _OTHER_ENCODING * tally.lines:
-                    raise not_utf8(source)
+                    raise not_utf8(source, first)
                 yield cleaned
 
 

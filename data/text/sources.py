@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from utils.errors import CorpusError
+from utils.mandarin.text_encoding import conversion_hint
 from utils.processes import WorkerPool
 
 STANDARD_INPUT = "-"
@@ -37,7 +38,7 @@ def read_lines(source: str | Path) -> Iterator[str]:
     for piece in read_pieces(source):
         text, undecodable = decode(piece)
         if undecodable:
-            raise not_utf8(source)
+            raise not_utf8(source, piece)
         yield from filter(None, map(str.strip, text.lstrip("\ufeff").replace("\r", "\n").split("\n")))
 
 
@@ -112,11 +113,9 @@ def decode(piece: bytes) -> tuple[str, int]:
     return "\n".join(kept), len(undecodable)
 
 
-def not_utf8(source: str | Path) -> CorpusError:
-    """The error for a text of another encoding."""
-    return CorpusError(
-        "this is not UTF-8 text", where=source, hint="convert it, e.g. iconv -f GB18030 -t UTF-8"
-    )
+def not_utf8(source: str | Path, piece: bytes) -> CorpusError:
+    """The error for a text of another encoding, of which a piece is given."""
+    return CorpusError("this is not UTF-8 text", where=source, hint=conversion_hint(source, piece))
 
 
 def _open(source: str | Path) -> AbstractContextManager[BinaryIO]:

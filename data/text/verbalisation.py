@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable
 
 from utils.mandarin.numerals import DIGITS, LONGEST_CARDINAL, MEASURE_WORDS, cardinal, is_code, spell_digits
+from utils.mandarin.pinyin import NAME_DOTS
 
 _MEASURE = re.compile(MEASURE_WORDS)
 # 1900 to 2099 alone may be a year or an amount; before these, and before measure words, it is an amount.
@@ -190,9 +191,13 @@ _RULES = (
     _rule(r"(?<![0-9.])[0-9]{1,3}(?:,[0-9]{3})+(?![0-9])", lambda found: found[0].replace(",", "")),
     *(_rule(pattern, _telephone) for pattern in _TELEPHONES),
     *(_rule(pattern, _code) for pattern in _CODES),
-    # Events that are called by their date: 3.15晚会, 9.11事件.
+    # Events that are called by their date: 3.15晚会, 9·11.
     _rule(
-        r"(?<![0-9.])([0-9]{1,2})[.·]([0-9]{1,2})(?=地震|事件|事变|惨案|运动(?![员会场服鞋])|暴雨|晚会|妇女节|儿童节)",
+        rf"(?<![0-9.])([0-9]{{1,2}})[{NAME_DOTS}]([0-9]{{1,2}})(?![0-9.])",
+        lambda found: spell_digits(found[1] + found[2]),
+    ),
+    _rule(
+        r"(?<![0-9.])([0-9]{1,2})\.([0-9]{1,2})(?=地震|事件|事变|惨案|运动(?![员会场服鞋])|暴雨|晚会|妇女节|儿童节)",
         lambda found: spell_digits(found[1] + found[2]),
     ),
     *(

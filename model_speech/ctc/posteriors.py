@@ -4,10 +4,6 @@ For each token of the sequence y this computes the probability of y with that to
 for each gap that of y with a token inserted there. These are exact sums over all alignments: the forward
 variables of the tokens before and the backward variables of those after the position, with one free token
 between them. Several changes at once are treated as independent.
-
-An ensemble of acoustic models is combined here: the probability of a sequence is the weighted geometric mean
-of those that the models give it. Whole sequences are compared, so the models need not emit a syllable in the
-same frame, nor have the same frame rate.
 """
 
 from collections.abc import Sequence
@@ -23,22 +19,8 @@ from utils.vocabulary import SPACE, Vocabulary
 
 MIN_FRAME_PROBABILITY = 1e-3  # a class that is less probable in every frame is no alternative
 _NO_WEIGHT = 1e-20  # scaled probabilities below it are not followed any further
-_LOWEST = -60.0  # lower limit of log P(sequence) - log P(y): a single model of an ensemble excludes nothing
 NONE = -1
 """Alternative of a slot that stands for no token."""
-
-
-@dataclass(frozen=True, eq=False)
-class WeightedLogits:
-    """Logits of an utterance from one model of an ensemble.
-
-    Attributes:
-        logits: (T, C) float, valid frames only.
-        weight: exponent of its probabilities in the geometric mean.
-    """
-
-    logits: np.ndarray
-    weight: float
 
 
 @dataclass(frozen=True)
@@ -64,39 +46,29 @@ def token_slots(
     silent: Sequence[int] = (),
     min_posterior: float = 1e-3,
     max_alternatives: int = 16,
-    members: Sequence[WeightedLogits] = (),
 ) -> list[TokenSlot]:
     """Alternatives of each token, and of each gap that has any.
 
     Args:
-        logits: (T, C) float, valid frames only, T ≥ 1; of the first model.
+        logits: (T, C) float, valid frames only, T ≥ 1.
         tokens: y, classes without blank and silent ones.
         frames: output frame in which each token peaks.
         blank: class of the blank.
         silent: other classes that stand for no sound (the space); their probability is added to the blank's.
         min_posterior: less probable alternatives are left out.
         max_alternatives: largest number of alternatives of a slot.
-        members: the other models of an ensemble; the first one has the rest of the weight. A model that
-            cannot emit y, because it has too few frames, is left out.
 
     Returns:
         slots in time order: gap, token, gap, token … gap; gaps without alternatives are left out.
     """
-    first = WeightedLogits(logits, 1.0 - sum(member.weight for member in members))
     # The frames' normalisers cancel in the posteriors, so those of single precision are exact enough.
-    ensemble = [(each, log_sum_exp(each.logits[None])[0][:, None]) for each in (first, *members)]
-    likely = np.zeros(logits.shape[1], bool)
-    for each, normaliser in ensemble:
-        likely |= (each.logits > normaliser + np.log(MIN_FRAME_PROBABILITY)).any(axis=0)
+    log_probs = logits - log_sum_exp(logits[None])[0][:, None]
+    likely = (log_probs > np.log(MIN_FRAME_PROBABILITY)).any(axis=0)
     likely[[blank, *silent]] = False
     likely[list(tokens)] = True
     classes = np.flatnonzero(likely)
     known = np.searchsorted(classes, np.asarray(tokens, int)) + 1
-    changed = [
-        (each.weight, _log_probs_of_changes(each.logits - normaliser, known, classes, blank, silent))
-        for each, normaliser in ensemble
-    ]
-    logs = log_softmax(_geometric_mean(changed) if members else changed[0][1])
+    logs = log_softmax(_log_probs_of_changes(log_probs, known, classes, blank, silent))
     peaks = np.array([-1, *frames, len(logits)])
     slot_frames = np.empty(len(logs), int)
     slot_frames[::2], slot_frames[1::2] = (peaks[:-1] + peaks[1:]) // 2, peaks[1:-1]
@@ -135,20 +107,10 @@ def _log_probs_of_changes(
     return logs
 
 
-def _geometric_mean(changed: Sequence[tuple[float, np.ndarray]]) -> np.ndarray:
-    """Weighted mean of log-probabilities (2 L + 1, K + 1) of the models that can emit y; not normalised."""
-    finite = [(weight, logs) for weight, logs in changed if np.isfinite(logs[0, -1])]
-    if not finite:
-        return changed[0][1]
-    summed = sum(weight * np.maximum(logs, logs[0, -1] + _LOWEST) for weight, logs in finite)
-    return summed / sum(weight for weight, _ in finite)
-
-
 def confusion_network(
     logits: np.ndarray,
     best: Hypothesis,
     vocabulary: Vocabulary,
-    members: Sequence[WeightedLogits] = (),
 ) -> ConfusionNetwork:
     """The alternatives of a decoded utterance, as syllables.
 
@@ -156,13 +118,12 @@ def confusion_network(
         logits: (T, C) float, valid frames only.
         best: hypothesis of greedy decoding or of a beam search.
         vocabulary: the model's classes; the space, if it has one, stands for no sound.
-        members: the other models of an ensemble, with the same vocabulary.
     """
     silent = (vocabulary.index(SPACE),) if SPACE in vocabulary else ()
     found = zip(best.tokens, best.frames, strict=True)
     spoken = [(token, frame) for token, frame in found if token not in silent]
     tokens, frames = zip(*spoken, strict=True) if spoken else ((), ())
-    slots = token_slots(logits, tokens, frames, vocabulary.blank_index, silent, members=members)
+    slots = token_slots(logits, tokens, frames, vocabulary.blank_index, silent)
     return ConfusionNetwork(
         tuple(
             Slot(

@@ -16,7 +16,7 @@ import numpy as np
 from model_keyword.loading import keyword_parts, load_keyword_model
 from model_language.registry import language_parts, load_language_model
 from model_speech.acoustic_model import acoustic_parts, load_acoustic_model
-from model_speech.int8_weights import is_packed
+from model_speech.packed_run import is_packed
 from preflight.findings import ERROR, WARNING, Finding
 from training.run import RECIPES
 from utils.config import build_config

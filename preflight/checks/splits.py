@@ -18,6 +18,7 @@ _SENTENCE = 5  # least number of syllables
 # Fractions from which on a list is reported: of its sentences, and of its syllables.
 _SENTENCES_SHARED = 0.05
 _UNSEEN = 0.02
+_NAMES = {"train": "training", "dev": "dev"}
 
 
 def id_of_another(listings: Sequence[Listing]) -> Iterator[Finding]:
@@ -73,20 +74,20 @@ def shared_sentence(listings: Sequence[Listing]) -> Iterator[Finding]:
 
 
 def shared_speaker(listings: Sequence[Listing]) -> Iterator[Finding]:
-    """Test speakers who are in the training set."""
-    train = lines_of(of_role(listings, "train"))
-    known, recordings = _speakers(train), {line.audio for line in train}
-    for listing in of_role(listings, "test"):
-        own = _speakers(_others(listing, recordings))
-        if own & known:
-            yield Finding(
-                WARNING,
-                listing.path,
-                "",
-                problem="speakers of this list are in the training set",
-                advice="its error rate is that of known speakers; others will be worse: split by speaker",
-                detail=f"{len(own & known):,} of {len(own):,}: {first_few(sorted(own & known), 5)}",
-            )
+    """Speakers who are in two splits, counted as by the command that prepares a corpus."""
+    for role, other in combinations(("train", "dev", "test"), 2):
+        known = _speakers(lines_of(of_role(listings, role)))
+        for listing in of_role(listings, other):
+            own = _speakers(listing.lines)
+            if own & known:
+                yield Finding(
+                    WARNING,
+                    listing.path,
+                    "",
+                    problem=f"speakers of this list are in the {_NAMES[role]} set",
+                    advice="its error rate is that of known speakers; others will be worse: split by speaker",
+                    detail=f"{len(own & known):,} of {len(own):,}: {first_few(sorted(own & known), 5)}",
+                )
 
 
 def known_test(listings: Sequence[Listing]) -> Iterator[Finding]:

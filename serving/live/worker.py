@@ -13,7 +13,6 @@ from pathlib import Path
 
 import numpy as np
 import soxr
-from threadpoolctl import threadpool_limits
 
 from serving.live.messages import Message, final_message, partial_message
 from serving.work.models import Failure, Models, Search
@@ -91,37 +90,35 @@ def follow_streams(pipe: Connection, speech: Path, language: Path) -> None:
         pipe.send(Failure.of(error))
         return
     streams: dict[int, _Stream] = {}
-    # One thread: the processes share the cores.
-    with threadpool_limits(limits=1):
-        # Some tables are made with the first utterance.
-        classes = len(recognizer.acoustic.vocabulary)
-        recognizer.segments_of_logits(np.random.default_rng(0).normal(0, 9, (_WARM_ROWS, classes)), 0, 1)
-        pipe.send(Ready(models.sample_rate, look_ahead))
-        while True:
-            received = False
-            while pipe.poll(0 if received or _waiting(streams) else ALIVE_SECONDS):
-                received = True
-                number, message = pipe.recv()
-                if isinstance(message, Open):
-                    try:
-                        streams[number] = _Stream(models, message)
-                    except Exception as error:
-                        pipe.send((number, Output(failure=_failure(error))))
-                    pipe.send(None)  # many phrases take seconds
-                elif isinstance(message, Drop):
-                    streams.pop(number, None)
-                elif number in streams:
-                    streams[number].take(message)
-            if not _waiting(streams):
-                pipe.send(None)
-            for number in _waiting(streams):
+    # Some tables are made with the first utterance.
+    classes = len(recognizer.acoustic.vocabulary)
+    recognizer.segments_of_logits(np.random.default_rng(0).normal(0, 9, (_WARM_ROWS, classes)), 0, 1)
+    pipe.send(Ready(models.sample_rate, look_ahead))
+    while True:
+        received = False
+        while pipe.poll(0 if received or _waiting(streams) else ALIVE_SECONDS):
+            received = True
+            number, message = pipe.recv()
+            if isinstance(message, Open):
                 try:
-                    output = streams[number].advance()
+                    streams[number] = _Stream(models, message)
                 except Exception as error:
-                    output = Output(failure=_failure(error))
-                pipe.send((number, output))
-                if output.seconds is not None or output.failure:
-                    del streams[number]
+                    pipe.send((number, Output(failure=_failure(error))))
+                pipe.send(None)  # many phrases take seconds
+            elif isinstance(message, Drop):
+                streams.pop(number, None)
+            elif number in streams:
+                streams[number].take(message)
+        if not _waiting(streams):
+            pipe.send(None)
+        for number in _waiting(streams):
+            try:
+                output = streams[number].advance()
+            except Exception as error:
+                output = Output(failure=_failure(error))
+            pipe.send((number, output))
+            if output.seconds is not None or output.failure:
+                del streams[number]
 
 
 def _failure(error: Exception) -> Failure:

@@ -17,7 +17,6 @@ from model_language.pinyin_to_hanzi import ConvertedLine, PinyinToHanzi
 from model_language.registry import load_converter, load_second_pass
 from model_language.search.user_words import UserWord, UserWords, parse_user_words
 from model_speech.acoustic_logits import AcousticLogits
-from model_speech.ensemble import Member
 from recognition.confidence import Calibration, load_calibration
 from recognition.loading import (
     load_acoustic_logits,
@@ -25,7 +24,6 @@ from recognition.loading import (
     load_joint_search_for,
     load_language_model_for,
     load_live_stream,
-    load_members,
 )
 from recognition.options import PHRASE_THRESHOLD
 from recognition.phrases.grammar import parse_grammar
@@ -115,13 +113,11 @@ class _SpeechModel:
 
     run: Path
     acoustic: AcousticLogits
-    members: list[Member]
     calibration: Calibration
 
     @classmethod
     def load(cls, run: Path) -> Self:
-        acoustic = load_acoustic_logits(run)
-        return cls(run, acoustic, load_members(run, acoustic), load_calibration(run))
+        return cls(run, load_acoustic_logits(run), load_calibration(run))
 
 
 class Models:
@@ -220,7 +216,6 @@ class Models:
             n_best=search.n_best,
             joint=joint,
             calibration=speech.calibration,
-            members=speech.members,
         )
 
     def _convert(self, job: ConvertJob) -> list[ConvertedLine]:

@@ -20,12 +20,13 @@ from streaming.conversion.rules import TRAINING_ONLY
 from streaming.conversion.streamability import require_streamable
 from streaming.conversion.timing import Delay, Mask, PadFrequency, Skip, Window
 from streaming.conversion.timing import History as HistoryPart
+from utils.errors import ConfigError
 
 
 def to_mode(
     model: keras.Model,
     mode: Mode,
-    frames_per_call: int = 1,
+    frames_per_call: int | None = 1,
     look_ahead: bool = False,
     batch: int | None = None,
 ) -> keras.Model:
@@ -35,7 +36,8 @@ def to_mode(
         model: plain model with one input ``(batch, frames, …)`` or ``(batch, samples)``.
         mode: the target mode.
         frames_per_call: frames per chunk (of ``hop`` samples each, for a model of samples); a multiple of
-            `stream_geometry(model).frames_per_call`.
+            `stream_geometry(model).frames_per_call`. None, for external state: any such multiple, if no layer
+            needs the whole clip and each recurrent one has a ``streaming_chunk``.
         look_ahead: whether outputs may be late, so that 'same' padding in time is possible.
         batch: batch size of the non-streaming copy; None: any.
 
@@ -58,7 +60,25 @@ def to_mode(
         return _plain_copy(model, batch)
     plan = require_streamable(model, look_ahead, frames_per_call)
     external = mode is Mode.STREAM_EXTERNAL_STATE_INFERENCE
-    return _StreamBuilder(model.name, plan, external).build(chunk=frames_per_call * plan.hop)
+    if frames_per_call is None:
+        _require_any_length(model, plan, external)
+    chunk = frames_per_call and frames_per_call * plan.hop
+    return _StreamBuilder(model.name, plan, external).build(chunk)
+
+
+def _require_any_length(model: keras.Model, plan: StreamPlan, external: bool) -> None:
+    """Raise ConfigError if the stream of a model needs chunks of one length."""
+    recurrent = [
+        item.call.layer for item in plan.items if isinstance(item, PlannedCall) and item.layer_plan.recurrent
+    ]
+    fixed = [layer.name for layer in recurrent if not hasattr(layer, "streaming_chunk")]
+    if fixed or plan.clock or plan.signal.whole or not external:
+        raise ConfigError(
+            "a stream with chunks of any length needs external state, and layers that take such chunks"
+            + (f", unlike {', '.join(fixed)}" if fixed else ""),
+            where=f"model '{model.name}'",
+            hint="give the number of frames of each chunk",
+        )
 
 
 def _plain_copy(model: keras.Model, batch: int | None) -> keras.Model:
@@ -143,7 +163,7 @@ class _StreamBuilder:
     outputs: dict[str, Any] = field(default_factory=dict)
     index: Any = None  # indices of the chunk's input frames since the reset
 
-    def build(self, chunk: int) -> keras.Model:
+    def build(self, chunk: int | None) -> keras.Model:
         graph: Graph = self.plan.graph
         shape = (1, chunk, *graph.shapes[graph.inputs[0]][2:])
         self.inputs["input"] = keras.Input(batch_shape=shape, dtype=graph.dtypes[0], name="input")
@@ -198,12 +218,13 @@ class _StreamBuilder:
             case HistoryPart():
                 tensor = self._history(item, tensor, "history")
             case Delay():
-                tensor = self._take(item, self._history(item, tensor, "delay"), 0, chunk)
+                count = -item.part.frames if chunk is None else chunk
+                tensor = self._take(item, self._history(item, tensor, "delay"), 0, count)
             case Window(frames):
                 tensor = self._history(item, tensor, "window")
                 tensor = self._take(item, tensor, tensor.shape[1] - frames, frames)
             case Skip(frames):
-                tensor = self._take(item, tensor, frames, chunk - frames)
+                tensor = self._take(item, tensor, frames, None if chunk is None else chunk - frames)
             case Mask(warm_up, stride):
                 name = self.copies.unique(f"{item.owner}_mask")
                 tensor = WarmUpMask(warm_up, stride, name=name)(tensor, self.index)
@@ -226,7 +247,7 @@ class _StreamBuilder:
         settings = {
             "recurrent": layer,
             "warm_up": warm_up,
-            "stride": self.inputs["input"].shape[1] // tensor.shape[1],
+            "stride": self.inputs["input"].shape[1] // tensor.shape[1] if warm_up else 1,
         }
         given = {"index": self.index} if warm_up else {}
         name = f"{item.call.layer.name}_stream"

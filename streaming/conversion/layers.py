@@ -60,7 +60,7 @@ class History(StreamState):
         """``given``: a list with the state, if it is external."""
         (past,) = self.past(given)
         frames = ops.concatenate([past, chunk], axis=1)  # (1, B + c, …)
-        return self.finish(frames, [frames[:, chunk.shape[1] :]])
+        return self.finish(frames, [frames[:, -past.shape[1] :]])
 
 
 @keras.saving.register_keras_serializable(package="streaming")
@@ -87,6 +87,7 @@ class RecurrentStream(StreamState):
     """A recurrent layer that continues where the last chunk ended. Its states are (1, units) each.
 
     Its cell is called frame by frame: a chunk is short, and every runtime supports a graph without a loop.
+    Only a layer with a ``streaming_chunk`` accepts chunks of any length.
 
     Args:
         recurrent: the layer: SimpleRNN, GRU or LSTM, or one with a ``streaming_cell``.
@@ -105,6 +106,8 @@ class RecurrentStream(StreamState):
 
     def call(self, chunk, index=None, given=None):
         """``index``: (1, input frames) float32, if there is warm-up; ``given``: list of external states."""
+        if chunk.shape[1] is None:
+            return self.finish(*self.recurrent.streaming_chunk(chunk, self.past(given)))
         valid = after_warm_up(index, self.warm_up, self.stride) if self.warm_up else None  # (1, c)
         states, outputs, cell = self.past(given), [], cell_of(self.recurrent)
         for frame in range(chunk.shape[1]):
@@ -157,15 +160,21 @@ class WarmUpMask(keras.layers.Layer):
 
 @keras.saving.register_keras_serializable(package="streaming")
 class TakeFrames(keras.layers.Layer):
-    """Select ``count`` frames from ``first`` on: (1, c, …) → (1, count, …)."""
+    """Select ``count`` frames from ``first`` on: (1, c, …) → (1, count, …).
 
-    def __init__(self, first: int, count: int, **kwargs):
+    Args:
+        first: index of the first frame.
+        count: number of frames; None: all that follow; -n: without the last n.
+    """
+
+    def __init__(self, first: int, count: int | None, **kwargs):
         super().__init__(**kwargs)
         self.first, self.count = first, count
 
     def call(self, chunk):
         """``chunk`` has at least ``first + count`` frames."""
-        return chunk[:, self.first : self.first + self.count]
+        end = self.count if self.count is None or self.count < 0 else self.first + self.count
+        return chunk[:, self.first : end]
 
 
 def reset_state(model: keras.Model) -> None:

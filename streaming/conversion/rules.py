@@ -7,7 +7,8 @@ A custom layer declares how it streams by a class attribute or property:
   complete windows only ('valid'); it must accept inputs of any length;
 - ``streaming_cell``: it is recurrent, and this computes its output frame by frame, as the cell of a Keras RNN
   does: ``cell(frame, states, training=False)`` → output, next states; ``cell.state_size`` is a list. The
-  states are zero at the start.
+  states are zero at the start. A method ``streaming_chunk(frames, states)`` → outputs, next states computes
+  the frames (1, c, …) of a chunk at once, for streams with chunks of any length.
 """
 
 import math

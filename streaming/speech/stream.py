@@ -68,8 +68,9 @@ class LogitStream:
         """Frames (n, F) → the rows (m, C) of the chunks that they complete."""
         self._frames += len(frames)
         rows = [np.zeros((0, len(self._model.vocabulary)), np.float32)]
-        for chunk in self._chunks.feed(frames):
-            output = self._network.step(chunk)[0]
+        chunks, at_once = self._chunks.feed(frames), self._model.chunks_at_once
+        for start in range(0, len(chunks), at_once):
+            output = self._network.step(np.concatenate(chunks[start : start + at_once], axis=1))[0]
             rows.append(output[self._skipped :])
             self._skipped = max(self._skipped - len(output), 0)
         self._rows += sum(map(len, rows))

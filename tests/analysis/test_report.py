@@ -16,8 +16,6 @@ from analysis.inputs.noise import signal_to_noise
 from analysis.inputs.normalisation import (
     RULES,
     automatic_pinyin,
-    can_convert_traditional,
-    changes,
     hanzi_tokens,
     looks_like_pinyin,
     normalise,
@@ -195,13 +193,7 @@ def test_normalisation_is_reported_and_can_be_switched(reference, tmp_path):
     assert _rate(nothing, "hanzi error").counts.errors == 1 + 3 + 1
 
 
-def test_traditional_characters_are_recognised_without_opencc():
-    assert changes("我們去銀行", "traditional")
-    assert not changes("我们去银行", "traditional")
-    if not can_convert_traditional():
-        assert "traditional" not in rules_of("all")
-        with pytest.raises(ConfigError, match=r"OpenCC is not installed.*pip install opencc"):
-            rules_of("width,traditional")
+def test_unknown_rules_of_normalisation_are_refused():
     with pytest.raises(ConfigError, match=r"unknown normalisation 'spaces'.*known: width"):
         rules_of("width,spaces")
 
@@ -211,7 +203,8 @@ def test_traditional_characters_are_recognised_without_opencc():
     [
         ("Ｗｅ，你好！", ("width",), "We,你好!"),
         ("it's 3.5 <unk> 好。", ("punctuation",), "it's 3.5 <unk> 好 "),
-        ("100%的人", ("digits", "punctuation"), "百分之一百的人"),
+        ("100%的人", ("digits", "punctuation"), "百分之百的人"),
+        ("看著我們，乾淨的臺灣", ("traditional",), "看着我们，干净的台湾"),
         ("OK 好", ("case",), "ok 好"),
         ("１２０人", ("width", "digits"), "一百二十人"),
     ],
@@ -500,3 +493,28 @@ def test_bands():
         "100 times or more",
     ]
     assert band(2.5, (2.0, 3.0), "dB") == "2 – 3 dB" and band(-1.0, (2.0, 3.0), "dB") == "below 2 dB"
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "2008年 二零零八年 二〇〇八年 二○○八年",
+        "3:30 三点半 三点三十 三点三十分",
+        "2024-01-05 二零二四年一月五日 2024/1/5 2024年1月5日 二〇二四年一月五日",
+        "13,500 13500 一万三千五百 1万3500",
+        "30%-40% 百分之三十到四十 30%到40% 百分之三十到百分之四十",
+        "8:05 八点零五分 八点零五 8点05分",
+        "13800138000 一三八零零一三八零零零 幺三八零零幺三八零零零",
+        "2000人 两千人 二千人",
+        "2.5kg 二点五公斤 2.5公斤",
+        "-5℃ 零下五摄氏度",
+        "3·15晚会 三一五晚会 3.15晚会",
+        "1+1=2 一加一等于二",
+        "3-5天 三到五天 3~5天",
+        "￥500 500元 五百元",
+        "9点15 九点十五 9:15",
+    ],
+)
+def test_a_number_has_the_same_form_in_whatever_way_it_is_written(written):
+    forms = {"".join(normalise(text, RULES).split()) for text in written.split()}
+    assert len(forms) == 1

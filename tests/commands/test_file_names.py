@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 import transcribe
+from bundle.pack import pack
 from data.corpora.tools.preparation import Candidate, Corpus, prepare
 from data.keywords.folders import read_recordings
 from data.manifest import Utterance, read_manifest, write_manifest
-from model_speech.pack import pack
 from tests.support.corpus_files import rejected
 from tests.support.recordings import RECORDING
 from tests.support.scripts import ROOT, load_script

@@ -17,7 +17,7 @@ import pytest
 import soundfile
 
 import transcribe
-from model_speech.pack import pack
+from bundle.pack import pack
 from recognition import loading, options
 from tests.support.scripts import exit_code
 from utils.audio.reading import read_audio, write_wav

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import transcribe
-from model_speech.pack import pack
+from bundle.pack import pack
 from recognition.loading import runs_in_use
-from recognition.options import transcript_settings
+from recognition.options import SearchOptions, transcript_settings
 from tests.support.scripts import exit_code
 from tests.support.tiny_commands import TinyRuns, bytes_of, temporary_files
 from utils.audio.reading import write_wav
@@ -63,22 +63,20 @@ def test_a_link_of_another_origin_is_not_replaced(talk, runs):
     assert talk.with_suffix(".txt").is_symlink()
 
 
-@pytest.mark.parametrize("changed", ["speech/confidence.json", "other/network.npz", "hanzi/hanzi_model.npz"])
+@pytest.mark.parametrize(
+    "changed", ["speech/confidence.json", "speech/network.onnx", "hanzi/hanzi_model.npz"]
+)
 def test_every_model_of_a_joint_search_determines_the_transcripts(tmp_path, changed):
-    """The members of an ensemble and the language model too: their transcripts are made again."""
-    for name in ("speech", "other", "hanzi", "language"):
+    """The language model too: their transcripts are made again."""
+    for name in ("speech", "hanzi", "language"):
         (tmp_path / name).mkdir()
-    config = {
-        "task": "speech",
-        "ensemble": [{"weight": 0.2, "hop_ms": 9.0}, {"weight": 0.3, "run": "../other"}],
-    }
-    save_yaml(tmp_path / "speech" / "config.yaml", config)
+    save_yaml(tmp_path / "speech" / "config.yaml", {"task": "speech"})
     call = ["a.wav", "--joint", "--language-model", str(tmp_path / "hanzi")]
     stages = {stage: tmp_path / stage for stage in ("speech", "language")}
 
     def settings(*more: str) -> dict[str, object]:
-        options = transcribe._parser().parse_args([*call, *more])
-        return transcript_settings(options, runs_in_use(options, stages))
+        search = SearchOptions.of(transcribe._parser().parse_args([*call, *more]))
+        return transcript_settings(search, runs_in_use(search, stages), {})
 
     before, without = settings(), settings("--rescoring-weight", "0")
     (tmp_path / changed).write_bytes(b"new")

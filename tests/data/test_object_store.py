@@ -118,7 +118,7 @@ def test_faults_of_recordings_in_a_store(memory, tmp_path):
         read_audio("memory://sounds/gone.wav")
     with pytest.raises(AudioError, match="is empty"):
         read_audio("memory://sounds/empty.wav")
-    with pytest.raises(AudioError, match="not readable as audio"):
+    with pytest.raises(AudioError, match="this is text"):
         read_audio("memory://sounds/text.wav")
 
 

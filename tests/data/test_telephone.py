@@ -28,8 +28,9 @@ from utils.audio.reading import audio_seconds, sample_rates_of, seconds_and_rate
 from utils.config import load_config
 from utils.errors import CorpusError
 from utils.features.keyword import KeywordFeatureConfig, mel_filters
+from utils.features.mel_filters import mel_filters as speech_filters
 from utils.features.micro import _filters
-from utils.features.speech import FeatureConfig, _mel_filters, empty_filters, extract_features, feature_bins
+from utils.features.speech import FeatureConfig, empty_filters, extract_features, feature_bins
 from utils.run_folder.run import RunFolder
 from utils.vocabulary import acoustic_vocabulary
 
@@ -64,7 +65,7 @@ def telephone(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("frame_ms", [20, 25, 32, 50, 64])
 def test_the_usual_filter_bank_has_no_empty_filter_at_8_khz(frame_ms):
     config = FeatureConfig(sample_rate=TELEPHONE, frame_ms=frame_ms)
-    bank = _mel_filters(config.base_bins, config.fft_size, TELEPHONE).toarray()
+    bank = speech_filters(config.base_bins, config.fft_size, TELEPHONE).toarray()
     assert bank.any(axis=0).all()
     noise = np.random.default_rng(0).normal(size=TELEPHONE)
     features = extract_features(noise.astype(np.float32) / 10, replace(config, normalise="none"))
@@ -74,7 +75,7 @@ def test_the_usual_filter_bank_has_no_empty_filter_at_8_khz(frame_ms):
 @pytest.mark.parametrize(("filters", "frame_ms"), [(26, 20), (55, 25), (60, 25), (80, 25), (80, 50)])
 def test_empty_filters_are_those_without_a_weight(filters, frame_ms):
     config = FeatureConfig(sample_rate=TELEPHONE, frame_ms=frame_ms)
-    bank = _mel_filters(filters, config.fft_size, TELEPHONE).toarray()
+    bank = speech_filters(filters, config.fft_size, TELEPHONE).toarray()
     assert empty_filters(filters, config.fft_size, TELEPHONE) == (~bank.any(axis=0)).sum()
 
 

@@ -42,6 +42,7 @@ from data.text.verbalisation import verbalise
 from tests.support.scripts import ROOT
 from utils.errors import CorpusError
 from utils.mandarin.pinyin import is_hanzi
+from utils.mandarin.simplified import simplified
 
 
 def usable(text: str, **limits) -> list[str]:
@@ -531,3 +532,25 @@ def test_make_converter_again_keeps_the_other_list_out(tmp_path, make):
 
 def test_evaluation_text_is_compared_as_it_is_cleaned():
     assert hanzi_of("馀额：２０００元（约）") == "余额两千元约"
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        ("3·15晚会曝光了这些企业", ["三一五晚会曝光了这些企业"]),
+        ("“9•11”事件发生后", ["九一一事件发生后"]),
+        ("纪念5·12汶川地震", ["纪念五一二汶川地震"]),
+        ("二○○八年和二〇〇九年", ["二零零八年和二零零九年"]),
+        ("共有3，000人，都来了", ["共有三千人", "都来了"]),
+        ("看著我們，著名的專著", ["看着我们", "著名的专著"]),
+        ("妳說甚麼，牠們餓了", ["你说什么", "它们饿了"]),
+        ("阿尔伯特·爱因斯坦", ["阿尔伯特爱因斯坦"]),
+    ],
+)
+def test_signs_and_characters_that_one_table_does_not_cover(written, expected):
+    assert [clause.text for clause in clauses(written, Limits(2, 50))] == expected
+
+
+@pytest.mark.parametrize("text", ["著名", "原著", "土著居民", "以凶恶著称", "显著", "乾隆", "幺二零", "看着"])
+def test_simplified_texts_stay(text):
+    assert simplified(text) == text

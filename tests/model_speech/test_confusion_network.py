@@ -8,7 +8,7 @@ import pytest
 
 from model_speech.ctc.forward_backward import sequence_score
 from model_speech.ctc.greedy import greedy_decode
-from model_speech.ctc.posteriors import NONE, WeightedLogits, confusion_network, neighbourhood, token_slots
+from model_speech.ctc.posteriors import NONE, confusion_network, neighbourhood, token_slots
 from utils.hypotheses.confusion_network import NOTHING, ConfusionNetwork, Slot
 from utils.softmax import log_softmax
 from utils.vocabulary import SPACE, Vocabulary
@@ -66,36 +66,6 @@ def test_improbable_tokens_and_certain_gaps_are_left_out():
     assert slots[1].log_posteriors == pytest.approx(
         [-math.log(1 + math.exp(-1)), -1 - math.log(1 + math.exp(-1))]
     )
-
-
-def test_an_ensemble_has_the_geometric_mean_of_whole_sequences():
-    """Two models with different frame rates: each change is scored by both, separately."""
-    first, second = log_probabilities(5, 8), log_probabilities(6, 13)
-    members = [WeightedLogits(second + 7.0, 0.25)]  # logits need not be normalised
-    slots = token_slots(first, (0, 2), (2, 6), BLANK, min_posterior=0.0, members=members)
-    sequences = {
-        1: {0: (0, 2), 1: (1, 2), 2: (2, 2), NONE: (2,)},
-        2: {0: (0, 0, 2), 1: (0, 1, 2), 2: (0, 2, 2), NONE: (0, 2)},
-    }
-    for number, changes in sequences.items():
-        logs = {
-            token: 0.75 * sequence_score(first, each, BLANK) + 0.25 * sequence_score(second, each, BLANK)
-            for token, each in changes.items()
-        }
-        total = math.log(sum(map(math.exp, logs.values())))
-        found = dict(zip(slots[number].tokens, slots[number].log_posteriors, strict=True))
-        assert found == pytest.approx({token: score - total for token, score in logs.items()})
-
-
-def test_models_that_agree_or_cannot_emit_the_tokens_change_nothing():
-    log_probs = log_probabilities(7, 9)
-    alone = token_slots(log_probs, (0, 1, 2), (1, 4, 7), BLANK)
-    short = WeightedLogits(log_probabilities(8, 2), 0.4)  # two frames for three tokens
-    for members in ([WeightedLogits(log_probs, 0.4)], [short], [short, WeightedLogits(log_probs, 0.2)]):
-        found = token_slots(log_probs, (0, 1, 2), (1, 4, 7), BLANK, members=members)
-        assert [slot.tokens for slot in found] == [slot.tokens for slot in alone]
-        for slot, other in zip(found, alone, strict=True):
-            assert slot.log_posteriors == pytest.approx(other.log_posteriors)
 
 
 def test_a_silent_class_is_as_good_as_the_blank():

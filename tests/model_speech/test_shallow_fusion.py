@@ -1,7 +1,7 @@
 """Tests of syllable n-grams fused into the beam search, against enumeration and a plain reference."""
 
 import json
-from types import SimpleNamespace
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -16,6 +16,7 @@ from model_language.registry import load_converter
 from model_speech.ctc.prefix_beam import beam_search
 from model_speech.ctc.shallow_fusion import Fusion
 from recognition.loading import load_fusion, load_optional_fusion
+from recognition.options import SearchOptions
 from tests.model_speech.test_prefix_beam import extended, label_probabilities, random_logits
 from training.run import train_from_config
 from utils.errors import ConfigError, CorpusError, RunError, TrainingError
@@ -155,10 +156,9 @@ def test_a_run_is_loaded_for_any_acoustic_vocabulary(ngram, run):
 
 def test_with_weight_0_there_is_no_insertion_bonus_either(run):
     vocabulary = Vocabulary(("zzz9", "ni3", SPACE, BLANK))
-    options = SimpleNamespace(syllables=run, fusion_weight=0.3, insertion_bonus=2.5)
-    assert load_optional_fusion(options, vocabulary).bonus == 2.5
-    options.fusion_weight = 0.0
-    assert load_optional_fusion(options, vocabulary) is None
+    search = SearchOptions(syllables=run, fusion_weight=0.3, insertion_bonus=2.5)
+    assert load_optional_fusion(search, vocabulary).bonus == 2.5
+    assert load_optional_fusion(replace(search, fusion_weight=0.0), vocabulary) is None
 
 
 def test_a_run_of_another_kind_is_refused(run, language_run):

@@ -86,7 +86,7 @@ def _made(folder: Path) -> Path:
 UNUSABLE = {
     "cut": r"cut: the audio file is cut off: the header promises 32000 bytes, 9956 are there, .*cut\.wav",
     "empty": r"empty: the audio file is empty \(0 bytes\), .*empty\.wav, copy or download it again",
-    "text": r"text: not readable as audio \(.*\), .*text\.wav, convert it",
+    "text": r"text: this is text, not audio: .*text\.wav, remove it",
     "gone": r"gone: no such audio file, .*gone\.wav",
 }
 
@@ -99,7 +99,7 @@ def test_unusable_recordings_in_prepare(commands, damaged):
     assert reasons == {
         "cut": "the audio file is cut off",
         "empty": "the audio file is empty",
-        "text": "not readable as audio",
+        "text": "this is text, not audio",
         "gone": "no such audio file",
         "telephone": "sample rate too low",
     }

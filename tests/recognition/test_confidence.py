@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import transcribe
+from bundle.pack import pack
 from data.manifest import Utterance
 from model_speech.ctc.shallow_fusion import Fusion
-from model_speech.pack import pack
 from recognition.calibrate import main, measure_lead
 from recognition.confidence import (
     FEATURES,

@@ -17,7 +17,6 @@ from model_language.registry import load_converter
 from model_language.search.joint import load_joint_search
 from model_speech.acoustic_model import AcousticModel, load_acoustic_model
 from model_speech.ctc.greedy import Hypothesis
-from model_speech.ensemble import Member
 from model_speech.registry import MODELS
 from recognition import pieces
 from recognition.confidence import frame_entropy
@@ -29,7 +28,7 @@ from utils.backend.weights import save_weights
 from utils.errors import AudioError, ConfigError, RunError, VocabularyError
 from utils.features.speech import extract_features
 from utils.files import write_text
-from utils.hypotheses.recognition import Alternative, Ending, Recognition, Segment, syllable_times
+from utils.hypotheses.recognition import Alternative, Ending, Segment, syllable_times
 from utils.run_folder import checksums
 from utils.run_folder.run import RunFolder
 from utils.vocabulary import BLANK, SPACE, Vocabulary
@@ -215,14 +214,16 @@ def test_segments_come_before_the_recording_has_ended(monkeypatch):
     assert sum(isinstance(event, Segment) for event in events) == 59
 
 
-def test_a_recording_that_breaks_off_ends_with_its_error():
+def test_a_recording_that_breaks_off_has_its_text_and_ends_with_its_error():
     def blocks():
         yield speak("m.n.")
         raise AudioError("cut off", where="talk")
 
     sources = [("a", blocks()), ("b", speak("h"))]
     events, others = (list(events) for _, events in Recognizer(Scripted()).segments(sources))
-    assert [event.error.message for event in events] == ["cut off"]
+    *segments, ending = events
+    assert [segment.best.pinyin for segment in segments] == [("ma1", "ni3")]
+    assert (ending.error.message, ending.seconds) == ("cut off", pytest.approx(0.4))
     assert [segment.best.pinyin for segment in others[:-1]] == [("hao3",)]
 
 
@@ -458,39 +459,6 @@ def test_the_joint_search_equals_the_cascade_where_syllables_are_certain(languag
         assert (first.pinyin, first.hanzi, first.times) == (second.pinyin, second.hanzi, second.times)
         assert len(second.n_best[0].confidence) == len(second.hanzi)
         assert all(0 < share <= 1 for share in second.n_best[0].confidence)
-
-
-class Swapped(Scripted):
-    """Prefers the second best class of :class:`Scripted`, and emits two frames for one."""
-
-    def logits(self, features):
-        logits, lengths = super().logits(features)
-        swapped = np.where(logits == 10.0, 5.0, np.where(logits == 5.0, 10.0, logits))
-        return np.repeat(swapped, 2, axis=1).astype(np.float32), 2 * lengths
-
-
-def test_a_member_of_an_ensemble_decides_by_its_weight(language_run, monkeypatch):
-    converter = load_converter(language_run)
-    joint, acoustic = load_joint_search(converter, language=0.01, bonus=0.0), Scripted()
-    sources = [("a", speak("mh")), ("b", speak("mhwmnwh"))]
-    monkeypatch.setattr(pieces, "with_pauses", lambda samples, rate, grid: (samples, 0.0))
-
-    def results(weight: float) -> list[Recognition]:
-        members = [Member(Swapped(), acoustic.features, weight)]
-        recognizer = Recognizer(acoustic, converter, joint=joint, members=members)
-        whole = list(recognizer.recognise(sources))
-        for (_, samples), result in zip(sources, whole, strict=True):  # one by one as in a batch
-            (segment,) = recognizer.recognise_pieces([recognizer.piece(0.0, samples)])[0]
-            assert segment.n_best[0].pinyin == result.pinyin
-        return whole
-
-    alone = list(Recognizer(acoustic, converter, joint=joint).recognise(sources))
-    assert [each.pinyin for each in results(0.3)] == [each.pinyin for each in alone]
-    assert alone[0].pinyin == ("ma1", "hao3")
-    assert results(0.7)[0].pinyin == ("ni3", "wo3")
-    assert results(0.7)[0].times == alone[0].times
-    plain = Recognizer(acoustic, converter, members=[Member(Swapped(), acoustic.features, 0.7)])
-    assert [each.pinyin for each in plain.recognise(sources)] == [each.pinyin for each in alone]
 
 
 def test_user_words_reach_the_joint_search_and_the_cascade(language_run, tmp_path):

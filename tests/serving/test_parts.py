@@ -35,7 +35,7 @@ from serving.live import workers as live_workers
 from serving.live.worker import Open, Output, Ready
 from serving.logs import JsonLines
 from serving.metrics import Metrics
-from serving.server import listening_socket
+from serving.server import listening_socket, share_cores
 from serving.settings import Settings, read_tokens
 from serving.work import uploads
 from serving.work import workers as work_workers
@@ -477,6 +477,16 @@ def test_processes_that_die_while_they_load_do_not_keep_the_service(monkeypatch)
     assert not ended.is_alive()
 
 
+def test_the_processes_with_models_share_the_cores(monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: range(8))
+    for recognising, following, threads in [(8, 8, "1"), (1, 1, "4"), (2, 1, "2")]:
+        monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+        share_cores(Settings(workers=recognising, live_workers=following))
+        assert os.environ["OMP_NUM_THREADS"] == threads
+    share_cores(Settings(workers=1, live_workers=1))
+    assert os.environ["OMP_NUM_THREADS"] == "2", "the user's setting stays"
+
+
 def test_answers_are_sent_without_waiting_for_acknowledgements():
     with listening_socket(Settings(port=0)) as listener, socket.create_connection(listener.getsockname()):
         accepted, _ = listener.accept()
@@ -524,7 +534,7 @@ def test_a_file_is_sent_in_pieces_and_ends_with_its_length_or_its_problem(tmp_pa
     uploads._read(cut, str(tmp_path / "long.wav"), 16000, uploads.ReadLimits(10.0))
     assert "longer than 10 s" in cut[-1].problem
     uploads._read(wrong, __file__, 16000, uploads.ReadLimits(10.0))
-    assert "not readable" in wrong[-1].problem
+    assert "this is text" in wrong[-1].problem
 
 
 def echo(pipe) -> None:

@@ -143,7 +143,7 @@ def test_silence_and_noise_are_not_speech(client, tmp_path):
         ({"temperature": 7}, "temperature", "1"),
         ({"file": ("a.wav", b"")}, "file", "empty"),
         ({"file": ("a.wav", b"RIFF" + bytes(100))}, "file", "not readable"),
-        ({"file": ("../../etc/passwd", b"text" * 100)}, "file", "not readable"),
+        ({"file": ("../../etc/passwd", b"text" * 100)}, "file", "this is text"),
     ],
 )
 @pytest.mark.parametrize("stream", [False, True])

@@ -106,7 +106,9 @@ def _ctranslate2(arrays: Mapping[str, np.ndarray], dtype: str) -> Iterator[tuple
         yield f"{name}/beta", arrays[f"{theirs}.bias"]
 
     for number in (1, 2):
-        yield from layer(f"encoder/conv{number}", arrays[f"conv{number}.weight"], arrays[f"conv{number}.bias"])
+        yield from layer(
+            f"encoder/conv{number}", arrays[f"conv{number}.weight"], arrays[f"conv{number}.bias"]
+        )
     for index in range(BLOCKS):
         name, theirs = f"encoder/layer_{index}", f"blocks.{index}"
         attention = f"{theirs}.attn"
@@ -118,7 +120,9 @@ def _ctranslate2(arrays: Mapping[str, np.ndarray], dtype: str) -> Iterator[tuple
         yield from norm(f"{name}/self_attention/layer_norm", f"{theirs}.attn_ln")
         yield from layer(f"{name}/self_attention/linear_0", np.concatenate(joined), np.concatenate(biases))
         yield from layer(
-            f"{name}/self_attention/linear_1", arrays[f"{attention}.out.weight"], arrays[f"{attention}.out.bias"]
+            f"{name}/self_attention/linear_1",
+            arrays[f"{attention}.out.weight"],
+            arrays[f"{attention}.out.bias"],
         )
         yield from norm(f"{name}/ffn/layer_norm", f"{theirs}.mlp_ln")
         for number, mlp in ((0, "mlp.0"), (1, "mlp.2")):

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from analysis.runs.summaries import read_run
+from bundle.pack import pack
 from data.manifest import read_manifest
 from model_speech.acoustic_model import AcousticModel, load_acoustic_model
 from model_speech.models.compact import CompactConfig, build_compact
-from model_speech.pack import pack
 from preflight.checks.runs import unknown_config
 from tests.support.tiny_corpus import write_tiny_corpus
 from tests.support.tiny_runs import save_speech_run

@@ -1,17 +1,20 @@
-"""Tests of numbers as digits: texts of syllables and transcripts."""
+"""Tests of numbers as digits: which become digits, texts of syllables, transcripts."""
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from serving.endpoints.responses import response_body
 from utils.hypotheses.digits import numbers_as_digits, with_digits
 from utils.hypotheses.recognition import Alternative, Ending, Segment
 from utils.hypotheses.transcript_formats import FORMATS, written_words
 
-pytest.importorskip("wetext")
+_SUPPORT = Path(__file__).parents[1] / "support"
 
 
 def segment(hanzi: str) -> Segment:
@@ -19,32 +22,43 @@ def segment(hanzi: str) -> Segment:
     return Segment(0.0, 0.2 * len(hanzi), times, (Alternative(("ma1",) * len(hanzi), hanzi, 0.0),))
 
 
-@pytest.mark.parametrize(
-    ("hanzi", "written"),
-    [
-        ("一百二十三块", "123块"),
-        ("我们一起去", "我们一起去"),
-        ("千万不要三心二意", "千万不要三心二意"),
-        ("增长百分之五十", "增长50%"),
-        ("有十五个人", "有15个人"),
-        ("一百到两百", "100~200"),
-        ("上午九点一刻", "上午九点一刻"),
-        ("九点十五分", "9:15"),
-        ("跑了一万五千米", "跑了一万五千米"),
-        ("早上八点十五分", "早上八点十五分"),
-        ("花了一百美元", "花了一百美元"),
-        ("二零二四年一月二日", "二零二四年一月二日"),
-        ("三分之一的人", "1/3的人"),
-        ("三三两两的人", "三三两两的人"),
-        ("有十五个人十有八九会来", "有15个人十有八九会来"),
-        ("", ""),
-    ],
+def lines(name: str) -> list[str]:
+    found = (_SUPPORT / name).read_text(encoding="utf-8").splitlines()
+    return [line for line in found if not line.startswith("#")]
+
+
+@pytest.mark.parametrize("context", ["{}", "他说{}的时候", "没有，{}。"])
+def test_idioms_approximations_and_small_numbers_stay_in_hanzi(context):
+    texts = [context.format(text) for line in lines("numbers_in_hanzi.txt") for text in line.split()]
+    assert len(set(texts)) >= 300
+    assert [text for text in texts if numbers_as_digits(text) != text] == []
+
+
+def test_quantities_become_digits():
+    pairs = [line.split("\t") for line in lines("numbers_in_digits.tsv")]
+    assert len(pairs) >= 100
+    assert {hanzi: numbers_as_digits(hanzi) for hanzi, _ in pairs} == dict(pairs)
+    for hanzi, written in pairs:
+        labels = with_digits(segment(hanzi)).labels
+        assert "".join(labels) == written and len(labels) == len(hanzi)
+
+
+@given(
+    st.text(alphabet="零〇一二两三五九幺十百千万亿兆点分之负到比加等于年月日号半几个块毛人周儿", max_size=12)
 )
-def test_numbers_become_digits_and_words_stay(hanzi, written):
-    assert numbers_as_digits(hanzi) == written
-    labelled = with_digits(segment(hanzi))
-    assert "".join(labelled.labels or hanzi) == written
-    assert len(labelled.labels or hanzi) == len(hanzi)
+def test_any_row_of_numerals_is_written_and_keeps_its_other_characters(text):
+    written = numbers_as_digits(text)
+    labels = with_digits(segment(text)).labels or tuple(text)
+    assert "".join(labels) == written
+    assert [each for each in written if each in "个人周儿几"] == [
+        each for each in text if each in "个人周儿几"
+    ]
+
+
+@pytest.mark.parametrize("text", ["", "你好", "2024年"])
+def test_a_text_without_numbers_stays(text):
+    assert numbers_as_digits(text) == text
+    assert with_digits(segment(text)) == segment(text)
 
 
 def test_a_number_has_the_time_of_its_syllables():

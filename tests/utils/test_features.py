@@ -14,11 +14,9 @@ from hypothesis import strategies as st
 from utils.audio.reading import read_audio
 from utils.config import build_config, to_plain
 from utils.errors import ConfigError
-from utils.features import speech
 from utils.features.speech import (
     FeatureConfig,
     extract_features,
-    extract_several,
     feature_bins,
     frame_count,
     normalise_utterance,
@@ -281,23 +279,3 @@ def test_caches_of_earlier_versions_stay_valid():
 def test_settings_survive_a_config_file():
     config = FeatureConfig("mfcc", bins=20)
     assert build_config(FeatureConfig, to_plain(config)) == config
-
-
-def test_several_settings_share_spectra_and_give_the_same_features(monkeypatch):
-    configs = [
-        FeatureConfig(frame_ms=64, window="hamming", normalise="utterance"),
-        FeatureConfig(frame_ms=64, window="hamming", normalise="running_ltass"),
-        FeatureConfig(frame_ms=64, window="hamming", hop_ms=9.0),
-        FeatureConfig(kind="spectrogram"),
-        FeatureConfig(kind="mfcc"),
-    ]
-    samples = np.random.default_rng(0).normal(size=9_000) * 0.1
-    expected = [extract_features(samples, config) for config in configs]
-    computed = []
-    energies_of = speech._filter_bank_energies
-    monkeypatch.setattr(
-        speech, "_filter_bank_energies", lambda *given: computed.append(1) or energies_of(*given)
-    )
-    for features, alone in zip(extract_several(samples, configs), expected, strict=True):
-        np.testing.assert_array_equal(features, alone)
-    assert len(computed) == 2

@@ -4,11 +4,11 @@ import io
 import struct
 from pathlib import Path
 
+import av
 import numpy as np
 import pytest
 import soundfile
 
-from utils.audio.frame_headers import adts_frame_bytes, begins_with_frames
 from utils.audio.piped import open_pipe
 from utils.audio.reading import read_audio
 from utils.errors import AudioError
@@ -72,10 +72,18 @@ def test_text_is_named(text: str, encoding: str):
         samples_of(text.encode(encoding))
 
 
-def test_two_aac_frames_are_an_audio_file_and_raw_samples_are_not():
-    frame = bytes([0xFF, 0xF1, 0x50, 0x80, 0x02, 0x1F, 0xFC]) + bytes(9)  # 16 bytes
-    assert adts_frame_bytes(frame[:7]) == 16
-    assert begins_with_frames(frame * 2) and not begins_with_frames(frame + bytes(20))
+@pytest.mark.parametrize("codec", ["mp3", "aac", "ac3"])
+def test_frames_without_a_name_are_an_audio_file(codec: str):
+    content = io.BytesIO()
+    with av.open(content, "w", format={"aac": "adts"}.get(codec, codec)) as container:
+        track = container.add_stream(codec, rate=RATE if codec != "ac3" else 48_000, layout="mono")
+        frame = av.AudioFrame.from_ndarray(SOUND[None], "fltp", "mono")
+        frame.sample_rate = RATE
+        size = track.codec_context.frame_size
+        to_codec = av.AudioResampler(track.format.name, "mono", track.rate, frame_size=size)
+        for part in [*to_codec.resample(frame), *to_codec.resample(None), None]:
+            container.mux(track.encode(part))
+    assert len(samples_of(content.getvalue())) == pytest.approx(len(SOUND), abs=3500)
 
 
 def test_the_wav_of_a_pipe_without_a_length_is_read_as_it_arrives():

@@ -5,7 +5,6 @@ file whose header has no length, as live recorders write it. Any other audio fil
 temporary file, because its reader needs to seek. Text is refused.
 """
 
-import codecs
 import re
 import shutil
 import struct
@@ -16,23 +15,23 @@ from typing import BinaryIO
 
 import numpy as np
 
-from utils.audio.frame_headers import begins_with_frames
-from utils.audio.missing_lengths import ends_with_chunks
-from utils.audio.reading import LOWEST_RATE, UNKNOWN_SIZE, audio_blocks, pcm_blocks
+from utils.audio.containers import frames_follow
+from utils.audio.decoding import LOWEST_RATE, UNKNOWN_SIZE
+from utils.audio.problems import text_error
+from utils.audio.reading import audio_blocks, pcm_blocks
 from utils.errors import AudioError
 from utils.stop_signals import until_stopped
 
 _HEAD_BYTES = 4096  # examined at the beginning: more than two frames of an MP3 file
-_SHOWN_CHARACTERS = 40  # how much of a text the error message shows
 _NAME = "standard input"
-# (offset, bytes) at the beginning of audio files. libsndfile reads some of these formats; for the others its
-# error names the format.
-_SIGNATURES = (
-    (0, b"RIFF"), (0, b"RIFX"), (0, b"RF64"), (0, b"riff"), (0, b"fLaC"), (0, b"OggS"), (0, b"ID3"),
-    (0, b"FORM"), (0, b".snd"), (0, b"caff"), (0, b"NIST_1A"), (4, b"ftyp"), (0, b"\x1a\x45\xdf\xa3"),
-    (0, b"#!AMR"), (0, b"Creative Voice File"),
-)  # fmt: skip
-_CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")  # bytes that show that it is not text
+# At the beginning of audio files; of frames without such a name, FFmpeg must find several.
+_SIGNATURES = re.compile(
+    rb"RIFF|RIFX|RF64|riff|fLaC|OggS|ID3|FORM|\.snd|caff|NIST_1A|.{4}ftyp|\x1a\x45\xdf\xa3|#!AMR|FLV\x01"
+    rb"|Creative Voice File|wvpk|MAC |TTA1|MPCK|\x30\x26\xb2\x75\x8e\x66\xcf\x11|\0\0\x01\xba"
+    rb"|G.{187}G.{187}G",  # packets of an MPEG transport stream
+    re.DOTALL,
+)
+_FRAME = re.compile(rb"\xff[\xe2\xe3\xf0-\xf3\xf8-\xfd]|\x0b\x77")  # of MP3, AAC and AC-3
 _LIVE_WAV = re.compile(rb"RIFF.{4}WAVEfmt (.{4})(.{16}).*?data(.{4})", re.DOTALL)
 _PCM = 1  # the format code of integers in a WAV header
 
@@ -96,12 +95,8 @@ def _file_blocks(copy: str, sample_rate: int) -> Iterator[np.ndarray]:
 def _raw_blocks(
     head: bytes, whole: _Unread, rate: int | None, sample_rate: int, seconds: float
 ) -> Iterator[np.ndarray]:
-    if (text := _text(head)) is not None:
-        raise AudioError(
-            f"this is text, not audio: it begins with '{text[:_SHOWN_CHARACTERS]}'",
-            where=_NAME,
-            hint="pipe raw samples or an audio file",
-        )
+    if error := text_error(head, _NAME, "pipe raw samples or an audio file"):
+        raise error
     if rate is None:
         raise AudioError(
             "this is not an audio file of a known format" if head else "there are no samples",
@@ -114,9 +109,7 @@ def _raw_blocks(
 
 
 def _is_audio_file(head: bytes) -> bool:
-    if any(head.startswith(signature, offset) for offset, signature in _SIGNATURES):
-        return True
-    return begins_with_frames(head)
+    return bool(_SIGNATURES.match(head)) or bool(_FRAME.match(head) and frames_follow(head))
 
 
 def _live_wav(head: bytes) -> tuple[int, int] | None:
@@ -126,17 +119,5 @@ def _live_wav(head: bytes) -> tuple[int, int] | None:
         return None
     code, channels, rate, _, _, bits = struct.unpack("<HHIIHH", header[2])
     (size,) = struct.unpack("<I", header[3])
-    unknown = size >= UNKNOWN_SIZE or (not size and not ends_with_chunks(head, header.end()))
+    unknown = not size or size >= UNKNOWN_SIZE
     return (header.end(), rate) if (code, channels, bits) == (_PCM, 1, 16) and unknown else None
-
-
-def _text(head: bytes) -> str | None:
-    """The bytes decoded as UTF-8 or GB 18030; None if they are not text."""
-    if not head or _CONTROL.search(head):
-        return None
-    for encoding in ("utf-8", "gb18030"):
-        try:  # incremental, because the last character may be incomplete
-            return " ".join(codecs.getincrementaldecoder(encoding)().decode(head).split())
-        except UnicodeDecodeError:
-            continue
-    return None

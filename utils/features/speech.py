@@ -11,19 +11,18 @@ therefore computed in double precision.
 import dataclasses
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-import scipy.fft
-import scipy.sparse
-from python_speech_features import get_filterbanks
 
 from utils.audio.levels import peak_without_clicks
 from utils.audio.reading import HIGHEST_RATE, INT16_SCALE, SAMPLE_RATE
 from utils.errors import require
 from utils.features import whisper
+from utils.features.cepstra import cepstra_with_deltas
+from utils.features.mel_filters import mel_filters
 from utils.features.power_spectrum import Sound, power_blocks
 from utils.features.running_normalisation import InitialMean, RunningNormalisation
 from utils.features.whisper import FRAME_SAMPLES, HOP_SAMPLES
@@ -47,8 +46,6 @@ _VERSION = 2
 _PREEMPHASIS = 0.97
 _LONGEST_FRAME_MS = 1000
 _MFCC_FILTERS = 26
-_LIFTER = 22  # cepstral liftering
-_DELTA_REACH = 2  # frames on each side that a delta is computed from
 _SMALLEST = np.finfo(np.float64).eps  # replaces an energy of zero (in single precision) in a logarithm
 
 # The lowest value of normalised features is 80 dB below the peak of the utterance (without clicks): digital
@@ -183,7 +180,7 @@ def default_bins(kind: str, frame_samples: int, fft_size: int, sample_rate: int)
 
 def empty_filters(filters: int, fft_size: int, sample_rate: int) -> int:
     """The number of mel filters without an FFT bin, among ``filters``: their value is constant."""
-    return filters - int(np.count_nonzero(_mel_filters(filters, fft_size, sample_rate).sum(axis=0)))
+    return filters - int(np.count_nonzero(mel_filters(filters, fft_size, sample_rate).sum(axis=0)))
 
 
 def feature_bins(config: FeatureConfig) -> int:
@@ -224,38 +221,18 @@ def extract_features(samples: np.ndarray, config: FeatureConfig) -> np.ndarray:
     Raises:
         ValueError: the samples are not one-dimensional, or the array is empty.
     """
-    return extract_several(samples, (config,))[0]
-
-
-def extract_several(samples: np.ndarray, configs: Sequence[FeatureConfig]) -> list[np.ndarray]:
-    """Features of one utterance by each of ``configs``, as :func:`extract_features` gives them.
-
-    Filter banks that differ in their normalisation alone, such as those of the shipped model and of the
-    shipped streaming model, share the spectra.
-
-    Raises:
-        ValueError: as for :func:`extract_features`.
-    """
     if samples.ndim != 1 or not len(samples):
         raise ValueError(f"expected mono samples, got an array of shape {samples.shape}")
-    shared: dict[FeatureConfig, np.ndarray] = {}  # energies by settings without normalisation
-    results = []
-    for config in configs:
-        if config.kind == "whisper":
-            results.append(whisper.log_mel(samples, config.base_bins, config.normalise == "utterance"))
-            continue
-        sound = sound_of(samples, config)
-        if config.kind == "filter_bank":
-            plain = dataclasses.replace(config, normalise="none")
-            if plain not in shared:
-                shared[plain] = _filter_bank_energies(sound, plain)
-            features, energies = _log_filter_bank(shared[plain], config)
-        elif config.kind == "mfcc":
-            features, energies = _mfcc_with_deltas(sound, config)
-        else:
-            features, energies = log_spectrogram(sound, config)
-        results.append(_normalised(features, energies, config))
-    return results
+    if config.kind == "whisper":
+        return whisper.log_mel(samples, config.base_bins, config.normalise == "utterance")
+    sound = sound_of(samples, config)
+    if config.kind == "filter_bank":
+        features, energies = log_filter_bank(sound, config)
+    elif config.kind == "mfcc":
+        features, energies = _mfcc_with_deltas(sound, config)
+    else:
+        features, energies = log_spectrogram(sound, config)
+    return _normalised(features, energies, config)
 
 
 def _normalised(features: np.ndarray, energies: np.ndarray, config: FeatureConfig) -> np.ndarray:
@@ -271,7 +248,7 @@ def running_normalisation(config: FeatureConfig) -> RunningNormalisation:
     if config.normalise == "running":
         initial = InitialMean.flat(config.base_bins)
     else:
-        filters = _mel_filters(config.base_bins, config.fft_size, config.sample_rate)
+        filters = mel_filters(config.base_bins, config.fft_size, config.sample_rate)
         initial = InitialMean.average_speech(filters, config.sample_rate, _window(config))
     return RunningNormalisation(initial, config.hop_seconds)
 
@@ -326,21 +303,10 @@ def log_spectrogram(sound: Sound, config: FeatureConfig) -> tuple[np.ndarray, np
 
 def log_filter_bank(sound: Sound, config: FeatureConfig) -> tuple[np.ndarray, np.ndarray]:
     """``python_speech_features.logfbank``, (frames, bins), and the energy of each frame (frames,)."""
-    return _log_filter_bank(_filter_bank_energies(sound, config), config)
-
-
-def _filter_bank_energies(sound: Sound, config: FeatureConfig) -> np.ndarray:
-    """Energies of the mel filters, (frames, bins) float32."""
-    filters = _mel_filters(config.base_bins, config.fft_size, config.sample_rate)
-    frames = frame_count(len(sound.samples), config)
-    energies = np.empty((frames, config.base_bins), np.float32)
+    filters = mel_filters(config.base_bins, config.fft_size, config.sample_rate)
+    energies = np.empty((frame_count(len(sound.samples), config), config.base_bins), np.float32)
     for rows, power in _power_blocks(sound, config):
         energies[rows] = power @ filters  # (block, fft / 2 + 1) @ (fft / 2 + 1, filters)
-    return energies
-
-
-def _log_filter_bank(energies: np.ndarray, config: FeatureConfig) -> tuple[np.ndarray, np.ndarray]:
-    """Logarithms of energies (frames, bins), and the energy of each frame; ``energies`` stay as they are."""
     energies = _raised(energies, _floor(energies, config))
     totals = energies.sum(axis=1)
     return np.log(energies, out=energies), totals
@@ -348,20 +314,14 @@ def _log_filter_bank(energies: np.ndarray, config: FeatureConfig) -> tuple[np.nd
 
 def _mfcc_with_deltas(sound: Sound, config: FeatureConfig) -> tuple[np.ndarray, np.ndarray]:
     """``python_speech_features.mfcc`` with first and second deltas, (frames, 3 × bins), and the energy."""
-    filters = _mel_filters(_MFCC_FILTERS, config.fft_size, config.sample_rate)
+    filters = mel_filters(_MFCC_FILTERS, config.fft_size, config.sample_rate)
     frames = frame_count(len(sound.samples), config)
     energies, totals = np.empty((frames, _MFCC_FILTERS), np.float32), np.empty(frames, np.float32)
     for rows, power in _power_blocks(sound, config):
         energies[rows], totals[rows] = power @ filters, power.sum(axis=1) / config.fft_size
     floor = _floor(energies, config, totals)
     energies, totals = _raised(energies, floor), _raised(totals, floor)
-    # In double precision: a coefficient is a sum of 26 logarithms, and deltas are small differences.
-    logs = np.log(energies, dtype=np.float64)
-    cepstra = scipy.fft.dct(logs, type=2, norm="ortho", axis=1)[:, : config.base_bins]
-    cepstra *= 1 + _LIFTER / 2 * np.sin(np.pi * np.arange(config.base_bins) / _LIFTER)
-    cepstra[:, 0] = np.log(totals)
-    first = _deltas(cepstra)
-    return np.concatenate([cepstra, first, _deltas(first)], axis=1), totals
+    return cepstra_with_deltas(energies, totals, config.base_bins), totals
 
 
 def _floor(energies: np.ndarray, config: FeatureConfig, totals: np.ndarray | None = None) -> float:
@@ -386,15 +346,6 @@ def _power_blocks(sound: Sound, config: FeatureConfig) -> Iterator[tuple[slice, 
     return power_blocks(sound, frames, config.hop_samples, _window(config), config.fft_size)
 
 
-def _deltas(features: np.ndarray) -> np.ndarray:
-    """``python_speech_features.delta``: slope over ±2 frames, edges repeated; same shape."""
-    frames, reach = len(features), _DELTA_REACH
-    padded = np.pad(features, ((reach, reach), (0, 0)), mode="edge")
-    steps = range(1, reach + 1)
-    slope = sum(n * (padded[reach + n :][:frames] - padded[reach - n :][:frames]) for n in steps)
-    return slope / (2 * sum(n * n for n in steps))
-
-
 def _window(config: FeatureConfig) -> np.ndarray:
     hamming = (config.window or DEFAULT_WINDOW[config.kind]) == "hamming"
     return (_hamming if hamming else np.ones)(config.frame_samples)
@@ -405,18 +356,3 @@ def _hamming(samples: int) -> np.ndarray:
     window = np.hamming(samples)
     window.setflags(write=False)
     return window
-
-
-@lru_cache(maxsize=8)
-def _mel_filters(filters: int, fft_size: int, sample_rate: int) -> scipy.sparse.csr_array:
-    """python_speech_features' triangular filters, for power spectra: (fft_size / 2 + 1, filters) float32.
-
-    They go up to half the rate, and divide by the length of the FFT. Their corners are rounded down to FFT
-    bins, so with many filters the lowest ones may be empty. The filters are cached, because the package
-    computes them in a Python loop (1 ms for 80 filters), and sparse, because an FFT bin is in at most two
-    filters; a dense product would start all threads of the linear algebra library for a tiny task (3 × the
-    CPU time).
-    """
-    return scipy.sparse.csr_array(
-        get_filterbanks(filters, fft_size, sample_rate).T / fft_size, dtype=np.float32
-    )

@@ -159,7 +159,7 @@ def weights_state(run: Path) -> list[list[Any]]:
     found = sorted(
         path
         for path in run.glob("*")
-        if path.suffix in (".h5", ".npz", ".yaml") or path.name == "confidence.json"
+        if path.suffix in (".h5", ".npz", ".onnx", ".yaml") or path.name == "confidence.json"
     )
     return [[path.name, path.stat().st_size, path.stat().st_mtime_ns] for path in found]
 

@@ -1,7 +1,8 @@
-"""Writes numbers in hanzi as they are spoken, in a text (120人 → 一百二十人); lists all readings of one."""
+"""Writes numbers in hanzi as they are spoken (120人 → 一百二十人), in all usual ways; reads such hanzi."""
 
 import itertools
 import re
+from functools import lru_cache
 
 DIGITS = "零一二三四五六七八九"
 UNITS = ("", "十", "百", "千")
@@ -38,6 +39,10 @@ _LIANG = re.compile(r"^二$|二(?=[百千])|(?:^|(?<=亿)|(?<=亿零))二(?=[万
 # The unit of the last digit may be left out directly after the next higher unit: 一百五(十), 一万二(千).
 _LAST_UNIT = re.compile("(?<=[百千万])([一二三四五六七八九])[十百千]$")
 _SPELLED_FROM = 100  # smaller numbers are not read digit by digit
+DIGIT_VALUES = {**{word: value for value, word in enumerate(DIGITS)}, "〇": 0, "幺": 1, "两": 2}
+_UNIT_VALUES = {"亿": 10**8, "万": 10**4, "千": 1000, "百": 100, "十": 10}
+_CIRCLES = re.compile("(?<=[一二三四五六七八九])[〇○◯]+|〇")
+_VARIANTS = str.maketrans("两", "二", "零〇")  # what varies between the words of the same number
 
 
 def numbers_to_hanzi(text: str) -> str:
@@ -48,6 +53,11 @@ def numbers_to_hanzi(text: str) -> str:
     several points (1.2.3), are unchanged.
     """
     return _NUMBERS.sub(lambda match: _read(match, text[: match.start()], text[match.end() :]), text)
+
+
+def with_zeros(text: str) -> str:
+    """A text with 零 for the circles in numbers: 二○○八 and 二〇〇八 → 二零零八."""
+    return _CIRCLES.sub(lambda found: DIGITS[0] * len(found[0]), text)
 
 
 def cardinal(number: int) -> str:
@@ -90,6 +100,32 @@ def number_readings(number: int) -> tuple[str, ...]:
         spelled = spell_digits(str(number))
         readings += [spelled, spelled.replace("一", "幺")]
     return tuple(dict.fromkeys(readings))
+
+
+@lru_cache(maxsize=10_000)
+def whole_number(words: str) -> int | None:
+    """The number that hanzi stand for; None if they are not the usual words of one (三五百, 百万).
+
+    >>> whole_number("一百零五"), whole_number("一百五"), whole_number("两千万"), whole_number("七八十")
+    (105, 150, 20000000, None)
+    """
+    try:
+        number = _value(words)
+    except KeyError:
+        return None
+    readings = number_readings(number) if number < 10**LONGEST_CARDINAL else ()
+    usual = {reading.translate(_VARIANTS) for reading in readings}
+    return number if words and words.translate(_VARIANTS) in usual else None
+
+
+def _value(words: str) -> int:
+    """The value of words, usual or not; a digit at the end counts tenths of the unit before it (一百五)."""
+    for name, unit in _UNIT_VALUES.items():
+        before, found, rest = words.rpartition(name)
+        if found:
+            tenths = unit // 10 if rest in DIGIT_VALUES and unit > _UNIT_VALUES["十"] else 1
+            return _value(before or "一") * unit + _value(rest) * tenths
+    return DIGIT_VALUES[words.lstrip("零〇") or DIGITS[0]]
 
 
 def _below_myriad(number: int) -> str:

@@ -23,7 +23,7 @@ TONES = (1, 2, 3, 4, 5)
 _SPELLINGS_KEPT = 16_384
 # Version of hanzi_to_pinyin without ``words``, whose results are in caches: increase it when a change of the
 # code changes them.
-_READING = "3"
+_READING = "4"
 
 # The initials that combine with each final ('-' is the zero initial): GB/T 16159 and the table of the Xiandai
 # Hanyu Cidian, with the rare but recorded dia, tei, kei, cei, nou, len, cen, den, lo, yo, chua, rua, nia,

@@ -20,13 +20,21 @@ _MISREAD = (
     "不得了 不记得 信得过 塞纳河 多劳多得 憋得慌 打得火热 比得上 犯得上 看得上 都柏林 "
     "昌都县 想得到 没有空 这么着 少不了 目的地 目的性 灾难深重 等差级数 差分放大器 "
     "分散染料 豆角儿 口角炎 深仇宿怨 闷声不吭 好恶不同 铺摊子 少白头 谋臣猛将 厚德载福 "
-    "万载千秋 第一名 一年级 一等奖 开花结果 果实累累"
+    "数以万计 解铃还须系铃人 万载千秋 第一名 一年级 一等奖 开花结果 果实累累"
 )
 MISREAD_PHRASES = frozenset(_MISREAD.split())
 """Known phrases of more than two hanzi in which the rules apply.
 
 pypinyin reads them wrongly (不得了 le5), or the last hanzi often begins another word (没有|空间).
 """
+# Readings as surnames: after 姓, and before a title unless the character ends a known word (调查某人).
+_SURNAME_READINGS = (
+    "单:shan4 解:xie4 仇:qiu2 盖:ge3 查:zha1 翟:zhai2 乐:yue4 员:yun4 繁:po2 葛:ge3 曾:zeng1 薄:bo2 "
+    "朴:piao2 燕:yan1 卜:bu3 尉:wei4 祭:zhai4 缪:miao4 冼:xian3"
+)
+_SURNAMES = dict(pair.split(":") for pair in _SURNAME_READINGS.split())
+_FAMILY_NAME = re.compile("姓$")
+_TITLE = re.compile("先生|女士|小姐|太太|老师|教授|大夫|师傅|同学|院长|校长|局长|经理|书记|主任|某|氏")
 # Characters that often begin or end a word beside such a phrase (我还|口渴, 更|张扬, 转|门诊).
 _OFTEN_ALONE = frozenset("还更难转没")
 
@@ -91,4 +99,9 @@ def matching_rule(text: str, index: int) -> Rule | None:
     """The first rule that matches the character at ``index``; None if none does or it is alone."""
     if len(text) == 1:  # a single character has no context
         return None
+    surname = _SURNAMES.get(text[index])
+    if surname and text[:index].endswith("姓"):
+        return Rule(surname, _FAMILY_NAME, None)
+    if surname and _TITLE.match(text, index + 1):
+        return Rule(surname, None, None)
     return next((rule for rule in read_rules().get(text[index], ()) if rule.matches(text, index)), None)

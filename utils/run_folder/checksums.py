@@ -27,6 +27,7 @@ COVERED = (
     "phrase_thresholds.json",
     "*.weights.h5",
     "*.npz",
+    "*.onnx",
     "vocabulary/*",
     "weights/*",
     "checkpoint/*",

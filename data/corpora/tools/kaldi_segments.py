@@ -6,17 +6,19 @@ that an interrupted run continues; other times in ``segments`` give another file
 """
 
 import math
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
 import numpy as np
-import soundfile
 
 from data.corpora.tools.preparation import Problem
 from data.corpora.tools.transcripts import utf8_lines
-from utils.audio.reading import audio_seconds, write_wav
+from utils.audio.decoding import open_sound
+from utils.audio.mixing import mix
+from utils.audio.reading import write_wav
 from utils.errors import AudioError
 
 # Seconds that a segment may exceed the end of its recording, as in Kaldi's extract-segments; with more it is
@@ -25,6 +27,7 @@ MAX_OVERSHOOT = 0.5
 _TO_THE_END = -1.0  # an end that stands for the end of the recording
 _LONGEST_NAME = 200  # bytes; a segment with a longer file name is rejected (file systems allow 255)
 _LOUDEST = 64.0  # a segment with a larger float sample is rejected: integers stored without scaling
+_LEAST_BYTES_A_SECOND = 500  # of a recording: AMR takes 594
 
 
 @dataclass(frozen=True)
@@ -72,10 +75,10 @@ def read_segments(path: Path) -> Iterator[KaldiSegment]:
 
 
 def cut_segments(audio: Path, segments: Sequence[KaldiSegment], folder: Path) -> dict[str, Path | Problem]:
-    """Write the segments of one recording, one at a time to save memory.
+    """Write the segments of one recording, which is read once; in memory is one segment at a time.
 
     Args:
-        audio: the recording; several channels are averaged.
+        audio: the recording; several channels are mixed.
         segments: its segments, without those that have a problem.
         folder: where the files are written.
 
@@ -85,45 +88,62 @@ def cut_segments(audio: Path, segments: Sequence[KaldiSegment], folder: Path) ->
     Raises:
         OSError: a file can't be written.
     """
-    results: dict[str, Path | Problem] = {}
+    files = {segment.id: folder / _file_name(segment) for segment in segments}
+    results: dict[str, Path | Problem] = {
+        name: file for name, file in files.items() if _is_current(file, audio)
+    }
+    new = sorted((s for s in segments if s.id not in results), key=lambda segment: segment.start)
     try:
-        length = audio_seconds(audio)
-        with soundfile.SoundFile(audio) as recording:
-            for segment in sorted(segments, key=lambda segment: segment.start):
-                results[segment.id] = _cut(recording, length, segment, folder / _file_name(segment))
-    except (AudioError, soundfile.SoundFileError) as error:
-        reason = error.message if isinstance(error, AudioError) else str(error)
-        problem = Problem("the segment's recording can't be read", f"{audio}: {reason}")
+        if new:
+            with open_sound(audio) as sound:
+                for segment, samples, end in _samples_of(new, map(mix, sound.blocks), sound.rate):
+                    results[segment.id] = _written(files[segment.id], segment, samples, end, sound.rate)
+    except AudioError as error:
+        problem = Problem("the segment's recording can't be read", f"{audio}: {error.message}")
         return {segment.id: results.get(segment.id, problem) for segment in segments}
     return results
 
 
 def missing_seconds(audio: Path, segments: Sequence[KaldiSegment], folder: Path) -> float:
     """Estimate how many seconds of a recording :func:`cut_segments` still has to write."""
-    new = [segment for segment in segments if not _is_current(folder / _file_name(segment), audio)]
-    new = [segment for segment in new if segment.end != _TO_THE_END]
-    try:
-        length = audio_seconds(audio) if new else 0.0
-    except AudioError:  # nothing is cut: cut_segments says why
-        return 0.0
-    return sum(max(0.0, min(segment.end, length) - segment.start) for segment in new)
+    new = (segment for segment in segments if not _is_current(folder / _file_name(segment), audio))
+    longest = audio.stat().st_size / _LEAST_BYTES_A_SECOND if audio.is_file() else 0.0
+    return sum(min(max(0.0, segment.end - segment.start), longest) for segment in new)
 
 
-def _cut(recording: soundfile.SoundFile, length: float, segment: KaldiSegment, file: Path) -> Path | Problem:
-    if segment.start >= length or segment.end > length + MAX_OVERSHOOT:
-        detail = f"{segment.start} to {segment.end} s, {segment.recording} has {length:.3f} s"
+def _samples_of(
+    segments: Sequence[KaldiSegment], blocks: Iterator[np.ndarray], rate: int
+) -> Iterator[tuple[KaldiSegment, np.ndarray, int]]:
+    """Each segment, its samples, and how many samples of the recording were read: all if some are missing.
+
+    Args:
+        segments: sorted by their start.
+        blocks: (samples,) of the recording.
+        rate: Hz.
+    """
+    held, position = np.zeros(0, np.float32), 0  # samples, and where the first of them is in the recording
+    for segment in segments:
+        first, last = round(segment.start * rate), round(segment.end * rate)
+        if segment.end == _TO_THE_END:
+            last = sys.maxsize
+        while True:
+            skipped = min(max(first - position, 0), len(held))
+            held, position = held[skipped:], position + skipped
+            block = next(blocks, None) if position + len(held) < last else None
+            if block is None:
+                break
+            held = np.concatenate([held, block])
+        yield segment, held[max(first - position, 0) : last - position], position + len(held)
+
+
+def _written(file: Path, segment: KaldiSegment, samples: np.ndarray, end: int, rate: int) -> Path | Problem:
+    """The file of the segment, written from its samples; ``end``: samples of the recording that were read."""
+    if not len(samples) or segment.end > end / rate + MAX_OVERSHOOT:
+        detail = f"{segment.start} to {segment.end} s, {segment.recording} has {end / rate:.3f} s"
         return Problem("segment exceeds the end of its recording", detail)
-    if _is_current(file, Path(recording.name)):
-        return file
-    end = length if segment.end == _TO_THE_END else min(segment.end, length)
-    first, last = (round(seconds * recording.samplerate) for seconds in (segment.start, end))
-    recording.seek(first)
-    samples = recording.read(last - first, dtype="float32", always_2d=True)  # (samples, channels)
-    if not len(samples) or not np.abs(samples).max() <= _LOUDEST:  # "not": NaN compares as false
-        return Problem(
-            "segment has no samples, or NaN, or floats not scaled to 1", f"{recording.name} {first}"
-        )
-    write_wav(file, samples.mean(axis=1), recording.samplerate)
+    if not np.abs(samples).max() <= _LOUDEST:  # "not": NaN compares as false
+        return Problem("segment has NaN, or floats not scaled to 1", f"{segment.recording} {segment.start} s")
+    write_wav(file, samples, rate)
     return file
 
 

@@ -53,12 +53,17 @@ def _syllables(utterances: Sequence[Utterance]) -> Counter[str]:
     return Counter(syllable for utterance in utterances for syllable in utterance.pinyin)
 
 
+def _speakers(utterances: Sequence[Utterance]) -> set[str]:
+    """The known speakers."""
+    return {utterance.speaker for utterance in utterances} - {""}
+
+
 def _size(utterances: Sequence[Utterance]) -> dict[str, Any]:
     syllables = _syllables(utterances)
     return {
         "utterances": len(utterances),
         "hours": round(sum(utterance.seconds for utterance in utterances) / 3600, 4),
-        "speakers": len({utterance.speaker for utterance in utterances}),
+        "speakers": len(_speakers(utterances)),
         "distinct_sentences": len({utterance.hanzi for utterance in utterances}),
         "syllables": syllables.total(),
         "distinct_syllables": len(syllables),
@@ -69,7 +74,7 @@ def _size(utterances: Sequence[Utterance]) -> dict[str, Any]:
 def _overlap(a: Sequence[Utterance], b: Sequence[Utterance]) -> dict[str, int]:
     sentences = {utterance.hanzi for utterance in a}
     return {
-        "speakers": len({utterance.speaker for utterance in a} & {utterance.speaker for utterance in b}),
+        "speakers": len(_speakers(a) & _speakers(b)),
         "sentences": len(sentences & {utterance.hanzi for utterance in b}),
         "utterances_of_second": sum(utterance.hanzi in sentences for utterance in b),
     }

@@ -6,18 +6,29 @@ The modules of the corpora use this to make candidates (:class:`data.corpora.too
 import re
 import unicodedata
 from collections.abc import Iterator
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
+from typing import NamedTuple
 
 from data.corpora.tools.preparation import Candidate, Problem, clean_text
 from utils.errors import CorpusError, unreadable
 from utils.mandarin.pinyin import NAME_DOTS, hanzi_to_pinyin, is_hanzi
+from utils.mandarin.simplified import simplified
 
 NOT_UTF8 = "transcript is not UTF-8"
 MISSING = "transcript missing"
 NO_AUDIO = "no such audio file"
 WRONG_FIELDS = "wrong number of fields"
 
+BRACKETS = "text in brackets, spoken or not"
+UNKNOWN_WORDS = "words that the transcriber did not understand"
+
+# What annotators write between the words: <noise>, [笑声], 【音乐】, {sil}, <|zh|>, (laugh), (笑).
+_TAG = re.compile(r"<[^<>]*>|\[+[^\[\]]*\]+|【[^【】]*】|\{[^{}]*\}|\([^()]*\)")
+_SOUNDS = re.compile("[哈笑哭咳嗽喷嚏叹气喘呼吸清嗓掌鼓音乐噪杂静铃停顿声了的]+")
+_UNKNOWN_TAG = re.compile(
+    r"unk|oov|spn|spoken|unclear|inaudible|unintell|x{2,}|听不|不清|未知|无法|\?", re.IGNORECASE
+)
 _PAUSE = re.compile(rf"[、，。；：？！…,.;:?!{NAME_DOTS}]+")
 
 
@@ -28,8 +39,9 @@ def make_candidate(
 
     Punctuation and the dots in names separate clauses, which are read one by one. Spaces separate words: no
     phrase of pypinyin's dictionary is looked up across them, unless the text is written one character at a
-    time. A text with digits or letters gets no pinyin and is rejected by the check, because their
-    pronunciation is unknown.
+    time. Tags such as ``<noise>`` and ``[笑声]`` are left out, unless they stand for words. Traditional
+    characters stay in the transcript and are read as the simplified ones. A text with digits or letters gets
+    no pinyin and is rejected by the check, because their pronunciation is unknown.
 
     Args:
         name: the utterance's id.
@@ -41,7 +53,11 @@ def make_candidate(
     """
     if isinstance(text, Problem):
         return Candidate(name, split, audio, speaker, problem=text)
-    clauses = [_words(clause) for clause in _PAUSE.split(unicodedata.normalize("NFKC", text))]
+    spoken = _without_tags(unicodedata.normalize("NFKC", text))
+    if isinstance(spoken, Problem):
+        return Candidate(name, split, audio, speaker, problem=spoken)
+    note = note or ("tags left out of the transcript" if spoken.tags else "")
+    clauses = [_words(clause) for clause in _PAUSE.split(spoken.text)]
     words = list(chain.from_iterable(clauses))
     hanzi = "".join(words)
     if not is_hanzi(hanzi):  # empty, or the check names the characters
@@ -50,11 +66,34 @@ def make_candidate(
     try:
         read = [
             hanzi_to_pinyin("".join(clause), clause if segmented and len(clause) > 1 else None)
-            for clause in clauses
+            for clause in map(_simplified_words, clauses)
         ]
     except CorpusError as error:
         return Candidate(name, split, audio, speaker, hanzi, problem=Problem("no reading", error.message))
     return Candidate(name, split, audio, speaker, hanzi, tuple(chain.from_iterable(read)), note=note)
+
+
+class _Spoken(NamedTuple):
+    text: str
+    tags: int
+
+
+def _without_tags(text: str) -> _Spoken | Problem:
+    """A text without the tags in it, and their number, or why it can't be known what is spoken."""
+    for tag in _TAG.findall(text):
+        content = clean_text(tag)
+        if _UNKNOWN_TAG.search(content) or not content:
+            return Problem(UNKNOWN_WORDS, tag)
+        if not content.isascii() and not _SOUNDS.fullmatch(content):
+            return Problem(BRACKETS, tag)
+    text, tags = _TAG.subn("，", text)
+    return Problem(BRACKETS, text) if set(text) & set("<>[]【】{}()") else _Spoken(text, tags)
+
+
+def _simplified_words(words: list[str]) -> list[str]:
+    """The same words in simplified characters, which they are read by."""
+    text = iter(simplified("".join(words)))
+    return ["".join(islice(text, len(word))) for word in words]
 
 
 def _words(clause: str) -> list[str]:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from utils.mandarin.numerals import DIGITS, cardinal, number_readings, numbers_to_hanzi
+from utils.mandarin.numerals import DIGITS, cardinal, number_readings, numbers_to_hanzi, whole_number
 
 UNITS = {"十": 10, "百": 100, "千": 1000}
 GROUPS = {"万": 10**4, "亿": 10**8}
@@ -120,3 +120,17 @@ def test_a_number_is_read_as_a_whole_or_not_at_all(figures: str, words: str):
 )
 def test_years_and_quantities_are_told_apart_by_what_follows(figures: str, words: str):
     assert numbers_to_hanzi(figures) == words
+
+
+def test_every_reading_of_a_number_is_read_as_that_number():
+    for number in (*range(10, 400), 1050, 2002, 20_022, 35_000, 120_305, 2_000_000, 100_002_300, 3 * 10**12):
+        for reading in number_readings(number):
+            if set(reading) & set("十百千万亿"):
+                assert whole_number(reading) == number, reading
+
+
+@pytest.mark.parametrize(
+    "words", ["七八十", "三五百", "百万", "十七八万", "一百十五", "零百", "四万万", "十千"]
+)
+def test_words_of_no_number_are_not_read(words):
+    assert whole_number(words) is None

@@ -1,20 +1,20 @@
-"""Tests of model_speech/compact_streaming_numpy.py: a packed run streams without a framework, as in Keras."""
+"""Tests of packed runs on streams: without Keras they compute what Keras computes."""
 
-import dataclasses
 import subprocess
 import sys
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from model_speech.acoustic_model import AcousticModel
-from model_speech.compact_streaming_numpy import NumpyCompactStreaming, load_numpy_compact_streaming
-from model_speech.int8_weights import weights_by_name
-from model_speech.layers.running_mean import RunningMean
+from bundle.pack import pack
+from model_speech.acoustic_model import AcousticModel, load_acoustic_model
+from model_speech.layers.running_mean import MEMORY_FRAMES, PRIOR_FRAMES, RunningMean
 from model_speech.models.compact import CompactConfig, build_compact
 from model_speech.models.compact_streaming import CompactStreamingConfig, build_compact_streaming
-from model_speech.pack import pack
-from model_speech.running_mean_numpy import MEMORY_FRAMES, PRIOR_FRAMES, frame_shares, running_means
+from model_speech.onnx_acoustic import OnnxStreaming
+from model_speech.packed_weights import weight_variables
 from recognition.loading import load_acoustic_logits, load_live_stream, load_logit_stream
 from recognition.partial_results import PartialResultDecoder
 from recognition.recognizer import Recognizer
@@ -34,66 +34,48 @@ def acoustic():
     return tiny_acoustic()
 
 
-def in_numpy(acoustic: AcousticModel, config: CompactStreamingConfig = SMALL) -> NumpyCompactStreaming:
-    weights = weights_by_name(acoustic.model)
-    return NumpyCompactStreaming.of_weights(
-        weights, acoustic.features, acoustic.vocabulary, config.look_ahead, config.kernel, config.front_ahead
-    )
-
-
-@pytest.fixture(scope="module")
-def model(acoustic) -> NumpyCompactStreaming:
-    return in_numpy(acoustic)
+def packed(folder: Path, acoustic: AcousticModel, config: CompactStreamingConfig) -> Path:
+    pack(save_speech_run(folder / "trained", acoustic, config), folder / "packed")
+    return folder / "packed"
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory, acoustic):
-    folder = tmp_path_factory.mktemp("packed")
-    pack(save_speech_run(folder / "trained", acoustic, SMALL), folder / "packed")
-    return folder / "packed"
+    return packed(tmp_path_factory.mktemp("packed"), acoustic, SMALL)
 
 
-def test_whole_utterances_are_those_of_keras(acoustic, model):
-    features = [extract_features(sound(length), acoustic.features) for length in (500, 5_000, 30_001)]
-    for feature in features:
-        (expected,), (rows,) = acoustic.logits([feature])
-        (found,), lengths = model.logits([feature])
-        assert lengths.tolist() == [rows]
-        np.testing.assert_allclose(found, expected[:rows], atol=1e-4)
-
-
-@pytest.mark.parametrize("frame_stack", [1, 3])
-@pytest.mark.parametrize("config", [SMALL, DEEP_FRONT, GATED])
-def test_the_front_joins_frames(frame_stack, config):
-    config = dataclasses.replace(config, frame_stack=frame_stack, look_ahead=48 if config is GATED else 12)
-    acoustic = tiny_acoustic(config)
-    model = in_numpy(acoustic, config)
-    assert model.time_stride == config.time_stride == 4 * frame_stack
-    features = extract_features(sound(5_000), acoustic.features)
-    (expected,), (rows,) = acoustic.logits([features])
-    np.testing.assert_allclose(model.logits([features])[0][0], expected[:rows], atol=1e-4)
-
-
-@pytest.mark.parametrize("config", [SMALL, DEEP_FRONT, GATED])
-@pytest.mark.parametrize("chunk", [8, 24])
-def test_the_stream_is_that_of_keras(config, chunk):
-    acoustic, whole = tiny_acoustic(config), sound(40_000)
-    keras, model = causal(acoustic, config), in_numpy(acoustic, config)
+@pytest.mark.parametrize(
+    "config", [SMALL, replace(DEEP_FRONT, frame_stack=1), replace(GATED, frame_stack=3, look_ahead=48)]
+)
+def test_utterances_and_streams_are_those_of_keras(config, tmp_path):
+    model = load_acoustic_logits(packed(tmp_path, tiny_acoustic(config), config))
+    acoustic = load_acoustic_model(tmp_path / "packed")  # with the rounded weights
+    keras, chunk = causal(acoustic, config), 2 * config.time_stride
+    assert isinstance(model, OnnxStreaming)
     assert (model.delay, model.time_stride, model.look_ahead_seconds) == (
         keras.delay,
         keras.time_stride,
         keras.look_ahead_seconds,
     )
+    for length in (500, 30_001):
+        features = extract_features(sound(length), acoustic.features)
+        (expected,), (rows,) = acoustic.logits([features])
+        (found,), lengths = model.logits([features])
+        assert lengths.tolist() == [rows]
+        np.testing.assert_allclose(found, expected[:rows], atol=1e-4)
     streams = LogitStream(model, model.stream(), chunk), LogitStream(keras, keras_stream(keras, chunk), chunk)
-    for seed in (0, 1):  # the second time after a flush
+    for longest in (3_000, 30_000):  # the second time after a flush, with many chunks at once
         rows = [
-            np.concatenate([*(stream.feed(part) for part in in_chunks(whole, 3000, seed)), stream.flush()])
+            np.concatenate(
+                [*(stream.feed(part) for part in in_chunks(sound(40_000), longest)), stream.flush()]
+            )
             for stream in streams
         ]
         np.testing.assert_allclose(rows[0], rows[1], rtol=1e-5, atol=1e-4)
 
 
-def test_two_streams_do_not_disturb_each_other(model):
+def test_two_streams_do_not_disturb_each_other(run):
+    model = load_acoustic_logits(run)
     chunks = np.random.default_rng(0).normal(size=(4, 1, 16, 16)).astype(np.float32)
     alone = model.stream()
     expected = [alone.step(chunk) for chunk in chunks]
@@ -105,7 +87,7 @@ def test_two_streams_do_not_disturb_each_other(model):
 
 def test_a_packed_run_is_a_live_stream(run, acoustic):
     recognizer = Recognizer(load_acoustic_logits(run))
-    assert isinstance(recognizer.acoustic, NumpyCompactStreaming)
+    assert isinstance(recognizer.acoustic, OnnxStreaming)
     stream = load_live_stream(run, recognizer)
     assert isinstance(stream, SpeechStream)
     keras = causal(acoustic)
@@ -118,8 +100,8 @@ def test_a_packed_run_is_a_live_stream(run, acoustic):
 
 
 def test_any_time_between_frames_may_be_streamed(acoustic, tmp_path):
-    features = dataclasses.replace(acoustic.features, hop_ms=9)  # 80 ms are no whole number of output frames
-    trained = save_speech_run(tmp_path / "trained", dataclasses.replace(acoustic, features=features), SMALL)
+    features = replace(acoustic.features, hop_ms=9)  # 80 ms are no whole number of output frames
+    trained = save_speech_run(tmp_path / "trained", replace(acoustic, features=features), SMALL)
     pack(trained, tmp_path / "packed")
     for run in (trained, tmp_path / "packed"):
         stream = load_logit_stream(run, load_acoustic_logits(run))
@@ -143,7 +125,7 @@ def test_a_damaged_run_is_named(run, tmp_path):
     (run / "vocabulary" / "acoustic.txt").rename(tmp_path / "acoustic.txt")
     try:
         with pytest.raises(RunError):
-            load_numpy_compact_streaming(run)
+            load_acoustic_logits(run)
     finally:
         (tmp_path / "acoustic.txt").rename(run / "vocabulary" / "acoustic.txt")
 
@@ -179,31 +161,30 @@ def test_a_stream_that_sees_as_far_as_a_model_of_whole_utterances_computes_the_s
     np.testing.assert_allclose(found[:, middle], expected[:, middle], atol=1e-4)
 
 
-@pytest.mark.parametrize("ahead", [0, 3])
-def test_running_means_are_those_of_their_definition(ahead):
-    rng = np.random.default_rng(0)
-    frames, mean = rng.normal(size=(700, 3)), rng.normal(size=3)
-    expected, before = [], mean
-    for number, frame in enumerate(frames, start=ahead + 1):
-        before = before + (frame - before) / min(number + PRIOR_FRAMES, MEMORY_FRAMES)
-        expected.append(before)
-    np.testing.assert_allclose(running_means(frames, mean, *frame_shares(ahead, 700)), expected, atol=1e-9)
-
-
-def test_the_layer_of_running_means_computes_them():
-    layer, frames = RunningMean(), np.random.default_rng(0).normal(size=(2, 700, 3)).astype(np.float32)
+def test_the_layer_of_running_means_computes_them_from_any_chunk():
+    layer, frames = RunningMean(), np.random.default_rng(0).normal(size=(1, 700, 3)).astype(np.float32)
     layer.build(frames.shape)
     layer.prior.assign(prior := np.array([0.5, -1.0, 2.0], np.float32))
-    for row, means in zip(frames, layer(frames).numpy(), strict=True):
-        expected = prior + running_means(row - prior, np.zeros(3), *frame_shares(0, 700))
-        np.testing.assert_allclose(means, expected, atol=1e-5)
+    expected, mean = [], prior
+    for number, frame in enumerate(frames[0], start=1):
+        mean = mean + (frame - mean) / min(number + PRIOR_FRAMES, MEMORY_FRAMES)
+        expected.append(mean)
+    np.testing.assert_allclose(layer(frames)[0].numpy(), expected, atol=1e-5)
+    found, states = [], [np.zeros((1, 3), np.float32), np.zeros((1, 1), np.float32)]
+    for chunk in np.split(frames, [1, 300, 500], axis=1):
+        means, states = layer.streaming_chunk(chunk, states)
+        found.append(means.numpy()[0])
+    np.testing.assert_allclose(np.concatenate(found), expected, atol=1e-5)
 
 
 def test_the_streaming_recipe_begins_with_the_weights_of_the_whole_model():
     whole = build_compact(CompactConfig(front_filters=(4, 4), width=16, blocks=2, kernel=5, gate=3), 16, 6)
     model = build_compact_streaming(SMALL, 16, 6)
     take_weights(model, whole, "whole", {}, ["input_norm"])
-    ours, theirs = weights_by_name(model), weights_by_name(whole)
+    ours, theirs = (
+        {path: variable.numpy() for path, variable in weight_variables(each).items()}
+        for each in (model, whole)
+    )
     assert {name for name in ours if name not in theirs} == {name for name in ours if "input_norm" in name}
     for name in ours.keys() & theirs.keys() - {"block_1_time/kernel"}:
         np.testing.assert_array_equal(ours[name].ravel(), theirs[name].ravel())

@@ -1,0 +1,176 @@
+"""Runs the acoustic model of a packed speech run with ONNX Runtime: features in, CTC logits out.
+
+Keras is not loaded: loading it takes longer than transcribing a minute of speech. Utterances are computed one
+by one, without padding: the range of 8-bit activations is that of a call, so that the logits of an utterance
+do not depend on others.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from model_speech.causal_timing import CausalTiming
+from model_speech.packed_run import (
+    FEATURES,
+    LENGTHS,
+    LOGITS,
+    LOOK_AHEAD,
+    NEXT_SUFFIX,
+    STATE_PREFIX,
+    TIME_STRIDE,
+    network_file,
+)
+from utils.errors import RunError, require
+from utils.features.speech import FeatureConfig, feature_bins
+from utils.padding import pad_rows
+from utils.run_folder.checksums import verified
+from utils.run_folder.run import open_run
+from utils.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    import onnxruntime
+
+_HINT = "copy the folder again"
+
+
+@dataclass(frozen=True, eq=False)
+class OnnxAcoustic:
+    """A packed acoustic model of whole utterances.
+
+    Attributes:
+        features: settings of the features that it was trained on.
+        vocabulary: the tokens of its classes, in the order of the logits.
+        time_stride: feature frames per logit frame.
+        session: the network.
+    """
+
+    features: FeatureConfig
+    vocabulary: Vocabulary
+    time_stride: int
+    session: onnxruntime.InferenceSession
+
+    @property
+    def frame_seconds(self) -> float:
+        """Seconds between two logit frames."""
+        return self.time_stride * self.features.hop_seconds
+
+    def logits(self, features: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+        """B feature arrays (frames, bins) → logits (B, T', classes) and lengths (B,) int32."""
+        lengths = np.array([-(-len(frames) // self.time_stride) for frames in features], np.int32)
+        rows = [self._utterance(frames)[:length] for frames, length in zip(features, lengths, strict=True)]
+        return pad_rows(rows, dtype=np.float32, inner=(len(self.vocabulary),)), lengths
+
+    def _utterance(self, frames: np.ndarray) -> np.ndarray:
+        inputs = {
+            FEATURES: np.asarray(frames, np.float32)[None],
+            LENGTHS: np.array([len(frames)], np.int32),
+        }
+        return self.session.run([LOGITS], inputs)[0][0]
+
+
+@dataclass(frozen=True, eq=False)
+class OnnxStreaming(CausalTiming):
+    """A packed acoustic model that also runs on streams. All streams share its network.
+
+    Attributes:
+        session: the network, of chunks and states.
+    """
+
+    chunks_at_once: ClassVar[int] = 16
+    session: onnxruntime.InferenceSession
+
+    def stream(self) -> OnnxStream:
+        """A new stream."""
+        return OnnxStream(self.session)
+
+    def logits(self, features: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+        """B feature arrays (frames, bins) → logits (B, T', classes) and lengths (B,) int32."""
+        rows = [self._utterance(frames) for frames in features]
+        lengths = np.array([len(row) for row in rows], np.int32)
+        return pad_rows(rows, dtype=np.float32, inner=(len(self.vocabulary),)), lengths
+
+    def _utterance(self, frames: np.ndarray) -> np.ndarray:
+        """(T, F) → (ceil(T / time_stride), classes)."""
+        end = -len(frames) % self.time_stride + self.look_ahead
+        padded = np.pad(np.asarray(frames, np.float32), ((0, end), (0, 0)))
+        return self.stream().step(padded[None])[0, self.delay :]
+
+
+class OnnxStream:
+    """The state of a stream; a `StreamedModel` of :mod:`streaming.chunks`.
+
+    Args:
+        session: the network.
+    """
+
+    def __init__(self, session: onnxruntime.InferenceSession):
+        self._session = session
+        self._shapes = {
+            given.name: given.shape for given in session.get_inputs() if given.name.startswith(STATE_PREFIX)
+        }
+        self._outputs = [LOGITS, *(name + NEXT_SUFFIX for name in self._shapes)]
+        self.reset()
+
+    def reset(self) -> None:
+        """Start a new stream."""
+        self._states = {name: np.zeros(shape, np.float32) for name, shape in self._shapes.items()}
+
+    def step(self, chunk: np.ndarray) -> np.ndarray:
+        """Process the next chunk (1, n, F), n a multiple of the time stride → (1, n / stride, C) float32."""
+        inputs = {FEATURES: np.asarray(chunk, np.float32), **self._states}
+        logits, *states = self._session.run(self._outputs, inputs)
+        self._states = dict(zip(self._shapes, states, strict=True))
+        return logits
+
+
+def load_onnx_acoustic(path: str | Path) -> OnnxAcoustic | OnnxStreaming:
+    """Open a packed speech run (see ``bundle.pack``).
+
+    Raises:
+        RunError: a file is missing or damaged, or the network doesn't match config.yaml and the vocabulary.
+    """
+    run = open_run(path, "speech")
+    vocabulary = Vocabulary.load(run.part(run.vocabulary("acoustic.txt")))
+    features = run.section("features", FeatureConfig)
+    session = _open_session(run.part(network_file(run)))
+    shapes = {tensor.name: tensor.shape for tensor in (*session.get_inputs(), *session.get_outputs())}
+    found, expected = (shapes[FEATURES][-1], shapes[LOGITS][-1]), (feature_bins(features), len(vocabulary))
+    require(
+        found == expected,
+        f"the network takes {found[0]} bins and has {found[1]} classes, config.yaml and the vocabulary have "
+        f"{expected[0]} and {expected[1]}",
+        where=run.path,
+        hint=_HINT,
+        error=RunError,
+    )
+    metadata = session.get_modelmeta().custom_metadata_map
+    time_stride = int(metadata[TIME_STRIDE])
+    if LOOK_AHEAD in metadata:
+        return OnnxStreaming(features, vocabulary, time_stride, int(metadata[LOOK_AHEAD]), session)
+    return OnnxAcoustic(features, vocabulary, time_stride, session)
+
+
+def _open_session(path: Path) -> onnxruntime.InferenceSession:
+    import onnxruntime  # here: it takes a quarter of a second and starts a thread
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = _threads()
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    options.enable_mem_pattern = False  # it would remember every length of utterance
+    options.log_severity_level = 3
+    try:
+        return onnxruntime.InferenceSession(verified(path), options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # onnxruntime's exceptions have no other common class
+        raise RunError(f"cannot read the network ({error})", where=path, hint=_HINT) from error
+
+
+def _threads() -> int:
+    """The number of threads that NumPy's matrix products have too."""
+    limit = os.environ.get("OMP_NUM_THREADS", "")
+    return int(limit) if limit.isdecimal() and int(limit) else len(os.sched_getaffinity(0))
