@@ -13,7 +13,7 @@ from utils.audio.reading import resample
 
 _TELEPHONE_RATE = 8000
 _LOWEST_HZ, _HIGHEST_HZ = (150.0, 350.0), (3200.0, 3800.0)  # limits of the band, drawn for each line
-_TELEPHONE_CODECS = ("ALAW", "ULAW", "GSM610", "IMA_ADPCM")  # in WAV
+_TELEPHONE_CODECS = ("ALAW", "ULAW", "GSM610")  # in WAV
 _CODECS = (("MP3", "MPEG_LAYER_III"), ("OGG", "VORBIS"), ("OGG", "OPUS"))
 _LOWEST_QUALITY = (0.85, 0.99)  # libsndfile's compression level, 1: the lowest bit rate
 
