@@ -62,15 +62,19 @@ def import_whisper(source: Path, new_run: Path) -> int:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Parse the command line and import."""
+    options = _parser().parse_args(arguments)
+    weights = import_whisper(options.source, options.run)
+    print(f"imported\t{weights:,} weights of {options.source} to {options.run}")
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("source", type=Path, metavar="SOURCE", help="folder or file of the published model")
     parser.add_argument("run", type=Path, metavar="RUN", help="run folder to create")
-    options = parser.parse_args(arguments)
-    weights = import_whisper(options.source, options.run)
-    print(f"imported\t{weights:,} weights of {options.source} to {options.run}")
-    return 0
+    return parser
 
 
 if __name__ == "__main__":

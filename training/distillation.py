@@ -11,11 +11,10 @@ import keras
 import numpy as np
 from keras import ops
 
-from data.features.cache import FeatureCache
 from model_speech.acoustic_model import AcousticModel, load_acoustic_model, trained_settings
 from model_speech.ctc.loss import LOG_ZERO
-from utils.errors import ConfigError, require
-from utils.features.speech import FeatureConfig
+from utils.errors import require
+from utils.features.speech import FeatureConfig, first_frame_seconds
 from utils.limits import Limited, NotNegative
 from utils.run_folder.run import open_run
 from utils.vocabulary import Vocabulary, first_few
@@ -83,12 +82,23 @@ class Teacher:
         columns = _columns(acoustic, vocabulary, config.teacher)
         return cls(acoustic.model, acoustic.features, columns, config.weight)
 
-    def check_rate(self, student: FeatureConfig, copies: int) -> None:
-        """Refuse another sample rate with augmented copies: noise and rooms of these differ with the rate.
+    def frames_later(self, student: FeatureConfig, copies: int) -> int:
+        """Frames by which the teacher's features lag behind those of the student, at the same sound.
+
+        Args:
+            student: feature settings of the model that learns.
+            copies: augmented copies of each recording; their noise and rooms differ with the sample rate.
 
         Raises:
-            ConfigError: the rates differ, and there are such copies.
+            ConfigError: its frames are further apart or closer, or of another rate where there are copies.
         """
+        require(
+            self.features.hop_seconds == student.hop_seconds,
+            f"the teacher has a feature frame every {1000 * self.features.hop_seconds:g} ms, the model every "
+            f"{1000 * student.hop_seconds:g} ms",
+            where="distillation.teacher",
+            hint="the same features.hop_ms for both",
+        )
         require(
             self.features.sample_rate == student.sample_rate or not copies,
             f"the teacher hears {self.features.sample_rate:,} Hz, the model {student.sample_rate:,} Hz: "
@@ -96,22 +106,8 @@ class Teacher:
             where="distillation.teacher",
             hint="a teacher of the same features.sample_rate, or augment.copies=0",
         )
-
-    def check_frames(self, own: FeatureCache, student: FeatureCache) -> None:
-        """Refuse features whose frames are not those of the student.
-
-        Raises:
-            ConfigError: with the first utterance that differs.
-        """
-        differs = (own.frame_counts != student.frame_counts).any(axis=1)
-        if differs.any():
-            row = int(differs.argmax())
-            raise ConfigError(
-                f"'{student.ids[row]}' has {own.frame_counts[row, 0]} feature frames for the teacher, "
-                f"{student.frame_counts[row, 0]} for the model",
-                where="distillation.teacher",
-                hint="the same features.frame_ms, hop_ms and sample_rate for both",
-            )
+        later = first_frame_seconds(student) - first_frame_seconds(self.features)
+        return round(later / student.hop_seconds)
 
     def logits(self, features: Any, lengths: Any) -> Any:
         """Logits of the student's classes: features (B, T, F), lengths (B,) → (B, T', C) float32."""

@@ -180,7 +180,9 @@ class BatchSource:
         two_views: whether a batch has a second view, with other masks on the same copies.
         mixture: the corpora of which ``utterances`` consists, in their order; an epoch reads each as often
             as its weight specifies. Empty: every utterance once.
-        teacher_cache: the same copies in the features of a teacher, with as many frames; None: no teacher.
+        teacher_cache: the same copies in the features of a teacher; None: no teacher.
+        teacher_later: frames by which these lag behind those of ``cache``. At the ends, where they are fewer,
+            the first and the last one are repeated.
     """
 
     cache: FeatureCache
@@ -196,6 +198,7 @@ class BatchSource:
     two_views: bool = False
     mixture: Sequence[WeightedCorpus] = ()
     teacher_cache: FeatureCache | None = None
+    teacher_later: int = 0
     _frames: np.ndarray = field(init=False, repr=False)  # (utterances, 1 + copies) int32
     _buckets: Buckets | None = field(init=False, repr=False, default=None)
 
@@ -308,7 +311,9 @@ class BatchSource:
     def _teacher_features(self, plan: _EpochPlan, entry: int) -> np.ndarray:
         """(frames, bins of the teacher) of the same copy, without masks."""
         utterance = self.utterances[plan.utterances[entry]]
-        return self.teacher_cache.features(utterance.id, int(plan.copies[entry]))
+        features = self.teacher_cache.features(utterance.id, int(plan.copies[entry]))
+        rows = np.arange(plan.frames[entry]) + self.teacher_later
+        return features[np.clip(rows, 0, len(features) - 1)]
 
 
 def _divide(order: np.ndarray, padded: np.ndarray, batch_frames: int, max_batch: int) -> list[np.ndarray]:

@@ -22,6 +22,7 @@ ACOUSTIC: dict[str, dict[str, Any]] = {
     "gru_ctc": {"width": 8, "recurrent": 1, "dense": 1},
     "dfsmn": {"blocks": 2, "hidden": 16, "projection": 8, "past": 3, "future": 3},
     "conformer": {"blocks": 1, "width": 8, "heads": 2, "kernel": 7},
+    "whisper": {"blocks": 1, "width": 8, "heads": 2, "head_width": 8},
 }
 CONVERTER: dict[str, dict[str, Any]] = {
     "transformer": {"width": 16, "blocks": 1, "heads": 2},

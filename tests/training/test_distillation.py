@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from data.batches.batching import BatchSource
 from data.features.augment import AugmentConfig
 from data.features.cache import cache_folder, prepare_features
 from data.manifest import read_manifest
@@ -20,6 +21,7 @@ from training.distillation import DistillationConfig, Teacher
 from training.run import train_from_config
 from training.tasks.speech import SpeechTask
 from utils.errors import ConfigError
+from utils.features.speech import FeatureConfig
 from utils.run_folder.run import RunFolder
 from utils.vocabulary import Vocabulary
 
@@ -113,6 +115,25 @@ def test_a_batch_has_the_copy_that_the_student_gets(corpus, teacher, student, tm
     assert batch.second_view.shape == batch.features.shape
 
 
+def test_features_of_a_teacher_are_those_of_the_same_sound(corpus, tmp_path):
+    """A frame of 60 ms begins at the start of the recording; those of Whisper are centred there."""
+    utterances, folder = read_manifest(corpus), tmp_path / "features"
+    own = FeatureConfig(frame_ms=60)
+    of_teacher = FeatureConfig(kind="whisper")
+    caches = [prepare_features(utterances, features, folder) for features in (own, of_teacher)]
+    teacher = Teacher(None, of_teacher, np.zeros(0, np.int32), 1.0)
+    later = teacher.frames_later(own, copies=1)
+    assert later == 3
+    labels = [np.array([1], np.int32)] * len(utterances)
+    source = BatchSource(caches[0], utterances, labels, 4000, 8, teacher_cache=caches[1], teacher_later=later)
+    for batch in source.batches(1):
+        for row, (name, frames) in enumerate(zip(batch.ids, batch.feature_lengths, strict=True)):
+            whole = caches[1].features(name)
+            np.testing.assert_array_equal(batch.teacher_features[row, : frames - 8], whole[3 : frames - 5])
+            last = whole[min(frames + 2, len(whole) - 1)]
+            np.testing.assert_array_equal(batch.teacher_features[row, frames - 1], last)
+
+
 def test_features_are_computed_beforehand_for_the_teacher_too(corpus, teacher, student, tmp_path):
     settings = [*SIZE, *lists(corpus), f"distillation.teacher={teacher}", f"data.cache={tmp_path / 'cache'}"]
     assert feature_shards.main(["--config", str(student), *settings]) == 0
@@ -126,7 +147,7 @@ def test_features_are_computed_beforehand_for_the_teacher_too(corpus, teacher, s
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        (["features.hop_ms=8"], "feature frames for the teacher"),
+        (["features.hop_ms=8"], "the teacher has a feature frame every 10 ms, the model every 8 ms"),
         (["features.sample_rate=8000"], "the teacher hears 16,000 Hz, the model 8,000 Hz"),
         (["model.front_filters=[4]"], r"a logit frame for 8 feature frames, model\.\* has one for 4"),
     ],

@@ -330,12 +330,9 @@ def _train_source(
     corpus_of = np.repeat(np.arange(len(sizes)), sizes)[: data.limit or None]
     utterances = utterances[: data.limit or None]
     copies = (data.cache, config.augment, data.workers, config.seed)
-    if teacher:
-        teacher.check_rate(config.features, config.augment.copies)
+    later = teacher.frames_later(config.features, config.augment.copies) if teacher else 0
     cache = prepare_features(utterances, config.features, *copies)
     teacher_cache = prepare_features(utterances, teacher.features, *copies) if teacher else None
-    if teacher:
-        teacher.check_frames(teacher_cache, cache)
     labels = [vocabulary.encode(u.pinyin, u.id, u.audio) for u in utterances]
     short = too_short(cache, utterances, labels, config.model.time_stride)
     report_skipped(short, utterances, run)
@@ -357,6 +354,7 @@ def _train_source(
         two_views=config.spec_augment.consistency > 0,
         mixture=mixture,
         teacher_cache=teacher_cache,
+        teacher_later=later,
     )
 
 

@@ -208,6 +208,11 @@ def frame_count(samples: int, config: FeatureConfig) -> int:
     return 1 + beyond // config.hop_samples + partial
 
 
+def first_frame_seconds(config: FeatureConfig) -> float:
+    """Time of the middle of the first frame: frames of Whisper are centred, the others begin at the start."""
+    return 0.0 if config.kind == "whisper" else config.frame_samples / config.sample_rate / 2
+
+
 def extract_features(samples: np.ndarray, config: FeatureConfig) -> np.ndarray:
     """Features of one utterance.
 
