@@ -60,7 +60,6 @@ examples:
   python transcribe.py meeting.wav --joint --words names.txt
   python transcribe.py commands/ --phrases phrases.txt      # only these phrases; everything else is rejected
   python transcribe.py lecture.flac --syllables runs/syllables --workers 1
-  ffmpeg -i talk.mkv -f wav - | python transcribe.py -
   python transcribe.py --microphone                         # until Ctrl-C
   arecord -f S16_LE -r 16000 | python transcribe.py - --rate 16000
   arecord -f S16_LE -r 16000 | python transcribe.py - --rate 16000 --stream
@@ -68,8 +67,7 @@ examples:
   python transcribe.py --microphone --no-second-pass        # for slow machines
 
 Reads what libsndfile or FFmpeg reads (WAV, FLAC, OGG, MP3, m4a, mp4, webm, mkv …), of any length, sample rate
-and number of channels.
-Recordings are cut at pauses; the text appears line by line, and memory use is constant.
+and number of channels. It is cut at pauses; the text appears line by line, and memory use is constant.
 Without --speech and --language the models of this project are used (pretrained/). With --joint, syllables
 and hanzi are searched together, which helps where the acoustic model is not certain. It is the default where
 none of --speech, --language, --beam, --syllables and --phrases is given; --no-joint turns it off. With
@@ -120,7 +118,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             hint = "add --stream or --microphone, and leave out --speech"
             raise ConfigError("--no-second-pass is for live audio with the shipped models", hint=hint)
         options.speech = PRETRAINED_STREAMING
-    runs = {"speech": _speech_run(options.speech), "language": _language_run(options)}
+    language = open_run(options.language or PRETRAINED, "language").path
+    runs = {"speech": _speech_run(options.speech), "language": language}
     if options.syllables:
         open_run(options.syllables, "language")
     with _one_live_call(jobs, options):
@@ -218,22 +217,13 @@ def _recognizer(options: argparse.Namespace, runs: Mapping[str, Path]) -> Any:
     from streaming.speech.recognizer import StreamRecognizer
 
     recognizer = _loader(options, runs)()
-    _show_homophones(recognizer.phrases)
+    for text in recognizer.phrases.homophone_warnings() if recognizer.phrases else ():
+        print(f"warning: {text}", file=sys.stderr)
     if not options.stream:
         return recognizer
     chunk_seconds = options.chunk and options.chunk / 1000
     stream = load_live_stream(runs["speech"], recognizer, load_first_pass(recognizer), chunk_seconds)
     return StreamRecognizer(stream, None if options.output else LiveText(sys.stderr).show)
-
-
-def _show_homophones(phrases: Any) -> None:
-    """Warn of phrases that sound the same: the first one is always recognised."""
-    pairs = phrases.homophones() if phrases else []
-    for phrase, first in pairs[:SHOWN_FAILURES]:
-        same = f"'{phrase.text}' (line {phrase.line}) sounds like '{first.text}' (line {first.line})"
-        print(f"warning: {same}, which is recognised instead", file=sys.stderr)
-    if len(pairs) > SHOWN_FAILURES:
-        print(f"warning: {len(pairs)} phrases sound like an earlier one", file=sys.stderr)
 
 
 def _sources(
@@ -338,11 +328,6 @@ def _speech_run(given: Path | None) -> Path:
         hint = "get the whole project again, or give --speech RUN"
         raise RunError("the shipped acoustic model is missing", where=PRETRAINED_SPEECH, hint=hint)
     return open_run(given or PRETRAINED_SPEECH, "speech").path  # reports a wrong folder before models load
-
-
-def _language_run(options: argparse.Namespace) -> Path:
-    """The run folder of the language model; by default the shipped one."""
-    return open_run(options.language or PRETRAINED, "language").path
 
 
 def _parser() -> argparse.ArgumentParser:

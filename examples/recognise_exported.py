@@ -32,7 +32,8 @@ def recognise(bundle, recording):
     settings, rule = FeatureConfig(**facts["features"]), facts["decoding"]
     labels, rate = read_lines(bundle, facts, "labels.txt"), settings.sample_rate
     ahead, stride = rule["look_ahead"], rule["time_stride"]
-    features = extract_features(with_pauses(read_audio(recording, rate), rate)[0], settings)
+    samples, _ = with_pauses(read_audio(recording, rate), rate, stride * settings.hop_samples)
+    features = extract_features(samples, settings)
     padding = (0, ahead and -len(features) % stride + ahead)  # for a causal model, whose output is delayed
     best = logits(bundle, np.pad(features, (padding, (0, 0)))).argmax(axis=1)[ahead // stride :]
     return [labels[k] for k in best[np.append(True, best[1:] != best[:-1])] if labels[k] not in (" ", "_")]

@@ -15,7 +15,7 @@ from bundle.check.clips import evenly
 from bundle.export.keyword_source import CALIBRATION_CLIPS
 from bundle.export.source import Clips, ExportSource, data_section, read_splits, usable_items
 from data.manifest import Utterance, read_manifest
-from model_speech.acoustic_model import load_acoustic_model
+from model_speech.acoustic_model import AcousticModel, load_acoustic_model
 from model_speech.causal import CausalModel, causal_model, streaming_obstacles
 from utils.audio.padding import with_pauses
 from utils.audio.reading import read_audio
@@ -60,7 +60,7 @@ def speech_source(
     longest = MAX_SECONDS * features.sample_rate  # samples
     if obstacles:
         model, row_stride, look_ahead = acoustic.model, acoustic.time_stride, 0
-        collect: Collect = partial(_padded, features, vocabulary)
+        collect: Collect = partial(_padded, acoustic)
         noise_lengths = np.linspace(0.1, 1.0, GOLDEN_UTTERANCES) * longest
         calibration_count, golden_count = CALIBRATION_UTTERANCES, GOLDEN_UTTERANCES
     else:
@@ -125,21 +125,18 @@ def _batch(causal: CausalModel, sounds: Sequence[np.ndarray], utterances: Sequen
     return Clips(inputs, _references(causal.vocabulary, utterances))
 
 
-def _padded(
-    config: FeatureConfig,
-    vocabulary: Vocabulary,
-    sounds: Sequence[np.ndarray],
-    utterances: Sequence[Utterance],
-) -> Clips:
+def _padded(acoustic: AcousticModel, sounds: Sequence[np.ndarray], utterances: Sequence[Utterance]) -> Clips:
     """Features of whole utterances, padded with zeros to the longest one, with their lengths.
 
     Silence is added to the sound where the recogniser adds it.
     """
-    padded = [with_pauses(sound, config.sample_rate)[0] for sound in sounds]
+    config = acoustic.features
+    output_frame = round(acoustic.frame_seconds * config.sample_rate)  # samples
+    padded = [with_pauses(sound, config.sample_rate, output_frame)[0] for sound in sounds]
     features = [extract_features(sound, config) for sound in padded]
     lengths = np.array([len(frames) for frames in features], np.int32)
     inputs = pad_rows(features, dtype=np.float32, inner=(feature_bins(config),))
-    return Clips(inputs, _references(vocabulary, utterances), lengths)
+    return Clips(inputs, _references(acoustic.vocabulary, utterances), lengths)
 
 
 def _references(vocabulary: Vocabulary, utterances: Sequence[Utterance]) -> np.ndarray:

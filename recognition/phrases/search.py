@@ -88,6 +88,16 @@ class PhraseSearch:
             pairs += [(phrase, other) for other in others if other is not phrase][:1]
         return pairs
 
+    def homophone_warnings(self, most: int = 10) -> list[str]:
+        """A warning for each of the first ``most`` pairs of :meth:`homophones`, and how many there are."""
+        pairs = self.homophones()
+        warnings = [
+            f"'{phrase.text}' (line {phrase.line}) sounds like '{first.text}' (line {first.line}), which is "
+            "recognised instead"
+            for phrase, first in pairs[:most]
+        ]
+        return warnings + [f"{len(pairs)} phrases sound like an earlier one"] * (len(pairs) > most)
+
     def search(
         self,
         logits: np.ndarray,
