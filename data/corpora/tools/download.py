@@ -77,8 +77,8 @@ def download_corpus(
 
     Args:
         archive: the archive.
-        root: will hold ``archive.folder``. An archive ``FOLDER.tgz`` that the user put there is unpacked instead
-            of a download, and stays; a download is removed once unpacked.
+        root: will hold ``archive.folder``. An archive ``FOLDER.tgz`` that the user put there is unpacked
+            instead of a download, and stays; a download is removed once unpacked.
         url: a mirror.
         sha256: the checksum to verify instead of the archive's own checksum or size.
         pause: seconds before the first retry; doubled after each.
@@ -232,7 +232,9 @@ def verify(path: Path, algorithm: str, expected: str, remove: bool) -> None:
         while chunk := reader.read(_CHUNK):
             digest.update(chunk)
     if digest.hexdigest() != expected.lower():
-        hint = "move it away to download the archive, or, if it is the right one, give its checksum (--sha256)"
+        hint = (
+            "move it away to download the archive, or, if it is the right one, give its checksum (--sha256)"
+        )
         if remove:
             path.unlink()
             hint = "the file was removed: download again, perhaps from a mirror (--url)"
