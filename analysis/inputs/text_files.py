@@ -53,7 +53,7 @@ class Problem:
         count: number of lines or tokens concerned.
         examples: a few of these ids or tokens.
         effect: what was done.
-        is_harmless: whether no rate depends on it: a remark, which stands below the rates.
+        is_harmless: whether it is only a remark, after which the rates are right; it stands below them.
     """
 
     file: str

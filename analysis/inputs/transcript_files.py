@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from operator import itemgetter
+from operator import and_, itemgetter
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -28,7 +28,7 @@ _CTM_LINE = re.compile(rf"\S+\s+\S+\s+(?:{_NUMBER}|\*)\s+(?:{_NUMBER}|\*)\s+\S+(
 _STM_LINE = re.compile(rf"\S+\s+\S+\s+\S+\s+{_NUMBER}\s+{_NUMBER}(?:\s.*)?")
 _TRN_LINE = re.compile(r"(.*?)\s*\(([^()\s]+)\)\s*")
 _ALTERNATION = re.compile(r"\{([^{}]*)\}")
-_CUE_TIME = re.compile(r"\s*-?\d+(?:\s*[:.,：，]\s*\d+)+\s*(?:[-–—]+\s*>|→).*")
+_CUE_TIME = re.compile(r"\s*(?:-?\d+(?:\s*[:.,：，]\s*\d+)+\s*(?:[-–—=]+\s*(?:>|&gt;)|[-–—]{2,}|→)|-->).*")
 _LRC_TIME = re.compile(r"\s*\[(\d+(?:[:.]\d+)+)\]")
 _LRC_TAG = re.compile(r"\s*\[[^\d\]][^\]]*:[^\]]*\]\s*")  # title, artist …
 # Tags, also with the times of words, and the commands of ASS, which SubRip may have too.
@@ -36,7 +36,7 @@ _MARKUP = re.compile(r"</?[a-z][^>]*>|<(?:\d+:)?\d\d:\d\d\.\d{2,3}>|\{\\[^}]*\}"
 _NO_CUE = re.compile(r"(NOTE|STYLE|REGION)(\s.*)?")  # blocks of WebVTT without text
 _ASS_BREAK = re.compile(r"\\[Nnh]")
 _ASS_COLUMNS = 10  # the last one is the text
-_XML = re.compile(r"\s*<(?:\?xml|!DOCTYPE|html|(?:\w+:)?tt[\s>])", re.IGNORECASE)
+_XML = re.compile(r"\s*<(?:\?xml|!DOCTYPE|!--|html|(?:\w+:)?tt[\s>])", re.IGNORECASE)
 _TEXTGRID = 'File type = "ooTextFile"'
 
 
@@ -160,18 +160,20 @@ def _from_trn(records: Sequence[str]) -> TranscriptFile:
 def _cue_texts(lines: Sequence[str], numbers: Sequence[int]) -> Iterator[str]:
     """The lines of all cues of SubRip or WebVTT without numbers, other names of cues, notes and times."""
     inside, is_webvtt = False, lines[0].startswith("WEBVTT")
-    gaps = [before + 1 < number for before, number in pairwise([0, *numbers])]  # is an empty line before it?
-    for line, following, begins, gap in zip(lines, [*lines[1:], ""], gaps, [*gaps[1:], False], strict=True):
-        if _CUE_TIME.fullmatch(line):
+    is_time = [bool(_CUE_TIME.fullmatch(line)) for line in lines] + [False]
+    is_number = [line.strip().isdecimal() for line in lines]
+    # In a file without numbers of cues, a number is text.
+    is_numbered = 2 * sum(map(and_, is_number, is_time[1:])) > sum(is_time)
+    follows_blank = [before + 1 < number for before, number in pairwise([0, *numbers])] + [False]
+    for index, line in enumerate(lines):
+        if is_time[index]:
             inside = True
-        elif is_webvtt and begins and _NO_CUE.fullmatch(line):
+        elif is_webvtt and follows_blank[index] and _NO_CUE.fullmatch(line):
             inside = False
-        elif (
-            _CUE_TIME.fullmatch(following)
-            and not gap
-            and (line.strip().isdecimal() or (is_webvtt and begins))
-        ):
-            continue  # the name of the cue: a number, in WebVTT any text
+        elif is_time[index + 1] and is_number[index] and is_numbered:
+            continue
+        elif is_time[index + 1] and is_webvtt and follows_blank[index] and not follows_blank[index + 1]:
+            continue  # in WebVTT, any text may be the name of a cue
         elif inside:
             yield line
 

@@ -38,7 +38,7 @@ def results_text(results: Results) -> str:
     for comparison in results.comparisons:
         parts += _comparison(comparison, with_changes=comparison.level == results.levels[-1])
     if remarks:
-        parts.append(_problems("remarks on the files, which change no rate", remarks))
+        parts.append(_problems("remarks on the files", remarks))
     return "\n\n".join(part.rstrip("\n") for part in parts) + "\n"
 
 

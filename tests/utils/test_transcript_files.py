@@ -7,6 +7,7 @@ import pytest
 
 from analysis.inputs.text_files import read_text_file
 from analysis.inputs.utterance_results import HANZI, OUTPUT, SYLLABLES
+from analysis.page.report import write_report_page
 from analysis.report import report_files
 from analysis.results.terminal import results_text
 from utils.errors import CorpusError
@@ -115,7 +116,7 @@ EVENTS = [
         ("00: 00: 01, 000", "00：00：03，000"),
     ],
 )
-@pytest.mark.parametrize("arrow", [" --> ", "-->", " -> ", " – > ", " → "])
+@pytest.mark.parametrize("arrow", [" --> ", "-->", " -> ", " – > ", " → ", " -- ", "--&gt;"])
 @pytest.mark.parametrize("is_numbered", [True, False])
 def test_odd_times_lose_no_cue(tmp_path, start, second, arrow, is_numbered):
     """The third cue is a usual one; the text of the second looks like a number of a cue."""
@@ -125,6 +126,22 @@ def test_odd_times_lose_no_cue(tmp_path, start, second, arrow, is_numbered):
         for number, (time, text) in enumerate(cues, start=1)
     )
     assert texts(write(tmp_path / "talk.srt", content)) == {"talk": "今天天气 12 我们去"}
+
+
+def test_numbers_of_cues_are_no_text(tmp_path):
+    """Blank lines between all lines, a missing number, a cue without text, a time without its start."""
+    cues = ["1", "00:00:01,000 --> 00:00:02,000", "今天", "00:00:02,000 --> 00:00:03,000", "天气", "3"]
+    cues += [
+        "00:00:04,000 --> 00:00:05,000",
+        "4",
+        "--> 00:00:06,000",
+        "12很好",
+        "5",
+        "00:00:07 --> 00:00:08",
+        "6",
+    ]
+    for separator in ("\n", "\n\n", "\n \n"):
+        assert texts(write(tmp_path / "talk.srt", separator.join(cues))) == {"talk": "今天 天气 12很好 6"}
 
 
 def test_markup_of_subtitles_is_no_text(tmp_path):
@@ -173,6 +190,9 @@ def test_tags_of_recognisers_are_left_out_with_a_remark(tmp_path):
     counts, facts = rate(write(tmp_path / "ref", REFERENCE), write(tmp_path / "hyp", content))
     assert (counts.errors, counts.reference) == (1, 11)
     assert [(each.examples, each.is_harmless) for each in facts.problems] == [(("a1",), True)]
+    page = write_report_page(tmp_path / "out", facts).read_text(encoding="utf-8")
+    assert "<h2>Problems of the files" not in page
+    assert page.index("<h2>Remarks on the files") > page.index("Hanzi error")
 
 
 @pytest.mark.parametrize(
