@@ -7,6 +7,7 @@ tables; the JSON of ``transcribe.py``, Whisper and FunASR, and the lists of WeNe
 
 import csv
 import json
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -73,8 +74,8 @@ def read_table(path: Path, lines: Sequence[str], numbers: Sequence[int], is_refe
     """
     names = _names(is_reference)
     rows = [line.split("\t") for line in lines]
-    if _is_header(next(csv.reader(lines)), names):
-        rows = list(csv.reader(lines))
+    if _is_header(lines[0].split(","), names):
+        rows = _comma_separated(path, lines)
     header = _columns_without_header(rows)
     if _is_header(rows[0], names):
         header, rows, numbers = _lower(rows[0]), rows[1:], numbers[1:]
@@ -114,7 +115,11 @@ def read_json(path: Path, name: str, lines: Sequence[str], is_reference: bool) -
         record = {key.lower(): value for key, value in item.items()} if isinstance(item, dict) else {}
         if len(objects) == 1:
             _reject_figures(path, record)
-            if not (ids | texts) & record.keys() and all(isinstance(text, str) for text in record.values()):
+            if (
+                not (ids | texts) & record.keys()
+                and record
+                and all(isinstance(text, str) for text in record.values())
+            ):
                 return [(id, TextEntry(hanzi=text)) for id, text in item.items()]
             record = record if ids & record.keys() else {"id": name} | record
         title = f"object {number} of this JSON"
@@ -148,8 +153,15 @@ def _columns_without_header(rows: Sequence[Sequence[str]]) -> list[str] | None:
     return ["id", "audio", "hanzi"] if all(map(_FILE_NAME.fullmatch, second)) else None
 
 
+def _comma_separated(path: Path, lines: Sequence[str]) -> list[list[str]]:
+    try:
+        return list(csv.reader(lines))
+    except csv.Error as error:
+        raise CorpusError(f"a damaged table ({error})", where=path, hint="check its quotes") from error
+
+
 def _lower(columns: Sequence[str]) -> list[str]:
-    return [column.strip().lower() for column in columns]
+    return [column.strip(' "').lower() for column in columns]
 
 
 def _item(
@@ -171,8 +183,9 @@ def _item(
     try:
         seconds = float(values["seconds"] or 0)
     except ValueError:
-        message = f"'{values['seconds']}' of {title} is not a number of seconds"
-        raise CorpusError(message, where=path) from None
+        seconds = math.nan
+    if not 0 <= seconds < math.inf:
+        raise CorpusError(f"'{values['seconds']}' of {title} is not a number of seconds", where=path)
     return id, TextEntry(**values | {"seconds": seconds, "spoken": tuple(values["spoken"].split())})
 
 
@@ -189,11 +202,11 @@ def _json_objects(path: Path, lines: Sequence[str]) -> list[Any] | None:
     try:
         whole = json.loads("\n".join(lines))
         return whole if isinstance(whole, list) else [whole]
-    except ValueError:
+    except (ValueError, RecursionError):
         pass
     try:
         return [json.loads(line) for line in lines]
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         if path.suffix.startswith(".json"):
             raise CorpusError(
                 f"this is not JSON ({error})", where=path, hint="write the file again"

@@ -157,6 +157,13 @@ def _text_file(path: Path, found: TranscriptFile) -> TextFile:
     Raises:
         CorpusError: most lines repeat an id with another text, so the file does not have one text an id.
     """
+    require(
+        found.items,
+        "no transcripts",
+        where=path,
+        hint="give those of one utterance or more",
+        error=CorpusError,
+    )
     items, problems = _without_tags(path, found.items)
     entries = [entry for _, entry in items]
     if not any(entry.pinyin for entry in entries) and looks_like_pinyin(

@@ -135,7 +135,8 @@ def _from_ctm(records: Sequence[str]) -> TranscriptFile:
         elif alternative.get(side, 1) > 1:
             left_out[side] = None
         elif word != _NULL:
-            timed_words.append((float(begin), word))
+            before = timed_words[-1][0] if timed_words else 0.0
+            timed_words.append((before if begin == "*" else float(begin), word))
     files = [file for file, _ in words]
     ids = {side: "_".join(side) if files.count(side[0]) > 1 else side[0] for side in words}
     items = [

@@ -59,6 +59,11 @@ def test_ctm_of_two_channels_has_a_text_for_each(tmp_path):
     assert texts(write(tmp_path / "hyp", both)) == {"call_A": "你好", "call_B": "谢谢"}
 
 
+def test_a_word_of_ctm_without_a_time_follows_the_one_before_it(tmp_path):
+    words = "a 1 * * 今天\na 1 1.0 0.2 很\na 1 * * 好\na 1 0.5 0.2 天气\n"
+    assert texts(write(tmp_path / "hyp", words)) == {"a": "今天 天气 很 好"}
+
+
 def test_spoken_digits_are_no_ctm(tmp_path):
     digits = write(tmp_path / "hyp", "u1 1 2 3 4\nu2 5 6 7 8 9\n")
     assert texts(digits) == {"u1": "1 2 3 4", "u2": "5 6 7 8 9"}
@@ -293,6 +298,11 @@ def test_json_lines_are_read(tmp_path):
         ("x.html", "<!DOCTYPE html>\n<html><p>今天</p></html>", "XML or HTML, but not TTML"),
         ("x.tsv", "id\ttext\na1\t今天\t好\n", "3 columns instead of 2"),
         ("x.tsv", "id\ttext\n\t今天\n", "line 2 has no id"),
+        ("x.tsv", "id\ttext\tseconds\na1\t今天\tnan\n", "'nan' of line 2 is not a number of seconds"),
+        ("x.tsv", "id\ttext\n", "no transcripts"),
+        ("x.json", "[]", "no transcripts"),
+        ("x.json", "[" * 100_000, "this is not JSON"),
+        ("x.csv", f"id,text\na1,{'好' * 200_000}\n", "a damaged table"),
         ("x.TextGrid", 'File type = "ooTextFile"\n', "a Praat TextGrid"),
         ("x.txt", "a1 今天\na1 天气\na1 很好\n", "2 of 3 lines have the id of an earlier line"),
     ],
