@@ -182,7 +182,7 @@ def _cue_texts(lines: Sequence[str], numbers: Sequence[int]) -> Iterator[str]:
 def _ass_texts(lines: Sequence[str]) -> Iterator[str]:
     """The dialogue of ASS or SSA (SubStation Alpha) in the order of its start times."""
     events = [line.split(",", _ASS_COLUMNS - 1) for line in lines if line.startswith("Dialogue:")]
-    for event in sorted(events, key=itemgetter(1)):
+    for event in sorted(events, key=lambda event: event[1:2]):  # damaged lines have fewer columns
         yield _ASS_BREAK.sub(" ", event[-1])
 
 
