@@ -84,13 +84,16 @@ def read_table(path: Path, lines: Sequence[str], numbers: Sequence[int], is_refe
     items = []
     for number, row in zip(numbers, rows, strict=False):
         if len(row) != len(header):
-            raise CorpusError(f"{len(row)} columns instead of {len(header)}", where=f"{path}:{number}")
+            message = f"{len(row)} columns instead of {len(header)}"
+            raise CorpusError(
+                message, where=f"{path}:{number}", hint="every line has a value for each column"
+            )
         items.append(_item(dict(zip(header, row, strict=True)), names, path, f"line {number}"))
     return items
 
 
 def read_json(path: Path, name: str, lines: Sequence[str], is_reference: bool) -> Items | None:
-    """Read a JSON object, an array of objects, one object a line, or an object of texts by id.
+    """Read a JSON object, an array of objects, or one object a line.
 
     Args:
         path: path of the file, for messages.
@@ -115,12 +118,6 @@ def read_json(path: Path, name: str, lines: Sequence[str], is_reference: bool) -
         record = {key.lower(): value for key, value in item.items()} if isinstance(item, dict) else {}
         if len(objects) == 1:
             _reject_figures(path, record)
-            if (
-                not (ids | texts) & record.keys()
-                and record
-                and all(isinstance(text, str) for text in record.values())
-            ):
-                return [(id, TextEntry(hanzi=text)) for id, text in item.items()]
             record = record if ids & record.keys() else {"id": name} | record
         title = f"object {number} of this JSON"
         if not texts & record.keys():

@@ -213,7 +213,6 @@ def test_tags_of_recognisers_are_left_out_with_a_remark(tmp_path):
         '{"key": "u1", "wav": "a", "txt": "你好"}\n{"key": "u2", "wav": "b", "txt": "您好"}\n',
         '{"audio_filepath": "/c/u1.wav", "duration": 1, "text": "你好", "pred_text": "好"}\n'
         '{"audio_filepath": "/c/u2.wav", "duration": 1, "text": "您好", "pred_text": "好"}\n',
-        '{"u1": "你好", "u2": "您好"}',
         "id\treference_pinyin\tpinyin\treference_hanzi\thanzi\n"
         "u1\tni3 hao3\tni3\t你好\t你\nu2\tnin2 hao3\tnin2\t您好\t您\n",
     ],
