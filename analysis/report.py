@@ -11,8 +11,9 @@ from pathlib import Path
 
 from analysis.inputs.hypothesis_files import read_systems
 from analysis.inputs.normalisation import ALL, DEFAULT_RULES, NONE, RULES, rules_of
-from analysis.inputs.text_files import read_text_file, with_speakers
+from analysis.inputs.text_files import read_text_file
 from analysis.inputs.training_texts import read_training
+from analysis.inputs.utterance_ids import with_speakers
 from analysis.inputs.utterance_results import LEVELS
 from analysis.page.report import write_report_page
 from analysis.results.collect import collect_results
@@ -26,11 +27,14 @@ EXAMPLES = f"""\
 examples:
   python -m analysis.report --reference data/test/text --hypothesis exp/a/text
   python -m analysis.report --reference test.tsv --hypothesis a/text --hypothesis b/text --output report
+  python -m analysis.report --reference test.tsv --hypothesis transcripts/
   python -m analysis.report --reference ref.txt --hypothesis hyp.txt --normalise all --speakers utt2spk
 
-Files are lines of 'id text' (Kaldi, ESPnet, WeNet, FunASR), hanzi or pinyin; NIST's CTM and TRN, SubRip and
-WebVTT, JSON as transcribe.py writes it; manifests and the hypotheses.tsv of test.py. The format is recognised
-from the content. CTM and subtitles have the text of whole recordings, and so must the reference.
+Files are lines of 'id text' (Kaldi, ESPnet, WeNet, FunASR), hanzi or pinyin; subtitles (SubRip, WebVTT, ASS,
+TTML, LRC); NIST's CTM and TRN; JSON of transcribe.py, Whisper, FunASR, WeNet, NeMo; tables whose first line
+names the columns, such as manifests and the hypotheses.tsv of test.py. The format is recognised from the
+content. A folder, such as transcribe.py writes, has a file for each recording. CTM and subtitles have the
+text of whole recordings, and so must the reference. Ids may also be the names of recordings.
 
 Of several hypotheses, each is compared with the first: difference with its interval, matched-pairs test
 (MAPSSWE), utterances that are better and worse.
@@ -70,7 +74,7 @@ def report_files(
     """Analyse hypothesis files.
 
     Args:
-        reference, hypotheses: files of ``id text`` (:mod:`analysis.inputs.text_files`).
+        reference, hypotheses: files or folders of transcripts (:mod:`analysis.inputs.text_files`).
         rules: rules of normalisation.
         leave_out: leave out utterances that a file lacks; else they count as deleted.
         speakers: Kaldi's ``utt2spk``; manifests contain the speakers.
@@ -84,7 +88,7 @@ def report_files(
         raise ConfigError(
             "the same hypothesis file is given twice", where=hypotheses[0], hint="give each file once"
         )
-    true_texts = read_text_file(reference)
+    true_texts = read_text_file(reference, is_reference=True)
     if speakers:
         true_texts = with_speakers(true_texts, speakers)
     files = read_systems(true_texts, hypotheses, rules, leave_out)

@@ -12,12 +12,12 @@ from itertools import chain
 from pathlib import Path
 
 from analysis.errors.alignment import align
-from analysis.inputs.text_files import HYPOTHESES_COLUMNS
 from data.manifest import read_rows, read_transcripts
 from utils.errors import CorpusError
 from utils.mandarin.confusion_statistics import ConfusionStatistics
 from utils.mandarin.syllable_distance import syllable_distance
 
+HYPOTHESES_COLUMNS = ("id", "reference_pinyin", "pinyin", "reference_hanzi", "hanzi")  # the first ones
 EXAMPLES = """\
 examples:
   python test.py speech runs/compact --split dev

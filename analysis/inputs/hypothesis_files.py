@@ -12,16 +12,15 @@ from rapidfuzz.distance import Levenshtein
 from tqdm import tqdm
 
 from analysis.inputs.normalisation import RULES, automatic_pinyin
+from analysis.inputs.records import TextEntry
 from analysis.inputs.text_files import (
     Problem,
-    TextEntry,
     TextFile,
-    id_problems,
     read_text_file,
     rule_counts,
     tokens,
-    with_ids_of,
 )
+from analysis.inputs.utterance_ids import id_problems, with_ids_of
 from analysis.inputs.utterance_results import (
     HANZI,
     OUTPUT,

@@ -1,14 +1,14 @@
-"""Reads a reference or hypothesis file of a known format: its texts by id, and its problems.
+"""Reads the references or hypotheses of a file or folder: its texts by id, and its problems.
 
 Known formats are lines of ``id text`` as Kaldi, ESPnet, WeNet and FunASR write them (hanzi or pinyin, spaces
-or tabs, words or characters); CTM, TRN, SubRip, WebVTT and JSON (:mod:`analysis.inputs.transcript_files`);
-and those of this project: manifests, and the ``hypotheses.tsv`` of ``test.py``.
+or tabs, words or characters), and those of :mod:`analysis.inputs.transcript_files` and
+:mod:`analysis.inputs.records`. A folder, such as ``transcribe.py`` writes, has a file for each recording.
 """
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
-from pathlib import Path, PurePath
+from pathlib import Path
 
 from analysis.inputs.normalisation import (
     RULES,
@@ -18,35 +18,29 @@ from analysis.inputs.normalisation import (
     normalise,
     pinyin_tokens,
 )
-from analysis.inputs.transcript_files import CTM, SUBTITLES, TranscriptFile, read_transcript_file
+from analysis.inputs.records import Items, TextEntry
+from analysis.inputs.transcript_files import (
+    ALTERNATIVES,
+    SUBTITLES,
+    TEXT,
+    TranscriptFile,
+    read_transcript_file,
+)
 from analysis.inputs.utterance_results import HANZI, SYLLABLES
-from data.manifest import COLUMNS, check_header, read_manifest, read_rows
+from data.manifest import read_rows
 from utils.errors import CorpusError, require
 from utils.mandarin.pinyin import tone_of
 
-# The first columns of hypotheses.tsv.
-HYPOTHESES_COLUMNS = ("id", "reference_pinyin", "pinyin", "reference_hanzi", "hanzi")
 EXAMPLES_KEPT = 5  # ids or tokens of a problem
 LINES_EXAMINED = 200  # to distinguish hanzi from pinyin
 MAX_TONELESS = 0.5  # fraction of the syllables without a tone; a file with more is reported
 MAX_REPEATED = 0.5  # fraction of lines that give another text to an earlier id; more is an error
-
-
-@dataclass(frozen=True, slots=True)
-class TextEntry:
-    """The entry of one utterance in a file; what the file does not contain is empty.
-
-    Attributes:
-        hanzi: the text as written.
-        pinyin: the syllables as written, separated by spaces.
-        speaker, seconds, spoken: fields of a manifest with these names (``spoken``: ``spoken_pinyin``).
-    """
-
-    hanzi: str = ""
-    pinyin: str = ""
-    speaker: str = ""
-    seconds: float = 0.0
-    spoken: tuple[str, ...] = ()
+# What may be in a folder of transcripts: one text a file, except in JSON and CTM.
+_SUFFIXES = (".txt", ".json", ".jsonl", ".srt", ".vtt", ".ass", ".ssa", ".lrc", ".ttml", ".ctm", ".trn")
+_NO_TEXT = {
+    "lines with tags (SenseVoice, Whisper)": re.compile(r"<\|[^<>|]*\|>"),
+    "lines with invisible characters": re.compile("[\u200b-\u200f\u202a-\u202e\u2060\ufeff]"),
+}
 
 
 @dataclass(frozen=True)
@@ -59,6 +53,7 @@ class Problem:
         count: number of lines or tokens concerned.
         examples: a few of these ids or tokens.
         effect: what was done.
+        is_harmless: whether it is only a remark, after which the rates are right; it stands below them.
     """
 
     file: str
@@ -66,6 +61,15 @@ class Problem:
     count: int
     examples: tuple[str, ...]
     effect: str
+    is_harmless: bool = False
+
+    @classmethod
+    def of(
+        cls, path: Path, description: str, found: Sequence[str], effect: str, is_harmless: bool = False
+    ) -> "Problem":
+        """The problem of these ids or tokens of a file."""
+        examples = tuple(dict.fromkeys(found))[:EXAMPLES_KEPT]
+        return cls(str(path), description, len(found), examples, effect, is_harmless)
 
 
 @dataclass(frozen=True)
@@ -83,34 +87,37 @@ class TextFile:
     levels: tuple[str, ...]
     lines: Mapping[str, TextEntry]
     problems: tuple[Problem, ...] = field(default=())
-    format: str = "text"
+    format: str = TEXT
 
 
-def read_text_file(path: str | Path) -> TextFile:
-    """Read a file; its format is recognised from its content.
+def read_text_file(path: str | Path, is_reference: bool = False) -> TextFile:
+    """Read a file, or all transcripts of a folder; the format is recognised from the content.
+
+    Args:
+        path: the file or folder.
+        is_reference: whether to take the reference's texts of a file that also has hypotheses.
 
     Raises:
-        CorpusError: the file cannot be read, is not UTF-8, is empty, is a damaged manifest, or has a format
-            that cannot be scored.
+        CorpusError: a file cannot be read, is not UTF-8, is empty, is a damaged table, or has a format that
+            cannot be scored; or the folder has no transcripts, or those of several formats.
     """
     path = Path(path)
-    rows = read_rows(path)
-    require(rows, "the file is empty", where=path, hint="lines of 'id text' are expected", error=CorpusError)
-    header = tuple(rows[0][1])
-    if header[: len(COLUMNS)] == COLUMNS:
-        check_header(path, rows)
-        return _manifest(path)
-    if header[: len(HYPOTHESES_COLUMNS)] == HYPOTHESES_COLUMNS:
-        items = [(row[0], TextEntry(row[4], row[2])) for _, row in rows[1:] if len(row) > 4]
-        # `test.py speech` recognises no hanzi.
-        levels = (HANZI, SYLLABLES) if any(entry.hanzi for _, entry in items) else (SYLLABLES,)
-        return _text_file(path, levels, items)
-    lines = ["\t".join(fields) for _, fields in rows]
-    numbers = [number for number, _ in rows]
-    after_blank = {index for index, (a, b) in enumerate(pairwise(numbers), start=1) if b > a + 1}
-    if found := read_transcript_file(path, lines, after_blank):
-        return _transcripts(path, found)
-    return _plain(path, [(*line.strip().split(None, 1), "")[:2] for line in lines if line.strip()])
+    if not path.is_dir():
+        return _text_file(path, _read(path, path.stem, is_reference))
+    files = sorted(
+        file
+        for file in path.rglob("*")
+        if file.suffix.lower() in _SUFFIXES and not file.name.startswith(".") and file.is_file()
+    )
+    suffixes = sorted({file.suffix.lower() for file in files})
+    hint = f"give a folder with transcripts of one of these formats: {' '.join(_SUFFIXES)}"
+    require(files, "no transcripts in this folder", where=path, hint=hint, error=CorpusError)
+    several = f"transcripts of several formats ({' '.join(suffixes)})"
+    require(len(suffixes) == 1, several, where=path, hint=hint, error=CorpusError)
+    found = [_read_in_folder(path, file, is_reference) for file in files]
+    left_out = {ALTERNATIVES: [id for each in found for id in each.left_out.get(ALTERNATIVES, ())]}
+    items = [item for each in found for item in each.items]
+    return _text_file(path, TranscriptFile(found[0].format, items, left_out))
 
 
 def tokens(line: TextEntry, level: str, rules: Sequence[str]) -> tuple[str, ...]:
@@ -120,156 +127,102 @@ def tokens(line: TextEntry, level: str, rules: Sequence[str]) -> tuple[str, ...]
     return hanzi_tokens(normalise(line.hanzi, rules))
 
 
-def id_problems(reference: TextFile, hypothesis: TextFile, leave_out: bool) -> list[Problem]:
-    """The problem that two files have different ids, if so.
-
-    Args:
-        reference, hypothesis: the files.
-        leave_out: missing utterances are not scored; else they count as deleted.
-
-    Raises:
-        CorpusError: they have no id in common.
-    """
-    missing = [name for name in reference.lines if name not in hypothesis.lines]
-    extra = [name for name in hypothesis.lines if name not in reference.lines]
-    if len(missing) == len(reference.lines):
-        message = (
-            f"no id in common with {reference.path}: '{missing[0]}' there, '{next(iter(extra), '')}' here"
-        )
-        recordings = [file for file in (reference, hypothesis) if file.format in (CTM, SUBTITLES)]
-        hint = "give files with the same ids"
-        if recordings:
-            hint = (
-                f"{recordings[0].path} ({recordings[0].format}) has one text for each whole recording, under "
-                "its name: the other file must have the same"
-            )
-        raise CorpusError(message, where=hypothesis.path, hint=hint)
-    effect = "left out" if leave_out else "every token counts as deleted"
-    found = [
-        _problem(hypothesis.path, "ids of the reference are missing", missing, effect),
-        _problem(hypothesis.path, "ids that are not in the reference", extra, "left out"),
-    ]
-    return [problem for problem in found if problem.count]
-
-
 def rule_counts(listing: TextFile, ids: Iterable[str]) -> dict[str, int]:
     """The number of these lines that each rule of normalisation changes."""
     texts = [listing.lines[name].hanzi for name in ids if name in listing.lines]
     return {rule: sum(changes(text, rule) for text in texts) for rule in RULES}
 
 
-def with_speakers(listing: TextFile, path: str | Path) -> TextFile:
-    """The same lines with the speakers of a Kaldi ``utt2spk`` (``id speaker``) file.
-
-    Raises:
-        CorpusError: the file cannot be read, or has no id in common.
-    """
-    fields = (" ".join(row).split() for _, row in read_rows(path))
-    speakers = {words[0]: words[1] for words in fields if len(words) > 1}
-    if not speakers.keys() & listing.lines.keys():
-        raise CorpusError(f"no id in common with {listing.path}", where=path, hint="lines are 'id speaker'")
-    lines = {
-        name: replace(line, speaker=speakers.get(name, line.speaker)) for name, line in listing.lines.items()
-    }
-    return replace(listing, lines=lines)
+def _read(path: Path, name: str, is_reference: bool) -> TranscriptFile:
+    """Read a file; ``name`` is the id of a file with one text."""
+    rows = [(number, "\t".join(fields)) for number, fields in read_rows(path)]
+    rows = [(number, line) for number, line in rows if line.strip()]
+    require(rows, "the file is empty", where=path, hint="lines of 'id text' are expected", error=CorpusError)
+    numbers, lines = zip(*rows, strict=True)
+    return read_transcript_file(path, name, lines, numbers, is_reference)
 
 
-def with_ids_of(listing: TextFile, reference: TextFile) -> TextFile:
-    """The same lines; if no id is in the reference, ids that are paths lose their folder and suffix.
-
-    transcribe.py writes the paths of the recordings as ids.
-    """
-    if listing.lines.keys() & reference.lines.keys():
-        return listing
-    short = {PurePath(name).stem: line for name, line in listing.lines.items()}
-    if len(short) < len(listing.lines) or not short.keys() & reference.lines.keys():
-        return listing
-    effect = "compared without folder and suffix"
-    problem = _problem(listing.path, "ids that are file names", list(listing.lines), effect)
-    return replace(listing, lines=short, problems=(*listing.problems, problem))
+def _read_in_folder(folder: Path, file: Path, is_reference: bool) -> TranscriptFile:
+    """Read a file of a folder; all of a ``.txt`` file is one text, without an id."""
+    name, suffix = file.relative_to(folder).with_suffix("").as_posix(), file.suffix.lower()
+    if suffix == ".txt" or (suffix in (".srt", ".ctm") and not file.stat().st_size):  # of silence
+        text = " ".join("\t".join(fields) for _, fields in read_rows(file))
+        return TranscriptFile(SUBTITLES, [(name, TextEntry(hanzi=text))])
+    return _read(file, name, is_reference)
 
 
-def _manifest(path: Path) -> TextFile:
-    utterances = read_manifest(path)
-    lines = {
-        each.id: TextEntry(each.hanzi, " ".join(each.pinyin), each.speaker, each.seconds, each.spoken_pinyin)
-        for each in utterances
-    }
-    return TextFile(path, (HANZI, SYLLABLES), lines)
-
-
-def _transcripts(path: Path, found: TranscriptFile) -> TextFile:
-    if any(each.pinyin for each in found.transcripts):
-        levels = (HANZI, SYLLABLES) if any(each.text for each in found.transcripts) else (SYLLABLES,)
-        items = [(each.id, TextEntry(each.text, each.pinyin)) for each in found.transcripts]
-        listing = _text_file(path, levels, items)
-    else:
-        listing = _plain(path, [(each.id, each.text) for each in found.transcripts])
-    problems = [
-        _problem(path, description, ids, "left out") for description, ids in found.left_out.items() if ids
-    ]
-    return replace(listing, problems=(*listing.problems, *problems), format=found.format)
-
-
-def _plain(path: Path, texts: Sequence[tuple[str, str]]) -> TextFile:
-    """Texts with their ids, hanzi or pinyin."""
-    if not looks_like_pinyin(text for _, text in texts[:LINES_EXAMINED]):
-        return _text_file(path, (HANZI,), [(name, TextEntry(hanzi=text)) for name, text in texts])
-    listing = _text_file(path, (SYLLABLES,), [(name, TextEntry(pinyin=text)) for name, text in texts])
-    return replace(listing, problems=(*listing.problems, *_pinyin_problems(listing)))
-
-
-def _text_file(path: Path, levels: tuple[str, ...], items: Sequence[tuple[str, TextEntry]]) -> TextFile:
+def _text_file(path: Path, found: TranscriptFile) -> TextFile:
     """Lines by id; of several lines with the same id the first is used.
 
     Raises:
         CorpusError: most lines repeat an id with another text, so the file does not have one text an id.
     """
+    require(
+        found.items,
+        "no transcripts",
+        where=path,
+        hint="give those of one utterance or more",
+        error=CorpusError,
+    )
+    items, problems = _without_tags(path, found.items)
+    entries = [entry for _, entry in items]
+    if not any(entry.pinyin for entry in entries) and looks_like_pinyin(
+        entry.hanzi for entry in entries[:LINES_EXAMINED]
+    ):
+        items = [(id, replace(entry, hanzi="", pinyin=entry.hanzi)) for id, entry in items]
     lines: dict[str, TextEntry] = {}
     same, different = [], []
-    for name, line in items:
-        first = lines.setdefault(name, line)
+    for id, line in items:
+        first = lines.setdefault(id, line)
         if first is not line:
-            (same if first == line else different).append(name)
+            (same if first == line else different).append(id)
     if len(different) > MAX_REPEATED * len(items):
         raise CorpusError(
             f"{len(different)} of {len(items)} lines have the id of an earlier line, with another text",
             where=path,
             hint="give one line of 'id text' for each utterance, or CTM, TRN, SubRip or JSON",
         )
-    problems = [
-        _problem(path, "ids that come twice with the same text", same, "the first is used"),
-        _problem(path, "ids that come twice with different texts", different, "the first is used"),
-        _problem(
-            path,
-            "ids without a text",
-            [name for name, line in lines.items() if not (line.hanzi or line.pinyin)],
-            "empty",
-        ),
+    without = [id for id, line in lines.items() if not (line.hanzi or line.pinyin)]
+    problems += [
+        Problem.of(path, "ids that come twice with the same text", same, "the first is used", True),
+        Problem.of(path, "ids that come twice with different texts", different, "the first is used"),
+        Problem.of(path, "ids without a text", without, "empty"),
+        *(Problem.of(path, title, ids, "left out", True) for title, ids in found.left_out.items()),
+        *_pinyin_problems(path, lines.values()),
     ]
-    return TextFile(path, levels, lines, tuple(problem for problem in problems if problem.count))
+    shown = tuple(problem for problem in problems if problem.count)
+    return TextFile(path, _levels(lines.values()), lines, shown, found.format)
 
 
-def _pinyin_problems(listing: TextFile) -> list[Problem]:
+def _levels(entries: Iterable[TextEntry]) -> tuple[str, ...]:
+    """The levels that all entries have; syllables only if each text has them."""
+    with_text = [entry for entry in entries if entry.hanzi or entry.pinyin]
+    if not with_text or not all(entry.pinyin for entry in with_text):
+        return (HANZI,)
+    return (HANZI, SYLLABLES) if any(entry.hanzi for entry in with_text) else (SYLLABLES,)
+
+
+def _without_tags(path: Path, items: Items) -> tuple[Items, list[Problem]]:
+    """The same items without what is no text, and the remarks on it."""
+    problems = []
+    for title, pattern in _NO_TEXT.items():
+        found = [id for id, entry in items if pattern.search(entry.hanzi)]
+        if found:
+            items = [(id, replace(entry, hanzi=pattern.sub("", entry.hanzi).strip())) for id, entry in items]
+        problems.append(Problem.of(path, title, found, "these are left out", True))
+    return items, problems
+
+
+def _pinyin_problems(path: Path, entries: Iterable[TextEntry]) -> list[Problem]:
     strange: list[str] = []
     syllables = toneless = 0
-    for line in listing.lines.values():
-        found, unknown = pinyin_tokens(line.pinyin)
+    for entry in entries:
+        found, unknown = pinyin_tokens(entry.pinyin)
         strange += unknown
         syllables += len(found) - len(unknown)
         toneless += sum(not token.startswith("[") and tone_of(token) == 5 for token in found)
-    problems = []
-    if strange:
-        problems.append(
-            _problem(listing.path, "words that are not Mandarin syllables", strange, "kept in brackets")
-        )
-    if syllables and toneless > MAX_TONELESS * syllables:
+    problems = [Problem.of(path, "words that are not Mandarin syllables", strange, "kept in brackets")]
+    if toneless > MAX_TONELESS * syllables:
         effect = "read as neutral tone: see the toneless rate"
-        problems.append(
-            Problem(str(listing.path), "syllables without a tone (more than half)", toneless, (), effect)
-        )
+        problems.append(Problem(str(path), "syllables without a tone (more than half)", toneless, (), effect))
     return problems
-
-
-def _problem(path: Path, description: str, found: Sequence[str], effect: str) -> Problem:
-    return Problem(str(path), description, len(found), tuple(dict.fromkeys(found))[:EXAMPLES_KEPT], effect)

@@ -1,22 +1,24 @@
-"""Reads transcripts in CTM, TRN, SubRip, WebVTT or JSON: their texts by id, and what was left out of them.
+"""Reads a file of transcripts: subtitles (SubRip, WebVTT, ASS, TTML, LRC), CTM, TRN, records, or ``id text``.
 
-CTM and TRN are the formats of NIST's scoring toolkit SCTK (``infmts`` in its documentation). A CTM, SubRip or
-WebVTT file has one text for each whole recording; TRN and JSON files contain ids.
+CTM and TRN are the formats of NIST's scoring toolkit SCTK (``infmts`` in its documentation). A CTM file has
+one text for each recording, a file of subtitles that of one recording. Only texts are read, so that an odd
+time loses none: any line with a time and an arrow begins a cue of SubRip or WebVTT.
 """
 
-import json
+import html
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from operator import itemgetter
+from operator import and_, itemgetter
 from pathlib import Path
-from typing import Any
+from xml.etree import ElementTree
 
+from analysis.inputs.records import Items, TextEntry, read_json, read_table
 from utils.errors import CorpusError
 
-CTM, TRN, SUBTITLES, JSON = "CTM", "TRN", "SubRip or WebVTT", "JSON"
+CTM, TRN, SUBTITLES, RECORDS, TEXT = "CTM", "TRN", "subtitles", "table or JSON", "text"
 ALTERNATIVES = "alternatives beside the first"
 
 _NULL = "@"  # stands for no word in NIST's alternations
@@ -26,22 +28,16 @@ _CTM_LINE = re.compile(rf"\S+\s+\S+\s+(?:{_NUMBER}|\*)\s+(?:{_NUMBER}|\*)\s+\S+(
 _STM_LINE = re.compile(rf"\S+\s+\S+\s+\S+\s+{_NUMBER}\s+{_NUMBER}(?:\s.*)?")
 _TRN_LINE = re.compile(r"(.*?)\s*\(([^()\s]+)\)\s*")
 _ALTERNATION = re.compile(r"\{([^{}]*)\}")
-_CUE_TIME = re.compile(r"\s*(?:\d+:)?\d\d:\d\d[.,]\d{3}\s+-->\s+(?:\d+:)?\d\d:\d\d[.,]\d{3}.*")
-_MARKUP = re.compile(r"</?[a-z][^>]*>|<(?:\d+:)?\d\d:\d\d\.\d{3}>")  # of WebVTT also the times of words
+_CUE_TIME = re.compile(r"\s*(?:-?\d+(?:\s*[:.,：，]\s*\d+)+\s*(?:[-–—=]+\s*(?:>|&gt;)|[-–—]{2,}|→)|-->).*")
+_LRC_TIME = re.compile(r"\s*\[(\d+(?:[:.]\d+)+)\]")
+_LRC_TAG = re.compile(r"\s*\[[^\d\]][^\]]*:[^\]]*\]\s*")  # title, artist …
+# Tags, also with the times of words, and the commands of ASS, which SubRip may have too.
+_MARKUP = re.compile(r"</?[a-z][^>]*>|<(?:\d+:)?\d\d:\d\d\.\d{2,3}>|\{\\[^}]*\}", re.IGNORECASE)
 _NO_CUE = re.compile(r"(NOTE|STYLE|REGION)(\s.*)?")  # blocks of WebVTT without text
-_LINES_BEFORE_A_CUE = 20  # title and notes of WebVTT
+_ASS_BREAK = re.compile(r"\\[Nnh]")
+_ASS_COLUMNS = 10  # the last one is the text
+_XML = re.compile(r"\s*<(?:\?xml|!DOCTYPE|!--|html|(?:\w+:)?tt[\s>])", re.IGNORECASE)
 _TEXTGRID = 'File type = "ooTextFile"'
-# The keys of id and text in the JSON of transcribe.py, FunASR and Whisper.
-_IDS, _TEXTS = ("id", "key"), ("hanzi", "text")
-
-
-@dataclass(frozen=True, slots=True)
-class Transcript:
-    """The text of one utterance or recording: hanzi or pinyin; both if ``pinyin`` is given too."""
-
-    id: str
-    text: str
-    pinyin: str = ""
 
 
 @dataclass(frozen=True)
@@ -49,44 +45,63 @@ class TranscriptFile:
     """The contents of a transcript file.
 
     Attributes:
-        format: one of ``CTM``, ``TRN``, ``SUBTITLES`` and ``JSON``.
-        transcripts: texts in the order of the file.
+        format: one of ``CTM``, ``TRN``, ``SUBTITLES``, ``RECORDS`` and ``TEXT``.
+        items: ids and entries in the order of the file.
         left_out: description of what was left out → ids of the transcripts concerned.
     """
 
     format: str
-    transcripts: tuple[Transcript, ...]
+    items: Items
     left_out: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 def read_transcript_file(
-    path: Path, lines: Sequence[str], after_blank: Collection[int] = ()
-) -> TranscriptFile | None:
-    """Read a file in one of these formats, which is recognised from its content.
+    path: Path, name: str, lines: Sequence[str], numbers: Sequence[int], is_reference: bool
+) -> TranscriptFile:
+    """Read the lines of a file, whose format is recognised from its content.
 
     Args:
-        path: path of the file; its name is the id of subtitles.
+        path: path of the file.
+        name: id of a file with one text.
         lines: lines of the file, without empty lines.
-        after_blank: indices of the lines that follow an empty line.
-
-    Returns:
-        None for a file in another format.
+        numbers: number of each line in the file, from 1.
+        is_reference: whether to take the reference's texts of a file that also has hypotheses.
 
     Raises:
         CorpusError: the format is known but has no transcripts that can be scored; the message names it.
     """
     if lines[0].startswith(_TEXTGRID):
         raise _unreadable(path, "a Praat TextGrid", "give the transcripts as JSON or SubRip")
-    if lines[0].lstrip()[:1] in ("{", "[") and (objects := _json_objects(path, lines)) is not None:
-        return _from_json(path, objects)
-    if any(map(_CUE_TIME.fullmatch, lines[:_LINES_BEFORE_A_CUE])):
-        return TranscriptFile(SUBTITLES, (Transcript(path.stem, " ".join(_cue_texts(lines, after_blank))),))
-    records = [line.strip() for line in lines if line.strip() and not line.startswith(_COMMENT)]
+    if _XML.match(lines[0]):
+        return _one_text(name, _ttml_texts(path, "\n".join(lines)))
+    if (
+        lines[0].lstrip()[:1] in ("{", "[")
+        and (items := read_json(path, name, lines, is_reference)) is not None
+    ):
+        return TranscriptFile(RECORDS, items)
+    if lines[0].startswith("WEBVTT") or any(map(_CUE_TIME.fullmatch, lines)):
+        return _one_text(name, _cue_texts(lines, numbers))
+    if any(line.startswith("Dialogue:") for line in lines):
+        return _one_text(name, _ass_texts(lines))
+    if any(map(_LRC_TIME.match, lines)):
+        return _one_text(name, _lrc_texts(lines))
+    if (items := read_table(path, lines, numbers, is_reference)) is not None:
+        return TranscriptFile(RECORDS, items)
+    records = [line.strip() for line in lines if not line.startswith(_COMMENT)]
     if _all_match(_CTM_LINE, records) and _has_times(records, 2):
         return _from_ctm(records)
     if _all_match(_STM_LINE, records) and _has_times(records, 3):
         raise _unreadable(path, "an STM file (segments with times)", "give its texts as TRN, or as 'id text'")
-    return _from_trn(records) if _all_match(_TRN_LINE, records) else None
+    if _all_match(_TRN_LINE, records):
+        return _from_trn(records)
+    pairs = ((*line.strip().split(None, 1), "")[:2] for line in lines)
+    return TranscriptFile(TEXT, [(id, TextEntry(hanzi=text)) for id, text in pairs])
+
+
+def _one_text(name: str, texts: Iterator[str]) -> TranscriptFile:
+    """The text of a file of subtitles, without markup."""
+    text = " ".join(html.unescape(_MARKUP.sub("", line)).strip() for line in texts)
+    return TranscriptFile(SUBTITLES, [(name, TextEntry(hanzi=text))])
 
 
 def _unreadable(path: Path, content: str, hint: str) -> CorpusError:
@@ -120,89 +135,77 @@ def _from_ctm(records: Sequence[str]) -> TranscriptFile:
         elif alternative.get(side, 1) > 1:
             left_out[side] = None
         elif word != _NULL:
-            timed_words.append((float(begin), word))
+            before = timed_words[-1][0] if timed_words else 0.0
+            timed_words.append((before if begin == "*" else float(begin), word))
     files = [file for file, _ in words]
     ids = {side: "_".join(side) if files.count(side[0]) > 1 else side[0] for side in words}
-    transcripts = [
-        Transcript(ids[side], " ".join(word for _, word in sorted(timed_words, key=itemgetter(0))))
+    items = [
+        (ids[side], TextEntry(" ".join(word for _, word in sorted(timed_words, key=itemgetter(0)))))
         for side, timed_words in words.items()
     ]
-    return TranscriptFile(CTM, tuple(transcripts), {ALTERNATIVES: [ids[side] for side in left_out]})
+    return TranscriptFile(CTM, items, {ALTERNATIVES: [ids[side] for side in left_out]})
 
 
 def _from_trn(records: Sequence[str]) -> TranscriptFile:
-    transcripts, left_out = [], []
+    items, left_out = [], []
     for record in records:
         text, name = _TRN_LINE.fullmatch(record).groups()
         if _ALTERNATION.search(text):
             left_out.append(name)
         while _ALTERNATION.search(text):  # alternations may be nested
             text = _ALTERNATION.sub(lambda found: found[1].split("/")[0], text)
-        transcripts.append(Transcript(name, " ".join(word for word in text.split() if word != _NULL)))
-    return TranscriptFile(TRN, tuple(transcripts), {ALTERNATIVES: left_out})
+        items.append((name, TextEntry(" ".join(word for word in text.split() if word != _NULL))))
+    return TranscriptFile(TRN, items, {ALTERNATIVES: left_out})
 
 
-def _cue_texts(lines: Sequence[str], after_blank: Collection[int]) -> Iterator[str]:
-    """The lines of all cues without numbers, other names of cues, notes, times and markup."""
-    inside = False
-    for index, (line, following) in enumerate(pairwise([*lines, ""])):
-        begins = index in after_blank
-        if _CUE_TIME.fullmatch(line):
+def _cue_texts(lines: Sequence[str], numbers: Sequence[int]) -> Iterator[str]:
+    """The lines of all cues of SubRip or WebVTT without numbers, other names of cues, notes and times."""
+    inside, is_webvtt = False, lines[0].startswith("WEBVTT")
+    is_time = [bool(_CUE_TIME.fullmatch(line)) for line in lines] + [False]
+    is_number = [line.strip().isdecimal() for line in lines]
+    # In a file without numbers of cues, a number is text.
+    is_numbered = 2 * sum(map(and_, is_number, is_time[1:])) > sum(is_time)
+    follows_blank = [before + 1 < number for before, number in pairwise([0, *numbers])] + [False]
+    for index, line in enumerate(lines):
+        if is_time[index]:
             inside = True
-        elif begins and _NO_CUE.fullmatch(line):
+        elif is_webvtt and follows_blank[index] and _NO_CUE.fullmatch(line):
             inside = False
-        elif _CUE_TIME.fullmatch(following) and (begins or line.strip().isdecimal()):
-            continue  # the name of the cue: a number, in WebVTT any text
+        elif is_time[index + 1] and is_number[index] and is_numbered:
+            continue
+        elif is_time[index + 1] and is_webvtt and follows_blank[index] and not follows_blank[index + 1]:
+            continue  # in WebVTT, any text may be the name of a cue
         elif inside:
-            yield _MARKUP.sub("", line).strip()
+            yield line
 
 
-def _json_objects(path: Path, lines: Sequence[str]) -> list[Any] | None:
-    """The object of a file, or the objects of its array or of its lines; None if it is not JSON."""
+def _ass_texts(lines: Sequence[str]) -> Iterator[str]:
+    """The dialogue of ASS or SSA (SubStation Alpha) in the order of its start times."""
+    events = [line.split(",", _ASS_COLUMNS - 1) for line in lines if line.startswith("Dialogue:")]
+    for event in sorted(events, key=lambda event: event[1:2]):  # damaged lines have fewer columns
+        yield _ASS_BREAK.sub(" ", event[-1])
+
+
+def _lrc_texts(lines: Sequence[str]) -> Iterator[str]:
+    """The lines of LRC in the order of their times; a line with several times comes several times."""
+    texts, times = [], [""]
+    for line in lines:
+        if not _LRC_TAG.fullmatch(line):
+            times = _LRC_TIME.findall(line) or times  # a line without a time continues the one before it
+            texts += [(time, _LRC_TIME.sub("", line)) for time in times]
+    for _, text in sorted(texts, key=lambda timed: [int(part) for part in re.findall(r"\d+", timed[0])]):
+        yield text
+
+
+def _ttml_texts(path: Path, text: str) -> Iterator[str]:
+    """The paragraphs of TTML, also of DFXP, IMSC and EBU-TT; a break is a space."""
     try:
-        whole = json.loads("\n".join(lines))
-        return whole if isinstance(whole, list) else [whole]
-    except ValueError:
-        pass
-    try:
-        return [json.loads(line) for line in lines]
-    except ValueError as error:
-        if path.suffix.startswith(".json"):
-            raise CorpusError(
-                f"this is not JSON ({error})", where=path, hint="write the file again"
-            ) from error
-        return None
-
-
-def _from_json(path: Path, objects: Sequence[Any]) -> TranscriptFile:
-    if len(objects) == 1 and isinstance(objects[0], dict):
-        _reject_figures(path, objects[0])
-    transcripts = []
-    for number, item in enumerate(objects, start=1):
-        found = item if isinstance(item, dict) else {}
-        name = _first(found, _IDS) or (path.stem if len(objects) == 1 else "")
-        if not name or not any(key in found for key in (*_TEXTS, "pinyin")):
-            raise CorpusError(
-                f"object {number} of this JSON has no {'text' if name else 'id'}",
-                where=path,
-                hint="each object needs an 'id', and 'hanzi', 'text' or 'pinyin', "
-                "as transcribe.py writes them",
-            )
-        transcripts.append(Transcript(name, _first(found, _TEXTS), _first(found, ("pinyin",))))
-    return TranscriptFile(JSON, tuple(transcripts))
-
-
-def _first(found: Mapping[str, Any], keys: Sequence[str]) -> str:
-    """The text under the first of these keys that has one."""
-    return next((str(found[key]) for key in keys if isinstance(found.get(key), str) and found[key]), "")
-
-
-def _reject_figures(path: Path, found: Mapping[str, Any]) -> None:
-    if "task" in found and "split" in found:
-        raise _unreadable(
-            path, "the results.json of test.py (figures, not hypotheses)", "give the hypotheses.tsv beside it"
-        )
-    if "systems" in found and "version" in found:
-        raise _unreadable(
-            path, "the JSON of a report (figures, not hypotheses)", "give the hypothesis files of that report"
-        )
+        root = ElementTree.fromstring(text)
+    except ElementTree.ParseError as error:
+        raise _unreadable(path, f"XML or HTML with an error ({error})", "write the file again") from error
+    if root.tag.rpartition("}")[2] != "tt":
+        raise _unreadable(path, "XML or HTML, but not TTML", "give SubRip, or lines of 'id text'")
+    for line_break in root.findall(".//{*}br"):
+        line_break.tail = f" {line_break.tail or ''}"
+    for paragraph in root.findall(".//{*}p"):
+        yield " ".join("".join(paragraph.itertext()).split())

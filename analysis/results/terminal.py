@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 
 from analysis.errors.attribution import REPAIRED
 from analysis.inputs.hypothesis_files import Normalisation
+from analysis.inputs.text_files import Problem
 from analysis.intervals.comparison import Change, Comparison
 from analysis.results.breakdowns import Breakdown
 from analysis.results.result_files import highest_error_rates
@@ -18,14 +19,16 @@ RATE_HEADINGS = ("rate", "95 % interval", "substituted", "inserted", "deleted", 
 
 
 def results_text(results: Results) -> str:
-    """The test, problems of the files, each system, the worst utterances, and the comparisons.
+    """The test, problems of the files, each system, the worst utterances, the comparisons, and remarks.
 
     Breakdowns and changes are shown for the last level only (hanzi, if there are hanzi), the worst utterances
     if there is only one system.
     """
     parts = ["\n".join([_size(results), *_settings(results)])]
-    if results.problems:
-        parts.append(_problems(results))
+    problems = [problem for problem in results.problems if not problem.is_harmless]
+    remarks = [problem for problem in results.problems if problem.is_harmless]
+    if problems:
+        parts.append(_problems("problems of the files", problems))
     if any(any(rule.lines.values()) for rule in results.normalisation):
         parts.append(_normalisation(results.normalisation))
     for system in results.systems:
@@ -34,6 +37,8 @@ def results_text(results: Results) -> str:
         parts += _worst(results)
     for comparison in results.comparisons:
         parts += _comparison(comparison, with_changes=comparison.level == results.levels[-1])
+    if remarks:
+        parts.append(_problems("remarks on the files", remarks))
     return "\n\n".join(part.rstrip("\n") for part in parts) + "\n"
 
 
@@ -64,9 +69,9 @@ def _settings(results: Results) -> Iterable[str]:
         yield f"sentences that the {stage} model was trained on: {known}"
 
 
-def _problems(results: Results) -> str:
-    lines = ["problems of the files:"]
-    for problem in results.problems:
+def _problems(title: str, problems: Iterable[Problem]) -> str:
+    lines = [f"{title}:"]
+    for problem in problems:
         examples = f" ({' '.join(problem.examples)})" if problem.examples else ""
         lines.append(f"  {problem.file}: {problem.count} {problem.description}{examples}; {problem.effect}")
     return "\n".join(lines)

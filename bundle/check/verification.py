@@ -14,6 +14,7 @@ import numpy as np
 from bundle.check.measuring import TOLERANCE, measure, not_runnable, runtime_version, verdict
 from bundle.folder import Bundle, open_bundle
 from bundle.metadata_schema import variant_of
+from bundle.variants import Variant
 from utils.errors import BundleError
 
 _ROUNDING = 0.03
@@ -35,7 +36,8 @@ class CheckResult:
     Attributes:
         artefact: path of the artefact in the bundle.
         outcome: passed, failed, or not run because its runtime isn't installed or lacks operations.
-        detail: reason of a failure; if it passed, the difference and the time per call.
+        detail: reason of a failure; if it passed, how its logits differ from the source model's, and the time
+            per call.
     """
 
     artefact: str
@@ -82,6 +84,14 @@ def _check(
         problems.append("it failed at the export already: see export.md")
     if problems:
         return CheckResult(name, Outcome.FAILED, "; ".join(problems))
-    largest = max(measured["difference"].values())
-    detail = f"difference {largest:.1e}, {measured['latency_us']:.0f} µs per call"
+    detail = f"{_agreement(variant, measured)}, {measured['latency_us']:.0f} µs per call"
     return CheckResult(name, Outcome.PASSED, detail)
+
+
+def _agreement(variant: Variant, measured: Mapping[str, Any]) -> str:
+    """What :func:`bundle.check.measuring.verdict` judged: the logits, or in 8 bits the labels."""
+    if variant.precision not in TOLERANCE:
+        return f"{measured['agreement']:.0%} of the golden clips get the source model's label"
+    output, difference = max(measured["difference"].items(), key=lambda item: item[1])
+    allowed = TOLERANCE[variant.precision] * max(1.0, measured["largest"])
+    return f"logits within {difference:.1e} of the source model's ({output}; allowed {allowed:.1e})"

@@ -60,6 +60,10 @@ class SubSpectralNorm(keras.layers.Layer):
         offset = ops.cast(self.beta, "float32") - mean * factor  # (S, C)
         return x * self._per_feature(factor, x.dtype) + self._per_feature(offset, x.dtype)
 
+    def multiply_accumulates(self, positions: int) -> int:
+        """None: scaling and shifting are not counted (:mod:`utils.backend.model_cost`)."""
+        return 0
+
     def _batch_statistics(self, x):
         """Mean and variance (S, C) over batch, frames and features; updates the moving statistics."""
         by_band = ops.reshape(x, (-1, self.bands, self.band_features, x.shape[-1]))  # (B · T, S, F / S, C)

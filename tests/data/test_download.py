@@ -147,13 +147,31 @@ def test_only_web_addresses_are_downloaded(tmp_path):
         fetch("file:///etc/passwd", tmp_path / "x.part")
 
 
-def test_wrong_checksum_removes_the_file(tmp_path):
+def test_wrong_checksum_removes_a_download(tmp_path):
     path = tmp_path / "x"
     path.write_bytes(CONTENT)
-    verify(path, "sha256", hashlib.sha256(CONTENT).hexdigest().upper())
+    verify(path, "sha256", hashlib.sha256(CONTENT).hexdigest().upper(), remove=True)
     with pytest.raises(CorpusError, match="md5 is"):
-        verify(path, "md5", "0" * 32)
+        verify(path, "md5", "0" * 32, remove=True)
     assert not path.exists()
+
+
+@pytest.mark.parametrize("is_right", [True, False])
+def test_an_archive_of_the_user_is_checked_and_never_removed(server, tmp_path, is_right):
+    own = tmp_path / "corpus.tgz"
+    own.write_bytes(tar_bytes({"corpus/readme": b"text"}))
+    archive = archive_of(own.read_bytes() if is_right else b"another file", server.url)
+    if is_right:
+        assert (download_corpus(archive, tmp_path) / "readme").read_bytes() == b"text"
+    else:
+        with pytest.raises(CorpusError, match=r"md5 is .*move it away"):
+            download_corpus(archive, tmp_path)
+        (tmp_path / "corpus.tgz.part").write_bytes(b"a download of a browser")
+        own.rename(tmp_path / "elsewhere.tgz")
+        with pytest.raises(CorpusError, match="md5 is"):
+            download_corpus(archive, tmp_path, pause=0)
+        assert {path.name for path in tmp_path.iterdir()} == {"corpus.tgz.part", "elsewhere.tgz"}
+    assert own.exists() == is_right and len(server.requested) == (not is_right)
 
 
 def test_the_disk_must_hold_the_archive_and_its_content(server, tmp_path, monkeypatch):

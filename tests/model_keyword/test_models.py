@@ -13,9 +13,11 @@ from model_keyword.layers.front_end import front_end
 from model_keyword.layers.sub_spectral_norm import SubSpectralNorm
 from model_keyword.layers.time_layers import convolution, depthwise, max_pooling
 from model_keyword.registry import MODELS, build_keyword_model
+from streaming.conversion.convert import to_mode
 from streaming.conversion.streamability import check_streamable, stream_geometry
-from tests.support.streamed import EXTERNAL, INTERNAL, assert_streams, with_random_weights
+from tests.support.streamed import EXTERNAL, INTERNAL, STREAMS, assert_streams, with_random_weights
 from training.tasks.keyword import VARIANTS, KeywordConfig
+from utils.backend.model_cost import multiply_accumulates
 from utils.config import load_config, read_yaml
 from utils.errors import ConfigError
 from utils.features.keyword import KeywordFeatureConfig
@@ -321,18 +323,14 @@ def test_attention_in_both_directions_reaches_from_the_end_of_the_clip_to_its_be
     assert np.abs(first - second).max() > 1e-4
 
 
-# Models whose layers together are those of all.
-STREAMED = ("att_rnn", "bc_resnet", "cnn", "crnn", "ds_tc_resnet", "gru", "inception", "svdf_resnet")
-
-
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=() if name in STREAMED else pytest.mark.nightly) for name in SMALL]
-)
+@pytest.mark.parametrize("name", SMALL)
 def test_a_stream_gives_the_answer_of_the_whole_clip(name, nightly):
     """In longer calls with external state; with --nightly also in short ones with the state inside."""
     model = small(name)
     step = stream_geometry(model).frames_per_call
     assert_streams(model, (EXTERNAL, _longer(model, step)), *([(INTERNAL, step)] if nightly else []))
+    costs = [multiply_accumulates(to_mode(model, mode, step), step) for mode in STREAMS]
+    assert 0 < costs[0] == costs[1], "the cost of a call depends on who keeps the states"
 
 
 def _longer(model, step):

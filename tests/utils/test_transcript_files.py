@@ -1,4 +1,4 @@
-"""Tests of analysis/inputs/transcript_files.py: CTM, TRN, subtitles, JSON; refused files."""
+"""Tests of the files that a report reads: CTM, TRN, subtitles, tables, JSON, folders; refused files."""
 
 import json
 from pathlib import Path
@@ -7,7 +7,9 @@ import pytest
 
 from analysis.inputs.text_files import read_text_file
 from analysis.inputs.utterance_results import HANZI, OUTPUT, SYLLABLES
+from analysis.page.report import write_report_page
 from analysis.report import report_files
+from analysis.results.terminal import results_text
 from utils.errors import CorpusError
 from utils.hypotheses.recognition import Alternative, Ending, Segment
 from utils.hypotheses.transcript_formats import FORMATS, as_json_line
@@ -57,6 +59,11 @@ def test_ctm_of_two_channels_has_a_text_for_each(tmp_path):
     assert texts(write(tmp_path / "hyp", both)) == {"call_A": "你好", "call_B": "谢谢"}
 
 
+def test_a_word_of_ctm_without_a_time_follows_the_one_before_it(tmp_path):
+    words = "a 1 * * 今天\na 1 1.0 0.2 很\na 1 * * 好\na 1 0.5 0.2 天气\n"
+    assert texts(write(tmp_path / "hyp", words)) == {"a": "今天 天气 很 好"}
+
+
 def test_spoken_digits_are_no_ctm(tmp_path):
     digits = write(tmp_path / "hyp", "u1 1 2 3 4\nu2 5 6 7 8 9\n")
     assert texts(digits) == {"u1": "1 2 3 4", "u2": "5 6 7 8 9"}
@@ -102,6 +109,153 @@ EVENTS = [
 ]
 
 
+@pytest.mark.parametrize(
+    ("start", "second"),
+    [
+        ("00:00:01", "00:00:03"),
+        ("00:00:01,5", "00:00:03,50"),
+        ("0:00:01.500000", "100:00:03.5"),
+        ("00:01", "00:03"),
+        ("00:00:01:12", "00:00:03:01"),
+        ("-00:00:01,000", "00:00:03,000"),
+        ("00: 00: 01, 000", "00：00：03，000"),
+    ],
+)
+@pytest.mark.parametrize("arrow", [" --> ", "-->", " -> ", " – > ", " → ", " -- ", "--&gt;"])
+@pytest.mark.parametrize("is_numbered", [True, False])
+def test_odd_times_lose_no_cue(tmp_path, start, second, arrow, is_numbered):
+    """The third cue is a usual one; the text of the second looks like a number of a cue."""
+    cues = [(start, "今天天气"), (second, "12"), ("00:00:05,000", "我们去")]
+    content = "".join(
+        (f"{number}\n" if is_numbered else "") + f"{time}{arrow}{second} X1:10\n{text}\n\n"
+        for number, (time, text) in enumerate(cues, start=1)
+    )
+    assert texts(write(tmp_path / "talk.srt", content)) == {"talk": "今天天气 12 我们去"}
+
+
+def test_numbers_of_cues_are_no_text(tmp_path):
+    """Blank lines between all lines, a missing number, a cue without text, a time without its start."""
+    cues = ["1", "00:00:01,000 --> 00:00:02,000", "今天", "00:00:02,000 --> 00:00:03,000", "天气", "3"]
+    cues += [
+        "00:00:04,000 --> 00:00:05,000",
+        "4",
+        "--> 00:00:06,000",
+        "12很好",
+        "5",
+        "00:00:07 --> 00:00:08",
+        "6",
+    ]
+    for separator in ("\n", "\n\n", "\n \n"):
+        assert texts(write(tmp_path / "talk.srt", separator.join(cues))) == {"talk": "今天 天气 12很好 6"}
+
+
+def test_markup_of_subtitles_is_no_text(tmp_path):
+    cue = "1\n00:00:01,000 --> 00:00:02,000\n"
+    content = "{\\an8}<FONT color=red>今天</FONT>&nbsp;天气\u200b{\\i1}很好&amp;&lt;7"
+    assert texts(write(tmp_path / "talk.srt", cue + content))["talk"].split() == ["今天", "天气很好&<7"]
+
+
+ASS = """\
+[Script Info]
+Title: x: y
+
+[Events]
+Format: Layer, Start, End, Style, Name, MarginL, MarginR, MarginV, Effect, Text
+Dialogue: 0,0:00:03.50,0:00:06.00,Default,,0,0,0,,我们去,银行
+Comment: 0,0:00:02.00,0:00:03.00,Default,,0,0,0,,一个说明
+Dialogue: 0,0:00:01.00,0:00:03.00,Default,,0,0,0,,{\\an8}今天\\N天气
+"""
+LRC = "[ti:歌]\n[作词:张三]\n[00:03.50]我们去,银行\n[00:01.00]今天<00:01.50>\n天气\n"
+TTML = """\
+<?xml version="1.0" encoding="UTF-8"?>
+<tt xmlns="http://www.w3.org/ns/ttml"><head><metadata>x</metadata></head><body><div>
+<p begin="00:00:01:12">今天<br/><span>天气</span></p>
+<p>我们去,银行</p></div></body></tt>
+"""
+
+
+@pytest.mark.parametrize(("name", "content"), [("a.ass", ASS), ("a.lrc", LRC), ("a.ttml", TTML)])
+def test_other_subtitles_are_read_in_the_order_of_their_times(tmp_path, name, content):
+    assert texts(write(tmp_path / name, content))["a"].split() == ["今天", "天气", "我们去,银行"]
+
+
+def test_a_line_of_a_song_with_several_times_comes_several_times(tmp_path):
+    content = "[00:01.00][00:09.00]今天\n[00:05.00]天气\n"
+    assert texts(write(tmp_path / "a.lrc", content)) == {"a": "今天 天气 今天"}
+
+
+def test_two_files_of_subtitles_need_no_common_name(tmp_path):
+    cue = "1\n00:00:01 --> 00:00:02\n"
+    counts, _ = rate(write(tmp_path / "true.srt", cue + "今天"), write(tmp_path / "out.srt", cue + "今年"))
+    assert (counts.errors, counts.reference) == (1, 2)
+
+
+def test_tags_of_recognisers_are_left_out_with_a_remark(tmp_path):
+    content = "a1 <|zh|><|HAPPY|><|BGM|><|woitn|>今天天气很坏\na2 我们去银行\n"
+    counts, facts = rate(write(tmp_path / "ref", REFERENCE), write(tmp_path / "hyp", content))
+    assert (counts.errors, counts.reference) == (1, 11)
+    assert [(each.examples, each.is_harmless) for each in facts.problems] == [(("a1",), True)]
+    page = write_report_page(tmp_path / "out", facts).read_text(encoding="utf-8")
+    assert "<h2>Problems of the files" not in page
+    assert page.index("<h2>Remarks on the files") > page.index("Hanzi error")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "id\taudio\tseconds\tspeaker\tpinyin\thanzi\nx\tc/u1.wav\t1\ts\t\t你好\ny\tc/u2.wav\t1\ts\t\t您好\n",
+        "id\taudio\thanzi\nx\tc/u1.wav\t你好\ny\tc/u2.wav\t您好\n",
+        "x\tc/u1.wav\t你好\ny\tc/u2.wav\t您好\n",
+        "u1\tni3 hao3\t你好\nu2\tnin2 hao3\t您好\n",
+        "path,sentence\nu1.mp3,你好\nu2.mp3,您好\n",
+        "UtteranceID\tSpeakerID\tTranscription\nu1.wav\ts\t你好\nu2.wav\ts\t您好\n",
+        "c/u1.wav 你好\nc/u2.wav 您好\n",
+        '{"key": "u1", "wav": "a", "txt": "你好"}\n{"key": "u2", "wav": "b", "txt": "您好"}\n',
+        '{"audio_filepath": "/c/u1.wav", "duration": 1, "text": "你好", "pred_text": "好"}\n'
+        '{"audio_filepath": "/c/u2.wav", "duration": 1, "text": "您好", "pred_text": "好"}\n',
+        "id\treference_pinyin\tpinyin\treference_hanzi\thanzi\n"
+        "u1\tni3 hao3\tni3\t你好\t你\nu2\tnin2 hao3\tnin2\t您好\t您\n",
+    ],
+)
+def test_a_folder_of_transcribe_against_references_of_many_kinds(tmp_path, content):
+    reference = write(tmp_path / "test.tsv", content)
+    for form in ("json", "srt", "text"):
+        folder = tmp_path / form / "c"
+        folder.mkdir(parents=True)
+        for name in ("u1", "u2"):
+            text = "".join(FORMATS[form].write(f"/data/c/{name}.wav", EVENTS))
+            write(folder / f"{name}{FORMATS[form].suffix}", text)
+        write(folder.parent / ".transcribed.jsonl", "no transcript\n")
+        counts, facts = rate(reference, folder.parent)
+        assert (counts.errors, counts.reference) == (1, 4), form
+        assert all(problem.is_harmless for problem in facts.problems)
+
+
+def test_recordings_of_the_same_name_are_distinguished_by_their_folders(tmp_path):
+    reference = write(tmp_path / "ref.tsv", "id\taudio\ttext\nx\ta/1.wav\t你好\ny\tb/1.wav\t您好\n")
+    counts, _ = rate(reference, write(tmp_path / "hyp", "/data/b/1.flac 您好\n/data/a/1.flac 你\n"))
+    assert (counts.errors, counts.deletions) == (1, 1)
+
+
+def test_a_list_of_nemo_has_both_sides(tmp_path):
+    line = '{"audio_filepath": "u1.wav", "text": "你好", "pred_text": "您好"}\n'
+    (tmp_path / "copy").mkdir()
+    counts, _ = rate(write(tmp_path / "x.json", line), write(tmp_path / "copy" / "x.json", line))
+    assert (counts.errors, counts.reference) == (1, 2)
+
+
+def test_folders_that_cannot_be_scored_are_named(tmp_path):
+    reference = write(tmp_path / "ref", REFERENCE)
+    folder = tmp_path / "out"
+    folder.mkdir()
+    with pytest.raises(CorpusError, match="no transcripts in this folder"):
+        report_files(reference, [folder])
+    write(folder / "a1.srt", "")
+    write(folder / "a1.json", "{}")
+    with pytest.raises(CorpusError, match=r"several formats \(\.json \.srt\)"):
+        report_files(reference, [folder])
+
+
 @pytest.mark.parametrize("form", ["json", "srt"])
 def test_output_of_transcribe_is_read(tmp_path, form):
     """The JSON names recordings by their paths, the reference by their ids."""
@@ -118,7 +272,9 @@ def test_json_lines_are_read(tmp_path):
     counts, facts = rate(write(tmp_path / "ref", "u1 你好\nu2 您好\n"), write(tmp_path / "hyp.jsonl", lines))
     assert (counts.errors, counts.reference) == (1, 4)
     (problem,) = facts.problems
-    assert (problem.description, problem.count) == ("ids that are file names", 2)
+    assert problem.is_harmless and problem.count == 2
+    printed = results_text(facts)
+    assert printed.index("remarks on the files") > printed.index("hanzi error")
     others = [{"key": "u1", "text": "你好"}, {"key": "u2", "text": "您"}]
     counts, _ = rate(tmp_path / "ref", write(tmp_path / "other.json", json.dumps(others)))
     assert (counts.errors, counts.reference) == (1, 4)
@@ -137,6 +293,15 @@ def test_json_lines_are_read(tmp_path):
         ("x.json", '{"id": "a"}', "object 1 of this JSON has no text"),
         ("x.json", '{"id": ', "this is not JSON"),
         ("x.stm", "a1 1 anna 0.00 1.50 <o,f0> 今天\na1 1 anna 1.5 3.0 天气\n", "an STM file"),
+        ("x.ttml", "<tt><p>今天</tt>", "XML or HTML with an error"),
+        ("x.html", "<!DOCTYPE html>\n<html><p>今天</p></html>", "XML or HTML, but not TTML"),
+        ("x.tsv", "id\ttext\na1\t今天\t好\n", "3 columns instead of 2"),
+        ("x.tsv", "id\ttext\n\t今天\n", "line 2 has no id"),
+        ("x.tsv", "id\ttext\tseconds\na1\t今天\tnan\n", "'nan' of line 2 is not a number of seconds"),
+        ("x.tsv", "id\ttext\n", "no transcripts"),
+        ("x.json", "[]", "no transcripts"),
+        ("x.json", "[" * 100_000, "this is not JSON"),
+        ("x.csv", f"id,text\na1,{'好' * 200_000}\n", "a damaged table"),
         ("x.TextGrid", 'File type = "ooTextFile"\n', "a Praat TextGrid"),
         ("x.txt", "a1 今天\na1 天气\na1 很好\n", "2 of 3 lines have the id of an earlier line"),
     ],

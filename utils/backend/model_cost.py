@@ -50,7 +50,8 @@ def _of_layer(layer: keras.layers.Layer) -> int:
     inner = getattr(layer, "recurrent", layer)  # streaming/conversion/layers.py wraps recurrent layers
     if isinstance(inner, _RECURRENT):
         kernels = math.prod(inner.cell.kernel.shape) + math.prod(inner.cell.recurrent_kernel.shape)
-        return layer.input.shape[1] * kernels
+        chunk = keras.tree.flatten(layer.input)[0]  # before the indices and states of a stream
+        return chunk.shape[1] * kernels
     # A layer with vectors only scales and shifts; the state of a streaming layer is not multiplied.
     # Vectors of an embedding are looked up.
     if isinstance(layer, (layers.PReLU, layers.Embedding)) or hasattr(layer, "external"):

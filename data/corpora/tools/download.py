@@ -77,7 +77,8 @@ def download_corpus(
 
     Args:
         archive: the archive.
-        root: will hold ``archive.folder``; the archive itself is removed once unpacked.
+        root: will hold ``archive.folder``. An archive ``FOLDER.tgz`` that the user put there is unpacked
+            instead of a download, and stays; a download is removed once unpacked.
         url: a mirror.
         sha256: the checksum to verify instead of the archive's own checksum or size.
         pause: seconds before the first retry; doubled after each.
@@ -92,17 +93,18 @@ def download_corpus(
     if folder.is_dir():
         return folder
     root.mkdir(parents=True, exist_ok=True)
-    file = root / f"{archive.folder}.tgz"
-    if not file.is_file():
+    file, part = root / f"{archive.folder}.tgz", root / f".{archive.folder}.tgz.part"
+    downloaded = not file.is_file()
+    if downloaded:
         size = 0 if sha256 else archive.size
-        part = fetch(url or archive.url, file.with_name(f"{file.name}.part"), archive.unpacked, pause, size)
-        sha256 = sha256 or archive.sha256
-        if sha256 or archive.md5:
-            verify(part, "sha256" if sha256 else "md5", sha256 or archive.md5)
-        part.replace(file)
+        file = fetch(url or archive.url, part, archive.unpacked, pause, size)
+    sha256 = sha256 or archive.sha256
+    if sha256 or archive.md5:
+        verify(file, "sha256" if sha256 else "md5", sha256 or archive.md5, remove=downloaded)
     check_space(root, round(file.stat().st_size * archive.unpacked))
     unpack(file, {"." if archive.bare else archive.folder: folder}, progress=True)
-    file.unlink(missing_ok=True)  # another process may have unpacked it too
+    if downloaded:
+        file.unlink(missing_ok=True)  # another process may have unpacked it too
     return folder
 
 
@@ -212,8 +214,14 @@ def _check_size(url: str, total: int, size: int) -> None:
         )
 
 
-def verify(path: Path, algorithm: str, expected: str) -> None:
-    """Check a file's checksum; a wrong file is removed, because continuing it can't help.
+def verify(path: Path, algorithm: str, expected: str, remove: bool) -> None:
+    """Check a file's checksum.
+
+    Args:
+        path: the file.
+        algorithm: ``md5`` or ``sha256``.
+        expected: hexadecimal digits.
+        remove: remove a wrong file: a download, which can't be continued. A file of the user stays.
 
     Raises:
         CorpusError: it differs.
@@ -224,11 +232,14 @@ def verify(path: Path, algorithm: str, expected: str) -> None:
         while chunk := reader.read(_CHUNK):
             digest.update(chunk)
     if digest.hexdigest() != expected.lower():
-        path.unlink()
+        hint = (
+            "move it away to download the archive, or, if it is the right one, give its checksum (--sha256)"
+        )
+        if remove:
+            path.unlink()
+            hint = "the file was removed: download again, perhaps from a mirror (--url)"
         raise CorpusError(
-            f"{algorithm} is {digest.hexdigest()}, {expected.lower()} expected",
-            where=path,
-            hint="the file was removed: download again, perhaps from a mirror (--url)",
+            f"{algorithm} is {digest.hexdigest()}, {expected.lower()} expected", where=path, hint=hint
         )
 
 
@@ -261,7 +272,7 @@ def unpack(file: Path, folders: Mapping[str, Path], progress: bool = False) -> N
         if getattr(error, "errno", None) in _DISK_ERRORS:
             raise _disk_error(file, error) from error
         raise DamagedArchiveError(
-            f"damaged or unsafe archive ({error})", where=file, hint="remove it and download again"
+            f"damaged or unsafe archive ({error})", where=file, hint="move it away and download again"
         ) from error
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
