@@ -26,7 +26,7 @@ from training.backends.step import make_train_step
 from training.distillation import Teacher
 from training.failures import memory_errors_explained
 from training.loop import prepare_backend
-from training.optimiser import make_optimizer
+from training.optimiser import layers_of, make_optimizer
 from training.tasks.speech import SpeechConfig, SpeechTask
 from utils.backend.devices import (
     backend_gpus,
@@ -173,7 +173,7 @@ def forecast(config: SpeechConfig, listings: Sequence[Listing]) -> Forecast:
     vocabulary = acoustic_vocabulary({syllable for line, _ in train for syllable in line.pinyin})
     bins = feature_bins(config.features)
     model = MODELS[config.model.name].build(config.model, bins, len(vocabulary))
-    optimizer = make_optimizer(config.optimiser, total_steps=1000)
+    optimizer = make_optimizer(config.optimiser, 1000, layers_of(model.trainable_variables))
     optimizer.build(model.trainable_variables)
     teacher = Teacher.load(config.distillation, config.model, vocabulary)
     # Without batch sources: only its losses are used.

@@ -25,7 +25,7 @@ from preflight.findings import ERROR, WARNING, Finding
 from preflight.listings import Line, canonical
 from training.backends.step import make_train_step
 from training.loop import prepare_backend
-from training.optimiser import make_optimizer
+from training.optimiser import layers_of, make_optimizer
 from training.tasks.speech import SpeechConfig, SpeechTask
 from utils.errors import CorpusError
 from utils.features.speech import feature_bins
@@ -112,7 +112,7 @@ def overfit(config: SpeechConfig, utterances: Sequence[Utterance], seconds: floa
     with tempfile.TemporaryDirectory() as folder:
         source = _source(config, utterances, vocabulary, Path(folder))
         task = SpeechTask(model, vocabulary, model_config.time_stride, source, source)
-        optimizer = make_optimizer(config.optimiser, STEPS)
+        optimizer = make_optimizer(config.optimiser, STEPS, layers_of(model.trainable_variables))
         optimizer.build(model.trainable_variables)
         step = make_train_step(model, optimizer, task.losses, xla=config.training.xla)
         return _train(task, step, seconds)

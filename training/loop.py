@@ -33,7 +33,7 @@ from training.distributed.distribution import SINGLE_PROCESS, Distribution
 from training.failures import broken_rows, check_values, largest_weight, loss_error
 from training.history import HistoryWriter, UtteranceLog, record_devices
 from training.initialise import InitialWeights, moving_statistics
-from training.optimiser import OptimiserConfig, averaged_weights, make_optimizer
+from training.optimiser import OptimiserConfig, averaged_weights, layers_of, make_optimizer
 from training.profiling import StepProfiler, check_profile, parse_window
 from utils.backend.devices import grow_gpu_memory, share_cores
 from utils.backend.weights import save_weights
@@ -161,7 +161,7 @@ def train(
     """
     total_steps = sum(task.steps(epoch) for epoch in range(1, config.epochs + 1))
     profiler = StepProfiler(parse_window(config.profile), total_steps, run.logs)
-    optimizer = make_optimizer(optimiser, total_steps)
+    optimizer = make_optimizer(optimiser, total_steps, layers_of(task.model.trainable_variables))
     variables = distribution.optimised(task.model)
     optimizer.build(variables)
     statistics = distribution.first_copies(moving_statistics(task.model))

@@ -114,8 +114,12 @@ class OptimiserConfig(Limited, section="optimiser"):
         return self.learning_rate, self.learning_rate * self.final_fraction
 
 
-def make_optimizer(config: OptimiserConfig, total_steps: int) -> keras.optimizers.Optimizer:
+def make_optimizer(
+    config: OptimiserConfig, total_steps: int, layers: Sequence[str] = ()
+) -> keras.optimizers.Optimizer:
     """Create an optimiser whose schedule spans ``total_steps``.
+
+    With ``config.layer_rates``, ``layers`` names the layer of each variable that will be optimised.
 
     Under the policy ``mixed_float16`` it scales the loss, so that small gradients do not become zero.
     """
@@ -130,10 +134,18 @@ def make_optimizer(config: OptimiserConfig, total_steps: int) -> keras.optimizer
         optimizer = keras.optimizers.SGD(momentum=config.momentum, **common)
     else:
         betas = {"beta_1": config.beta_1, "beta_2": config.beta_2, "epsilon": config.epsilon}
-        optimizer = LayerwiseAdamW(config.layer_rates, total_steps, **betas, **common)
+        if config.layer_rates:
+            optimizer = LayerwiseAdamW(config.layer_rates, layers, total_steps, **betas, **common)
+        else:
+            optimizer = keras.optimizers.AdamW(**betas, **common)
     optimizer.exclude_from_weight_decay(var_names=["bias", "gamma", "beta", "scale"])
     half = keras.config.dtype_policy().compute_dtype == "float16"
     return keras.optimizers.LossScaleOptimizer(optimizer) if half else optimizer
+
+
+def layers_of(variables: Sequence[keras.Variable]) -> list[str]:
+    """Name of the layer of each variable of a model."""
+    return [variable.path.split("/")[0] for variable in variables]
 
 
 @contextmanager
@@ -203,22 +215,16 @@ class LayerwiseAdamW(keras.optimizers.AdamW):
 
     Args:
         rates: factors by layer.
+        layers: name of the layer of each variable, in the order of ``build``.
         total_steps: of the training, for ``LayerRate.start``.
         options: of AdamW.
     """
 
-    def __init__(self, rates: Sequence[LayerRate], total_steps: int, **options):
+    def __init__(self, rates: Sequence[LayerRate], layers: Sequence[str], total_steps: int, **options):
         super().__init__(**options)
-        self._rates, self._total_steps = tuple(rates), total_steps
-        self._rate_of: list[LayerRate] = []
-
-    def build(self, variables):
-        """Find the rate of each variable by its layer."""
-        super().build(variables)
-        layers = [variable.path.split("/")[0] for variable in variables]
+        self._total_steps = total_steps
         self._rate_of = [
-            next((rate for rate in self._rates if fnmatchcase(layer, rate.layers)), LayerRate())
-            for layer in layers
+            next((rate for rate in rates if fnmatchcase(layer, rate.layers)), LayerRate()) for layer in layers
         ]
 
     def update_step(self, gradient, variable, learning_rate):

@@ -72,7 +72,7 @@ def measure(options: argparse.Namespace) -> dict[str, float]:
     from model_speech.registry import MODELS
     from training.backends.step import make_train_step
     from training.loop import prepare_backend
-    from training.optimiser import make_optimizer
+    from training.optimiser import layers_of, make_optimizer
     from training.tasks.speech import VARIANTS, SpeechConfig
     from utils.backend.model_cost import multiply_accumulates
     from utils.config import load_config
@@ -83,7 +83,8 @@ def measure(options: argparse.Namespace) -> dict[str, float]:
     prepare_backend(config.training, config.seed)
     bins, classes = feature_bins(config.features), len(acoustic_vocabulary())
     model = MODELS[config.model.name].build(config.model, bins, classes)
-    optimizer = make_optimizer(config.optimiser, WARM_UP_STEPS + options.steps)
+    layers = layers_of(model.trainable_variables)
+    optimizer = make_optimizer(config.optimiser, WARM_UP_STEPS + options.steps, layers)
     optimizer.build(model.trainable_variables)
     losses = _ctc_losses(model, config.model.time_stride, classes)
     step = make_train_step(model, optimizer, losses, xla=config.training.xla)

@@ -167,7 +167,7 @@ def test_thchs30_links_and_recordings_only_in_data(tmp_path):
 
 DAMAGE = {
     "B1_1": ((TEXT, wav()[:1000]), "the audio file is cut off"),
-    "B1_2": ((TEXT, b"not a recording but text"), "not readable as audio"),
+    "B1_2": ((TEXT, b"not a recording but text"), "this is text, not audio"),
     "B1_3": ((TEXT, b""), "no such audio file"),
     "B1_4": ((None,), "transcript missing"),
     "B1_5": ((f"{WORDS}\n{PINYIN}\n",), "transcript does not have 3 lines"),

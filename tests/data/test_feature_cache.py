@@ -194,7 +194,7 @@ def test_all_unusable_recordings_are_named_and_the_others_kept(tmp_path, corpus)
     corpus[2].audio.unlink()
     corpus[4].audio.write_bytes(corpus[5].audio.read_bytes()[:2000])
     with pytest.raises(
-        AudioError, match=r"3 of 6 recordings are not usable \(u1: not readable.*u2: no such.*u4: .*cut off"
+        AudioError, match=r"3 of 6 recordings are not usable \(u1: this is text.*u2: no such.*u4: .*cut off"
     ) as caught:
         prepare_features(corpus, CONFIG, tmp_path / "cache", workers=2)
     listed = Path(str(caught.value.where)).read_text(encoding="utf-8").splitlines()

@@ -107,8 +107,12 @@ def test_an_old_run_keeps_its_bins(tmp_path):
     assert feature_bins(acoustic.features) == 80 == acoustic.model.input["features"].shape[-1]
 
 
-# An adaptation uses the features of the adapted model.
-SPEECH_RECIPES = sorted(set(CONFIGS.glob("speech/*.yaml")) - {CONFIGS / "speech" / "adapt.yaml"})
+# An adaptation uses the features of the adapted model; those of Whisper have a fixed rate.
+SPEECH_RECIPES = [
+    path
+    for path in sorted(CONFIGS.glob("speech/*.yaml"))
+    if path.stem != "adapt" and not path.stem.startswith("whisper")
+]
 
 
 @pytest.mark.parametrize("recipe", SPEECH_RECIPES, ids=lambda path: path.stem)

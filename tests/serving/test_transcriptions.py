@@ -72,7 +72,7 @@ def test_texts_and_times_are_those_of_the_command(client, recordings, transcript
         assert found == syllables(expected)
         assert answer.text == expected["hanzi"] == "".join(segment.text for segment in answer.segments)
         assert float(answer.duration) == expected["seconds"]
-        assert len(answer.segments) >= len(expected["segments"])
+        assert len(answer.segments) >= sum(bool(segment["hanzi"]) for segment in expected["segments"])
         assert all(0 <= segment.no_speech_prob < 0.5 for segment in answer.segments)
         assert all(-3 < segment.avg_logprob < 0 for segment in answer.segments)
 

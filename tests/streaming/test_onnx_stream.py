@@ -88,7 +88,7 @@ def test_two_streams_do_not_disturb_each_other(run):
 def test_a_packed_run_is_a_live_stream(run, acoustic):
     recognizer = Recognizer(load_acoustic_logits(run))
     assert isinstance(recognizer.acoustic, OnnxStreaming)
-    stream = load_live_stream(run, recognizer)
+    stream = load_live_stream(run, recognizer, None)
     assert isinstance(stream, SpeechStream)
     keras = causal(acoustic)
     other = SpeechStream(keras, keras_stream(keras, 8), 8, PartialResultDecoder(Recognizer(acoustic)))

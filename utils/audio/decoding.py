@@ -176,6 +176,7 @@ def _sound_file(content: BinaryIO, path: str | Path) -> tuple[soundfile.SoundFil
     content.seek(0)
     if not content.read(HEAD_BYTES).startswith(_LIBSNDFILE):
         return None, ""
+    lacking = _lacking_in_ogg(content)  # before libsndfile reads: it does not notice another position
     content.seek(0)
     # libsndfile reads a file itself, by its name, which need not be UTF-8.
     name = str(path) if sys.platform == "win32" else os.fsencode(path)
@@ -183,11 +184,11 @@ def _sound_file(content: BinaryIO, path: str | Path) -> tuple[soundfile.SoundFil
         with watched("read", path):
             file = _SequentialFile(content if isinstance(content, io.BytesIO) else name)
     except soundfile.LibsndfileError as error:
-        return None, error.error_string if error.code == _MALFORMED else _lacking_in_ogg(content)
+        return None, error.error_string if error.code == _MALFORMED else lacking
     except TypeError:  # for *.raw it wants to know the sample rate
         return None, ""
     if _CODINGS.match(file.subtype):
-        return file, _lacking_in_ogg(content)
+        return file, lacking
     file.close()
     return None, ""
 
