@@ -275,7 +275,7 @@ def test_aidatatang(tmp_path):
     )  # copied again: only this archive is unpacked now
     write(corpus / "corpus" / "train" / "G0013.tar.gz", b"not looked at any more")
     output = prepare(aidatatang, corpus, expected_exit=1)
-    assert reasons(output)["T0055G0020S0001"] == "this is text, not audio"
+    assert reasons(output)["T0055G0020S0001"] == "not readable as audio"
     assert len(read_manifest(output / "train.tsv")) == 1
 
 

@@ -101,7 +101,9 @@ def open_sound(path: str | Path) -> Iterator[Sound]:
             stack.enter_context(file)
         wav = file is not None and file.format in ("WAV", "WAVEX")
         goes_on = wav and bool(_GOES_ON.search(file.extra_info))
+        position = content.tell()
         beginnings = [0] if wav and not goes_on else _beginnings(content)
+        content.seek(position)  # where libsndfile stands, which reads objects of a store through it
         if file and not goes_on and len(beginnings) == 1:
             yield _checked(file, content, path, problem)
             return
@@ -176,7 +178,7 @@ def _sound_file(content: BinaryIO, path: str | Path) -> tuple[soundfile.SoundFil
     content.seek(0)
     if not content.read(HEAD_BYTES).startswith(_LIBSNDFILE):
         return None, ""
-    lacking = _lacking_in_ogg(content)  # before libsndfile reads: it does not notice another position
+    lacking = _lacking_in_ogg(content)
     content.seek(0)
     # libsndfile reads a file itself, by its name, which need not be UTF-8.
     name = str(path) if sys.platform == "win32" else os.fsencode(path)
