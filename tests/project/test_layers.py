@@ -45,7 +45,6 @@ LATE_IMPORTS = {
     "utils/backend/devices.py": {"keras", "tensorflow", "jax", "torch"},
     "utils/backend/prediction.py": {"tensorflow"},
     "utils/run_folder/lock.py": {"fcntl"},
-    "preflight/machine.py": {"tensorflow", "jax"},
     "bundle/check/scoring.py": {"rapidfuzz"},  # not of requirements/run.txt, which verifies bundles
     "keywords/wake_word.py": {"bundle", "keywords"},  # as in a script: a wrong argument is reported at once
     "training/feature_shards.py": {"training"},  # as in a script
