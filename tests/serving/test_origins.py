@@ -114,6 +114,16 @@ def test_pages_of_other_origins_read_all_answers():
     assert "Access-Control-Allow-Origin" not in refused.headers
 
 
+def test_probes_and_metrics_count_for_no_limit():
+    """A healthy service isn't restarted because its clients send too much, and nothing else passes."""
+    settings = Settings(tokens=(TOKEN,), rate=1, connections=1)
+    probes = [("GET", path, {}, None) for path in ("/healthz", "/readyz", "/metrics")] * 2
+    models = ("GET", "/v1/models", BEARER, None)
+    *found, first, second = answers(settings, *probes, models, models)
+    assert [answer.status_code for answer in found] == [200, 503, 200] * 2  # no models are loaded
+    assert [first.status_code, second.status_code] == [200, 429]
+
+
 def test_without_the_option_no_page_is_let_in():
     found = answers(
         Settings(), ("OPTIONS", "/v1/convert", ASKS, None), ("GET", "/v1/models", {"Origin": FRIEND}, None)
