@@ -87,8 +87,8 @@ def create_app(settings: Settings) -> FastAPI:
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     engine: Engine = app.state.engine
     live: LiveWorkers = app.state.live
-    engine.start()
     prepare_decoders()
+    engine.start()
     live.start()
     app.state.decoder_threads = ThreadPoolExecutor(4 * app.state.settings.streams, "decoder")
     engine.workers.sample_rate.add_done_callback(lambda loaded: _stop_after_failure(app, loaded))
