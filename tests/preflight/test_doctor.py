@@ -18,7 +18,6 @@ import soundfile
 import doctor
 from data.manifest import COLUMNS
 from model_language.ngram.syllables import SyllableNgram, SyllableNgramConfig
-from model_language.registry import MODELS as LANGUAGE_MODELS
 from tests.support.damage import damage_file
 from tests.support.tiny_corpus import SYLLABLES
 from utils.audio.reading import write_wav
@@ -650,10 +649,6 @@ def test_each_kind_of_run_is_examined_by_its_own_parts(name, tmp_path, capsys):
     write_text(tmp_path / "metrics.json", "{}")
     found = [each for each in findings(capsys, tmp_path) if each["check"] == "missing-part"]
     assert {each["item"] for each in found} == parts
-
-
-def test_every_language_model_has_such_a_test():
-    assert {name for name, (task, _, _) in PARTS.items() if task == "language"} == set(LANGUAGE_MODELS)
 
 
 def test_runs_without_a_network_give_no_finding(tmp_path, capsys):
