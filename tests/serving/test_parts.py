@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -288,7 +289,7 @@ def test_a_full_disk_is_not_called_a_wrong_request(caplog, monkeypatch):
 def served(application, seconds: float = 0.5) -> Iterator[tuple[uvicorn.Server, tuple[str, int]]]:
     """An application behind the service's HTTP protocol, whose limit for each part is ``seconds``."""
     settings = Settings(port=0, receive_seconds=seconds)
-    protocol = server_module._protocol(settings)
+    protocol = partial(server_module._Protocol, settings)
     server = uvicorn.Server(uvicorn.Config(application, http=protocol, lifespan="off", log_config=None))
     with listening_socket(settings) as listener:
         thread = threading.Thread(target=server.run, args=([listener],))
