@@ -1,7 +1,6 @@
 """Tests of parts of the service: fair queue, tokens, origins, rates, prompts, logs, child processes."""
 
 import asyncio
-import base64
 import json
 import logging
 import multiprocessing
@@ -127,7 +126,6 @@ def headers(**values: str) -> Headers:
     [
         headers(authorization=f"Bearer {TOKEN}"),
         headers(authorization=f"bearer  {TOKEN}"),
-        headers(authorization="Basic " + base64.b64encode(f"me:{TOKEN}".encode()).decode()),
         headers(sec_websocket_protocol=f"speech, bearer.{TOKEN}"),
     ],
 )
@@ -138,7 +136,7 @@ def test_a_token_in_any_header(given):
     assert not Tokens((TOKEN[:-1],)).accepts(token_of(given))
 
 
-@pytest.mark.parametrize("value", ["", "Bearer", "Basic ???", "Basic /w==", "Bearer \u00e4", "Token x"])
+@pytest.mark.parametrize("value", ["", "Bearer", "Basic /w==", "Bearer \u00e4", "Token x"])
 def test_an_invalid_token_gives_no_access(value):
     assert not Tokens((TOKEN,)).accepts(token_of(headers(authorization=value)))
     assert Tokens(()).accepts(None)
