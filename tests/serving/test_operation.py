@@ -168,10 +168,10 @@ def test_wrong_options_end_with_a_reason(options, message, capsys, monkeypatch):
 def test_damaged_models_end_the_service(tmp_path: Path):
     run = tmp_path / "speech"
     shutil.copytree(ROOT / "pretrained" / "audio_to_pinyin", run)
-    (run / "network.npz").write_bytes(b"damaged")
+    (run / "network.onnx").write_bytes(b"damaged")
     workers = ["--workers", "1", "--live-workers", "1"]
     command = [sys.executable, "serve.py", "--port", "0", *workers, "--speech", str(run)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert done.returncode == 2
     assert "error:" in done.stderr
-    assert "network.npz" in done.stderr
+    assert "network.onnx" in done.stderr
