@@ -176,7 +176,7 @@ def _sound_file(content: BinaryIO, path: str | Path) -> tuple[soundfile.SoundFil
     content.seek(0)
     if not content.read(HEAD_BYTES).startswith(_LIBSNDFILE):
         return None, ""
-    lacking = _lacking_in_ogg(content)  # before libsndfile reads: it does not notice another position
+    lacking = _lacking_in_ogg(content)
     content.seek(0)
     if isinstance(content, io.BytesIO):
         source = io.BytesIO(content.getvalue())  # with a position of its own; the bytes are shared
