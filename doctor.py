@@ -1,4 +1,4 @@
-"""Check manifests, recordings, recipes, run folders or the machine; print one line for each problem."""
+"""Check manifests, recordings, recipes or run folders; print one line for each problem."""
 
 from __future__ import annotations
 
@@ -43,7 +43,6 @@ from utils.run_folder.run import RunFolder
 from utils.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
-    from preflight.machine import Machine
     from training.tasks.speech import SpeechConfig
 
 EXAMPLES = """\
@@ -54,13 +53,9 @@ examples:
   python doctor.py runs/compact datasets/mine/test.tsv
   python doctor.py recordings/ strange.wav
   python doctor.py datasets/aishell1 --cluster head:6379
-  python doctor.py --machine
-  python doctor.py --machine --config configs/speech/compact_thchs30.yaml --no-audio
 
 A manifest whose name begins with train, dev or test is checked as that split; a recipe names its splits. With
 a run folder, manifests are checked against its vocabulary and its model's time stride.
---machine shows devices, memory and whether XLA works; with a recipe it also measures training steps, on
-random features with the recipe's batch sizes, and estimates the duration of the training.
 Exit code: 0 no error (there may be warnings), 1 errors, 2 a wrong command line.
 """
 OVERFIT_MINUTES = 5  # default time limit of --overfit
@@ -86,18 +81,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     paths = [Path(word) for word in options.paths if word not in overrides]
     if overrides and not options.config:
         raise ConfigError(f"'{overrides[0]}' overrides a recipe", hint="give --config RECIPE too")
-    if not paths and not options.config and not options.machine:
-        parser.error("name a manifest, a folder, a run, a recording, --config RECIPE or --machine")
+    if not paths and not options.config:
+        parser.error("name a manifest, a folder, a run, a recording or --config RECIPE")
     findings = _examine(sort_subjects(paths), options, overrides)
-    machine = _machine(options, overrides) if options.machine else None
-    if machine:
-        findings += machine.findings()
     if options.json:
-        report = {"machine": machine.properties} if machine else {}
-        print(json.dumps({**report, **as_json(findings)}, ensure_ascii=False, indent=2))
+        print(json.dumps(as_json(findings), ensure_ascii=False, indent=2))
     else:
-        for name, value in machine.properties.items() if machine else ():
-            print(f"{name:13}  {value}")
         for line in format_findings(findings, every=options.all):
             print(line)
         print(count_line(findings))
@@ -176,15 +165,6 @@ def _examine(subjects: Subjects, options: argparse.Namespace, overrides: Sequenc
     return findings
 
 
-def _machine(options: argparse.Namespace, overrides: Sequence[str]) -> Machine:
-    silence_tensorflow()
-    from preflight import recipes  # here: see utils.backend.quiet
-    from preflight.machine import examine_machine
-
-    recipe = recipes.read_recipe(options.config, overrides) if options.config else None
-    return examine_machine(recipe, recipes.recipe_listings(recipe) if recipe else [])
-
-
 def _overfit(
     recipe: SpeechConfig | None, listings: Sequence[Listing], where: str, minutes: int
 ) -> list[Finding]:
@@ -221,11 +201,6 @@ def _parser() -> argparse.ArgumentParser:
         help="manifests, folders of manifests, runs, recordings; values that override the recipe",
     )
     parser.add_argument("--config", type=Path, metavar="RECIPE", help="check a recipe of train.py speech")
-    parser.add_argument(
-        "--machine",
-        action="store_true",
-        help="show devices, memory, XLA; with --config also step times and a forecast",
-    )
     parser.add_argument("--no-audio", action="store_true", help="do not decode recordings")
     parser.add_argument(
         "--overfit",

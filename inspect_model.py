@@ -1,4 +1,4 @@
-"""Inspect models: statistics, pruning, attention, differences of weights. Convert them to new runs."""
+"""Inspect models: statistics, pruning, attention. Convert them to new runs."""
 
 from utils.command.entry import run_command
 
@@ -8,7 +8,6 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from analysis.weights.difference import are_equal, difference_json, difference_text, weight_differences
 from analysis.weights.layer_statistics import (
     find_layer,
     layer_json,
@@ -52,7 +51,6 @@ examples:
   python inspect_model.py import old_project/model.h5 --tokens old_project/tokens.txt
   python inspect_model.py import old_project/model.h5 runs/old --tokens old_project/tokens.txt
   python inspect_model.py import old_project/lm.h5 --tokens pinyin.txt --hanzi hanzi.txt
-  python inspect_model.py difference runs/trial runs/other
 
 weights reads HDF5 files of Keras 2 and 3 (.h5, .weights.h5), .keras files, and runs, without TensorFlow. A
 packed speech model (pretrained/audio_to_pinyin) is shown with the rounded weights that it computes with.
@@ -75,16 +73,13 @@ the 200-bin spectrogram, or with --hanzi of the published transformer with learn
 one token per line, in the order of that project's vocabulary: the classes of the DFCNN with the blank '_'
 last; the syllables and the hanzi of the transformer with the padding '<PAD>' first. The run works with
 test.py, transcribe.py and export.py.
-
-difference compares two weights files, or the best weights of two runs, array by array. The exit code is 0 if
-all are equal, else 1.
 """
 
 
-def main(arguments: Sequence[str] | None = None) -> int | None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Parse the command line and run its command."""
     options = _parser().parse_args(arguments)
-    return options.command(options)
+    options.command(options)
 
 
 def _weights(options: argparse.Namespace) -> None:
@@ -250,15 +245,6 @@ def _import(options: argparse.Namespace) -> None:
     print(f"written: {new_run}")
 
 
-def _difference(options: argparse.Namespace) -> int:
-    found = weight_differences(*(_read_weights(source)[0] for source in (options.a, options.b)))
-    if options.json:
-        print(json.dumps(difference_json(found), ensure_ascii=False, indent=2))
-    else:
-        print(difference_text(found), end="")
-    return 0 if are_equal(found) else 1
-
-
 def _parser() -> argparse.ArgumentParser:
     form = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(description=__doc__, epilog=EXAMPLES, formatter_class=form)
@@ -275,7 +261,6 @@ def _parser() -> argparse.ArgumentParser:
         ("transfer", "convert a speech run to another vocabulary, token by token", _transfer, _add_transfer),
         ("accept", "record the checksums of files that were edited on purpose", _accept, _add_accept),
         ("import", "make a run from weights that an older project saved", _import, _add_import),
-        ("difference", "compare the arrays of two weights files or runs", _difference, _add_difference),
     ):
         added = commands.add_parser(name, help=text, description=text, epilog=EXAMPLES, formatter_class=form)
         added.set_defaults(command=command)
@@ -354,12 +339,6 @@ def _add_import(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--hanzi", type=Path, metavar="FILE", help="for a transformer: its hanzi, one per line, padding first"
     )
-
-
-def _add_difference(command: argparse.ArgumentParser) -> None:
-    command.add_argument("a", type=Path, metavar="A", help="a weights file or a run folder")
-    command.add_argument("b", type=Path, metavar="B", help="another file or run folder")
-    command.add_argument("--json", action="store_true", help="print all arrays as JSON")
 
 
 if __name__ == "__main__":

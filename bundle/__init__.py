@@ -1,7 +1,7 @@
 """Exports a trained run as a bundle: SavedModel, LiteRT and ONNX files, each compared with the source model.
 
-Read ``variants`` (formats, modes and precisions), ``folder`` (the files of a bundle), ``metadata_schema``
-(the keys of bundle.json), ``export`` (writes the files), ``runtimes`` (run an exported model) and ``check``
+Read ``variants`` (formats, modes and precisions), ``folder`` (the files of a bundle),
+``export`` (writes the files), ``runtimes`` (run an exported model) and ``check``
 (compares it with the source model); ``report`` writes the table. ``pack`` makes the small folder of a
 speech run that recognises without TensorFlow.
 """

@@ -18,7 +18,6 @@ from typing import Any
 
 import numpy as np
 
-from bundle.metadata_schema import schema_fault
 from bundle.runtimes.artefacts import Artefact, open_artefact
 from model_keyword.labels import labels_hash
 from streaming.keyword.detection import DetectionConfig
@@ -30,7 +29,6 @@ from utils.run_folder.bundle_files import (
     COPY_AGAIN,
     METADATA,
     checked_file,
-    damaged,
     not_a_bundle,
     read_lines,
     read_metadata,
@@ -168,9 +166,9 @@ def open_bundle(path: str | Path, features: KeywordFeatureConfig | FeatureConfig
         ConfigError: ``features`` differ from the bundle's; each setting is named with both values.
     """
     path = Path(path)
-    metadata = _read_metadata(path)
+    metadata = read_metadata(path)
     bundle = Bundle(path, metadata, ())
-    for name in metadata.get("tables", ()):
+    for name in metadata["tables"]:
         bundle._check_file(name)
     labels = read_lines(path, metadata, LABELS)
     if labels_hash(labels) != metadata["labels_hash"]:
@@ -211,13 +209,6 @@ def write_decoding(path: Path, detection: DetectionConfig) -> None:
         BundleError: this is not a bundle, or it is damaged.
     """
     write_metadata(path, dict(open_bundle(path).metadata) | {"decoding": asdict(detection)})
-
-
-def _read_metadata(path: Path) -> dict[str, Any]:
-    metadata = read_metadata(path)
-    if fault := schema_fault(metadata):
-        raise damaged(path, fault)
-    return metadata
 
 
 def _check_features(

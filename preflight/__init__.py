@@ -1,6 +1,5 @@
-"""Checks manifests, recipes, run folders and the machine for problems that would spoil a training run.
+"""Checks manifests, recipes and run folders for problems that would spoil a training run.
 
 Read ``findings`` and ``listings``, ``examine`` (which checks run on what) and one file of ``checks``;
-``recipes`` checks a config against its data, ``overfit`` trains on ten utterances, ``machine`` measures
-training steps and estimates the duration.
+``recipes`` checks a config against its data, ``overfit`` trains on ten utterances.
 """

@@ -23,7 +23,7 @@ Check = Callable[..., Iterable["Finding"]]
 
 @dataclass(frozen=True)
 class Finding:
-    """A problem that a check has found in data, a recipe, a run or the machine.
+    """A problem that a check has found in data, a recipe or a run.
 
     Attributes:
         severity: ``ERROR`` or ``WARNING``.

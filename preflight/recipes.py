@@ -17,7 +17,6 @@ from preflight.checks.splits import SPLITS, unheard_syllable
 from preflight.examine import examine_texts
 from preflight.findings import ERROR, Finding, apply, check_name, count_line, format_findings, has_errors
 from preflight.listings import Listing, lines_of, read_listing
-from preflight.machine import MACHINE
 from preflight.overfit import overfit_ten
 from training.distillation import teacher_features
 from training.run import RECIPES
@@ -42,7 +41,6 @@ WITH_MODEL = (
     *LOADED,
     foreign_vocabulary,
     overfit_ten,
-    *MACHINE,
 )
 """All checks of this module."""
 # Their errors make results meaningless; those of other checks make the training itself fail.

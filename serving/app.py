@@ -8,9 +8,9 @@ from contextlib import asynccontextmanager
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
+from starlette.middleware.cors import CORSMiddleware
 
 from serving.authentication import Tokens
-from serving.cross_origin import CrossOrigin
 from serving.endpoints import conversion, documentation, phrases, status, stream, transcriptions
 from serving.endpoints.files import is_form
 from serving.errors import RequestError, of_http_error, of_user_error, of_validation_error
@@ -72,7 +72,14 @@ def create_app(settings: Settings) -> FastAPI:
     )
     if settings.origins:
         # Around the guard: a browser asks for permission without a token, and pages read refusals too.
-        app.add_middleware(CrossOrigin, origins=settings.origins)
+        app.add_middleware(
+            CORSMiddleware,
+            allow_origins=settings.origins,
+            allow_methods=("GET", "HEAD", "POST"),
+            allow_headers=("*",),  # OpenAI's client sends a dozen of its own
+            expose_headers=("X-Request-Id", "Retry-After"),
+            allow_private_network=True,  # also to a page of a public address
+        )
     return app
 
 
@@ -80,8 +87,8 @@ def create_app(settings: Settings) -> FastAPI:
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     engine: Engine = app.state.engine
     live: LiveWorkers = app.state.live
-    engine.start()
     prepare_decoders()
+    engine.start()
     live.start()
     app.state.decoder_threads = ThreadPoolExecutor(4 * app.state.settings.streams, "decoder")
     engine.workers.sample_rate.add_done_callback(lambda loaded: _stop_after_failure(app, loaded))

@@ -1,7 +1,5 @@
 """Decides from the tokens and the headers of a request whether it may use the service."""
 
-import base64
-import binascii
 import hmac
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -37,17 +35,11 @@ class Tokens:
 def token_of(headers: Headers) -> str | None:
     """The token in the headers of a request; None without one.
 
-    It is a bearer token, the password of basic authentication, in a WebSocket subprotocol ``bearer.TOKEN``,
-    or in the cookie of the page.
+    It is a bearer token, in a WebSocket subprotocol ``bearer.TOKEN``, or in the cookie of the page.
     """
     scheme, _, value = headers.get("authorization", "").partition(" ")
     if scheme.lower() == "bearer":
         return value.strip()
-    if scheme.lower() == "basic":
-        try:
-            return base64.b64decode(value.strip(), validate=True).decode("utf-8").partition(":")[2]
-        except (binascii.Error, UnicodeDecodeError):
-            return None
     for name in subprotocols(headers):
         if name.startswith(SUBPROTOCOL):
             return name.removeprefix(SUBPROTOCOL)

@@ -1,4 +1,4 @@
-"""Guards the service: refuses requests without a token or beyond a limit, passes the others on, logs all.
+"""Guards the service: refuses requests without a token or beyond a limit, passes the others on, logs them.
 
 The guard stands before everything else, so that a request without a token, or beyond a limit, costs nothing:
 it is answered before its body is read.
@@ -23,9 +23,9 @@ from serving.page import sign_in
 from serving.settings import Settings
 
 LOG = logging.getLogger("serving")
-OPEN_PATHS = frozenset({"/healthz"})
-"""Paths that need no token."""
-_PROBES = frozenset({"/healthz", "/readyz", "/metrics"})  # asked every few seconds: not worth a line
+# A supervisor asks for these every few seconds, also while the service is full: they need no token, count for
+# no limit and are not worth a line of the log.
+_PROBES = frozenset({"/healthz", "/readyz", "/metrics"})
 SLOWEST = 2000.0  # bytes a second that a client has to send and take, after its first seconds
 _DRAINED, _DRAIN_SECONDS = 1 << 20, 2.0  # bytes and time for which a refused request is still read
 _LARGEST_TEXT = 1_000_000  # most bytes of a request without a recording
@@ -92,7 +92,7 @@ class Guard:
         Raises:
             RequestError: no token, another origin, too many or too large.
         """
-        if scope["path"] in OPEN_PATHS:
+        if scope["path"] in _PROBES:
             return
         headers = Headers(scope=scope)
         token = token_of(headers)

@@ -10,6 +10,7 @@ import logging
 import os
 import signal
 import socket
+from functools import partial
 from types import FrameType
 from typing import Any
 
@@ -48,7 +49,7 @@ def serve(settings: Settings) -> None:
     app = create_app(settings)
     config = uvicorn.Config(
         app,
-        http=_protocol(settings),
+        http=partial(_Protocol, settings),
         ws="websockets-sansio",  # by name, because each implementation logs other things
         log_config=None,
         access_log=False,
@@ -148,69 +149,72 @@ class _Server(uvicorn.Server):
             before = closing
 
 
-def _protocol(settings: Settings) -> type[HttpToolsProtocol]:
-    """HTTP with the limits that uvicorn lacks: for headers, unread responses and idle connections."""
+class _Protocol(HttpToolsProtocol):
+    """HTTP with the limits that uvicorn lacks: for headers, unread responses and idle connections.
 
-    class Protocol(HttpToolsProtocol):
-        _headers_late: asyncio.TimerHandle | None = None
-        _writing_late: asyncio.TimerHandle | None = None
-        _resumed = False  # whether the client has taken what was to be sent before
+    Args:
+        limits: of the service.
+        of_uvicorn: what uvicorn gives to its own protocol.
+    """
 
-        def connection_made(self, transport: Any) -> None:
-            super().connection_made(transport)
-            if len(self.connections) > settings.connections + _SPARE_CONNECTIONS:
-                transport.abort()
-            else:
-                self._headers_late = self.loop.call_later(settings.receive_seconds, transport.abort)
+    def __init__(self, limits: Settings, **of_uvicorn: Any):
+        super().__init__(**of_uvicorn)
+        self._limits = limits
+        self._headers_late: asyncio.TimerHandle | None = None
+        self._writing_late: asyncio.TimerHandle | None = None
+        self._resumed = False  # whether the client has taken what was to be sent before
 
-        def data_received(self, data: bytes) -> None:
-            super().data_received(data)
-            if self not in self.connections:  # a WebSocket has taken over the transport
-                self._in_time()
-                return
-            between = self.cycle is None or self.cycle.response_complete
-            # Line ends between two requests are data, so that uvicorn's timer stops, but no request.
-            if between and self._headers_late is None and not self.transport.is_closing():
-                self._headers_late = self.loop.call_later(settings.receive_seconds, self.transport.abort)
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        if len(self.connections) > self._limits.connections + _SPARE_CONNECTIONS:
+            transport.abort()
+        else:
+            self._headers_late = self.loop.call_later(self._limits.receive_seconds, transport.abort)
 
-        def on_message_begin(self) -> None:
-            super().on_message_begin()
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self not in self.connections:  # a WebSocket has taken over the transport
             self._in_time()
-            self._headers_late = self.loop.call_later(settings.receive_seconds, self.transport.abort)
+            return
+        between = self.cycle is None or self.cycle.response_complete
+        # Line ends between two requests are data, so that uvicorn's timer stops, but no request.
+        if between and self._headers_late is None and not self.transport.is_closing():
+            self._headers_late = self.loop.call_later(self._limits.receive_seconds, self.transport.abort)
 
-        def on_headers_complete(self) -> None:
-            self._in_time()
-            super().on_headers_complete()
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._in_time()
+        self._headers_late = self.loop.call_later(self._limits.receive_seconds, self.transport.abort)
 
-        def pause_writing(self) -> None:
-            super().pause_writing()
-            if self._writing_late is None:
-                self._watch_writing()
+    def on_headers_complete(self) -> None:
+        self._in_time()
+        super().on_headers_complete()
 
-        def resume_writing(self) -> None:
-            super().resume_writing()
-            self._resumed = True
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        if self._writing_late is None:
+            self._watch_writing()
 
-        def connection_lost(self, exc: Exception | None) -> None:
-            self._in_time()
-            if self._writing_late:
-                self._writing_late.cancel()
-            super().connection_lost(exc)
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._resumed = True
 
-        def _watch_writing(self, before: int | None = None) -> None:
-            """Abort the connection if the client has taken too little of its response since last time."""
-            unsent, seconds = self.transport.get_write_buffer_size(), settings.receive_seconds
-            # After a pause there may be more to send than before.
-            if before is not None and not self._resumed and before - unsent < min(before, SLOWEST * seconds):
-                self.transport.abort()
-            self._resumed = False
-            self._writing_late = (
-                self.loop.call_later(seconds, self._watch_writing, unsent) if unsent else None
-            )
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._in_time()
+        if self._writing_late:
+            self._writing_late.cancel()
+        super().connection_lost(exc)
 
-        def _in_time(self) -> None:
-            if self._headers_late:
-                self._headers_late.cancel()
-                self._headers_late = None
+    def _watch_writing(self, before: int | None = None) -> None:
+        """Abort the connection if the client has taken too little of its response since last time."""
+        unsent, seconds = self.transport.get_write_buffer_size(), self._limits.receive_seconds
+        # After a pause there may be more to send than before.
+        if before is not None and not self._resumed and before - unsent < min(before, SLOWEST * seconds):
+            self.transport.abort()
+        self._resumed = False
+        self._writing_late = self.loop.call_later(seconds, self._watch_writing, unsent) if unsent else None
 
-    return Protocol
+    def _in_time(self) -> None:
+        if self._headers_late:
+            self._headers_late.cancel()
+            self._headers_late = None

@@ -65,7 +65,7 @@ def memory_errors_explained(task: str, config: Any) -> Iterator[None]:
         raise TrainingError(
             f"memory has run out ({reason})",
             hint=f"lower {section}.{name} (now {value:,}), e.g. {section}.{name}={value // 2}, in a new run "
-            "(another --run); doctor.py --machine --config RECIPE tests a step",
+            "(another --run)",
         ) from error
 
 

@@ -133,7 +133,7 @@ def record_devices(run: RunFolder) -> None:
         devices["nvidia_driver"],
     )
     if reason := unused_gpu_reason():
-        log.warning("%s; see doctor.py --machine", reason)
+        log.warning("%s; driver and CUDA libraries have to fit this build", reason)
 
 
 def history_csv(rows: list[dict[str, float]]) -> str:

@@ -13,8 +13,7 @@ import numpy as np
 
 from bundle.check.measuring import TOLERANCE, measure, not_runnable, runtime_version, verdict
 from bundle.folder import Bundle, open_bundle
-from bundle.metadata_schema import variant_of
-from bundle.variants import Variant
+from bundle.variants import ArtefactMode, Format, Precision, Variant
 from utils.errors import BundleError
 
 _ROUNDING = 0.03
@@ -61,7 +60,9 @@ def verify_bundle(path: str | Path) -> Iterator[CheckResult]:
 def _check(
     bundle: Bundle, name: str, properties: Mapping[str, Any], recorded: Mapping[str, np.ndarray]
 ) -> CheckResult:
-    variant = variant_of(properties)
+    variant = Variant(
+        Format(properties["format"]), ArtefactMode(properties["state"]), Precision(properties["precision"])
+    )
     if flex := properties.get("flex"):
         return CheckResult(name, Outcome.NOT_RUN, not_runnable(flex))
     if runtime_version(variant) is None:

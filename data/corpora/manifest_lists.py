@@ -14,10 +14,9 @@ from pathlib import Path
 from data.corpora.tools.command import corpus_command
 from data.corpora.tools.preparation import Candidate, Corpus, Problem, clean_text
 from data.corpora.tools.transcripts import WRONG_FIELDS, make_candidate
-from data.manifest import check_header, find_lists, print_skipped, read_rows
+from data.manifest import audio_path, check_header, find_lists, print_skipped, read_rows
 from utils.errors import CorpusError
 from utils.mandarin.pinyin import is_syllable, is_tone_written
-from utils.object_store import address_of
 
 TONELESS = "pinyin without tones"
 
@@ -52,7 +51,7 @@ def _candidate(path: Path, line: int, fields: list[str], columns: int) -> Candid
         problem = Problem(WRONG_FIELDS, f"{len(fields)} in {path.name}:{line}")
         return Candidate(fields[0], path.stem, path, problem=problem)
     name, audio, _, speaker, pinyin, hanzi = fields[:6]
-    recording = (name, path.stem, Path(audio) if address_of(audio) else path.parent / audio, speaker)
+    recording = (name, path.stem, Path(audio_path(str(path.parent), audio)), speaker)
     syllables = tuple(syllable for syllable in pinyin.split() if clean_text(syllable))
     if not syllables:
         return make_candidate(*recording, hanzi)

@@ -1,4 +1,7 @@
-"""Responses for supervisors, load balancers and Prometheus: health, readiness, models, metrics."""
+"""Responses for supervisors, load balancers and Prometheus: health, readiness, models, metrics.
+
+All but those about models need no token and are never refused for the load (:mod:`serving.limits`).
+"""
 
 from typing import Any
 
@@ -13,7 +16,7 @@ router = APIRouter(tags=["status"])
 
 @router.get("/healthz", summary="Whether the process answers")
 async def healthz() -> dict[str, str]:
-    """Always the same response, without a token: the process is alive."""
+    """Always the same response: the process is alive."""
     return {"status": "ok"}
 
 

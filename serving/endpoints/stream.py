@@ -17,7 +17,7 @@ from serving.field_errors import field_name, field_problem
 from serving.live.file_stream import FileStream
 from serving.live.messages import Start
 from serving.live.opus import SAMPLE_RATE as OPUS_RATE
-from serving.live.opus import OpusDecoder, check_opus
+from serving.live.opus import OpusDecoder
 from serving.live.worker import Open
 from serving.live.workers import ClientStream
 from serving.logs import new_id
@@ -166,8 +166,6 @@ class Session:
         return start
 
     async def _begin(self, start: Start) -> None:
-        if start.encoding == "opus":
-            check_opus()
         if start.encoding == "file":
             engine = self._state.engine
             sample_rate = await asyncio.shield(asyncio.wrap_future(engine.workers.sample_rate))

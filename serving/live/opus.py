@@ -1,16 +1,14 @@
 """Decodes Opus in WebM or Ogg, as browsers record it, while it arrives: 16-bit samples for a live stream.
 
-FFmpeg decodes (package ``av``, optional), in a process for each stream with limits of memory and time: sound
+FFmpeg decodes, in a process for each stream with limits of memory and time: sound
 that crashes a decoder ends its own stream only.
 """
 
 import asyncio
-import importlib.util
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from multiprocessing import get_context
 
-from serving.errors import RequestError
 from serving.live import opus_decoding
 from serving.live.opus_decoding import SAMPLE_RATE
 from serving.live.workers import ClientStream
@@ -18,18 +16,6 @@ from serving.work import uploads
 from serving.work.child import Child, ChildDied
 
 _PROCESSOR_SECONDS = 1200  # processor time of a decoder; enough for more than a day of sound
-
-
-def check_opus() -> None:
-    """Whether Opus can be decoded.
-
-    Raises:
-        RequestError: the package is missing.
-    """
-    if importlib.util.find_spec("av") is None:
-        raise RequestError(
-            400, "this service can't decode Opus", hint="send pcm_s16le; or install av there", code="encoding"
-        )
 
 
 class OpusDecoder:
@@ -77,6 +63,6 @@ class OpusDecoder:
 
 
 def prepare_decoders() -> None:
-    """Decoders are forked within milliseconds from a process that has loaded what they need."""
+    """Decoders of uploads and streams are forked within milliseconds from a process that has loaded both."""
     modules = [module.__name__ for module in (uploads, opus_decoding)]
     get_context("forkserver").set_forkserver_preload([*modules, "av"])

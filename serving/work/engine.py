@@ -20,7 +20,7 @@ from serving.settings import Settings
 from serving.work.conversion_tasks import SPEED, conversion_tasks
 from serving.work.fair_queue import FairQueue, Flow, Task
 from serving.work.models import ConvertJob, Failure, RecogniseJob, Search
-from serving.work.uploads import ReadLimits, SoundEnd, UploadReader, prepare_uploads
+from serving.work.uploads import ReadLimits, SoundEnd, UploadReader
 from serving.work.workers import Workers
 from utils.hypotheses.recognition import Ending, Segment
 
@@ -47,7 +47,6 @@ class Engine:
 
     def start(self) -> None:
         """Start the processes; requests may come at once, and wait for the models."""
-        prepare_uploads()
         self.workers.start()
 
     def stop(self) -> None:

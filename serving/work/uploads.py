@@ -9,7 +9,6 @@ import resource
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
 
@@ -55,11 +54,6 @@ class SoundEnd:
     seconds: float
     problem: str = ""
     hint: str | None = None
-
-
-def prepare_uploads() -> None:
-    """Start the process from which those of the uploads are forked, with the decoders loaded."""
-    get_context("forkserver").set_forkserver_preload([__name__, "av"])
 
 
 class UploadReader:

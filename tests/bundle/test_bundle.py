@@ -1,6 +1,5 @@
 """Tests of bundles without a framework: offered variants, checks of artefacts, clips in chunks, folders."""
 
-import json
 import os
 import re
 import shutil
@@ -11,17 +10,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from bundle.check import verification
 from bundle.check.clips import chunks_of, streamed
 from bundle.check.measuring import measure, verdict
 from bundle.check.scoring import accuracy, decoded, final_outputs, label_errors
 from bundle.folder import open_bundle
-from bundle.metadata_schema import schema_fault
 from bundle.runtimes.artefacts import Artefact, ArtefactInfo, open_artefact
 from bundle.variants import ArtefactMode, Format, Precision, Variant, matrix_text, offered, refusal
-from tests.support.scripts import ROOT, exit_code, load_script
+from tests.support.scripts import ROOT
 from utils.errors import BundleError
-from utils.files import replacing_folder, write_json
+from utils.files import replacing_folder
+from utils.run_folder.bundle_files import read_metadata, write_metadata
 from utils.run_folder.checksum_files import file_hash
 
 SHIPPED = ROOT / "pretrained" / "audio_to_pinyin_streaming" / "export"
@@ -207,97 +205,14 @@ def test_files_that_are_no_artefacts_are_named(tmp_path, name):
         open_artefact(tmp_path / name)
 
 
-# --- the structure of bundle.json ---
-
-
-def without_checksum() -> dict:
-    """The contents of the shipped bundle.json, as format 1 has them."""
-    facts = json.loads((SHIPPED / "bundle.json").read_text(encoding="utf-8"))
-    del facts["checksum"]
-    return facts | {"format": 1}
-
-
-MISSING = object()
-
-
-def changed(facts: dict, place: tuple[str, ...], value: object) -> dict:
-    """A copy of the contents with one part replaced, or left out if the value is MISSING."""
-    copy = json.loads(json.dumps(facts))
-    part = copy
-    for key in place[:-1]:
-        part = part[key]
-    if value is MISSING:
-        del part[place[-1]]
-    else:
-        part[place[-1]] = value
-    return copy
-
-
-def test_damage_inside_a_bundle_without_checksum_is_an_error_that_names_the_file(tmp_path, monkeypatch):
-    """Each part is left out or of another type: the check refuses the bundle, or reaches its artefacts."""
-    copy, facts = shutil.copytree(SHIPPED, tmp_path / "copy"), without_checksum()
-    monkeypatch.setattr(verification, "runtime_version", lambda variant: None)
-    places = [(name,) for name in facts if name not in ("format", "packages", "source")]
-    places += [("files", name) for name in facts["files"]] + [
-        ("artefacts", name) for name in facts["artefacts"]
-    ]
-    places += [("artefacts", name, key) for name, entry in facts["artefacts"].items() for key in entry]
-    refused = 0
-    for place in places:
-        for value in (MISSING, None, 7, "x", [3], {"a": 1}):
-            write_json(copy / "bundle.json", changed(facts, place, value))
-            try:
-                outcomes = {result.outcome for result in verification.verify_bundle(copy)}
-            except BundleError as error:
-                refused += error.where == copy and bool(error.hint)
-            else:
-                assert outcomes == {verification.Outcome.NOT_RUN}
-    assert refused > 4 * len(places)
-
-
-ARTEFACT = "litert/stream_external_dynamic.tflite"
-
-
-@pytest.mark.parametrize(
-    ("place", "value", "fault"),
-    [
-        (("labels_hash",), MISSING, "no labels_hash"),
-        (("kind",), ["speech"], "'kind' is not a text"),
-        (("artefacts",), {}, "it lists no artefact"),
-        (("artefacts", ARTEFACT), None, f"the entry of artefact {ARTEFACT} is not an object"),
-        (("artefacts", ARTEFACT, "state"), MISSING, f"the entry of artefact {ARTEFACT} has no 'state'"),
-        (("artefacts", ARTEFACT, "precision"), "int9", "'int9' is not a valid Precision"),
-        (("artefacts", ARTEFACT, "precision"), "int8", "describes litert/stream_external_int8.tflite"),
-        (("artefacts", ARTEFACT, "input_shape"), "x", "'input_shape'"),
-        (("artefacts", ARTEFACT, "passed"), "yes", "'passed'"),
-        (("files", "../other"), "0", "is not a path in the bundle and its SHA-256: ../other"),
-        (("artefacts", ARTEFACT, "flex"), [3], "'flex'"),
-        (("stream", "chunk"), "x", "'chunk' of 'stream' is not a number"),
-        (("tables",), [1], "'tables' is not a list of file names"),
-    ],
-)
-def test_a_fault_in_the_structure_is_named(place, value, fault):
-    facts = without_checksum()
-    assert schema_fault(facts) is None
-    assert fault in schema_fault(changed(facts, place, value))
-
-
-def test_verify_ends_with_an_error_for_a_damaged_bundle_of_format_1(tmp_path, capsys):
-    copy, place = shutil.copytree(SHIPPED, tmp_path / "copy"), ("artefacts", ARTEFACT, "state")
-    write_json(copy / "bundle.json", changed(without_checksum(), place, MISSING))
-    assert exit_code(load_script("export.py").main, ["verify", str(copy)]) == 2
-    error, where, hint = capsys.readouterr().err.splitlines()[-3:]
-    assert error == f"error: bundle.json is damaged (the entry of artefact {ARTEFACT} has no 'state')"
-    assert where == f"where: {copy}" and hint.startswith("hint: copy the whole folder again")
-
-
 def test_arrays_that_cannot_be_read_are_named(tmp_path):
     """The hash of the damaged file is listed, so only reading it shows the damage."""
-    copy, facts = shutil.copytree(SHIPPED, tmp_path / "copy"), without_checksum()
+    copy = shutil.copytree(SHIPPED, tmp_path / "copy")
+    facts = read_metadata(copy)
     for name in ("golden/clips.npz", "golden/artefacts.npz"):
         (copy / name).write_bytes(b"PK\x03\x04 cut")
-        facts = changed(facts, ("files", name), file_hash(copy / name))
-    write_json(copy / "bundle.json", facts)
+        facts["files"][name] = file_hash(copy / name)
+    write_metadata(copy, facts)
     bundle = open_bundle(copy)
     for read, name in ((bundle.golden, "clips"), (bundle.answers, "artefacts")):
         with pytest.raises(BundleError, match=rf"golden/{name}\.npz can't be read"):

@@ -484,17 +484,6 @@ def test_any_damage_to_the_settings_is_named(copy, kind):
             open_bundle(copy)
 
 
-def test_a_bundle_of_the_format_before_opens_with_a_note(copy, capsys):
-    facts = json.loads((copy / "bundle.json").read_text())
-    del facts["checksum"]
-    write_json(copy / "bundle.json", {**facts, "format": 1})
-    assert open_bundle(copy).labels == LABELS
-    assert capsys.readouterr().err.count("no checksum") == 1
-    write_json(copy / "bundle.json", {**facts, "format": 1, "checksum": "0"})
-    with pytest.raises(BundleError, match="checksum is wrong"):  # edited: that format had none
-        open_bundle(copy)
-
-
 def test_an_artefact_finds_its_bundle(exported, tmp_path):
     bundle, name = find_bundle(exported / INT8.path)
     assert (bundle.labels, name) == (LABELS, INT8.path)

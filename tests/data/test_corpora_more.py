@@ -1,7 +1,6 @@
 """Tests of miniature ST-CMDS, Primewords, aidatatang_200zh, MAGICDATA and Common Voice, also damaged ones."""
 
 import json
-import os
 from pathlib import Path
 
 import numpy as np
@@ -241,7 +240,7 @@ def test_aidatatang(tmp_path):
     for split, speaker in (("train", "G0013"), ("dev", "G0014"), ("test", "G0015")):
         members = {f"{speaker}/T0055{speaker}S000{n}.wav": wav() for n in (1, 2)}
         write(corpus / "corpus" / split / f"{speaker}.tar.gz", tar_bytes(members))
-    whole = tar_bytes({"G0020/T0055G0020S0001.wav": os.urandom(20_000)})
+    whole = tar_bytes({"G0020/T0055G0020S0001.wav": np.random.default_rng(0).bytes(20_000)})
     write(corpus / "corpus" / "train" / "G0020.tar.gz", whole[:5_000])
     hostile = tar_bytes({"G0021/a.wav": b"", "../../../../evil.wav": b"evil"})
     write(corpus / "corpus" / "train" / "G0021.tar.gz", hostile)

@@ -241,16 +241,6 @@ def test_a_recording_that_cannot_be_read_does_not_end_the_others(bundle: Path, w
     assert printed.err.endswith(f"1 of 2 recordings could not be read: {damaged}\n")
 
 
-def test_a_bundle_made_before_keeps_its_refractory_time(bundle: Path, tmp_path: Path):
-    old = shutil.copytree(bundle, tmp_path / "old")
-    facts = json.loads((old / "bundle.json").read_text(encoding="utf-8"))
-    facts["decoding"] = {"smoothing_ms": 300.0, "threshold": 0.8, "refractory_ms": 1000.0}
-    facts["format"] = 1  # which had no checksum
-    del facts["checksum"]
-    (old / "bundle.json").write_text(json.dumps(facts), encoding="utf-8")
-    assert listening.open_listener(old).detection.refractory_ms == 1000
-
-
 @pytest.mark.parametrize("rate", [8000, SAMPLE_RATE])
 def test_the_example_gives_the_answers_of_listen(
     rate: int, bundle: Path, telephone: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -8,10 +8,9 @@ import shutil
 import sys
 import zipfile
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
-import keras
 import numpy as np
 import pytest
 import soundfile
@@ -19,14 +18,8 @@ import soundfile
 import doctor
 from data.manifest import COLUMNS
 from model_language.ngram.syllables import SyllableNgram, SyllableNgramConfig
-from model_language.registry import MODELS as LANGUAGE_MODELS
-from model_speech.models.compact import CompactConfig
-from preflight import machine
-from preflight.listings import read_listing
 from tests.support.damage import damage_file
 from tests.support.tiny_corpus import SYLLABLES
-from training.loop import TrainingConfig
-from training.tasks.speech import SpeechConfig, SpeechDataConfig
 from utils.audio.reading import write_wav
 from utils.command import progress
 from utils.config import save_yaml, to_plain
@@ -319,7 +312,6 @@ def _prepared(corpus: Corpus) -> Path:
     """The recipe's features, computed; the folder of the shards."""
     from data.features.cache import prepare_features
     from data.manifest import read_manifest
-    from utils.features.speech import FeatureConfig
 
     utterances = [
         utterance for split in ("train", "dev") for utterance in read_manifest(corpus.folder / f"{split}.tsv")
@@ -659,10 +651,6 @@ def test_each_kind_of_run_is_examined_by_its_own_parts(name, tmp_path, capsys):
     assert {each["item"] for each in found} == parts
 
 
-def test_every_language_model_has_such_a_test():
-    assert {name for name, (task, _, _) in PARTS.items() if task == "language"} == set(LANGUAGE_MODELS)
-
-
 def test_runs_without_a_network_give_no_finding(tmp_path, capsys):
     assert findings(capsys, PRETRAINED) == []
     config = SyllableNgramConfig(order=2)
@@ -692,58 +680,6 @@ def test_the_overfit_check_distinguishes_a_recipe_that_learns_from_one_that_cann
     assert [
         pair for pair in names(found) if pair[1] not in ("shared-recording", "shared-speaker")
     ] == expected
-
-
-# --- the machine ------------------------------------------------------------------------------------------
-
-
-def machine_recipe(folder: Path, manifest: Path) -> list[object]:
-    write_text(folder / "recipe.yaml", f"data: {{train: [{manifest}], dev: [{manifest}]}}\n")
-    small = ["model.name=compact", "model.width=8", "model.blocks=1", "features.bins=16", "training.epochs=3"]
-    return ["--config", folder / "recipe.yaml", *small, f"data.cache={folder}", "--no-audio", "--machine"]
-
-
-def test_the_machine_is_described_and_a_training_forecast(tiny_manifest, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(machine, "no_gpu_messages", lambda: ("failed call to cuInit",))
-    doctor.main(list(map(str, machine_recipe(tmp_path, tiny_manifest))))
-    shown = dict(re.split(r"  +", line, maxsplit=1) for line in capsys.readouterr().out.splitlines()[:10])
-    assert shown["computes on"] == "CPU" and shown["why no GPU"] == "failed call to cuInit"
-    assert shown["backend"].startswith(keras.backend.backend()) and shown["XLA"].startswith("works")
-    assert re.fullmatch(r"\S+ s on average", shown["training step"])
-    assert re.match(r"\S+ hours: 3 epochs of 1 steps, \d s of evaluation in each", shown["forecast"])
-
-
-def test_a_forecast_adds_up(tiny_manifest):
-    config = SpeechConfig(
-        features=FeatureConfig(bins=16),
-        data=SpeechDataConfig(train=("a", "b"), weights=(3.0, 1.0), batch_utterances=4),
-        model=CompactConfig(width=8, blocks=1),
-        training=TrainingConfig(epochs=5),
-    )
-    listings = [replace(read_listing(tiny_manifest), role=role) for role in ("train", "train", "dev")]
-    result = machine.forecast(config, listings)
-    assert (result.epochs, result.steps) == (5, 2 * 16 // 4)  # two passes on average
-    assert result.step_seconds > 0 and result.evaluation_seconds > 0
-    epoch = result.steps * result.step_seconds + result.evaluation_seconds
-    assert result.hours == pytest.approx(5 * epoch / 3600)
-
-
-def test_missing_parts_of_the_machine_are_findings(tiny_manifest, tmp_path, capsys, monkeypatch):
-    def fails(*_):
-        raise MemoryError
-
-    monkeypatch.setattr(machine, "no_gpu_messages", tuple)
-    monkeypatch.setattr(machine, "unused_gpu_reason", lambda: "tensorflow uses none of this machine's GPUs")
-    monkeypatch.setattr(machine, "_compile_with_xla", fails)
-    monkeypatch.setattr(machine, "forecast", fails)
-    found = findings(capsys, *machine_recipe(tmp_path, tiny_manifest))
-    of_machine = [(each["severity"], each["check"], each["detail"]) for each in found][-3:]
-    assert [pair[:2] for pair in of_machine] == [
-        (WARNING, "unused-gpu"),
-        (WARNING, "xla-fails"),
-        (ERROR, "step-fails"),
-    ]
-    assert "data.batch_frames=6000" in of_machine[2][2]
 
 
 # --- the report -------------------------------------------------------------------------------------------

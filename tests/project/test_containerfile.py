@@ -52,7 +52,7 @@ def test_the_last_stage_has_no_root_and_installs_nothing():
 
 def test_the_container_has_a_health_check_and_gets_sigterm():
     (health,) = of("HEALTHCHECK")
-    assert "/healthz" in health
+    assert "/readyz" in health, "a service that has no models gets no requests"
     assert {"--interval", "--timeout", "--start-period", "--retries"} <= set(re.findall(r"--[a-z-]+", health))
     (entry,) = of("ENTRYPOINT")
     assert entry.startswith('["python", "serve.py"'), "no shell, so that the service gets SIGTERM"

@@ -18,14 +18,10 @@ from tests.support.documented_commands import (
     all_commands,
     command_modules,
     commands_in_lines,
-    commands_in_prose,
-    commands_of_file,
-    commands_of_line,
     makefile_targets,
     module_of,
     parser_of,
     parsers,
-    text_files,
 )
 from tests.support.scripts import ROOT
 from tests.support.tiny_runs import write_language_run, write_speech_run
@@ -148,87 +144,6 @@ def test_every_command_of_every_text_is_accepted():
     distinct = {command.words: command for command in found}.values()
     problems = {str(command): reason for command in distinct if (reason := problem(command))}
     assert not problems, "\n".join(f"{command}\n    {reason}" for command, reason in problems.items())
-
-
-WRONG = {
-    "train.py speach --config configs/demo/speech.yaml": "invalid choice: 'speach'",
-    "train.py speech --config configs/speech/none.yaml": "no such recipe",
-    "train.py speech --config configs/demo/speech.yaml model.widht=3": "model.widht",
-    "train.py speech --config CONFIG trainig.epochs=3": "trainig",
-    "train.py language data.train=[a.txt]": "--config",
-    "test.py keyword RUN --stream a.flac": "--stream",
-    "test.py pipeline RUN": "language_run",
-    "convert.py --nbest none lines.txt": "not a whole number",
-    "inspect_model.py transfer RUN NEW": "--vocabulary",
-    "export.py verify": "bundle",
-    "-m data.corpora.thchs30 fetch DIR": "invalid choice",
-    "-m data.corpora.none prepare DIR": "no such module",
-    "-m benchmarks.peers.compare --ruonds 3": "--ruonds",
-    "doctor.py --config configs/demo/speech.yaml data.batch=3": "data.batch",
-    "transcribe.py … --stram": "unknown options",
-    "gone.py --help": "no such script",
-    "-m streaming.speech.stream": "no command",
-}
-FILES = {
-    "fence.md": "Text.\n\n```\n{} \\\n    --x  # why\n```\n",
-    "inline.md": "Text: `{}`\nand more.\n",
-    "recipe.yaml": "# About it.\n#   {}\nfeatures: {{}}\n",
-    "module.py": '"""Module.\n\n    {}\n"""\n',
-    "epilog.py": 'EXAMPLES = """examples:\n  echo a | {} > file\n"""\n',
-    "requirements.txt": "# pip\n#   KERAS_BACKEND=jax {}\n",
-}
-
-
-@pytest.mark.parametrize(("wrong", "reason"), WRONG.items(), ids=WRONG)
-def test_a_wrong_command_is_a_problem(wrong, reason):
-    (command,) = commands_of_line("here", f"python {wrong}")
-    assert reason in problem(command)
-
-
-@pytest.mark.parametrize(("name", "text"), FILES.items(), ids=FILES)
-def test_a_wrong_command_is_found_in_every_kind_of_text(tmp_path, name, text):
-    (tmp_path / name).write_text(text.format("python train.py speach --config CONFIG"), encoding="utf-8")
-    (found,) = commands_of_file(tmp_path / name)
-    assert found.words[:2] == ("train.py", "speach")
-    assert problem(found)
-
-
-_BLOCK = re.compile(r"^```[^\n]*\n(.*?)^```|((?:^ {4}[^\n]*\n)+)", re.DOTALL | re.MULTILINE)
-_CONTINUED = re.compile(
-    r"^ *(?:[A-Z_]+=\S+ )*python3? [^\n]*[^\\\n]\n *([\"']?[\w.]+=\S.*|--?\w.*)", re.MULTILINE
-)
-
-
-def cut_off_lines(page: str) -> list[str]:
-    """Lines of code blocks with arguments of the command before, which has no backslash at its end."""
-    blocks = (fenced or indented for fenced, indented in _BLOCK.findall(page))
-    return [line for block in blocks for line in _CONTINUED.findall(block)]
-
-
-def test_no_command_of_a_page_is_cut_off_at_the_end_of_a_line():
-    pages = [path for path in text_files() if path.suffix == ".md"]
-    assert len(pages) > 20
-    assert not {path: lines for path in pages if (lines := cut_off_lines(path.read_text(encoding="utf-8")))}
-
-
-def test_a_command_that_is_cut_off_is_found():
-    lines = ["python a.py x.wav", "python train.py speech --run runs/a", '"data.train=[a.tsv]" python b.py']
-    fenced = "\n".join(["```", *lines, "```", ""])
-    indented = "".join(f"    {line}\n" for line in lines)
-    assert cut_off_lines(fenced) == cut_off_lines(indented) == lines[2:]
-    assert not cut_off_lines(fenced.replace("runs/a\n", "runs/a \\\n"))
-
-
-def test_targets_of_make():
-    for line, right in (("make demo", True), ("make dmeo", False), ("make converter TXT=a.txt", False)):
-        (command,) = commands_of_line("here", line)
-        assert (problem(command) is None) is right
-
-
-def test_text_without_a_command_has_none():
-    for text in ("`python`, `test.py`; `utils/files.py` makes them.", "make sure of it: pythons, `make`"):
-        assert not commands_in_prose("here", text)
-    assert not commands_in_lines("here", "pythons train.py\nWe python train.py or not\n")
 
 
 @pytest.mark.parametrize("program", command_modules())

@@ -469,7 +469,3 @@ def test_kept_inputs_give_values_or_user_errors(kept, tmp_path):
     target.read(path)  # what it imports does not count
     with bounds():
         outcome(target, path, kept.read_bytes())
-
-
-def test_there_are_100000_cases_in_the_nightly_size():
-    assert sum(target.cases for target in TARGETS.values()) * TIMES_NIGHTLY >= 100_000

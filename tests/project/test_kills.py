@@ -268,17 +268,3 @@ def test_export(commands, tiny_runs: TinyRuns, record_property):
         check_bundle,
     )
     killed_and_resumed(commands, command, commands.folder / "bundles", (4, 5, 0), record_property)
-
-
-def test_without_the_renaming_a_kill_leaves_a_half_written_file(commands, tiny_runs: TinyRuns):
-    """The checks of the other tests would notice a file that is not written atomically."""
-    corpus, halves = tiny_runs.train.parent / "listed", []
-    write(corpus / "train.tsv", tiny_runs.train.read_bytes().replace(b"corpus/", b"../corpus/"))
-    for name in ("prepare listed", "prepare listed without renaming"):
-        folder = commands.folder / name.replace(" ", "_")
-        whole, broken = folder / "whole", folder / "killed"
-        assert commands.run(name, "prepare", corpus, "--output", whole).code == 0
-        killed = commands.run(name, "prepare", corpus, "--output", broken, at_size=300)
-        assert killed.code == -signal.SIGXFSZ, killed.output
-        halves.append(not bytes_of(broken).items() <= bytes_of(whole).items())
-    assert halves == [False, True]

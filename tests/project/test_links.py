@@ -51,14 +51,3 @@ def test_every_page_is_in_the_index():
         target.partition("#")[0] for target in LINK.findall((ROOT / "docs/README.md").read_text("utf-8"))
     }
     assert {page.name for page in (ROOT / "docs").glob("*.md")} - {"README.md"} <= listed
-
-
-def test_a_broken_link_is_found(tmp_path):
-    page = tmp_path / "page.md"
-    page.write_text(
-        "# A heading: `x`\n[a](#a-heading-x) [b](#b) [c](c.md#d) [e](https://e)\n", encoding="utf-8"
-    )
-    assert list(broken_links(page)) == [
-        "#b: there is no such heading",
-        "c.md#d: there is no such file",
-    ]

@@ -1,7 +1,6 @@
 """Tests of parts of the service: fair queue, tokens, origins, rates, prompts, logs, child processes."""
 
 import asyncio
-import base64
 import json
 import logging
 import multiprocessing
@@ -13,6 +12,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -126,7 +126,6 @@ def headers(**values: str) -> Headers:
     [
         headers(authorization=f"Bearer {TOKEN}"),
         headers(authorization=f"bearer  {TOKEN}"),
-        headers(authorization="Basic " + base64.b64encode(f"me:{TOKEN}".encode()).decode()),
         headers(sec_websocket_protocol=f"speech, bearer.{TOKEN}"),
     ],
 )
@@ -137,7 +136,7 @@ def test_a_token_in_any_header(given):
     assert not Tokens((TOKEN[:-1],)).accepts(token_of(given))
 
 
-@pytest.mark.parametrize("value", ["", "Bearer", "Basic ???", "Basic /w==", "Bearer \u00e4", "Token x"])
+@pytest.mark.parametrize("value", ["", "Bearer", "Basic /w==", "Bearer \u00e4", "Token x"])
 def test_an_invalid_token_gives_no_access(value):
     assert not Tokens((TOKEN,)).accepts(token_of(headers(authorization=value)))
     assert Tokens(()).accepts(None)
@@ -288,7 +287,7 @@ def test_a_full_disk_is_not_called_a_wrong_request(caplog, monkeypatch):
 def served(application, seconds: float = 0.5) -> Iterator[tuple[uvicorn.Server, tuple[str, int]]]:
     """An application behind the service's HTTP protocol, whose limit for each part is ``seconds``."""
     settings = Settings(port=0, receive_seconds=seconds)
-    protocol = server_module._protocol(settings)
+    protocol = partial(server_module._Protocol, settings)
     server = uvicorn.Server(uvicorn.Config(application, http=protocol, lifespan="off", log_config=None))
     with listening_socket(settings) as listener:
         thread = threading.Thread(target=server.run, args=([listener],))

@@ -15,7 +15,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -175,7 +175,6 @@ def _serve() -> None:
         "transcribe": transcribe.main,
         "features": training.feature_shards.main,
         "export": load_script("export.py").main,
-        "prepare listed without renaming": _without_renaming,
         "python": _run_code,
     }
     gc.freeze()  # exempt imported modules from garbage collection, which would copy them in each child
@@ -263,21 +262,6 @@ def _die_at_size(size: int) -> None:
     signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
-
-
-def _without_renaming(arguments: Sequence[str]) -> int:
-    """``prepare listed`` whose files are written under their final names, as if nothing were atomic."""
-    from data.corpora import manifest_lists
-    from utils import files
-
-    files.replacing.__wrapped__.__code__ = _in_place.__code__
-    return manifest_lists.main(arguments)
-
-
-def _in_place(path: str | Path) -> Iterator[Path]:
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    yield path
 
 
 if __name__ == "__main__":

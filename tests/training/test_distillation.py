@@ -13,7 +13,6 @@ from data.features.cache import cache_folder, prepare_features
 from data.manifest import read_manifest
 from model_speech.acoustic_model import load_acoustic_model
 from model_speech.models.compact_streaming import CompactStreamingConfig
-from preflight.machine import forecast
 from preflight.recipes import cache_states, read_recipe, recipe_listings
 from tests.support.tiny_corpus import write_tiny_corpus
 from training import feature_shards
@@ -176,21 +175,6 @@ def test_a_teacher_of_other_tokens_is_refused(teacher):
     vocabulary = Vocabulary(("a", "b", "c", " ", "_"))
     with pytest.raises(ConfigError, match=r"the teacher does not know 3 of 5 tokens \(a, b, c\)"):
         Teacher.load(DistillationConfig(str(teacher)), CompactStreamingConfig(), vocabulary)
-
-
-def test_a_forecast_has_both_views_and_the_teacher(tmp_path, corpus, teacher, student, monkeypatch):
-    overrides = [*SIZE, *lists(corpus), f"distillation.teacher={teacher}", f"data.cache={tmp_path}"]
-    config = read_recipe(student, [*overrides, "spec_augment.consistency=0.5"])
-    computed, losses = [], SpeechTask.losses
-
-    def watched(task, arrays, training):
-        computed.append((set(arrays), task._consistency, task._teacher.weight))
-        return losses(task, arrays, training)
-
-    monkeypatch.setattr(SpeechTask, "losses", watched)
-    assert forecast(config, recipe_listings(config)).step_seconds > 0
-    inputs = {"features", "lengths", "labels", "label_lengths", "second_view", "teacher_features"}
-    assert computed and all(each == (inputs, 0.5, 1.0) for each in computed)
 
 
 def test_the_features_of_a_teacher_need_space_too(tmp_path, corpus, teacher, student):

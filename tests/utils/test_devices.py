@@ -16,7 +16,6 @@ from utils.backend.devices import (
     describe_devices,
     gpu_messages,
     grow_gpu_memory,
-    multiplies_bfloat16,
     unused_gpu_reason,
 )
 from utils.backend.nvidia import NvidiaGpu, nvidia_gpus
@@ -83,14 +82,14 @@ def no_nvidia_smi(monkeypatch, tmp_path):
 @pytest.fixture
 def nvidia_smi(monkeypatch, tmp_path) -> None:
     program = tmp_path / "bin" / "nvidia-smi"
-    write_text(program, "#!/bin/sh\necho 'NVIDIA H100 80GB HBM3, 550.54.14, 1024, 81559'\n")
+    write_text(program, "#!/bin/sh\necho 'NVIDIA H100 80GB HBM3, 550.54.14'\n")
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{program.parent}:/bin:/usr/bin")
 
 
 def test_gpus_are_those_that_nvidia_smi_lists(nvidia_smi):
     (gpu,) = nvidia_gpus()
-    assert str(gpu) == "NVIDIA H100 80GB HBM3, driver 550.54.14, 1.0 of 79.6 GiB free"
+    assert str(gpu) == "NVIDIA H100 80GB HBM3, driver 550.54.14"
 
 
 @pytest.mark.usefixtures("no_nvidia_smi")
@@ -163,7 +162,7 @@ def test_a_run_records_its_devices_and_warns_of_an_unused_gpu(tmp_path, caplog):
         record_devices(run)
     assert run.config()["environment"]["computed_on"]["nvidia_driver"] == "550.54.14"
     assert "computed on CPU (CUDA build: 12.5, cuDNN ?, NVIDIA driver: 550.54.14)" in caplog.text
-    assert "failed call to cuInit" in caplog.text and "doctor.py --machine" in caplog.text
+    assert "failed call to cuInit" in caplog.text and "CUDA libraries" in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -201,13 +200,3 @@ def test_other_errors_are_left_as_they_are():
         section, name = BATCH_SIZES[task].split(".")
         values = {"task": task, "model": {"name": next(iter(variants["model"]))}}
         assert getattr(getattr(build_config(schema, values, variants), section), name) > 0
-
-
-@pytest.mark.parametrize(
-    ("flags", "expected"), [("fma avx512_bf16 sse", True), ("amx_bf16", True), ("avx2 avx512f", False)]
-)
-def test_bfloat16_products_are_read_from_the_flags_of_the_processor(tmp_path, flags, expected):
-    file = tmp_path / "cpuinfo"
-    write_text(file, f"processor\t: 0\nflags\t\t: fpu {flags} vme\n")
-    assert multiplies_bfloat16(file) is expected
-    assert multiplies_bfloat16(tmp_path / "none") is False

@@ -180,11 +180,13 @@ def _sound_file(content: BinaryIO, path: str | Path) -> tuple[soundfile.SoundFil
         return None, ""
     lacking = _lacking_in_ogg(content)
     content.seek(0)
-    # libsndfile reads a file itself, by its name, which need not be UTF-8.
-    name = str(path) if sys.platform == "win32" else os.fsencode(path)
+    if isinstance(content, io.BytesIO):
+        source = io.BytesIO(content.getvalue())  # with a position of its own; the bytes are shared
+    else:  # libsndfile reads a file itself, by its name, which need not be UTF-8
+        source = str(path) if sys.platform == "win32" else os.fsencode(path)
     try:
         with watched("read", path):
-            file = _SequentialFile(content if isinstance(content, io.BytesIO) else name)
+            file = _SequentialFile(source)
     except soundfile.LibsndfileError as error:
         return None, error.error_string if error.code == _MALFORMED else lacking
     except TypeError:  # for *.raw it wants to know the sample rate

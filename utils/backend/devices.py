@@ -1,6 +1,6 @@
 """Sets up the devices of the Keras backend, and finds out, if it uses no GPU of the machine, why not.
 
-Training logs both, and ``doctor.py`` reports them. The reason comes from the backend's own start-up messages,
+Training logs both. The reason comes from the backend's own start-up messages,
 which a second process collects. Works for TensorFlow, JAX and PyTorch.
 """
 
@@ -12,7 +12,6 @@ import subprocess
 import sys
 from contextlib import suppress
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 from utils.backend.nvidia import gpus_hidden, nvidia_gpus
@@ -98,15 +97,6 @@ def describe_devices() -> dict[str, Any]:
         "cuda_build": _cuda_build() or "none",
         "nvidia_driver": ", ".join(drivers) or "none",
     }
-
-
-def multiplies_bfloat16(cpu_info: Path = Path("/proc/cpuinfo")) -> bool:
-    """Whether the processor has instructions for products of bfloat16; False where Linux does not say so."""
-    try:
-        flags = set(cpu_info.read_text(encoding="utf-8").split())
-    except OSError:
-        return False
-    return bool(flags & {"avx512_bf16", "amx_bf16"})
 
 
 def backend_gpus() -> list[str]:

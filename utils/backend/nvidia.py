@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
-_FIELDS = ("name", "driver_version", "memory.free", "memory.total")
+_FIELDS = ("name", "driver_version")
 _VENDOR, _DISPLAY_CLASSES = "0x10de", ("0x0300", "0x0302")  # PCI: NVIDIA; VGA and 3D controllers
 _ANSWER_SECONDS = 20  # after which nvidia-smi is stopped
 
@@ -23,20 +23,13 @@ class NvidiaGpu:
     Attributes:
         name: name of the GPU model.
         driver: version of the driver; ``""`` if none is loaded.
-        free_mib: free memory in MiB; None if unknown.
-        total_mib: total memory in MiB; None if unknown.
     """
 
     name: str
     driver: str = ""
-    free_mib: int | None = None
-    total_mib: int | None = None
 
     def __str__(self) -> str:
-        parts = [self.name, f"driver {self.driver}" if self.driver else "no driver loaded"]
-        if self.free_mib is not None and self.total_mib is not None:
-            parts.append(f"{self.free_mib / 1024:.1f} of {self.total_mib / 1024:.1f} GiB free")
-        return ", ".join(parts)
+        return f"{self.name}, {f'driver {self.driver}' if self.driver else 'no driver loaded'}"
 
 
 def nvidia_gpus(root: Path = Path("/")) -> list[NvidiaGpu]:
@@ -65,10 +58,7 @@ def _from_nvidia_smi() -> list[NvidiaGpu]:
     except (OSError, subprocess.SubprocessError):
         return []
     rows = [[value.strip() for value in row] for row in csv.reader(done.stdout.splitlines())]
-    return [
-        NvidiaGpu(name, driver, _number(free), _number(total))
-        for name, driver, free, total in (row for row in rows if len(row) == len(_FIELDS))
-    ]
+    return [NvidiaGpu(*row) for row in rows if len(row) == len(_FIELDS)]
 
 
 def _from_pci_bus(root: Path) -> list[NvidiaGpu]:
@@ -96,7 +86,3 @@ def _driver(root: Path) -> str:
         if found := re.search(r"Kernel Module.*?\s(\d+(?:\.\d+)+)\s", text):
             return found[1]
     return ""
-
-
-def _number(text: str) -> int | None:
-    return int(text) if text.isdigit() else None

@@ -5,7 +5,6 @@
 
 import hashlib
 import json
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,6 @@ from utils.run_folder.run import BUNDLE as METADATA
 
 FORMAT = 2  # of bundle.json; increased when older readers would misread it
 COPY_AGAIN = "copy the whole folder again, or run export.py again"
-_WITHOUT_CHECKSUM = 1  # the previous format, which can still be read
 _CHECKSUM = "checksum"
 
 
@@ -38,19 +36,17 @@ def read_metadata(path: Path, kind: str | None = None) -> dict[str, Any]:
     except (FileNotFoundError, NotADirectoryError) as error:
         raise not_a_bundle(path) from error
     except KeyError as error:
-        raise damaged(path, f"no {error}") from error
+        raise _damaged(path, f"no {error}") from error
     except (ValueError, TypeError, RecursionError) as error:
-        raise damaged(path, str(error)) from error
-    if version == _WITHOUT_CHECKSUM and _CHECKSUM not in metadata:
-        print(f"note: {path / METADATA} has no checksum: damage to it can't be detected", file=sys.stderr)
-    elif version not in (FORMAT, _WITHOUT_CHECKSUM):
+        raise _damaged(path, str(error)) from error
+    if version != FORMAT:
         raise BundleError(
             f"{METADATA} is of format {version}, this version reads {FORMAT}",
             where=path,
             hint="use the version that wrote it, or export again",
         )
-    elif metadata.get(_CHECKSUM) != _checksum(metadata):
-        raise damaged(path, "its checksum is wrong")
+    if metadata.get(_CHECKSUM) != _checksum(metadata):
+        raise _damaged(path, "its checksum is wrong")
     found = metadata.get("kind")
     require(
         kind in (None, found),
@@ -105,7 +101,7 @@ def read_lines(path: Path, metadata: Mapping[str, Any], name: str) -> tuple[str,
         raise BundleError(f"{name} is not UTF-8 ({error})", where=path, hint=COPY_AGAIN) from error
 
 
-def damaged(path: Path, reason: str) -> BundleError:
+def _damaged(path: Path, reason: str) -> BundleError:
     """The error for a bundle.json whose contents can't be used."""
     return BundleError(f"{METADATA} is damaged ({reason})", where=path, hint=COPY_AGAIN)
 

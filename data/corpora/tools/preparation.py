@@ -20,12 +20,11 @@ from tqdm import tqdm
 
 from data.corpora.tools.download import Source
 from data.corpora.tools.summary import summarise
-from data.manifest import REJECTED, SPLITS, SPOKEN, Utterance, write_manifest
+from data.manifest import REJECTED, SPLITS, SPOKEN, Utterance, audio_path, write_manifest
 from utils.audio.reading import SAMPLE_RATE, seconds_and_rate
 from utils.errors import AudioError, CorpusError, is_utf8, printable, shorten
 from utils.files import remove_leftovers, write_json, write_text
 from utils.mandarin.pinyin import NAME_DOTS, is_hanzi, is_syllable, normalise_syllable
-from utils.object_store import address_of
 from utils.processes import collect
 
 _LOW_RATE = "sample rate too low"
@@ -233,7 +232,7 @@ def _check(candidate: Candidate, sample_rate: int) -> CheckedCandidate:
     spoken_pinyin = tuple(map(normalise_syllable, candidate.spoken_pinyin))
     utterance = Utterance(
         candidate.id,
-        candidate.audio if address_of(candidate.audio) else candidate.audio.absolute(),
+        Path(audio_path(str(Path.cwd()), str(candidate.audio))),
         seconds,
         candidate.speaker,
         pinyin,
