@@ -173,11 +173,11 @@ def _attention(options: argparse.Namespace) -> None:
     )
     from model_language.converters.neural import NeuralConverter
     from model_language.networks.attention import attend  # here: see utils.backend.quiet
-    from model_language.registry import load_network, model_entry, read_model_config
+    from model_language.registry import MODELS, load_network, read_model_config
 
     name = read_model_config(run).name
     message, hint = f"a model '{name}' has no attention", "give a run of a transformer"
-    require(model_entry(name).exported, message, where=run.path, hint=hint, error=RunError)
+    require(MODELS[name].exported, message, where=run.path, hint=hint, error=RunError)
     model, symbols = load_network(run.path)
     weights = attend(model, symbols.encode(syllables)).weights
     hanzi = NeuralConverter(model, symbols).convert([syllables])[0]
