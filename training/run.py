@@ -69,13 +69,13 @@ def train_from_config(
         run_path_of(distribution, run_path) as path,
     ):
         distribution.check_same("config", plain)
-        is_new = not path.exists()
+        is_new = not RunFolder(path).config_file.is_file()
         with locked(RunFolder(path)):
             search = {} if RunFolder(path).config_file.is_file() else initial_search(recipe)
             run = start_run(path, plain, search)
             remove_leftovers(run.path)
             distribution.copy_run(run)
-            with logging_to(run.log), _emptied_if_unused(run, is_new):
+            with logging_to(run.log), _removed_if_unused(run, is_new):
                 if task == "language" and distribution.chief:
                     check_training_texts(run, config.data.train)
                 if run.metrics.is_file():
@@ -102,8 +102,8 @@ def _read_recipe(task: str, config_file: Path, overrides: Sequence[str]) -> Any:
 
 
 @contextmanager
-def _emptied_if_unused(run: RunFolder, is_new: bool) -> Iterator[None]:
-    """After an error of the user in the block, empty a new run in which nothing was computed."""
+def _removed_if_unused(run: RunFolder, is_new: bool) -> Iterator[None]:
+    """After an error of the user in the block, remove a new run in which nothing was computed."""
     try:
         yield
     except UserError:
@@ -113,13 +113,12 @@ def _emptied_if_unused(run: RunFolder, is_new: bool) -> Iterator[None]:
 
 
 def _remove_unused(run: RunFolder) -> None:
-    """Remove the files of a run, if nothing was computed: then the corrected command can use its folder."""
+    """Remove a run, if nothing was computed: then the corrected command can use its name."""
     summary = run.path / "model_summary.txt"
     small = {run.config_file, run.checksums, run.log, run.labels, run.lock, summary}
     small |= set(run.vocabulary("").glob("*"))
     if small.issuperset(path for path in run.path.rglob("*") if path.is_file()):
-        for path in set(run.path.iterdir()) - {run.lock}:
-            remove_path(path)
+        remove_path(run.path)
 
 
 def _best_metrics(run: RunFolder) -> dict[str, float]:

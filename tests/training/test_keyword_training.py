@@ -88,7 +88,7 @@ def test_a_run_holds_the_files_of_the_specification(trained):
     assert {path.name for path in trained.path.iterdir()} == {
         *("config.yaml", "flags.txt", "flags.json", "labels.txt", "model_summary.txt", "accuracy_last.txt"),
         *("best.weights.h5", "last.weights.h5", "weights", "checkpoint"),
-        *("history.csv", "metrics.json", "train.log", "logs", "checksums"),
+        *("history.csv", "metrics.json", "train.log", "logs", "checksums", ".lock"),
     }
     assert trained.labels.read_text(encoding="utf-8") == "_silence_\nhigh\nlow\n"
     config = trained.config()

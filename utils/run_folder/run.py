@@ -78,7 +78,7 @@ class RunFolder:
     log = _file("train.log")
     """The printed output, with times."""
     lock = _file(".lock")
-    """Names the process that trains in this folder; see ``utils/run_folder/lock.py``."""
+    """Names the process that last trained in this folder; see ``utils/run_folder/lock.py``."""
     logs = _file("logs")
     """Folder for TensorBoard (with ``train`` and ``validation``)."""
     labels = _file("labels.txt")
