@@ -158,7 +158,7 @@ WRONG = {
     "train.py language data.train=[a.txt]": "--config",
     "test.py keyword RUN --stream a.flac": "--stream",
     "test.py pipeline RUN": "language_run",
-    "convert.py --nbest none lines.txt": "not a whole number",
+    "convert.py --n-best none lines.txt": "not a whole number",
     "inspect_model.py transfer RUN NEW": "--vocabulary",
     "export.py verify": "bundle",
     "-m data.corpora.thchs30 fetch DIR": "invalid choice",
