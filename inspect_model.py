@@ -44,7 +44,7 @@ examples:
   python inspect_model.py weights old_project/model.h5 --vocabulary runs/full/vocabulary/acoustic.txt
   python inspect_model.py weights runs/trial --values logits
   python inspect_model.py significance runs/trial --output significance.png
-  python inspect_model.py significance runs/trial --layer conv2d_1
+  python inspect_model.py significance runs/trial --layer front_1_conv
   python inspect_model.py attention runs/transformer "wo3 men5 qu4 bei3 jing1" --output attention.html
   python inspect_model.py transfer runs/trial runs/trial_full --vocabulary runs/full/vocabulary/acoustic.txt
   python inspect_model.py transfer runs/thchs30 runs/both --vocabulary vocabulary/acoustic.txt
@@ -68,7 +68,7 @@ in both vocabularies are moved to its new position; the other layers are copied.
 weights: the outputs of the new run for them are meaningless. SOURCE_RUN is not changed.
 
 accept is for files of a run that were edited on purpose: it lists the files that differ from the run's
-checksums, and records their present checksums. It also adds checksums to a run of an older version.
+checksums, and records their present checksums.
 
 import makes a run from weights that an older project saved with Keras 2: of the published DFCNN with CTC on
 the 200-bin spectrogram, or with --hanzi of the published transformer with learned positions. The lists have

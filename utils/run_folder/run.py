@@ -292,7 +292,7 @@ def find_run(path: str | Path) -> RunFolder | None:
 @cache
 def _note_missing_checksums(run: RunFolder) -> None:
     if not checksums.exist(run.path):
-        message = f"note: {run.path} has no checksums (an older version made it): damage can't be detected;"
+        message = f"note: {run.path} has no checksums: damage can't be detected;"
         print(f"{message} 'python inspect_model.py accept {run.path}' adds them", file=sys.stderr)
 
 
