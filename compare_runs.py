@@ -22,8 +22,8 @@ examples:
   python compare_runs.py runs --csv > runs.csv
 
 The table has the hyper-parameters with different values in two of the runs. A hyper-parameter that a run does
-not have (another model, older code) does not count as different. Tests are read from the folders of the runs,
-where test.py writes them. Unfinished and broken runs are marked. In the browser: tensorboard --logdir runs,
+not have (another model) does not count as different. Tests are read from the folders of the runs, where
+test.py writes them. Unfinished and broken runs are marked. In the browser: tensorboard --logdir runs,
 HPARAMS.
 """
 

@@ -22,7 +22,7 @@ EXAMPLES = """\
 examples:
   echo "jin1 tian1 tian1 qi4 hen3 hao3" | python convert.py
   echo "Jīntiān tiānqì hěn hǎo!" | python convert.py
-  echo "jintian tianqi henhao" | python convert.py --nbest 5
+  echo "jintian tianqi henhao" | python convert.py --n-best 5
   python convert.py lines.txt > hanzi.txt
   python convert.py --workers 2 many_lines.txt > hanzi.txt
   python convert.py --words names.txt --json < lines.txt      # with reasons for each character
@@ -52,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         parser.error("--workers is for files: lines of a pipe are converted as they arrive, by one process")
     if options.language_model and not options.rescoring_weight:
         parser.error("--language-model is used with --rescoring-weight alone, e.g. --rescoring-weight 0.2")
-    form, unread, example = OutputForm(options.nbest, options.json), 0, ""
+    form, unread, example = OutputForm(options.n_best, options.json), 0, ""
     rescoring = (options.rescoring_weight, options.language_model or PRETRAINED_LANGUAGE_MODEL)
     converter = (options.model, options.words, options.strict, options.recognised, *rescoring)
     with piece_pool(options.workers, prepare, *converter) as run:
@@ -140,7 +140,11 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--words", type=Path, metavar="FILE", help="user words, which are preferred")
     parser.add_argument(
-        "--nbest", type=positive, default=1, metavar="N", help="alternatives for each line, separated by tabs"
+        "--n-best",
+        type=positive,
+        default=1,
+        metavar="N",
+        help="alternatives for each line, separated by tabs",
     )
     parser.add_argument(
         "--json", action="store_true", help="one JSON object per line: scores, reasons, words"

@@ -43,7 +43,7 @@ examples:
   python inspect_model.py weights old_project/model.h5 --vocabulary runs/full/vocabulary/acoustic.txt
   python inspect_model.py weights runs/trial --values logits
   python inspect_model.py significance runs/trial --output significance.png
-  python inspect_model.py significance runs/trial --layer conv2d_1
+  python inspect_model.py significance runs/trial --layer front_1_conv
   python inspect_model.py attention runs/transformer "wo3 men5 qu4 bei3 jing1" --output attention.html
   python inspect_model.py transfer runs/trial runs/trial_full --vocabulary runs/full/vocabulary/acoustic.txt
   python inspect_model.py transfer runs/thchs30 runs/both --vocabulary vocabulary/acoustic.txt
@@ -66,7 +66,7 @@ in both vocabularies are moved to its new position; the other layers are copied.
 weights: the outputs of the new run for them are meaningless. SOURCE_RUN is not changed.
 
 accept is for files of a run that were edited on purpose: it lists the files that differ from the run's
-checksums, and records their present checksums. It also adds checksums to a run of an older version.
+checksums, and records their present checksums.
 
 import makes a run from weights that an older project saved with Keras 2: of the published DFCNN with CTC on
 the 200-bin spectrogram, or with --hanzi of the published transformer with learned positions. The lists have
@@ -168,11 +168,11 @@ def _attention(options: argparse.Namespace) -> None:
     )
     from model_language.converters.neural import NeuralConverter
     from model_language.networks.attention import attend  # here: see utils.backend.quiet
-    from model_language.registry import load_network, model_entry, read_model_config
+    from model_language.registry import MODELS, load_network, read_model_config
 
     name = read_model_config(run).name
     message, hint = f"a model '{name}' has no attention", "give a run of a transformer"
-    require(model_entry(name).exported, message, where=run.path, hint=hint, error=RunError)
+    require(MODELS[name].exported, message, where=run.path, hint=hint, error=RunError)
     model, symbols = load_network(run.path)
     weights = attend(model, symbols.encode(syllables)).weights
     hanzi = NeuralConverter(model, symbols).convert([syllables])[0]

@@ -15,7 +15,7 @@ examples:
   python train.py language --config configs/language/transformer_thchs30.yaml training.epochs=20
   python train.py speech --config configs/speech/compact_aishell1.yaml --distribute mirrored
   python train.py speech --config CONFIG "data.train=[mine.tsv,thchs30.tsv]" "data.weights=[3,0.25]"
-  python train.py speech --config CONFIG --run runs/mine initialise_from=runs/big "freeze=[conv2d*,front]"
+  python train.py speech --config CONFIG --run runs/mine initialise_from=runs/big "freeze=[front*]"
   python train.py speech --config CONFIG --run runs/new initialise_from=runs/old initialise_except=[logits]
   python train.py speech --config CONFIG training.profile=120-180
   python train.py speech --config CONFIG training.precision=mixed_bfloat16 training.xla=true

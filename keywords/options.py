@@ -18,7 +18,6 @@ def add_keyword_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("--recording", type=Path, help="a long recording for the stream of the run's export")
     command.add_argument(
         "--spoken",
-        "--said",  # its name in earlier versions
         type=Path,
         help="list of its keywords: start, end, keyword; without it all detections are false alarms",
     )

@@ -80,10 +80,7 @@ def recording_results(model: Path, audio: Path, spoken_list: Path | None, folder
 
 
 def _note_other_weights(model: Path) -> None:
-    """Note that the best weights of the run that holds the bundle are not those that the bundle was made of.
-
-    Bundles of earlier versions have no hash of their weights: nothing is known of them.
-    """
+    """Note that the bundle was not made of the present best weights of the run that holds it."""
     weights = RunFolder(model.parent).best_weights
     if not (model / "bundle.json").is_file() or not weights.is_file():
         return

@@ -125,8 +125,6 @@ def _check_source(request: Request) -> None:
         return
     requested = corpus_card(request.clips, request.word, request.settings).description
     known = output / SOURCE
-    if not known.is_file():  # the folder is of an earlier version, which left only the card of the clips
-        known = request.clips / "corpus.json"
     source = _read_object(known) if known.is_file() else {}
     differing = config_differences({name: source.get(name) for name in requested}, requested)
     if differing:

@@ -28,7 +28,7 @@ from model_language.search.user_words import UserWords, read_user_words
 from model_language.vocabulary.lexicon import Lexicon
 from utils.errors import CorpusError
 from utils.mandarin.pinyin import full_inventory, without_tone
-from utils.mandarin.typed_pinyin import Piece, plain_syllables, read_line
+from utils.mandarin.typed_pinyin import LinePart, plain_syllables, read_line
 from utils.run_folder.run import PRETRAINED
 
 SEGMENTATIONS = 8  # number of segmentations of a stretch with few ambiguous words that are tried
@@ -156,12 +156,12 @@ class PinyinToHanzi:
         explained = iter(list(zip(syllables, found, strict=True)))
         return [_join(line, explained, n_best) for line in read]
 
-    def _read(self, lines: Sequence[str], first_number: int) -> list[list[Piece | list[Piece]]]:
+    def _read(self, lines: Sequence[str], first_number: int) -> list[list[LinePart | list[LinePart]]]:
         """The parts of each line; a list of pieces is a stretch of pinyin."""
         read = []
         for number, line in enumerate(lines, start=first_number):
             if (plain := plain_syllables(line)) and self._unwritable.isdisjoint(plain):
-                read.append([[Piece(line, 1, (self._with_any_tone(plain),))]])
+                read.append([[LinePart(line, 1, (self._with_any_tone(plain),))]])
                 continue
             pieces = [
                 replace(piece, readings=tuple(map(self._with_any_tone, piece.readings)))
@@ -169,7 +169,7 @@ class PinyinToHanzi:
             ]
             if self._strict:
                 _check(pieces, number)
-            parts: list[Piece | list[Piece]] = []
+            parts: list[LinePart | list[LinePart]] = []
             for is_pinyin, group in itertools.groupby(pieces, key=lambda piece: bool(piece.readings)):
                 found = list(group)
                 parts += [found] if is_pinyin else found
@@ -185,7 +185,7 @@ class PinyinToHanzi:
             return syllables
         return tuple(self._any_tone.get(syllable, syllable) for syllable in syllables)
 
-    def _segment(self, stretches: Sequence[list[Piece]]) -> list[tuple[tuple[str, ...], str | None]]:
+    def _segment(self, stretches: Sequence[list[LinePart]]) -> list[tuple[tuple[str, ...], str | None]]:
         """The syllables of each stretch, and its hanzi if they were necessary to choose a segmentation."""
         readings = [[piece.readings[0] for piece in stretch] for stretch in stretches]
         hanzi: list[str | None] = [None] * len(stretches)
@@ -210,7 +210,7 @@ class PinyinToHanzi:
         ]
 
 
-def _check(pieces: Sequence[Piece], number: int) -> None:
+def _check(pieces: Sequence[LinePart], number: int) -> None:
     for piece in pieces:
         if not piece.readings and any(character.isalnum() for character in piece.text):
             raise CorpusError(
@@ -220,7 +220,7 @@ def _check(pieces: Sequence[Piece], number: int) -> None:
             )
 
 
-def _ambiguous(stretch: Sequence[Piece]) -> list[list[int]]:
+def _ambiguous(stretch: Sequence[LinePart]) -> list[list[int]]:
     """The indices of the pieces with several readings, in groups that are decided together."""
     found = [index for index, piece in enumerate(stretch) if len(piece.readings) > 1]
     if len(found) <= _FEW:
@@ -229,7 +229,7 @@ def _ambiguous(stretch: Sequence[Piece]) -> list[list[int]]:
 
 
 def _trials(
-    stretch: Sequence[Piece], readings: Sequence[tuple[str, ...]], group: Sequence[int], alone: bool
+    stretch: Sequence[LinePart], readings: Sequence[tuple[str, ...]], group: Sequence[int], alone: bool
 ) -> list[_Trial]:
     """The best ways to segment the pieces of a group, if all others have the given readings.
 
@@ -266,7 +266,9 @@ def _window(readings: Sequence[tuple[str, ...]], group: Sequence[int]) -> tuple[
 
 
 def _join(
-    parts: Sequence[Piece | list[Piece]], explained: Iterator[tuple[tuple[str, ...], Explanation]], n: int
+    parts: Sequence[LinePart | list[LinePart]],
+    explained: Iterator[tuple[tuple[str, ...], Explanation]],
+    n: int,
 ) -> ConvertedLine:
     """A line of its parts; each stretch of pinyin takes the next conversion."""
     best: list[tuple[float, _Chain]] = [(0.0, None)]
@@ -281,7 +283,7 @@ def _join(
             (score + way.score, (before, way.hanzi)) for (score, before), way in itertools.product(best, ways)
         )
         best = heapq.nlargest(n, joined, key=lambda line: line[0])
-    unread = [word for part in parts if isinstance(part, Piece) for word in part.unread]
+    unread = [word for part in parts if isinstance(part, LinePart) for word in part.unread]
     n_best = tuple(Conversion("".join(_links(last)), score) for score, last in best)
     return ConvertedLine(n_best, tuple(sentences), tuple(unread))
 

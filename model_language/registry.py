@@ -36,15 +36,13 @@ from model_language.search.user_words import read_user_words
 from model_language.vocabulary.symbols import Symbols
 from utils.backend.quiet import silence_tensorflow
 from utils.config import build_config
-from utils.errors import ConfigError, RunError, require
+from utils.errors import RunError, require
 from utils.run_folder.run import PRETRAINED, PRETRAINED_LANGUAGE_MODEL, RunFolder, open_run
 
 if TYPE_CHECKING:
     import keras
 
 GATED_CNN = "gated_cnn"
-OLD_NAMES = {"context": GATED_CNN, "fused": COMBINED}
-"""Names of models in configs of earlier versions."""
 INPUT_LAYER, OUTPUT_LAYER = "embedding", "logits"
 """Names of the layers of every network that have weights for each token."""
 
@@ -148,15 +146,6 @@ _NO_CONVERTERS = {
 """Models that convert no syllables: what they are and what they are for."""
 
 
-def model_entry(name: str) -> ModelEntry:
-    """The model with this name, or with the name that replaced it.
-
-    Raises:
-        KeyError: there is no such model.
-    """
-    return MODELS[OLD_NAMES.get(name, name)]
-
-
 def load_converter(run_folder: str | Path, words: str | Path | None = None) -> Converter | UserWordConverter:
     """The converter of a finished language run; only the folder is needed.
 
@@ -235,7 +224,7 @@ def language_parts(run: RunFolder) -> list[Path]:
         ConfigError: the run's model is unknown, or one of its settings is wrong.
     """
     config = read_model_config(run)
-    return model_entry(config.name).parts(run, config)
+    return MODELS[config.name].parts(run, config)
 
 
 def load_network(run_folder: str | Path, weights: str = "best") -> tuple[keras.Model, Symbols]:
@@ -267,7 +256,7 @@ def _open(run_folder: str | Path) -> tuple[RunFolder, Any, ModelEntry]:
     """A language run, the config of its model, and the model's entry."""
     run = open_run(run_folder, task="language")
     config = read_model_config(run)
-    return run, config, model_entry(config.name)
+    return run, config, MODELS[config.name]
 
 
 def read_model_config(run: RunFolder) -> Any:
@@ -278,13 +267,10 @@ def read_model_config(run: RunFolder) -> Any:
     """
     values = run.config().get("model") or {}
     name = str(values.get("name"))
-    try:
-        entry = model_entry(name)
-    except KeyError as error:
-        raise ConfigError(
-            f"unknown model.name '{name}'",
-            where=run.config_file,
-            hint=f"known models: {', '.join(MODELS)}",
-        ) from error
-    values = {**values, "name": OLD_NAMES.get(name, name)}
-    return build_config(entry.config, values, where=str(run.config_file))
+    require(
+        name in MODELS,
+        f"unknown model.name '{name}'",
+        where=run.config_file,
+        hint=f"known models: {', '.join(MODELS)}",
+    )
+    return build_config(MODELS[name].config, values, where=str(run.config_file))

@@ -1,7 +1,7 @@
 """Loads the Keras acoustic model of a speech run folder with its weights, feature settings and vocabulary."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from model_speech.registry import MODELS
 from utils.backend.prediction import predict, prepare_prediction
 from utils.backend.weights import load_weights
 from utils.errors import RunError
-from utils.features.speech import DEFAULT_BINS, FeatureConfig, feature_bins
+from utils.features.speech import FeatureConfig, feature_bins
 from utils.padding import pad_rows
 from utils.run_folder.run import RunFolder, find_run, open_run
 from utils.vocabulary import Vocabulary, explain_mismatch, transfer_command
@@ -97,8 +97,6 @@ def build_acoustic_model(folder: RunFolder, vocabulary: Vocabulary) -> AcousticM
 def trained_settings(folder: RunFolder) -> tuple[FeatureConfig, Any]:
     """The feature settings and the model config of a speech run.
 
-    The configs of early runs lack the number of bins: these runs used that of 16 kHz for every sample rate.
-
     Raises:
         RunError: the config lacks a section or names an unknown model.
     """
@@ -107,10 +105,7 @@ def trained_settings(folder: RunFolder) -> tuple[FeatureConfig, Any]:
     if str(name) not in MODELS:
         known = ", ".join(MODELS)
         raise RunError(f"unknown model '{name}'", where=folder.config_file, hint=f"known: {known}")
-    model = folder.section("model", MODELS[name].config)
-    if (folder.config()["features"] or {}).get("bins") is None and features.bins is not None:
-        features = replace(features, bins=DEFAULT_BINS[features.kind])
-    return features, model
+    return features, folder.section("model", MODELS[name].config)
 
 
 def _check_vocabulary(vocabulary: Vocabulary, folder: RunFolder, weights: Path) -> None:

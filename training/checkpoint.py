@@ -16,7 +16,7 @@ from utils.backend.weights import save_weights
 from utils.errors import RunError
 from utils.files import read_arrays, replacing
 from utils.run_folder import checksums
-from utils.run_folder.run import RunFolder, check_finite
+from utils.run_folder.run import RunFolder
 
 _MODEL = "model_"  # prefix of the model's variables in the file
 
@@ -62,8 +62,7 @@ def load_checkpoint(path: Path, model: keras.Model, optimizer: keras.optimizers.
     """Assign the saved values to the variables and return the state.
 
     Raises:
-        RunError: the file can't be read, is damaged, belongs to another model or optimiser, or has weights
-            that are not finite.
+        RunError: the file can't be read, is damaged, or belongs to another model or optimiser.
     """
     variables = _variables(model, optimizer)
     try:
@@ -91,8 +90,6 @@ def load_checkpoint(path: Path, model: keras.Model, optimizer: keras.optimizers.
                 where=path,
                 hint=hint,
             )
-    # Earlier versions wrote checkpoints of trainings that had diverged.
-    check_finite({variables[name].path: arrays[name] for name in variables if name.startswith(_MODEL)}, path)
     for name, variable in variables.items():
         variable.assign(arrays[name])
     return state
@@ -132,13 +129,11 @@ def keep_weights(run: RunFolder, model: keras.Model, metric: str, state: Trainin
         state: progress; its history ends with the epoch that has just finished.
         kept: number of epochs, at least 1.
     """
-    latest = state.history[-1]
-    save_weights(model, run.kept_weights / weights_name(latest, metric))
+    save_weights(model, run.kept_weights / weights_name(state.history[-1], metric))
     rows = [*state.history[-kept:], *state.history[state.best_epoch - 1 : state.best_epoch]]
-    steps = tuple(map(_step_name, rows))  # earlier versions wrote other figures after the step
+    names = {weights_name(row, metric) for row in rows}
     for path in run.kept_weights.glob("step_*.weights.h5"):
-        is_replaced = path.name.startswith(_step_name(latest)) and path.name != weights_name(latest, metric)
-        if is_replaced or not path.name.startswith(steps):
+        if path.name not in names:
             path.unlink()
 
 
@@ -149,11 +144,7 @@ def weights_name(row: Mapping[str, float], metric: str) -> str:
     """
     is_rate = metric.endswith("error_rate")
     figure = f"accuracy_{1 - row[metric]:.4f}" if is_rate else f"{metric}_{row[metric]:.4f}"
-    return f"{_step_name(row)}{figure}.weights.h5"
-
-
-def _step_name(row: Mapping[str, float]) -> str:
-    return f"step_{int(row['step']):06}_"
+    return f"step_{int(row['step']):06}_{figure}.weights.h5"
 
 
 def _variables(model: keras.Model, optimizer: keras.optimizers.Optimizer) -> dict[str, keras.Variable]:

@@ -131,8 +131,6 @@ class InitialWeights:
             return
         if path.is_file():
             self._initial = list(read_arrays(path).values())
-            # Trainings begun with earlier versions have no moving statistics there: these stay unmixed.
-            self._variables = variables[: len(self._initial)]
             return
         if run.checkpoint.is_file():  # the present values are trained ones, or random
             raise RunError(
@@ -174,7 +172,7 @@ def freeze_layers(model: keras.Model, patterns: Sequence[str]) -> None:
 
     Args:
         model: loses some of its ``trainable_variables``; call this before an optimiser is created.
-        patterns: patterns of layer names (``fnmatch``: ``conv2d*``, ``dense_[0-3]``).
+        patterns: patterns of layer names (``fnmatch``: ``block_*``, ``logits``).
 
     Raises:
         ConfigError: a pattern matches no layer with weights, or nothing is left to train.

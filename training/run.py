@@ -6,25 +6,23 @@ task has a function that trains it. An interrupted run is resumed; a finished ru
 
 import json
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-from model_language.registry import OLD_NAMES
 from training.distributed.distribution import distributed, run_path_of
-from training.failures import check_values, memory_errors_explained
+from training.failures import memory_errors_explained
 from training.history import logging_to
 from training.tasks import keyword, language, language_config, speech
 from training.tasks.adaptation import initial_search, with_initial_model
 from training.tasks.training_texts import check_training_texts
-from utils.config import build_config, load_config, to_plain
-from utils.errors import ConfigError, RunError, UserError, require
+from utils.config import load_config, to_plain
+from utils.errors import RunError, UserError, require
 from utils.files import remove_leftovers, remove_path
 from utils.run_folder.checksums import verified
 from utils.run_folder.lock import locked
-from utils.run_folder.run import NOT_OF_THE_RECIPE, RunFolder, start_run
+from utils.run_folder.run import RunFolder, start_run
 
 log = logging.getLogger("train")
 
@@ -71,13 +69,13 @@ def train_from_config(
         run_path_of(distribution, run_path) as path,
     ):
         distribution.check_same("config", plain)
-        is_new = not path.exists()
+        is_new = not RunFolder(path).config_file.is_file()
         with locked(RunFolder(path)):
             search = {} if RunFolder(path).config_file.is_file() else initial_search(recipe)
-            run = start_run(path, plain, partial(_in_present_form, task), search)
+            run = start_run(path, plain, search)
             remove_leftovers(run.path)
             distribution.copy_run(run)
-            with logging_to(run.log), _emptied_if_unused(run, is_new):
+            with logging_to(run.log), _removed_if_unused(run, is_new):
                 if task == "language" and distribution.chief:
                     check_training_texts(run, config.data.train)
                 if run.metrics.is_file():
@@ -104,8 +102,8 @@ def _read_recipe(task: str, config_file: Path, overrides: Sequence[str]) -> Any:
 
 
 @contextmanager
-def _emptied_if_unused(run: RunFolder, is_new: bool) -> Iterator[None]:
-    """After an error of the user in the block, empty a new run in which nothing was computed."""
+def _removed_if_unused(run: RunFolder, is_new: bool) -> Iterator[None]:
+    """After an error of the user in the block, remove a new run in which nothing was computed."""
     try:
         yield
     except UserError:
@@ -115,39 +113,20 @@ def _emptied_if_unused(run: RunFolder, is_new: bool) -> Iterator[None]:
 
 
 def _remove_unused(run: RunFolder) -> None:
-    """Remove the files of a run, if nothing was computed: then the corrected command can use its folder."""
+    """Remove a run, if nothing was computed: then the corrected command can use its name."""
     summary = run.path / "model_summary.txt"
     small = {run.config_file, run.checksums, run.log, run.labels, run.lock, summary}
     small |= set(run.vocabulary("").glob("*"))
     if small.issuperset(path for path in run.path.rglob("*") if path.is_file()):
-        for path in set(run.path.iterdir()) - {run.lock}:
-            remove_path(path)
-
-
-def _in_present_form(task: str, config: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A saved config with the present names of models, and the defaults of settings that it does not know.
-
-    A config that this version can't read is returned as it is: then its differences are named.
-    """
-    model = config.get("model")
-    if task == "language" and isinstance(model, Mapping) and str(model.get("name")) in OLD_NAMES:
-        config = {**config, "model": {**model, "name": OLD_NAMES[model["name"]]}}
-    schema, variants, _ = RECIPES[task]
-    own = {key: value for key, value in config.items() if key not in NOT_OF_THE_RECIPE}
-    try:
-        return {**config, **to_plain(build_config(schema, own, variants))}
-    except ConfigError:
-        return config
+        remove_path(run.path)
 
 
 def _best_metrics(run: RunFolder) -> dict[str, float]:
     try:
-        best = dict(json.loads(verified(run.metrics).read_text(encoding="utf-8"))["best"])
+        return dict(json.loads(verified(run.metrics).read_text(encoding="utf-8"))["best"])
     except (ValueError, KeyError, TypeError) as error:
         raise RunError(
             "the metrics of the run are damaged",
             where=run.metrics,
             hint="delete it: the same command then writes it again",
         ) from error
-    check_values(best, int(best.get("step", 0)), run.path)  # earlier versions called such a run finished
-    return best

@@ -220,8 +220,6 @@ class _Builder:
         if not isinstance(values, Mapping):
             raise self._error(f"'{prefix[:-1]}' is a section with keys, not {values!r}")
         fields = {field.name: field for field in dataclasses.fields(schema)}
-        old_keys = getattr(schema, "OLD_KEYS", {})
-        values = {old_keys.get(key, key): value for key, value in values.items()}
         self._check_keys(schema, values, prefix)
         kinds = typing.get_type_hints(schema)
         if base == _default_instance(schema):

@@ -20,7 +20,6 @@ from utils.mandarin.text_encoding import conversion_hint
 from utils.object_store import address_of
 from utils.run_folder import checksums
 from utils.run_folder.temporary import is_abandoned, temporary_path
-from utils.stop_signals import watched
 
 _ZEROS = 1 << 20  # bytes that `reserve` writes at once where it can't allocate
 
@@ -94,14 +93,12 @@ def is_file(path: str | Path) -> bool:
 
     An address (:mod:`utils.object_store`) counts as a file: only reading it tells whether it is there.
     """
-    with watched("find", path):
-        return address_of(path) is not None or os.path.isfile(path)  # noqa: PTH113 - Path.is_file raises for such names
+    return address_of(path) is not None or os.path.isfile(path)  # noqa: PTH113 - Path.is_file raises for such names
 
 
 def is_folder(path: str | Path) -> bool:
     """Whether there is a folder; as :func:`is_file` for impossible names and for addresses."""
-    with watched("find", path):
-        return address_of(path) is not None or os.path.isdir(path)  # noqa: PTH112
+    return address_of(path) is not None or os.path.isdir(path)  # noqa: PTH112
 
 
 def remove_leftovers(folder: str | Path, deep: bool = True) -> None:

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import BinaryIO
 
 from utils.errors import ConfigError, StoreError
-from utils.stop_signals import watched
 
 INSTALL = "pip install -r requirements/object_store.txt"
 # A protocol has two letters at least: C:/ is a drive.
@@ -38,8 +37,7 @@ def open_file(path: str | Path) -> BinaryIO:
     """
     if address_of(path):
         return io.BytesIO(read_part(path))
-    with watched("read", path):
-        return Path(path).open("rb")
+    return Path(path).open("rb")
 
 
 def read_part(path: str | Path, start: int = 0, size: int | None = None) -> bytes:
@@ -57,7 +55,7 @@ def read_part(path: str | Path, start: int = 0, size: int | None = None) -> byte
     """
     if address := address_of(path):
         return _read_object(address, start, size)
-    with watched("read", path), open(path, "rb", buffering=0) as file:  # noqa: PTH123 - called for each utterance
+    with open(path, "rb", buffering=0) as file:  # noqa: PTH123 - called for each utterance
         file.seek(start)
         return file.read(-1 if size is None else size)
 
@@ -68,8 +66,7 @@ def _read_object(address: str, start: int, size: int | None) -> bytes:
     except (ImportError, ValueError) as error:  # ImportError names the package of the protocol
         raise ConfigError(f"this address can't be read: {error}", where=address, hint=INSTALL) from error
     try:
-        with watched("read", address):
-            return system.cat_file(name, start=start or None, end=None if size is None else start + size)
+        return system.cat_file(name, start=start or None, end=None if size is None else start + size)
     except FileNotFoundError as error:
         raise FileNotFoundError(errno.ENOENT, "no such file", address) from error
     except Exception as error:  # each store has its own

@@ -19,7 +19,6 @@ from typing import Any, TypeVar
 from tqdm import tqdm
 
 from utils.errors import UserError
-from utils.stop_signals import watched
 
 Job = TypeVar("Job")
 Result = TypeVar("Result")
@@ -155,8 +154,7 @@ class WorkerPool:
 
     def close(self) -> None:
         """Cancel the jobs that have not started, and end the processes."""
-        with watched("end", "the worker processes"):
-            self._pool.shutdown(cancel_futures=True)
+        self._pool.shutdown(cancel_futures=True)
 
 
 def usable_cores() -> int:

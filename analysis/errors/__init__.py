@@ -2,5 +2,5 @@
 
 Read ``alignment``, ``kinds``, ``confusions`` and ``attribution``; ``align_all`` applies them to a whole test.
 ``oracles`` computes the error rates of a pipeline with one perfect part, ``phonology`` measures how similar
-two hanzi sound, and ``confusion_statistics`` counts which syllables are confused with which.
+two hanzi sound, and ``confusion_counts`` counts which syllables are confused with which.
 """

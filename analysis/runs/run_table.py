@@ -58,7 +58,6 @@ def run_columns(runs: Sequence[RunSummary], folder: str | Path) -> list[Column]:
     """
     top = Path(folder)
     names = [top.resolve().name if run.path == top else run.path.relative_to(top).as_posix() for run in runs]
-    lists = [[path if times == 1 else f"{path} ×{times}" for path, times in run.train] for run in runs]
     keys = differing(runs)
     columns = [
         Column("run", "run", tuple(names)),
@@ -66,7 +65,7 @@ def run_columns(runs: Sequence[RunSummary], folder: str | Path) -> list[Column]:
         Column("task", "task", tuple(run.task or None for run in runs)),
         Column("model.name", "model", tuple(run.model or None for run in runs)),
         *(_hyper_column(key, keys, runs) for key in keys),
-        Column("data.train", "data", tuple(", ".join(paths) or None for paths in lists), _data_text),
+        Column("data.train", "data", tuple(", ".join(run.train) or None for run in runs), _data_text),
         *(_figure_column(key, runs) for key in _figure_keys(runs)),
     ]
     return [column for column in columns if any(value is not None for value in column.values)]
@@ -141,8 +140,8 @@ def _plain(value: Any) -> Value:
 
 
 def _data_text(value: str) -> str:
-    """``datasets/aishell/learn.tsv ×6`` → ``aishell/learn ×6``."""
-    return re.sub(r"[^,]*?([^/,]+/)?([^/,]+?)\.(tsv|txt)( ×\d+)?(?=,|$)", r" \1\2\4", value).strip()
+    """``datasets/aishell/learn.tsv`` → ``aishell/learn``."""
+    return re.sub(r"[^,]*?([^/,]+/)?([^/,]+?)\.(tsv|txt)(?=,|$)", r" \1\2", value).strip()
 
 
 def _figure_keys(runs: Sequence[RunSummary]) -> list[str]:

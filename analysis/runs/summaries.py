@@ -5,7 +5,6 @@ A run is a folder with a ``config.yaml`` or another file of a run. A damaged run
 """
 
 import json
-import math
 import os
 import re
 import statistics
@@ -26,7 +25,7 @@ DIVERGED = "diverged"
 RATES = ("syllable_error_rate", "cer", "accuracy")  # the rates of a test that are shown
 # Keys of config.yaml that are not hyper-parameters: they have their own columns, or no effect on the result.
 _NOT_COMPARED = re.compile(
-    rf"task|model\.name|({'|'.join(NOT_OF_THE_RECIPE)})\..*|data\.(train|dev|test|repeats|cache|workers)"
+    rf"task|model\.name|({'|'.join(NOT_OF_THE_RECIPE)})\..*|data\.(train|dev|test|cache|workers)"
 )
 _RUN_FILES = ("config.yaml", "history.csv", "train.log", "best.weights.h5", "last.weights.h5")
 # Errors from files of another format, or damaged ones.
@@ -43,7 +42,7 @@ class RunSummary:
         state: ``finished``, ``diverged``, ``epoch 3 of 10``, ``not begun`` or ``broken: …``.
         task, model: names from its config; ``""`` if the config cannot be read.
         hyper: hyper-parameters by dotted key.
-        train: training manifests, each with its repetitions in an epoch.
+        train: training manifests.
         figures: numbers by key: ``parameters`` (of an n-gram model, its n-grams), ``best_epoch``, ``dev_…``
             of that epoch, ``<test> <rate>`` of each test, ``seconds_per_epoch``, ``training_seconds``, and
             ``speed``, the seconds of audio recognised in a second in all tests.
@@ -54,7 +53,7 @@ class RunSummary:
     task: str = ""
     model: str = ""
     hyper: Mapping[str, Any] = field(default_factory=dict)
-    train: Sequence[tuple[str, int]] = ()
+    train: Sequence[str] = ()
     figures: Mapping[str, float] = field(default_factory=dict)
 
 
@@ -106,7 +105,7 @@ def read_run(path: Path) -> RunSummary:
 def differing(runs: Sequence[RunSummary]) -> list[str]:
     """Keys of the hyper-parameters that have different values in two runs, in the order of the configs.
 
-    A hyper-parameter that a run does not have (another model, older code) does not count as different.
+    A hyper-parameter that a run does not have (another model) does not count as different.
     """
     values: dict[str, set[str]] = {}
     for run in runs:
@@ -115,17 +114,13 @@ def differing(runs: Sequence[RunSummary]) -> list[str]:
     return [key for key, found in values.items() if len(found) > 1]
 
 
-def _train_lists(settings: Mapping[str, Any]) -> tuple[tuple[str, int], ...]:
-    lists, repeats = settings.get("data.train") or [], settings.get("data.repeats") or []
-    if not isinstance(lists, list) or not isinstance(repeats, list):
-        return ()
-    times = [*repeats, *[1] * (len(lists) - len(repeats))]
-    return tuple((str(path), number) for path, number in zip(lists, times, strict=False))
+def _train_lists(settings: Mapping[str, Any]) -> tuple[str, ...]:
+    lists = settings.get("data.train") or []
+    return tuple(map(str, lists)) if isinstance(lists, list) else ()
 
 
 def _state(run: RunFolder, settings: Mapping[str, Any], figures: Mapping[str, float]) -> str:
-    dev = (value for key, value in figures.items() if key.startswith("dev_"))
-    if NOT_FINITE in run.last_logged() or not all(map(math.isfinite, dev)):
+    if NOT_FINITE in run.last_logged():
         return DIVERGED
     if run.metrics.is_file():
         return FINISHED

@@ -22,7 +22,6 @@ from utils.audio.folders import find_recordings
 from utils.command.progress import bar_if_long
 from utils.features.speech import FeatureConfig, settings_hash
 from utils.object_store import address_of
-from utils.stop_signals import watched
 
 _AUGMENT_VERSION = 1  # increase it when the same settings give other copies than before
 _KEY_BYTES = 15  # before base64: 20 characters, no padding
@@ -62,8 +61,7 @@ def _identity(folder: Path, audio: Path) -> str:
         return address
     # Path.absolute takes longer than everything else here, and every training starts with this.
     path = os.path.join(folder, audio)  # noqa: PTH118
-    with watched("find", path):
-        state = os.stat(path)  # noqa: PTH116
+    state = os.stat(path)  # noqa: PTH116
     return f"{path}\n{state.st_size}\n{state.st_mtime_ns}"
 
 

@@ -1,7 +1,7 @@
 """Writes and reads shards, the files of the feature cache: each has the features of some hundred utterances.
 
 A shard has two files. ``NAME.npy`` holds the frames of its utterances one after the other, (frames, bins)
-float16, followed by one CRC-32 per utterance (uint32; shards of earlier versions have none).
+float16, followed by one CRC-32 per utterance (uint32).
 ``NAME.index.npy`` holds one row per utterance: key, first frame, number of frames. It is written last: a
 shard without an index does not exist. A name always stands for the same content.
 """
@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 
 KEY = np.dtype("S20")  # hash of everything that the features depend on, see data/features/keys.py
 INDEX_ROW = np.dtype([("key", KEY), ("start", np.int64), ("frames", np.int32)])
-# Where the features of a key are: number of the shard, offset in bytes. CRC-32 0: unknown.
+# Where the features of a key are: number of the shard, offset in bytes, CRC-32.
 LOCATION = np.dtype([("key", KEY), ("shard", "i4"), ("offset", "i8"), ("frames", "i4"), ("crc", "u4")])
 CRC = np.dtype(np.uint32)
 FRAME_TYPE = np.dtype(np.float16)
@@ -131,13 +131,12 @@ def read_locations(index: Path, shard: Path, bins: int, number: int) -> np.ndarr
     frame_bytes = bins * FRAME_TYPE.itemsize
     end = read_part(shard, first_byte + shape[0] * frame_bytes - 1)  # the last byte of the frames, the CRCs
     crcs = np.frombuffer(end[1:], CRC)
-    if not end or len(crcs) not in (0, len(rows)):
+    if not end or len(crcs) != len(rows):
         raise ValueError("the file size does not match the index")
     locations = np.zeros(len(rows), LOCATION)
     locations["key"], locations["frames"], locations["shard"] = rows["key"], rows["frames"], number
     locations["offset"] = first_byte + rows["start"] * frame_bytes
-    if len(crcs):
-        locations["crc"] = crcs
+    locations["crc"] = crcs
     return locations
 
 
@@ -167,7 +166,7 @@ def read_features(shard: str, location: np.void, bins: int) -> np.ndarray:
         raise _unreadable(shard, error) from error
     if len(content) != size:
         raise CacheError("a feature shard is cut off", where=shard, hint=_HINT)
-    if location["crc"] and zlib.crc32(content) != location["crc"]:
+    if zlib.crc32(content) != location["crc"]:
         raise CacheError("a feature shard is damaged (wrong checksum)", where=shard, hint=_HINT)
     return np.frombuffer(content, FRAME_TYPE).reshape(-1, bins)
 

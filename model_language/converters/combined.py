@@ -26,7 +26,7 @@ import numpy as np
 from model_language.batching import length_batches, windows
 from model_language.converters.base import EMISSIONS, Converter
 from model_language.converters.combined_config import CombinedConfig
-from model_language.converters.noisy_channel import EMISSIONS_FILE, OLD_EMISSIONS_FILE, EmissionTables
+from model_language.converters.noisy_channel import EMISSIONS_FILE, EmissionTables
 from model_language.networks.gated_cnn_file import load_weights
 from model_language.networks.gated_cnn_numpy import NumpyGatedCnn
 from model_language.ngram.packed import PackedNgrams, read_packed
@@ -353,9 +353,7 @@ class WeightedHistory(HistoryModel):
 
 
 def _array_files(run: RunFolder, config: CombinedConfig) -> list[Path]:
-    is_old = (run.path / OLD_EMISSIONS_FILE).is_file()
-    emissions = OLD_EMISSIONS_FILE if is_old else EMISSIONS_FILE
-    names = [NETWORK_FILE, NGRAMS_FILE, emissions, *([WORDS_FILE] if config.words else [])]
+    names = [NETWORK_FILE, NGRAMS_FILE, EMISSIONS_FILE, *([WORDS_FILE] if config.words else [])]
     return [run.path / name for name in names]
 
 

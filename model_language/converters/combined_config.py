@@ -1,7 +1,6 @@
 """Settings of the converter that comes with this project."""
 
 from dataclasses import dataclass
-from types import MappingProxyType
 
 from utils.errors import ConfigError
 from utils.limits import Count, Limited, Size
@@ -28,7 +27,6 @@ class CombinedConfig(Limited, section="model"):
         choices: candidates of each syllable that are searched, the most promising ones.
     """
 
-    OLD_KEYS = MappingProxyType({"heard": "emissions"})
     name: str = NAME
     network_run: str = ""
     order: int = 4

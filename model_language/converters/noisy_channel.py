@@ -24,9 +24,6 @@ from model_language.vocabulary.tokens import Tokens
 from utils.padding import pad_rows
 
 EMISSIONS_FILE = "emissions.npz"
-OLD_EMISSIONS_FILE = "heard.npz"
-# Names in files of earlier versions.
-_OLD_ARRAYS = {"heard": "log_emissions", "shares": "log_priors", "misheard": "misrecognised"}
 _LOWEST = -20.0  # replaces the log-probability of a candidate whose probability is 0
 _UNSEEN = 0.1  # added to the count of each reading that the lexicon has
 _USUAL_ERROR_RATE = 0.02  # used to choose the candidates
@@ -106,12 +103,10 @@ class EmissionTables:
             RunError: the file is missing or damaged.
         """
         gaps = ("log_emissions", "log_priors")
-        old = [name for name, now in _OLD_ARRAYS.items() if now in gaps]
-        return load_part(path, "the candidates", cls._from_arrays, with_gaps=(*gaps, *old))
+        return load_part(path, "the candidates", cls._from_arrays, with_gaps=gaps)
 
     @classmethod
     def _from_arrays(cls, arrays: Mapping[str, np.ndarray]) -> EmissionTables:
-        arrays = {_OLD_ARRAYS.get(name, name): array for name, array in arrays.items()}
         return cls(
             candidates=arrays["candidates"].astype(np.int32),
             log_emissions=arrays["log_emissions"].astype(np.float32),

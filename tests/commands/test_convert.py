@@ -81,7 +81,7 @@ def test_json_has_scores_reasons_and_words(run, tmp_path, capsys):
     path, words = tmp_path / "lines.txt", tmp_path / "words.txt"
     path.write_text("ni3 hao3, wo3!\n\n", encoding="utf-8")
     words.write_text("妮好 ni3hao3 50\n", encoding="utf-8")
-    first, empty = map(json.loads, lines_of(capsys, "--model", run, "--json", "--nbest", 3, path))
+    first, empty = map(json.loads, lines_of(capsys, "--model", run, "--json", "--n-best", 3, path))
     assert first["text"] == "你好,我!"
     assert first["n_best"][0]["text"] == first["text"]
     assert len(first["n_best"]) == 3
@@ -96,13 +96,13 @@ def test_json_has_scores_reasons_and_words(run, tmp_path, capsys):
     assert worded["text"] == "妮好,我!"
     assert worded["sentences"][0]["user_words"] == [{"word": "妮好", "start": 0}]
     assert lines_of(capsys, "--model", run, "--words", words, path)[0] == "妮好,我!"
-    assert lines_of(capsys, "--model", run, "--nbest", 2, path)[0].count("\t") == 1
+    assert lines_of(capsys, "--model", run, "--n-best", 2, path)[0].count("\t") == 1
 
 
 def test_tabs_separate_the_alternatives_only(run, tmp_path, capsys):
     path = tmp_path / "lines.txt"
     path.write_text("ni3 hao3,\t1\t2\n", encoding="utf-8")
-    (line,) = lines_of(capsys, "--model", run, "--nbest", 2, path)
+    (line,) = lines_of(capsys, "--model", run, "--n-best", 2, path)
     assert line.count("\t") == 1
     assert all(text.endswith(",\t1\t2".replace("\t", " ")) for text in line.split("\t"))
     assert lines_of(capsys, "--model", run, path) == ["你好,\t1\t2"]
@@ -136,7 +136,7 @@ def test_a_language_model_without_a_weight_is_refused(run, capsys):
     assert "--language-model is used with --rescoring-weight" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("form", [(), ("--nbest", 2)])
+@pytest.mark.parametrize("form", [(), ("--n-best", 2)])
 def test_several_processes_write_the_same(form, run, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(convert, "READ_BYTES", 200)  # many blocks
     path, words = tmp_path / "lines.txt", tmp_path / "words.txt"
@@ -237,7 +237,7 @@ def test_windows_with_enough_context_give_the_conversion_of_the_whole(monkeypatc
 
 
 def test_lines_of_any_size_with_all_options(run, tmp_path, capsys):
-    """Empty lines, spaces only, 3,000 words: --words, --nbest and --json agree with the plain output."""
+    """Empty lines, spaces only, 3,000 words: --words, --n-best and --json agree with the plain output."""
     path, words = tmp_path / "lines.txt", tmp_path / "words.txt"
     mixed = "wo3 hao3, " * 1500
     path.write_text(f"\n \t \n{mixed}\n'\nni3hao3", encoding="utf-8")
@@ -247,6 +247,6 @@ def test_lines_of_any_size_with_all_options(run, tmp_path, capsys):
     found = [json.loads(line) for line in lines_of(capsys, "--model", run, "--words", words, "--json", path)]
     assert [sentence["text"] for sentence in found] == plain
     assert len(found[2]["sentences"]) == 1500
-    several = lines_of(capsys, "--model", run, "--words", words, "--nbest", 3, path)
+    several = lines_of(capsys, "--model", run, "--words", words, "--n-best", 3, path)
     assert [line.split("\t")[0] for line in several[2:]] == plain[2:]
     assert several[:2] == [line.replace("\t", " ") for line in plain[:2]]  # tabs separate alternatives

@@ -438,19 +438,6 @@ def test_too_little_memory_is_no_damage(tmp_path, corpus, monkeypatch):
     assert shard_files(tmp_path) == before
 
 
-def test_shards_without_check_sums_are_read(tmp_path, corpus, computed):
-    """Shards as the first version wrote them."""
-    before = all_features(prepare_features(corpus, CONFIG, tmp_path, workers=1))
-    for shard in shards(tmp_path):
-        values = np.load(shard)  # NumPy does not read the checksums after the array
-        np.save(shard, values)
-    computed.clear()
-    again = all_features(prepare_features(corpus, CONFIG, tmp_path, workers=1))
-    assert not computed
-    for key, values in before.items():
-        np.testing.assert_array_equal(values, again[key])
-
-
 def test_utterances_share_shards_in_larger_corpora(tmp_path):
     corpus = recordings(tmp_path / "audio", 40)
     cache = prepare_features(corpus, CONFIG, tmp_path, workers=1)

@@ -24,12 +24,11 @@ from model_language.converters.user_word_converter import UserWordConverter
 from model_language.networks.candidates import confusion_matrix
 from model_language.ngram.words import WORDS_FILE, WordUnigram
 from model_language.pinyin_to_hanzi import PinyinToHanzi
-from model_language.registry import OLD_NAMES, load_converter
+from model_language.registry import load_converter
 from model_language.search.user_words import UserWord, UserWords
 from model_language.vocabulary.symbols import Symbols
 from tests.support.scripts import ROOT
 from training.run import train_from_config
-from utils.config import read_yaml, save_yaml
 from utils.errors import ConfigError, RunError
 from utils.files import write_text
 from utils.mandarin.confusion_statistics import shipped_statistics
@@ -318,39 +317,6 @@ def test_reasons_are_those_of_the_whole_sentence(converter):
         both[1, position] = converter.symbols.hanzi.index(runner_up)
         first, second = found.paths.scores(both)
         assert lead["words"] == pytest.approx(first - second, abs=1e-4)
-
-
-def test_runs_and_recipes_of_earlier_versions_still_work(folder, converter, tmp_path):
-    """Models had other names, and the factor and the file of the emissions."""
-    sentence = [hanzi_to_pinyin(LINES[0])]
-    for name, old in (("combined", "fused"), ("network", "context")):
-        run = shutil.copytree(folder / name, tmp_path / name)
-        config = read_yaml(run / "config.yaml")
-        assert OLD_NAMES[old] == config["model"]["name"]
-        config["model"]["name"] = old
-        save_yaml(run / "config.yaml", config)
-        assert load_converter(run).convert(sentence) == load_converter(folder / name).convert(sentence)
-    run = shutil.copytree(folder / "combined", tmp_path / "heard", ignore=shutil.ignore_patterns("checksums"))
-    config = read_yaml(run / "config.yaml")
-    config["model"]["heard"] = config["model"].pop("emissions")
-    save_yaml(run / "config.yaml", config)
-    with np.load(run / EMISSIONS_FILE) as saved:
-        old_names = {"log_emissions": "heard", "log_priors": "shares"}
-        np.savez(run / "heard.npz", **{old_names.get(name, name): array for name, array in saved.items()})
-    (run / EMISSIONS_FILE).unlink()
-    assert load_converter(run).convert(sentence) == converter.convert(sentence)
-    text, model = folder / "text.txt", f"model.network_run={folder / 'network'}"
-    data = [f"data.train=[{text}]", f"data.dev=[{text}]", f"data.cache={folder / 'cache'}"]
-    best = json.loads((folder / "combined" / "metrics.json").read_text(encoding="utf-8"))["best"]
-    for overrides in (COMBINED, ("model.name=fused", *COMBINED[1:])):  # the finished run has this config
-        found = train_from_config(
-            "language", folder / "recipe.yaml", [*data, *overrides, model], tmp_path / "combined"
-        )
-        assert found == best
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("training.tasks.combined.read_dictionary", lambda: DICTIONARY)
-        train(folder, "old_recipe", "model.name=fused", *COMBINED[1:], model)
-    assert load_converter(folder / "old_recipe").convert(sentence) == [LINES[0]]
 
 
 def test_candidates_are_compared_with_the_best_of_their_neighbours(converter):

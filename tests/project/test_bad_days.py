@@ -9,7 +9,6 @@ damaged recordings, texts   test_audio, test_corpora, test_corpora_more, test_ka
 damaged runs and weights    test_recognizer, test_loop, test_vocabulary, test_run, test_doctor
 missing corpora and lists   test_test, test_manifest, test_pinyin_pairs
 full disks                  test_feature_cache, test_kaldi; their names: test_files, test_errors
-disks that do not answer    test_stalls
 SIGKILL and SIGTERM         test_kills, test_loop, test_feature_cache, test_transcribe, test_synthetic
 workers that die            test_feature_cache, test_recognizer, test_synthetic, test_distribution
 mutated files of all kinds  test_fuzz

@@ -10,7 +10,6 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType
-from unittest import mock
 
 ROOT = Path(__file__).parents[2]
 
@@ -26,9 +25,8 @@ def load_script(name: str) -> ModuleType:
 
 def exit_code(main: Callable[[Sequence[str]], int | None], arguments: Sequence[str]) -> int:
     """The exit code of a command that runs in this process; its messages are those of the streams."""
-    with mock.patch("utils.command.entry.note_ctrl_c"):
-        try:
-            run_command(lambda: main(arguments))
-        except SystemExit as ended:
-            return ended.code
+    try:
+        run_command(lambda: main(arguments))
+    except SystemExit as ended:
+        return ended.code
     raise AssertionError("a command ends with an exit code")

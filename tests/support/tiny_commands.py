@@ -13,6 +13,7 @@ from tests.support.fork_server import ForkServer
 from tests.support.tiny_corpus import write_tiny_corpus
 from utils.run_folder import checksums
 from utils.run_folder.run import RunFolder
+from utils.run_folder.temporary import is_temporary
 
 TIMING = {"seconds", "real_time_factor"}
 TRAINING = (
@@ -68,8 +69,8 @@ def bytes_of(folder: Path) -> dict[str, bytes]:
 
 
 def temporary_files(folder: Path) -> list[Path]:
-    """Hidden files of a folder, except for the marks of transcribe.py."""
-    return [path for path in folder.rglob(".*") if path.is_file() and path.name != ".transcribed.jsonl"]
+    """Unfinished files of a folder and its subfolders."""
+    return [path for path in folder.rglob(".*") if path.is_file() and is_temporary(path)]
 
 
 def run_content(run: RunFolder) -> dict[str, object]:

@@ -16,7 +16,6 @@ from tests.support.tiny_corpus import write_tiny_corpus
 from tests.support.tiny_runs import save_speech_run
 from training.run import train_from_config
 from training.tasks.adaptation import hold_out
-from utils.config import save_yaml
 from utils.errors import ConfigError, RunError
 from utils.features.speech import FeatureConfig, feature_bins
 from utils.run_folder.run import RunFolder
@@ -89,16 +88,6 @@ def test_an_adapted_run_keeps_the_search_weights_of_its_initial_run(unchanged: R
     assert RunFolder(tmp_path / "packed").config()["search"] == SEARCH_WEIGHTS
     pack(unchanged.path, tmp_path / "packed", search={"joint_bonus": 3.0})
     assert RunFolder(tmp_path / "packed").config()["search"] == {**SEARCH_WEIGHTS, "joint_bonus": 3.0}
-
-
-def test_an_adapted_run_of_an_earlier_version_has_no_search_weights_and_is_continued(
-    base: Path, unchanged: RunFolder
-):
-    shutil.copytree(unchanged.path, base / "earlier")
-    earlier = RunFolder(base / "earlier")
-    config = {key: value for key, value in unchanged.config().items() if key != "search"}
-    save_yaml(earlier.config_file, config)
-    assert adapt(base, "earlier", "optimiser.learning_rate=0").config() == config
 
 
 def test_a_begun_adaptation_needs_its_initial_run_no_more(base: Path, tmp_path: Path):

@@ -16,7 +16,7 @@ from keras import ops
 
 from model_speech.layers.normalisation import MaskedBatchNormalization
 from training import loop
-from training.checkpoint import TrainingState, keep_weights, load_checkpoint, save_checkpoint, weights_name
+from training.checkpoint import TrainingState, load_checkpoint, save_checkpoint, weights_name
 from training.distributed.distribution import Distribution
 from training.history import UtteranceLog, logging_to
 from training.loop import TrainingConfig, log, train
@@ -347,22 +347,6 @@ def test_kept_weights_are_named_by_their_figure():
     ]
 
 
-def test_kept_weights_of_an_earlier_version_stay(tmp_path):
-    """Their names have another figure after the step."""
-    run, model = run_folder(tmp_path), LineTask().model
-    history = [{"step": 100.0 * n, "dev_perplexity": 50.0 - n} for n in range(1, 4)]
-    run.kept_weights.mkdir()
-    for row in (*history, {"step": 400.0}):
-        (run.kept_weights / f"step_{row['step']:06.0f}_accuracy_-45.0000.weights.h5").touch()
-    history.append({"step": 400.0, "dev_perplexity": 48.5})
-    keep_weights(run, model, "dev_perplexity", TrainingState(history=history, best_epoch=1), kept=2)
-    assert sorted(path.name for path in run.kept_weights.iterdir()) == [
-        "step_000100_accuracy_-45.0000.weights.h5",
-        "step_000300_accuracy_-45.0000.weights.h5",
-        "step_000400_dev_perplexity_48.5000.weights.h5",
-    ]
-
-
 def test_all_processes_have_other_dropout_and_the_same_batches(tmp_path):
     @dataclass(frozen=True)
     class Noting(Distribution):
@@ -438,22 +422,6 @@ def test_a_run_without_its_initial_weights_is_not_resumed(tmp_path):
     run.checkpoint.with_name("initial.npz").unlink()
     with pytest.raises(RunError, match="initial weights of this run are missing"):
         train(LineTask(), run, quarter, OptimiserConfig(learning_rate=0.1))
-
-
-def test_a_training_begun_without_initial_statistics_is_resumed(tmp_path):
-    quarter = TrainingConfig(epochs=2, initial_fraction=0.25)
-    run, task = run_folder(tmp_path), LineTask(normalised=True)
-    with pytest.raises(TrainingError, match="e2b1u5"):
-        train(LineTask(poison="e2b1u5", normalised=True), run, quarter, OptimiserConfig(learning_rate=0.1))
-    weights = (np.zeros(variable.shape) for variable in task.model.trainable_variables)
-    np.savez(run.checkpoint.with_name("initial.npz"), *weights)
-    checksums.accept(run.path)
-    train(task, run, quarter, OptimiserConfig(learning_rate=0.1))
-    fractions = [1.0 if weight.name.startswith("moving_") else 0.75 for weight in task.model.weights]
-    trained = task.model.get_weights()
-    task.model.load_weights(run.last_weights)
-    for saved, fraction, last in zip(task.model.get_weights(), fractions, trained, strict=True):
-        np.testing.assert_allclose(saved, fraction * last, rtol=1e-6)
 
 
 def test_the_schedule_warms_up_and_ends_low():
@@ -599,16 +567,6 @@ def test_a_checkpoint_on_a_failing_disk_is_not_called_damaged(tmp_path, monkeypa
 
     monkeypatch.setattr(np, "load", fail)
     message = r"can't be read \(Input/output error\), .*state\.npz, check the permissions and the disk"
-    with pytest.raises(RunError, match=message):
-        load_checkpoint(path, task.model, _built(task))
-
-
-def test_a_checkpoint_with_weights_that_are_not_finite_is_refused(tmp_path):
-    """Versions that did not check the last step of an epoch wrote such files."""
-    task, path = LineTask(), tmp_path / "state.npz"
-    task.model.layers[-1].set_weights([np.full((1, 1), np.inf), np.zeros(1)])
-    save_checkpoint(path, task.model, _built(task), TrainingState(epoch=2))
-    message = r"not finite: 1 of \d+ arrays, e\.g\. \S+/kernel, .*lower optimiser\.learning_rate"
     with pytest.raises(RunError, match=message):
         load_checkpoint(path, task.model, _built(task))
 

@@ -267,15 +267,6 @@ def test_different_settings_have_different_hashes():
     assert len(hashes | {settings_hash(base)}) == len(changes) + 1
 
 
-def test_caches_of_earlier_versions_stay_valid():
-    """The mel filters are now python_speech_features' own: same settings hash, same values as before."""
-    assert settings_hash(FeatureConfig()) == "32890f230d574f40"
-    assert settings_hash(FeatureConfig("mfcc")) == "b1143f5e4ca968c1"
-    samples = noise(4000, seed=5)
-    sums = [np.abs(extract_features(samples, FeatureConfig(kind))).sum(dtype=np.float64) for kind in KINDS]
-    assert sums == pytest.approx([3521.480803, 1313.551947, 704.784362], rel=1e-6)
-
-
 def test_settings_survive_a_config_file():
     config = FeatureConfig("mfcc", bins=20)
     assert build_config(FeatureConfig, to_plain(config)) == config

@@ -346,12 +346,12 @@ def _write_labels(run: RunFolder, labels: Sequence[str]) -> None:
 
 
 def _check_clips(run: RunFolder, stores: Mapping[str, ClipStore | None]) -> None:
-    """Record the clips of a new run; a resumed run must have the same, unless it has no record."""
+    """Record the clips of a new run; a resumed run must have the same."""
     hashes = {split: _clips_hash(store.clips if store else ()) for split, store in stores.items()}
     if not run.checkpoint.is_file():
         run.record(CLIPS_HASH, hashes)
         return
-    recorded = run.config().get(ENVIRONMENT, {}).get(CLIPS_HASH, hashes)
+    recorded = run.config()[ENVIRONMENT][CLIPS_HASH]
     changed = [split for split in hashes if hashes[split] != recorded.get(split)]
     if changed:
         raise RunError(

@@ -21,7 +21,7 @@ from model_language.networks.causal_cnn_config import CausalCnnConfig
 from model_language.networks.gated_cnn import GatedCnnConfig
 from model_language.ngram.backoff import ngram_counts
 from model_language.ngram.syllables import SYLLABLES_FILE, SyllableNgram, SyllableNgramConfig
-from model_language.registry import INPUT_LAYER, OUTPUT_LAYER, load_network, model_entry
+from model_language.registry import INPUT_LAYER, MODELS, OUTPUT_LAYER, load_network
 from model_language.vocabulary.symbols import Symbols, build_symbols
 from training.distributed.distribution import SINGLE_PROCESS, Distribution
 from training.initialise import TokenLayer
@@ -146,7 +146,7 @@ def train_language(
         hint="both need a text, see configs/language",
     )
     require(
-        distribution is SINGLE_PROCESS or model_entry(config.model.name).build is not None,
+        distribution is SINGLE_PROCESS or MODELS[config.model.name].build is not None,
         f"model.name={config.model.name} is estimated by counting, in one process",
         hint="leave --distribute out",
     )
@@ -167,7 +167,7 @@ def train_language(
         return _count_ngrams(config, run, symbols, train_pairs, dev_pairs)
     prepare_backend(config.training, config.seed)
     distribution.check_same("vocabulary", [symbols.pinyin.tokens, symbols.hanzi.tokens])
-    build = model_entry(config.model.name).build
+    build = MODELS[config.model.name].build
     model = distribution.build(lambda: build(config.model, symbols, run))
     prepare_model(model, config, run, partial(_load_source, symbols))
     encoded = [[symbols.encode_pair(*pair) for pair in pairs] for pairs in (train_pairs, dev_pairs)]

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from data.text.pinyin_pairs import MANIFEST_ENDINGS
-from model_language.registry import MODELS, OLD_NAMES, model_entry
+from model_language.registry import MODELS
 from training.tasks.recipe import Recipe
 from utils.errors import require
 from utils.limits import Count, Limited, Size
@@ -44,13 +44,13 @@ class LanguageConfig(Recipe):
         super().__post_init__()
         if self.model is not None:
             require(
-                model_entry(self.model.name).build or not (self.initialise_from or self.freeze),
+                MODELS[self.model.name].build or not (self.initialise_from or self.freeze),
                 f"model.name={self.model.name} is estimated by counting",
                 hint="initialise_from and freeze are for networks: leave them out",
             )
 
 
-VARIANTS = {"model": {name: model_entry(name).config for name in (*MODELS, *OLD_NAMES)}}
+VARIANTS = {"model": {name: entry.config for name, entry in MODELS.items()}}
 
 
 def check_text_rows(config: LanguageConfig) -> None:

@@ -22,7 +22,7 @@ UTTERANCES = "utterances"
 def check_training_texts(run: RunFolder, texts: Sequence[str | Path]) -> None:
     """Record the texts of a new run; refuse to resume a run, or to call it finished, if a text changed.
 
-    Missing texts and runs without records are not checked.
+    Missing texts are not checked.
 
     Args:
         run: a language run.
@@ -32,10 +32,9 @@ def check_training_texts(run: RunFolder, texts: Sequence[str | Path]) -> None:
         RunError: a text has changed since the start of the run.
     """
     paths = [Path(path) for path in texts if Path(path).is_file()]
-    noted = run.config().get(ENVIRONMENT, {}).get(TEXTS)
+    noted = run.config()[ENVIRONMENT].get(TEXTS)
     if noted is None:
-        if not run.checkpoint.is_file() and not run.metrics.is_file():
-            run.record(TEXTS, {str(path): _noted(path) for path in paths})
+        run.record(TEXTS, {str(path): _noted(path) for path in paths})
         return
     changed = [str(path) for path in paths if str(path) in noted and _changed(path, noted[str(path)])]
     if changed:
@@ -50,14 +49,14 @@ def warn_of_changed_utterances(run: RunFolder, utterances: Mapping[str, Iterable
     """Record the utterances of a new run; log a warning if those of a resumed run are others.
 
     Args:
-        run: a speech run. One that an earlier version began has no record, and is not checked.
+        run: a speech run.
         utterances: setting (``data.train``) → its utterances in their order.
     """
     hashes = {name: _utterances_hash(each) for name, each in utterances.items()}
     if not run.checkpoint.is_file():
         run.record(UTTERANCES, hashes)
         return
-    noted = run.config().get(ENVIRONMENT, {}).get(UTTERANCES, hashes)
+    noted = run.config()[ENVIRONMENT][UTTERANCES]
     if changed := [name for name in hashes if hashes[name] != noted.get(name)]:
         log.warning(
             "%s: other utterances or syllables than when this run began: this epoch may repeat and skip "
@@ -78,9 +77,7 @@ def _noted(path: Path) -> dict[str, Any]:
     return {"sha256": file_hash(path), "bytes": status.st_size, "modified_ns": status.st_mtime_ns}
 
 
-def _changed(path: Path, before: str | Mapping[str, Any]) -> bool:
-    if isinstance(before, str):  # a run of an earlier version: the checksum alone
-        return file_hash(path) != before
+def _changed(path: Path, before: Mapping[str, Any]) -> bool:
     status = path.stat()
     # A file of the same size and time is not read again to compare its checksum.
     unread = (status.st_size, status.st_mtime_ns) == (before["bytes"], before["modified_ns"])

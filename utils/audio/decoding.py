@@ -30,7 +30,6 @@ from utils.audio.problems import (
 from utils.errors import AudioError
 from utils.files import is_file
 from utils.object_store import open_file
-from utils.stop_signals import watched
 
 LOWEST_RATE = 1000  # Hz; a lower rate is refused as a wrong header, because resampling would fill the memory
 HEAD_BYTES = 4096  # by which the kind of a file is recognised
@@ -101,9 +100,7 @@ def open_sound(path: str | Path) -> Iterator[Sound]:
             stack.enter_context(file)
         wav = file is not None and file.format in ("WAV", "WAVEX")
         goes_on = wav and bool(_GOES_ON.search(file.extra_info))
-        position = content.tell()
         beginnings = [0] if wav and not goes_on else _beginnings(content)
-        content.seek(position)  # where libsndfile stands, which reads objects of a store through it
         if file and not goes_on and len(beginnings) == 1:
             yield _checked(file, content, path, problem)
             return
@@ -185,8 +182,7 @@ def _sound_file(content: BinaryIO, path: str | Path) -> tuple[soundfile.SoundFil
     else:  # libsndfile reads a file itself, by its name, which need not be UTF-8
         source = str(path) if sys.platform == "win32" else os.fsencode(path)
     try:
-        with watched("read", path):
-            file = _SequentialFile(source)
+        file = _SequentialFile(source)
     except soundfile.LibsndfileError as error:
         return None, error.error_string if error.code == _MALFORMED else lacking
     except TypeError:  # for *.raw it wants to know the sample rate
@@ -221,7 +217,7 @@ def _blocks(file: soundfile.SoundFile, content: BinaryIO, path: str | Path) -> I
     """Blocks of (samples, channels) float32; AudioError if they are fewer than the header says."""
     frames = 0
     try:
-        while len(block := _read_block(file, path)):
+        while len(block := file.read(min(file.frames, _BLOCK_FRAMES), dtype="float32", always_2d=True)):
             frames += len(block)
             yield block
     except soundfile.SoundFileError:  # FFmpeg reads on where FLAC is damaged, and says how far
@@ -234,11 +230,6 @@ def _blocks(file: soundfile.SoundFile, content: BinaryIO, path: str | Path) -> I
     if frames < file.frames < _UNKNOWN_FRAMES:
         promised, decoded = (count / file.samplerate for count in (file.frames, frames))
         raise cut_off(path, f"the header promises {promised:.1f} s, {decoded:.1f} s can be decoded")
-
-
-def _read_block(file: soundfile.SoundFile, path: str | Path) -> np.ndarray:
-    with watched("read", path):
-        return file.read(min(file.frames, _BLOCK_FRAMES), dtype="float32", always_2d=True)
 
 
 def _lacking_in_ogg(content: BinaryIO) -> str:

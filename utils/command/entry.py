@@ -13,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 
 from utils.errors import OS_ERROR_HINTS, UserError, escape_handler, missing_package
-from utils.stop_signals import Stopped, note_ctrl_c
+from utils.stop_signals import Stopped
 
 _ROOT = Path(__file__).parents[2]
 
@@ -23,14 +23,12 @@ def run_command(main: Callable[[], int | None]) -> None:
 
     After a signal the exit code is the one that shells use: 130 for Ctrl-C, 143 for SIGTERM.
     A full disk, a missing file, missing permissions and a package that is not installed are reported like a
-    :class:`utils.errors.UserError`. Ctrl-C ends a command also while it waits for a file in vain
-    (:mod:`utils.stop_signals`). What can't be printed, such as a file name that is not UTF-8, is printed as
-    by :func:`utils.errors.printable`.
+    :class:`utils.errors.UserError`. What can't be printed, such as a
+    file name that is not UTF-8, is printed as by :func:`utils.errors.printable`.
 
     Raises:
         SystemExit: always, except after an error that the user can't correct, which is raised again.
     """
-    note_ctrl_c()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors=escape_handler())

@@ -8,10 +8,9 @@ this program, and a transcript with another content was edited. Neither is overw
 
 import json
 import os
-import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import astuple, dataclass, replace
+from dataclasses import astuple, dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,6 @@ from utils.run_folder.checksum_files import file_hash
 
 MARKS = ".transcribed.jsonl"
 _ENCODING = ("utf-8", "surrogateescape")  # names of files need not be UTF-8
-_BEGINNING = re.compile(r'\[("(?:[^"\\]|\\.)*"),')  # of a line: the name of the transcript
 _HINT = "choose another --output folder, or move or delete this file"
 
 
@@ -31,21 +29,18 @@ class Mark:
     """The recording and settings of a transcript.
 
     Attributes:
-        recording: absolute path; empty where the line is incomplete.
+        recording: absolute path.
         size: size of the recording in bytes.
         modified: time of the last change, in nanoseconds since the epoch.
         settings: a digest of everything except the recording that determines the transcript.
-        content: SHA-256 of the transcript; empty where it is unknown (lines of older versions).
+        content: SHA-256 of the transcript.
     """
 
     recording: str
     size: int
     modified: int
     settings: str
-    content: str = ""
-
-
-_INCOMPLETE = Mark("", 0, 0, "")
+    content: str
 
 
 class TranscriptMarks:
@@ -77,8 +72,8 @@ class TranscriptMarks:
             raise self._refusal(transcript)
         if not recording.is_file():
             return False
-        now = self._mark(recording)
-        if known.recording and known.recording != now.recording and not _is_moved(known, now):
+        now = self._mark(recording, known.content)
+        if known.recording != now.recording and not _is_moved(known, now):
             message = f"{transcript} is the transcript of {known.recording}, not of {recording}"
             raise TranscriptError(message, hint=_HINT)
         if (known.size, known.modified, known.settings) == (now.size, now.modified, now.settings):
@@ -106,7 +101,7 @@ class TranscriptMarks:
                 self._marks = _read(self._file)  # another process may write into the same folder
                 if not self._mark_of_content(transcript):
                     raise self._refusal(transcript)
-            self._add(transcript, replace(self._mark(recording), content=file_hash(temporary)))
+            self._add(transcript, self._mark(recording, file_hash(temporary)))
 
     def _mark_of_content(self, transcript: Path) -> Mark | None:
         """The mark of an existing transcript as it is now; None if there is none, or it was edited.
@@ -115,7 +110,7 @@ class TranscriptMarks:
         """
         content = file_hash(transcript) if transcript.is_file() else None
         marks = reversed(self._marks.get(self._name(transcript), []))
-        return next((mark for mark in marks if mark.content in ("", content)), None)
+        return next((mark for mark in marks if mark.content == content), None)
 
     def _last_mark(self, transcript: Path) -> Mark | None:
         marks = self._marks.get(self._name(transcript))
@@ -143,9 +138,9 @@ class TranscriptMarks:
     def _name(self, transcript: Path) -> str:
         return transcript.relative_to(self._folder).as_posix()
 
-    def _mark(self, recording: Path) -> Mark:
+    def _mark(self, recording: Path, content: str) -> Mark:
         status = recording.stat()
-        return Mark(str(recording.resolve()), status.st_size, status.st_mtime_ns, self._settings)
+        return Mark(str(recording.resolve()), status.st_size, status.st_mtime_ns, self._settings, content)
 
 
 def text_hash(path: Path | None) -> str:
@@ -175,15 +170,9 @@ def _read(path: Path) -> dict[str, list[Mark]]:
     marks: dict[str, list[Mark]] = {}
     with suppress(FileNotFoundError):
         for line in (raw.decode(*_ENCODING) for raw in path.read_bytes().splitlines()):
-            try:
+            with suppress(ValueError, TypeError):  # the incomplete line of a killed process
                 name, *values = json.loads(line)
-                mark = Mark(*values)
-            except (ValueError, TypeError):
-                beginning = _BEGINNING.match(line)
-                if beginning is None:
-                    continue
-                name, mark = json.loads(beginning[1]), _INCOMPLETE
-            marks.setdefault(name, []).append(mark)
+                marks.setdefault(name, []).append(Mark(*values))
     return marks
 
 

@@ -30,9 +30,8 @@ from utils.mandarin.substitutions import (
 STATISTICS = Path(__file__).with_name("pinyin_noise.tsv")
 DELETION, INSERTION = "deletion", "insertion"
 
-# Columns of the file: what is counted, reference, hypothesis, count; the names of two columns are older.
 SYLLABLES, CHANGED, FREQUENCY = "syllables", "changed", "frequency"
-COLUMNS = ("kind", "reference", "recognised", "count")
+COLUMNS = ("kind", "reference", "hypothesis", "count")
 NO_FIELD, ZERO_INITIAL = "-", "∅"
 
 

@@ -65,7 +65,7 @@ _SEPARATOR = re.compile(r"['’‘`ʼ\-]")
 
 
 @dataclass(frozen=True)
-class Piece:
+class LinePart:
     """A part of a line: pinyin, or other text.
 
     Attributes:
@@ -87,7 +87,7 @@ class Piece:
         return tuple((self.text[word.start() : word.end()], self.column + word.start()) for word in found)
 
 
-def read_line(line: str, unwritable: Set[str] = frozenset()) -> list[Piece]:
+def read_line(line: str, unwritable: Set[str] = frozenset()) -> list[LinePart]:
     """Separate pinyin from other text, and segment it into syllables.
 
     White space beside pinyin is dropped; elsewhere it is part of the other text.
@@ -121,7 +121,7 @@ def read_line(line: str, unwritable: Set[str] = frozenset()) -> list[Piece]:
         pieces += _other_text(line, reached, start, after=reached > 0, before=True)
         if mostly_toned:
             readings = tuple(map(_with_neutral_tones, readings))
-        pieces.append(Piece(line[start:end], start + 1, readings))
+        pieces.append(LinePart(line[start:end], start + 1, readings))
         reached = end
     return pieces + _other_text(line, reached, len(line), after=reached > 0, before=False)
 
@@ -228,7 +228,7 @@ def _ordinary_letters() -> dict[int, str]:
     return full_width | TEXTBOOK_LETTERS
 
 
-def _other_text(line: str, start: int, end: int, after: bool, before: bool) -> list[Piece]:
+def _other_text(line: str, start: int, end: int, after: bool, before: bool) -> list[LinePart]:
     """The text between two words as a piece, without spaces beside pinyin; [] if it is empty."""
     text = line[start:end]
     if before:
@@ -236,7 +236,7 @@ def _other_text(line: str, start: int, end: int, after: bool, before: bool) -> l
     if after:
         start += len(text) - len(text.lstrip())
         text = text.lstrip()
-    return [Piece(text, start + 1)] if text else []
+    return [LinePart(text, start + 1)] if text else []
 
 
 @lru_cache(maxsize=_WORDS_KEPT)

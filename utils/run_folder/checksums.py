@@ -53,7 +53,7 @@ def begin(folder: Path) -> None:
 
 
 def exist(folder: Path) -> bool:
-    """Whether the files of a run folder have checksums; older versions wrote none."""
+    """Whether the files of a run folder have checksums."""
     return (folder / CHECKSUMS).is_file()
 
 

@@ -6,7 +6,7 @@ testing, transcription and export open them (:func:`open_run`).
 
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -78,7 +78,7 @@ class RunFolder:
     log = _file("train.log")
     """The printed output, with times."""
     lock = _file(".lock")
-    """Names the process that trains in this folder; see ``utils/run_folder/lock.py``."""
+    """Names the process that last trained in this folder; see ``utils/run_folder/lock.py``."""
     logs = _file("logs")
     """Folder for TensorBoard (with ``train`` and ``validation``)."""
     labels = _file("labels.txt")
@@ -219,17 +219,13 @@ def open_run(path: str | Path, task: str | None = None) -> RunFolder:
 
 
 def start_run(
-    path: str | Path,
-    config: Mapping[str, Any],
-    present_form: Callable[[Mapping[str, Any]], Mapping[str, Any]] = dict,
-    search: Mapping[str, float] | None = None,
+    path: str | Path, config: Mapping[str, Any], search: Mapping[str, float] | None = None
 ) -> RunFolder:
     """Make a run folder for ``config``, or find the one that an earlier call with the same config made.
 
     Args:
         path: the run folder.
         config: nested plain values.
-        present_form: a config of this or an earlier version → the same with the names and keys of this one.
         search: the section :data:`SEARCH` of a new run.
 
     Raises:
@@ -238,7 +234,7 @@ def start_run(
     """
     run = RunFolder(Path(path))
     if run.config_file.is_file():
-        found = config_differences(present_form(run.config()), present_form(config))
+        found = config_differences(run.config(), config)
         if differing := [difference for difference in found if difference[0] not in HERE_ONLY]:
             raise RunError(
                 f"the run was made with another config ({describe_differences(differing)})",
@@ -296,7 +292,7 @@ def find_run(path: str | Path) -> RunFolder | None:
 @cache
 def _note_missing_checksums(run: RunFolder) -> None:
     if not checksums.exist(run.path):
-        message = f"note: {run.path} has no checksums (an older version made it): damage can't be detected;"
+        message = f"note: {run.path} has no checksums: damage can't be detected;"
         print(f"{message} 'python inspect_model.py accept {run.path}' adds them", file=sys.stderr)
 
 

@@ -16,8 +16,6 @@ import psutil
 
 _OF_ANOTHER_MACHINE = 3600.0
 """Seconds without a change."""
-_CLOCK_DIFFERENCE = 60.0
-"""Seconds: start times are computed from the time of the boot, those of files come from the disk."""
 _NAME = re.compile(r"\.(\d+)-([0-9a-f]{8})\..+")  # process id, machine, name of the final file
 
 
@@ -34,9 +32,8 @@ def is_temporary(path: Path) -> bool:
 def is_abandoned(path: Path) -> bool:
     """Whether nobody writes a temporary file or folder any more.
 
-    That of this machine is abandoned when its process has ended. The process id may have been given to
-    another process: one that began after the last change. Whether a process of another machine still runs
-    is not known: its file is abandoned when it has not changed for an hour.
+    That of this machine is abandoned when its process has ended. Whether a process of another machine still
+    runs is not known: its file is abandoned when it has not changed for an hour.
 
     Raises:
         OSError: the file isn't there any more.
@@ -44,15 +41,9 @@ def is_abandoned(path: Path) -> bool:
     match = _NAME.fullmatch(path.name)
     if match is None:
         return False
-    changed = path.stat().st_mtime
     if match[2] != _machine():
-        return time.time() - changed > _OF_ANOTHER_MACHINE
-    try:
-        return psutil.Process(int(match[1])).create_time() > changed + _CLOCK_DIFFERENCE
-    except psutil.NoSuchProcess:
-        return True
-    except psutil.AccessDenied:
-        return False
+        return time.time() - path.stat().st_mtime > _OF_ANOTHER_MACHINE
+    return not psutil.pid_exists(int(match[1]))
 
 
 @cache

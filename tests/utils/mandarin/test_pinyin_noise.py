@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from analysis.errors.alignment import align
-from analysis.errors.confusion_statistics import aligned_syllables, main
+from analysis.errors.confusion_counts import aligned_syllables, main
 from tests.support.pinyin_noise import corrupt_pinyin
 from utils.errors import CorpusError
 from utils.mandarin.confusion_statistics import DELETION, INSERTION, ConfusionStatistics, shipped_statistics

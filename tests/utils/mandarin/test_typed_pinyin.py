@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from utils.errors import CorpusError
 from utils.mandarin.pinyin import full_inventory, normalise_syllable, split_syllable
 from utils.mandarin.typed_pinyin import (
-    Piece,
+    LinePart,
     _canonical,
     _segment_cached,
     plain_syllables,
@@ -113,7 +113,7 @@ def test_other_text_stays_and_keeps_its_column():
         ("Python 3.11", 19),
         ("! 你好 😀", 35),
     ]
-    assert pieces[0] == Piece("ni3", 1, (("ni3",),))
+    assert pieces[0] == LinePart("ni3", 1, (("ni3",),))
     assert [word for piece in pieces for word in piece.unread] == [("Python", 19)]
 
 

@@ -21,8 +21,8 @@ HYPOTHESES_COLUMNS = ("id", "reference_pinyin", "pinyin", "reference_hanzi", "ha
 EXAMPLES = """\
 examples:
   python test.py speech runs/compact --split dev
-  python -m analysis.errors.confusion_statistics runs/compact/test/dev/hypotheses.tsv --output noise.tsv
-  python -m analysis.errors.confusion_statistics a.tsv b.tsv --texts texts.tsv --output noise.tsv
+  python -m analysis.errors.confusion_counts runs/compact/test/dev/hypotheses.tsv --output noise.tsv
+  python -m analysis.errors.confusion_counts a.tsv b.tsv --texts texts.tsv --output noise.tsv
 
 Count on a dev set: a converter must not be trained with errors of the set that it is tested on. Without
 --output, the result is only printed.
@@ -41,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if options.output:
         texts = ["--texts", *options.texts] if options.texts else []
         words = map(shlex.quote, map(str, (*options.hypotheses, *texts)))
-        command = ["python -m analysis.errors.confusion_statistics", *words]
+        command = ["python -m analysis.errors.confusion_counts", *words]
         heading = "Syllables that acoustic models confuse. Counted by:"
         noise.save(options.output, (heading, " ".join(command), shares, *options.note))
         print(f"written: {options.output}")
