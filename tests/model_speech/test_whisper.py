@@ -1,7 +1,9 @@
 """Tests of `whisper` against the published implementation: features, encoder, formats of weights, padding."""
 
 import importlib.util
+import os
 import struct
+from pathlib import Path
 
 import keras
 import numpy as np
@@ -66,6 +68,23 @@ def test_the_encoder_is_that_of_the_published_implementation(tmp_path):
     for place, value in golden.items():
         assert output[place] == pytest.approx(value, abs=2e-4)
     assert np.abs(output).mean() == pytest.approx(0.809146, abs=1e-4)
+
+
+@pytest.mark.nightly
+@pytest.mark.skipif(
+    "WHISPER_FOLDER" not in os.environ, reason="WHISPER_FOLDER names no faster-whisper folder"
+)
+def test_real_weights_give_the_output_of_faster_whisper(tmp_path):
+    """Needs the package faster-whisper; its folders have positions in float16, hence the tolerance."""
+    faster_whisper, folder = pytest.importorskip("faster_whisper"), Path(os.environ["WHISPER_FOLDER"])
+    published = faster_whisper.WhisperModel(str(folder), device="cpu", compute_type="float32")
+    features = published.feature_extractor(sound(), padding=0)[:, :3000]
+    import_whisper(folder, tmp_path / "run")
+    model = load_acoustic_model(tmp_path / "run").model
+    np.testing.assert_allclose(log_mel(sound(), len(features)), features.T, atol=2e-5)
+    encoder = keras.Model(model.inputs, model.get_layer("encoder_norm").output)
+    output = encoder({"features": features.T[None], "lengths": np.array([3000], np.int32)})
+    assert np.abs(np.asarray(output) - np.asarray(published.encode(features))).mean() < 2e-3
 
 
 @pytest.mark.parametrize("level_db", [-30, -20, 0])
