@@ -2,7 +2,7 @@
 
 import json
 import logging
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +18,6 @@ from data.synthesis.corpus import corpus_card, make_utterance
 from data.synthesis.plan import CorpusSettings, PlannedUtterance, SplitPool
 from data.synthesis.reading import make_sentence
 from data.synthesis.voices import Voice
-from model_speech.acoustic_model import build_acoustic_model
 from model_speech.models.dfcnn import DfcnnConfig, build_dfcnn
 from preflight.recipes import check_before_training, read_recipe
 from tests.support import tiny_words
@@ -31,8 +30,6 @@ from utils.features.keyword import KeywordFeatureConfig, mel_filters
 from utils.features.mel_filters import mel_filters as speech_filters
 from utils.features.micro import _filters
 from utils.features.speech import FeatureConfig, empty_filters, extract_features, feature_bins
-from utils.run_folder.run import RunFolder
-from utils.vocabulary import acoustic_vocabulary
 
 TELEPHONE = 8_000
 CONFIGS = Path(__file__).parents[2] / "configs"
@@ -95,16 +92,6 @@ def test_dfcnn_takes_the_spectrogram_of_telephone_speech():
 def test_an_explicit_number_of_bins_is_kept():
     assert FeatureConfig(sample_rate=TELEPHONE, bins=80).base_bins == 80
     assert FeatureConfig().bins is None and FeatureConfig().base_bins == 80
-
-
-def test_an_old_run_keeps_its_bins(tmp_path):
-    """Its config has no number of bins, and its model was built for 80 at every sample rate."""
-    run = RunFolder(tmp_path)
-    features = {**asdict(FeatureConfig(sample_rate=TELEPHONE)), "bins": None}
-    config = {"task": "speech", "features": features, "model": {"name": "compact", "width": 8, "blocks": 1}}
-    run.config_file.write_text(yaml.safe_dump(config))
-    acoustic = build_acoustic_model(run, acoustic_vocabulary())
-    assert feature_bins(acoustic.features) == 80 == acoustic.model.input["features"].shape[-1]
 
 
 # An adaptation uses the features of the adapted model; those of Whisper have a fixed rate.
