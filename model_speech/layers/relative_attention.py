@@ -9,6 +9,7 @@ import math
 import keras
 from keras import layers, ops
 
+from model_speech.layers.self_attention import split_heads
 from utils.backend.masked_softmax import masked_softmax
 
 _MAX_WAVELENGTH = 10_000.0  # Vaswani et al. 2017, section 3.5
@@ -63,8 +64,10 @@ class RelativeAttention(layers.Layer):
 
     def call(self, x, positions, valid):
         """Scores (q + u) · k + (q + v) · r of Dai et al., scaled; softmax; weighted sum of the values."""
-        query, key, value = (self._split(project(x)) for project in (self.query, self.key, self.value))
-        position = self._split(self.position(positions))  # (1, heads, 2T - 1, width / heads)
+        query, key, value = (
+            split_heads(project(x), self.heads) for project in (self.query, self.key, self.value)
+        )
+        position = split_heads(self.position(positions), self.heads)  # (1, heads, 2T - 1, width / heads)
         scale = float(query.shape[-1]) ** -0.5
         by_content = ops.matmul((query + self.content_bias) * scale, ops.swapaxes(key, 2, 3))
         by_position = ops.matmul((query + self.position_bias) * scale, ops.swapaxes(position, 2, 3))
@@ -81,12 +84,6 @@ class RelativeAttention(layers.Layer):
         """For one utterance: projections, scores by content and by position, weighted sum."""
         width, distances = self.projection.units, 2 * frames - 1
         return width * (width * (4 * frames + distances) + frames * (2 * frames + distances))
-
-    def _split(self, x):
-        """(B, T, width) → (B, heads, T, width / heads)."""
-        # -1 for T: tf2onnx wrongly merges a dense layer's reshape with one that copies both sizes.
-        x = ops.reshape(x, (ops.shape(x)[0], -1, self.heads, x.shape[-1] // self.heads))
-        return ops.transpose(x, (0, 2, 1, 3))
 
 
 def shift(by_distance):

@@ -58,7 +58,9 @@ class SelfAttention(layers.Layer):
 
     def call(self, x, valid):
         """Softmax of q · k / √(width / heads), weighted sum of the values, projection."""
-        query, key, value = (self._split(project(x)) for project in (self.query, self.key, self.value))
+        query, key, value = (
+            split_heads(project(x), self.heads) for project in (self.query, self.key, self.value)
+        )
         scale = float(query.shape[-1]) ** -0.5
         scores = ops.matmul(query * scale, ops.swapaxes(key, 2, 3))  # (B, heads, T, T)
         weights = masked_softmax(ops.cast(scores, "float32"), valid[:, None, None, :])
@@ -78,8 +80,9 @@ class SelfAttention(layers.Layer):
         """The constructor's arguments."""
         return {**super().get_config(), "heads": self.heads}
 
-    def _split(self, x):
-        """(B, T, width) → (B, heads, T, width / heads)."""
-        # -1 for T: tf2onnx wrongly merges a dense layer's reshape with one that copies both sizes.
-        x = ops.reshape(x, (ops.shape(x)[0], -1, self.heads, x.shape[-1] // self.heads))
-        return ops.transpose(x, (0, 2, 1, 3))
+
+def split_heads(x, heads: int):
+    """(B, T, width) → (B, heads, T, width / heads)."""
+    # -1 for T: tf2onnx wrongly merges a dense layer's reshape with one that copies both sizes.
+    x = ops.reshape(x, (ops.shape(x)[0], -1, heads, x.shape[-1] // heads))
+    return ops.transpose(x, (0, 2, 1, 3))
