@@ -1,12 +1,7 @@
-"""Tests of keyword features: MFCC by definition, microcontroller features against their C code, streams."""
+"""Tests of keyword features: MFCC by definition, features of microcontrollers, streams."""
 
-import ctypes
-import ctypes.util
 import dataclasses
-import decimal
 import math
-from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,12 +9,9 @@ import scipy.fft
 import scipy.signal
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pymicro_features import MicroFrontend
 
-from utils.audio.reading import read_audio
 from utils.config import build_config, to_plain
 from utils.errors import AudioError, ConfigError
-from utils.features import micro
 from utils.features.keyword import (
     ENERGY_FLOOR,
     KeywordFeatureConfig,
@@ -31,18 +23,14 @@ from utils.features.keyword import (
     keyword_features,
 )
 
-SHARED = Path(__file__).parents[2].parent / "shared" / "data" / "audio"
 RATE = 16_000
 MFCC = KeywordFeatureConfig()
 MICRO = KeywordFeatureConfig("micro")
-# The reference package supports a stride of 10 ms only.
-MICRO_10_MS = KeywordFeatureConfig("micro", stride_ms=10)
 CONFIGS = {
     "mfcc": MFCC,
     "log_mel": KeywordFeatureConfig(window_ms=25, stride_ms=10, coefficients=0),
     "odd": KeywordFeatureConfig(sample_rate=11_025, window_ms=31, stride_ms=17, mel_bins=23, coefficients=9),
     "micro": MICRO,
-    "micro_25_ms": KeywordFeatureConfig("micro", window_ms=25, stride_ms=10, mel_bins=32),
 }
 
 
@@ -158,57 +146,10 @@ def test_twice_the_amplitude_is_four_times_the_energy():
     )
 
 
-def reference_micro(samples: np.ndarray) -> np.ndarray:
-    """The output of the C code, 10 ms at a time: (frames, 40)."""
-    pcm = np.round(samples * 32768).astype("<i2").tobytes()
-    front_end, frames, at = MicroFrontend(), [], 0
-    while at + 320 <= len(pcm):
-        output = front_end.process_samples(pcm[at : at + 320])
-        at += 2 * output.samples_read
-        if output.features:
-            frames.append(output.features)
-    return np.array(frames, np.float32)
-
-
-@pytest.fixture
-def c_logarithm(monkeypatch) -> Iterator[None]:
-    """Let the mel scale use the C library's logarithm, as the C code does: libraries round it differently."""
-    log1pf = ctypes.CDLL(ctypes.util.find_library("m")).log1pf
-    log1pf.argtypes, log1pf.restype = [ctypes.c_float], ctypes.c_float
-    monkeypatch.setattr(micro, "_rounded_log1p", np.vectorize(log1pf, otypes=[np.float32]))
-    micro._filters.cache_clear()
-    yield
-    micro._filters.cache_clear()
-
-
-@pytest.mark.parametrize("name", SIGNALS)
-@pytest.mark.usefixtures("c_logarithm")
-def test_micro_is_the_c_code_bit_for_bit(name: str):
-    expected = reference_micro(SIGNALS[name])
-    assert expected.shape == (98, 40)
-    np.testing.assert_array_equal(keyword_features(SIGNALS[name], MICRO_10_MS), expected)
-
-
-@pytest.mark.shared
-@pytest.mark.skipif(not SHARED.is_dir(), reason="no ../shared/data/audio here")
-@pytest.mark.usefixtures("c_logarithm")
-def test_micro_is_the_c_code_on_speech():
-    for path in sorted(SHARED.glob("dspspeech20/*/*.flac"))[::60][:20]:
-        samples = read_audio(path)
-        np.testing.assert_array_equal(keyword_features(samples, MICRO_10_MS), reference_micro(samples))
-
-
-def test_the_mel_scale_of_micro_is_correctly_rounded():
-    bins = np.arange(257, dtype=np.float32) * np.float32(31.25) / np.float32(700)
-    with decimal.localcontext(prec=40):
-        exact = [float((1 + decimal.Decimal(float(value))).ln()) for value in bins]
-    np.testing.assert_array_equal(micro._rounded_log1p(bins), np.array(exact, np.float32))
-
-
-def test_the_c_library_changes_filters_of_micro_by_at_most_the_last_bit(request):
-    ours = micro._filters(MICRO_10_MS).toarray()
-    request.getfixturevalue("c_logarithm")
-    assert np.abs(micro._filters(MICRO_10_MS).toarray() - ours).max() <= 1
+def test_micro_has_a_frame_of_30_ms_every_10_ms():
+    loud, quiet = (keyword_features(SIGNALS[name], MICRO) for name in ("clipped", "silence"))
+    assert loud.shape == quiet.shape == (98, 40)
+    assert loud.mean() > 5 and not quiet.any()
 
 
 def test_samples_beyond_full_scale_are_clipped_for_micro():
@@ -303,13 +244,12 @@ def test_other_arrays_are_a_programming_error(samples: np.ndarray):
         ({"mel_bins": 0}, "features.mel_bins is 0, at least 1"),
         ({"coefficients": 41}, r"features.coefficients is 41, 0 .* to features.mel_bins, 40"),
         ({"coefficients": -1}, r"features.coefficients is -1, 0 .* to features.mel_bins, 40"),
-        ({"kind": "micro", "coefficients": 10}, "features.coefficients is 10, 0 for the kind micro"),
+        ({"kind": "micro", "stride_ms": 20}, "features.stride_ms is 20.0, 10.0 for the kind micro"),
         ({"lowest_hz": -1}, "features.lowest_hz is -1, at least 0 and below half the sample rate, 8000"),
         ({"lowest_hz": 8000}, "features.lowest_hz is 8000, at least 0 and below"),
         ({"highest_hz": 8001}, "features.highest_hz is 8001, above .*, 20, and at most .*, 8000"),
         ({"lowest_hz": 300, "highest_hz": 300}, "features.highest_hz is 300, above features.lowest_hz, 300"),
         ({"window_ms": 20, "mel_bins": 200}, r"features.mel_bins is 200: \d+ of the filters.*31.25 Hz apart"),
-        ({"kind": "micro", "mel_bins": 200}, r"features.mel_bins is 200: \d+ of the filters"),
     ],
     ids=str,
 )

@@ -2,5 +2,5 @@
 
 Read ``speech`` (spectrogram, log mel, MFCC) and ``power_spectrum``, then ``stream`` and
 ``running_normalisation`` (the same for streams), then ``keyword_config`` and ``keyword`` (features of keyword
-models) with ``micro`` and ``fixed_point_fft`` (integer features of microcontrollers).
+models) with ``micro`` (features of microcontrollers).
 """

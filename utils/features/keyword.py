@@ -8,6 +8,7 @@ layers of the model (``model_keyword/layers/front_end.py``) compute the same MFC
 import dataclasses
 import hashlib
 import json
+from collections.abc import Iterator
 from functools import lru_cache
 
 import numpy as np
@@ -17,7 +18,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from utils.errors import AudioError
 from utils.features.keyword_config import KeywordFeatureConfig, mel
-from utils.features.micro import frame_blocks, micro_features
+from utils.features.micro import MicroFrontEnd
 
 # Added to the energy of each filter before the logarithm. Rounding to 16 bits gives 5e-8 to 5e-7 in a filter
 # of a 40 ms window, so digital silence and a silent microphone have similar features, and single precision
@@ -25,6 +26,7 @@ from utils.features.micro import frame_blocks, micro_features
 ENERGY_FLOOR = 1e-6
 
 _VERSION = 1  # increase it when the same settings give other features than before
+_BLOCK_FRAMES = 256  # computed together; they fit into the processor's cache
 
 
 def feature_frames(samples: int, config: KeywordFeatureConfig) -> int:
@@ -65,7 +67,8 @@ def keyword_features(samples: np.ndarray, config: KeywordFeatureConfig) -> np.nd
         return samples.astype(np.float32)
     clips = np.atleast_2d(samples)
     if config.kind == "micro":
-        features, _ = micro_features(clips, config)
+        shape = (len(clips), feature_frames(clips.shape[1], config), feature_values(config))
+        features = np.array([MicroFrontEnd().feed(clip) for clip in clips], np.float32).reshape(shape)
     else:
         features = _mfcc(clips, config)
     return features if samples.ndim == 2 else features[0]
@@ -87,7 +90,7 @@ class KeywordFeatureStream:
     def reset(self) -> None:
         """Forget all samples and, for kind ``micro``, the noise estimate."""
         self._pending = np.zeros(0, np.float32)
-        self._noise: np.ndarray | None = None
+        self._micro = MicroFrontEnd() if self.config.kind == "micro" else None
 
     def feed(self, samples: np.ndarray) -> np.ndarray:
         """Process the next samples and return the frames that they complete.
@@ -108,16 +111,14 @@ class KeywordFeatureStream:
         samples = samples.astype(np.float32)
         if self.config.kind == "raw":
             return samples
+        if self._micro:
+            return self._micro.feed(samples)
         pending = np.concatenate([self._pending, samples])
         frames = feature_frames(len(pending), self.config)
         self._pending = pending[frames * self.config.stride_samples :]
         if not frames:
             return np.zeros((0, feature_values(self.config)), np.float32)
-        if self.config.kind == "micro":
-            features, self._noise = micro_features(pending[None], self.config, noise=self._noise)
-        else:
-            features = _mfcc(pending[None], self.config)
-        return features[0]
+        return _mfcc(pending[None], self.config)[0]
 
 
 def features_hash(config: KeywordFeatureConfig) -> str:
@@ -178,7 +179,7 @@ def _mfcc(samples: np.ndarray, config: KeywordFeatureConfig) -> np.ndarray:
     framed = sliding_window_view(samples, config.window_samples, axis=1)[:, :: config.stride_samples]
     window = analysis_window(config.window_samples)
     basis = cosine_basis(config.mel_bins, config.coefficients) if config.coefficients else None
-    for block in frame_blocks(len(samples), frames):
+    for block in _frame_blocks(len(samples), frames):
         # (clips, frames, window) → (clips, frames, fft_size / 2 + 1) → (clips, frames, bins used by a filter)
         spectrum = scipy.fft.rfft(framed[block] * window, config.fft_size)[..., used]
         power = np.square(spectrum.real) + np.square(spectrum.imag)
@@ -188,6 +189,14 @@ def _mfcc(samples: np.ndarray, config: KeywordFeatureConfig) -> np.ndarray:
             values = values @ basis
         features[block] = values.reshape(*power.shape[:2], -1)
     return features
+
+
+def _frame_blocks(clips: int, frames: int) -> Iterator[tuple[slice, slice]]:
+    """Divide (clips, frames) into blocks of about ``_BLOCK_FRAMES`` frames."""
+    together = max(1, _BLOCK_FRAMES // frames)
+    for clip in range(0, clips, together):
+        for frame in range(0, frames, _BLOCK_FRAMES):
+            yield slice(clip, clip + together), slice(frame, frame + _BLOCK_FRAMES)
 
 
 @lru_cache(maxsize=8)

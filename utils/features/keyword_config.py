@@ -9,10 +9,16 @@ from utils.errors import ConfigError, require
 
 KINDS = ("raw", "mfcc", "micro")
 _DEFAULTS = {
-    "mfcc": {"window_ms": 40.0, "mel_bins": 40, "coefficients": 20, "lowest_hz": 20.0, "highest_hz": 7600.0},
+    "mfcc": {
+        "window_ms": 40.0, "stride_ms": 20.0, "mel_bins": 40, "coefficients": 20, "lowest_hz": 20.0,
+        "highest_hz": 7600.0,
+    },
     # TensorFlow's microfrontend as keyword models for microcontrollers use it
-    "micro": {"window_ms": 30.0, "mel_bins": 40, "coefficients": 0, "lowest_hz": 125.0, "highest_hz": 7500.0},
-}
+    "micro": {
+        "window_ms": 30.0, "stride_ms": 10.0, "mel_bins": 40, "coefficients": 0, "lowest_hz": 125.0,
+        "highest_hz": 7500.0,
+    },
+}  # fmt: skip
 _FLOATS = ("window_ms", "stride_ms", "lowest_hz", "highest_hz")
 _HIGHEST_FRACTION = 0.475  # of the sample rate: 7600 Hz at 16 kHz, 3800 Hz at 8 kHz
 
@@ -25,13 +31,14 @@ class KeywordFeatureConfig:
 
     Attributes:
         kind: ``mfcc``, ``raw`` (the same MFCC, computed inside the model) or ``micro`` (the fixed-point log
-            mel of microcontrollers).
+            mel of microcontrollers, at 16 kHz and with the default values below only).
         sample_rate: Hz.
         window_ms: length of a frame in milliseconds; default 40 (micro: 30).
-        stride_ms: time from the start of one frame to the next, in milliseconds; at most the window.
+        stride_ms: time from the start of one frame to the next, in milliseconds; at most the window. Default
+            20 (micro: 10).
         mel_bins: filters, equally wide on the mel scale.
         coefficients: DCT coefficients; 0: the logarithms of the filters, without a DCT. Default 20 (micro:
-            always 0).
+            0).
         lowest_hz: start of the first filter; default 20 (micro: 125).
         highest_hz: end of the last filter; default 7600 (micro: 7500), lower at sample rates below 16 kHz.
 
@@ -42,7 +49,7 @@ class KeywordFeatureConfig:
     kind: str = "mfcc"
     sample_rate: int = SAMPLE_RATE
     window_ms: float | None = None
-    stride_ms: float = 20.0
+    stride_ms: float | None = None
     mel_bins: int | None = None
     coefficients: int | None = None
     lowest_hz: float | None = None
@@ -59,8 +66,18 @@ class KeywordFeatureConfig:
                 object.__setattr__(self, name, value)  # the class is frozen
         for name in _FLOATS:  # 40 and 40.0 must have the same hash
             object.__setattr__(self, name, float(getattr(self, name)))
+        if self.kind == "micro":
+            self._check_micro()
         _check_times(self)
         _check_filters(self)
+
+    def _check_micro(self) -> None:
+        for name, value in {"sample_rate": SAMPLE_RATE, **_DEFAULTS["micro"]}.items():
+            require(
+                getattr(self, name) == value,
+                f"features.{name} is {getattr(self, name)}",
+                hint=f"{value} for the kind micro: its frames are those of microcontrollers",
+            )
 
     @property
     def window_samples(self) -> int:
@@ -109,11 +126,6 @@ def _check_times(config: KeywordFeatureConfig) -> None:
 
 def _check_filters(config: KeywordFeatureConfig) -> None:
     require(config.mel_bins >= 1, f"features.mel_bins is {config.mel_bins}", hint="at least 1")
-    require(
-        config.kind != "micro" or not config.coefficients,
-        f"features.coefficients is {config.coefficients}",
-        hint="0 for the kind micro: it has no DCT",
-    )
     require(
         0 <= config.coefficients <= config.mel_bins,
         f"features.coefficients is {config.coefficients}",
