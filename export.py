@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bundle.variants import (
-    ArtefactMode,
     Format,
     Precision,
     Refusal,
@@ -22,6 +21,7 @@ from bundle.variants import (
     offered,
     refusal,
 )
+from streaming.conversion.modes import Mode
 from utils.backend.devices import hide_gpus
 from utils.backend.quiet import silence_tensorflow
 from utils.command.arguments import not_negative, positive
@@ -128,12 +128,10 @@ def _requested(options: argparse.Namespace, source: ExportSource) -> list[Varian
     if options.all:
         return offered()
     formats = options.format or [Format.LITERT]
-    states = options.mode or (
-        [ArtefactMode.NON_STREAM] if source.row_stride else [ArtefactMode.NON_STREAM, ArtefactMode.EXTERNAL]
-    )
+    states = options.mode or ([Mode.NON_STREAM] if source.row_stride else [Mode.NON_STREAM, Mode.EXTERNAL])
     precisions = options.precision or [Precision.FLOAT, Precision.INT8]
     return [
-        Variant(Format(format_), ArtefactMode(state), Precision(precision))
+        Variant(Format(format_), Mode(state), Precision(precision))
         for format_, state, precision in product(formats, states, precisions)
     ]
 
@@ -226,9 +224,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--format", nargs="+", choices=[*map(str, Format)], help="file formats (default: litert)"
     )
-    parser.add_argument(
-        "--mode", nargs="+", choices=[*map(str, ArtefactMode)], help="whole clips, or a stream"
-    )
+    parser.add_argument("--mode", nargs="+", choices=[*map(str, Mode)], help="whole clips, or a stream")
     parser.add_argument(
         "--precision", nargs="+", choices=[*map(str, Precision)], help="of weights and arithmetic"
     )

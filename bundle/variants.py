@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from streaming.conversion.modes import Mode
 from utils.errors import BundleError
 
 
@@ -18,24 +19,6 @@ class Format(StrEnum):
     LITERT = "litert"
     ONNX = "onnx"
     FROZEN_GRAPH = "frozen_graph"
-
-
-class ArtefactMode(StrEnum):
-    """The mode: whole clips, or a stream whose state is kept by the model or by the caller."""
-
-    NON_STREAM = "non_stream"
-    INTERNAL = "stream_internal"
-    EXTERNAL = "stream_external"
-
-    @property
-    def is_streaming(self) -> bool:
-        """Whether it is a stream."""
-        return self is not ArtefactMode.NON_STREAM
-
-    @property
-    def golden_outputs(self) -> tuple[str, ...]:
-        """Names of the outputs for the golden clips: streams have a reset before each clip, or none."""
-        return ("reset", "running") if self.is_streaming else ("non_stream",)
 
 
 class Precision(StrEnum):
@@ -73,7 +56,7 @@ class Variant:
     """
 
     format: Format
-    state: ArtefactMode
+    state: Mode
     precision: Precision
 
     def __str__(self) -> str:
@@ -138,9 +121,9 @@ def refusal(variant: Variant, raw: bool = False) -> Refusal | None:
         raw: whether the input of the model is samples, its first layers being the front end.
     """
     tensorflow = variant.format in (Format.SAVED_MODEL, Format.FROZEN_GRAPH)
-    if variant.state is ArtefactMode.INTERNAL and variant.format is Format.FROZEN_GRAPH:
+    if variant.state is Mode.INTERNAL and variant.format is Format.FROZEN_GRAPH:
         return _FROZEN_STATE
-    if variant.state is ArtefactMode.INTERNAL and variant.format is Format.ONNX:
+    if variant.state is Mode.INTERNAL and variant.format is Format.ONNX:
         return _DROPPED_STATE
     if tensorflow and variant.precision is not Precision.FLOAT:
         return _IN_TENSORFLOW
@@ -171,7 +154,7 @@ def offered(raw: bool = False, streams: bool = True) -> list[Variant]:
     """
     return [
         variant
-        for variant in (Variant(f, s, p) for f in Format for s in ArtefactMode for p in Precision)
+        for variant in (Variant(f, s, p) for f in Format for s in Mode for p in Precision)
         if (streams or not variant.is_streaming) and refusal(variant, raw) is None
     ]
 
@@ -184,7 +167,7 @@ def matrix_text() -> str:
         "| --- | --- |" + " --- |" * len(Precision),
     ]
     for format_ in Format:
-        for state in ArtefactMode:
+        for state in Mode:
             cells = [_cell(Variant(format_, state, precision), refusals) for precision in Precision]
             lines.append(f"| {format_} | {state} | " + " | ".join(cells) + " |")
     notes = [

@@ -209,10 +209,11 @@ def _export(output: Path) -> Path:
     silence_tensorflow()
     from bundle.export.build import export_bundle
     from bundle.export.keyword_source import keyword_source
-    from bundle.variants import ArtefactMode, Format, Precision, Variant
+    from bundle.variants import Format, Precision, Variant
+    from streaming.conversion.modes import Mode
 
     source = keyword_source(output / "run", max_tests=_TEST_CLIPS, smoothing_ms=_SMOOTHING_MS)
-    stream = Variant(Format.LITERT, ArtefactMode.EXTERNAL, Precision.FLOAT)
+    stream = Variant(Format.LITERT, Mode.EXTERNAL, Precision.FLOAT)
     (artefact,) = export_bundle(source, [stream], output / "uncalibrated")
     if artefact.problems:
         raise BundleError(f"the exported model fails: {'; '.join(artefact.problems)}", where=output)

@@ -5,6 +5,12 @@ from collections.abc import Iterable
 import numpy as np
 
 from streaming.chunks import StreamedModel
+from streaming.conversion.modes import Mode
+
+
+def golden_outputs(mode: Mode) -> tuple[str, ...]:
+    """Names of the outputs for the golden clips: streams have a reset before each clip, or none."""
+    return ("reset", "running") if mode.is_streaming else ("non_stream",)
 
 
 def evenly(available: int, count: int) -> np.ndarray:

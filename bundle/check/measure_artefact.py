@@ -22,11 +22,11 @@ import numpy as np
 import psutil
 
 from bundle.check import utterances
-from bundle.check.clips import chunks_of, evenly, streamed
+from bundle.check.clips import chunks_of, evenly, golden_outputs, streamed
 from bundle.check.scoring import accuracy, final_outputs, label_count, label_errors
 from bundle.check.utterances import BATCH, compare
 from bundle.runtimes.artefacts import Artefact, open_artefact
-from bundle.variants import ArtefactMode
+from streaming.conversion.modes import Mode
 from utils.files import read_arrays, replacing, write_json
 
 MAX_SLOW_CLIPS = 250
@@ -51,7 +51,7 @@ def compare_with_source(
     """
     if geometry.get("row_stride"):
         return compare(artefact.run, golden, geometry["row_stride"])
-    names = artefact.mode.golden_outputs
+    names = golden_outputs(artefact.mode)
     outputs = {name: _outputs(artefact, golden["inputs"], geometry, name) for name in names}
     final = {name: _final(values, geometry, name) for name, values in outputs.items()}
     same = [
@@ -75,7 +75,7 @@ def accuracies(
     ``references_MODE`` in ``tests`` are the references of that mode, instead of ``references``.
     """
     modes = {"reset1": "reset", "reset0": "running"}
-    if artefact.mode is ArtefactMode.NON_STREAM:
+    if artefact.mode is Mode.NON_STREAM:
         modes = {"non_stream": "non_stream"}
     measured = {}
     for name, kind in modes.items():
@@ -103,7 +103,7 @@ def _final(outputs: np.ndarray, geometry: Mapping[str, Any], kind: str) -> np.nd
 
 def latency(artefact: Artefact, clip: np.ndarray, due: int) -> float:
     """Median time of a call (a whole clip or a chunk) in microseconds, including Python's loop."""
-    if artefact.mode is ArtefactMode.NON_STREAM:
+    if artefact.mode is Mode.NON_STREAM:
         return _median_time(lambda _: artefact.run(clip[None]))
     chunks = chunks_of(clip, artefact.info.input_shape[1], due)
     return _median_time(lambda call: artefact.step(chunks[call % len(chunks)]))

@@ -13,7 +13,8 @@ import numpy as np
 
 from bundle.check.measuring import TOLERANCE, measure, not_runnable, runtime_version, verdict
 from bundle.folder import Bundle, open_bundle
-from bundle.variants import ArtefactMode, Format, Precision, Variant
+from bundle.variants import Format, Precision, Variant
+from streaming.conversion.modes import Mode
 from utils.errors import BundleError
 
 _ROUNDING = 0.03
@@ -61,7 +62,7 @@ def _check(
     bundle: Bundle, name: str, properties: Mapping[str, Any], recorded: Mapping[str, np.ndarray]
 ) -> CheckResult:
     variant = Variant(
-        Format(properties["format"]), ArtefactMode(properties["state"]), Precision(properties["precision"])
+        Format(properties["format"]), Mode(properties["state"]), Precision(properties["precision"])
     )
     if flex := properties.get("flex"):
         return CheckResult(name, Outcome.NOT_RUN, not_runnable(flex))

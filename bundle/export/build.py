@@ -24,8 +24,9 @@ from bundle.folder import ANSWERS, CLIPS, LABELS, STREAM, files_in
 from bundle.report import ArtefactResult, accuracy_text, report_json, report_text
 from bundle.runtimes.artefacts import INPUT
 from bundle.runtimes.litert import flex_operations
-from bundle.variants import ArtefactMode, Format, Precision, UnavailableError, Variant
+from bundle.variants import Format, Precision, UnavailableError, Variant
 from model_keyword.labels import labels_hash, write_labels
+from streaming.conversion.modes import Mode
 from streaming.conversion.streamability import check_streamable
 from utils.backend.model_cost import multiply_accumulates
 from utils.errors import BundleError
@@ -127,7 +128,7 @@ def _cost(model: keras.Model, frames: int) -> int | None:
         return None
 
 
-def _write_parts(writer: ArtefactWriter, folder: Path, states: Sequence[ArtefactMode], streams: bool) -> None:
+def _write_parts(writer: ArtefactWriter, folder: Path, states: Sequence[Mode], streams: bool) -> None:
     """Write labels, tables, golden clips, and the geometry of streams and utterances."""
     source = writer.source
     write_labels(folder / LABELS, source.labels)
@@ -271,7 +272,7 @@ def _write_report(
     folder: Path,
     results: Sequence[ArtefactResult],
     accuracy: Mapping[str, float] | None,
-    costs: Mapping[ArtefactMode, int | None],
+    costs: Mapping[Mode, int | None],
 ) -> None:
     source = writer.source
     written = [result for result in results if result.measured]

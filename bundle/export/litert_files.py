@@ -17,7 +17,8 @@ from tensorflow.lite.python.convert import mlir_quantize
 
 from bundle.export.quantisation import made_by
 from bundle.runtimes.litert import flex_operations, operation_names
-from bundle.variants import ArtefactMode, Precision, UnavailableError
+from bundle.variants import Precision, UnavailableError
+from streaming.conversion.modes import Mode
 from utils.backend.quiet import hide_native_messages
 from utils.errors import BundleError, UserError
 
@@ -32,7 +33,7 @@ Samples = Iterable[dict[str, np.ndarray]]
 
 def litert_file(
     saved_model: Path,
-    state: ArtefactMode,
+    state: Mode,
     precision: Precision,
     samples: Callable[[], Samples],
     allow_flex: bool = False,
@@ -139,7 +140,7 @@ def left_in_float(content: bytes, layers: Collection[str]) -> list[str]:
     return found
 
 
-def _refuse_loops(saved_model: Path, state: ArtefactMode) -> None:
+def _refuse_loops(saved_model: Path, state: Mode) -> None:
     """Raise UnavailableError if the graph has a loop, whose calibration would crash the process."""
     if "WHILE" in operation_names(litert_file(saved_model, state, Precision.FLOAT, list, allow_flex=True)):
         raise UnavailableError(

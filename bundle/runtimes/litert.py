@@ -16,7 +16,7 @@ from ai_edge_litert import schema_py_generated as schema
 from ai_edge_litert.interpreter import Interpreter
 
 from bundle.runtimes.artefacts import INPUT, LENGTHS, NEXT_SUFFIX, OUTPUT, STATE_PREFIX, ArtefactInfo, Backend
-from bundle.variants import ArtefactMode
+from streaming.conversion.modes import Mode
 from utils.errors import BundleError
 
 FLEX = "Flex"  # prefix of TensorFlow operations, which LiteRT alone can't run
@@ -53,7 +53,7 @@ class LiteRTBackend(Backend):
         names = operation_names(content)
         inputs = self._inputs
         self.info = ArtefactInfo(
-            state=ArtefactMode(self._signature()),
+            state=Mode(self._signature()),
             input_shape=tuple(int(n) if n > 0 else None for n in inputs[INPUT]["shape_signature"]),
             states={name: tuple(map(int, inputs[name]["shape"])) for name in self._state_names},
             operations=len(names),
@@ -71,10 +71,8 @@ class LiteRTBackend(Backend):
 
     def _signature(self) -> str:
         names = list(self._interpreter.get_signature_list())
-        if len(names) != 1 or names[0] not in tuple(ArtefactMode):
-            raise ValueError(
-                f"its signatures are {', '.join(names) or 'none'}, not one of {', '.join(ArtefactMode)}"
-            )
+        if len(names) != 1 or names[0] not in tuple(Mode):
+            raise ValueError(f"its signatures are {', '.join(names) or 'none'}, not one of {', '.join(Mode)}")
         return names[0]
 
     def call(
@@ -112,7 +110,7 @@ class LiteRTBackend(Backend):
 
     def reset(self) -> None:
         """Open a new interpreter if the state is internal."""
-        if self.info.state is ArtefactMode.INTERNAL:
+        if self.info.state is Mode.INTERNAL:
             self._open()
 
 

@@ -13,7 +13,7 @@ import keras
 
 from streaming.conversion.graph import Call, Graph, Shape, read_graph
 from streaming.conversion.layers import cell_of
-from streaming.conversion.rules import StreamOptions, plan_layer
+from streaming.conversion.rules import plan_layer
 from streaming.conversion.timing import (
     CannotStream,
     Delay,
@@ -104,12 +104,11 @@ class StreamPlan:
         return (*clock, *(state for item in self.items for state in item.states))
 
 
-def plan_stream(model: keras.Model, look_ahead: bool = False, chunk: int = 0) -> StreamPlan:
+def plan_stream(model: keras.Model, chunk: int = 0) -> StreamPlan:
     """Plan the stream of a plain model; obstacles are recorded, not raised.
 
     Args:
         model: the plain model.
-        look_ahead: whether outputs may be late, so that 'same' padding is possible.
         chunk: input frames per call, a multiple of the plan's ``step``; the output for a clip is due at the
             end of a call. 0: the minimum.
 
@@ -117,10 +116,9 @@ def plan_stream(model: keras.Model, look_ahead: bool = False, chunk: int = 0) ->
         ConfigError: the model has no graph.
     """
     graph = read_graph(model)
-    plan = _Planner(graph, StreamOptions(look_ahead)).plan()
+    plan = _Planner(graph).plan()
     if plan.due:  # plan again with this time: windows that are complete earlier must wait
-        due = round_up(plan.due, chunk or plan.step)
-        plan = _Planner(graph, StreamOptions(look_ahead, due)).plan()
+        plan = _Planner(graph, due=round_up(plan.due, chunk or plan.step)).plan()
     return plan
 
 
@@ -129,7 +127,7 @@ class _Planner:
     """Plans the calls of one graph in order."""
 
     graph: Graph
-    options: StreamOptions
+    due: int = 0
     signals: dict[int, Signal] = field(default_factory=dict)
     alias: dict[int, int] = field(
         default_factory=dict
@@ -158,7 +156,7 @@ class _Planner:
                 Obstacle("output", "begins with padding", "no padding at the end of the model")
             )
         step = math.lcm(*(signal.stride for signal in self.signals.values()))
-        due = (self.options.due or round_up(max(self.dues), step)) if self.dues else None
+        due = (self.due or round_up(max(self.dues), step)) if self.dues else None
         items, clock = _with_state_names(self.items, self.warm_up > 0)
         obstacles = tuple(self.obstacles)
         return StreamPlan(
@@ -174,7 +172,7 @@ class _Planner:
     def _add(self, call: Call) -> None:
         signals = [self.signals[wire] for wire in call.inputs]
         try:
-            layer_plan = plan_layer(call, signals, self.options)
+            layer_plan = plan_layer(call, signals, self.due)
         except CannotStream as error:
             self.obstacles.append(Obstacle(call.layer.name, error.reason, error.instead))
             layer_plan = LayerPlan(_approximate_signal(call, signals))

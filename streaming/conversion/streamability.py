@@ -44,26 +44,19 @@ class StreamGeometry:
         return sum(math.prod(state.shape) for state in self.states)
 
 
-def check_streamable(model: keras.Model, look_ahead: bool = False) -> list[Obstacle]:
-    """Find all obstacles to streaming, with alternatives; empty if the model can stream.
-
-    Args:
-        model: the plain model.
-        look_ahead: whether outputs may be late, so that 'same' padding is possible.
-    """
-    return list(plan_stream(model, look_ahead).obstacles)
+def check_streamable(model: keras.Model) -> list[Obstacle]:
+    """Find all obstacles to streaming of a plain model, with alternatives; empty if it can stream."""
+    return list(plan_stream(model).obstacles)
 
 
-def require_streamable(
-    model: keras.Model, look_ahead: bool = False, frames_per_call: int | None = None
-) -> StreamPlan:
+def require_streamable(model: keras.Model, frames_per_call: int | None = None) -> StreamPlan:
     """Plan the stream of a model; for the arguments see `stream_geometry`.
 
     Raises:
         ConfigError: the model can't stream (each obstacle is named), or not with this number of frames per
             call.
     """
-    plan = plan_stream(model, look_ahead)
+    plan = plan_stream(model)
     if plan.obstacles:
         raise ConfigError(
             "can't stream: " + "; ".join(map(str, plan.obstacles)), where=f"model '{model.name}'"
@@ -79,24 +72,21 @@ def require_streamable(
             f"{frames_per_call} frames per call, but the strides of '{model.name}' need {allowed}",
             hint=f"for example {max(1, plan.step // plan.hop)} frames (export.py --frames)",
         )
-    return plan_stream(model, look_ahead, chunk)
+    return plan_stream(model, chunk)
 
 
-def stream_geometry(
-    model: keras.Model, look_ahead: bool = False, frames_per_call: int | None = None
-) -> StreamGeometry:
+def stream_geometry(model: keras.Model, frames_per_call: int | None = None) -> StreamGeometry:
     """The sizes of a model's stream.
 
     Args:
         model: the plain model.
-        look_ahead: whether outputs may be late, so that 'same' padding is possible.
         frames_per_call: see `to_mode`; None: the minimum.
 
     Raises:
         ConfigError: the model can't stream (each obstacle is named), or not with this number of frames per
             call.
     """
-    plan = require_streamable(model, look_ahead, frames_per_call)
+    plan = require_streamable(model, frames_per_call)
     signal = plan.signal
     return StreamGeometry(
         step=plan.step,

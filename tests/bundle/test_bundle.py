@@ -15,7 +15,8 @@ from bundle.check.measuring import measure, verdict
 from bundle.check.scoring import accuracy, decoded, final_outputs, label_errors
 from bundle.folder import open_bundle
 from bundle.runtimes.artefacts import Artefact, ArtefactInfo, open_artefact
-from bundle.variants import ArtefactMode, Format, Precision, Variant, matrix_text, offered, refusal
+from bundle.variants import Format, Precision, Variant, matrix_text, offered, refusal
+from streaming.conversion.modes import Mode
 from tests.support.scripts import ROOT
 from utils.errors import BundleError
 from utils.files import replacing_folder
@@ -23,14 +24,14 @@ from utils.run_folder.bundle_files import read_metadata, write_metadata
 from utils.run_folder.checksum_files import file_hash
 
 SHIPPED = ROOT / "pretrained" / "audio_to_pinyin_streaming" / "export"
-LITERT = Variant(Format.LITERT, ArtefactMode.EXTERNAL, Precision.INT8)
+LITERT = Variant(Format.LITERT, Mode.EXTERNAL, Precision.INT8)
 
 
 def test_the_matrix_names_every_combination_once_and_every_refusal_has_an_alternative():
     text = matrix_text()
     rows = re.findall(r"^\| (\w+) \| (\w+) \|(.*)\|$", text, re.MULTILINE)
-    assert {row[:2] for row in rows} == {(f, s) for f in Format for s in ArtefactMode} | {("format", "state")}
-    everything = {Variant(f, s, p) for f in Format for s in ArtefactMode for p in Precision}
+    assert {row[:2] for row in rows} == {(f, s) for f in Format for s in Mode} | {("format", "state")}
+    everything = {Variant(f, s, p) for f in Format for s in Mode for p in Precision}
     refused = {variant for variant in everything if refusal(variant)}
     assert set(offered()) == everything - refused
     assert all(refusal(variant).reason and refusal(variant).instead for variant in refused)
@@ -67,15 +68,13 @@ def test_the_tree_of_the_specification_is_offered():
 @pytest.mark.parametrize("format_", [Format.ONNX, Format.FROZEN_GRAPH])
 @pytest.mark.parametrize("precision", list(Precision))
 def test_state_inside_is_refused_where_it_would_be_lost(format_, precision):
-    assert refusal(Variant(format_, ArtefactMode.INTERNAL, precision)).instead.endswith(
-        ("external", "internal")
-    )
+    assert refusal(Variant(format_, Mode.INTERNAL, precision)).instead.endswith(("external", "internal"))
 
 
 def test_models_of_samples_are_refused_in_int8_and_models_that_cannot_stream_have_no_stream_variants():
     assert refusal(LITERT, raw=True) and not refusal(LITERT)
     assert Precision.INT8 not in {variant.precision for variant in offered(raw=True)}
-    assert {variant.state for variant in offered(streams=False)} == {ArtefactMode.NON_STREAM}
+    assert {variant.state for variant in offered(streams=False)} == {Mode.NON_STREAM}
 
 
 @pytest.mark.parametrize(
@@ -173,7 +172,7 @@ def test_without_a_test_set_a_broken_int8_artefact_is_still_found():
 class Backend:
     """The backend of a stream that takes two frames of three values."""
 
-    info = ArtefactInfo(ArtefactMode.EXTERNAL, (1, 2, 3), {}, 1)
+    info = ArtefactInfo(Mode.EXTERNAL, (1, 2, 3), {}, 1)
 
     def call(self, inputs, states):
         return inputs["input"].sum(axis=(1, 2))[:, None], {}

@@ -31,8 +31,9 @@ from bundle.export.source import Clips, ExportSource
 from bundle.folder import find_bundle, open_bundle
 from bundle.report import ArtefactResult, accuracy_text, report_text
 from bundle.runtimes.artefacts import NEXT_SUFFIX, open_artefact
-from bundle.variants import ArtefactMode, Format, Precision, Variant, offered
+from bundle.variants import Format, Precision, Variant, offered
 from model_keyword.registry import MODELS, build_keyword_model
+from streaming.conversion.modes import Mode
 from tests.support.damage import DAMAGE, damage_file
 from tests.support.scripts import ROOT, load_script
 from tests.support.small_disk import small_disk
@@ -47,11 +48,11 @@ FEATURES = KeywordFeatureConfig(mel_bins=12, coefficients=6)
 LABELS = ("_silence_", "high", "low", "middle")
 CLIPS = 6
 MADE = (
-    Variant(Format.SAVED_MODEL, ArtefactMode.INTERNAL, Precision.FLOAT),
-    *(Variant(Format.LITERT, state, Precision.FLOAT) for state in ArtefactMode),
-    Variant(Format.LITERT, ArtefactMode.EXTERNAL, Precision.INT8),
-    Variant(Format.ONNX, ArtefactMode.EXTERNAL, Precision.FLOAT),
-    Variant(Format.ONNX, ArtefactMode.NON_STREAM, Precision.INT8),
+    Variant(Format.SAVED_MODEL, Mode.INTERNAL, Precision.FLOAT),
+    *(Variant(Format.LITERT, state, Precision.FLOAT) for state in Mode),
+    Variant(Format.LITERT, Mode.EXTERNAL, Precision.INT8),
+    Variant(Format.ONNX, Mode.EXTERNAL, Precision.FLOAT),
+    Variant(Format.ONNX, Mode.NON_STREAM, Precision.INT8),
 )
 PLAIN, INTERNAL, EXTERNAL, INT8 = MADE[1:5]
 
@@ -154,13 +155,13 @@ def test_the_golden_clips_detect_a_missing_reset(exported):
 
 
 def test_each_mode_has_a_summary_and_a_drawing_of_all_its_layers(exported):
-    for state in ArtefactMode:
+    for state in Mode:
         folder = exported / "models" / state
         drawing = ET.parse(folder / "graph.svg").getroot()
         text = " ".join(element.text or "" for element in drawing.iter())
         for name in ("conv_1", "conv_2", "add", "conv_3", "logits"):
             assert name in text and name in (folder / "model_summary.txt").read_text()
-        assert ("History" in text) == (state is not ArtefactMode.NON_STREAM)
+        assert ("History" in text) == (state is not Mode.NON_STREAM)
 
 
 def test_fewer_clips_are_from_all_over_the_split():
@@ -196,7 +197,7 @@ def wide_range_model(frames: int = 12, values: int = 6) -> keras.Model:
     return model
 
 
-WIDE_RANGE = (INT8, Variant(Format.LITERT, ArtefactMode.NON_STREAM, Precision.INT8), MADE[-1])
+WIDE_RANGE = (INT8, Variant(Format.LITERT, Mode.NON_STREAM, Precision.INT8), MADE[-1])
 
 
 @pytest.mark.parametrize(
@@ -217,7 +218,7 @@ def test_int8_that_loses_accuracy_keeps_layers_in_float_and_names_them(tmp_path,
     assert "- litert stream_external int8: wide, narrow\n" in report
 
 
-@pytest.mark.parametrize("state", list(ArtefactMode))
+@pytest.mark.parametrize("state", list(Mode))
 def test_the_last_layer_stays_in_8_bits_if_only_the_layers_before_it_are_in_float(state, tmp_path):
     """Only its weights have its name; a stream with state inside has operations without inputs or outputs."""
     variant = Variant(Format.LITERT, state, Precision.INT8)
@@ -234,7 +235,7 @@ def test_the_test_clips_evaluate_int8_and_choose_no_layers(tmp_path):
     """Development clips on which 8 bits lose nothing, and test clips on which they are all wrong."""
     source, variant = (
         source_of(wide_range_model()),
-        Variant(Format.LITERT, ArtefactMode.NON_STREAM, Precision.INT8),
+        Variant(Format.LITERT, Mode.NON_STREAM, Precision.INT8),
     )
     with ArtefactWriter(source) as writer:
         writer.write(variant, tmp_path / variant.path)
@@ -267,9 +268,7 @@ def test_an_input_of_wide_range_may_stay_in_float():
     assert layers_by_noise(model, clips.astype(np.float32))[0] == ("features", "even", "logits")
 
 
-@pytest.mark.parametrize(
-    "state", [ArtefactMode.NON_STREAM, pytest.param(ArtefactMode.EXTERNAL, marks=pytest.mark.nightly)]
-)
+@pytest.mark.parametrize("state", [Mode.NON_STREAM, pytest.param(Mode.EXTERNAL, marks=pytest.mark.nightly)])
 def test_the_last_layer_alone_may_stay_in_float(state, tmp_path):
     """Logits in 8 bits are multiples of one step, so many are equal; in float none are."""
     variant, distinct = Variant(Format.LITERT, state, Precision.INT8), []
@@ -277,7 +276,7 @@ def test_the_last_layer_alone_may_stay_in_float(state, tmp_path):
         for names in ((), ("logits",)):
             writer.write(variant, tmp_path / variant.path, names)
             artefact, clips = open_artefact(tmp_path / variant.path), writer.source.tests.inputs
-            if state is ArtefactMode.NON_STREAM:
+            if state is Mode.NON_STREAM:
                 answers = artefact.run(clips)
             else:
                 answers = writer.outputs(clips, "running", artefact)
@@ -289,7 +288,7 @@ def test_the_last_layer_alone_may_stay_in_float(state, tmp_path):
 def test_labels_that_are_gained_do_not_make_up_for_those_lost(tmp_path):
     """With random references 8 bits are correct as often as the source model, and still differ from it."""
     source = source_of(wide_range_model())
-    variant = Variant(Format.LITERT, ArtefactMode.NON_STREAM, Precision.INT8)
+    variant = Variant(Format.LITERT, Mode.NON_STREAM, Precision.INT8)
     labels = np.random.default_rng(0).integers(0, len(LABELS), len(source.tests))
     development = Clips(source.tests.inputs, labels)
     (result,) = export_bundle(replace(source, development=development), [variant], tmp_path / "bundle")
@@ -335,7 +334,7 @@ def test_no_attempt_keeps_all_layers_with_weights_in_float():
 
 def test_int8_that_changes_labels_until_all_layers_are_in_float_is_not_made(tmp_path, monkeypatch):
     """A file of that name with all layers in float would be a float file, and pass every check."""
-    quantised = Variant(Format.LITERT, ArtefactMode.NON_STREAM, Precision.INT8)
+    quantised = Variant(Format.LITERT, Mode.NON_STREAM, Precision.INT8)
     measure, write, attempts = build.measure, ArtefactWriter.write, []
 
     def lose(folder, variant, tests):
@@ -399,7 +398,7 @@ def test_an_artefact_with_state_inside_is_cleared_by_reset_only(exported):
 
 
 def test_a_frozen_graph_needs_no_variables(exported, tmp_path):
-    variant = Variant(Format.FROZEN_GRAPH, ArtefactMode.EXTERNAL, Precision.FLOAT)
+    variant = Variant(Format.FROZEN_GRAPH, Mode.EXTERNAL, Precision.FLOAT)
     with ArtefactWriter(source_of(residual())) as writer:
         writer.write(variant, tmp_path / "graph.pb")
         due = writer.due
@@ -547,7 +546,7 @@ def test_recurrent_models_are_quantised_without_loops_and_loops_are_refused(tmp_
     model = keras.Model(
         inputs, layers.Dense(4, name="logits")(layers.Flatten(name="flatten")(x)), name="recurrent"
     )
-    variant = Variant(Format.LITERT, ArtefactMode.NON_STREAM, Precision.INT8)
+    variant = Variant(Format.LITERT, Mode.NON_STREAM, Precision.INT8)
     with ArtefactWriter(source_of(model)) as writer:
         writer.write(variant, tmp_path / "model.tflite")
         clips = writer.source.golden.inputs
@@ -578,7 +577,7 @@ def test_operations_that_need_tensorflow_on_the_device_are_named(tmp_path):
     inputs = keras.Input((4, 6), name="features")
     x = layers.Flatten(name="flatten")(ErrorFunction(name="strange")(inputs))
     model = keras.Model(inputs, layers.Dense(4, name="logits")(x), name="flexible")
-    variant = Variant(Format.LITERT, ArtefactMode.NON_STREAM, Precision.FLOAT)
+    variant = Variant(Format.LITERT, Mode.NON_STREAM, Precision.FLOAT)
     with (
         ArtefactWriter(source_of(model)) as writer,
         pytest.raises(BundleError, match=r"no operation for Erf.*--allow-flex"),
@@ -628,7 +627,7 @@ def test_a_stream_that_is_not_the_model_is_not_exported(tmp_path):
         export_bundle(source_of(model), [EXTERNAL], tmp_path / "export")
     assert not list(tmp_path.iterdir())
     with ArtefactWriter(source_of(model)) as writer:
-        assert set(writer.golden([ArtefactMode.NON_STREAM])) == {"inputs", "references", "non_stream"}
+        assert set(writer.golden([Mode.NON_STREAM])) == {"inputs", "references", "non_stream"}
 
 
 def test_a_model_that_cannot_stream_is_refused_with_its_layers(tmp_path):
@@ -644,7 +643,7 @@ def test_a_model_that_cannot_stream_is_refused_with_its_layers(tmp_path):
 @pytest.mark.nightly
 def test_the_cnn_of_the_specification_streams_in_litert(tmp_path):
     model = build_keyword_model(MODELS["cnn"].config(), KeywordFeatureConfig(), 16000, 14)
-    variant = Variant(Format.LITERT, ArtefactMode.EXTERNAL, Precision.FLOAT)
+    variant = Variant(Format.LITERT, Mode.EXTERNAL, Precision.FLOAT)
     source = source_of(model, labels=tuple(f"word_{n}" for n in range(14)))
     with ArtefactWriter(
         replace(source, golden=Clips(source.golden.inputs[:2], source.golden.references[:2]))
@@ -655,7 +654,7 @@ def test_the_cnn_of_the_specification_streams_in_litert(tmp_path):
             40_872,
         )
         writer.write(variant, tmp_path / "cnn.tflite")
-        golden = writer.golden(list(ArtefactMode))
+        golden = writer.golden(list(Mode))
         due = writer.due
     assert 2.42e6 < (tmp_path / "cnn.tflite").stat().st_size < 2.50e6  # four bytes a weight
     artefact = open_artefact(tmp_path / "cnn.tflite")

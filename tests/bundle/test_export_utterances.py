@@ -30,13 +30,14 @@ from bundle.export.speech_source import speech_source
 from bundle.folder import open_bundle
 from bundle.report import ArtefactResult
 from bundle.runtimes.artefacts import open_artefact
-from bundle.variants import ArtefactMode, Format, Precision, Variant, offered
+from bundle.variants import Format, Precision, Variant, offered
 from data.evaluation_lists import read_test_transcripts
 from data.manifest import read_manifest
 from model_language.registry import load_converter
 from model_speech.acoustic_model import load_acoustic_model
 from model_speech.vocabulary_transfer import transfer_run
 from recognition.recognizer import Recognizer
+from streaming.conversion.modes import Mode
 from tests.support.scripts import ROOT, load_script
 from tests.support.tiny_utterances import ACOUSTIC, CONVERTER, write_acoustic_run, write_converter_run
 from utils.errors import BundleError, ConfigError
@@ -47,7 +48,7 @@ from utils.vocabulary import BLANK
 
 
 def non_stream(format_: Format, precision: Precision = Precision.FLOAT) -> Variant:
-    return Variant(format_, ArtefactMode.NON_STREAM, precision)
+    return Variant(format_, Mode.NON_STREAM, precision)
 
 
 ONNX, LITERT = non_stream(Format.ONNX), non_stream(Format.LITERT)
@@ -83,7 +84,7 @@ def measurements(source: ExportSource, variant: Variant, folder: Path) -> dict:
     with ArtefactWriter(source) as writer:
         path = folder / variant.path
         writer.write(variant, path)
-        artefact, golden = open_artefact(path), writer.golden([ArtefactMode.NON_STREAM])
+        artefact, golden = open_artefact(path), writer.golden([Mode.NON_STREAM])
         found = compare_with_source(artefact, facts, golden) | {
             "facts": artefact.info,
             "clips": len(source.tests),
@@ -152,7 +153,7 @@ def test_int8_may_leave_layers_of_any_model_in_float(name, format_, sources, tmp
             writer.write(variant, tmp_path / variant.path, left_in_float)
             artefact, golden = (
                 open_artefact(tmp_path / variant.path),
-                writer.golden([ArtefactMode.NON_STREAM]),
+                writer.golden([Mode.NON_STREAM]),
             )
             found = compare_with_source(artefact, {"row_stride": source.row_stride}, golden)
             differences.append(found["difference"]["alone"])
@@ -348,7 +349,7 @@ def test_a_stream_of_a_model_of_whole_utterances_is_refused_with_what_to_take(na
 
 def test_variants_refused_for_one_reason_share_a_note(runs, monkeypatch, tmp_path, capsys):
     monkeypatch.setattr("bundle.export.build.export_bundle", lambda *_, **__: [])
-    words = ["--format", "litert", "onnx", "--mode", *ArtefactMode, "--output", str(tmp_path / "some")]
+    words = ["--format", "litert", "onnx", "--mode", *Mode, "--output", str(tmp_path / "some")]
     load_script("export.py").main([str(runs("transformer")), *map(str, words)])
     (error,) = [line for line in capsys.readouterr().err.splitlines() if line.startswith("error: litert")]
     assert error.startswith("error: litert stream_internal float, litert stream_internal int8, ")

@@ -149,17 +149,6 @@ def test_streamable_models_have_no_obstacle():
     )
 
 
-def test_requested_look_ahead_is_an_obstacle_only_for_answers_on_the_whole_clip():
-    per_frame = model_with(lambda x: layers.Conv1D(2, 4, padding="same")(x))
-    assert check_streamable(per_frame, look_ahead=True) == []
-    for ending in (layers.GlobalMaxPooling1D, lambda name: layers.GRU(2, name=name)):
-        model = model_with(
-            lambda x, ending=ending: ending(name="end")(layers.Conv1D(2, 4, padding="same")(x))
-        )
-        (obstacle,) = check_streamable(model, look_ahead=True)
-        assert (obstacle.layer, "padding at the clip's end" in obstacle.reason) == ("end", True)
-
-
 def test_samples_cannot_go_through_a_dense_layer_before_they_are_frames():
     inputs = keras.Input((FRAMES,))
     (obstacle,) = check_streamable(keras.Model(inputs, layers.Dense(3, name="bad")(inputs)))

@@ -13,7 +13,7 @@ import pytest
 from bundle.export.build import export_bundle
 from bundle.export.speech_source import speech_source
 from bundle.folder import open_bundle
-from bundle.variants import ArtefactMode, Format, Precision, Variant
+from bundle.variants import Format, Precision, Variant
 from model_speech.acoustic_model import AcousticModel
 from model_speech.causal import CausalModel, load_causal_model
 from model_speech.causal_timing import CausalTiming
@@ -120,7 +120,7 @@ def test_the_compiled_network_refuses_chunks_of_another_shape(streams):
 
 def test_the_network_with_external_states_gives_the_same_rows(streams):
     model, runners = streams
-    external = KerasStream(to_mode(model.network, Mode.STREAM_EXTERNAL_STATE_INFERENCE, 8))
+    external = KerasStream(to_mode(model.network, Mode.EXTERNAL, 8))
     runners[8].reset()
     for seed in range(4):
         chunk = np.random.default_rng(seed).normal(size=(1, 8, 16)).astype(np.float32)
@@ -509,7 +509,7 @@ def test_a_run_that_cannot_stream_is_refused_with_an_alternative(tmp_path, name,
 def test_the_export_of_a_run_is_verified(tmp_path):
     """Utterances of any length with CTC rows; the model is called with a clip of 8 s or with a chunk."""
     source = speech_source(save_speech_run(tmp_path / "run", tiny_acoustic(DEEP_FRONT), DEEP_FRONT))
-    states = (ArtefactMode.NON_STREAM, ArtefactMode.EXTERNAL)
+    states = (Mode.NON_STREAM, Mode.EXTERNAL)
     made = export_bundle(
         source, [Variant(Format.LITERT, state, Precision.FLOAT) for state in states], tmp_path / "export"
     )
