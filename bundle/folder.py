@@ -3,9 +3,9 @@
     bundle.json     features, decoding, artefacts, the SHA-256 of every other file, and its own checksum
     labels.txt      one per line, in the order of the logits
     pinyin.txt      of a converter: its input tokens, one per line; lexicon.tsv: the possible hanzi of each
-    golden/         clips.npz: inputs and the source model's outputs; artefacts.npz: those of each artefact
+    golden/         clips.npz: inputs and the source model's outputs
     export.md       the table: differences, accuracy, size, latency; export.json: the same and more
-    models/         summary and drawing of each mode
+    models/         summary of each mode
     litert/ onnx/ … the artefacts, each with its accuracy in a file beside it
 
 Only the runtime of the requested artefact is loaded.
@@ -37,7 +37,7 @@ from utils.run_folder.bundle_files import (
 from utils.run_folder.checksum_files import file_hash
 
 LABELS = "labels.txt"
-CLIPS, ANSWERS, STREAM = "golden/clips.npz", "golden/artefacts.npz", "golden/stream.json"
+CLIPS, STREAM = "golden/clips.npz", "golden/stream.json"
 # Kind of model → class and hash function of its feature settings.
 _FEATURES = {"keyword": (KeywordFeatureConfig, features_hash), "speech": (FeatureConfig, settings_hash)}
 
@@ -115,15 +115,11 @@ class Bundle:
         Raises:
             BundleError: the file is damaged, or has changed since the export.
         """
-        return self._arrays(CLIPS)
-
-    def answers(self) -> dict[str, np.ndarray]:
-        """Outputs of the artefacts for the golden clips at the export, by ``artefact:kind``.
-
-        Raises:
-            BundleError: the file is damaged, or has changed since the export.
-        """
-        return self._arrays(ANSWERS)
+        self._check_file(CLIPS)
+        try:
+            return read_arrays(self.path / CLIPS)
+        except ValueError as error:
+            raise BundleError(f"{CLIPS} can't be read ({error})", where=self.path, hint=COPY_AGAIN) from error
 
     def check(self) -> None:
         """Check that every file is present and unchanged, and that there are no others.
@@ -142,13 +138,6 @@ class Bundle:
                         where=self.path,
                         hint="remove it",
                     )
-
-    def _arrays(self, name: str) -> dict[str, np.ndarray]:
-        self._check_file(name)
-        try:
-            return read_arrays(self.path / name)
-        except ValueError as error:
-            raise BundleError(f"{name} can't be read ({error})", where=self.path, hint=COPY_AGAIN) from error
 
     def _check_file(self, name: str) -> None:
         checked_file(self.path, self.metadata, name)

@@ -157,29 +157,3 @@ def offered(raw: bool = False, streams: bool = True) -> list[Variant]:
         for variant in (Variant(f, s, p) for f in Format for s in Mode for p in Precision)
         if (streams or not variant.is_streaming) and refusal(variant, raw) is None
     ]
-
-
-def matrix_text() -> str:
-    """The table of variants and the reasons against those not offered, as Markdown."""
-    refusals: dict[Refusal, int] = {}
-    lines = [
-        "| format | state | " + " | ".join(Precision) + " |",
-        "| --- | --- |" + " --- |" * len(Precision),
-    ]
-    for format_ in Format:
-        for state in Mode:
-            cells = [_cell(Variant(format_, state, precision), refusals) for precision in Precision]
-            lines.append(f"| {format_} | {state} | " + " | ".join(cells) + " |")
-    notes = [
-        f"{number}. {refused.reason}. Instead: {refused.instead}." for refused, number in refusals.items()
-    ]
-    return "\n".join([*lines, "", *notes]) + "\n"
-
-
-def _cell(variant: Variant, refusals: dict[Refusal, int]) -> str:
-    plain, of_samples = refusal(variant), refusal(variant, raw=True)
-    found = plain or of_samples
-    if found is None:
-        return "yes"
-    number = refusals.setdefault(found, len(refusals) + 1)
-    return f"no ({number})" if plain else f"yes; raw: no ({number})"

@@ -27,7 +27,7 @@ from bundle.check.scoring import accuracy, final_outputs, label_count, label_err
 from bundle.check.utterances import BATCH, compare
 from bundle.runtimes.artefacts import Artefact, open_artefact
 from streaming.conversion.modes import Mode
-from utils.files import read_arrays, replacing, write_json
+from utils.files import read_arrays, write_json
 
 MAX_SLOW_CLIPS = 250
 """Test clips, evenly spaced, that are streamed through TensorFlow, which takes a millisecond per call."""
@@ -47,7 +47,7 @@ def compare_with_source(
 
     Returns:
         ``difference``: the largest for each kind of output; ``largest``: the source model's largest logit;
-        ``agreement``: fraction of clips with the same best label; ``outputs``: those of the artefact.
+        ``agreement``: fraction of clips with the same best label.
     """
     if geometry.get("row_stride"):
         return compare(artefact.run, golden, geometry["row_stride"])
@@ -62,7 +62,6 @@ def compare_with_source(
         "difference": {name: float(np.abs(outputs[name] - golden[name]).max()) for name in names},
         "largest": float(max(np.abs(golden[name]).max() for name in names)),
         "agreement": float(np.mean([values.mean() for values in same])),
-        "outputs": final,
     }
 
 
@@ -130,7 +129,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     artefact = open_artefact(options.bundle / options.artefact)
     loading = time.perf_counter() - start
     measured = compare_with_source(artefact, geometry, golden)
-    outputs = measured.pop("outputs")
     if options.tests:
         tests = read_arrays(options.tests)
         if artefact.mode.is_streaming and "tensorflow" in sys.modules:
@@ -145,13 +143,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "loading_ms": loading * 1000,
         "memory_mib": psutil.Process().memory_info().rss / 2**20,
         "operations": artefact.info.operations,
-        "flex": list(artefact.info.flex),
         "state_values": sum(int(np.prod(shape)) for shape in artefact.info.states.values()),
         "machine": f"{platform.system()} {platform.machine()}, Python {platform.python_version()}",
         "tensorflow_loaded": "tensorflow" in sys.modules,
     }
-    with replacing(options.result.with_suffix(".npz")) as temporary:
-        np.savez(temporary, **outputs)
     write_json(options.result, measured)
 
 
@@ -161,7 +156,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("bundle", type=Path)
     parser.add_argument("artefact", help="path in the bundle")
-    parser.add_argument("--result", type=Path, required=True, help="JSON file to write; outputs go beside it")
+    parser.add_argument("--result", type=Path, required=True, help="JSON file to write")
     parser.add_argument("--tests", type=Path, help=".npz with inputs and references")
     return parser
 

@@ -1,7 +1,7 @@
 """Writes the artefacts (exported files) of one model in any format, mode and precision.
 
 It also computes the source model's outputs with which artefacts are compared, supplies the inputs of the int8
-calibration, and draws the model. What several artefacts share is computed once; ``build`` calls it.
+calibration. What several artefacts share is computed once; ``build`` calls it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from bundle.check.clips import chunks_of, golden_outputs, streamed
 from bundle.check.measuring import TOLERANCE
 from bundle.check.scoring import accuracy, final_outputs, label_errors, predicted_labels
 from bundle.check.utterances import row_counts, without_padding
-from bundle.export.drawing import graph_svg
 from bundle.export.litert_files import litert_file
 from bundle.export.onnx_files import onnx_model, write_onnx
 from bundle.export.quantisation import layers_by_noise, layers_with_weights
@@ -62,12 +61,10 @@ class ArtefactWriter:
     Attributes:
         source: the model and its clips.
         frames_per_call: frames per call of the streams; 0: the minimum for the model's strides.
-        allow_flex: whether to allow TensorFlow operations in LiteRT files.
     """
 
     source: ExportSource
     frames_per_call: int = 0
-    allow_flex: bool = False
     _folder: tempfile.TemporaryDirectory = field(default_factory=tempfile.TemporaryDirectory)
     _stages: dict[Mode, ModelInMode] = field(default_factory=dict)
     _saved: dict[tuple[Mode, bool], Path] = field(default_factory=dict)
@@ -165,7 +162,7 @@ class ArtefactWriter:
             case Format.LITERT:
                 content = litert_file(
                     self._saved_model(variant.state, variant.precision), variant.state, variant.precision,
-                    lambda: self.samples(variant.state), self.allow_flex, float_layers,
+                    lambda: self.samples(variant.state), float_layers,
                 )  # fmt: skip
                 path.write_bytes(content)
             case Format.ONNX:
@@ -335,8 +332,6 @@ class ArtefactWriter:
         return open_artefact(path)
 
     def describe(self, states: Sequence[Mode], folder: Path) -> None:
-        """Write a summary and a drawing of each mode."""
+        """Write a summary of each mode."""
         for state in states:
-            model = self.stage(state).model
-            write_text(folder / state / "model_summary.txt", summary_text(model))
-            write_text(folder / state / "graph.svg", graph_svg(model, f"{model.name}, {state}"))
+            write_text(folder / state / "model_summary.txt", summary_text(self.stage(state).model))

@@ -17,13 +17,12 @@ import numpy as np
 import tensorflow as tf
 from tqdm import tqdm
 
-from bundle.check.measuring import allowed_loss, measure, not_runnable, runtime_version, verdict
+from bundle.check.measuring import allowed_loss, measure, runtime_version, verdict
 from bundle.export.artefact_writer import ArtefactWriter
 from bundle.export.source import ExportSource
-from bundle.folder import ANSWERS, CLIPS, LABELS, STREAM, files_in
+from bundle.folder import CLIPS, LABELS, STREAM, files_in
 from bundle.report import ArtefactResult, accuracy_text, report_json, report_text
 from bundle.runtimes.artefacts import INPUT
-from bundle.runtimes.litert import flex_operations
 from bundle.variants import Format, Precision, UnavailableError, Variant
 from model_keyword.labels import labels_hash, write_labels
 from streaming.conversion.modes import Mode
@@ -51,7 +50,6 @@ def export_bundle(
     *,
     frames_per_call: int = 0,
     force: bool = False,
-    allow_flex: bool = False,
 ) -> list[ArtefactResult]:
     """Write a bundle with these artefacts, each measured in a new process.
 
@@ -61,7 +59,6 @@ def export_bundle(
         output: the folder; it appears when it is complete.
         frames_per_call: frames per call of streams; 0: the minimum for the model's strides.
         force: replace an existing bundle, or an empty folder.
-        allow_flex: allow TensorFlow operations in LiteRT files. These files are written, but not measured.
 
     Returns:
         Measurements and problems of each artefact. An artefact that can't be written is a problem in the
@@ -69,7 +66,7 @@ def export_bundle(
 
     Raises:
         ConfigError: streams are requested and the model can't stream; each obstacle is named.
-        BundleError: the folder exists, is a file, a mounted disk or a run, or has files but no bundle; the
+        BundleError: the folder exists, is a file or a run, or has files but no bundle; the
             model's stream differs from the model; or no variant can be written.
     """
     _check_output(output, force)
@@ -77,15 +74,14 @@ def export_bundle(
     tf.config.experimental.enable_tensor_float_32_execution(False)
     states = list(dict.fromkeys(variant.state for variant in variants))
     streams = any(state.is_streaming for state in states)
-    with ArtefactWriter(source, frames_per_call, allow_flex) as writer, replacing_folder(output) as folder:
+    with ArtefactWriter(source, frames_per_call) as writer, replacing_folder(output) as folder:
         _write_parts(writer, folder, states, streams)
         writer.describe(states, folder / "models")
         accuracy = writer.accuracies(source.tests, streams) if len(source.tests) else None
         with tempfile.TemporaryDirectory() as temporary:
             clips = Path(temporary)
             _write_clips(writer, variants, clips)
-            results, outputs = _write_all(writer, variants, folder, clips, accuracy)
-        np.savez_compressed(folder / ANSWERS, **outputs)
+            results = _write_all(writer, variants, folder, clips, accuracy)
         frames = source.golden.inputs.shape[1]
         costs = {state: _cost(writer.stage(state).model, frames) for state in states}
         _write_report(writer, folder, results, accuracy, costs)
@@ -97,12 +93,6 @@ def _check_output(output: Path, force: bool) -> None:
     another = "--output chooses another folder"
     if output.exists() and not output.is_dir():
         raise BundleError("there is a file where the bundle's folder would be", where=output, hint=another)
-    if output.is_mount():  # a mount point can't be renamed
-        raise BundleError(
-            "a mounted disk can't be replaced by the bundle",
-            where=output,
-            hint="--output names a folder on it",
-        )
     if RunFolder(output).config_file.exists():
         raise BundleError("the folder is a run, which the bundle would replace", where=output, hint=another)
     if output.is_dir() and any(output.iterdir()) and not (output / METADATA).exists():
@@ -156,11 +146,11 @@ def _write_all(
     folder: Path,
     clips: Path,
     accuracy: Mapping[str, float] | None,
-) -> tuple[list[ArtefactResult], dict[str, np.ndarray]]:
-    results, outputs = [], {}
+) -> list[ArtefactResult]:
+    results = []
     for variant in _with_progress(variants):
         try:
-            artefact, own = _make(writer, variant, folder, clips, accuracy)
+            results.append(_make(writer, variant, folder, clips, accuracy))
         except BundleError as error:
             if len(variants) == 1:
                 raise
@@ -168,8 +158,6 @@ def _write_all(
             reason = f"{error.message} ({error.hint})" if error.hint else error.message
             results.append(_not_written(variant, reason, isinstance(error, UnavailableError)))
             continue
-        results.append(artefact)
-        outputs |= {f"{variant.path}:{name}": values for name, values in own.items()}
         kind = writer.source.kind
         write_text(folder / f"{variant.path}.accuracy.txt", accuracy_text(results[-1], kind))
     if not any(result.measured for result in results):
@@ -177,7 +165,7 @@ def _write_all(
         raise BundleError(
             f"no artefact can be written ({reasons})", hint="export another precision or format"
         )
-    return results, outputs
+    return results
 
 
 def _not_written(variant: Variant, reason: str, unavailable: bool) -> ArtefactResult:
@@ -188,22 +176,19 @@ def _not_written(variant: Variant, reason: str, unavailable: bool) -> ArtefactRe
 
 def _make(
     writer: ArtefactWriter, variant: Variant, folder: Path, clips: Path, accuracy: Mapping[str, float] | None
-) -> tuple[ArtefactResult, dict[str, np.ndarray]]:
-    """Write and measure one artefact; one that needs operations of TensorFlow can't be measured."""
+) -> ArtefactResult:
+    """Write and measure one artefact."""
     start, float_layers, path = time.perf_counter(), (), folder / variant.path
     if variant.precision is Precision.INT8:
         float_layers = write_int8(writer, variant, folder, clips / DEVELOPMENT)
     else:
         writer.write(variant, path)
     seconds = time.perf_counter() - start
-    if variant.format is Format.LITERT and (flex := flex_operations(path.read_bytes())):
-        measured, outputs, problems = {"flex": list(flex)}, {}, [f"not checked: {not_runnable(flex)}"]
-    else:
-        measured, outputs = measure(folder, variant, clips / TESTS if accuracy else None)
-        problems = verdict(variant, measured, accuracy)
+    measured = measure(folder, variant, clips / TESTS if accuracy else None)
+    problems = verdict(variant, measured, accuracy)
     measured |= {"bytes": _size(path), "seconds_to_make": round(seconds, 2)}
     measured |= {"runtime": runtime_version(variant), "float_layers": list(float_layers)}
-    return ArtefactResult(variant, measured, problems), outputs
+    return ArtefactResult(variant, measured, problems)
 
 
 def write_int8(writer: ArtefactWriter, variant: Variant, folder: Path, development: Path) -> tuple[str, ...]:
@@ -227,7 +212,7 @@ def write_int8(writer: ArtefactWriter, variant: Variant, folder: Path, developme
     """
     for names in _attempts(writer):
         writer.write(variant, folder / variant.path, names)
-        measured, _ = measure(folder, variant, development)
+        measured = measure(folder, variant, development)
         kept, allowed = min(measured["accuracy"].values()), allowed_loss(measured["labels"])
         if kept >= 1 - allowed:
             return names
@@ -281,7 +266,6 @@ def _write_report(
         "weights_hash": source.weights_hash,
         "parameters": source.model.count_params(),
         "accuracy": accuracy,
-        "accuracy_by_shift": dict(source.accuracy_by_shift),
         "test_clips": len(source.tests),
         "frame_seconds": source.frame_seconds,
         "row_stride": source.row_stride,
@@ -289,7 +273,7 @@ def _write_report(
         "stream": writer.geometry if any(result.variant.is_streaming for result in results) else None,
     }
     write_json(folder / "export.json", report_json(about, results))
-    write_text(folder / "export.md", report_text(about, results, source.raw, not can_stream(source)))
+    write_text(folder / "export.md", report_text(about, results))
     metadata = {
         "format": FORMAT,
         "kind": source.kind,
@@ -320,7 +304,6 @@ def _artefact_metadata(writer: ArtefactWriter, result: ArtefactResult) -> dict[s
         "precision": variant.precision,
         "input_shape": [batch, *shape[1:]],
         "passed": not result.problems,
-        "flex": result.measured["flex"],
     }
 
 

@@ -16,7 +16,7 @@ from ai_edge_litert import schema_py_generated as schema
 from tensorflow.lite.python.convert import mlir_quantize
 
 from bundle.export.quantisation import made_by
-from bundle.runtimes.litert import flex_operations, operation_names
+from bundle.runtimes.litert import operation_names
 from bundle.variants import Precision, UnavailableError
 from streaming.conversion.modes import Mode
 from utils.backend.quiet import hide_native_messages
@@ -36,7 +36,6 @@ def litert_file(
     state: Mode,
     precision: Precision,
     samples: Callable[[], Samples],
-    allow_flex: bool = False,
     float_layers: Collection[str] = (),
 ) -> bytes:
     """Convert a model to one precision.
@@ -46,7 +45,6 @@ def litert_file(
         state: mode of the model, and name of its signature.
         precision: precision of the file.
         samples: returns typical inputs for the calibration of int8.
-        allow_flex: allow TensorFlow operations, which LiteRT alone can't run.
         float_layers: names of layers that int8 leaves in float; inputs, states and outputs are then float,
             too.
 
@@ -57,11 +55,6 @@ def litert_file(
     converter = tf.lite.TFLiteConverter.from_saved_model(str(saved_model), signature_keys=[str(state)])
     converter.experimental_enable_resource_variables = True
     _set_precision(converter, precision, lambda: ((str(state), sample) for sample in samples()))
-    if allow_flex:
-        converter.target_spec.supported_ops = [
-            *converter.target_spec.supported_ops,
-            tf.lite.OpsSet.SELECT_TF_OPS,
-        ]
     if precision is Precision.INT8:
         _refuse_loops(saved_model, state)
     try:
@@ -74,8 +67,6 @@ def litert_file(
         raise  # of the samples
     except Exception as error:  # the converter's own class isn't public
         raise _explain(error, f"litert {state} {precision}") from error
-    if (flex := flex_operations(content)) and not allow_flex:
-        raise _needs_flex(flex, f"litert {state} {precision}")
     return content
 
 
@@ -142,7 +133,7 @@ def left_in_float(content: bytes, layers: Collection[str]) -> list[str]:
 
 def _refuse_loops(saved_model: Path, state: Mode) -> None:
     """Raise UnavailableError if the graph has a loop, whose calibration would crash the process."""
-    if "WHILE" in operation_names(litert_file(saved_model, state, Precision.FLOAT, list, allow_flex=True)):
+    if "WHILE" in operation_names(litert_file(saved_model, state, Precision.FLOAT, list)):
         raise UnavailableError(
             "the converter can't quantise a loop: a recurrent layer over too many frames, or a custom one",
             where=f"litert {state} {Precision.INT8}",
@@ -153,18 +144,12 @@ def _refuse_loops(saved_model: Path, state: Mode) -> None:
 def _explain(error: Exception, artefact: str) -> BundleError:
     text = str(error)
     if found := set(re.findall(r"'tf\.(\w+)' op is neither a custom op nor a flex op", text)):
-        return _needs_flex(found, artefact)
+        return BundleError(
+            f"LiteRT has no operation for {', '.join(sorted(found))}",
+            where=artefact,
+            hint="change the layers that use them, or export ONNX",
+        )
     first = next((line for line in text.splitlines() if "error" in line.lower()), text)[:400]
     return BundleError(
         f"the converter fails: {first}", where=artefact, hint="export another precision or format"
-    )
-
-
-def _needs_flex(operations: Iterable[str], artefact: str) -> BundleError:
-    names = ", ".join(sorted({name.strip().removeprefix("Flex") for name in operations}))
-    return BundleError(
-        f"LiteRT has no operation for {names}",
-        where=artefact,
-        hint="change the layers that use them, or --allow-flex: the device then needs TensorFlow's "
-        "operations too, and the file is not checked",
     )

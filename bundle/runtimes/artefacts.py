@@ -39,7 +39,6 @@ class ArtefactInfo:
         input_shape: shape of ``input``; None for any size.
         states: name → shape of each external state.
         operations: number of operations per call, according to the file's graph.
-        flex: names of TensorFlow operations that LiteRT alone can't run.
         takes_lengths: whether ``lengths``, the valid frames of each utterance, is an input too.
         takes_tokens: whether ``input`` is int32 token ids; otherwise it is float32.
     """
@@ -48,7 +47,6 @@ class ArtefactInfo:
     input_shape: tuple[int | None, ...]
     states: Mapping[str, tuple[int, ...]]
     operations: int
-    flex: tuple[str, ...] = ()
     takes_lengths: bool = False
     takes_tokens: bool = False
 

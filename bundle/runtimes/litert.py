@@ -19,7 +19,6 @@ from bundle.runtimes.artefacts import INPUT, LENGTHS, NEXT_SUFFIX, OUTPUT, STATE
 from streaming.conversion.modes import Mode
 from utils.errors import BundleError
 
-FLEX = "Flex"  # prefix of TensorFlow operations, which LiteRT alone can't run
 _BUILTIN_NAMES = {code: name for name, code in vars(schema.BuiltinOperator).items() if isinstance(code, int)}
 
 
@@ -27,20 +26,15 @@ def open_backend(path: Path, threads: int) -> LiteRTBackend:
     """Open a file; see :func:`bundle.runtimes.artefacts.open_artefact`.
 
     Raises:
-        BundleError: it is damaged, of another version, or needs operations of TensorFlow.
+        BundleError: it is damaged or of another version.
     """
-    content = path.read_bytes()
     try:
-        return LiteRTBackend(content, threads)
+        return LiteRTBackend(path.read_bytes(), threads)
     except (ValueError, RuntimeError) as error:
-        flex = flex_operations(content) if content[4:8] == b"TFL3" else ()
-        problem = (
-            f"needs TensorFlow's operations {', '.join(flex)}" if flex else "is damaged or of another version"
-        )
         raise BundleError(
-            f"the .tflite file {problem} ({error})",
+            f"the .tflite file is damaged or of another version ({error})",
             where=path,
-            hint="export it without --allow-flex" if flex else "export it again, or copy it again",
+            hint="export it again, or copy it again",
         ) from error
 
 
@@ -57,7 +51,6 @@ class LiteRTBackend(Backend):
             input_shape=tuple(int(n) if n > 0 else None for n in inputs[INPUT]["shape_signature"]),
             states={name: tuple(map(int, inputs[name]["shape"])) for name in self._state_names},
             operations=len(names),
-            flex=flex_operations(content),
             takes_lengths=LENGTHS in inputs,
             takes_tokens=inputs[INPUT]["dtype"] == np.int32,
         )
@@ -132,7 +125,7 @@ def dequantised(values: np.ndarray, details: Mapping[str, Any]) -> np.ndarray:
 
 
 def operation_names(content: bytes) -> list[str]:
-    """Names of the operations of all subgraphs of a file: ``CONV_2D``, ``FlexErf``."""
+    """Names of the operations of all subgraphs of a file: ``CONV_2D``."""
     model = schema.ModelT.InitFromPackedBuf(content, 0)
     names = [_operation_name(code) for code in model.operatorCodes]
     return [names[operator.opcodeIndex] for graph in model.subgraphs for operator in graph.operators]
@@ -142,8 +135,3 @@ def _operation_name(code: schema.OperatorCodeT) -> str:
     if code.customCode:
         return code.customCode.decode()
     return _BUILTIN_NAMES[max(code.builtinCode, code.deprecatedBuiltinCode)]
-
-
-def flex_operations(content: bytes) -> tuple[str, ...]:
-    """Names of a file's TensorFlow operations, which LiteRT alone can't run, sorted."""
-    return tuple(sorted({name for name in operation_names(content) if name.startswith(FLEX)}))

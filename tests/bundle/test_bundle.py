@@ -4,7 +4,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from dataclasses import replace
 
 import numpy as np
@@ -15,11 +14,10 @@ from bundle.check.measuring import measure, verdict
 from bundle.check.scoring import accuracy, decoded, final_outputs, label_errors
 from bundle.folder import open_bundle
 from bundle.runtimes.artefacts import Artefact, ArtefactInfo, open_artefact
-from bundle.variants import Format, Precision, Variant, matrix_text, offered, refusal
+from bundle.variants import Format, Precision, Variant, offered, refusal
 from streaming.conversion.modes import Mode
 from tests.support.scripts import ROOT
 from utils.errors import BundleError
-from utils.files import replacing_folder
 from utils.run_folder.bundle_files import read_metadata, write_metadata
 from utils.run_folder.checksum_files import file_hash
 
@@ -27,15 +25,10 @@ SHIPPED = ROOT / "pretrained" / "audio_to_pinyin_streaming" / "export"
 LITERT = Variant(Format.LITERT, Mode.EXTERNAL, Precision.INT8)
 
 
-def test_the_matrix_names_every_combination_once_and_every_refusal_has_an_alternative():
-    text = matrix_text()
-    rows = re.findall(r"^\| (\w+) \| (\w+) \|(.*)\|$", text, re.MULTILINE)
-    assert {row[:2] for row in rows} == {(f, s) for f in Format for s in Mode} | {("format", "state")}
+def test_every_refusal_has_an_alternative():
     everything = {Variant(f, s, p) for f in Format for s in Mode for p in Precision}
-    refused = {variant for variant in everything if refusal(variant)}
-    assert set(offered()) == everything - refused
-    assert all(refusal(variant).reason and refusal(variant).instead for variant in refused)
-    assert sum(row[2].count("yes") for row in rows) == len(offered())
+    refused = everything - set(offered())
+    assert refused and all(refusal(variant).reason and refusal(variant).instead for variant in refused)
 
 
 def test_the_measuring_process_keeps_the_users_python_path(tmp_path, monkeypatch):
@@ -51,18 +44,6 @@ def test_the_measuring_process_keeps_the_users_python_path(tmp_path, monkeypatch
         with pytest.raises(BundleError, match="not run"):
             measure(tmp_path, LITERT, None)
         assert environments.pop()["PYTHONPATH"].split(os.pathsep) == [str(ROOT), *own]
-
-
-def test_the_tree_of_the_specification_is_offered():
-    required = {
-        "saved_model/non_stream_float",
-        "saved_model/stream_internal_float",
-        "litert/non_stream_float.tflite",
-        "litert/stream_external_float.tflite",
-        "litert/non_stream_int8.tflite",
-        "litert/stream_external_int8.tflite",
-    }
-    assert required < {variant.path for variant in offered()}
 
 
 @pytest.mark.parametrize("format_", [Format.ONNX, Format.FROZEN_GRAPH])
@@ -208,41 +189,8 @@ def test_arrays_that_cannot_be_read_are_named(tmp_path):
     """The hash of the damaged file is listed, so only reading it shows the damage."""
     copy = shutil.copytree(SHIPPED, tmp_path / "copy")
     facts = read_metadata(copy)
-    for name in ("golden/clips.npz", "golden/artefacts.npz"):
-        (copy / name).write_bytes(b"PK\x03\x04 cut")
-        facts["files"][name] = file_hash(copy / name)
+    (copy / "golden/clips.npz").write_bytes(b"PK\x03\x04 cut")
+    facts["files"]["golden/clips.npz"] = file_hash(copy / "golden/clips.npz")
     write_metadata(copy, facts)
-    bundle = open_bundle(copy)
-    for read, name in ((bundle.golden, "clips"), (bundle.answers, "artefacts")):
-        with pytest.raises(BundleError, match=rf"golden/{name}\.npz can't be read"):
-            read()
-
-
-def test_a_folder_appears_whole_or_not_at_all(tmp_path):
-    target = tmp_path / "export"
-    with pytest.raises(KeyboardInterrupt), replacing_folder(target) as folder:
-        (folder / "part").write_text("half")
-        raise KeyboardInterrupt
-    assert not list(tmp_path.iterdir())
-    for content in ("first", "second"):
-        with replacing_folder(target) as folder:
-            (folder / "part").write_text(content)
-        assert (target / "part").read_text() == content
-    with pytest.raises(ValueError), replacing_folder(target):
-        raise ValueError
-    assert (target / "part").read_text() == "second" and list(tmp_path.iterdir()) == [target]
-
-
-def test_the_next_export_removes_the_files_of_a_killed_one(tmp_path):
-    kill = (
-        "import os, signal; from pathlib import Path; from utils.files import replacing_folder\n"
-        f"with replacing_folder(Path({str(tmp_path / 'export')!r})) as folder:\n"
-        "    (folder / 'part').write_text('half'); os.kill(os.getpid(), signal.SIGKILL)"
-    )
-    ended = subprocess.run(
-        [sys.executable, "-c", kill], env=os.environ | {"PYTHONPATH": str(ROOT)}, check=False
-    )
-    assert ended.returncode == -9 and not (tmp_path / "export").exists() and list(tmp_path.iterdir())
-    with replacing_folder(tmp_path / "export") as folder:
-        (folder / "part").write_text("whole")
-    assert [path.name for path in tmp_path.iterdir()] == ["export"]
+    with pytest.raises(BundleError, match=r"golden/clips\.npz can't be read"):
+        open_bundle(copy).golden()

@@ -1,13 +1,11 @@
 """Tests of bundles of tiny models: checks of every format, refused parts, the command line."""
 
-import importlib.metadata
 import json
 import re
 import shutil
 import subprocess
 import sys
 import wave
-import xml.etree.ElementTree as ET
 from dataclasses import asdict, replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,11 +13,10 @@ from types import SimpleNamespace
 import keras
 import numpy as np
 import pytest
-import tensorflow as tf
 from ai_edge_litert import schema_py_generated as schema
 from keras import layers
 
-from bundle.check import measure_artefact, measuring, verification
+from bundle.check import measure_artefact, verification
 from bundle.check.measure_artefact import compare_with_source
 from bundle.check.verification import Outcome, verify_bundle
 from bundle.export import artefact_writer, build
@@ -34,9 +31,7 @@ from bundle.runtimes.artefacts import NEXT_SUFFIX, open_artefact
 from bundle.variants import Format, Precision, Variant, offered
 from model_keyword.registry import MODELS, build_keyword_model
 from streaming.conversion.modes import Mode
-from tests.support.damage import DAMAGE, damage_file
 from tests.support.scripts import ROOT, load_script
-from tests.support.small_disk import small_disk
 from tests.support.tiny_words import write_keyword_run, write_tiny_words
 from utils.errors import BundleError, ConfigError, RunError
 from utils.features.keyword import KeywordFeatureConfig, features_hash
@@ -124,7 +119,6 @@ def test_every_artefact_has_its_accuracy_file_and_its_row(exported, variants):
         assert re.search(rf"^\| {variant} \| yes \|", table, re.MULTILINE)
         assert found["latency_us"] > 0 and found["bytes"] > 1000 and found["operations"] > 3
         assert found["tensorflow_loaded"] == (variant.runtime == "tensorflow")
-        assert not found["flex"]
 
 
 def test_float_artefacts_are_within_a_ten_thousandth_and_int8_within_a_point(exported):
@@ -154,14 +148,10 @@ def test_the_golden_clips_detect_a_missing_reset(exported):
     assert np.allclose(golden["reset"][:, -1], golden["non_stream"], atol=1e-5)
 
 
-def test_each_mode_has_a_summary_and_a_drawing_of_all_its_layers(exported):
+def test_each_mode_has_a_summary_of_its_layers(exported):
     for state in Mode:
-        folder = exported / "models" / state
-        drawing = ET.parse(folder / "graph.svg").getroot()
-        text = " ".join(element.text or "" for element in drawing.iter())
-        for name in ("conv_1", "conv_2", "add", "conv_3", "logits"):
-            assert name in text and name in (folder / "model_summary.txt").read_text()
-        assert ("History" in text) == (state is not Mode.NON_STREAM)
+        text = (exported / "models" / state / "model_summary.txt").read_text()
+        assert "conv_3" in text and ("History" in text) == (state is not Mode.NON_STREAM)
 
 
 def test_fewer_clips_are_from_all_over_the_split():
@@ -268,33 +258,6 @@ def test_an_input_of_wide_range_may_stay_in_float():
     assert layers_by_noise(model, clips.astype(np.float32))[0] == ("features", "even", "logits")
 
 
-@pytest.mark.parametrize("state", [Mode.NON_STREAM, pytest.param(Mode.EXTERNAL, marks=pytest.mark.nightly)])
-def test_the_last_layer_alone_may_stay_in_float(state, tmp_path):
-    """Logits in 8 bits are multiples of one step, so many are equal; in float none are."""
-    variant, distinct = Variant(Format.LITERT, state, Precision.INT8), []
-    with ArtefactWriter(source_of(residual())) as writer:
-        for names in ((), ("logits",)):
-            writer.write(variant, tmp_path / variant.path, names)
-            artefact, clips = open_artefact(tmp_path / variant.path), writer.source.tests.inputs
-            if state is Mode.NON_STREAM:
-                answers = artefact.run(clips)
-            else:
-                answers = writer.outputs(clips, "running", artefact)
-            distinct.append(len(np.unique(answers)) / answers.size)
-    assert distinct[0] < 0.8 and distinct[1] > 0.9
-
-
-@pytest.mark.nightly
-def test_labels_that_are_gained_do_not_make_up_for_those_lost(tmp_path):
-    """With random references 8 bits are correct as often as the source model, and still differ from it."""
-    source = source_of(wide_range_model())
-    variant = Variant(Format.LITERT, Mode.NON_STREAM, Precision.INT8)
-    labels = np.random.default_rng(0).integers(0, len(LABELS), len(source.tests))
-    development = Clips(source.tests.inputs, labels)
-    (result,) = export_bundle(replace(source, development=development), [variant], tmp_path / "bundle")
-    assert result.measured["float_layers"] == ["wide", "narrow"] and not result.problems
-
-
 def test_a_lack_of_clips_for_int8_is_no_failure_of_the_converter(tmp_path):
     none = Clips(np.zeros((0, 12, 6), np.float32), np.zeros(0, np.int32))
     with (
@@ -307,9 +270,9 @@ def test_a_lack_of_clips_for_int8_is_no_failure_of_the_converter(tmp_path):
 def test_a_report_without_accuracies_blames_no_folder():
     """The clips may be there, and all be too long."""
     about = {"model": "residual", "parameters": 1, "multiply_accumulates": {}, "accuracy": None}
-    text = report_text(about | {"stream": None, "accuracy_by_shift": {}}, [], raw=False, streams=True)
+    text = report_text(about | {"stream": None}, [])
     assert "accuracy not measured: there were no test clips" in text
-    text = accuracy_text(ArtefactResult(PLAIN, {"flex": []}, []), "keyword")
+    text = accuracy_text(ArtefactResult(PLAIN, {}, []), "keyword")
     assert text.startswith("not measured: there were no test clips")
 
 
@@ -338,10 +301,10 @@ def test_int8_that_changes_labels_until_all_layers_are_in_float_is_not_made(tmp_
     measure, write, attempts = build.measure, ArtefactWriter.write, []
 
     def lose(folder, variant, tests):
-        measured, outputs = measure(folder, variant, tests)
+        measured = measure(folder, variant, tests)
         if tests and tests.name == build.DEVELOPMENT:
             measured["accuracy"] = {"non_stream": 0.8}
-        return measured, outputs
+        return measured
 
     def note(self, variant, path, float_layers=()):
         if variant == quantised:
@@ -471,18 +434,6 @@ def test_a_damaged_bundle_file_is_named(tmp_path, content):
         open_bundle(tmp_path)
 
 
-@pytest.mark.parametrize("kind", DAMAGE)
-def test_any_damage_to_the_settings_is_named(copy, kind):
-    whole = (copy / "bundle.json").read_bytes()
-    for seed in range(20):
-        (copy / "bundle.json").write_bytes(whole)
-        damage_file(copy / "bundle.json", kind, np.random.default_rng(seed))
-        if b"".join((copy / "bundle.json").read_bytes().split()) == b"".join(whole.split()):
-            continue  # exchanged lines that differ only in white space
-        with pytest.raises(BundleError, match=r"bundle\.json"):
-            open_bundle(copy)
-
-
 def test_an_artefact_finds_its_bundle(exported, tmp_path):
     bundle, name = find_bundle(exported / INT8.path)
     assert (bundle.labels, name) == (LABELS, INT8.path)
@@ -580,19 +531,9 @@ def test_operations_that_need_tensorflow_on_the_device_are_named(tmp_path):
     variant = Variant(Format.LITERT, Mode.NON_STREAM, Precision.FLOAT)
     with (
         ArtefactWriter(source_of(model)) as writer,
-        pytest.raises(BundleError, match=r"no operation for Erf.*--allow-flex"),
+        pytest.raises(BundleError, match=r"no operation for Erf"),
     ):
         writer.write(variant, tmp_path / "model.tflite")
-    with ArtefactWriter(source_of(model), allow_flex=True) as writer:
-        writer.write(variant, tmp_path / "model.tflite")
-    with pytest.raises(BundleError, match="needs TensorFlow's operations FlexErf"):
-        open_artefact(tmp_path / "model.tflite")
-    (made,) = export_bundle(source_of(model), [variant], tmp_path / "bundle", allow_flex=True)
-    reason = "needs TensorFlow's operations FlexErf, which no installed runtime has"
-    assert made.problems == [f"not checked: {reason}"] and (tmp_path / "bundle" / variant.path).is_file()
-    assert f"**no**: not checked: {reason}" in (tmp_path / "bundle" / "export.md").read_text()
-    (checked,) = verify_bundle(tmp_path / "bundle")
-    assert (checked.outcome, checked.detail) == (Outcome.NOT_RUN, reason)
 
 
 @keras.saving.register_keras_serializable(package="test_export")
@@ -603,19 +544,6 @@ class WithoutMean(keras.layers.Layer):
 
     def call(self, x):
         return x - keras.ops.mean(x, axis=1, keepdims=True)
-
-
-def test_references_are_not_rounded_to_tf32(tmp_path, monkeypatch):
-    """wake_word.py exports in the process of its training, which may have a GPU."""
-    tf.config.experimental.enable_tensor_float_32_execution(True)
-
-    def stop(*_):
-        assert not tf.config.experimental.tensor_float_32_execution_enabled()
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(ArtefactWriter, "golden", stop)
-    with pytest.raises(KeyboardInterrupt):
-        export_bundle(source_of(residual()), [PLAIN], tmp_path / "export")
 
 
 def test_a_stream_that_is_not_the_model_is_not_exported(tmp_path):
@@ -638,30 +566,6 @@ def test_a_model_that_cannot_stream_is_refused_with_its_layers(tmp_path):
         export_bundle(source_of(model), [EXTERNAL], tmp_path / "export")
     assert not list(tmp_path.iterdir())
     assert "both_ways" in build.can_stream(source_of(model))[0]
-
-
-@pytest.mark.nightly
-def test_the_cnn_of_the_specification_streams_in_litert(tmp_path):
-    model = build_keyword_model(MODELS["cnn"].config(), KeywordFeatureConfig(), 16000, 14)
-    variant = Variant(Format.LITERT, Mode.EXTERNAL, Precision.FLOAT)
-    source = source_of(model, labels=tuple(f"word_{n}" for n in range(14)))
-    with ArtefactWriter(
-        replace(source, golden=Clips(source.golden.inputs[:2], source.golden.references[:2]))
-    ) as writer:
-        assert (model.count_params(), len(writer.stream.states), writer.stream.state_values) == (
-            607_246,
-            7,
-            40_872,
-        )
-        writer.write(variant, tmp_path / "cnn.tflite")
-        golden = writer.golden(list(Mode))
-        due = writer.due
-    assert 2.42e6 < (tmp_path / "cnn.tflite").stat().st_size < 2.50e6  # four bytes a weight
-    artefact = open_artefact(tmp_path / "cnn.tflite")
-    assert sum(int(np.prod(shape)) for shape in artefact.info.states.values()) == 40_872
-    found = compare_with_source(artefact, {"due": due, "delay": 0}, golden)
-    assert max(found["difference"].values()) <= 1e-4
-    assert np.abs(golden["reset"][:, -1] - golden["non_stream"]).max() <= 1e-5
 
 
 # --- the folder ---
@@ -739,23 +643,6 @@ def test_an_artefact_that_cannot_be_made_is_reported_beside_the_others(tmp_path,
     assert list(open_bundle(tmp_path / "export").artefacts) == [PLAIN.path]
 
 
-def test_a_package_of_another_name_does_not_lose_a_finished_export(tmp_path, monkeypatch):
-    """The module onnxruntime may be of the package onnxruntime-gpu."""
-    version = importlib.metadata.version
-
-    def installed(name: str) -> str:
-        if name == "onnxruntime":
-            raise importlib.metadata.PackageNotFoundError(name)
-        return version(name)
-
-    monkeypatch.setattr(importlib.metadata, "version", installed)
-    measured = {"difference": {"non_stream": 0.0}, "largest": 1.0, "agreement": 1.0, "latency_us": 1.0}
-    monkeypatch.setattr(build, "measure", lambda *_: (measured | {"operations": 1, "flex": []}, {}))
-    export_bundle(source_of(residual()), [PLAIN], tmp_path / "export")
-    packages = open_bundle(tmp_path / "export").metadata["packages"]
-    assert "tensorflow" in packages and "onnxruntime" not in packages
-
-
 def test_a_bundle_without_any_artefact_is_not_written(tmp_path, monkeypatch):
     """The earlier bundle stays; the check of an empty bundle would find nothing wrong."""
     target = tmp_path / "export"
@@ -767,13 +654,6 @@ def test_a_bundle_without_any_artefact_is_not_written(tmp_path, monkeypatch):
     with pytest.raises(BundleError, match="a reason"):
         export_bundle(source_of(residual()), [PLAIN], target, force=True)
     assert [*target.iterdir()] == [target / "bundle.json"] and [*tmp_path.iterdir()] == [target]
-
-
-def test_a_mounted_disk_is_refused_before_the_work(tmp_path):
-    with small_disk(tmp_path / "disk", 100) as disk:
-        with pytest.raises(BundleError, match="a mounted disk can't be replaced"):
-            export_bundle(source_of(residual()), [PLAIN], disk.path, force=True)
-        assert not any(disk.path.iterdir())
 
 
 def test_a_path_that_is_no_bundle_is_described(tmp_path):
@@ -827,10 +707,6 @@ def test_the_command_exports_and_verifies(run, tmp_path, capsys):
     assert "1 of 1 artefacts passed" in printed.out
     # Standard error is not a terminal here: a line for each artefact replaces the progress bar.
     assert re.search(r"^1/1 litert stream_external float: \d+\.\d s$", printed.err, re.MULTILINE)
-    exported = json.loads((output / "export.json").read_text(encoding="utf-8"))
-    assert list(exported["accuracy_by_shift"]) == ["-200", "-100", "0", "100", "200"]
-    assert exported["accuracy_by_shift"]["0"] == pytest.approx(exported["accuracy"]["non_stream"])
-    assert "| +100 | " in (output / "export.md").read_text(encoding="utf-8")
     assert command.main(["verify", str(output)]) == 0
     printed = capsys.readouterr().out
     assert re.search(
@@ -847,20 +723,6 @@ def test_another_backend_than_tensorflow_is_refused_with_what_to_set(run, monkey
         load_script("export.py").main([str(run)])
 
 
-def test_the_source_model_is_not_computed_on_a_gpu(run, monkeypatch):
-    """There its outputs would have the rounding of TF32, and Keras would write operations of cuDNN."""
-    command, hidden = load_script("export.py"), []
-    monkeypatch.setattr(tf.config, "set_visible_devices", lambda *given: hidden.append(given))
-
-    def read(*_):
-        assert hidden == [([], "GPU")]
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(command, "_source", read)
-    with pytest.raises(KeyboardInterrupt):
-        command.main([str(run)])
-
-
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -873,30 +735,19 @@ def test_the_command_refuses_with_a_reason_and_an_alternative(run, words, messag
         load_script("export.py").main([str(run), *words])
 
 
-@pytest.mark.parametrize(
-    ("words", "code", "line"),
-    [
-        (
-            ["--mode", "non_stream", "stream_external"],
-            1,
-            "error: litert stream_external float, litert stream_",
-        ),
-        ([], 0, "note: streams are not available for this model:"),
-        (["--all", "--mode", "stream_external"], 0, "note: streams are not available for this model:"),
-    ],
-)
-def test_an_impossible_stream_prevents_no_other_artefact(
-    words, code, line, run, monkeypatch, tmp_path, capsys
-):
+def test_an_impossible_stream_prevents_no_other_artefact(run, monkeypatch, tmp_path, capsys):
     exported = []
     monkeypatch.setattr(build, "can_stream", lambda _: ["'pad' needs 2 future frames"])
     monkeypatch.setattr(
         build, "export_bundle", lambda _, variants, *__, **___: exported.extend(variants) or []
     )
-    assert load_script("export.py").main([str(run), *words, "--output", str(tmp_path / "some")]) == code
+    assert load_script("export.py").main([str(run), "--output", str(tmp_path / "some")]) == 0
     assert exported and not any(variant.is_streaming for variant in exported)
     printed = capsys.readouterr().err
-    assert printed.startswith(line) and "'pad' needs 2 future frames" in printed
+    assert printed.startswith(
+        "note: not available for this model: litert stream_external float, litert stream_"
+    )
+    assert "'pad' needs 2 future frames" in printed
 
 
 def test_a_stream_alone_that_is_impossible_is_an_error(run, monkeypatch):
@@ -964,16 +815,3 @@ def test_the_example_detects_keywords_with_litert_and_numpy_only(tmp_path):
     assert ended.returncode == 0, ended.stderr
     (line,) = ended.stdout.splitlines()
     assert 1.0 < float(line.split()[0]) < 1.3 and line.split()[2] == "loud"
-
-
-def test_the_example_is_short_and_imports_nothing_but_litert_and_numpy():
-    lines = (ROOT / "examples" / "stream_keyword.py").read_text().splitlines()
-    assert len(lines) <= 70
-    at_top = {line.split()[1].partition(".")[0] for line in lines if re.match(r"(from|import) ", line)}
-    assert at_top - set(sys.stdlib_module_names) == {"numpy", "ai_edge_litert"}
-
-
-def test_every_offered_format_has_a_writer():
-    """Each offered format has a writer."""
-    assert {variant.format for variant in offered()} == set(Format)
-    assert measuring.runtime_version(MADE[0]).startswith("tensorflow ")
