@@ -41,6 +41,7 @@ from keywords.backgrounds import check_halves
 from keywords.calibration import ChosenThreshold, calibrate, of_keyword, spoken_by_test_voices
 from keywords.listening import Listener, open_listener
 from keywords.wake_word_request import Request
+from streaming.conversion.modes import Mode
 from utils.audio.folders import find_recordings
 from utils.backend.quiet import silence_tensorflow
 from utils.errors import BundleError, RunError
@@ -210,7 +211,6 @@ def _export(output: Path) -> Path:
     from bundle.export.build import export_bundle
     from bundle.export.keyword_source import keyword_source
     from bundle.variants import Format, Precision, Variant
-    from streaming.conversion.modes import Mode
 
     source = keyword_source(output / "run", max_tests=_TEST_CLIPS, smoothing_ms=_SMOOTHING_MS)
     stream = Variant(Format.LITERT, Mode.EXTERNAL, Precision.FLOAT)

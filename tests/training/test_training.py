@@ -2,11 +2,9 @@
 
 import csv
 import math
-import os
 import re
 import shutil
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import keras
@@ -25,14 +23,12 @@ from tests.support.scripts import load_script
 from tests.support.tiny_corpus import write_tiny_corpus
 from training.history import history_csv
 from training.run import train_from_config
-from training.tasks import training_texts
+from training.tasks.recipe import DATA_HASHES, changed_data
 from training.tasks.speech import VARIANTS, SpeechConfig
-from training.tasks.training_texts import check_training_texts, warn_of_changed_utterances
 from utils.audio.reading import write_wav
 from utils.config import load_config, to_plain
 from utils.errors import ConfigError, CorpusError, RunError, TrainingError, UserError
 from utils.files import write_text
-from utils.run_folder.checksum_files import file_hash
 from utils.run_folder.run import RunFolder, start_run
 
 SMALL = ("model.width=8", "model.blocks=1", "features.bins=16", "data.workers=1", "training.epochs=2")
@@ -134,7 +130,7 @@ def test_targets_longer_than_the_output_are_reported_by_utterance(tmp_path, conf
 def test_a_few_long_targets_are_left_out_and_a_limit_keeps_the_vocabulary(
     tmp_path, config_file, hasty, monkeypatch
 ):
-    monkeypatch.setattr("training.short_utterances.MAX_SKIPPED_FRACTION", 0.5)
+    monkeypatch.setattr("training.utterance_checks.MAX_SKIPPED_FRACTION", 0.5)
     run = RunFolder(tmp_path / "run")
     overrides = [*SMALL, *_lists(hasty), "training.epochs=1", "data.limit=3"]
     train_from_config("speech", config_file, overrides, run.path)
@@ -253,20 +249,10 @@ def test_figures_that_a_newer_version_adds_have_a_column(tmp_path):
     assert math.isnan(read["dev_rate"][0]) and read["dev_rate"][1] == 0.5
 
 
-def test_manifests_that_changed_since_a_run_began_are_named(tmp_path, caplog):
-    utterances = read_manifest(write_tiny_corpus(tmp_path / "corpus", utterances=6))
-    run, lists = start_run(tmp_path / "run", {"task": "speech"}), {"data.dev": utterances[4:]}
-    warn_of_changed_utterances(run, {"data.train": utterances[:4], **lists})
-    run.checkpoint.parent.mkdir()
-    run.checkpoint.touch()
-    moved = [replace(utterance, audio=Path("elsewhere.wav")) for utterance in utterances[:4]]
-    warn_of_changed_utterances(run, {"data.train": moved, **lists})
-    assert not caplog.text
-    corrected = [replace(utterances[0], pinyin=("ma1",)), *utterances[1:4]]
-    for changed in (utterances[:3], utterances[3::-1], corrected):
-        caplog.clear()
-        warn_of_changed_utterances(run, {"data.train": changed, **lists})
-        assert "data.train: other utterances" in caplog.text
+def test_data_that_changed_since_a_run_began_are_named(tmp_path):
+    run = start_run(tmp_path / "run", {"task": "speech"})
+    assert changed_data(run, {"train": "1", "dev": "2"}) == []
+    assert changed_data(run, {"train": "1", "dev": "3"}) == ["dev"]
 
 
 def test_a_language_recipe_without_text_is_refused(tmp_path):
@@ -300,7 +286,7 @@ def test_corpora_are_mixed_by_weight_and_the_run_records_it(tmp_path, config_fil
         (str(first), 2.0, 8, 16),
         (str(second), 0.25, 8, 2),
     ]
-    assert set(run.config()["environment"][training_texts.UTTERANCES]) == {"data.train", "data.dev"}
+    assert set(run.config()["environment"][DATA_HASHES]) == {"data.train", "data.dev"}
 
 
 @pytest.mark.nightly
@@ -364,21 +350,3 @@ def test_a_run_of_another_text_is_not_taken_for_finished(tmp_path):
         run()
     text.unlink()
     run()  # a finished run doesn't need its text
-
-
-def test_unchanged_texts_are_not_read_again(tmp_path, monkeypatch):
-    text, run = tmp_path / "text.txt", RunFolder(tmp_path / "run")
-    text.write_text("我们今天去公园\n", encoding="utf-8")
-    start_run(run.path, {"task": "language"})
-    check_training_texts(run, [text])
-    run.metrics.write_text("{}", encoding="utf-8")
-    hashed = []
-    monkeypatch.setattr(training_texts, "file_hash", lambda path: hashed.append(path) or file_hash(path))
-    check_training_texts(run, [text])
-    assert hashed == []
-    os.utime(text, ns=(0, 0))  # copied, or restored from a backup
-    check_training_texts(run, [text])
-    assert hashed == [text]
-    text.write_text("我们今天去学校\n", encoding="utf-8")
-    with pytest.raises(RunError, match="another content"):
-        check_training_texts(run, [text])
