@@ -12,7 +12,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from keras import ops
 
 from data.batches.batching import plan_batches
 from data.text.pinyin_pairs import Pair, read_pairs
@@ -20,7 +19,6 @@ from model_language.converters.combined_config import CombinedConfig
 from model_language.converters.ngram import NGRAM_FILE, NgramConfig, NgramConverter, NgramModel
 from model_language.networks.causal_cnn_config import CausalCnnConfig
 from model_language.networks.gated_cnn import GatedCnnConfig
-from model_language.networks.loss import sequence_loss
 from model_language.ngram.backoff import ngram_counts
 from model_language.ngram.syllables import SYLLABLES_FILE, SyllableNgram, SyllableNgramConfig
 from model_language.registry import INPUT_LAYER, MODELS, OUTPUT_LAYER, load_network
@@ -28,7 +26,8 @@ from model_language.vocabulary.symbols import Symbols, build_symbols
 from training.distributed.distribution import SINGLE_PROCESS, Distribution
 from training.initialise import TokenLayer
 from training.loop import prepare_backend, train
-from training.metrics import character_errors
+from training.losses import CandidateLoss, pack_pairs
+from training.metrics import CharacterErrorRate
 from training.tasks.combined import make_combined
 from training.tasks.language_config import LanguageConfig
 from training.tasks.language_results import character_error_rate, save_results
@@ -86,8 +85,13 @@ class LanguageTask(SequenceTask):
         dev: Sequence[EncodedPair],
         shard: tuple[int, int] = (0, 1),
     ):
-        super().__init__(model)
-        self._config, self._candidates = config, symbols.candidates
+        super().__init__(
+            model,
+            loss=CandidateLoss(symbols.candidates, config.model.label_smoothing),
+            dev_loss=CandidateLoss(symbols.candidates),
+            error_rate=CharacterErrorRate(symbols.candidates),
+        )
+        self._config = config
         self._train, self._dev, self._shard = train, dev, shard
         self._train_lengths = np.array([len(syllables) for syllables, _ in train])
         self._dev_lengths = np.array([len(syllables) for syllables, _ in dev])
@@ -105,21 +109,9 @@ class LanguageTask(SequenceTask):
         """Syllables and targets, both (batch, length) int32."""
         return {"syllables": batch.syllables, "targets": batch.targets}
 
-    def losses(self, arrays: dict[str, Any], training: bool) -> Any:
-        """Cross-entropy of each sentence, in nats, (batch,) float32."""
-        logits = self.model({"syllables": arrays["syllables"]}, training=training)
-        return self._losses(arrays, logits, self._config.model.label_smoothing if training else 0.0)
-
-    def dev_counts(self, arrays: dict[str, Any], logits: Any) -> tuple[Any, Any, Any]:
-        """Cross-entropy in nats, errors and number of hanzi of each sentence, (batch,) each."""
-        counts = character_errors(logits, arrays["syllables"], arrays["targets"], self._candidates)
-        return self._losses(arrays, logits, 0.0), *counts
-
-    def _losses(self, arrays: dict[str, Any], logits: Any, smoothing: float) -> Any:
-        losses, _ = sequence_loss(
-            logits, arrays["syllables"], arrays["targets"], self._candidates, smoothing
-        )  # (B, L)
-        return ops.sum(losses, axis=1)
+    def targets(self, arrays: dict[str, Any]) -> Any:
+        """Syllables and hanzi packed for the loss, (batch, 2, length) int32."""
+        return pack_pairs(arrays["syllables"], arrays["targets"])
 
     def dev_batches(self) -> Iterator[SentenceBatch]:
         """The batches of the dev set."""

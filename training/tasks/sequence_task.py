@@ -1,4 +1,8 @@
-"""Base class of the speech and language tasks: loss and error rate of the dev set."""
+"""Base class of the speech and language tasks: losses of a batch, loss and error rate of the dev set.
+
+The targets of a batch are packed into one array, which a Keras loss and a Keras metric compare with the
+logits of the model.
+"""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
@@ -16,20 +20,30 @@ class SequenceTask(ABC):
     """A task whose evaluation compares logits with targets, batch by batch.
 
     A derived task names the model's inputs among the arrays of a batch (``inputs``) and the key of the error
-    rate (``metric``), and defines the training batches and their losses.
+    rate (``metric``), and defines the training batches.
 
     Args:
         model: gets the ``inputs`` of a batch.
+        loss: loss of the training.
+        dev_loss: loss of the evaluation.
+        error_rate: a metric of the same targets and logits.
     """
 
     inputs: tuple[str, ...]
     metric: str
     accepts_padding = True
 
-    def __init__(self, model: keras.Model):
+    def __init__(
+        self,
+        model: keras.Model,
+        loss: keras.losses.Loss,
+        dev_loss: keras.losses.Loss,
+        error_rate: keras.metrics.Metric,
+    ):
         self.model = model
         prepare_prediction(model)
-        self._count = compiled(self.dev_counts)
+        self._loss, self._dev_loss, self._error_rate = loss, dev_loss, error_rate
+        self._count = compiled(self._count_batch)
 
     @abstractmethod
     def arrays(self, batch: Any) -> dict[str, np.ndarray]:
@@ -40,17 +54,28 @@ class SequenceTask(ABC):
         """The batches of the dev set."""
 
     @abstractmethod
-    def dev_counts(self, arrays: dict[str, Any], logits: Any) -> tuple[Any, Any, Any]:
-        """Loss in nats, errors and number of reference tokens of each sequence, (batch,) each."""
+    def targets(self, arrays: dict[str, Any]) -> Any:
+        """The targets of a batch, as loss and metric take them."""
+
+    def losses(self, arrays: dict[str, Any], training: bool) -> Any:
+        """Loss of each sequence, in nats, (batch,) float32."""
+        logits = self.model({name: arrays[name] for name in self.inputs}, training=training)
+        return (self._loss if training else self._dev_loss).call(self.targets(arrays), logits)
 
     def evaluate(self) -> dict[str, float]:
         """Mean loss of a sequence, and the error rate of the dev set."""
-        sums, sequences = np.zeros(3), 0
+        total, sequences = 0.0, 0
+        counts = self._error_rate.stateless_reset_state()
         for batch in self.dev_batches():
             arrays = pad_to_few_shapes(self.arrays(batch))
             logits = predict(self.model, {name: arrays[name] for name in self.inputs})
-            counts = self._count(arrays, logits)
-            sums += [float(np.sum(ops.convert_to_numpy(each), dtype=np.float64)) for each in counts]
+            losses, counts = self._count(counts, arrays, logits)
+            total += float(np.sum(ops.convert_to_numpy(losses)))
             sequences += len(batch.ids)
-        loss, errors, reference = sums
-        return {"dev_loss": float(loss / sequences), self.metric: float(errors / max(reference, 1.0))}
+        return {"dev_loss": total / sequences, self.metric: float(self._error_rate.stateless_result(counts))}
+
+    def _count_batch(self, counts: list[Any], arrays: dict[str, Any], logits: Any) -> tuple[Any, list[Any]]:
+        """Losses of a batch (batch,), and the ``counts`` of the error rate with this batch added."""
+        targets = self.targets(arrays)
+        counts = self._error_rate.stateless_update_state(counts, targets, logits)
+        return self._dev_loss.call(targets, logits), counts

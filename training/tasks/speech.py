@@ -25,14 +25,15 @@ from data.manifest import Utterance, read_manifest
 from model_speech.acoustic_model import load_acoustic_model
 from model_speech.ctc.consistency import consistency_loss
 from model_speech.ctc.distillation import distillation_loss
-from model_speech.ctc.loss import ctc_loss, output_lengths
+from model_speech.ctc.loss import output_lengths
 from model_speech.registry import MODELS
 from model_speech.vocabulary_transfer import OUTPUT_LAYER
 from training.distillation import DistillationConfig, Teacher
 from training.distributed.distribution import SINGLE_PROCESS, Distribution
 from training.initialise import TokenLayer
 from training.loop import prepare_backend, train
-from training.metrics import syllable_errors
+from training.losses import CtcLoss, pack_ctc_targets
+from training.metrics import SyllableErrorRate
 from training.tasks.adaptation import INITIAL, InitialModelConfig, hold_out
 from training.tasks.packed_corpora import open_packed, packed_source
 from training.tasks.recipe import Recipe, SourceModel, prepare_model
@@ -148,8 +149,8 @@ class SpeechTask(SequenceTask):
         consistency: float = 0.0,
         teacher: Teacher | None = None,
     ):
-        super().__init__(model)
-        self._blank = vocabulary.blank_index
+        loss = CtcLoss(vocabulary.blank_index)
+        super().__init__(model, loss, loss, SyllableErrorRate(vocabulary.blank_index))
         self._time_stride, self._consistency, self._teacher = time_stride, consistency, teacher
         self._train, self._dev, self._shard = train, dev, shard
 
@@ -178,6 +179,7 @@ class SpeechTask(SequenceTask):
         With two views it is the mean of both, plus the weighted consistency loss; with a teacher the weighted
         distillation loss of each view is added.
         """
+        targets = self.targets(arrays)
         views = [arrays[name] for name in ("features", "second_view") if name in arrays]
         # Both views in one call: batch normalisation sees them together.
         inputs = {
@@ -185,7 +187,7 @@ class SpeechTask(SequenceTask):
             "lengths": ops.concatenate([arrays["lengths"]] * len(views)),
         }
         logits = ops.split(self.model(inputs, training=training), len(views))
-        losses = sum(self._ctc_losses(arrays, each) for each in logits) / len(views)
+        losses = sum(self._loss.call(targets, each) for each in logits) / len(views)
         frames = output_lengths(arrays["lengths"], self._time_stride)
         if self._teacher:
             teacher = self._teacher.logits(arrays["teacher_features"], arrays["lengths"])
@@ -199,16 +201,10 @@ class SpeechTask(SequenceTask):
         """The batches of the dev set."""
         return self._dev.batches(epoch=1, first_step=0)
 
-    def dev_counts(self, arrays: dict[str, Any], logits: Any) -> tuple[Any, Any, Any]:
-        """CTC loss in nats, errors and number of syllables of each utterance, (batch,) each."""
-        labels, lengths = arrays["labels"], arrays["label_lengths"]
+    def targets(self, arrays: dict[str, Any]) -> Any:
+        """Labels and lengths packed for CTC, (batch, 1 + labels) int32."""
         frames = output_lengths(arrays["lengths"], self._time_stride)
-        errors = syllable_errors(logits, labels, lengths, frames, self._blank)
-        return self._ctc_losses(arrays, logits), errors, lengths
-
-    def _ctc_losses(self, arrays: dict[str, Any], logits: Any) -> Any:
-        frames = output_lengths(arrays["lengths"], self._time_stride)
-        return ctc_loss(arrays["labels"], logits, arrays["label_lengths"], frames, self._blank)
+        return pack_ctc_targets(arrays["labels"], arrays["label_lengths"], frames)
 
 
 def train_speech(
