@@ -51,8 +51,8 @@ non_stream artefacts.
 Every artefact is run by its own runtime in its own process, compared with the source model on golden clips,
 and measured on the test split; the table is in export.md of the bundle. verify repeats the comparison on any
 machine, from the bundle alone. Exit code: {FAILED} if an artefact fails, {INCOMPLETE} if verify couldn't run
-one because its runtime isn't installed. What is not available for the model is listed with the reason;
-docs/export.md has a table.
+one because its runtime isn't installed or lacks operations. What is not available for the model is listed
+with the reason; docs/export.md has a table.
 """
 
 
@@ -82,7 +82,14 @@ def _export(options: argparse.Namespace, overrides: Sequence[str]) -> int:
     source = _source(task, options, overrides)
     variants = _offered(options, source, can_stream(source))
     output = options.output or options.run / "export"
-    results = export_bundle(source, variants, output, frames_per_call=options.frames, force=options.force)
+    results = export_bundle(
+        source,
+        variants,
+        output,
+        frames_per_call=options.frames,
+        force=options.force,
+        allow_flex=options.allow_flex,
+    )
     return _report(results, output)
 
 
@@ -211,6 +218,11 @@ def _parser() -> argparse.ArgumentParser:
         default=1000,
         metavar="N",
         help="maximum number of test clips (default: 1000)",
+    )
+    parser.add_argument(
+        "--allow-flex",
+        action="store_true",
+        help="allow TensorFlow operations in LiteRT files, which then can't be checked",
     )
     return parser
 

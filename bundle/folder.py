@@ -5,7 +5,7 @@
     pinyin.txt      of a converter: its input tokens, one per line; lexicon.tsv: the possible hanzi of each
     golden/         clips.npz: inputs and the source model's outputs
     export.md       the table: differences, accuracy, size, latency; export.json: the same and more
-    models/         summary of each mode
+    models/         summary and drawing of each mode
     litert/ onnx/ … the artefacts, each with its accuracy in a file beside it
 
 Only the runtime of the requested artefact is loaded.

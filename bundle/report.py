@@ -23,7 +23,7 @@ class ArtefactResult:
 
     Attributes:
         variant: format, mode and precision of the artefact.
-        measured: measurements; empty if it couldn't be written.
+        measured: measurements; only its size if it couldn't be run; empty if it couldn't be written.
         problems: why it failed; empty if it passed.
         unavailable: why the model can't have this artefact, because of its design; empty if it can.
     """

@@ -30,7 +30,7 @@ class CheckResult:
 
     Attributes:
         artefact: path of the artefact in the bundle.
-        outcome: passed, failed, or not run because its runtime isn't installed.
+        outcome: passed, failed, or not run because its runtime isn't installed or lacks operations.
         detail: reason of a failure; if it passed, how its logits differ from the source model's, and the time
             per call.
     """
@@ -56,6 +56,8 @@ def _check(bundle: Bundle, name: str, properties: Mapping[str, Any]) -> CheckRes
     variant = Variant(
         Format(properties["format"]), Mode(properties["state"]), Precision(properties["precision"])
     )
+    if properties["flex"]:
+        return CheckResult(name, Outcome.NOT_RUN, "it needs TensorFlow's operations")
     if runtime_version(variant) is None:
         return CheckResult(name, Outcome.NOT_RUN, f"{variant.runtime} isn't installed here")
     try:

@@ -21,6 +21,7 @@ from bundle.check.clips import chunks_of, golden_outputs, streamed
 from bundle.check.measuring import TOLERANCE
 from bundle.check.scoring import accuracy, final_outputs, label_errors, predicted_labels
 from bundle.check.utterances import row_counts, without_padding
+from bundle.export.drawing import graph_svg
 from bundle.export.litert_files import litert_file
 from bundle.export.onnx_files import onnx_model, write_onnx
 from bundle.export.quantisation import layers_by_noise, layers_with_weights
@@ -61,10 +62,12 @@ class ArtefactWriter:
     Attributes:
         source: the model and its clips.
         frames_per_call: frames per call of the streams; 0: the minimum for the model's strides.
+        allow_flex: whether to allow TensorFlow operations in LiteRT files.
     """
 
     source: ExportSource
     frames_per_call: int = 0
+    allow_flex: bool = False
     _folder: tempfile.TemporaryDirectory = field(default_factory=tempfile.TemporaryDirectory)
     _stages: dict[Mode, ModelInMode] = field(default_factory=dict)
     _saved: dict[tuple[Mode, bool], Path] = field(default_factory=dict)
@@ -162,7 +165,7 @@ class ArtefactWriter:
             case Format.LITERT:
                 content = litert_file(
                     self._saved_model(variant.state, variant.precision), variant.state, variant.precision,
-                    lambda: self.samples(variant.state), float_layers,
+                    lambda: self.samples(variant.state), float_layers, self.allow_flex,
                 )  # fmt: skip
                 path.write_bytes(content)
             case Format.ONNX:
@@ -332,6 +335,8 @@ class ArtefactWriter:
         return open_artefact(path)
 
     def describe(self, states: Sequence[Mode], folder: Path) -> None:
-        """Write a summary of each mode."""
+        """Write a summary and a drawing of each mode."""
         for state in states:
-            write_text(folder / state / "model_summary.txt", summary_text(self.stage(state).model))
+            model = self.stage(state).model
+            write_text(folder / state / "model_summary.txt", summary_text(model))
+            write_text(folder / state / "graph.svg", graph_svg(model, f"{model.name}, {state}"))

@@ -23,6 +23,7 @@ from bundle.export.source import ExportSource
 from bundle.folder import CLIPS, LABELS, STREAM, files_in
 from bundle.report import ArtefactResult, accuracy_text, report_json, report_text
 from bundle.runtimes.artefacts import INPUT
+from bundle.runtimes.litert import FLEX, NOT_RUNNABLE, needs_flex
 from bundle.variants import Format, Precision, UnavailableError, Variant
 from model_keyword.labels import labels_hash, write_labels
 from streaming.conversion.modes import Mode
@@ -50,6 +51,7 @@ def export_bundle(
     *,
     frames_per_call: int = 0,
     force: bool = False,
+    allow_flex: bool = False,
 ) -> list[ArtefactResult]:
     """Write a bundle with these artefacts, each measured in a new process.
 
@@ -59,6 +61,7 @@ def export_bundle(
         output: the folder; it appears when it is complete.
         frames_per_call: frames per call of streams; 0: the minimum for the model's strides.
         force: replace an existing bundle, or an empty folder.
+        allow_flex: allow TensorFlow operations in LiteRT files. Such files are written, but not measured.
 
     Returns:
         Measurements and problems of each artefact. An artefact that can't be written is a problem in the
@@ -74,7 +77,7 @@ def export_bundle(
     tf.config.experimental.enable_tensor_float_32_execution(False)
     states = list(dict.fromkeys(variant.state for variant in variants))
     streams = any(state.is_streaming for state in states)
-    with ArtefactWriter(source, frames_per_call) as writer, replacing_folder(output) as folder:
+    with ArtefactWriter(source, frames_per_call, allow_flex) as writer, replacing_folder(output) as folder:
         _write_parts(writer, folder, states, streams)
         writer.describe(states, folder / "models")
         accuracy = writer.accuracies(source.tests, streams) if len(source.tests) else None
@@ -184,8 +187,11 @@ def _make(
     else:
         writer.write(variant, path)
     seconds = time.perf_counter() - start
-    measured = measure(folder, variant, clips / TESTS if accuracy else None)
-    problems = verdict(variant, measured, accuracy)
+    if variant.format is Format.LITERT and needs_flex(path.read_bytes()):
+        measured, problems = {FLEX: True}, [f"not checked: {NOT_RUNNABLE}"]
+    else:
+        measured = measure(folder, variant, clips / TESTS if accuracy else None)
+        problems = verdict(variant, measured, accuracy)
     measured |= {"bytes": _size(path), "seconds_to_make": round(seconds, 2)}
     measured |= {"runtime": runtime_version(variant), "float_layers": list(float_layers)}
     return ArtefactResult(variant, measured, problems)
@@ -304,6 +310,7 @@ def _artefact_metadata(writer: ArtefactWriter, result: ArtefactResult) -> dict[s
         "precision": variant.precision,
         "input_shape": [batch, *shape[1:]],
         "passed": not result.problems,
+        FLEX: FLEX in result.measured,
     }
 
 

@@ -37,6 +37,7 @@ def litert_file(
     precision: Precision,
     samples: Callable[[], Samples],
     float_layers: Collection[str] = (),
+    allow_flex: bool = False,
 ) -> bytes:
     """Convert a model to one precision.
 
@@ -47,6 +48,7 @@ def litert_file(
         samples: returns typical inputs for the calibration of int8.
         float_layers: names of layers that int8 leaves in float; inputs, states and outputs are then float,
             too.
+        allow_flex: allow TensorFlow operations, which LiteRT alone can't run.
 
     Raises:
         UnavailableError: the model has a loop, and the precision is int8.
@@ -55,6 +57,9 @@ def litert_file(
     converter = tf.lite.TFLiteConverter.from_saved_model(str(saved_model), signature_keys=[str(state)])
     converter.experimental_enable_resource_variables = True
     _set_precision(converter, precision, lambda: ((str(state), sample) for sample in samples()))
+    if allow_flex:
+        builtin = converter.target_spec.supported_ops
+        converter.target_spec.supported_ops = [*builtin, tf.lite.OpsSet.SELECT_TF_OPS]
     if precision is Precision.INT8:
         _refuse_loops(saved_model, state)
     try:
@@ -147,7 +152,8 @@ def _explain(error: Exception, artefact: str) -> BundleError:
         return BundleError(
             f"LiteRT has no operation for {', '.join(sorted(found))}",
             where=artefact,
-            hint="change the layers that use them, or export ONNX",
+            hint="change the layers that use them, or --allow-flex: the device then needs TensorFlow's "
+            "operations too, and the file is not checked",
         )
     first = next((line for line in text.splitlines() if "error" in line.lower()), text)[:400]
     return BundleError(

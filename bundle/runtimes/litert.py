@@ -19,6 +19,9 @@ from bundle.runtimes.artefacts import INPUT, LENGTHS, NEXT_SUFFIX, OUTPUT, STATE
 from streaming.conversion.modes import Mode
 from utils.errors import BundleError
 
+FLEX = "flex"
+"""Key of what a bundle says about an artefact: whether it needs operations of TensorFlow."""
+NOT_RUNNABLE = "it needs TensorFlow's operations, which no installed runtime has"
 _BUILTIN_NAMES = {code: name for name, code in vars(schema.BuiltinOperator).items() if isinstance(code, int)}
 
 
@@ -135,3 +138,8 @@ def _operation_name(code: schema.OperatorCodeT) -> str:
     if code.customCode:
         return code.customCode.decode()
     return _BUILTIN_NAMES[max(code.builtinCode, code.deprecatedBuiltinCode)]
+
+
+def needs_flex(content: bytes) -> bool:
+    """Whether a file has operations of TensorFlow, which LiteRT alone can't run."""
+    return any(name.startswith("Flex") for name in operation_names(content))

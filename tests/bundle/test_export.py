@@ -148,10 +148,11 @@ def test_the_golden_clips_detect_a_missing_reset(exported):
     assert np.allclose(golden["reset"][:, -1], golden["non_stream"], atol=1e-5)
 
 
-def test_each_mode_has_a_summary_of_its_layers(exported):
+def test_each_mode_has_a_summary_and_a_drawing_of_its_layers(exported):
     for state in Mode:
-        text = (exported / "models" / state / "model_summary.txt").read_text()
-        assert "conv_3" in text and ("History" in text) == (state is not Mode.NON_STREAM)
+        for name in ("model_summary.txt", "graph.svg"):
+            text = (exported / "models" / state / name).read_text()
+            assert "conv_3" in text and ("History" in text) == (state is not Mode.NON_STREAM)
 
 
 def test_fewer_clips_are_from_all_over_the_split():
@@ -531,9 +532,14 @@ def test_operations_that_need_tensorflow_on_the_device_are_named(tmp_path):
     variant = Variant(Format.LITERT, Mode.NON_STREAM, Precision.FLOAT)
     with (
         ArtefactWriter(source_of(model)) as writer,
-        pytest.raises(BundleError, match=r"no operation for Erf"),
+        pytest.raises(BundleError, match=r"no operation for Erf.*--allow-flex"),
     ):
         writer.write(variant, tmp_path / "model.tflite")
+    (made,) = export_bundle(source_of(model), [variant], tmp_path / "bundle", allow_flex=True)
+    assert "not checked: it needs TensorFlow's operations" in made.problems[0]
+    assert (tmp_path / "bundle" / variant.path).is_file()
+    (checked,) = verify_bundle(tmp_path / "bundle")
+    assert (checked.outcome, checked.detail) == (Outcome.NOT_RUN, "it needs TensorFlow's operations")
 
 
 @keras.saving.register_keras_serializable(package="test_export")

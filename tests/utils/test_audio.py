@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from data.keywords.folders import read_recordings
 from tests.support.microphone import Microphone
-from tests.support.recordings import FOLDER
 from utils.audio import decoding
 from utils.audio import microphone as microphone_module
 from utils.audio.folders import find_recordings
@@ -247,69 +246,6 @@ def test_an_mp3_file_that_does_not_state_its_length_is_read_to_its_end(tmp_path,
     assert len(read_audio(path)) / RATE == pytest.approx(30, abs=0.5)
 
 
-@pytest.mark.parametrize("tag", ["VBRI", "Xing without a number", "short frames"])
-def test_an_mp3_file_whose_tag_does_not_state_its_length(tmp_path, tag):
-    content, rng = io.BytesIO(), np.random.default_rng(0)
-    level = np.repeat([0.0, 0.2, 0.0], 10 * 24_000)
-    soundfile.write(
-        content, level * rng.standard_normal(len(level)), 24_000, format="MP3", bitrate_mode="VARIABLE"
-    )
-    data = bytearray(content.getvalue())
-    first = _first_frame_bytes(data)
-    begin = data.index(b"Xing" if b"Xing" in data[:first] else b"Info")
-    if tag == "VBRI":
-        data[begin : begin + 4] = bytes(4)
-        data[36:40] = b"VBRI"
-    elif tag == "short frames":
-        data = data[first:]
-    else:
-        data[begin + 7] = 0
-    (tmp_path / "a.mp3").write_bytes(data)
-    assert audio_seconds(tmp_path / "a.mp3") == pytest.approx(30, abs=0.2)
-    assert len(read_audio(tmp_path / "a.mp3")) / RATE == pytest.approx(30, abs=0.2)
-
-
-@pytest.mark.parametrize("between", [b"", b"TAG" + bytes(125)], ids=["plain", "tagged"])
-def test_joined_mp3_files_are_read_to_the_end_of_the_last(tmp_path, between):
-    first, _ = _mp3(3, bitrate_mode="VARIABLE")
-    second, _ = _mp3(6, bitrate_mode="CONSTANT")
-    path = put(tmp_path / "a.mp3", first + between + second)
-    assert audio_seconds(path) == pytest.approx(9, abs=0.3)
-    samples = read_audio(path)
-    assert len(samples) / RATE == pytest.approx(9, abs=0.3)
-    assert np.abs(samples[int(7.5 * RATE) : int(8.5 * RATE)]).mean() > 0.05, "the last loud part"
-
-
-@pytest.mark.parametrize(("rate", "channels"), [(22_050, 1), (8_000, 1), (RATE, 2)])
-def test_joined_mp3_files_of_different_formats_are_read(tmp_path, rate, channels):
-    content = io.BytesIO()
-    soundfile.write(content, np.column_stack([tone(1.0, rate)] * channels), rate, format="MP3")
-    path = put(tmp_path / "a.mp3", _mp3(3)[0] + content.getvalue())
-    samples = read_audio(path)
-    assert audio_seconds(path) == pytest.approx(4, abs=0.3) == len(samples) / RATE
-    inner = samples[int(3.3 * RATE) : int(3.8 * RATE)]
-    assert np.abs(np.fft.rfft(inner)).argmax() * RATE / len(inner) == pytest.approx(440, abs=4)
-
-
-def test_a_tag_after_an_mp3_file_is_no_sound(tmp_path):
-    """With a picture, in which single headers of frames occur by chance."""
-    data, first = _mp3(3, bitrate_mode="VARIABLE")
-    picture = b"APETAGEX" + 20 * (data[first : first + 4] + bytes(1500))
-    whole = read_audio(put(tmp_path / "a.mp3", data))
-    samples = read_audio(put(tmp_path / "b.mp3", data + picture))
-    np.testing.assert_array_equal(samples[: len(whole)], whole)
-    assert not samples[len(whole) + RATE // 10 :].any(), "the decoder may add silence"
-
-
-def test_an_mp3_file_in_memory_is_read_from_where_the_decoder_is():
-    import fsspec
-
-    data, _ = _mp3(30, bitrate_mode="CONSTANT")
-    with fsspec.open("memory://a.mp3", "wb") as file:
-        file.write(data)
-    assert len(read_audio("memory://a.mp3")) / RATE == pytest.approx(30, abs=0.1)
-
-
 @pytest.mark.parametrize("stated", [0, 4000, 8001])
 @pytest.mark.parametrize(
     "ending", [b"", b"LIST\4\0\0\0INFO", b"TAG" + bytes(125)], ids=["none", "list", "tag"]
@@ -387,39 +323,6 @@ def test_cut_off(tmp_path, name, share):
         read_audio(path)
 
 
-@pytest.mark.parametrize("subtype", ["VORBIS", "OPUS"])
-def test_cut_off_ogg(tmp_path, subtype):
-    noise = np.random.default_rng(0).normal(size=RATE) * 0.1
-    soundfile.write(tmp_path / "whole", noise, RATE, format="OGG", subtype=subtype)
-    content = (tmp_path / "whole").read_bytes()
-    with pytest.raises(AudioError, match="cut off"):
-        read_audio(put(tmp_path / "cut.ogg", content[: len(content) // 2]))
-
-
-@pytest.mark.parametrize("share", [0.2, 0.5, 0.8, 0.99])
-def test_a_cut_off_ogg_recording_is_not_taken_for_a_shorter_one(tmp_path, share):
-    """Of several pages: libsndfile reads those that are there."""
-    recording = FOLDER / "common_voice_18735239.ogg"
-    content = recording.read_bytes()
-    path = put(tmp_path / "cut.ogg", content[: int(len(content) * share)])
-    for read in (read_audio, audio_seconds):
-        with pytest.raises(AudioError, match=r"cut off: the last page of this Ogg file lacks \d+ bytes"):
-            read(path)
-    assert len(read_audio(recording)) > RATE
-
-
-@pytest.mark.parametrize("subtype", ["VORBIS", "OPUS"])
-def test_an_ogg_file_of_several_recordings_is_read_to_its_end(tmp_path, subtype):
-    parts = []
-    for seconds in (1, 2):
-        content = io.BytesIO()
-        soundfile.write(content, tone(seconds), RATE, format="OGG", subtype=subtype)
-        parts.append(content.getvalue())
-    path = put(tmp_path / "a.ogg", parts[0] + parts[1])
-    assert audio_seconds(path) == pytest.approx(3, abs=0.05)
-    assert np.abs(read_audio(path)[int(1.2 * RATE) : int(2.8 * RATE)]).mean() > 0.2
-
-
 def test_a_wav_header_shows_the_cut(tmp_path):
     write_wav(tmp_path / "a.wav", tone())
     content = (tmp_path / "a.wav").read_bytes()
@@ -444,15 +347,6 @@ def test_flac_from_a_pipe_has_no_length_in_its_header(tmp_path):
     path = put(tmp_path / "b.flac", bytes(content))
     assert len(read_audio(path)) == 8000
     assert audio_seconds(path) == 0.5
-
-
-def test_a_header_with_a_false_length_does_not_fill_the_memory(tmp_path):
-    soundfile.write(tmp_path / "a.flac", tone(), RATE)
-    content = bytearray((tmp_path / "a.flac").read_bytes())
-    content[21] |= 0x0F
-    content[22:26] = b"\xff" * 4
-    with pytest.raises(AudioError, match="cut off"):
-        read_audio(put(tmp_path / "b.flac", bytes(content)))
 
 
 def test_an_impossible_rate_is_refused(tmp_path):
@@ -488,19 +382,6 @@ def test_random_damage_gives_samples_or_a_user_error(tmp_path_factory, seed, nam
     except AudioError:
         return
     assert samples.ndim == 1 and np.isfinite(samples).all() and np.abs(samples).max() <= 1.0
-
-
-@pytest.mark.shared
-@pytest.mark.skipif(not SHARED.is_dir(), reason="no ../shared/data/audio here")
-@pytest.mark.parametrize(
-    ("pattern", "rate"), [("aishell1_two_speakers/wav/*/*W00?1.flac", RATE), ("words*/mp3/*一*.mp3", 22_050)]
-)
-def test_real_recordings(pattern, rate):
-    paths = sorted(SHARED.glob(pattern))[:10]
-    assert paths
-    for path in paths:
-        assert soundfile.info(path).samplerate == rate
-        assert len(read_audio(path)) / RATE == pytest.approx(audio_seconds(path), abs=1e-4)
 
 
 def recorded(microphone: Microphone, monkeypatch, rate: int) -> list[np.ndarray]:
@@ -546,18 +427,6 @@ def test_a_microphone_that_does_not_start_is_refused(monkeypatch):
 def test_what_a_microphone_has_recorded_in_the_meantime_is_one_block(monkeypatch):
     (block,) = recorded(Microphone(tone(0.5), RATE), monkeypatch, RATE)
     np.testing.assert_array_equal(block, tone(0.5))
-
-
-@pytest.mark.parametrize(
-    ("ending", "container", "subtype"),
-    [("aiff", "AIFF", "PCM_16"), ("w64", "W64", "PCM_16"), ("caf", "CAF", "PCM_16"), ("opus", "OGG", "OPUS")],
-)
-def test_a_folder_gives_the_recordings_that_libsndfile_reads(tmp_path, ending, container, subtype):
-    path = tmp_path / f"a.{ending}"
-    with path.open("wb") as file:
-        soundfile.write(file, 0.1 * np.ones(8_000), 8_000, format=container, subtype=subtype)
-    assert find_recordings(tmp_path) == [path]
-    assert audio_seconds(path) == pytest.approx(1.0, abs=0.01)
 
 
 def test_files_that_cannot_be_read_are_named_once(tmp_path, capsys):
