@@ -47,8 +47,7 @@ from utils.backend.quiet import silence_tensorflow
 from utils.errors import BundleError, RunError
 from utils.files import remove_leftovers, write_json, write_text
 from utils.run_folder.checksum_files import file_hash
-from utils.run_folder.lock import locked
-from utils.run_folder.run import RunFolder, config_differences, describe_differences
+from utils.run_folder.run import RunFolder, config_differences, describe_differences, locked
 
 _SMOOTHING_MS = 200.0  # the word nearly fills its clip, so its probability is high for a short time only
 SMALL_STEPS, SMALL_HOURS = 150, 0.1  # training steps, and hours of synthesised speech, of a quick trial

@@ -19,8 +19,7 @@ import keras
 import numpy as np
 from tqdm import tqdm
 
-from training.backends.batch_parts import in_parts
-from training.backends.step import check_xla, make_deterministic
+from training.backends.step import check_xla, in_parts, make_deterministic
 from training.checkpoint import (
     TrainingState,
     keep_weights,

@@ -22,8 +22,7 @@ from utils.errors import RunError, UserError, require
 from utils.files import remove_leftovers, remove_path
 from utils.run_folder.checksum_files import file_hash
 from utils.run_folder.checksums import verified
-from utils.run_folder.lock import locked
-from utils.run_folder.run import RunFolder, start_run
+from utils.run_folder.run import RunFolder, locked, start_run
 
 log = logging.getLogger("train")
 

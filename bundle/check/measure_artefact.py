@@ -22,8 +22,16 @@ import numpy as np
 import psutil
 
 from bundle.check import utterances
-from bundle.check.clips import chunks_of, evenly, golden_outputs, streamed
-from bundle.check.scoring import accuracy, final_outputs, label_count, label_errors
+from bundle.check.scoring import (
+    accuracy,
+    chunks_of,
+    evenly,
+    final_outputs,
+    golden_outputs,
+    label_count,
+    label_errors,
+    streamed,
+)
 from bundle.check.utterances import BATCH, compare
 from bundle.runtimes.artefacts import Artefact, open_artefact
 from streaming.conversion.modes import Mode

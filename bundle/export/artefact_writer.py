@@ -17,9 +17,16 @@ import numpy as np
 import onnx
 
 from bundle.check import utterances
-from bundle.check.clips import chunks_of, golden_outputs, streamed
 from bundle.check.measuring import TOLERANCE
-from bundle.check.scoring import accuracy, final_outputs, label_errors, predicted_labels
+from bundle.check.scoring import (
+    accuracy,
+    chunks_of,
+    final_outputs,
+    golden_outputs,
+    label_errors,
+    predicted_labels,
+    streamed,
+)
 from bundle.check.utterances import row_counts, without_padding
 from bundle.export.drawing import graph_svg
 from bundle.export.litert_files import litert_file
@@ -38,8 +45,8 @@ from bundle.variants import Format, Precision, Variant
 from streaming.chunks import StreamedModel
 from streaming.conversion.convert import to_mode
 from streaming.conversion.modes import Mode
-from streaming.conversion.streamability import StreamGeometry, stream_geometry
-from utils.backend.model_summary import summary_text
+from streaming.conversion.plan import StreamGeometry, stream_geometry
+from utils.backend.model_cost import summary_text
 from utils.errors import BundleError
 from utils.files import write_text
 from utils.padding import pad_rows

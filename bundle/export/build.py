@@ -27,7 +27,7 @@ from bundle.runtimes.litert import FLEX, NOT_RUNNABLE, needs_flex
 from bundle.variants import Format, Precision, UnavailableError, Variant
 from model_keyword.labels import labels_hash, write_labels
 from streaming.conversion.modes import Mode
-from streaming.conversion.streamability import check_streamable
+from streaming.conversion.plan import check_streamable
 from utils.backend.model_cost import multiply_accumulates
 from utils.errors import BundleError
 from utils.files import remove_path, replacing_folder, write_json, write_text

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bundle.check.clips import evenly
+from bundle.check.scoring import evenly
 from bundle.export.source import Clips, ExportSource, data_section, read_splits
 from data.keywords.clip_cache import load_clips
 from data.keywords.clips import UNKNOWN, KeywordClip, KeywordDataConfig, read_keyword_clips

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bundle.check.clips import evenly
+from bundle.check.scoring import evenly
 from bundle.export.source import Clips, ExportSource, data_section, read_splits, usable_items
 from data.text.pinyin_pairs import Pair, read_pairs
 from model_language.registry import MODELS, load_network

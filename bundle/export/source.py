@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import keras
 import numpy as np
 
-from bundle.check.clips import evenly
+from bundle.check.scoring import evenly
 from utils.config import with_overrides
 from utils.errors import UserError, require
 from utils.run_folder.run import RunFolder

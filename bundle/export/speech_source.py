@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bundle.check.clips import evenly
+from bundle.check.scoring import evenly
 from bundle.export.keyword_source import CALIBRATION_CLIPS
 from bundle.export.source import Clips, ExportSource, data_section, read_splits, usable_items
 from data.manifest import Utterance, read_manifest

@@ -36,10 +36,9 @@ from model_language.search.grid import Conversion, Grid, HistoryModel, most_prom
 from model_language.search.second_pass import RESCORED, SecondPass, near_the_best
 from model_language.vocabulary.symbols import PAD_ID, UNKNOWN_ID, Symbols
 from model_language.vocabulary.tokens import Tokens
-from utils.blas_threads import one_blas_thread
 from utils.errors import RunError
 from utils.mandarin.pinyin import has_tone
-from utils.processes import usable_cores
+from utils.processes import one_blas_thread, usable_cores
 from utils.run_folder.run import RunFolder
 
 NETWORK_FILE, NGRAMS_FILE = "network.npz", "ngrams.npz"

@@ -15,9 +15,8 @@ import keras
 from streaming.conversion.graph import Call, Graph, read_graph
 from streaming.conversion.layers import FrameIndex, History, RecurrentStream, TakeFrames, WarmUpMask
 from streaming.conversion.modes import Mode
-from streaming.conversion.plan import Insert, PlannedCall, StateSpec, StreamPlan
+from streaming.conversion.plan import Insert, PlannedCall, StateSpec, StreamPlan, require_streamable
 from streaming.conversion.rules import TRAINING_ONLY
-from streaming.conversion.streamability import require_streamable
 from streaming.conversion.timing import Delay, Mask, PadFrequency, Skip, Window
 from streaming.conversion.timing import History as HistoryPart
 from utils.errors import ConfigError

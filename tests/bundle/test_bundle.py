@@ -9,9 +9,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from bundle.check.clips import chunks_of, streamed
 from bundle.check.measuring import measure, verdict
-from bundle.check.scoring import accuracy, decoded, final_outputs, label_errors
+from bundle.check.scoring import accuracy, chunks_of, decoded, final_outputs, label_errors, streamed
 from bundle.folder import open_bundle
 from bundle.runtimes.artefacts import Artefact, ArtefactInfo, open_artefact
 from bundle.variants import Format, Precision, Variant, offered, refusal

@@ -27,7 +27,7 @@ from utils.audio.reading import audio_seconds, sample_rates_of, seconds_and_rate
 from utils.config import load_config
 from utils.errors import CorpusError
 from utils.features.keyword import mel_filters
-from utils.features.mel_filters import mel_filters as speech_filters
+from utils.features.spectra import mel_filters as speech_filters
 from utils.features.speech import FeatureConfig, empty_filters, extract_features, feature_bins
 
 TELEPHONE = 8_000

@@ -18,7 +18,7 @@ from model_language.networks.causal_cnn_config import CausalCnnConfig, TextRowsC
 from model_language.networks.causal_cnn_numpy import WEIGHTS_FILE, CausalCnnWeights, NumpyCausalCnn
 from model_language.registry import load_converter, load_language_model
 from model_language.vocabulary.symbols import PAD_ID
-from training.backends.batch_parts import in_parts
+from training.backends.step import in_parts
 from training.run import train_from_config
 from training.tasks.text_rows.causal import HanziBatches, text_rows
 from utils.errors import ConfigError, RunError

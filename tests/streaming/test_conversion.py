@@ -11,8 +11,8 @@ from keras import layers
 from streaming.conversion.convert import to_mode
 from streaming.conversion.layers import StreamState
 from streaming.conversion.modes import Mode
+from streaming.conversion.plan import check_streamable, stream_geometry
 from streaming.conversion.runner import KerasStream
-from streaming.conversion.streamability import check_streamable, stream_geometry
 from tests.support.streamed import (
     EXTERNAL,
     INTERNAL,

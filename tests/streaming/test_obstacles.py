@@ -8,7 +8,7 @@ from keras import layers
 
 from streaming.conversion.convert import to_mode
 from streaming.conversion.modes import Mode
-from streaming.conversion.streamability import check_streamable, require_streamable, stream_geometry
+from streaming.conversion.plan import check_streamable, require_streamable, stream_geometry
 from utils.errors import ConfigError
 
 FRAMES, BINS = 12, 4

@@ -28,8 +28,8 @@ from recognition.partial_results import PartialResultDecoder
 from recognition.recognizer import Recognizer
 from streaming.conversion.convert import to_mode
 from streaming.conversion.modes import Mode
+from streaming.conversion.plan import check_streamable, stream_geometry
 from streaming.conversion.runner import KerasStream
-from streaming.conversion.streamability import check_streamable, stream_geometry
 from streaming.speech.keras_stream import keras_stream
 from streaming.speech.recognizer import StreamRecognizer
 from streaming.speech.stream import LogitStream, SpeechStream

@@ -8,8 +8,8 @@ import numpy as np
 from streaming.chunks import StreamedModel
 from streaming.conversion.convert import to_mode
 from streaming.conversion.modes import Mode
+from streaming.conversion.plan import StreamGeometry, stream_geometry
 from streaming.conversion.runner import KerasStream
-from streaming.conversion.streamability import StreamGeometry, stream_geometry
 from streaming.conversion.timing import round_up
 
 INTERNAL, EXTERNAL = Mode.INTERNAL, Mode.EXTERNAL

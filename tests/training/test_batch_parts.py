@@ -10,8 +10,7 @@ import pytest
 from keras import layers
 
 from model_speech.layers.normalisation import MaskedBatchNormalization
-from training.backends.batch_parts import in_parts
-from training.backends.step import make_train_step
+from training.backends.step import in_parts, make_train_step
 
 _THREADS = """
 from utils.backend.devices import share_cores

@@ -12,15 +12,14 @@ from pathlib import Path
 import pytest
 
 from utils.errors import RunError
-from utils.run_folder.lock import locked
-from utils.run_folder.run import RunFolder
+from utils.run_folder.run import RunFolder, locked
 
 ROOT = Path(__file__).parents[2]
 HOLD = """
 import subprocess, sys
 from pathlib import Path
 from utils.run_folder.run import RunFolder
-from utils.run_folder.lock import locked
+from utils.run_folder.run import locked
 with locked(RunFolder(Path(sys.argv[1]))):
     child = subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE)
     print(child.pid, flush=True)
@@ -31,7 +30,7 @@ import sys
 from pathlib import Path
 from utils.errors import RunError
 from utils.run_folder.run import RunFolder
-from utils.run_folder.lock import locked
+from utils.run_folder.run import locked
 run, marker, times, held = RunFolder(Path(sys.argv[1])), Path(sys.argv[2]), int(sys.argv[3]), 0
 while held < times:
     try:
@@ -97,7 +96,7 @@ def test_processes_that_compete_never_hold_a_run_together(run, tmp_path, nightly
 
 def test_a_file_system_without_locks_is_reported(run, monkeypatch, caplog):
     monkeypatch.setitem(sys.modules, "fcntl", None)
-    monkeypatch.setattr("utils.run_folder.lock.log.propagate", True)
+    monkeypatch.setattr("utils.run_folder.run.log.propagate", True)
     with locked(run):
         assert "no file locks" in caplog.text
 

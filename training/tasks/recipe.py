@@ -13,7 +13,7 @@ import keras
 from training.initialise import TokenLayer, freeze_layers, take_weights
 from training.loop import TrainingConfig
 from training.optimiser import OptimiserConfig
-from utils.backend.model_summary import summary_text
+from utils.backend.model_cost import summary_text
 from utils.errors import require
 from utils.files import write_text
 from utils.run_folder.run import ENVIRONMENT, RunFolder

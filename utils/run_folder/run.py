@@ -1,14 +1,20 @@
-"""A run folder, what a training run writes: the paths of its files, its config, opening and creating it.
+"""A run folder, what a training run writes: paths, config, opening and creating it, one writer at a time.
 
 A missing, damaged or changed file is reported by name. Training creates run folders (:func:`start_run`);
 testing, transcription and export open them (:func:`open_run`).
 """
 
+import json
+import logging
 import os
+import socket
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cache
+from io import FileIO
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -78,7 +84,7 @@ class RunFolder:
     log = _file("train.log")
     """The printed output, with times."""
     lock = _file(".lock")
-    """Names the process that last trained in this folder; see ``utils/run_folder/lock.py``."""
+    """Names the process that last trained in this folder; see ``utils/run_folder/run.py``."""
     logs = _file("logs")
     """Folder for TensorBoard (with ``train`` and ``validation``)."""
     labels = _file("labels.txt")
@@ -314,3 +320,65 @@ def _source_of(bundle: RunFolder) -> str:
     parent = bundle.path.absolute().parent
     source = f": {parent}" if (parent / CONFIG).is_file() else ""
     return f"give the run that it was exported from{source}; `export.py verify` checks a bundle"
+
+
+log = logging.getLogger("train")
+
+
+@contextmanager
+def locked(run: RunFolder) -> Iterator[None]:
+    """Lock the run folder until the block ends or the process dies; create the folder if necessary.
+
+    The lock belongs to the open file, so the file of a killed process is not locked. The file stays in the
+    folder; its content only names the holder.
+
+    Raises:
+        RunError: another process holds the lock; its process id is named.
+        OSError: the folder can't be written.
+    """
+    run.path.mkdir(parents=True, exist_ok=True)
+    with run.lock.open("a+b", buffering=0) as file:
+        if not _lock(file):
+            raise RunError(
+                f"another process writes this folder ({_holder(run)})",
+                where=run.path,
+                hint="wait until it has finished, stop it, or name another folder",
+            )
+        _write_holder(file)
+        yield
+
+
+def _lock(file: FileIO) -> bool:
+    """Lock the file; False if another process has locked it."""
+    try:
+        import fcntl  # not on Windows
+    except ImportError:
+        log.warning("this system has no file locks: two processes in one folder are not detected")
+        return True
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError as error:  # some network file systems
+        log.warning("%s can't be locked (%s): make sure that only one process writes there", file.name, error)
+    return True
+
+
+def _write_holder(file: FileIO) -> None:
+    now = datetime.now().strftime("%Y-%m-%d %H:%M:%S")
+    holder = {"process": os.getpid(), "host": socket.gethostname(), "since": now}
+    try:
+        file.truncate(0)
+        file.write(json.dumps(holder).encode())
+    except OSError as error:  # the error of a full disk has no file name
+        error.filename = file.name
+        raise
+
+
+def _holder(run: RunFolder) -> str:
+    """Names the process that holds the lock, unless it has not written its name yet."""
+    try:
+        holder = json.loads(run.lock.read_bytes())
+    except ValueError:
+        return "it has just begun"
+    return f"process {holder['process']} on {holder['host']}, since {holder['since']}"

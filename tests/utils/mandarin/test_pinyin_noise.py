@@ -10,9 +10,15 @@ from analysis.errors.alignment import align
 from analysis.errors.confusion_counts import aligned_syllables, main
 from tests.support.pinyin_noise import corrupt_pinyin
 from utils.errors import CorpusError
-from utils.mandarin.confusion_statistics import DELETION, INSERTION, ConfusionStatistics, shipped_statistics
+from utils.mandarin.confusion_statistics import (
+    CHANGES,
+    DELETION,
+    INSERTION,
+    ConfusionStatistics,
+    changed_parts,
+    shipped_statistics,
+)
 from utils.mandarin.pinyin import full_inventory
-from utils.mandarin.substitutions import CHANGES, changed_parts
 from utils.mandarin.syllable_distance import syllable_distance
 
 SENTENCE = "zhong1 guo2 ren2 shuo1 zhong1 wen2 zan4 san1 min2 shan1 shi2 jin1 tian1 tian1 qi4 hen3 hao3 de5"

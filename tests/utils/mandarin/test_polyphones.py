@@ -8,10 +8,9 @@ import pytest
 from pypinyin import Style, pinyin
 
 from tests.support.polyphones import PHRASES, TUNED, UNSEEN, accuracy, read_sentences
-from utils.mandarin.hanzi_readings import phrase_readings
+from utils.mandarin.hanzi_readings import phrase_readings, phrases
 from utils.mandarin.pinyin import full_inventory, hanzi_to_pinyin, is_hanzi, normalise_syllable
 from utils.mandarin.polyphones import MISREAD_PHRASES, correct_polyphones, read_rules
-from utils.mandarin.pypinyin_data import phrases
 from utils.mandarin.sandhi import spoken_variants
 
 # Known phrases that the rules read otherwise: pypinyin is wrong, or their hanzi often belong to two words.
