@@ -21,8 +21,6 @@ from utils.object_store import address_of
 from utils.run_folder import checksums
 from utils.run_folder.temporary import is_abandoned, temporary_path
 
-_ZEROS = 1 << 20  # bytes that `reserve` writes at once where it can't allocate
-
 
 @contextmanager
 def replacing(path: str | Path) -> Iterator[Path]:
@@ -132,41 +130,18 @@ def remove_path(path: Path) -> None:
 def reserve(path: str | Path, size: int) -> None:
     """Check that ``size`` bytes can be written to ``path``, for writers that crash on a full disk.
 
-    The space is allocated and freed; where the system can't allocate (macOS, some file systems), zeros are
-    written, which takes longer.
-
     Raises:
-        OSError: the disk is too small, a quota is exceeded, or permissions are missing; ``filename`` is
-            ``path``.
+        OSError: the disk is too small, or permissions are missing; ``filename`` is ``path``.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
-        with tempfile.TemporaryFile(dir=path.parent, buffering=0) as file:
-            if not _allocated(file.fileno(), size):
-                for start in range(0, size, _ZEROS):
-                    _write_all(file.fileno(), bytes(min(_ZEROS, size - start)))
+        with tempfile.TemporaryFile(dir=path.parent):
+            if shutil.disk_usage(path.parent).free < size:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     except OSError as error:
         error.filename = str(path)
         raise
-
-
-def _allocated(descriptor: int, size: int) -> bool:
-    """Whether the system has allocated ``size`` bytes; False if it does not support allocation."""
-    try:
-        os.posix_fallocate(descriptor, 0, size)
-    except AttributeError:  # macOS
-        return False
-    except OSError as error:
-        if error.errno in (errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL):
-            return False
-        raise
-    return True
-
-
-def _write_all(descriptor: int, content: bytes) -> None:
-    while content:
-        content = content[os.write(descriptor, content) :]
 
 
 def read_text(path: str | Path, content: str, error: type[UserError]) -> str:

@@ -17,8 +17,7 @@ from streaming.conversion.layers import FrameIndex, History, RecurrentStream, Ta
 from streaming.conversion.modes import Mode
 from streaming.conversion.plan import Insert, PlannedCall, StateSpec, StreamPlan, require_streamable
 from streaming.conversion.rules import TRAINING_ONLY
-from streaming.conversion.timing import Delay, Mask, PadFrequency, Skip, Window
-from streaming.conversion.timing import History as HistoryPart
+from streaming.conversion.timing import Delay, LastFrames, Mask, PadFrequency, Skip, Window
 from utils.errors import ConfigError
 
 
@@ -207,7 +206,7 @@ class _StreamBuilder:
         tensor = self.tensors[item.source]
         chunk = tensor.shape[1]
         match item.part:
-            case HistoryPart():
+            case LastFrames():
                 tensor = self._history(item, tensor, "history")
             case Delay():
                 count = -item.part.frames if chunk is None else chunk

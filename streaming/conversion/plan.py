@@ -17,7 +17,7 @@ from streaming.conversion.rules import plan_layer
 from streaming.conversion.timing import (
     CannotStream,
     Delay,
-    History,
+    LastFrames,
     LayerPlan,
     Mask,
     PadFrequency,
@@ -232,7 +232,7 @@ def _shape_after(part: Part, shape: Shape) -> Shape:
 
 def _states_of(part: Part, shape: Shape, owner: str) -> tuple[StateSpec, ...]:
     """The state of a part before a tensor of this shape, still without its number."""
-    frames = part.frames if isinstance(part, History | Delay) else 0
+    frames = part.frames if isinstance(part, LastFrames | Delay) else 0
     if isinstance(part, Window):
         frames = part.frames - 1
     return (StateSpec(owner, (1, frames, *shape[2:])),) if frames else ()

@@ -22,7 +22,7 @@ from streaming.conversion.graph import Call
 from streaming.conversion.timing import (
     CannotStream,
     Delay,
-    History,
+    LastFrames,
     LayerPlan,
     PadFrequency,
     Signal,
@@ -259,7 +259,7 @@ def _side_by_side(signal: Signal, group: int, shape: tuple[int, ...]) -> LayerPl
     """Concatenate ``group`` frames to one: a window and a stride of this length."""
     parts, output = through_window(signal, group, group)
     # A Reshape can't ignore the latest frames, as a 'valid' convolution does: delay them.
-    parts = tuple(Delay(part.frames) if isinstance(part, History) else part for part in parts)
+    parts = tuple(Delay(part.frames) if isinstance(part, LastFrames) else part for part in parts)
     return LayerPlan(output, before=(parts,), changes={"target_shape": (-1, *shape)})
 
 

@@ -8,7 +8,7 @@ endless sequence of chunks. Every tensor with a time axis has a *stride* (input 
 n < delay are *warm-up*: the plain model has no such frames, and they must not influence any result. A delay
 of -P means that P zero frames of padding precede the first frame of the stream.
 
-All layers with a window use one kind of state: `History(B)` keeps the last B frames before the chunk,
+All layers with a window use one kind of state: `LastFrames(B)` keeps the last B frames before the chunk,
 initially zeros, and prepends them; the layer then runs with 'valid' padding on the longer chunk. A layer
 with kernel k, dilation d and stride s has a window of w = (k - 1) d + 1 frames. For c frames, a multiple of
 s, it must return c / s frames, hence w - s <= B <= w - 1; and since its windows must start at the same
@@ -18,7 +18,7 @@ frames as in the plain model, B = -delay (mod s). Both conditions have one solut
 
 (B < 0 if w < s: the first -B frames of the chunk are skipped.) The rest follows:
 
-- Padding with P zero frames on the left: only delay' = delay - P, because the initial zeros of the History
+- Padding with P zero frames on the left: only delay' = delay - P, because the initial zeros of the LastFrames
   *are* the padding. If delay > 0, warm-up frames would take the place of those zeros: a `Mask` sets them to
   zero. A causal convolution is a padding of (k - 1) d, then 'valid'. With stride s, a padding of w - s adds
   no latency; 'causal' adds s - 1 frames.
@@ -74,7 +74,7 @@ class Signal:
 
 
 @dataclass(frozen=True)
-class History:
+class LastFrames:
     """Prepend the previous ``frames`` frames to the chunk: (1, c, …) → (1, frames + c, …)."""
 
     frames: int
@@ -117,7 +117,7 @@ class PadFrequency:
     right: int
 
 
-Part = History | Skip | Delay | Window | Mask | PadFrequency
+Part = LastFrames | Skip | Delay | Window | Mask | PadFrequency
 
 
 @dataclass(frozen=True)
@@ -154,7 +154,7 @@ def through_window(signal: Signal, window: int, stride: int) -> tuple[tuple[Part
     wait = max(0, -signal.delay - keep)  # padding beyond what the window can hold
     parts: list[Part] = [Delay(wait)] if wait else []
     if keep:
-        parts.append(History(keep) if keep > 0 else Skip(-keep))
+        parts.append(LastFrames(keep) if keep > 0 else Skip(-keep))
     delay = (keep + signal.delay + wait) // stride
     return tuple(parts), replace(signal, delay=delay, stride=signal.stride * stride)
 

@@ -13,7 +13,8 @@ import numpy as np
 from utils.hypotheses.recognition import Partial, Segment
 from utils.vocabulary import SPACE, Vocabulary
 
-PAUSE_SECONDS = 0.8  # a pause of this length ends an utterance
+PAUSE_SECONDS = 0.8
+"""A pause of this length ends an utterance: a speaker who looks for a word rarely stops for longer."""
 MARGIN_SECONDS = 0.24  # part of a pause that belongs to the utterance beside it
 # Speech without a pause is cut between two syllables after this time; a tone that the network takes for one
 # endless syllable is cut after twice the time. This bounds the memory.
