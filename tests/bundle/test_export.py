@@ -8,25 +8,22 @@ import sys
 import wave
 from dataclasses import asdict, replace
 from pathlib import Path
-from types import SimpleNamespace
 
 import keras
 import numpy as np
 import pytest
-from ai_edge_litert import schema_py_generated as schema
 from keras import layers
 
-from bundle.check import measure_artefact, verification
+from bundle.check import verification
 from bundle.check.measure_artefact import compare_with_source
 from bundle.check.verification import Outcome, verify_bundle
 from bundle.export import artefact_writer, build
 from bundle.export.artefact_writer import ArtefactWriter
 from bundle.export.build import export_bundle
 from bundle.export.keyword_source import keyword_source
-from bundle.export.quantisation import layers_by_noise, made_by, rounding_noise
+from bundle.export.quantisation import layers_by_noise, made_by
 from bundle.export.source import Clips, ExportSource
 from bundle.folder import find_bundle, open_bundle
-from bundle.report import ArtefactResult, accuracy_text, report_text
 from bundle.runtimes.artefacts import NEXT_SUFFIX, open_artefact
 from bundle.variants import Format, Precision, Variant, offered
 from model_keyword.registry import MODELS, build_keyword_model
@@ -128,19 +125,6 @@ def test_float_artefacts_are_within_a_ten_thousandth_and_int8_within_a_point(exp
         assert found.get("accuracy", {}).get("reset1", 1.0) >= 1 - 1 / 30
 
 
-def test_an_utterance_has_as_many_labels_as_tokens(exported, tmp_path):
-    """One label may be lost: for 30 clips with four tokens each, one of 120."""
-    references = np.tile(np.array([1, 2, 3, 1, -1], np.int32), (30, 1))
-    inputs = np.zeros((30, 12, 6), np.float32)
-    np.savez(tmp_path / "tests.npz", inputs=inputs, references=references)
-    arguments = [str(exported), PLAIN.path, "--tests", str(tmp_path / "tests.npz")]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(measure_artefact, "accuracies", lambda *_: {"non_stream": 1.0})
-        measure_artefact.main([*arguments, "--result", str(tmp_path / "result.json")])
-    found = json.loads((tmp_path / "result.json").read_text(encoding="utf-8"))
-    assert (found["clips"], found["labels"]) == (30, 120)
-
-
 def test_the_golden_clips_detect_a_missing_reset(exported):
     """Otherwise a missing reset would not be noticed."""
     golden = open_bundle(exported).golden()
@@ -209,19 +193,6 @@ def test_int8_that_loses_accuracy_keeps_layers_in_float_and_names_them(tmp_path,
     assert "- litert stream_external int8: wide, narrow\n" in report
 
 
-@pytest.mark.parametrize("state", list(Mode))
-def test_the_last_layer_stays_in_8_bits_if_only_the_layers_before_it_are_in_float(state, tmp_path):
-    """Only its weights have its name; a stream with state inside has operations without inputs or outputs."""
-    variant = Variant(Format.LITERT, state, Precision.INT8)
-    with ArtefactWriter(source_of(wide_range_model())) as writer:
-        writer.write(variant, tmp_path / variant.path, ("wide", "narrow"))
-    model = schema.ModelT.InitFromPackedBuf((tmp_path / variant.path).read_bytes(), 0)
-    tensors = [tensor for graph in model.subgraphs for tensor in graph.tensors]
-    quantised = [tensor.name.decode() for tensor in tensors if tensor.type == schema.TensorType.INT8]
-    assert any("logits" in name for name in quantised)
-    assert not any("wide/" in name or "narrow/" in name for name in quantised)
-
-
 def test_the_test_clips_evaluate_int8_and_choose_no_layers(tmp_path):
     """Development clips on which 8 bits lose nothing, and test clips on which they are all wrong."""
     source, variant = (
@@ -238,62 +209,6 @@ def test_the_test_clips_evaluate_int8_and_choose_no_layers(tmp_path):
     assert made.measured["float_layers"] == [] and "100.0 points below" in made.problems[0]
     (made,) = export_bundle(replace(source, development=bad, tests=good), [variant], tmp_path / "other")
     assert made.measured["float_layers"] == ["wide", "narrow"] and not made.problems
-
-
-def test_operations_between_layers_have_no_names_to_leave_in_float():
-    inputs = keras.Input((5, 3), name="features")
-    x = layers.Dense(4, name="first")(inputs)
-    x = keras.ops.add(x, keras.ops.square(x))
-    model = keras.Model(inputs, layers.Dense(2, name="second")(x))
-    groups = layers_by_noise(model, np.ones((2, 5, 3), np.float32))
-    assert sorted(groups) == [("features", "first"), ("first",), ("second",)]
-
-
-def test_an_input_of_wide_range_may_stay_in_float():
-    """One bin has a hundred times the range of the others, which the first layer equalises."""
-    inputs = keras.Input((5, 3), name="features")
-    x = layers.BatchNormalization(name="even")(inputs)
-    model = keras.Model(inputs, layers.Dense(2, name="logits")(x))
-    model.get_layer("even").moving_variance.assign([1.0, 1.0, 10_000.0])
-    clips = np.random.default_rng(0).normal(size=(4, 5, 3)).astype(np.float32) * [1, 1, 100]
-    assert layers_by_noise(model, clips.astype(np.float32))[0] == ("features", "even", "logits")
-
-
-def test_a_lack_of_clips_for_int8_is_no_failure_of_the_converter(tmp_path):
-    none = Clips(np.zeros((0, 12, 6), np.float32), np.zeros(0, np.int32))
-    with (
-        ArtefactWriter(source_of(residual(), calibration=none)) as writer,
-        pytest.raises(BundleError, match=r"^no clips to calibrate int8 with, int8 needs clips"),
-    ):
-        writer.write(INT8, tmp_path / "model.tflite")
-
-
-def test_a_report_without_accuracies_blames_no_folder():
-    """The clips may be there, and all be too long."""
-    about = {"model": "residual", "parameters": 1, "multiply_accumulates": {}, "accuracy": None}
-    text = report_text(about | {"stream": None}, [])
-    assert "accuracy not measured: there were no test clips" in text
-    text = accuracy_text(ArtefactResult(PLAIN, {}, []), "keyword")
-    assert text.startswith("not measured: there were no test clips")
-
-
-def test_attempts_to_keep_layers_in_float_are_few(tmp_path):
-    groups = [(f"layer_{number}", "shared") for number in range(40)]
-    weighted = frozenset(name for group in groups for name in group)
-    attempts = list(build._attempts(SimpleNamespace(noisiest_layers=groups, weighted_layers=weighted)))
-    assert [len(names) for names in attempts] == [0, 6, 11, 21, 31]
-    assert attempts[1] == ("layer_0", "shared", "layer_1", "layer_2", "layer_3", "layer_4")
-    nothing = SimpleNamespace(noisiest_layers=[], weighted_layers=frozenset())
-    assert list(build._attempts(nothing)) == [()]
-
-
-def test_no_attempt_keeps_all_layers_with_weights_in_float():
-    """The first group alone has all of them; an activation that it lacks has no weights."""
-    groups = [("first", "second"), ("second", "activation")]
-    writer = SimpleNamespace(noisiest_layers=groups, weighted_layers=frozenset({"first", "second"}))
-    assert list(build._attempts(writer)) == [()]
-    writer.weighted_layers |= {"third"}
-    assert list(build._attempts(writer)) == [(), ("first", "second"), ("first", "second", "activation")]
 
 
 def test_int8_that_changes_labels_until_all_layers_are_in_float_is_not_made(tmp_path, monkeypatch):
@@ -334,15 +249,6 @@ def test_operations_belong_to_layers_by_their_scopes():
     assert made_by("net_1/conv_1/Relu;net_1/conv_1/Conv2D", ["conv"])
     assert not made_by("net_1/conv_1/Relu;net_1/conv_1/Conv2D", ["conv_1"])
     assert made_by("net/conv_1/Conv2D", ["conv_1"]) and not made_by("StatefulPartitionedCall:0", ["conv_1"])
-
-
-def test_rounding_noise_by_hand():
-    """Two channels, ±1 and ±100: steps of 200 / 255, noise that matters for the first channel only."""
-    values = np.array([[1.0, 100.0], [-1.0, -100.0]])
-    noise = (200 / 255) ** 2 / 12
-    expected = np.mean([noise / (noise + 1), noise / (noise + 10_000)])
-    assert rounding_noise(values) == pytest.approx(expected)
-    assert rounding_noise(np.ones((4, 3))) == 0
 
 
 def test_an_artefact_with_state_inside_is_cleared_by_reset_only(exported):
@@ -606,15 +512,6 @@ def test_a_run_is_never_replaced_by_a_bundle(tmp_path):
     assert config.is_file()
 
 
-def test_a_file_is_never_replaced_by_a_bundle(tmp_path):
-    file = tmp_path / "recipe.yaml"
-    file.write_text("precious")
-    for force in (False, True):
-        with pytest.raises(BundleError, match="there is a file"):
-            export_bundle(source_of(residual()), [PLAIN], file, force=force)
-    assert file.read_text() == "precious" and list(tmp_path.iterdir()) == [file]
-
-
 def test_a_bundle_that_is_taken_for_a_run_is_named(tmp_path):
     (tmp_path / "run" / "export").mkdir(parents=True)
     bundle = tmp_path / "run" / "export"
@@ -754,12 +651,6 @@ def test_an_impossible_stream_prevents_no_other_artefact(run, monkeypatch, tmp_p
         "note: not available for this model: litert stream_external float, litert stream_"
     )
     assert "'pad' needs 2 future frames" in printed
-
-
-def test_a_stream_alone_that_is_impossible_is_an_error(run, monkeypatch):
-    monkeypatch.setattr(build, "can_stream", lambda _: ["'pad' needs 2 future frames"])
-    with pytest.raises(ConfigError, match=r"the model can't stream \('pad' needs 2.*use non_stream"):
-        load_script("export.py").main([str(run), "--mode", "stream_external"])
 
 
 def test_all_artefacts_of_a_model_of_samples_are_those_without_int8(run, monkeypatch, tmp_path, capsys):

@@ -18,11 +18,10 @@ from bundle.check.utterances import (
     best_candidates,
     compare,
     label_errors,
-    predicted_tokens,
     without_padding,
 )
 from bundle.export.artefact_writer import ArtefactWriter
-from bundle.export.build import can_stream, export_bundle
+from bundle.export.build import export_bundle
 from bundle.export.language_source import language_source
 from bundle.export.source import ExportSource
 from bundle.export.speech_source import speech_source
@@ -34,7 +33,6 @@ from data.evaluation_lists import read_test_transcripts
 from data.manifest import read_manifest
 from model_language.registry import load_converter
 from model_speech.acoustic_model import load_acoustic_model
-from model_speech.vocabulary_transfer import transfer_run
 from recognition.recognizer import Recognizer
 from streaming.conversion.modes import Mode
 from tests.support.scripts import ROOT, load_script
@@ -42,7 +40,6 @@ from tests.support.tiny_utterances import ACOUSTIC, CONVERTER, write_acoustic_ru
 from utils.errors import BundleError, ConfigError
 from utils.metrics import count_errors, total
 from utils.run_folder.bundle_files import write_metadata
-from utils.vocabulary import BLANK
 
 
 def non_stream(format_: Format, precision: Precision = Precision.FLOAT) -> Variant:
@@ -223,21 +220,6 @@ def test_the_syllable_error_rate_is_that_of_the_test(sources, runs, tiny_manifes
     assert 1 - accuracy == pytest.approx(counts.rate)
 
 
-def test_the_blank_may_be_any_class(sources, runs, tmp_path):
-    """A model that outputs only blanks recognises nothing."""
-    order = [BLANK, *(token for token in sources("compact").labels if token != BLANK)]
-    (tmp_path / "tokens.txt").write_text("".join(f"{token}\n" for token in order), encoding="utf-8")
-    transfer_run(runs("compact"), tmp_path / "run", tmp_path / "tokens.txt")
-    source = speech_source(tmp_path / "run")
-    logits = source.model.get_layer("logits")
-    kernel, bias = logits.get_weights()
-    bias[0] = 100
-    logits.set_weights([kernel, bias])
-    with ArtefactWriter(source) as writer:
-        tests = source.test_arrays(source.tests)
-        assert not any(predicted_tokens(writer.utterance_outputs, tests, source.row_stride))
-
-
 @pytest.mark.parametrize("name", ["transformer", pytest.param("cbhg", marks=pytest.mark.nightly)])
 def test_the_character_error_rate_is_that_of_the_test(name, sources, runs, tiny_manifest):
     with ArtefactWriter(source := sources(name)) as writer:
@@ -251,11 +233,6 @@ def test_the_character_error_rate_is_that_of_the_test(name, sources, runs, tiny_
 
 
 # --- sources ---
-
-
-def test_layers_that_prevent_streaming_are_reported(sources):
-    assert any("bidirectional" in reason for reason in can_stream(sources("gru_ctc")))
-    assert can_stream(sources("transformer")) == ["a sentence is converted as a whole"]
 
 
 def test_without_recordings_the_utterances_are_noise(runs, capsys):
@@ -279,11 +256,6 @@ def test_utterances_and_sentences_that_are_too_long_are_counted(runs, tiny_manif
     long = sum(len(utterance.pinyin) > 2 for utterance in utterances)
     assert len(language_source(runs("transformer")).tests) == len(utterances) - long > 0
     assert f"{long} of {len(utterances)} left out, sentences longer than 2" in capsys.readouterr().err
-
-
-def test_a_converter_that_is_no_exported_network_is_named(language_run):
-    with pytest.raises(ConfigError, match=r"'ngram' can't be exported.*transformer, cbhg"):
-        language_source(language_run)
 
 
 # --- bundles and the command ---

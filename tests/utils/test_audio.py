@@ -90,16 +90,6 @@ def test_blocks_side_by_side_are_the_whole(tmp_path, monkeypatch, rate, channels
     np.testing.assert_array_equal(np.concatenate(blocks), resample(decoded, rate, RATE))
 
 
-def test_damage_deep_in_a_file_is_reported_when_it_is_read(tmp_path, monkeypatch):
-    soundfile.write(tmp_path / "a.flac", np.random.default_rng(0).normal(size=5 * RATE) * 0.1, RATE)
-    content = (tmp_path / "a.flac").read_bytes()
-    monkeypatch.setattr(decoding, "_BLOCK_FRAMES", 10_000)
-    blocks = audio_blocks(put(tmp_path / "b.flac", content[: len(content) // 2]))
-    assert len(next(blocks)) == 10_000
-    with pytest.raises(AudioError, match=r"cut off.*b\.flac"):
-        list(blocks)
-
-
 def test_raw_samples_from_a_pipe():
     integers = np.array([-32768, -1, 0, 1, 32767] * 9000, "<i2")
     blocks = list(pcm_blocks(io.BytesIO(integers.tobytes()), RATE))
@@ -113,19 +103,6 @@ def test_raw_samples_from_a_pipe():
     ):
         with pytest.raises(AudioError, match=f"{message}, standard input"):
             list(pcm_blocks(io.BytesIO(content), RATE))
-
-
-def test_the_samples_before_half_a_sample_are_read():
-    read = []
-    with pytest.raises(AudioError, match="half a sample at the end, of 2001 bytes"):
-        for block in pcm_blocks(io.BytesIO(b"\0\1" * 1000 + b"\0"), RATE):
-            read.append(block)
-    assert np.concatenate(read).tolist() == [256 / 32768] * 1000
-
-
-def test_resampling_leaves_no_alias(tmp_path):
-    soundfile.write(tmp_path / "a.wav", tone(1.0, 48_000, hertz=12_000.0), 48_000)
-    assert np.abs(read_audio(tmp_path / "a.wav")[1000:-1000]).max() < 1e-3
 
 
 @pytest.mark.parametrize("channels", [2, 6])
@@ -161,17 +138,6 @@ def test_written_16_bit_values_come_back_exactly(tmp_path):
     assert soundfile.info(tmp_path / "a.wav").subtype == "PCM_16"
     write_wav(tmp_path / "b.wav", np.array([2.0, -2.0]))
     assert read_audio(tmp_path / "b.wav").tolist() == [32767 / 32768, -1.0]
-
-
-@settings(max_examples=25)
-@given(st.integers(1, 400), st.sampled_from([8000, 16_000, 22_050, 48_000]), st.integers(1, 3))
-def test_very_short_files_are_read_or_refused(tmp_path_factory, length, rate, channels):
-    path = tmp_path_factory.mktemp("short") / "a.wav"
-    soundfile.write(path, np.full((length, channels), 0.1), rate)
-    try:
-        assert len(read_audio(path)) == pytest.approx(length * RATE / rate, abs=1)
-    except AudioError as error:
-        assert "too short" in str(error) and length * RATE / rate < 1
 
 
 def test_a_folder_without_recordings_is_named(tmp_path):
@@ -290,18 +256,6 @@ def test_a_wav_file_whose_recorder_was_killed_is_read(tmp_path):
             read_audio(path)
 
 
-def test_empty(tmp_path):
-    with pytest.raises(AudioError, match=r"empty \(0 bytes\)"):
-        read_audio(put(tmp_path / "a.wav", b""))
-
-
-def test_no_samples(tmp_path):
-    soundfile.write(tmp_path / "a.wav", np.zeros(0), RATE)
-    for read in (read_audio, audio_seconds):
-        with pytest.raises(AudioError, match=r"holds no samples, .*a\.wav"):
-            read(tmp_path / "a.wav")
-
-
 @pytest.mark.parametrize(
     "content", [b"ni3 hao3 shi4 jie4\n" * 50, b"\x00" * 999, b"RIFF", b"fLaC\x00", b"\xff\xfb"]
 )
@@ -321,13 +275,6 @@ def test_cut_off(tmp_path, name, share):
     path = put(tmp_path / "cut.audio", content[: int(len(content) * share)])
     with pytest.raises(AudioError, match=r"cut off|not readable as audio.*cut\.audio"):
         read_audio(path)
-
-
-def test_a_wav_header_shows_the_cut(tmp_path):
-    write_wav(tmp_path / "a.wav", tone())
-    content = (tmp_path / "a.wav").read_bytes()
-    with pytest.raises(AudioError, match="promises 16000 bytes, 15956 are there"):
-        audio_seconds(put(tmp_path / "b.wav", content[:16_000]))
 
 
 @pytest.mark.parametrize("size", [0xFFFFFFFF, 0x7FFFFFFF, 0xFFFFFFFF - 44])
@@ -359,12 +306,6 @@ def test_an_impossible_rate_is_refused(tmp_path):
 def test_not_a_number(tmp_path, value):
     soundfile.write(tmp_path / "a.wav", np.array([0.1, value, 0.2]), RATE, subtype="FLOAT")
     with pytest.raises(AudioError, match=r"1 samples are NaN or infinite, .*a\.wav"):
-        read_audio(tmp_path / "a.wav")
-
-
-def test_integers_in_a_float_file(tmp_path):
-    soundfile.write(tmp_path / "a.wav", np.array([100.0, -12_345.0]), RATE, subtype="FLOAT")
-    with pytest.raises(AudioError, match=r"float samples up to 12345, .*divide by 32768"):
         read_audio(tmp_path / "a.wav")
 
 
@@ -403,14 +344,6 @@ def test_a_microphone_of_another_rate_is_resampled(monkeypatch):
     np.testing.assert_allclose(found, expected[: len(found)], atol=1e-4)
 
 
-def test_a_microphone_that_records_at_no_rate_is_refused(monkeypatch):
-    microphone = Microphone(tone(), 48_000)
-    monkeypatch.setattr(microphone, "query_devices", lambda kind: {"default_samplerate": 44_100.0})
-    monkeypatch.setitem(sys.modules, "sounddevice", microphone)
-    with pytest.raises(AudioError, match=r"can't be opened .*Invalid sample rate"):
-        next(microphone_blocks(RATE, 0.05))
-
-
 def test_a_microphone_that_does_not_start_is_refused(monkeypatch):
     """It opens, but another program has it."""
     microphone = Microphone(tone(), RATE)
@@ -422,11 +355,6 @@ def test_a_microphone_that_does_not_start_is_refused(monkeypatch):
     monkeypatch.setitem(sys.modules, "sounddevice", microphone)
     with pytest.raises(AudioError, match=r"can't be opened .*Device unavailable.*connect one"):
         next(microphone_blocks(RATE, 0.05))
-
-
-def test_what_a_microphone_has_recorded_in_the_meantime_is_one_block(monkeypatch):
-    (block,) = recorded(Microphone(tone(0.5), RATE), monkeypatch, RATE)
-    np.testing.assert_array_equal(block, tone(0.5))
 
 
 def test_files_that_cannot_be_read_are_named_once(tmp_path, capsys):
@@ -441,13 +369,6 @@ def test_files_that_cannot_be_read_are_named_once(tmp_path, capsys):
     messages = capsys.readouterr().err
     assert messages.count("1 files of ") == messages.count("talk.adx") == 1
     assert "ffmpeg -i FILE" in messages and "talk.t" not in messages
-
-
-def test_neither_hidden_files_nor_folders_are_taken_for_recordings(tmp_path):
-    for name in ("b.wav", "album.flac/a.wav", ".hidden/c.wav"):
-        write_wav(tmp_path / name, np.zeros(100, np.float32))
-    put(tmp_path / "._b.wav", b"\0\5\26\7")  # made by macOS
-    assert find_recordings(tmp_path) == [tmp_path / "album.flac" / "a.wav", tmp_path / "b.wav"]
 
 
 def test_clips_of_other_formats_are_named(tmp_path, capsys):

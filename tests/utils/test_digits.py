@@ -55,16 +55,6 @@ def test_any_row_of_numerals_is_written_and_keeps_its_other_characters(text):
     ]
 
 
-@pytest.mark.parametrize("text", ["", "你好", "2024年"])
-def test_a_text_without_numbers_stays(text):
-    assert numbers_as_digits(text) == text
-    assert with_digits(segment(text)) == segment(text)
-
-
-def test_a_number_has_the_time_of_its_syllables():
-    assert with_digits(segment("有十五个人")).labels == ("有", "15", "", "个", "人")
-
-
 def test_every_format_has_the_digits():
     events = [with_digits(segment("有十五个人")), Ending(1.0)]
     written = {name: "".join(form.write("a b", events)) for name, form in FORMATS.items()}

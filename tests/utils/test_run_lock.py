@@ -25,22 +25,6 @@ with locked(RunFolder(Path(sys.argv[1]))):
     print(child.pid, flush=True)
     sys.stdin.read()
 """
-COMPETE = """
-import sys
-from pathlib import Path
-from utils.errors import RunError
-from utils.run_folder.run import RunFolder
-from utils.run_folder.run import locked
-run, marker, times, held = RunFolder(Path(sys.argv[1])), Path(sys.argv[2]), int(sys.argv[3]), 0
-while held < times:
-    try:
-        with locked(run):
-            marker.open("x").close()
-            marker.unlink()
-            held += 1
-    except RunError:
-        pass
-"""
 
 
 def start(code: str, *arguments: object) -> subprocess.Popen:
@@ -86,12 +70,6 @@ def test_an_error_inside_frees_the_run(run):
         raise ZeroDivisionError
     with locked(run), pytest.raises(RunError, match=f"process {os.getpid()} on"), locked(run):
         pytest.fail("a thread of the same process would be let in")
-
-
-def test_processes_that_compete_never_hold_a_run_together(run, tmp_path, nightly):
-    times = 500 if nightly else 25
-    processes = [start(COMPETE, run.path, tmp_path / "marker", times) for _ in range(3)]
-    assert [process.wait(timeout=200) for process in processes] == [0, 0, 0]
 
 
 def test_a_file_system_without_locks_is_reported(run, monkeypatch, caplog):
