@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 
 from bundle.runtimes.artefacts import Artefact, open_artefact
-from model_keyword.labels import labels_hash
 from streaming.keyword.detection import DetectionConfig
 from utils.errors import BundleError, ConfigError
 from utils.features.keyword import KeywordFeatureConfig, describe_mismatch, features_hash
@@ -99,15 +98,7 @@ class Bundle:
         for name in self.metadata["files"]:
             if name == artefact or name.startswith(artefact + "/"):
                 self._check_file(name)
-        opened = open_artefact(self.path / artefact, threads)
-        expected = tuple(self.artefacts[artefact]["input_shape"])
-        if opened.info.input_shape != expected:
-            raise BundleError(
-                f"{artefact} takes {opened.info.input_shape}, the bundle says {expected}",
-                where=self.path,
-                hint=COPY_AGAIN,
-            )
-        return opened
+        return open_artefact(self.path / artefact, threads)
 
     def golden(self) -> dict[str, np.ndarray]:
         """Golden clips and the source model's outputs.
@@ -122,22 +113,13 @@ class Bundle:
             raise BundleError(f"{CLIPS} can't be read ({error})", where=self.path, hint=COPY_AGAIN) from error
 
     def check(self) -> None:
-        """Check that every file is present and unchanged, and that there are no others.
+        """Check that every file is present and unchanged.
 
         Raises:
-            BundleError: a file is missing, changed, or not part of the bundle; it is named.
+            BundleError: a file is missing or changed; it is named.
         """
         for name in self.metadata["files"]:
             self._check_file(name)
-        known = {self.path / name for name in self.metadata["files"]} | {self.path / METADATA}
-        for folder in sorted({name.partition("/")[0] for name in self.artefacts} | {"golden"}):
-            for path in sorted((self.path / folder).rglob("*")):
-                if path.is_file() and path not in known:
-                    raise BundleError(
-                        f"{path.relative_to(self.path)} isn't part of this bundle",
-                        where=self.path,
-                        hint="remove it",
-                    )
 
     def _check_file(self, name: str) -> None:
         checked_file(self.path, self.metadata, name)
@@ -160,8 +142,6 @@ def open_bundle(path: str | Path, features: KeywordFeatureConfig | FeatureConfig
     for name in metadata["tables"]:
         bundle._check_file(name)
     labels = read_lines(path, metadata, LABELS)
-    if labels_hash(labels) != metadata["labels_hash"]:
-        raise BundleError(f"{LABELS} holds the labels of another model", where=path, hint=COPY_AGAIN)
     _check_features(metadata, path, features)
     return Bundle(path, metadata, labels)
 

@@ -44,7 +44,7 @@ def verify_bundle(path: str | Path) -> Iterator[CheckResult]:
     """Check all files of a bundle, then run every artefact on the golden clips, each in its own process.
 
     Raises:
-        BundleError: a file is missing, damaged, changed or not part of the bundle; it is named.
+        BundleError: a file is missing, damaged or changed; it is named.
     """
     bundle = open_bundle(path)
     bundle.check()

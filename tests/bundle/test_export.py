@@ -306,9 +306,6 @@ def test_labels_of_another_model_are_named(copy):
     (copy / "labels.txt").write_text("_silence_\nlow\nhigh\nmiddle\n")
     with pytest.raises(BundleError, match=r"labels\.txt doesn't belong"):
         open_bundle(copy)
-    rehash(copy, "labels.txt")
-    with pytest.raises(BundleError, match="labels of another model"):
-        open_bundle(copy)
 
 
 def test_other_features_are_named(copy):
@@ -322,8 +319,6 @@ def test_other_features_are_named(copy):
 
 def test_a_missing_and_an_added_part_are_named(copy):
     shutil.copy(copy / INT8.path, copy / "litert" / "other.tflite")
-    with pytest.raises(BundleError, match=r"litert/other\.tflite isn't part"):
-        open_bundle(copy).check()
     with pytest.raises(BundleError, match=r"no artefact 'litert/other\.tflite'.*available"):
         open_bundle(copy).open("litert/other.tflite")
     (copy / "litert" / "other.tflite").unlink()

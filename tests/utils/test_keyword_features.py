@@ -198,7 +198,7 @@ def test_a_clip_shorter_than_a_window_is_refused_with_both_lengths(kind: str):
         ({"lowest_hz": 8000}, "features.lowest_hz is 8000, at least 0 and below"),
         ({"highest_hz": 8001}, "features.highest_hz is 8001, above .*, 20, and at most .*, 8000"),
         ({"lowest_hz": 300, "highest_hz": 300}, "features.highest_hz is 300, above features.lowest_hz, 300"),
-        ({"window_ms": 20, "mel_bins": 200}, r"features.mel_bins is 200: \d+ of the filters.*31.25 Hz apart"),
+        ({"window_ms": 20, "mel_bins": 200}, r"features.mel_bins is 200: some filters.*31.25 Hz apart"),
     ],
     ids=str,
 )

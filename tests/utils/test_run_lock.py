@@ -62,7 +62,7 @@ def test_a_killed_process_leaves_no_lock_not_even_while_a_child_of_it_lives(run)
         first.send_signal(signal.SIGKILL)
         first.wait()
         with locked(run):
-            assert f'"process": {os.getpid()}' in run.lock.read_text(encoding="utf-8")
+            assert f"process {os.getpid()} " in run.lock.read_text(encoding="utf-8")
 
 
 def test_an_error_inside_frees_the_run(run):

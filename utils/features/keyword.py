@@ -13,7 +13,7 @@ import scipy.sparse
 from numpy.lib.stride_tricks import sliding_window_view
 
 from utils.audio.reading import HIGHEST_RATE, SAMPLE_RATE
-from utils.errors import AudioError, ConfigError, require
+from utils.errors import AudioError, require
 from utils.features.micro import MicroFrontEnd
 
 KINDS = ("raw", "mfcc", "micro")
@@ -151,24 +151,12 @@ def _check_filters(config: KeywordFeatureConfig) -> None:
         f"features.highest_hz is {config.highest_hz:g}",
         hint=f"above features.lowest_hz, {config.lowest_hz:g}, and at most half the sample rate, {half:g}",
     )
-    empty = _empty_filters(config.mel_bins, config)
-    if empty:
-        largest = next((n for n in range(config.mel_bins - 1, 0, -1) if not _empty_filters(n, config)), None)
-        fewer = f"at most {largest} with these settings, or" if largest else "use"
-        raise ConfigError(
-            f"features.mel_bins is {config.mel_bins}: {empty} of the filters, the lowest from "
-            f"{config.lowest_hz:g} Hz, have no FFT bin ({config.sample_rate / config.fft_size:g} Hz apart)",
-            hint=f"{fewer} a longer features.window_ms or a wider range of Hz",
-        )
-
-
-def _empty_filters(mel_bins: int, config: KeywordFeatureConfig) -> int:
-    """The number of filters without an FFT bin, for ``mel_bins`` filters."""
-    bins = mel(np.arange(config.fft_size // 2 + 1) * config.sample_rate / config.fft_size)
-    corners = np.linspace(mel(config.lowest_hz), mel(config.highest_hz), mel_bins + 2)
-    after_start = np.searchsorted(bins, corners[:-2], side="right")
-    before_end = np.searchsorted(bins, corners[2:], side="left")
-    return int(np.count_nonzero(after_start >= before_end))
+    require(
+        mel_filters(config).any(axis=0).all(),
+        f"features.mel_bins is {config.mel_bins}: some filters from {config.lowest_hz:g} Hz have no FFT bin "
+        f"({config.sample_rate / config.fft_size:g} Hz apart)",
+        hint="use fewer, a longer features.window_ms or a wider range of Hz",
+    )
 
 
 # Added to the energy of each filter before the logarithm. Rounding to 16 bits gives 5e-8 to 5e-7 in a filter

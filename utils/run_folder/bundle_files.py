@@ -35,9 +35,7 @@ def read_metadata(path: Path, kind: str | None = None) -> dict[str, Any]:
         version = metadata["format"]
     except (FileNotFoundError, NotADirectoryError) as error:
         raise not_a_bundle(path) from error
-    except KeyError as error:
-        raise _damaged(path, f"no {error}") from error
-    except (ValueError, TypeError, RecursionError) as error:
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise _damaged(path, str(error)) from error
     if version != FORMAT:
         raise BundleError(

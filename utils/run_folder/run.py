@@ -4,7 +4,6 @@ A missing, damaged or changed file is reported by name. Training creates run fol
 testing, transcription and export open them (:func:`open_run`).
 """
 
-import json
 import logging
 import os
 import socket
@@ -21,6 +20,7 @@ import yaml
 
 from utils.config import build_config, flatten, save_yaml
 from utils.errors import RunError
+from utils.files import named_errors
 from utils.run_folder import checksums
 from utils.run_folder.checksums import CHECKSUMS, CONFIG, verified
 from utils.run_folder.environment import environment
@@ -316,7 +316,7 @@ def locked(run: RunFolder) -> Iterator[None]:
     with run.lock.open("a+b", buffering=0) as file:
         if not _lock(file):
             raise RunError(
-                f"another process writes this folder ({_holder(run)})",
+                f"another process writes this folder ({run.lock.read_text(encoding='utf-8')})",
                 where=run.path,
                 hint="wait until it has finished, stop it, or name another folder",
             )
@@ -342,19 +342,6 @@ def _lock(file: FileIO) -> bool:
 
 def _write_holder(file: FileIO) -> None:
     now = datetime.now().strftime("%Y-%m-%d %H:%M:%S")
-    holder = {"process": os.getpid(), "host": socket.gethostname(), "since": now}
-    try:
+    with named_errors(Path(file.name)):
         file.truncate(0)
-        file.write(json.dumps(holder).encode())
-    except OSError as error:  # the error of a full disk has no file name
-        error.filename = file.name
-        raise
-
-
-def _holder(run: RunFolder) -> str:
-    """Names the process that holds the lock, unless it has not written its name yet."""
-    try:
-        holder = json.loads(run.lock.read_bytes())
-    except ValueError:
-        return "it has just begun"
-    return f"process {holder['process']} on {holder['host']}, since {holder['since']}"
+        file.write(f"process {os.getpid()} on {socket.gethostname()}, since {now}".encode())
