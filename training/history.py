@@ -126,7 +126,7 @@ def record_devices(run: RunFolder) -> None:
     """Log the devices of the Keras backend; record them in config.yaml; warn if a GPU is not used."""
     devices = describe_devices()
     run.record("computed_on", devices)
-    log.info("computed on %s (CUDA build: %s)", ", ".join(devices["devices"]), devices["cuda_build"])
+    log.info("computed on %s", ", ".join(devices["devices"]))
     if reason := unused_gpu_reason():
         log.warning("%s", reason)
 

@@ -5,7 +5,6 @@ model is converted again with more layers left in float; if that does not help, 
 """
 
 import math
-import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -151,7 +150,7 @@ def _write_all(
     accuracy: Mapping[str, float] | None,
 ) -> list[ArtefactResult]:
     results = []
-    for variant in _with_progress(variants):
+    for variant in tqdm(variants, unit="artefact", disable=None):
         try:
             results.append(_make(writer, variant, folder, clips, accuracy))
         except BundleError as error:
@@ -159,7 +158,9 @@ def _write_all(
                 raise
             remove_path(folder / variant.path)
             reason = f"{error.message} ({error.hint})" if error.hint else error.message
-            results.append(_not_written(variant, reason, isinstance(error, UnavailableError)))
+            unavailable = reason if isinstance(error, UnavailableError) else ""
+            problem = f"not available for this model: {reason}" if unavailable else f"not written: {reason}"
+            results.append(ArtefactResult(variant, {}, [problem], unavailable))
             continue
         kind = writer.source.kind
         write_text(folder / f"{variant.path}.accuracy.txt", accuracy_text(results[-1], kind))
@@ -169,12 +170,6 @@ def _write_all(
             f"no artefact can be written ({reasons})", hint="export another precision or format"
         )
     return results
-
-
-def _not_written(variant: Variant, reason: str, unavailable: bool) -> ArtefactResult:
-    if unavailable:
-        return ArtefactResult(variant, {}, [f"not available for this model: {reason}"], unavailable=reason)
-    return ArtefactResult(variant, {}, [f"not written: {reason}"])
 
 
 def _make(
@@ -243,19 +238,6 @@ def _attempts(writer: ArtefactWriter) -> Iterator[tuple[str, ...]]:
         names = tuple(dict.fromkeys(name for group in groups[:count] for name in group))
         if not writer.weighted_layers <= set(names):
             yield names
-
-
-def _with_progress(variants: Sequence[Variant]) -> Iterator[Variant]:
-    """The variants, with a progress bar, or a line per variant if standard error is no terminal."""
-    with tqdm(total=len(variants), unit="artefact", disable=None) as bar:
-        for number, variant in enumerate(variants, start=1):
-            bar.set_description(str(variant))
-            start = time.perf_counter()
-            yield variant
-            bar.update()
-            if bar.disable:
-                seconds = time.perf_counter() - start
-                print(f"{number}/{len(variants)} {variant}: {seconds:.1f} s", file=sys.stderr, flush=True)
 
 
 def _write_report(

@@ -49,20 +49,15 @@ def nvidia_smi(monkeypatch, tmp_path) -> None:
 
 @pytest.fixture
 def unused_gpu(monkeypatch, nvidia_smi):
-    """A GPU that TensorFlow, built with CUDA, doesn't find."""
-    monkeypatch.setattr(
-        tf.sysconfig, "get_build_info", lambda: {"is_cuda_build": True, "cuda_version": "12.5"}
-    )
+    """A GPU that TensorFlow doesn't find."""
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
 
 
 @pytest.mark.usefixtures("unused_gpu")
-def test_a_gpu_that_is_not_used_is_named_with_what_to_do(monkeypatch):
+def test_a_gpu_that_is_not_used_is_named_with_what_to_do():
     reason = unused_gpu_reason()
     assert reason.startswith("tensorflow uses none of this machine's GPUs (NVIDIA H100 80GB HBM3, 550.54.14)")
     assert "for the reason run TF_CPP_MIN_LOG_LEVEL=0 python -c" in reason
-    monkeypatch.setattr(tf.sysconfig, "get_build_info", lambda: {"is_cuda_build": False})
-    assert unused_gpu_reason().endswith("it is built without CUDA")
 
 
 @pytest.mark.usefixtures("unused_gpu")
@@ -72,11 +67,10 @@ def test_a_run_records_its_devices_and_warns_of_an_unused_gpu(tmp_path, caplog):
         record_devices(run)
     recorded = {
         "devices": ["CPU"],
-        "cuda_build": "12.5, cuDNN ?",
         "nvidia": ["NVIDIA H100 80GB HBM3, 550.54.14"],
     }
     assert run.config()["environment"]["computed_on"] == recorded
-    assert "computed on CPU (CUDA build: 12.5, cuDNN ?)" in caplog.text
+    assert "computed on CPU" in caplog.text
     assert "uses none of this machine's GPUs" in caplog.text
 
 

@@ -3,11 +3,9 @@
 Training logs both. Works for TensorFlow, JAX and PyTorch.
 """
 
-import importlib.metadata
 import logging
 import os
 import subprocess
-from contextlib import suppress
 from typing import Any
 
 log = logging.getLogger(__name__)
@@ -81,14 +79,9 @@ def describe_devices() -> dict[str, Any]:
     """Describe the devices of the backend, for the log and the config of a run.
 
     Returns:
-        ``devices``: names of the GPUs, or ``CPU``; ``cuda_build``: the CUDA version of the backend's build,
-        or ``none``; ``nvidia``: name and driver of the machine's GPUs.
+        ``devices``: names of the GPUs, or ``CPU``; ``nvidia``: name and driver of the machine's GPUs.
     """
-    return {
-        "devices": backend_gpus() or ["CPU"],
-        "cuda_build": _cuda_build() or "none",
-        "nvidia": nvidia_gpus(),
-    }
+    return {"devices": backend_gpus() or ["CPU"], "nvidia": nvidia_gpus()}
 
 
 def nvidia_gpus() -> list[str]:
@@ -131,30 +124,8 @@ def unused_gpu_reason() -> str:
     if not gpus or hidden or backend_gpus():
         return ""
     found = f"{_backend()} uses none of this machine's GPUs ({'; '.join(gpus)})"
-    if not _cuda_build():
-        return f"{found}: it is built without CUDA"
     command = f'TF_CPP_MIN_LOG_LEVEL=0 python -c "{_GPU_PROBE[_backend()]}"'
     return f"{found}: driver and CUDA libraries have to fit this build; for the reason run {command}"
-
-
-def _cuda_build() -> str:
-    """The CUDA version that the backend was built for; ``""`` for none."""
-    backend = _backend()
-    if backend == "tensorflow":
-        import tensorflow as tf
-
-        build = tf.sysconfig.get_build_info()
-        if not build.get("is_cuda_build"):
-            return ""
-        return f"{build.get('cuda_version', '?')}, cuDNN {build.get('cudnn_version', '?')}"
-    if backend == "torch":
-        import torch
-
-        return torch.version.cuda or ""
-    for version in ("12", "13"):  # JAX has a separate package for CUDA
-        with suppress(importlib.metadata.PackageNotFoundError):
-            return f"{version}, jax plugin {importlib.metadata.version(f'jax-cuda{version}-plugin')}"
-    return ""
 
 
 def _backend() -> str:
