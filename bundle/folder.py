@@ -170,10 +170,6 @@ def find_bundle(artefact: str | Path) -> tuple[Bundle, str]:
 def write_decoding(path: Path, detection: DetectionConfig) -> None:
     """Replace the detection parameters of a keyword bundle. Artefacts and checks don't depend on them.
 
-    Args:
-        path: the bundle's folder.
-        detection: the new parameters.
-
     Raises:
         BundleError: this is not a bundle, or it is damaged.
     """

@@ -133,12 +133,7 @@ def refusal(variant: Variant, raw: bool = False) -> Refusal | None:
 
 
 def no_stream(obstacles: Sequence[str], kind: str) -> Refusal:
-    """Why a model can't be exported as a stream, and the alternative.
-
-    Args:
-        obstacles: why the model can't stream.
-        kind: ``keyword``, ``speech`` or ``language``.
-    """
+    """Why a model can't be exported as a stream, and the alternative."""
     shown = "; ".join([*obstacles[:_SHOWN_OBSTACLES], *["…"] * (len(obstacles) > _SHOWN_OBSTACLES)])
     reason = "can't stream" if kind == "keyword" else "needs whole utterances"
     streaming = ", or a run of configs/speech/compact_streaming.yaml" if kind == "speech" else ""
@@ -146,12 +141,7 @@ def no_stream(obstacles: Sequence[str], kind: str) -> Refusal:
 
 
 def offered(raw: bool = False, streams: bool = True) -> list[Variant]:
-    """Every variant that is offered for a model, in the order of the formats.
-
-    Args:
-        raw: whether the input of the model is samples.
-        streams: whether the model can stream.
-    """
+    """Every variant that is offered for a model, in the order of the formats."""
     return [
         variant
         for variant in (Variant(f, s, p) for f in Format for s in Mode for p in Precision)

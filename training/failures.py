@@ -43,10 +43,6 @@ def is_out_of_memory(error: BaseException) -> bool:
 def memory_errors_explained(task: str, config: Any) -> Iterator[None]:
     """Inside the block, running out of memory raises an error that names the setting to lower.
 
-    Args:
-        task: ``speech``, ``language`` or ``keyword``.
-        config: the recipe.
-
     Raises:
         TrainingError: memory has run out.
     """
@@ -67,12 +63,6 @@ def memory_errors_explained(task: str, config: Any) -> Iterator[None]:
 
 def check_losses(losses: np.ndarray, ids: Sequence[str], step: int, run: Path) -> None:
     """Check the losses of a step, (batch,).
-
-    Args:
-        losses: one of each utterance of the batch.
-        ids: the utterances.
-        step: number of the step, from 1.
-        run: the run folder.
 
     Raises:
         TrainingError: a loss is NaN or infinite; the error names the utterances. With batch normalisation the

@@ -104,10 +104,6 @@ def remove_leftovers(folder: str | Path, deep: bool = True) -> None:
 
     See :func:`utils.run_folder.temporary.is_abandoned`. Those that can't be removed stay: of another user, on
     a read-only disk.
-
-    Args:
-        folder: where to look.
-        deep: whether to look in subfolders too.
     """
     for path in list(Path(folder).rglob(".*") if deep else Path(folder).glob(".*")):
         with suppress(OSError):

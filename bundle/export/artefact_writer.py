@@ -154,11 +154,6 @@ class ArtefactWriter:
     def write(self, variant: Variant, path: Path, float_layers: Collection[str] = ()) -> None:
         """Write one artefact.
 
-        Args:
-            variant: format, mode and precision of the artefact.
-            path: path of the new file or folder.
-            float_layers: names of layers that int8 leaves in float.
-
         Raises:
             BundleError: the converter fails, or needs TensorFlow operations, which are named.
         """

@@ -34,12 +34,6 @@ def language_source(
 ) -> ExportSource:
     """Read a language run and its texts. Without texts the golden sentences are random syllables.
 
-    Args:
-        run: run folder.
-        weights: ``best``, ``last`` or a path.
-        overrides: such as ``data.test=[…]``, for texts that were moved.
-        max_tests: maximum number of test sentences, evenly spaced.
-
     Raises:
         RunError: a file of the run is missing or damaged.
         ConfigError: the model can't be exported, or an override concerns another section.

@@ -43,12 +43,6 @@ def speech_source(
 ) -> ExportSource:
     """Read a speech run and its recordings. Without recordings the golden clips are noise.
 
-    Args:
-        run: run folder.
-        weights: ``best``, ``last`` or a path.
-        overrides: such as ``data.test=[…]``, for manifests that were moved.
-        max_tests: maximum number of test utterances, at most ``MAX_TESTS``.
-
     Raises:
         RunError: a file of the run is missing or damaged.
         ConfigError: an override concerns another section.

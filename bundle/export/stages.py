@@ -123,11 +123,7 @@ def write_frozen_graph(stage: ModelInMode, path: Path) -> None:
 
 
 class StreamReference:
-    """The source model's stream in TensorFlow, with which the streams of artefacts are compared.
-
-    Args:
-        stage: the model with external state.
-    """
+    """The source model's stream in TensorFlow, with which the streams of artefacts are compared."""
 
     def __init__(self, stage: ModelInMode):
         self._function, self._names = stage.function(1), stage.state_names

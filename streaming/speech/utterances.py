@@ -32,12 +32,9 @@ class UtteranceDecoder(Protocol):
 
 
 class UtteranceSegmenter:
-    """Finds the utterances in rows of logits; decodes each one at every new syllable, and when it has ended.
+    """Finds the utterances in rows of logits; decodes each at every new syllable, and when it has ended.
 
-    Args:
-        vocabulary: classes of the logits.
-        decoder: decodes the rows of an utterance.
-        row_seconds: seconds between two rows.
+    ``row_seconds`` is the time from one row to the next.
     """
 
     def __init__(self, vocabulary: Vocabulary, decoder: UtteranceDecoder, row_seconds: float):

@@ -26,9 +26,6 @@ class LiveText:
     A terminal shows each partial result in place of the one before; of a long one only the end, which fits
     into the line. Elsewhere (a file, a pipe) a line grows by syllables that will probably stay, and ends as
     the segment has them.
-
-    Args:
-        out: where to write.
     """
 
     def __init__(self, out: TextIO):

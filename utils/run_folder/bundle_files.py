@@ -65,11 +65,6 @@ def write_metadata(path: Path, metadata: Mapping[str, Any]) -> None:
 def checked_file(path: Path, metadata: Mapping[str, Any], name: str) -> Path:
     """The path of a file of a bundle.
 
-    Args:
-        path: the bundle's folder.
-        metadata: the contents of bundle.json.
-        name: path of the file in the bundle.
-
     Raises:
         BundleError: the bundle has no such file, or it has changed since the export.
     """

@@ -38,16 +38,7 @@ class RowBatch:
 
 
 class RowBatches:
-    """All batches of a training run by number.
-
-    Args:
-        rows: the text.
-        tables: candidates and confusions.
-        symbols: vocabularies of the tables.
-        config: how rows are corrupted.
-        size: rows in a batch.
-        seed: seed of all draws.
-    """
+    """All batches of a training run by number."""
 
     def __init__(
         self,

@@ -17,13 +17,7 @@ from training.tasks.language_config import LanguageConfig, check_text_rows
 
 
 class ShuffledRows:
-    """The rows of a text, batch by batch; a batch depends only on its number and the seed.
-
-    Args:
-        rows: the text.
-        size: rows in a batch.
-        seed: seed of the order and the offsets.
-    """
+    """The rows of a text, batch by batch; a batch depends only on its number and the seed."""
 
     def __init__(self, rows: PairRows, size: int, seed: int):
         self._rows, self._size, self._seed = rows, size, seed
