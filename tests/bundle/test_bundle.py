@@ -1,15 +1,13 @@
 """Tests of bundles without a framework: offered variants, checks of artefacts, clips in chunks, folders."""
 
-import os
 import re
 import shutil
-import subprocess
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from bundle.check.measuring import measure, verdict
+from bundle.check.measuring import verdict
 from bundle.check.scoring import accuracy, chunks_of, decoded, final_outputs, label_errors, streamed
 from bundle.folder import open_bundle
 from bundle.runtimes.artefacts import Artefact, ArtefactInfo, open_artefact
@@ -28,21 +26,6 @@ def test_every_refusal_has_an_alternative():
     everything = {Variant(f, s, p) for f in Format for s in Mode for p in Precision}
     refused = everything - set(offered())
     assert refused and all(refusal(variant).reason and refusal(variant).instead for variant in refused)
-
-
-def test_the_measuring_process_keeps_the_users_python_path(tmp_path, monkeypatch):
-    environments = []
-
-    def run(command, env, **options):
-        environments.append(env)
-        return subprocess.CompletedProcess(command, returncode=1, stderr="error: not run")
-
-    monkeypatch.setattr(subprocess, "run", run)
-    for own in ([], ["/opt/litert"]):
-        monkeypatch.setenv("PYTHONPATH", os.pathsep.join(own))
-        with pytest.raises(BundleError, match="not run"):
-            measure(tmp_path, LITERT, None)
-        assert environments.pop()["PYTHONPATH"].split(os.pathsep) == [str(ROOT), *own]
 
 
 @pytest.mark.parametrize("format_", [Format.ONNX, Format.FROZEN_GRAPH])

@@ -15,7 +15,6 @@ import pytest
 from keras import layers
 
 from bundle.check import verification
-from bundle.check.measure_artefact import compare_with_source
 from bundle.check.verification import Outcome, verify_bundle
 from bundle.export import artefact_writer, build
 from bundle.export.artefact_writer import ArtefactWriter
@@ -265,17 +264,6 @@ def test_an_artefact_with_state_inside_is_cleared_by_reset_only(exported):
     artefact.reset()
     assert np.allclose(first, golden["non_stream"][1], atol=1e-4)
     assert np.array_equal(last(), first) and np.abs(second - first).max() > 0.01
-
-
-def test_a_frozen_graph_needs_no_variables(exported, tmp_path):
-    variant = Variant(Format.FROZEN_GRAPH, Mode.EXTERNAL, Precision.FLOAT)
-    with ArtefactWriter(source_of(residual())) as writer:
-        writer.write(variant, tmp_path / "graph.pb")
-        due = writer.due
-    assert b"VarHandleOp" not in (tmp_path / "graph.pb").read_bytes()
-    golden = open_bundle(exported).golden()
-    found = compare_with_source(open_artefact(tmp_path / "graph.pb"), {"due": due, "delay": 0}, golden)
-    assert max(found["difference"].values()) <= 1e-5
 
 
 # --- parts of another bundle ---
@@ -539,30 +527,6 @@ def test_an_artefact_that_cannot_be_made_is_reported_beside_the_others(tmp_path,
     assert "**no**: not written" in (tmp_path / "export" / "export.md").read_text()
     assert not (tmp_path / "export" / MADE[0].path).exists()
     assert list(open_bundle(tmp_path / "export").artefacts) == [PLAIN.path]
-
-
-def test_a_bundle_without_any_artefact_is_not_written(tmp_path, monkeypatch):
-    """The earlier bundle stays; the check of an empty bundle would find nothing wrong."""
-    target = tmp_path / "export"
-    target.mkdir()
-    write_json(target / "bundle.json", {})
-    failing(monkeypatch, MADE[0], PLAIN)
-    with pytest.raises(BundleError, match=r"no artefact can be written .*a reason; litert .*a reason"):
-        export_bundle(source_of(residual()), [MADE[0], PLAIN], target, force=True)
-    with pytest.raises(BundleError, match="a reason"):
-        export_bundle(source_of(residual()), [PLAIN], target, force=True)
-    assert [*target.iterdir()] == [target / "bundle.json"] and [*tmp_path.iterdir()] == [target]
-
-
-def test_a_path_that_is_no_bundle_is_described(tmp_path):
-    (tmp_path / "run" / "export").mkdir(parents=True)
-    write_json(tmp_path / "run" / "export" / "bundle.json", {})
-    (tmp_path / "file").touch()
-    cases = {"file": "it is a file", "absent": "there is no such folder", "run": "but contains one"}
-    for name, message in cases.items():
-        with pytest.raises(BundleError, match=message) as caught:
-            open_bundle(tmp_path / name)
-    assert caught.value.hint == f"give {tmp_path / 'run' / 'export'}"
 
 
 # --- the command ---

@@ -1,8 +1,6 @@
 """Tests of test.py with analysis/results: printed and written figures against values by hand."""
 
 import csv
-import dataclasses
-import io
 import json
 import re
 import shutil
@@ -22,10 +20,9 @@ from analysis.inputs.utterance_results import (
     UtteranceResult,
 )
 from analysis.results.collect import collect_results
-from analysis.results.result_files import hypotheses_tsv
 from analysis.results.results import Results
 from analysis.results.terminal import results_text
-from data.manifest import read_manifest, write_manifest
+from data.manifest import read_manifest
 from tests.support.report_results import score
 from tests.support.scripts import ROOT, load_script
 from tests.support.tiny_corpus import write_tiny_corpus
@@ -99,15 +96,6 @@ def test_a_language_model_is_judged_by_sentences():
         _outcome(str(i), "ni3 hao3", "ni3 hao3", f"{hanzi}好", "你好") for i, hanzi in enumerate("你尼泥拟妮")
     ]
     assert score(different, LANGUAGE)["interval_unit"] == "sentence"
-
-
-def test_hypotheses_file():
-    rows = list(csv.DictReader(io.StringIO(hypotheses_tsv(OUTCOMES)), delimiter="\t"))
-    assert [row["id"] for row in rows] == ["right", "homophone", "tone", "missed"]
-    assert [row["syllable_errors"] for row in rows] == ["0", "0", "1", "1"]
-    assert [row["hanzi_errors"] for row in rows] == ["0", "1", "1", "1"]
-    assert rows[3]["reference_pinyin"] == "wo3 bu4 hao3"
-    assert rows[3]["hanzi"] == "我好"
 
 
 def collected(outcomes: list[UtteranceResult], task: str, settings: dict) -> Results:
@@ -303,21 +291,6 @@ def test_a_missing_corpus_is_named(orphaned_run, tiny_manifest, tmp_path):
     ]
     assert command.main(arguments) == 0
     assert json.loads((tmp_path / "out/results.json").read_text())["seen_in_training"] == {"speech": None}
-
-
-def test_missing_recordings_are_named(speech_run, tiny_manifest, tmp_path):
-    utterances = read_manifest(tiny_manifest)
-    moved = [
-        dataclasses.replace(utterance, audio=tmp_path / utterance.audio.name) for utterance in utterances
-    ]
-    write_manifest(tmp_path / "list.tsv", moved)
-    with pytest.raises(CorpusError, match="8 of 8 recordings do not exist"):
-        command.main(["speech", str(speech_run), "--manifest", str(tmp_path / "list.tsv")])
-
-
-def test_a_split_that_the_run_does_not_have(language_run):
-    with pytest.raises(RunError, match=r"has no dev set.*--manifest"):
-        command.main(["language", str(language_run), "--split", "dev"])
 
 
 def test_an_empty_list(language_run, tmp_path):

@@ -9,8 +9,6 @@ import numpy as np
 import pytest
 from keras import layers
 
-from model_language.networks.causal_cnn import build_causal_cnn
-from model_language.networks.causal_cnn_config import CausalCnnConfig
 from model_language.networks.transformer import TransformerConfig, build_transformer
 from model_language.registry import load_network
 from model_language.vocabulary.symbols import build_symbols
@@ -222,21 +220,6 @@ def test_a_language_run_from_another(folder):
     for name, arrays in weights(new).items():
         kept = [array[..., places] for array in arrays] if name == "logits" else arrays
         assert_equal(kept, weights(model)[name])
-
-
-def test_a_language_run_of_another_kind_is_refused_without_vain_advice(folder, tmp_path):
-    """``initialise_except`` would leave nothing of the other network to take."""
-    source, config = RunFolder(tmp_path / "causal"), CausalCnnConfig(width=8, dilations=(1,))
-    symbols = build_symbols()
-    symbols.save(source.path)
-    build_causal_cnn(config, len(symbols.hanzi)).save_weights(source.best_weights)
-    save_yaml(source.config_file, {"task": "language", "model": to_plain(config)})
-    with pytest.raises(ConfigError, match="layer 'embedding' isn't there") as caught:
-        overrides = [f"initialise_from={source.path}"]
-        train_from_config("language", folder / "language.yaml", overrides, tmp_path / "run")
-    assert caught.value.hint == (
-        "that run has model.name=causal_cnn: give a run with model.name=transformer, or no initialise_from"
-    )
 
 
 @pytest.mark.parametrize(

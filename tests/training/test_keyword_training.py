@@ -5,7 +5,6 @@ import itertools
 import json
 import re
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +24,6 @@ from training.initialise import named_layers
 from training.run import train_from_config
 from training.tasks.keyword import (
     MASKS,
-    cross_entropy,
     targets_of,
 )
 from training.tasks.keyword_batches import KeywordBatches
@@ -198,17 +196,6 @@ def test_samples_train_too(words, empty_config, tmp_path):
     np.testing.assert_allclose(model.logits(samples), offline, atol=1e-3)
 
 
-def test_a_run_is_resumed_only_with_the_same_words(words, empty_config, tmp_path):
-    other = write_tiny_words(tmp_path / "words", {"low": 400.0, "high": 1500.0, "higher": 3000.0}, takes=1)
-    overrides = settings(tmp_path / "words", "training.epochs=1", "training.evaluation_steps=1")
-    train_from_config("keyword", empty_config, overrides, tmp_path / "run")
-    RunFolder(tmp_path / "run").metrics.unlink()
-    for split in ("train", "dev", "test"):
-        shutil.rmtree(other / split / "higher")
-    with pytest.raises(RunError, match=r"other labels than this run \(without higher\)"):
-        train_from_config("keyword", empty_config, overrides, tmp_path / "run")
-
-
 def test_a_run_is_resumed_only_with_the_same_recordings(empty_config, tmp_path):
     words = write_tiny_words(tmp_path / "words", takes=1)
     overrides = settings(words, "training.epochs=1", "training.evaluation_steps=1")
@@ -286,15 +273,6 @@ def test_targets_and_features_are_those_of_the_clips(store):
 # ------------------------------------------------------------------ losses, steps
 
 
-def test_cross_entropy_by_hand():
-    logits = np.log(np.array([[0.7, 0.2, 0.1], [0.25, 0.25, 0.5]], np.float32))
-    targets = np.array([0, 2], np.int32)
-    plain = -np.log([0.7, 0.5])
-    np.testing.assert_allclose(cross_entropy(logits, targets), plain, rtol=1e-5)
-    spread = np.array([[0.8, 0.1, 0.1], [0.1, 0.1, 0.8]])  # 0.7 of the label, 0.3 over all three
-    np.testing.assert_allclose(cross_entropy(logits, targets, 0.3), -(spread * logits).sum(axis=1), rtol=1e-5)
-
-
 # ------------------------------------------------------------------ kills
 
 
@@ -349,13 +327,6 @@ def test_a_run_that_was_moved_is_loaded_without_its_recordings(run, tmp_path):
     moved = load_keyword_model(run.path.rename(tmp_path / "moved")).logits(np.zeros((2, 3200), np.int16))
     np.testing.assert_array_equal(before, moved)
     assert before.shape == (2, 3) and before.dtype == np.float32
-
-
-def test_other_features_are_refused_with_both_settings(run):
-    requested = replace(FEATURES, mel_bins=10, window_ms=30.0)
-    with pytest.raises(ConfigError, match=r"window_ms: 40\.0 in .*30\.0 asked.*mel_bins: 12 in training, 10"):
-        load_keyword_model(run.path, features=requested)
-    assert load_keyword_model(run.path, features=FEATURES).features == FEATURES
 
 
 @pytest.mark.parametrize("part", ["labels.txt", "best.weights.h5", "config.yaml"])

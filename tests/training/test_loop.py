@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from keras import ops
 
-from training.checkpoint import TrainingState, load_checkpoint, save_checkpoint, weights_name
+from training.checkpoint import TrainingState, load_checkpoint, save_checkpoint
 from training.history import UtteranceLog
 from training.loop import TrainingConfig, log, train
 from training.optimiser import OptimiserConfig, RateStage, averaged_weights, make_optimizer
@@ -223,15 +223,6 @@ def test_the_utterances_of_each_step_are_logged_once_if_requested(tmp_path):
     assert path.read_text(encoding="utf-8") == "1\t1\tu1 v\n1\t2\tu2 v\n1\t3\tw\n"
     with UtteranceLog(None, done=0) as seen:
         seen.add(1, 1, ["u"])
-
-
-def test_kept_weights_are_named_by_their_figure():
-    row = {"step": 400, "dev_syllable_error_rate": 0.0469, "dev_perplexity": 46.1}
-    names = [weights_name(row, metric) for metric in ("dev_syllable_error_rate", "dev_perplexity")]
-    assert names == [
-        "step_000400_accuracy_0.9531.weights.h5",
-        "step_000400_dev_perplexity_46.1000.weights.h5",
-    ]
 
 
 def test_patience_stops_early(tmp_path):

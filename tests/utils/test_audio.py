@@ -212,22 +212,6 @@ def test_an_mp3_file_that_does_not_state_its_length_is_read_to_its_end(tmp_path,
     assert len(read_audio(path)) / RATE == pytest.approx(30, abs=0.5)
 
 
-@pytest.mark.parametrize("stated", [0, 4000, 8001])
-@pytest.mark.parametrize(
-    "ending", [b"", b"LIST\4\0\0\0INFO", b"TAG" + bytes(125)], ids=["none", "list", "tag"]
-)
-def test_samples_behind_the_end_that_the_header_states_are_read(tmp_path, stated, ending):
-    """A recorder that writes its header now and then was killed."""
-    rng = np.random.default_rng(0)
-    samples = rng.uniform(-0.5, 0.5, 8000).astype(np.float32)
-    write_wav(tmp_path / "a.wav", samples)
-    content = bytearray((tmp_path / "a.wav").read_bytes())
-    content[40:44] = stated.to_bytes(4, "little")
-    found = read_audio(put(tmp_path / "b.wav", bytes(content) + ending))
-    np.testing.assert_allclose(found[:8000], samples, atol=1e-4)
-    assert audio_seconds(tmp_path / "b.wav") == pytest.approx(0.5, abs=0.005)
-
-
 def test_what_a_cut_wav_file_has_is_read_before_the_error(tmp_path):
     write_wav(tmp_path / "a.wav", tone())
     content = (tmp_path / "a.wav").read_bytes()
@@ -355,20 +339,6 @@ def test_a_microphone_that_does_not_start_is_refused(monkeypatch):
     monkeypatch.setitem(sys.modules, "sounddevice", microphone)
     with pytest.raises(AudioError, match=r"can't be opened .*Device unavailable.*connect one"):
         next(microphone_blocks(RATE, 0.05))
-
-
-def test_files_that_cannot_be_read_are_named_once(tmp_path, capsys):
-    put(tmp_path / "talk.adx", b"\x80\0\1")
-    for name in ("talk.txt", "talk.trn", "cover.png", "a.hash"):
-        put(tmp_path / name, "今天\n".encode())
-    with pytest.raises(AudioError, match="no recordings in this folder"):
-        find_recordings(tmp_path)
-    write_wav(tmp_path / "a.wav", np.zeros(100, np.float32))
-    for _ in range(2):
-        assert find_recordings(tmp_path) == [tmp_path / "a.wav"]
-    messages = capsys.readouterr().err
-    assert messages.count("1 files of ") == messages.count("talk.adx") == 1
-    assert "ffmpeg -i FILE" in messages and "talk.t" not in messages
 
 
 def test_clips_of_other_formats_are_named(tmp_path, capsys):

@@ -94,30 +94,6 @@ EVENTS = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("start", "second"),
-    [
-        ("00:00:01", "00:00:03"),
-        ("00:00:01,5", "00:00:03,50"),
-        ("0:00:01.500000", "100:00:03.5"),
-        ("00:01", "00:03"),
-        ("00:00:01:12", "00:00:03:01"),
-        ("-00:00:01,000", "00:00:03,000"),
-        ("00: 00: 01, 000", "00：00：03，000"),
-    ],
-)
-@pytest.mark.parametrize("arrow", [" --> ", "-->", " -> ", " – > ", " → ", " -- ", "--&gt;"])
-@pytest.mark.parametrize("is_numbered", [True, False])
-def test_odd_times_lose_no_cue(tmp_path, start, second, arrow, is_numbered):
-    """The third cue is a usual one; the text of the second looks like a number of a cue."""
-    cues = [(start, "今天天气"), (second, "12"), ("00:00:05,000", "我们去")]
-    content = "".join(
-        (f"{number}\n" if is_numbered else "") + f"{time}{arrow}{second} X1:10\n{text}\n\n"
-        for number, (time, text) in enumerate(cues, start=1)
-    )
-    assert texts(write(tmp_path / "talk.srt", content)) == {"talk": "今天天气 12 我们去"}
-
-
 def test_numbers_of_cues_are_no_text(tmp_path):
     """Blank lines between all lines, a missing number, a cue without text, a time without its start."""
     cues = ["1", "00:00:01,000 --> 00:00:02,000", "今天", "00:00:02,000 --> 00:00:03,000", "天气", "3"]
@@ -215,18 +191,6 @@ def test_a_list_of_nemo_has_both_sides(tmp_path):
     (tmp_path / "copy").mkdir()
     counts, _ = rate(write(tmp_path / "x.json", line), write(tmp_path / "copy" / "x.json", line))
     assert (counts.errors, counts.reference) == (1, 2)
-
-
-def test_folders_that_cannot_be_scored_are_named(tmp_path):
-    reference = write(tmp_path / "ref", REFERENCE)
-    folder = tmp_path / "out"
-    folder.mkdir()
-    with pytest.raises(CorpusError, match="no transcripts in this folder"):
-        report_files(reference, [folder])
-    write(folder / "a1.srt", "")
-    write(folder / "a1.json", "{}")
-    with pytest.raises(CorpusError, match=r"several formats \(\.json \.srt\)"):
-        report_files(reference, [folder])
 
 
 @pytest.mark.parametrize("form", ["json", "srt"])
