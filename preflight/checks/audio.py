@@ -2,8 +2,7 @@
 
 The checks read the measurements of ``audio_measurements``, not the recordings. Their thresholds lie outside
 the range of 869 AISHELL, 2,448 dspspeech20 and 1,600 HSK-word recordings: loud frames
-at -38.6 dB or above, an offset of at most 0.0053 (1.5 % of the root mean square; up to 26 % in synthetic
-voices with brown noise), at most half of the samples zero (gated microphones), lengths within 0.5 ms of the
+at -38.6 dB or above, at most half of the samples zero (gated microphones), lengths within 0.5 ms of the
 manifest's. The findings in these corpora are true: in dspspeech20 40 recordings of one speaker are clipped,
 and 36 of another speaker are duplicates.
 """
@@ -18,7 +17,6 @@ from preflight.listings import Line, Listing, of_role
 # Values beyond these thresholds are reported.
 _CLIPPED = 0.01  # fraction of the samples
 _SILENT = -60.0  # dB; read speech is 25 dB louder
-_OFFSET, _RELATIVE_OFFSET = 0.01, 0.5  # of full scale, and of the root mean square; both must be exceeded
 _ZEROS = 0.6  # fraction of the samples
 _DEAD_CHANNEL = 40.0  # dB below the other
 _SECONDS_OFF, _SECONDS_OFF_FRACTION = 0.1, 0.02  # both must be exceeded; MP3 decoders differ by 0.05 s
@@ -72,25 +70,16 @@ def low_rate(listing: Listing, measurements: Measurements, sample_rate: int) -> 
     rates = Counter(found.rate for _, found in found_lines)
     for line, found in found_lines:
         if found.rate < sample_rate:
-            problem, advice = _low_rate_texts(rates, sample_rate)
-            yield line_finding(
-                WARNING, listing, line, problem=problem, advice=advice, detail=f"{found.rate} Hz"
-            )
+            texts = _low_rate_texts(rates, sample_rate)
+            yield line_finding(WARNING, listing, line, *texts, f"{found.rate} Hz")
 
 
 def low_rate_of_some(listing: Listing, rates: Counter[int], sample_rate: int) -> Iterator[Finding]:
     """The same from the headers of some recordings: the quick check of train.py."""
     low = sum(count for rate, count in rates.items() if rate < sample_rate)
     if low:
-        problem, advice = _low_rate_texts(rates, sample_rate)
-        yield Finding(
-            WARNING,
-            listing.path,
-            "",
-            problem=problem,
-            advice=advice,
-            detail=f"{low} of {rates.total()} checked recordings, from {min(rates)} Hz",
-        )
+        detail = f"{low} of {rates.total()} checked recordings, from {min(rates)} Hz"
+        yield Finding(WARNING, listing.path, "", *_low_rate_texts(rates, sample_rate), detail)
 
 
 def _low_rate_texts(rates: Counter[int], sample_rate: int) -> tuple[str, str]:
@@ -100,22 +89,6 @@ def _low_rate_texts(rates: Counter[int], sample_rate: int) -> tuple[str, str]:
     if 2 * low > rates.total():
         return problem, f"telephone speech: train with features.sample_rate={lowest}"
     return problem, f"find the originals, remove them, or train all with features.sample_rate={lowest}"
-
-
-def unlike_rate(listing: Listing, measurements: Measurements, sample_rate: int) -> Iterator[Finding]:
-    """Sample rates that differ from most of the list."""
-    rates = Counter(found.rate for _, found in _found(listing, measurements))
-    usual = rates.most_common(1)[0][0] if rates else 0
-    for line, found in _found(listing, measurements):
-        if found.rate != usual and found.rate >= sample_rate:  # low_rate reports the others
-            yield line_finding(
-                WARNING,
-                listing,
-                line,
-                problem="another sample rate than the rest",
-                advice="check its origin; harmless if it is the right recording",
-                detail=f"{found.rate} Hz, most have {usual}",
-            )
 
 
 @line_check(
@@ -137,13 +110,6 @@ def silence(line: Line, found: AudioMeasurements) -> str | None:
 def digital_zero(line: Line, found: AudioMeasurements) -> str | None:
     """Recordings that are mostly exact zeros: transmission gaps or padding."""
     return f"{found.zeros:.0%} of the samples" if found.zeros > _ZEROS else None
-
-
-@line_check(WARNING, "a constant offset", "subtract the mean, e.g. sox IN OUT highpass 20", _found)
-def dc_offset(line: Line, found: AudioMeasurements) -> str | None:
-    """Recordings with a constant offset."""
-    is_offset = abs(found.offset) > _OFFSET and found.relative_offset > _RELATIVE_OFFSET
-    return f"{found.offset:+.3f}, {found.relative_offset:.0%} of the level" if is_offset else None
 
 
 @line_check(
@@ -185,28 +151,15 @@ def same_sound_in_splits(listings: list[Listing], measurements: Measurements) ->
             continue
         for line, found in _found(listing, measurements):
             if found.digest in known and line.audio not in names:
-                yield line_finding(
-                    ERROR if listing.role == "test" else WARNING,
-                    listing,
-                    line,
-                    problem="a copy of a recording in the training set",
-                    advice=f"remove one of them: the {listing.role} figures are too good",
-                    detail=f"{known[found.digest].id}",
-                )
+                severity = ERROR if listing.role == "test" else WARNING
+                problem = "a copy of a recording in the training set"
+                advice = f"remove one of them: the {listing.role} figures are too good"
+                yield line_finding(severity, listing, line, problem, advice, known[found.digest].id)
 
 
-AUDIO = (
-    unreadable_recording,
-    wrong_seconds,
-    clipping,
-    silence,
-    digital_zero,
-    dc_offset,
-    dead_channel,
-    same_sound,
-)
+AUDIO = (unreadable_recording, wrong_seconds, clipping, silence, digital_zero, dead_channel, same_sound)
 """Checks of the recordings of one list."""
-RATES = (low_rate, unlike_rate)
+RATES = (low_rate,)
 """Checks of sample rates against that of the features."""
 ACROSS = (same_sound_in_splits,)
 """Checks across several lists."""

@@ -1,4 +1,4 @@
-"""Measures level, clipping, offset, silence and more of audio files, in parallel processes.
+"""Measures level, clipping, silence and more of audio files, in parallel processes.
 
 The audio checks read these measurements.
 """
@@ -29,9 +29,8 @@ class AudioMeasurements:
         seconds: duration.
         level: root mean square of the loud frames (25 ms).
         channel_levels: root mean square of each channel.
-        offset: mean of the samples; this and all following values are of the loudest channel.
-        relative_offset: absolute offset divided by the root mean square.
-        clipped: fraction of the samples in flat tops: three or more equal ones near the peak.
+        clipped: fraction of the samples in flat tops: three or more equal ones near the peak; this and all
+            following values are of the loudest channel.
         zeros: fraction of the samples in runs of exact zeros, 10 ms or longer.
         digest: hash of the samples.
     """
@@ -42,8 +41,6 @@ class AudioMeasurements:
     seconds: float = 0.0
     level: float = 0.0
     channel_levels: tuple[float, ...] = ()
-    offset: float = 0.0
-    relative_offset: float = 0.0
     clipped: float = 0.0
     zeros: float = 0.0
     digest: bytes = b""
@@ -71,15 +68,12 @@ def measure(path: str) -> AudioMeasurements:
         return AudioMeasurements(path, fault=error.message)
     squares = np.einsum("ij,ij->j", samples, samples, dtype=np.float64) / len(samples)  # (channels,)
     loudest = np.ascontiguousarray(samples[:, int(squares.argmax())])  # (samples,)
-    offset, power = float(loudest.mean(dtype=np.float64)), float(squares.max())
     return AudioMeasurements(
         path=path,
         rate=rate,
         seconds=len(samples) / rate,
         level=speech_level(loudest, rate),
         channel_levels=tuple(decibels(squares).tolist()),
-        offset=offset,
-        relative_offset=abs(offset) / max(power**0.5, 1e-10),
         clipped=clipped_fraction(loudest),
         zeros=long_runs(loudest == 0, round(_ZERO_SECONDS * rate)) / len(loudest),
         digest=hashlib.blake2b(samples.tobytes(), digest_size=12).digest(),
