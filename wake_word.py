@@ -3,12 +3,12 @@
     clips/       the word in many voices, similar words, ordinary speech, noise (negatives.tsv)
     streams/     long recordings of voices that are not in the training, with the word at known times
     run/         the run folder of train.py keyword
-    export/      the bundle for listen.py; it appears when its threshold is known
+    export/      the bundle for listen.py
     trade_off/   misses and false alarms at each threshold, as a table and a plot
     report.md    the expected misses and false alarms; report.json: the same
-    source.json  the word and the settings of the clips that all of this was made from
 
-A finished stage is not repeated, and an interrupted one continues: give the same command again.
+Clips, training and export that are finished are not repeated, and interrupted ones continue: give the same
+command again.
 """
 
 from utils.command.entry import run_command
@@ -22,8 +22,7 @@ from pathlib import Path
 from data.synthesis.wake_word_clips import SMALL, WakeWordSettings
 from data.synthesis.wake_words import WakeWord, read_wake_word
 from keywords.backgrounds import background_recordings
-from keywords.wake_word import SMALL_HOURS, SMALL_STEPS, make_wake_word
-from keywords.wake_word_request import RECIPE, Request
+from keywords.wake_word import RECIPE, SMALL_HOURS, SMALL_STEPS, Request, make_wake_word
 from utils.command.arguments import add_workers, not_negative, positive, positive_number
 from utils.mandarin.pinyin import without_tone
 

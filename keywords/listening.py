@@ -20,6 +20,7 @@ from streaming.keyword.detection import Detection, DetectionConfig, KeywordDetec
 from streaming.keyword.stream import KeywordStream
 from utils.config import build_config
 from utils.errors import BundleError
+from utils.run_folder.checksum_files import file_hash
 
 BLOCK_SECONDS = 0.1  # sound in a block: the longest delay of a detection
 
@@ -91,6 +92,16 @@ def open_listener(model: str | Path, **detection: float | None) -> Listener:
     stream = KeywordStream(artefact, features, geometry["chunk"])
     window = math.ceil(geometry["due"] / geometry["chunk"])
     return Listener(stream, bundle.labels, config, window, features.sample_rate)
+
+
+def is_export_of(bundle: Path, weights: Path) -> bool:
+    """Whether a bundle was made of the model with these weights.
+
+    Raises:
+        BundleError: the bundle is damaged.
+    """
+    source = open_bundle(bundle).metadata.get("source", {})
+    return weights.is_file() and source.get("weights_hash") == file_hash(weights)
 
 
 def detect_keywords(listener: Listener, blocks: Iterable[np.ndarray]) -> Iterator[Detection]:

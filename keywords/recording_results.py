@@ -20,12 +20,10 @@ from analysis.keyword.detections import (
     operating_point,
     read_spoken_keywords,
 )
-from bundle.folder import open_bundle
 from keywords.backgrounds import stream_recordings
-from keywords.listening import Listener, open_listener
+from keywords.listening import Listener, is_export_of, open_listener
 from streaming.keyword.detection import keyword_columns
 from utils.errors import CorpusError
-from utils.run_folder.checksum_files import file_hash
 from utils.run_folder.run import RunFolder
 
 # Thresholds of the trade-off, from 0.05 on.
@@ -82,10 +80,7 @@ def recording_results(model: Path, audio: Path, spoken_list: Path | None, folder
 def _note_other_weights(model: Path) -> None:
     """Note that the bundle was not made of the present best weights of the run that holds it."""
     weights = RunFolder(model.parent).best_weights
-    if not (model / "bundle.json").is_file() or not weights.is_file():
-        return
-    exported = open_bundle(model).metadata.get("source", {}).get("weights_hash")
-    if exported and exported != file_hash(weights):
+    if (model / "bundle.json").is_file() and weights.is_file() and not is_export_of(model, weights):
         print(
             f"note: {model} was not made of the present {weights.name} of its run. To test these weights: "
             f"python export.py {shlex.quote(str(model.parent))} --force",
