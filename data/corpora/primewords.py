@@ -26,8 +26,7 @@ from utils.errors import CorpusError, require
 NAME, FOLDER = "primewords", "primewords_md_2018_set1"
 ARCHIVE = Archive(
     url="https://www.openslr.org/resources/47/primewords_md_2018_set1.tar.gz",
-    md5="",  # the recipes of Kaldi, ESPnet and Lhotse have none
-    size=9_057_625_192,  # as the recipes of Kaldi (multi_cn) and ESPnet check it
+    size=9_057_625_192,  # as the recipes of Kaldi (multi_cn) and ESPnet check it; none has a checksum
     folder=FOLDER,
     unpacked=1.4,
 )

@@ -24,8 +24,7 @@ from data.manifest import SPLITS
 NAME, FOLDER = "stcmds", "ST-CMDS-20170001_1-OS"
 ARCHIVE = Archive(
     url="https://www.openslr.org/resources/38/ST-CMDS-20170001_1-OS.tar.gz",
-    md5="",  # the recipes of Kaldi, ESPnet and Lhotse have none
-    size=8_231_662_593,  # as Kaldi's multi_cn recipe checks it
+    size=8_231_662_593,  # as Kaldi's multi_cn recipe checks it; no recipe has a checksum
     folder=FOLDER,
     unpacked=1.7,  # 12.7 GB of recordings and 200,000 small files
 )

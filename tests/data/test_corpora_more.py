@@ -412,7 +412,6 @@ def test_common_voice(tmp_path, columns):
     }
     summary = json.loads((output / "summary.json").read_text(encoding="utf-8"))
     assert list(summary["splits"]) == ["train", "dev", "test", "validated"]
-    assert not any(pair["speakers"] for key, pair in summary["overlap"].items() if key != "train/validated")
     assert texts(prepare(common_voice, corpus), "train") == texts(output, "train")
 
 
@@ -449,12 +448,6 @@ def test_a_manual_download_is_explained(corpus, tmp_path):
     with pytest.raises(CorpusError, match="then: prepare"):
         corpus.main(["download", str(tmp_path)])
     assert not any(tmp_path.iterdir())
-
-
-@pytest.mark.parametrize("archive", [stcmds.ARCHIVE, primewords.ARCHIVE, *magicdata.ARCHIVES])
-def test_archives_can_be_checked(archive: Archive):
-    assert archive.url.startswith("https://www.openslr.org/resources/")
-    assert len(archive.md5) == 32 or archive.size > 1_000_000_000
 
 
 def test_one_archive_of_several_from_a_mirror(tmp_path, monkeypatch, capsys):

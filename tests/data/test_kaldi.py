@@ -2,7 +2,6 @@
 
 import json
 import os
-from collections import namedtuple
 from pathlib import Path
 
 import numpy as np
@@ -237,27 +236,6 @@ def test_a_long_recording_is_not_held_in_memory():
     for segment, samples, _ in kaldi_segments._samples_of(segments, blocks, RATE):
         assert len(samples) == 1.5 * RATE and (samples[0], samples[-1]) == (segment.start, segment.start + 1)
         assert samples.base is None or len(samples.base) <= 3 * RATE
-
-
-def test_segment_of_integers_stored_as_floats_and_nan(tmp_path):
-    samples = np.zeros(RATE, np.float32)
-    samples[: RATE // 4], samples[RATE // 2] = 20_000, np.nan
-    soundfile.write(tmp_path / "a.wav", samples, RATE, subtype="FLOAT")
-    segments = [
-        KaldiSegment("loud", "a", 0, 0.2),
-        KaldiSegment("nan", "a", 0.4, 0.6),
-        KaldiSegment("good", "a", 0.6, 1),
-    ]
-    found = cut_segments(tmp_path / "a.wav", segments, tmp_path / "cut")
-    assert {name for name, file in found.items() if isinstance(file, Problem)} == {"loud", "nan"}
-
-
-def test_a_disk_too_small_for_the_segments_is_reported_first(segmented, tmp_path, monkeypatch):
-    usage = namedtuple("usage", "total used free")
-    monkeypatch.setattr("shutil.disk_usage", lambda folder: usage(0, 0, 1000))
-    with pytest.raises(CorpusError, match="are free"):
-        kaldi.main(["prepare", str(segmented), "--output", str(tmp_path / "out")])
-    assert not list(tmp_path.rglob("out/**/*.wav"))
 
 
 def test_an_end_far_behind_the_recording_needs_no_space(segmented, tmp_path):
