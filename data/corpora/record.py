@@ -184,7 +184,7 @@ def import_recordings(folder: RecordingFolder, speaker: str, source: Path, repla
     known = [path for path, sentence in matched if folder.audio(sentence).is_file()]
     if known and not replace:
         raise CorpusError(
-            f"{len(known)} of the files would replace recordings of the same sentences, {known[0].name} first",
+            f"{len(known)} of the files would replace other recordings, {known[0].name} first",
             where=source,
             hint="move them away, or replace the recordings: --replace",
         )
