@@ -17,8 +17,7 @@ from data.corpora.thchs30 import find_utterances
 from data.corpora.tools.command import add_prepare, run_prepare
 from data.corpora.tools.preparation import Corpus
 from data.manifest import SPLITS
-from data.synthesis.corpus import Failure, generate
-from data.synthesis.plan import CorpusSettings
+from data.synthesis.corpus import CorpusSettings, Failure, generate
 from utils.audio.reading import audio_seconds
 from utils.command.arguments import add_workers, not_negative, positive
 

@@ -111,17 +111,13 @@ class Synthesiser:
         Raises:
             SynthesiserError: the child died, hung, refused, or was silent. The next call starts a new one.
         """
-        header, process = self._request(asdict(speech), speech)
+        header, process = self._request(speech)
         size = 2 * header["samples"]
         data = self._receive(process, lambda data: size if len(data) >= size else 0, speech) if size else b""
         samples = np.frombuffer(data, np.int16)
         if not samples.any():
             raise self._error("the synthesiser was silent", speech)
         return samples
-
-    def trace(self, speech: Speech) -> list[list[str]]:
-        """Return the phonemes of ``synthesise``: a list per part between pauses, a mnemonic per syllable."""
-        return self._request(asdict(speech) | {"trace": True}, speech)[0]["phonemes"]
 
     def close(self) -> None:
         """End the child, if there is one."""
@@ -131,10 +127,10 @@ class Synthesiser:
             process.communicate()
             self._files.cleanup()
 
-    def _request(self, request: dict, speech: Speech) -> tuple[dict, subprocess.Popen[bytes]]:
+    def _request(self, speech: Speech) -> tuple[dict, subprocess.Popen[bytes]]:
         process = self._start()
         try:
-            process.stdin.write(json.dumps(request).encode() + b"\n")
+            process.stdin.write(json.dumps(asdict(speech)).encode() + b"\n")
             process.stdin.flush()
         except BrokenPipeError:
             raise self._end("the synthesiser died", speech) from None

@@ -1,7 +1,6 @@
 """Tests of the grammar of the synthetic corpus: size, readings, coverage; text given by the user."""
 
 from collections import Counter, defaultdict
-from itertools import product
 
 import numpy as np
 import pytest
@@ -19,8 +18,6 @@ from data.synthesis.sentences import (
     MIN_SYLLABLES,
     Drawer,
     Grammar,
-    count_by_length,
-    distinct_sentences,
     draw_sentences,
     read_grammar,
     read_sentences,
@@ -44,14 +41,6 @@ sentence.one :
 """
 
 
-def expansions(grammar: Grammar, name: str) -> list[str]:
-    texts = []
-    for alternative in grammar.rules[name]:
-        parts = [expansions(grammar, item[1:-1]) if item[0] == "<" else [item] for item in alternative]
-        texts += ["".join(words) for words in product(*parts)]
-    return texts
-
-
 @pytest.fixture(scope="module")
 def grammar() -> Grammar:
     return read_grammar()
@@ -60,26 +49,6 @@ def grammar() -> Grammar:
 @pytest.fixture(scope="module")
 def sentences(grammar: Grammar) -> list[Sentence]:
     return draw_sentences(4900, 0, grammar)
-
-
-def test_more_than_a_hundred_thousand_sentences(grammar):
-    assert distinct_sentences(grammar) > 10_000_000
-
-
-def test_count_is_the_count_of_a_grammar_written_out(tmp_path):
-    (tmp_path / "small.txt").write_text(SMALL, encoding="utf-8")
-    small = read_grammar(tmp_path / "small.txt")
-    texts = [text.replace(PAUSE, "") for text in expansions(small, "sentence.one")]
-    assert len(texts) == len(set(texts)) == 18
-    # Of the nine short sentences only the three with 老虎 have four syllables.
-    assert distinct_sentences(small) == sum(len(text) >= MIN_SYLLABLES for text in texts) == 12
-
-
-def test_count_of_a_rule_is_the_number_of_its_different_texts(grammar):
-    for name in grammar.rules:
-        if not name.startswith("sentence."):
-            count = sum(count_by_length(grammar, name, {}).values())
-            assert count == len(set(expansions(grammar, name))) < 10_000, name
 
 
 def test_different_templates_give_different_sentences(grammar):
@@ -209,28 +178,10 @@ def test_third_tones_are_left_to_the_synthesiser():
     assert spoken_input(make_sentence(["不", "想", "买"])) == ("bu4", "xiang3", "mai3")
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("猫 狗\n", "not part of a rule"),
-        ("a =\n    猫\nb\n", "not part of a rule"),
-        ("sentence.a :\n    <b> 猫\n", "not defined: b"),
-        ("sentence.a :\n    猫\nb =\n    狗\n", "never used: b"),
-        ("sentence.a :\n", "without alternatives: sentence.a"),
-        ("", "no rule named sentence"),
-    ],
-)
-def test_faulty_grammar(tmp_path, text, message):
-    path = tmp_path / "grammar.txt"
-    path.write_text(text, encoding="utf-8")
-    with pytest.raises(CorpusError, match=message):
-        read_grammar(path)
-
-
 def test_an_exhausted_grammar_is_reported(tmp_path):
     (tmp_path / "small.txt").write_text(SMALL, encoding="utf-8")
-    with pytest.raises(CorpusError, match="7 sentences"):
-        draw_sentences(7, 0, read_grammar(tmp_path / "small.txt"))
+    with pytest.raises(CorpusError, match="hardly has 30 sentences"):
+        draw_sentences(30, 0, read_grammar(tmp_path / "small.txt"))
 
 
 def test_own_text(tmp_path):

@@ -17,10 +17,16 @@ from data.corpora.thchs30 import syllables_of_phones
 from data.manifest import SPLITS, read_manifest
 from data.synthesis import corpus as synthetic_corpus
 from data.synthesis.acoustics import hum, record
-from data.synthesis.corpus import generate, syllable_phones, transcript
-from data.synthesis.plan import CorpusSettings, assign_to_splits, plan_corpus
-from data.synthesis.reading import make_sentence, spoken_input, spoken_reading, word_reading
-from data.synthesis.sentences import draw_sentences, read_grammar
+from data.synthesis.corpus import (
+    CorpusSettings,
+    assign_to_splits,
+    generate,
+    plan_corpus,
+    syllable_phones,
+    transcript,
+)
+from data.synthesis.reading import make_sentence, spoken_reading, word_reading
+from data.synthesis.sentences import read_grammar
 from data.synthesis.synthesiser import (
     COMMAND,
     Speech,
@@ -33,7 +39,6 @@ from data.synthesis.synthesiser import (
 from data.synthesis.voices import VOICES, random_definition
 from utils.audio.reading import SAMPLE_RATE
 from utils.errors import CorpusError
-from utils.mandarin.pinyin import tone_of
 
 if importlib.util.find_spec("espeakng_loader") is None:
     pytest.skip("no synthesiser: pip install -r requirements/demo.txt", allow_module_level=True)
@@ -95,31 +100,7 @@ def grammar_syllables() -> list[str]:
     return sorted({syllable for item in items if item != "，" for syllable in word_reading(item)})
 
 
-def traced_tone(phonemes: str) -> int:
-    return {"55": 1, "35": 2, "214": 3, "21": 3, "51": 4, **dict.fromkeys(("11", "22", "33", "44"), 5)}[
-        re.findall(r"\d+", phonemes)[0]
-    ]
-
-
 # ------------------------------------------------------------------ speech of the synthesiser
-
-
-def test_each_syllable_of_the_grammar_has_phonemes_of_its_own(child):
-    syllables = [*grammar_syllables(), "xiong2", "qiong2", "jiong3", "lv4", "nv3", "lve4", "er2", "yo1"]
-    syllables = list(dict.fromkeys(syllables))
-    trace = child.trace(Speech("", to_text(syllables, range(1, len(syllables)))))
-    assert [len(part) for part in trace] == [1] * len(syllables)
-    phonemes = [part[0] for part in trace]
-    assert len(set(phonemes)) == len(syllables) > 600
-    assert not [p for p in phonemes if "(en)" in p]  # spelled out as English
-    assert [traced_tone(p) for p in phonemes] == [tone_of(s) for s in syllables]
-
-
-def test_the_spoken_reading_is_that_of_the_synthesiser(child):
-    for sentence in draw_sentences(60, 4):
-        text = to_text(spoken_input(sentence), sentence.pauses)
-        phonemes = [p for part in child.trace(Speech("f2", text)) for p in part]
-        assert [traced_tone(p) for p in phonemes] == [tone_of(s) for s in spoken_reading(sentence)], sentence
 
 
 def test_speech_depends_on_the_request_alone(child):

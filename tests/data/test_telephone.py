@@ -14,8 +14,7 @@ import doctor
 from data.corpora import manifest_lists
 from data.keywords.clips import KeywordClip
 from data.manifest import Utterance, read_manifest, write_manifest
-from data.synthesis.corpus import corpus_card, make_utterance
-from data.synthesis.plan import CorpusSettings, PlannedUtterance, SplitPool
+from data.synthesis.corpus import CorpusSettings, PlannedUtterance, SplitPool, corpus_card, make_utterance
 from data.synthesis.reading import make_sentence
 from data.synthesis.voices import Voice
 from model_speech.models.dfcnn import DfcnnConfig, build_dfcnn
