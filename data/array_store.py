@@ -103,19 +103,14 @@ def write_array_header(file: BinaryIO, shape: tuple[int, ...], dtype: np.dtype) 
     np.lib.format.write_array_header_1_0(file, header)
 
 
-def free_bytes(folder: Path) -> int:
-    """Free bytes on the disk on which ``folder`` is, or will be created."""
-    absolute = folder.absolute()
-    return shutil.disk_usage(next(path for path in (absolute, *absolute.parents) if path.exists())).free
-
-
 def require_space(folder: Path, size: float, content: str, hint: str = _MORE_SPACE) -> None:
-    """Check that a folder's disk has ``size`` free bytes.
+    """Check that the disk of a folder, which may not exist yet, has ``size`` free bytes.
 
     Raises:
         CacheError: it has not.
     """
-    free = free_bytes(folder)
+    absolute = folder.absolute()
+    free = shutil.disk_usage(next(path for path in (absolute, *absolute.parents) if path.exists())).free
     if size > free:
         raise CacheError(
             f"the {content} need {size / 1e9:.1f} GB, {free / 1e9:.1f} GB are free", where=folder, hint=hint

@@ -54,16 +54,16 @@ class Listener:
         return KeywordDetector(self.labels, config, self.stream.call_seconds, self.silent_calls)
 
 
-def open_listener(model: str | Path, **detection: float | None) -> Listener:
+def open_listener(model: str | Path, threshold: float | None = None) -> Listener:
     """Open the streamed model of a bundle.
 
     Args:
         model: an artefact's file in its bundle, or the bundle's folder.
-        detection: values of :class:`DetectionConfig` that override those of the bundle; None: no override.
+        threshold: replaces that of the bundle.
 
     Raises:
         BundleError: not a bundle, damaged, a bundle of speech, or an artefact that does not stream.
-        ConfigError: a value of ``detection`` is out of range.
+        ConfigError: the threshold is out of range.
     """
     path = Path(model)
     if (path / "bundle.json").is_file():
@@ -84,10 +84,10 @@ def open_listener(model: str | Path, **detection: float | None) -> Listener:
             where=path,
             hint="take a stream_internal or stream_external one",
         )
-    requested = {key: value for key, value in detection.items() if value is not None}
-    given = " ".join(f"{name}={value:g}" for name, value in requested.items())
-    where = " with ".join(filter(None, (str(bundle.path), given)))
-    config = build_config(DetectionConfig, {**bundle.decoding, **requested}, where=where)
+    decoding, where = bundle.decoding, str(bundle.path)
+    if threshold is not None:
+        decoding, where = {**decoding, "threshold": threshold}, f"{where} with threshold={threshold:g}"
+    config = build_config(DetectionConfig, decoding, where=where)
     features, geometry = bundle.features, bundle.stream
     stream = KeywordStream(artefact, features, geometry["chunk"])
     window = math.ceil(geometry["due"] / geometry["chunk"])

@@ -34,7 +34,6 @@ from utils.audio.reading import read_audio
 from utils.errors import AudioError, CacheError, CorpusError, StoreError, UserError
 from utils.features.speech import FeatureConfig, extract_features, feature_bins, settings_hash
 from utils.files import write_json, write_text
-from utils.object_store import address_of
 
 # A worker holds the features of one shard in memory (80 bins, 5 s each: 80 MB).
 SHARD_FEATURES = 1024
@@ -73,11 +72,6 @@ class FeatureCache:
             _locations=locations,
             _rows={name: row for row, name in enumerate(ids)},
         )
-
-    @property
-    def waits(self) -> bool:
-        """Whether features are in a store: several are then better read at a time."""
-        return any(map(address_of, self._shards))
 
     def features(self, utterance: str, copy: int = 0) -> np.ndarray:
         """Features of one utterance, read from disk: (frames, bins) float16, read-only.

@@ -9,9 +9,7 @@ import base64
 import dataclasses
 import hashlib
 import json
-import os
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 
@@ -21,7 +19,7 @@ from data.manifest import Utterance
 from utils.audio.folders import find_recordings
 from utils.command.progress import bar_if_long
 from utils.features.speech import FeatureConfig, settings_hash
-from utils.object_store import address_of
+from utils.object_store import file_state
 
 _AUGMENT_VERSION = 1  # increase it when the same settings give other copies than before
 _KEY_BYTES = 15  # before base64: 20 characters, no padding
@@ -36,13 +34,13 @@ def feature_keys(
         (utterances, 1 + copies) KEY, empty where the file is missing; and the missing files as (id, reason).
     """
     copies = range(1, 1 + augment.copies)
-    settings, working_folder = settings_hash(features), Path.cwd()
+    settings = settings_hash(features)
     augmentation = _augment_hash(augment, seed) if augment.copies else ""
     keys: list[bytes] = []
     failures: list[tuple[str, str]] = []
     for utterance in bar_if_long(utterances, "looking for features", " files"):
         try:
-            source = _hash(f"{settings}\n{_identity(working_folder, utterance.audio)}")
+            source = _hash(f"{settings}\n{file_state(utterance.audio)}")
         except (OSError, ValueError):  # ValueError: a zero byte in the name
             failures.append((utterance.id, f"no such audio file, {utterance.audio}"))
             keys += [b""] * (1 + augment.copies)
@@ -53,16 +51,6 @@ def feature_keys(
             altered.update(f"\n{augmentation}\n{utterance.id}\n{copy}".encode())
             keys.append(_key(altered))
     return np.array(keys, KEY).reshape(len(utterances), 1 + augment.copies), failures
-
-
-def _identity(folder: Path, audio: Path) -> str:
-    """What a recording is known by; asking a store for more than the address would take too long."""
-    if address := address_of(audio):
-        return address
-    # Path.absolute takes longer than everything else here, and every training starts with this.
-    path = os.path.join(folder, audio)  # noqa: PTH118
-    state = os.stat(path)  # noqa: PTH116
-    return f"{path}\n{state.st_size}\n{state.st_mtime_ns}"
 
 
 def _augment_hash(augment: AugmentConfig, seed: int) -> str:

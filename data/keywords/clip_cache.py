@@ -18,9 +18,10 @@ import numpy as np
 from data.array_store import JOBS_PER_WORKER, CacheEntry, compute, first_failures, require_space
 from data.features.waveform_effects import random_coloured_noise
 from data.keywords.clips import SILENCE, KeywordClip
-from utils.audio.reading import INT16_SCALE, audio_blocks, read_audio
+from utils.audio.reading import INT16_SCALE, read_audio
 from utils.errors import AudioError, CorpusError, require
 from utils.files import remove_leftovers, replacing, write_text
+from utils.object_store import file_state
 
 _VERSION = 2  # increase it when the same clips and settings give other samples than before
 _MAX_REJECTED = 0.03  # fraction of the clips; if more can't be used, the whole corpus is refused
@@ -121,7 +122,7 @@ def _key(clips: Sequence[KeywordClip], sample_rate: int, clip_samples: int) -> s
     states: dict[Path | None, str] = {None: "generated"}
     for clip in clips:
         if clip.audio not in states:
-            states[clip.audio] = _file_state(clip.audio)
+            states[clip.audio] = _state_of(clip.audio)
         # Words are left out: another choice of them may find the same clips.
         name = clip.id if clip.audio is None else ""
         segment = f"{clip.start_seconds}\t{clip.seconds}\t{clip.label == SILENCE}"
@@ -129,13 +130,11 @@ def _key(clips: Sequence[KeywordClip], sample_rate: int, clip_samples: int) -> s
     return digest.hexdigest()
 
 
-def _file_state(path: Path) -> str:
-    absolute = os.path.abspath(path)  # noqa: PTH100 - Path.absolute takes longer, and there are 100,000 of them
+def _state_of(path: Path) -> str:
     try:
-        state = os.stat(path)  # noqa: PTH116
+        return file_state(path)
     except OSError:
-        return f"{absolute} missing"
-    return f"{absolute} {state.st_size} {state.st_mtime_ns}"
+        return f"{path} missing"
 
 
 def _write_clips(
@@ -179,10 +178,7 @@ def _jobs(
     by_recording: dict[object, list[IndexedClip]] = defaultdict(list)
     for row, clip in enumerate(clips):
         by_recording[clip.audio if clip.seconds and clip.audio else row].append((row, clip))
-    recordings = [
-        tuple(sorted(members, key=lambda member: member[1].start_seconds))
-        for members in by_recording.values()
-    ]
+    recordings = list(map(tuple, by_recording.values()))
     size = max(1, len(recordings) // (workers * JOBS_PER_WORKER))
     return [
         _Job(file, tuple(recordings[start : start + size]), sample_rate, clip_samples)
@@ -219,7 +215,12 @@ def _read_recording(
     if clip.audio is None:
         yield row, generated_silence(clip.id, clip_samples)
     elif clip.seconds:
-        yield from _read_segments(recording, clip.audio, sample_rate)
+        samples = read_audio(clip.audio, sample_rate)
+        for row, segment in recording:
+            start = round(segment.start_seconds * sample_rate)
+            cut = samples[start : start + max(1, round(segment.seconds * sample_rate))]
+            require(len(cut), f"it ends before {segment.start_seconds} s", where=clip.audio, error=AudioError)
+            yield row, cut
     else:
         samples = read_audio(clip.audio, sample_rate)[round(clip.start_seconds * sample_rate) :]
         require(len(samples), f"it ends before {clip.start_seconds} s", where=clip.audio, error=AudioError)
@@ -231,23 +232,6 @@ def _read_recording(
             error=AudioError,
         )
         yield row, samples
-
-
-def _read_segments(
-    recording: Sequence[IndexedClip], audio: Path, sample_rate: int
-) -> Iterator[tuple[int, np.ndarray]]:
-    """Cut segments, sorted by their starts, from a recording of any length, block by block."""
-    blocks = audio_blocks(audio, sample_rate)
-    buffer, offset = np.zeros(0, np.float32), 0  # samples that may still be needed; samples before them
-    for row, clip in recording:
-        start = round(clip.start_seconds * sample_rate)
-        stop = start + max(1, round(clip.seconds * sample_rate))
-        while offset + len(buffer) < stop and (block := next(blocks, None)) is not None:
-            unused = max(0, min(start - offset, len(buffer)))
-            buffer, offset = np.concatenate([buffer[unused:], block]), offset + unused
-        segment = buffer[max(0, start - offset) : stop - offset]
-        require(len(segment), f"it ends before {clip.start_seconds} s", where=audio, error=AudioError)
-        yield row, segment
 
 
 def _remove_rows(file: Path, rejected: Collection[int], rows: int, clip_samples: int) -> None:

@@ -21,7 +21,7 @@ from data.synthesis.corpus_card import CorpusCard
 from data.synthesis.reading import Sentence, spoken_input, spoken_reading
 from data.synthesis.sentences import GRAMMAR_PATH, draw_sentences, read_sentences
 from data.synthesis.speech import Words, make_babble, speak
-from data.synthesis.synthesiser import COMMAND, Synthesiser, speak_all
+from data.synthesis.synthesiser import COMMAND, Synthesiser, Unspoken, speak_all
 from data.synthesis.voices import DISTINCT_VOICES, VOICES, Voice, assign_voices, generate_voices
 from utils.audio.reading import SAMPLE_RATE, resample, write_wav
 from utils.errors import CorpusError
@@ -136,23 +136,13 @@ def plan_corpus(settings: CorpusSettings, pools: dict[str, SplitPool]) -> list[P
     return planned
 
 
-@dataclass(frozen=True)
-class Failure:
-    """A sentence that the synthesiser could not speak in a voice."""
-
-    id: str
-    voice: str
-    hanzi: str
-    reason: str
-
-
 def generate(
     root: str | Path, settings: CorpusSettings, workers: int = 2, command: Sequence[str] = COMMAND
-) -> list[Failure]:
+) -> list[Unspoken[PlannedUtterance]]:
     """Generate the corpus in ``root``, or what is missing of it; a complete one is left unchanged.
 
     Returns:
-        The sentences that could not be spoken, also written to ``failures.tsv``.
+        The sentences that could not be spoken; [] for a corpus that was complete.
 
     Raises:
         CorpusError: ``root`` holds something else, the settings can't be met, or the synthesiser fails.
@@ -161,20 +151,14 @@ def generate(
     pools = assign_to_splits(settings)
     card = corpus_card(root, settings)
     if card.is_complete():
-        return _read_failures(root)
+        return []
     card.start(command)
     for split in SPLITS:
         (root / split).mkdir(parents=True, exist_ok=True)
     make = partial(make_utterance, root=root, pools=pools, sample_rate=settings.sample_rate)
     made, unspoken = speak_all(make, plan_corpus(settings, pools), workers, command, root)
-    failures = [
-        Failure(item.id, item.voice.variant, item.sentence.hanzi, reason) for item, reason in unspoken
-    ]
-    failures.sort(key=lambda failure: failure.id)
-    rows = ["\t".join(asdict(failure).values()) for failure in failures]
-    write_text(root / "failures.tsv", "\n".join(["id\tvoice\thanzi\treason", *rows]) + "\n")
     card.finish(utterances=len(made))
-    return failures
+    return sorted(unspoken, key=lambda failure: failure.item.id)
 
 
 def make_utterance(
@@ -239,8 +223,3 @@ def corpus_card(root: Path, settings: CorpusSettings) -> CorpusCard:
             del values[name]
     parts = [RECIPE, values, VOICES, hashlib.sha256(text).hexdigest()]
     return CorpusCard(root, {"corpus": "synthetic", "settings": asdict(settings)}, parts)
-
-
-def _read_failures(root: Path) -> list[Failure]:
-    rows = (root / "failures.tsv").read_text(encoding="utf-8").splitlines()[1:]
-    return [Failure(*row.split("\t")) for row in rows]

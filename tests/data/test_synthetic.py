@@ -189,11 +189,11 @@ def test_pairs_that_crash_the_synthesiser_are_left_out_and_reported(tmp_path, fa
     (tmp_path / "text.tsv").write_text("\n".join(text), encoding="utf-8")
     settings = CorpusSettings(train=60, dev=2, test=2, voices=4, text=str(tmp_path / "text.tsv"))
     failures = generate(tmp_path / "corpus", settings, 2, fake)
-    assert failures and {f.hanzi for f in failures} == {"我死"}
+    assert failures and {f.item.sentence.hanzi for f in failures} == {"我死"}
     assert {f.reason for f in failures} == {"died of SIGSEGV"}
     names = {path.stem for path in (tmp_path / "corpus" / "data").glob("*.wav")}
-    assert len(names) == 64 - len(failures) and names.isdisjoint(f.id for f in failures)
-    assert generate(tmp_path / "corpus", settings, 2, ["absent"]) == failures
+    assert len(names) == 64 - len(failures) and names.isdisjoint(f.item.id for f in failures)
+    assert generate(tmp_path / "corpus", settings, 2, ["absent"]) == []
 
 
 DIGITS = (("yi1", "一"), ("er4", "二"), ("san1", "三"), ("si4", "四"), ("wu3", "五"))

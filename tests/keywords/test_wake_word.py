@@ -207,14 +207,19 @@ def test_the_halves_of_a_background_share_no_sound(tmp_path):
 
 # ------------------------------------------------------------------ the command
 
-TINY = (
-    *("--voices", "6", "--takes", "3", "--near", "3", "--parts", "2", "--words", "1", "--sentences", "2"),
-    *("--steps", "12", "--hours", "0.02", "--workers", "1"),
-)
+FEW = WakeWordSettings(voices=6, takes=3, near=3, parts=2, words=1, sentences=2)
+TINY = ("--small", "--steps", "12", "--hours", "0.02", "--workers", "1")
 NARROW = (
     *("features.mel_bins=16", "model.first_filters=8", "model.channels=[8]", "model.strides=[[2,2]]"),
     *("data.context_ms=100", "training.batch_clips=24", "model.dropout=0"),
 )
+
+
+@pytest.fixture(scope="module", autouse=True)
+def few_clips():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(command, "SMALL", FEW)
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -320,7 +325,7 @@ def test_an_unreachable_alarm_rate_is_reported_with_the_reachable_rate(made, mon
 @synthesised
 def test_another_word_or_other_clips_in_the_same_folder_are_refused(made):
     _, words = made
-    for other in (["天猫天猫", *words[1:]], [*words, "--takes", "4"]):
+    for other in (["天猫天猫", *words[1:]], [word for word in words if word != "--small"]):
         with pytest.raises(CorpusError, match="a corpus of other settings") as caught:
             command.main(other)
         assert "choose another folder" in caught.value.hint
