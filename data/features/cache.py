@@ -26,14 +26,13 @@ from data.features.shards import (
     is_written,
     read_features,
     read_index,
-    remove_leftovers,
     write_shard,
 )
 from data.manifest import Utterance
 from utils.audio.reading import read_audio
 from utils.errors import AudioError, CacheError, CorpusError, StoreError, UserError
 from utils.features.speech import FeatureConfig, extract_features, feature_bins, settings_hash
-from utils.files import write_json, write_text
+from utils.files import remove_leftovers, write_json, write_text
 
 # A worker holds the features of one shard in memory (80 bins, 5 s each: 80 MB).
 SHARD_FEATURES = 1024
