@@ -21,8 +21,7 @@ from pathlib import Path
 
 import numpy as np
 
-from data.corpora.tools.recording_checks import find_problem
-from data.corpora.tools.sentence_choice import choose_sentences
+from data.corpora.tools.reading_aloud import choose_sentences, find_problem
 from data.manifest import Transcript, Utterance, read_transcripts, write_manifest
 from data.synthesis.reading import Sentence
 from data.synthesis.sentences import draw_sentences, read_sentences

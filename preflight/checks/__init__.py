@@ -1,4 +1,4 @@
 """The checks, one subject per file: manifests, recordings, splits, run folders. Each gives findings.
 
-Read ``manifests``, ``audio`` with ``audio_measurements``, and ``splits``; ``runs`` checks a run folder.
+Read ``manifests``, ``audio`` and ``splits``; ``runs`` checks a run folder.
 """

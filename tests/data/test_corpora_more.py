@@ -9,8 +9,7 @@ import soundfile
 
 from data.corpora import aidatatang, common_voice, kaldi, magicdata, manifest_lists, primewords, stcmds
 from data.corpora.tools.download import Archive
-from data.corpora.tools.preparation import clean_text
-from data.corpora.tools.splits import split_of_speaker
+from data.corpora.tools.preparation import clean_text, split_of_speaker
 from data.corpora.tools.transcripts import make_candidate
 from data.manifest import read_manifest
 from tests.support.archives import tar_bytes

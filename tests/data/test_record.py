@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from data.corpora.record import _matched, main
-from data.corpora.tools.recording_checks import find_problem
-from data.corpora.tools.sentence_choice import choose_sentences, parts_of
+from data.corpora.tools.reading_aloud import choose_sentences, find_problem, parts_of
 from data.manifest import Transcript, read_manifest, read_transcripts
 from data.synthesis.reading import make_sentence
 from data.synthesis.sentences import draw_sentences

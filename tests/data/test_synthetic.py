@@ -63,8 +63,6 @@ if "whole" in sys.argv:
     for line in sys.stdin:
         if "si3" in line:
             os.abort()
-        if "deng3" in line:
-            time.sleep(60)
         os.write(1, reply(json.loads(line)))
 espeak.serve(reply, 1)
 """
@@ -169,16 +167,15 @@ def test_this_process_never_loads_the_library(corpus):
 
 
 @pytest.mark.parametrize("whole", [False, True], ids=["a fork dies", "the child dies"])
-def test_child_that_dies_or_hangs_is_replaced(fake, whole):
-    with Synthesiser(
-        [*fake, *(["whole"] if whole else [])], reply_seconds=0.5 if whole else 20
-    ) as synthesiser:
+def test_child_that_dies_is_replaced(fake, whole):
+    with Synthesiser([*fake, *(["whole"] if whole else [])]) as synthesiser:
         assert len(synthesiser.synthesise(Speech("f1", "ni3"))) == 4800
         with pytest.raises(SynthesiserError, match=r"the synthesiser died|died of SIGSEGV"):
             synthesiser.synthesise(Speech("f1", "si3"))
         assert len(synthesiser.synthesise(Speech("f1", "ni3 hao3"))) == 12800
-        with pytest.raises(SynthesiserError, match=r"the synthesiser hung|died of SIGALRM"):
-            synthesiser.synthesise(Speech("f1", "deng3"))
+        if not whole:
+            with pytest.raises(SynthesiserError, match="died of SIGALRM"):
+                synthesiser.synthesise(Speech("f1", "deng3"))
         with pytest.raises(SynthesiserError, match="the synthesiser was silent"):
             synthesiser.synthesise(Speech("f1", "kong1"))
         assert len(synthesiser.synthesise(Speech("f1", "ni3"))) == 4800

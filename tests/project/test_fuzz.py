@@ -34,7 +34,7 @@ from data.text.pinyin_pairs import pairs_from_text
 from model_language.ngram.syllables import load_syllable_ngram
 from model_language.registry import load_converter
 from model_language.vocabulary.lexicon import Lexicon
-from preflight.checks.audio_measurements import measure
+from preflight.checks.audio import measure
 from preflight.examine import examine_texts
 from preflight.findings import format_findings
 from preflight.listings import read_listing

@@ -5,6 +5,7 @@ reason, to ``rejected.tsv``; ``summary.json`` has statistics. The output depends
 preparing it again writes the same bytes.
 """
 
+import hashlib
 import re
 import unicodedata
 from collections import Counter
@@ -26,6 +27,7 @@ from utils.mandarin.pinyin import NAME_DOTS, is_hanzi, is_syllable, normalise_sy
 from utils.processes import collect
 
 _LOW_RATE = "sample rate too low"
+_DEV, _TEST = 0.05, 0.05  # fractions of the speakers in dev and test, for a corpus without splits
 _CHUNK = 200  # utterances that a thread checks at a time
 _NOT_HANZI = {
     "digits in the transcript": re.compile(r"\d"),
@@ -139,6 +141,22 @@ def prepare(
     }
     _write(output, splits, rejected, summary)
     return summary
+
+
+def split_of_speaker(corpus: str, speaker: str) -> str:
+    """Return the split of a speaker of a corpus without official splits: 90 % train, 5 % dev, 5 % test.
+
+    It depends on the two names alone, not on the other speakers: a part of a corpus is split like the whole.
+
+    Args:
+        corpus: name of the corpus; the same speaker number in another corpus is another person.
+        speaker: the speaker, who must not be in two splits.
+    """
+    digest = hashlib.sha256(f"{corpus} {speaker}".encode("utf-8", "surrogateescape")).digest()
+    fraction = int.from_bytes(digest[:8], "big") / 2**64  # uniform in [0, 1)
+    if fraction < _TEST:
+        return "test"
+    return "dev" if fraction < _TEST + _DEV else "train"
 
 
 def find_corpus_folder(root: Path, folder: str, contents: Sequence[str], name: str, title: str) -> Path:
