@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 import soundfile
 
-from data.corpora import aidatatang, common_voice, kaldi, magicdata, manifest_lists, primewords, stcmds
+from data.corpora import aidatatang, common_voice, kaldi, magicdata, primewords, stcmds
 from data.corpora.tools.download import Archive
-from data.corpora.tools.preparation import clean_text, split_of_speaker
+from data.corpora.tools.preparation import split_of_speaker
 from data.corpora.tools.transcripts import make_candidate
 from data.manifest import read_manifest
 from tests.support.archives import tar_bytes
@@ -82,30 +82,6 @@ def test_split_by_speaker_is_fixed_and_about_90_5_5():
 def test_transcript_read_aloud(text, hanzi, pinyin):
     candidate = make_candidate("a", "train", Path("a.wav"), "s", text)
     assert (candidate.hanzi, " ".join(candidate.pinyin), candidate.problem) == (hanzi, pinyin, None)
-
-
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [("二零２０年", "digits"), ("打开ＤＪ版", "Latin letters"), ("b超", "Latin letters")],
-)
-@pytest.mark.parametrize("pinyin", ["", "er4 ling2 er4 ling2 nian2"])
-def test_transcripts_with_characters_that_are_not_hanzi(tmp_path, text, reason, pinyin):
-    """The reason is the same whether the corpus has pinyin or not."""
-    write(tmp_path / "in" / "a.wav", wav())
-    rows = [f"a\ta.wav\t1\ts\t{pinyin}\t{text}", "b\ta.wav\t1\ts\t\t你好"]
-    write(tmp_path / "in" / "train.tsv", "id\taudio\tseconds\tspeaker\tpinyin\thanzi\n" + "\n".join(rows))
-    assert manifest_lists.main(["prepare", str(tmp_path / "in"), "--output", str(tmp_path / "out")]) == 0
-    assert rejected(tmp_path / "out") == {"a": ("train", f"{reason} in the transcript", clean_text(text))}
-
-
-def test_rejected_files_have_absolute_paths_as_in_manifests(tmp_path, monkeypatch):
-    write(tmp_path / "in" / "a.wav", wav())
-    rows = ["a\ta.wav\t1\ts\t\t你好", "b\tabsent.wav\t1\ts\t\t你好"]
-    write(tmp_path / "in" / "train.tsv", "id\taudio\tseconds\tspeaker\tpinyin\thanzi\n" + "\n".join(rows))
-    monkeypatch.chdir(tmp_path)
-    assert manifest_lists.main(["prepare", "in", "--output", "out"]) == 0
-    assert rejected(tmp_path / "out") == {"b": ("train", "no such audio file", f"{tmp_path}/in/absent.wav")}
-    assert read_manifest(Path("out/train.tsv"))[0].audio == tmp_path / "in" / "a.wav"
 
 
 # ST-CMDS

@@ -171,20 +171,10 @@ def test_a_changed_noise_recording_makes_new_copies(tmp_path, corpus, computed):
     assert not np.array_equal(first, second)
 
 
-def test_repeated_utterances_are_computed_once(tmp_path, corpus, computed):
-    cache = prepare_features([*corpus, *corpus], CONFIG, tmp_path, workers=1)
-    assert len(computed) == len(cache.ids) == 6
-
-
 def test_one_id_for_two_recordings_is_refused(tmp_path, corpus):
     twin = Utterance("u0", corpus[1].audio, 0.2, "s", ("ma1",), "妈")
     with pytest.raises(CorpusError, match=r"two recordings have the id 'u0', .*u0\.wav and .*u1\.wav"):
         prepare_features([*corpus, twin], CONFIG, tmp_path, workers=1)
-
-
-def test_no_utterances(tmp_path):
-    cache = prepare_features([], CONFIG, tmp_path, workers=2)
-    assert cache.ids == () and cache.frame_counts.shape == (0, 1)
 
 
 def test_all_unusable_recordings_are_named_and_the_others_kept(tmp_path, corpus):
@@ -230,59 +220,6 @@ def test_too_little_space_is_reported_before_the_work(tmp_path, corpus, computed
     prepare_features(corpus, CONFIG, tmp_path, copies, workers=1)
     monkeypatch.setattr(shutil, "disk_usage", lambda folder: SimpleNamespace(free=0))
     prepare_features(corpus, CONFIG, tmp_path, copies, workers=1)  # everything exists: no space is needed
-
-
-def test_a_warm_cache_is_not_written_to(tmp_path, corpus):
-    prepare_features(corpus, CONFIG, tmp_path, workers=1)
-    (tmp_path / f"filter_bank-{settings_hash(CONFIG)}" / "settings.json").unlink()
-    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
-    prepare_features(corpus, CONFIG, tmp_path, workers=1)
-    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before
-
-
-def test_shards_that_vanish_are_noticed(tmp_path, corpus, monkeypatch):
-    monkeypatch.setattr(feature_cache, "compute", lambda *_, **__: [])
-    with pytest.raises(CacheError, match="shards vanished"):
-        prepare_features(corpus, CONFIG, tmp_path, workers=1)
-
-
-def test_many_failures_are_counted_and_a_few_shown(tmp_path):
-    missing = [Utterance(f"m{i}", tmp_path / f"{i}.wav", 1.0, "s", ("ma1",), "妈") for i in range(20)]
-    with pytest.raises(
-        AudioError, match=r"20 of 20 recordings are not usable \(m0: .*; …\), .*failed\.tsv"
-    ) as caught:
-        prepare_features(missing, CONFIG, tmp_path)
-    assert str(caught.value).count("no such audio file") == 5
-
-
-class Deadly:
-    """A path that ends a process when it is unpickled there, as a crash in a C library would."""
-
-    def __init__(self, path: Path):
-        self.path = path
-
-    def __fspath__(self) -> str:
-        return str(self.path)
-
-    def __reduce__(self):
-        return os._exit, (11,)
-
-
-def test_a_worker_that_dies_gives_an_error(tmp_path, corpus):
-    deadly = Utterance("dead", Deadly(corpus[0].audio), 0.2, "s", ("ma1",), "妈")
-    with pytest.raises(CacheError, match="a process that computes features died"):
-        prepare_features([*corpus[1:], deadly], CONFIG, tmp_path, workers=2)
-    assert len(prepare_features(corpus, CONFIG, tmp_path, workers=1).ids) == 6
-
-
-def test_an_unexpected_error_names_the_utterance(tmp_path, corpus, monkeypatch):
-    def fail(samples, config):
-        raise ZeroDivisionError("a fault")
-
-    monkeypatch.setattr(feature_cache, "extract_features", fail)
-    with pytest.raises(ZeroDivisionError) as caught:
-        prepare_features(corpus, CONFIG, tmp_path, workers=1)
-    assert re.search(r"utterance 'u\d', .*u\d\.wav", caught.value.__notes__[0])
 
 
 def shard_files(folder: Path) -> list[Path]:
@@ -432,25 +369,3 @@ def test_a_killed_preparation_leaves_whole_shards_and_no_process(tmp_path, compu
     fresh = prepare_features(sample, CONFIG, tmp_path / "fresh", copies, workers=1)
     for key, values in all_features(fresh).items():
         np.testing.assert_array_equal(cache.features(*key), values)
-
-
-def test_the_calling_script_is_not_imported_by_the_workers(tmp_path):
-    corpus = recordings(tmp_path / "audio", 2)
-    script = tmp_path / "script.py"  # no "if __name__" guard either
-    script.write_text(
-        f"""
-import sys
-sys.path.insert(0, {str(ROOT)!r})
-print("imported", flush=True)
-from pathlib import Path, PosixPath, WindowsPath
-from data.features.cache import prepare_features
-from data.manifest import Utterance
-from utils.features.speech import FeatureConfig
-prepare_features({corpus!r}, FeatureConfig(), {str(tmp_path)!r}, workers=2)
-"""
-    )
-    done = subprocess.run(
-        [sys.executable, str(script)], cwd=tmp_path, capture_output=True, text=True, check=True
-    )
-    assert done.stdout == "imported\n"
-    assert len(finished(tmp_path)) == 2

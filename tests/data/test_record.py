@@ -123,14 +123,6 @@ def test_a_session_asks_again_resumes_and_holds_out_every_sixth(folder: Path, ca
     assert "1 sentences without a recording" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("minutes", ["-5", "0", "nan", "inf", "ten"])
-def test_a_length_that_is_none_is_refused(folder: Path, minutes: str, capsys):
-    with pytest.raises(SystemExit):
-        main([str(folder / "mine"), "--minutes", minutes])
-    assert f"'{minutes}' is not a number above 0" in capsys.readouterr().err
-    assert not (folder / "mine").exists()
-
-
 def test_more_sentences_are_added_to_those_of_an_earlier_call(folder: Path):
     speaker = Speaker([], [])
     main([str(folder), "--count", "3"], speaker.take, speaker.ask)
@@ -191,11 +183,3 @@ def test_recordings_are_replaced_only_on_request(folder: Path):
     assert (folder / "mine/wav/001.wav").read_bytes() == good
     assert main([*options, "--replace"]) == 0
     assert (folder / "mine/wav/001.wav").read_bytes() != good
-
-
-def test_the_sentence_of_each_file_is_printed(folder: Path, capsys):
-    for number in (0, 1):
-        write_wav(folder / f"phone/{number}.wav", speech(len(SENTENCES[number])))
-    options = ["--sentences", str(folder / "own.txt"), "--from", str(folder / "phone")]
-    assert main([str(folder / "mine"), *options]) == 0
-    assert f"1.wav: 002 {SENTENCES[1]}\n" in capsys.readouterr().out

@@ -1,6 +1,6 @@
 """Tests of the grammar of the synthetic corpus: size, readings, coverage; text given by the user."""
 
-from collections import Counter, defaultdict
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -11,7 +11,6 @@ from data.synthesis.reading import (
     make_sentence,
     spoken_input,
     spoken_reading,
-    word_reading,
 )
 from data.synthesis.sentences import (
     MAX_SYLLABLES,
@@ -84,23 +83,6 @@ def test_training_part_covers_the_language_of_the_test_part(sentences):
     assert min(hanzi.values()) >= 4
     assert {char for s in test for char in s.hanzi} <= set(hanzi)
     assert set(syllables) <= set(full_inventory())
-
-
-def test_homophones_are_decided_by_their_context(grammar, sentences):
-    hanzi = defaultdict(set)
-    texts = defaultdict(set)
-    for sentence in sentences + draw_sentences(8000, 9, grammar):
-        texts[sentence.pinyin].add(sentence.hanzi)
-        for char, syllable in zip(sentence.hanzi, sentence.pinyin, strict=True):
-            hanzi[syllable].add(char)
-    assert sum(len(chars) > 1 for chars in hanzi.values()) >= 150
-    assert [same for same in texts.values() if len(same) > 1] == []
-
-
-def test_no_list_holds_words_of_one_sound(grammar):
-    for name, alternatives in grammar.rules.items():
-        words = [words[0] for words in alternatives if len(words) == 1 and words[0][0] != "<"]
-        assert len({word_reading(word) for word in words}) == len(words), name
 
 
 @pytest.mark.parametrize(
@@ -199,13 +181,6 @@ def test_own_text(tmp_path):
     ]
     assert [number for number, _ in rejected] == [2, 5, 6, 7, 8]
     assert rejected[-2:] == [(7, "1 syllables for 2 hanzi"), (8, "the synthesiser can't say n2")]
-
-
-def test_own_text_may_begin_with_a_byte_order_mark(tmp_path):
-    (tmp_path / "text.txt").write_text("今天天气很好\n", encoding="utf-8-sig")
-    found, rejected = read_sentences(tmp_path / "text.txt")
-    assert found == [Sentence(("今天天气很好",), ("jin1", "tian1", "tian1", "qi4", "hen3", "hao3"))]
-    assert not rejected
 
 
 def test_own_text_that_cannot_be_used(tmp_path):

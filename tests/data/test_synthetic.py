@@ -33,7 +33,6 @@ from data.synthesis.synthesiser import (
     Synthesiser,
     SynthesiserError,
     check_installed,
-    in_parallel,
     to_text,
 )
 from data.synthesis.voices import VOICES, random_definition
@@ -132,35 +131,9 @@ def test_made_voices_speak_each_in_its_own_way(child):
         assert [other.synthesise(speech).tobytes() for speech in reversed(speeches[:3])] == samples[2::-1]
 
 
-def test_pitch_of_a_made_voice_is_as_defined(child):
-    def period(samples: np.ndarray) -> int:
-        middle = samples[len(samples) // 3 :].astype(float)
-        lags = np.correlate(middle, middle, "full")[len(middle) - 1 :]
-        return 60 + int(lags[60:500].argmax())  # 44 to 370 Hz
-
-    low, high = (
-        child.synthesise(Speech("made", "ma1", pitch=50, definition=f"language variant\npitch {pitch}\n"))
-        for pitch in ("70 100", "140 200")
-    )
-    assert period(low) / period(high) == pytest.approx(2.0, rel=0.1)
-
-
-def test_the_files_of_the_child_are_removed(tmp_path, monkeypatch):
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    with Synthesiser() as synthesiser:
-        synthesiser.synthesise(Speech("made", "ni3", definition=random_definition(np.random.default_rng(0))))
-        assert list(tmp_path.iterdir())
-    assert not list(tmp_path.iterdir())
-
-
 def test_unknown_voice(child):
     with pytest.raises(SynthesiserError, match="no voice 'nobody'"):
         child.synthesise(Speech("nobody", "ni3"))
-
-
-def test_this_process_never_loads_the_library(corpus):
-    assert "espeakng_loader" not in sys.modules
-    assert "libespeak" not in Path("/proc/self/maps").read_text()
 
 
 # ------------------------------------------------------------------ a child that dies
@@ -199,15 +172,6 @@ DIGITS = (("yi1", "一"), ("er4", "二"), ("san1", "三"), ("si4", "四"), ("wu3
 def test_synthesiser_that_never_works_ends_the_run(tmp_path):
     with pytest.raises(CorpusError, match="the synthesiser fails: the synthesiser died"):
         generate(tmp_path / "corpus", CorpusSettings(100, 10, 10), 2, [sys.executable, "-c", ""])
-
-
-def test_error_of_a_worker_reaches_the_caller():
-    def work(item: int, _: Synthesiser) -> float:
-        return 1 / item
-
-    assert sorted(in_parallel(work, [1, 2, 4], 2)) == [0.25, 0.5, 1]
-    with pytest.raises(ZeroDivisionError):
-        list(in_parallel(work, range(9, -1, -1), 2))
 
 
 def test_missing_wheel(monkeypatch):
@@ -278,18 +242,6 @@ def test_voices_and_sentences_of_the_splits_are_disjoint():
     planned = plan_corpus(CorpusSettings(), pools)
     assert len({p.id for p in planned}) == len(planned) == 4900
     assert len({p.id[:4] for p in planned}) == 71
-
-
-def test_every_third_training_sentence_is_spoken_by_a_random_voice():
-    settings = CorpusSettings(made=30)
-    planned = plan_corpus(settings, assign_to_splits(settings))
-    assert len({p.id for p in planned}) == len(planned) == 4900
-    made = [p for p in planned if p.voice.definition]
-    assert {p.split for p in made} == {"train"}
-    assert len(made) == 1334
-    assert len({p.voice.definition for p in made}) == len({p.id[:4] for p in made}) == 30
-    plain = plan_corpus(CorpusSettings(), assign_to_splits(CorpusSettings()))
-    assert [p.sentence for p in planned] == [p.sentence for p in plain]
 
 
 def test_an_interrupted_run_continues_and_a_complete_corpus_is_unchanged(corpus, tmp_path, monkeypatch):

@@ -1,11 +1,9 @@
 """Tests of doctor.py: each injected fault gives its finding and no other; clean data gives none."""
 
 import csv
-import io
 import json
 import re
 import shutil
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,7 +18,6 @@ from model_language.ngram.syllables import SyllableNgram, SyllableNgramConfig
 from tests.support.damage import damage_file
 from tests.support.tiny_corpus import SYLLABLES
 from utils.audio.reading import write_wav
-from utils.command import progress
 from utils.config import to_plain
 from utils.files import write_text
 from utils.run_folder import checksums
@@ -338,54 +335,6 @@ def test_train_py_checks_first_and_prints_nothing_on_clean_data(corpus, recipe, 
     assert "a recording that is also in the train list" in caplog.text
 
 
-class Terminal(io.StringIO):
-    """A stream that shows progress bars."""
-
-    def isatty(self) -> bool:
-        return True
-
-
-@pytest.mark.parametrize("seconds", [0.0, 60.0])
-def test_train_py_shows_a_progress_bar_if_its_checks_take_long(recipe, monkeypatch, seconds):
-    from preflight import recipes
-
-    monkeypatch.setattr(progress, "_HIDDEN_SECONDS", seconds)
-    monkeypatch.setattr(sys, "stderr", terminal := Terminal())
-    recipes.check_before_training(recipes.read_recipe(Path(recipe[1]), recipe[2:]))
-    lists = {f"reading {split}.tsv" for split in SIZES}
-    long = {*lists, "looking for recordings"}
-    assert set(re.findall(r"\r([a-z. ]+):", terminal.getvalue())) == (set() if seconds else long)
-
-
-ERRORS = {
-    name: (plant, expected[0][1])
-    for name, (plant, expected) in TEXT_FAULTS.items()
-    if expected[0][0] == ERROR
-}
-
-
-@pytest.mark.parametrize(("plant", "check"), [*ERRORS.values(), (_length(0.3, 25), "target-too-long")])
-def test_the_hint_offers_a_training_only_where_one_is_possible(corpus, recipe, plant, check):
-    """``train.py --no-checks`` is offered if and only if it can train in spite of the fault."""
-    from preflight.recipes import check_before_training, read_recipe
-    from training.run import train_from_config
-    from utils.errors import TrainingError, UserError
-
-    plant(corpus)
-    corpus.write()
-    small = [*recipe[2:], "training.epochs=1", "data.workers=1"]
-    config = read_recipe(Path(recipe[1]), small)
-    with pytest.raises(TrainingError, match="in the data would waste") as caught:
-        check_before_training(config)
-    run = corpus.folder / "run"
-    try:
-        train_from_config("speech", Path(recipe[1]), small, run)
-    except UserError:
-        assert "--no-checks" not in caught.value.hint, check
-    else:
-        assert "--no-checks" in caught.value.hint, check
-
-
 # --- runs -------------------------------------------------------------------------------------------------
 
 
@@ -516,16 +465,6 @@ def test_syllables_of_the_initial_run_are_not_unheard(sound_run, corpus, recipe,
     assert (WARNING, "unheard-syllable") in names(findings(capsys, *recipe, "--no-audio"))
     adapted = [*recipe, f"initialise_from={sound_run}", "--no-audio"]
     assert (WARNING, "unheard-syllable") not in names(findings(capsys, *adapted))
-
-
-def test_a_long_list_of_manifests_can_be_given(corpus, recipe, capsys, monkeypatch):
-    monkeypatch.chdir(corpus.folder)
-    names_of = [f"a_speaker_with_a_long_name_{number:02}.tsv" for number in range(8)]
-    for name in names_of:
-        shutil.copy("dev.tsv", name)
-    dev = f"data.dev=[{','.join(names_of)}]"
-    assert len(dev) > 255  # more than a file system takes as a name
-    assert findings(capsys, *recipe, dev, "--no-audio") == []
 
 
 def test_runs_without_a_network_give_no_finding(tmp_path, capsys):
