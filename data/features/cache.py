@@ -16,7 +16,7 @@ from typing import Self
 
 import numpy as np
 
-from data.array_store import JOBS_PER_WORKER, compute, first_failures, require_space, write_errors
+from data.array_store import JOBS_PER_WORKER, first_failures, process_died, require_space, write_errors
 from data.features.augment import AugmentConfig, augment_waveform, forget_recordings
 from data.features.keys import feature_keys
 from data.features.shards import (
@@ -33,6 +33,7 @@ from utils.audio.reading import read_audio
 from utils.errors import AudioError, CacheError, CorpusError, StoreError, UserError
 from utils.features.speech import FeatureConfig, extract_features, feature_bins, settings_hash
 from utils.files import remove_leftovers, write_json, write_text
+from utils.processes import collect
 
 # A worker holds the features of one shard in memory (80 bins, 5 s each: 80 MB).
 SHARD_FEATURES = 1024
@@ -125,7 +126,8 @@ def prepare_features(
         _prepare_folder(settings, unique, missing)
         jobs = _jobs(settings, unique, keys, missing, workers)
         items = sum(len(job.utterances) for job in jobs)
-        failures += compute(_compute_shard, jobs, workers, items=items, content="features", folder=folder)
+        died = process_died("features", folder)
+        failures += collect(_compute_shard, jobs, workers, items=items, title="features", died=died)
         shards, locations = read_index(folder, bins)
         rows = find_rows(locations["key"], keys)
     if failures:

@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from data.array_store import compute, require_space, write_errors
+from data.array_store import process_died, require_space, write_errors
 from data.features.augment import AugmentConfig, forget_recordings
 from data.features.cache import SHARD_FEATURES, ShardSettings, features_or_reason, unusable
 from data.features.keys import feature_keys
@@ -34,6 +34,7 @@ from utils.errors import CorpusError
 from utils.features.speech import FeatureConfig, feature_bins
 from utils.files import remove_leftovers, write_json, write_text
 from utils.mandarin.pinyin import full_inventory
+from utils.processes import collect
 from utils.run_folder.checksum_files import record
 
 LIST, SETTINGS, CHECKSUMS = "shards.tsv", "packed.json", "packed.sha256"
@@ -101,7 +102,8 @@ def pack_corpus(
         _Job(settings, start // size, paths, _starts(np.sort(order[start : start + size]), lines))
         for start in range(0, total, size)
     ]
-    found = compute(_write_packed, jobs, workers, items=total, content="packed features", folder=folder)
+    died = process_died("packed features", folder)
+    found = collect(_write_packed, jobs, workers, items=total, title="packed features", died=died)
     failures = sorted(chain.from_iterable(failed for _, failed in found))
     write_text(folder / "failed.tsv", "".join(f"{name}\t{reason}\n" for name, reason in failures))
     if len(failures) > MAX_UNUSABLE * total:

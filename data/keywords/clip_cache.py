@@ -15,13 +15,14 @@ from pathlib import Path
 
 import numpy as np
 
-from data.array_store import JOBS_PER_WORKER, CacheEntry, compute, first_failures, require_space
+from data.array_store import JOBS_PER_WORKER, CacheEntry, first_failures, process_died, require_space
 from data.features.waveform_effects import random_coloured_noise
 from data.keywords.clips import SILENCE, KeywordClip
 from utils.audio.reading import INT16_SCALE, read_audio
 from utils.errors import AudioError, CorpusError, require
 from utils.files import remove_leftovers, replacing, write_text
 from utils.object_store import file_state
+from utils.processes import collect
 
 _VERSION = 2  # increase it when the same clips and settings give other samples than before
 _MAX_REJECTED = 0.03  # fraction of the clips; if more can't be used, the whole corpus is refused
@@ -148,14 +149,9 @@ def _write_clips(
     with replacing(entry.path("int16")) as temporary:
         with temporary.open("wb") as file:
             file.truncate(size)
-        failures = compute(
-            _read_job,
-            jobs=_jobs(temporary, clips, sample_rate, clip_samples, workers),
-            workers=workers,
-            items=len(clips),
-            content="clips",
-            folder=folder,
-        )
+        jobs = _jobs(temporary, clips, sample_rate, clip_samples, workers)
+        died = process_died("clips", folder)
+        failures = collect(_read_job, jobs, workers, items=len(clips), title="clips", died=died)
         rejected = dict(sorted(failures))
         rows = [f"{row}\t{clips[row].id}\t{reason}\n" for row, reason in rejected.items()]
         write_text(rejected_list, "row\tid\treason\n" + "".join(rows))

@@ -2,9 +2,8 @@
 
 Parallel processes measure each recording once; the checks read these measurements. Their thresholds lie
 outside the range of 869 AISHELL, 2,448 dspspeech20 and 1,600 HSK-word recordings: loud frames at -38.6 dB or
-above, at most half of the samples zero (gated microphones), lengths within 0.5 ms of the manifest's. The
-findings in these corpora are true: in dspspeech20 40 recordings of one speaker are clipped, and 36 of another
-speaker are duplicates.
+above, lengths within 0.5 ms of the manifest's. The findings in these corpora are true: in dspspeech20 40
+recordings of one speaker are clipped, and 36 of another speaker are duplicates.
 """
 
 import hashlib
@@ -16,7 +15,7 @@ import numpy as np
 
 from preflight.findings import ERROR, WARNING, Finding, line_check, line_finding, repeated_lines
 from preflight.listings import Line, Listing, of_role
-from utils.audio.levels import clipped_fraction, decibels, long_runs, speech_level
+from utils.audio.levels import clipped_fraction, speech_level
 from utils.audio.reading import read_channels
 from utils.errors import AudioError
 from utils.processes import collect
@@ -24,12 +23,9 @@ from utils.processes import collect
 # Values beyond these thresholds are reported.
 _CLIPPED = 0.01  # fraction of the samples
 _SILENT = -60.0  # dB; read speech is 25 dB louder
-_ZEROS = 0.6  # fraction of the samples
-_DEAD_CHANNEL = 40.0  # dB below the other
 _SECONDS_OFF, _SECONDS_OFF_FRACTION = 0.1, 0.02  # both must be exceeded; MP3 decoders differ by 0.05 s
 
 _CHUNK = 64  # files in a job
-_ZERO_SECONDS = 0.01  # shorter runs of zeros are not counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +38,8 @@ class AudioMeasurements:
         rate: Hz.
         seconds: duration.
         level: root mean square of the loud frames (25 ms).
-        channel_levels: root mean square of each channel.
         clipped: fraction of the samples in flat tops: three or more equal ones near the peak; this and all
             following values are of the loudest channel.
-        zeros: fraction of the samples in runs of exact zeros, 10 ms or longer.
         digest: hash of the samples.
     """
 
@@ -54,9 +48,7 @@ class AudioMeasurements:
     rate: int = 0
     seconds: float = 0.0
     level: float = 0.0
-    channel_levels: tuple[float, ...] = ()
     clipped: float = 0.0
-    zeros: float = 0.0
     digest: bytes = b""
 
 
@@ -87,9 +79,7 @@ def measure(path: str) -> AudioMeasurements:
         rate=rate,
         seconds=len(samples) / rate,
         level=speech_level(loudest, rate),
-        channel_levels=tuple(decibels(squares).tolist()),
         clipped=clipped_fraction(loudest),
-        zeros=long_runs(loudest == 0, round(_ZERO_SECONDS * rate)) / len(loudest),
         digest=hashlib.blake2b(samples.tobytes(), digest_size=12).digest(),
     )
 
@@ -179,28 +169,7 @@ def clipping(line: Line, found: AudioMeasurements) -> str | None:
 @line_check(WARNING, "nearly silent", "listen to it, or remove the line", _spoken)
 def silence(line: Line, found: AudioMeasurements) -> str | None:
     """Recordings of speech that are nearly silent."""
-    is_silent = found.level < _SILENT and found.zeros <= _ZEROS
-    return f"loud frames at {found.level:.0f} dB" if is_silent else None
-
-
-@line_check(WARNING, "mostly digital zeros", "remove the zeros, or copy the file again", _spoken)
-def digital_zero(line: Line, found: AudioMeasurements) -> str | None:
-    """Recordings that are mostly exact zeros: transmission gaps or padding."""
-    return f"{found.zeros:.0%} of the samples" if found.zeros > _ZEROS else None
-
-
-@line_check(
-    WARNING,
-    "a channel is silent",
-    "keep only the other channel: the mean of both is half as loud",
-    _found,
-)
-def dead_channel(line: Line, found: AudioMeasurements) -> str | None:
-    """Recordings with a silent channel among several."""
-    loudest, softest = max(found.channel_levels), min(found.channel_levels)
-    is_dead = loudest > _SILENT and softest < loudest - _DEAD_CHANNEL
-    shown = f"channel {found.channel_levels.index(softest) + 1} of {len(found.channel_levels)}"
-    return shown if is_dead else None
+    return f"loud frames at {found.level:.0f} dB" if found.level < _SILENT else None
 
 
 def same_sound(listing: Listing, measurements: Measurements) -> Iterator[Finding]:
@@ -234,7 +203,7 @@ def same_sound_in_splits(listings: list[Listing], measurements: Measurements) ->
                 yield line_finding(severity, listing, line, problem, advice, known[found.digest].id)
 
 
-AUDIO = (unreadable_recording, wrong_seconds, clipping, silence, digital_zero, dead_channel, same_sound)
+AUDIO = (unreadable_recording, wrong_seconds, clipping, silence, same_sound)
 """Checks of the recordings of one list."""
 RATES = (low_rate,)
 """Checks of sample rates against that of the features."""

@@ -8,7 +8,6 @@ import pytest
 
 from data.array_store import (
     CacheEntry,
-    compute,
     require_space,
     write_errors,
 )
@@ -75,13 +74,3 @@ def test_errors_of_the_system_name_the_folder(tmp_path):
     message = rf"can't be written \(No space left\), {tmp_path}"
     with pytest.raises(CacheError, match=message), write_errors(tmp_path, "features"):
         raise OSError(28, "No space left")
-
-
-def _halve(number: int) -> tuple[int, list[tuple[str, str]]]:
-    return 1, [(str(number), "odd")] if number % 2 else []
-
-
-@pytest.mark.parametrize("workers", [1, 2])
-def test_failures_of_all_jobs_are_collected(tmp_path, workers):
-    failures = compute(_halve, range(5), workers, items=5, content="numbers", folder=tmp_path)
-    assert sorted(failures) == [("1", "odd"), ("3", "odd")]

@@ -215,17 +215,12 @@ def test_aidatatang(tmp_path):
     for split, speaker in (("train", "G0013"), ("dev", "G0014"), ("test", "G0015")):
         members = {f"{speaker}/T0055{speaker}S000{n}.wav": wav() for n in (1, 2)}
         write(corpus / "corpus" / split / f"{speaker}.tar.gz", tar_bytes(members))
-    whole = tar_bytes({"G0020/T0055G0020S0001.wav": np.random.default_rng(0).bytes(20_000)})
-    write(corpus / "corpus" / "train" / "G0020.tar.gz", whole[:5_000])
-    hostile = tar_bytes({"G0021/a.wav": b"", "../../../../evil.wav": b"evil"})
-    write(corpus / "corpus" / "train" / "G0021.tar.gz", hostile)
     lines = [
         "T0055G0013S0001 今天 什么 日子",
         "T0055G0013S0002 Ａ 股",
         "T0055G0014S0001 以后 你 是 男孩子",
         "T0055G0014S0001 再见",
         "T0055G0015S0001 你好",
-        "T0055G0020S0001 你好",
         "T0055G0013S0009 你好",
     ]
     list_of_texts = "\n".join(lines).encode() + b"\nT0055G0015S0002 " + GB + b"\n"
@@ -239,17 +234,9 @@ def test_aidatatang(tmp_path):
         "T0055G0014S0001": "duplicate transcript",
         "T0055G0014S0002": "transcript missing",
         "T0055G0015S0002": "transcript is not UTF-8",
-        "T0055G0020S0001": "recording in a damaged archive",
-        "G0020": "speaker's archive is damaged",
-        "G0021": "speaker's archive is damaged",
     }
-    assert not list(tmp_path.rglob("evil*")) and not list(tmp_path.rglob(".G00*"))
-    write(
-        corpus / "corpus" / "train" / "G0020.tar.gz", whole
-    )  # copied again: only this archive is unpacked now
     write(corpus / "corpus" / "train" / "G0013.tar.gz", b"not looked at any more")
     output = prepare(aidatatang, corpus, expected_exit=1)
-    assert reasons(output)["T0055G0020S0001"] == "not readable as audio"
     assert len(read_manifest(output / "train.tsv")) == 1
 
 

@@ -59,10 +59,6 @@ class ByHand:
     steps: str
 
 
-class DamagedArchiveError(CorpusError):
-    """An archive is damaged or unsafe, or holds something else."""
-
-
 Source = Archive | tuple[Archive, ...] | ByHand
 
 
@@ -193,8 +189,8 @@ def unpack(file: Path, folders: Mapping[str, Path], progress: bool = False) -> N
         progress: show a progress bar.
 
     Raises:
-        DamagedArchiveError: the archive is damaged, has no such folder, or would write outside of it.
-        CorpusError: the disk is full or not writable.
+        CorpusError: the archive is damaged, has no such folder, or would write outside of it; or the disk is
+            full or not writable.
     """
     remove_leftovers(file.parent, deep=False)
     temporary = temporary_path(file.with_name(f"{file.name.strip('.').partition('.')[0]}.unpacking"))
@@ -202,7 +198,7 @@ def unpack(file: Path, folders: Mapping[str, Path], progress: bool = False) -> N
         extract(file, temporary, progress)
         inside = [name for name in folders if (temporary / name).is_dir()]
         if not inside:
-            raise DamagedArchiveError(
+            raise CorpusError(
                 f"no folder {' or '.join(folders)} inside", where=file, hint="this is another archive"
             )
         for name in inside:
@@ -211,7 +207,7 @@ def unpack(file: Path, folders: Mapping[str, Path], progress: bool = False) -> N
     except (tarfile.TarError, EOFError, zlib.error, OSError) as error:
         if getattr(error, "errno", None) in _DISK_ERRORS:
             raise _disk_error(file, error) from error
-        raise DamagedArchiveError(
+        raise CorpusError(
             f"damaged or unsafe archive ({error})", where=file, hint="move it away and download again"
         ) from error
     finally:
