@@ -26,8 +26,7 @@ import numpy as np
 
 from data.array_store import process_died, require_space, write_errors
 from data.features.augment import AugmentConfig, forget_recordings
-from data.features.cache import SHARD_FEATURES, ShardSettings, features_or_reason, unusable
-from data.features.keys import feature_keys
+from data.features.cache import SHARD_FEATURES, ShardSettings, feature_keys, features_or_reason, unusable
 from data.features.shards import FRAME_TYPE, is_written, shard_paths, write_shard
 from data.manifest import Utterance, find_lines, read_ids, read_lines, write_manifest
 from utils.errors import CorpusError

@@ -24,7 +24,7 @@ from utils.object_store import open_file, read_part
 
 log = logging.getLogger(__name__)
 
-KEY = np.dtype("S20")  # hash of everything that the features depend on, see data/features/keys.py
+KEY = np.dtype("S20")  # hash of everything that the features depend on, see data/features/cache.py
 INDEX_ROW = np.dtype([("key", KEY), ("start", np.int64), ("frames", np.int32)])
 # Where the features of a key are: number of the shard, offset in bytes, CRC-32.
 LOCATION = np.dtype([("key", KEY), ("shard", "i4"), ("offset", "i8"), ("frames", "i4"), ("crc", "u4")])

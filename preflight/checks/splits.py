@@ -21,19 +21,6 @@ _UNSEEN = 0.02
 _NAMES = {"train": "training", "dev": "dev"}
 
 
-def id_of_another(listings: Sequence[Listing]) -> Iterator[Finding]:
-    """One id for different recordings of two lists."""
-    first_seen: dict[str, tuple[str, Line]] = {}
-    for listing in listings:
-        for line in listing.lines:
-            path, first = first_seen.setdefault(line.id, (listing.path, line))
-            if path != listing.path and first.audio != line.audio:
-                problem = "an id that another list gives to another recording"
-                advice = "make ids unique in all lists, e.g. with the corpus name as a prefix"
-                detail = f"{path}, line {first.number}"
-                yield line_finding(ERROR, listing, line, problem, advice, detail)
-
-
 def shared_recording(listings: Sequence[Listing]) -> Iterator[Finding]:
     """Recordings that are in two splits."""
     for role, other in combinations(("train", "dev", "test"), 2):
@@ -108,5 +95,5 @@ def _speakers(lines: Sequence[Line]) -> set[str]:
     return {line.speaker for line in lines} - {""}
 
 
-SPLITS = (id_of_another, shared_recording, shared_sentence, shared_speaker)
+SPLITS = (shared_recording, shared_sentence, shared_speaker)
 """Checks across several manifests; :func:`unheard_syllable` also depends on the initial model."""

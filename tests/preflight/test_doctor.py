@@ -172,7 +172,6 @@ TEXT_FAULTS = {
         [(WARNING, "hanzi-reading")],
     ),
     "another tone": (_set("train", pinyin="ma1 wo1", hanzi="妈我"), [(WARNING, "hanzi-reading")]),
-    "an id of another list": (_copy("train", "dev", "id"), [(ERROR, "id-of-another")]),
     "a test recording in train": (_copy("train", "test", "audio"), [(ERROR, "shared-recording")]),
     "a dev recording in train": (_copy("train", "dev", "audio"), [(WARNING, "shared-recording")]),
     "all dev sentences in train": (_dev_of_train_sentences, [(WARNING, "shared-sentence")]),
@@ -397,17 +396,6 @@ RUN_FAULTS = {
     "NaN weights": (_nan_weights, [(ERROR, "not-finite")]),
     "a vocabulary without its last line": (_cut("vocabulary/acoustic.txt"), [(ERROR, "unfit-weights")]),
     "another model's width": (_config("width: 8", "width: 16"), [(ERROR, "unfit-weights")]),
-    "a loss that stays": (_history((50, 49.9, 49.8)), [(ERROR, "loss-not-falling")]),
-    "a loss that is NaN": (_history((50, 20, float("nan"))), [(ERROR, "loss-not-falling")]),
-    "a dev error that is NaN": (_history((50, 20, 10), (0.9, 0.5, float("nan"))), [(ERROR, "diverged")]),
-    "an end with values that are not finite": (
-        lambda run: write_text(run / "train.log", "epoch 1/9\ndiverged: weights not finite after step 7\n"),
-        [(ERROR, "diverged")],
-    ),
-    "such an end, then resumed": (
-        lambda run: write_text(run / "train.log", "weights not finite after step 7\nresumed at epoch 1\n"),
-        [],
-    ),
     "nothing but blanks": (_history((50, 40, 35), (1.0, 1.0, 0.995)), [(ERROR, "collapsed")]),
 }
 

@@ -28,7 +28,7 @@ import yaml
 from data.corpora import aishell1, common_voice, kaldi, magicdata, manifest_lists, primewords, stcmds, thchs30
 from data.corpora.tools.preparation import prepare
 from data.features.augment import AugmentConfig
-from data.features.keys import feature_keys
+from data.features.cache import feature_keys
 from data.manifest import read_manifest, read_transcripts
 from data.text.pinyin_pairs import pairs_from_text
 from model_language.ngram.syllables import load_syllable_ngram
