@@ -23,7 +23,7 @@ from utils.errors import CacheError
 from utils.run_folder.checksum_files import check, record
 
 JOBS_PER_WORKER = 16  # small jobs, so that all workers finish at about the same time
-_MORE_SPACE = "free some space, or set data.cache to another folder"
+_MORE_SPACE = "free some space, or choose another folder (data.cache)"
 _FAILURES_SHOWN = 5
 
 

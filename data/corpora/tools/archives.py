@@ -9,7 +9,8 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from data.corpora.tools.download import check_space, unpack
+from data.array_store import require_space
+from data.corpora.tools.download import unpack
 from data.corpora.tools.preparation import Candidate, Problem
 from data.corpora.tools.transcripts import MISSING, NO_AUDIO, make_candidate
 from data.manifest import SPLITS
@@ -53,7 +54,7 @@ def _unpack_all(folder: Path, workers: int) -> None:
     packed = [path for path in archives if not any((path.parent / name).is_dir() for name in _contents(path))]
     if not packed:
         return
-    check_space(folder, round(_UNPACKED * sum(path.stat().st_size for path in packed)))
+    require_space(folder, _UNPACKED * sum(path.stat().st_size for path in packed), "recordings")
     with thread_pool(workers) as pool:
         list(tqdm(pool.map(_unpack, packed), "unpacking", len(packed), disable=None))
 

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from tqdm import tqdm
 
+from data.array_store import require_space
 from utils.errors import OS_ERROR_HINTS, CorpusError
 from utils.files import remove_leftovers
 from utils.run_folder.temporary import temporary_path
@@ -75,7 +76,8 @@ def download_corpus(archive: Archive, root: Path, url: str | None = None, pause:
         The unpacked folder.
 
     Raises:
-        CorpusError: no connection, not enough space, a wrong size or checksum, a damaged or unsafe archive.
+        CorpusError: no connection, a wrong size or checksum, a damaged or unsafe archive.
+        CacheError: not enough space.
     """
     folder, file = root / archive.folder, root / f".{archive.folder}.tgz.part"
     if folder.is_dir():
@@ -101,7 +103,8 @@ def fetch(url: str, part: Path, unpacked: float = 0.0, pause: float = 2.0, size:
 
     Raises:
         CorpusError: the server refuses, makes no progress in ``ATTEMPTS`` attempts, has a file of another
-            size, or the disk is too small or not writable.
+            size, or the disk is not writable.
+        CacheError: the disk is too small.
     """
     failures = 0
     while True:
@@ -152,7 +155,7 @@ def _transfer(url: str, part: Path, unpacked: float, size: int) -> bool:
                 where=url,
                 hint="use another mirror: --url",
             )
-        check_space(part.parent, round(total - received + total * unpacked))
+        require_space(part.parent, total - received + total * unpacked, "files of the corpus")
         bar = {"desc": part.stem, "total": total or None, "initial": received, "unit": "B"}
         with part.open("ab" if resumed else "wb") as file, tqdm(**bar, unit_scale=True, disable=None) as bar:
             while chunk := response.read(_CHUNK):
@@ -230,21 +233,6 @@ def extract(archive: Path, folder: Path, progress: bool) -> None:
         # tarfile stops at the archive's end mark; gzip verifies its checksum only at the end of the file.
         while tar.fileobj.read(_CHUNK):
             pass
-
-
-def check_space(folder: Path, needed: int) -> None:
-    """Check that the disk of ``folder`` has ``needed`` free bytes.
-
-    Raises:
-        CorpusError: it has fewer.
-    """
-    free = shutil.disk_usage(folder).free
-    if free < needed:
-        raise CorpusError(
-            f"{needed / 1e9:.1f} GB are needed, {free / 1e9:.1f} GB are free",
-            where=folder,
-            hint="free some space, or choose another folder",
-        )
 
 
 def _disk_error(path: Path, error: OSError) -> CorpusError:
