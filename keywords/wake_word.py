@@ -34,7 +34,6 @@ from data.keywords.long_recordings import Material, write_long_recording
 from data.synthesis.clips import SpokenClip
 from data.synthesis.wake_word_clips import WakeWordSettings, choose_stream_clips, generate
 from data.synthesis.wake_words import WakeWord
-from keywords.backgrounds import check_halves
 from keywords.calibration import ChosenThreshold, calibrate, of_keyword, spoken_by_test_voices
 from keywords.listening import Listener, is_export_of, open_listener
 from utils.audio.folders import find_recordings
@@ -99,7 +98,6 @@ def make_wake_word(request: Request) -> list[str]:
         RunError: the folder has the model of another recipe, or another process writes it.
         AudioError, ConfigError, BundleError: see the message.
     """
-    check_halves(request.backgrounds)
     silence_tensorflow()
     from keywords.wake_word_training import check_recipe, train_word  # here: see utils.backend.quiet
 

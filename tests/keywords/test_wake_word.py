@@ -188,10 +188,10 @@ def test_the_halves_of_a_background_share_no_sound(tmp_path):
         write_wav(tmp_path / f"{name}.wav", np.zeros(seconds * 1000, np.float32), 1000)
     listener = wake_word.Listener(Deaf(), ("_unknown_", "你好"), DetectionConfig.for_clip(1000), 10, 1000)
     first, second = stream_halves(listener, background_recordings([tmp_path]))
-    assert (first.seconds, second.seconds) == (45 + 10, 45 + 20)
+    assert (first.seconds, second.seconds) == (45 + 5 + 10, 45 + 5 + 10)
     silence = 2 * 1300  # before and after, as long as the window and the average
-    assert listener.stream.fed == [55_000 + silence, 65_000 + silence]
-    assert first.probabilities.shape == (550 + 2 * 13, 2)
+    assert listener.stream.fed == [60_000 + silence, 60_000 + silence]
+    assert first.probabilities.shape == (600 + 2 * 13, 2)
 
 
 # ------------------------------------------------------------------ the command
