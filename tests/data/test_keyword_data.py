@@ -315,7 +315,7 @@ def test_the_cache_is_used_and_a_changed_file_is_read_again(folder, tmp_path):
 
 
 def test_workers_give_the_same(made, tmp_path, monkeypatch):
-    monkeypatch.setattr("data.keywords.clip_cache._MIN_PARALLEL", 10)
+    monkeypatch.setattr("data.keywords.clip_cache._CLIPS_PER_JOB", 10)
     clips = read_keyword_clips(config(made))["train"]
     first = load_clips(clips, 8000, 800, tmp_path / "one", workers=1)
     two = load_clips(clips, 8000, 800, tmp_path / "two", workers=2)
