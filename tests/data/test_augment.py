@@ -112,15 +112,6 @@ def test_a_generated_room_falls_by_60_db():
     assert decibels(response[100:500], response[-400:]) == pytest.approx(60 * 7500 / 8000, abs=3)
 
 
-@pytest.mark.parametrize("length", [500, 40_000], ids=["repeated", "cut"])
-def test_noise_of_a_folder(tmp_path, length):
-    write_wav(tmp_path / "deep" / "hum.wav", 0.5 * np.sin(2 * np.pi * 320 * np.arange(length) / RATE))
-    config = changed(noise_folder=str(tmp_path), noise_probability=1.0, snr_db=[0.0, 0.0])
-    copy = augment_waveform(speech(), np.random.default_rng(0), config)
-    assert peak_hertz(copy - speech()) == pytest.approx(320, abs=1)
-    assert decibels(speech(), copy - speech()) == pytest.approx(0, abs=0.01)
-
-
 def test_rooms_of_a_folder(tmp_path):
     write_wav(tmp_path / "echo.wav", np.array([0.8] + [0.0] * 99 + [0.4]))
     copy = augment_waveform(
@@ -137,12 +128,6 @@ def test_a_folder_is_read_again_after_it_changed(tmp_path):
         forget_recordings()
         copy = augment_waveform(speech(), np.random.default_rng(0), config)
         assert peak_hertz(copy - speech()) == pytest.approx(hertz, abs=1)
-
-
-@pytest.mark.parametrize("gain", [-20.0, 6.0])
-def test_gain(gain):
-    copy = augment_waveform(speech(), np.random.default_rng(0), changed(gain_db=[gain, gain]))
-    assert decibels(copy, speech()) == pytest.approx(gain, abs=0.1)
 
 
 @pytest.mark.parametrize(
@@ -181,12 +166,6 @@ def test_masks_stay_within_their_limits(seed, frames, bins):
     assert differs.all(axis=0).sum() <= 2 * min(20, bins)
     if bins > 40:  # otherwise all bins could be masked
         assert differs.all(axis=1).sum() <= 3 * min(40, int(0.1 * frames))
-
-
-def test_no_masks():
-    features = np.random.default_rng(0).normal(size=(50, 80)).astype(np.float32)
-    nothing = SpecAugmentConfig(frequency_masks=0, time_masks=0)
-    np.testing.assert_array_equal(spec_augment(features, np.random.default_rng(0), nothing), features)
 
 
 def test_a_warp_moves_energy_to_another_bin():

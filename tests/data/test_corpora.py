@@ -8,11 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from analysis.inputs.normalisation import DEFAULT_RULES, hanzi_tokens, normalise
 from data.corpora import aishell1, manifest_lists, thchs30
 from data.corpora.thchs30 import syllables_of_phones
 from data.corpora.tools.preparation import clean_text
-from data.corpora.tools.transcripts import make_candidate
 from data.manifest import read_manifest
 from preflight.listings import find_manifests, read_listing
 from tests.support.archives import tar_bytes
@@ -368,17 +366,6 @@ def test_other_lists_beside_the_splits_are_skipped_and_named(tmp_path, capsys):
         manifest_lists.main(["prepare", str(tmp_path / "in"), "--output", str(tmp_path / "out")])
     with pytest.raises(CorpusError, match=r"test\.tsv:1"):
         [read_listing(path) for path in find_manifests(tmp_path / "in")]
-
-
-@pytest.mark.parametrize("dot", ["·", "•", "‧", "・", "･", "\u0387"])
-def test_dots_in_names_are_ignored_in_readings_and_scores(dot, tmp_path):
-    name = f"阿尔伯特{dot}爱因斯坦"
-    candidate = make_candidate("a", "train", tmp_path, "", name)
-    assert candidate.problem is None and candidate.hanzi == "阿尔伯特爱因斯坦" == clean_text(name)
-    assert len(candidate.pinyin) == 8
-    assert hanzi_tokens(normalise(name, DEFAULT_RULES)) == tuple("阿尔伯特爱因斯坦")
-    # The parts of a name are read separately: 银行 is not a word across the dot.
-    assert make_candidate("b", "train", tmp_path, "", f"小银{dot}行走").pinyin[2] == "xing2"
 
 
 def test_clean_text():

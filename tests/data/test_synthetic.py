@@ -35,7 +35,7 @@ from data.synthesis.synthesiser import (
     check_installed,
     to_text,
 )
-from data.synthesis.voices import VOICES, random_definition
+from data.synthesis.voices import VOICES
 from utils.audio.reading import SAMPLE_RATE
 from utils.errors import CorpusError
 
@@ -116,19 +116,6 @@ def test_all_voices_speak_and_differ_and_repeat_themselves(child):
     with Synthesiser() as other:  # some voices contain random noise
         again = {voice: other.synthesise(Speech(voice, "ni3 hao3")).tobytes() for voice in reversed(VOICES)}
     assert [voice for voice in VOICES if again[voice] != speech[voice]] == []
-
-
-def test_made_voices_speak_each_in_its_own_way(child):
-    definitions = [random_definition(np.random.default_rng(seed)) for seed in range(20)]
-    assert definitions == [random_definition(np.random.default_rng(seed)) for seed in range(20)]
-    speeches = [Speech("made", "ni3 hao3", definition=definition) for definition in definitions]
-    samples = [child.synthesise(speech).tobytes() for speech in speeches]
-    assert len(set(samples)) == 20
-    assert (
-        child.synthesise(Speech("f3", "ni3 hao3")).tobytes() not in samples
-    )  # and they do not change the next voice
-    with Synthesiser() as other:
-        assert [other.synthesise(speech).tobytes() for speech in reversed(speeches[:3])] == samples[2::-1]
 
 
 def test_unknown_voice(child):

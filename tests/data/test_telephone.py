@@ -18,13 +18,10 @@ from data.synthesis.corpus import CorpusSettings, PlannedUtterance, SplitPool, c
 from data.synthesis.reading import make_sentence
 from data.synthesis.voices import Voice
 from preflight.recipes import check_before_training, read_recipe
-from tests.support import tiny_words
 from tests.support.tiny_corpus import SYLLABLES
-from training.tasks.keyword import VARIANTS, KeywordConfig, _warn_of_low_rates
+from training.tasks.keyword import VARIANTS, _warn_of_low_rates
 from utils.audio.reading import audio_seconds, seconds_and_rate
-from utils.config import load_config
 from utils.errors import CorpusError
-from utils.features.keyword import mel_filters
 from utils.features.mel_filters import mel_filters as speech_filters
 from utils.features.speech import FeatureConfig, empty_filters, extract_features, feature_bins
 
@@ -66,13 +63,6 @@ def test_the_usual_filter_bank_has_no_empty_filter_at_8_khz(frame_ms):
     assert features.shape[1] == feature_bins(config) and features.std(axis=0).min() > 0.05
 
 
-def test_a_spectrogram_has_the_bins_up_to_half_the_rate():
-    assert (
-        feature_bins(FeatureConfig("spectrogram", TELEPHONE)) == 100
-    )  # 40 Hz apart, as the 200 bins at 16 kHz are
-    assert feature_bins(FeatureConfig("spectrogram")) == 200
-
-
 # An adaptation uses the features of the adapted model; those of Whisper have a fixed rate.
 SPEECH_RECIPES = [
     path
@@ -92,13 +82,6 @@ def test_speech_recipes_need_no_option_but_the_rate(recipe):
 SPEECH_COMMANDS = CONFIGS / "keyword" / "speech_commands.yaml"
 KEYWORD_RECIPES = [(path, "task=keyword") for path in sorted(CONFIGS.glob("keyword/*.yaml"))]
 KEYWORD_RECIPES += [(SPEECH_COMMANDS, f"model.name={name}") for name in VARIANTS["model"]]
-
-
-@pytest.mark.parametrize(("recipe", "override"), KEYWORD_RECIPES)
-def test_keyword_recipes_need_no_option_but_the_rate(recipe, override):
-    features = load_config(KeywordConfig, recipe, [override, AT_TELEPHONE_RATE], VARIANTS).features
-    assert features.highest_hz == 0.475 * TELEPHONE
-    assert mel_filters(features).any(axis=0).all()
 
 
 def test_prepare_names_the_options_for_telephone_speech(telephone, tmp_path):
@@ -145,15 +128,6 @@ def test_doctor_recommends_the_sample_rate(telephone, tmp_path, capsys):
     assert not {"low-rate", "unlike-rate", "empty-filter"} & found.keys()
     found = doctors_view(capsys, "--config", str(recipe), AT_TELEPHONE_RATE, "features.bins=80")
     assert "features.frame_ms" in found["empty-filter"]
-
-
-def test_doctor_takes_the_rate_of_a_run(telephone, tmp_path, capsys, monkeypatch):
-    words = tiny_words.write_tiny_words(tmp_path / "words", takes=1)
-    run = tiny_words.write_keyword_run(tmp_path / "run", words)
-    assert "low-rate" in doctors_view(capsys, str(run), str(telephone))
-    monkeypatch.setattr(tiny_words, "SMALL", (*tiny_words.SMALL, AT_TELEPHONE_RATE))
-    run = tiny_words.write_keyword_run(tmp_path / "run_8_khz", words)
-    assert "low-rate" not in doctors_view(capsys, str(run), str(telephone))
 
 
 def test_training_names_upsampled_speech(telephone, tmp_path, caplog):

@@ -2,7 +2,6 @@
 
 import importlib.util
 import json
-import os
 import shutil
 from pathlib import Path
 
@@ -31,8 +30,6 @@ from utils.audio.reading import SAMPLE_RATE, write_wav
 from utils.errors import AudioError, CorpusError, RunError, UserError
 from utils.files import write_text
 from utils.mandarin.syllable_distance import NEAR, phrase_distance
-from utils.run_folder.lock import locked
-from utils.run_folder.run import RunFolder
 from utils.run_folder.temporary import is_temporary
 
 command = load_script("wake_word.py")
@@ -329,16 +326,6 @@ def test_after_the_run_was_deleted_it_is_trained_and_exported_again(made, tmp_pa
     with pytest.raises(KeyboardInterrupt):
         command.main(words)
     assert (output / "run" / "best.weights.h5").is_file() and not (output / "export").exists()
-
-
-def test_a_folder_that_another_process_writes_is_refused(tmp_path):
-    output = tmp_path / "word"
-    with (
-        locked(RunFolder(output)),
-        pytest.raises(RunError, match=f"another process writes this folder .process {os.getpid()} on"),
-    ):
-        command.main(["小明小明", "--output", str(output), *TINY])
-    assert [path.name for path in output.iterdir()] == [".lock"]
 
 
 def test_a_recording_without_the_word_is_an_error(tmp_path):
