@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -176,34 +176,6 @@ def speak_all(
         CorpusError: more than 20 items and more than a quarter of those tried could not be spoken.
     """
 
-    def attempt(item: T, synthesiser: Synthesiser) -> R | Unspoken[T]:
-        try:
-            return work(item, synthesiser)
-        except SynthesiserError as error:
-            return Unspoken(item, error.message)
-
-    results: list[R] = []
-    unspoken: list[Unspoken[T]] = []
-    progress = tqdm(in_parallel(attempt, items, workers, command), "speaking", len(items), disable=None)
-    for done, result in enumerate(progress, start=1):
-        if not isinstance(result, Unspoken):
-            results.append(result)
-            continue
-        unspoken.append(result)
-        if len(unspoken) > max(_MAX_FAILURES, done // 4):
-            raise CorpusError(
-                f"the synthesiser fails: {result.reason}", where=where, hint="see requirements/demo.txt"
-            )
-    return results, unspoken
-
-
-def in_parallel(
-    work: Callable[[T, Synthesiser], R], items: Iterable[T], workers: int, command: Sequence[str] = COMMAND
-) -> Iterator[R]:
-    """Call ``work(item, synthesiser)`` for every item, in ``workers`` threads with a child process each.
-
-    Results are yielded as they are ready, in no fixed order. An exception of ``work`` ends the iteration.
-    """
     local = threading.local()
     children: list[Synthesiser] = []
 
@@ -211,11 +183,22 @@ def in_parallel(
         local.child = Synthesiser(command)
         children.append(local.child)
 
+    results: list[R] = []
+    unspoken: list[Unspoken[T]] = []
     pool = ThreadPoolExecutor(workers, initializer=open_child)
     try:
-        futures = [pool.submit(lambda item: work(item, local.child), item) for item in items]
-        yield from (future.result() for future in as_completed(futures))
+        futures = {pool.submit(lambda item=item: work(item, local.child)): item for item in items}
+        progress = tqdm(as_completed(futures), "speaking", len(items), disable=None)
+        for done, future in enumerate(progress, start=1):
+            try:
+                results.append(future.result())
+            except SynthesiserError as error:
+                unspoken.append(Unspoken(futures[future], error.message))
+                if len(unspoken) > max(_MAX_FAILURES, done // 4):
+                    message = f"the synthesiser fails: {error.message}"
+                    raise CorpusError(message, where=where, hint="see requirements/demo.txt") from error
     finally:
         pool.shutdown(cancel_futures=True)
         for child in children:
             child.close()
+    return results, unspoken
