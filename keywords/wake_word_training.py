@@ -15,7 +15,7 @@ from streaming.conversion.streamability import require_streamable
 from training.run import train_from_config
 from training.tasks.keyword import VARIANTS, KeywordConfig
 from utils.config import load_config
-from utils.errors import CorpusError
+from utils.errors import CorpusError, RunError
 from utils.run_folder.run import RunFolder
 
 _CLIP_MS = (1000, 2500)  # shortest and longest clip
@@ -53,7 +53,11 @@ def train_word(recipe: Path, overrides: Sequence[str], seconds: Sequence[float],
     """
     if not seconds:
         raise CorpusError("the synthesiser can't pronounce this word", where=run.path.parent / "clips")
-    train_from_config("keyword", recipe, [f"data.clip_ms={clip_ms(seconds)}", *overrides], run.path)
+    try:
+        train_from_config("keyword", recipe, [f"data.clip_ms={clip_ms(seconds)}", *overrides], run.path)
+    except RunError as error:  # the folder is given by another option here
+        hint = error.hint and error.hint.replace("--run", "--output")
+        raise RunError(error.message, where=error.where, hint=hint) from error
 
 
 def clip_ms(seconds: Sequence[float]) -> int:
