@@ -135,7 +135,9 @@ def prepare(
     summary = {
         "corpus": corpus.name,
         "splits": {name: _size(utterances) for name, utterances in splits.items()},
-        "sample_rates": _counts(str(item.sample_rate) for item in usable),
+        "sample_rates": {
+            str(rate): count for rate, count in sorted(Counter(item.sample_rate for item in usable).items())
+        },
         "rejected": _counts(item.result.reason for item in rejected),
         "notes": _counts(item.candidate.note for item in usable if item.candidate.note),
     }
