@@ -25,6 +25,7 @@ from utils.errors import AudioError
 # rejected.
 MAX_OVERSHOOT = 0.5
 _TO_THE_END = -1.0  # an end that stands for the end of the recording
+_LONGEST_NAME = 200  # bytes; a segment with a longer file name is rejected (file systems allow 255)
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,8 @@ def read_segments(path: Path) -> Iterator[KaldiSegment]:
         problem = None
         if not (start >= 0 and (end > start or end == _TO_THE_END)):  # rejects NaN too
             problem = Problem("not a valid start and end", f"{where}: {fields[2]} to {fields[3]}")
+        elif max(map(len, _file_name(KaldiSegment(name, recording, start, end)).parts)) > _LONGEST_NAME:
+            problem = Problem("segment's name is too long for a file", where)
         if problem:
             start, end = 0.0, 0.0
         yield KaldiSegment(name, recording, start, end, problem)
