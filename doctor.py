@@ -87,7 +87,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.json:
         print(json.dumps(as_json(findings), ensure_ascii=False, indent=2))
     else:
-        for line in format_findings(findings, every=options.all):
+        for line in format_findings(findings):
             print(line)
         print(count_line(findings))
     return 1 if has_errors(findings) else 0
@@ -140,7 +140,7 @@ def _examine(subjects: Subjects, options: argparse.Namespace, overrides: Sequenc
         rates.append(recipe.features.sample_rate)
     findings += examine_texts(listings, initial=recipes.initial_syllables(recipe) if recipe else ())
     if recipe:
-        findings += recipes.examine_recipe(recipe, listings, thorough=not options.no_audio)
+        findings += recipes.examine_recipe(recipe, listings)
     for run in subjects.runs:
         run_findings = recipes.examine_run(run)
         findings += run_findings
@@ -220,7 +220,6 @@ def _parser() -> argparse.ArgumentParser:
         help="processes that decode; default: %(default)s, the number of CPU cores",
     )
     add_cluster(parser)
-    parser.add_argument("--all", action="store_true", help="print a line for each finding, not for each kind")
     parser.add_argument("--json", action="store_true", help="print all findings as JSON")
     parser.add_argument("--list", action="store_true", help="print all checks and stop")
     return parser

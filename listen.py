@@ -21,7 +21,7 @@ from streaming.keyword.detection import Detection
 from utils.audio.live import open_pipe
 from utils.audio.microphone import microphone_blocks
 from utils.audio.reading import audio_blocks
-from utils.command.arguments import fraction, not_negative_number, positive, positive_number
+from utils.command.arguments import fraction, positive, positive_number
 from utils.errors import AudioError, ConfigError, printable
 from utils.run_folder.run import PRETRAINED_SPEECH
 from utils.stop_signals import until_stopped
@@ -80,12 +80,7 @@ def _trained(options: argparse.Namespace) -> tuple[int, Detect]:
     _refuse(
         options, ("speech", "alarms_per_hour"), "is for typed words", "for a trained model use --threshold"
     )
-    listener = open_listener(
-        options.model,
-        threshold=options.threshold,
-        smoothing_ms=options.smoothing_ms,
-        refractory_ms=options.refractory_ms,
-    )
+    listener = open_listener(options.model, options.threshold)
     return listener.sample_rate, partial(detect_keywords, listener)
 
 
@@ -93,8 +88,7 @@ def _typed(options: argparse.Namespace) -> tuple[int, Detect]:
     """Sample rate and detection of typed words and of the phrases of a file."""
     from keywords.phrase_listening import detect_phrases, open_phrase_listener
 
-    trained = ("threshold", "smoothing_ms", "refractory_ms")
-    _refuse(options, trained, "is for a trained model", "for typed words use --alarms-per-hour")
+    _refuse(options, ("threshold",), "is for a trained model", "for typed words use --alarms-per-hour")
     phrases = read_phrases(options.phrases) if options.phrases else []
     if options.word:
         phrases += list_phrases(parse_grammar("\n".join(options.word), "--word"))
@@ -170,14 +164,6 @@ def _parser() -> argparse.ArgumentParser:
         "--rate", type=positive, metavar="HZ", help="sample rate of a pipe (default: that of the model)"
     )
     parser.add_argument("--threshold", type=fraction, help="probability from which a keyword is detected")
-    parser.add_argument(
-        "--smoothing-ms", type=not_negative_number, help="time over which probabilities are averaged"
-    )
-    parser.add_argument(
-        "--refractory-ms",
-        type=not_negative_number,
-        help="time after a detection without another one (default: the bundle's)",
-    )
     parser.add_argument("--json", action="store_true", help="print one JSON object per keyword")
     return parser
 

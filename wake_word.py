@@ -3,12 +3,12 @@
     clips/       the word in many voices, similar words, ordinary speech, noise (negatives.tsv)
     streams/     long recordings of voices that are not in the training, with the word at known times
     run/         the run folder of train.py keyword
-    export/      the bundle for listen.py; it appears when its threshold is known
+    export/      the bundle for listen.py
     trade_off/   misses and false alarms at each threshold, as a table and a plot
     report.md    the expected misses and false alarms; report.json: the same
-    source.json  the word and the settings of the clips that all of this was made from
 
-A finished stage is not repeated, and an interrupted one continues: give the same command again.
+Clips, training and export that are finished are not repeated, and interrupted ones continue: give the same
+command again.
 """
 
 from utils.command.entry import run_command
@@ -16,15 +16,13 @@ from utils.command.entry import run_command
 import argparse
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 
 from data.synthesis.wake_word_clips import SMALL, WakeWordSettings
 from data.synthesis.wake_words import WakeWord, read_wake_word
 from keywords.backgrounds import background_recordings
-from keywords.wake_word import SMALL_HOURS, SMALL_STEPS, make_wake_word
-from keywords.wake_word_request import RECIPE, Request
-from utils.command.arguments import add_workers, not_negative, positive, positive_number
+from keywords.wake_word import RECIPE, SMALL_HOURS, SMALL_STEPS, Request, make_wake_word
+from utils.command.arguments import add_workers, positive, positive_number
 from utils.mandarin.pinyin import without_tone
 
 EXAMPLES = """\
@@ -59,14 +57,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _request(options: argparse.Namespace, word: WakeWord) -> Request:
-    defaults = SMALL if options.small else WakeWordSettings()
-    given = {name: getattr(options, name) for name in asdict(defaults) if getattr(options, name) is not None}
     steps = options.steps or (SMALL_STEPS if options.small else 0)
     name = "_".join(without_tone(syllable) for syllable in word.syllables)
     return Request(
         word,
         options.output or Path("runs") / "wake_words" / name,
-        WakeWordSettings(**{**asdict(defaults), **given}),
+        SMALL if options.small else WakeWordSettings(),
         options.config,
         (*_of_steps(steps), *options.overrides),
         tuple(background_recordings(options.background)),
@@ -85,7 +81,6 @@ def _of_steps(steps: int) -> list[str]:
 
 
 def _parser() -> argparse.ArgumentParser:
-    defaults = WakeWordSettings()
     parser = argparse.ArgumentParser(
         description=__doc__,
         epilog=EXAMPLES,
@@ -117,18 +112,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--config", type=Path, default=RECIPE, help="the recipe of the training")
     parser.add_argument("--steps", type=positive, help="training steps (default: those of the recipe)")
     parser.add_argument("--small", action="store_true", help="few voices and steps, for a quick trial")
-    texts = {
-        "voices": "voices of all splits",
-        "takes": "clips of the word in each voice",
-        "near": "phrases with one different sound, in each voice",
-        "parts": "parts of the word, in each voice",
-        "words": "similar words, in each voice",
-        "sentences": "sentences in each voice",
-        "seed": "seed of the random numbers",
-    }
-    for name, text in texts.items():
-        kind = positive if name in ("voices", "takes", "sentences") else not_negative
-        parser.add_argument(f"--{name}", type=kind, help=f"{text} (default: {getattr(defaults, name)})")
     add_workers(parser)
     parser.add_argument(
         "overrides", nargs="*", metavar="key=value", help="values that replace those of the recipe"

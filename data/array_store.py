@@ -1,4 +1,4 @@
-"""Stores results that take long to compute as files with checksums in a cache folder, and computes them.
+"""Stores results that take long to compute as files with checksums in a cache folder.
 
 The feature cache (``data/features``), the keyword clips (``data/keywords/clip_cache.py``) and the pairs of
 pinyin and hanzi (``data/text``) follow the same rules:
@@ -11,23 +11,19 @@ pinyin and hanzi (``data/text``) follow the same rules:
 """
 
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, TypeVar
+from typing import BinaryIO
 
 import numpy as np
 
 from utils.errors import CacheError
-from utils.processes import collect
 from utils.run_folder.checksum_files import check, record
 
-Job = TypeVar("Job")
-Failure = TypeVar("Failure")
-
 JOBS_PER_WORKER = 16  # small jobs, so that all workers finish at about the same time
-_MORE_SPACE = "free some space, or set data.cache to another folder"
+_MORE_SPACE = "free some space, or choose another folder (data.cache)"
 _FAILURES_SHOWN = 5
 
 
@@ -103,59 +99,27 @@ def write_array_header(file: BinaryIO, shape: tuple[int, ...], dtype: np.dtype) 
     np.lib.format.write_array_header_1_0(file, header)
 
 
-def free_bytes(folder: Path) -> int:
-    """Free bytes on the disk on which ``folder`` is, or will be created."""
-    absolute = folder.absolute()
-    return shutil.disk_usage(next(path for path in (absolute, *absolute.parents) if path.exists())).free
-
-
 def require_space(folder: Path, size: float, content: str, hint: str = _MORE_SPACE) -> None:
-    """Check that a folder's disk has ``size`` free bytes.
+    """Check that the disk of a folder, which may not exist yet, has ``size`` free bytes.
 
     Raises:
         CacheError: it has not.
     """
-    free = free_bytes(folder)
+    absolute = folder.absolute()
+    free = shutil.disk_usage(next(path for path in (absolute, *absolute.parents) if path.exists())).free
     if size > free:
         raise CacheError(
             f"the {content} need {size / 1e9:.1f} GB, {free / 1e9:.1f} GB are free", where=folder, hint=hint
         )
 
 
-def compute(
-    work: Callable[[Job], tuple[int, list[Failure]]],
-    jobs: Sequence[Job],
-    workers: int,
-    *,
-    items: int,
-    content: str,
-    folder: Path,
-) -> list[Failure]:
-    """Run jobs in processes behind a progress bar; collect their failures.
-
-    Args:
-        work: a function at the top level of a module; returns the number of items done and the failures.
-        jobs: can be pickled.
-        workers: processes; 1 runs the jobs in this process.
-        items: number of items in all jobs together.
-        content: name of what is computed, for messages.
-        folder: folder in which it is stored, for messages.
-
-    Raises:
-        CacheError: a worker process died.
-    """
-    return collect(
-        work,
-        jobs,
-        workers,
-        items=items,
-        title=content,
-        died=CacheError(
-            f"a process that computes {content} died",
-            where=folder,
-            hint="out of memory, or a recording that crashes the decoder: run the command again with "
-            "data.workers=1 to see which; finished work is kept",
-        ),
+def process_died(content: str, folder: Path) -> CacheError:
+    """The error for a process that died while it computed what is stored in a folder."""
+    return CacheError(
+        f"a process that computes {content} died",
+        where=folder,
+        hint="out of memory, or a recording that crashes the decoder: run the command again with "
+        "data.workers=1 to see which; finished work is kept",
     )
 
 

@@ -1,7 +1,7 @@
 """Background recordings of a keyword model: one half for its threshold, the other to count false alarms.
 
 On the audio that a threshold was chosen on, false alarms are underestimated; hence two halves. The streaming
-model processes both. Long recordings are cut in the middle, short ones belong to the halves alternately.
+model processes both. Each recording is cut in the middle.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,7 +17,8 @@ from utils.audio.folders import find_recordings
 from utils.audio.reading import audio_blocks, audio_seconds
 from utils.errors import AudioError
 
-_CUT_SECONDS = 60.0  # shorter recordings are not cut
+_LEAST_SECONDS = 60.0  # of all recordings together
+_FIRST, _SECOND = (0.0, 0.5), (0.5, 1.0)  # halves of a recording, as fractions of its length
 
 
 @dataclass(frozen=True)
@@ -43,10 +44,11 @@ class StreamOutputs:
 
 
 def background_recordings(paths: Sequence[Path]) -> list[Path]:
-    """All recordings in folders, and files; the header of each is checked.
+    """All recordings in folders, and files.
 
     Raises:
-        AudioError: a folder or file is missing, a folder has no recordings, or one cannot be read.
+        AudioError: a folder or file is missing, a folder has no recordings, one cannot be read, or all
+            together are too short.
     """
     found: list[Path] = []
     for path in paths:
@@ -57,66 +59,45 @@ def background_recordings(paths: Sequence[Path]) -> list[Path]:
                 hint="give a folder of recordings, or a recording",
             )
         found += find_recordings(path) if path.is_dir() else [path]
-    for path in found:
-        audio_seconds(path)
-    return list({path.resolve(): path for path in found}.values())  # twice, it could be in both halves
-
-
-def check_halves(recordings: Sequence[Path]) -> None:
-    """Check that recordings, if there are any, can be split into two halves.
-
-    Raises:
-        AudioError: they are too few and too short, or one cannot be read.
-    """
-    cuts = _cuts(recordings)
-    halves = (any(cut > 0 for _, cut in cuts), any(cut < np.inf for _, cut in cuts))
-    if recordings and not all(halves):
+    found = list({path.resolve(): path for path in found}.values())
+    if found and sum(map(audio_seconds, found)) < _LEAST_SECONDS:
         raise AudioError(
             "too little background to keep two halves apart",
-            where=", ".join(map(str, recordings)),
-            hint="give hours of audio: at least one recording of a minute, or two short ones",
+            where=", ".join(map(str, found)),
+            hint="give hours of audio: at least a minute",
         )
+    return found
 
 
 def stream_recordings(listener: Listener, recordings: Sequence[Path]) -> StreamOutputs:
-    """Run a model on recordings as one stream, with silence before the first and after the last."""
-    return _stream_half(listener, [(path, np.inf) for path in recordings], half=0)
+    """Run a model on recordings as one stream, with silence before the first and after the last.
+
+    Raises:
+        AudioError: a recording cannot be read.
+    """
+    return _stream(listener, recordings, (0.0, 1.0))
 
 
 def stream_halves(listener: Listener, recordings: Sequence[Path]) -> tuple[StreamOutputs, StreamOutputs]:
-    """Run a model on two halves of the audio; recordings of a minute or more are cut in the middle.
+    """Run a model on the first halves of recordings, and on the second halves.
 
     Raises:
-        AudioError: a recording cannot be read, or they are too few and too short for two halves.
+        AudioError: a recording cannot be read.
     """
-    check_halves(recordings)
-    cuts = _cuts(recordings)
-    return _stream_half(listener, cuts, half=0), _stream_half(listener, cuts, half=1)
+    return _stream(listener, recordings, _FIRST), _stream(listener, recordings, _SECOND)
 
 
-def _cuts(recordings: Sequence[Path]) -> list[tuple[Path, float]]:
-    """Where each recording is cut, in seconds; infinity or 0: all of it is in the first or second half."""
-    cuts: list[tuple[Path, float]] = []
-    short = 0
-    for path in recordings:
-        seconds = audio_seconds(path)
-        if seconds >= _CUT_SECONDS:
-            cuts.append((path, seconds / 2))
-        else:
-            cuts.append((path, 0.0 if short % 2 else np.inf))
-            short += 1
-    return cuts
-
-
-def _stream_half(listener: Listener, cuts: Sequence[tuple[Path, float]], half: int) -> StreamOutputs:
-    """Run a model on the parts of recordings before a cut, in seconds (half 0), or after it (half 1)."""
+def _stream(listener: Listener, recordings: Sequence[Path], part: tuple[float, float]) -> StreamOutputs:
+    """Run a model on a part of each recording."""
     rate, samples = listener.sample_rate, 0
 
     def blocks() -> Iterator[np.ndarray]:
         nonlocal samples
         with tqdm(desc="listening", unit="s", disable=None) as bar:
-            for path, cut in cuts:
-                for block in _half_of(path, rate, cut * rate, half):
+            for path in recordings:
+                length = audio_seconds(path) * rate
+                end = part[1] * length if part[1] < 1.0 else np.inf
+                for block in _part_of(path, rate, part[0] * length, end):
                     samples += len(block)
                     bar.update(round(len(block) / rate, 3))
                     yield block
@@ -125,14 +106,13 @@ def _stream_half(listener: Listener, cuts: Sequence[tuple[Path, float]], half: i
     return StreamOutputs(np.concatenate(parts), samples / rate)
 
 
-def _half_of(path: Path, rate: int, cut: float, half: int) -> Iterator[np.ndarray]:
-    """Blocks of a recording before sample ``cut`` (half 0), or after it (half 1)."""
-    if cut == (np.inf if half else 0.0):
-        return  # an empty half: no need to decode
+def _part_of(path: Path, rate: int, start: float, end: float) -> Iterator[np.ndarray]:
+    """Blocks of a recording from sample ``start`` up to sample ``end``."""
     position = 0  # in samples
     for block in audio_blocks(path, rate):
-        before = int(min(max(cut - position, 0), len(block)))
+        first, last = (int(min(max(cut - position, 0), len(block))) for cut in (start, end))
         position += len(block)
-        part = block[before:] if half else block[:before]
-        if len(part):
-            yield part
+        if first < last:
+            yield block[first:last]
+        if position >= end:
+            return

@@ -72,7 +72,7 @@ def calibrate(
     Raises:
         CorpusError: the test voices never say the keyword, or all thresholds have more false alarms than
             allowed.
-        AudioError: a recording cannot be read, or they are too short for two halves.
+        AudioError: a recording cannot be read.
     """
     spoken = spoken_by_test_voices(test, keyword)
     tested = stream_recordings(listener, [test / "stream.flac"])

@@ -6,7 +6,6 @@ Also measures the accuracy on clips that are shifted in time.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeVar
 
 import numpy as np
 
@@ -28,13 +27,9 @@ from model_keyword.loading import (
 )
 from utils.config import build_config, with_overrides
 from utils.errors import CorpusError, require
-from utils.features.keyword import KeywordFeatureConfig
-from utils.run_folder.run import RunFolder, open_run
+from utils.run_folder.run import open_run
 from utils.softmax import softmax
 from utils.vocabulary import first_few
-
-Section = TypeVar("Section")
-_SECTIONS = ("features", "data")  # sections of the config that a test may override
 
 
 @dataclass(frozen=True)
@@ -70,27 +65,26 @@ def recognise_split(
         run: a keyword run.
         split: ``train``, ``dev`` or ``test``.
         weights: ``best``, ``last`` or a path.
-        overrides: such as ``data.folder=…``, if the recordings have moved; ``features.…`` must have the
-            values of the training.
+        overrides: such as ``data.folder=…``, if the recordings have moved.
         manifests: recognise exactly the clips of these manifests, instead of the split.
         shifts_ms: also measure the accuracy of the clips moved by these numbers of milliseconds.
 
     Raises:
-        ConfigError: the features, or the lengths of clip and context, differ from those of the training, or
-            another setting is overridden.
+        ConfigError: the lengths of clip and context differ from those of the training, or a setting is
+            overridden that is not one of the data.
         RunError, CorpusError, AudioError: see the message.
     """
     folder = open_run(run, "keyword")
     for override in overrides:
         require(
-            override.partition(".")[0] in _SECTIONS,
+            override.startswith("data."),
             f"'{override}' can't be changed after the training",
-            hint="only data.* can be changed (and features.*, to the values of the training)",
+            hint="only data.* can be changed",
         )
-    model = load_keyword_model(
-        folder.path, weights, _section(folder, "features", KeywordFeatureConfig, overrides)
-    )
-    data, rate = _section(folder, "data", KeywordDataConfig, overrides), model.features.sample_rate
+    model = load_keyword_model(folder.path, weights)
+    values = with_overrides({"data": folder.config().get("data") or {}}, overrides)["data"]
+    data = build_config(KeywordDataConfig, values, where=f"{folder.config_file} with {' '.join(overrides)}")
+    rate = model.features.sample_rate
     refuse_other_lengths(model, data.clip_ms, data.context_ms, folder.path)
     clips = _clips(data, split, manifests, model.labels)
     store = load_clips(clips, rate, model.clip_samples, data.cache, data.workers)
@@ -98,16 +92,6 @@ def recognise_split(
     by_shift = accuracies_by_shift(model, store.samples, references, shifts_ms)
     probabilities = softmax(model.logits(store.samples))
     return RecognisedClips(model, store.clips, probabilities, len(store.rejected), by_shift)
-
-
-def _section(folder: RunFolder, name: str, schema: type[Section], overrides: Sequence[str]) -> Section:
-    """A section of the run's config with overrides."""
-    own = [override for override in overrides if override.startswith(f"{name}.")]
-    trained = folder.config().get(name) or {}
-    if any(override.startswith("features.kind=") for override in own):
-        trained = {}  # another kind has other default values
-    values = with_overrides({name: trained}, own)[name]
-    return build_config(schema, values, where=f"{folder.config_file} with {' '.join(own)}")
 
 
 def _clips(

@@ -21,6 +21,7 @@ from streaming.keyword.detection import Detection, DetectionConfig, KeywordDetec
 from streaming.keyword.stream import KeywordStream
 from utils.config import build_config
 from utils.errors import BundleError
+from utils.run_folder.checksum_files import file_hash
 
 BLOCK_SECONDS = 0.1  # sound in a block: the longest delay of a detection
 
@@ -54,16 +55,16 @@ class Listener:
         return KeywordDetector(self.labels, config, self.stream.call_seconds, self.silent_calls)
 
 
-def open_listener(model: str | Path, **detection: float | None) -> Listener:
+def open_listener(model: str | Path, threshold: float | None = None) -> Listener:
     """Open the streamed model of a bundle.
 
     Args:
         model: an artefact's file in its bundle, or the bundle's folder.
-        detection: values of :class:`DetectionConfig` that override those of the bundle; None: no override.
+        threshold: replaces that of the bundle.
 
     Raises:
         BundleError: not a bundle, damaged, a bundle of speech, or an artefact that does not stream.
-        ConfigError: a value of ``detection`` is out of range.
+        ConfigError: the threshold is out of range.
     """
     path = Path(model)
     if (path / "bundle.json").is_file():
@@ -84,14 +85,24 @@ def open_listener(model: str | Path, **detection: float | None) -> Listener:
             where=path,
             hint="take a stream_internal or stream_external one",
         )
-    requested = {key: value for key, value in detection.items() if value is not None}
-    given = " ".join(f"{name}={value:g}" for name, value in requested.items())
-    where = " with ".join(filter(None, (str(bundle.path), given)))
-    config = build_config(DetectionConfig, {**bundle.decoding, **requested}, where=where)
+    decoding, where = bundle.decoding, str(bundle.path)
+    if threshold is not None:
+        decoding, where = {**decoding, "threshold": threshold}, f"{where} with threshold={threshold:g}"
+    config = build_config(DetectionConfig, decoding, where=where)
     features, geometry = bundle.features, bundle.stream
     stream = KeywordStream(artefact, features, geometry["chunk"])
     window = math.ceil(geometry["due"] / geometry["chunk"])
     return Listener(stream, bundle.labels, config, window, features.sample_rate)
+
+
+def is_export_of(bundle: Path, weights: Path) -> bool:
+    """Whether a bundle was made of the model with these weights.
+
+    Raises:
+        BundleError: the bundle is damaged.
+    """
+    source = open_bundle(bundle).metadata.get("source", {})
+    return weights.is_file() and source.get("weights_hash") == file_hash(weights)
 
 
 def detect_keywords(listener: Listener, blocks: Iterable[np.ndarray]) -> Iterator[Detection]:

@@ -56,11 +56,6 @@ class KeywordModel:
         return keyword_features(after_silence(as_float(samples), self.context_samples), self.features)
 
 
-def keyword_parts(run: RunFolder) -> list[Path]:
-    """Files that :func:`load_keyword_model` reads, apart from config.yaml."""
-    return [run.labels, run.best_weights]
-
-
 def load_keyword_model(
     run: str | Path, weights: str = "best", features: KeywordFeatureConfig | None = None
 ) -> KeywordModel:

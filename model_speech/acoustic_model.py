@@ -53,11 +53,6 @@ class AcousticModel:
         return self.time_stride * self.features.hop_seconds
 
 
-def acoustic_parts(run: RunFolder) -> list[Path]:
-    """The files that :func:`load_acoustic_model` reads, besides config.yaml."""
-    return [run.vocabulary("acoustic.txt"), network_file(run) if is_packed(run) else run.best_weights]
-
-
 def load_acoustic_model(run: str | Path, weights: str = "best") -> AcousticModel:
     """Build the model of a speech run and load its weights; only the run folder is needed.
 

@@ -6,10 +6,8 @@ Checks that need a model are in ``preflight/recipes.py``.
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
-from preflight.checks.audio import ACROSS, AUDIO, RATES
-from preflight.checks.audio_measurements import measure_recordings
-from preflight.checks.manifests import CHEAP, not_in_vocabulary
-from preflight.checks.readings import hanzi_reading
+from preflight.checks.audio import ACROSS, AUDIO, RATES, measure_recordings
+from preflight.checks.manifests import CHEAP, hanzi_reading, not_in_vocabulary
 from preflight.checks.splits import SPLITS, unheard_syllable
 from preflight.findings import Finding, apply
 from preflight.listings import Line, Listing, lines_of

@@ -48,14 +48,7 @@ def line_finding(
     severity: str, listing: Listing, line: Line, problem: str, advice: str, detail: str = ""
 ) -> Finding:
     """A finding on a line of a manifest, or on a recording without a manifest."""
-    return Finding(
-        severity,
-        listing.path,
-        item=_line_name(line),
-        problem=problem,
-        advice=advice,
-        detail=detail,
-    )
+    return Finding(severity, listing.path, _line_name(line), problem, advice, detail)
 
 
 def _line_name(line: Line) -> str:
@@ -80,9 +73,8 @@ def line_check(
         @wraps(detail_of)
         def check(listing: Listing, *data: Any) -> Iterator[Finding]:
             for line, *known in lines(listing, *data):
-                detail = detail_of(line, *known)
-                if detail is not None:
-                    yield line_finding(severity, listing, line, problem=problem, advice=advice, detail=detail)
+                if (detail := detail_of(line, *known)) is not None:
+                    yield line_finding(severity, listing, line, problem, advice, detail)
 
         return check
 
@@ -115,14 +107,8 @@ def repeated_lines(
             if not already_found(line, first):
                 same = line.pinyin == first.pinyin
                 problem, advice = same_text if same else other_text
-                yield line_finding(
-                    WARNING if same else ERROR,
-                    listing,
-                    line,
-                    problem=problem,
-                    advice=advice,
-                    detail=f"{relation} {_line_name(first)}",
-                )
+                severity, detail = WARNING if same else ERROR, f"{relation} {_line_name(first)}"
+                yield line_finding(severity, listing, line, problem, advice, detail)
 
 
 def check_name(check: Check) -> str:
@@ -150,12 +136,12 @@ def apply(checks: Iterable[Check], *data: Any) -> list[Finding]:
     ]
 
 
-def format_findings(findings: Sequence[Finding], every: bool = False) -> list[str]:
-    """One line for each kind of finding and file, errors first; with ``every`` one for each finding."""
-    groups: dict[tuple[str, ...], list[Finding]] = {}
-    for number, finding in enumerate(findings):
+def format_findings(findings: Sequence[Finding]) -> list[str]:
+    """One line for each kind of finding and file, errors first."""
+    groups: dict[tuple[str, ...], list[Finding]] = defaultdict(list)
+    for finding in findings:
         kind = (finding.severity, finding.where, finding.check, finding.problem, finding.advice)
-        groups.setdefault((*kind, str(number)) if every else kind, []).append(finding)
+        groups[kind].append(finding)
     ordered = sorted(groups.values(), key=lambda group: group[0].severity != ERROR)
     return [_line(group) for group in ordered]
 

@@ -67,17 +67,10 @@ def overfit_ten(result: Overfit, where: str) -> Iterator[Finding]:
     if result.error_rate < LEARNT:
         return
     is_complete = result.steps >= STEPS or not np.isfinite(result.loss)
-    yield Finding(
-        ERROR if is_complete else WARNING,
-        where,
-        "",
-        problem="the model can't learn ten utterances"
-        if is_complete
-        else "ten utterances are not learnt in time",
-        advice="try a higher or lower optimiser.learning_rate; listen to the utterances and check their "
-        "texts",
-        detail=str(result),
-    )
+    severity = ERROR if is_complete else WARNING
+    problem = "the model can't learn ten utterances" if is_complete else "ten utterances take too long"
+    advice = "try a higher or lower optimiser.learning_rate; listen to the utterances and check their texts"
+    yield Finding(severity, where, "", problem, advice, str(result))
 
 
 def choose_utterances(lines: Sequence[Line], config: SpeechConfig) -> list[Utterance]:

@@ -1,47 +1,91 @@
-"""Checks recipes (training configs) and run folders with their models, and data before a training starts."""
+"""Checks recipes (training configs) and run folders with their models, and data before a training starts.
+
+A model needs mel filters that are not empty, and texts that are not too long for CTC.
+"""
 
 import logging
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from data.batches.packed_source import PackedCorpus, is_packed
-from data.manifest import is_manifest
+from model_speech.ctc.loss import frames_needed, output_lengths
 from preflight.checks.audio import low_rate_of_some
-from preflight.checks.cache import CACHE, CacheState, cache_state, disk_space, needs_room
 from preflight.checks.manifests import repeated_recording
-from preflight.checks.model import empty_filter, target_too_long
-from preflight.checks.runs import LOADED, OPENED, RUN, foreign_vocabulary
+from preflight.checks.runs import LOADED, OPENED, RUN
 from preflight.checks.splits import SPLITS, unheard_syllable
 from preflight.examine import examine_texts
-from preflight.findings import ERROR, Finding, apply, check_name, count_line, format_findings, has_errors
-from preflight.listings import Listing, lines_of, read_listing
+from preflight.findings import (
+    ERROR,
+    WARNING,
+    Finding,
+    apply,
+    check_name,
+    count_line,
+    format_findings,
+    has_errors,
+    line_finding,
+)
+from preflight.listings import Listing, read_listing
 from preflight.overfit import overfit_ten
-from training.distillation import teacher_features
 from training.run import RECIPES
 from training.tasks.adaptation import with_initial_model
 from training.tasks.speech import SpeechConfig
+from training.utterance_checks import MAX_SKIPPED_FRACTION
 from utils.audio.reading import sample_rates_of
 from utils.config import build_config, load_config
 from utils.errors import TrainingError
-from utils.features.speech import FeatureConfig
+from utils.features.speech import FeatureConfig, empty_filters
 from utils.run_folder.run import NOT_OF_THE_RECIPE, RunFolder
 from utils.vocabulary import Vocabulary
 
 log = logging.getLogger("train")
 
-WITH_MODEL = (
-    target_too_long,
-    empty_filter,
-    low_rate_of_some,
-    *CACHE,
-    *OPENED,
-    *RUN,
-    *LOADED,
-    foreign_vocabulary,
-    overfit_ten,
-)
+# More empty filters are reported. With frames of 25 ms at 16 kHz, one of 80 filters is empty.
+_EMPTY_FRACTION = 0.02
+
+
+def empty_filter(features: FeatureConfig) -> Iterator[Finding]:
+    """Mel filters without an FFT bin: too many filters for the frame length and sample rate."""
+    if features.kind != "filter_bank":
+        return
+    empty = empty_filters(features.base_bins, features.fft_size, features.sample_rate)
+    if empty > _EMPTY_FRACTION * features.base_bins:
+        spacing = features.sample_rate / features.fft_size
+        advice = "leave features.bins out (it is then chosen to fit), or set a longer features.frame_ms"
+        detail = f"{empty} of {features.base_bins}: the FFT's bins are {spacing:g} Hz apart"
+        yield Finding(WARNING, "features.bins", "", "mel filters without an FFT bin", advice, detail)
+
+
+def target_too_long(
+    listing: Listing, features: FeatureConfig, time_stride: int, speed: float
+) -> Iterator[Finding]:
+    """Texts with more syllables than the model has output frames.
+
+    Args:
+        listing: a manifest; its lengths in seconds are assumed to be right.
+        features: feature settings of the model.
+        time_stride: feature frames for each output frame.
+        speed: speed of the fastest augmented copy; 1 if there is none.
+    """
+    short = []
+    for line in listing.lines:
+        if not line.has_length:
+            continue
+        frames = int(output_lengths(line.frames(features, speed), time_stride))
+        # The exact number is expensive, and needed for long texts only.
+        if 2 * len(line.pinyin) > frames and (needed := frames_needed(np.asarray(line.pinyin))) > frames:
+            short.append((line, f"{needed} output frames needed, {frames} available"))
+    is_refused = listing.role == "train" and len(short) > MAX_SKIPPED_FRACTION * len(listing.lines)
+    severity, problem = ERROR if is_refused else WARNING, "more syllables than CTC can align"
+    advice = "check the transcripts, or choose a model with a smaller time stride"
+    for line, detail in short:
+        yield line_finding(severity, listing, line, problem, advice, detail)
+
+
+WITH_MODEL = (target_too_long, empty_filter, low_rate_of_some, *OPENED, *RUN, *LOADED, overfit_ten)
 """All checks of this module."""
 # Their errors make results meaningless; those of other checks make the training itself fail.
 _TRAINABLE = {check_name(check) for check in (repeated_recording, *SPLITS, unheard_syllable)}
@@ -95,18 +139,9 @@ def initial_syllables(config: SpeechConfig) -> tuple[str, ...]:
     return Vocabulary.load(path).tokens if path.is_file() else ()
 
 
-def examine_recipe(config: SpeechConfig, listings: Sequence[Listing], thorough: bool) -> list[Finding]:
-    """Check feature settings, targets against the model's time stride, feature cache and disk space.
-
-    Args:
-        config: the recipe.
-        listings: its manifests.
-        thorough: whether to read the whole cache.
-    """
-    findings = apply((empty_filter,), config.features) + examine_lengths(config, listings)
-    for state in cache_states(config, listings, thorough):
-        findings += apply(CACHE, state)
-    return findings
+def examine_recipe(config: SpeechConfig, listings: Sequence[Listing]) -> list[Finding]:
+    """Check feature settings, and targets against the model's time stride."""
+    return apply((empty_filter,), config.features) + examine_lengths(config, listings)
 
 
 def examine_lengths(config: SpeechConfig, listings: Sequence[Listing]) -> list[Finding]:
@@ -132,16 +167,14 @@ def examine_run(run: RunFolder) -> list[Finding]:
         findings = apply(RUN, run)
     if not has_errors(findings):
         findings += apply(LOADED, run)
-    if not has_errors(findings) and run.config().get("task") == "speech":
-        findings += _against_manifests(run)
     return findings
 
 
 def check_before_training(config: Any) -> None:
     """Run the quick checks of train.py; under 2 s for 10,000 utterances. Warnings are logged.
 
-    They cover texts, splits, lengths, feature settings and disk space; recordings must exist, and the sample
-    rates of some are checked. Recipes of language and keyword models have no checks.
+    They cover texts, splits, lengths and feature settings; recordings must exist, and the sample rates of
+    some are checked. Recipes of language and keyword models have no checks.
 
     Raises:
         TrainingError: an error would make the training fail, or its results meaningless.
@@ -151,14 +184,7 @@ def check_before_training(config: Any) -> None:
         return
     listings = recipe_listings(config)
     findings = examine_texts(listings, readings=False, initial=initial_syllables(config))
-    findings += examine_lengths(config, listings)
-    findings += apply((empty_filter,), config.features) + _examine_rates(config, listings)
-    hours = sum(line.seconds for line in lines_of(listings) if line.seconds >= 0) / 3600
-    settings = _feature_settings(config)
-    hours *= len(settings) * (1 + config.augment.copies)
-    if any(needs_room(features, hours, config.data.cache) for features in settings):
-        for state in cache_states(config, listings, thorough=False):
-            findings += apply((disk_space,), state)
+    findings += examine_recipe(config, listings) + _examine_rates(config, listings)
     errors = [finding for finding in findings if finding.severity == ERROR]
     for line in format_findings(findings):
         log.warning("%s", line)
@@ -181,43 +207,3 @@ def _examine_rates(config: SpeechConfig, listings: Sequence[Listing]) -> list[Fi
             config.features.sample_rate,
         )
     ]
-
-
-def cache_states(config: SpeechConfig, listings: Sequence[Listing], thorough: bool) -> list[CacheState]:
-    """The caches of the model's features and of the teacher's, if these are others.
-
-    The first one has the bytes that both need: they are on one disk.
-    """
-    states = [
-        cache_state(
-            lines=[
-                (line, config.augment if listing.role == "train" and config.augment.copies else None)
-                for listing in listings
-                if listing.role == "train" or (listing.role == "dev" and features == config.features)
-                for line in listing.lines
-            ],
-            features=features,
-            folder=config.data.cache,
-            seed=config.seed,
-            thorough=thorough,
-        )
-        for features in _feature_settings(config)
-    ]
-    needed = sum(state.bytes_needed for state in states)
-    return [replace(states[0], bytes_needed=needed), *(replace(each, bytes_needed=0) for each in states[1:])]
-
-
-def _feature_settings(config: SpeechConfig) -> list[FeatureConfig]:
-    """Those of the model, and those of its teacher if they are others."""
-    teacher = [teacher_features(config.distillation)] if config.distillation.teacher else []
-    return list(dict.fromkeys([config.features, *teacher]))
-
-
-def _against_manifests(run: RunFolder) -> list[Finding]:
-    """Check the vocabulary against its manifests, if they still exist."""
-    data = run.config().get("data") or {}  # unchecked: another version may have written it
-    paths = [Path(path) for split in ("train", "dev") for path in data.get(split) or ()]
-    if not paths or not all(map(is_manifest, paths)):
-        return []
-    syllables = {s for path in paths for line in read_listing(path).lines for s in line.pinyin}
-    return apply((foreign_vocabulary,), run, sorted(syllables))

@@ -28,7 +28,6 @@ class WakeWordResults:
         by_kind: kind of phrase → (number spoken, number of false alarms).
         parameters: number of parameters of the model.
         artefact: ``bytes`` of the exported model; ``latency_us`` and ``call_seconds`` (of audio) of a call.
-        stages: name → (seconds, CPU seconds).
     """
 
     word: str
@@ -47,7 +46,6 @@ class WakeWordResults:
     by_kind: Mapping[str, tuple[int, int]]
     parameters: int
     artefact: Mapping[str, float]
-    stages: Mapping[str, tuple[float, float]]
 
 
 def detections_by_kind(
@@ -138,13 +136,8 @@ def report_text(results: WakeWordResults, command: str) -> str:
         "| --- | ---: | ---: |",
         *(f"| {kind} | {times} | {woken} |" for kind, (times, woken) in results.by_kind.items()),
         "",
-        "| stage | seconds | CPU seconds |",
-        "| --- | ---: | ---: |",
-        *(f"| {name} | {seconds:.0f} | {cpu:.0f} |" for name, (seconds, cpu) in results.stages.items()),
-        "",
         "`trade_off/` has the results of all thresholds (`trade_off.tsv`, `trade_off.png`); "
-        "`clips/negatives.tsv` lists the negative examples of the training. The time of a stage is that of "
-        "the call that finished it.",
+        "`clips/negatives.tsv` lists the negative examples of the training.",
         "",
         f"    {command}",
     ]

@@ -22,7 +22,6 @@ from utils.processes import prefetch, thread_pool
 FRAME_MULTIPLE = 16  # padded lengths are multiples of it: fewer shapes to compile, at most 15 frames more
 _BATCHES_PER_CHUNK = 50  # a chunk of the shuffled utterances is sorted by length
 PREFETCHED = 4  # batches that are prepared ahead
-_READERS = 16  # threads that read features from a store
 _PLAN, _COPY, _MASK = range(3)  # purposes of random generators, so that their streams differ
 
 
@@ -181,6 +180,7 @@ class BatchSource:
         mixture: the corpora of which ``utterances`` consists, in their order; an epoch reads each as often
             as its weight specifies. Empty: every utterance once.
         teacher_cache: the same copies in the features of a teacher; None: no teacher.
+        readers: threads that read features; more than 1 where each read waits for a network.
         teacher_later: frames by which these lag behind those of ``cache``. At the ends, where they are fewer,
             the first and the last one are repeated.
     """
@@ -199,6 +199,7 @@ class BatchSource:
     mixture: Sequence[WeightedCorpus] = ()
     teacher_cache: FeatureCache | None = None
     teacher_later: int = 0
+    readers: int = 1
     _frames: np.ndarray = field(init=False, repr=False)  # (utterances, 1 + copies) int32
     _buckets: Buckets | None = field(init=False, repr=False, default=None)
 
@@ -272,8 +273,8 @@ class BatchSource:
     def epoch_batches(self, epoch: int, first_step: int, shard: slice) -> Iterator[Batch]:
         """As :meth:`batches`, each prepared when it is asked for; a shard is a slice of the rows."""
         plan = self._plan(epoch)
-        with thread_pool(_READERS) as pool:
-            apply = pool.map if self.cache.waits else map
+        with thread_pool(self.readers) as pool:
+            apply = pool.map if self.readers > 1 else map
             for step in range(first_step, len(plan.batches)):
                 entries, size = plan.batches[step], self._size(plan, step)
                 ids = [self.utterances[i].id for i in plan.utterances[entries]]

@@ -28,12 +28,13 @@ from utils.config import build_config
 from utils.errors import CacheError, require
 from utils.features.speech import FeatureConfig, feature_bins
 from utils.files import is_folder
-from utils.object_store import read_part
+from utils.object_store import address_of, read_part
 from utils.processes import prefetch
 from utils.run_folder.checksum_files import check
 
 log = logging.getLogger("train")
 
+_READERS = 16  # threads that read features from an object store
 GROUP = 8  # shards whose utterances are shuffled together: 8,192 feature arrays
 _PADDING = 1.03  # padded frames for each frame, of a corpus whose batches have similar lengths
 _ORDER = 4  # purpose of a random generator, beside those of batching.py and mixture.py
@@ -218,4 +219,5 @@ class PackedSource:
             shuffle=True,
             spec_augment=self.spec_augment,
             two_views=self.two_views,
+            readers=_READERS if any(map(address_of, paths)) else 1,
         )

@@ -22,7 +22,7 @@ from data.manifest import SPLITS
 ARCHIVE = Archive(
     url="https://www.openslr.org/resources/33/data_aishell.tgz",
     # As several public recipes check it (PaddleSpeech among them); openslr itself publishes none.
-    md5="2f494334227864a8a8fec932999db9d8",
+    checksum="2f494334227864a8a8fec932999db9d8",
     folder="data_aishell",
     unpacked=2.6,  # the speakers' archives are as large as the whole, their recordings 1.5 times
 )

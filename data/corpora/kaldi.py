@@ -17,8 +17,7 @@ from operator import itemgetter
 from pathlib import Path
 
 from data.corpora.tools.command import corpus_command
-from data.corpora.tools.download import check_space
-from data.corpora.tools.kaldi_segments import KaldiSegment, cut_segments, missing_seconds, read_segments
+from data.corpora.tools.kaldi_segments import KaldiSegment, cut_segments, read_segments
 from data.corpora.tools.preparation import Candidate, Corpus, Problem
 from data.corpora.tools.transcripts import MISSING, make_candidate, read_transcript_list, utf8_lines
 from utils.errors import CorpusError
@@ -35,7 +34,6 @@ _WRITE_FILES = (
     ' while read -r id command; do sh -c "${command%|}" < /dev/null > wav/$id.wav;'
     " echo $id $PWD/wav/$id.wav; done < wav.scp > wav.scp.new"
 )
-_BYTES_PER_SECOND = 2 * 48_000  # size of a segment at the highest usual rate, to check the disk
 
 
 def find_utterances(root: Path, output: Path, workers: int) -> Iterator[Candidate]:
@@ -47,8 +45,7 @@ def find_utterances(root: Path, output: Path, workers: int) -> Iterator[Candidat
         workers: number of recordings cut at a time.
 
     Raises:
-        CorpusError: there is no data folder, one has no ``text``, all recordings of one are commands, or the
-            disk is too small for the segments.
+        CorpusError: there is no data folder, one has no ``text``, or all recordings of one are commands.
     """
     single = (root / "wav.scp").is_file()
     folders = [root] if single else sorted(path.parent for path in root.glob("[!.]*/wav.scp"))
@@ -130,10 +127,6 @@ def _cut_all(
             results.append((segment.id, audio))
         else:
             segments_of[audio].append(segment)
-    seconds = sum(missing_seconds(audio, cuts, folder) for audio, cuts in segments_of.items())
-    if seconds:
-        folder.mkdir(parents=True, exist_ok=True)
-        check_space(folder, round(seconds * _BYTES_PER_SECOND))
     cut = collect(
         partial(_cut_recording, folder),
         list(segments_of.items()),

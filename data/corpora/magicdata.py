@@ -33,7 +33,6 @@ _SIZES = {"train": 52_627_842_921, "dev": 1_035_537_823, "test": 2_201_936_013}
 ARCHIVES = tuple(
     Archive(
         url=f"https://www.openslr.org/resources/68/{split}_set.tar.gz",
-        md5="",
         size=size,
         folder=split,
         unpacked=1.7,

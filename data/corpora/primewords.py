@@ -4,7 +4,7 @@ The corpus (Shanghai Primewords, 2018, https://www.openslr.org/47/, CC BY-NC-ND 
 is ``primewords_md_2018_set1/{set1_transcript.json,audio_files/0/00/000017e3-….wav}``: 100 hours read by 296
 speakers into mobile phones. The JSON file is one list of ``{"id", "file", "user_id", "text", …}``, with
 spaces in the texts; about 500 of its 50,902 records repeat the recording of an earlier record. The publisher
-gives no splits: :func:`data.corpora.tools.splits.split_of_speaker` makes them from ``user_id``.
+gives no splits: :func:`split_of_speaker` makes them from ``user_id``.
 """
 
 from utils.command.entry import run_command
@@ -17,8 +17,7 @@ from typing import Any
 
 from data.corpora.tools.command import corpus_command
 from data.corpora.tools.download import Archive
-from data.corpora.tools.preparation import Candidate, Corpus, Problem, find_corpus_folder
-from data.corpora.tools.splits import split_of_speaker
+from data.corpora.tools.preparation import Candidate, Corpus, Problem, find_corpus_folder, split_of_speaker
 from data.corpora.tools.transcripts import MISSING, NO_AUDIO, make_candidate
 from data.manifest import SPLITS
 from utils.errors import CorpusError, require
@@ -26,8 +25,7 @@ from utils.errors import CorpusError, require
 NAME, FOLDER = "primewords", "primewords_md_2018_set1"
 ARCHIVE = Archive(
     url="https://www.openslr.org/resources/47/primewords_md_2018_set1.tar.gz",
-    md5="",  # the recipes of Kaldi, ESPnet and Lhotse have none
-    size=9_057_625_192,  # as the recipes of Kaldi (multi_cn) and ESPnet check it
+    size=9_057_625_192,  # as the recipes of Kaldi (multi_cn) and ESPnet check it; none has a checksum
     folder=FOLDER,
     unpacked=1.4,
 )

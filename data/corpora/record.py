@@ -21,15 +21,14 @@ from pathlib import Path
 
 import numpy as np
 
-from data.corpora.tools.recording_checks import find_problem
-from data.corpora.tools.sentence_choice import choose_sentences
+from data.corpora.tools.reading_aloud import choose_sentences, find_problem
 from data.manifest import Transcript, Utterance, read_transcripts, write_manifest
 from data.synthesis.reading import Sentence
 from data.synthesis.sentences import draw_sentences, read_sentences
 from utils.audio.folders import find_recordings
 from utils.audio.levels import speech_level
 from utils.audio.microphone import microphone_blocks
-from utils.audio.reading import SAMPLE_RATE, as_int16, audio_seconds, read_audio, write_wav
+from utils.audio.reading import SAMPLE_RATE, audio_seconds, read_audio, write_wav
 from utils.command.arguments import positive, positive_number
 from utils.errors import AudioError, CorpusError
 from utils.files import write_text
@@ -49,10 +48,9 @@ examples:
 
 keys: Enter starts and stops a recording, r records the previous sentence again, s leaves a sentence out for
 this time, q ends. --from: FOLDER/sentences.tsv, which the first call writes, lists the sentences. Files are
-matched by the last number in their names (12.wav, take_012.flac; from 0 with --first 0, or if they are 0.wav,
-1.wav, ...). As many files as sentences may also be one without a number and others in its order (New.m4a,
-New 2.m4a, ...), or all without a number, in alphabetical order. The sentence of each file is printed. A file
-that would replace another recording is refused, unless --replace is given.
+matched by the last number in their names (12.wav, take_012.flac, from 1; 0.wav, 1.wav, ... from 0). As many
+files as sentences may also be without numbers, in alphabetical order. The sentence of each file is printed.
+Files that would replace recordings are refused, unless --replace is given.
 The microphone needs: pip install -r requirements/microphone.txt
 """
 
@@ -168,25 +166,27 @@ def record_sentences(folder: RecordingFolder, speaker: str, take: Take, ask: Cal
             print(f"  good: {len(samples) / SAMPLE_RATE:.1f} s, {level:.0f} dB")
 
 
-def import_recordings(
-    folder: RecordingFolder, speaker: str, source: Path, first: int | None = None, replace: bool = False
-) -> int:
+def import_recordings(folder: RecordingFolder, speaker: str, source: Path, replace: bool = False) -> int:
     """Check and copy recordings that were made elsewhere, print which sentence each is; return how many fail.
 
     Args:
         folder: the speaker's folder.
         speaker: name for the manifests.
         source: folder of the recordings.
-        first: number in the name of the first sentence's recording; None: 1, or 0 where the names show it.
         replace: whether other recordings of the same sentences may be replaced.
 
     Raises:
         AudioError: there is no recording in the folder.
         CorpusError: the files do not fit the sentences, or would replace other recordings.
     """
-    matched = _matched(find_recordings(source), folder.sentences(), source, first)
-    if not replace:
-        _require_no_replacement(folder, matched, first)
+    matched = _matched(find_recordings(source), folder.sentences(), source)
+    known = [path for path, sentence in matched if folder.audio(sentence).is_file()]
+    if known and not replace:
+        raise CorpusError(
+            f"{len(known)} of the files would replace other recordings, {known[0].name} first",
+            where=source,
+            hint="move them away, or replace the recordings: --replace",
+        )
     refused = 0
     for path, sentence in matched:
         samples, problem = _checked(path, sentence)
@@ -207,25 +207,6 @@ def _checked(path: Path, sentence: Transcript) -> tuple[np.ndarray, str | None]:
     except AudioError as error:
         return np.zeros(0, np.float32), error.message
     return samples, find_problem(samples, SAMPLE_RATE, len(sentence.pinyin))
-
-
-def _require_no_replacement(
-    folder: RecordingFolder, matched: Sequence[tuple[Path, Transcript]], first: int | None
-) -> None:
-    """Refuse files that would replace other recordings, as those of a recorder that counts from 0 might."""
-    for path, sentence in matched:
-        before = folder.audio(sentence)
-        if not before.is_file():
-            continue
-        samples, problem = _checked(path, sentence)
-        if problem or np.array_equal(as_int16(samples), as_int16(read_audio(before))):
-            continue
-        counts = "if the recorder counts from 0: --first 0; " if first is None else ""
-        raise CorpusError(
-            f"{path} would replace another recording of sentence {sentence.id}: {before}",
-            where=path,
-            hint=f"{counts}to replace recordings: --replace",
-        )
 
 
 def microphone_take() -> np.ndarray:
@@ -260,38 +241,22 @@ def _ask(ask: Callable[[str], str], prompt: str) -> str:
 
 
 def _matched(
-    paths: Sequence[Path], sentences: Sequence[Transcript], source: Path, first: int | None = None
+    paths: Sequence[Path], sentences: Sequence[Transcript], source: Path
 ) -> list[tuple[Path, Transcript]]:
-    """Recordings with their sentences: by the numbers in the names, or else in the order of these numbers."""
+    """Recordings with their sentences: by the numbers in the names, or in the order of names without."""
     digits = [re.findall(r"\d+", path.stem) for path in paths]
     numbers = [int(found[-1]) for found in digits if found]
-    if first is None:
-        first = 0 if sorted(numbers) == list(range(len(paths))) else 1
-    numbers = [number + 1 - first for number in numbers]
-    if len(numbers) == len(paths) == len(set(numbers)) and min(numbers) > 0:
-        if max(numbers) > len(sentences):
-            raise CorpusError(
-                f"a recording of sentence {max(numbers)}, and there are {len(sentences)} sentences",
-                where=paths[numbers.index(max(numbers))],
-                hint="the number in a file's name is that of its sentence in sentences.tsv",
-            )
-        return [(path, sentences[number - 1]) for path, number in zip(paths, numbers, strict=True)]
-    if len(paths) != len(sentences):
-        raise _no_order(f"{len(paths)} recordings without numbers for {len(sentences)} sentences", source)
-    if not numbers:
+    if not numbers and len(paths) == len(sentences):
         return list(zip(paths, sentences, strict=True))
-    # Phones and browsers call the first of several recordings "Recording" and the next one "Recording 2".
-    places: dict[int, Path] = {}
-    for path, found in zip(paths, digits, strict=True):
-        other = places.setdefault(int(found[-1]) if found else 1, path)
-        if other is not path:
-            raise _no_order(f"the names {other.name} and {path.name} do not tell which comes first", source)
-    return [(places[place], sentence) for place, sentence in zip(sorted(places), sentences, strict=True)]
-
-
-def _no_order(problem: str, source: Path) -> CorpusError:
-    hint = "name each file by the number of its sentence in sentences.tsv, such as 012.wav"
-    return CorpusError(problem, where=source, hint=hint)
+    first = 0 if 0 in numbers else 1
+    places = [number - first for number in numbers]
+    if len(set(places)) < len(paths) or max(places) >= len(sentences):
+        raise CorpusError(
+            f"the names of {len(paths)} recordings are not the numbers of some of {len(sentences)} sentences",
+            where=source,
+            hint="name each file by the number of its sentence in sentences.tsv, such as 012.wav",
+        )
+    return [(path, sentences[place]) for path, place in zip(paths, places, strict=True)]
 
 
 def main(
@@ -304,7 +269,7 @@ def main(
     choose(folder, options.sentences, options.minutes, options.count)
     refused = 0
     if options.source:
-        refused = import_recordings(folder, speaker, options.source, options.first, options.replace)
+        refused = import_recordings(folder, speaker, options.source, options.replace)
     else:
         print(f"{len(folder.sentences())} sentences in {folder.sentences_file}")
         record_sentences(folder, speaker, take, ask)
@@ -335,12 +300,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--speaker", help="name in the manifests (default: the folder's)")
     parser.add_argument(
         "--from", dest="source", type=Path, metavar="FOLDER", help="take these files instead of recording"
-    )
-    parser.add_argument(
-        "--first",
-        type=int,
-        choices=(0, 1),
-        help="with --from: number in the name of the first sentence's recording (default: see below)",
     )
     parser.add_argument(
         "--replace", action="store_true", help="with --from: replace other recordings of the same sentences"

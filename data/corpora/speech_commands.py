@@ -9,7 +9,6 @@ as labels.
 from utils.command.entry import run_command
 
 import argparse
-import sys
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -22,29 +21,18 @@ from utils.errors import CorpusError
 _SERVER = "https://storage.googleapis.com/download.tensorflow.org/data"
 # The corpus's authors publish no checksums; public recipes (torchaudio among them) check these.
 ARCHIVES = {
-    1: Archive(
-        url=f"{_SERVER}/speech_commands_v0.01.tar.gz",
-        md5="3cd23799cb2bbdec517f1cc028f8d43c",
-        folder="speech_commands_v0.01",
+    version: Archive(
+        url=f"{_SERVER}/speech_commands_v0.0{version}.tar.gz",
+        folder=f"speech_commands_v0.0{version}",
         unpacked=1.6,
-        size=1_489_096_277,
-        sha256="743935421bb51cccdb6bdd152e04c5c70274e935c82119ad7faeec31780d811d",
+        checksum=checksum,
+        size=size,
         bare=True,
-    ),
-    2: Archive(
-        url=f"{_SERVER}/speech_commands_v0.02.tar.gz",
-        md5="6b74f3901214cb2c2934e98196829835",
-        folder="speech_commands_v0.02",
-        unpacked=1.6,
-        size=2_428_923_189,
-        sha256="af14739ee7dc311471de98f5f9d2c9191b18aedfe957f4a6ff791c709868ff58",
-        bare=True,
-    ),
-}
-WORDS = {1: 30, 2: 35}
-SIZES = {
-    1: {"train": 51_088, "dev": 6_798, "test": 6_835},
-    2: {"train": 84_843, "dev": 9_981, "test": 11_005},
+    )
+    for version, size, checksum in (
+        (1, 1_489_096_277, "743935421bb51cccdb6bdd152e04c5c70274e935c82119ad7faeec31780d811d"),
+        (2, 2_428_923_189, "af14739ee7dc311471de98f5f9d2c9191b18aedfe957f4a6ff791c709868ff58"),
+    )
 }
 TEN_WORDS = ("yes", "no", "up", "down", "left", "right", "on", "off", "stop", "go")
 
@@ -77,24 +65,14 @@ def main(argv: list[str] | None = None) -> int:
     """The command ``python -m data.corpora.speech_commands``."""
     options = _parser().parse_args(argv)
     output = Path(options.output)
-    download_corpus(
-        archive=replace(ARCHIVES[options.version], folder=output.name),
-        root=output.parent,
-        url=options.url,
-        sha256=options.sha256,
-    )
+    archive = replace(ARCHIVES[options.version], folder=output.name)
+    download_corpus(archive, root=output.parent, url=options.url)
     recordings = read_speech_commands(output)
     words = {recording.label for recording in recordings}
     sizes = Counter(recording.split for recording in recordings)
     print(f"{output}: {len(recordings):,} recordings of {len(words)} words")
     print("\n".join(f"  {split:5} {sizes[split]:7,}" for split in SPLITS))
-    expected = SIZES[options.version]
-    if sizes == expected and len(words) == WORDS[options.version]:
-        return 0
-    shown = ", ".join(f"{size:,} in {split}" for split, size in expected.items())
-    message = f"version {options.version} has {WORDS[options.version]} words, {shown}"
-    print(f"note: {message}: this is a part of it, or another version", file=sys.stderr)
-    return 1
+    return 0
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -111,7 +89,6 @@ def _parser() -> argparse.ArgumentParser:
         "--output", default="datasets/speech_commands", help="folder of the corpus (default: %(default)s)"
     )
     parser.add_argument("--url", help="a mirror of the same archive")
-    parser.add_argument("--sha256", help="SHA-256 that the archive must have, if it is not the original")
     return parser
 
 

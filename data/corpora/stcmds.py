@@ -3,8 +3,8 @@
 The corpus (Surfingtech, 2017, https://www.openslr.org/38/, CC BY-NC-ND 4.0: not for commercial use) is
 ``ST-CMDS-20170001_1-OS/20170001P00001A0001.{wav,txt,metadata}``: 110 hours of commands and chat recorded with
 mobile phones, 855 speakers of 120 utterances each. A speaker is a number with the letter of a recording
-series, ``P00001A``. The publisher gives no splits: :func:`data.corpora.tools.splits.split_of_speaker` makes
-them from the number alone, because it is not known whether ``P00001A`` and ``P00001I`` are two people.
+series, ``P00001A``. The publisher gives no splits: :func:`split_of_speaker` makes them
+from the number alone, because it is not known whether ``P00001A`` and ``P00001I`` are two people.
 """
 
 from utils.command.entry import run_command
@@ -16,16 +16,14 @@ from pathlib import Path
 
 from data.corpora.tools.command import corpus_command
 from data.corpora.tools.download import Archive
-from data.corpora.tools.preparation import Candidate, Corpus, Problem, find_corpus_folder
-from data.corpora.tools.splits import split_of_speaker
+from data.corpora.tools.preparation import Candidate, Corpus, Problem, find_corpus_folder, split_of_speaker
 from data.corpora.tools.transcripts import make_candidate, read_transcript_file
 from data.manifest import SPLITS
 
 NAME, FOLDER = "stcmds", "ST-CMDS-20170001_1-OS"
 ARCHIVE = Archive(
     url="https://www.openslr.org/resources/38/ST-CMDS-20170001_1-OS.tar.gz",
-    md5="",  # the recipes of Kaldi, ESPnet and Lhotse have none
-    size=8_231_662_593,  # as Kaldi's multi_cn recipe checks it
+    size=8_231_662_593,  # as Kaldi's multi_cn recipe checks it; no recipe has a checksum
     folder=FOLDER,
     unpacked=1.7,  # 12.7 GB of recordings and 200,000 small files
 )

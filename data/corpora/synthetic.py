@@ -17,8 +17,8 @@ from data.corpora.thchs30 import find_utterances
 from data.corpora.tools.command import add_prepare, run_prepare
 from data.corpora.tools.preparation import Corpus
 from data.manifest import SPLITS
-from data.synthesis.corpus import Failure, generate
-from data.synthesis.plan import CorpusSettings
+from data.synthesis.corpus import CorpusSettings, PlannedUtterance, generate
+from data.synthesis.synthesiser import Unspoken
 from utils.audio.reading import audio_seconds
 from utils.command.arguments import add_workers, not_negative, positive
 
@@ -50,13 +50,13 @@ def main(argv: list[str] | None = None) -> int:
     return 0
 
 
-def _report(root: Path, failures: Sequence[Failure], seconds: float) -> None:
+def _report(root: Path, failures: Sequence[Unspoken[PlannedUtterance]], seconds: float) -> None:
     audio = sorted((root / "data").glob("*.wav"))
     hours = sum(audio_seconds(path) for path in audio) / 3600
     voices = len({path.name.split("_")[0] for path in audio})
     print(f"{root}: {len(audio)} utterances, {hours:.2f} hours, {voices} voices; {seconds:.0f} s")
-    for failure in failures:
-        message = f"{failure.id} ({failure.voice}): {failure.hanzi}: {failure.reason}"
+    for planned, reason in failures:
+        message = f"{planned.id} ({planned.voice.variant}): {planned.sentence.hanzi}: {reason}"
         print(f"  not spoken: {message}", file=sys.stderr)
 
 

@@ -23,7 +23,7 @@ from utils.mandarin.pinyin import Syllable, normalise_syllable
 ARCHIVE = Archive(
     url="https://www.openslr.org/resources/18/data_thchs30.tgz",
     # As several public recipes check it (PaddleSpeech among them); openslr itself publishes none.
-    md5="2d2252bde5c8429929e1841d4cb95e90",
+    checksum="2d2252bde5c8429929e1841d4cb95e90",
     folder="data_thchs30",
     unpacked=1.4,
 )

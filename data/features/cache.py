@@ -1,12 +1,17 @@
 """Computes the features of utterances once, in parallel processes, stores them on disk, and reads them by id.
 
-``FOLDER/KIND-SETTINGSHASH/`` holds shards (``data/features/shards.py``), in which features are found by
-their keys (``data/features/keys.py``): changed recordings and settings have other keys, and their features
-are computed again. Shards are never changed. Deleting the folder is always safe, and any number of processes
-may compute and read in it at the same time: none computes what another has finished.
+``FOLDER/KIND-SETTINGSHASH/`` holds shards (``data/features/shards.py``), in which features are found by their
+keys. A key is a hash of everything that an utterance's features depend on: settings, path, size and
+modification time of the recording (of an object in a store, only its address); for augmented copies also
+augmentation, seed, id and copy number. So what has changed is computed again. Shards are never changed.
+Deleting the folder is always safe, and any number of processes may compute and read in it at the same time:
+none computes what another has finished.
 """
 
+import base64
 import dataclasses
+import hashlib
+import json
 import math
 import random
 from collections.abc import Mapping, Sequence
@@ -16,28 +21,31 @@ from typing import Self
 
 import numpy as np
 
-from data.array_store import JOBS_PER_WORKER, compute, first_failures, require_space, write_errors
+from data.array_store import JOBS_PER_WORKER, first_failures, process_died, require_space, write_errors
 from data.features.augment import AugmentConfig, augment_waveform, forget_recordings
-from data.features.keys import feature_keys
 from data.features.shards import (
     FRAME_TYPE,
+    KEY,
     MISSING,
     find_rows,
     is_written,
     read_features,
     read_index,
-    remove_leftovers,
     write_shard,
 )
 from data.manifest import Utterance
+from utils.audio.folders import find_recordings
 from utils.audio.reading import read_audio
 from utils.errors import AudioError, CacheError, CorpusError, StoreError, UserError
 from utils.features.speech import FeatureConfig, extract_features, feature_bins, settings_hash
-from utils.files import write_json, write_text
-from utils.object_store import address_of
+from utils.files import remove_leftovers, write_json, write_text
+from utils.object_store import file_state
+from utils.processes import bar_if_long, collect
 
 # A worker holds the features of one shard in memory (80 bins, 5 s each: 80 MB).
 SHARD_FEATURES = 1024
+_AUGMENT_VERSION = 1  # increase it when the same settings give other copies than before
+_KEY_BYTES = 15  # before base64: 20 characters, no padding
 
 
 @dataclass(frozen=True)
@@ -73,11 +81,6 @@ class FeatureCache:
             _locations=locations,
             _rows={name: row for row, name in enumerate(ids)},
         )
-
-    @property
-    def waits(self) -> bool:
-        """Whether features are in a store: several are then better read at a time."""
-        return any(map(address_of, self._shards))
 
     def features(self, utterance: str, copy: int = 0) -> np.ndarray:
         """Features of one utterance, read from disk: (frames, bins) float16, read-only.
@@ -132,7 +135,8 @@ def prepare_features(
         _prepare_folder(settings, unique, missing)
         jobs = _jobs(settings, unique, keys, missing, workers)
         items = sum(len(job.utterances) for job in jobs)
-        failures += compute(_compute_shard, jobs, workers, items=items, content="features", folder=folder)
+        died = process_died("features", folder)
+        failures += collect(_compute_shard, jobs, workers, items=items, title="features", died=died)
         shards, locations = read_index(folder, bins)
         rows = find_rows(locations["key"], keys)
     if failures:
@@ -145,6 +149,53 @@ def prepare_features(
 def cache_folder(folder: str | Path, features: FeatureConfig) -> Path:
     """Subfolder of the cache ``folder`` for these settings."""
     return Path(folder) / f"{features.kind}-{settings_hash(features)}"
+
+
+def feature_keys(
+    utterances: Sequence[Utterance], features: FeatureConfig, augment: AugmentConfig, seed: int
+) -> tuple[np.ndarray, list[tuple[str, str]]]:
+    """Keys of all copies.
+
+    Returns:
+        (utterances, 1 + copies) KEY, empty where the file is missing; and the missing files as (id, reason).
+    """
+    copies = range(1, 1 + augment.copies)
+    settings = settings_hash(features)
+    augmentation = _augment_hash(augment, seed) if augment.copies else ""
+    keys: list[bytes] = []
+    failures: list[tuple[str, str]] = []
+    for utterance in bar_if_long(utterances, "looking for features", " files"):
+        try:
+            source = _hash(f"{settings}\n{file_state(utterance.audio)}")
+        except (OSError, ValueError):  # ValueError: a zero byte in the name
+            failures.append((utterance.id, f"no such audio file, {utterance.audio}"))
+            keys += [b""] * (1 + augment.copies)
+            continue
+        keys.append(_key(source))
+        for copy in copies:
+            altered = source.copy()
+            altered.update(f"\n{augmentation}\n{utterance.id}\n{copy}".encode())
+            keys.append(_key(altered))
+    return np.array(keys, KEY).reshape(len(utterances), 1 + augment.copies), failures
+
+
+def _augment_hash(augment: AugmentConfig, seed: int) -> str:
+    """Hash of what an augmented copy depends on, beside its recording; the number of copies is left out."""
+    values = dataclasses.asdict(augment)
+    del values["copies"]
+    for folder in (augment.noise_folder, augment.room_folder):
+        for path in find_recordings(folder) if folder else ():
+            state = path.stat()
+            values[str(path)] = [state.st_size, state.st_mtime_ns]
+    return _key(_hash(json.dumps([_AUGMENT_VERSION, seed, values], sort_keys=True))).decode()
+
+
+def _hash(source: str) -> hashlib.blake2b:
+    return hashlib.blake2b(source.encode("utf-8", "surrogateescape"), digest_size=_KEY_BYTES)
+
+
+def _key(source: hashlib.blake2b) -> bytes:
+    return base64.b64encode(source.digest())
 
 
 @dataclass(frozen=True)

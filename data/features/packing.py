@@ -24,16 +24,16 @@ from typing import Any
 
 import numpy as np
 
-from data.array_store import compute, require_space, write_errors
+from data.array_store import process_died, require_space, write_errors
 from data.features.augment import AugmentConfig, forget_recordings
-from data.features.cache import SHARD_FEATURES, ShardSettings, features_or_reason, unusable
-from data.features.keys import feature_keys
+from data.features.cache import SHARD_FEATURES, ShardSettings, feature_keys, features_or_reason, unusable
 from data.features.shards import FRAME_TYPE, is_written, shard_paths, write_shard
-from data.manifest import Utterance, find_lines, read_ids, read_lines, read_manifest, write_manifest
+from data.manifest import Utterance, find_lines, read_ids, read_lines, write_manifest
 from utils.errors import CorpusError
 from utils.features.speech import FeatureConfig, feature_bins
 from utils.files import remove_leftovers, write_json, write_text
 from utils.mandarin.pinyin import full_inventory
+from utils.processes import collect
 from utils.run_folder.checksum_files import record
 
 LIST, SETTINGS, CHECKSUMS = "shards.tsv", "packed.json", "packed.sha256"
@@ -101,7 +101,8 @@ def pack_corpus(
         _Job(settings, start // size, paths, _starts(np.sort(order[start : start + size]), lines))
         for start in range(0, total, size)
     ]
-    found = compute(_write_packed, jobs, workers, items=total, content="packed features", folder=folder)
+    died = process_died("packed features", folder)
+    found = collect(_write_packed, jobs, workers, items=total, title="packed features", died=died)
     failures = sorted(chain.from_iterable(failed for _, failed in found))
     write_text(folder / "failed.tsv", "".join(f"{name}\t{reason}\n" for name, reason in failures))
     if len(failures) > MAX_UNUSABLE * total:
@@ -168,7 +169,7 @@ def _starts(numbers: np.ndarray, lines: Sequence[np.ndarray]) -> tuple[np.ndarra
 
 
 def _write_packed(job: _Job) -> tuple[int, list[tuple[_Shard | None, list[tuple[str, str]]]]]:
-    """Write a shard, or of one that is there only transcripts that have changed since.
+    """Write a shard, or of one that is there only the transcripts.
 
     Returns:
         Number of utterances, and the shard with its failures.
@@ -202,25 +203,15 @@ def _write_packed(job: _Job) -> tuple[int, list[tuple[_Shard | None, list[tuple[
 
 
 def _with_transcripts(folder: Path, keys: np.ndarray, utterances: Sequence[Utterance]) -> _Shard:
-    """The written shard of (utterances, 1 + copies) keys; its manifest is written unless it is the same.
+    """The shard of (utterances, 1 + copies) keys; its manifest is written, also where the shard was there.
 
     The keys do not depend on the transcripts, which may have been corrected since the shard was written.
     """
     transcripts = shard_paths(folder, keys.ravel().tolist())[0].with_suffix(".tsv")
-    if not _holds(transcripts, utterances):
-        with write_errors(folder, "packed features"):
-            write_manifest(transcripts, utterances)
+    with write_errors(folder, "packed features"):
+        write_manifest(transcripts, utterances)
     frames = int(np.load(transcripts.with_suffix(".index.npy"))["frames"].sum())
     syllables = frozenset(syllable for utterance in utterances for syllable in utterance.pinyin)
     syllables -= frozenset(full_inventory())  # a vocabulary has these anyway
     crc = zlib.crc32(transcripts.read_bytes())
     return _Shard(transcripts.stem, len(utterances), frames, crc, syllables)
-
-
-def _holds(manifest: Path, utterances: Sequence[Utterance]) -> bool:
-    """Whether a manifest has exactly these utterances; False if it is missing or damaged."""
-    try:
-        stored = read_manifest(manifest)
-    except CorpusError:
-        return False
-    return stored == [dataclasses.replace(each, seconds=round(each.seconds, 3)) for each in utterances]

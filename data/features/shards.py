@@ -11,23 +11,20 @@ import hashlib
 import io
 import logging
 import threading
-import time
 import zlib
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 
 from data.array_store import write_array_header, write_errors
-from utils import files
 from utils.errors import CacheError
 from utils.files import replacing
 from utils.object_store import open_file, read_part
 
 log = logging.getLogger(__name__)
 
-KEY = np.dtype("S20")  # hash of everything that the features depend on, see data/features/keys.py
+KEY = np.dtype("S20")  # hash of everything that the features depend on, see data/features/cache.py
 INDEX_ROW = np.dtype([("key", KEY), ("start", np.int64), ("frames", np.int32)])
 # Where the features of a key are: number of the shard, offset in bytes, CRC-32.
 LOCATION = np.dtype([("key", KEY), ("shard", "i4"), ("offset", "i8"), ("frames", "i4"), ("crc", "u4")])
@@ -38,7 +35,6 @@ _HEADER_BYTES = 256  # more than the header of an .npy file has
 # Held while NumPy parses a header as Python source: in Python before 3.11.8, two threads that parse at the
 # same time may get a SystemError (https://github.com/python/cpython/issues/106905).
 _HEADERS = threading.Lock()
-_ABANDONED_SECONDS = 3600.0  # a shard without an index that is older than this is removed
 _HINT = "delete the file if it exists, and run the command again: its features are computed again"
 
 
@@ -58,13 +54,8 @@ def write_shard(folder: Path, keys: Sequence[bytes], features: Sequence[np.ndarr
             for item in features:
                 file.write(item.tobytes())
             file.write(np.array([zlib.crc32(item.tobytes()) for item in features], CRC).tobytes())
-        try:
-            with replacing(index) as temporary:
-                np.save(temporary, rows)
-        except OSError:
-            if not index.exists():  # else another process has written the same shard
-                shard.unlink(missing_ok=True)
-            raise
+        with replacing(index) as temporary:
+            np.save(temporary, rows)
 
 
 def is_written(folder: Path, keys: Sequence[bytes]) -> bool:
@@ -169,16 +160,6 @@ def read_features(shard: str, location: np.void, bins: int) -> np.ndarray:
     if zlib.crc32(content) != location["crc"]:
         raise CacheError("a feature shard is damaged (wrong checksum)", where=shard, hint=_HINT)
     return np.frombuffer(content, FRAME_TYPE).reshape(-1, bins)
-
-
-def remove_leftovers(folder: Path) -> None:
-    """Remove the files of killed processes: temporary ones and, after an hour, shards without an index."""
-    files.remove_leftovers(folder)
-    for path in folder.glob("[!.]*.npy"):
-        with suppress(FileNotFoundError):  # another process removes it
-            unfinished = not path.name.endswith(".index.npy") and not path.with_suffix(".index.npy").exists()
-            if unfinished and time.time() - path.stat().st_mtime > _ABANDONED_SECONDS:
-                path.unlink()
 
 
 def _unreadable(shard: str | Path, error: OSError) -> CacheError:

@@ -6,30 +6,38 @@ can't be used. The two files are an entry of the array store (``data/array_store
 """
 
 import hashlib
-import os
 import sys
-from collections import defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from concurrent.futures import BrokenExecutor
+from contextlib import closing
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import starmap
 from pathlib import Path
 
 import numpy as np
+from tqdm import tqdm
 
-from data.array_store import JOBS_PER_WORKER, CacheEntry, compute, first_failures, require_space
+from data.array_store import CacheEntry, first_failures, process_died, require_space
 from data.features.waveform_effects import random_coloured_noise
 from data.keywords.clips import SILENCE, KeywordClip
-from utils.audio.reading import INT16_SCALE, audio_blocks, read_audio
+from utils.audio.reading import INT16_SCALE, read_audio
 from utils.errors import AudioError, CorpusError, require
 from utils.files import remove_leftovers, replacing, write_text
+from utils.object_store import file_state
+from utils.processes import WorkerPool
 
 _VERSION = 2  # increase it when the same clips and settings give other samples than before
 _MAX_REJECTED = 0.03  # fraction of the clips; if more can't be used, the whole corpus is refused
-_MIN_PARALLEL = 500  # clips; fewer are read in this process before others would have started
+_CLIPS_PER_JOB = 100
+_MIN_PARALLEL = 5  # jobs; fewer are done in this process before others would have started
+_PENDING_JOBS = 3  # for each process
+_RECORDINGS_IN_MEMORY = 8  # of those from which several segments are cut
 _ENERGY_STEP = 160  # samples between the segments whose energies are compared
 # Of generated silence, a third is digital zero; the rest is noise at this level in dB below full scale.
 _GENERATED_DB = (-80.0, -45.0)
 
-IndexedClip = tuple[int, KeywordClip]  # (row in the file, clip)
+ReadClips = tuple[np.ndarray, list[tuple[int, str]]]  # samples, and what can't be used, by index
 
 
 @dataclass(frozen=True)
@@ -106,22 +114,12 @@ def generated_silence(name: str, length: int) -> np.ndarray:
     return np.float32(level) * random_coloured_noise(length, rng)
 
 
-@dataclass(frozen=True)
-class _Job:
-    """Some recordings to read, each with the clips to be cut from it."""
-
-    file: Path
-    recordings: tuple[tuple[IndexedClip, ...], ...]
-    sample_rate: int
-    clip_samples: int
-
-
 def _key(clips: Sequence[KeywordClip], sample_rate: int, clip_samples: int) -> str:
     digest = hashlib.blake2b(f"{_VERSION} {sample_rate} {clip_samples}".encode(), digest_size=10)
     states: dict[Path | None, str] = {None: "generated"}
     for clip in clips:
         if clip.audio not in states:
-            states[clip.audio] = _file_state(clip.audio)
+            states[clip.audio] = _state_of(clip.audio)
         # Words are left out: another choice of them may find the same clips.
         name = clip.id if clip.audio is None else ""
         segment = f"{clip.start_seconds}\t{clip.seconds}\t{clip.label == SILENCE}"
@@ -129,136 +127,96 @@ def _key(clips: Sequence[KeywordClip], sample_rate: int, clip_samples: int) -> s
     return digest.hexdigest()
 
 
-def _file_state(path: Path) -> str:
-    absolute = os.path.abspath(path)  # noqa: PTH100 - Path.absolute takes longer, and there are 100,000 of them
+def _state_of(path: Path) -> str:
     try:
-        state = os.stat(path)  # noqa: PTH116
+        return file_state(path)
     except OSError:
-        return f"{absolute} missing"
-    return f"{absolute} {state.st_size} {state.st_mtime_ns}"
+        return f"{path} missing"
 
 
 def _write_clips(
     entry: CacheEntry, clips: Sequence[KeywordClip], sample_rate: int, clip_samples: int, workers: int
 ) -> None:
     """Write the samples of the usable clips, and the list of the others."""
-    folder, size = entry.stem.parent, len(clips) * clip_samples * 2
-    require_space(folder, size, "clips")
-    workers = workers if len(clips) >= _MIN_PARALLEL else 1
-    rejected_list = entry.path("rejected.tsv")
-    with replacing(entry.path("int16")) as temporary:
-        with temporary.open("wb") as file:
-            file.truncate(size)
-        failures = compute(
-            _read_job,
-            jobs=_jobs(temporary, clips, sample_rate, clip_samples, workers),
-            workers=workers,
-            items=len(clips),
-            content="clips",
-            folder=folder,
-        )
-        rejected = dict(sorted(failures))
-        rows = [f"{row}\t{clips[row].id}\t{reason}\n" for row, reason in rejected.items()]
-        write_text(rejected_list, "row\tid\treason\n" + "".join(rows))
+    folder, rejected_list = entry.stem.parent, entry.path("rejected.tsv")
+    require_space(folder, len(clips) * clip_samples * 2, "clips")
+    jobs = [
+        (clips[start : start + _CLIPS_PER_JOB], sample_rate, clip_samples)
+        for start in range(0, len(clips), _CLIPS_PER_JOB)
+    ]
+    rejected: list[tuple[str, str, str]] = []
+    with (
+        replacing(entry.path("int16")) as temporary,
+        temporary.open("wb") as file,
+        tqdm(desc="clips", total=len(clips), disable=None) as bar,
+    ):
+        for start, (samples, failures) in enumerate(_results(jobs, workers, folder)):
+            file.write(samples.tobytes())
+            first = start * _CLIPS_PER_JOB
+            rejected += [(str(first + row), clips[first + row].id, reason) for row, reason in failures]
+            bar.update(len(samples) + len(failures))
+        write_text(rejected_list, "\n".join(["row\tid\treason", *map("\t".join, rejected)]) + "\n")
         if len(rejected) > _MAX_REJECTED * len(clips):
-            shown = first_failures([(clips[row].id, reason) for row, reason in rejected.items()])
+            shown = first_failures([(name, reason) for _, name, reason in rejected])
             raise CorpusError(
                 f"{len(rejected)} of {len(clips)} clips can't be used ({shown})",
                 where=rejected_list,
                 hint="correct the recordings, or remove them",
             )
-        _remove_rows(temporary, rejected.keys(), len(clips), clip_samples)
     if rejected:
         print(f"note: {len(rejected)} of {len(clips)} clips can't be used: {rejected_list}", file=sys.stderr)
 
 
-def _jobs(
-    file: Path, clips: Sequence[KeywordClip], sample_rate: int, clip_samples: int, workers: int
-) -> list[_Job]:
-    """Divide the recordings into jobs; the segments of one recording are read together."""
-    by_recording: dict[object, list[IndexedClip]] = defaultdict(list)
-    for row, clip in enumerate(clips):
-        by_recording[clip.audio if clip.seconds and clip.audio else row].append((row, clip))
-    recordings = [
-        tuple(sorted(members, key=lambda member: member[1].start_seconds))
-        for members in by_recording.values()
-    ]
-    size = max(1, len(recordings) // (workers * JOBS_PER_WORKER))
-    return [
-        _Job(file, tuple(recordings[start : start + size]), sample_rate, clip_samples)
-        for start in range(0, len(recordings), size)
-    ]
-
-
-def _read_job(job: _Job) -> tuple[int, list[tuple[int, str]]]:
-    """Write the clips of a job into their rows: (number of clips, failures as (row, reason))."""
-    failures: list[tuple[int, str]] = []
-    with job.file.open("r+b") as file:
-        for recording in job.recordings:
-            written = set()
-            try:
-                for row, samples in _read_recording(recording, job.sample_rate, job.clip_samples):
-                    integers = np.rint(fit_clip(samples, job.clip_samples) * INT16_SCALE)
-                    file.seek(row * job.clip_samples * 2)
-                    file.write(np.clip(integers, -INT16_SCALE, INT16_SCALE - 1).astype("<i2").tobytes())
-                    written.add(row)
-            except AudioError as error:
-                reason = " ".join(str(error).split())
-                failures += [(row, reason) for row, _ in recording if row not in written]
-            except Exception as error:
-                error.add_note(f"while reading {recording[0][1].audio}")
-                raise
-    return sum(map(len, job.recordings)), failures
-
-
-def _read_recording(
-    recording: Sequence[IndexedClip], sample_rate: int, clip_samples: int
-) -> Iterator[tuple[int, np.ndarray]]:
-    """The samples of each clip of one recording: (row, (samples,) float32)."""
-    row, clip = recording[0]
-    if clip.audio is None:
-        yield row, generated_silence(clip.id, clip_samples)
-    elif clip.seconds:
-        yield from _read_segments(recording, clip.audio, sample_rate)
-    else:
-        samples = read_audio(clip.audio, sample_rate)[round(clip.start_seconds * sample_rate) :]
-        require(len(samples), f"it ends before {clip.start_seconds} s", where=clip.audio, error=AudioError)
-        is_audible = np.abs(samples).max() * INT16_SCALE >= 0.5  # as 16-bit samples, some are not 0
-        require(
-            is_audible or clip.label == SILENCE,
-            f"it is silent, but labelled {clip.label}",
-            where=clip.audio,
-            error=AudioError,
-        )
-        yield row, samples
-
-
-def _read_segments(
-    recording: Sequence[IndexedClip], audio: Path, sample_rate: int
-) -> Iterator[tuple[int, np.ndarray]]:
-    """Cut segments, sorted by their starts, from a recording of any length, block by block."""
-    blocks = audio_blocks(audio, sample_rate)
-    buffer, offset = np.zeros(0, np.float32), 0  # samples that may still be needed; samples before them
-    for row, clip in recording:
-        start = round(clip.start_seconds * sample_rate)
-        stop = start + max(1, round(clip.seconds * sample_rate))
-        while offset + len(buffer) < stop and (block := next(blocks, None)) is not None:
-            unused = max(0, min(start - offset, len(buffer)))
-            buffer, offset = np.concatenate([buffer[unused:], block]), offset + unused
-        segment = buffer[max(0, start - offset) : stop - offset]
-        require(len(segment), f"it ends before {clip.start_seconds} s", where=audio, error=AudioError)
-        yield row, segment
-
-
-def _remove_rows(file: Path, rejected: Collection[int], rows: int, clip_samples: int) -> None:
-    """Move the other rows up, and cut off the end of the file."""
-    if not rejected:
+def _results(jobs: Sequence[tuple], workers: int, folder: Path) -> Iterator[ReadClips]:
+    """The results of :func:`_read_clips` in the order of the jobs, of which few are done in this process."""
+    _recording.cache_clear()  # the files may have changed
+    if workers == 1 or len(jobs) < _MIN_PARALLEL:
+        yield from starmap(_read_clips, jobs)
         return
-    samples = np.memmap(file, np.int16, "r+", shape=(rows, clip_samples))
-    first = min(rejected)
-    kept = [row for row in range(first, rows) if row not in rejected]
-    for target, row in enumerate(kept, start=first):
-        samples[target] = samples[row]
-    samples.flush()
-    del samples
-    os.truncate(file, (rows - len(rejected)) * clip_samples * 2)
+    with closing(WorkerPool(workers)) as pool:
+        try:
+            yield from pool.in_order(_read_clips, jobs, _PENDING_JOBS * workers)
+        except BrokenExecutor as error:
+            raise process_died("clips", folder) from error
+
+
+def _read_clips(clips: Sequence[KeywordClip], sample_rate: int, clip_samples: int) -> ReadClips:
+    """Samples of the usable clips, (n, clip_samples) int16, and the others as (index, reason)."""
+    found, failures = [], []
+    for index, clip in enumerate(clips):
+        try:
+            samples = fit_clip(_samples_of(clip, sample_rate, clip_samples), clip_samples)
+        except AudioError as error:
+            failures.append((index, " ".join(str(error).split())))
+        else:
+            integers = np.rint(samples * INT16_SCALE)
+            found.append(np.clip(integers, -INT16_SCALE, INT16_SCALE - 1).astype("<i2"))
+    return np.array(found, "<i2").reshape(-1, clip_samples), failures
+
+
+def _samples_of(clip: KeywordClip, sample_rate: int, clip_samples: int) -> np.ndarray:
+    """The sound of a clip: (samples,) float32.
+
+    Raises:
+        AudioError: the recording can't be read, is too short, or is silent.
+    """
+    if clip.audio is None:
+        return generated_silence(clip.id, clip_samples)
+    read = _recording if clip.seconds else read_audio  # several segments are cut from one recording
+    samples, start = read(clip.audio, sample_rate), round(clip.start_seconds * sample_rate)
+    end = start + max(1, round(clip.seconds * sample_rate)) if clip.seconds else len(samples)
+    samples = samples[start:end]
+    require(len(samples), f"it ends before {clip.start_seconds} s", where=clip.audio, error=AudioError)
+    is_audible = np.abs(samples).max() * INT16_SCALE >= 0.5  # as 16-bit samples, some are not 0
+    require(
+        is_audible or clip.label == SILENCE,
+        f"it is silent, but labelled {clip.label}",
+        where=clip.audio,
+        error=AudioError,
+    )
+    return samples
+
+
+@lru_cache(maxsize=_RECORDINGS_IN_MEMORY)
+def _recording(path: Path, sample_rate: int) -> np.ndarray:
+    return read_audio(path, sample_rate)

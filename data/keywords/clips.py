@@ -18,9 +18,7 @@ import numpy as np
 from data.keywords.folders import (
     DEV_LIST,
     NOISE_FOLDER,
-    TEST_LIST,
     KeywordClip,
-    is_split_by_name,
     read_recordings,
 )
 from data.manifest import SPLITS, read_manifest
@@ -30,6 +28,11 @@ from utils.errors import CorpusError, require
 from utils.limits import Count, Limited, NotNegative, Size
 
 SILENCE, UNKNOWN = "_silence_", "_unknown_"
+DEV_HINT = (
+    f"set data.dev=[MANIFEST]; of a folder: data.dev_percentage, some names in {DEV_LIST}, or a folder dev "
+    "beside train"
+)
+"""What to do if there are no clips of the split ``dev``."""
 
 _GENERATED_EVERY = 8  # every eighth clip of silence is generated, as of a muted microphone, even with noise
 # The part of a recording of noise that each split uses, as fractions of its length; they don't overlap.
@@ -142,17 +145,6 @@ def read_listed_clips(manifests: Sequence[str | Path]) -> list[KeywordClip]:
     return clips
 
 
-def hint_for_dev(config: KeywordDataConfig) -> str:
-    """What to do if there are no clips of the split ``dev``."""
-    if not config.folder:
-        return "set data.dev=[MANIFEST]"
-    if is_split_by_name(config.folder):
-        return "set data.dev_percentage above 0, or record more speakers"
-    if Path(config.folder, DEV_LIST).is_file():
-        return f"name some of the recordings in {DEV_LIST}"
-    return "put recordings into a folder dev beside train"
-
-
 def labels_of(config: KeywordDataConfig, clips: Mapping[str, Sequence[KeywordClip]]) -> tuple[str, ...]:
     """Labels in the order of a model's outputs: silence and unknown if used, then the keywords.
 
@@ -189,35 +181,7 @@ def noise_recordings(config: KeywordDataConfig) -> list[Path]:
 
 def _from_folder(config: KeywordDataConfig) -> dict[str, list[KeywordClip]]:
     clips = read_recordings(config.folder, config.dev_percentage, config.test_percentage)
-    found = {split: [clip for clip in clips if clip.split == split] for split in SPLITS}
-    if is_split_by_name(config.folder):
-        _check_split_by_name(config, found)
-    return found
-
-
-def _check_split_by_name(config: KeywordDataConfig, found: Mapping[str, Sequence[KeywordClip]]) -> None:
-    """Check that the hashes of the names gave each word recordings for every split that is asked for."""
-    counts = {split: Counter(clip.label for clip in clips) for split, clips in found.items()}
-    found_words = {word for by_word in counts.values() for word in by_word}
-    selected = set(config.words or found_words) - {SILENCE, UNKNOWN}
-    percentages = {"dev": config.dev_percentage, "test": config.test_percentage}
-    required_splits = ["train", *(split for split, percentage in percentages.items() if percentage)]
-    for word in sorted(selected):
-        recordings = [counts[split][word] for split in required_splits]
-        total = sum(recordings)
-        if 0 < total < len(required_splits) or (total and not recordings[0]):
-            raise CorpusError(
-                f"{total} recordings of '{word}' can't be split into {', '.join(required_splits)}",
-                where=Path(config.folder, word),
-                hint=f"record more, or define the splits with {DEV_LIST} and {TEST_LIST}, or with manifests",
-            )
-    for split in required_splits:
-        missing = sorted(word for word in selected if not counts[split][word])
-        if missing:
-            where = f"{split} of {config.folder}"
-            _note(f"no recordings of {_list_names(missing)} in {where}: too few to be split by name")
-    if not any(clip.speaker for clips in found.values() for clip in clips):
-        _note(f"{config.folder}: no file names with speakers: a voice may be in train, dev and test")
+    return {split: [clip for clip in clips if clip.split == split] for split in SPLITS}
 
 
 def _from_manifests(config: KeywordDataConfig) -> dict[str, list[KeywordClip]]:
@@ -274,7 +238,8 @@ def _report_speakers_in_two_splits(found: Mapping[str, Sequence[KeywordClip]]) -
         shared = sorted(speakers[split] & speakers[other])
         if shared:
             message = f"{len(shared)} speakers are in both {split} and {other}: {_list_names(shared)}"
-            _note(f"{message}; accuracy on {other} says little about unknown speakers")
+            hint = f"accuracy on {other} says little about unknown speakers"
+            print(f"note: {message}; {hint}", file=sys.stderr)
 
 
 def _with_unknown_and_silence(
@@ -333,7 +298,3 @@ def _silence(
 def _list_names(names: Sequence[str]) -> str:
     more = f" and {len(names) - _NAMES_SHOWN} more" if len(names) > _NAMES_SHOWN else ""
     return ", ".join(names[:_NAMES_SHOWN]) + more
-
-
-def _note(text: str) -> None:
-    print(f"note: {text}", file=sys.stderr)

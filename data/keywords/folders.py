@@ -112,11 +112,6 @@ def read_recordings(folder: str | Path, dev_percentage: float, test_percentage: 
     return recordings
 
 
-def is_split_by_name(folder: str | Path) -> bool:
-    """Whether there are no split folders and no lists, so that names decide."""
-    return not _split_folders(Path(folder)) and not (Path(folder) / DEV_LIST).is_file()
-
-
 def _split_folders(folder: Path) -> dict[str, Path]:
     """Split → its folder, if there is one for training and another, and they hold folders of words."""
     found = {

@@ -30,7 +30,7 @@ from data.keywords.clips import (
 )
 from utils.audio.folders import find_recordings
 from utils.audio.reading import SAMPLE_RATE, audio_blocks, read_audio
-from utils.command.arguments import fraction, not_negative, not_negative_number, positive_number
+from utils.command.arguments import fraction, not_negative, positive_number
 from utils.errors import CorpusError
 from utils.files import replacing, write_text
 
@@ -234,8 +234,6 @@ def _split_of_folder(options: argparse.Namespace) -> tuple[list[KeywordClip], li
         words=tuple(options.words or ()),
         silence_share=0,
         unknown_share=1e6,  # all other words
-        dev_percentage=options.dev_percentage,
-        test_percentage=options.test_percentage,
     )
     return read_keyword_clips(config)[options.split], noise_recordings(config)
 
@@ -270,16 +268,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--words", nargs="+", help="the keywords (default: all words)")
     parser.add_argument("--background", type=Path, nargs="+", default=[], help="folders of other recordings")
     parser.add_argument("--split", choices=("train", "dev", "test"), default="test", help="split of a folder")
-    defaults = KeywordDataConfig()
-    for name, share in (("dev", defaults.dev_percentage), ("test", defaults.test_percentage)):
-        parser.add_argument(
-            f"--{name}-percentage",
-            type=not_negative_number,
-            default=share,
-            metavar="P",
-            help=f"share of the speakers in a folder, which must be data.{name}_percentage of the training "
-            f"(default: {share:g})",
-        )
     parser.add_argument("--hours", type=positive_number, default=1.0, help="length (default: 1)")
     parser.add_argument(
         "--keyword-share", type=fraction, default=0.15, help="fraction of keywords (default: 0.15)"

@@ -43,7 +43,7 @@ class CorpusCard:
             return False
         try:
             found = json.loads(path.read_text(encoding="utf-8"))
-            same, complete = found["hash"] == self.description["hash"], found["complete"]
+            same, complete = found["hash"] == self._hash, found["complete"]
         except (ValueError, KeyError, TypeError) as error:
             raise CorpusError(f"not readable: {error}", where=path, hint="delete the folder") from error
         if not same:
@@ -73,10 +73,9 @@ class CorpusCard:
         return self.root / "corpus.json"
 
     @property
-    def description(self) -> dict[str, Any]:
-        """Kind, settings and hash of the corpus that is to be generated, as plain values."""
+    def _hash(self) -> str:
         text = json.dumps(self.parts, sort_keys=True, ensure_ascii=False)
-        return self.identity | {"hash": hashlib.sha256(text.encode()).hexdigest()[:16]}
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def _write(self, **state: object) -> None:
-        write_json(self._path, self.description | state)
+        write_json(self._path, self.identity | {"hash": self._hash} | state)

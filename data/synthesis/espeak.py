@@ -6,9 +6,7 @@ repository.
 
 A request is a line of JSON: ``{"voice": "f3", "text": "ni3 hao3", "speed": 175, "pitch": 50, "range": 50}``.
 The reply is a line of JSON and the speech: ``{"samples": n}`` and n 16-bit samples at 22,050 Hz, or
-``{"error": why}``. With a ``"definition"``, the lines of a variant file, ``voice`` is only a name. With
-``"trace": true`` the reply is ``{"phonemes": [...]}`` instead: the phonemes spoken, a list for each part
-between pauses.
+``{"error": why}``. With a ``"definition"``, the lines of a variant file, ``voice`` is only a name.
 
 Every request is answered by a fork of this process, for two reasons that experiments showed:
 
@@ -16,8 +14,8 @@ Every request is answered by a fork of this process, for two reasons that experi
 - its output depends on its earlier output, even after a new initialisation. A fork always starts in the same
   state, so an utterance does not depend on the process that speaks it, or on the order.
 
-How the voice ``cmn`` reads pinyin with tone digits, each syllable a word (the tests compare its trace with
-every syllable of the grammar):
+How the voice ``cmn`` reads pinyin with tone digits, each syllable a word (as its phonemes show for every
+syllable of the grammar):
 
 - each syllable has its own phonemes; but xiong, qiong, jiong are spelled as English letters and must be
   written as phonemes. ü after l and n is written v; lü, lu:, jv are not understood.
@@ -32,7 +30,6 @@ import json
 import os
 import signal
 import sys
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -49,7 +46,7 @@ _CALLBACK = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(ctypes.c_short), ctype
 
 
 class Espeak:
-    """The initialised library; ``synthesise`` and ``trace`` are meant to be called once, in a fork.
+    """The initialised library; ``synthesise`` is meant to be called once, in a fork.
 
     Args:
         folder: an empty folder, for variants that requests define.
@@ -90,18 +87,6 @@ class Espeak:
         self._library.espeak_Synth(text, len(text), 0, 1, 0, _CHARS_UTF8 | _PHONEMES, None, None)
         return b"".join(self._samples)
 
-    def trace(self, request: dict) -> list[list[str]]:
-        """The phonemes spoken: one list for each part between pauses, one mnemonic per syllable."""
-        libc = ctypes.CDLL(None)
-        libc.fopen.restype = ctypes.c_void_p
-        with tempfile.NamedTemporaryFile() as file:
-            stream = ctypes.c_void_p(libc.fopen(file.name.encode(), b"w"))
-            self._library.espeak_SetPhonemeTrace(1, stream)
-            self.synthesise(request)
-            libc.fflush(stream)
-            lines = file.read().decode().splitlines()
-        return [[part.strip() for part in line.split("_|") if part.strip()] for line in lines]
-
     def _receive(self, samples: object, count: int, _events: object) -> int:
         if samples and count > 0:
             self._samples.append(ctypes.string_at(samples, count * 2))
@@ -122,8 +107,6 @@ def _link_data(data: Path, folder: Path) -> Path:
 def answer(espeak: Espeak, request: dict) -> bytes:
     """Make the complete reply to a request: a line of JSON, then the samples."""
     try:
-        if request.get("trace"):
-            return _line({"phonemes": espeak.trace(request)})
         samples = espeak.synthesise(request)
     except (KeyError, TypeError, ValueError) as error:
         return _line({"error": str(error)})

@@ -13,7 +13,7 @@ import json
 import time
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -26,7 +26,7 @@ from data.synthesis.corpus_card import CorpusCard
 from data.synthesis.reading import make_sentence, spoken_input
 from data.synthesis.synthesiser import COMMAND, Unspoken
 from data.synthesis.voices import Voice, assign_all_voices
-from utils.command.arguments import add_workers, not_negative, positive
+from utils.command.arguments import add_workers
 from utils.limits import Count, Limited, Size, at_least
 
 RECIPE = 1  # raise it when the sound of a corpus with the same settings changes
@@ -139,7 +139,6 @@ def _utterance(root: Path, clip: SpokenClip) -> Utterance:
 _EXAMPLES = """examples:
   python -m data.synthesis.spoken_commands --output datasets/commands
   python -m data.synthesis.spoken_commands --output /tmp/commands --small
-  python -m data.synthesis.spoken_commands --output datasets/commands_300 --voices 300 --takes 3
   python train.py keyword --config configs/keyword/commands.yaml data.folder=datasets/commands
 """
 
@@ -147,9 +146,7 @@ _EXAMPLES = """examples:
 def main(argv: list[str] | None = None) -> int:
     """The command ``python -m data.synthesis.spoken_commands``."""
     options = _parser().parse_args(argv)
-    defaults = SMALL if options.small else CommandSettings()
-    given = {name: getattr(options, name) for name in asdict(defaults) if getattr(options, name) is not None}
-    settings = replace(defaults, **given)
+    settings = SMALL if options.small else CommandSettings()
     root, start = Path(options.output), time.monotonic()
     unspoken = generate(root, settings, options.workers)
     clips = json.loads((root / "corpus.json").read_text(encoding="utf-8"))["clips"]
@@ -161,7 +158,6 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    defaults = CommandSettings()
     parser = argparse.ArgumentParser(
         "python -m data.synthesis.spoken_commands",
         description="Spoken Mandarin commands in many voices, for keyword spotting.",
@@ -169,18 +165,8 @@ def _parser() -> argparse.ArgumentParser:
         epilog=_EXAMPLES,
     )
     parser.add_argument("--output", required=True, help="folder of the corpus: new, unfinished or complete")
-    parser.add_argument("--voices", type=positive, help=f"voices in all splits (default: {defaults.voices})")
     parser.add_argument(
-        "--takes", type=positive, help=f"clips per word and voice (default: {defaults.takes})"
-    )
-    parser.add_argument(
-        "--others", type=not_negative, help=f"other words that each voice speaks (default: {defaults.others})"
-    )
-    parser.add_argument("--seed", type=not_negative, help=f"default: {defaults.seed}")
-    parser.add_argument(
-        "--small",
-        action="store_true",
-        help=f"{SMALL.voices} voices, {SMALL.takes} take, {SMALL.others} other words, where not given",
+        "--small", action="store_true", help=f"{SMALL.voices} voices instead of {CommandSettings().voices}"
     )
     add_workers(parser)
     return parser

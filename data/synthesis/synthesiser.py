@@ -1,21 +1,18 @@
 """Synthesises speech from syllables with espeak-ng, in a child process of each worker.
 
-The child is ``espeak.py``, which describes the messages on the pipe; it is started again when it dies. This
-process never loads espeak-ng.
+The child is ``espeak.py``, which describes the messages on the pipe and ends what hangs; it is started again
+when it dies. This process never loads espeak-ng.
 """
 
 from __future__ import annotations
 
 import importlib.util
 import json
-import os
-import select
 import subprocess
 import sys
 import tempfile
 import threading
-import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -28,10 +25,8 @@ from utils.errors import CorpusError
 from utils.mandarin.pinyin import tone_of, without_tone
 
 SAMPLE_RATE = 22050  # Hz, of the child's speech
-REPLY_SECONDS = 20.0  # a later answer: the child hangs; it has killed a hung fork after half of this
 COMMAND = (sys.executable, "-m", "data.synthesis.espeak")
 
-_PIPE_BYTES = 1 << 20
 _MAX_FAILURES = 20  # after more failures, if they are a quarter of the items so far, the command stops
 _ROOT = Path(__file__).parents[2]
 # Spelled out as English letters by espeak-ng 1.52 when written in pinyin (see espeak.py).
@@ -43,7 +38,7 @@ R = TypeVar("R")
 
 
 class SynthesiserError(CorpusError):
-    """The synthesiser crashed, hung or refused this pair of voice and text. Another pair may work."""
+    """The synthesiser crashed or refused this pair of voice and text. Another pair may work."""
 
 
 class Unspoken(NamedTuple, Generic[T]):
@@ -90,14 +85,12 @@ class Synthesiser:
     Args:
         command: the program; it follows the protocol of ``espeak.py``, and its last argument is an empty
             folder for its own files.
-        reply_seconds: a child that has not answered by then is killed.
     """
 
-    def __init__(self, command: Sequence[str] = COMMAND, reply_seconds: float = REPLY_SECONDS):
-        self.command, self.reply_seconds = tuple(command), reply_seconds
+    def __init__(self, command: Sequence[str] = COMMAND):
+        self.command = tuple(command)
         self._process: subprocess.Popen[bytes] | None = None
         self._files: tempfile.TemporaryDirectory | None = None  # of the process
-        self._unread = b""  # bytes received after the last message
 
     def __enter__(self) -> Synthesiser:
         return self
@@ -109,54 +102,35 @@ class Synthesiser:
         """Speak: (samples,) int16 at ``SAMPLE_RATE``.
 
         Raises:
-            SynthesiserError: the child died, hung, refused, or was silent. The next call starts a new one.
+            SynthesiserError: the child died, refused, or was silent. The next call starts a new one.
         """
-        header, process = self._request(asdict(speech), speech)
-        size = 2 * header["samples"]
-        data = self._receive(process, lambda data: size if len(data) >= size else 0, speech) if size else b""
+        process = self._start()
+        try:
+            process.stdin.write(json.dumps(asdict(speech)).encode() + b"\n")
+            process.stdin.flush()
+            header = process.stdout.readline()
+            reply = json.loads(header) if header else {}
+            size = 2 * reply.get("samples", 0)
+            data = process.stdout.read(size)
+        except BrokenPipeError:
+            reply, size, data = {}, 0, b""
+        if not reply or len(data) < size:
+            self.close()
+            raise self._error("the synthesiser died", speech)
+        if "error" in reply:
+            raise self._error(reply["error"], speech)
         samples = np.frombuffer(data, np.int16)
         if not samples.any():
             raise self._error("the synthesiser was silent", speech)
         return samples
 
-    def trace(self, speech: Speech) -> list[list[str]]:
-        """Return the phonemes of ``synthesise``: a list per part between pauses, a mnemonic per syllable."""
-        return self._request(asdict(speech) | {"trace": True}, speech)[0]["phonemes"]
-
     def close(self) -> None:
         """End the child, if there is one."""
-        process, self._process, self._unread = self._process, None, b""
+        process, self._process = self._process, None
         if process is not None:
             process.kill()
             process.communicate()
             self._files.cleanup()
-
-    def _request(self, request: dict, speech: Speech) -> tuple[dict, subprocess.Popen[bytes]]:
-        process = self._start()
-        try:
-            process.stdin.write(json.dumps(request).encode() + b"\n")
-            process.stdin.flush()
-        except BrokenPipeError:
-            raise self._end("the synthesiser died", speech) from None
-        header = json.loads(self._receive(process, lambda data: data.find(b"\n") + 1, speech))
-        if "error" in header:
-            raise self._error(header["error"], speech)
-        return header, process
-
-    def _receive(
-        self, process: subprocess.Popen[bytes], complete: Callable[[bytes], int], speech: Speech
-    ) -> bytes:
-        """Read until ``complete`` returns the length of the first message; keep the bytes after it."""
-        pipe, deadline = process.stdout.fileno(), time.monotonic() + self.reply_seconds
-        while not (length := complete(self._unread)):
-            if not select.select([pipe], [], [], max(0.0, deadline - time.monotonic()))[0]:
-                raise self._end("the synthesiser hung", speech)
-            data = os.read(pipe, _PIPE_BYTES)
-            if not data:
-                raise self._end("the synthesiser died", speech)
-            self._unread += data
-        message, self._unread = self._unread[:length], self._unread[length:]
-        return message
 
     def _start(self) -> subprocess.Popen[bytes]:
         if self._process is None:
@@ -169,10 +143,6 @@ class Synthesiser:
                 stderr=subprocess.DEVNULL,
             )
         return self._process
-
-    def _end(self, message: str, speech: Speech) -> SynthesiserError:
-        self.close()
-        return self._error(message, speech)
 
     def _error(self, message: str, speech: Speech) -> SynthesiserError:
         return SynthesiserError(message, where=f"voice {speech.voice or 'plain'!r}, text {speech.text!r}")
@@ -206,34 +176,6 @@ def speak_all(
         CorpusError: more than 20 items and more than a quarter of those tried could not be spoken.
     """
 
-    def attempt(item: T, synthesiser: Synthesiser) -> R | Unspoken[T]:
-        try:
-            return work(item, synthesiser)
-        except SynthesiserError as error:
-            return Unspoken(item, error.message)
-
-    results: list[R] = []
-    unspoken: list[Unspoken[T]] = []
-    progress = tqdm(in_parallel(attempt, items, workers, command), "speaking", len(items), disable=None)
-    for done, result in enumerate(progress, start=1):
-        if not isinstance(result, Unspoken):
-            results.append(result)
-            continue
-        unspoken.append(result)
-        if len(unspoken) > max(_MAX_FAILURES, done // 4):
-            raise CorpusError(
-                f"the synthesiser fails: {result.reason}", where=where, hint="see requirements/demo.txt"
-            )
-    return results, unspoken
-
-
-def in_parallel(
-    work: Callable[[T, Synthesiser], R], items: Iterable[T], workers: int, command: Sequence[str] = COMMAND
-) -> Iterator[R]:
-    """Call ``work(item, synthesiser)`` for every item, in ``workers`` threads with a child process each.
-
-    Results are yielded as they are ready, in no fixed order. An exception of ``work`` ends the iteration.
-    """
     local = threading.local()
     children: list[Synthesiser] = []
 
@@ -241,11 +183,22 @@ def in_parallel(
         local.child = Synthesiser(command)
         children.append(local.child)
 
+    results: list[R] = []
+    unspoken: list[Unspoken[T]] = []
     pool = ThreadPoolExecutor(workers, initializer=open_child)
     try:
-        futures = [pool.submit(lambda item: work(item, local.child), item) for item in items]
-        yield from (future.result() for future in as_completed(futures))
+        futures = {pool.submit(lambda item=item: work(item, local.child)): item for item in items}
+        progress = tqdm(as_completed(futures), "speaking", len(items), disable=None)
+        for done, future in enumerate(progress, start=1):
+            try:
+                results.append(future.result())
+            except SynthesiserError as error:
+                unspoken.append(Unspoken(futures[future], error.message))
+                if len(unspoken) > max(_MAX_FAILURES, done // 4):
+                    message = f"the synthesiser fails: {error.message}"
+                    raise CorpusError(message, where=where, hint="see requirements/demo.txt") from error
     finally:
         pool.shutdown(cancel_futures=True)
         for child in children:
             child.close()
+    return results, unspoken

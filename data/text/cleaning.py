@@ -205,7 +205,7 @@ def _report(
             reason: {"clauses": count, "characters": total.rejected_characters[reason]}
             for reason, count in sorted(total.rejected.items())
         },
-        "samples": {reason: [text for _, text in ranked] for reason, ranked in sorted(total.samples.items())},
+        "samples": dict(sorted(total.samples.items())),
         "seconds": round(seconds, 1),
     }
 

@@ -5,8 +5,6 @@ The worker processes of ``data.text.cleaning`` run this.
 
 from __future__ import annotations
 
-import heapq
-import zlib
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -34,8 +32,7 @@ class Tally:
         clauses, hanzi: numbers of clauses and of their hanzi that were kept.
         rejected: reason → number of clauses; for ``NOT_UTF8`` of lines.
         rejected_characters: reason → number of their characters.
-        samples: reason → up to ``SAMPLES`` (rank, clause) with the lowest ranks. Ranks are hashes: the
-            samples are as good as random, but don't depend on the order of the pieces.
+        samples: reason → the first clauses, up to ``SAMPLES``.
     """
 
     lines: int = 0
@@ -44,24 +41,24 @@ class Tally:
     hanzi: int = 0
     rejected: Counter[str] = field(default_factory=Counter)
     rejected_characters: Counter[str] = field(default_factory=Counter)
-    samples: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
+    samples: dict[str, list[str]] = field(default_factory=dict)
 
     def reject(self, reason: str, texts: Sequence[str]) -> None:
         """Count clauses that were rejected for one reason."""
         if texts:
             self.rejected[reason] += len(texts)
             self.rejected_characters[reason] += sum(map(len, texts))
-            self._keep(reason, [(zlib.crc32(text.encode()), text) for text in texts])
+            self._keep(reason, texts)
 
     def add(self, other: Tally) -> None:
         """Add the counts of another tally."""
         for name in ("lines", "characters", "clauses", "hanzi", "rejected", "rejected_characters"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
-        for reason, ranked in other.samples.items():
-            self._keep(reason, ranked)
+        for reason, texts in other.samples.items():
+            self._keep(reason, texts)
 
-    def _keep(self, reason: str, ranked: list[tuple[int, str]]) -> None:
-        self.samples[reason] = heapq.nsmallest(SAMPLES, {*ranked, *self.samples.get(reason, ())})
+    def _keep(self, reason: str, texts: Sequence[str]) -> None:
+        self.samples[reason] = [*self.samples.get(reason, ()), *texts][:SAMPLES]
 
 
 @dataclass(frozen=True)

@@ -7,23 +7,28 @@ model. ``data.text.pinyin_pair_preparation`` writes the files.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
 from data.array_store import CacheEntry
-from utils.errors import CorpusError
 from utils.mandarin.pinyin import full_inventory
 
-INDEX = "shards.json"
 SYLLABLE_LINE_END, HANZI_LINE_END = 0, ord("\n")
 _COUNTED_TOGETHER = 1 << 22  # positions; limits the memory that counting needs
+
+
+class Pair(NamedTuple):
+    """A sentence: its canonical syllables and its hanzi, of the same number."""
+
+    pinyin: tuple[str, ...]
+    hanzi: str
 
 
 @dataclass(frozen=True)
@@ -91,12 +96,12 @@ class PairShard:
     @cached_property
     def syllables(self) -> np.ndarray:
         """(positions,) uint16: index in the full inventory + 1; ``SYLLABLE_LINE_END`` ends a line."""
-        return np.load(self.entry.path("syllables.npy"), mmap_mode="r", allow_pickle=False)
+        return np.memmap(self.entry.path("syllables"), "<u2", "r")
 
     @cached_property
     def hanzi(self) -> np.ndarray:
         """(positions,) uint16: code points; ``HANZI_LINE_END`` ends a line."""
-        return np.load(self.entry.path("hanzi.npy"), mmap_mode="r", allow_pickle=False)
+        return np.memmap(self.entry.path("hanzi"), "<u2", "r")
 
     def count_readings(self) -> ReadingCounts:
         """How often each hanzi is read as each syllable."""
@@ -107,6 +112,14 @@ class PairShard:
         hanzi = self.hanzi[start:stop]
         keys = self.syllables[start:stop].astype(np.uint32) << np.uint32(16) | hanzi
         return ReadingCounts(*np.unique(keys[hanzi != HANZI_LINE_END], return_counts=True))
+
+    def pairs(self) -> Iterator[Pair]:
+        """The lines."""
+        names, start = ("", *full_inventory()), 0
+        for end in np.flatnonzero(self.hanzi == HANZI_LINE_END).tolist():
+            syllables = tuple(names[number] for number in self.syllables[start:end].tolist())
+            yield Pair(syllables, self.hanzi[start:end].tobytes().decode("utf-16-le"))
+            start = end + 1
 
     @classmethod
     def load(cls, entry: CacheEntry) -> PairShard:
@@ -139,26 +152,6 @@ class PairDataset:
     def count_readings(self) -> ReadingCounts:
         """How often each hanzi is read as each syllable."""
         return ReadingCounts.total([shard.count_readings() for shard in self.shards])
-
-    @classmethod
-    def load(cls, folder: str | Path) -> PairDataset:
-        """The texts of the last preparation in a folder.
-
-        Raises:
-            CorpusError: there was none, or its index is damaged, or of another inventory of syllables.
-            CacheError: a file of a text is missing or damaged.
-        """
-        path = Path(folder) / INDEX
-        try:
-            index = json.loads(path.read_text(encoding="utf-8"))
-            stems, inventory = list(map(str, index["parts"])), index["inventory"]
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise CorpusError("no prepared pairs here", where=path, hint="call prepare_pairs") from error
-        if inventory != inventory_hash():
-            raise CorpusError(
-                "these pairs have another inventory of syllables", where=path, hint="prepare them again"
-            )
-        return cls(tuple(PairShard.load(shard_entry(Path(folder) / stem)) for stem in stems))
 
 
 class PairRows:
@@ -254,13 +247,7 @@ def hanzi_table(tokens: Sequence[str], end: int, unknown: int) -> np.ndarray:
 
 def shard_entry(stem: Path) -> CacheEntry:
     """The files of a shard."""
-    return CacheEntry(stem, ("json", "syllables.npy", "hanzi.npy"), "pairs of pinyin and hanzi")
-
-
-@cache
-def inventory_hash() -> str:
-    """Changes with the inventory of syllables, or their order."""
-    return hashlib.sha256(" ".join(full_inventory()).encode()).hexdigest()[:16]
+    return CacheEntry(stem, ("json", "syllables", "hanzi"), "pairs of pinyin and hanzi")
 
 
 def _narrow(table: np.ndarray) -> np.ndarray:

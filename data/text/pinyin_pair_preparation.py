@@ -1,19 +1,17 @@
 """Adds pinyin to texts of any size, in parallel processes, and stores the pairs as flat arrays for training.
 
 The files of a text are named ``NAME-FINGERPRINT`` (see ``data.text.pinyin_pair_dataset``), at two bytes per
-position and array; ``shards.json`` lists the texts of the last preparation. A text is read in pieces of a
-megabyte. A killed preparation continues with the first piece that is missing. Of two preparations of one text
-at the same time, one waits for the other.
+position and array. A text is read in pieces of a megabyte, and the arrays of the pieces are written one after
+the other.
 """
 
 from __future__ import annotations
 
-import glob
 import hashlib
 import os
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
@@ -21,29 +19,26 @@ from pathlib import Path
 import numpy as np
 from tqdm import tqdm
 
-from data.array_store import CacheEntry, write_array_header, write_errors
+from data.array_store import write_errors
 from data.text.pinyin_pair_dataset import (
     HANZI_LINE_END,
-    INDEX,
     SYLLABLE_LINE_END,
     PairDataset,
     PairShard,
-    inventory_hash,
     shard_entry,
 )
-from data.text.sources import decode, piece_pool, read_pieces
-from utils.errors import CacheError, CorpusError, require, unreadable
-from utils.files import read_arrays, remove_leftovers, replacing, write_json
+from data.text.sources import PIECE, decode, piece_pool, read_pieces
+from utils.errors import CorpusError, require, unreadable
+from utils.files import remove_leftovers, replacing, write_json
 from utils.mandarin.pinyin import full_inventory, hanzi_to_pinyin, is_hanzi, reading_version
 from utils.mandarin.sandhi import spoken_variants
-from utils.run_folder.file_lock import exclusive
+from utils.run_folder.checksum_files import file_hash
 
 NOT_HANZI = "not hanzi only"
 BEYOND_BMP = "hanzi outside of the BMP"
 UNREAD = "hanzi without a reading"
 NOT_UTF8 = "not UTF-8"
 LONE_CR = "with carriage returns (CR) in place of line ends (LF)"
-REASONS = (NOT_HANZI, BEYOND_BMP, UNREAD, NOT_UTF8, LONE_CR)
 
 _VARIANTS_VERSION = "1"  # increase it when spoken variants are found or drawn differently
 
@@ -66,33 +61,6 @@ class PairPiece:
     def lines(self) -> int:
         """Lines in the arrays."""
         return int(np.count_nonzero(self.hanzi == HANZI_LINE_END))
-
-    def save(self, path: Path) -> None:
-        """Write it as ``.npz``."""
-        rejected = np.array([self.rejected[reason] for reason in REASONS])
-        with replacing(path) as temporary:
-            np.savez(temporary, syllables=self.syllables, hanzi=self.hanzi, rejected=rejected)
-
-    @classmethod
-    def load(cls, path: Path) -> PairPiece:
-        """Read what :meth:`save` wrote.
-
-        Raises:
-            CacheError: it is damaged.
-        """
-        try:
-            saved = read_arrays(path)
-            counts = saved["rejected"].tolist()
-            if len(counts) == len(REASONS) - 1:  # written before there was the last reason
-                counts.append(0)
-            rejected = Counter(dict(zip(REASONS, counts, strict=True)))
-            return cls(saved["syllables"], saved["hanzi"], rejected)
-        except (KeyError, ValueError) as error:
-            raise CacheError(
-                "a piece of a preparation is damaged",
-                where=path,
-                hint="delete this file and run the command again",
-            ) from error
 
 
 @dataclass(frozen=True)
@@ -121,7 +89,7 @@ class PairReader:
                 lines.append(line)
                 syllables.append(SYLLABLE_LINE_END)
         hanzi = "".join(f"{line}\n" for line in lines).encode("utf-16-le")
-        return PairPiece(np.array(syllables, np.uint16), np.frombuffer(hanzi, "<u2"), rejected)
+        return PairPiece(np.array(syllables, "<u2"), np.frombuffer(hanzi, "<u2"), rejected)
 
     def _append(self, line: str, numbers: list[int]) -> str:
         """Append the numbers of a line's syllables, or return the reason why the line can't be used."""
@@ -149,13 +117,6 @@ class PairReader:
         ]
 
 
-def write_piece(reader: PairReader, piece: bytes, path: Path) -> int:
-    """Write the pairs of a piece of text to ``path``; returns its number of lines. For worker processes."""
-    pairs = reader.read(piece)
-    pairs.save(path)
-    return pairs.lines + pairs.rejected.total()
-
-
 def prepare_pairs(
     sources: Sequence[str | Path],
     folder: str | Path,
@@ -167,9 +128,9 @@ def prepare_pairs(
 
     Args:
         sources: UTF-8 texts, one clause of hanzi only per line, plain or compressed (``.xz``, ``.gz``,
-            ``.bz2``). Other lines are left out and counted, see ``REASONS``.
+            ``.bz2``). Other lines are left out and counted by reason.
         folder: folder of the arrays; may be shared by several preparations.
-        workers: processes; 0: one for each CPU. The result doesn't depend on it.
+        workers: processes; 0: one for each CPU if a text is large. The result doesn't depend on it.
         spoken: fraction of the syllables with a spoken variant that are replaced by it, see
             :class:`PairReader`.
         seed: seed of this choice.
@@ -185,76 +146,57 @@ def prepare_pairs(
     folder.mkdir(parents=True, exist_ok=True)
     remove_leftovers(folder)
     reader = PairReader(spoken, seed)
+    if not workers:
+        is_large = any(Path(source).is_file() and Path(source).stat().st_size > PIECE for source in sources)
+        workers = (os.cpu_count() or 1) if is_large else 1
     with (
         write_errors(folder, "pairs of pinyin and hanzi"),
-        piece_pool(workers or os.cpu_count() or 1) as run,
+        piece_pool(workers) as run,
         tqdm(desc="pinyin of texts", unit=" lines", unit_scale=True, disable=None, leave=False) as bar,
     ):
-        shards = tuple(_prepare_text(Path(source), folder, reader, run, bar) for source in sources)
-        names = [shard.name for shard in shards]
-        write_json(folder / INDEX, {"parts": names, "inventory": inventory_hash()})
-    return PairDataset(shards)
+        return PairDataset(tuple(_prepare_text(Path(source), folder, reader, run, bar) for source in sources))
 
 
 def _prepare_text(source: Path, folder: Path, reader: PairReader, run: Callable, bar: tqdm) -> PairShard:
     entry = shard_entry(folder / f"{source.name.partition('.')[0]}-{_fingerprint(source, reader)}")
-    with exclusive(entry.path("lock")):  # another training may prepare the same text
-        if not entry.is_complete():
-            pieces: list[Path] = []
-            for lines in run(source, write_piece, _missing_pieces(source, entry, reader, pieces)):
-                bar.update(lines)
-            _join(source, entry, reader, pieces)
-        for piece in folder.glob(f"{glob.escape(entry.stem.name)}.piece-*"):
-            piece.unlink()
-        entry.path("lock").unlink(missing_ok=True)  # those who wait for it will find a complete entry
-    return PairShard.load(entry)
-
-
-def _missing_pieces(
-    source: Path, entry: CacheEntry, reader: PairReader, pieces: list[Path]
-) -> Iterator[tuple[PairReader, bytes, Path]]:
-    """Jobs for the pieces that no earlier preparation has written; the paths of all are put in ``pieces``."""
-    for number, piece in enumerate(read_pieces(source)):
-        pieces.append(entry.path(f"piece-{number:05d}.npz"))
-        if not pieces[-1].is_file():
-            yield reader, piece, pieces[-1]
-
-
-def _join(source: Path, entry: CacheEntry, reader: PairReader, pieces: Sequence[Path]) -> None:
-    """Write the arrays of all pieces one after the other; one piece is in memory at a time."""
+    if entry.is_complete():
+        return PairShard.load(entry)
     positions = lines = 0
     rejected: Counter[str] = Counter()
-    for piece in map(PairPiece.load, pieces):
-        positions += len(piece.hanzi)
-        lines += piece.lines
-        rejected += piece.rejected  # drops zeros
-    if not lines:
-        counts = ", ".join(f"{count} lines: {reason}" for reason, count in rejected.items())
-        raise CorpusError(
-            "no usable line",
-            where=source,
-            hint=f"{counts or 'it is empty'}; see python -m data.text.cleaning",
-        )
     with entry.writing():
-        for name in ("syllables", "hanzi"):
-            with replacing(entry.path(f"{name}.npy")) as temporary, temporary.open("wb") as file:
-                write_array_header(file, (positions,), np.dtype("<u2"))
-                for piece in map(PairPiece.load, pieces):
-                    file.write(getattr(piece, name).tobytes())
+        with (
+            replacing(entry.path("syllables")) as syllables_path,
+            replacing(entry.path("hanzi")) as hanzi_path,
+            syllables_path.open("wb") as syllables,
+            hanzi_path.open("wb") as hanzi,
+        ):
+            for piece in run(source, reader.read, ((piece,) for piece in read_pieces(source))):
+                syllables.write(piece.syllables.tobytes())
+                hanzi.write(piece.hanzi.tobytes())
+                positions += len(piece.hanzi)
+                lines += piece.lines
+                rejected += piece.rejected  # drops zeros
+                bar.update(piece.lines + piece.rejected.total())
+            if not lines:
+                counts = ", ".join(f"{count} lines: {reason}" for reason, count in rejected.items())
+                raise CorpusError(
+                    "no usable line",
+                    where=source,
+                    hint=f"{counts or 'it is empty'}; see python -m data.text.cleaning",
+                )
         counts = {"source": str(source), "lines": lines, "hanzi": positions - lines, "rejected": rejected}
-        versions = {"inventory": inventory_hash(), "reading": reading_version()}
-        write_json(entry.path("json"), counts | versions | asdict(reader))
+        write_json(entry.path("json"), counts | {"reading": reading_version()} | asdict(reader))
+    return PairShard.load(entry)
 
 
 def _fingerprint(source: Path, reader: PairReader) -> str:
     """Changes with the text, with its syllables and with their numbers."""
     try:
-        with source.open("rb") as file:
-            content = hashlib.file_digest(file, "sha256").hexdigest()
+        content = file_hash(source)
     except OSError as error:
         raise unreadable(CorpusError, "can't read the text", source, error) from error
     variants = f"{_VARIANTS_VERSION} {reader.spoken} {reader.seed}" if reader.spoken else "cited"
-    key = f"{content} {inventory_hash()} {reading_version()} {variants}"
+    key = f"{content} {' '.join(full_inventory())} {reading_version()} {variants}"
     return hashlib.sha256(key.encode()).hexdigest()[:16]
 
 

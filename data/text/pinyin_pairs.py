@@ -1,37 +1,28 @@
 """Reads pairs of pinyin and hanzi for language models from manifests, transcript lists and text files.
 
 The pinyin of plain text is automatic (``utils.mandarin.pinyin.hanzi_to_pinyin``, which also applies the tone
-changes of 一 and 不; some 300,000 hanzi per second) and is kept in a cache folder.
+changes of 一 and 不; some 300,000 hanzi per second) and may be kept in a cache folder.
 """
 
-import hashlib
 import logging
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
 
 from tqdm import tqdm
 
-from data.array_store import CacheEntry
 from data.manifest import read_transcripts
+from data.text.pinyin_pair_dataset import Pair
+from data.text.pinyin_pair_preparation import prepare_pairs
 from data.text.sources import read_lines
-from utils.errors import CorpusError, unreadable
-from utils.files import write_text
-from utils.mandarin.pinyin import hanzi_to_pinyin, is_hanzi, reading_version
+from utils.errors import CorpusError
+from utils.mandarin.pinyin import hanzi_to_pinyin, is_hanzi
 
 log = logging.getLogger(__name__)
 
 MANIFEST_ENDINGS = (".tsv",)
 TEXT_ENDINGS = (".txt", ".txt.xz")
-
-
-class Pair(NamedTuple):
-    """A sentence: its canonical syllables and its hanzi, of the same number."""
-
-    pinyin: tuple[str, ...]
-    hanzi: str
 
 
 @dataclass(frozen=True)
@@ -101,31 +92,15 @@ def pairs_from_text(path: str | Path, limit: int = 0, cache: str | Path | None =
     Args:
         path: the file.
         limit: stop after this number of usable lines; 0: no limit.
-        cache: folder for the result, which is used again as long as the file is unchanged.
+        cache: folder that keeps the pinyin (``data.text.pinyin_pair_preparation``).
 
     Raises:
         CorpusError: the file is missing, not UTF-8, or damaged.
-        CacheError: the cache is damaged or can't be written.
     """
     path = Path(path)
-    if cache is None:
-        return _convert(path, limit)
-    entry = CacheEntry(
-        stem=Path(cache) / f"{path.name.partition('.')[0]}-{_fingerprint(path, limit)}",
-        endings=("tsv",),
-        content="syllables of a text",
-    )
-    if entry.is_complete():
-        with entry.reading():
-            return _load(entry.path("tsv"))
-    found = _convert(path, limit)
-    lines = "".join(f"{' '.join(pair.pinyin)}\t{pair.hanzi}\n" for pair in found.pairs)
-    with entry.writing():
-        write_text(entry.path("tsv"), f"{found.rejected}\n{lines}")
-    return found
-
-
-def _convert(path: Path, limit: int) -> PairSet:
+    if cache is not None:
+        (shard,) = prepare_pairs([path], cache).shards
+        return PairSet(list(islice(shard.pairs(), limit or None)), sum(shard.rejected.values()))
     pairs: list[Pair] = []
     rejected = 0
     with tqdm(desc=f"pinyin of {path.name}", unit=" lines", disable=None, leave=False) as bar:
@@ -149,22 +124,3 @@ def _pair(line: str) -> Pair | None:
         return Pair(tuple(hanzi_to_pinyin(line)), line)
     except CorpusError:  # a rare character for which pypinyin has no reading
         return None
-
-
-def _fingerprint(path: Path, limit: int) -> str:
-    """Changes with the file, with the part of it that is read, and with the readings of hanzi."""
-    try:
-        state = path.stat()
-    except OSError as error:
-        raise unreadable(CorpusError, "can't read the text", path, error) from error
-    key = f"{path.resolve()} {state.st_size} {state.st_mtime_ns} {limit} {reading_version()}"
-    return hashlib.sha256(key.encode()).hexdigest()[:16]
-
-
-def _load(path: Path) -> PairSet:
-    with path.open(encoding="utf-8") as file:
-        rejected = int(next(file))
-        rows = (line.rstrip("\n").split("\t") for line in file)
-        # Interned: millions of sentences share about 1,300 syllables.
-        pairs = [Pair(tuple(map(sys.intern, pinyin.split(" "))), hanzi) for pinyin, hanzi in rows]
-    return PairSet(pairs, rejected)

@@ -23,7 +23,6 @@ from utils.processes import WorkerPool
 
 STANDARD_INPUT = "-"
 PIECE = 1 << 20  # bytes; the rest of the last line is added
-LONGEST_LINE = 1 << 20  # bytes that this rest may have; a longer line is cut between two characters
 _UNDECODABLE = re.compile("[\udc80-\udcff]")  # bytes that are not UTF-8, after decoding with surrogateescape
 _PENDING_PIECES = 2  # pieces for each process that are in memory, finished or not
 _OPENERS = {".xz": lzma.open, ".gz": gzip.open, ".bz2": bz2.open}
@@ -53,12 +52,8 @@ def read_pieces(source: str | Path) -> Iterator[bytes]:
     """
     try:
         with _open(source) as file:
-            rest = b""
             while piece := file.read(PIECE):
-                piece, rest = _cut_between_characters(rest + piece, file.readline(LONGEST_LINE))
-                yield piece
-            if rest:
-                yield rest
+                yield piece + file.readline()
     except (lzma.LZMAError, EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise CorpusError(f"the file is damaged ({error})", where=source, hint="copy it again") from error
     except OSError as error:
@@ -122,14 +117,3 @@ def _open(source: str | Path) -> AbstractContextManager[BinaryIO]:
     if str(source) == STANDARD_INPUT:
         return nullcontext(sys.stdin.buffer)
     return _OPENERS.get(Path(source).suffix, open)(source, "rb")
-
-
-def _cut_between_characters(piece: bytes, rest_of_line: bytes) -> tuple[bytes, bytes]:
-    """Both joined; if the line is longer than what was read, its last character is returned separately."""
-    piece += rest_of_line
-    if len(rest_of_line) < LONGEST_LINE or piece.endswith(b"\n"):
-        return piece, b""
-    last = len(piece) - 1
-    while piece[last] & 0xC0 == 0x80 and last > len(piece) - 4:  # a byte inside of a character
-        last -= 1
-    return piece[:last], piece[last:]

@@ -1,5 +1,4 @@
-"""The checks, one subject per file: manifests, recordings, caches, run folders. Each gives findings.
+"""The checks, one subject per file: manifests, recordings, splits, run folders. Each gives findings.
 
-Read ``manifests``, ``audio`` with ``audio_measurements``, ``readings`` and ``splits``; ``model`` and
-``cache`` check a recipe's settings and files, ``runs`` checks a run folder.
+Read ``manifests``, ``audio`` and ``splits``; ``runs`` checks a run folder.
 """

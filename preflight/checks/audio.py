@@ -1,27 +1,92 @@
 """Checks the recordings of manifests for faults: unreadable, clipped, silent, wrong length, copies ….
 
-The checks read the measurements of ``audio_measurements``, not the recordings. Their thresholds lie outside
-the range of 869 AISHELL, 2,448 dspspeech20 and 1,600 HSK-word recordings: loud frames
-at -38.6 dB or above, an offset of at most 0.0053 (1.5 % of the root mean square; up to 26 % in synthetic
-voices with brown noise), at most half of the samples zero (gated microphones), lengths within 0.5 ms of the
-manifest's. The findings in these corpora are true: in dspspeech20 40 recordings of one speaker are clipped,
-and 36 of another speaker are duplicates.
+Parallel processes measure each recording once; the checks read these measurements. Their thresholds lie
+outside the range of 869 AISHELL, 2,448 dspspeech20 and 1,600 HSK-word recordings: loud frames at -38.6 dB or
+above, lengths within 0.5 ms of the manifest's. The findings in these corpora are true: in dspspeech20 40
+recordings of one speaker are clipped, and 36 of another speaker are duplicates.
 """
 
+import hashlib
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
-from preflight.checks.audio_measurements import AudioMeasurements
+import numpy as np
+
 from preflight.findings import ERROR, WARNING, Finding, line_check, line_finding, repeated_lines
 from preflight.listings import Line, Listing, of_role
+from utils.audio.levels import clipped_fraction, speech_level
+from utils.audio.reading import read_channels
+from utils.errors import AudioError
+from utils.processes import collect
 
 # Values beyond these thresholds are reported.
 _CLIPPED = 0.01  # fraction of the samples
 _SILENT = -60.0  # dB; read speech is 25 dB louder
-_OFFSET, _RELATIVE_OFFSET = 0.01, 0.5  # of full scale, and of the root mean square; both must be exceeded
-_ZEROS = 0.6  # fraction of the samples
-_DEAD_CHANNEL = 40.0  # dB below the other
 _SECONDS_OFF, _SECONDS_OFF_FRACTION = 0.1, 0.02  # both must be exceeded; MP3 decoders differ by 0.05 s
+
+_CHUNK = 64  # files in a job
+
+
+@dataclass(frozen=True, slots=True)
+class AudioMeasurements:
+    """Measurements of a recording; levels are in dB relative to full scale.
+
+    Attributes:
+        path: path of the file.
+        fault: why it cannot be read; the other values are then 0. ``""`` if it can be read.
+        rate: Hz.
+        seconds: duration.
+        level: root mean square of the loud frames (25 ms).
+        clipped: fraction of the samples in flat tops: three or more equal ones near the peak; this and all
+            following values are of the loudest channel.
+        digest: hash of the samples.
+    """
+
+    path: str
+    fault: str = ""
+    rate: int = 0
+    seconds: float = 0.0
+    level: float = 0.0
+    clipped: float = 0.0
+    digest: bytes = b""
+
+
+def measure_recordings(paths: Sequence[str], workers: int) -> dict[str, AudioMeasurements]:
+    """Measure files in parallel processes and show the progress; path → measurements.
+
+    Raises:
+        AudioError: a process died, because a decoder crashed.
+    """
+    chunks = [paths[start : start + _CHUNK] for start in range(0, len(paths), _CHUNK)]
+    died = AudioError("a process that reads recordings died", hint="--workers 1 shows which file")
+    measured = collect(
+        _measure_chunk, chunks, workers, items=len(paths), title="recordings", died=died, unit="file"
+    )
+    return {item.path: item for item in measured}
+
+
+def measure(path: str) -> AudioMeasurements:
+    """Measure one file."""
+    try:
+        samples, rate = read_channels(path)  # (samples, channels)
+    except AudioError as error:
+        return AudioMeasurements(path, fault=error.message)
+    squares = np.einsum("ij,ij->j", samples, samples, dtype=np.float64) / len(samples)  # (channels,)
+    loudest = np.ascontiguousarray(samples[:, int(squares.argmax())])  # (samples,)
+    return AudioMeasurements(
+        path=path,
+        rate=rate,
+        seconds=len(samples) / rate,
+        level=speech_level(loudest, rate),
+        clipped=clipped_fraction(loudest),
+        digest=hashlib.blake2b(samples.tobytes(), digest_size=12).digest(),
+    )
+
+
+def _measure_chunk(paths: Sequence[str]) -> tuple[int, list[AudioMeasurements]]:
+    return len(paths), [measure(path) for path in paths]
+
 
 Measurements = Mapping[str, AudioMeasurements]
 
@@ -72,25 +137,16 @@ def low_rate(listing: Listing, measurements: Measurements, sample_rate: int) -> 
     rates = Counter(found.rate for _, found in found_lines)
     for line, found in found_lines:
         if found.rate < sample_rate:
-            problem, advice = _low_rate_texts(rates, sample_rate)
-            yield line_finding(
-                WARNING, listing, line, problem=problem, advice=advice, detail=f"{found.rate} Hz"
-            )
+            texts = _low_rate_texts(rates, sample_rate)
+            yield line_finding(WARNING, listing, line, *texts, f"{found.rate} Hz")
 
 
 def low_rate_of_some(listing: Listing, rates: Counter[int], sample_rate: int) -> Iterator[Finding]:
     """The same from the headers of some recordings: the quick check of train.py."""
     low = sum(count for rate, count in rates.items() if rate < sample_rate)
     if low:
-        problem, advice = _low_rate_texts(rates, sample_rate)
-        yield Finding(
-            WARNING,
-            listing.path,
-            "",
-            problem=problem,
-            advice=advice,
-            detail=f"{low} of {rates.total()} checked recordings, from {min(rates)} Hz",
-        )
+        detail = f"{low} of {rates.total()} checked recordings, from {min(rates)} Hz"
+        yield Finding(WARNING, listing.path, "", *_low_rate_texts(rates, sample_rate), detail)
 
 
 def _low_rate_texts(rates: Counter[int], sample_rate: int) -> tuple[str, str]:
@@ -100,22 +156,6 @@ def _low_rate_texts(rates: Counter[int], sample_rate: int) -> tuple[str, str]:
     if 2 * low > rates.total():
         return problem, f"telephone speech: train with features.sample_rate={lowest}"
     return problem, f"find the originals, remove them, or train all with features.sample_rate={lowest}"
-
-
-def unlike_rate(listing: Listing, measurements: Measurements, sample_rate: int) -> Iterator[Finding]:
-    """Sample rates that differ from most of the list."""
-    rates = Counter(found.rate for _, found in _found(listing, measurements))
-    usual = rates.most_common(1)[0][0] if rates else 0
-    for line, found in _found(listing, measurements):
-        if found.rate != usual and found.rate >= sample_rate:  # low_rate reports the others
-            yield line_finding(
-                WARNING,
-                listing,
-                line,
-                problem="another sample rate than the rest",
-                advice="check its origin; harmless if it is the right recording",
-                detail=f"{found.rate} Hz, most have {usual}",
-            )
 
 
 @line_check(
@@ -129,35 +169,7 @@ def clipping(line: Line, found: AudioMeasurements) -> str | None:
 @line_check(WARNING, "nearly silent", "listen to it, or remove the line", _spoken)
 def silence(line: Line, found: AudioMeasurements) -> str | None:
     """Recordings of speech that are nearly silent."""
-    is_silent = found.level < _SILENT and found.zeros <= _ZEROS
-    return f"loud frames at {found.level:.0f} dB" if is_silent else None
-
-
-@line_check(WARNING, "mostly digital zeros", "remove the zeros, or copy the file again", _spoken)
-def digital_zero(line: Line, found: AudioMeasurements) -> str | None:
-    """Recordings that are mostly exact zeros: transmission gaps or padding."""
-    return f"{found.zeros:.0%} of the samples" if found.zeros > _ZEROS else None
-
-
-@line_check(WARNING, "a constant offset", "subtract the mean, e.g. sox IN OUT highpass 20", _found)
-def dc_offset(line: Line, found: AudioMeasurements) -> str | None:
-    """Recordings with a constant offset."""
-    is_offset = abs(found.offset) > _OFFSET and found.relative_offset > _RELATIVE_OFFSET
-    return f"{found.offset:+.3f}, {found.relative_offset:.0%} of the level" if is_offset else None
-
-
-@line_check(
-    WARNING,
-    "a channel is silent",
-    "keep only the other channel: the mean of both is half as loud",
-    _found,
-)
-def dead_channel(line: Line, found: AudioMeasurements) -> str | None:
-    """Recordings with a silent channel among several."""
-    loudest, softest = max(found.channel_levels), min(found.channel_levels)
-    is_dead = loudest > _SILENT and softest < loudest - _DEAD_CHANNEL
-    shown = f"channel {found.channel_levels.index(softest) + 1} of {len(found.channel_levels)}"
-    return shown if is_dead else None
+    return f"loud frames at {found.level:.0f} dB" if found.level < _SILENT else None
 
 
 def same_sound(listing: Listing, measurements: Measurements) -> Iterator[Finding]:
@@ -185,28 +197,15 @@ def same_sound_in_splits(listings: list[Listing], measurements: Measurements) ->
             continue
         for line, found in _found(listing, measurements):
             if found.digest in known and line.audio not in names:
-                yield line_finding(
-                    ERROR if listing.role == "test" else WARNING,
-                    listing,
-                    line,
-                    problem="a copy of a recording in the training set",
-                    advice=f"remove one of them: the {listing.role} figures are too good",
-                    detail=f"{known[found.digest].id}",
-                )
+                severity = ERROR if listing.role == "test" else WARNING
+                problem = "a copy of a recording in the training set"
+                advice = f"remove one of them: the {listing.role} figures are too good"
+                yield line_finding(severity, listing, line, problem, advice, known[found.digest].id)
 
 
-AUDIO = (
-    unreadable_recording,
-    wrong_seconds,
-    clipping,
-    silence,
-    digital_zero,
-    dc_offset,
-    dead_channel,
-    same_sound,
-)
+AUDIO = (unreadable_recording, wrong_seconds, clipping, silence, same_sound)
 """Checks of the recordings of one list."""
-RATES = (low_rate, unlike_rate)
+RATES = (low_rate,)
 """Checks of sample rates against that of the features."""
 ACROSS = (same_sound_in_splits,)
 """Checks across several lists."""

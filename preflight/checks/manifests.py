@@ -6,15 +6,20 @@ vocabulary.
 Thresholds lie well outside the range of 869 AISHELL, 2,448 dspspeech20, 1,600 HSK-word and 15,000 synthetic
 utterances: 0.49 to 6.84 syllables per second, 0.5 to 9.1 seconds, at least 2.5 s
 below the limit for slow speech, ``_PAUSE + _SLOWEST * syllables``.
+Of 641,000 pairs of a hanzi and its syllable of the THCHS-30 and AISHELL texts 0.012 % are reported, which are
+true errors (谎 huang1, 捧 peng2).
 """
 
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
+
+from pypinyin.constants import PINYIN_DICT
 
 from preflight.findings import ERROR, WARNING, Finding, line_check, line_finding, repeated_lines
 from preflight.listings import Line, Listing, canonical
 from utils.files import is_file
-from utils.mandarin.pinyin import full_inventory, is_hanzi, tone_of
+from utils.mandarin.pinyin import full_inventory, is_hanzi, tone_of, without_tone
 from utils.processes import bar_if_long
 from utils.vocabulary import Vocabulary
 
@@ -22,31 +27,23 @@ _FASTEST = 10.0  # syllables a second; hurried Mandarin reaches 8
 _PAUSE, _SLOWEST = 3.0, 1.5  # seconds of silence around a text, and seconds for each of its syllables
 _MOST_NEUTRAL = 0.5  # of the syllables have the neutral tone; in running text it is a twentieth
 _SHORTEST, _LONGEST = 0.2, 40.0  # seconds; other lengths are reported
+# Their tone depends on the next syllable (sandhi), and corpora write either tone.
+_SANDHI = frozenset("一不七八")
 
 
 def no_lines(listing: Listing) -> Iterator[Finding]:
     """Lists of a split without an utterance."""
     if listing.role and not listing.lines and not listing.misshapen:
-        yield Finding(
-            ERROR,
-            listing.path,
-            "",
-            problem=f"there is no utterance for {listing.role}",
-            advice="prepare the corpus again, or leave this list out",
-        )
+        problem = f"there is no utterance for {listing.role}"
+        yield Finding(ERROR, listing.path, "", problem, "prepare the corpus again, or leave this list out")
 
 
 def misshapen_line(listing: Listing) -> Iterator[Finding]:
     """Lines with too few or too many fields."""
+    problem, advice = "the number of fields differs from the header", "separate the fields by single tabs"
     for number, fields in listing.misshapen:
-        yield Finding(
-            ERROR,
-            listing.path,
-            f"line {number}",
-            problem="the number of fields differs from the header",
-            advice="separate the fields by single tabs",
-            detail=f"{fields} instead of {listing.columns}",
-        )
+        detail = f"{fields} instead of {listing.columns}"
+        yield Finding(ERROR, listing.path, f"line {number}", problem, advice, detail)
 
 
 @line_check(ERROR, "not a valid length", "prepare the corpus again")
@@ -64,17 +61,13 @@ def unknown_syllable(line: Line) -> str | None:
 
 def rare_syllable(listing: Listing) -> Iterator[Finding]:
     """Syllables outside the inventory (erhua …): each adds a class to the model."""
+    problem = "a syllable outside the inventory, which adds a class to the model"
+    advice = "check the transcript; write erhua as two syllables if few utterances have it"
     inventory = set(full_inventory())
     for syllable, count in sorted(_counts(listing).items()):
         if syllable not in inventory and canonical(syllable):
-            yield Finding(
-                WARNING,
-                listing.path,
-                syllable,
-                problem="a syllable outside the inventory, which adds a class to the model",
-                advice="check the transcript; write erhua as two syllables if few utterances have it",
-                detail=f"{count:,} time{'s' * (count > 1)}",
-            )
+            detail = f"{count:,} time{'s' * (count > 1)}"
+            yield Finding(WARNING, listing.path, syllable, problem, advice, detail)
 
 
 def toneless_pinyin(listing: Listing) -> Iterator[Finding]:
@@ -82,29 +75,22 @@ def toneless_pinyin(listing: Listing) -> Iterator[Finding]:
     counts = {syllable: count for syllable, count in _counts(listing).items() if canonical(syllable)}
     total, neutral = sum(counts.values()), sum(counts[each] for each in counts if tone_of(each) == 5)
     if neutral > _MOST_NEUTRAL * total:
-        yield Finding(
-            WARNING,
-            listing.path,
-            "",
-            problem="the pinyin has no tones",
-            advice="write digits (ni3 hao3), or leave the column empty and prepare the list: it is filled",
-            detail=f"{neutral:,} of {total:,} syllables have the neutral tone",
-        )
+        advice = "write digits (ni3 hao3), or leave the column empty and prepare the list: it is filled"
+        detail = f"{neutral:,} of {total:,} syllables have the neutral tone"
+        yield Finding(WARNING, listing.path, "", "the pinyin has no tones", advice, detail)
 
 
-def unequal_length(listing: Listing) -> Iterator[Finding]:
+@line_check(
+    ERROR,
+    "syllables and hanzi differ in number",
+    "write one syllable for each hanzi, or remove the line",
+)
+def unequal_length(line: Line) -> str | None:
     """Texts with different numbers of syllables and hanzi."""
-    for line in listing.lines:
-        for kind, syllables in (("pinyin", line.pinyin), ("spoken_pinyin", line.spoken)):
-            if len(syllables) != len(line.hanzi) and (syllables or kind == "pinyin"):
-                yield line_finding(
-                    ERROR,
-                    listing,
-                    line,
-                    problem="syllables and hanzi differ in number",
-                    advice="write one syllable for each hanzi, or remove the line",
-                    detail=f"{len(syllables)} syllables in {kind}, {len(line.hanzi)} hanzi",
-                )
+    for kind, syllables in (("pinyin", line.pinyin), ("spoken_pinyin", line.spoken)):
+        if len(syllables) != len(line.hanzi) and (syllables or kind == "pinyin"):
+            return f"{len(syllables)} syllables in {kind}, {len(line.hanzi)} hanzi"
+    return None
 
 
 @line_check(
@@ -123,9 +109,7 @@ def empty_text(listing: Listing) -> Iterator[Finding]:
     empty = [line for line in listing.lines if not line.pinyin and not line.hanzi]
     if len(empty) < len(listing.lines):  # a list of noises has no texts
         for line in empty:
-            yield line_finding(
-                WARNING, listing, line, problem="no text", advice="add the text, or remove the line"
-            )
+            yield line_finding(WARNING, listing, line, "no text", "add the text, or remove the line")
 
 
 def repeated_id(listing: Listing) -> Iterator[Finding]:
@@ -134,14 +118,8 @@ def repeated_id(listing: Listing) -> Iterator[Finding]:
     for line in listing.lines:
         first = seen.setdefault(line.id, line.number)
         if first != line.number:
-            yield line_finding(
-                ERROR,
-                listing,
-                line,
-                problem="a repeated id",
-                advice="give each line a unique id",
-                detail=f"also in line {first}",
-            )
+            advice, detail = "give each line a unique id", f"also in line {first}"
+            yield line_finding(ERROR, listing, line, "a repeated id", advice, detail)
 
 
 def repeated_recording(listing: Listing) -> Iterator[Finding]:
@@ -166,53 +144,28 @@ def missing_recording(line: Line) -> str | None:
     return None if is_file(line.audio) else line.audio
 
 
-def speech_rate(listing: Listing) -> Iterator[Finding]:
+@line_check(
+    WARNING,
+    "the text does not fit the length",
+    "listen to it: probably the text of another recording",
+)
+def speech_rate(line: Line) -> str | None:
     """Too many or too few syllables for the length: probably the text of another recording."""
-    advice = "listen to it: probably the text of another recording"
-    for line in listing.lines:
-        count = len(line.pinyin)
-        if not count or not line.has_length:
-            continue
-        detail = f"{count} syllables in {line.seconds:.2f} s"
-        if count > _FASTEST * line.seconds:
-            yield line_finding(
-                WARNING, listing, line, problem="faster than anyone can speak", advice=advice, detail=detail
-            )
-        elif line.seconds > _PAUSE + _SLOWEST * count:
-            yield line_finding(
-                WARNING,
-                listing,
-                line,
-                problem="a text too short for the recording",
-                advice=advice,
-                detail=detail,
-            )
+    count = len(line.pinyin)
+    too_fast, too_slow = count > _FASTEST * line.seconds, line.seconds > _PAUSE + _SLOWEST * count
+    is_unusual = count and line.has_length and (too_fast or too_slow)
+    return f"{count} syllables in {line.seconds:.2f} s" if is_unusual else None
 
 
-def unusual_length(listing: Listing) -> Iterator[Finding]:
+@line_check(
+    WARNING,
+    "an unusual length",
+    "remove the line, or cut it at pauses: the longest recording determines the memory of a batch",
+)
+def unusual_length(line: Line) -> str | None:
     """Very short and very long recordings."""
-    for line in listing.lines:
-        if not line.pinyin:
-            continue
-        detail = f"{line.seconds:.2f} s"
-        if 0 <= line.seconds < _SHORTEST:
-            yield line_finding(
-                WARNING,
-                listing,
-                line,
-                problem="too short for a syllable",
-                advice="remove the line",
-                detail=detail,
-            )
-        elif _LONGEST < line.seconds < float("inf"):
-            yield line_finding(
-                WARNING,
-                listing,
-                line,
-                problem="a very long recording",
-                advice="cut it at pauses: the longest recording determines the memory of a batch",
-                detail=detail,
-            )
+    is_short, is_long = 0 <= line.seconds < _SHORTEST, _LONGEST < line.seconds < float("inf")
+    return f"{line.seconds:.2f} s" if line.pinyin and (is_short or is_long) else None
 
 
 @line_check(
@@ -224,6 +177,51 @@ def not_in_vocabulary(line: Line, vocabulary: Vocabulary) -> str | None:
     """Syllables that are not in the vocabulary of a run."""
     missing = [syllable for syllable in line.pinyin if canonical(syllable) and syllable not in vocabulary]
     return " ".join(missing[:3]) or None
+
+
+@line_check(WARNING, "a hanzi does not have the reading of its syllable", "correct the hanzi or the syllable")
+def hanzi_reading(line: Line) -> str | None:
+    """Hanzi without the reading of their syllable."""
+    if len(line.pinyin) != len(line.hanzi):
+        return None
+    following = (*line.pinyin[1:], "")[: len(line.pinyin)]
+    wrong = [
+        f"{character} {syllable}"
+        for character, syllable, after in zip(line.hanzi, line.pinyin, following, strict=True)
+        if not may_be_read(character, syllable, before_third=after.endswith("3"))
+    ]
+    return ", ".join(wrong[:3]) or None
+
+
+@cache
+def may_be_read(character: str, syllable: str, before_third: bool) -> bool:
+    """Whether a hanzi has a reading, also with neutral tone, erhua or tone sandhi.
+
+    Other characters and syllables count as matching: other checks report them.
+
+    Args:
+        character: one character.
+        syllable: canonical.
+        before_third: whether a third tone follows, so that a third tone changes to a second tone.
+    """
+    readings = _readings(character)
+    if not readings or canonical(syllable) is None:
+        return True
+    tones = {without_tone(reading): set() for reading in readings}
+    for reading in readings:
+        tones[without_tone(reading)].add(tone_of(reading))
+    base, tone = without_tone(syllable), tone_of(syllable)
+    known = tones.get(base, tones.get(base.removesuffix("r")))
+    if known is None:
+        return False
+    sandhi = character in _SANDHI or (before_third and tone == 2 and 3 in known)
+    return tone == 5 or tone in known or sandhi
+
+
+@cache
+def _readings(character: str) -> frozenset[str]:
+    readings = PINYIN_DICT.get(ord(character), "").split(",")
+    return frozenset(filter(None, map(canonical, readings)))
 
 
 def _counts(listing: Listing) -> Counter[str]:

@@ -21,23 +21,6 @@ _UNSEEN = 0.02
 _NAMES = {"train": "training", "dev": "dev"}
 
 
-def id_of_another(listings: Sequence[Listing]) -> Iterator[Finding]:
-    """One id for different recordings of two lists."""
-    first_seen: dict[str, tuple[str, Line]] = {}
-    for listing in listings:
-        for line in listing.lines:
-            path, first = first_seen.setdefault(line.id, (listing.path, line))
-            if path != listing.path and first.audio != line.audio:
-                yield line_finding(
-                    ERROR,
-                    listing,
-                    line,
-                    problem="an id that another list gives to another recording",
-                    advice="make ids unique in all lists, e.g. with the corpus name as a prefix",
-                    detail=f"{path}, line {first.number}",
-                )
-
-
 def shared_recording(listings: Sequence[Listing]) -> Iterator[Finding]:
     """Recordings that are in two splits."""
     for role, other in combinations(("train", "dev", "test"), 2):
@@ -45,13 +28,10 @@ def shared_recording(listings: Sequence[Listing]) -> Iterator[Finding]:
         for listing in of_role(listings, other):
             for line in listing.lines:
                 if line.audio in known:
-                    yield line_finding(
-                        ERROR if (role, other) == ("train", "test") else WARNING,
-                        listing,
-                        line,
-                        problem=f"a recording that is also in the {role} list",
-                        advice=f"remove it from one list: the {other} figures are too good",
-                    )
+                    severity = ERROR if (role, other) == ("train", "test") else WARNING
+                    problem = f"a recording that is also in the {role} list"
+                    advice = f"remove it from one list: the {other} figures are too good"
+                    yield line_finding(severity, listing, line, problem, advice)
 
 
 def shared_sentence(listings: Sequence[Listing]) -> Iterator[Finding]:
@@ -62,15 +42,10 @@ def shared_sentence(listings: Sequence[Listing]) -> Iterator[Finding]:
         own = _sentences(_others(listing, recordings))
         shared = own & known
         if known and own and len(shared) >= _SENTENCES_SHARED * len(own):
-            how_many = "all" if shared == own else "some"
-            yield Finding(
-                WARNING,
-                listing.path,
-                "",
-                problem=f"{how_many} of its sentences are in the training set",
-                advice="its error rate is that of known sentences; others will be worse: split by sentence",
-                detail=f"{len(shared):,} of {len(own):,}, e.g. {min(shared)}",
-            )
+            problem = f"{'all' if shared == own else 'some'} of its sentences are in the training set"
+            advice = "its error rate is that of known sentences; others will be worse: split by sentence"
+            detail = f"{len(shared):,} of {len(own):,}, e.g. {min(shared)}"
+            yield Finding(WARNING, listing.path, "", problem, advice, detail)
 
 
 def shared_speaker(listings: Sequence[Listing]) -> Iterator[Finding]:
@@ -80,32 +55,10 @@ def shared_speaker(listings: Sequence[Listing]) -> Iterator[Finding]:
         for listing in of_role(listings, other):
             own = _speakers(listing.lines)
             if own & known:
-                yield Finding(
-                    WARNING,
-                    listing.path,
-                    "",
-                    problem=f"speakers of this list are in the {_NAMES[role]} set",
-                    advice="its error rate is that of known speakers; others will be worse: split by speaker",
-                    detail=f"{len(own & known):,} of {len(own):,}: {first_few(sorted(own & known), 5)}",
-                )
-
-
-def known_test(listings: Sequence[Listing]) -> Iterator[Finding]:
-    """A test set whose sentences and speakers are all in the training set."""
-    train = lines_of(of_role(listings, "train"))
-    pairs = {(line.speaker, line.hanzi) for line in train}
-    recordings = {line.audio for line in train}
-    for listing in of_role(listings, "test"):
-        lines = [line for line in _others(listing, recordings) if len(line.pinyin) >= _SENTENCE]
-        if lines and all(line.speaker and (line.speaker, line.hanzi) in pairs for line in lines):
-            yield Finding(
-                ERROR,
-                listing.path,
-                "",
-                problem="each test sentence is in the training set, by the same speaker",
-                advice="its error rates mean nothing: test on other speakers and sentences",
-                detail=f"{len(lines):,} recordings",
-            )
+                problem = f"speakers of this list are in the {_NAMES[role]} set"
+                advice = "its error rate is that of known speakers; others will be worse: split by speaker"
+                detail = f"{len(own & known):,} of {len(own):,}: {first_few(sorted(own & known), 5)}"
+                yield Finding(WARNING, listing.path, "", problem, advice, detail)
 
 
 def unheard_syllable(listings: Sequence[Listing], initial: Collection[str] = ()) -> Iterator[Finding]:
@@ -122,15 +75,11 @@ def unheard_syllable(listings: Sequence[Listing], initial: Collection[str] = ())
         unseen = sorted(counts.keys() - trained, key=lambda syllable: (-counts[syllable], syllable))
         occurrences = sum(counts[syllable] for syllable in unseen)
         if train and occurrences > _UNSEEN * counts.total():
-            yield Finding(
-                WARNING,
-                listing.path,
-                "",
-                problem="syllables that are not in the training set: they can't be recognised",
-                advice="add recordings with them, e.g. synthetic ones",
-                detail=f"{occurrences / counts.total():.1%} of all, {len(unseen):,} kinds: "
-                f"{first_few(unseen, 6)}",
-            )
+            problem = "syllables that are not in the training set: they can't be recognised"
+            advice = "add recordings with them, e.g. synthetic ones"
+            share, kinds = f"{occurrences / counts.total():.1%} of all", f"{len(unseen):,} kinds"
+            detail = f"{share}, {kinds}: {first_few(unseen, 6)}"
+            yield Finding(WARNING, listing.path, "", problem, advice, detail)
 
 
 def _others(listing: Listing, recordings: set[str]) -> list[Line]:
@@ -146,5 +95,5 @@ def _speakers(lines: Sequence[Line]) -> set[str]:
     return {line.speaker for line in lines} - {""}
 
 
-SPLITS = (id_of_another, shared_recording, shared_sentence, shared_speaker, known_test)
+SPLITS = (shared_recording, shared_sentence, shared_speaker)
 """Checks across several manifests; :func:`unheard_syllable` also depends on the initial model."""

@@ -1,20 +1,14 @@
 """Tests of data/array_store.py: complete or absent entries; damage, full disks and failures."""
 
-import io
 import shutil
 from pathlib import Path
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
 
 from data.array_store import (
     CacheEntry,
-    compute,
-    first_failures,
-    free_bytes,
     require_space,
-    write_array_header,
     write_errors,
 )
 from utils.errors import CacheError
@@ -69,14 +63,7 @@ def test_a_changed_file_is_damage_and_the_file_to_delete_is_named(entry, ending)
         pass
 
 
-def test_content_that_cannot_be_parsed_is_damage(entry):
-    write(entry)
-    with pytest.raises(CacheError, match="the cached clips are damaged"), entry.reading():
-        int("samples")
-
-
 def test_the_space_of_a_folder_that_does_not_exist_yet(tmp_path, monkeypatch):
-    assert free_bytes(tmp_path / "new" / "cache") > 0
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=2e9))
     require_space(tmp_path / "new", 2e9, "features")
     with pytest.raises(CacheError, match=r"the features need 2\.1 GB, 2\.0 GB are free"):
@@ -87,28 +74,3 @@ def test_errors_of_the_system_name_the_folder(tmp_path):
     message = rf"can't be written \(No space left\), {tmp_path}"
     with pytest.raises(CacheError, match=message), write_errors(tmp_path, "features"):
         raise OSError(28, "No space left")
-
-
-def test_an_array_that_is_written_piece_by_piece():
-    values = np.arange(6, dtype=np.uint16).reshape(3, 2)
-    file = io.BytesIO()
-    write_array_header(file, values.shape, values.dtype)
-    for row in values:
-        file.write(row.tobytes())
-    file.seek(0)
-    np.testing.assert_array_equal(np.load(file), values)
-
-
-def _halve(number: int) -> tuple[int, list[tuple[str, str]]]:
-    return 1, [(str(number), "odd")] if number % 2 else []
-
-
-@pytest.mark.parametrize("workers", [1, 2])
-def test_failures_of_all_jobs_are_collected(tmp_path, workers):
-    failures = compute(_halve, range(5), workers, items=5, content="numbers", folder=tmp_path)
-    assert sorted(failures) == [("1", "odd"), ("3", "odd")]
-
-
-def test_few_failures_are_shown():
-    assert first_failures([("a", "x"), ("b", "y")]) == "a: x; b: y"
-    assert first_failures([(str(n), "x") for n in range(9)]) == "0: x; 1: x; 2: x; 3: x; 4: x; …"

@@ -8,11 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from analysis.inputs.normalisation import DEFAULT_RULES, hanzi_tokens, normalise
 from data.corpora import aishell1, manifest_lists, thchs30
 from data.corpora.thchs30 import syllables_of_phones
 from data.corpora.tools.preparation import clean_text
-from data.corpora.tools.transcripts import make_candidate
 from data.manifest import read_manifest
 from preflight.listings import find_manifests, read_listing
 from tests.support.archives import tar_bytes
@@ -91,12 +89,6 @@ def test_thchs30_phones(phones, syllables):
     assert syllables_of_phones(phones) == tuple(syllables.split())
 
 
-@pytest.mark.parametrize("phones", ["l", "l sh ix4", "b v4", "h ao9", "绿"])
-def test_thchs30_phones_that_are_invalid(phones):
-    with pytest.raises(CorpusError):
-        syllables_of_phones(phones)
-
-
 def test_thchs30_prepared(small_thchs30, tmp_path, capsys):
     output = tmp_path / "datasets" / "thchs30"
     assert thchs30.main(["prepare", str(small_thchs30), "--output", str(output)]) == 0
@@ -111,7 +103,7 @@ def test_thchs30_prepared(small_thchs30, tmp_path, capsys):
     assert len(read_manifest(output / "dev.tsv")) == len(read_manifest(output / "test.tsv")) == 1
     assert rejected(output) == {}
     printed = capsys.readouterr().out
-    assert "overlap between splits" in printed and "rejected (see rejected.tsv): none" in printed
+    assert "sample rates: 16,000 Hz" in printed and "rejected (see rejected.tsv): none" in printed
 
 
 def test_summary_figures(small_thchs30, tmp_path):
@@ -121,17 +113,6 @@ def test_summary_figures(small_thchs30, tmp_path):
     assert (train["utterances"], train["speakers"], train["distinct_sentences"]) == (3, 2, 2)
     assert train["syllables"] == 30 + 6 + 30 and train["spoken_readings"] == 1
     assert train["hours"] == pytest.approx(0.3 / 3600, abs=1e-4)
-    assert summary["overlap"]["train/dev"] == {"speakers": 1, "sentences": 1, "utterances_of_second": 1}
-    assert summary["overlap"]["train/test"] == {"speakers": 0, "sentences": 1, "utterances_of_second": 1}
-    assert summary["overlap"]["dev/test"] == {"speakers": 0, "sentences": 0, "utterances_of_second": 0}
-    distinct = len(set(PINYIN_B.split()))
-    assert summary["coverage"]["seen_in_train"]["test"] == {
-        "distinct_syllables": distinct,
-        "of_these_seen": distinct,
-        "syllables": 6,
-        "of_all_seen": 6,
-    }
-    assert summary["coverage"]["seen"] == len(set(f"{PINYIN} {PINYIN_B}".split()))
     assert summary["rejected"] == {}
 
 
@@ -224,7 +205,6 @@ def test_empty_split_is_exit_code_1(tmp_path, capsys):
     assert thchs30.main(["prepare", str(tmp_path), "--output", str(tmp_path / "out")]) == 1
     printed = capsys.readouterr()
     assert "no usable utterance in: dev, test" in printed.err
-    assert "never seen" not in printed.out
     assert read_manifest(tmp_path / "out" / "dev.tsv") == []
 
 
@@ -299,14 +279,9 @@ def test_aishell_continues_after_an_interruption(small_aishell, tmp_path):
 def test_aishell_damaged_or_hostile_archive(small_aishell, tmp_path, content):
     corpus = small_aishell / "data_aishell"
     write(corpus / "wav" / "S0003.tar.gz", content)
-    with (corpus / "transcript" / "aishell_transcript_v0.8.txt").open("a", encoding="utf-8") as file:
-        file.write("BAC009S0003W0121 你好\n")
-    assert aishell1.main(["prepare", str(small_aishell), "--output", str(tmp_path / "out")]) == 0
-    reasons = rejected(tmp_path / "out")
-    assert reasons["S0003"][1] == "speaker's archive is damaged"
-    assert reasons["BAC009S0003W0121"][1] == "recording in a damaged archive"
+    with pytest.raises(CorpusError, match=r"(damaged|unsafe|no folder).*S0003\.tar\.gz"):
+        aishell1.main(["prepare", str(small_aishell), "--output", str(tmp_path / "out")])
     assert not list(tmp_path.rglob("evil*")) and not (corpus / "wav" / "train" / "S0003").exists()
-    assert len(read_manifest(tmp_path / "out" / "train.tsv")) == 3
 
 
 def test_aishell_damaged_transcript(small_aishell, tmp_path):
@@ -327,11 +302,6 @@ def test_aishell_damaged_transcript(small_aishell, tmp_path):
         "W0003": "transcript missing",
         "W0009": "no such audio file",
     }
-
-
-def test_aishell_missing(tmp_path):
-    with pytest.raises(CorpusError, match="aishell1 download"):
-        aishell1.main(["prepare", str(tmp_path)])
 
 
 # Lists in the form of manifests
@@ -369,21 +339,6 @@ def test_listed_recordings(tmp_path, capsys):
         manifest_lists.main(["prepare", str(tmp_path / "empty")])
 
 
-def test_spoken_syllables_that_are_not_one_for_each_hanzi_are_rejected(tmp_path):
-    header = "id\taudio\tseconds\tspeaker\tpinyin\thanzi\tspoken_pinyin\n"
-    rows = [
-        "a\twav/a.wav\t9\ts1\tni3 hao3\t你好\tni2 hao3",
-        "b\twav/a.wav\t9\ts1\tni3 hao3\t你好\tni2",
-        "c\twav/a.wav\t9\ts1\tni3 hao3\t你好\t",
-    ]
-    write(tmp_path / "in" / "train.tsv", header + "\n".join(rows) + "\n")
-    write(tmp_path / "in" / "wav" / "a.wav", wav())
-    assert manifest_lists.main(["prepare", str(tmp_path / "in"), "--output", str(tmp_path / "out")]) == 0
-    assert [each.id for each in read_manifest(tmp_path / "out" / "train.tsv")] == ["a", "c"]
-    reason = ("syllables and hanzi differ in number", "1 syllables in spoken_pinyin, 2 hanzi")
-    assert rejected(tmp_path / "out")["b"][1:] == reason
-
-
 def test_the_own_lists_are_not_replaced(tmp_path):
     header = "id\taudio\tseconds\tspeaker\tpinyin\thanzi\n"
     rows = "a\twav/a.wav\t9\ts1\tni3 hao3\t你好\nb\twav/b.wav\t9\ts1\t\t打开3号\n"
@@ -413,43 +368,7 @@ def test_other_lists_beside_the_splits_are_skipped_and_named(tmp_path, capsys):
         [read_listing(path) for path in find_manifests(tmp_path / "in")]
 
 
-@pytest.mark.parametrize("dot", ["·", "•", "‧", "・", "･", "\u0387"])
-def test_dots_in_names_are_ignored_in_readings_and_scores(dot, tmp_path):
-    name = f"阿尔伯特{dot}爱因斯坦"
-    candidate = make_candidate("a", "train", tmp_path, "", name)
-    assert candidate.problem is None and candidate.hanzi == "阿尔伯特爱因斯坦" == clean_text(name)
-    assert len(candidate.pinyin) == 8
-    assert hanzi_tokens(normalise(name, DEFAULT_RULES)) == tuple("阿尔伯特爱因斯坦")
-    # The parts of a name are read separately: 银行 is not a word across the dot.
-    assert make_candidate("b", "train", tmp_path, "", f"小银{dot}行走").pinyin[2] == "xing2"
-
-
 def test_clean_text():
     assert clean_text("星巴克（虹桥　西航）， 三Ｄ“打印”") == "星巴克虹桥西航三D打印"
     assert clean_text("５０％") == "50%"
     assert clean_text("\ufeff打开\u200b 导航") == "打开导航"
-
-
-@pytest.mark.parametrize("corpus", [thchs30, aishell1, manifest_lists])
-def test_help_has_examples(corpus, capsys):
-    for arguments in (["--help"], ["prepare", "--help"]):
-        with pytest.raises(SystemExit) as exit:
-            corpus.main(arguments)
-        assert exit.value.code == 0
-        assert f"python -m data.corpora.{corpus.CORPUS.name} prepare" in capsys.readouterr().out
-    with pytest.raises(SystemExit) as exit:
-        corpus.main(["prepare", "x", "--workers", "0"])
-    assert exit.value.code == 2
-
-
-@pytest.mark.shared
-def test_shared_real_recordings_are_prepared(tmp_path):
-    audio = Path(__file__).parents[2].parent / "shared" / "data" / "audio" / "aishell1_two_speakers"
-    if not audio.is_dir():
-        pytest.skip(f"no recordings at {audio}")
-    manifest_lists.main(["prepare", str(audio), "--output", str(tmp_path)])
-    sizes = {path.stem: len(read_manifest(path)) for path in tmp_path.glob("t*.tsv")}
-    assert sizes == {"train": 362, "test_same_speaker": 77, "test_other_speaker": 369}
-    reasons = {reason for _, reason, _ in rejected(tmp_path).values()}
-    assert reasons == {"digits in the transcript", "Latin letters in the transcript"}
-    assert sum(sizes.values()) + len(rejected(tmp_path)) == 869

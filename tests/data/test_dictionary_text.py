@@ -67,17 +67,6 @@ def test_words_are_drawn_by_a_power_of_their_frequency():
     assert (found["无"], found["罕见词"]) == (0, 0)
 
 
-def test_the_same_seed_gives_the_same_lines():
-    assert list(dictionary_lines(WORDS, 100)) == list(dictionary_lines(WORDS, 100, seed=0))
-    assert list(dictionary_lines(WORDS, 100)) != list(dictionary_lines(WORDS, 100, seed=1))
-
-
-def test_nothing_to_draw_from_is_an_error():
-    for words in ({}, {"无": 0}):
-        with pytest.raises(ConfigError, match="no word with a frequency above 0"):
-            list(dictionary_lines(words, 10))
-
-
 def test_names_are_words_with_a_frequency_of_their_own(tmp_path):
     (tmp_path / "names.txt").write_text("\ufeff萨根标准\n李\nABC公司\n北京\n链球菌\n", encoding="utf-8")
     words = {"北京": 34488, "链球菌": 3}

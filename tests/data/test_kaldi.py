@@ -2,7 +2,6 @@
 
 import json
 import os
-from collections import namedtuple
 from pathlib import Path
 
 import numpy as np
@@ -10,13 +9,10 @@ import pytest
 import soundfile
 
 from data.corpora import kaldi
-from data.corpora.tools import kaldi_segments
-from data.corpora.tools.kaldi_segments import KaldiSegment, cut_segments, read_segments
-from data.corpora.tools.preparation import Problem
+from data.corpora.tools.kaldi_segments import KaldiSegment, cut_segments
 from data.corpora.tools.transcripts import BRACKETS, UNKNOWN_WORDS, make_candidate
 from data.manifest import read_manifest
 from tests.support.corpus_files import rejected, wav, write
-from tests.support.encoded_audio import SECONDS, encoded
 from utils.errors import CorpusError
 
 RATE = 16000
@@ -208,80 +204,6 @@ def test_segments_keep_rate_and_take_the_mean_of_channels(tmp_path):
     found = cut_segments(tmp_path / "a.wav", [KaldiSegment("u", "a", 0.25, 0.5)], tmp_path / "cut")
     samples, rate = soundfile.read(found["u"], dtype="int16")
     assert (rate, samples.shape, set(samples)) == (8000, (2000,), {2000})
-
-
-@pytest.mark.parametrize("kind", ["m4a", "killed.wav", "joined.mp3"])
-def test_segments_of_recordings_of_strangers(tmp_path, kind):
-    parts = encoded("ipod", "aac"), bytearray(encoded("wav", "pcm_s16le")), encoded("mp3", "libmp3lame")
-    size = parts[1].index(b"data") + 4
-    parts[1][size : size + 4] = RATE.to_bytes(4, "little")
-    content = {"m4a": parts[0], "killed.wav": bytes(parts[1]), "joined.mp3": parts[2] + parts[2]}[kind]
-    write(tmp_path / kind, content)
-    end = 5.5 if kind == "joined.mp3" else SECONDS
-    times = {"a": (0.5, 1.0), "b": (0.75, end - 0.2), "c": (end - 0.1, -1.0), "late": (end, end + 3)}
-    segments = [KaldiSegment(name, "r", *span) for name, span in times.items()]
-    found = cut_segments(tmp_path / kind, segments, tmp_path / "cut")
-    assert isinstance(found.pop("late"), Problem)
-    for name, file in found.items():
-        samples, rate = soundfile.read(file)
-        start, stop = times[name]
-        assert rate == 48_000 and np.abs(samples).max() > 0.4
-        if stop > 0:
-            assert len(samples) == round((stop - start) * rate)
-
-
-def test_a_long_recording_is_not_held_in_memory():
-    """Of ten minutes, at most a segment and a block are in memory at once."""
-    blocks = iter([np.full(RATE, minute, np.float32) for minute in range(600)])
-    segments = [KaldiSegment(str(n), "r", n, n + 1.5) for n in range(0, 590, 59)]
-    for segment, samples, _ in kaldi_segments._samples_of(segments, blocks, RATE):
-        assert len(samples) == 1.5 * RATE and (samples[0], samples[-1]) == (segment.start, segment.start + 1)
-        assert samples.base is None or len(samples.base) <= 3 * RATE
-
-
-def test_segment_of_integers_stored_as_floats_and_nan(tmp_path):
-    samples = np.zeros(RATE, np.float32)
-    samples[: RATE // 4], samples[RATE // 2] = 20_000, np.nan
-    soundfile.write(tmp_path / "a.wav", samples, RATE, subtype="FLOAT")
-    segments = [
-        KaldiSegment("loud", "a", 0, 0.2),
-        KaldiSegment("nan", "a", 0.4, 0.6),
-        KaldiSegment("good", "a", 0.6, 1),
-    ]
-    found = cut_segments(tmp_path / "a.wav", segments, tmp_path / "cut")
-    assert {name for name, file in found.items() if isinstance(file, Problem)} == {"loud", "nan"}
-
-
-def test_a_disk_too_small_for_the_segments_is_reported_first(segmented, tmp_path, monkeypatch):
-    usage = namedtuple("usage", "total used free")
-    monkeypatch.setattr("shutil.disk_usage", lambda folder: usage(0, 0, 1000))
-    with pytest.raises(CorpusError, match="are free"):
-        kaldi.main(["prepare", str(segmented), "--output", str(tmp_path / "out")])
-    assert not list(tmp_path.rglob("out/**/*.wav"))
-
-
-def test_an_end_far_behind_the_recording_needs_no_space(segmented, tmp_path):
-    with (segmented / "segments").open("a", encoding="utf-8") as file:
-        file.write("far long 1.0 1e9\n")
-    with (segmented / "text").open("a", encoding="utf-8") as file:
-        file.write("far 你好\n")
-    assert prepare(segmented, tmp_path / "out")["far"] == "segment exceeds the end of its recording"
-
-
-def test_a_disk_that_fills_up_is_no_fault_of_the_recording(segmented, tmp_path, monkeypatch):
-    def write_wav(*arguments):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(kaldi_segments, "write_wav", write_wav)
-    with pytest.raises(OSError, match="No space left"):
-        kaldi.main(["prepare", str(segmented), "--output", str(tmp_path / "out")])
-
-
-def test_lines_of_segments(tmp_path):
-    path = write(tmp_path / "segments", b"\xef\xbb\xbfu a 0 1.5\r\n\n" + "宇 a 1 2\n".encode("gb18030"))
-    first, second = read_segments(path)
-    assert first == KaldiSegment("u", "a", 0.0, 1.5)
-    assert second.problem.reason == "not a line of segments" and "segments:3" in second.problem.detail
 
 
 @pytest.mark.parametrize(

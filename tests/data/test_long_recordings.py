@@ -16,10 +16,8 @@ from data.keywords.long_recordings import (
     write_long_recording,
 )
 from data.manifest import Utterance, write_manifest
-from streaming.keyword.stream import KeywordStream
 from utils.audio.reading import SAMPLE_RATE, audio_blocks, read_audio, write_wav
 from utils.errors import CorpusError, UserError
-from utils.features.keyword import KeywordFeatureConfig, keyword_features
 
 
 def tone(hertz: float, seconds: float, silence: float = 0.1) -> np.ndarray:
@@ -117,50 +115,8 @@ def test_missing_keywords_or_others_are_reported(words: Path, tmp_path: Path):
     assert not (tmp_path / "silent/stream.flac").exists()
 
 
-@pytest.mark.parametrize(
-    ("option", "value"),
-    [("--hours", "nan"), ("--hours", "-1"), ("--keyword-share", "5"), ("--seed", "-1")],
-)
-def test_impossible_numbers_are_named(words, tmp_path, capsys, option, value):
-    with pytest.raises(SystemExit):
-        main(["--folder", str(words), "--output", str(tmp_path / "stream"), f"{option}={value}"])
-    assert f"argument {option}: '{value}' is not a" in capsys.readouterr().err
-
-
 def test_edges():
     samples = np.zeros(1000, np.float32)
     samples[300:700] = 0.5
     samples[200:300] = 0.001  # 54 dB below the peak
     assert edges(samples) == (300, 700)
-
-
-class Summing:
-    """A stand-in for a streamed model: its first logit is the sum of all samples so far."""
-
-    def __init__(self):
-        self.reset()
-
-    def reset(self) -> None:
-        self.sum = 0.0
-
-    def step(self, chunk: np.ndarray) -> np.ndarray:
-        self.sum += float(np.abs(chunk).mean()) / 100
-        return np.array([[self.sum, 0.0]], np.float32)
-
-
-@pytest.mark.parametrize("kind", ["mfcc", "raw"])
-def test_samples_of_any_chunks_give_the_same_answers(kind: str):
-    config = KeywordFeatureConfig(kind=kind)
-    chunk = 2 * (config.stride_samples if kind == "raw" else 1)
-    samples = np.random.default_rng(3).standard_normal(SAMPLE_RATE).astype(np.float32) * 0.1
-    whole = KeywordStream(Summing(), config, chunk).feed(samples)
-    frames = len(keyword_features(samples, config)) // chunk
-    assert whole.shape == (frames, 2) and np.diff(whole[:, 0]).min() > 0
-    stream, parts = KeywordStream(Summing(), config, chunk), []
-    for start in range(0, len(samples), 701):
-        answers = stream.feed(samples[start : start + 701])
-        parts += [answers] if len(answers) else []
-    assert np.concatenate(parts) == pytest.approx(whole)
-    assert stream.call_seconds == pytest.approx(0.04)
-    stream.reset()
-    assert stream.feed(samples) == pytest.approx(whole)

@@ -42,9 +42,3 @@ def test_the_manifest_has_no_texts_and_the_recordings_left_out_are_not_used(tmp_
     assert abs(recorded.mean()) > 0.5 * np.sqrt(np.mean(np.square(recorded)))
     again = read_manifest(generate(tmp_path / "b", 6, 4, [noises / "kept.wav"]))
     assert [u.audio.read_bytes() for u in again] == [u.audio.read_bytes() for u in utterances]
-
-
-def test_a_seed_is_not_negative(tmp_path, capsys):
-    with pytest.raises(SystemExit):
-        main([str(tmp_path / "a"), "--seed=-1"])
-    assert "argument --seed: '-1' is not a whole number from 0 on" in capsys.readouterr().err

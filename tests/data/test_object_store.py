@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import soundfile
 
 import data.features.packing as packing
 from analysis.inputs.training_texts import read_training
@@ -23,7 +22,7 @@ from data.manifest import COLUMNS, read_manifest, write_manifest
 from preflight.listings import read_listing
 from tests.data.test_packed_corpus import COPIES, FEATURES, source
 from tests.support.tiny_corpus import write_tiny_corpus
-from utils.audio.reading import read_audio, seconds_and_rate, write_wav
+from utils.audio.reading import read_audio, write_wav
 from utils.config import save_yaml
 from utils.errors import AudioError, CacheError, ConfigError, StoreError
 from utils.object_store import address_of, read_part
@@ -100,15 +99,6 @@ def test_lists_of_recordings_in_a_store_are_prepared(memory, tmp_path):
     (utterance,) = read_manifest(tmp_path / "out" / "train.tsv")
     assert (address_of(utterance.audio), utterance.seconds) == (address, 0.5)
     assert "no such audio file" in (tmp_path / "out" / "rejected.tsv").read_text(encoding="utf-8")
-
-
-@pytest.mark.parametrize("name", ["a.flac", "a.ogg"])
-def test_other_formats_from_a_store(memory, tmp_path, name):
-    # Longer than what a decoder reads at first.
-    soundfile.write(tmp_path / name, 0.1 * np.random.default_rng(0).normal(size=(80_000, 2)), 8_000)
-    address = f"{upload(tmp_path, 'memory://sounds')}/{name}"
-    np.testing.assert_array_equal(read_audio(address), read_audio(tmp_path / name))
-    assert seconds_and_rate(address) == (10.0, 8_000)
 
 
 def test_faults_of_recordings_in_a_store(memory, tmp_path):

@@ -16,7 +16,6 @@ from data.features.packing import pack_corpus
 from data.features.spec_augment import SpecAugmentConfig
 from data.manifest import find_lines, read_lines, read_manifest, write_manifest
 from preflight.recipes import read_recipe, recipe_listings
-from tests.support.tiny_commands import bytes_of, run_content
 from tests.support.tiny_corpus import write_tiny_corpus
 from training.run import train_from_config
 from utils.errors import AudioError, CacheError, ConfigError, CorpusError
@@ -132,30 +131,12 @@ def test_weights_and_several_corpora(manifests, tmp_path):
     assert [counts[u.id] for u in read_manifest(manifests[1])] == [2] * 7
 
 
-def test_the_estimated_number_of_steps_is_close(tmp_path, monkeypatch):
-    monkeypatch.setattr(packed_source, "GROUP", 100)
-    manifest = write_tiny_corpus(tmp_path, utterances=150)
-    packed = source(pack([manifest], tmp_path / "packed", augment=AugmentConfig(copies=0)))
-    for limits in ({"batch_frames": 1000, "max_batch": 1000}, {"batch_frames": 9000, "max_batch": 10}):
-        limited = replace(packed, **limits)
-        assert abs(limited.steps(1) / len(list(limited.batches(1))) - 1) < 0.15
-
-
 def test_utterances_with_too_few_frames_are_left_out(manifests, tmp_path, caplog):
     short = source(pack(manifests, tmp_path / "packed"), too_short=lambda cache, utterances, labels: {0})
     read = [name for batch in short.batches(1) for name in batch.ids]
     assert (
         len(read) == 22 - 3 and "1 utterances have too few frames" in caplog.text
     )  # one utterance of each group
-
-
-def test_the_same_bytes_after_a_kill(manifests, tmp_path):
-    expected = bytes_of(pack(manifests, tmp_path / "packed"))
-    assert len(expected) == 6 * 3 + 4
-    for number, name in enumerate(sorted(expected)):
-        if number % 3 == 0:
-            (tmp_path / "packed" / name).unlink()
-    assert bytes_of(pack(manifests, tmp_path / "packed")) == expected
 
 
 def test_corrected_transcripts_are_packed_again_without_the_features(manifests, tmp_path):
@@ -170,7 +151,7 @@ def test_corrected_transcripts_are_packed_again_without_the_features(manifests, 
     pack(own, packed)
     changed = {path.suffix for path, (_, content) in before.items() if path.read_bytes() != content}
     kept = {path.suffix for path, (inode, _) in before.items() if path.stat().st_ino == inode}
-    assert changed == {".tsv", ".sha256"} and kept == {".npy", ".tsv"}
+    assert changed == {".tsv", ".sha256"} and kept == {".npy"}
     stored = {
         u.id: u
         for path in packed.glob("*.tsv")
@@ -236,14 +217,6 @@ def test_other_settings_than_the_recipes_are_refused(manifests, tmp_path):
         corpus.check_settings(FEATURES, AugmentConfig(copies=3))
 
 
-def test_an_epoch_without_a_shard_is_refused(manifests, tmp_path):
-    packed, recipe = pack(manifests, tmp_path / "packed"), tmp_path / "recipe.yaml"  # 6 shards
-    recipe.write_text("model: {name: compact, width: 8, blocks: 1}\nfeatures: {bins: 16}\n", encoding="utf-8")
-    lists = [f"data.train=[{packed}]", f"data.dev=[{manifests[1]}]", "data.weights=[0.1]"]
-    with pytest.raises(ConfigError, match=r"0\.1 of 6 shards is less than a shard an epoch.*at least 0\.167"):
-        train_from_config("speech", recipe, [*lists, "augment.copies=1"], tmp_path / "run")
-
-
 def test_a_training_reads_a_packed_corpus(manifests, tmp_path):
     packed, recipe = pack(manifests, tmp_path / "packed"), tmp_path / "recipe.yaml"
     recipe.write_text("model: {name: compact, width: 8, blocks: 1}\nfeatures: {bins: 16}\n", encoding="utf-8")
@@ -264,21 +237,3 @@ def test_an_unfinished_packing_is_named(manifests, tmp_path):
         train_from_config("speech", recipe, lists, tmp_path / "run")
     with pytest.raises(CacheError, match=message):
         recipe_listings(read_recipe(recipe, lists))
-
-
-@pytest.mark.nightly
-@pytest.mark.timeout(3600)
-def test_a_training_on_a_packed_corpus_is_resumed_to_the_same_weights(commands, tiny_runs):
-    folder = commands.folder / "packed_training"
-    packed = pack([tiny_runs.train], folder / "packed")
-    runs = [RunFolder(folder / name) for name in ("whole", "killed")]
-    arguments = [tiny_runs.training(run.path, folder / "features", packed) for run in runs]
-    whole = commands.run("train", *arguments[0])
-    assert whole.code == 0 and "10 training and 4 dev utterances" in whole.output, whole.output
-    seen = runs[1].path / "utterances.tsv"
-    commands.run(
-        "train", *arguments[1], condition=lambda: seen.is_file() and seen.read_bytes().count(b"\n") > 4
-    )
-    again = commands.run("train", *arguments[1])
-    assert again.code == 0 and "resumed at epoch" in again.output, again.output
-    assert run_content(runs[1]) == run_content(runs[0])

@@ -1,28 +1,22 @@
 """Tests of pinyin pairs as flat arrays: content, readings, any number of workers, a killed preparation."""
 
-import fcntl
 import json
 import lzma
 import os
 import random
-import signal
-import subprocess
-import sys
 from collections import Counter
-from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from data.text import pinyin_pair_dataset, pinyin_pair_preparation, sources
+from data.text import pinyin_pair_preparation, sources
 from data.text.pinyin_pair_dataset import (
     HANZI_LINE_END,
     PairDataset,
     PairShard,
     hanzi_table,
-    inventory_hash,
     syllable_table,
 )
 from data.text.pinyin_pair_preparation import (
@@ -30,38 +24,19 @@ from data.text.pinyin_pair_preparation import (
     LONE_CR,
     NOT_HANZI,
     NOT_UTF8,
-    REASONS,
     UNREAD,
-    PairPiece,
     PairReader,
     prepare_pairs,
 )
 from data.text.pinyin_pairs import pairs_from_text
 from tests.support.damage import DAMAGE, damage_file
 from tests.support.polyphones import read_sentences
-from tests.support.scripts import ROOT
 from utils.errors import CacheError, ConfigError, CorpusError
 from utils.mandarin.pinyin import full_inventory, hanzi_to_pinyin
 from utils.mandarin.polyphones import read_rules
 from utils.mandarin.sandhi import spoken_variants
 
 SMALL = 2000  # bytes in each piece
-PREPARE_AND_DIE = """
-import os, signal, sys
-import numpy as np
-from data.text import sources
-from data.text.pinyin_pair_preparation import prepare_pairs
-
-def save_or_die(path, **arrays):
-    if "00003" in path.name:
-        path.write_bytes(b"half a ")
-        os.kill(os.getpid(), signal.SIGKILL)
-    savez(path, **arrays)
-
-savez, np.savez = np.savez, save_or_die
-sources.PIECE = int(sys.argv[3])
-prepare_pairs([sys.argv[1]], sys.argv[2], workers=1)
-"""
 
 
 @pytest.fixture(scope="module")
@@ -104,21 +79,17 @@ def content(dataset: PairDataset) -> list[tuple[bytes, bytes, dict[str, int]]]:
 
 def test_prepared_pairs_are_the_lines_and_their_pinyin(text, tmp_path, lines, small_pieces):
     dataset = prepare_pairs([text], tmp_path / "pairs", workers=1)
-    (shard,) = PairDataset.load(tmp_path / "pairs").shards
-    assert read_back(shard) == [(pair.pinyin, pair.hanzi) for pair in pairs_from_text(text).pairs]
+    (shard,) = dataset.shards
+    assert (
+        list(shard.pairs())
+        == read_back(shard)
+        == [(pair.pinyin, pair.hanzi) for pair in pairs_from_text(text).pairs]
+    )
     counts = (len(lines), sum(map(len, lines)))
     assert (shard.line_count, shard.hanzi_count) == counts
     assert dataset.hanzi_count == shard.hanzi_count
     assert len(shard) == len(shard.syllables) == len(shard.hanzi)
     assert isinstance(shard.hanzi, np.memmap)
-    assert not list((tmp_path / "pairs").glob("*piece*"))
-
-
-def test_pieces_of_a_text_with_brackets_in_its_name_are_removed(tmp_path):
-    text = tmp_path / "news[1].txt"
-    text.write_text("你好\n", encoding="utf-8")
-    prepare_pairs([text], tmp_path / "pairs", workers=1)
-    assert not list((tmp_path / "pairs").glob("*piece*"))
 
 
 def test_lines_that_cannot_be_used_are_counted_by_reason(tmp_path):
@@ -142,50 +113,11 @@ def test_lone_carriage_returns_are_named_as_the_reason(tmp_path):
     assert [shard.line_count for shard in dataset.shards] == [1]
 
 
-@pytest.mark.parametrize("reasons", range(1, len(REASONS) + 3))
-def test_pieces_of_the_version_before_the_last_reason_are_read(tmp_path, reasons):
-    """They have a count less; any other number of counts is damage."""
-    none = np.zeros(0, np.uint16)
-    np.savez(tmp_path / "piece.npz", syllables=none, hanzi=none, rejected=np.arange(reasons))
-    if reasons in (len(REASONS) - 1, len(REASONS)):
-        found = PairPiece.load(tmp_path / "piece.npz").rejected
-        assert found == Counter(dict(zip(REASONS, range(reasons), strict=False)))
-    else:
-        with pytest.raises(CacheError):
-            PairPiece.load(tmp_path / "piece.npz")
-
-
 def test_workers_and_pieces_change_nothing(text, tmp_path, monkeypatch):
     whole = content(prepare_pairs([text], tmp_path / "whole", workers=1, spoken=0.5))
     monkeypatch.setattr(sources, "PIECE", SMALL)
     assert content(prepare_pairs([text], tmp_path / "pieces", workers=1, spoken=0.5)) == whole
     assert content(prepare_pairs([text], tmp_path / "processes", workers=2, spoken=0.5)) == whole
-
-
-def test_a_killed_preparation_resumes_with_the_next_piece(text, tmp_path, monkeypatch, small_pieces):
-    undisturbed = content(prepare_pairs([text], tmp_path / "undisturbed", workers=1))
-    folder = tmp_path / "pairs"
-    command = [sys.executable, "-c", PREPARE_AND_DIE, str(text), str(folder), str(SMALL)]
-    died = subprocess.run(command, cwd=ROOT, capture_output=True, check=False)
-    assert died.returncode == -signal.SIGKILL, died.stderr
-    assert sorted(path.name[-9:] for path in folder.glob("news*.npz")) == [
-        "00000.npz",
-        "00001.npz",
-        "00002.npz",
-    ]
-    assert len(list(folder.glob(".*.npz"))) == 1
-    with pytest.raises(CorpusError, match="no prepared pairs"):
-        PairDataset.load(folder)
-    written, write_piece = [], pinyin_pair_preparation.write_piece
-    monkeypatch.setattr(
-        pinyin_pair_preparation, "write_piece", lambda *job: written.append(job[2]) or write_piece(*job)
-    )
-    assert content(prepare_pairs([text], folder, workers=1)) == undisturbed
-    assert [path.name[-9:] for path in written][:2] == ["00003.npz", "00004.npz"]
-    assert not list(folder.glob(".*"))
-    written.clear()
-    assert content(prepare_pairs([text], folder, workers=1)) == undisturbed
-    assert written == []
 
 
 @pytest.mark.parametrize("spoken", [0.2, 0.8])
@@ -255,44 +187,21 @@ def test_another_reading_or_text_is_prepared_again(text, tmp_path, monkeypatch):
     text.write_text("你好\n", encoding="utf-8")
     changed = prepare_pairs([text], folder, workers=1).shards[0].name
     assert len({first, spoken, again, changed}) == 4
-    assert [shard.name for shard in PairDataset.load(folder).shards] == [changed]
 
 
-def test_a_second_preparation_of_a_text_waits_for_the_first(text, tmp_path, monkeypatch):
-    join, attempts = pinyin_pair_preparation._join, []
-
-    def checked_join(*arguments):
-        with next(tmp_path.glob("*.lock")).open() as file, pytest.raises(BlockingIOError):
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        attempts.append(arguments)
-        join(*arguments)
-
-    @contextmanager
-    def finished_by_another_process(path):
-        monkeypatch.undo()
-        monkeypatch.setattr(pinyin_pair_preparation, "_join", checked_join)
-        prepare_pairs([text], tmp_path, workers=1)
-        yield
-
-    monkeypatch.setattr(pinyin_pair_preparation, "exclusive", finished_by_another_process)
-    assert prepare_pairs([text], tmp_path, workers=1).hanzi_count
-    assert len(attempts) == 1 and not list(tmp_path.glob("*.lock"))
-
-
-@pytest.mark.parametrize("ending", ["syllables.npy", "hanzi.npy", "json", "sha256"])
+@pytest.mark.parametrize("ending", ["syllables", "hanzi", "json", "sha256"])
 @pytest.mark.parametrize("kind", DAMAGE)
 def test_a_damaged_file_is_named_and_made_again(text, tmp_path, ending, kind):
     whole = content(prepare_pairs([text], tmp_path, workers=1))
     (path,) = tmp_path.glob(f"news-*.{ending}")
     damage_file(path, kind, np.random.default_rng(0))
-    for read in (lambda: PairDataset.load(tmp_path), lambda: prepare_pairs([text], tmp_path, workers=1)):
-        with pytest.raises(CacheError, match=r"damaged .*delete .*\.sha256"):
-            read()
+    with pytest.raises(CacheError, match=r"damaged .*delete .*\.sha256"):
+        prepare_pairs([text], tmp_path, workers=1)
     next(tmp_path.glob("news-*.sha256")).unlink()
     assert content(prepare_pairs([text], tmp_path, workers=1)) == whole
 
 
-def test_planted_faults_are_named(text, tmp_path, monkeypatch):
+def test_planted_faults_are_named(text, tmp_path):
     folder = tmp_path / "pairs"
     with pytest.raises(CorpusError, match="can't read the text"):
         prepare_pairs([tmp_path / "missing.txt"], folder, workers=1)
@@ -303,13 +212,3 @@ def test_planted_faults_are_named(text, tmp_path, monkeypatch):
         prepare_pairs([], folder)
     with pytest.raises(ConfigError, match="spoken is 2, not a fraction"):
         prepare_pairs([text], folder, spoken=2)
-    (shard,) = prepare_pairs([text], folder, workers=1).shards
-    array = shard.entry.path("hanzi.npy")
-    array.write_bytes(array.read_bytes()[:-10])
-    with pytest.raises(CacheError, match="damaged"):
-        PairDataset.load(folder).shards[0].count_readings()
-    monkeypatch.setattr(pinyin_pair_dataset, "full_inventory", lambda: ("a1",))
-    inventory_hash.cache_clear()
-    with pytest.raises(CorpusError, match="another inventory"):
-        PairDataset.load(folder)
-    inventory_hash.cache_clear()

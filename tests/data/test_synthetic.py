@@ -17,23 +17,27 @@ from data.corpora.thchs30 import syllables_of_phones
 from data.manifest import SPLITS, read_manifest
 from data.synthesis import corpus as synthetic_corpus
 from data.synthesis.acoustics import hum, record
-from data.synthesis.corpus import generate, syllable_phones, transcript
-from data.synthesis.plan import CorpusSettings, assign_to_splits, plan_corpus
-from data.synthesis.reading import make_sentence, spoken_input, spoken_reading, word_reading
-from data.synthesis.sentences import draw_sentences, read_grammar
+from data.synthesis.corpus import (
+    CorpusSettings,
+    assign_to_splits,
+    generate,
+    plan_corpus,
+    syllable_phones,
+    transcript,
+)
+from data.synthesis.reading import make_sentence, spoken_reading, word_reading
+from data.synthesis.sentences import read_grammar
 from data.synthesis.synthesiser import (
     COMMAND,
     Speech,
     Synthesiser,
     SynthesiserError,
     check_installed,
-    in_parallel,
     to_text,
 )
-from data.synthesis.voices import VOICES, random_definition
+from data.synthesis.voices import VOICES
 from utils.audio.reading import SAMPLE_RATE
 from utils.errors import CorpusError
-from utils.mandarin.pinyin import tone_of
 
 if importlib.util.find_spec("espeakng_loader") is None:
     pytest.skip("no synthesiser: pip install -r requirements/demo.txt", allow_module_level=True)
@@ -58,8 +62,6 @@ if "whole" in sys.argv:
     for line in sys.stdin:
         if "si3" in line:
             os.abort()
-        if "deng3" in line:
-            time.sleep(60)
         os.write(1, reply(json.loads(line)))
 espeak.serve(reply, 1)
 """
@@ -95,31 +97,7 @@ def grammar_syllables() -> list[str]:
     return sorted({syllable for item in items if item != "，" for syllable in word_reading(item)})
 
 
-def traced_tone(phonemes: str) -> int:
-    return {"55": 1, "35": 2, "214": 3, "21": 3, "51": 4, **dict.fromkeys(("11", "22", "33", "44"), 5)}[
-        re.findall(r"\d+", phonemes)[0]
-    ]
-
-
 # ------------------------------------------------------------------ speech of the synthesiser
-
-
-def test_each_syllable_of_the_grammar_has_phonemes_of_its_own(child):
-    syllables = [*grammar_syllables(), "xiong2", "qiong2", "jiong3", "lv4", "nv3", "lve4", "er2", "yo1"]
-    syllables = list(dict.fromkeys(syllables))
-    trace = child.trace(Speech("", to_text(syllables, range(1, len(syllables)))))
-    assert [len(part) for part in trace] == [1] * len(syllables)
-    phonemes = [part[0] for part in trace]
-    assert len(set(phonemes)) == len(syllables) > 600
-    assert not [p for p in phonemes if "(en)" in p]  # spelled out as English
-    assert [traced_tone(p) for p in phonemes] == [tone_of(s) for s in syllables]
-
-
-def test_the_spoken_reading_is_that_of_the_synthesiser(child):
-    for sentence in draw_sentences(60, 4):
-        text = to_text(spoken_input(sentence), sentence.pauses)
-        phonemes = [p for part in child.trace(Speech("f2", text)) for p in part]
-        assert [traced_tone(p) for p in phonemes] == [tone_of(s) for s in spoken_reading(sentence)], sentence
 
 
 def test_speech_depends_on_the_request_alone(child):
@@ -140,64 +118,24 @@ def test_all_voices_speak_and_differ_and_repeat_themselves(child):
     assert [voice for voice in VOICES if again[voice] != speech[voice]] == []
 
 
-def test_made_voices_speak_each_in_its_own_way(child):
-    definitions = [random_definition(np.random.default_rng(seed)) for seed in range(20)]
-    assert definitions == [random_definition(np.random.default_rng(seed)) for seed in range(20)]
-    speeches = [Speech("made", "ni3 hao3", definition=definition) for definition in definitions]
-    samples = [child.synthesise(speech).tobytes() for speech in speeches]
-    assert len(set(samples)) == 20
-    assert (
-        child.synthesise(Speech("f3", "ni3 hao3")).tobytes() not in samples
-    )  # and they do not change the next voice
-    with Synthesiser() as other:
-        assert [other.synthesise(speech).tobytes() for speech in reversed(speeches[:3])] == samples[2::-1]
-
-
-def test_pitch_of_a_made_voice_is_as_defined(child):
-    def period(samples: np.ndarray) -> int:
-        middle = samples[len(samples) // 3 :].astype(float)
-        lags = np.correlate(middle, middle, "full")[len(middle) - 1 :]
-        return 60 + int(lags[60:500].argmax())  # 44 to 370 Hz
-
-    low, high = (
-        child.synthesise(Speech("made", "ma1", pitch=50, definition=f"language variant\npitch {pitch}\n"))
-        for pitch in ("70 100", "140 200")
-    )
-    assert period(low) / period(high) == pytest.approx(2.0, rel=0.1)
-
-
-def test_the_files_of_the_child_are_removed(tmp_path, monkeypatch):
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    with Synthesiser() as synthesiser:
-        synthesiser.synthesise(Speech("made", "ni3", definition=random_definition(np.random.default_rng(0))))
-        assert list(tmp_path.iterdir())
-    assert not list(tmp_path.iterdir())
-
-
 def test_unknown_voice(child):
     with pytest.raises(SynthesiserError, match="no voice 'nobody'"):
         child.synthesise(Speech("nobody", "ni3"))
-
-
-def test_this_process_never_loads_the_library(corpus):
-    assert "espeakng_loader" not in sys.modules
-    assert "libespeak" not in Path("/proc/self/maps").read_text()
 
 
 # ------------------------------------------------------------------ a child that dies
 
 
 @pytest.mark.parametrize("whole", [False, True], ids=["a fork dies", "the child dies"])
-def test_child_that_dies_or_hangs_is_replaced(fake, whole):
-    with Synthesiser(
-        [*fake, *(["whole"] if whole else [])], reply_seconds=0.5 if whole else 20
-    ) as synthesiser:
+def test_child_that_dies_is_replaced(fake, whole):
+    with Synthesiser([*fake, *(["whole"] if whole else [])]) as synthesiser:
         assert len(synthesiser.synthesise(Speech("f1", "ni3"))) == 4800
         with pytest.raises(SynthesiserError, match=r"the synthesiser died|died of SIGSEGV"):
             synthesiser.synthesise(Speech("f1", "si3"))
         assert len(synthesiser.synthesise(Speech("f1", "ni3 hao3"))) == 12800
-        with pytest.raises(SynthesiserError, match=r"the synthesiser hung|died of SIGALRM"):
-            synthesiser.synthesise(Speech("f1", "deng3"))
+        if not whole:
+            with pytest.raises(SynthesiserError, match="died of SIGALRM"):
+                synthesiser.synthesise(Speech("f1", "deng3"))
         with pytest.raises(SynthesiserError, match="the synthesiser was silent"):
             synthesiser.synthesise(Speech("f1", "kong1"))
         assert len(synthesiser.synthesise(Speech("f1", "ni3"))) == 4800
@@ -208,11 +146,11 @@ def test_pairs_that_crash_the_synthesiser_are_left_out_and_reported(tmp_path, fa
     (tmp_path / "text.tsv").write_text("\n".join(text), encoding="utf-8")
     settings = CorpusSettings(train=60, dev=2, test=2, voices=4, text=str(tmp_path / "text.tsv"))
     failures = generate(tmp_path / "corpus", settings, 2, fake)
-    assert failures and {f.hanzi for f in failures} == {"我死"}
+    assert failures and {f.item.sentence.hanzi for f in failures} == {"我死"}
     assert {f.reason for f in failures} == {"died of SIGSEGV"}
     names = {path.stem for path in (tmp_path / "corpus" / "data").glob("*.wav")}
-    assert len(names) == 64 - len(failures) and names.isdisjoint(f.id for f in failures)
-    assert generate(tmp_path / "corpus", settings, 2, ["absent"]) == failures
+    assert len(names) == 64 - len(failures) and names.isdisjoint(f.item.id for f in failures)
+    assert generate(tmp_path / "corpus", settings, 2, ["absent"]) == []
 
 
 DIGITS = (("yi1", "一"), ("er4", "二"), ("san1", "三"), ("si4", "四"), ("wu3", "五"))
@@ -221,15 +159,6 @@ DIGITS = (("yi1", "一"), ("er4", "二"), ("san1", "三"), ("si4", "四"), ("wu3
 def test_synthesiser_that_never_works_ends_the_run(tmp_path):
     with pytest.raises(CorpusError, match="the synthesiser fails: the synthesiser died"):
         generate(tmp_path / "corpus", CorpusSettings(100, 10, 10), 2, [sys.executable, "-c", ""])
-
-
-def test_error_of_a_worker_reaches_the_caller():
-    def work(item: int, _: Synthesiser) -> float:
-        return 1 / item
-
-    assert sorted(in_parallel(work, [1, 2, 4], 2)) == [0.25, 0.5, 1]
-    with pytest.raises(ZeroDivisionError):
-        list(in_parallel(work, range(9, -1, -1), 2))
 
 
 def test_missing_wheel(monkeypatch):
@@ -300,18 +229,6 @@ def test_voices_and_sentences_of_the_splits_are_disjoint():
     planned = plan_corpus(CorpusSettings(), pools)
     assert len({p.id for p in planned}) == len(planned) == 4900
     assert len({p.id[:4] for p in planned}) == 71
-
-
-def test_every_third_training_sentence_is_spoken_by_a_random_voice():
-    settings = CorpusSettings(made=30)
-    planned = plan_corpus(settings, assign_to_splits(settings))
-    assert len({p.id for p in planned}) == len(planned) == 4900
-    made = [p for p in planned if p.voice.definition]
-    assert {p.split for p in made} == {"train"}
-    assert len(made) == 1334
-    assert len({p.voice.definition for p in made}) == len({p.id[:4] for p in made}) == 30
-    plain = plan_corpus(CorpusSettings(), assign_to_splits(CorpusSettings()))
-    assert [p.sentence for p in planned] == [p.sentence for p in plain]
 
 
 def test_an_interrupted_run_continues_and_a_complete_corpus_is_unchanged(corpus, tmp_path, monkeypatch):

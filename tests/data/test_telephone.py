@@ -14,19 +14,14 @@ import doctor
 from data.corpora import manifest_lists
 from data.keywords.clips import KeywordClip
 from data.manifest import Utterance, read_manifest, write_manifest
-from data.synthesis.corpus import corpus_card, make_utterance
-from data.synthesis.plan import CorpusSettings, PlannedUtterance, SplitPool
+from data.synthesis.corpus import CorpusSettings, PlannedUtterance, SplitPool, corpus_card, make_utterance
 from data.synthesis.reading import make_sentence
 from data.synthesis.voices import Voice
-from model_speech.models.dfcnn import DfcnnConfig, build_dfcnn
 from preflight.recipes import check_before_training, read_recipe
-from tests.support import tiny_words
 from tests.support.tiny_corpus import SYLLABLES
-from training.tasks.keyword import VARIANTS, KeywordConfig, _warn_of_low_rates
-from utils.audio.reading import audio_seconds, sample_rates_of, seconds_and_rate
-from utils.config import load_config
+from training.tasks.keyword import VARIANTS, _warn_of_low_rates
+from utils.audio.reading import audio_seconds, seconds_and_rate
 from utils.errors import CorpusError
-from utils.features.keyword import mel_filters
 from utils.features.spectra import mel_filters as speech_filters
 from utils.features.speech import FeatureConfig, empty_filters, extract_features, feature_bins
 
@@ -68,31 +63,6 @@ def test_the_usual_filter_bank_has_no_empty_filter_at_8_khz(frame_ms):
     assert features.shape[1] == feature_bins(config) and features.std(axis=0).min() > 0.05
 
 
-@pytest.mark.parametrize(("filters", "frame_ms"), [(26, 20), (55, 25), (60, 25), (80, 25), (80, 50)])
-def test_empty_filters_are_those_without_a_weight(filters, frame_ms):
-    config = FeatureConfig(sample_rate=TELEPHONE, frame_ms=frame_ms)
-    bank = speech_filters(filters, config.fft_size, TELEPHONE).toarray()
-    assert empty_filters(filters, config.fft_size, TELEPHONE) == (~bank.any(axis=0)).sum()
-
-
-def test_a_spectrogram_has_the_bins_up_to_half_the_rate():
-    assert (
-        feature_bins(FeatureConfig("spectrogram", TELEPHONE)) == 100
-    )  # 40 Hz apart, as the 200 bins at 16 kHz are
-    assert feature_bins(FeatureConfig("spectrogram")) == 200
-
-
-def test_dfcnn_takes_the_spectrogram_of_telephone_speech():
-    bins = feature_bins(FeatureConfig("spectrogram", TELEPHONE))
-    model = build_dfcnn(DfcnnConfig(filters=(2, 2, 2), dense=4), bins, 5)
-    assert model.input["features"].shape[-1] == 100 and model.output.shape[-1] == 5
-
-
-def test_an_explicit_number_of_bins_is_kept():
-    assert FeatureConfig(sample_rate=TELEPHONE, bins=80).base_bins == 80
-    assert FeatureConfig().bins is None and FeatureConfig().base_bins == 80
-
-
 # An adaptation uses the features of the adapted model; those of Whisper have a fixed rate.
 SPEECH_RECIPES = [
     path
@@ -112,13 +82,6 @@ def test_speech_recipes_need_no_option_but_the_rate(recipe):
 SPEECH_COMMANDS = CONFIGS / "keyword" / "speech_commands.yaml"
 KEYWORD_RECIPES = [(path, "task=keyword") for path in sorted(CONFIGS.glob("keyword/*.yaml"))]
 KEYWORD_RECIPES += [(SPEECH_COMMANDS, f"model.name={name}") for name in VARIANTS["model"]]
-
-
-@pytest.mark.parametrize(("recipe", "override"), KEYWORD_RECIPES)
-def test_keyword_recipes_need_no_option_but_the_rate(recipe, override):
-    features = load_config(KeywordConfig, recipe, [override, AT_TELEPHONE_RATE], VARIANTS).features
-    assert features.highest_hz == 0.475 * TELEPHONE
-    assert mel_filters(features).any(axis=0).all()
 
 
 def test_prepare_names_the_options_for_telephone_speech(telephone, tmp_path):
@@ -167,20 +130,6 @@ def test_doctor_recommends_the_sample_rate(telephone, tmp_path, capsys):
     assert "features.frame_ms" in found["empty-filter"]
 
 
-def test_doctor_takes_the_rate_of_a_run(telephone, tmp_path, capsys, monkeypatch):
-    words = tiny_words.write_tiny_words(tmp_path / "words", takes=1)
-    run = tiny_words.write_keyword_run(tmp_path / "run", words)
-    assert "low-rate" in doctors_view(capsys, str(run), str(telephone))
-    monkeypatch.setattr(tiny_words, "SMALL", (*tiny_words.SMALL, AT_TELEPHONE_RATE))
-    run = tiny_words.write_keyword_run(tmp_path / "run_8_khz", words)
-    assert "low-rate" not in doctors_view(capsys, str(run), str(telephone))
-
-
-def test_doctor_names_single_recordings_of_a_low_rate(tmp_path, capsys):
-    folder = write_lists(tmp_path / "mixed", {"train": [16_000, 8_000, 16_000]})
-    assert "remove them" in doctors_view(capsys, str(folder))["low-rate"]
-
-
 def test_training_names_upsampled_speech(telephone, tmp_path, caplog):
     lists = [f"data.{split}=[{telephone / split}.tsv]" for split in ("train", "dev", "test")]
     recipe = [*lists, f"data.cache={tmp_path}"]
@@ -199,15 +148,6 @@ def test_keyword_training_names_upsampled_clips(telephone, caplog):
         assert not caplog.text
         _warn_of_low_rates(clips, 16_000)
     assert "12 of 12 checked recordings" in caplog.text and "features.sample_rate=8000" in caplog.text
-
-
-def test_rates_are_read_of_some_recordings_evenly(tmp_path):
-    paths = [tmp_path / f"{number:03}.wav" for number in range(120)]
-    for number, path in enumerate(paths):
-        soundfile.write(path, np.zeros(80), 8_000 if number < 60 else 16_000)
-    rates = sample_rates_of([*paths, tmp_path / "gone.wav"], count=12)
-    assert rates.total() <= 12 and rates.keys() == {8_000, 16_000}
-    assert not sample_rates_of([])
 
 
 def test_synthetic_speech_of_telephone_rate(tmp_path):

@@ -3,27 +3,24 @@
 import json
 import re
 import shutil
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from analysis.keyword.report import keyword_tables, write_keyword_report
+from analysis.keyword.report import keyword_tables
 from analysis.keyword.scores import (
     COLUMNS,
     Decision,
     decisions_of,
-    decisions_tsv,
     keyword_results,
     surest_mistakes,
 )
 from data.keywords.clips import KeywordClip
 from data.manifest import Utterance, write_manifest
-from model_keyword.loading import load_keyword_model, shifted
-from tests.support.scripts import ROOT, load_script
+from model_keyword.loading import load_keyword_model
+from tests.support.scripts import load_script
 from tests.support.tiny_words import write_keyword_run, write_tiny_words
 from utils.audio.reading import read_audio
 from utils.errors import ConfigError, CorpusError, RunError
@@ -89,12 +86,6 @@ def test_f1_by_hand():
     assert "macro F1 64.29 %" in shown and re.search(r"背景 .*57\.14 %\n", shown)
 
 
-def test_macro_f1_counts_the_labels_that_occur():
-    results = keyword_results(decisions("a:北京>北京 a:北京>背景"), LABELS)
-    assert results["words"]["背景"]["f1"] == 0.0 and results["words"]["语音"]["f1"] is None
-    assert results["macro_f1"] == pytest.approx((2 / 3 + 0) / 2)
-
-
 def test_confusions_are_named_the_most_frequent_first():
     found = keyword_results(EXAMPLE, LABELS)["confusions"]
     assert [(confusion["label"], confusion["predicted"], confusion["clips"]) for confusion in found] == [
@@ -112,14 +103,6 @@ def test_speakers_come_worst_first_and_silence_has_none():
         ("not known", 2, 1 / 2),
         ("a", 4, 3 / 4),
     ]
-
-
-def test_a_label_without_clips_has_neither_precision_nor_recall():
-    words = keyword_results(decisions("a:北京>北京"), LABELS)["words"]
-    nothing = {"precision": None, "recall": None, "f1": None}
-    assert words["语音"] == {"clips": 0, "predicted": 0, "right": 0, **nothing}
-    printed = keyword_tables({**keyword_results(EXAMPLE[:1], LABELS), "split": "dev"})
-    assert re.search(r"语音 +0 +– +– +–\n", printed)
 
 
 def test_speakers_are_resampled_where_there_are_enough():
@@ -151,36 +134,7 @@ def test_the_surest_mistakes_come_first():
     assert [decision.id for decision in surest_mistakes(EXAMPLE)] == ["c9", "c6", "c4", "c1"]
 
 
-def test_decisions_as_text():
-    lines = decisions_tsv(EXAMPLE[:2]).splitlines()
-    assert lines[0].split("\t") == list(COLUMNS)
-    assert lines[2].split("\t") == ["c1", "a", "北京", "背景", "0.5100", "0.3900", ""]
-
-
 # ------------------------------------------------------------------ the page
-
-
-def test_the_page_is_complete_and_escaped(tmp_path):
-    labels = (*LABELS, "<b>")
-    found = [
-        *EXAMPLE,
-        *decisions("c:北京>语音"),
-        replace(EXAMPLE[1], id="<i>", label="<b>"),
-    ]
-    results = {**keyword_results(found, labels), "run": "runs/a&b", "split": "test", "weights": "best"}
-    html = write_keyword_report(tmp_path, results, found).read_text(encoding="utf-8")
-    assert "<b>" not in html and "&lt;b&gt;" in html and "runs/a&amp;b" in html
-    assert "50.00" in html and "背景" in html and "src=" not in html
-    assert html.count("<tr>") == 1 + 5 + 1 + 5 + 1 + 4 + 1 + 6
-
-
-def test_the_page_plays_a_wrong_clip(tmp_path):
-    words = write_tiny_words(tmp_path / "words", takes=1)
-    audio = words / "test" / "low" / "fred_nohash_0.wav"
-    wrong = [Decision("low/fred", "北京", "背景", 0.9, 0.1, "fred", str(audio))]
-    results = {**keyword_results(wrong, LABELS), "run": "r", "split": "test", "weights": "best"}
-    html = write_keyword_report(tmp_path, results, wrong).read_text(encoding="utf-8")
-    assert re.search(r'<audio [^>]*src="data:audio/mpeg;base64,[A-Za-z0-9+/=]{100,}"', html)
 
 
 # ------------------------------------------------------------------ the command
@@ -242,12 +196,6 @@ def test_accuracy_under_a_time_shift(run, tmp_path, capsys):
     assert any(results["accuracy_by_shift"]["-200"] == pytest.approx(share) for share in shares)
 
 
-def test_a_shift_moves_samples_and_zeros_come_in():
-    samples = np.array([[1, 2, 3, 4]], np.int16)
-    expected = {0: [1, 2, 3, 4], 1: [0, 1, 2, 3], -1: [2, 3, 4, 0], 4: [0] * 4, -9: [0] * 4}
-    assert {shift: shifted(samples, shift)[0].tolist() for shift in expected} == expected
-
-
 HANZI = {"低": ("low", "di1"), "高": ("high", "gao1")}
 
 
@@ -291,14 +239,6 @@ def test_a_list_is_scored_as_it_is(words, tmp_path):
         assert clips == {"_silence_": 3, "_unknown_": 3, "低": 1}
 
 
-def test_listed_silence_needs_its_label(words, tmp_path):
-    run = write_keyword_run(tmp_path / "run", words, ("低", "高"))
-    silence = Utterance("quiet", words / "test" / "low" / "gina_nohash_0.wav", 0.2, "gina", (), "")
-    write_manifest(tmp_path / "mine.tsv", [silence])
-    with pytest.raises(CorpusError, match="no label for _silence_"):
-        command.main(["keyword", str(run), "--manifest", str(tmp_path / "mine.tsv")])
-
-
 def test_a_word_that_a_model_does_not_know_is_unknown_to_it(words, tmp_path):
     run = write_keyword_run(tmp_path / "run", words, ("_unknown_", "低"))
     manifest = _manifest(tmp_path / "mine.tsv", words, HANZI)
@@ -310,8 +250,7 @@ def test_a_word_that_a_model_does_not_know_is_unknown_to_it(words, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        (["features.mel_bins=10"], ConfigError, "mel_bins: 12 in training, 10 asked for"),
-        (["features.kind=micro"], ConfigError, r"kind: mfcc in training, micro asked for.*mel_bins: 12 in"),
+        (["features.mel_bins=10"], ConfigError, "'features.mel_bins=10' can't be changed after the training"),
         (["seed=3"], ConfigError, "'seed=3' can't be changed after the training"),
         (["data.folder=/nowhere"], CorpusError, "/nowhere"),
         (["data.foldre=x"], ConfigError, "did you mean"),
@@ -366,16 +305,3 @@ def test_the_results_of_a_recording_replace_no_others(run, tmp_path, monkeypatch
         assert command.main(["keyword", str(run), "--recording", str(tmp_path / recording)]) == 0
     names = ("monday-stream", "tuesday-stream", "tuesday-test")
     assert all((run / "test" / name / "results.json").is_file() for name in names)
-
-
-def test_the_command_does_not_import_matplotlib():
-    """matplotlib takes half a second to import, so only drawing may import it."""
-    program = "import runpy, sys; runpy.run_path('test.py'); sys.exit('matplotlib' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=False).returncode == 0
-
-
-def test_an_unknown_option_is_refused(run, capsys):
-    for arguments in (["keyword", str(run), "--beam", "3"], ["speech", str(run), "data.folder=x"]):
-        with pytest.raises(SystemExit):
-            command.main(arguments)
-        assert "unrecognized arguments" in capsys.readouterr().err

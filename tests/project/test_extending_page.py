@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from data.corpora.tools.splits import split_of_speaker
+from data.corpora.tools.preparation import split_of_speaker
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")

@@ -28,13 +28,13 @@ import yaml
 from data.corpora import aishell1, common_voice, kaldi, magicdata, manifest_lists, primewords, stcmds, thchs30
 from data.corpora.tools.preparation import prepare
 from data.features.augment import AugmentConfig
-from data.features.keys import feature_keys
+from data.features.cache import feature_keys
 from data.manifest import read_manifest, read_transcripts
 from data.text.pinyin_pairs import pairs_from_text
 from model_language.ngram.syllables import load_syllable_ngram
 from model_language.registry import load_converter
 from model_language.vocabulary.lexicon import Lexicon
-from preflight.checks.audio_measurements import measure
+from preflight.checks.audio import measure
 from preflight.examine import examine_texts
 from preflight.findings import format_findings
 from preflight.listings import read_listing

@@ -334,7 +334,7 @@ def test_a_missing_part_is_named(run, part):
     (run.path / part).unlink()
     with pytest.raises(RunError, match=part):
         load_keyword_model(run.path)
-    assert any(part in f"{finding.where} {finding.item}" for finding in examine_run(run)), (
+    assert any(part in f"{finding.where} {finding.item} {finding.detail}" for finding in examine_run(run)), (
         "doctor.py names it too"
     )
 

@@ -15,9 +15,9 @@ from data.features.spec_augment import SpecAugmentConfig
 from data.keywords.augment import KeywordAugmentConfig, load_noises
 from data.keywords.clip_cache import ClipStore, load_clips
 from data.keywords.clips import (
+    DEV_HINT,
     KeywordClip,
     KeywordDataConfig,
-    hint_for_dev,
     labels_of,
     noise_recordings,
     read_keyword_clips,
@@ -224,7 +224,7 @@ def train_keyword(
         raise CorpusError(
             "there are no clips to evaluate on",
             where=config.data.folder or None,
-            hint=hint_for_dev(config.data),
+            hint=DEV_HINT,
         )
     labels = labels_of(config.data, clips)
     distribution.check_same("list of labels", labels)

@@ -1,6 +1,5 @@
 """Code that all corpora share: checks the utterances that a corpus's module finds, and writes manifests.
 
-Read ``preparation`` first, then ``transcripts`` and ``command``; ``summary`` computes and prints statistics.
-``download``, ``archives``, ``splits``, ``kaldi_segments``, ``recording_checks`` and ``sentence_choice`` serve
-some corpora only.
+Read ``preparation`` first, then ``transcripts`` and ``command``. ``download``, ``archives``,
+``kaldi_segments`` and ``reading_aloud`` serve some corpora only.
 """

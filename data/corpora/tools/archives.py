@@ -9,7 +9,8 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from data.corpora.tools.download import DamagedArchiveError, check_space, unpack
+from data.array_store import require_space
+from data.corpora.tools.download import unpack
 from data.corpora.tools.preparation import Candidate, Problem
 from data.corpora.tools.transcripts import MISSING, NO_AUDIO, make_candidate
 from data.manifest import SPLITS
@@ -32,11 +33,9 @@ def find_in_speaker_archives(
         workers: number of archives unpacked at a time.
 
     Raises:
-        CorpusError: the disk is full or not writable.
+        CorpusError: an archive is damaged or unsafe, or the disk is full or not writable.
     """
-    damaged = {_speaker(archive): (archive, reason) for archive, reason in _unpack_all(folder, workers)}
-    for speaker, (archive, reason) in damaged.items():
-        yield Candidate(speaker, "", archive, problem=Problem("speaker's archive is damaged", reason))
+    _unpack_all(folder, workers)
     without_recording = set(texts)
     for split in SPLITS:
         for audio in sorted((folder / split).glob("[!.]*/[!.]*.wav")):
@@ -45,42 +44,27 @@ def find_in_speaker_archives(
                 audio.stem, split, audio, audio.parent.name, text=texts.get(audio.stem, Problem(MISSING))
             )
     for name in sorted(without_recording):
-        speaker = speaker_of(name)
-        reason = "recording in a damaged archive" if speaker in damaged else NO_AUDIO
-        yield Candidate(name, "", folder, speaker, problem=Problem(reason))
+        yield Candidate(name, "", folder, speaker_of(name), problem=Problem(NO_AUDIO))
 
 
-def _unpack_all(folder: Path, workers: int) -> list[tuple[Path, str]]:
-    """Unpack the archives of all speakers whose folder does not exist: an interrupted run continues.
-
-    Returns:
-        The damaged or unsafe archives, each with what is wrong.
-    """
+def _unpack_all(folder: Path, workers: int) -> None:
+    """Unpack the archives of all speakers whose folder does not exist: an interrupted run continues."""
     folders = (folder, *(folder / split for split in SPLITS))
     archives = [path for parent in folders for path in sorted(parent.glob(f"[!.]*{_ENDING}"))]
     packed = [path for path in archives if not any((path.parent / name).is_dir() for name in _contents(path))]
     if not packed:
-        return []
-    check_space(folder, round(_UNPACKED * sum(path.stat().st_size for path in packed)))
+        return
+    require_space(folder, _UNPACKED * sum(path.stat().st_size for path in packed), "recordings")
     with thread_pool(workers) as pool:
-        reasons = tqdm(pool.map(_unpack, packed), "unpacking", len(packed), disable=None)
-        return [(path, reason) for path, reason in zip(packed, reasons, strict=True) if reason]
+        list(tqdm(pool.map(_unpack, packed), "unpacking", len(packed), disable=None))
 
 
-def _unpack(archive: Path) -> str:
-    """Unpack an archive beside itself; returns what is wrong with it, or ``""``."""
-    try:
-        unpack(archive, {name: archive.parent / name for name in _contents(archive)})
-    except DamagedArchiveError as error:
-        return error.message
-    return ""
-
-
-def _speaker(archive: Path) -> str:
-    return archive.name.removesuffix(_ENDING)
+def _unpack(archive: Path) -> None:
+    """Unpack an archive beside itself."""
+    unpack(archive, {name: archive.parent / name for name in _contents(archive)})
 
 
 def _contents(archive: Path) -> Sequence[str]:
     """The folders that the archive of a speaker may hold; the split is known from the archive alone."""
-    speaker = _speaker(archive)
+    speaker = archive.name.removesuffix(_ENDING)
     return (speaker, *(f"{split}/{speaker}" for split in SPLITS))

@@ -2,21 +2,17 @@
 
 import argparse
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 from data.corpora.tools.download import Archive, ByHand, Source, download_corpus
 from data.corpora.tools.preparation import Corpus, prepare
-from data.corpora.tools.summary import print_summary
 from utils.audio.reading import SAMPLE_RATE
 from utils.cluster import add_cluster, on_cluster
 from utils.command.arguments import add_workers, positive
 from utils.errors import CorpusError
-
-_CHECKSUM = (
-    "SHA-256 that the archive must have. Without it the MD5 sum or the size that public recipes use is "
-    "checked: it finds damage in transfer, but does not prove where the file comes from"
-)
+from utils.text_table import print_table
 
 
 def corpus_command(corpus: Corpus) -> Callable[[list[str] | None], int]:
@@ -51,13 +47,10 @@ def _download(corpus: Corpus, options: argparse.Namespace) -> int:
     root, source = Path(options.root), corpus.source
     if isinstance(source, ByHand):
         raise CorpusError(source.reason, where=root, hint=source.steps)
-    if isinstance(source, Archive):
-        print(f"{download_corpus(source, root, options.url, options.sha256)}: ready")
-    else:
-        for archive in source:
-            if options.only in (None, archive.folder):
-                url = f"{options.url.rstrip('/')}/{archive.url.rpartition('/')[2]}"
-                print(f"{download_corpus(archive, root, url)}: ready")
+    for archive in [source] if isinstance(source, Archive) else source:
+        if options.only in (None, archive.folder):
+            url = options.url and f"{options.url.rstrip('/')}/{archive.url.rpartition('/')[2]}"
+            print(f"{download_corpus(archive, root, url)}: ready")
     print(f"now: python -m data.corpora.{corpus.name} prepare {root}")
     return 0
 
@@ -110,30 +103,56 @@ def _examples(corpus: Corpus) -> str:
     ]
     if source:
         lines.append(f"{command} download {folder}")
-    if isinstance(source, Archive):
-        lines.append(f"{command} download {folder} --url https://openslr.elda.org/resources/…")
-    if isinstance(source, tuple):
-        lines.append(f"{command} download {folder} --only {source[-1].folder}")
+    if source and not isinstance(source, ByHand):
+        lines.append(f"{command} download {folder} --url https://openslr.elda.org/resources/NUMBER")
     return "\n".join(lines)
 
 
 def _add_download(actions: argparse._SubParsersAction, source: Source, style: dict) -> None:
     if isinstance(source, ByHand):
-        folder, url, about = "the corpus", None, "say how to get the corpus"
-    elif isinstance(source, Archive):
-        folder, url, about = source.folder, source.url, f"download and unpack {source.url}"
-    else:
-        folder, url = ", ".join(archive.folder for archive in source), source[0].url.rpartition("/")[0]
-        size = sum(archive.size for archive in source) / 1e9
-        about = f"download and unpack {size:.0f} GB from {url}"
-    loading = actions.add_parser("download", help=about, **style)
-    loading.add_argument("root", help=f"the folder that will hold {folder}")
-    if isinstance(source, Archive):
-        loading.add_argument("--url", default=url, help="a mirror of the same archive (default: %(default)s)")
-        loading.add_argument("--sha256", help=_CHECKSUM)
-    elif not isinstance(source, ByHand):
-        folders = [archive.folder for archive in source]
-        loading.add_argument("--only", choices=folders, help="one of the archives (default: all)")
-        loading.add_argument(
-            "--url", default=url, help="a mirror's folder with the same archives (default: %(default)s)"
-        )
+        loading = actions.add_parser("download", help="say how to get the corpus", **style)
+        loading.add_argument("root", help="the folder that will hold the corpus")
+        return
+    archives = [source] if isinstance(source, Archive) else source
+    folders = [archive.folder for archive in archives]
+    server = archives[0].url.rpartition("/")[0]
+    loading = actions.add_parser("download", help=f"download it from {server}, and unpack it", **style)
+    loading.add_argument("root", help=f"the folder that will hold {', '.join(folders)}")
+    loading.add_argument("--url", help=f"a mirror's folder with the same archives (default: {server})")
+    loading.add_argument("--only", choices=folders, help="one of several archives (default: all)")
+
+
+_SIZE_COLUMNS = {
+    "utterances": "utterances",
+    "hours": "hours",
+    "speakers": "speakers",
+    "distinct_sentences": "distinct\ntexts",
+    "distinct_syllables": "tonal\nsyllables",
+    "spoken_readings": "spoken\ndiffers",
+}
+
+
+def print_summary(summary: Mapping[str, Any]) -> None:
+    """Print the statistics of a prepared corpus."""
+    sizes = [
+        (name, *({key: size[key] for key in _SIZE_COLUMNS} | {"hours": f"{size['hours']:,.2f}"}).values())
+        for name, size in summary["splits"].items()
+    ]
+    print_table(f"{summary['corpus']}: utterances", ("split", *_SIZE_COLUMNS.values()), sizes)
+    print(_rate_line(summary["sample_rates"]))
+    for title, counts in (("rejected (see rejected.tsv)", summary["rejected"]), ("notes", summary["notes"])):
+        if counts:
+            ordered = sorted(counts.items(), key=lambda item: -item[1])
+            print_table(title, ("reason", "utterances"), ordered)
+        else:
+            print(f"{title}: none")
+
+
+def _rate_line(rates: Mapping[str, int]) -> str:
+    """The sample rates of the recordings, and how to train if one is below the usual rate."""
+    shown = ", ".join(f"{int(rate):,} Hz ({count:,} utterances)" for rate, count in rates.items())
+    lowest = min(map(int, rates))
+    if lowest >= SAMPLE_RATE:
+        return f"sample rates: {shown}"
+    reason = "other rates are converted to it" if len(rates) > 1 else "no recording has a higher rate"
+    return f"sample rates: {shown}; train with features.sample_rate={lowest}: {reason}"

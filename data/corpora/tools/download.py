@@ -6,7 +6,6 @@ An interrupted download continues where it stopped. Size and checksum (SHA-256 o
 import errno
 import hashlib
 import http.client
-import re
 import shutil
 import tarfile
 import time
@@ -15,11 +14,11 @@ import urllib.request
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from io import FileIO
 from pathlib import Path
 
 from tqdm import tqdm
 
+from data.array_store import require_space
 from utils.errors import OS_ERROR_HINTS, CorpusError
 from utils.files import remove_leftovers
 from utils.run_folder.temporary import temporary_path
@@ -27,8 +26,8 @@ from utils.run_folder.temporary import temporary_path
 _CHUNK = 1 << 20  # bytes that are read at once
 _TIMEOUT = 60  # seconds without a byte, after which a connection is closed
 ATTEMPTS = 6  # in a row without progress, after which the download fails
-# Error numbers that mean the disk; any other error while unpacking is the archive's fault.
-_DISK_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS}
+# Error numbers that mean the disk; others are the fault of the network or of the archive.
+_DISK_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS, errno.EISDIR}
 
 
 @dataclass(frozen=True)
@@ -37,21 +36,19 @@ class Archive:
 
     Attributes:
         url: a gzipped tar file.
-        md5: 32 hexadecimal digits; "" if unknown. Then ``size`` is checked, and gzip's own checksum when the
-            file is unpacked.
         folder: the folder inside the archive.
         unpacked: size of the unpacked files as a multiple of the archive's (an estimate for the disk check).
+        checksum: hexadecimal digits of its MD5 (32) or SHA-256 (64); "" if unknown. Then ``size`` is checked,
+            and gzip's own checksum when the file is unpacked.
         size: bytes; 0 if unknown.
-        sha256: 64 hexadecimal digits, checked instead of the MD5 sum; "" if unknown.
         bare: the archive holds the contents of the folder without the folder.
     """
 
     url: str
-    md5: str
     folder: str
     unpacked: float
+    checksum: str = ""
     size: int = 0
-    sha256: str = ""
     bare: bool = False
 
 
@@ -63,48 +60,34 @@ class ByHand:
     steps: str
 
 
-class DamagedArchiveError(CorpusError):
-    """An archive is damaged or unsafe, or holds something else."""
-
-
 Source = Archive | tuple[Archive, ...] | ByHand
 
 
-def download_corpus(
-    archive: Archive, root: Path, url: str | None = None, sha256: str | None = None, pause: float = 2.0
-) -> Path:
+def download_corpus(archive: Archive, root: Path, url: str | None = None, pause: float = 2.0) -> Path:
     """Download, check and unpack an archive in ``root``; completed steps are not repeated.
 
     Args:
         archive: the archive.
-        root: will hold ``archive.folder``. An archive ``FOLDER.tgz`` that the user put there is unpacked
-            instead of a download, and stays; a download is removed once unpacked.
+        root: will hold ``archive.folder``.
         url: a mirror.
-        sha256: the checksum to verify instead of the archive's own checksum or size.
         pause: seconds before the first retry; doubled after each.
 
     Returns:
         The unpacked folder.
 
     Raises:
-        CorpusError: no connection, not enough space, a wrong size or checksum, a damaged or unsafe archive.
+        CorpusError: no connection, a wrong size or checksum, a damaged or unsafe archive.
+        CacheError: not enough space.
     """
-    folder = root / archive.folder
+    folder, file = root / archive.folder, root / f".{archive.folder}.tgz.part"
     if folder.is_dir():
         return folder
     root.mkdir(parents=True, exist_ok=True)
-    file, part = root / f"{archive.folder}.tgz", root / f".{archive.folder}.tgz.part"
-    downloaded = not file.is_file()
-    if downloaded:
-        size = 0 if sha256 else archive.size
-        file = fetch(url or archive.url, part, archive.unpacked, pause, size)
-    sha256 = sha256 or archive.sha256
-    if sha256 or archive.md5:
-        verify(file, "sha256" if sha256 else "md5", sha256 or archive.md5, remove=downloaded)
-    check_space(root, round(file.stat().st_size * archive.unpacked))
+    fetch(url or archive.url, file, archive.unpacked, pause, archive.size)
+    if archive.checksum:
+        verify(file, archive.checksum)
     unpack(file, {"." if archive.bare else archive.folder: folder}, progress=True)
-    if downloaded:
-        file.unlink(missing_ok=True)  # another process may have unpacked it too
+    file.unlink()
     return folder
 
 
@@ -120,10 +103,9 @@ def fetch(url: str, part: Path, unpacked: float = 0.0, pause: float = 2.0, size:
 
     Raises:
         CorpusError: the server refuses, makes no progress in ``ATTEMPTS`` attempts, has a file of another
-            size, or the disk is too small or not writable.
+            size, or the disk is not writable.
+        CacheError: the disk is too small.
     """
-    if not url.startswith(("https://", "http://")):
-        raise CorpusError(f"'{url}' is not a web address", hint="give an address that begins with https://")
     failures = 0
     while True:
         before = _size(part)
@@ -136,6 +118,8 @@ def fetch(url: str, part: Path, unpacked: float = 0.0, pause: float = 2.0, size:
                 raise CorpusError(
                     f"the server answers {error.code} {error.reason}", where=url, hint="use a mirror: --url"
                 ) from error
+            if isinstance(error, OSError) and error.errno in _DISK_ERRORS:
+                raise _disk_error(part, error) from error
             reason = str(error)
         failures = 0 if _size(part) > before else failures + 1
         if failures >= ATTEMPTS:
@@ -154,97 +138,52 @@ def _transfer(url: str, part: Path, unpacked: float, size: int) -> bool:
     try:
         response = urllib.request.urlopen(request, timeout=_TIMEOUT)
     except urllib.error.HTTPError as error:
-        length = re.search(r"/(\d+)$", error.headers.get("Content-Range") or "")
-        if error.code != 416 or not length:  # 416: nothing after our bytes
+        total = (error.headers.get("Content-Range") or "").rpartition("/")[2]
+        if error.code != 416 or not total.isdecimal():  # 416: nothing after our bytes
             raise
-        total = int(length[1])
-        if total < received:
+        if int(total) < received:
             part.unlink()  # part of another file
-        _check_size(url, total, size)
-        return total == received
+        return int(total) == received
     with response:
         resumed = response.status == 206
         received = received if resumed else 0  # a server without ranges sends the whole file
         length = response.headers.get("Content-Length")
-        total = received + int(length) if length else None
-        if total:
-            _check_size(url, total, size)
-            check_space(part.parent, round(total - received + total * unpacked))
-        bar = tqdm(desc=part.stem, total=total, initial=received, unit="B", unit_scale=True, disable=None)
-        with bar, _opened(part, "ab" if resumed else "wb") as file:
+        total = received + int(length) if length else size
+        if size and total != size:
+            raise CorpusError(
+                f"the file has {total:,} bytes, {size:,} expected",
+                where=url,
+                hint="use another mirror: --url",
+            )
+        require_space(part.parent, total - received + total * unpacked, "files of the corpus")
+        bar = {"desc": part.stem, "total": total or None, "initial": received, "unit": "B"}
+        with part.open("ab" if resumed else "wb") as file, tqdm(**bar, unit_scale=True, disable=None) as bar:
             while chunk := response.read(_CHUNK):
-                _write(file, chunk)
+                file.write(chunk)
                 bar.update(len(chunk))
-    if total is None:
-        _check_size(url, _size(part), size)
-    return total is None or _size(part) == total
+    return not total or _size(part) == total
 
 
-def _opened(path: Path, mode: str) -> FileIO:
-    """Open a file without a buffer, so that a full disk is an error of the write, not of closing."""
-    try:
-        return path.open(mode, buffering=0)
-    except OSError as error:
-        raise _disk_error(path, error) from error
-
-
-def _write(file: FileIO, chunk: bytes) -> None:
-    """Write all of ``chunk``; an error of the disk must not look like an error of the network."""
-    try:
-        while chunk:
-            chunk = chunk[file.write(chunk) :]
-    except OSError as error:
-        raise _disk_error(Path(file.name), error) from error
-
-
-def _disk_error(path: Path, error: OSError) -> CorpusError:
-    return CorpusError(
-        f"can't write to the disk of '{path.parent}' ({error.strerror or error})",
-        where=path,
-        hint=OS_ERROR_HINTS.get(error.errno, "check the disk"),
-    )
-
-
-def _check_size(url: str, total: int, size: int) -> None:
-    if size and total != size:
-        raise CorpusError(
-            f"the file has {total:,} bytes, {size:,} expected",
-            where=url,
-            hint="use another mirror (--url), or check the file yourself and give its checksum (--sha256)",
-        )
-
-
-def verify(path: Path, algorithm: str, expected: str, remove: bool) -> None:
-    """Check a file's checksum.
-
-    Args:
-        path: the file.
-        algorithm: ``md5`` or ``sha256``.
-        expected: hexadecimal digits.
-        remove: remove a wrong file: a download, which can't be continued. A file of the user stays.
+def verify(path: Path, expected: str) -> None:
+    """Check the MD5 or SHA-256 of a download; one with another sum, which can't be continued, is removed.
 
     Raises:
         CorpusError: it differs.
     """
-    digest = hashlib.new(algorithm, usedforsecurity=False)
-    bar = {"desc": f"checking {algorithm}", "total": _size(path), "disable": None}
-    with path.open("rb") as file, tqdm.wrapattr(file, "read", **bar) as reader:
-        while chunk := reader.read(_CHUNK):
-            digest.update(chunk)
-    if digest.hexdigest() != expected.lower():
-        hint = (
-            "move it away to download the archive, or, if it is the right one, give its checksum (--sha256)"
-        )
-        if remove:
-            path.unlink()
-            hint = "the file was removed: download again, perhaps from a mirror (--url)"
+    algorithm = "md5" if len(expected) == 32 else "sha256"
+    with path.open("rb") as file:
+        found = hashlib.file_digest(file, algorithm).hexdigest()
+    if found != expected:
+        path.unlink()
         raise CorpusError(
-            f"{algorithm} is {digest.hexdigest()}, {expected.lower()} expected", where=path, hint=hint
+            f"{algorithm} is {found}, {expected} expected",
+            where=path,
+            hint="the file was removed: download again, perhaps from a mirror (--url)",
         )
 
 
 def unpack(file: Path, folders: Mapping[str, Path], progress: bool = False) -> None:
-    """Unpack folders of an archive, each completely or not at all; other processes may do the same.
+    """Unpack folders of an archive, each completely or not at all.
 
     Args:
         file: a tar archive.
@@ -253,38 +192,29 @@ def unpack(file: Path, folders: Mapping[str, Path], progress: bool = False) -> N
         progress: show a progress bar.
 
     Raises:
-        DamagedArchiveError: the archive is damaged, has no such folder, or would write outside of it.
-        CorpusError: the disk is full or not writable.
+        CorpusError: the archive is damaged, has no such folder, or would write outside of it; or the disk is
+            full or not writable.
     """
     remove_leftovers(file.parent, deep=False)
-    temporary = temporary_path(file.with_name(f"{file.name.partition('.')[0]}.unpacking"))
+    temporary = temporary_path(file.with_name(f"{file.name.strip('.').partition('.')[0]}.unpacking"))
     try:
         extract(file, temporary, progress)
         inside = [name for name in folders if (temporary / name).is_dir()]
         if not inside:
-            raise DamagedArchiveError(
+            raise CorpusError(
                 f"no folder {' or '.join(folders)} inside", where=file, hint="this is another archive"
             )
         for name in inside:
             folders[name].parent.mkdir(exist_ok=True)
-            _move(temporary / name, folders[name])
+            (temporary / name).replace(folders[name])
     except (tarfile.TarError, EOFError, zlib.error, OSError) as error:
         if getattr(error, "errno", None) in _DISK_ERRORS:
             raise _disk_error(file, error) from error
-        raise DamagedArchiveError(
+        raise CorpusError(
             f"damaged or unsafe archive ({error})", where=file, hint="move it away and download again"
         ) from error
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
-
-
-def _move(unpacked: Path, folder: Path) -> None:
-    """Rename a complete folder, unless another process has unpacked the same one meanwhile."""
-    try:
-        unpacked.replace(folder)
-    except OSError as error:
-        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST) or not folder.is_dir():
-            raise
 
 
 def extract(archive: Path, folder: Path, progress: bool) -> None:
@@ -296,29 +226,21 @@ def extract(archive: Path, folder: Path, progress: bool) -> None:
     """
     if not hasattr(tarfile, "data_filter"):
         raise CorpusError("this Python's tarfile can't unpack safely", hint="use Python 3.11.4 or later")
+    disable = None if progress else True
     with tarfile.open(archive) as tar:
-        for member in tqdm(
-            tar, f"unpacking {archive.name}", unit=" files", disable=None if progress else True
-        ):
+        for member in tqdm(tar, f"unpacking {archive.name}", unit=" files", disable=disable):
             tar.extract(member, folder, filter="data")
         # tarfile stops at the archive's end mark; gzip verifies its checksum only at the end of the file.
         while tar.fileobj.read(_CHUNK):
             pass
 
 
-def check_space(folder: Path, needed: int) -> None:
-    """Check that the disk of ``folder`` has ``needed`` free bytes.
-
-    Raises:
-        CorpusError: it has fewer.
-    """
-    free = shutil.disk_usage(folder).free
-    if free < needed:
-        raise CorpusError(
-            f"{needed / 1e9:.1f} GB are needed, {free / 1e9:.1f} GB are free",
-            where=folder,
-            hint="free some space, or choose another folder",
-        )
+def _disk_error(path: Path, error: OSError) -> CorpusError:
+    return CorpusError(
+        f"can't write to the disk of '{path.parent}' ({error.strerror or error})",
+        where=path,
+        hint=OS_ERROR_HINTS.get(error.errno, "check the disk"),
+    )
 
 
 def _size(path: Path) -> int:

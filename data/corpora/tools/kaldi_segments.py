@@ -25,8 +25,6 @@ from utils.errors import AudioError
 MAX_OVERSHOOT = 0.5
 _TO_THE_END = -1.0  # an end that stands for the end of the recording
 _LONGEST_NAME = 200  # bytes; a segment with a longer file name is rejected (file systems allow 255)
-_LOUDEST = 64.0  # a segment with a larger float sample is rejected: integers stored without scaling
-_LEAST_BYTES_A_SECOND = 500  # of a recording: AMR takes 594
 
 
 @dataclass(frozen=True)
@@ -103,13 +101,6 @@ def cut_segments(audio: Path, segments: Sequence[KaldiSegment], folder: Path) ->
     return results
 
 
-def missing_seconds(audio: Path, segments: Sequence[KaldiSegment], folder: Path) -> float:
-    """Estimate how many seconds of a recording :func:`cut_segments` still has to write."""
-    new = (segment for segment in segments if not _is_current(folder / _file_name(segment), audio))
-    longest = audio.stat().st_size / _LEAST_BYTES_A_SECOND if audio.is_file() else 0.0
-    return sum(min(max(0.0, segment.end - segment.start), longest) for segment in new)
-
-
 def _samples_of(
     segments: Sequence[KaldiSegment], blocks: Iterator[np.ndarray], rate: int
 ) -> Iterator[tuple[KaldiSegment, np.ndarray, int]]:
@@ -140,8 +131,6 @@ def _written(file: Path, segment: KaldiSegment, samples: np.ndarray, end: int, r
     if not len(samples) or segment.end > end / rate + MAX_OVERSHOOT:
         detail = f"{segment.start} to {segment.end} s, {segment.recording} has {end / rate:.3f} s"
         return Problem("segment exceeds the end of its recording", detail)
-    if not np.abs(samples).max() <= _LOUDEST:  # "not": NaN compares as false
-        return Problem("segment has NaN, or floats not scaled to 1", f"{segment.recording} {segment.start} s")
     write_wav(file, samples, rate)
     return file
 

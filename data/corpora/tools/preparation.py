@@ -5,8 +5,8 @@ reason, to ``rejected.tsv``; ``summary.json`` has statistics. The output depends
 preparing it again writes the same bytes.
 """
 
+import hashlib
 import re
-import sys
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -19,8 +19,7 @@ from typing import Any, NamedTuple
 from tqdm import tqdm
 
 from data.corpora.tools.download import Source
-from data.corpora.tools.summary import summarise
-from data.manifest import REJECTED, SPLITS, SPOKEN, Utterance, audio_path, write_manifest
+from data.manifest import REJECTED, SPOKEN, Utterance, audio_path, write_manifest
 from utils.audio.reading import SAMPLE_RATE, seconds_and_rate
 from utils.errors import AudioError, CorpusError, is_utf8, printable, shorten
 from utils.files import remove_leftovers, write_json, write_text
@@ -28,6 +27,7 @@ from utils.mandarin.pinyin import NAME_DOTS, is_hanzi, is_syllable, normalise_sy
 from utils.processes import collect
 
 _LOW_RATE = "sample rate too low"
+_DEV, _TEST = 0.05, 0.05  # fractions of the speakers in dev and test, for a corpus without splits
 _CHUNK = 200  # utterances that a thread checks at a time
 _NOT_HANZI = {
     "digits in the transcript": re.compile(r"\d"),
@@ -130,18 +130,35 @@ def prepare(
             "no utterance of the corpus can be used", where=root, hint=_why_none(rejected, sample_rate)
         )
     found_splits = {candidate.split for candidate in candidates if candidate.split}
-    # The training split comes first: the summary compares the others with it.
     names = corpus.splits or sorted(found_splits, key=lambda name: (not name.startswith("train"), name))
     splits = {name: [item.result for item in usable if item.candidate.split == name] for name in names}
-    summary = summarise(
-        corpus.name,
-        splits,
-        rates=Counter(item.sample_rate for item in usable),
-        rejected=Counter(item.result.reason for item in rejected),
-        notes=Counter(item.candidate.note for item in usable if item.candidate.note),
-    )
+    summary = {
+        "corpus": corpus.name,
+        "splits": {name: _size(utterances) for name, utterances in splits.items()},
+        "sample_rates": {
+            str(rate): count for rate, count in sorted(Counter(item.sample_rate for item in usable).items())
+        },
+        "rejected": _counts(item.result.reason for item in rejected),
+        "notes": _counts(item.candidate.note for item in usable if item.candidate.note),
+    }
     _write(output, splits, rejected, summary)
     return summary
+
+
+def split_of_speaker(corpus: str, speaker: str) -> str:
+    """Return the split of a speaker of a corpus without official splits: 90 % train, 5 % dev, 5 % test.
+
+    It depends on the two names alone, not on the other speakers: a part of a corpus is split like the whole.
+
+    Args:
+        corpus: name of the corpus; the same speaker number in another corpus is another person.
+        speaker: the speaker, who must not be in two splits.
+    """
+    digest = hashlib.sha256(f"{corpus} {speaker}".encode("utf-8", "surrogateescape")).digest()
+    fraction = int.from_bytes(digest[:8], "big") / 2**64  # uniform in [0, 1)
+    if fraction < _TEST:
+        return "test"
+    return "dev" if fraction < _TEST + _DEV else "train"
 
 
 def find_corpus_folder(root: Path, folder: str, contents: Sequence[str], name: str, title: str) -> Path:
@@ -286,6 +303,24 @@ def _reject_duplicate_ids(checked: Iterable[CheckedCandidate]) -> Iterator[Check
         yield item
 
 
+def _size(utterances: Sequence[Utterance]) -> dict[str, Any]:
+    """The size of a split, for the summary."""
+    syllables = Counter(syllable for utterance in utterances for syllable in utterance.pinyin)
+    return {
+        "utterances": len(utterances),
+        "hours": round(sum(utterance.seconds for utterance in utterances) / 3600, 4),
+        "speakers": len({utterance.speaker for utterance in utterances} - {""}),
+        "distinct_sentences": len({utterance.hanzi for utterance in utterances}),
+        "syllables": syllables.total(),
+        "distinct_syllables": len(syllables),
+        "spoken_readings": sum(bool(utterance.spoken_pinyin) for utterance in utterances),
+    }
+
+
+def _counts(values: Iterable[str]) -> dict[str, int]:
+    return dict(sorted(Counter(values).items()))
+
+
 def _write(
     output: Path,
     splits: dict[str, list[Utterance]],
@@ -300,7 +335,3 @@ def _write(
     lines = ("\t".join(" ".join(printable(field).split()) for field in row) for row in rows)
     write_text(output / REJECTED, "\n".join(["split\tid\treason\tdetail", *lines]) + "\n")
     write_json(output / "summary.json", summary)
-    if earlier := [
-        f"{name}.tsv" for name in SPLITS if name not in splits and (output / f"{name}.tsv").exists()
-    ]:
-        print(f"note: {', '.join(earlier)} in {output}: of an earlier preparation", file=sys.stderr)
