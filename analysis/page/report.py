@@ -17,7 +17,6 @@ from analysis.inputs.utterance_results import SYLLABLES
 from analysis.intervals.comparison import Comparison
 from analysis.page.charts import HeatMap, bars, breakdown_chart, heat_map
 from analysis.page.evidence import Evidence
-from analysis.page.flow import draw_flow
 from analysis.page.rendering import page_environment
 from analysis.page.texts import ADVICE, BASES, LEVEL_TITLES, edits_text, probability_text, setting_texts
 from analysis.page.utterance_rows import WORDS, utterance_rows
@@ -133,8 +132,6 @@ def _system(number: int, system: System) -> dict[str, Any]:
         "unconfused": [name for name, count in system.named_confusions.items() if not count],
         "maps": _maps(system),
         "top": {level: _top(system, level) for level, pairs in system.top_confusions.items() if pairs},
-        "flow": draw_flow(system.flow, f"s{number}-flow-title"),
-        "histories": [history for history in system.flow if history.attribution],
         "causes": _causes(system),
         "basis": BASES.get(system.attribution_basis, ""),
         "breakdowns": {

@@ -7,14 +7,13 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from analysis.errors.align_all import AlignedToken, AlignedUtterance, align_all, all_tokens
-from analysis.errors.attribution import ATTRIBUTIONS, UNKNOWN
+from analysis.errors.attribution import ATTRIBUTIONS
 from analysis.errors.confusions import NAMES, count_matrices, top_confusions
 from analysis.errors.kinds import (
     HANZI_ERRORS,
     NOT_IN_LEXICON,
     OUT_OF_VOCABULARY,
     SYLLABLE_ERRORS,
-    syllable_difference,
 )
 from analysis.errors.oracles import find_oracles, has_gold_pass
 from analysis.inputs.hypothesis_files import Normalisation
@@ -24,11 +23,10 @@ from analysis.inputs.utterance_results import HANZI, LANGUAGE, SYLLABLES, System
 from analysis.intervals.comparison import compare
 from analysis.results.breakdowns import find_breakdowns
 from analysis.results.rates import compute_rate, distinct_sentence_rates, rates_of_levels
-from analysis.results.results import VERSION, Flow, Results, System, UtteranceRow
+from analysis.results.results import VERSION, Results, System, UtteranceRow
 
 KINDS = {SYLLABLES: SYLLABLE_ERRORS, HANZI: HANZI_ERRORS}
 CONFUSIONS_KEPT = 100  # of syllables, and as many of hanzi
-RIGHT = "right"
 GOLD_PASS, BY_SYLLABLE, NO_BASIS = "gold pass", "syllable", ""
 
 
@@ -109,7 +107,6 @@ def system_results(
         matrices=tuple(count_matrices(token.pair for token in tokens.get(SYLLABLES, ()))),
         attribution={name: attributions[name] for name in ATTRIBUTIONS} if basis else {},
         attribution_basis=basis,
-        flow=tuple(_flow(tokens[HANZI])) if basis else (),
         breakdowns=tuple(
             breakdown
             for level in (levels if breakdowns else ())
@@ -135,23 +132,6 @@ def _attribution_basis(system: SystemOutput) -> str:
     if system.automatic_pinyin:
         return NO_BASIS
     return GOLD_PASS if has_gold_pass(system.utterances) else BY_SYLLABLE
-
-
-def _flow(tokens: Sequence[AlignedToken]) -> list[Flow]:
-    """The histories of the hanzi, the most frequent first."""
-    counts = Counter(
-        (_syllable_history(token), token.kind or RIGHT, token.attribution or "") for token in tokens
-    )
-    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    return [Flow(*history, count) for history, count in ordered]
-
-
-def _syllable_history(token: AlignedToken) -> str:
-    if token.pair.is_correct or token.pair.is_substitution:
-        if not (token.reference_syllable and token.hypothesis_syllable):
-            return UNKNOWN
-        return syllable_difference(token.reference_syllable, token.hypothesis_syllable) or RIGHT
-    return token.kind or RIGHT
 
 
 def _utterance_row(aligned: AlignedUtterance) -> UtteranceRow:

@@ -17,24 +17,7 @@ from analysis.intervals.comparison import Comparison
 from analysis.results.breakdowns import Breakdown
 from analysis.results.rates import Rate
 
-VERSION = 2  # of the structure, in report.json
-
-
-@dataclass(frozen=True)
-class Flow:
-    """The number of hanzi with the same history: syllable error, cause and hanzi error.
-
-    Attributes:
-        syllable: ``right``, a kind of syllable error, or ``unknown`` for a token without a syllable.
-        hanzi: ``right`` or a kind of hanzi error.
-        attribution: cause of the error; ``""`` if both are right.
-        count: hanzi with this history.
-    """
-
-    syllable: str
-    hanzi: str
-    attribution: str
-    count: int
+VERSION = 3  # of the structure, in report.json
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +81,6 @@ class System:
         attribution: count of every attribution; ``repaired`` counts correct hanzi, the others add up to the
             errors.
         attribution_basis: ``gold pass``, ``syllable`` (without a gold pass), or ``""`` without attribution.
-        flow: hanzi by their history, the most frequent first.
         breakdowns, oracles: see :class:`Breakdown` and :class:`Oracle`.
         utterances: all of them, in the order of the list.
     """
@@ -113,7 +95,6 @@ class System:
     matrices: tuple[Matrix, ...]
     attribution: dict[str, int]
     attribution_basis: str
-    flow: tuple[Flow, ...]
     breakdowns: tuple[Breakdown, ...]
     oracles: tuple[Oracle, ...]
     utterances: tuple[UtteranceRow, ...]

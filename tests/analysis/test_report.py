@@ -287,7 +287,7 @@ def test_a_reference_without_syllables_invents_no_errors(tmp_path):
     (system,) = results.systems
     assert _rate(results, "syllable error").counts.errors == 0
     assert system.kinds[HANZI]["exact homophone"] == system.kinds[HANZI]["variant character"] == 1
-    assert (system.attribution, system.flow, system.oracles) == ({}, (), ())
+    assert (system.attribution, system.oracles) == ({}, ())
     assert "syllables of the reference are pypinyin's reading" in results_text(results)
     page = write_report_page(tmp_path / "out", results).read_text(encoding="utf-8")
     assert "The syllables of the reference are pypinyin’s reading" in page
@@ -329,9 +329,6 @@ def test_causes_add_up_with_latin_words_and_missing_syllables():
     errors = sum(utterance.hanzi_errors for utterance in system.utterances)
     assert errors == 5 and system.attribution["repaired"] == 0
     assert sum(system.attribution.values()) == errors
-    wrong = [flow for flow in system.flow if flow.hanzi != "right"]
-    assert sum(flow.count for flow in wrong) == errors
-    assert [flow for flow in wrong if flow.syllable == "right"] == []
 
 
 def _manifest(path: Path, lines: dict[str, tuple[str, str]]) -> Path:
@@ -399,8 +396,8 @@ def test_results_agree_with_each_other(results):
     assert (
         sum(count for name, count in system.attribution.items() if name != "repaired") == hanzi.counts.errors
     )
-    wrong = sum(flow.count for flow in system.flow if flow.hanzi != "right")
-    assert wrong == hanzi.counts.errors == sum(utterance.hanzi_errors for utterance in system.utterances)
+    wrong = hanzi.counts.errors
+    assert wrong == sum(utterance.hanzi_errors for utterance in system.utterances)
     assert sum(token[2] != "" for utterance in system.utterances for token in utterance.alignment) == wrong
     assert all(
         utterance.alignment or not (utterance.hanzi_errors or utterance.syllable_errors)

@@ -15,14 +15,13 @@ from analysis.errors.kinds import KINDS
 from analysis.inputs.utterance_results import HANZI, SYLLABLES, SystemOutput, UtteranceResult
 from analysis.page.charts import bars, breakdown_chart, heat_map
 from analysis.page.evidence import Evidence
-from analysis.page.flow import ALL_HANZI_HEIGHT, draw_flow, lay_out
 from analysis.page.report import marked, rate_text, report_page, signed_text, write_report_page
 from analysis.page.texts import probability_text, setting_texts
 from analysis.page.utterance_rows import COLUMNS, WORDS, utterance_rows
 from analysis.report import main
 from analysis.results.collect import collect_results
 from analysis.results.result_files import to_json
-from analysis.results.results import Flow, Results
+from analysis.results.results import Results
 from tests.support.chromium import WatchedPage, open_chromium, open_page
 from tests.support.report_results import NASTY, evidence_of, one_system, stage_alone, two_systems
 
@@ -229,33 +228,6 @@ def test_a_heat_map_leaves_the_diagonal_and_unconfused_labels_out_of_its_scale()
     ]
     assert drawn.pairs == (("1", "2", 9, 9 / 910), ("2", "1", 4, 4 / 54))
     assert not heat_map(Matrix("tone", ("1", ""), ((3, 0), (0, 0)))).pairs
-
-
-def test_a_flow_is_as_wide_where_it_leaves_as_where_it_arrives(results):
-    flow = results.systems[0].flow
-    boxes, ribbons = lay_out(flow)
-    wrong = sum(path.count for path in flow if path.attribution)
-    for column in range(3):
-        assert sum(box.count for box in boxes if box.column == column) == wrong
-        assert sum(box.height for box in boxes if box.column == column) == pytest.approx(ALL_HANZI_HEIGHT)
-    for box in boxes:
-        for column, side in ((box.column, 0), (box.column - 1, 1)):
-            ends = sorted(
-                ((ribbon.left, ribbon.right)[side], ribbon.height)
-                for ribbon in ribbons
-                if ribbon.column == column and ribbon.names[side] == box.name
-            )
-            if not ends:
-                continue
-            top = box.top
-            for start, height in ends:  # side by side, without overlap
-                assert start == pytest.approx(top)
-                top += height
-            assert top == pytest.approx(box.top + box.height)
-
-
-def test_without_errors_there_is_no_flow():
-    assert draw_flow([Flow("right", "right", "", 9)], "x") == ""
 
 
 def test_bars_and_breakdowns_keep_their_order(results):
