@@ -3,8 +3,7 @@
 import difflib
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -99,44 +98,6 @@ def layer_values(layer: Layer) -> str:
             text = str(weight.array)
         parts.append(f"{layer.name} {weight.name} {weight.array.shape} {weight.array.dtype}\n{text}\n")
     return "\n".join(parts)
-
-
-def weights_json(file: WeightFile) -> dict[str, Any]:
-    """The contents of :func:`weights_text` as plain values."""
-    output = find_output(file)
-    return {
-        "file": str(file.path),
-        "format": file.format,
-        "attributes": dict(file.attributes),
-        "parameters": file.parameters,
-        "state_values": file.state_values,
-        "layers": [layer_json(layer) for layer in file.layers],
-        "output": asdict(output) if output else None,
-    }
-
-
-def layer_json(layer: Layer, values: bool = False) -> dict[str, Any]:
-    """A layer and its weights as plain values; with ``values``, also the arrays as nested lists."""
-    weights = [
-        {
-            "name": weight.name,
-            "path": weight.path,
-            "shape": list(weight.array.shape),
-            "dtype": str(weight.array.dtype),
-            "parameters": weight.array.size,
-            **asdict(statistics(weight.array)),
-            **({"values": _plain(weight.array)} if values else {}),
-        }
-        for weight in layer.weights
-    ]
-    return {"name": layer.name, "path": layer.path, "parameters": layer.parameters, "weights": weights}
-
-
-def _plain(array: np.ndarray) -> Any:
-    """Nested lists; NaN and infinity, which JSON does not have, are None."""
-    if np.isfinite(array).all():
-        return array.tolist()
-    return np.where(np.isfinite(array), array.astype(object), None).tolist()
 
 
 def _table(layers: tuple[Layer, ...]) -> str:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from analysis.weights.weight_file import Layer, WeightFile
 from utils.run_folder.run import RunFolder
-from utils.vocabulary import BLANK, Vocabulary, explain_mismatch, transfer_command
+from utils.vocabulary import Vocabulary, explain_mismatch, transfer_command
 
 OUTPUT_NAME = "logits"  # name of the output layer in all models of this project
 ACOUSTIC, HANZI = "acoustic.txt", "hanzi.txt"  # vocabularies in a run folder
@@ -75,50 +75,24 @@ def vocabulary_problem(
     ours, theirs = Vocabulary.load(path), Vocabulary.load(own) if own else None
     head = f"the output layer '{output.layer}' has {output.classes} classes, {path} has {len(ours)} tokens"
     if theirs and len(theirs) != output.classes:
-        return f"{head}\n{_wrong_vocabulary(own, len(theirs))}"
+        return (
+            f"{head}\nthe vocabulary beside the weights has {len(theirs)} tokens: it is not that of their "
+            "training; put the weights and their own vocabulary into one run folder"
+        )
     if len(ours) == output.classes and theirs in (None, ours):
         return None
     if theirs:
-        return f"{head}\n{explain_mismatch(ours, theirs)}\n{_transfer_advice(run, own, path, ours)}"
-    return f"{head}\n{_tokens_unknown(ours, output, path)}"
+        return f"{head}\n{explain_mismatch(ours, theirs)}\n{_transfer_advice(run, own, path)}"
+    return (
+        f"{head}\nthe weights cannot be loaded into a model of this vocabulary; the tokens of their classes "
+        "are in the vocabulary of their training: give the whole run folder"
+    )
 
 
-def _transfer_advice(run: RunFolder, own: Path, vocabulary_path: Path, ours: Vocabulary) -> str:
+def _transfer_advice(run: RunFolder, own: Path, vocabulary_path: Path) -> str:
     """How to use the weights of a run with another vocabulary."""
     if own.name != ACOUSTIC:
         return f"train a language model with that vocabulary from these weights: initialise_from={run.path}"
     source = run.path if run.path.name not in ("", "..") else run.path.resolve()
     command = transfer_command(source, source.with_name(f"{source.name}_transferred"), vocabulary_path)
-    advice = f"to transfer the weights of the shared tokens to a new run:\n  {command}"
-    return (
-        advice
-        if BLANK in ours
-        else f"first add the CTC blank, a last line '{BLANK}', to {vocabulary_path}; {advice}"
-    )
-
-
-def _wrong_vocabulary(own: Path, tokens: int) -> str:
-    command = transfer_command("WEIGHTS_RUN", f"{own.parent.parent.name}_transferred", own)
-    return (
-        f"the vocabulary beside the weights has {tokens} tokens: it is not that of their training\n"
-        "put the weights and their own vocabulary into one folder; then transfer the shared tokens, with "
-        f"that folder as WEIGHTS_RUN:\n  {command}"
-    )
-
-
-def _tokens_unknown(ours: Vocabulary, output: Output, vocabulary_path: Path) -> str:
-    """What to do if the weights come without the list of their tokens."""
-    lines = []
-    if output.classes == len(ours) + 1 and BLANK not in ours:
-        lines.append(
-            f"there is one class more than tokens: the file may lack the CTC blank, a last line '{BLANK}'"
-        )
-    command = transfer_command("WEIGHTS_RUN", "WEIGHTS_RUN_transferred", vocabulary_path)
-    lines += [
-        "they come from trainings with different vocabularies (part of a corpus, or another corpus); the "
-        "weights cannot be loaded into a model of this vocabulary",
-        "the weights do not contain the tokens of the classes; they are in the vocabulary of their training: "
-        "take that whole run folder as WEIGHTS_RUN to transfer the shared tokens:\n"
-        f"  {command}",
-    ]
-    return "\n".join(lines)
+    return f"to transfer the weights of the shared tokens to a new run:\n  {command}"

@@ -285,22 +285,9 @@ def test_the_tree_shows_layers_shapes_attributes_and_what_is_not_finite(folder, 
     assert lines[-2:] == ["output layer: dense_2, 887 classes", "NaN or infinite values in 1 layers: dense_1"]
 
 
-def test_json_is_the_same_facts(legacy, capsys):
-    inspect_model.main(["weights", str(legacy), "--json"])
-    facts, file = json.loads(capsys.readouterr().out), read_weight_file(legacy)
-    assert facts["parameters"] == file.parameters and facts["vocabulary_problem"] is None
-    assert facts["output"] == {"layer": "dense_2", "classes": 887, "guessed": False}
-    kernel = facts["layers"][-1]["weights"][0]
-    assert kernel["shape"] == [16, 887]
-    assert kernel["mean"] == pytest.approx(float(file.layers[-1].weights[0].array.mean()), abs=1e-6)
-
-
 def test_values_of_one_layer(legacy, capsys):
-    inspect_model.main(["weights", str(legacy), "--values", "dense_1", "--json"])
-    kernel, bias = json.loads(capsys.readouterr().out)["weights"]
-    np.testing.assert_allclose(kernel["values"], read_weight_file(legacy).layers[-2].weights[0].array)
     inspect_model.main(["weights", str(legacy), "--values", "dense_1"])
-    assert "dense_1 bias (16,) float32\n[" in capsys.readouterr().out and len(bias["values"]) == 16
+    assert "dense_1 bias (16,) float32\n[" in capsys.readouterr().out
     with pytest.raises(RunError, match=r"no layer 'dense_3' with weights.*there are: dense_2, dense_1"):
         inspect_model.main(["weights", str(legacy), "--values", "dense_3"])
 
@@ -330,16 +317,8 @@ def test_a_file_without_tokens_is_reported_with_where_to_find_them(folder, legac
     SMALL.save(folder / "small.txt")
     with pytest.raises(VocabularyError) as caught:
         inspect_model.main(["weights", str(legacy), "--vocabulary", str(folder / "small.txt")])
-    assert "'dense_2' has 887 classes" in str(caught.value) and "WEIGHTS_RUN" in str(caught.value)
-    assert "may lack the CTC blank" not in str(caught.value)
-
-
-def test_a_vocabulary_without_the_blank_is_recognised(folder):
-    Vocabulary(LARGE.tokens[:-1]).save(folder / "no_blank.txt")
-    with pytest.raises(VocabularyError, match="may lack the CTC blank, a last line '_'"):
-        inspect_model.main(
-            ["weights", str(folder / "model.h5"), "--vocabulary", str(folder / "no_blank.txt")]
-        )
+    assert "'dense_2' has 887 classes" in str(caught.value)
+    assert "give the whole run folder" in str(caught.value)
 
 
 def test_a_run_fits_its_own_vocabulary_and_the_same_one_elsewhere(folder, capsys):
