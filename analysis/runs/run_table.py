@@ -1,6 +1,6 @@
 """Makes the columns of a table of runs from their summaries, and sorts the runs by a column.
 
-``compare_runs.py`` writes the table as text, Markdown or CSV.
+``compare_runs.py`` writes the table as text or CSV.
 """
 
 import re
@@ -30,7 +30,7 @@ class Column:
 
     Attributes:
         key: name of the column on the command line and in CSV.
-        heading: name of the column in text and Markdown.
+        heading: name of the column in text.
         values: value of each run; None if a run has none.
         shown: function that rounds a value and formats it as text.
     """
@@ -74,7 +74,7 @@ def run_columns(runs: Sequence[RunSummary], folder: str | Path) -> list[Column]:
 def sorted_runs(
     runs: Sequence[RunSummary], columns: Sequence[Column], by: str, descending: bool
 ) -> list[RunSummary]:
-    """The runs in the order of a column, those without a value last; unchanged if the table lacks the column.
+    """The runs in the order of a column, those without a value last.
 
     Args:
         runs: the rows of ``columns``.
@@ -83,38 +83,19 @@ def sorted_runs(
         descending: largest value first.
 
     Raises:
-        ConfigError: more than one column matches.
+        ConfigError: no column, or more than one, matches.
     """
-    found = _matching(columns, by)
-    if len(found) > 1:
-        raise ConfigError(f"--sort {by}: more than one column matches", hint=_column_hint(found))
-    if not found:
-        return list(runs)
+    exact = [column for column in columns if by in (column.key, column.heading)]
+    found = exact or [column for column in columns if by in column.key or by in column.heading]
+    if len(found) != 1:
+        message = "more than one column matches" if found else "no such column"
+        raise ConfigError(f"--sort {by}: {message}", hint=_column_hint(found or columns))
     values = found[0].values
     known = [row for row in range(len(runs)) if values[row] is not None]
     numbers = all(isinstance(values[row], int | float) for row in known)
     known.sort(key=lambda row: values[row] if numbers else str(values[row]), reverse=descending)
     without_value = [row for row in range(len(runs)) if values[row] is None]
     return [runs[row] for row in [*known, *without_value]]
-
-
-def check_column(columns: Sequence[Column], by: str) -> None:
-    """Check that a column to sort by exists.
-
-    Args:
-        columns: columns of the table of all runs.
-        by: see :func:`sorted_runs`.
-
-    Raises:
-        ConfigError: no column matches.
-    """
-    if not _matching(columns, by):
-        raise ConfigError(f"--sort {by}: no such column", hint=_column_hint(columns))
-
-
-def _matching(columns: Sequence[Column], by: str) -> list[Column]:
-    exact = [column for column in columns if by in (column.key, column.heading)]
-    return exact or [column for column in columns if by in column.key or by in column.heading]
 
 
 def _column_hint(columns: Sequence[Column]) -> str:

@@ -4,7 +4,9 @@ A run is a folder with a ``config.yaml`` or another file of a run. A damaged run
 ``state`` says what is damaged, and its summary has everything that could be read.
 """
 
+import csv
 import json
+import math
 import os
 import re
 import statistics
@@ -13,7 +15,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from analysis.runs.history import read_history
 from analysis.weights.weight_file import count_parameters
 from utils.config import flatten
 from utils.errors import RunError, UserError, require
@@ -100,6 +101,26 @@ def read_run(path: Path) -> RunSummary:
         _train_lists(settings),
         figures,
     )
+
+
+def read_history(path: str | Path) -> dict[str, list[float]]:
+    """Read the columns of a ``history.csv``, with one value an epoch; NaN for one that is empty.
+
+    Raises:
+        RunError: the file is missing, changed, empty, or not a table of numbers.
+    """
+    path = Path(path)
+    try:
+        with verified(path).open(encoding="utf-8", newline="") as file:
+            rows = list(csv.DictReader(file))
+        columns = {
+            name: [math.nan if row[name] == "" else float(row[name]) for row in rows] for name in rows[0]
+        }
+    except (OSError, UnicodeDecodeError, ValueError, TypeError, IndexError) as error:
+        raise RunError(
+            f"not a valid training history ({error})", where=path, hint="train it again"
+        ) from error
+    return columns
 
 
 def differing(runs: Sequence[RunSummary]) -> list[str]:

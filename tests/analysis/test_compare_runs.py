@@ -166,19 +166,6 @@ def test_a_table_without_the_column_to_sort_by_keeps_its_order(folder, capsys):
         compare_runs.main([str(folder), "--sort", "height"])
 
 
-def test_markdown_and_transposed(folder, capsys):
-    compare_runs.main([str(folder), "--task", "language", "--markdown"])
-    assert (
-        capsys.readouterr()
-        .out.splitlines()[2]
-        .startswith("| trigram | finished | language | ngram | 1,234 |")
-    )
-    compare_runs.main([str(folder), "--task", "speech", "--transpose"])
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[0].split() == ["run", "a_group/narrow", "going_on", "wide"]
-    assert next(line for line in lines if line.startswith("width")).split() == ["width", "8", "16", "64"]
-
-
 @pytest.mark.parametrize(
     ("file", "content", "state"),
     [

@@ -114,9 +114,7 @@ def test_a_run_is_not_packed_into_itself(run):
 def test_the_weights_of_a_packed_run_are_those_that_it_computes_with(run, packed):
     file, _ = load_script("inspect_model.py")._read_weights(packed)
     weights = read_packed_weights(packed / "network.onnx")
-    inspected = {
-        f"{layer.name}/{weight.name}": weight.array for layer in file.layers for weight in layer.weights
-    }
+    inspected = {weight.path: weight.array for layer in file.layers for weight in layer.weights}
     assert list(inspected) == list(weights)
     np.testing.assert_array_equal(inspected["logits/kernel"], weights["logits/kernel"])
     assert find_output(file).classes == len(Vocabulary.load(run.vocabulary("acoustic.txt")))
