@@ -9,11 +9,10 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from analysis.inputs.hypothesis_files import read_systems
+from analysis.inputs.hypothesis_files import read_systems, with_speakers
 from analysis.inputs.normalisation import ALL, DEFAULT_RULES, NONE, RULES, rules_of
 from analysis.inputs.text_files import read_text_file
 from analysis.inputs.training_texts import read_training
-from analysis.inputs.utterance_ids import with_speakers
 from analysis.inputs.utterance_results import LEVELS
 from analysis.page.report import write_report_page
 from analysis.results.collect import collect_results

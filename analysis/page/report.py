@@ -5,6 +5,7 @@ The page needs no network and no other file. Figures and charts are in it as HTM
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,6 @@ from analysis.errors.kinds import KINDS
 from analysis.inputs.utterance_results import SYLLABLES
 from analysis.intervals.comparison import Comparison
 from analysis.page.charts import HeatMap, bars, breakdown_chart, heat_map
-from analysis.page.evidence import Evidence
 from analysis.page.rendering import page_environment
 from analysis.page.texts import ADVICE, BASES, LEVEL_TITLES, edits_text, probability_text, setting_texts
 from analysis.page.utterance_rows import WORDS, utterance_rows
@@ -25,9 +25,31 @@ from analysis.results.results import Results, System
 from utils.files import write_text
 
 REPORT = "report.html"
+WORST_SHOWN = 40  # utterances, by default: about 4 MB of a page
 MISSING = "–"  # shown for text that a system did not write
 MATRIX_ORDER = ("initial", "tone", "final")  # in the order in which they fit beside each other
 SIGNIFICANCE_LEVEL = 0.05  # p-values below it are called a difference
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Sound and picture of an utterance, ready to be embedded in a page.
+
+    Attributes:
+        id: id of the utterance.
+        sound: data URL (``audio/mpeg``); ``""`` if the recording does not exist any more or is too long.
+        picture: data URL (``image/webp``) with the spectrogram above the CTC posteriors. Its width is exactly
+            the time axis of the utterance, without margins. ``""`` for a recording recognised in pieces.
+        seconds: duration, the width of the picture.
+        tracks: (label, alternative text) of the parts of the picture from top to bottom; also the reasons why
+            something is missing.
+    """
+
+    id: str
+    sound: str
+    picture: str
+    seconds: float
+    tracks: tuple[tuple[str, str], ...]
 
 
 def write_report_page(

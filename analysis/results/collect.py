@@ -15,14 +15,19 @@ from analysis.errors.kinds import (
     OUT_OF_VOCABULARY,
     SYLLABLE_ERRORS,
 )
-from analysis.errors.oracles import find_oracles, has_gold_pass
 from analysis.inputs.hypothesis_files import Normalisation
 from analysis.inputs.text_files import Problem
 from analysis.inputs.training_texts import Training
 from analysis.inputs.utterance_results import HANZI, LANGUAGE, SYLLABLES, SystemOutput, as_text
 from analysis.intervals.comparison import compare
 from analysis.results.breakdowns import find_breakdowns
-from analysis.results.rates import compute_rate, distinct_sentence_rates, rates_of_levels
+from analysis.results.rates import (
+    compute_rate,
+    distinct_sentence_rates,
+    find_oracles,
+    has_gold_pass,
+    rates_of_levels,
+)
 from analysis.results.results import VERSION, Results, System, UtteranceRow
 
 KINDS = {SYLLABLES: SYLLABLE_ERRORS, HANZI: HANZI_ERRORS}

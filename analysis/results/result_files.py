@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from analysis.errors.oracles import PERFECT_FIRST_STAGE
 from analysis.inputs.utterance_results import HANZI, SYLLABLES, UtteranceResult, as_text, tokens_of
+from analysis.results.rates import PERFECT_FIRST_STAGE
 from analysis.results.results import Results, System, UtteranceRow
 from utils.files import write_text
 from utils.metrics import ErrorCounts, count_errors

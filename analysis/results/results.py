@@ -10,12 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from analysis.errors.confusions import Matrix
-from analysis.errors.oracles import Oracle
 from analysis.inputs.hypothesis_files import Normalisation
 from analysis.inputs.text_files import Problem
 from analysis.intervals.comparison import Comparison
 from analysis.results.breakdowns import Breakdown
-from analysis.results.rates import Rate
+from analysis.results.rates import Oracle, Rate
 
 VERSION = 3  # of the structure, in report.json
 

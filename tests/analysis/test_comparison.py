@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analysis.errors.align_all import align_all
-from analysis.errors.oracles import find_oracles
 from analysis.inputs.normalisation import hanzi_tokens
 from analysis.inputs.utterance_results import (
     HANZI,
@@ -23,6 +22,7 @@ from analysis.inputs.utterance_results import (
 from analysis.intervals.bootstrap import difference_interval
 from analysis.intervals.comparison import FEW_SEGMENTS, compare, error_segments, matched_pairs_test
 from analysis.results.collect import collect_results
+from analysis.results.rates import find_oracles
 from tests.support.injected_errors import INJECTORS, gold_outcomes, inject
 from tests.support.report_results import score
 from utils.errors import CorpusError

@@ -23,8 +23,6 @@ from analysis.page.collect_evidence import (
     most_errors,
     shown_syllables,
 )
-from analysis.page.data_urls import recording_address
-from analysis.page.evidence import Evidence
 from analysis.page.posterior_picture import (
     FILL,
     FONT_SIZE,
@@ -39,6 +37,8 @@ from analysis.page.posterior_picture import (
     draw_posteriors,
     first_free,
 )
+from analysis.page.rendering import recording_address
+from analysis.page.report import Evidence
 from utils.audio.reading import write_wav
 from utils.errors import AudioError
 from utils.hypotheses.recognition import Inspection

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 from analysis.inputs.hypothesis_files import system_names
-from analysis.inputs.noise import signal_to_noise
 from analysis.inputs.normalisation import (
     RULES,
     automatic_pinyin,
@@ -22,6 +21,7 @@ from analysis.inputs.normalisation import (
     pinyin_tokens,
     rules_of,
 )
+from analysis.inputs.sound import signal_to_noise
 from analysis.inputs.training_texts import Training, count_seen
 from analysis.inputs.utterance_results import HANZI, LEVELS, SYLLABLES, SystemOutput, UtteranceResult, as_text
 from analysis.page.report import write_report_page

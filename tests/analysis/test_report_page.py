@@ -14,8 +14,7 @@ from analysis.errors.confusions import Matrix
 from analysis.errors.kinds import KINDS
 from analysis.inputs.utterance_results import HANZI, SYLLABLES, SystemOutput, UtteranceResult
 from analysis.page.charts import bars, breakdown_chart, heat_map
-from analysis.page.evidence import Evidence
-from analysis.page.report import marked, rate_text, report_page, signed_text, write_report_page
+from analysis.page.report import Evidence, marked, rate_text, report_page, signed_text, write_report_page
 from analysis.page.texts import probability_text, setting_texts
 from analysis.page.utterance_rows import COLUMNS, WORDS, utterance_rows
 from analysis.report import main

@@ -11,14 +11,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from analysis.keyword.report import keyword_tables, write_keyword_report
-from analysis.keyword.scores import (
+from analysis.keyword.clip_report import (
     COLUMNS,
     Decision,
     decisions_of,
     decisions_tsv,
     keyword_results,
+    keyword_tables,
     surest_mistakes,
+    write_keyword_report,
 )
 from data.keywords.clips import KeywordClip
 from data.manifest import Utterance, write_manifest

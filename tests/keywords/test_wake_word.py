@@ -11,9 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from analysis.intervals.exact_intervals import event_rate_interval, proportion_interval
 from analysis.keyword.detections import SpokenKeyword
-from analysis.keyword.wake_word_report import detections_by_kind
+from analysis.keyword.wake_word_report import detections_by_kind, event_rate_interval, proportion_interval
 from bundle.folder import open_bundle
 from data.synthesis import acoustics
 from data.synthesis.wake_word_clips import WakeWordSettings, choose_stream_clips, find_negatives, plan_clips

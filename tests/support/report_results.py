@@ -21,7 +21,7 @@ from analysis.inputs.utterance_results import (
     UtteranceResult,
 )
 from analysis.intervals.comparison import Change
-from analysis.page.evidence import Evidence
+from analysis.page.report import Evidence
 from analysis.results.collect import collect_results
 from analysis.results.result_files import summary
 from analysis.results.results import Results
