@@ -39,7 +39,7 @@ Of several hypotheses, each is compared with the first: difference with its inte
 (MAPSSWE), utterances that are better and worse.
 
 Normalisation ({", ".join(RULES)}): width: full-width forms; traditional: to simplified characters;
-digits: 120 → 一百二十, 3:30 → 三点三十; punctuation; case. The report counts the lines that a rule changes.
+digits: 120 → 一百二十, 3:30 → 三点三十; punctuation; case.
 
 Writes report.html (a page to be opened in a browser, which needs no other file), report.json and CSV files.
 """
@@ -102,9 +102,9 @@ def report_files(
             "reference": str(reference),
             "hypotheses": [str(path) for path in hypotheses],
             "missing": LEFT_OUT if leave_out else DELETED,
+            "normalisation": ", ".join(rules) or NONE,
         },
         problems=files.problems,
-        normalisation=files.normalisation,
     )
 
 

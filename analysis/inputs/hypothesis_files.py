@@ -1,7 +1,6 @@
 """Reads a reference file and the hypothesis file of each system, and matches them by utterance id.
 
-Returns the output of each system after text normalisation, the problems of the files, and for each rule of
-normalisation the lines that it changes and the errors with the opposite choice.
+Returns the output of each system after text normalisation, and the problems of the files.
 """
 
 from collections.abc import Mapping, Sequence
@@ -9,16 +8,14 @@ from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path, PurePath
 
-from rapidfuzz.distance import Levenshtein
 from tqdm import tqdm
 
-from analysis.inputs.normalisation import RULES, automatic_pinyin
+from analysis.inputs.normalisation import automatic_pinyin
 from analysis.inputs.records import TextEntry
 from analysis.inputs.text_files import (
     Problem,
     TextFile,
     read_text_file,
-    rule_counts,
     tokens,
 )
 from analysis.inputs.transcript_files import CTM, SUBTITLES
@@ -41,24 +38,6 @@ Tokens = tuple[tuple[str, ...], tuple[str, ...]]  # syllables and hanzi of an ut
 
 
 @dataclass(frozen=True)
-class Normalisation:
-    """The effect of a rule of normalisation.
-
-    Attributes:
-        rule: name of the rule.
-        applied: whether it was applied.
-        lines: number of lines that the rule changes, by file.
-        errors_otherwise: hanzi errors of each system if the rule were applied and it was not, or the reverse;
-            None if not known.
-    """
-
-    rule: str
-    applied: bool
-    lines: dict[str, int]
-    errors_otherwise: dict[str, int | None]
-
-
-@dataclass(frozen=True)
 class HypothesisFiles:
     """The contents of the hypothesis files.
 
@@ -66,13 +45,11 @@ class HypothesisFiles:
         systems: output of a system for each hypothesis file.
         levels: levels (syllables, hanzi) on which all systems are compared.
         problems: problems of the files.
-        normalisation: effect of each rule.
     """
 
     systems: tuple[SystemOutput, ...]
     levels: tuple[str, ...]
     problems: tuple[Problem, ...]
-    normalisation: tuple[Normalisation, ...]
 
 
 def read_systems(
@@ -120,8 +97,7 @@ def read_systems(
                 pinyin = same_reading(pinyin, written, *true_tokens)
             utterances.append(_utterance(id, reference.lines[id], true_tokens, (pinyin, written), levels))
         systems.append(SystemOutput(name, utterances, automatic))
-    normalisation = _normalisation(reference, files, names, ids, rules) if hanzi else []
-    return HypothesisFiles(tuple(systems), levels, tuple(problems), tuple(normalisation))
+    return HypothesisFiles(tuple(systems), levels, tuple(problems))
 
 
 def system_names(paths: Sequence[Path]) -> list[str]:
@@ -153,38 +129,6 @@ def _utterance(
         reference_hanzi=reference[1] if HANZI in levels else (),
         hanzi=hypothesis[1] if HANZI in levels else (),
         spoken_pinyin=line.spoken,
-    )
-
-
-def _normalisation(
-    reference: TextFile,
-    files: Sequence[TextFile],
-    names: Sequence[str],
-    ids: Sequence[str],
-    rules: Sequence[str],
-) -> list[Normalisation]:
-    """For each rule, the lines that it changes and the errors with the opposite choice."""
-    titles = ["reference", *names]
-    counts = {title: rule_counts(file, ids) for title, file in zip(titles, (reference, *files), strict=True)}
-    found = []
-    for rule in RULES:
-        opposite = [each for each in RULES if (each in rules) != (each == rule)]
-        lines = {title: counts[title][rule] for title in titles}
-        errors = {
-            name: _errors(reference, file, ids, opposite) if any(lines.values()) else None
-            for name, file in zip(names, files, strict=True)
-        }
-        found.append(Normalisation(rule, rule in rules, lines, errors))
-    return found
-
-
-def _errors(reference: TextFile, file: TextFile, ids: Sequence[str], rules: Sequence[str]) -> int:
-    return sum(
-        Levenshtein.distance(
-            tokens(reference.lines[name], HANZI, rules),
-            tokens(file.lines.get(name, NO_ENTRY), HANZI, rules),
-        )
-        for name in ids
     )
 
 

@@ -11,8 +11,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from analysis.inputs.normalisation import (
-    RULES,
-    changes,
     hanzi_tokens,
     looks_like_pinyin,
     normalise,
@@ -125,12 +123,6 @@ def tokens(line: TextEntry, level: str, rules: Sequence[str]) -> tuple[str, ...]
     if level == SYLLABLES:
         return pinyin_tokens(line.pinyin)[0]
     return hanzi_tokens(normalise(line.hanzi, rules))
-
-
-def rule_counts(listing: TextFile, ids: Iterable[str]) -> dict[str, int]:
-    """The number of these lines that each rule of normalisation changes."""
-    texts = [listing.lines[name].hanzi for name in ids if name in listing.lines]
-    return {rule: sum(changes(text, rule) for text in texts) for rule in RULES}
 
 
 def _read(path: Path, name: str, is_reference: bool) -> TranscriptFile:

@@ -84,7 +84,6 @@ def report_page(results: Results, evidence: Mapping[int, Evidence] | None = None
         settings=setting_texts(results.settings),
         systems=[_system(number, system) for number, system in enumerate(results.systems)],
         comparisons=[_comparison(comparison) for comparison in results.comparisons],
-        normalised=[rule for rule in results.normalisation if any(rule.lines.values())],
         titles=LEVEL_TITLES,
         advice=ADVICE,
         kinds={kind.name: kind for kind in KINDS},

@@ -15,7 +15,6 @@ from analysis.errors.kinds import (
     OUT_OF_VOCABULARY,
     SYLLABLE_ERRORS,
 )
-from analysis.inputs.hypothesis_files import Normalisation
 from analysis.inputs.text_files import Problem
 from analysis.inputs.training_texts import Training
 from analysis.inputs.utterance_results import HANZI, LANGUAGE, SYLLABLES, SystemOutput, as_text
@@ -43,7 +42,6 @@ def collect_results(
     training: Mapping[str, Training] | None = None,
     settings: Mapping[str, object] | None = None,
     problems: Sequence[Problem] = (),
-    normalisation: Sequence[Normalisation] = (),
     breakdowns: bool = True,
 ) -> Results:
     """Analyse the output of one system, or of several on the same utterances.
@@ -51,7 +49,7 @@ def collect_results(
     Args:
         systems: the others are compared with the first.
         levels: ``syllables``, ``hanzi`` or both.
-        task, title, settings, problems, normalisation: as in :class:`Results`.
+        task, title, settings, problems: as in :class:`Results`.
         training: what is known of the training of the model that writes a level, by level.
         breakdowns: also compute the rates by speaker, length, noise …, which takes seconds for large tests.
     """
@@ -82,7 +80,6 @@ def collect_results(
         distinct=distinct_sentence_rates(utterances) if task == LANGUAGE else {},
         comparisons=tuple(comparisons),
         problems=tuple(problems),
-        normalisation=tuple(normalisation),
     )
 
 

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from analysis.errors.confusions import Matrix
-from analysis.inputs.hypothesis_files import Normalisation
 from analysis.inputs.text_files import Problem
 from analysis.intervals.comparison import Comparison
 from analysis.results.breakdowns import Breakdown
@@ -114,7 +113,6 @@ class Results:
         distinct: rates over distinct sentences (of a language model alone), else empty.
         comparisons: comparison of each other system with the first, on each level.
         problems: problems of the files.
-        normalisation: the rules of normalisation and their effect.
     """
 
     version: int
@@ -129,4 +127,3 @@ class Results:
     distinct: Mapping[str, float] = field(default_factory=dict)
     comparisons: tuple[Comparison, ...] = ()
     problems: tuple[Problem, ...] = ()
-    normalisation: tuple[Normalisation, ...] = ()
