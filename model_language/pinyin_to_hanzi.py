@@ -21,9 +21,9 @@ from typing import Any
 from model_language.converters.base import Converter
 from model_language.converters.explanation import Explanation
 from model_language.converters.user_word_converter import UserWordConverter
+from model_language.language_model import SecondPass
 from model_language.registry import load_converter
 from model_language.search.grid import Conversion
-from model_language.search.second_pass import SecondPass
 from model_language.search.user_words import UserWords, read_user_words
 from model_language.vocabulary.lexicon import Lexicon
 from utils.errors import CorpusError

@@ -17,8 +17,8 @@ RATE_HEADINGS = ("rate", "95 % interval", "substituted", "inserted", "deleted", 
 def results_text(results: Results) -> str:
     """The test, problems of the files, each system, the worst utterances, the comparisons, and remarks.
 
-    The worst utterances are shown if there is only one system. Breakdowns and the utterances that differ are in
-    the page and the files.
+    The worst utterances are shown if there is only one system. Breakdowns and the utterances that differ are
+    in the page and the files.
     """
     parts = ["\n".join([_size(results), *_settings(results)])]
     problems = [problem for problem in results.problems if not problem.is_harmless]

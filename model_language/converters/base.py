@@ -13,9 +13,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from model_language.batching import length_batches
+from model_language.language_model import SecondPass
 from model_language.search.beam import beam_search
-from model_language.search.grid import Conversion, Grid, HistoryModel, PathModel
-from model_language.search.second_pass import SecondPass
+from model_language.search.grid import Grid, HistoryModel, PathModel
 from model_language.vocabulary.symbols import Symbols
 from utils.errors import ConfigError
 
@@ -66,17 +66,6 @@ class Converter(ABC):
             for index, path in zip(indices, paths, strict=True):
                 converted[index] = self.symbols.decode(path[: len(sentences[index])])
         return converted
-
-    def n_best(self, sentence: Sequence[str], n: int) -> list[Conversion]:
-        """Up to ``n`` conversions of a sentence, the most probable first."""
-        if not len(sentence):
-            return [Conversion("", 0.0)]
-        beam = max(self.beam, 4 * n) if self.history_model else n
-        sequences, scores = beam_search(
-            self.grid([sentence]), beam, history=self.history_model, paths=self.path_model, n_best=n
-        )
-        found = zip(sequences[0, :, : len(sentence)], scores[0], strict=True)
-        return [Conversion(self.symbols.decode(ids), float(score)) for ids, score in found if score > -np.inf]
 
     def scores(self, sentences: Sequence[Sequence[str]], hanzi: Sequence[Sequence[str]]) -> list[float]:
         """Log-probabilities of given hanzi; :meth:`convert` searches for the highest of these scores.

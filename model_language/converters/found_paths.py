@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from model_language.converters.base import Converter
+from model_language.language_model import SecondPass, near_the_best
 from model_language.search.beam import beam_search
 from model_language.search.grid import Conversion, Grid, MaskedHistory, MaskedPaths
-from model_language.search.second_pass import SecondPass, near_the_best
 from model_language.search.user_words import Span
 from model_language.search.word_bonus import GridWords
 

@@ -102,8 +102,7 @@ class EmissionTables:
         Raises:
             RunError: the file is missing or damaged.
         """
-        gaps = ("log_emissions", "log_priors")
-        return load_part(path, "the candidates", cls._from_arrays, with_gaps=gaps)
+        return load_part(path, "the candidates", cls._from_arrays)
 
     @classmethod
     def _from_arrays(cls, arrays: Mapping[str, np.ndarray]) -> EmissionTables:

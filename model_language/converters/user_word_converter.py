@@ -47,14 +47,6 @@ class UserWordConverter:
             best[index] = paths.conversions(row, 1)[0]
         return best
 
-    def n_best(self, sentence: Sequence[str], n: int) -> list[Conversion]:
-        """Up to ``n`` conversions of a sentence, the most probable first."""
-        spans = self.words.spans(sentence)
-        if not spans and not (sentence and self.converter.second_pass):
-            return self.converter.n_best(sentence, n)
-        ((_, paths, row),) = self._search([sentence], [spans], [0], count=n)
-        return paths.conversions(row, n)
-
     def scores(self, sentences: Sequence[Sequence[str]], hanzi: Sequence[Sequence[str]]) -> list[float]:
         """See :meth:`Converter.scores`; without the bonus of user words."""
         return self.converter.scores(sentences, hanzi)

@@ -75,7 +75,6 @@ class CandidateTables:
             "the network's candidates",
             lambda saved: cls(**{field.name: saved[field.name] for field in fields(cls)}),
             hint,
-            with_gaps=("priors",),
         )
 
 

@@ -84,22 +84,6 @@ def test_the_weights_are_those_that_numpy_computes(model):
     assert found.weights.std() > 0.05  # they differ, so an average or another layer would be noticed
 
 
-def test_extracting_the_attention_does_not_change_the_result(model):
-    plain = np.asarray(model({"syllables": IDS[None]}, training=False))[0]
-    np.testing.assert_allclose(attend(model, IDS).logits, plain, atol=1e-5)
-
-
-def test_changed_weights_change_the_attention(model):
-    """The weights come from the model's own layers, not from a copy."""
-    before, layer = attend(model, IDS).weights, model.get_layer("attention_2")
-    kept = layer.distance_bias.numpy()
-    layer.distance_bias.assign(kept + np.array([[9.0], [0], [0], [0], [0]]))  # two or more back
-    after = attend(model, IDS).weights
-    layer.distance_bias.assign(kept)
-    np.testing.assert_array_equal(after[0], before[0])
-    assert (after[1][:, 4, :3].sum(axis=-1) > 0.99).all()
-
-
 def test_a_model_without_attention_is_rejected(symbols):
     plain = build_transformer(TransformerConfig(width=8, blocks=0, heads=2), 5, 6)
     with pytest.raises(RunError, match="has no attention"):
@@ -178,9 +162,3 @@ def test_the_models_that_come_with_the_project_have_no_attention(run, name, tmp_
     with pytest.raises(RunError, match=f"a model '{name}' has no attention") as caught:
         inspect_model.main(["attention", str(run), "ni3 hao3", "--output", str(tmp_path / "a.html")])
     assert "transformer" in caught.value.hint
-
-
-@pytest.mark.parametrize("run", [PRETRAINED, PRETRAINED_LANGUAGE_MODEL])
-def test_the_language_models_that_come_with_the_project_have_no_keras_file(run):
-    with pytest.raises(RunError, match="no weights file of Keras"):
-        inspect_model.main(["weights", str(run)])

@@ -3,8 +3,6 @@
 import csv
 import io
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +13,6 @@ import pytest
 import compare_runs
 from analysis.runs.run_table import run_columns
 from analysis.runs.summaries import FINISHED, differing, find_runs, read_run
-from tests.support.scripts import ROOT
 from utils.config import save_yaml
 from utils.errors import ConfigError, RunError
 from utils.files import write_json, write_text
@@ -205,10 +202,6 @@ def test_the_states_of_runs_without_a_finished_epoch(tmp_path):
     assert read_run(run.path).state == "in its first epoch"
 
 
-def test_a_run_itself_may_be_given(folder, capsys):
-    assert [row["run"] for row in table(folder / "wide", capsys)] == ["wide"]
-
-
 def test_a_folder_without_runs_is_reported(tmp_path):
     with pytest.raises(RunError, match="no run below"):
         compare_runs.main([str(tmp_path)])
@@ -223,12 +216,3 @@ def test_figures_of_the_wrong_type_make_a_run_broken(tmp_path):
     run = write_run(tmp_path / "odd", 4, 0.5)
     write_text(run.metrics, json.dumps({"best": [1], "metric": 3}))
     assert read_run(run.path).state.startswith("broken")
-
-
-def test_the_command_starts_without_slow_imports():
-    heavy = "{'matplotlib', 'PIL', 'keras', 'tensorflow', 'scipy'} & set(sys.modules)"
-    code = f"import sys, compare_runs; print(sorted({heavy}))"
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True, timeout=600
-    )
-    assert done.stdout.strip() == "[]"

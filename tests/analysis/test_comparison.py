@@ -122,14 +122,6 @@ def test_the_statistic_is_that_of_a_paired_t_test(segments):
         assert test.p_value == pytest.approx(2 * scipy.stats.norm.sf(abs(theirs.statistic)))
 
 
-def test_p_values_of_many_segments_are_those_of_the_t_test():
-    rng = np.random.default_rng(3)
-    segments = np.stack([rng.poisson(1.0, 2000), rng.poisson(1.06, 2000)], axis=1).tolist()
-    theirs = scipy.stats.ttest_rel(*np.array(segments, float).T)
-    assert 0.001 < theirs.pvalue < 0.5
-    assert matched_pairs_test(segments).p_value == pytest.approx(theirs.pvalue, rel=0.01)
-
-
 @pytest.mark.parametrize(
     "segments",
     [
@@ -145,12 +137,6 @@ def test_p_values_of_few_segments_are_those_of_all_signs(segments):
         (differences,), np.mean, permutation_type="samples", n_resamples=np.inf
     )
     assert matched_pairs_test(segments).p_value == pytest.approx(theirs.pvalue)
-
-
-def test_segments_with_equal_differences():
-    assert matched_pairs_test([]).p_value == matched_pairs_test([(1, 1)] * 5).p_value == 1.0
-    assert matched_pairs_test([(0, 1)] * 5).p_value == 2 / 32
-    assert matched_pairs_test([(0, 1)]).p_value == 1.0
 
 
 @pytest.fixture(scope="module")
@@ -180,16 +166,6 @@ def test_a_better_system_is_recognised(systems):
     for side in (0, 1):
         kinds = sum(counts[side] for counts in comparison.kinds.values())
         assert kinds == sum(alignment.counts(HANZI).errors for alignment in systems[side])
-
-
-def test_equal_systems_are_recognised():
-    gold = gold_outcomes(250, seed=4)
-    first, second = (align_all(inject(gold, list(INJECTORS), 0.3, seed)[0], LEVELS) for seed in (1, 2))
-    comparison = compare(first, second, SYLLABLES, ("first", "second"), samples=300)
-    assert comparison.low < 0 < comparison.high
-    assert comparison.matched_pairs.p_value > 0.01
-    same = compare(first, first, SYLLABLES, ("first", "first"), samples=50)
-    assert (same.difference, same.matched_pairs.p_value, same.better, same.worse) == (0.0, 1.0, (), ())
 
 
 def test_other_references_are_refused(systems):

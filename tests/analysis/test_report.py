@@ -11,7 +11,6 @@ import jiwer
 import numpy as np
 import pytest
 
-from analysis.inputs.hypothesis_files import system_names
 from analysis.inputs.normalisation import (
     RULES,
     automatic_pinyin,
@@ -34,7 +33,6 @@ from analysis.results.terminal import results_text
 from tests.support.injected_errors import INJECTORS, gold_outcomes, inject
 from tests.support.scripts import ROOT
 from utils.errors import ConfigError, CorpusError
-from utils.mandarin.numerals import numbers_to_hanzi
 
 REFERENCE = {"a1": "今天天气很好", "a2": "我们去银行", "b1": "他说了三句话", "b2": "谢谢"}
 
@@ -206,30 +204,6 @@ def test_rules(text, rules, expected):
     assert normalise(text, rules) == expected
 
 
-@pytest.mark.parametrize(
-    ("figures", "words"),
-    [
-        ("2024年", "二零二四年"),
-        ("120人", "一百二十人"),
-        ("3.5%", "百分之三点五"),
-        ("105", "一百零五"),
-        ("10", "十"),
-        ("1010", "一千零一十"),
-        ("20000", "二万"),
-        ("2,000", "二千"),
-        ("100000", "十万"),
-        ("100010000", "一亿零一万"),
-        ("0", "零"),
-        ("007", "零零七"),
-        ("13800138000", "一三八零零一三八零零零"),
-        ("MP3 4G", "MP3 4G"),
-        ("第3", "第三"),
-    ],
-)
-def test_numbers_in_words(figures, words):
-    assert numbers_to_hanzi(figures) == words
-
-
 def test_tokens():
     assert hanzi_tokens("我是WTO的20个<unk>人") == ("我", "是", "WTO", "的", "20", "个", "<unk>", "人")
     assert as_text(hanzi_tokens("我 是 ab cd 人")) == "我是ab cd人"
@@ -361,11 +335,6 @@ def test_systems_without_a_common_utterance_are_an_error(reference, tmp_path):
     assert report_files(reference, [first, second]).utterances == len(REFERENCE)
 
 
-def test_names_of_systems():
-    assert system_names([Path("exp/a/text"), Path("exp/b/text")]) == ["a/text", "b/text"]
-    assert system_names([Path("one.txt"), Path("two.txt")]) == ["one", "two"]
-
-
 def test_a_recording_without_speech_has_no_sentence_of_the_training():
     training = Training(sentences={"你好", ""})
     assert count_seen(training, ["你好", "", "再见"]) == 1
@@ -433,13 +402,6 @@ def test_results_are_printed(results):
         "by the gold pass",
     ):
         assert text in printed
-
-
-def test_a_set_of_nothing_but_silence():
-    empty = UtteranceResult("a", "", 1.0, (), (), "", "")
-    results = collect_results([SystemOutput("x", [empty])], LEVELS, "pipeline", "x")
-    assert [rate.rate for rate in results.systems[0].rates] == [0.0, 0.0, None, 0.0, 0.0]
-    json.loads(to_json(results))
 
 
 def test_help_and_errors_of_the_command(tmp_path):

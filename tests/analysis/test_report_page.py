@@ -17,9 +17,7 @@ from analysis.page.charts import bars, breakdown_chart, heat_map
 from analysis.page.report import Evidence, marked, rate_text, report_page, signed_text, write_report_page
 from analysis.page.texts import probability_text, setting_texts
 from analysis.page.utterance_rows import COLUMNS, WORDS, utterance_rows
-from analysis.report import main
 from analysis.results.collect import collect_results
-from analysis.results.result_files import to_json
 from analysis.results.results import Results
 from tests.support.chromium import WatchedPage, open_chromium, open_page
 from tests.support.report_results import NASTY, evidence_of, one_system, stage_alone, two_systems
@@ -164,14 +162,6 @@ def test_comparisons_and_problems_are_shown(compared):
     assert "ids that come twice" in text and "the first counts" in text
 
 
-def test_unknown_kinds_are_not_called_absent():
-    results = two_systems(utterances=20)
-    system = results.systems[0]
-    assert system.unknown_kinds
-    changed = replace(results, systems=(system,), comparisons=())
-    assert changed.systems[0].kinds[HANZI][system.unknown_kinds[0]] == 0
-
-
 def test_rows_hold_everything_of_the_utterances(results):
     utterances = results.systems[0].utterances
     rows = utterance_rows(utterances)
@@ -203,14 +193,6 @@ def _restored_token(token: list) -> list[str]:
         return [token[0], token[0], "", syllable, syllable, "", "", ""]
     kind, difference, attribution, *tags = (WORDS[n] if n >= 0 else "" for n in (token[2], *token[5:]))
     return [*token[:2], kind, *token[3:5], difference, attribution, ",".join(tags)]
-
-
-def test_rows_are_small(results):
-    rows = json.dumps(
-        utterance_rows(results.systems[0].utterances), ensure_ascii=False, separators=(",", ":")
-    )
-    whole = json.loads(to_json(results))["systems"][0]["utterances"]
-    assert len(rows) < 0.5 * len(json.dumps(whole, ensure_ascii=False, separators=(",", ":")))
 
 
 def test_a_heat_map_leaves_the_diagonal_and_unconfused_labels_out_of_its_scale():
@@ -268,22 +250,6 @@ def test_figures_in_words():
     assert (rate_text(0.0064), rate_text(0.0999), rate_text(0.355)) == ("0.64", "10.0", "35.5")
     assert (probability_text(1e-9), probability_text(0.0312)) == ("p < 0.001", "p = 0.031")
     assert setting_texts({"beam": 10, "own_setting": None}) == {"beam": "10", "own setting": "not known"}
-
-
-def test_the_command_for_files_writes_the_page(tmp_path, capsys):
-    (tmp_path / "ref").write_text("a 今天很好\nb 谢谢\n", encoding="utf-8")
-    (tmp_path / "hyp").write_text("a 今天好\nb 谢谢\n", encoding="utf-8")
-    arguments = [
-        "--reference",
-        tmp_path / "ref",
-        "--hypothesis",
-        tmp_path / "hyp",
-        "--output",
-        tmp_path / "out",
-    ]
-    assert main(list(map(str, arguments))) == 0
-    assert str(tmp_path / "out" / "report.html") in "".join(capsys.readouterr().out.split("\n"))
-    assert "Whose error" not in Reader(tmp_path / "out" / "report.html").text  # unknown for files
 
 
 @pytest.fixture(scope="module")
@@ -473,11 +439,4 @@ def test_two_systems_in_tabs(chromium, compared):
     opened = "setTimeout(() => done(!!document.querySelector('.system:not([hidden]) .detail-row')), 50)"
     assert shown.run(f"new Promise(done => {opened})")
     settled(shown, compared)
-    shown.close()
-
-
-def test_the_page_prints(chromium, page):
-    shown = open_page(chromium, page.as_uri())
-    assert len(shown.page.pdf()) > 7_500
-    settled(shown, page)
     shown.close()

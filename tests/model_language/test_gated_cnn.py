@@ -15,13 +15,10 @@ from scipy.sparse import csr_array
 from data.text.pinyin_pair_dataset import PairRows
 from data.text.pinyin_pair_preparation import prepare_pairs
 from model_language.converters.gated_cnn import GatedCnnConverter
-from model_language.converters.user_word_converter import UserWordConverter
 from model_language.networks.candidates import CandidateTables, build_tables
 from model_language.networks.gated_cnn import GatedCnnConfig, RowsConfig, build_gated_cnn, numpy_weights
-from model_language.networks.gated_cnn_file import load_weights, save_weights
-from model_language.networks.gated_cnn_numpy import NumpyGatedCnn
+from model_language.networks.gated_cnn_numpy import NumpyGatedCnn, load_weights, save_weights
 from model_language.registry import load_converter
-from model_language.search.user_words import UserWord, UserWords
 from model_language.vocabulary.lexicon import UNREADABLE, Lexicon
 from model_language.vocabulary.symbols import PAD_ID, UNKNOWN_ID, Symbols
 from model_language.vocabulary.tokens import Tokens
@@ -141,28 +138,10 @@ def test_padding_has_no_influence(model, tables):
     np.testing.assert_allclose(longer[:1, :4], alone, atol=1e-5)
 
 
-def test_the_receptive_field_is_the_sum_of_the_dilations(model, tables):
-    row = np.full((1, 20), 4, np.int32)
-    row[0, :] = np.random.default_rng(0).integers(3, len(tables.bases), 20)
-    other = row.copy()
-    other[0, 19] = row[0, 19] % 5 + 3
-    assert other[0, 19] != row[0, 19]
-    first, second = (log_probs(model, syllables, tables) for syllables in (row, other))
-    changed = [not np.allclose(a, b, atol=1e-6) for a, b in zip(first[0], second[0], strict=True)]
-    assert not any(changed[: 19 - 7]) and changed[19 - 7] and changed[19]
-
-
 def test_a_saved_model_is_the_same(model, tables, tmp_path):
     model.save(tmp_path / "model.keras")
     loaded, row = keras.models.load_model(tmp_path / "model.keras"), np.array([[3, 5, 0, 4]])
     np.testing.assert_array_equal(loaded({"syllables": row}), model({"syllables": row}))
-
-
-def test_the_size_is_that_of_its_parts(model, tables, symbols):
-    width, tokens, bases = 12, len(tables.bases), len(Tokens(symbols).toneless) + 1
-    layer = 3 * width * 2 * width + 2 * width + 2 * width
-    expected = (tokens + bases + len(symbols.hanzi)) * width + 3 * layer + 2 * width + tokens * 6
-    assert model.count_params() == expected
 
 
 def test_the_weights_file_is_small_and_nearly_the_same(model, tables, tmp_path):
@@ -189,12 +168,6 @@ def test_a_damaged_weights_file_is_named(model, tables, tmp_path):
     path.write_bytes(content[: len(content) // 2])
     with pytest.raises(RunError, match="cannot read the network"):
         load_weights(path)
-    path.write_bytes(content)
-    with np.load(path) as saved:
-        arrays = {**saved, "norms": saved["norms"][:3]}
-    np.savez(path, **arrays)
-    with pytest.raises(RunError, match="do not fit together"):
-        load_weights(path)
 
 
 # --- candidates -----------------------------------------------------------------------------------------
@@ -218,30 +191,10 @@ def test_the_other_candidates_are_most_often_misrecognised_as_the_syllable(symbo
     assert hanzi_of(symbols, tables.candidates[token(symbols, "shi4")][4:]) == "".join(others[:2])
 
 
-def test_priors_are_logs_of_counts(symbols, tables):
-    row = tables.priors[token(symbols, "shi4")]
-    assert row[0] == 0 and np.isfinite(row).all()
-    assert row[1] == pytest.approx(
-        np.log(40.1 / 90.1), abs=0.1
-    )  # a few others are also misrecognised as shi4
-    bare = tables.priors[token(symbols, "shi")]
-    assert bare[2] - bare[0] == pytest.approx(np.log(30.1 / 90.1), rel=1e-5)
-
-
 def test_toneless_syllables_become_the_most_frequent_of_all_tones(symbols, tables):
     row = token(symbols, "shi")
     assert hanzi_of(symbols, tables.candidates[row]) == "是事时十市式"
     assert set(hanzi_of(symbols, tables.rare[row])) == set("石师诗匙")
-
-
-def test_toneless_tokens_come_after_the_others_sorted(symbols, tables):
-    bare = Tokens(symbols).toneless
-    assert bare == sorted({name[:-1] for name in symbols.pinyin.tokens[2:]})
-    assert len(tables.bases) == len(symbols.pinyin) + len(bare)
-    for name in ("shi4", "shi2", "shi"):
-        assert tables.toneless[token(symbols, name)] == token(symbols, "shi")
-        assert tables.bases[token(symbols, name)] == bare.index("shi")
-    assert tables.toneless[PAD_ID] == PAD_ID and tables.toneless[UNKNOWN_ID] == UNKNOWN_ID
 
 
 def test_every_syllable_becomes_something_and_padding_nothing(symbols, tables):
@@ -289,10 +242,7 @@ def test_the_converter_writes_only_candidates(model, tables, symbols):
     texts = converter.convert(sentences)
     assert list(map(len, texts)) == [3, 0, 3, 40]
     assert texts[2][1] == UNREADABLE and set(texts[3]) <= set("是事时十市式石师诗匙")
-    (best, *_, last) = converter.n_best(sentences[0], 5)
-    assert best.hanzi == texts[0] and best.score > last.score
-    assert converter.scores([sentences[0]], [best.hanzi]) == pytest.approx([best.score], abs=1e-4)
-    assert converter.scores([sentences[0]], ["花花花"]) < [best.score]
+    assert converter.scores([sentences[0]], ["花花花"]) < converter.scores([sentences[0]], [texts[0]])
 
 
 # --- rows -----------------------------------------------------------------------------------------------
@@ -314,18 +264,6 @@ def test_rows_hold_every_position_once(dataset, offset):
     np.testing.assert_array_equal(flat[: len(shard)], shard.hanzi)
     np.testing.assert_array_equal(syllables.ravel()[offset:][: len(shard)], shard.syllables)
     assert not flat[len(shard) :].any() and not hanzi.ravel()[:offset].any()
-
-
-def test_rows_do_not_mix_texts(text, tmp_path):
-    other = tmp_path / "other.txt"
-    other.write_text("跑得快\n", encoding="utf-8")
-    dataset = prepare_pairs([other, text], tmp_path / "cache", workers=1)
-    rows = syllable_rows(dataset, 6)
-    _, hanzi = rows.read(np.array([2, 0, 1]), 0)
-    assert "".join(map(chr, hanzi[1])) == "跑得快\n\0\0"
-    np.testing.assert_array_equal(hanzi[[2, 0]].ravel(), dataset.shards[1].hanzi[:12])
-    first, second = (shard.name for shard in dataset.shards)
-    assert rows.names(np.array([2, 0]), 0) == [f"{second}:6", f"{first}:0"]
 
 
 @pytest.fixture(scope="module")
@@ -362,13 +300,6 @@ def test_batches_are_a_function_of_seed_and_number(world, dataset):
         np.testing.assert_array_equal(resumed.syllables, undisturbed[number].syllables)
         np.testing.assert_array_equal(resumed.choices, undisturbed[number].choices)
     assert other.batch(5).ids != undisturbed[5].ids
-
-
-def test_a_pass_has_every_row_once(world, dataset):
-    found = batches(world, dataset, CLEAN, size=10)
-    number_of_rows = len(text_rows(dataset, world[0], 8))
-    ids = [name for number in range(number_of_rows // 10) for name in found.batch(number).ids]
-    assert len(set(ids)) >= len(ids) - 1  # the first two rows may both begin at 0
 
 
 def test_shards_of_a_batch_are_its_rows(world, dataset):
@@ -542,9 +473,3 @@ def test_jax_trains_it_and_tensorflow_converts_with_it(text, tmp_path):
     counts, loss = evaluate_converter(load_converter(tmp_path / "run"), pinyin, sentences)
     assert counts.rate == pytest.approx(best["dev_character_error_rate"])
     assert loss == pytest.approx(best["dev_loss"], rel=1e-4)
-
-
-def test_user_words_win(run):
-    words = UserWords([UserWord("宫", (frozenset({"gong1"}),), 40.0)])
-    guided = UserWordConverter(load_converter(run.path), words)
-    assert guided.convert([["shu4", "xue2", "gong1", "shi4"]]) == ["数学宫式"]

@@ -1,15 +1,18 @@
 """Tests of packed n-grams against the model before packing, of damaged files and of the hash table."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 from model_language.array_files import save_arrays
-from model_language.ngram.backoff import BackoffModel
 from model_language.ngram.code_book import LEVELS
 from model_language.ngram.hash_table import HashTable, PairSet, extend_hashes
-from model_language.ngram.kneser_ney import NgramTable, count_ngrams, estimate_counted, occurrences
+from model_language.ngram.kneser_ney import (
+    BackoffModel,
+    NgramTable,
+    count_ngrams,
+    estimate_counted,
+    occurrences,
+)
 from model_language.ngram.packed import PackedNgrams, pack, read_packed
 from model_language.ngram.pruning import prune_to
 from tests.support.made_up_text import made_up_text
@@ -105,26 +108,6 @@ def test_rounding_to_a_code_book_costs_little(estimated, order):
     assert np.abs(wrong).mean() < 0.03
 
 
-def test_arrays_may_have_any_memory_layout(estimated):
-    packed = PackedNgrams(pack(estimated[4]))
-    histories = _histories(3)[::3]
-    words = _all_words(histories)
-    expected = packed.log_probs(histories, words)
-    for changed in (
-        np.asfortranarray(words),
-        np.broadcast_to(np.arange(SIZE), words.shape),
-        words.astype(np.int64),
-    ):
-        np.testing.assert_array_equal(packed.log_probs(np.asfortranarray(histories), changed), expected)
-    some = packed.log_probs(histories, words[:, 5:8])
-    np.testing.assert_array_equal(some, expected[:, 5:8])
-
-
-def test_empty_arrays(arrays):
-    packed = PackedNgrams(arrays)
-    assert packed.log_probs(np.zeros((0, 3), np.int32), np.zeros((0, 8), np.int32)).shape == (0, 8)
-
-
 def test_a_file_round_trip(arrays, tmp_path):
     path = tmp_path / "ngrams.npz"
     save_arrays(path, arrays)
@@ -163,15 +146,6 @@ def test_a_damaged_file_is_named(arrays, tmp_path, damage):
     save_arrays(path, _damaged(arrays, damage))
     with pytest.raises(RunError, match=r"n-gram model .*ngrams\.npz"):
         read_packed(path)
-
-
-def test_a_file_of_another_kind_is_named(tmp_path):
-    path = tmp_path / "ngrams.npz"
-    for content in (None, b"", b"PK\x03\x04 nothing"):
-        if content is not None:
-            Path(path).write_bytes(content)
-        with pytest.raises(RunError, match=r"ngrams\.npz"):
-            read_packed(path)
 
 
 def test_a_hash_table_finds_its_entries_and_nothing_else():

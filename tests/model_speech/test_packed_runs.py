@@ -15,7 +15,7 @@ import pytest
 from analysis.weights.output_layer import find_output
 from analysis.weights.significance import significances
 from bundle.pack import main
-from model_language.search.second_pass import RESCORING
+from model_language.language_model import RESCORING
 from model_speech.acoustic_model import AcousticModel, load_acoustic_model
 from model_speech.models.compact import CompactConfig, build_compact
 from model_speech.models.conformer import ConformerConfig

@@ -10,7 +10,7 @@ import pytest
 from keras import layers
 
 from model_language.networks.causal_cnn import build_causal_cnn
-from model_language.networks.causal_cnn_config import CausalCnnConfig
+from model_language.networks.causal_cnn_numpy import CausalCnnConfig
 from model_language.networks.transformer import TransformerConfig, build_transformer
 from model_language.registry import load_network
 from model_language.vocabulary.symbols import build_symbols
