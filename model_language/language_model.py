@@ -1,10 +1,10 @@
 """Log-probabilities of Chinese text by a trained language model of hanzi; needs no framework.
 
-As a second pass (:class:`SecondPass`) it rescores the best hypotheses that a search has found. The models of a
-search see only two hanzi before each one, because they score every hypothesis; a language model that sees the
-whole text before a hanzi is too slow for that. Its weighted log P(hanzi) is added to the scores of the best
-hypotheses alone (n-best rescoring: Ostendorf et al. 1991, "Integration of Diverse Recognition Methodologies
-Through Reevaluation of N-Best Sentence Hypotheses").
+As a second pass (:class:`SecondPass`) it rescores the best hypotheses that a search has found. The models of
+a search see only two hanzi before each one, because they score every hypothesis; a language model that sees
+the whole text before a hanzi is too slow for that. Its weighted log P(hanzi) is added to the scores of the
+best hypotheses alone (n-best rescoring: Ostendorf et al. 1991, "Integration of Diverse Recognition
+Methodologies Through Reevaluation of N-Best Sentence Hypotheses").
 """
 
 from __future__ import annotations

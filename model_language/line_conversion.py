@@ -1,7 +1,7 @@
 """Converts blocks of lines as ``convert.py`` writes them, in this process or in several.
 
-A process calls :func:`prepare` once, then :func:`convert_block` for each of its blocks. The HTTP service shares
-the JSON form of a line (:func:`line_values`).
+A process calls :func:`prepare` once, then :func:`convert_block` for each of its blocks. The HTTP service
+shares the JSON form of a line (:func:`line_values`).
 """
 
 import json

@@ -17,12 +17,11 @@ from analysis.errors.kinds import (
 )
 from analysis.inputs.text_files import Problem
 from analysis.inputs.training_texts import Training
-from analysis.inputs.utterance_results import HANZI, LANGUAGE, SYLLABLES, SystemOutput, as_text
+from analysis.inputs.utterance_results import HANZI, SYLLABLES, SystemOutput, as_text
 from analysis.intervals.comparison import compare
 from analysis.results.breakdowns import find_breakdowns
 from analysis.results.rates import (
     compute_rate,
-    distinct_sentence_rates,
     find_oracles,
     has_gold_pass,
     rates_of_levels,
@@ -77,7 +76,6 @@ def collect_results(
             system_results(system, found, levels, training, breakdowns)
             for system, found in zip(systems, aligned, strict=True)
         ),
-        distinct=distinct_sentence_rates(utterances) if task == LANGUAGE else {},
         comparisons=tuple(comparisons),
         problems=tuple(problems),
     )

@@ -122,13 +122,6 @@ def compute_rate(definition: RateDefinition, utterances: Sequence[UtteranceResul
     )
 
 
-def distinct_sentence_rates(utterances: Sequence[UtteranceResult]) -> dict[str, float]:
-    """Hanzi rates over the distinct sentences, and their number: repetitions of a sentence count once."""
-    distinct = {(each.reference_pinyin, each.reference_hanzi): each for each in utterances}.values()
-    rates = {rate.key: total(map(rate.count, distinct)).rate for rate in rates_of_levels((HANZI,))}
-    return {"utterances": len(distinct), **rates}
-
-
 @dataclass(frozen=True)
 class Oracle:
     """An error rate under an assumption.

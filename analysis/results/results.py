@@ -6,8 +6,7 @@ not known is empty, 0 or None; see each attribute. When the meaning of a field c
 increased.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from analysis.errors.confusions import Matrix
 from analysis.inputs.text_files import Problem
@@ -110,7 +109,6 @@ class Results:
         levels: ``syllables``, ``hanzi`` or both.
         utterances, speakers, seconds: size of the test set.
         systems: one or more; the others are compared with the first.
-        distinct: rates over distinct sentences (of a language model alone), else empty.
         comparisons: comparison of each other system with the first, on each level.
         problems: problems of the files.
     """
@@ -124,6 +122,5 @@ class Results:
     speakers: int
     seconds: float
     systems: tuple[System, ...]
-    distinct: Mapping[str, float] = field(default_factory=dict)
     comparisons: tuple[Comparison, ...] = ()
     problems: tuple[Problem, ...] = ()

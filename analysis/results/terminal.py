@@ -43,17 +43,12 @@ def _size(results: Results) -> str:
 
 
 def _settings(results: Results) -> Iterable[str]:
-    """The computing time, the rates over distinct sentences, and how many sentences were trained on."""
-    settings, distinct = results.settings, results.distinct
+    """The computing time, and how many sentences were trained on."""
+    settings = results.settings
     if "real_time_factor" in settings:
         yield (
             f"{settings['audio_seconds']:.1f} s of audio in {settings['seconds']:.1f} s: "
             f"real-time factor {settings['real_time_factor']:.4f}"
-        )
-    if distinct:
-        yield (
-            f"each distinct sentence once ({distinct['utterances']}): CER {percent(distinct['cer'])}, "
-            f"sentence error {percent(distinct['sentence_error_rate'])}"
         )
     seen = settings.get("seen_in_training")
     for stage, count in seen.items() if isinstance(seen, Mapping) else ():

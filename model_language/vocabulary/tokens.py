@@ -6,16 +6,13 @@ toneless syllable stands for the same syllable in any tone: what ``zhong`` may b
 """
 
 from collections.abc import Sequence
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 import numpy as np
 
 from model_language.vocabulary.symbols import PAD_ID, Symbols
 from utils.mandarin.pinyin import has_tone
 from utils.padding import pad_rows
-
-# Unknown syllables whose ids are remembered, and the letters of the longest of them: at most about 1 MB.
-_UNKNOWN_KEPT, _LONGEST_KEPT = 4096, 32
 
 
 class Tokens:
@@ -39,7 +36,6 @@ class Tokens:
         self.members = [np.array(groups[base]) for base in self.toneless]
         tokens = (*symbols.pinyin.tokens, *self.toneless)
         self._ids = {token: number for number, token in enumerate(tokens)}
-        self._remembered = lru_cache(maxsize=_UNKNOWN_KEPT)(self._unknown)
 
     def __len__(self) -> int:
         return len(self._symbols.pinyin) + len(self.toneless)
@@ -85,11 +81,8 @@ class Tokens:
     def _encode(self, sentence: Sequence[str]) -> np.ndarray:
         ids = self._ids
         return np.array(
-            [ids[syllable] if syllable in ids else self._other(syllable) for syllable in sentence], np.int32
+            [ids[syllable] if syllable in ids else self._unknown(syllable) for syllable in sentence], np.int32
         )
-
-    def _other(self, syllable: str) -> int:
-        return (self._remembered if len(syllable) <= _LONGEST_KEPT else self._unknown)(syllable)
 
     def _unknown(self, syllable: str) -> int:
         return int(self._symbols.encode([syllable])[0])

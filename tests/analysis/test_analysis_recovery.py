@@ -150,7 +150,7 @@ def breakdowns(tested):
     return {
         (level, breakdown.name): breakdown
         for level in LEVELS
-        for breakdown in find_breakdowns(aligned, level, training, samples=200)
+        for breakdown in find_breakdowns(aligned, level, training)
     }
 
 

@@ -22,7 +22,6 @@ from analysis.inputs.utterance_results import (
     UtteranceResult,
 )
 from analysis.results.collect import collect_results
-from analysis.results.rates import distinct_sentence_rates
 from analysis.results.result_files import hypotheses_tsv
 from analysis.results.results import Results
 from analysis.results.terminal import results_text
@@ -96,11 +95,6 @@ def test_a_language_test_reports_no_syllables():
     assert set(results["error_types"]) == {"hanzi", "hanzi_confusions", "attribution"}
 
 
-def test_distinct_sentences_count_once():
-    distinct = distinct_sentence_rates([*OUTCOMES, *OUTCOMES[:2], *OUTCOMES[:2]])
-    assert distinct == {"utterances": 4, "cer": 3 / 10, "sentence_error_rate": 3 / 4}
-
-
 def test_interval_is_by_speaker_where_all_are_known():
     named = [_outcome(str(i), "ni3 hao3", "ni3", speaker=f"S{i % 6}") for i in range(12)]
     assert score(named, SPEECH)["interval_unit"] == "speaker"
@@ -144,7 +138,6 @@ def test_tables_show_the_figures(task):
     assert bool(re.search(r"^syllable error +20\.00 %", text, re.MULTILINE)) == (task != LANGUAGE)
     assert bool(re.search(r"^hanzi error +30\.00 %", text, re.MULTILINE)) == (task != SPEECH)
     assert ("real-time factor 0.2500" in text) == (task == PIPELINE)
-    assert ("each distinct sentence once (4): CER 30.00 %" in text) == (task == LANGUAGE)
     assert "not known" in text
 
 
@@ -259,7 +252,6 @@ def test_language_needs_no_audio(language_run, tmp_path):
     assert command.main(arguments) == 0
     results = json.loads((tmp_path / "results.json").read_text())
     assert results["cer"] == 1 / 6
-    assert results["distinct"] == {"utterances": 2, "cer": 1 / 4, "sentence_error_rate": 1 / 2}
     assert results["split"] == "lists-list"
     assert "real_time_factor" not in results
 

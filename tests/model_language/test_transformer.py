@@ -219,9 +219,7 @@ def test_n_best_equals_brute_force(converter, model, symbols):
 
 def test_scores_are_those_of_n_best(converter):
     sentences = [("yin1", "yue4"), ("blorp", "le4"), ("yin1", "yin1", "kuai4", "yue4", "le4")]
-    found = [
-        (sentence, conversion) for sentence in sentences for conversion in n_best(converter, sentence, 4)
-    ]
+    found = [(sentence, way) for sentence in sentences for way in n_best(converter, sentence, 4)]
     scores = converter.scores(
         [sentence for sentence, _ in found], [conversion.hanzi for _, conversion in found]
     )

@@ -139,7 +139,7 @@ def test_interval_covers_the_rate_and_shrinks_with_data():
 
 def test_interval_agrees_with_the_normal_approximation():
     # 400 sentences of one word, rate 1/4: standard error sqrt(0.25 * 0.75 / 400) = 0.02165.
-    interval = rate_interval(_sentences([1.0] * 100 + [0.0] * 300, words=1), samples=4000)
+    interval = rate_interval(_sentences([1.0] * 100 + [0.0] * 300, words=1))
     assert interval.low == pytest.approx(0.25 - 1.96 * 0.02165, abs=0.004)
     assert interval.high == pytest.approx(0.25 + 1.96 * 0.02165, abs=0.004)
 
@@ -157,8 +157,7 @@ def test_speakers_are_resampled_whole_where_there_are_five():
 
 def test_interval_is_reproducible_and_without_error_of_zero_width():
     counts = _sentences([0.1, 0.3, 0.0, 0.7])
-    assert rate_interval(counts, seed=3) == rate_interval(counts, seed=3)
-    assert rate_interval(counts, seed=3) != rate_interval(counts, seed=4)
+    assert rate_interval(counts) == rate_interval(counts)
     clean = rate_interval(_sentences([0.0] * 10))
     assert (clean.low, clean.high) == (0.0, 0.0)
     assert (rate_interval([]).low, rate_interval([]).high) == (0.0, 0.0)
