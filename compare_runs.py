@@ -8,8 +8,7 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from analysis.runs.run_table import Column, run_columns, sorted_runs
-from analysis.runs.summaries import find_runs, read_run
+from analysis.runs import Column, find_runs, read_run, run_columns, sorted_runs
 from utils.errors import RunError
 from utils.text_table import csv_table, text_table
 

@@ -10,14 +10,17 @@ from pathlib import Path
 from analysis.weights.attention import AttentionMaps, write_attention_page
 from analysis.weights.layer_statistics import (
     find_layer,
+    find_output,
     layer_values,
+    own_vocabulary,
     summary_order,
+    vocabulary_problem,
     weights_text,
 )
-from analysis.weights.output_layer import find_output, own_vocabulary, vocabulary_problem
 from analysis.weights.significance import (
     THRESHOLD,
     channels_text,
+    draw_significance,
     significance_text,
     significances,
 )
@@ -136,8 +139,6 @@ def _significance(options: argparse.Namespace) -> None:
         require(found, f"no kernel in layer '{layer.name}'", where=file.path, error=RunError)
     if options.output:
         _check_suffix(options.output, PICTURES)
-        from analysis.weights.significance_plot import draw_significance  # here: matplotlib loads slowly
-
         draw_significance(found, options.threshold, str(file.path), options.output)
     if options.layer:
         vocabulary = own_vocabulary(run) if run else None

@@ -23,8 +23,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from analysis.keyword.detection_report import write_detection_report
-from analysis.keyword.detections import late_seconds_of, match
+from analysis.keyword.detections import late_seconds_of, match, write_detection_report
 from analysis.keyword.wake_word_report import (
     SYNTHETIC,
     WakeWordResults,

@@ -13,10 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from model_language.converters.base import Converter
-from model_language.converters.combined import combined_parts, load_combined_converter
+from model_language.converters.combined import GatedCnnConverter, combined_parts, load_combined_converter
 from model_language.converters.combined_config import NAME as COMBINED
 from model_language.converters.combined_config import CombinedConfig
-from model_language.converters.gated_cnn import GatedCnnConverter
 from model_language.converters.ngram import NAME as NGRAM
 from model_language.converters.ngram import NgramConfig, load_ngram_converter, ngram_parts
 from model_language.converters.user_word_converter import UserWordConverter

@@ -33,8 +33,7 @@ from model_language.ngram.packed import PackedNgrams, read_packed
 from model_language.ngram.words import WORDS_FILE, WordUnigram, read_words
 from model_language.search.beam import beam_search
 from model_language.search.grid import Grid, HistoryModel, most_promising
-from model_language.vocabulary.symbols import PAD_ID, Symbols
-from model_language.vocabulary.tokens import Tokens
+from model_language.vocabulary.symbols import PAD_ID, Symbols, Tokens
 from utils.blas_threads import one_blas_thread
 from utils.mandarin.pinyin import has_tone
 from utils.processes import usable_cores
@@ -357,3 +356,22 @@ def load_combined_converter(run: RunFolder, config: CombinedConfig) -> CombinedC
     tables = EmissionTables.load(emissions_file)
     words = read_words(words_file[0], config.words) if words_file else None
     return CombinedConverter(network, ngrams, tables, symbols, config, words)
+
+
+class GatedCnnConverter(Converter):
+    """Takes the best candidate at every position. Syllables without a digit may have any tone.
+
+    Args:
+        network: scores the candidates of each syllable.
+        symbols: vocabularies of the network.
+    """
+
+    def __init__(self, network: NumpyGatedCnn, symbols: Symbols):
+        self._network, self.symbols = network, symbols
+        self._tokens = Tokens(symbols)
+
+    def grid(self, sentences: Sequence[Sequence[str]]) -> Grid:
+        """All candidates of each syllable and their log-probabilities; no sentence may be empty."""
+        syllables = self._tokens.encode(sentences)
+        candidates, scores = self._network.candidates[syllables], self._network.log_probs(syllables)
+        return Grid(candidates, scores, np.array([len(sentence) for sentence in sentences]))

@@ -7,16 +7,18 @@ over it: how much the scores of the network (or of the readings), the n-gram mod
 user words, and the language model of a second pass would fall if the runner-up replaced the winner.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from model_language.batching import CONTEXT, windows
-from model_language.converters.found_paths import FoundPaths
+from model_language.converters.base import Converter
 from model_language.language_model import SecondPass
-from model_language.search.grid import Conversion, HistoryModel, PathModel
+from model_language.search.grid import Conversion, HistoryModel, MaskedHistory, MaskedPaths, PathModel
 from model_language.search.user_words import Span, written_spans
 from model_language.search.word_bonus import GridWords
 from model_language.vocabulary.symbols import PAD_ID
@@ -33,6 +35,44 @@ _LONGEST_RESCORED = 3 * CONTEXT
 _TOGETHER = 64
 # Hanzi after the exchanged one that are divided into words again at most.
 _DIVISION_CONTEXT = 24
+
+
+@dataclass(frozen=True)
+class FoundPaths:
+    """The result of a search: sequences (B, n, L) of ids, scores (B, n), and the models of the search."""
+
+    converter: Converter
+    words: GridWords
+    history: MaskedHistory | None
+    paths: MaskedPaths | None
+    sequences: np.ndarray
+    scores: np.ndarray
+
+    def with_best_of(self, other: FoundPaths) -> FoundPaths:
+        """These paths and the best one of another search; a search for many paths may have lost that one."""
+        sequences = np.concatenate([other.sequences[:, :1], self.sequences], axis=1)
+        scores = np.concatenate([other.scores[:, :1], self.scores], axis=1)
+        scores[:, 1:][(sequences[:, 1:] == sequences[:, :1]).all(axis=2)] = -np.inf
+        return replace(self, sequences=sequences, scores=scores).in_order()
+
+    def in_order(self) -> FoundPaths:
+        """The same paths, those of each sentence sorted by score, the best first."""
+        order = np.argsort(-self.scores, axis=1, kind="stable")
+        sequences = np.take_along_axis(self.sequences, order[:, :, None], axis=1)
+        return replace(self, sequences=sequences, scores=np.take_along_axis(self.scores, order, axis=1))
+
+    def text(self, row: int, path: int) -> str:
+        """The hanzi of a path."""
+        return self.words.decode(self.sequences[row, path, : self.length(row)])
+
+    def conversions(self, row: int, n: int) -> list[Conversion]:
+        """Up to ``n`` paths of a sentence."""
+        found = np.flatnonzero(self.scores[row] > -np.inf)[:n]
+        return [Conversion(self.text(row, path), float(self.scores[row, path])) for path in found]
+
+    def length(self, row: int) -> int:
+        """Syllables of a sentence."""
+        return int(self.words.grid.lengths[row])
 
 
 @dataclass(frozen=True)

@@ -24,8 +24,7 @@ from model_language.ngram.kneser_ney import (
     tables_of,
 )
 from model_language.search.grid import Grid
-from model_language.vocabulary.symbols import UNKNOWN_ID, Symbols
-from model_language.vocabulary.tokens import Tokens
+from model_language.vocabulary.symbols import UNKNOWN_ID, Symbols, Tokens
 from utils.errors import TrainingError
 from utils.limits import Count, Limited, Positive
 from utils.run_folder.run import RunFolder

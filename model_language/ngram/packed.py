@@ -21,8 +21,16 @@ from pathlib import Path
 import numpy as np
 
 from model_language.array_files import load_part
-from model_language.ngram.code_book import LEVELS, code_book, group_steps, undo_group_steps
-from model_language.ngram.hash_table import VALUE_BITS, HashTable, PairSet, extend_hashes
+from model_language.ngram.compact_tables import (
+    LEVELS,
+    VALUE_BITS,
+    HashTable,
+    PairSet,
+    code_book,
+    extend_hashes,
+    group_steps,
+    undo_group_steps,
+)
 from model_language.ngram.kneser_ney import (
     NgramTable,
     bits_needed,
@@ -184,7 +192,7 @@ class _Known:
     """The n-grams of one order while the next is unpacked, all arrays (N,) in the order of the file.
 
     Attributes:
-        hashes: see :func:`model_language.ngram.hash_table.extend_hashes`.
+        hashes: see :func:`model_language.ngram.compact_tables.extend_hashes`.
         last: last words of the n-grams.
         ends: indices of their suffixes (without the first word) in the order below; for bigrams, the last
             words.

@@ -19,8 +19,15 @@ from pathlib import Path
 import numpy as np
 
 from model_language.array_files import load_part
-from model_language.ngram.code_book import LEVELS, code_book, group_steps, undo_group_steps
-from model_language.ngram.hash_table import HashTable, PairSet, extend_hashes
+from model_language.ngram.compact_tables import (
+    LEVELS,
+    HashTable,
+    PairSet,
+    code_book,
+    extend_hashes,
+    group_steps,
+    undo_group_steps,
+)
 from model_language.vocabulary.symbols import PAD_ID, UNKNOWN_ID, Symbols
 from utils.padding import pad_rows
 

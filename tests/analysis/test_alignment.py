@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analysis.errors.alignment import align
-from analysis.errors.phonology import hanzi_distance, is_polyphone, readings, readings_in_use
+from analysis.errors.kinds import hanzi_distance, is_polyphone, readings, readings_in_use
 from utils.mandarin.syllable_distance import FARTHEST, syllable_distance
 from utils.metrics import count_errors
 

@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 import compare_runs
-from analysis.runs.run_table import run_columns
-from analysis.runs.summaries import FINISHED, differing, find_runs, read_run
+from analysis.runs import FINISHED, differing, find_runs, read_run, run_columns
 from utils.config import save_yaml
 from utils.errors import ConfigError, RunError
 from utils.files import write_json, write_text

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analysis.keyword.detection_report import write_detection_report
 from analysis.keyword.detections import (
     OperatingPoint,
     SpokenKeyword,
@@ -16,6 +15,7 @@ from analysis.keyword.detections import (
     match,
     operating_point,
     read_spoken_keywords,
+    write_detection_report,
 )
 from streaming.keyword.detection import Detection, DetectionConfig, KeywordDetector, Smoother
 from utils.errors import ConfigError, CorpusError

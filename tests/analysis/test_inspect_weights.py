@@ -15,8 +15,7 @@ import numpy as np
 import pytest
 
 import inspect_model
-from analysis.weights.layer_statistics import statistics
-from analysis.weights.output_layer import Output, find_output
+from analysis.weights.layer_statistics import Output, find_output, statistics
 from analysis.weights.weight_file import KERAS_3, LEGACY, OTHER, read_weight_file
 from tests.support.legacy_weights import write_legacy
 from utils.config import save_yaml

@@ -14,8 +14,16 @@ from analysis.errors.confusions import Matrix
 from analysis.errors.kinds import KINDS
 from analysis.inputs.utterance_results import HANZI, SYLLABLES, SystemOutput, UtteranceResult
 from analysis.page.charts import bars, breakdown_chart, heat_map
-from analysis.page.report import Evidence, marked, rate_text, report_page, signed_text, write_report_page
-from analysis.page.texts import probability_text, setting_texts
+from analysis.page.report import (
+    Evidence,
+    marked,
+    probability_text,
+    rate_text,
+    report_page,
+    setting_texts,
+    signed_text,
+    write_report_page,
+)
 from analysis.page.utterance_rows import COLUMNS, WORDS, utterance_rows
 from analysis.results.collect import collect_results
 from analysis.results.results import Results

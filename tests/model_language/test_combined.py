@@ -18,9 +18,8 @@ from model_language.converters.combined import (
 )
 from model_language.converters.combined_config import CombinedConfig
 from model_language.converters.explanation import leads_of_characters
-from model_language.converters.found_paths import search_once
 from model_language.converters.noisy_channel import EMISSIONS_FILE, EmissionTables
-from model_language.converters.user_word_converter import UserWordConverter
+from model_language.converters.user_word_converter import UserWordConverter, search_once
 from model_language.networks.candidates import confusion_matrix
 from model_language.ngram.words import WORDS_FILE
 from model_language.pinyin_to_hanzi import PinyinToHanzi

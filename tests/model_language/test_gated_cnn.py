@@ -14,14 +14,13 @@ from scipy.sparse import csr_array
 
 from data.text.pinyin_pair_dataset import PairRows
 from data.text.pinyin_pair_preparation import prepare_pairs
-from model_language.converters.gated_cnn import GatedCnnConverter
+from model_language.converters.combined import GatedCnnConverter
 from model_language.networks.candidates import CandidateTables, build_tables
 from model_language.networks.gated_cnn import GatedCnnConfig, RowsConfig, build_gated_cnn, numpy_weights
 from model_language.networks.gated_cnn_numpy import NumpyGatedCnn, load_weights, save_weights
 from model_language.registry import load_converter
 from model_language.vocabulary.lexicon import UNREADABLE, Lexicon
-from model_language.vocabulary.symbols import PAD_ID, UNKNOWN_ID, Symbols
-from model_language.vocabulary.tokens import Tokens
+from model_language.vocabulary.symbols import PAD_ID, UNKNOWN_ID, Symbols, Tokens
 from tests.support.scripts import ROOT
 from training.run import train_from_config
 from training.tasks.text_rows.gated import GatedCnnTask, evaluate_converter, reading_matrix, text_rows

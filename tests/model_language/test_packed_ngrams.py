@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from model_language.array_files import save_arrays
-from model_language.ngram.code_book import LEVELS
-from model_language.ngram.hash_table import HashTable, PairSet, extend_hashes
+from model_language.ngram.compact_tables import LEVELS, HashTable, PairSet, extend_hashes
 from model_language.ngram.kneser_ney import (
     BackoffModel,
     NgramTable,

@@ -2,8 +2,7 @@
 
 import pytest
 
-from model_language.vocabulary.symbols import PAD_ID, UNKNOWN_ID, build_symbols
-from model_language.vocabulary.tokens import Tokens
+from model_language.vocabulary.symbols import PAD_ID, UNKNOWN_ID, Tokens, build_symbols
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ import numpy as np
 import onnx
 import pytest
 
-from analysis.weights.output_layer import find_output
+from analysis.weights.layer_statistics import find_output
 from analysis.weights.significance import significances
 from bundle.pack import main
 from model_language.language_model import RESCORING

@@ -16,7 +16,7 @@ from tensorboard.backend.event_processing.event_file_loader import LegacyEventFi
 from tensorboard.plugins.hparams import metadata
 
 import transcribe
-from analysis.runs.summaries import read_history
+from analysis.runs import read_history
 from data.features.cache import FeatureCache
 from data.manifest import Utterance, read_manifest, write_manifest
 from model_language.registry import load_converter
