@@ -2,7 +2,6 @@
 
 import csv
 import io
-import json
 from pathlib import Path
 from typing import Any
 
@@ -209,9 +208,3 @@ def test_a_folder_without_runs_is_reported(tmp_path):
     save_yaml(RunFolder(tmp_path / "one").config_file, {"task": "speech"})
     with pytest.raises(RunError, match="no run of task 'keyword'"):
         compare_runs.main([str(tmp_path), "--task", "keyword"])
-
-
-def test_figures_of_the_wrong_type_make_a_run_broken(tmp_path):
-    run = write_run(tmp_path / "odd", 4, 0.5)
-    write_text(run.metrics, json.dumps({"best": [1], "metric": 3}))
-    assert read_run(run.path).state.startswith("broken")

@@ -52,21 +52,6 @@ def test_segments_of_the_worked_example():
     assert (test.segments, test.mean) == (4, -1 / 4)
 
 
-@pytest.mark.parametrize(
-    ("first", "second", "segments"),
-    [
-        ("a b c d e f", "a b c d e f", []),
-        ("x b c d e y", "a b c d e f", [(1, 0), (1, 0)]),
-        ("x b d e f", "a b c d e f", [(2, 0)]),  # one correct token between two errors is too few
-        ("a b x c d e f", "a b c d e f y", [(1, 0), (0, 1)]),
-        ("x b z c d e f", "a b c d e f", [(2, 0)]),  # b and c are correct, but not adjacent
-        ("", "a b c d e f", [(6, 0)]),
-    ],
-)
-def test_where_segments_end(first, second, segments):
-    assert error_segments(*_alignments("a b c d e f", first, second)) == segments
-
-
 def _segments_by_states(first: list[tuple[int, int]], second: list[tuple[int, int]]) -> list[tuple[int, int]]:
     """The same segments by another method: a walk through states, as NIST describes its program.
 

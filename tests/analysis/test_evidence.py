@@ -32,7 +32,6 @@ from analysis.page.posterior_picture import (
     SPECTROGRAM_HEIGHT,
     WIDTH,
     WRONG,
-    Shown,
     draw_posteriors,
     first_free,
 )
@@ -154,18 +153,6 @@ def test_posteriors_are_drawn_at_their_time_and_height(confused, inspection):
         np.testing.assert_allclose(height[columns], expected, atol=0.5 / LANE_HEIGHT)
     right = np.flatnonzero(coloured(picture, RIGHT, 0))
     assert right[0] >= 12 * FRAME * PIXELS - 1 and right[-1] < 13 * FRAME * PIXELS
-
-
-def test_a_missed_syllable_does_not_show_its_other_occurrence(inspection):
-    """ni3 is spoken twice and recognised once, at 1 s: that peak does not belong to the second ni3."""
-    twice = outcome("ni3 ni3 ma3", "ni3 ma3", ((0.75, 1.25), (2.0, 2.5)))
-    recognised, _ = shown_syllables(twice, inspection)
-    picture = draw_posteriors(burst(), inspection, recognised, [Shown("nǐ", 0, 1.4, 2.0, MISSED)])
-    assert coloured(picture, RIGHT, 0).any()
-    assert not coloured(picture, MISSED, 1).any()
-    # A peak one frame beyond its bounds is its own.
-    near = draw_posteriors(burst(), inspection, recognised, [Shown("nǐ", 0, 1.1, 2.0, MISSED)])
-    assert coloured(near, MISSED, 1).max() == 1
 
 
 @given(st.lists(st.tuples(st.integers(0, 300), st.integers(1, 60)), max_size=40))

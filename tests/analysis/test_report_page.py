@@ -12,7 +12,7 @@ from playwright.sync_api import Browser
 
 from analysis.errors.confusions import Matrix
 from analysis.errors.kinds import KINDS
-from analysis.inputs.utterance_results import HANZI, SYLLABLES, SystemOutput, UtteranceResult
+from analysis.inputs.utterance_results import HANZI, SYLLABLES
 from analysis.page.charts import bars, breakdown_chart, heat_map
 from analysis.page.report import (
     Evidence,
@@ -25,7 +25,6 @@ from analysis.page.report import (
     write_report_page,
 )
 from analysis.page.utterance_rows import COLUMNS, WORDS, utterance_rows
-from analysis.results.collect import collect_results
 from analysis.results.results import Results
 from tests.support.chromium import WatchedPage, open_chromium, open_page
 from tests.support.report_results import NASTY, evidence_of, one_system, stage_alone, two_systems
@@ -390,28 +389,6 @@ def test_a_link_opens_its_utterance(chromium, page):
     opened = shown.run("document.querySelector('.detail-row').previousElementSibling.dataset.id")
     assert opened == f"{NASTY}2"
     assert "&lt;" in shown.run("document.querySelector('.places').textContent")
-    assert shown.errors == []
-    shown.close()
-
-
-def test_utterances_with_one_id_keep_their_sounds(chromium, tmp_path):
-    """Lists of two corpora may have the same ids."""
-    right = UtteranceResult("one", "", 1.0, ("ni3",), ("ni3",), "", "")
-    wrong = replace(right, pinyin=("na4",))
-    system = SystemOutput("speech", [right, replace(wrong, seconds=2.0), replace(wrong, seconds=3.0)])
-    twice = collect_results([system], (SYLLABLES,), "speech", "speech on two lists")
-    evidence = {2: replace(evidence_of("one"), picture=""), 1: replace(evidence_of("one"), sound="")}
-    written = write_report_page(tmp_path, twice, evidence)
-    shown = open_page(chromium, f"{written.as_uri()}#utt-one")
-    cells = "[...document.querySelectorAll('tr.row')].map(row => row.cells[2].textContent)"
-    assert shown.run(cells) == ["3.0", "2.0", "1.0"]
-    opened = "document.querySelector('.detail-row').previousElementSibling.cells[2].textContent"
-    assert shown.run(opened) == "1.0", "the first of the list"
-    assert shown.run("document.querySelectorAll('audio, img').length") == 0
-    for place, kinds in ((0, [1, 0]), (1, [0, 1])):
-        shown.run(f"document.querySelectorAll('.open')[{place}].click()")
-        detail = f"document.querySelectorAll('.detail-row')[{place}]"
-        assert shown.run(f"['audio', 'img'].map(kind => {detail}.querySelectorAll(kind).length)") == kinds
     assert shown.errors == []
     shown.close()
 

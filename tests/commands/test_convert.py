@@ -14,7 +14,7 @@ import convert
 from model_language.batching import CONTEXT, LONGEST_WINDOW, windows
 from model_language.converters.neural import NeuralConverter
 from model_language.pinyin_to_hanzi import PinyinToHanzi
-from model_language.search.user_words import parse_user_words, read_user_words
+from model_language.search.user_words import parse_user_words
 from model_language.vocabulary.symbols import build_symbols
 from tests.support.tiny_runs import write_language_run
 from utils.errors import CorpusError, RunError
@@ -174,16 +174,6 @@ def test_bad_input_is_named_in_the_message(run, tmp_path, monkeypatch):
     with pytest.raises(RunError, match="--model RUN"):
         PinyinToHanzi(tmp_path / "none")
     assert PRETRAINED.name == "pinyin_to_hanzi"
-
-
-def test_words_may_be_passed_instead_of_a_file(run, tmp_path):
-    path = tmp_path / "words.txt"
-    path.write_text("妮 ni3 90", encoding="utf-8")
-    assert (
-        PinyinToHanzi(run, read_user_words(path))("ni3 hao3")
-        == PinyinToHanzi(run, path)("ni3 hao3")
-        == "妮好"
-    )
 
 
 def test_a_user_word_is_written_for_a_syllable_that_no_known_hanzi_has(run):

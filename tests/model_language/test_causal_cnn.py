@@ -212,21 +212,6 @@ def test_a_tiny_language_is_learnt(run):
     assert known.shape == (5,) and known.sum() > wrong.sum() + 1 > unknown.sum()
 
 
-def test_a_run_is_finished_only_with_its_file(text, tmp_path, monkeypatch):
-    def killed(weights, path):
-        raise OSError("no space left on device")
-
-    (tmp_path / "recipe.yaml").write_text("task: language\n", encoding="utf-8")
-    train_tiny = [*arguments(text), "model.rows.steps=2", "training.epochs=1"]
-    monkeypatch.setattr(CausalCnnWeights, "save", killed)
-    with pytest.raises(OSError, match="no space"):
-        train_from_config("language", tmp_path / "recipe.yaml", train_tiny, tmp_path / "run")
-    assert not RunFolder(tmp_path / "run").metrics.exists()
-    monkeypatch.undo()
-    train_from_config("language", tmp_path / "recipe.yaml", train_tiny, tmp_path / "run")
-    assert load_language_model(tmp_path / "run").log_probs(["今天"])[0].shape == (3,)
-
-
 def test_it_is_no_converter(run):
     with pytest.raises(RunError, match="a language model of hanzi writes no hanzi"):
         load_converter(run.path)

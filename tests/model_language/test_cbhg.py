@@ -6,7 +6,6 @@ import keras
 import numpy as np
 import pytest
 
-from model_language.converters.neural import NeuralConverter
 from model_language.networks.cbhg import CbhgConfig, build_cbhg
 from model_language.registry import load_converter
 from model_language.vocabulary.lexicon import Lexicon
@@ -66,14 +65,6 @@ def test_padding_has_no_influence(model):
         np.testing.assert_allclose(logits[: len(row)], _logits(model, row[None])[0], atol=2e-6)
 
 
-def test_padding_has_no_influence_on_training(model):
-    """There are no batch statistics: without dropout, training and inference are the same function."""
-    syllables = np.array([[2, 3, 4, 0], [5, 0, 0, 0]], np.int32)
-    np.testing.assert_allclose(
-        model({"syllables": syllables}, training=True), _logits(model, syllables), atol=1e-6
-    )
-
-
 def test_each_position_sees_the_whole_sentence(model):
     base = _logits(model, [[2, 3, 4, 5, 6, 3, 4]])[0]
     for position in (0, 6):
@@ -86,16 +77,6 @@ def test_save_and_load_round_trip(model, tmp_path):
     model.save(tmp_path / "model.keras")
     loaded = keras.models.load_model(tmp_path / "model.keras")
     np.testing.assert_allclose(_logits(loaded, [[2, 5, 3, 0]]), _logits(model, [[2, 5, 3, 0]]), atol=1e-6)
-
-
-def test_each_syllable_becomes_one_of_its_hanzi(model, symbols):
-    converter = NeuralConverter(model, symbols)
-    rng, syllables = np.random.default_rng(3), symbols.lexicon.syllables
-    sentences = [[syllables[i] for i in rng.integers(0, len(syllables), n)] for n in (1, 9, 0, 17)]
-    texts = converter.convert(sentences)
-    assert list(map(len, texts)) == [1, 9, 0, 17]
-    for sentence, text in zip(sentences, texts, strict=True):
-        assert all(h in symbols.lexicon.candidates(s) for s, h in zip(sentence, text, strict=True))
 
 
 @pytest.mark.nightly

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from data.text.pinyin_pair_dataset import PairRows
 from data.text.pinyin_pair_preparation import prepare_pairs
 from model_language.converters.combined import GatedCnnConverter
 from model_language.networks.candidates import CandidateTables, build_tables
@@ -204,14 +203,6 @@ def test_every_syllable_becomes_something_and_padding_nothing(symbols, tables):
     assert hanzi_of(symbols, tables.candidates[token(symbols, "shi5")][:1]) == "匙"  # uncounted
 
 
-def test_rated_and_rare_candidates_are_the_lexicon_once_each(symbols, tables):
-    for number in range(2, len(symbols.pinyin)):
-        row = [*tables.candidates[number], *tables.rare[number]]
-        found = [hanzi for hanzi in row if hanzi > UNKNOWN_ID]
-        assert len(found) == len(set(found))
-        assert set(symbols.candidates[number]) - {PAD_ID, UNKNOWN_ID} <= set(found)
-
-
 def test_confusions_are_drawn_as_often_as_they_happen(symbols, tables):
     drawn = tables.confusions[token(symbols, "shi4")]
     assert token(symbols, "shi4") not in drawn and PAD_ID not in drawn
@@ -245,24 +236,6 @@ def test_the_converter_writes_only_candidates(model, tables, symbols):
 
 
 # --- rows -----------------------------------------------------------------------------------------------
-
-
-def syllable_rows(dataset, length: int) -> PairRows:
-    """Rows of syllable indices and code points."""
-    return PairRows(
-        dataset.shards, length, np.arange(4000, dtype=np.int32), np.arange(1 << 16, dtype=np.int32)
-    )
-
-
-@pytest.mark.parametrize("offset", [0, 3])
-def test_rows_hold_every_position_once(dataset, offset):
-    rows = syllable_rows(dataset, 7)
-    syllables, hanzi = rows.read(np.arange(len(rows)), offset)
-    (shard,) = dataset.shards
-    flat = hanzi.ravel()[offset:]
-    np.testing.assert_array_equal(flat[: len(shard)], shard.hanzi)
-    np.testing.assert_array_equal(syllables.ravel()[offset:][: len(shard)], shard.syllables)
-    assert not flat[len(shard) :].any() and not hanzi.ravel()[:offset].any()
 
 
 @pytest.fixture(scope="module")
@@ -323,17 +296,6 @@ def test_clean_rows_are_the_text_and_choices_its_hanzi(world, dataset):
         assert set(filter(None, inner)) <= lines
 
 
-def test_a_fraction_of_the_line_ends_is_dropped(world, dataset):
-    clean, joined = (
-        batches(world, dataset, RowsConfig(**{**vars(CLEAN), "joined": share}), size=400).batch(0).syllables
-        for share in (0.0, 0.5)
-    )
-    pauses = [((rows[:, :-1] == 0) & (rows[:, 1:] > 0)).sum() for rows in (clean, joined)]
-    assert pauses[1] / pauses[0] == pytest.approx(0.5, abs=0.08)
-    for left, right in zip(clean, joined, strict=True):
-        np.testing.assert_array_equal(left[left > 0], right[right > 0])
-
-
 def test_rows_are_corrupted_at_the_configured_fractions(world, dataset):
     symbols, tables = world
     shares = {"toneless": 0.3, "mixed": 0.2, "confused": 0.25}
@@ -355,16 +317,6 @@ def test_rows_are_corrupted_at_the_configured_fractions(world, dataset):
     )
     assert not misrecognised[tones_missing == 1].any()
     assert misrecognised.any()
-
-
-def test_particles_have_their_full_reading_sometimes(world, dataset):
-    symbols, _ = world
-    batch = batches(world, dataset, RowsConfig(**{**vars(CLEAN), "particles": 0.4}), size=4000).batch(0)
-    times = {name: (batch.syllables == symbols.pinyin.index(name)).sum() for name in ("de5", "de2", "di4")}
-    assert times["de2"] > 0 and times["di4"] > 0
-    # A third of the weak syllables in the text are 的.
-    assert (times["de2"] + times["di4"]) / sum(times.values()) == pytest.approx(0.4 * 2 / 3, abs=0.05)
-    assert (batch.choices[batch.syllables > 0] > 0).all()
 
 
 def test_fractions_of_rows_are_checked():

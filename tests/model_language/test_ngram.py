@@ -1,6 +1,5 @@
 """Tests of Kneser–Ney estimates by hand, against a naive reference and sums to 1; search by brute force."""
 
-import itertools
 import math
 from collections import Counter
 from pathlib import Path
@@ -14,8 +13,6 @@ from model_language.converters.ngram import NGRAM_FILE, NgramConfig, NgramConver
 from model_language.converters.user_word_converter import UserWordConverter
 from model_language.ngram.kneser_ney import estimate
 from model_language.registry import load_converter
-from model_language.search.beam import beam_search
-from model_language.search.grid import Grid
 from model_language.search.user_words import UserWords
 from model_language.vocabulary.lexicon import UNREADABLE
 from model_language.vocabulary.symbols import Symbols, build_symbols
@@ -193,49 +190,6 @@ def test_a_batch_equals_its_sentences_alone(converter, symbols):
     assert together == [converter.convert([sentence])[0] for sentence in sentences]
     for sentence, hanzi in zip(sentences, together, strict=True):
         assert all(h in symbols.lexicon.candidates(s) for s, h in zip(sentence, hanzi, strict=True))
-
-
-def _brute_force(model: NgramModel, candidates: np.ndarray, scores: np.ndarray) -> list[tuple[float, tuple]]:
-    """All sequences of one sentence, candidates (L, K), with their scores, best first."""
-    found = []
-    for choice in itertools.product(*(range(int((row > 0).sum())) for row in candidates)):
-        words = [int(row[k]) for row, k in zip(candidates, choice, strict=True)]
-        padded = [0] * model.history + words + [0]
-        total = sum(float(scores[i, k]) for i, k in enumerate(choice))
-        for i in range(len(words) + 1):
-            past = np.array([padded[i : i + model.history]])
-            total += float(model.log_probs(past, np.array([[padded[i + model.history]]]))[0, 0])
-        found.append((total, tuple(words)))
-    return sorted(found, reverse=True)
-
-
-def test_the_search_is_exact_with_a_wide_beam_and_never_better_than_exact():
-    size = 14
-    model = _model(_random_text(6, 200, size), 3, size)
-    rng = np.random.default_rng(7)
-    lengths = np.array([5, 2, 4])
-    candidates = np.zeros((3, 5, 4), np.int32)
-    scores = np.full((3, 5, 4), -np.inf)
-    for b, length in enumerate(lengths):
-        for position in range(length):
-            count = rng.integers(1, 5)
-            candidates[b, position, :count] = rng.choice(np.arange(1, size), count, replace=False)
-            scores[b, position, :count] = rng.normal(size=count)
-    exact = [_brute_force(model, candidates[b, :n], scores[b, :n]) for b, n in enumerate(lengths)]
-    grid = Grid(candidates, scores, lengths)
-    best, best_scores = beam_search(grid, beam=64, history=model)
-    narrow = beam_search(grid, beam=1, history=model)[1]
-    many, many_scores = beam_search(grid, beam=2000, history=model, n_best=1000)
-    for b, length in enumerate(lengths):
-        assert tuple(best[b, 0, :length]) == exact[b][0][1]
-        assert not best[b, 0, length:].any()
-        assert best_scores[b, 0] == pytest.approx(exact[b][0][0], abs=1e-4)
-        assert narrow[b, 0] <= best_scores[b, 0] + 1e-4
-        count = min(len(exact[b]), 10)
-        np.testing.assert_allclose(
-            many_scores[b, :count], [score for score, _ in exact[b][:count]], atol=1e-4
-        )
-        assert {tuple(s[:length]) for s in many[b, :count]} == {words for _, words in exact[b][:count]}
 
 
 def test_scores_are_those_of_the_search(converter):

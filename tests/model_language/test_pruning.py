@@ -1,6 +1,5 @@
 """Tests of pruned n-gram models: distributions, completeness, perplexity; counts against naive ones."""
 
-import itertools
 import math
 from collections import Counter
 
@@ -13,7 +12,6 @@ from model_language.ngram.kneser_ney import (
     NgramTable,
     bits_needed,
     count_ngrams,
-    estimate,
     estimate_counted,
     occurrences,
 )
@@ -46,16 +44,6 @@ def ngrams_of(tables: list[NgramTable], size: int) -> list[set[tuple[int, ...]]]
 def prune(tables: list[NgramTable], counts: list[np.ndarray], threshold: float) -> list[NgramTable]:
     """Remove n-grams that cost less than a threshold."""
     return pruning._above(tables, pruning._costs(tables, counts), threshold)
-
-
-def perplexity(tables: list[NgramTable], text: np.ndarray) -> float:
-    """Perplexity of a text over all its ids and ends, with histories limited to the sentence."""
-    model = BackoffModel(tables, SIZE)
-    histories = np.zeros((len(text) - 1, model.history), np.int64)
-    for position in range(1, len(text)):
-        history = list(itertools.takewhile(bool, text[position - 1 :: -1]))[: model.history][::-1]
-        histories[position - 1, model.history - len(history) :] = history
-    return math.exp(-model.log_probs(histories, text[1:, None]).mean(dtype=np.float64))
 
 
 def test_occurrences_are_a_naive_count(text, model):
@@ -112,19 +100,6 @@ def test_only_needed_ngrams_are_kept(model, threshold):
         assert all(
             full[n][ids_of(k, n + 1, SIZE)][0] == p for k, p in zip(table.keys, table.log_probs, strict=True)
         )
-
-
-def test_pruning_does_not_lower_the_perplexity_of_held_out_text(text, model):
-    held_out = made_up_text(4000, SIZE, seed=2)
-    sizes = [sum(len(table.keys) for table in model[0][1:]) >> shift for shift in (0, 2, 3, 4, 6)]
-    found = [perplexity(prune_to(*model, size), held_out) for size in sizes]
-    assert found == sorted(found)
-    assert found[-1] < perplexity(prune(*model, math.inf), held_out)  # unigrams only
-    bigrams = estimate(text, 2, SIZE)
-    chosen = prune_to(*model, len(bigrams[1].keys))
-    assert perplexity(chosen, held_out) < 0.9 * perplexity(
-        bigrams, held_out
-    )  # the same number, selected by their effect
 
 
 @pytest.mark.parametrize("ngrams", [1, 100, 1000, 5000, 10**9])

@@ -217,18 +217,6 @@ def test_n_best_equals_brute_force(converter, model, symbols):
     assert sum(math.exp(c.score) for c in n_best(converter, sentence, 100)) == pytest.approx(1, rel=1e-4)
 
 
-def test_scores_are_those_of_n_best(converter):
-    sentences = [("yin1", "yue4"), ("blorp", "le4"), ("yin1", "yin1", "kuai4", "yue4", "le4")]
-    found = [(sentence, way) for sentence in sentences for way in n_best(converter, sentence, 4)]
-    scores = converter.scores(
-        [sentence for sentence, _ in found], [conversion.hanzi for _, conversion in found]
-    )
-    assert len(found) > len(sentences)
-    assert scores == pytest.approx([conversion.score for _, conversion in found], abs=1e-4)
-    impossible = converter.scores([*sentences, ()], ["音", "快勒", "音音快月阴", ""])
-    assert impossible == [-np.inf, -np.inf, -np.inf, 0.0]
-
-
 def test_the_network_learns_to_convert_by_context(symbols):
     """乐 is yue4 after 音 and le4 after 快; 月 and 勒 occur elsewhere: 40 steps are enough to learn it."""
     pairs = [("yin1 yue4", "音乐"), ("kuai4 le4", "快乐"), ("de5 yue4", "的月"), ("de5 le4", "的勒")]

@@ -170,21 +170,6 @@ def test_a_heavy_word_is_written_wherever_its_syllables_are(converter, symbols, 
         assert any(after[i : i + 2] == hanzi for i in places) == bool(places)
 
 
-def test_a_hanzi_outside_the_vocabulary_is_written(symbols):
-    """Its syllable has improbable hanzi, but the word says that it is not one of them."""
-
-    class Certain(Positions):
-        def grid(self, sentences):
-            grid = super().grid(sentences)
-            best = grid.scores.argmax(axis=2, keepdims=True) == np.arange(grid.scores.shape[2])
-            return Grid(grid.candidates, np.where(best, 0.0, grid.scores - 50.0), grid.lengths)
-
-    sentence, converter = ["ta1", "yin1"], Certain(symbols)
-    (plain,) = converter.convert([sentence])
-    words = UserWords([word(plain[0] + "𠮷", "ta1 yin1")])
-    assert UserWordConverter(converter, words).convert([sentence]) == [plain[0] + "𠮷"]
-
-
 def test_the_search_with_user_words_equals_brute_force(ngram, symbols):
     """All paths through a small lexicon, each with its n-gram score and the weights of the words in it."""
     sentence = ["ta1", "men5", "de5", "yin1"]
