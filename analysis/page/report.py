@@ -4,6 +4,7 @@ The page needs no network and no other file. Figures and charts are in it as HTM
 (``templates/report_utterances.js``) makes the table of utterances, one page of rows at a time.
 """
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,9 +19,8 @@ from analysis.inputs.utterance_results import HANZI, SYLLABLES
 from analysis.intervals.comparison import Comparison
 from analysis.page.charts import HeatMap, bars, breakdown_chart, heat_map
 from analysis.page.rendering import THIN, duration, page_environment
-from analysis.page.utterance_rows import WORDS, utterance_rows
 from analysis.results.rates import HANZI_ERROR, SYLLABLE_ERROR
-from analysis.results.results import Results, System
+from analysis.results.results import Results, System, UtteranceRow
 from utils.files import write_text
 from utils.metrics import ErrorCounts
 
@@ -144,11 +144,11 @@ def report_page(results: Results, evidence: Mapping[int, Evidence] | None = None
         kinds={kind.name: kind for kind in KINDS},
         data={
             "levels": results.levels,
-            "words": WORDS,
             "signs": signs,
             "listed": list(evidence),
             "systems": [
-                {"name": system.name, "rows": utterance_rows(system.utterances)} for system in results.systems
+                {"name": system.name, "rows": list(map(_row, system.utterances))}
+                for system in results.systems
             ],
         },
         evidence={
@@ -161,6 +161,12 @@ def report_page(results: Results, evidence: Mapping[int, Evidence] | None = None
             for position, each in evidence.items()
         },
     )
+
+
+def _row(utterance: UtteranceRow) -> dict[str, Any]:
+    """The fields of an utterance that the page's script shows."""
+    names = (field.name for field in dataclasses.fields(utterance))
+    return {name: getattr(utterance, name) for name in names if name not in ("audio", "pitch")}
 
 
 def rate_text(rate: float) -> str:

@@ -24,7 +24,6 @@ from analysis.page.report import (
     signed_text,
     write_report_page,
 )
-from analysis.page.utterance_rows import COLUMNS, WORDS, utterance_rows
 from analysis.results.results import Results
 from tests.support.chromium import WatchedPage, open_chromium, open_page
 from tests.support.report_results import NASTY, evidence_of, one_system, stage_alone, two_systems
@@ -118,7 +117,9 @@ def test_texts_stay_texts(name, request):
     assert source.count("</script>") == 3
     read = Reader(path)
     data = json.loads(read.scripts[1])
-    assert any(row[0] == NASTY for row in data["systems"][0]["rows"]) or NASTY in data["systems"][1]["name"]
+    assert (
+        any(row["id"] == NASTY for row in data["systems"][0]["rows"]) or NASTY in data["systems"][1]["name"]
+    )
 
 
 def test_the_page_shows_the_results(page, results):
@@ -167,39 +168,6 @@ def test_comparisons_and_problems_are_shown(compared):
     assert "makes fewer errors; the difference is statistically significant" in text and "p < 0.001" in text
     assert text.count("matched-pairs test (MAPSSWE)") == 2
     assert "ids that come twice" in text and "the first counts" in text
-
-
-def test_rows_hold_everything_of_the_utterances(results):
-    utterances = results.systems[0].utterances
-    rows = utterance_rows(utterances)
-    assert all(len(row) == len(COLUMNS) for row in rows)
-    read = [dict(zip(COLUMNS, row, strict=True)) for row in json.loads(json.dumps(rows))]
-    for utterance, row in zip(utterances, read, strict=True):
-        assert (row["pinyin"] or utterance.reference_pinyin, row["hanzi"] or utterance.reference_hanzi) == (
-            utterance.pinyin,
-            utterance.hanzi,
-        )
-        for (pinyin, hanzi, score), reading in zip(utterance.n_best, row["n_best"], strict=True):
-            assert (
-                _restored(utterance.pinyin, reading[0]) == pinyin
-                and _restored(utterance.hanzi, reading[1]) == hanzi
-            )
-            assert reading[2] == pytest.approx(score, abs=1e-3)
-        assert [tuple(_restored_token(token)) for token in row["alignment"]] == list(utterance.alignment)
-        assert row["times"] == [round(1000 * second) for span in utterance.times for second in span]
-
-
-def _restored(first: str, beside: list) -> str:
-    start, end, middle = beside
-    return first[:start] + middle + (first[-end:] if end else "")
-
-
-def _restored_token(token: list) -> list[str]:
-    if len(token) < 3:
-        syllable = token[1] if len(token) == 2 else ""
-        return [token[0], token[0], "", syllable, syllable, "", "", ""]
-    kind, difference, attribution, *tags = (WORDS[n] if n >= 0 else "" for n in (token[2], *token[5:]))
-    return [*token[:2], kind, *token[3:5], difference, attribution, ",".join(tags)]
 
 
 def test_a_heat_map_leaves_the_diagonal_and_unconfused_labels_out_of_its_scale():
