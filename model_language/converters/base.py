@@ -14,8 +14,9 @@ import numpy as np
 
 from model_language.batching import length_batches
 from model_language.language_model import SecondPass
+from model_language.ngram.words import WordUnigram
 from model_language.search.beam import beam_search
-from model_language.search.grid import Grid, HistoryModel, PathModel
+from model_language.search.grid import Grid, HistoryModel
 from model_language.vocabulary.symbols import Symbols
 from utils.errors import ConfigError
 
@@ -44,7 +45,7 @@ class Converter(ABC):
     symbols: Symbols
     score_kind = NETWORK
     history_model: HistoryModel | None = None
-    path_model: PathModel | None = None
+    path_model: WordUnigram | None = None
     second_pass: SecondPass | None = None
     margin = effort = np.inf
     beam = 8

@@ -18,7 +18,8 @@ from numpy.lib.stride_tricks import sliding_window_view
 from model_language.batching import CONTEXT, windows
 from model_language.converters.base import Converter
 from model_language.language_model import SecondPass
-from model_language.search.grid import Conversion, HistoryModel, MaskedHistory, MaskedPaths, PathModel
+from model_language.ngram.words import WordUnigram
+from model_language.search.grid import Conversion, HistoryModel, MaskedHistory, MaskedPaths
 from model_language.search.user_words import Span, written_spans
 from model_language.search.word_bonus import GridWords
 from model_language.vocabulary.symbols import PAD_ID
@@ -229,7 +230,7 @@ def history_scores(
 
 
 def word_scores(
-    model: PathModel, path: np.ndarray, before: np.ndarray, positions: np.ndarray, hanzi: np.ndarray
+    model: WordUnigram, path: np.ndarray, before: np.ndarray, positions: np.ndarray, hanzi: np.ndarray
 ) -> np.ndarray:
     """The gains of the words from the exchanged hanzi on, (E,) float64.
 
@@ -258,7 +259,7 @@ def word_scores(
     return total
 
 
-def states_before(model: PathModel, path: np.ndarray) -> np.ndarray:
+def states_before(model: WordUnigram, path: np.ndarray) -> np.ndarray:
     """The state of a path before each of its hanzi: (L, S)."""
     states, row = [model.initial_states(1)], np.zeros(1, np.int64)
     past, tokens = _read(path, np.arange(len(path)), path, 0, model.reach)
