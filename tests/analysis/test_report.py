@@ -375,19 +375,6 @@ def test_results_agree_with_each_other(results):
 def test_results_are_json_that_browsers_read(results):
     plain = json.loads(to_json(results))
     assert "NaN" not in to_json(results) and "Infinity" not in to_json(results)
-    assert set(plain) == {
-        "version",
-        "task",
-        "title",
-        "settings",
-        "levels",
-        "utterances",
-        "speakers",
-        "seconds",
-        "systems",
-        "comparisons",
-        "problems",
-    }
     utterances = plain["systems"][0]["utterances"]
     alignment = next(utterance["alignment"] for utterance in utterances if utterance["alignment"])
     assert all(len(token) == 8 and all(isinstance(field, str) for field in token) for token in alignment)

@@ -69,17 +69,6 @@ def test_numpy_equals_keras(model, network):
         np.testing.assert_allclose(found, keras_log_probs(model, ids), atol=2e-5)
 
 
-def test_sequences_that_begin_alike_are_computed_once_and_as_each_alone(network, monkeypatch):
-    monkeypatch.setattr(causal_cnn_numpy, "_TOGETHER", 3)
-    (first,) = sequences([9])
-    several = [first, first[:4], np.append(first[:6], [3, 5]), first[::-1], first]
-    together = network.log_probs(several)
-    for found, ids in zip(together, several, strict=True):
-        np.testing.assert_allclose(found, network.log_probs([ids])[0], atol=1e-5)
-    nodes = len(causal_cnn_numpy._prefix_tree([several], None)[0])
-    assert nodes == 1 + 9 + 2 + 9
-
-
 def test_hypotheses_share_what_follows_equal_hanzi(network):
     (best,) = sequences([12])
     other, apart = best.copy(), best[::-1].copy()

@@ -3,8 +3,6 @@
 import itertools
 import json
 import shutil
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -26,7 +24,6 @@ from model_language.pinyin_to_hanzi import PinyinToHanzi
 from model_language.registry import load_converter
 from model_language.search.user_words import UserWord, UserWords
 from model_language.vocabulary.symbols import Symbols
-from tests.support.scripts import ROOT
 from training.run import train_from_config
 from utils.errors import ConfigError, RunError
 from utils.mandarin.confusion_statistics import shipped_statistics
@@ -185,17 +182,6 @@ def test_emissions_of_a_hanzi_sum_to_one_at_most(folder):
     assert sums[symbols.hanzi.index("学")] > 0.9
     confused = confusion_matrix(symbols, shipped_statistics())
     assert np.allclose(confused.sum(axis=1)[confused.sum(axis=1) > 0], 1, atol=1e-4)
-
-
-def test_tensorflow_is_not_needed(folder):
-    code = (
-        "import sys; from model_language.pinyin_to_hanzi import PinyinToHanzi\n"
-        f"print(PinyinToHanzi({str(folder / 'combined')!r})('shu4 xue2 gong1 shi4'))\n"
-        "assert not {'tensorflow', 'keras', 'jax'} & set(sys.modules)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout == "数学公式\n"
 
 
 @pytest.mark.parametrize("name", [NETWORK_FILE, NGRAMS_FILE, EMISSIONS_FILE, WORDS_FILE])

@@ -85,28 +85,6 @@ def test_with_few_values_it_equals_the_packed_model(estimated, order):
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)
 
 
-@pytest.mark.parametrize("order", ORDERS)
-def test_rounding_to_a_code_book_costs_little(estimated, order):
-    """Lloyd's levels start evenly spaced and only improve."""
-    tables = estimated[order]
-    packed, model = PackedNgrams(pack(tables)), BackoffModel(tables, SIZE)
-    for n, table in enumerate(tables[1:], 2):
-        bits = (SIZE - 1).bit_length()
-        ids = table.keys[:, None] >> bits * np.arange(n)[::-1] & ((1 << bits) - 1)
-        # A history that is longer than the n-gram's context must not be found: id 47 never occurs.
-        histories = np.full((len(ids), order - 1), SIZE - 1)
-        histories[:, order - n :] = ids[:, :-1]
-        wrong = packed.log_probs(histories, ids[:, -1:])[:, 0] - table.log_probs
-        step = np.ptp(table.log_probs) / (LEVELS - 2)
-        assert np.sqrt(np.mean(np.square(wrong))) < step / np.sqrt(12)
-    histories = _histories(order - 1)
-    wrong = packed.log_probs(histories, _all_words(histories)) - model.log_probs(
-        histories, _all_words(histories)
-    )
-    assert np.abs(wrong).max() < 0.3
-    assert np.abs(wrong).mean() < 0.03
-
-
 def test_a_file_round_trip(arrays, tmp_path):
     path = tmp_path / "ngrams.npz"
     save_arrays(path, arrays)
