@@ -20,7 +20,6 @@ from analysis.weights.layer_statistics import (
 from analysis.weights.significance import (
     THRESHOLD,
     channels_text,
-    draw_significance,
     significance_text,
     significances,
 )
@@ -139,6 +138,8 @@ def _significance(options: argparse.Namespace) -> None:
         require(found, f"no kernel in layer '{layer.name}'", where=file.path, error=RunError)
     if options.output:
         _check_suffix(options.output, PICTURES)
+        from analysis.weights.significance_plot import draw_significance  # here: matplotlib loads slowly
+
         draw_significance(found, options.threshold, str(file.path), options.output)
     if options.layer:
         vocabulary = own_vocabulary(run) if run else None
