@@ -119,6 +119,13 @@ def load_syllable_ngram(run_folder: str | Path) -> SyllableNgram:
     vocabulary = Vocabulary.load(run.vocabulary("pinyin.txt"))
     path = run.path / SYLLABLES_FILE
     tables = load_part(path, "the n-gram model", tables_of)
+    size = len(tables[0].keys)  # the 1-grams hold all ids
+    if size != len(vocabulary):
+        raise RunError(
+            f"model and vocabulary do not belong together ({size} and {len(vocabulary)} tokens)",
+            where=path,
+            hint="copy the run folder again",
+        )
     return SyllableNgram(tables, vocabulary)
 
 
