@@ -12,16 +12,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bundle.variants import (
-    ArtefactMode,
     Format,
     Precision,
     Refusal,
     Variant,
-    matrix_text,
     no_stream,
     offered,
     refusal,
 )
+from streaming.conversion.modes import Mode
 from utils.backend.devices import hide_gpus
 from utils.backend.quiet import silence_tensorflow
 from utils.command.arguments import not_negative, positive
@@ -52,10 +51,9 @@ non_stream artefacts.
 Every artefact is run by its own runtime in its own process, compared with the source model on golden clips,
 and measured on the test split; the table is in export.md of the bundle. verify repeats the comparison on any
 machine, from the bundle alone. Exit code: {FAILED} if an artefact fails, {INCOMPLETE} if verify couldn't run
-one because its runtime isn't installed or lacks operations. An artefact that the model can't have because of
-its design is listed; it counts as failed only if its mode or precision was asked for (with --all, never).
-
-{matrix_text()}"""
+one because its runtime isn't installed or lacks operations. What is not available for the model is listed
+with the reason; docs/export.md has a table.
+"""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -82,7 +80,7 @@ def _export(options: argparse.Namespace, overrides: Sequence[str]) -> int:
     from bundle.export.build import can_stream, export_bundle
 
     source = _source(task, options, overrides)
-    variants, refused = _offered(options, source, can_stream(source))
+    variants = _offered(options, source, can_stream(source))
     output = options.output or options.run / "export"
     results = export_bundle(
         source,
@@ -92,7 +90,7 @@ def _export(options: argparse.Namespace, overrides: Sequence[str]) -> int:
         force=options.force,
         allow_flex=options.allow_flex,
     )
-    return _report(results, output, refused, options)
+    return _report(results, output)
 
 
 def _load_tensorflow() -> None:
@@ -128,80 +126,55 @@ def _requested(options: argparse.Namespace, source: ExportSource) -> list[Varian
     if options.all:
         return offered()
     formats = options.format or [Format.LITERT]
-    states = options.mode or (
-        [ArtefactMode.NON_STREAM] if source.row_stride else [ArtefactMode.NON_STREAM, ArtefactMode.EXTERNAL]
-    )
+    states = options.mode or ([Mode.NON_STREAM] if source.row_stride else [Mode.NON_STREAM, Mode.EXTERNAL])
     precisions = options.precision or [Precision.FLOAT, Precision.INT8]
     return [
-        Variant(Format(format_), ArtefactMode(state), Precision(precision))
+        Variant(Format(format_), Mode(state), Precision(precision))
         for format_, state, precision in product(formats, states, precisions)
     ]
 
 
-def _offered(
-    options: argparse.Namespace, source: ExportSource, obstacles: Sequence[str]
-) -> tuple[list[Variant], int]:
-    """The requested variants that are offered, and the number of refused ones that were asked for.
-
-    Refused ones are reported; if all are refused, that is an error.
+def _offered(options: argparse.Namespace, source: ExportSource, obstacles: Sequence[str]) -> list[Variant]:
+    """The requested variants that are offered; the others are printed with the reason.
 
     Args:
         options: the options of the command.
         source: the model.
         obstacles: why it can't stream; empty if it can.
+
+    Raises:
+        ConfigError: none is offered.
     """
-    requested = _requested(options, source)
-    if obstacles and (options.all or not options.mode):  # nobody has asked for the streams
-        without = [variant for variant in requested if not variant.is_streaming]
-        if len(without) < len(requested):
-            print("note: streams are not available for this model:", *obstacles, sep="\n  ", file=sys.stderr)
-        requested = without
     streams = no_stream(obstacles, source.kind) if obstacles else None
-    reasons = {
-        variant: streams if streams and variant.is_streaming else refusal(variant, source.raw)
-        for variant in requested
-    }
+    accepted: list[Variant] = []
     refused: dict[Refusal, list[Variant]] = {}
-    for variant, reason in reasons.items():
+    for variant in _requested(options, source):
+        reason = streams if streams and variant.is_streaming else refusal(variant, source.raw)
         if reason:
             refused.setdefault(reason, []).append(variant)
-    accepted, count = [variant for variant, reason in reasons.items() if not reason], 0
-    for refusal_, variants in refused.items():
+        else:
+            accepted.append(variant)
+    for reason, variants in refused.items():
         names = ", ".join(map(str, variants))
-        if options.all:
-            print(f"note: {_UNAVAILABLE}: {names}: {refusal_}", file=sys.stderr)
-            continue
-        verb = "isn't" if len(variants) == 1 else "aren't"
-        message = f"{names} {verb} offered: {refusal_.reason}"
         if not accepted:
-            raise ConfigError(message, hint=f"use {refusal_.instead}")
-        # int8 is a default: where it is not offered and float is, nobody has asked for it.
-        named = options.precision or any(variant.precision is Precision.FLOAT for variant in variants)
-        count += len(variants) if named else 0
-        print(f"{'error' if named else 'note'}: {message}; use {refusal_.instead}", file=sys.stderr)
-    return accepted, count
+            raise ConfigError(f"{_UNAVAILABLE}: {names}: {reason.reason}", hint=f"use {reason.instead}")
+        print(f"note: {_UNAVAILABLE}: {names}: {reason}", file=sys.stderr)
+    return accepted
 
 
-def _report(
-    results: Sequence[ArtefactResult], output: Path, refused: int, options: argparse.Namespace
-) -> int:
-    """Print what failed, and return the exit code.
-
-    An artefact that this model can't have is a failure only if its precision was asked for.
-    """
+def _report(results: Sequence[ArtefactResult], output: Path) -> int:
+    """Print what failed, and return the exit code. What this model can't have is no failure."""
     for result in results:
         if names := result.measured.get("float_layers"):
             print(f"note: {result.variant} keeps {len(names)} layers in float: {', '.join(names)}")
-    requested = not options.all and options.precision
-    omitted = [] if requested else [result for result in results if result.unavailable]
-    for result in omitted:
-        print(f"{_UNAVAILABLE}: {result.variant}: {result.unavailable}")
-    made = [result for result in results if result not in omitted]
+        if result.unavailable:
+            print(f"{_UNAVAILABLE}: {result.variant}: {result.unavailable}")
+    made = [result for result in results if not result.unavailable]
     failed = [result for result in made if result.problems]
     for result in failed:
         print(f"FAILED {result.variant}: {'; '.join(result.problems)}")
-    print(f"{len(made) - len(failed)} of {len(made) + refused} artefacts passed: {output / 'export.md'}")
-    return FAILED if failed or refused else 0
+    print(f"{len(made) - len(failed)} of {len(made)} artefacts passed: {output / 'export.md'}")
+    return FAILED if failed else 0
 
 
 def _verify(bundle: Path) -> int:
@@ -226,9 +199,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--format", nargs="+", choices=[*map(str, Format)], help="file formats (default: litert)"
     )
-    parser.add_argument(
-        "--mode", nargs="+", choices=[*map(str, ArtefactMode)], help="whole clips, or a stream"
-    )
+    parser.add_argument("--mode", nargs="+", choices=[*map(str, Mode)], help="whole clips, or a stream")
     parser.add_argument(
         "--precision", nargs="+", choices=[*map(str, Precision)], help="of weights and arithmetic"
     )

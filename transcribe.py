@@ -30,17 +30,16 @@ from utils.command.arguments import fraction, listed_paths, positive
 from utils.errors import AudioError, ConfigError, RunError, TranscriptError, UserError, printable
 from utils.files import remove_leftovers
 from utils.hypotheses.digits import with_digits
-from utils.hypotheses.live_text import LiveText
-from utils.hypotheses.live_transcript import require_new_live_transcript, write_live_transcript
+from utils.hypotheses.live import LiveText, require_new_live_transcript, write_live_transcript
 from utils.hypotheses.recognition import Ending, Segment
 from utils.hypotheses.transcript_formats import FORMATS, Events, print_transcript, readable
 from utils.hypotheses.transcript_marks import TranscriptMarks
-from utils.run_folder.lock import locked
 from utils.run_folder.run import (
     PRETRAINED,
     PRETRAINED_SPEECH,
     PRETRAINED_STREAMING,
     RunFolder,
+    locked,
     open_run,
 )
 from utils.stop_signals import Stopped

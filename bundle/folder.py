@@ -3,7 +3,7 @@
     bundle.json     features, decoding, artefacts, the SHA-256 of every other file, and its own checksum
     labels.txt      one per line, in the order of the logits
     pinyin.txt      of a converter: its input tokens, one per line; lexicon.tsv: the possible hanzi of each
-    golden/         clips.npz: inputs and the source model's outputs; artefacts.npz: those of each artefact
+    golden/         clips.npz: inputs and the source model's outputs
     export.md       the table: differences, accuracy, size, latency; export.json: the same and more
     models/         summary and drawing of each mode
     litert/ onnx/ … the artefacts, each with its accuracy in a file beside it
@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 
 from bundle.runtimes.artefacts import Artefact, open_artefact
-from model_keyword.labels import labels_hash
 from streaming.keyword.detection import DetectionConfig
 from utils.errors import BundleError, ConfigError
 from utils.features.keyword import KeywordFeatureConfig, describe_mismatch, features_hash
@@ -37,7 +36,7 @@ from utils.run_folder.bundle_files import (
 from utils.run_folder.checksum_files import file_hash
 
 LABELS = "labels.txt"
-CLIPS, ANSWERS, STREAM = "golden/clips.npz", "golden/artefacts.npz", "golden/stream.json"
+CLIPS, STREAM = "golden/clips.npz", "golden/stream.json"
 # Kind of model → class and hash function of its feature settings.
 _FEATURES = {"keyword": (KeywordFeatureConfig, features_hash), "speech": (FeatureConfig, settings_hash)}
 
@@ -99,15 +98,7 @@ class Bundle:
         for name in self.metadata["files"]:
             if name == artefact or name.startswith(artefact + "/"):
                 self._check_file(name)
-        opened = open_artefact(self.path / artefact, threads)
-        expected = tuple(self.artefacts[artefact]["input_shape"])
-        if opened.info.input_shape != expected:
-            raise BundleError(
-                f"{artefact} takes {opened.info.input_shape}, the bundle says {expected}",
-                where=self.path,
-                hint=COPY_AGAIN,
-            )
-        return opened
+        return open_artefact(self.path / artefact, threads)
 
     def golden(self) -> dict[str, np.ndarray]:
         """Golden clips and the source model's outputs.
@@ -115,40 +106,20 @@ class Bundle:
         Raises:
             BundleError: the file is damaged, or has changed since the export.
         """
-        return self._arrays(CLIPS)
-
-    def answers(self) -> dict[str, np.ndarray]:
-        """Outputs of the artefacts for the golden clips at the export, by ``artefact:kind``.
-
-        Raises:
-            BundleError: the file is damaged, or has changed since the export.
-        """
-        return self._arrays(ANSWERS)
+        self._check_file(CLIPS)
+        try:
+            return read_arrays(self.path / CLIPS)
+        except ValueError as error:
+            raise BundleError(f"{CLIPS} can't be read ({error})", where=self.path, hint=COPY_AGAIN) from error
 
     def check(self) -> None:
-        """Check that every file is present and unchanged, and that there are no others.
+        """Check that every file is present and unchanged.
 
         Raises:
-            BundleError: a file is missing, changed, or not part of the bundle; it is named.
+            BundleError: a file is missing or changed; it is named.
         """
         for name in self.metadata["files"]:
             self._check_file(name)
-        known = {self.path / name for name in self.metadata["files"]} | {self.path / METADATA}
-        for folder in sorted({name.partition("/")[0] for name in self.artefacts} | {"golden"}):
-            for path in sorted((self.path / folder).rglob("*")):
-                if path.is_file() and path not in known:
-                    raise BundleError(
-                        f"{path.relative_to(self.path)} isn't part of this bundle",
-                        where=self.path,
-                        hint="remove it",
-                    )
-
-    def _arrays(self, name: str) -> dict[str, np.ndarray]:
-        self._check_file(name)
-        try:
-            return read_arrays(self.path / name)
-        except ValueError as error:
-            raise BundleError(f"{name} can't be read ({error})", where=self.path, hint=COPY_AGAIN) from error
 
     def _check_file(self, name: str) -> None:
         checked_file(self.path, self.metadata, name)
@@ -171,8 +142,6 @@ def open_bundle(path: str | Path, features: KeywordFeatureConfig | FeatureConfig
     for name in metadata["tables"]:
         bundle._check_file(name)
     labels = read_lines(path, metadata, LABELS)
-    if labels_hash(labels) != metadata["labels_hash"]:
-        raise BundleError(f"{LABELS} holds the labels of another model", where=path, hint=COPY_AGAIN)
     _check_features(metadata, path, features)
     return Bundle(path, metadata, labels)
 
@@ -200,10 +169,6 @@ def find_bundle(artefact: str | Path) -> tuple[Bundle, str]:
 
 def write_decoding(path: Path, detection: DetectionConfig) -> None:
     """Replace the detection parameters of a keyword bundle. Artefacts and checks don't depend on them.
-
-    Args:
-        path: the bundle's folder.
-        detection: the new parameters.
 
     Raises:
         BundleError: this is not a bundle, or it is damaged.

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from bundle.check.measuring import POINT, TOLERANCE
-from bundle.variants import Precision, Variant, matrix_text, offered
-from utils.text_table import markdown_table, percent
+from bundle.variants import Precision, Variant
+from utils.text_table import markdown_table
 
 HEADER = (
     "artefact", "passed", "largest difference", "same label", "accuracy", "reset1", "reset0",
@@ -23,8 +23,7 @@ class ArtefactResult:
 
     Attributes:
         variant: format, mode and precision of the artefact.
-        measured: measurements; only size, runtime and operations if it couldn't be run; empty if it couldn't
-            be written.
+        measured: measurements; only its size if it couldn't be run; empty if it couldn't be written.
         problems: why it failed; empty if it passed.
         unavailable: why the model can't have this artefact, because of its design; empty if it can.
     """
@@ -35,17 +34,13 @@ class ArtefactResult:
     unavailable: str = ""
 
 
-def report_text(about: Mapping[str, Any], results: Sequence[ArtefactResult], raw: bool, streams: bool) -> str:
+def report_text(about: Mapping[str, Any], results: Sequence[ArtefactResult]) -> str:
     """The contents of ``export.md``.
 
     Args:
         about: properties of the source model: name, parameters, accuracy, cost.
         results: results of the artefacts.
-        raw: whether the input of the model is samples.
-        streams: whether the model can stream.
     """
-    requested = {result.variant for result in results}
-    missing = [str(variant) for variant in offered(raw, streams) if variant not in requested]
     lines = [
         f"# Export of {about['model']}",
         "",
@@ -53,10 +48,9 @@ def report_text(about: Mapping[str, Any], results: Sequence[ArtefactResult], raw
         "",
         markdown_table(HEADER, [_row(result, about) for result in results], left=2),
         _LEGEND,
+        *_float_layers(results),
+        "",
     ]
-    lines += [*_float_layers(results), *_shifts(about), "", "## What is offered", "", matrix_text()]
-    if missing:
-        lines += [f"Not requested here: {', '.join(missing)}.", ""]
     return "\n".join(lines)
 
 
@@ -120,19 +114,6 @@ def _float_layers(results: Sequence[ArtefactResult]) -> list[str]:
         "Inputs, states and outputs are then float as well."
     )
     return ["", "## Layers of int8 artefacts that stay in float", "", text, "", *lines]
-
-
-def _shifts(about: Mapping[str, Any]) -> list[str]:
-    """Accuracy on whole clips that are shifted in time."""
-    if not about["accuracy_by_shift"]:
-        return []
-    text = (
-        "Accuracy of the source model and of the float artefacts of whole clips with test clips shifted "
-        "earlier (negative) or later, and padded with zeros."
-    )
-    rows = [(f"{ms:+d}", percent(accuracy)) for ms, accuracy in about["accuracy_by_shift"].items()]
-    table = markdown_table(("shift in ms", "accuracy"), rows, left=0)
-    return ["", "## Accuracy under a time shift", "", text, "", table.rstrip()]
 
 
 def _row(result: ArtefactResult, about: Mapping[str, Any]) -> list[str]:

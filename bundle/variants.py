@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from streaming.conversion.modes import Mode
 from utils.errors import BundleError
 
 
@@ -18,24 +19,6 @@ class Format(StrEnum):
     LITERT = "litert"
     ONNX = "onnx"
     FROZEN_GRAPH = "frozen_graph"
-
-
-class ArtefactMode(StrEnum):
-    """The mode: whole clips, or a stream whose state is kept by the model or by the caller."""
-
-    NON_STREAM = "non_stream"
-    INTERNAL = "stream_internal"
-    EXTERNAL = "stream_external"
-
-    @property
-    def is_streaming(self) -> bool:
-        """Whether it is a stream."""
-        return self is not ArtefactMode.NON_STREAM
-
-    @property
-    def golden_outputs(self) -> tuple[str, ...]:
-        """Names of the outputs for the golden clips: streams have a reset before each clip, or none."""
-        return ("reset", "running") if self.is_streaming else ("non_stream",)
 
 
 class Precision(StrEnum):
@@ -73,7 +56,7 @@ class Variant:
     """
 
     format: Format
-    state: ArtefactMode
+    state: Mode
     precision: Precision
 
     def __str__(self) -> str:
@@ -138,9 +121,9 @@ def refusal(variant: Variant, raw: bool = False) -> Refusal | None:
         raw: whether the input of the model is samples, its first layers being the front end.
     """
     tensorflow = variant.format in (Format.SAVED_MODEL, Format.FROZEN_GRAPH)
-    if variant.state is ArtefactMode.INTERNAL and variant.format is Format.FROZEN_GRAPH:
+    if variant.state is Mode.INTERNAL and variant.format is Format.FROZEN_GRAPH:
         return _FROZEN_STATE
-    if variant.state is ArtefactMode.INTERNAL and variant.format is Format.ONNX:
+    if variant.state is Mode.INTERNAL and variant.format is Format.ONNX:
         return _DROPPED_STATE
     if tensorflow and variant.precision is not Precision.FLOAT:
         return _IN_TENSORFLOW
@@ -150,12 +133,7 @@ def refusal(variant: Variant, raw: bool = False) -> Refusal | None:
 
 
 def no_stream(obstacles: Sequence[str], kind: str) -> Refusal:
-    """Why a model can't be exported as a stream, and the alternative.
-
-    Args:
-        obstacles: why the model can't stream.
-        kind: ``keyword``, ``speech`` or ``language``.
-    """
+    """Why a model can't be exported as a stream, and the alternative."""
     shown = "; ".join([*obstacles[:_SHOWN_OBSTACLES], *["…"] * (len(obstacles) > _SHOWN_OBSTACLES)])
     reason = "can't stream" if kind == "keyword" else "needs whole utterances"
     streaming = ", or a run of configs/speech/compact_streaming.yaml" if kind == "speech" else ""
@@ -163,40 +141,9 @@ def no_stream(obstacles: Sequence[str], kind: str) -> Refusal:
 
 
 def offered(raw: bool = False, streams: bool = True) -> list[Variant]:
-    """Every variant that is offered for a model, in the order of the formats.
-
-    Args:
-        raw: whether the input of the model is samples.
-        streams: whether the model can stream.
-    """
+    """Every variant that is offered for a model, in the order of the formats."""
     return [
         variant
-        for variant in (Variant(f, s, p) for f in Format for s in ArtefactMode for p in Precision)
+        for variant in (Variant(f, s, p) for f in Format for s in Mode for p in Precision)
         if (streams or not variant.is_streaming) and refusal(variant, raw) is None
     ]
-
-
-def matrix_text() -> str:
-    """The table of variants and the reasons against those not offered, as Markdown."""
-    refusals: dict[Refusal, int] = {}
-    lines = [
-        "| format | state | " + " | ".join(Precision) + " |",
-        "| --- | --- |" + " --- |" * len(Precision),
-    ]
-    for format_ in Format:
-        for state in ArtefactMode:
-            cells = [_cell(Variant(format_, state, precision), refusals) for precision in Precision]
-            lines.append(f"| {format_} | {state} | " + " | ".join(cells) + " |")
-    notes = [
-        f"{number}. {refused.reason}. Instead: {refused.instead}." for refused, number in refusals.items()
-    ]
-    return "\n".join([*lines, "", *notes]) + "\n"
-
-
-def _cell(variant: Variant, refusals: dict[Refusal, int]) -> str:
-    plain, of_samples = refusal(variant), refusal(variant, raw=True)
-    found = plain or of_samples
-    if found is None:
-        return "yes"
-    number = refusals.setdefault(found, len(refusals) + 1)
-    return f"no ({number})" if plain else f"yes; raw: no ({number})"

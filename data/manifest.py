@@ -19,9 +19,8 @@ from typing import TypeVar
 import numpy as np
 
 from utils.errors import CorpusError, unreadable
-from utils.files import replacing
+from utils.files import conversion_hint, replacing
 from utils.mandarin.pinyin import normalise_syllable
-from utils.mandarin.text_encoding import conversion_hint
 from utils.object_store import address_of, open_file
 
 COLUMNS = ("id", "audio", "seconds", "speaker", "pinyin", "hanzi")

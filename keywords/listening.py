@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from bundle.folder import find_bundle, open_bundle
-from bundle.variants import ArtefactMode, Format, Precision
+from bundle.variants import Format, Precision
 from streaming.chunks import cut_blocks
+from streaming.conversion.modes import Mode
 from streaming.keyword.detection import Detection, DetectionConfig, KeywordDetector, smoothing_calls
 from streaming.keyword.stream import KeywordStream
 from utils.config import build_config
@@ -77,7 +78,7 @@ def open_listener(model: str | Path, **detection: float | None) -> Listener:
             hint="for speech: `python transcribe.py - --stream --speech RUN`",
         )
     artefact = bundle.open(name)
-    if artefact.mode is ArtefactMode.NON_STREAM:
+    if artefact.mode is Mode.NON_STREAM:
         raise BundleError(
             "this artefact takes whole clips",
             where=path,
@@ -127,7 +128,7 @@ def probabilities_of(listener: Listener, blocks: Iterable[np.ndarray]) -> Iterat
 
 def _stream_name(artefacts: Mapping[str, Mapping[str, Any]], path: Path) -> str:
     """Name of the bundle's LiteRT artefact with external state, preferably in float."""
-    wanted = (Format.LITERT, ArtefactMode.EXTERNAL)
+    wanted = (Format.LITERT, Mode.EXTERNAL)
     streams = [name for name, facts in artefacts.items() if (facts["format"], facts["state"]) == wanted]
     if not streams:
         raise BundleError(

@@ -40,13 +40,13 @@ from keywords.backgrounds import check_halves
 from keywords.calibration import ChosenThreshold, calibrate, of_keyword, spoken_by_test_voices
 from keywords.listening import Listener, open_listener
 from keywords.wake_word_request import Request
+from streaming.conversion.modes import Mode
 from utils.audio.folders import find_recordings
 from utils.backend.quiet import silence_tensorflow
 from utils.errors import BundleError, RunError
 from utils.files import remove_leftovers, write_json, write_text
 from utils.run_folder.checksum_files import file_hash
-from utils.run_folder.lock import locked
-from utils.run_folder.run import RunFolder, config_differences, describe_differences
+from utils.run_folder.run import RunFolder, config_differences, describe_differences, locked
 
 _SMOOTHING_MS = 200.0  # the word nearly fills its clip, so its probability is high for a short time only
 SMALL_STEPS, SMALL_HOURS = 150, 0.1  # training steps, and hours of synthesised speech, of a quick trial
@@ -208,10 +208,10 @@ def _export(output: Path) -> Path:
     silence_tensorflow()
     from bundle.export.build import export_bundle
     from bundle.export.keyword_source import keyword_source
-    from bundle.variants import ArtefactMode, Format, Precision, Variant
+    from bundle.variants import Format, Precision, Variant
 
     source = keyword_source(output / "run", max_tests=_TEST_CLIPS, smoothing_ms=_SMOOTHING_MS)
-    stream = Variant(Format.LITERT, ArtefactMode.EXTERNAL, Precision.FLOAT)
+    stream = Variant(Format.LITERT, Mode.EXTERNAL, Precision.FLOAT)
     (artefact,) = export_bundle(source, [stream], output / "uncalibrated")
     if artefact.problems:
         raise BundleError(f"the exported model fails: {'; '.join(artefact.problems)}", where=output)

@@ -14,7 +14,7 @@ from data.synthesis.clips import SpokenClip
 from keywords.wake_word_request import Request
 from model_keyword.loading import samples_of
 from model_keyword.registry import build_keyword_model
-from streaming.conversion.streamability import require_streamable
+from streaming.conversion.plan import require_streamable
 from training.run import train_from_config
 from training.tasks.keyword import VARIANTS, KeywordConfig
 from utils.config import load_config, save_yaml, to_plain

@@ -20,10 +20,10 @@ from data.manifest import (
     read_rows,
     split_of_file,
 )
-from utils.command.progress import bar_if_long
 from utils.errors import CorpusError
 from utils.features.speech import FeatureConfig, frame_count
 from utils.mandarin.pinyin import normalise_syllable
+from utils.processes import bar_if_long
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,8 @@ from functools import cache
 
 import numpy as np
 
+from streaming.speech.utterances import PAUSE_SECONDS
+
 FRAME_SECONDS = 0.02  # length of a frame; frames do not overlap
 STEP_FRAMES = 5  # 0.1 s
 CONTEXT_FRAMES = 425  # 8.5 s, in which the noise is searched, are scored at each step
@@ -31,7 +33,7 @@ SPEECH_DB = 5.0  # above the noise, on average over the bands
 CERTAIN_DB = 6.0  # an utterance must reach this level somewhere
 LARGEST_DB = 20.0  # the most that one band counts in the average
 
-PAUSE_FRAMES = 40  # 0.8 s end an utterance: a speaker who looks for a word rarely stops for longer
+PAUSE_FRAMES = round(PAUSE_SECONDS / FRAME_SECONDS)
 MARGIN_FRAMES = 12  # 0.24 s are kept before and after, because consonants are faint
 SHORTEST_FRAMES = 8  # 0.16 s: a click is shorter, also with the frames around it that smoothing makes loud
 LONGEST_FRAMES = 1000  # 20 s; a longer utterance is cut in the middle of its quietest 0.2 s

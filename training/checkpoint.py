@@ -15,7 +15,6 @@ import numpy as np
 from utils.backend.weights import save_weights
 from utils.errors import RunError
 from utils.files import read_arrays, replacing
-from utils.run_folder import checksums
 from utils.run_folder.run import RunFolder
 
 _MODEL = "model_"  # prefix of the model's variables in the file
@@ -93,28 +92,6 @@ def load_checkpoint(path: Path, model: keras.Model, optimizer: keras.optimizers.
     for name, variable in variables.items():
         variable.assign(arrays[name])
     return state
-
-
-def waiting_weights(run: RunFolder, epoch: int | str) -> Path:
-    """The file in which the weights of an epoch wait for the checkpoint that calls them the best ones.
-
-    A run killed before this checkpoint repeats the epoch, which need not be the best one again.
-    """
-    return run.checkpoint.with_name(f"best_of_epoch_{epoch}.weights.h5")
-
-
-def take_best_weights(run: RunFolder, state: TrainingState) -> None:
-    """Rename the waiting weights of the best epoch to ``best.weights.h5``; remove those of a killed epoch.
-
-    Args:
-        run: its folder.
-        state: that of the last checkpoint.
-    """
-    best = waiting_weights(run, state.best_epoch)
-    if best.is_file():
-        checksums.replace(best, run.best_weights)
-    for path in best.parent.glob(waiting_weights(run, "*").name):
-        path.unlink()
 
 
 def keep_weights(run: RunFolder, model: keras.Model, metric: str, state: TrainingState, kept: int) -> None:

@@ -1,26 +1,22 @@
 """Finds the cause of a failed training step: too little memory, or values that are not finite.
 
-If memory runs out, on a GPU or a CPU, an error names the setting to lower. If a loss is not finite, the
-utterances that cause this are found: in training mode, batch normalisation spreads the fault of one utterance
-over all losses of its batch, and the step has damaged the weights, so the losses are computed again in
-inference mode, with earlier weights. The last step before an evaluation or a checkpoint has no next loss that
-shows its damage, so weights and dev figures are checked too.
+If memory runs out, on a GPU or a CPU, an error names the setting to lower. If a loss is not finite, an error
+names its utterances. The last step before an evaluation or a checkpoint has no next loss that shows its
+damage, so weights and dev figures are checked too.
 """
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import keras
 import numpy as np
-from keras import ops
 
-from training.backends.step import compiled
 from utils.errors import TrainingError, UserError, shorten
 from utils.run_folder.run import LOWER_RATE, NOT_FINITE
+from utils.vocabulary import first_few
 
 log = logging.getLogger("train")
 
@@ -47,10 +43,6 @@ def is_out_of_memory(error: BaseException) -> bool:
 def memory_errors_explained(task: str, config: Any) -> Iterator[None]:
     """Inside the block, running out of memory raises an error that names the setting to lower.
 
-    Args:
-        task: ``speech``, ``language`` or ``keyword``.
-        config: the recipe.
-
     Raises:
         TrainingError: memory has run out.
     """
@@ -69,24 +61,22 @@ def memory_errors_explained(task: str, config: Any) -> Iterator[None]:
         ) from error
 
 
-def loss_error(bad: Sequence[str], ids: Sequence[str], step: int, run: Path) -> TrainingError:
-    """Log that losses of a step are not finite, and return the error for it.
+def check_losses(losses: np.ndarray, ids: Sequence[str], step: int, run: Path) -> None:
+    """Check the losses of a step, (batch,).
 
-    Args:
-        bad: the utterances that are the cause; empty if no single one is.
-        ids: all utterances of the batch.
-        step: number of the step, from 1.
-        run: the run folder.
+    Raises:
+        TrainingError: a loss is NaN or infinite; the error names the utterances. With batch normalisation the
+            fault of one utterance spreads to all of its batch.
     """
-    log.error("loss %s at step %d: %s", NOT_FINITE, step, " ".join(bad or ids))
-    if bad:
-        shown = ", ".join(bad[:5]) + (f" and {len(bad) - 5} more" if len(bad) > 5 else "")
-        message = f"the loss is {NOT_FINITE} for utterances {shown} at step {step}"
-        hint = "correct or remove them: the same command then goes on from the last checkpoint"
-    else:
-        message = f"the loss is {NOT_FINITE} at step {step}, and no single utterance is the cause"
-        hint = LOWER_RATE
-    return TrainingError(message, where=run, hint=hint)
+    bad = [name for name, loss in zip(ids, losses, strict=True) if not np.isfinite(loss)]
+    if not bad:
+        return
+    log.error("loss %s at step %d: %s", NOT_FINITE, step, " ".join(bad))
+    raise TrainingError(
+        f"the loss is {NOT_FINITE} for utterances {first_few(bad)} at step {step}",
+        where=run,
+        hint=f"correct or remove a damaged recording among them, or {LOWER_RATE}",
+    )
 
 
 def check_values(values: Mapping[str, float], step: int, run: Path) -> None:
@@ -117,27 +107,3 @@ def largest_weight(model: keras.Model) -> dict[str, float]:
     """The largest absolute value of all variables of a model; NaN if one of them is NaN."""
     largest = [np.abs(np.asarray(variable)).max(initial=0) for variable in model.variables]
     return {"weights": float(np.max(largest))}
-
-
-def broken_rows(losses_of: Callable[..., Any], arrays: dict[str, np.ndarray]) -> np.ndarray:
-    """Find the rows of a batch with input values that are not finite; if there is none, with such a loss.
-
-    Args:
-        losses_of: ``losses`` of a task whose model has finite weights, such as those of a checkpoint.
-        arrays: the batch, as ``losses_of`` takes it.
-
-    Returns:
-        (batch,) bool. The losses are computed in inference mode, in which rows are independent. If those of
-        all rows are broken, no row is: then the weights are the cause, finite but too large.
-    """
-    finite = [
-        np.isfinite(value).all(axis=tuple(range(1, value.ndim)))  # (batch,)
-        for value in arrays.values()
-        if np.issubdtype(value.dtype, np.floating)
-    ]
-    broken = ~np.logical_and.reduce(finite) if finite else np.zeros(len(next(iter(arrays.values()))), bool)
-    if broken.any() or not len(broken):
-        return broken
-    losses = compiled(partial(losses_of, training=False))(arrays)
-    broken = ~np.isfinite(ops.convert_to_numpy(losses))
-    return broken & (len(broken) == 1 or not broken.all())

@@ -126,14 +126,9 @@ def record_devices(run: RunFolder) -> None:
     """Log the devices of the Keras backend; record them in config.yaml; warn if a GPU is not used."""
     devices = describe_devices()
     run.record("computed_on", devices)
-    log.info(
-        "computed on %s (CUDA build: %s, NVIDIA driver: %s)",
-        ", ".join(devices["devices"]),
-        devices["cuda_build"],
-        devices["nvidia_driver"],
-    )
+    log.info("computed on %s", ", ".join(devices["devices"]))
     if reason := unused_gpu_reason():
-        log.warning("%s; driver and CUDA libraries have to fit this build", reason)
+        log.warning("%s", reason)
 
 
 def history_csv(rows: list[dict[str, float]]) -> str:

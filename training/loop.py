@@ -19,22 +19,19 @@ import keras
 import numpy as np
 from tqdm import tqdm
 
-from training.backends.batch_parts import in_parts
-from training.backends.step import check_xla, make_deterministic
+from training.backends.step import check_xla, in_parts, make_deterministic
 from training.checkpoint import (
     TrainingState,
     keep_weights,
     load_checkpoint,
     save_checkpoint,
-    take_best_weights,
-    waiting_weights,
 )
 from training.distributed.distribution import SINGLE_PROCESS, Distribution
-from training.failures import broken_rows, check_values, largest_weight, loss_error
+from training.failures import check_losses, check_values, largest_weight
 from training.history import HistoryWriter, UtteranceLog, record_devices
 from training.initialise import InitialWeights, moving_statistics
 from training.optimiser import OptimiserConfig, averaged_weights, layers_of, make_optimizer
-from training.profiling import StepProfiler, check_profile, parse_window
+from training.profiling import StepProfiler, parse_window
 from utils.backend.devices import grow_gpu_memory, share_cores
 from utils.backend.weights import save_weights
 from utils.files import write_json
@@ -122,7 +119,6 @@ def prepare_backend(config: TrainingConfig, seed: int) -> None:
     Raises:
         ConfigError: the backend does not support a setting.
     """
-    check_profile(config.profile)
     check_xla(config.xla)
     if keras.backend.backend() == "tensorflow":
         grow_gpu_memory()
@@ -218,7 +214,6 @@ def _begin(job: _Job) -> TrainingState:
         return state
     state = load_checkpoint(job.run.checkpoint, job.task.model, job.optimizer)
     log.info("resumed at epoch %d, step %d", state.epoch, state.step)
-    _take_best(job, state)
     return state
 
 
@@ -258,7 +253,7 @@ def _train_epoch(
             began = time.perf_counter()
             arrays = task.arrays(batch)
             losses = step(arrays, len(batch.ids))
-            _check_finite(job, losses, batch.ids, arrays, state)
+            check_losses(losses, batch.ids, state.step + 1, job.run.path)
             state.step += 1
             state.epoch_step += 1
             state.epoch_loss += float(losses.sum(dtype=np.float64))
@@ -298,7 +293,7 @@ def _finish_epoch(job: _Job, state: TrainingState, history: HistoryWriter) -> No
         improved = state.best is None or result < state.best
         if improved:
             state.best, state.best_epoch = result, state.epoch
-            _save_weights(job, waiting_weights(run, state.epoch))
+            _save_weights(job, run.best_weights)
         _save_weights(job, run.last_weights)
         state.history.append(row)
         if job.config.kept_weights and job.distribution.chief:
@@ -308,7 +303,6 @@ def _finish_epoch(job: _Job, state: TrainingState, history: HistoryWriter) -> No
     # Before the checkpoint: a run killed in between repeats the epoch, and writes its row again.
     history.add(row)
     _save_checkpoint(job, state)
-    _take_best(job, state)
     log.info(
         "epoch %d/%d  train_loss %.4f  %s  %.1f s%s",
         row["epoch"],
@@ -347,21 +341,6 @@ def _out_of_patience(state: TrainingState, config: TrainingConfig) -> bool:
     return config.patience > 0 and state.epoch - 1 - state.best_epoch >= config.patience
 
 
-def _check_finite(
-    job: _Job, losses: np.ndarray, ids: list[str], arrays: dict[str, np.ndarray], state: TrainingState
-) -> None:
-    """Raise TrainingError if a loss of the batch is not finite; ``arrays`` are this process's shard."""
-    if np.isfinite(losses).all():
-        return
-    job.distribution.copy_run(job.run)
-    load_checkpoint(job.run.checkpoint, job.task.model, job.optimizer)  # the step has damaged the weights
-    index, count = job.distribution.shard
-    broken = broken_rows(job.task.losses, arrays)
-    bad = [name for name, is_broken in zip(ids[index::count], broken, strict=True) if is_broken]
-    bad = job.distribution.gather(bad)
-    raise loss_error(bad, ids, state.step + 1, job.run.path)
-
-
 def _check_weights(job: _Job, state: TrainingState) -> None:
     """Raise TrainingError if a weight is not finite, in all processes."""
     largest = job.distribution.from_chief(partial(largest_weight, job.task.model))
@@ -379,11 +358,6 @@ def _save_checkpoint(job: _Job, state: TrainingState) -> None:
     _check_weights(job, state)
     if job.distribution.chief:
         save_checkpoint(job.run.checkpoint, job.task.model, job.optimizer, state)
-
-
-def _take_best(job: _Job, state: TrainingState) -> None:
-    if job.distribution.chief:
-        take_best_weights(job.run, state)
 
 
 def _save_weights(job: _Job, path: Path) -> None:

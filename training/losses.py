@@ -55,9 +55,6 @@ def pack_pairs(syllables, targets):
 class CtcLoss(keras.losses.Loss):
     """CTC (see :func:`model_speech.ctc.loss.ctc_loss`) of logits (B, T, C), in nats for each utterance.
 
-    Args:
-        blank: class of the blank.
-
     Call: targets (B, 1 + L) of :func:`pack_ctc_targets`, logits (B, T, C).
     """
 

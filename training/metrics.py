@@ -73,9 +73,6 @@ class _ErrorRate(keras.metrics.Metric):
 class SyllableErrorRate(_ErrorRate):
     """Syllable error rate of greedy decoding: the best class of each frame, repeats merged, blanks removed.
 
-    Args:
-        blank: class of the blank.
-
     Update: targets (B, 1 + L) of :func:`training.losses.pack_ctc_targets`, logits (B, T, C).
     """
 

@@ -48,20 +48,6 @@ def parse_window(text: str) -> StepWindow | None:
     return window
 
 
-def check_profile(text: str) -> None:
-    """Refuse a window if the backend has no profiler; call this before anything is computed.
-
-    Raises:
-        ConfigError: a window is given, and the Keras backend is not TensorFlow.
-    """
-    backend = keras.backend.backend()
-    require(
-        not text or backend == "tensorflow",
-        f"training.profile works on TensorFlow only, not on '{backend}'",
-        hint="leave it out, or set KERAS_BACKEND=tensorflow",
-    )
-
-
 class StepProfiler(AbstractContextManager):
     """Profiles the steps of a window; without a window it does nothing.
 
@@ -73,7 +59,7 @@ class StepProfiler(AbstractContextManager):
         logs: TensorBoard's folder; the profile is written to ``plugins/profile`` in it.
 
     Raises:
-        ConfigError: the training ends before the window begins.
+        ConfigError: the training ends before the window begins, or the backend is not TensorFlow.
     """
 
     def __init__(self, window: StepWindow | None, total_steps: int, logs: Path):
@@ -82,6 +68,12 @@ class StepProfiler(AbstractContextManager):
                 window.first <= total_steps,
                 f"training.profile={window.first}-{window.last}, but the training has {total_steps} steps",
                 hint="choose steps within it",
+            )
+            backend = keras.backend.backend()
+            require(
+                backend == "tensorflow",
+                f"training.profile works on TensorFlow only, not on '{backend}'",
+                hint="leave it out, or set KERAS_BACKEND=tensorflow",
             )
         self._window, self._logs = window, logs
         self._profiler: Any = None

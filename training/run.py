@@ -16,13 +16,13 @@ from training.failures import memory_errors_explained
 from training.history import logging_to
 from training.tasks import keyword, language, language_config, speech
 from training.tasks.adaptation import initial_search, with_initial_model
-from training.tasks.training_texts import check_training_texts
+from training.tasks.recipe import changed_data
 from utils.config import load_config, to_plain
 from utils.errors import RunError, UserError, require
 from utils.files import remove_leftovers, remove_path
+from utils.run_folder.checksum_files import file_hash
 from utils.run_folder.checksums import verified
-from utils.run_folder.lock import locked
-from utils.run_folder.run import RunFolder, start_run
+from utils.run_folder.run import RunFolder, locked, start_run
 
 log = logging.getLogger("train")
 
@@ -77,7 +77,7 @@ def train_from_config(
             distribution.copy_run(run)
             with logging_to(run.log), _removed_if_unused(run, is_new):
                 if task == "language" and distribution.chief:
-                    check_training_texts(run, config.data.train)
+                    _check_texts(run, config.data.train)
                 if run.metrics.is_file():
                     log.info("this run is finished: %s", run.path)
                     return _best_metrics(run)
@@ -99,6 +99,17 @@ def _read_recipe(task: str, config_file: Path, overrides: Sequence[str]) -> Any:
         hint=f"leave it out, or train.py {recipe.task} with a recipe of that task",
     )
     return recipe
+
+
+def _check_texts(run: RunFolder, texts: Sequence[str]) -> None:
+    """Refuse to resume a language run, or to call it finished, if a text that is still there changed."""
+    hashes = {text: file_hash(text) for text in texts if Path(text).is_file()}
+    if changed := changed_data(run, hashes):
+        raise RunError(
+            f"the run was trained on another content of {', '.join(changed)}",
+            where=run.path,
+            hint="choose another --run, or delete the folder to start anew",
+        )
 
 
 @contextmanager

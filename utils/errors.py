@@ -68,10 +68,6 @@ def shorten(text: str, longest: int = _MAX_TEXT) -> str:
 
     A file of an unexpected kind may contain a "word" of megabytes; a message must not print all of it.
     The result is printable.
-
-    Args:
-        text: of any length.
-        longest: characters from which the text itself is shortened.
     """
     words = _LONG_WORD.sub(lambda match: _cut_middle(match[0], _MAX_WORD), printable(text))
     return _cut_middle(words, longest) if len(words) > longest else words

@@ -7,6 +7,7 @@ Also removes what killed processes left, checks free space before a write, and r
 import errno
 import json
 import os
+import shlex
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -16,12 +17,9 @@ from pathlib import Path
 import numpy as np
 
 from utils.errors import UserError, unreadable
-from utils.mandarin.text_encoding import conversion_hint
 from utils.object_store import address_of
 from utils.run_folder import checksums
 from utils.run_folder.temporary import is_abandoned, temporary_path
-
-_ZEROS = 1 << 20  # bytes that `reserve` writes at once where it can't allocate
 
 
 @contextmanager
@@ -106,10 +104,6 @@ def remove_leftovers(folder: str | Path, deep: bool = True) -> None:
 
     See :func:`utils.run_folder.temporary.is_abandoned`. Those that can't be removed stay: of another user, on
     a read-only disk.
-
-    Args:
-        folder: where to look.
-        deep: whether to look in subfolders too.
     """
     for path in list(Path(folder).rglob(".*") if deep else Path(folder).glob(".*")):
         with suppress(OSError):
@@ -132,41 +126,18 @@ def remove_path(path: Path) -> None:
 def reserve(path: str | Path, size: int) -> None:
     """Check that ``size`` bytes can be written to ``path``, for writers that crash on a full disk.
 
-    The space is allocated and freed; where the system can't allocate (macOS, some file systems), zeros are
-    written, which takes longer.
-
     Raises:
-        OSError: the disk is too small, a quota is exceeded, or permissions are missing; ``filename`` is
-            ``path``.
+        OSError: the disk is too small, or permissions are missing; ``filename`` is ``path``.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
-        with tempfile.TemporaryFile(dir=path.parent, buffering=0) as file:
-            if not _allocated(file.fileno(), size):
-                for start in range(0, size, _ZEROS):
-                    _write_all(file.fileno(), bytes(min(_ZEROS, size - start)))
+        with tempfile.TemporaryFile(dir=path.parent):
+            if shutil.disk_usage(path.parent).free < size:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     except OSError as error:
         error.filename = str(path)
         raise
-
-
-def _allocated(descriptor: int, size: int) -> bool:
-    """Whether the system has allocated ``size`` bytes; False if it does not support allocation."""
-    try:
-        os.posix_fallocate(descriptor, 0, size)
-    except AttributeError:  # macOS
-        return False
-    except OSError as error:
-        if error.errno in (errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL):
-            return False
-        raise
-    return True
-
-
-def _write_all(descriptor: int, content: bytes) -> None:
-    while content:
-        content = content[os.write(descriptor, content) :]
 
 
 def read_text(path: str | Path, content: str, error: type[UserError]) -> str:
@@ -222,3 +193,27 @@ def write_json(path: str | Path, value: object) -> None:
         ValueError: a number is NaN or infinite, which JSON does not have.
     """
     write_text(path, json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False) + "\n")
+
+
+_MAX_RARE = 0.1  # of the characters of a simplified text, those that GB 2312 lacks
+
+
+def conversion_hint(path: str | Path, sample: bytes) -> str:
+    """The command that converts a text file to UTF-8, by some bytes of it that are not UTF-8."""
+    return f"convert it: iconv -f {likely_encoding(sample)} -t UTF-8 {shlex.quote(str(path))} > FILE"
+
+
+def likely_encoding(text: bytes) -> str:
+    """The name that iconv has for the likely encoding of a Chinese text: UTF-16, BIG5 or GB18030.
+
+    UTF-16 has a byte-order mark or zero bytes. In Big5, four of ten second bytes are below those of GB 2312,
+    which has nearly all characters of simplified texts.
+    """
+    if text.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return "UTF-16"
+    if b"\0" in text:
+        return "UTF-16LE" if text.find(b"\0") % 2 else "UTF-16BE"
+    decoded = text.decode("gb2312", "replace")
+    is_simplified = decoded.count("\ufffd") <= _MAX_RARE * len(decoded)
+    is_big5 = "\ufffd" not in text.decode("big5", "replace")[:-1]  # the last character may be cut
+    return "BIG5" if is_big5 and not is_simplified else "GB18030"

@@ -14,8 +14,10 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor, ThreadPoolExecutor, as_completed
 from contextlib import closing, contextmanager
+from functools import cache
 from typing import Any, TypeVar
 
+from threadpoolctl import ThreadpoolController
 from tqdm import tqdm
 
 from utils.errors import UserError
@@ -224,3 +226,50 @@ def _start_worker(prepare: Callable[..., None] | None, arguments: Sequence[Any])
 def _end_with_parent() -> None:
     multiprocessing.parent_process().join()
     os._exit(1)
+
+
+_blas_lock = threading.Lock()
+_blas_blocks = 0  # blocks of one_blas_thread that have not ended
+_blas_limit: Any = None  # what restores the number of threads
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """In this block a matrix product uses one thread. The number is that of the process.
+
+    The first block sets it and the last one to end restores it: a block that began within another one would
+    otherwise restore the one thread of that one, for good.
+    """
+    global _blas_blocks, _blas_limit
+    with _blas_lock:
+        if not _blas_blocks:
+            _blas_limit = _controller().limit(limits=1, user_api="blas")
+        _blas_blocks += 1
+    try:
+        yield
+    finally:
+        with _blas_lock:
+            _blas_blocks -= 1
+            if not _blas_blocks:
+                _blas_limit.restore_original_limits()
+
+
+@cache
+def _controller() -> ThreadpoolController:
+    return ThreadpoolController()
+
+
+_HIDDEN_SECONDS = 2.0
+
+Item = TypeVar("Item")
+
+
+def bar_if_long(items: Sequence[Item], title: str, unit: str) -> Iterable[Item]:
+    """The items, behind a progress bar on a terminal if they take longer than 2 s; it disappears at the end.
+
+    Args:
+        items: what the loop goes through.
+        title: what the loop does.
+        unit: name of several items, with a space in front: ``" lines"``.
+    """
+    return tqdm(items, title, unit=unit, disable=None, delay=_HIDDEN_SECONDS, leave=False)

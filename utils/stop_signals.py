@@ -14,11 +14,7 @@ Item = TypeVar("Item")
 
 
 class Stopped(KeyboardInterrupt):
-    """The command was stopped by a signal.
-
-    Args:
-        number: the signal, one of :data:`STOP_SIGNALS`.
-    """
+    """The command was stopped by a signal."""
 
     def __init__(self, number: int = signal.SIGINT):
         self.number = number

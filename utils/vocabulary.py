@@ -81,11 +81,6 @@ class Vocabulary:
     ) -> np.ndarray:
         """The ids of a transcript's tokens, ``(len(tokens),) int32``.
 
-        Args:
-            tokens: e.g. canonical syllables.
-            utterance: id of the utterance, for the error message.
-            source: file of the transcript, for the error message.
-
         Raises:
             VocabularyError: a token is not in the vocabulary, or is the blank, which only CTC inserts.
         """
@@ -197,13 +192,7 @@ def explain_mismatch(model_vocabulary: Vocabulary, weights_vocabulary: Vocabular
 
 
 def transfer_command(weights_run: str | Path, new_run: str | Path, vocabulary: str | Path) -> str:
-    """The command line that moves the weights of a run to the tokens of a vocabulary file, ready to paste.
-
-    Args:
-        weights_run: run folder of the weights, or a placeholder.
-        new_run: run folder to create.
-        vocabulary: file with the new tokens.
-    """
+    """The command line that moves the weights of a run to the tokens of a vocabulary file, ready to paste."""
     source, new, file = (shlex.quote(Path(path).as_posix()) for path in (weights_run, new_run, vocabulary))
     return f"python inspect_model.py transfer {source} {new} --vocabulary {file}"
 

@@ -27,7 +27,7 @@ from model_speech.causal import CausalModel, load_causal_model
 from model_speech.ctc.greedy import greedy_decode
 from recognition.partial_results import PartialResultDecoder
 from recognition.recognizer import Recognizer
-from streaming.conversion.streamability import stream_geometry
+from streaming.conversion.plan import stream_geometry
 from streaming.speech.keras_stream import keras_stream
 from streaming.speech.stream import LogitStream, SpeechStream
 from utils.audio.reading import read_audio

@@ -22,12 +22,20 @@ import numpy as np
 import psutil
 
 from bundle.check import utterances
-from bundle.check.clips import chunks_of, evenly, streamed
-from bundle.check.scoring import accuracy, final_outputs, label_count, label_errors
+from bundle.check.scoring import (
+    accuracy,
+    chunks_of,
+    evenly,
+    final_outputs,
+    golden_outputs,
+    label_count,
+    label_errors,
+    streamed,
+)
 from bundle.check.utterances import BATCH, compare
 from bundle.runtimes.artefacts import Artefact, open_artefact
-from bundle.variants import ArtefactMode
-from utils.files import read_arrays, replacing, write_json
+from streaming.conversion.modes import Mode
+from utils.files import read_arrays, write_json
 
 MAX_SLOW_CLIPS = 250
 """Test clips, evenly spaced, that are streamed through TensorFlow, which takes a millisecond per call."""
@@ -47,11 +55,11 @@ def compare_with_source(
 
     Returns:
         ``difference``: the largest for each kind of output; ``largest``: the source model's largest logit;
-        ``agreement``: fraction of clips with the same best label; ``outputs``: those of the artefact.
+        ``agreement``: fraction of clips with the same best label.
     """
     if geometry.get("row_stride"):
         return compare(artefact.run, golden, geometry["row_stride"])
-    names = artefact.mode.golden_outputs
+    names = golden_outputs(artefact.mode)
     outputs = {name: _outputs(artefact, golden["inputs"], geometry, name) for name in names}
     final = {name: _final(values, geometry, name) for name, values in outputs.items()}
     same = [
@@ -62,7 +70,6 @@ def compare_with_source(
         "difference": {name: float(np.abs(outputs[name] - golden[name]).max()) for name in names},
         "largest": float(max(np.abs(golden[name]).max() for name in names)),
         "agreement": float(np.mean([values.mean() for values in same])),
-        "outputs": final,
     }
 
 
@@ -75,7 +82,7 @@ def accuracies(
     ``references_MODE`` in ``tests`` are the references of that mode, instead of ``references``.
     """
     modes = {"reset1": "reset", "reset0": "running"}
-    if artefact.mode is ArtefactMode.NON_STREAM:
+    if artefact.mode is Mode.NON_STREAM:
         modes = {"non_stream": "non_stream"}
     measured = {}
     for name, kind in modes.items():
@@ -103,7 +110,7 @@ def _final(outputs: np.ndarray, geometry: Mapping[str, Any], kind: str) -> np.nd
 
 def latency(artefact: Artefact, clip: np.ndarray, due: int) -> float:
     """Median time of a call (a whole clip or a chunk) in microseconds, including Python's loop."""
-    if artefact.mode is ArtefactMode.NON_STREAM:
+    if artefact.mode is Mode.NON_STREAM:
         return _median_time(lambda _: artefact.run(clip[None]))
     chunks = chunks_of(clip, artefact.info.input_shape[1], due)
     return _median_time(lambda call: artefact.step(chunks[call % len(chunks)]))
@@ -130,7 +137,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     artefact = open_artefact(options.bundle / options.artefact)
     loading = time.perf_counter() - start
     measured = compare_with_source(artefact, geometry, golden)
-    outputs = measured.pop("outputs")
     if options.tests:
         tests = read_arrays(options.tests)
         if artefact.mode.is_streaming and "tensorflow" in sys.modules:
@@ -145,13 +151,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "loading_ms": loading * 1000,
         "memory_mib": psutil.Process().memory_info().rss / 2**20,
         "operations": artefact.info.operations,
-        "flex": list(artefact.info.flex),
         "state_values": sum(int(np.prod(shape)) for shape in artefact.info.states.values()),
         "machine": f"{platform.system()} {platform.machine()}, Python {platform.python_version()}",
         "tensorflow_loaded": "tensorflow" in sys.modules,
     }
-    with replacing(options.result.with_suffix(".npz")) as temporary:
-        np.savez(temporary, **outputs)
     write_json(options.result, measured)
 
 
@@ -161,7 +164,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("bundle", type=Path)
     parser.add_argument("artefact", help="path in the bundle")
-    parser.add_argument("--result", type=Path, required=True, help="JSON file to write; outputs go beside it")
+    parser.add_argument("--result", type=Path, required=True, help="JSON file to write")
     parser.add_argument("--tests", type=Path, help=".npz with inputs and references")
     return parser
 

@@ -10,7 +10,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,6 @@ import numpy as np
 
 from bundle.variants import Precision, Variant
 from utils.errors import BundleError
-from utils.files import read_arrays
 
 TOLERANCE = {Precision.FLOAT: 1e-4, Precision.FLOAT16: 1e-2}
 """Allowed difference of a logit, times the largest logit (at least 1): see :func:`verdict`."""
@@ -38,14 +37,7 @@ def runtime_version(variant: Variant) -> str | None:
         return name  # without package metadata, built from source
 
 
-def not_runnable(flex: Sequence[str]) -> str:
-    """Why a ``.tflite`` file with these operations of TensorFlow can't be checked, on any machine."""
-    return f"needs TensorFlow's operations {', '.join(flex)}, which no installed runtime has"
-
-
-def measure(
-    bundle: Path, variant: Variant, tests: Path | None
-) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+def measure(bundle: Path, variant: Variant, tests: Path | None) -> dict[str, Any]:
     """Run `bundle.check.measure_artefact` on one artefact in a separate process, on one thread.
 
     Args:
@@ -54,7 +46,7 @@ def measure(
         tests: .npz file with test clips, for the accuracy; None: not measured.
 
     Returns:
-        The measurements (see `measure_artefact`), and the artefact's outputs for the golden clips.
+        The measurements (see `measure_artefact`).
 
     Raises:
         BundleError: the artefact can't be run; the message quotes the error of its process.
@@ -75,7 +67,7 @@ def measure(
             lines = ended.stderr.strip().splitlines() or [f"exit code {ended.returncode}"]
             reason = next((line for line in lines if line.startswith("error: ")), lines[-1])
             raise BundleError(f"the artefact can't be run ({reason[:500]})", where=variant.path)
-        return json.loads(result.read_text(encoding="utf-8")), read_arrays(result.with_suffix(".npz"))
+        return json.loads(result.read_text(encoding="utf-8"))
 
 
 def verdict(

@@ -1,7 +1,7 @@
 """Writes the artefacts (exported files) of one model in any format, mode and precision.
 
 It also computes the source model's outputs with which artefacts are compared, supplies the inputs of the int8
-calibration, and draws the model. What several artefacts share is computed once; ``build`` calls it.
+calibration. What several artefacts share is computed once; ``build`` calls it.
 """
 
 from __future__ import annotations
@@ -17,9 +17,16 @@ import numpy as np
 import onnx
 
 from bundle.check import utterances
-from bundle.check.clips import chunks_of, streamed
 from bundle.check.measuring import TOLERANCE
-from bundle.check.scoring import accuracy, final_outputs, label_errors, predicted_labels
+from bundle.check.scoring import (
+    accuracy,
+    chunks_of,
+    final_outputs,
+    golden_outputs,
+    label_errors,
+    predicted_labels,
+    streamed,
+)
 from bundle.check.utterances import row_counts, without_padding
 from bundle.export.drawing import graph_svg
 from bundle.export.litert_files import litert_file
@@ -34,12 +41,12 @@ from bundle.export.stages import (
     write_saved_model,
 )
 from bundle.runtimes.artefacts import INPUT, LENGTHS, open_artefact
-from bundle.variants import ArtefactMode, Format, Precision, Variant
+from bundle.variants import Format, Precision, Variant
 from streaming.chunks import StreamedModel
 from streaming.conversion.convert import to_mode
 from streaming.conversion.modes import Mode
-from streaming.conversion.streamability import StreamGeometry, stream_geometry
-from utils.backend.model_summary import summary_text
+from streaming.conversion.plan import StreamGeometry, stream_geometry
+from utils.backend.model_cost import summary_text
 from utils.errors import BundleError
 from utils.files import write_text
 from utils.padding import pad_rows
@@ -69,9 +76,9 @@ class ArtefactWriter:
     frames_per_call: int = 0
     allow_flex: bool = False
     _folder: tempfile.TemporaryDirectory = field(default_factory=tempfile.TemporaryDirectory)
-    _stages: dict[ArtefactMode, ModelInMode] = field(default_factory=dict)
-    _saved: dict[tuple[ArtefactMode, bool], Path] = field(default_factory=dict)
-    _onnx: dict[ArtefactMode, onnx.ModelProto] = field(default_factory=dict)
+    _stages: dict[Mode, ModelInMode] = field(default_factory=dict)
+    _saved: dict[tuple[Mode, bool], Path] = field(default_factory=dict)
+    _onnx: dict[Mode, onnx.ModelProto] = field(default_factory=dict)
 
     def __enter__(self) -> ArtefactWriter:
         return self
@@ -115,22 +122,22 @@ class ArtefactWriter:
         seconds = self.chunk / self.stream.hop * self.source.frame_seconds
         return {"chunk": self.chunk, "seconds": seconds, "due": self.due, "delay": self.delay}
 
-    def stage(self, state: ArtefactMode) -> ModelInMode:
+    def stage(self, state: Mode) -> ModelInMode:
         """The model in one mode."""
         if state not in self._stages:
             self._stages[state] = ModelInMode(state, self._model(state))
         return self._stages[state]
 
-    def _model(self, state: ArtefactMode) -> keras.Model:
+    def _model(self, state: Mode) -> keras.Model:
         if self.source.row_stride:  # a model of whole utterances is exported as it was trained
             return self.source.model
-        frames = 1 if state is ArtefactMode.NON_STREAM else self.chunk // self.stream.hop
-        return to_mode(self.source.model, Mode(str(state)), frames)
+        frames = 1 if state is Mode.NON_STREAM else self.chunk // self.stream.hop
+        return to_mode(self.source.model, state, frames)
 
     @cached_property
     def reference(self) -> StreamReference:
         """The source model's stream, with which the streams of the artefacts are compared."""
-        return StreamReference(self.stage(ArtefactMode.EXTERNAL))
+        return StreamReference(self.stage(Mode.EXTERNAL))
 
     @cached_property
     def noisiest_layers(self) -> list[tuple[str, ...]]:
@@ -147,11 +154,6 @@ class ArtefactWriter:
     def write(self, variant: Variant, path: Path, float_layers: Collection[str] = ()) -> None:
         """Write one artefact.
 
-        Args:
-            variant: format, mode and precision of the artefact.
-            path: path of the new file or folder.
-            float_layers: names of layers that int8 leaves in float.
-
         Raises:
             BundleError: the converter fails, or needs TensorFlow operations, which are named.
         """
@@ -165,7 +167,7 @@ class ArtefactWriter:
             case Format.LITERT:
                 content = litert_file(
                     self._saved_model(variant.state, variant.precision), variant.state, variant.precision,
-                    lambda: self.samples(variant.state), self.allow_flex, float_layers,
+                    lambda: self.samples(variant.state), float_layers, self.allow_flex,
                 )  # fmt: skip
                 path.write_bytes(content)
             case Format.ONNX:
@@ -174,17 +176,17 @@ class ArtefactWriter:
                 model, samples = self._onnx[variant.state], self.samples(variant.state)
                 write_onnx(model, variant.precision, path, samples, float_layers)
 
-    def _saved_model(self, state: ArtefactMode, precision: Precision) -> Path:
+    def _saved_model(self, state: Mode, precision: Precision) -> Path:
         """The SavedModel that is converted to LiteRT.
 
         Clips have a fixed length, and int8 has no loops; whole utterances have any length.
         """
         clips = not self.source.row_stride
-        unrolled = clips and state is ArtefactMode.NON_STREAM and precision is Precision.INT8
+        unrolled = clips and state is Mode.NON_STREAM and precision is Precision.INT8
         if (state, unrolled) not in self._saved:
             stage = self.stage(state)
             if unrolled:
-                stage = ModelInMode(state, to_mode(self.source.model, Mode.NON_STREAM_INFERENCE))
+                stage = ModelInMode(state, to_mode(self.source.model, Mode.NON_STREAM))
                 unroll_recurrences(stage.model, MAX_UNROLLED)
             path = Path(self._folder.name) / f"{state}_{unrolled}"
             if clips:
@@ -193,7 +195,7 @@ class ArtefactWriter:
             self._saved[state, unrolled] = path
         return self._saved[state, unrolled]
 
-    def samples(self, state: ArtefactMode) -> Iterator[dict[str, np.ndarray]]:
+    def samples(self, state: Mode) -> Iterator[dict[str, np.ndarray]]:
         """Inputs for the calibration by name, one dictionary per call.
 
         Raises:
@@ -213,7 +215,7 @@ class ArtefactWriter:
                 widths = [(0, padding)] + [(0, 0)] * (clip.ndim - 1)
                 yield {INPUT: np.pad(clip[:length], widths)[None], **given}
             return
-        if state is ArtefactMode.NON_STREAM:
+        if state is Mode.NON_STREAM:
             yield from ({INPUT: clip[None]} for clip in clips.inputs)
             return
         fewer = clips.spread(max(CALIBRATION_CALLS * self.chunk // self.due, 1))
@@ -221,7 +223,7 @@ class ArtefactWriter:
             if number % _CLIPS_PER_STREAM == 0:
                 self.reference.reset()
             for chunk in chunks_of(clip, self.chunk, self.due):
-                yield {INPUT: chunk, **(self.reference.states if state is ArtefactMode.EXTERNAL else {})}
+                yield {INPUT: chunk, **(self.reference.states if state is Mode.EXTERNAL else {})}
                 self.reference.step(chunk)
 
     def outputs(self, clips: np.ndarray, kind: str, stream: StreamedModel | None = None) -> np.ndarray:
@@ -251,7 +253,7 @@ class ArtefactWriter:
         named = {"features": inputs, "syllables": inputs, "lengths": lengths}
         return {name: named[name] for name in self.source.model.input}
 
-    def golden(self, states: Collection[ArtefactMode]) -> dict[str, np.ndarray]:
+    def golden(self, states: Collection[Mode]) -> dict[str, np.ndarray]:
         """Inputs and references of the golden clips, and the source model's outputs in these modes.
 
         Raises:
@@ -262,7 +264,7 @@ class ArtefactWriter:
             outputs = self.utterance_outputs(clips.inputs, clips.lengths)
             valid = row_counts(clips.lengths, self.source.row_stride)
             return {**clips.arrays(), "non_stream": without_padding(outputs, valid)}
-        names = dict.fromkeys(name for state in states for name in state.golden_outputs)
+        names = dict.fromkeys(name for state in states for name in golden_outputs(state))
         outputs = {name: self.outputs(clips.inputs, name) for name in names}
         if "reset" in outputs:
             self._check_stream(clips.inputs, outputs["reset"])
@@ -325,7 +327,7 @@ class ArtefactWriter:
     @cached_property
     def _quick_stream(self) -> StreamedModel:
         """The source model's stream in LiteRT: equal to six digits, and 50 times as fast as in TensorFlow."""
-        state, precision = ArtefactMode.EXTERNAL, Precision.FLOAT
+        state, precision = Mode.EXTERNAL, Precision.FLOAT
         try:
             content = litert_file(self._saved_model(state, precision), state, precision, list)
         except BundleError:  # LiteRT lacks an operation
@@ -334,7 +336,7 @@ class ArtefactWriter:
         path.write_bytes(content)
         return open_artefact(path)
 
-    def describe(self, states: Sequence[ArtefactMode], folder: Path) -> None:
+    def describe(self, states: Sequence[Mode], folder: Path) -> None:
         """Write a summary and a drawing of each mode."""
         for state in states:
             model = self.stage(state).model

@@ -5,7 +5,6 @@ model is converted again with more layers left in float; if that does not help, 
 """
 
 import math
-import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,16 +16,17 @@ import numpy as np
 import tensorflow as tf
 from tqdm import tqdm
 
-from bundle.check.measuring import allowed_loss, measure, not_runnable, runtime_version, verdict
+from bundle.check.measuring import allowed_loss, measure, runtime_version, verdict
 from bundle.export.artefact_writer import ArtefactWriter
 from bundle.export.source import ExportSource
-from bundle.folder import ANSWERS, CLIPS, LABELS, STREAM, files_in
+from bundle.folder import CLIPS, LABELS, STREAM, files_in
 from bundle.report import ArtefactResult, accuracy_text, report_json, report_text
 from bundle.runtimes.artefacts import INPUT
-from bundle.runtimes.litert import flex_operations
-from bundle.variants import ArtefactMode, Format, Precision, UnavailableError, Variant
+from bundle.runtimes.litert import FLEX, NOT_RUNNABLE, needs_flex
+from bundle.variants import Format, Precision, UnavailableError, Variant
 from model_keyword.labels import labels_hash, write_labels
-from streaming.conversion.streamability import check_streamable
+from streaming.conversion.modes import Mode
+from streaming.conversion.plan import check_streamable
 from utils.backend.model_cost import multiply_accumulates
 from utils.errors import BundleError
 from utils.files import remove_path, replacing_folder, write_json, write_text
@@ -60,7 +60,7 @@ def export_bundle(
         output: the folder; it appears when it is complete.
         frames_per_call: frames per call of streams; 0: the minimum for the model's strides.
         force: replace an existing bundle, or an empty folder.
-        allow_flex: allow TensorFlow operations in LiteRT files. These files are written, but not measured.
+        allow_flex: allow TensorFlow operations in LiteRT files. Such files are written, but not measured.
 
     Returns:
         Measurements and problems of each artefact. An artefact that can't be written is a problem in the
@@ -68,7 +68,7 @@ def export_bundle(
 
     Raises:
         ConfigError: streams are requested and the model can't stream; each obstacle is named.
-        BundleError: the folder exists, is a file, a mounted disk or a run, or has files but no bundle; the
+        BundleError: the folder exists, is a file or a run, or has files but no bundle; the
             model's stream differs from the model; or no variant can be written.
     """
     _check_output(output, force)
@@ -83,8 +83,7 @@ def export_bundle(
         with tempfile.TemporaryDirectory() as temporary:
             clips = Path(temporary)
             _write_clips(writer, variants, clips)
-            results, outputs = _write_all(writer, variants, folder, clips, accuracy)
-        np.savez_compressed(folder / ANSWERS, **outputs)
+            results = _write_all(writer, variants, folder, clips, accuracy)
         frames = source.golden.inputs.shape[1]
         costs = {state: _cost(writer.stage(state).model, frames) for state in states}
         _write_report(writer, folder, results, accuracy, costs)
@@ -96,12 +95,6 @@ def _check_output(output: Path, force: bool) -> None:
     another = "--output chooses another folder"
     if output.exists() and not output.is_dir():
         raise BundleError("there is a file where the bundle's folder would be", where=output, hint=another)
-    if output.is_mount():  # a mount point can't be renamed
-        raise BundleError(
-            "a mounted disk can't be replaced by the bundle",
-            where=output,
-            hint="--output names a folder on it",
-        )
     if RunFolder(output).config_file.exists():
         raise BundleError("the folder is a run, which the bundle would replace", where=output, hint=another)
     if output.is_dir() and any(output.iterdir()) and not (output / METADATA).exists():
@@ -127,7 +120,7 @@ def _cost(model: keras.Model, frames: int) -> int | None:
         return None
 
 
-def _write_parts(writer: ArtefactWriter, folder: Path, states: Sequence[ArtefactMode], streams: bool) -> None:
+def _write_parts(writer: ArtefactWriter, folder: Path, states: Sequence[Mode], streams: bool) -> None:
     """Write labels, tables, golden clips, and the geometry of streams and utterances."""
     source = writer.source
     write_labels(folder / LABELS, source.labels)
@@ -155,20 +148,20 @@ def _write_all(
     folder: Path,
     clips: Path,
     accuracy: Mapping[str, float] | None,
-) -> tuple[list[ArtefactResult], dict[str, np.ndarray]]:
-    results, outputs = [], {}
-    for variant in _with_progress(variants):
+) -> list[ArtefactResult]:
+    results = []
+    for variant in tqdm(variants, unit="artefact", disable=None):
         try:
-            artefact, own = _make(writer, variant, folder, clips, accuracy)
+            results.append(_make(writer, variant, folder, clips, accuracy))
         except BundleError as error:
             if len(variants) == 1:
                 raise
             remove_path(folder / variant.path)
             reason = f"{error.message} ({error.hint})" if error.hint else error.message
-            results.append(_not_written(variant, reason, isinstance(error, UnavailableError)))
+            unavailable = reason if isinstance(error, UnavailableError) else ""
+            problem = f"not available for this model: {reason}" if unavailable else f"not written: {reason}"
+            results.append(ArtefactResult(variant, {}, [problem], unavailable))
             continue
-        results.append(artefact)
-        outputs |= {f"{variant.path}:{name}": values for name, values in own.items()}
         kind = writer.source.kind
         write_text(folder / f"{variant.path}.accuracy.txt", accuracy_text(results[-1], kind))
     if not any(result.measured for result in results):
@@ -176,33 +169,27 @@ def _write_all(
         raise BundleError(
             f"no artefact can be written ({reasons})", hint="export another precision or format"
         )
-    return results, outputs
-
-
-def _not_written(variant: Variant, reason: str, unavailable: bool) -> ArtefactResult:
-    if unavailable:
-        return ArtefactResult(variant, {}, [f"not available for this model: {reason}"], unavailable=reason)
-    return ArtefactResult(variant, {}, [f"not written: {reason}"])
+    return results
 
 
 def _make(
     writer: ArtefactWriter, variant: Variant, folder: Path, clips: Path, accuracy: Mapping[str, float] | None
-) -> tuple[ArtefactResult, dict[str, np.ndarray]]:
-    """Write and measure one artefact; one that needs operations of TensorFlow can't be measured."""
+) -> ArtefactResult:
+    """Write and measure one artefact."""
     start, float_layers, path = time.perf_counter(), (), folder / variant.path
     if variant.precision is Precision.INT8:
         float_layers = write_int8(writer, variant, folder, clips / DEVELOPMENT)
     else:
         writer.write(variant, path)
     seconds = time.perf_counter() - start
-    if variant.format is Format.LITERT and (flex := flex_operations(path.read_bytes())):
-        measured, outputs, problems = {"flex": list(flex)}, {}, [f"not checked: {not_runnable(flex)}"]
+    if variant.format is Format.LITERT and needs_flex(path.read_bytes()):
+        measured, problems = {FLEX: True}, [f"not checked: {NOT_RUNNABLE}"]
     else:
-        measured, outputs = measure(folder, variant, clips / TESTS if accuracy else None)
+        measured = measure(folder, variant, clips / TESTS if accuracy else None)
         problems = verdict(variant, measured, accuracy)
     measured |= {"bytes": _size(path), "seconds_to_make": round(seconds, 2)}
     measured |= {"runtime": runtime_version(variant), "float_layers": list(float_layers)}
-    return ArtefactResult(variant, measured, problems), outputs
+    return ArtefactResult(variant, measured, problems)
 
 
 def write_int8(writer: ArtefactWriter, variant: Variant, folder: Path, development: Path) -> tuple[str, ...]:
@@ -226,7 +213,7 @@ def write_int8(writer: ArtefactWriter, variant: Variant, folder: Path, developme
     """
     for names in _attempts(writer):
         writer.write(variant, folder / variant.path, names)
-        measured, _ = measure(folder, variant, development)
+        measured = measure(folder, variant, development)
         kept, allowed = min(measured["accuracy"].values()), allowed_loss(measured["labels"])
         if kept >= 1 - allowed:
             return names
@@ -253,25 +240,12 @@ def _attempts(writer: ArtefactWriter) -> Iterator[tuple[str, ...]]:
             yield names
 
 
-def _with_progress(variants: Sequence[Variant]) -> Iterator[Variant]:
-    """The variants, with a progress bar, or a line per variant if standard error is no terminal."""
-    with tqdm(total=len(variants), unit="artefact", disable=None) as bar:
-        for number, variant in enumerate(variants, start=1):
-            bar.set_description(str(variant))
-            start = time.perf_counter()
-            yield variant
-            bar.update()
-            if bar.disable:
-                seconds = time.perf_counter() - start
-                print(f"{number}/{len(variants)} {variant}: {seconds:.1f} s", file=sys.stderr, flush=True)
-
-
 def _write_report(
     writer: ArtefactWriter,
     folder: Path,
     results: Sequence[ArtefactResult],
     accuracy: Mapping[str, float] | None,
-    costs: Mapping[ArtefactMode, int | None],
+    costs: Mapping[Mode, int | None],
 ) -> None:
     source = writer.source
     written = [result for result in results if result.measured]
@@ -280,7 +254,6 @@ def _write_report(
         "weights_hash": source.weights_hash,
         "parameters": source.model.count_params(),
         "accuracy": accuracy,
-        "accuracy_by_shift": dict(source.accuracy_by_shift),
         "test_clips": len(source.tests),
         "frame_seconds": source.frame_seconds,
         "row_stride": source.row_stride,
@@ -288,7 +261,7 @@ def _write_report(
         "stream": writer.geometry if any(result.variant.is_streaming for result in results) else None,
     }
     write_json(folder / "export.json", report_json(about, results))
-    write_text(folder / "export.md", report_text(about, results, source.raw, not can_stream(source)))
+    write_text(folder / "export.md", report_text(about, results))
     metadata = {
         "format": FORMAT,
         "kind": source.kind,
@@ -319,7 +292,7 @@ def _artefact_metadata(writer: ArtefactWriter, result: ArtefactResult) -> dict[s
         "precision": variant.precision,
         "input_shape": [batch, *shape[1:]],
         "passed": not result.problems,
-        "flex": result.measured["flex"],
+        FLEX: FLEX in result.measured,
     }
 
 

@@ -19,10 +19,6 @@ _STYLE = "text{font:11px sans-serif}.n{font-weight:bold;font-size:12px}"
 def graph_svg(model: keras.Model, title: str) -> str:
     """Draw a functional model.
 
-    Args:
-        model: any functional Keras model.
-        title: text above the drawing.
-
     Returns:
         An SVG document. Layers with weights are green, those with the state of a stream orange.
     """

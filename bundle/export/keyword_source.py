@@ -6,13 +6,12 @@ from pathlib import Path
 
 import numpy as np
 
-from bundle.check.clips import evenly
+from bundle.check.scoring import evenly
 from bundle.export.source import Clips, ExportSource, data_section, read_splits
 from data.keywords.clip_cache import load_clips
 from data.keywords.clips import UNKNOWN, KeywordClip, KeywordDataConfig, read_keyword_clips
 from model_keyword.loading import (
     KeywordModel,
-    accuracies_by_shift,
     load_keyword_model,
     refuse_other_lengths,
 )
@@ -24,8 +23,6 @@ from utils.run_folder.run import open_run
 
 CALIBRATION_CLIPS = 200  # of the training split, for int8
 GOLDEN_CLIPS = 24  # on which every artefact is compared with the model
-SHIFTS_MS = (-200, -100, 0, 100, 200)
-"""Time shifts of test clips, for the table in ``export.md``."""
 _LOUDNESS = 0.05  # of the noise that replaces golden clips if there are no recordings
 
 
@@ -57,17 +54,14 @@ def keyword_source(
     keyword = load_keyword_model(folder.path, weights)
     data = build_config(KeywordDataConfig, data_section(folder, overrides), where=str(folder.config_file))
     refuse_other_lengths(keyword, data.clip_ms, data.context_ms, folder.path)
-    loaded = []  # samples and references of each split, those of the tests first
 
     def read(clips: Sequence[KeywordClip], count: int) -> Clips:
-        loaded.append(_recordings(keyword, data, clips, count))
-        samples, references = loaded[-1]
+        samples, references = _recordings(keyword, data, clips, count)
         return Clips(keyword.inputs(samples), references)
 
     empty = Clips(np.zeros((0, *keyword.model.inputs[0].shape[1:]), np.float32), np.zeros(0, np.int32))
     counts = {"test": max_tests, "dev": max_tests, "train": CALIBRATION_CLIPS}
     splits = read_splits(lambda: read_keyword_clips(data), read, counts, empty)
-    by_shift = accuracies_by_shift(keyword, *loaded[0], SHIFTS_MS) if splits["tests"] else {}
     features = keyword.features
     clip_ms = 1000 * keyword.clip_samples / features.sample_rate
     return ExportSource(
@@ -81,7 +75,6 @@ def keyword_source(
         frame_seconds=features.stride_samples / features.sample_rate,
         **splits,
         golden=splits["tests"].spread(GOLDEN_CLIPS) or _noise(keyword),
-        accuracy_by_shift=by_shift,
         weights_hash=file_hash(folder.weights(weights)),
     )
 

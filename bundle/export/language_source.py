@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bundle.check.clips import evenly
+from bundle.check.scoring import evenly
 from bundle.export.source import Clips, ExportSource, data_section, read_splits, usable_items
 from data.text.pinyin_pairs import Pair, read_pairs
 from model_language.registry import MODELS, load_network
@@ -33,12 +33,6 @@ def language_source(
     run: str | Path, weights: str = "best", overrides: Sequence[str] = (), max_tests: int = 1000
 ) -> ExportSource:
     """Read a language run and its texts. Without texts the golden sentences are random syllables.
-
-    Args:
-        run: run folder.
-        weights: ``best``, ``last`` or a path.
-        overrides: such as ``data.test=[…]``, for texts that were moved.
-        max_tests: maximum number of test sentences, evenly spaced.
 
     Raises:
         RunError: a file of the run is missing or damaged.

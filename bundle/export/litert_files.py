@@ -16,8 +16,9 @@ from ai_edge_litert import schema_py_generated as schema
 from tensorflow.lite.python.convert import mlir_quantize
 
 from bundle.export.quantisation import made_by
-from bundle.runtimes.litert import flex_operations, operation_names
-from bundle.variants import ArtefactMode, Precision, UnavailableError
+from bundle.runtimes.litert import operation_names
+from bundle.variants import Precision, UnavailableError
+from streaming.conversion.modes import Mode
 from utils.backend.quiet import hide_native_messages
 from utils.errors import BundleError, UserError
 
@@ -32,11 +33,11 @@ Samples = Iterable[dict[str, np.ndarray]]
 
 def litert_file(
     saved_model: Path,
-    state: ArtefactMode,
+    state: Mode,
     precision: Precision,
     samples: Callable[[], Samples],
-    allow_flex: bool = False,
     float_layers: Collection[str] = (),
+    allow_flex: bool = False,
 ) -> bytes:
     """Convert a model to one precision.
 
@@ -45,9 +46,9 @@ def litert_file(
         state: mode of the model, and name of its signature.
         precision: precision of the file.
         samples: returns typical inputs for the calibration of int8.
-        allow_flex: allow TensorFlow operations, which LiteRT alone can't run.
         float_layers: names of layers that int8 leaves in float; inputs, states and outputs are then float,
             too.
+        allow_flex: allow TensorFlow operations, which LiteRT alone can't run.
 
     Raises:
         UnavailableError: the model has a loop, and the precision is int8.
@@ -57,10 +58,8 @@ def litert_file(
     converter.experimental_enable_resource_variables = True
     _set_precision(converter, precision, lambda: ((str(state), sample) for sample in samples()))
     if allow_flex:
-        converter.target_spec.supported_ops = [
-            *converter.target_spec.supported_ops,
-            tf.lite.OpsSet.SELECT_TF_OPS,
-        ]
+        builtin = converter.target_spec.supported_ops
+        converter.target_spec.supported_ops = [*builtin, tf.lite.OpsSet.SELECT_TF_OPS]
     if precision is Precision.INT8:
         _refuse_loops(saved_model, state)
     try:
@@ -73,8 +72,6 @@ def litert_file(
         raise  # of the samples
     except Exception as error:  # the converter's own class isn't public
         raise _explain(error, f"litert {state} {precision}") from error
-    if (flex := flex_operations(content)) and not allow_flex:
-        raise _needs_flex(flex, f"litert {state} {precision}")
     return content
 
 
@@ -139,9 +136,9 @@ def left_in_float(content: bytes, layers: Collection[str]) -> list[str]:
     return found
 
 
-def _refuse_loops(saved_model: Path, state: ArtefactMode) -> None:
+def _refuse_loops(saved_model: Path, state: Mode) -> None:
     """Raise UnavailableError if the graph has a loop, whose calibration would crash the process."""
-    if "WHILE" in operation_names(litert_file(saved_model, state, Precision.FLOAT, list, allow_flex=True)):
+    if "WHILE" in operation_names(litert_file(saved_model, state, Precision.FLOAT, list)):
         raise UnavailableError(
             "the converter can't quantise a loop: a recurrent layer over too many frames, or a custom one",
             where=f"litert {state} {Precision.INT8}",
@@ -152,18 +149,13 @@ def _refuse_loops(saved_model: Path, state: ArtefactMode) -> None:
 def _explain(error: Exception, artefact: str) -> BundleError:
     text = str(error)
     if found := set(re.findall(r"'tf\.(\w+)' op is neither a custom op nor a flex op", text)):
-        return _needs_flex(found, artefact)
+        return BundleError(
+            f"LiteRT has no operation for {', '.join(sorted(found))}",
+            where=artefact,
+            hint="change the layers that use them, or --allow-flex: the device then needs TensorFlow's "
+            "operations too, and the file is not checked",
+        )
     first = next((line for line in text.splitlines() if "error" in line.lower()), text)[:400]
     return BundleError(
         f"the converter fails: {first}", where=artefact, hint="export another precision or format"
-    )
-
-
-def _needs_flex(operations: Iterable[str], artefact: str) -> BundleError:
-    names = ", ".join(sorted({name.strip().removeprefix("Flex") for name in operations}))
-    return BundleError(
-        f"LiteRT has no operation for {names}",
-        where=artefact,
-        hint="change the layers that use them, or --allow-flex: the device then needs TensorFlow's "
-        "operations too, and the file is not checked",
     )

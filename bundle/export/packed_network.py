@@ -44,10 +44,6 @@ _SMALLEST_PRODUCT = 2**18
 def packed_network(acoustic: AcousticModel, run: RunFolder) -> onnx.ModelProto:
     """The network of a speech run in ONNX.
 
-    Args:
-        acoustic: the loaded model.
-        run: its run folder.
-
     Returns:
         ``features`` (B, T, F) float32 and ``lengths`` (B,) int32 → ``logits`` (B, T', C) float32. That of a
         model that can stream takes ``features`` (1, T, F), T a multiple of the time stride, and states, which
@@ -58,7 +54,7 @@ def packed_network(acoustic: AcousticModel, run: RunFolder) -> onnx.ModelProto:
     if streams := not streaming_obstacles(acoustic):
         causal = causal_model(acoustic, run)
         metadata[LOOK_AHEAD] = causal.look_ahead
-        network = to_mode(causal.network, Mode.STREAM_EXTERNAL_STATE_INFERENCE, None)
+        network = to_mode(causal.network, Mode.EXTERNAL, None)
     else:
         network = acoustic.model
     weights = {name: np.asarray(variable) for name, variable in weight_variables(acoustic.model).items()}

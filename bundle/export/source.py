@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import keras
 import numpy as np
 
-from bundle.check.clips import evenly
+from bundle.check.scoring import evenly
 from utils.config import with_overrides
 from utils.errors import UserError, require
 from utils.run_folder.run import RunFolder
@@ -122,7 +122,6 @@ class ExportSource:
         blank: class of the CTC blank, for an acoustic model.
         candidates: possible hanzi ids of each syllable, for a converter: (syllables, K) int32, padded with 0.
         tables: further text files of the bundle, by name.
-        accuracy_by_shift: milliseconds → accuracy of a keyword model on test clips shifted in time by them.
         weights_hash: hash of the weights file of a keyword model; empty for the other kinds.
     """
 
@@ -143,7 +142,6 @@ class ExportSource:
     blank: int | None = None
     candidates: np.ndarray | None = None
     tables: Mapping[str, str] = field(default_factory=dict)
-    accuracy_by_shift: Mapping[int, float] = field(default_factory=dict)
     weights_hash: str = ""
 
     @property

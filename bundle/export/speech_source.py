@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bundle.check.clips import evenly
+from bundle.check.scoring import evenly
 from bundle.export.keyword_source import CALIBRATION_CLIPS
 from bundle.export.source import Clips, ExportSource, data_section, read_splits, usable_items
 from data.manifest import Utterance, read_manifest
@@ -42,12 +42,6 @@ def speech_source(
     run: str | Path, weights: str = "best", overrides: Sequence[str] = (), max_tests: int = MAX_TESTS
 ) -> ExportSource:
     """Read a speech run and its recordings. Without recordings the golden clips are noise.
-
-    Args:
-        run: run folder.
-        weights: ``best``, ``last`` or a path.
-        overrides: such as ``data.test=[…]``, for manifests that were moved.
-        max_tests: maximum number of test utterances, at most ``MAX_TESTS``.
 
     Raises:
         RunError: a file of the run is missing or damaged.

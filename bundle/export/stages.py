@@ -15,8 +15,8 @@ from tensorflow.python.framework.convert_to_constants import convert_variables_t
 
 from bundle.runtimes.artefacts import INPUT, LENGTHS, NEXT_SUFFIX, OUTPUT
 from bundle.runtimes.tensorflow import RESET
-from bundle.variants import ArtefactMode
 from streaming.conversion.layers import reset_state
+from streaming.conversion.modes import Mode
 
 _BUNDLE_NAMES = {"features": INPUT, "syllables": INPUT, "lengths": LENGTHS}
 """Names of the inputs of acoustic and language models → their names in every artefact."""
@@ -34,7 +34,7 @@ class ModelInMode:
         frames: frames of a clip, for a format that needs a fixed number; 0: as in the model.
     """
 
-    state: ArtefactMode
+    state: Mode
     model: keras.Model
     frames: int = 0
 
@@ -45,7 +45,7 @@ class ModelInMode:
 
     def signature(self, batch: int | None) -> dict[str, tf.TensorSpec]:
         """Specification of each input by name; ``batch`` is for clips, streams have batch 1."""
-        batch = batch if self.state is ArtefactMode.NON_STREAM else 1
+        batch = batch if self.state is Mode.NON_STREAM else 1
         return {
             name: tf.TensorSpec(self._shape(tensor, batch), tensor.dtype, name=name)
             for name, tensor in self._inputs().items()
@@ -60,7 +60,7 @@ class ModelInMode:
             else:
                 given = inputs[INPUT]
             result = self.model(given, training=False)
-            outputs = result if self.state is ArtefactMode.EXTERNAL else {OUTPUT: result}
+            outputs = result if self.state is Mode.EXTERNAL else {OUTPUT: result}
             return {name: tf.identity(value, name=name) for name, value in outputs.items()}
 
         return tf.function(call, input_signature=[self.signature(batch)], autograph=False)
@@ -93,7 +93,7 @@ def write_saved_model(stage: ModelInMode, path: Path, batch: int | None = None) 
     archive = keras.export.ExportArchive()
     archive.track(stage.model)
     archive.add_endpoint(str(stage.state), stage.function(batch))
-    if stage.state is ArtefactMode.INTERNAL:
+    if stage.state is Mode.INTERNAL:
 
         def reset() -> dict[str, tf.Tensor]:
             reset_state(stage.model)
@@ -123,11 +123,7 @@ def write_frozen_graph(stage: ModelInMode, path: Path) -> None:
 
 
 class StreamReference:
-    """The source model's stream in TensorFlow, with which the streams of artefacts are compared.
-
-    Args:
-        stage: the model with external state.
-    """
+    """The source model's stream in TensorFlow, with which the streams of artefacts are compared."""
 
     def __init__(self, stage: ModelInMode):
         self._function, self._names = stage.function(1), stage.state_names

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
-from bundle.variants import ArtefactMode, Format
+from bundle.variants import Format
+from streaming.conversion.modes import Mode
 from utils.errors import BundleError, require
 
 INPUT, LENGTHS, OUTPUT = "input", "lengths", "output"
@@ -38,16 +39,14 @@ class ArtefactInfo:
         input_shape: shape of ``input``; None for any size.
         states: name → shape of each external state.
         operations: number of operations per call, according to the file's graph.
-        flex: names of TensorFlow operations that LiteRT alone can't run.
         takes_lengths: whether ``lengths``, the valid frames of each utterance, is an input too.
         takes_tokens: whether ``input`` is int32 token ids; otherwise it is float32.
     """
 
-    state: ArtefactMode
+    state: Mode
     input_shape: tuple[int | None, ...]
     states: Mapping[str, tuple[int, ...]]
     operations: int
-    flex: tuple[str, ...] = ()
     takes_lengths: bool = False
     takes_tokens: bool = False
 
@@ -86,7 +85,7 @@ class Artefact:
         self._states = backend.initial_states()
 
     @property
-    def mode(self) -> ArtefactMode:
+    def mode(self) -> Mode:
         """Whole clips, or a stream with internal or external state."""
         return self.info.state
 
@@ -137,7 +136,7 @@ class Artefact:
         self._states = self.backend.initial_states()
 
     def _check(self, values: np.ndarray, streams: bool) -> None:
-        if (self.mode is not ArtefactMode.NON_STREAM) != streams:
+        if (self.mode is not Mode.NON_STREAM) != streams:
             kind, use = ("clips", "run") if streams else ("streams", "step")
             raise BundleError(f"an artefact for {kind}", where=self.path, hint=f"use .{use}()")
         expected, shape = self.info.input_shape[1:], values.shape[1:]

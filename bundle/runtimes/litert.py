@@ -16,10 +16,12 @@ from ai_edge_litert import schema_py_generated as schema
 from ai_edge_litert.interpreter import Interpreter
 
 from bundle.runtimes.artefacts import INPUT, LENGTHS, NEXT_SUFFIX, OUTPUT, STATE_PREFIX, ArtefactInfo, Backend
-from bundle.variants import ArtefactMode
+from streaming.conversion.modes import Mode
 from utils.errors import BundleError
 
-FLEX = "Flex"  # prefix of TensorFlow operations, which LiteRT alone can't run
+FLEX = "flex"
+"""Key of what a bundle says about an artefact: whether it needs operations of TensorFlow."""
+NOT_RUNNABLE = "it needs TensorFlow's operations, which no installed runtime has"
 _BUILTIN_NAMES = {code: name for name, code in vars(schema.BuiltinOperator).items() if isinstance(code, int)}
 
 
@@ -27,20 +29,15 @@ def open_backend(path: Path, threads: int) -> LiteRTBackend:
     """Open a file; see :func:`bundle.runtimes.artefacts.open_artefact`.
 
     Raises:
-        BundleError: it is damaged, of another version, or needs operations of TensorFlow.
+        BundleError: it is damaged or of another version.
     """
-    content = path.read_bytes()
     try:
-        return LiteRTBackend(content, threads)
+        return LiteRTBackend(path.read_bytes(), threads)
     except (ValueError, RuntimeError) as error:
-        flex = flex_operations(content) if content[4:8] == b"TFL3" else ()
-        problem = (
-            f"needs TensorFlow's operations {', '.join(flex)}" if flex else "is damaged or of another version"
-        )
         raise BundleError(
-            f"the .tflite file {problem} ({error})",
+            f"the .tflite file is damaged or of another version ({error})",
             where=path,
-            hint="export it without --allow-flex" if flex else "export it again, or copy it again",
+            hint="export it again, or copy it again",
         ) from error
 
 
@@ -53,11 +50,10 @@ class LiteRTBackend(Backend):
         names = operation_names(content)
         inputs = self._inputs
         self.info = ArtefactInfo(
-            state=ArtefactMode(self._signature()),
+            state=Mode(self._signature()),
             input_shape=tuple(int(n) if n > 0 else None for n in inputs[INPUT]["shape_signature"]),
             states={name: tuple(map(int, inputs[name]["shape"])) for name in self._state_names},
             operations=len(names),
-            flex=flex_operations(content),
             takes_lengths=LENGTHS in inputs,
             takes_tokens=inputs[INPUT]["dtype"] == np.int32,
         )
@@ -71,10 +67,8 @@ class LiteRTBackend(Backend):
 
     def _signature(self) -> str:
         names = list(self._interpreter.get_signature_list())
-        if len(names) != 1 or names[0] not in tuple(ArtefactMode):
-            raise ValueError(
-                f"its signatures are {', '.join(names) or 'none'}, not one of {', '.join(ArtefactMode)}"
-            )
+        if len(names) != 1 or names[0] not in tuple(Mode):
+            raise ValueError(f"its signatures are {', '.join(names) or 'none'}, not one of {', '.join(Mode)}")
         return names[0]
 
     def call(
@@ -112,7 +106,7 @@ class LiteRTBackend(Backend):
 
     def reset(self) -> None:
         """Open a new interpreter if the state is internal."""
-        if self.info.state is ArtefactMode.INTERNAL:
+        if self.info.state is Mode.INTERNAL:
             self._open()
 
 
@@ -134,7 +128,7 @@ def dequantised(values: np.ndarray, details: Mapping[str, Any]) -> np.ndarray:
 
 
 def operation_names(content: bytes) -> list[str]:
-    """Names of the operations of all subgraphs of a file: ``CONV_2D``, ``FlexErf``."""
+    """Names of the operations of all subgraphs of a file: ``CONV_2D``."""
     model = schema.ModelT.InitFromPackedBuf(content, 0)
     names = [_operation_name(code) for code in model.operatorCodes]
     return [names[operator.opcodeIndex] for graph in model.subgraphs for operator in graph.operators]
@@ -146,6 +140,6 @@ def _operation_name(code: schema.OperatorCodeT) -> str:
     return _BUILTIN_NAMES[max(code.builtinCode, code.deprecatedBuiltinCode)]
 
 
-def flex_operations(content: bytes) -> tuple[str, ...]:
-    """Names of a file's TensorFlow operations, which LiteRT alone can't run, sorted."""
-    return tuple(sorted({name for name in operation_names(content) if name.startswith(FLEX)}))
+def needs_flex(content: bytes) -> bool:
+    """Whether a file has operations of TensorFlow, which LiteRT alone can't run."""
+    return any(name.startswith("Flex") for name in operation_names(content))

@@ -9,7 +9,7 @@ import numpy as np
 import onnxruntime
 
 from bundle.runtimes.artefacts import INPUT, LENGTHS, NEXT_SUFFIX, OUTPUT, STATE_PREFIX, ArtefactInfo, Backend
-from bundle.variants import ArtefactMode
+from streaming.conversion.modes import Mode
 from utils.errors import BundleError
 
 MODE, OPERATIONS = "mode", "operations"
@@ -43,7 +43,7 @@ class OnnxBackend(Backend):
         types = {argument.name: argument.type for argument in session.get_inputs()}
         metadata = session.get_modelmeta().custom_metadata_map
         self.info = ArtefactInfo(
-            state=ArtefactMode(metadata[MODE]),
+            state=Mode(metadata[MODE]),
             input_shape=tuple(size if isinstance(size, int) else None for size in inputs[INPUT]),
             states={name: tuple(shape) for name, shape in inputs.items() if name.startswith(STATE_PREFIX)},
             operations=int(metadata[OPERATIONS]),

@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from bundle.runtimes.artefacts import INPUT, LENGTHS, NEXT_SUFFIX, OUTPUT, STATE_PREFIX, ArtefactInfo, Backend
-from bundle.variants import ArtefactMode
+from streaming.conversion.modes import Mode
 from utils.errors import BundleError
 
 RESET = "reset"  # signature that resets the internal state
@@ -36,10 +36,8 @@ def open_backend(path: Path, threads: int) -> TensorFlowBackend:
 
 def _saved_model(path: Path) -> TensorFlowBackend:
     loaded = tf.saved_model.load(str(path))
-    (state,) = set(loaded.signatures) & set(ArtefactMode)
-    return TensorFlowBackend(
-        ArtefactMode(state), loaded.signatures[state], loaded.signatures.get(RESET), loaded
-    )
+    (state,) = set(loaded.signatures) & set(Mode)
+    return TensorFlowBackend(Mode(state), loaded.signatures[state], loaded.signatures.get(RESET), loaded)
 
 
 def _frozen_graph(path: Path) -> TensorFlowBackend:
@@ -57,9 +55,7 @@ def _frozen_graph(path: Path) -> TensorFlowBackend:
     def call(**values: tf.Tensor) -> dict[str, tf.Tensor]:
         return pruned(*(values[name] for name in given))
 
-    return TensorFlowBackend(
-        ArtefactMode.EXTERNAL if states else ArtefactMode.NON_STREAM, call, None, pruned, pruned
-    )
+    return TensorFlowBackend(Mode.EXTERNAL if states else Mode.NON_STREAM, call, None, pruned, pruned)
 
 
 class TensorFlowBackend(Backend):
@@ -73,7 +69,7 @@ class TensorFlowBackend(Backend):
         graph: the function with the inputs and operations, if not ``function``.
     """
 
-    def __init__(self, state: ArtefactMode, function, reset, owner, graph=None):
+    def __init__(self, state: Mode, function, reset, owner, graph=None):
         self._function, self._reset, self._owner = function, reset, owner
         graph = graph or function
         inputs = {tensor.name.partition(":")[0]: tensor for tensor in graph.inputs}

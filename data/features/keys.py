@@ -19,9 +19,9 @@ from data.features.augment import AugmentConfig
 from data.features.shards import KEY
 from data.manifest import Utterance
 from utils.audio.folders import find_recordings
-from utils.command.progress import bar_if_long
 from utils.features.speech import FeatureConfig, settings_hash
 from utils.object_store import address_of
+from utils.processes import bar_if_long
 
 _AUGMENT_VERSION = 1  # increase it when the same settings give other copies than before
 _KEY_BYTES = 15  # before base64: 20 characters, no padding

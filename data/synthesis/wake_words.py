@@ -12,10 +12,10 @@ from itertools import islice, product
 
 from data.synthesis.reading import word_reading
 from utils.errors import CorpusError, require
+from utils.mandarin.confusion_statistics import split_parts
+from utils.mandarin.hanzi_readings import phrases
 from utils.mandarin.pinyin import full_inventory, has_tone, is_hanzi, tone_of
-from utils.mandarin.pypinyin_data import phrases
 from utils.mandarin.sandhi import spoken_variants, third_tone_sandhi
-from utils.mandarin.substitutions import split_parts
 from utils.mandarin.syllable_distance import NEAR, NEUTRAL, phrase_distance, syllable_distance
 from utils.mandarin.typed_pinyin import read_syllables
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from utils.errors import CorpusError
-from utils.mandarin.text_encoding import conversion_hint
+from utils.files import conversion_hint
 from utils.processes import WorkerPool
 
 STANDARD_INPUT = "-"

@@ -34,9 +34,8 @@ from model_language.ngram.words import WORDS_FILE, WordUnigram, read_words
 from model_language.search.beam import beam_search
 from model_language.search.grid import Grid, HistoryModel, most_promising
 from model_language.vocabulary.symbols import PAD_ID, Symbols, Tokens
-from utils.blas_threads import one_blas_thread
 from utils.mandarin.pinyin import has_tone
-from utils.processes import usable_cores
+from utils.processes import one_blas_thread, usable_cores
 from utils.run_folder.run import RunFolder
 
 NETWORK_FILE, NGRAMS_FILE = "network.npz", "ngrams.npz"

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from utils.errors import CorpusError, require
 from utils.files import read_text
+from utils.mandarin.hanzi_readings import possible_readings
 from utils.mandarin.pinyin import has_tone, is_hanzi, is_syllable, normalise_syllable
-from utils.mandarin.pypinyin_data import possible_readings
 from utils.mandarin.typed_pinyin import read_pronunciation
 
 WEIGHT = 6.0

@@ -19,8 +19,8 @@ from pathlib import Path
 
 from utils.errors import RunError
 from utils.files import write_text
+from utils.mandarin.hanzi_readings import characters, phrases
 from utils.mandarin.pinyin import is_syllable, normalise_syllable, tone_of, without_tone
-from utils.mandarin.pypinyin_data import characters, phrases
 from utils.run_folder.checksums import verified
 
 UNREADABLE = "□"

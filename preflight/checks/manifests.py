@@ -13,9 +13,9 @@ from collections.abc import Iterator
 
 from preflight.findings import ERROR, WARNING, Finding, line_check, line_finding, repeated_lines
 from preflight.listings import Line, Listing, canonical
-from utils.command.progress import bar_if_long
 from utils.files import is_file
 from utils.mandarin.pinyin import full_inventory, is_hanzi, tone_of
+from utils.processes import bar_if_long
 from utils.vocabulary import Vocabulary
 
 _FASTEST = 10.0  # syllables a second; hurried Mandarin reaches 8

@@ -7,7 +7,7 @@ import numpy as np
 from model_speech.ctc.loss import frames_needed, output_lengths
 from preflight.findings import ERROR, WARNING, Finding, line_finding
 from preflight.listings import Listing
-from training.short_utterances import MAX_SKIPPED_FRACTION
+from training.utterance_checks import MAX_SKIPPED_FRACTION
 from utils.features.speech import FeatureConfig, empty_filters
 
 # More empty filters are reported. With frames of 25 ms at 16 kHz, one of 80 filters is empty.

@@ -1,7 +1,7 @@
 """Converts a Keras model of whole clips to a model of chunks with the same weights and outputs.
 
-Read ``modes`` (the four ways to run a model), ``graph`` (the layers in order), ``timing`` and ``rules`` (how
+Read ``modes`` (the three ways to run a model), ``graph`` (the layers in order), ``timing`` and ``rules`` (how
 each layer streams), ``plan`` (the whole stream, or the obstacles), ``layers`` (those that keep state) and
-``convert``. ``streamability`` describes a stream, ``runner`` runs it in Keras. The model as it was built and
+``convert``. ``runner`` runs a stream in Keras. The model as it was built and
 trained is called the plain model.
 """

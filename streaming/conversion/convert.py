@@ -15,11 +15,9 @@ import keras
 from streaming.conversion.graph import Call, Graph, read_graph
 from streaming.conversion.layers import FrameIndex, History, RecurrentStream, TakeFrames, WarmUpMask
 from streaming.conversion.modes import Mode
-from streaming.conversion.plan import Insert, PlannedCall, StateSpec, StreamPlan
+from streaming.conversion.plan import Insert, PlannedCall, StateSpec, StreamPlan, require_streamable
 from streaming.conversion.rules import TRAINING_ONLY
-from streaming.conversion.streamability import require_streamable
-from streaming.conversion.timing import Delay, Mask, PadFrequency, Skip, Window
-from streaming.conversion.timing import History as HistoryPart
+from streaming.conversion.timing import Delay, LastFrames, Mask, PadFrequency, Skip, Window
 from utils.errors import ConfigError
 
 
@@ -27,10 +25,8 @@ def to_mode(
     model: keras.Model,
     mode: Mode,
     frames_per_call: int | None = 1,
-    look_ahead: bool = False,
-    batch: int | None = None,
 ) -> keras.Model:
-    """Convert a model to another mode, with copied weights; ``TRAINING`` returns the model itself.
+    """Convert a model to another mode, with copied weights.
 
     Args:
         model: plain model with one input ``(batch, frames, …)`` or ``(batch, samples)``.
@@ -38,8 +34,6 @@ def to_mode(
         frames_per_call: frames per chunk (of ``hop`` samples each, for a model of samples); a multiple of
             `stream_geometry(model).frames_per_call`. None, for external state: any such multiple, if no layer
             needs the whole clip and each recurrent one has a ``streaming_chunk``.
-        look_ahead: whether outputs may be late, so that 'same' padding in time is possible.
-        batch: batch size of the non-streaming copy; None: any.
 
     Returns:
         Non-streaming: one input, one output, as the plain model. Internal state: a chunk ``(1,
@@ -53,13 +47,10 @@ def to_mode(
     Raises:
         ConfigError: the model can't stream (each obstacle is named), or the chunk doesn't fit its strides.
     """
-    mode = Mode(mode)
-    if mode is Mode.TRAINING:
-        return model
     if not mode.is_streaming:
-        return _plain_copy(model, batch)
-    plan = require_streamable(model, look_ahead, frames_per_call)
-    external = mode is Mode.STREAM_EXTERNAL_STATE_INFERENCE
+        return _plain_copy(model)
+    plan = require_streamable(model, frames_per_call)
+    external = mode is Mode.EXTERNAL
     if frames_per_call is None:
         _require_any_length(model, plan, external)
     chunk = frames_per_call and frames_per_call * plan.hop
@@ -81,13 +72,13 @@ def _require_any_length(model: keras.Model, plan: StreamPlan, external: bool) ->
         )
 
 
-def _plain_copy(model: keras.Model, batch: int | None) -> keras.Model:
+def _plain_copy(model: keras.Model) -> keras.Model:
     graph = read_graph(model)
     copies = _Copies()
     shapes = [graph.shapes[wire] for wire in graph.inputs]
     names = ["input"] if len(shapes) == 1 else [f"input_{index}" for index in range(len(shapes))]
     inputs = [
-        keras.Input(batch_shape=(batch, *shape[1:]), dtype=dtype, name=copies.unique(name))
+        keras.Input(shape=shape[1:], dtype=dtype, name=copies.unique(name))
         for shape, dtype, name in zip(shapes, graph.dtypes, names, strict=True)
     ]
     tensors = dict(zip(graph.inputs, inputs, strict=True))
@@ -215,7 +206,7 @@ class _StreamBuilder:
         tensor = self.tensors[item.source]
         chunk = tensor.shape[1]
         match item.part:
-            case HistoryPart():
+            case LastFrames():
                 tensor = self._history(item, tensor, "history")
             case Delay():
                 count = -item.part.frames if chunk is None else chunk

@@ -17,12 +17,7 @@ from keras import ops
 
 
 class StreamState(keras.layers.Layer):
-    """Base class of the layers with states.
-
-    Args:
-        shapes: shapes of the states.
-        external: whether the caller keeps the states.
-    """
+    """Base class of the layers with states."""
 
     def __init__(self, shapes: Sequence[Sequence[int]], external: bool = False, **kwargs):
         super().__init__(**kwargs | {"trainable": False})

@@ -1,4 +1,4 @@
-"""The four modes in which a trained model can run; ``convert`` builds them."""
+"""The three modes in which a trained model can run; ``convert`` builds them."""
 
 from enum import StrEnum
 
@@ -7,19 +7,16 @@ class Mode(StrEnum):
     """Input and state of a model.
 
     Attributes:
-        TRAINING: the model as it was built and trained; whole clips, any batch.
-        NON_STREAM_INFERENCE: whole clips ``(batch, frames, …)``; the trained model without dropout.
-        STREAM_INTERNAL_STATE_INFERENCE: a chunk ``(1, frames, …)`` per call; the model keeps its state.
-        STREAM_EXTERNAL_STATE_INFERENCE: a chunk and the states → the output and the next states; the caller
-            keeps the states.
+        NON_STREAM: whole clips ``(batch, frames, …)``; the trained model without dropout.
+        INTERNAL: a chunk ``(1, frames, …)`` per call; the model keeps its state.
+        EXTERNAL: a chunk and the states → the output and the next states; the caller keeps the states.
     """
 
-    TRAINING = "training"
-    NON_STREAM_INFERENCE = "non_stream"
-    STREAM_INTERNAL_STATE_INFERENCE = "stream_internal"
-    STREAM_EXTERNAL_STATE_INFERENCE = "stream_external"
+    NON_STREAM = "non_stream"
+    INTERNAL = "stream_internal"
+    EXTERNAL = "stream_external"
 
     @property
     def is_streaming(self) -> bool:
         """Whether the model processes a recording chunk by chunk."""
-        return self in (Mode.STREAM_INTERNAL_STATE_INFERENCE, Mode.STREAM_EXTERNAL_STATE_INFERENCE)
+        return self is not Mode.NON_STREAM

@@ -1,4 +1,4 @@
-"""Plans how a model streams: its layer calls, the states and parts to insert, or the obstacles.
+"""Plans how a model streams: its layer calls, the states and parts to insert, or the obstacles; its sizes.
 
 ``graph`` reads the calls, ``rules`` plans each layer, and this module connects them; ``convert`` builds the
 planned model. The model as it was trained is called the plain model.
@@ -13,11 +13,11 @@ import keras
 
 from streaming.conversion.graph import Call, Graph, Shape, read_graph
 from streaming.conversion.layers import cell_of
-from streaming.conversion.rules import StreamOptions, plan_layer
+from streaming.conversion.rules import plan_layer
 from streaming.conversion.timing import (
     CannotStream,
     Delay,
-    History,
+    LastFrames,
     LayerPlan,
     Mask,
     PadFrequency,
@@ -26,6 +26,7 @@ from streaming.conversion.timing import (
     Window,
     round_up,
 )
+from utils.errors import ConfigError
 
 
 @dataclass(frozen=True)
@@ -104,12 +105,11 @@ class StreamPlan:
         return (*clock, *(state for item in self.items for state in item.states))
 
 
-def plan_stream(model: keras.Model, look_ahead: bool = False, chunk: int = 0) -> StreamPlan:
+def plan_stream(model: keras.Model, chunk: int = 0) -> StreamPlan:
     """Plan the stream of a plain model; obstacles are recorded, not raised.
 
     Args:
         model: the plain model.
-        look_ahead: whether outputs may be late, so that 'same' padding is possible.
         chunk: input frames per call, a multiple of the plan's ``step``; the output for a clip is due at the
             end of a call. 0: the minimum.
 
@@ -117,10 +117,9 @@ def plan_stream(model: keras.Model, look_ahead: bool = False, chunk: int = 0) ->
         ConfigError: the model has no graph.
     """
     graph = read_graph(model)
-    plan = _Planner(graph, StreamOptions(look_ahead)).plan()
+    plan = _Planner(graph).plan()
     if plan.due:  # plan again with this time: windows that are complete earlier must wait
-        due = round_up(plan.due, chunk or plan.step)
-        plan = _Planner(graph, StreamOptions(look_ahead, due)).plan()
+        plan = _Planner(graph, due=round_up(plan.due, chunk or plan.step)).plan()
     return plan
 
 
@@ -129,7 +128,7 @@ class _Planner:
     """Plans the calls of one graph in order."""
 
     graph: Graph
-    options: StreamOptions
+    due: int = 0
     signals: dict[int, Signal] = field(default_factory=dict)
     alias: dict[int, int] = field(
         default_factory=dict
@@ -158,7 +157,7 @@ class _Planner:
                 Obstacle("output", "begins with padding", "no padding at the end of the model")
             )
         step = math.lcm(*(signal.stride for signal in self.signals.values()))
-        due = (self.options.due or round_up(max(self.dues), step)) if self.dues else None
+        due = (self.due or round_up(max(self.dues), step)) if self.dues else None
         items, clock = _with_state_names(self.items, self.warm_up > 0)
         obstacles = tuple(self.obstacles)
         return StreamPlan(
@@ -174,7 +173,7 @@ class _Planner:
     def _add(self, call: Call) -> None:
         signals = [self.signals[wire] for wire in call.inputs]
         try:
-            layer_plan = plan_layer(call, signals, self.options)
+            layer_plan = plan_layer(call, signals, self.due)
         except CannotStream as error:
             self.obstacles.append(Obstacle(call.layer.name, error.reason, error.instead))
             layer_plan = LayerPlan(_approximate_signal(call, signals))
@@ -233,7 +232,7 @@ def _shape_after(part: Part, shape: Shape) -> Shape:
 
 def _states_of(part: Part, shape: Shape, owner: str) -> tuple[StateSpec, ...]:
     """The state of a part before a tensor of this shape, still without its number."""
-    frames = part.frames if isinstance(part, History | Delay) else 0
+    frames = part.frames if isinstance(part, LastFrames | Delay) else 0
     if isinstance(part, Window):
         frames = part.frames - 1
     return (StateSpec(owner, (1, frames, *shape[2:])),) if frames else ()
@@ -262,3 +261,89 @@ def _recurrent_states(call: Call) -> tuple[StateSpec, ...]:
 
 def _with_number(numbers: itertools.count, state: StateSpec) -> StateSpec:
     return replace(state, name=f"state_{next(numbers):02d}_{state.name}")
+
+
+@dataclass(frozen=True)
+class StreamGeometry:
+    """Sizes of a stream, in input frames (samples for a model of samples).
+
+    Attributes:
+        step: a chunk must be a multiple of it.
+        hop: input frames per frame of ``frames_per_call``: 1, or the samples between two windows.
+        stride: input frames per output frame; None: one output per call, for the latest window.
+        delay: output frames before the plain model's first one; None: one output per call.
+        window: input frames from the reset to the end of the call whose output is that of the plain model for
+            its clip; None: there is an output per frame.
+        states: kept from call to call.
+    """
+
+    step: int
+    hop: int
+    stride: int | None
+    delay: int | None
+    window: int | None
+    states: tuple[StateSpec, ...]
+
+    @property
+    def frames_per_call(self) -> int:
+        """Minimum number of frames per call."""
+        return math.lcm(self.step, self.hop) // self.hop
+
+    @property
+    def state_values(self) -> int:
+        """Number of values in all states."""
+        return sum(math.prod(state.shape) for state in self.states)
+
+
+def check_streamable(model: keras.Model) -> list[Obstacle]:
+    """Find all obstacles to streaming of a plain model, with alternatives; empty if it can stream."""
+    return list(plan_stream(model).obstacles)
+
+
+def require_streamable(model: keras.Model, frames_per_call: int | None = None) -> StreamPlan:
+    """Plan the stream of a model; for the arguments see `stream_geometry`.
+
+    Raises:
+        ConfigError: the model can't stream (each obstacle is named), or not with this number of frames per
+            call.
+    """
+    plan = plan_stream(model)
+    if plan.obstacles:
+        raise ConfigError(
+            "can't stream: " + "; ".join(map(str, plan.obstacles)), where=f"model '{model.name}'"
+        )
+    if frames_per_call is None:
+        return plan
+    chunk = frames_per_call * plan.hop
+    if chunk < 1 or chunk % plan.step:
+        allowed = f"a multiple of {plan.step}"
+        if plan.hop > 1:
+            allowed += f" samples; a frame is {plan.hop} samples"
+        raise ConfigError(
+            f"{frames_per_call} frames per call, but the strides of '{model.name}' need {allowed}",
+            hint=f"for example {max(1, plan.step // plan.hop)} frames (export.py --frames)",
+        )
+    return plan_stream(model, chunk)
+
+
+def stream_geometry(model: keras.Model, frames_per_call: int | None = None) -> StreamGeometry:
+    """The sizes of a model's stream.
+
+    Args:
+        model: the plain model.
+        frames_per_call: see `to_mode`; None: the minimum.
+
+    Raises:
+        ConfigError: the model can't stream (each obstacle is named), or not with this number of frames per
+            call.
+    """
+    plan = require_streamable(model, frames_per_call)
+    signal = plan.signal
+    return StreamGeometry(
+        step=plan.step,
+        hop=plan.hop,
+        stride=None if signal.whole else signal.stride,
+        delay=None if signal.whole else signal.delay,
+        window=plan.due if signal.whole else None,
+        states=plan.states,
+    )

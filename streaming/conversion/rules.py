@@ -13,7 +13,7 @@ A custom layer declares how it streams by a class attribute or property:
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from keras import layers
@@ -22,13 +22,12 @@ from streaming.conversion.graph import Call
 from streaming.conversion.timing import (
     CannotStream,
     Delay,
-    History,
+    LastFrames,
     LayerPlan,
     PadFrequency,
     Signal,
     aligned,
     padded,
-    refuse_look_ahead,
     through_window,
     until_due,
     whole_window,
@@ -49,21 +48,10 @@ TRAINING_ONLY = (
 """Layers that do nothing in inference."""
 
 
-@dataclass(frozen=True)
-class StreamOptions:
-    """Options of the whole model's stream.
-
-    Attributes:
-        look_ahead: whether outputs may be late, so that convolutions can use future frames.
-        due: index of the input frame at which all windows over the clip are complete; 0: not known yet.
-    """
-
-    look_ahead: bool = False
-    due: int = 0
-
-
-def plan_layer(call: Call, signals: list[Signal], options: StreamOptions) -> LayerPlan:
+def plan_layer(call: Call, signals: list[Signal], due: int) -> LayerPlan:
     """Plan how ``call`` runs in a stream.
+
+    ``due``: input frame at which all windows over the clip are complete; 0: not known yet.
 
     Raises:
         CannotStream: the layer can't stream with its settings.
@@ -73,11 +61,11 @@ def plan_layer(call: Call, signals: list[Signal], options: StreamOptions) -> Lay
     if getattr(call.layer, "data_format", None) == "channels_first":
         raise CannotStream("has its channels first: axis 1 isn't time", 'data_format="channels_last"')
     if any(signal.whole for signal in signals):
-        return _whole_clip(call, signals, options)
-    return _rule_of(call.layer)(call, signals, options)
+        return _whole_clip(call, signals, due)
+    return _rule_of(call.layer)(call, signals, due)
 
 
-Rule = Callable[[Call, list[Signal], StreamOptions], LayerPlan]
+Rule = Callable[[Call, list[Signal], int], LayerPlan]
 
 
 def _rule_of(layer: object) -> Rule:
@@ -98,21 +86,21 @@ def _rule_of(layer: object) -> Rule:
     raise CannotStream(f"is of a type that isn't known to stream ({kind})", FRAME_WISE_HINT)
 
 
-def _remove(call: Call, signals: list[Signal], options: StreamOptions) -> LayerPlan:
+def _remove(call: Call, signals: list[Signal], due: int) -> LayerPlan:
     return LayerPlan(signals[0], removed=True)
 
 
-def _frame_wise(call: Call, signals: list[Signal], options: StreamOptions) -> LayerPlan:
+def _frame_wise(call: Call, signals: list[Signal], due: int) -> LayerPlan:
     if isinstance(call.layer, layers.PReLU) and 1 not in (call.layer.shared_axes or ()):
         raise CannotStream("learns a slope for each frame of the clip", "shared_axes=[1]")
     axes = getattr(call.layer, "axis", -1 if isinstance(call.layer, layers.Dense) else None)
     axes = tuple(axes) if isinstance(axes, list | tuple) else (axes,)
     if 1 in [axis % len(call.input_shapes[0]) for axis in axes if axis is not None]:
         raise CannotStream("works along time (axis 1)", "the last of at least three axes")
-    return _declared_frame_wise(call, signals, options)
+    return _declared_frame_wise(call, signals, due)
 
 
-def _declared_frame_wise(call: Call, signals: list[Signal], options: StreamOptions) -> LayerPlan:
+def _declared_frame_wise(call: Call, signals: list[Signal], due: int) -> LayerPlan:
     _refuse_unequal_strides(signals)
     parts, output = aligned([_unpadded(signal) for signal in signals])
     return LayerPlan(output, before=parts)
@@ -132,14 +120,14 @@ def _unpadded(signal: Signal) -> Signal:
     return signal
 
 
-def _declared_window(call: Call, signals: list[Signal], options: StreamOptions) -> LayerPlan:
+def _declared_window(call: Call, signals: list[Signal], due: int) -> LayerPlan:
     if len(signals) > 1:
         raise CannotStream("has a window over several inputs", "a layer with one input")
     parts, output = through_window(signals[0], *call.layer.streaming_window)
     return LayerPlan(output, before=(parts,))
 
 
-def _convolution(call: Call, signals: list[Signal], options: StreamOptions) -> LayerPlan:
+def _convolution(call: Call, signals: list[Signal], due: int) -> LayerPlan:
     layer, signal = call.layer, signals[0]
     window = (layer.kernel_size[0] - 1) * layer.dilation_rate[0] + 1
     stride = layer.strides[0]
@@ -151,33 +139,19 @@ def _convolution(call: Call, signals: list[Signal], options: StreamOptions) -> L
         after = window - 1 - before
         if stride > 1:
             raise CannotStream("strides over time with padding 'same'", "padding before it, then 'valid'")
-    return _padded_window(call, signal, options, (before, after), (window, stride))
+    _refuse_look_ahead(after)
+    mask, signal = padded(signal, before)
+    parts, output = through_window(signal, window, stride)
+    frequency = _frequency_padding(call) if layer.padding == "same" else ()
+    changes = {} if layer.padding == "valid" else {"padding": "valid"}
+    return LayerPlan(output, (mask + parts + frequency,), changes)
 
 
-def _padded_window(
-    call: Call, signal: Signal, options: StreamOptions, padding: tuple[int, int], window: tuple[int, int]
-) -> LayerPlan:
-    """A convolution with ``padding`` (left, right) and (window, stride) of the time axis."""
-    mask, signal = padded(signal, padding[0])
-    parts, output = through_window(signal, *window)
-    frequency = _frequency_padding(call) if call.layer.padding == "same" else ()
-    changes = {} if call.layer.padding == "valid" else {"padding": "valid"}
-    ahead = _allow_look_ahead(padding[1], options) or output.ahead
-    return LayerPlan(replace(output, ahead=ahead), (mask + parts + frequency,), changes)
-
-
-def _allow_look_ahead(frames: int, options: StreamOptions) -> bool:
-    """Whether there is look-ahead.
-
-    Raises:
-        CannotStream: there is, but the options exclude it.
-    """
-    if frames and not options.look_ahead:
+def _refuse_look_ahead(frames: int) -> None:
+    if frames:
         raise CannotStream(
-            f"pads time on the right: it needs {frames} future frames",
-            "causal padding in time",
+            f"pads time on the right: it needs {frames} future frames", "causal padding in time"
         )
-    return frames > 0
 
 
 def _frequency_padding(call: Call) -> tuple[PadFrequency, ...]:
@@ -191,7 +165,7 @@ def _frequency_padding(call: Call) -> tuple[PadFrequency, ...]:
     return (PadFrequency(total // 2, total - total // 2),) if total else ()
 
 
-def _pooling(call: Call, signals: list[Signal], options: StreamOptions) -> LayerPlan:
+def _pooling(call: Call, signals: list[Signal], due: int) -> LayerPlan:
     window, stride = call.layer.pool_size[0], call.layer.strides[0]
     if call.layer.padding == "same" and window > 1:
         raise CannotStream("pools over time with padding 'same'", "padding='valid'")
@@ -199,15 +173,15 @@ def _pooling(call: Call, signals: list[Signal], options: StreamOptions) -> Layer
     return LayerPlan(output, before=(parts,))
 
 
-def _zero_padding(call: Call, signals: list[Signal], options: StreamOptions) -> LayerPlan:
+def _zero_padding(call: Call, signals: list[Signal], due: int) -> LayerPlan:
     (before, after), frequency = _both_axes(call.layer.padding, call)
-    ahead = _allow_look_ahead(after, options) or signals[0].ahead
+    _refuse_look_ahead(after)
     mask, output = padded(signals[0], before)
     parts = (*mask, PadFrequency(*frequency)) if any(frequency) else mask
-    return LayerPlan(replace(output, ahead=ahead), (parts,), removed=True)
+    return LayerPlan(output, (parts,), removed=True)
 
 
-def _cropping(call: Call, signals: list[Signal], options: StreamOptions) -> LayerPlan:
+def _cropping(call: Call, signals: list[Signal], due: int) -> LayerPlan:
     (before, _), frequency = _both_axes(call.layer.cropping, call)
     output = replace(signals[0], delay=signals[0].delay + before)
     changes = {"cropping": ((0, 0), frequency)} if any(frequency) else {}
@@ -230,7 +204,7 @@ def _refuse_unequal_strides(signals: list[Signal]) -> None:
         )
 
 
-def _merging(call: Call, signals: list[Signal], options: StreamOptions) -> LayerPlan:
+def _merging(call: Call, signals: list[Signal], due: int) -> LayerPlan:
     _refuse_unequal_strides(signals)
     if len({len(shape) for shape in call.input_shapes}) > 1 or len({s[1] for s in call.input_shapes}) > 1:
         raise CannotStream("merges branches of unequal length", "Cropping1D or Cropping2D in the longer one")
@@ -240,7 +214,7 @@ def _merging(call: Call, signals: list[Signal], options: StreamOptions) -> Layer
     return LayerPlan(output, before=parts)
 
 
-def _recurrent(call: Call, signals: list[Signal], options: StreamOptions) -> LayerPlan:
+def _recurrent(call: Call, signals: list[Signal], due: int) -> LayerPlan:
     layer = call.layer
     for setting in ("go_backwards", "stateful", "return_state"):
         if getattr(layer, setting, False):
@@ -251,8 +225,7 @@ def _recurrent(call: Call, signals: list[Signal], options: StreamOptions) -> Lay
     parts, dues = (), ()
     every_frame = getattr(layer, "return_sequences", True)
     if not every_frame:
-        refuse_look_ahead(signal)
-        parts, signal, dues = until_due(signal, call.input_shapes[0][1], options.due)
+        parts, signal, dues = until_due(signal, call.input_shapes[0][1], due)
     return LayerPlan(
         signal if every_frame else Signal(whole=True),
         before=(parts,),
@@ -262,11 +235,11 @@ def _recurrent(call: Call, signals: list[Signal], options: StreamOptions) -> Lay
     )
 
 
-def _bidirectional(call: Call, signals: list[Signal], options: StreamOptions) -> LayerPlan:
+def _bidirectional(call: Call, signals: list[Signal], due: int) -> LayerPlan:
     raise CannotStream("is bidirectional: it needs the clip's end first", "the same layer in one direction")
 
 
-def _reshaping(call: Call, signals: list[Signal], options: StreamOptions) -> LayerPlan:
+def _reshaping(call: Call, signals: list[Signal], due: int) -> LayerPlan:
     """A Reshape that keeps the time axis, one that concatenates frames (a stride), or one that removes it.
 
     Zeros stay zeros: padding passes through.
@@ -279,30 +252,30 @@ def _reshaping(call: Call, signals: list[Signal], options: StreamOptions) -> Lay
             return _side_by_side(signals[0], group, after[2:])
     if before[1] == after[1] == 1:  # a single frame that stays one
         return _side_by_side(signals[0], 1, after[2:])
-    return _whole_clip(call, signals, options)
+    return _whole_clip(call, signals, due)
 
 
 def _side_by_side(signal: Signal, group: int, shape: tuple[int, ...]) -> LayerPlan:
     """Concatenate ``group`` frames to one: a window and a stride of this length."""
     parts, output = through_window(signal, group, group)
     # A Reshape can't ignore the latest frames, as a 'valid' convolution does: delay them.
-    parts = tuple(Delay(part.frames) if isinstance(part, History) else part for part in parts)
+    parts = tuple(Delay(part.frames) if isinstance(part, LastFrames) else part for part in parts)
     return LayerPlan(output, before=(parts,), changes={"target_shape": (-1, *shape)})
 
 
-def _permuting(call: Call, signals: list[Signal], options: StreamOptions) -> LayerPlan:
+def _permuting(call: Call, signals: list[Signal], due: int) -> LayerPlan:
     if call.layer.dims[0] == 1:
         return LayerPlan(signals[0])
-    return _whole_clip(call, signals, options)
+    return _whole_clip(call, signals, due)
 
 
-def _whole_clip(call: Call, signals: list[Signal], options: StreamOptions) -> LayerPlan:
+def _whole_clip(call: Call, signals: list[Signal], due: int) -> LayerPlan:
     """Run as in the plain model, on the latest window of frames."""
     before, dues = [], []
     for shape, signal in zip(call.input_shapes, signals, strict=True):
-        parts, due = ((), ()) if signal.whole else whole_window(signal, shape[1], options.due)
+        parts, own = ((), ()) if signal.whole else whole_window(signal, shape[1], due)
         before.append(parts)
-        dues += due
+        dues += own
     return LayerPlan(Signal(whole=True), before=tuple(before), dues=tuple(dues))
 
 

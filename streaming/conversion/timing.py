@@ -8,7 +8,7 @@ endless sequence of chunks. Every tensor with a time axis has a *stride* (input 
 n < delay are *warm-up*: the plain model has no such frames, and they must not influence any result. A delay
 of -P means that P zero frames of padding precede the first frame of the stream.
 
-All layers with a window use one kind of state: `History(B)` keeps the last B frames before the chunk,
+All layers with a window use one kind of state: `LastFrames(B)` keeps the last B frames before the chunk,
 initially zeros, and prepends them; the layer then runs with 'valid' padding on the longer chunk. A layer
 with kernel k, dilation d and stride s has a window of w = (k - 1) d + 1 frames. For c frames, a multiple of
 s, it must return c / s frames, hence w - s <= B <= w - 1; and since its windows must start at the same
@@ -18,7 +18,7 @@ frames as in the plain model, B = -delay (mod s). Both conditions have one solut
 
 (B < 0 if w < s: the first -B frames of the chunk are skipped.) The rest follows:
 
-- Padding with P zero frames on the left: only delay' = delay - P, because the initial zeros of the History
+- Padding with P zero frames on the left: only delay' = delay - P, because the initial zeros of the LastFrames
   *are* the padding. If delay > 0, warm-up frames would take the place of those zeros: a `Mask` sets them to
   zero. A causal convolution is a padding of (k - 1) d, then 'valid'. With stride s, a padding of w - s adds
   no latency; 'causal' adds s - 1 frames.
@@ -27,9 +27,8 @@ frames as in the plain model, B = -delay (mod s). Both conditions have one solut
 - Branches that merge: the earlier one gets a `Delay` of the difference. All merging layers map zeros to
   zeros, so that padding passes through them; a layer with a bias doesn't, so a padded tensor must go into a
   layer with a window.
-- Padding on the right, and 'same' padding: in the plain model there are zeros only at the end of the clip,
-  while the stream continues. Such look-ahead is never exact for the last frames of a clip. It must be
-  requested, and the output must stay per frame.
+- Padding on the right, and 'same' padding, are obstacles: in the plain model there are zeros only at the end
+  of the clip, while the stream continues.
 - A recurrent layer keeps its state between calls; a mask excludes warm-up frames.
 - A layer that needs the whole clip of T frames (flatten, global pooling, attention) gets a `Window(T)`: the
   latest T frames. The following layers run as in the plain model, once per call. The output for the clip is
@@ -66,18 +65,16 @@ class Signal:
     Attributes:
         stride: input frames per frame.
         delay: frame n of the stream is frame n - delay of the plain model's tensor.
-        ahead: whether the clip's last frames depend on padding at its end, which a stream doesn't have.
         whole: whether it is computed from the whole clip (window), once per call; the rest is then undefined.
     """
 
     stride: int = 1
     delay: int = 0
-    ahead: bool = False
     whole: bool = False
 
 
 @dataclass(frozen=True)
-class History:
+class LastFrames:
     """Prepend the previous ``frames`` frames to the chunk: (1, c, …) → (1, frames + c, …)."""
 
     frames: int
@@ -120,7 +117,7 @@ class PadFrequency:
     right: int
 
 
-Part = History | Skip | Delay | Window | Mask | PadFrequency
+Part = LastFrames | Skip | Delay | Window | Mask | PadFrequency
 
 
 @dataclass(frozen=True)
@@ -157,7 +154,7 @@ def through_window(signal: Signal, window: int, stride: int) -> tuple[tuple[Part
     wait = max(0, -signal.delay - keep)  # padding beyond what the window can hold
     parts: list[Part] = [Delay(wait)] if wait else []
     if keep:
-        parts.append(History(keep) if keep > 0 else Skip(-keep))
+        parts.append(LastFrames(keep) if keep > 0 else Skip(-keep))
     delay = (keep + signal.delay + wait) // stride
     return tuple(parts), replace(signal, delay=delay, stride=signal.stride * stride)
 
@@ -173,7 +170,7 @@ def aligned(signals: Sequence[Signal]) -> tuple[tuple[tuple[Part, ...], ...], Si
     latest = max(signal.delay for signal in signals)
     waits = [latest - signal.delay for signal in signals]
     parts = tuple((Delay(wait),) if wait else () for wait in waits)
-    return parts, replace(signals[0], delay=latest, ahead=any(signal.ahead for signal in signals))
+    return parts, replace(signals[0], delay=latest)
 
 
 def until_due(
@@ -198,22 +195,12 @@ def whole_window(signal: Signal, frames: int | None, due: int) -> tuple[tuple[Pa
     """Parts that collect the clip of ``frames`` frames, and when it is complete.
 
     Raises:
-        CannotStream: the clip has no fixed length, or depends on padding at its end.
+        CannotStream: the clip has no fixed length.
     """
     if frames is None:
         raise CannotStream(
             "needs the whole clip, but the clip has no fixed length",
             "build the model for clips of one length",
         )
-    refuse_look_ahead(signal)
     parts, _, dues = until_due(signal, frames, due)
     return (*parts, Window(frames)), dues
-
-
-def refuse_look_ahead(signal: Signal) -> None:
-    """Raise CannotStream if the clip's last frames depend on padding at its end."""
-    if signal.ahead:
-        raise CannotStream(
-            "needs the whole clip, whose last frames another layer computes from padding at the clip's end",
-            "use causal padding in the layers before it",
-        )

@@ -13,9 +13,9 @@ from typing import Protocol
 import numpy as np
 
 from utils.audio.reading import audio_blocks
-from utils.blas_threads import one_blas_thread
 from utils.errors import AudioError
 from utils.hypotheses.recognition import Ending, Partial, Segment
+from utils.processes import one_blas_thread
 
 PIECE_SECONDS = 1.0  # files are read by the minute, and processed by the second
 LIVE_PIECE_SECONDS = 0.1  # of live audio that has been waiting

@@ -78,14 +78,7 @@ class LogitStream:
 
 
 class SpeechStream:
-    """Samples → partial results and segments of utterances, with a causal network.
-
-    Args:
-        model: the loaded model.
-        network: see `LogitStream`.
-        frames_per_call: see `LogitStream`.
-        decoder: decodes the logits of an utterance.
-    """
+    """Samples → partial results and segments of utterances, with a causal network."""
 
     def __init__(
         self, model: CausalTiming, network: StreamedModel, frames_per_call: int, decoder: UtteranceDecoder

@@ -13,7 +13,8 @@ import numpy as np
 from utils.hypotheses.recognition import Partial, Segment
 from utils.vocabulary import SPACE, Vocabulary
 
-PAUSE_SECONDS = 0.8  # a pause of this length ends an utterance
+PAUSE_SECONDS = 0.8
+"""A pause of this length ends an utterance: a speaker who looks for a word rarely stops for longer."""
 MARGIN_SECONDS = 0.24  # part of a pause that belongs to the utterance beside it
 # Speech without a pause is cut between two syllables after this time; a tone that the network takes for one
 # endless syllable is cut after twice the time. This bounds the memory.
@@ -31,12 +32,9 @@ class UtteranceDecoder(Protocol):
 
 
 class UtteranceSegmenter:
-    """Finds the utterances in rows of logits; decodes each one at every new syllable, and when it has ended.
+    """Finds the utterances in rows of logits; decodes each at every new syllable, and when it has ended.
 
-    Args:
-        vocabulary: classes of the logits.
-        decoder: decodes the rows of an utterance.
-        row_seconds: seconds between two rows.
+    ``row_seconds`` is the time from one row to the next.
     """
 
     def __init__(self, vocabulary: Vocabulary, decoder: UtteranceDecoder, row_seconds: float):

@@ -1,41 +1,33 @@
 """Tests of bundles of tiny models: checks of every format, refused parts, the command line."""
 
-import importlib.metadata
 import json
 import re
 import shutil
 import subprocess
 import sys
 import wave
-import xml.etree.ElementTree as ET
 from dataclasses import asdict, replace
 from pathlib import Path
-from types import SimpleNamespace
 
 import keras
 import numpy as np
 import pytest
-import tensorflow as tf
-from ai_edge_litert import schema_py_generated as schema
 from keras import layers
 
-from bundle.check import measure_artefact, measuring, verification
-from bundle.check.measure_artefact import compare_with_source
+from bundle.check import verification
 from bundle.check.verification import Outcome, verify_bundle
 from bundle.export import artefact_writer, build
 from bundle.export.artefact_writer import ArtefactWriter
 from bundle.export.build import export_bundle
 from bundle.export.keyword_source import keyword_source
-from bundle.export.quantisation import layers_by_noise, made_by, rounding_noise
+from bundle.export.quantisation import layers_by_noise, made_by
 from bundle.export.source import Clips, ExportSource
 from bundle.folder import find_bundle, open_bundle
-from bundle.report import ArtefactResult, accuracy_text, report_text
 from bundle.runtimes.artefacts import NEXT_SUFFIX, open_artefact
-from bundle.variants import ArtefactMode, Format, Precision, Variant, offered
+from bundle.variants import Format, Precision, Variant, offered
 from model_keyword.registry import MODELS, build_keyword_model
-from tests.support.damage import DAMAGE, damage_file
+from streaming.conversion.modes import Mode
 from tests.support.scripts import ROOT, load_script
-from tests.support.small_disk import small_disk
 from tests.support.tiny_words import write_keyword_run, write_tiny_words
 from utils.errors import BundleError, ConfigError, RunError
 from utils.features.keyword import KeywordFeatureConfig, features_hash
@@ -47,11 +39,11 @@ FEATURES = KeywordFeatureConfig(mel_bins=12, coefficients=6)
 LABELS = ("_silence_", "high", "low", "middle")
 CLIPS = 6
 MADE = (
-    Variant(Format.SAVED_MODEL, ArtefactMode.INTERNAL, Precision.FLOAT),
-    *(Variant(Format.LITERT, state, Precision.FLOAT) for state in ArtefactMode),
-    Variant(Format.LITERT, ArtefactMode.EXTERNAL, Precision.INT8),
-    Variant(Format.ONNX, ArtefactMode.EXTERNAL, Precision.FLOAT),
-    Variant(Format.ONNX, ArtefactMode.NON_STREAM, Precision.INT8),
+    Variant(Format.SAVED_MODEL, Mode.INTERNAL, Precision.FLOAT),
+    *(Variant(Format.LITERT, state, Precision.FLOAT) for state in Mode),
+    Variant(Format.LITERT, Mode.EXTERNAL, Precision.INT8),
+    Variant(Format.ONNX, Mode.EXTERNAL, Precision.FLOAT),
+    Variant(Format.ONNX, Mode.NON_STREAM, Precision.INT8),
 )
 PLAIN, INTERNAL, EXTERNAL, INT8 = MADE[1:5]
 
@@ -123,7 +115,6 @@ def test_every_artefact_has_its_accuracy_file_and_its_row(exported, variants):
         assert re.search(rf"^\| {variant} \| yes \|", table, re.MULTILINE)
         assert found["latency_us"] > 0 and found["bytes"] > 1000 and found["operations"] > 3
         assert found["tensorflow_loaded"] == (variant.runtime == "tensorflow")
-        assert not found["flex"]
 
 
 def test_float_artefacts_are_within_a_ten_thousandth_and_int8_within_a_point(exported):
@@ -133,19 +124,6 @@ def test_float_artefacts_are_within_a_ten_thousandth_and_int8_within_a_point(exp
         assert found.get("accuracy", {}).get("reset1", 1.0) >= 1 - 1 / 30
 
 
-def test_an_utterance_has_as_many_labels_as_tokens(exported, tmp_path):
-    """One label may be lost: for 30 clips with four tokens each, one of 120."""
-    references = np.tile(np.array([1, 2, 3, 1, -1], np.int32), (30, 1))
-    inputs = np.zeros((30, 12, 6), np.float32)
-    np.savez(tmp_path / "tests.npz", inputs=inputs, references=references)
-    arguments = [str(exported), PLAIN.path, "--tests", str(tmp_path / "tests.npz")]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(measure_artefact, "accuracies", lambda *_: {"non_stream": 1.0})
-        measure_artefact.main([*arguments, "--result", str(tmp_path / "result.json")])
-    found = json.loads((tmp_path / "result.json").read_text(encoding="utf-8"))
-    assert (found["clips"], found["labels"]) == (30, 120)
-
-
 def test_the_golden_clips_detect_a_missing_reset(exported):
     """Otherwise a missing reset would not be noticed."""
     golden = open_bundle(exported).golden()
@@ -153,14 +131,11 @@ def test_the_golden_clips_detect_a_missing_reset(exported):
     assert np.allclose(golden["reset"][:, -1], golden["non_stream"], atol=1e-5)
 
 
-def test_each_mode_has_a_summary_and_a_drawing_of_all_its_layers(exported):
-    for state in ArtefactMode:
-        folder = exported / "models" / state
-        drawing = ET.parse(folder / "graph.svg").getroot()
-        text = " ".join(element.text or "" for element in drawing.iter())
-        for name in ("conv_1", "conv_2", "add", "conv_3", "logits"):
-            assert name in text and name in (folder / "model_summary.txt").read_text()
-        assert ("History" in text) == (state is not ArtefactMode.NON_STREAM)
+def test_each_mode_has_a_summary_and_a_drawing_of_its_layers(exported):
+    for state in Mode:
+        for name in ("model_summary.txt", "graph.svg"):
+            text = (exported / "models" / state / name).read_text()
+            assert "conv_3" in text and ("History" in text) == (state is not Mode.NON_STREAM)
 
 
 def test_fewer_clips_are_from_all_over_the_split():
@@ -196,7 +171,7 @@ def wide_range_model(frames: int = 12, values: int = 6) -> keras.Model:
     return model
 
 
-WIDE_RANGE = (INT8, Variant(Format.LITERT, ArtefactMode.NON_STREAM, Precision.INT8), MADE[-1])
+WIDE_RANGE = (INT8, Variant(Format.LITERT, Mode.NON_STREAM, Precision.INT8), MADE[-1])
 
 
 @pytest.mark.parametrize(
@@ -217,24 +192,11 @@ def test_int8_that_loses_accuracy_keeps_layers_in_float_and_names_them(tmp_path,
     assert "- litert stream_external int8: wide, narrow\n" in report
 
 
-@pytest.mark.parametrize("state", list(ArtefactMode))
-def test_the_last_layer_stays_in_8_bits_if_only_the_layers_before_it_are_in_float(state, tmp_path):
-    """Only its weights have its name; a stream with state inside has operations without inputs or outputs."""
-    variant = Variant(Format.LITERT, state, Precision.INT8)
-    with ArtefactWriter(source_of(wide_range_model())) as writer:
-        writer.write(variant, tmp_path / variant.path, ("wide", "narrow"))
-    model = schema.ModelT.InitFromPackedBuf((tmp_path / variant.path).read_bytes(), 0)
-    tensors = [tensor for graph in model.subgraphs for tensor in graph.tensors]
-    quantised = [tensor.name.decode() for tensor in tensors if tensor.type == schema.TensorType.INT8]
-    assert any("logits" in name for name in quantised)
-    assert not any("wide/" in name or "narrow/" in name for name in quantised)
-
-
 def test_the_test_clips_evaluate_int8_and_choose_no_layers(tmp_path):
     """Development clips on which 8 bits lose nothing, and test clips on which they are all wrong."""
     source, variant = (
         source_of(wide_range_model()),
-        Variant(Format.LITERT, ArtefactMode.NON_STREAM, Precision.INT8),
+        Variant(Format.LITERT, Mode.NON_STREAM, Precision.INT8),
     )
     with ArtefactWriter(source) as writer:
         writer.write(variant, tmp_path / variant.path)
@@ -248,101 +210,16 @@ def test_the_test_clips_evaluate_int8_and_choose_no_layers(tmp_path):
     assert made.measured["float_layers"] == ["wide", "narrow"] and not made.problems
 
 
-def test_operations_between_layers_have_no_names_to_leave_in_float():
-    inputs = keras.Input((5, 3), name="features")
-    x = layers.Dense(4, name="first")(inputs)
-    x = keras.ops.add(x, keras.ops.square(x))
-    model = keras.Model(inputs, layers.Dense(2, name="second")(x))
-    groups = layers_by_noise(model, np.ones((2, 5, 3), np.float32))
-    assert sorted(groups) == [("features", "first"), ("first",), ("second",)]
-
-
-def test_an_input_of_wide_range_may_stay_in_float():
-    """One bin has a hundred times the range of the others, which the first layer equalises."""
-    inputs = keras.Input((5, 3), name="features")
-    x = layers.BatchNormalization(name="even")(inputs)
-    model = keras.Model(inputs, layers.Dense(2, name="logits")(x))
-    model.get_layer("even").moving_variance.assign([1.0, 1.0, 10_000.0])
-    clips = np.random.default_rng(0).normal(size=(4, 5, 3)).astype(np.float32) * [1, 1, 100]
-    assert layers_by_noise(model, clips.astype(np.float32))[0] == ("features", "even", "logits")
-
-
-@pytest.mark.parametrize(
-    "state", [ArtefactMode.NON_STREAM, pytest.param(ArtefactMode.EXTERNAL, marks=pytest.mark.nightly)]
-)
-def test_the_last_layer_alone_may_stay_in_float(state, tmp_path):
-    """Logits in 8 bits are multiples of one step, so many are equal; in float none are."""
-    variant, distinct = Variant(Format.LITERT, state, Precision.INT8), []
-    with ArtefactWriter(source_of(residual())) as writer:
-        for names in ((), ("logits",)):
-            writer.write(variant, tmp_path / variant.path, names)
-            artefact, clips = open_artefact(tmp_path / variant.path), writer.source.tests.inputs
-            if state is ArtefactMode.NON_STREAM:
-                answers = artefact.run(clips)
-            else:
-                answers = writer.outputs(clips, "running", artefact)
-            distinct.append(len(np.unique(answers)) / answers.size)
-    assert distinct[0] < 0.8 and distinct[1] > 0.9
-
-
-@pytest.mark.nightly
-def test_labels_that_are_gained_do_not_make_up_for_those_lost(tmp_path):
-    """With random references 8 bits are correct as often as the source model, and still differ from it."""
-    source = source_of(wide_range_model())
-    variant = Variant(Format.LITERT, ArtefactMode.NON_STREAM, Precision.INT8)
-    labels = np.random.default_rng(0).integers(0, len(LABELS), len(source.tests))
-    development = Clips(source.tests.inputs, labels)
-    (result,) = export_bundle(replace(source, development=development), [variant], tmp_path / "bundle")
-    assert result.measured["float_layers"] == ["wide", "narrow"] and not result.problems
-
-
-def test_a_lack_of_clips_for_int8_is_no_failure_of_the_converter(tmp_path):
-    none = Clips(np.zeros((0, 12, 6), np.float32), np.zeros(0, np.int32))
-    with (
-        ArtefactWriter(source_of(residual(), calibration=none)) as writer,
-        pytest.raises(BundleError, match=r"^no clips to calibrate int8 with, int8 needs clips"),
-    ):
-        writer.write(INT8, tmp_path / "model.tflite")
-
-
-def test_a_report_without_accuracies_blames_no_folder():
-    """The clips may be there, and all be too long."""
-    about = {"model": "residual", "parameters": 1, "multiply_accumulates": {}, "accuracy": None}
-    text = report_text(about | {"stream": None, "accuracy_by_shift": {}}, [], raw=False, streams=True)
-    assert "accuracy not measured: there were no test clips" in text
-    text = accuracy_text(ArtefactResult(PLAIN, {"flex": []}, []), "keyword")
-    assert text.startswith("not measured: there were no test clips")
-
-
-def test_attempts_to_keep_layers_in_float_are_few(tmp_path):
-    groups = [(f"layer_{number}", "shared") for number in range(40)]
-    weighted = frozenset(name for group in groups for name in group)
-    attempts = list(build._attempts(SimpleNamespace(noisiest_layers=groups, weighted_layers=weighted)))
-    assert [len(names) for names in attempts] == [0, 6, 11, 21, 31]
-    assert attempts[1] == ("layer_0", "shared", "layer_1", "layer_2", "layer_3", "layer_4")
-    nothing = SimpleNamespace(noisiest_layers=[], weighted_layers=frozenset())
-    assert list(build._attempts(nothing)) == [()]
-
-
-def test_no_attempt_keeps_all_layers_with_weights_in_float():
-    """The first group alone has all of them; an activation that it lacks has no weights."""
-    groups = [("first", "second"), ("second", "activation")]
-    writer = SimpleNamespace(noisiest_layers=groups, weighted_layers=frozenset({"first", "second"}))
-    assert list(build._attempts(writer)) == [()]
-    writer.weighted_layers |= {"third"}
-    assert list(build._attempts(writer)) == [(), ("first", "second"), ("first", "second", "activation")]
-
-
 def test_int8_that_changes_labels_until_all_layers_are_in_float_is_not_made(tmp_path, monkeypatch):
     """A file of that name with all layers in float would be a float file, and pass every check."""
-    quantised = Variant(Format.LITERT, ArtefactMode.NON_STREAM, Precision.INT8)
+    quantised = Variant(Format.LITERT, Mode.NON_STREAM, Precision.INT8)
     measure, write, attempts = build.measure, ArtefactWriter.write, []
 
     def lose(folder, variant, tests):
-        measured, outputs = measure(folder, variant, tests)
+        measured = measure(folder, variant, tests)
         if tests and tests.name == build.DEVELOPMENT:
             measured["accuracy"] = {"non_stream": 0.8}
-        return measured, outputs
+        return measured
 
     def note(self, variant, path, float_layers=()):
         if variant == quantised:
@@ -373,15 +250,6 @@ def test_operations_belong_to_layers_by_their_scopes():
     assert made_by("net/conv_1/Conv2D", ["conv_1"]) and not made_by("StatefulPartitionedCall:0", ["conv_1"])
 
 
-def test_rounding_noise_by_hand():
-    """Two channels, ±1 and ±100: steps of 200 / 255, noise that matters for the first channel only."""
-    values = np.array([[1.0, 100.0], [-1.0, -100.0]])
-    noise = (200 / 255) ** 2 / 12
-    expected = np.mean([noise / (noise + 1), noise / (noise + 10_000)])
-    assert rounding_noise(values) == pytest.approx(expected)
-    assert rounding_noise(np.ones((4, 3))) == 0
-
-
 def test_an_artefact_with_state_inside_is_cleared_by_reset_only(exported):
     bundle = open_bundle(exported)
     artefact, golden = bundle.open(INTERNAL.path), bundle.golden()
@@ -396,17 +264,6 @@ def test_an_artefact_with_state_inside_is_cleared_by_reset_only(exported):
     artefact.reset()
     assert np.allclose(first, golden["non_stream"][1], atol=1e-4)
     assert np.array_equal(last(), first) and np.abs(second - first).max() > 0.01
-
-
-def test_a_frozen_graph_needs_no_variables(exported, tmp_path):
-    variant = Variant(Format.FROZEN_GRAPH, ArtefactMode.EXTERNAL, Precision.FLOAT)
-    with ArtefactWriter(source_of(residual())) as writer:
-        writer.write(variant, tmp_path / "graph.pb")
-        due = writer.due
-    assert b"VarHandleOp" not in (tmp_path / "graph.pb").read_bytes()
-    golden = open_bundle(exported).golden()
-    found = compare_with_source(open_artefact(tmp_path / "graph.pb"), {"due": due, "delay": 0}, golden)
-    assert max(found["difference"].values()) <= 1e-5
 
 
 # --- parts of another bundle ---
@@ -437,9 +294,6 @@ def test_labels_of_another_model_are_named(copy):
     (copy / "labels.txt").write_text("_silence_\nlow\nhigh\nmiddle\n")
     with pytest.raises(BundleError, match=r"labels\.txt doesn't belong"):
         open_bundle(copy)
-    rehash(copy, "labels.txt")
-    with pytest.raises(BundleError, match="labels of another model"):
-        open_bundle(copy)
 
 
 def test_other_features_are_named(copy):
@@ -453,8 +307,6 @@ def test_other_features_are_named(copy):
 
 def test_a_missing_and_an_added_part_are_named(copy):
     shutil.copy(copy / INT8.path, copy / "litert" / "other.tflite")
-    with pytest.raises(BundleError, match=r"litert/other\.tflite isn't part"):
-        open_bundle(copy).check()
     with pytest.raises(BundleError, match=r"no artefact 'litert/other\.tflite'.*available"):
         open_bundle(copy).open("litert/other.tflite")
     (copy / "litert" / "other.tflite").unlink()
@@ -470,18 +322,6 @@ def test_a_damaged_bundle_file_is_named(tmp_path, content):
     (tmp_path / "bundle.json").write_text(content)
     with pytest.raises(BundleError, match=r"bundle\.json is"):
         open_bundle(tmp_path)
-
-
-@pytest.mark.parametrize("kind", DAMAGE)
-def test_any_damage_to_the_settings_is_named(copy, kind):
-    whole = (copy / "bundle.json").read_bytes()
-    for seed in range(20):
-        (copy / "bundle.json").write_bytes(whole)
-        damage_file(copy / "bundle.json", kind, np.random.default_rng(seed))
-        if b"".join((copy / "bundle.json").read_bytes().split()) == b"".join(whole.split()):
-            continue  # exchanged lines that differ only in white space
-        with pytest.raises(BundleError, match=r"bundle\.json"):
-            open_bundle(copy)
 
 
 def test_an_artefact_finds_its_bundle(exported, tmp_path):
@@ -547,7 +387,7 @@ def test_recurrent_models_are_quantised_without_loops_and_loops_are_refused(tmp_
     model = keras.Model(
         inputs, layers.Dense(4, name="logits")(layers.Flatten(name="flatten")(x)), name="recurrent"
     )
-    variant = Variant(Format.LITERT, ArtefactMode.NON_STREAM, Precision.INT8)
+    variant = Variant(Format.LITERT, Mode.NON_STREAM, Precision.INT8)
     with ArtefactWriter(source_of(model)) as writer:
         writer.write(variant, tmp_path / "model.tflite")
         clips = writer.source.golden.inputs
@@ -578,22 +418,17 @@ def test_operations_that_need_tensorflow_on_the_device_are_named(tmp_path):
     inputs = keras.Input((4, 6), name="features")
     x = layers.Flatten(name="flatten")(ErrorFunction(name="strange")(inputs))
     model = keras.Model(inputs, layers.Dense(4, name="logits")(x), name="flexible")
-    variant = Variant(Format.LITERT, ArtefactMode.NON_STREAM, Precision.FLOAT)
+    variant = Variant(Format.LITERT, Mode.NON_STREAM, Precision.FLOAT)
     with (
         ArtefactWriter(source_of(model)) as writer,
         pytest.raises(BundleError, match=r"no operation for Erf.*--allow-flex"),
     ):
         writer.write(variant, tmp_path / "model.tflite")
-    with ArtefactWriter(source_of(model), allow_flex=True) as writer:
-        writer.write(variant, tmp_path / "model.tflite")
-    with pytest.raises(BundleError, match="needs TensorFlow's operations FlexErf"):
-        open_artefact(tmp_path / "model.tflite")
     (made,) = export_bundle(source_of(model), [variant], tmp_path / "bundle", allow_flex=True)
-    reason = "needs TensorFlow's operations FlexErf, which no installed runtime has"
-    assert made.problems == [f"not checked: {reason}"] and (tmp_path / "bundle" / variant.path).is_file()
-    assert f"**no**: not checked: {reason}" in (tmp_path / "bundle" / "export.md").read_text()
+    assert "not checked: it needs TensorFlow's operations" in made.problems[0]
+    assert (tmp_path / "bundle" / variant.path).is_file()
     (checked,) = verify_bundle(tmp_path / "bundle")
-    assert (checked.outcome, checked.detail) == (Outcome.NOT_RUN, reason)
+    assert (checked.outcome, checked.detail) == (Outcome.NOT_RUN, "it needs TensorFlow's operations")
 
 
 @keras.saving.register_keras_serializable(package="test_export")
@@ -606,19 +441,6 @@ class WithoutMean(keras.layers.Layer):
         return x - keras.ops.mean(x, axis=1, keepdims=True)
 
 
-def test_references_are_not_rounded_to_tf32(tmp_path, monkeypatch):
-    """wake_word.py exports in the process of its training, which may have a GPU."""
-    tf.config.experimental.enable_tensor_float_32_execution(True)
-
-    def stop(*_):
-        assert not tf.config.experimental.tensor_float_32_execution_enabled()
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(ArtefactWriter, "golden", stop)
-    with pytest.raises(KeyboardInterrupt):
-        export_bundle(source_of(residual()), [PLAIN], tmp_path / "export")
-
-
 def test_a_stream_that_is_not_the_model_is_not_exported(tmp_path):
     """Every artefact would equal the wrong stream."""
     inputs = keras.Input((12, 6), name="features")
@@ -628,7 +450,7 @@ def test_a_stream_that_is_not_the_model_is_not_exported(tmp_path):
         export_bundle(source_of(model), [EXTERNAL], tmp_path / "export")
     assert not list(tmp_path.iterdir())
     with ArtefactWriter(source_of(model)) as writer:
-        assert set(writer.golden([ArtefactMode.NON_STREAM])) == {"inputs", "references", "non_stream"}
+        assert set(writer.golden([Mode.NON_STREAM])) == {"inputs", "references", "non_stream"}
 
 
 def test_a_model_that_cannot_stream_is_refused_with_its_layers(tmp_path):
@@ -639,30 +461,6 @@ def test_a_model_that_cannot_stream_is_refused_with_its_layers(tmp_path):
         export_bundle(source_of(model), [EXTERNAL], tmp_path / "export")
     assert not list(tmp_path.iterdir())
     assert "both_ways" in build.can_stream(source_of(model))[0]
-
-
-@pytest.mark.nightly
-def test_the_cnn_of_the_specification_streams_in_litert(tmp_path):
-    model = build_keyword_model(MODELS["cnn"].config(), KeywordFeatureConfig(), 16000, 14)
-    variant = Variant(Format.LITERT, ArtefactMode.EXTERNAL, Precision.FLOAT)
-    source = source_of(model, labels=tuple(f"word_{n}" for n in range(14)))
-    with ArtefactWriter(
-        replace(source, golden=Clips(source.golden.inputs[:2], source.golden.references[:2]))
-    ) as writer:
-        assert (model.count_params(), len(writer.stream.states), writer.stream.state_values) == (
-            607_246,
-            7,
-            40_872,
-        )
-        writer.write(variant, tmp_path / "cnn.tflite")
-        golden = writer.golden(list(ArtefactMode))
-        due = writer.due
-    assert 2.42e6 < (tmp_path / "cnn.tflite").stat().st_size < 2.50e6  # four bytes a weight
-    artefact = open_artefact(tmp_path / "cnn.tflite")
-    assert sum(int(np.prod(shape)) for shape in artefact.info.states.values()) == 40_872
-    found = compare_with_source(artefact, {"due": due, "delay": 0}, golden)
-    assert max(found["difference"].values()) <= 1e-4
-    assert np.abs(golden["reset"][:, -1] - golden["non_stream"]).max() <= 1e-5
 
 
 # --- the folder ---
@@ -697,15 +495,6 @@ def test_a_run_is_never_replaced_by_a_bundle(tmp_path):
     assert config.is_file()
 
 
-def test_a_file_is_never_replaced_by_a_bundle(tmp_path):
-    file = tmp_path / "recipe.yaml"
-    file.write_text("precious")
-    for force in (False, True):
-        with pytest.raises(BundleError, match="there is a file"):
-            export_bundle(source_of(residual()), [PLAIN], file, force=force)
-    assert file.read_text() == "precious" and list(tmp_path.iterdir()) == [file]
-
-
 def test_a_bundle_that_is_taken_for_a_run_is_named(tmp_path):
     (tmp_path / "run" / "export").mkdir(parents=True)
     bundle = tmp_path / "run" / "export"
@@ -738,54 +527,6 @@ def test_an_artefact_that_cannot_be_made_is_reported_beside_the_others(tmp_path,
     assert "**no**: not written" in (tmp_path / "export" / "export.md").read_text()
     assert not (tmp_path / "export" / MADE[0].path).exists()
     assert list(open_bundle(tmp_path / "export").artefacts) == [PLAIN.path]
-
-
-def test_a_package_of_another_name_does_not_lose_a_finished_export(tmp_path, monkeypatch):
-    """The module onnxruntime may be of the package onnxruntime-gpu."""
-    version = importlib.metadata.version
-
-    def installed(name: str) -> str:
-        if name == "onnxruntime":
-            raise importlib.metadata.PackageNotFoundError(name)
-        return version(name)
-
-    monkeypatch.setattr(importlib.metadata, "version", installed)
-    measured = {"difference": {"non_stream": 0.0}, "largest": 1.0, "agreement": 1.0, "latency_us": 1.0}
-    monkeypatch.setattr(build, "measure", lambda *_: (measured | {"operations": 1, "flex": []}, {}))
-    export_bundle(source_of(residual()), [PLAIN], tmp_path / "export")
-    packages = open_bundle(tmp_path / "export").metadata["packages"]
-    assert "tensorflow" in packages and "onnxruntime" not in packages
-
-
-def test_a_bundle_without_any_artefact_is_not_written(tmp_path, monkeypatch):
-    """The earlier bundle stays; the check of an empty bundle would find nothing wrong."""
-    target = tmp_path / "export"
-    target.mkdir()
-    write_json(target / "bundle.json", {})
-    failing(monkeypatch, MADE[0], PLAIN)
-    with pytest.raises(BundleError, match=r"no artefact can be written .*a reason; litert .*a reason"):
-        export_bundle(source_of(residual()), [MADE[0], PLAIN], target, force=True)
-    with pytest.raises(BundleError, match="a reason"):
-        export_bundle(source_of(residual()), [PLAIN], target, force=True)
-    assert [*target.iterdir()] == [target / "bundle.json"] and [*tmp_path.iterdir()] == [target]
-
-
-def test_a_mounted_disk_is_refused_before_the_work(tmp_path):
-    with small_disk(tmp_path / "disk", 100) as disk:
-        with pytest.raises(BundleError, match="a mounted disk can't be replaced"):
-            export_bundle(source_of(residual()), [PLAIN], disk.path, force=True)
-        assert not any(disk.path.iterdir())
-
-
-def test_a_path_that_is_no_bundle_is_described(tmp_path):
-    (tmp_path / "run" / "export").mkdir(parents=True)
-    write_json(tmp_path / "run" / "export" / "bundle.json", {})
-    (tmp_path / "file").touch()
-    cases = {"file": "it is a file", "absent": "there is no such folder", "run": "but contains one"}
-    for name, message in cases.items():
-        with pytest.raises(BundleError, match=message) as caught:
-            open_bundle(tmp_path / name)
-    assert caught.value.hint == f"give {tmp_path / 'run' / 'export'}"
 
 
 # --- the command ---
@@ -827,11 +568,6 @@ def test_the_command_exports_and_verifies(run, tmp_path, capsys):
     printed = capsys.readouterr()
     assert "1 of 1 artefacts passed" in printed.out
     # Standard error is not a terminal here: a line for each artefact replaces the progress bar.
-    assert re.search(r"^1/1 litert stream_external float: \d+\.\d s$", printed.err, re.MULTILINE)
-    exported = json.loads((output / "export.json").read_text(encoding="utf-8"))
-    assert list(exported["accuracy_by_shift"]) == ["-200", "-100", "0", "100", "200"]
-    assert exported["accuracy_by_shift"]["0"] == pytest.approx(exported["accuracy"]["non_stream"])
-    assert "| +100 | " in (output / "export.md").read_text(encoding="utf-8")
     assert command.main(["verify", str(output)]) == 0
     printed = capsys.readouterr().out
     assert re.search(
@@ -848,20 +584,6 @@ def test_another_backend_than_tensorflow_is_refused_with_what_to_set(run, monkey
         load_script("export.py").main([str(run)])
 
 
-def test_the_source_model_is_not_computed_on_a_gpu(run, monkeypatch):
-    """There its outputs would have the rounding of TF32, and Keras would write operations of cuDNN."""
-    command, hidden = load_script("export.py"), []
-    monkeypatch.setattr(tf.config, "set_visible_devices", lambda *given: hidden.append(given))
-
-    def read(*_):
-        assert hidden == [([], "GPU")]
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(command, "_source", read)
-    with pytest.raises(KeyboardInterrupt):
-        command.main([str(run)])
-
-
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -874,36 +596,19 @@ def test_the_command_refuses_with_a_reason_and_an_alternative(run, words, messag
         load_script("export.py").main([str(run), *words])
 
 
-@pytest.mark.parametrize(
-    ("words", "code", "line"),
-    [
-        (
-            ["--mode", "non_stream", "stream_external"],
-            1,
-            "error: litert stream_external float, litert stream_",
-        ),
-        ([], 0, "note: streams are not available for this model:"),
-        (["--all", "--mode", "stream_external"], 0, "note: streams are not available for this model:"),
-    ],
-)
-def test_an_impossible_stream_prevents_no_other_artefact(
-    words, code, line, run, monkeypatch, tmp_path, capsys
-):
+def test_an_impossible_stream_prevents_no_other_artefact(run, monkeypatch, tmp_path, capsys):
     exported = []
     monkeypatch.setattr(build, "can_stream", lambda _: ["'pad' needs 2 future frames"])
     monkeypatch.setattr(
         build, "export_bundle", lambda _, variants, *__, **___: exported.extend(variants) or []
     )
-    assert load_script("export.py").main([str(run), *words, "--output", str(tmp_path / "some")]) == code
+    assert load_script("export.py").main([str(run), "--output", str(tmp_path / "some")]) == 0
     assert exported and not any(variant.is_streaming for variant in exported)
     printed = capsys.readouterr().err
-    assert printed.startswith(line) and "'pad' needs 2 future frames" in printed
-
-
-def test_a_stream_alone_that_is_impossible_is_an_error(run, monkeypatch):
-    monkeypatch.setattr(build, "can_stream", lambda _: ["'pad' needs 2 future frames"])
-    with pytest.raises(ConfigError, match=r"the model can't stream \('pad' needs 2.*use non_stream"):
-        load_script("export.py").main([str(run), "--mode", "stream_external"])
+    assert printed.startswith(
+        "note: not available for this model: litert stream_external float, litert stream_"
+    )
+    assert "'pad' needs 2 future frames" in printed
 
 
 def test_all_artefacts_of_a_model_of_samples_are_those_without_int8(run, monkeypatch, tmp_path, capsys):
@@ -965,16 +670,3 @@ def test_the_example_detects_keywords_with_litert_and_numpy_only(tmp_path):
     assert ended.returncode == 0, ended.stderr
     (line,) = ended.stdout.splitlines()
     assert 1.0 < float(line.split()[0]) < 1.3 and line.split()[2] == "loud"
-
-
-def test_the_example_is_short_and_imports_nothing_but_litert_and_numpy():
-    lines = (ROOT / "examples" / "stream_keyword.py").read_text().splitlines()
-    assert len(lines) <= 70
-    at_top = {line.split()[1].partition(".")[0] for line in lines if re.match(r"(from|import) ", line)}
-    assert at_top - set(sys.stdlib_module_names) == {"numpy", "ai_edge_litert"}
-
-
-def test_every_offered_format_has_a_writer():
-    """Each offered format has a writer."""
-    assert {variant.format for variant in offered()} == set(Format)
-    assert measuring.runtime_version(MADE[0]).startswith("tensorflow ")

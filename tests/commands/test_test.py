@@ -1,8 +1,6 @@
 """Tests of test.py with analysis/results: printed and written figures against values by hand."""
 
 import csv
-import dataclasses
-import io
 import json
 import re
 import shutil
@@ -22,20 +20,14 @@ from analysis.inputs.utterance_results import (
     UtteranceResult,
 )
 from analysis.results.collect import collect_results
-from analysis.results.result_files import hypotheses_tsv
 from analysis.results.results import Results
 from analysis.results.terminal import results_text
-from data.manifest import read_manifest, write_manifest
-from model_language.converters.ngram import NGRAM_FILE, NgramConfig, NgramModel
-from model_language.vocabulary.symbols import build_symbols
+from data.manifest import read_manifest
 from tests.support.report_results import score
 from tests.support.scripts import ROOT, load_script
 from tests.support.tiny_corpus import write_tiny_corpus
-from tests.support.tiny_runs import write_language_run, write_speech_run
-from utils.config import save_yaml, to_plain
 from utils.errors import AudioError, CorpusError, RunError
 from utils.files import write_text
-from utils.run_folder.run import RunFolder
 
 command = load_script("test.py")
 
@@ -81,14 +73,6 @@ def test_figures_by_hand():
     assert [utterance["id"] for utterance in results["worst"]] == ["tone", "homophone", "missed"]
 
 
-def test_speech_alone_counts_sentences_by_their_syllables():
-    results = score(OUTCOMES, SPEECH)
-    assert results["sentence_error_rate"] == 2 / 4
-    assert "cer" not in results
-    assert set(results["error_types"]) == {"syllables", "syllable_confusions", "named_confusions"}
-    assert [utterance["id"] for utterance in results["worst"]] == ["tone", "missed"]
-
-
 def test_a_language_test_reports_no_syllables():
     results = score(OUTCOMES, LANGUAGE)
     assert "syllable_error_rate" not in results
@@ -114,15 +98,6 @@ def test_a_language_model_is_judged_by_sentences():
     assert score(different, LANGUAGE)["interval_unit"] == "sentence"
 
 
-def test_hypotheses_file():
-    rows = list(csv.DictReader(io.StringIO(hypotheses_tsv(OUTCOMES)), delimiter="\t"))
-    assert [row["id"] for row in rows] == ["right", "homophone", "tone", "missed"]
-    assert [row["syllable_errors"] for row in rows] == ["0", "0", "1", "1"]
-    assert [row["hanzi_errors"] for row in rows] == ["0", "1", "1", "1"]
-    assert rows[3]["reference_pinyin"] == "wo3 bu4 hao3"
-    assert rows[3]["hanzi"] == "我好"
-
-
 def collected(outcomes: list[UtteranceResult], task: str, settings: dict) -> Results:
     systems = [SystemOutput(task, outcomes)]
     return collect_results(systems, TASK_LEVELS[task], task, f"{task} on dev", settings=settings)
@@ -139,11 +114,6 @@ def test_tables_show_the_figures(task):
     assert bool(re.search(r"^hanzi error +30\.00 %", text, re.MULTILINE)) == (task != SPEECH)
     assert ("real-time factor 0.2500" in text) == (task == PIPELINE)
     assert "not known" in text
-
-
-def test_a_perfect_output_has_no_list_of_the_worst():
-    assert score(OUTCOMES[:1], PIPELINE)["worst"] == []
-    assert "worst" not in results_text(collected(OUTCOMES[:1], PIPELINE, {}))
 
 
 def test_speech(speech_run, tmp_path, capsys, tiny_manifest):
@@ -181,16 +151,6 @@ def test_default_folder_of_the_results(speech_run, language_run, tmp_path, capsy
     }
     results = json.loads((run / "test" / "test-first2" / "results.json").read_text(encoding="utf-8"))
     assert results["limit"] == 2
-
-
-def test_results_of_another_test_list_do_not_replace_those_of_the_run(speech_run, tmp_path, tiny_manifest):
-    run, other = tmp_path / "moved", tmp_path / "corpus" / "test.tsv"
-    shutil.copytree(speech_run, run)
-    write_manifest(other, read_manifest(tiny_manifest)[:1])
-    command.main(["speech", str(run), "--manifest", str(other)])
-    command.main(["speech", str(run), "--manifest", str(other), "--manifest", str(tiny_manifest)])
-    lists = f"corpus-test+{tiny_manifest.parent.name}-manifest"
-    assert {path.name for path in (run / "test").iterdir()} == {"corpus-test", lists}
 
 
 def test_recordings_that_cannot_be_read_are_left_out(speech_run, language_run, tmp_path, capsys):
@@ -298,44 +258,6 @@ def test_the_report_has_sound_and_picture_of_the_worst_utterances(speech_run, tm
             assert page.count(f"data:{kind};base64,") == examples
 
 
-def test_report_of_a_language_model_needs_no_audio(language_run, tmp_path):
-    transcripts = tmp_path / "list.tsv"
-    transcripts.write_text("a\two3 hao3\t我好\nb\tni3 hao3\t尼好\n")
-    options = [
-        "--manifest",
-        str(transcripts),
-        "--output",
-        str(tmp_path),
-        "--report",
-        str(tmp_path / "report"),
-    ]
-    assert command.main([LANGUAGE, str(language_run), *options]) == 0
-    (system,) = json.loads((tmp_path / "report" / "report.json").read_text())["systems"]
-    assert list(system["kinds"]) == ["hanzi"]
-    assert sum(system["kinds"]["hanzi"].values()) == system["attribution"]["language"] == 1
-    assert (tmp_path / "report" / "errors.csv").is_file()
-
-
-def test_the_report_finds_search_errors_of_a_narrow_beam(tmp_path):
-    """他 begins more sentences than 她, but only 她的 is in the text: a greedy decision is wrong."""
-    pairs = [(["ta1", "hen3"], "他很"), (["ta1", "men5"], "他们"), (["ta1", "de5", "yin1"], "她的音")]
-    run, model = RunFolder(tmp_path / "narrow"), NgramConfig(order=2, beam=1)
-    save_yaml(run.config_file, {"task": LANGUAGE, "data": {"train": []}, "model": to_plain(model)})
-    symbols = build_symbols(pairs)
-    symbols.save(run.path)
-    NgramModel.train(pairs, model, symbols).save(run.path / NGRAM_FILE)
-    transcripts = tmp_path / "list.tsv"
-    transcripts.write_text("a\tta1 de5 yin1\t她的音\nb\tta1 hen3\t她很\nc\tta1 men5\t他们\n")
-    folders = ["--output", str(tmp_path), "--report", str(tmp_path / "report")]
-    command.main([LANGUAGE, str(run.path), "--manifest", str(transcripts), *folders])
-    (system,) = json.loads((tmp_path / "report" / "report.json").read_text())["systems"]
-    blamed = {
-        utterance["id"]: [token[6] for token in utterance["alignment"] if token[2]]
-        for utterance in system["utterances"]
-    }
-    assert blamed == {"a": ["search"], "b": ["language"], "c": []}
-
-
 def test_language_on_plain_text_and_on_the_recorded_manifest(language_run, tmp_path):
     text = tmp_path / "text.txt"
     text.write_text("我好\n你好\n")
@@ -369,44 +291,6 @@ def test_a_missing_corpus_is_named(orphaned_run, tiny_manifest, tmp_path):
     assert json.loads((tmp_path / "out/results.json").read_text())["seen_in_training"] == {"speech": None}
 
 
-@pytest.fixture
-def moved_runs(tmp_path: Path) -> tuple[Path, Path]:
-    """Both runs in another folder than they were written to, and their corpus deleted."""
-    corpus = write_tiny_corpus(tmp_path / "corpus", utterances=2).parent
-    write_speech_run(tmp_path / "runs" / "speech", corpus / "manifest.tsv")
-    write_language_run(tmp_path / "runs" / "language", corpus / "manifest.tsv")
-    shutil.rmtree(corpus)
-    (tmp_path / "runs").rename(tmp_path / "elsewhere")
-    return tmp_path / "elsewhere" / "speech", tmp_path / "elsewhere" / "language"
-
-
-@pytest.mark.parametrize("task", [PIPELINE, LANGUAGE])
-def test_moved_runs_without_their_corpus_need_a_list(moved_runs, tiny_manifest, tmp_path, task):
-    runs = [str(run) for run in moved_runs] if task == PIPELINE else [str(moved_runs[1])]
-    with pytest.raises(RunError, match=r"no longer exists.*pass --manifest FILE"):
-        command.main([task, *runs])
-    arguments = ["--manifest", str(tiny_manifest), "--output", str(tmp_path / "out")]
-    assert command.main([task, *runs, *arguments]) == 0
-    results = json.loads((tmp_path / "out" / "results.json").read_text())
-    assert results["utterances"] == 8
-    assert set(results["seen_in_training"].values()) == {None}
-
-
-def test_missing_recordings_are_named(speech_run, tiny_manifest, tmp_path):
-    utterances = read_manifest(tiny_manifest)
-    moved = [
-        dataclasses.replace(utterance, audio=tmp_path / utterance.audio.name) for utterance in utterances
-    ]
-    write_manifest(tmp_path / "list.tsv", moved)
-    with pytest.raises(CorpusError, match="8 of 8 recordings do not exist"):
-        command.main(["speech", str(speech_run), "--manifest", str(tmp_path / "list.tsv")])
-
-
-def test_a_split_that_the_run_does_not_have(language_run):
-    with pytest.raises(RunError, match=r"has no dev set.*--manifest"):
-        command.main(["language", str(language_run), "--split", "dev"])
-
-
 def test_an_empty_list(language_run, tmp_path):
     (tmp_path / "empty.tsv").write_text("")
     with pytest.raises(CorpusError, match="no utterance"):
@@ -424,9 +308,3 @@ def test_help_has_examples(arguments, capsys):
         command.main(arguments)
     assert stopped.value.code == 0
     assert "python test.py pipeline runs/demo/speech runs/demo/language" in capsys.readouterr().out
-
-
-def test_a_limit_of_nothing_is_refused(capsys):
-    with pytest.raises(SystemExit):
-        command.main(["speech", "runs/x", "--limit", "0"])
-    assert "not a whole number above 0" in capsys.readouterr().err

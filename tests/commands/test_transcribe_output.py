@@ -16,7 +16,7 @@ from tests.support.tiny_commands import TinyRuns, bytes_of, temporary_files
 from utils.audio.reading import write_wav
 from utils.config import save_yaml
 from utils.errors import AudioError, RunError, TranscriptError
-from utils.hypotheses.live_transcript import partial_path, write_live_transcript
+from utils.hypotheses.live import partial_path, write_live_transcript
 from utils.hypotheses.recognition import Alternative, Ending, Segment
 from utils.hypotheses.transcript_formats import FORMATS
 from utils.hypotheses.transcript_marks import TranscriptMarks

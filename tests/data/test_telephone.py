@@ -26,9 +26,8 @@ from training.tasks.keyword import VARIANTS, KeywordConfig, _warn_of_low_rates
 from utils.audio.reading import audio_seconds, sample_rates_of, seconds_and_rate
 from utils.config import load_config
 from utils.errors import CorpusError
-from utils.features.keyword import KeywordFeatureConfig, mel_filters
-from utils.features.mel_filters import mel_filters as speech_filters
-from utils.features.micro import _filters
+from utils.features.keyword import mel_filters
+from utils.features.spectra import mel_filters as speech_filters
 from utils.features.speech import FeatureConfig, empty_filters, extract_features, feature_bins
 
 TELEPHONE = 8_000
@@ -120,11 +119,6 @@ def test_keyword_recipes_need_no_option_but_the_rate(recipe, override):
     features = load_config(KeywordConfig, recipe, [override, AT_TELEPHONE_RATE], VARIANTS).features
     assert features.highest_hz == 0.475 * TELEPHONE
     assert mel_filters(features).any(axis=0).all()
-
-
-def test_the_fixed_point_filters_at_8_khz_are_not_empty():
-    config = KeywordFeatureConfig("micro", TELEPHONE)
-    assert _filters(config).toarray().any(axis=1).all()
 
 
 def test_prepare_names_the_options_for_telephone_speech(telephone, tmp_path):

@@ -18,10 +18,11 @@ from keras import layers
 from bundle.export.build import export_bundle
 from bundle.export.source import Clips, ExportSource
 from bundle.folder import write_decoding
-from bundle.variants import ArtefactMode, Format, Precision, Variant
+from bundle.variants import Format, Precision, Variant
 from keywords import listening
 from keywords.recording_results import recording_results
 from model_keyword.layers.time_layers import clip_mean
+from streaming.conversion.modes import Mode
 from streaming.keyword.detection import DetectionConfig, KeywordDetector
 from tests.support.microphone import Microphone
 from tests.support.scripts import ROOT, load_script
@@ -96,10 +97,7 @@ def write_bundle(folder: Path, settings: KeywordFeatureConfig, context: float = 
         golden=Clips(clips.inputs[:4], clips.references[:4]),
         weights_hash=hashlib.sha256(WEIGHTS).hexdigest(),
     )
-    made = [
-        Variant(Format.LITERT, state, Precision.FLOAT)
-        for state in (ArtefactMode.EXTERNAL, ArtefactMode.NON_STREAM)
-    ]
+    made = [Variant(Format.LITERT, state, Precision.FLOAT) for state in (Mode.EXTERNAL, Mode.NON_STREAM)]
     assert not any(artefact.problems for artefact in export_bundle(source, made, folder))
     return folder
 

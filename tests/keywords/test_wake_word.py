@@ -35,8 +35,7 @@ from utils.errors import AudioError, CorpusError, RunError, UserError
 from utils.files import write_json, write_text
 from utils.mandarin.syllable_distance import NEAR, phrase_distance
 from utils.run_folder.checksum_files import file_hash
-from utils.run_folder.lock import locked
-from utils.run_folder.run import RunFolder
+from utils.run_folder.run import RunFolder, locked
 from utils.run_folder.temporary import is_temporary
 
 command = load_script("wake_word.py")

@@ -14,7 +14,7 @@ from model_keyword.layers.sub_spectral_norm import SubSpectralNorm
 from model_keyword.layers.time_layers import convolution, depthwise, max_pooling
 from model_keyword.registry import MODELS, build_keyword_model
 from streaming.conversion.convert import to_mode
-from streaming.conversion.streamability import check_streamable, stream_geometry
+from streaming.conversion.plan import check_streamable, stream_geometry
 from tests.support.streamed import EXTERNAL, INTERNAL, STREAMS, assert_streams, with_random_weights
 from training.tasks.keyword import VARIANTS, KeywordConfig
 from utils.backend.model_cost import multiply_accumulates

@@ -20,8 +20,8 @@ from data.manifest import COLUMNS
 from model_language.ngram.syllables import SyllableNgram, SyllableNgramConfig
 from tests.support.damage import damage_file
 from tests.support.tiny_corpus import SYLLABLES
+from utils import processes
 from utils.audio.reading import write_wav
-from utils.command import progress
 from utils.config import save_yaml, to_plain
 from utils.features.speech import FeatureConfig
 from utils.files import write_text
@@ -388,7 +388,7 @@ class Terminal(io.StringIO):
 def test_train_py_shows_a_progress_bar_if_its_checks_take_long(recipe, monkeypatch, seconds):
     from preflight import recipes
 
-    monkeypatch.setattr(progress, "_HIDDEN_SECONDS", seconds)
+    monkeypatch.setattr(processes, "_HIDDEN_SECONDS", seconds)
     monkeypatch.setattr(recipes, "needs_room", lambda *_: True)  # as for a corpus that could fill the disk
     monkeypatch.setattr(sys, "stderr", terminal := Terminal())
     recipes.check_before_training(recipes.read_recipe(Path(recipe[1]), recipe[2:]))

@@ -226,7 +226,7 @@ def test_full_disk_in_prepare(commands, tiny_runs):
 
 def test_full_disk_in_train(commands, tiny_runs, nightly):
     """The run folder's disk is full when the run begins, at its first checkpoint, at its first weights."""
-    moments = ((8, r"\S+"), (150, r"\S+state\.npz"), (600, r"checkpoint/best_of_epoch_1\.weights\.h5"))
+    moments = ((8, r"\S+"), (150, r"\S+state\.npz"), (600, r"best\.weights\.h5"))
     with small_disk(commands.folder / "disk_of_train", 8) as disk:
         run = RunFolder(disk.path / "run")
         cache = commands.folder / "tiny" / "features"

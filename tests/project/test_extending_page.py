@@ -21,7 +21,7 @@ import numpy as np
 from analysis.errors.kinds import HANZI_KINDS
 from model_keyword.registry import MODELS as KEYWORD_MODELS, build_keyword_model
 from model_speech.registry import MODELS as SPEECH_MODELS
-from streaming.conversion.streamability import check_streamable
+from streaming.conversion.plan import check_streamable
 from utils.features.keyword import KeywordFeatureConfig
 
 entry = SPEECH_MODELS["tdnn"]

@@ -44,7 +44,7 @@ LATE_IMPORTS = {
     "training/profiling.py": {"tensorflow"},
     "utils/backend/devices.py": {"keras", "tensorflow", "jax", "torch"},
     "utils/backend/prediction.py": {"tensorflow"},
-    "utils/run_folder/lock.py": {"fcntl"},
+    "utils/run_folder/run.py": {"fcntl"},
     "bundle/check/scoring.py": {"rapidfuzz"},  # not of requirements/run.txt, which verifies bundles
     "keywords/wake_word.py": {"bundle", "keywords"},  # as in a script: a wrong argument is reported at once
     "training/feature_shards.py": {"training"},  # as in a script
@@ -53,7 +53,7 @@ LATE_IMPORTS = {
     "bundle/pack.py": {"bundle", "model_speech"},  # as in a script
     "model_speech/onnx_acoustic.py": {"onnxruntime"},  # only for a packed run
     "recognition/loading.py": {"model_speech", "streaming"},  # Keras, for a run that is not packed
-    "utils/mandarin/pypinyin_data.py": {"pypinyin"},
+    "utils/mandarin/hanzi_readings.py": {"pypinyin"},
     "utils/mandarin/simplified.py": {"opencc"},  # not of requirements/run.txt
     "utils/run_folder/file_lock.py": {"fcntl"},
 }

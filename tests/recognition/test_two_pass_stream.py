@@ -18,7 +18,7 @@ from streaming.speech.stream import SpeechStream
 from tests.support.recordings import RECORDINGS
 from utils.audio.reading import read_audio
 from utils.features.speech import FeatureConfig, extract_features
-from utils.hypotheses.live_text import LiveText
+from utils.hypotheses.live import LiveText
 from utils.hypotheses.recognition import Alternative, Ending, Partial, Segment
 from utils.run_folder.run import PRETRAINED_SPEECH, PRETRAINED_STREAMING
 from utils.vocabulary import BLANK, SPACE, Vocabulary

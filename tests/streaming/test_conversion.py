@@ -9,10 +9,9 @@ import pytest
 from keras import layers
 
 from streaming.conversion.convert import to_mode
-from streaming.conversion.layers import StreamState
 from streaming.conversion.modes import Mode
+from streaming.conversion.plan import check_streamable, stream_geometry
 from streaming.conversion.runner import KerasStream
-from streaming.conversion.streamability import check_streamable, stream_geometry
 from tests.support.streamed import (
     EXTERNAL,
     INTERNAL,
@@ -177,21 +176,6 @@ def test_an_answer_for_the_whole_clip(case, nightly):
     assert stream_geometry(model, frames_per_call=5).window == 15
 
 
-def test_a_chunk_may_be_longer_than_the_window():
-    inputs = keras.Input((FRAMES, BINS))
-    x = layers.Flatten()(layers.Cropping1D((5, 0))(layers.Conv1D(3, 3)(inputs)))  # a window of 5 frames
-    assert_streams(model_of(inputs, x), (INTERNAL, FRAMES), (EXTERNAL, FRAMES + 3))
-
-
-def test_windows_behind_unequal_strides_wait_for_each_other():
-    inputs = keras.Input((11, BINS))
-    strided = layers.GlobalMaxPooling1D()(
-        layers.Conv1D(3, 3, strides=2)(inputs)
-    )  # 5 frames: complete after 12
-    model = model_of(inputs, layers.Concatenate()([strided, layers.Flatten()(inputs)]))
-    assert assert_streams(model, (INTERNAL, 2), (EXTERNAL, 4)).window == 12
-
-
 def residual_with_cropping(x):
     y = layers.Conv1D(6, 3, dilation_rate=2, use_bias=False)(x)
     y = layers.ReLU()(layers.BatchNormalization()(y))
@@ -223,30 +207,11 @@ def test_branches_of_unequal_delay_are_aligned():
     assert assert_streams(model, (INTERNAL, 1), (EXTERNAL, 2)).delay == 4
 
 
-def test_padding_passes_through_a_merge():
-    inputs = keras.Input((FRAMES, BINS))
-    shifted = layers.ZeroPadding1D((2, 0))(layers.Cropping1D((0, 2))(inputs))  # a branch without padding
-    both = layers.Subtract()([layers.ZeroPadding1D((2, 0))(x) for x in (inputs, layers.Dense(BINS)(inputs))])
-    x = layers.Add()([layers.Conv1D(3, 3)(both), layers.Conv1D(3, 1)(layers.Maximum()([inputs, shifted]))])
-    assert assert_streams(model_of(inputs, x), (INTERNAL, 1), (EXTERNAL, 4)).delay == 0
-
-
 def test_inputs_of_a_custom_layer_are_aligned():
     inputs = keras.Input((FRAMES, BINS))
     gate = layers.Conv1D(BINS, 3)(inputs)
     model = model_of(inputs, layers.Conv1D(3, 2)(Gate()(layers.Cropping1D((0, 2))(inputs), gate)))
     assert_streams(model, (INTERNAL, 1), (EXTERNAL, 3))
-
-
-def test_look_ahead_on_request():
-    inputs = keras.Input((24, 6, 2))
-    x = layers.Conv2D(3, (5, 3), padding="same", dilation_rate=(2, 1))(inputs)  # 4 frames ahead
-    x = layers.Conv2D(2, (4, 2), padding="same")(layers.ReLU()(x))  # 2 more: 1 on the left, 2 on the right
-    x = layers.Conv2D(2, (3, 6))(x)
-    x = layers.Conv2D(2, (2, 1))(layers.ZeroPadding2D(((0, 1), (0, 0)))(x))  # and 1 more
-    model = model_of(inputs, x)
-    facts = assert_streams(model, (INTERNAL, 1), (EXTERNAL, 4), look_ahead=True, lost=4 + 2 + 1)
-    assert facts.delay == 4 + 2 + 2 + 1
 
 
 def test_samples_in_a_frame_is_a_hop():
@@ -256,14 +221,6 @@ def test_samples_in_a_frame_is_a_hop():
     facts = assert_streams(model, (INTERNAL, 1), (EXTERNAL, 3))
     assert (facts.step, facts.hop, facts.stride, facts.frames_per_call) == (2, 2, 2, 1)
     assert to_mode(model, INTERNAL, 3).input.shape == (1, 6)
-
-
-def test_samples_in_a_strided_network_needs_several_hops():
-    inputs = keras.Input((26,))
-    x = layers.Conv1D(3, 2, strides=2)(Halves()(inputs))
-    model = model_of(inputs, layers.Flatten()(x))
-    facts = assert_streams(model, (INTERNAL, 2))
-    assert (facts.step, facts.hop, facts.frames_per_call, facts.window) == (4, 2, 2, 28)
 
 
 def test_the_cnn_of_the_specification_keeps_seven_states():
@@ -294,14 +251,6 @@ def test_a_layer_called_twice_has_a_state_for_each_call_and_one_set_of_weights()
     assert streamed.count_params() == model.count_params() + facts.state_values
 
 
-def test_a_layer_of_frames_that_also_takes_the_whole_clip_keeps_its_padding_there():
-    inputs = keras.Input((FRAMES, BINS))
-    shared = layers.Conv1D(BINS, 3, padding="causal")
-    frames = shared(inputs)
-    whole = layers.MultiHeadAttention(2, 2)(frames, frames)
-    assert_streams(model_of(inputs, layers.GlobalAveragePooling1D()(shared(whole))), (INTERNAL, 1))
-
-
 def test_nested_and_sequential_models_are_unfolded():
     inner_input = keras.Input((None, BINS))
     inner = keras.Model(
@@ -311,14 +260,6 @@ def test_nested_and_sequential_models_are_unfolded():
         [keras.Input((FRAMES, BINS)), inner, layers.Conv1D(BINS, 2), inner, layers.Flatten()]
     )
     assert_streams(with_random_weights(sequence), (EXTERNAL, 3))
-
-
-def test_several_layers_that_need_the_same_past_share_it():
-    inputs = keras.Input((FRAMES, BINS))
-    model = model_of(
-        inputs, layers.Concatenate()([layers.Conv1D(2, 3)(inputs), layers.MaxPooling1D(3, 1)(inputs)])
-    )
-    assert len(assert_streams(model, (INTERNAL, 1)).states) == 1
 
 
 @pytest.fixture(scope="module")
@@ -342,18 +283,6 @@ def test_a_reset_clears_all_states(long_memory, mode):
     assert np.abs(run(stream, second, 1)[-1] - expected).max() <= TOLERANCE
 
 
-def test_states_have_names_and_begin_with_zeros(long_memory):
-    facts = stream_geometry(long_memory)
-    assert [state.name for state in facts.states] == ["state_00_conv", "state_01_gru"]
-    model = to_mode(long_memory, EXTERNAL, 2)
-    assert list(model.input) == ["input", "state_00_conv", "state_01_gru"]
-    assert list(model.output) == ["output", "state_00_conv_next", "state_01_gru_next"]
-    assert [tensor.shape for tensor in model.inputs] == [(1, 2, BINS), (1, 8, BINS), (1, 3)]
-    kept = [layer.kept for layer in to_mode(long_memory, INTERNAL).layers if isinstance(layer, StreamState)]
-    assert [tuple(state.shape) for states in kept for state in states] == [(1, 8, BINS), (1, 3)]
-    assert not any(np.any(state) for states in kept for state in states)
-
-
 def test_a_streamed_model_survives_keras_files(long_memory, tmp_path):
     inputs = keras.Input((FRAMES, BINS))
     x = layers.GRU(3, return_sequences=True)(layers.Conv1D(3, 3)(inputs))
@@ -367,30 +296,13 @@ def test_a_streamed_model_survives_keras_files(long_memory, tmp_path):
         assert np.abs(np.concatenate(first) - np.concatenate(second)).max() <= TOLERANCE
 
 
-def test_the_frame_counter_stops_after_the_warm_up():
-    inputs = keras.Input((FRAMES, BINS))
-    model = model_of(inputs, layers.Conv1D(3, 3, padding="causal")(layers.Conv1D(3, 4)(inputs)))
-    stream = KerasStream(to_mode(model, EXTERNAL, 2))
-    run(stream, noise((1, 40, BINS)), 2)
-    assert stream.states["state_00_frame_index"] == 3  # the warm-up; it stopped there
-
-
-def test_a_long_stream_equals_the_plain_model():
-    """Long after the frame counter has stopped, the outputs are still equal."""
-    inputs = keras.Input((200, BINS))
-    x = layers.Conv1D(3, 3, padding="causal")(layers.Conv1D(3, 3, strides=2)(inputs))
-    assert_streams(model_of(inputs, layers.GRU(3, return_sequences=True)(x)), (INTERNAL, 4))
-
-
-def test_training_mode_is_the_model_itself_and_non_stream_a_copy(long_memory):
-    assert to_mode(long_memory, Mode.TRAINING) is long_memory
+def test_non_stream_is_a_copy():
     inputs = keras.Input((FRAMES, BINS))
     x = layers.BatchNormalization()(layers.Conv1D(3, 3, padding="same")(inputs))
     model = model_of(inputs, layers.Bidirectional(layers.LSTM(2))(layers.Dropout(0.5)(x)))
-    copy = to_mode(model, "non_stream")
+    copy = to_mode(model, Mode.NON_STREAM)
     clips = noise((3, FRAMES, BINS))
     assert np.array_equal(copy(clips, training=True), model(clips, training=False))
-    assert to_mode(model, Mode.NON_STREAM_INFERENCE, batch=1).input.shape == (1, FRAMES, BINS)
     assert not any(isinstance(layer, layers.Dropout) for layer in copy.layers)
     model.set_weights([np.zeros_like(weight) for weight in model.get_weights()])
     assert np.any(copy(clips))  # the copy has separate weights
@@ -400,7 +312,7 @@ def test_a_model_trained_in_mixed_precision_streams_in_float32():
     inputs = keras.Input((FRAMES, BINS))
     x = layers.GRU(3, dtype="mixed_bfloat16")(layers.Conv1D(3, 3, dtype="mixed_bfloat16")(inputs))
     model = model_of(inputs, x)
-    plain = to_mode(model, Mode.NON_STREAM_INFERENCE)
+    plain = to_mode(model, Mode.NON_STREAM)
     clip = noise((1, FRAMES, BINS))
     streamed = run(KerasStream(to_mode(model, INTERNAL)), clip, 1)[-1]
     assert np.abs(plain.predict_on_batch(clip) - streamed).max() <= TOLERANCE

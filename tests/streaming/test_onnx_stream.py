@@ -15,18 +15,14 @@ from model_speech.models.compact import CompactConfig, build_compact
 from model_speech.models.compact_streaming import CompactStreamingConfig, build_compact_streaming
 from model_speech.onnx_acoustic import OnnxStreaming
 from model_speech.packed_weights import weight_variables
-from recognition.loading import load_acoustic_logits, load_live_stream, load_logit_stream
-from recognition.partial_results import PartialResultDecoder
-from recognition.recognizer import Recognizer
+from recognition.loading import load_acoustic_logits, load_logit_stream
 from streaming.speech.keras_stream import keras_stream
-from streaming.speech.stream import LogitStream, SpeechStream
+from streaming.speech.stream import LogitStream
 from tests.streaming.test_speech import DEEP_FRONT, GATED, SMALL, causal, in_chunks, sound, tiny_acoustic
 from tests.support.tiny_runs import save_speech_run
 from training.initialise import take_weights
 from utils.audio.reading import write_wav
-from utils.errors import RunError
 from utils.features.speech import extract_features
-from utils.hypotheses.recognition import Segment
 
 
 @pytest.fixture(scope="module")
@@ -74,31 +70,6 @@ def test_utterances_and_streams_are_those_of_keras(config, tmp_path):
         np.testing.assert_allclose(rows[0], rows[1], rtol=1e-5, atol=1e-4)
 
 
-def test_two_streams_do_not_disturb_each_other(run):
-    model = load_acoustic_logits(run)
-    chunks = np.random.default_rng(0).normal(size=(4, 1, 16, 16)).astype(np.float32)
-    alone = model.stream()
-    expected = [alone.step(chunk) for chunk in chunks]
-    first, second = model.stream(), model.stream()
-    for chunk, rows in zip(chunks, expected, strict=True):
-        second.step(-chunk)
-        np.testing.assert_array_equal(first.step(chunk), rows)
-
-
-def test_a_packed_run_is_a_live_stream(run, acoustic):
-    recognizer = Recognizer(load_acoustic_logits(run))
-    assert isinstance(recognizer.acoustic, OnnxStreaming)
-    stream = load_live_stream(run, recognizer, None)
-    assert isinstance(stream, SpeechStream)
-    keras = causal(acoustic)
-    other = SpeechStream(keras, keras_stream(keras, 8), 8, PartialResultDecoder(Recognizer(acoustic)))
-    found, expected = (speech.feed(sound(60_000)) + speech.flush() for speech in (stream, other))
-    pinyin = [
-        [event.best.pinyin for event in events if isinstance(event, Segment)] for events in (found, expected)
-    ]
-    assert pinyin[0] == pinyin[1] and pinyin[0]
-
-
 def test_any_time_between_frames_may_be_streamed(acoustic, tmp_path):
     features = replace(acoustic.features, hop_ms=9)  # 80 ms are no whole number of output frames
     trained = save_speech_run(tmp_path / "trained", replace(acoustic, features=features), SMALL)
@@ -119,15 +90,6 @@ def test_streaming_needs_no_framework(run, tmp_path):
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "looking ahead 175 ms" in done.stderr
-
-
-def test_a_damaged_run_is_named(run, tmp_path):
-    (run / "vocabulary" / "acoustic.txt").rename(tmp_path / "acoustic.txt")
-    try:
-        with pytest.raises(RunError):
-            load_acoustic_logits(run)
-    finally:
-        (tmp_path / "acoustic.txt").rename(run / "vocabulary" / "acoustic.txt")
 
 
 def test_blocks_on_joined_frames_change_nothing_in_a_trained_stream():

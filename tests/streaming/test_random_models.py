@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from keras import layers
 
-from streaming.conversion.streamability import stream_geometry
+from streaming.conversion.plan import stream_geometry
 from tests.support.streamed import STREAMS, assert_streams, model_of
 
 CHANNELS = 3

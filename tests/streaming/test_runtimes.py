@@ -8,8 +8,8 @@ from ai_edge_litert.interpreter import Interpreter
 from keras import layers
 
 from streaming.conversion.convert import to_mode
+from streaming.conversion.plan import stream_geometry
 from streaming.conversion.runner import KerasStream
-from streaming.conversion.streamability import stream_geometry
 from tests.support.streamed import EXTERNAL, model_of, noise
 
 FRAMES, BINS = 12, 4

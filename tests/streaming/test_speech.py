@@ -1,7 +1,6 @@
 """Tests of the acoustic model on a stream: features, logits and pinyin equal those of the whole recording."""
 
 import dataclasses
-import io
 import json
 import re
 from types import SimpleNamespace
@@ -13,10 +12,9 @@ import pytest
 from bundle.export.build import export_bundle
 from bundle.export.speech_source import speech_source
 from bundle.folder import open_bundle
-from bundle.variants import ArtefactMode, Format, Precision, Variant
+from bundle.variants import Format, Precision, Variant
 from model_speech.acoustic_model import AcousticModel
 from model_speech.causal import CausalModel, load_causal_model
-from model_speech.causal_timing import CausalTiming
 from model_speech.ctc.greedy import greedy_decode
 from model_speech.models.compact_streaming import (
     CompactStreamingConfig,
@@ -29,22 +27,18 @@ from recognition.recognizer import Recognizer
 from streaming.conversion.convert import to_mode
 from streaming.conversion.modes import Mode
 from streaming.conversion.runner import KerasStream
-from streaming.conversion.streamability import check_streamable, stream_geometry
 from streaming.speech.keras_stream import keras_stream
 from streaming.speech.recognizer import StreamRecognizer
 from streaming.speech.stream import LogitStream, SpeechStream
 from streaming.speech.utterances import MAX_SECONDS, UtteranceSegmenter
 from tests.support.acoustic_models import (
     assert_padding_has_no_influence,
-    assert_survives_keras_files,
-    assert_weights_round_trip,
 )
-from tests.support.recordings import RECORDINGS
 from tests.support.tiny_runs import save_speech_run, write_language_run
 from transcribe import main
-from utils.audio.reading import pcm_blocks, read_audio, write_wav
+from utils.audio.reading import read_audio, write_wav
 from utils.errors import AudioError, ConfigError
-from utils.features.running_normalisation import ACTIVE_RANGE, InitialMean, RunningNormalisation
+from utils.features.running_normalisation import InitialMean, RunningNormalisation
 from utils.features.speech import FeatureConfig, extract_features, feature_bins
 from utils.features.stream import FeatureStream
 from utils.hypotheses.recognition import Ending, Partial, Segment
@@ -110,17 +104,9 @@ def streams(acoustic):
     return model, {chunk: keras_stream(model, chunk) for chunk in (8, 24)}
 
 
-def test_the_compiled_network_refuses_chunks_of_another_shape(streams):
-    model, runners = streams
-    bins = feature_bins(model.features)
-    for shape in ((1, 16, bins), (2, 8, bins), (1, 8, bins + 1)):
-        with pytest.raises(ValueError, match=r"a chunk of shape .*, not \(1, 8, 16\)"):
-            runners[8].step(np.zeros(shape, np.float32))
-
-
 def test_the_network_with_external_states_gives_the_same_rows(streams):
     model, runners = streams
-    external = KerasStream(to_mode(model.network, Mode.STREAM_EXTERNAL_STATE_INFERENCE, 8))
+    external = KerasStream(to_mode(model.network, Mode.EXTERNAL, 8))
     runners[8].reset()
     for seed in range(4):
         chunk = np.random.default_rng(seed).normal(size=(1, 8, 16)).astype(np.float32)
@@ -142,15 +128,6 @@ def test_features_of_any_chunks_are_those_of_the_whole(name, samples):
         np.testing.assert_array_equal(np.concatenate(frames), extract_features(whole, config))
 
 
-def test_frames_come_as_soon_as_their_samples_are_there():
-    stream = FeatureStream(STREAMABLE["filter_bank"])
-    assert [len(stream.feed(np.ones(n, np.float32))) for n in (399, 1, 159, 1, 320)] == [0, 1, 0, 1, 2]
-
-
-def test_a_stream_without_a_sample_has_no_frame():
-    assert FeatureStream(STREAMABLE["filter_bank"]).flush().shape == (0, 16)
-
-
 @pytest.mark.parametrize(
     ("config", "message"),
     [
@@ -162,29 +139,6 @@ def test_a_stream_without_a_sample_has_no_frame():
 def test_settings_that_cannot_stream_are_refused_with_an_alternative(config, message):
     with pytest.raises(ConfigError, match=message):
         FeatureStream(config)
-
-
-def test_running_normalisation_is_for_mel_energies():
-    with pytest.raises(ConfigError, match=r"'running' is for log mel energies, features\.kind is 'mfcc'"):
-        FeatureConfig("mfcc", normalise="running")
-
-
-def test_running_normalisation_removes_the_loudness_with_time():
-    config, whole = STREAMABLE["filter_bank"], np.tile(sound(16_000), 40)
-    loud, faint = extract_features(whole, config), extract_features(0.1 * whole, config)
-    difference = np.abs(loud - faint).mean(axis=1)
-    assert difference[5:20].mean() > 2.0  # log(100) = 4.6 at first, partly normalised
-    assert np.median(difference[-500:]) < 0.1  # the 40 % of silence stay at the level of silence
-
-
-def test_faint_speech_counts_some_seconds_after_a_loud_sound():
-    """35 dB fainter: 5 dB more than the active range, which have faded after 10 s, also in short pieces."""
-    frames, fainter = np.full((3000, 4), 10.0), 3.5 * np.log(10.0)
-    frames[100:] -= fainter
-    normalise = RunningNormalisation(InitialMean.flat(4), 0.01)
-    normalised = np.concatenate([normalise(part) for part in np.split(frames, 300)])
-    np.testing.assert_allclose(normalised[100:1090], -fainter)
-    assert (np.diff(normalised[1110:], axis=0) > 0).all() and abs(normalised[-1]).max() < 0.1
 
 
 def test_running_mean_against_its_definition():
@@ -204,38 +158,7 @@ def test_running_mean_against_its_definition():
     np.testing.assert_allclose(np.concatenate([normalise(frames[:7]), normalise(frames[7:])]), expected)
 
 
-@pytest.mark.parametrize(
-    "config",
-    [
-        FeatureConfig(frame_ms=64, hop_ms=9, window="hamming", normalise="running_ltass"),
-        FeatureConfig(bins=80, normalise="running_ltass"),
-        FeatureConfig(bins=40, window="hamming", normalise="running_ltass"),
-    ],
-    ids=["64 ms", "80 bins", "40 bins"],
-)
-def test_average_spectrum_of_speech_is_nearer_to_recordings_than_a_flat_spectrum(config):
-    """Also at other settings than those which it was measured with."""
-    means = []
-    for recording in RECORDINGS:
-        samples = read_audio(recording, config.sample_rate)
-        energies = extract_features(samples, dataclasses.replace(config, normalise="none"))
-        loudness = np.log(np.exp(energies).sum(axis=1))
-        means.append(energies[loudness > loudness.max() - ACTIVE_RANGE].mean(axis=0))
-    mean = np.mean(means, axis=0)
-    # Log energies of silence are 0, the noise of rounding; what is subtracted from them is the initial mean.
-    initial = -extract_features(np.zeros(config.frame_samples), config)[0]
-    shape, difference = mean - mean.mean(), mean - mean.mean() - (initial - initial.mean())
-    assert np.square(difference).mean() < 0.7 * np.square(shape).mean()
-    assert initial.mean() == pytest.approx(mean.mean(), abs=1.5)
-
-
 # The model
-
-
-def test_is_registered_by_name():
-    entry = MODELS["compact_streaming"]
-    assert entry.config is CompactStreamingConfig
-    assert entry.causal is causal_network
 
 
 @pytest.mark.parametrize(
@@ -274,14 +197,6 @@ def test_an_output_depends_on_its_look_ahead_and_nothing_beyond(acoustic):
         np.testing.assert_array_equal(after[0, :2], before[0, :2])
 
 
-def test_saving_and_loading(tmp_path):
-    def build():
-        return build_compact_streaming(SMALL, 6, 5)
-
-    assert_weights_round_trip(build, tmp_path)
-    assert_survives_keras_files(build(), tmp_path)
-
-
 @pytest.mark.parametrize("config", [SMALL, DEEP_FRONT, GATED])
 @pytest.mark.parametrize("frames", [1, 8, 45])
 def test_the_causal_network_is_the_trained_model(config, frames):
@@ -292,16 +207,6 @@ def test_the_causal_network_is_the_trained_model(config, frames):
     end = -frames % 8 + model.look_ahead
     late = model.network(np.pad(features, ((0, 0), (0, end), (0, 0)))).numpy()
     np.testing.assert_allclose(late[:, model.delay :], expected, atol=1e-5)
-
-
-def test_the_network_streams_without_delay_of_its_own(streams):
-    model, _ = streams
-    assert not check_streamable(model.network)
-    facts = stream_geometry(model.network)
-    assert (facts.step, facts.stride, facts.delay) == (8, 8, 0)
-    assert model.look_ahead_seconds == pytest.approx(
-        0.16 + 0.015
-    )  # 16 frames, and the excess of the last one
 
 
 # Streams of logits and syllables
@@ -364,12 +269,6 @@ def test_partial_results_grow_into_their_segment(acoustic, streams):
     assert len(events) > 5
 
 
-def test_a_chunk_that_does_not_suit_the_stride_is_refused(streams):
-    model, networks = streams
-    with pytest.raises(ConfigError, match=r"a chunk of 12 feature frames.*time stride: 8 frames, 80 ms"):
-        LogitStream(model, networks[8], 12)
-
-
 # Tokens and utterances
 
 
@@ -391,26 +290,6 @@ def segmenter_of_rows() -> UtteranceSegmenter:
 def utterances(classes: list[int]) -> list[Partial | Segment]:
     segmenter = segmenter_of_rows()
     return [event for row in rows_of(classes) for event in segmenter.feed(row[None])] + segmenter.flush()
-
-
-@pytest.mark.parametrize("samples", [60_000, 60_777, 900])
-def test_the_last_syllable_ends_with_the_recording(samples):
-    """The last row of a model lasts up to 80 ms longer."""
-
-    class Speaking:
-        def reset(self):
-            pass
-
-        def step(self, chunk):
-            return rows_of([0, 5])[None]
-
-    timing = CausalTiming(STREAMABLE["filter_bank"], Vocabulary(TOKENS), 8, 16)
-    acoustic = SimpleNamespace(features=timing.features, vocabulary=timing.vocabulary, frame_seconds=0.08)
-    stream = SpeechStream(timing, Speaking(), 16, PartialResultDecoder(Recognizer(acoustic)))
-    for _ in range(2):
-        events = stream.feed(sound(samples)) + stream.flush()
-        last = events[-1]
-        assert last.times[-1][0] < last.times[-1][1] <= last.end == pytest.approx(samples / 16_000)
 
 
 def test_a_pause_ends_an_utterance_and_a_short_one_does_not():
@@ -444,15 +323,6 @@ def test_partial_results_of_an_utterance_without_a_segment_are_withdrawn():
     assert segmenter_of_rows().flush() == []
 
 
-def test_many_rows_at_once_give_the_same_segments_and_one_partial_result():
-    rows = rows_of([0, 5, 1, *[5] * 20, 2, 5, 3, 0])
-    segmenter = segmenter_of_rows()
-    events = segmenter.feed(rows)
-    assert [type(event) for event in events] == [Segment, Partial]
-    assert [*events, *segmenter.flush()][1:] == [events[1], utterances(rows.argmax(1).tolist())[-1]]
-    assert [type(event) for event in segmenter.feed(rows, behind=True)] == [Segment]
-
-
 def test_speech_without_a_pause_is_cut_between_syllables():
     classes = [0, 5, 1, 1, 5] * 300
     longest = round(MAX_SECONDS / 0.08)
@@ -461,14 +331,6 @@ def test_speech_without_a_pause_is_cut_between_syllables():
     assert len(segments) == len(classes) // longest
     assert all(segment.end - segment.start < MAX_SECONDS + 1 for segment in segments)
     assert [syllable for segment in segments for syllable in segment.best.pinyin] == ["ma1", "ma2"] * 300
-
-
-def test_an_endless_syllable_does_not_fill_the_memory():
-    segments = segmenter_of_rows().feed(rows_of([2] * 1200))
-    assert [round(segment.end - segment.start) for segment in segments if isinstance(segment, Segment)] == [
-        40,
-        40,
-    ]
 
 
 # Runs
@@ -509,7 +371,7 @@ def test_a_run_that_cannot_stream_is_refused_with_an_alternative(tmp_path, name,
 def test_the_export_of_a_run_is_verified(tmp_path):
     """Utterances of any length with CTC rows; the model is called with a clip of 8 s or with a chunk."""
     source = speech_source(save_speech_run(tmp_path / "run", tiny_acoustic(DEEP_FRONT), DEEP_FRONT))
-    states = (ArtefactMode.NON_STREAM, ArtefactMode.EXTERNAL)
+    states = (Mode.NON_STREAM, Mode.EXTERNAL)
     made = export_bundle(
         source, [Variant(Format.LITERT, state, Precision.FLOAT) for state in states], tmp_path / "export"
     )
@@ -518,13 +380,6 @@ def test_the_export_of_a_run_is_verified(tmp_path):
     assert (bundle.metadata["kind"], bundle.labels) == ("speech", TOKENS)
     whole, chunk = json.loads((tmp_path / "export/export.json").read_text())["multiply_accumulates"].values()
     assert 95 * chunk < whole < 105 * chunk  # 800 frames and the look-ahead, 8 a chunk
-
-
-def test_raw_sound_is_read_in_blocks_of_the_requested_length():
-    integers = np.arange(1000, dtype="<i2")
-    blocks = list(pcm_blocks(io.BytesIO(integers.tobytes()), 8000, 8000, seconds=0.05))
-    assert [len(block) for block in blocks] == [400, 400, 200]
-    np.testing.assert_array_equal(np.concatenate(blocks) * 32768, integers)
 
 
 # The command line

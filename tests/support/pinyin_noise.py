@@ -14,10 +14,10 @@ from utils.mandarin.confusion_statistics import (
     ConfusionStatistics,
     cumulative,
     is_canonical,
+    relative_frequencies,
     shipped_statistics,
 )
 from utils.mandarin.pinyin import full_inventory
-from utils.mandarin.substitutions import relative_frequencies
 
 CORRECT, SUBSTITUTED, DELETED, INSERTED = range(4)
 

@@ -8,11 +8,11 @@ import numpy as np
 from streaming.chunks import StreamedModel
 from streaming.conversion.convert import to_mode
 from streaming.conversion.modes import Mode
+from streaming.conversion.plan import StreamGeometry, stream_geometry
 from streaming.conversion.runner import KerasStream
-from streaming.conversion.streamability import StreamGeometry, stream_geometry
 from streaming.conversion.timing import round_up
 
-INTERNAL, EXTERNAL = Mode.STREAM_INTERNAL_STATE_INFERENCE, Mode.STREAM_EXTERNAL_STATE_INFERENCE
+INTERNAL, EXTERNAL = Mode.INTERNAL, Mode.EXTERNAL
 STREAMS = (INTERNAL, EXTERNAL)
 TOLERANCE = 1e-5
 
@@ -45,15 +45,12 @@ def run(stream: StreamedModel, frames: np.ndarray, chunk: int) -> list[np.ndarra
     return [stream.step(frames[:, start : start + chunk]) for start in range(0, last, chunk)]
 
 
-def difference(
-    stream: StreamedModel, clip: np.ndarray, expected: np.ndarray, facts: StreamGeometry, lost: int
-) -> float:
+def difference(stream: StreamedModel, clip: np.ndarray, expected: np.ndarray, facts: StreamGeometry) -> float:
     """Largest difference of the common outputs; after the clip the stream continues with noise.
 
     Args:
         clip: (1, frames, …).
         expected: (1, …), the plain model's answer.
-        lost: output frames at the clip's end that depend on look-ahead.
     """
     chunk = stream.chunk_shape[1]
     end = facts.window if facts.delay is None else (expected.shape[1] + facts.delay) * facts.stride
@@ -63,29 +60,23 @@ def difference(
     if facts.delay is None:
         return np.abs(outputs[-1] - expected).max()
     streamed = np.concatenate(outputs, axis=1)[:, facts.delay :]
-    length = expected.shape[1] - lost
-    assert length > 0
-    return np.abs(streamed[:, :length] - expected[:, :length]).max()
+    return np.abs(streamed[:, : expected.shape[1]] - expected).max()
 
 
-def assert_streams(
-    model: keras.Model, *calls: tuple[Mode, int], look_ahead: bool = False, lost: int = 0
-) -> StreamGeometry:
+def assert_streams(model: keras.Model, *calls: tuple[Mode, int]) -> StreamGeometry:
     """The stream equals the plain model on two clips, with a reset between them.
 
     Args:
         model: the plain model.
         calls: modes of streaming with the frames per call.
-        look_ahead: whether look-ahead is allowed.
-        lost: output frames at the clip's end that depend on it.
     """
-    facts = stream_geometry(model, look_ahead)
+    facts = stream_geometry(model)
     clips = noise((2, *model.inputs[0].shape[1:]), seed=1)
     expected = keras.ops.convert_to_numpy(model(clips, training=False))
     for mode, frames_per_call in calls:
-        stream = KerasStream(to_mode(model, mode, frames_per_call, look_ahead))
+        stream = KerasStream(to_mode(model, mode, frames_per_call))
         for clip, reference in zip(clips, expected, strict=True):
             stream.reset()
-            worst = difference(stream, clip[None], reference[None], facts, lost)
+            worst = difference(stream, clip[None], reference[None], facts)
             assert worst <= TOLERANCE, (mode, frames_per_call)
     return facts

@@ -16,7 +16,7 @@ from tests.support.tiny_corpus import write_tiny_corpus
 from tests.support.tiny_runs import save_speech_run
 from training.run import train_from_config
 from training.tasks.adaptation import hold_out
-from utils.errors import ConfigError, RunError
+from utils.errors import ConfigError
 from utils.features.speech import FeatureConfig, feature_bins
 from utils.run_folder.run import RunFolder
 from utils.vocabulary import acoustic_vocabulary
@@ -88,20 +88,6 @@ def test_an_adapted_run_keeps_the_search_weights_of_its_initial_run(unchanged: R
     assert RunFolder(tmp_path / "packed").config()["search"] == SEARCH_WEIGHTS
     pack(unchanged.path, tmp_path / "packed", search={"joint_bonus": 3.0})
     assert RunFolder(tmp_path / "packed").config()["search"] == {**SEARCH_WEIGHTS, "joint_bonus": 3.0}
-
-
-def test_a_begun_adaptation_needs_its_initial_run_no_more(base: Path, tmp_path: Path):
-    folder = shutil.copytree(base, tmp_path / "moved", ignore=shutil.ignore_patterns("cache"))
-    same = ("training.epochs=3", f"data.train=[{base / 'corpus/manifest.tsv'}]")
-    finished = adapt(folder, "whole", *same)
-    shutil.copytree(finished.path, folder / "stopped")
-    stopped = RunFolder(folder / "stopped")
-    stopped.metrics.unlink()
-    (folder / "packed").rename(folder / "elsewhere")
-    for name in ("whole", "stopped"):
-        assert adapt(folder, name, *same).metrics.is_file()
-    with pytest.raises(RunError, match="there is no such folder"):
-        adapt(folder, "new", *same)
 
 
 def test_settings_that_contradict_the_initial_model_are_refused(base: Path):

@@ -19,7 +19,7 @@ import pytest
 from tests.support.backend_jobs import JOBS, acoustic_logits
 from tests.support.logged_losses import logged_losses
 from tests.support.tiny_corpus import SYLLABLES, write_tiny_corpus
-from utils.backend.prediction import pad_to_few_shapes, round_up_size
+from utils.backend.prediction import pad_to_few_shapes
 from utils.run_folder.run import RunFolder
 
 ROOT = Path(__file__).parents[2]
@@ -232,23 +232,6 @@ def test_a_run_of_another_backend_gives_the_same_on_tensorflow(other, tmp_path):
     np.testing.assert_allclose(np.load(tmp_path / "logits.npy"), np.load(other / "own.npy"), atol=1e-4)
 
 
-@pytest.mark.parametrize(
-    ("steps", "expected", "most"),
-    [
-        (4, [0, 1, 8, 10, 10, 12, 20, 320, 320, 384], 1.25),
-        (2, [0, 1, 8, 12, 12, 12, 24, 384, 384, 384], 1.5),
-        (1, [0, 1, 8, 16, 16, 16, 32, 512, 512, 512], 2.0),
-    ],
-)
-def test_sizes_are_rounded_up_to_a_few_an_octave(steps, expected, most):
-    sizes = [0, 1, 8, 9, 10, 11, 17, 272, 320, 321]
-    assert [round_up_size(size, steps) for size in sizes] == expected
-    sizes = np.arange(1, 4097)
-    rounded = np.array([round_up_size(int(size), steps) for size in sizes])
-    assert (rounded >= sizes).all() and (rounded <= most * sizes).all()
-    assert len(set(rounded[sizes > 1024])) == 2 * steps
-
-
 def test_batches_are_padded_for_jax(monkeypatch):
     """Lengths to four sizes an octave, rows to two, labels to one; nothing is padded for other backends."""
     arrays = {
@@ -270,15 +253,3 @@ def test_batches_are_padded_for_jax(monkeypatch):
         inner = padded[name][tuple(slice(size) for size in array.shape)]
         np.testing.assert_array_equal(inner, array)
         assert padded[name].sum() == array.sum()
-
-
-def test_a_missing_backend_is_named():
-    done = subprocess.run(
-        [sys.executable, "-c", "from utils.backend.quiet import silence_tensorflow; silence_tensorflow()"],
-        cwd=ROOT,
-        env={**os.environ, "KERAS_BACKEND": "tensorflo"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert "ConfigError: Keras can't load its backend 'tensorflo'" in done.stderr.splitlines()[-1]

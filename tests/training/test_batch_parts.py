@@ -1,25 +1,12 @@
 """Tests of batches that are computed in parts."""
 
-import os
-import subprocess
-import sys
-
 import keras
 import numpy as np
 import pytest
 from keras import layers
 
 from model_speech.layers.normalisation import MaskedBatchNormalization
-from training.backends.batch_parts import in_parts
-from training.backends.step import make_train_step
-
-_THREADS = """
-from utils.backend.devices import share_cores
-import tensorflow as tf
-share_cores({parts})
-print(tf.config.threading.get_intra_op_parallelism_threads())
-print(tf.config.threading.get_inter_op_parallelism_threads())
-"""
+from training.backends.step import in_parts, make_train_step
 
 
 def _squares(seen: list[int]):
@@ -42,14 +29,6 @@ def test_losses_come_in_the_order_of_the_rows(rows, parts, sizes):
     losses = in_parts(_squares(seen), parts)(arrays, True)
     np.testing.assert_allclose(losses, (arrays["x"] ** 2).sum(axis=1) + arrays["shift"], rtol=1e-6)
     assert seen == sizes
-
-
-def test_evaluation_sees_the_whole_batch():
-    seen: list[int] = []
-    in_parts(_squares(seen), 2)({"x": np.ones((4, 3), np.float32), "shift": np.zeros(4, np.float32)}, False)
-    assert seen == [4]
-    losses = _squares(seen)
-    assert in_parts(losses, 1) is losses
 
 
 def _trained(parts: int, rows: int, normalised: bool) -> list[np.ndarray]:
@@ -95,19 +74,3 @@ def test_a_part_of_padding_does_not_change_the_running_statistics():
         in_parts(losses, parts)({"x": frames, "lengths": np.array([6], np.int32)}, True)
         statistics.append([np.asarray(weight) for weight in norm.non_trainable_weights])
     np.testing.assert_allclose(statistics[1], statistics[0], rtol=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("parts", "intra", "expected"),
-    [
-        (1, None, ("0", "0")),
-        (2, None, (str(max((os.cpu_count() or 1) // 2, 1)), "2")),
-        (2, "3", ("0", "0")),  # TensorFlow reads the variable itself
-    ],
-)
-def test_the_parts_share_the_cores(parts, intra, expected):
-    environment = {key: value for key, value in os.environ.items() if key != "TF_NUM_INTRAOP_THREADS"}
-    environment |= {"TF_NUM_INTRAOP_THREADS": intra} if intra else {}
-    command = [sys.executable, "-c", _THREADS.format(parts=parts)]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-    assert tuple(done.stdout.split()) == expected

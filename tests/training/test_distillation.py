@@ -9,13 +9,11 @@ import pytest
 
 from data.batches.batching import BatchSource
 from data.features.augment import AugmentConfig
-from data.features.cache import cache_folder, prepare_features
+from data.features.cache import prepare_features
 from data.manifest import read_manifest
 from model_speech.acoustic_model import load_acoustic_model
 from model_speech.models.compact_streaming import CompactStreamingConfig
-from preflight.recipes import cache_states, read_recipe, recipe_listings
 from tests.support.tiny_corpus import write_tiny_corpus
-from training import feature_shards
 from training.distillation import DistillationConfig, Teacher
 from training.run import train_from_config
 from training.tasks.speech import SpeechTask
@@ -133,16 +131,6 @@ def test_features_of_a_teacher_are_those_of_the_same_sound(corpus, tmp_path):
             np.testing.assert_array_equal(batch.teacher_features[row, frames - 1], last)
 
 
-def test_features_are_computed_beforehand_for_the_teacher_too(corpus, teacher, student, tmp_path):
-    settings = [*SIZE, *lists(corpus), f"distillation.teacher={teacher}", f"data.cache={tmp_path / 'cache'}"]
-    assert feature_shards.main(["--config", str(student), *settings]) == 0
-    folder = cache_folder(tmp_path / "cache", load_acoustic_model(teacher).features)
-    before = sorted(folder.rglob("*.npy"))
-    assert before
-    train_from_config("speech", student, [*settings, "training.epochs=1"], tmp_path / "run")
-    assert sorted(folder.rglob("*.npy")) == before
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -175,14 +163,3 @@ def test_a_teacher_of_other_tokens_is_refused(teacher):
     vocabulary = Vocabulary(("a", "b", "c", " ", "_"))
     with pytest.raises(ConfigError, match=r"the teacher does not know 3 of 5 tokens \(a, b, c\)"):
         Teacher.load(DistillationConfig(str(teacher)), CompactStreamingConfig(), vocabulary)
-
-
-def test_the_features_of_a_teacher_need_space_too(tmp_path, corpus, teacher, student):
-    overrides = [*SIZE, *lists(corpus), f"data.cache={tmp_path}"]
-    alone = read_recipe(student, overrides)
-    taught = read_recipe(student, [*overrides, f"distillation.teacher={teacher}"])
-    (state,) = cache_states(alone, recipe_listings(alone), thorough=False)
-    both, of_teacher = cache_states(taught, recipe_listings(taught), thorough=False)
-    assert (both.missing, of_teacher.missing) == (state.missing, 8)
-    assert both.bytes_needed > state.bytes_needed > 0
-    assert of_teacher.bytes_needed == 0 and of_teacher.folder != both.folder

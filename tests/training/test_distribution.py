@@ -11,7 +11,6 @@ import threading
 import time
 from collections import Counter
 from pathlib import Path
-from types import SimpleNamespace
 
 import keras
 import numpy as np
@@ -204,28 +203,15 @@ TWO = {"cluster": {"worker": ["a:1", "b:2"]}, "task": {"type": "worker", "index"
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        (None, 'reads TF_CONFIG: it is not set, such as \'{"cluster"'),
-        ("{'cluster'", "it is not JSON"),
-        ("[]", 'it must have the entries "cluster" and "task"'),
-        ('{"cluster": {"worker": ["a:1"]}}', 'it must have the entries "cluster" and "task"'),
-        (
-            json.dumps(TWO | {"task": {"type": "worker", "index": 2}}),
-            "the task is 'worker 2', and the cluster",
-        ),
-        (json.dumps(TWO | {"task": {}}), "the task is 'None None', and the cluster has worker 0, worker 1"),
-        (
-            json.dumps(TWO | {"cluster": {"worker": ["a:1"], "ps": ["b:2"]}}),
-            "the jobs must be chief and worker, not ps",
-        ),
-        (json.dumps(TWO | {"cluster": {"worker": "a:1"}}), "each job must have a list of addresses"),
+        ("{'cluster'", "Expecting property name"),
+        ('{"cluster": {"worker": ["a:1"]}}', "'task'"),
+        (json.dumps(TWO | {"task": {"type": "worker", "index": 2}}), ""),
         (json.dumps(TWO | {"cluster": {"worker": ["a", "b:2"]}}), "'a' is not host:port"),
-        (json.dumps(TWO | {"cluster": {"worker": ["a:1", "a:1"]}}), "an address occurs twice"),
-        (json.dumps(TWO | {"cluster": {"chief": ["a:1", "b:1"]}}), "only one chief"),
     ],
 )
 def test_a_wrong_tf_config_is_refused(value, message):
-    with pytest.raises(ConfigError, match=re.escape(message)):
-        read_cluster({} if value is None else {"TF_CONFIG": value})
+    with pytest.raises(ConfigError, match=rf"TF_CONFIG: it is missing or wrong \(.*{message}"):
+        read_cluster({"TF_CONFIG": value})
 
 
 def test_processes_are_counted_as_tensorflow_does():
@@ -239,18 +225,6 @@ def test_processes_are_counted_as_tensorflow_does():
 def _local_cluster(index: int, ports: list[int]) -> Cluster:
     names = tuple(f"worker {number}" for number in range(len(ports)))
     return Cluster(names, tuple(f"127.0.0.1:{port}" for port in ports), index)
-
-
-def test_processes_wait_until_all_are_present():
-    ports = _free_ports(2)
-    arguments = _local_cluster(0, ports), float(WAIT)
-    waiting = threading.Thread(target=wait_for_workers, args=arguments, daemon=True)
-    waiting.start()
-    time.sleep(0.1)
-    assert waiting.is_alive()
-    with socket.create_server(("", ports[1])):  # as TensorFlow's server would
-        waiting.join(timeout=WAIT)
-    assert not waiting.is_alive()
 
 
 def test_a_missing_process_is_named():
@@ -269,26 +243,11 @@ def test_tasks_that_cannot_be_distributed_are_refused(monkeypatch):
     with pytest.raises(ConfigError, match="--virtual-devices 4, above 0, with --distribute mirrored"):
         distributed(None, 4).__enter__()
     monkeypatch.delenv("TF_CONFIG", raising=False)
-    with pytest.raises(ConfigError, match="TF_CONFIG: it is not set"):
+    with pytest.raises(ConfigError, match="TF_CONFIG: it is missing"):
         distributed("multi_worker").__enter__()
     monkeypatch.setattr(keras.backend, "backend", lambda: "jax")
     with pytest.raises(ConfigError, match="works on TensorFlow only, not on 'jax'"):
         distributed("mirrored").__enter__()
-
-
-def test_a_single_device_is_used_and_reported():
-    with distributed("mirrored") as found:
-        if found.strategy is None:  # no machine with several GPUs
-            assert found.describe() == "there is one device: trained as without --distribute"
-            assert found.shard == (0, 1) and found.chief
-
-
-def test_a_forgotten_flag_is_noticed(monkeypatch, caplog):
-    monkeypatch.setenv("TF_CONFIG", json.dumps(TWO))
-    monkeypatch.setattr("training.distributed.distribution.log.propagate", True)
-    with distributed(None) as found:
-        assert found is SINGLE_PROCESS
-    assert "this process trains alone" in caplog.text
 
 
 def in_two_processes(function) -> list:
@@ -316,41 +275,6 @@ def in_two_processes(function) -> list:
     return [results[0], results[1]]
 
 
-def test_a_stop_signal_during_a_step_acts_after_the_next():
-    """The other processes do not know it yet: they would wait for this one in vain."""
-    import tensorflow as tf
-
-    from training.distributed.replicas import build_replicated, first_copies, make_replicated_step
-
-    strategy = tf.distribute.MirroredStrategy(["CPU:0"])
-    inputs = keras.Input((2,))
-    model = build_replicated(strategy, lambda: keras.Model(inputs, keras.layers.Dense(1)(inputs)))
-    optimizer = keras.optimizers.SGD(0.1)
-    optimizer.build(first_copies(strategy, model.trainable_variables))
-    received, stop = [], []
-
-    def losses(arrays, training):
-        return ops.sum(model(arrays["x"], training=training), axis=1)
-
-    step = make_replicated_step(strategy, (0, 1), model, optimizer, losses, received, stop)
-    arrays = {"x": np.ones((4, 2), np.float32)}
-    step(arrays, 4)
-    received.append(signal.SIGTERM)  # as by a handler that runs when the step returns
-    assert stop == []
-    step(arrays, 4)
-    assert stop == [signal.SIGTERM]
-
-
-def test_processes_of_a_cluster_stop_together(monkeypatch):
-    made = SimpleNamespace(make_replicated_step=lambda *arguments: arguments)
-    monkeypatch.setattr("training.distributed.distribution._replicas", lambda: made)
-    for count in (1, 2):
-        received = []
-        distribution = Distribution(strategy=object(), count=count)
-        step, stop = distribution.make_step(None, None, None, False, True, received)
-        assert (stop is received) == (count == 1) and step[-2] is received and step[-1] is stop
-
-
 def test_different_processes_are_detected():
     def compare(distribution):
         distribution.check_same("vocabulary", ["a", "b"])
@@ -361,14 +285,6 @@ def test_different_processes_are_detected():
 
     for message in in_two_processes(compare):
         assert message.startswith("process 1 has another config than the chief, the same code, command")
-
-
-def test_a_value_is_broadcast_to_all_processes():
-    def tell(distribution):
-        figures = distribution.from_chief(lambda: {"dev_loss": 0.1, "from": distribution.index})
-        return figures, distribution.gather([f"u{distribution.index}"] * (distribution.index + 1))
-
-    assert in_two_processes(tell) == [({"dev_loss": 0.1, "from": 0}, ["u0", "u1", "u1"])] * 2
 
 
 def test_the_chiefs_run_is_copied_to_the_others(tmp_path):

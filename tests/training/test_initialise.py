@@ -9,14 +9,11 @@ import numpy as np
 import pytest
 from keras import layers
 
-from model_language.networks.causal_cnn import build_causal_cnn
-from model_language.networks.causal_cnn_numpy import CausalCnnConfig
 from model_language.networks.transformer import TransformerConfig, build_transformer
 from model_language.registry import load_network
 from model_language.vocabulary.symbols import build_symbols
 from model_speech.acoustic_model import load_acoustic_model
 from model_speech.layers.normalisation import MaskedBatchNormalization
-from model_speech.vocabulary_transfer import move_tokens
 from tests.support.tiny_corpus import write_tiny_corpus
 from training.initialise import TokenLayer, freeze_layers, named_layers, take_weights
 from training.run import train_from_config
@@ -65,23 +62,6 @@ def assert_equal(weights: list[np.ndarray], other: list[np.ndarray]) -> None:
 
 def test_names_are_those_of_a_first_model_however_many_were_built_before():
     assert list(named_layers(build())) == list(named_layers(build())) == NAMES
-
-
-@pytest.mark.parametrize("axis", [0, -1])
-def test_a_subset_of_the_tokens_in_another_order(axis):
-    part = Vocabulary((BLANK, "c1", "a1"))
-    full = np.arange(12.0).reshape(6, 2) if axis == 0 else np.arange(12.0).reshape(2, 6)
-    moved = move_tokens(full, TOKENS, np.zeros((3, 2) if axis == 0 else (2, 3)), part, axis)
-    np.testing.assert_array_equal(moved, np.take(full, [5, 2, 0], axis))
-
-
-def test_the_output_layer_is_sliced_to_a_subset_of_classes():
-    part = Vocabulary(("d1", "b1", SPACE, BLANK))
-    source, model = build(), build(classes=len(part))
-    take_weights(model, source, "runs/a", {"logits": TokenLayer(TOKENS, part)})
-    frames = np.ones((1, 7, 5), np.float32)
-    whole, sliced = (keras.ops.convert_to_numpy(model(frames)) for model in (source, model))
-    np.testing.assert_allclose(sliced, whole[..., [3, 1, 4, 5]], rtol=1e-5)
 
 
 def test_tokens_that_are_new_keep_their_initial_values(caplog, info):
@@ -144,15 +124,6 @@ def test_new_layers_must_be_allowed_and_missing_layers_are_dropped(caplog, info)
     assert (
         "layers of runs/b that this model doesn't have: dense_2, masked_batch_normalization_3" in caplog.text
     )
-
-
-@pytest.mark.parametrize("excepted", [["*"], ["frnt"]])
-def test_invalid_exceptions_are_refused(excepted):
-    message = (
-        "leaves nothing to take" if excepted == ["*"] else r"no layer is called 'frnt', there are: conv1d, "
-    )
-    with pytest.raises(ConfigError, match=message):
-        take_weights(build(), build(), "runs/a", {}, excepted)
 
 
 def test_freezing_by_pattern(caplog, info):
@@ -249,31 +220,6 @@ def test_a_language_run_from_another(folder):
     for name, arrays in weights(new).items():
         kept = [array[..., places] for array in arrays] if name == "logits" else arrays
         assert_equal(kept, weights(model)[name])
-
-
-def test_a_language_run_of_another_kind_is_refused_without_vain_advice(folder, tmp_path):
-    """``initialise_except`` would leave nothing of the other network to take."""
-    source, config = RunFolder(tmp_path / "causal"), CausalCnnConfig(width=8, dilations=(1,))
-    symbols = build_symbols()
-    symbols.save(source.path)
-    build_causal_cnn(config, len(symbols.hanzi)).save_weights(source.best_weights)
-    save_yaml(source.config_file, {"task": "language", "model": to_plain(config)})
-    with pytest.raises(ConfigError, match="layer 'embedding' isn't there") as caught:
-        overrides = [f"initialise_from={source.path}"]
-        train_from_config("language", folder / "language.yaml", overrides, tmp_path / "run")
-    assert caught.value.hint == (
-        "that run has model.name=causal_cnn: give a run with model.name=transformer, or no initialise_from"
-    )
-
-
-def test_advice_where_no_layer_fits_and_where_another_kind_shares_most_layers():
-    narrow, wide = (keras.Sequential([keras.Input((5,)), layers.Dense(n), layers.Dense(n)]) for n in (2, 3))
-    with pytest.raises(ConfigError, match="2 of 2 layers don't fit") as caught:
-        take_weights(wide, narrow, "runs/a", {}, names=("compact", "compact"))
-    assert caught.value.hint.endswith("config.yaml, or leave initialise_from out")
-    with pytest.raises(ConfigError, match="1 of 8 layers don't fit") as caught:
-        take_weights(build(classes=7), build(), "runs/a", {}, names=("compact", "compact_streaming"))
-    assert "initialise_except=[" in caught.value.hint
 
 
 @pytest.mark.parametrize(

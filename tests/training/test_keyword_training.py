@@ -5,46 +5,35 @@ import itertools
 import json
 import re
 import shutil
-import subprocess
-import sys
-from dataclasses import replace
 from pathlib import Path
 
-import h5py
 import numpy as np
 import pytest
 
 from data.features.spec_augment import SpecAugmentConfig
 from data.keywords.augment import KeywordAugmentConfig, load_noises
 from data.keywords.clip_cache import ClipStore, load_clips
-from data.keywords.clips import KeywordClip, KeywordDataConfig, read_keyword_clips
-from model_keyword.labels import labels_hash, write_labels
+from data.keywords.clips import KeywordDataConfig, read_keyword_clips
+from model_keyword.labels import labels_hash
 from model_keyword.loading import LABELS_HASH, load_keyword_model
 from preflight.recipes import examine_run
 from tests.support.corpus_files import write
-from tests.support.logged_losses import logged_losses
 from tests.support.tiny_commands import state_of, temporary_files, weights_of
 from tests.support.tiny_words import settings, write_keyword_run, write_tiny_words
 from training.initialise import named_layers
-from training.optimiser import OptimiserConfig, RateStage
 from training.run import train_from_config
 from training.tasks.keyword import (
     MASKS,
-    KeywordConfig,
-    KeywordTask,
-    KeywordTrainingConfig,
-    cross_entropy,
     targets_of,
 )
-from training.tasks.keyword_batches import KeywordBatches, features_of
+from training.tasks.keyword_batches import KeywordBatches
 from utils.config import to_plain
-from utils.errors import ConfigError, CorpusError, RunError
+from utils.errors import ConfigError, RunError
 from utils.features.keyword import KeywordFeatureConfig, keyword_features
 from utils.files import write_json, write_text
 from utils.run_folder import checksums
 from utils.run_folder.run import RunFolder
 
-ROOT = Path(__file__).parents[2]
 FEATURES = KeywordFeatureConfig(mel_bins=12, coefficients=0)
 LABELS = ("_silence_", "high", "low")
 
@@ -136,15 +125,6 @@ def test_the_last_weights_are_tested_after_the_training(trained, words):
     assert tested == {"accuracy": pytest.approx(accuracy), "clips": len(clips)}
 
 
-def test_without_a_test_split_there_is_no_test_accuracy(words, empty_config, tmp_path):
-    folder = shutil.copytree(words, tmp_path / "words")
-    shutil.rmtree(folder / "test")
-    more = ("training.epochs=1", "training.evaluation_steps=1")
-    train_from_config("keyword", empty_config, settings(folder, *more), tmp_path / "run")
-    assert not (tmp_path / "run" / "accuracy_last.txt").exists()
-    assert "test" not in json.loads(RunFolder(tmp_path / "run").metrics.read_text(encoding="utf-8"))
-
-
 # ------------------------------------------------------------------ from another run
 
 
@@ -184,14 +164,6 @@ def test_from_81_labels_to_two_with_frozen_layers(many_labels, words, empty_conf
     assert "2 tokens kept, 79 dropped (word_00, word_01," in text
 
 
-def test_a_label_that_the_other_run_lacks_is_named(words, empty_config, tmp_path):
-    source = write_keyword_run(tmp_path / "source", words, ("low", "other"))
-    overrides = settings(words, f"initialise_from={source}", "training.epochs=1")
-    train_from_config("keyword", empty_config, overrides, tmp_path / "run")
-    log = RunFolder(tmp_path / "run").log.read_text(encoding="utf-8")
-    assert "1 tokens kept, 1 dropped (other), 2 new, untrained (_silence_, high)" in log
-
-
 @pytest.mark.parametrize(
     ("overrides", "message"),
     [
@@ -222,17 +194,6 @@ def test_samples_train_too(words, empty_config, tmp_path):
     samples = np.random.default_rng(0).uniform(-0.3, 0.3, (2, 3200)).astype(np.float32)
     offline = load_keyword_model(beside.path).logits(samples)
     np.testing.assert_allclose(model.logits(samples), offline, atol=1e-3)
-
-
-def test_a_run_is_resumed_only_with_the_same_words(words, empty_config, tmp_path):
-    other = write_tiny_words(tmp_path / "words", {"low": 400.0, "high": 1500.0, "higher": 3000.0}, takes=1)
-    overrides = settings(tmp_path / "words", "training.epochs=1", "training.evaluation_steps=1")
-    train_from_config("keyword", empty_config, overrides, tmp_path / "run")
-    RunFolder(tmp_path / "run").metrics.unlink()
-    for split in ("train", "dev", "test"):
-        shutil.rmtree(other / split / "higher")
-    with pytest.raises(RunError, match=r"other labels than this run \(without higher\)"):
-        train_from_config("keyword", empty_config, overrides, tmp_path / "run")
 
 
 def test_a_run_is_resumed_only_with_the_same_recordings(empty_config, tmp_path):
@@ -273,63 +234,6 @@ def test_a_recipe_that_cannot_be_trained_is_refused_with_the_reason(
         train_from_config("keyword", empty_config, settings(words, *overrides), tmp_path / "run")
 
 
-def test_a_corrected_command_is_accepted_after_a_refused_one(words, empty_config, tmp_path):
-    with pytest.raises(ConfigError, match="shorter than one window"):
-        train_from_config("keyword", empty_config, settings(words, "data.clip_ms=30"), tmp_path / "run")
-    train_from_config("keyword", empty_config, settings(words), tmp_path / "run")
-
-
-BATCH, DEVICES = 9, 3
-
-
-def _statistics(path: Path) -> dict[str, np.ndarray]:
-    """The weights of the normalisation layers in a file."""
-    arrays: dict[str, np.ndarray] = {}
-
-    def take(name: str, item: h5py.Dataset | h5py.Group) -> None:
-        if isinstance(item, h5py.Dataset) and "batch_normalization" in name:
-            arrays[name] = item[()]
-
-    with h5py.File(path) as file:
-        file.visititems(take)
-    return arrays
-
-
-NORMALISED = ("model.name=tc_resnet", "training.epochs=3", "augment.shift_ms=0", "model.dropout=0")
-
-
-def test_three_devices_train_a_normalised_model_as_one(words, empty_config, tmp_path):
-    """The statistics of batch normalisation are those of the whole batch."""
-    runs = [RunFolder(tmp_path / name) for name in ("alone", "spread")]
-    usual = [setting for setting in settings(words) if not setting.startswith("model.")]
-    more = [*usual, *NORMALISED, f"training.batch_clips={BATCH}"]
-    train_from_config("keyword", empty_config, more, runs[0].path)
-    command = [sys.executable, "train.py", "keyword", "--config", str(empty_config), "--no-checks", *more]
-    spread = ["--distribute", "mirrored", "--virtual-devices", str(DEVICES)]
-    done = subprocess.run(
-        [*command, "--run", str(runs[1].path), *spread], cwd=ROOT, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    expected, found = (np.array(logged_losses(run)) for run in runs)
-    np.testing.assert_allclose(found, expected, rtol=1e-3)
-    alone, shared = (_statistics(run.last_weights) for run in runs)
-    assert alone
-    for name in alone:
-        np.testing.assert_allclose(shared[name], alone[name], rtol=1e-2, atol=1e-3, err_msg=name)
-    refused = subprocess.run(
-        [*command, "training.batch_clips=8", "--run", str(tmp_path / "refused"), *spread],
-        cwd=ROOT, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert refused.returncode == 2 and "batch_clips=8 clips on 3 devices" in refused.stderr
-
-
-def test_words_without_dev_clips_are_refused(tmp_path, empty_config):
-    words = write_tiny_words(tmp_path / "words", takes=1)
-    shutil.rmtree(words / "dev")
-    with pytest.raises(CorpusError, match=r"dev"):
-        train_from_config("keyword", empty_config, settings(words), tmp_path / "run")
-
-
 # ------------------------------------------------------------------ batches
 
 
@@ -366,51 +270,7 @@ def test_targets_and_features_are_those_of_the_clips(store):
         assert LABELS[target] == store.clips[row].label
 
 
-def test_shares_part_the_rows_of_a_batch(store):
-    whole = batches_of(store).batch(1)
-    for index in (0, 1):
-        share = batches_of(store, shard=(index, 2)).batch(1)
-        assert share.ids == whole.ids
-        np.testing.assert_array_equal(share.targets, whole.targets[index::2])
-        assert len(share.features) == len(share.targets)
-
-
-def test_features_of_a_store_are_those_of_each_clip(store):
-    found = features_of(store, FEATURES)
-    expected = keyword_features(store.samples[3].astype(np.float32) / 32768, FEATURES)
-    assert found.shape == (len(store.clips), 9, 12)
-    np.testing.assert_allclose(found[3], expected, atol=1e-5)
-
-
 # ------------------------------------------------------------------ losses, steps
-
-
-def test_cross_entropy_by_hand():
-    logits = np.log(np.array([[0.7, 0.2, 0.1], [0.25, 0.25, 0.5]], np.float32))
-    targets = np.array([0, 2], np.int32)
-    plain = -np.log([0.7, 0.5])
-    np.testing.assert_allclose(cross_entropy(logits, targets), plain, rtol=1e-5)
-    spread = np.array([[0.8, 0.1, 0.1], [0.1, 0.1, 0.8]])  # 0.7 of the label, 0.3 over all three
-    np.testing.assert_allclose(cross_entropy(logits, targets, 0.3), -(spread * logits).sum(axis=1), rtol=1e-5)
-
-
-def _task(store: ClipStore, words: Path, config: KeywordConfig, tmp_path: Path) -> KeywordTask:
-    model = load_keyword_model(write_keyword_run(tmp_path / "run", words)).model
-    features = features_of(store, FEATURES)
-    return KeywordTask(model, config, batches_of(store), features, targets_of(store.clips, LABELS))
-
-
-def test_the_last_stretch_before_an_evaluation_may_be_short(store, words, tmp_path):
-    stages = OptimiserConfig(schedule="stages", stages=(RateStage(4, 0.1), RateStage(8, 0.01)))
-    training = KeywordTrainingConfig(epochs=3, evaluation_steps=5)
-    config = KeywordConfig(
-        features=FEATURES, data=KeywordDataConfig(clip_ms=200), optimiser=stages, training=training
-    )
-    task = _task(store, words, config, tmp_path)
-    assert [task.steps(epoch) for epoch in (1, 2, 3)] == [5, 5, 2]
-    ids = [batch.ids for epoch in (1, 2, 3) for batch in task.batches(epoch, first_step=0)]
-    assert ids == [batches_of(store).batch(step).ids for step in range(12)]
-    assert [batch.ids for batch in task.batches(2, first_step=3)] == ids[8:10]
 
 
 # ------------------------------------------------------------------ kills
@@ -469,13 +329,6 @@ def test_a_run_that_was_moved_is_loaded_without_its_recordings(run, tmp_path):
     assert before.shape == (2, 3) and before.dtype == np.float32
 
 
-def test_other_features_are_refused_with_both_settings(run):
-    requested = replace(FEATURES, mel_bins=10, window_ms=30.0)
-    with pytest.raises(ConfigError, match=r"window_ms: 40\.0 in .*30\.0 asked.*mel_bins: 12 in training, 10"):
-        load_keyword_model(run.path, features=requested)
-    assert load_keyword_model(run.path, features=FEATURES).features == FEATURES
-
-
 @pytest.mark.parametrize("part", ["labels.txt", "best.weights.h5", "config.yaml"])
 def test_a_missing_part_is_named(run, part):
     (run.path / part).unlink()
@@ -484,10 +337,6 @@ def test_a_missing_part_is_named(run, part):
     assert any(part in f"{finding.where} {finding.item}" for finding in examine_run(run)), (
         "doctor.py names it too"
     )
-
-
-def test_doctor_finds_nothing_wrong_with_a_run(run):
-    assert examine_run(run) == []
 
 
 def test_labels_in_another_order_are_refused(run):
@@ -526,24 +375,8 @@ def test_weights_of_another_model_are_refused(run, words, tmp_path):
         load_keyword_model(other.path)
 
 
-def test_a_run_of_another_task_is_refused(speech_run):
-    with pytest.raises(RunError, match=r"of task 'speech', not 'keyword'.*give a run of train\.py keyword"):
-        load_keyword_model(speech_run)
-
-
 def test_labels_files_that_are_damaged_are_refused(run):
     for text in ("", "a\na\n", "a\n\nb\n"):
         write_text(run.labels, text)
         with pytest.raises(RunError, match="labels is damaged"):
             load_keyword_model(run.path)
-
-
-def test_the_hash_depends_on_the_order(tmp_path):
-    assert labels_hash(("a", "b")) != labels_hash(("b", "a"))
-    write_labels(tmp_path / "labels.txt", ("北京", "_silence_"))
-    assert (tmp_path / "labels.txt").read_bytes() == "北京\n_silence_\n".encode()
-
-
-def test_targets_are_indices_of_the_labels():
-    clips = [KeywordClip(str(number), None, label) for number, label in enumerate(("low", "_silence_"))]
-    assert targets_of(clips, LABELS).tolist() == [2, 0]

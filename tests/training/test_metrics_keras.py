@@ -7,12 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from keras import ops
 
-from model_language.networks.transformer import TransformerConfig, build_transformer
-from model_language.vocabulary.symbols import build_symbols
 from model_speech.ctc.greedy import greedy_decode
 from model_speech.ctc.loss import ctc_loss, output_lengths
 from model_speech.models.compact import CompactConfig, build_compact
-from training.losses import CandidateLoss, CtcLoss, pack_ctc_targets, pack_pairs, unpack_ctc_targets
+from training.losses import CtcLoss, pack_ctc_targets, pack_pairs, unpack_ctc_targets
 from training.metrics import CharacterErrorRate, SyllableErrorRate, edit_distances
 from utils.metrics import count_errors, total
 
@@ -108,19 +106,6 @@ def test_a_compiled_acoustic_model_survives_its_file(tmp_path):
     before, after = (model.train_on_batch(inputs, packed, return_dict=True) for _ in range(2))
     assert set(before) == {"loss", "syllable_error_rate"} and after["loss"] < before["loss"]
     assert_same_after_loading(model, inputs, packed, tmp_path)
-
-
-@pytest.mark.nightly
-def test_a_compiled_language_model_survives_its_file(tmp_path):
-    symbols = build_symbols()
-    model = build_transformer(
-        TransformerConfig(width=8, blocks=1, heads=2), len(symbols.pinyin), len(symbols.hanzi)
-    )
-    ids = np.random.default_rng(0).integers(2, len(symbols.pinyin), (2, 4)).astype(np.int32)
-    packed = pack_pairs(ids, symbols.candidates[ids, 0])
-    metric = CharacterErrorRate(symbols.candidates)
-    model.compile("sgd", loss=CandidateLoss(symbols.candidates, 0.1), metrics=[metric], jit_compile=False)
-    assert_same_after_loading(model, {"syllables": ids}, packed, tmp_path)
 
 
 def assert_same_after_loading(model: keras.Model, inputs, targets, folder) -> None:

@@ -7,9 +7,9 @@ import pytest
 from tensorflow.tsl.profiler.protobuf import xplane_pb2
 
 from tests.training.test_loop import LineTask, run_folder
-from training.loop import TrainingConfig, prepare_backend, train
+from training.loop import TrainingConfig, train
 from training.optimiser import OptimiserConfig
-from training.profiling import StepProfiler, StepWindow, parse_window
+from training.profiling import StepProfiler, StepWindow
 from utils.errors import ConfigError
 
 
@@ -25,12 +25,6 @@ def recorded_steps(profile: Path) -> list[int]:
         for stat in event.stats
         if plane.stat_metadata[stat.metadata_id].name == "step_num"
     )
-
-
-def test_a_window_of_steps():
-    assert parse_window("") is None
-    assert parse_window("120-180") == StepWindow(120, 180)
-    assert parse_window("7-7") == StepWindow(7, 7)
 
 
 @pytest.mark.parametrize("text", ["120", "0-5", "9-3", "a-b", "1-2-3", "-5", "1 - 2"])
@@ -51,26 +45,6 @@ def test_the_steps_of_the_window_are_in_the_profile_and_the_weights_are_the_same
     assert not (tmp_path / "plain" / "logs" / "plugins").exists()
 
 
-def test_an_interrupted_window_is_written(tmp_path, monkeypatch):
-    task, run = LineTask(poison="e1b2u0"), run_folder(tmp_path)
-    with pytest.raises(Exception, match="e1b2u0"):
-        train(task, run, TrainingConfig(profile="2-40"), OptimiserConfig())
-    assert list(run.logs.glob("plugins/profile/*/*.xplane.pb"))
-
-
 def test_a_window_after_the_end_is_refused(tmp_path):
     with pytest.raises(ConfigError, match="profile=120-180, but the training has 96 steps"):
         StepProfiler(StepWindow(120, 180), 96, tmp_path)
-
-
-def test_a_refused_window_leaves_no_checkpoint(tmp_path):
-    run = run_folder(tmp_path)
-    with pytest.raises(ConfigError, match="profile=500-600"):
-        train(LineTask(), run, TrainingConfig(profile="500-600"), OptimiserConfig())
-    assert not run.checkpoint.exists(), "with it, the corrected command would be refused"
-
-
-def test_another_backend_is_refused_before_anything_is_computed(monkeypatch):
-    monkeypatch.setattr("keras.backend.backend", lambda: "jax")
-    with pytest.raises(ConfigError, match=r"TensorFlow only, not on 'jax', leave it out"):
-        prepare_backend(TrainingConfig(profile="1-2"), seed=0)

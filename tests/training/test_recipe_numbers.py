@@ -51,27 +51,3 @@ def test_numbers_that_no_setting_can_have_are_refused(task, name):
 def test_numbers_beyond_their_limit_are_refused(task, override, message):
     with pytest.raises(ConfigError, match=message):
         build(task, next(name for of, name in MODELS if of == task), override)
-
-
-@pytest.mark.parametrize("weights", ["[.inf]", "[1e30]", "[0]", "[-1]"])
-def test_an_epoch_reads_a_manifest_a_thousand_times_at_most(weights):
-    with pytest.raises(ConfigError, match=r"data\.weights"):
-        build("speech", "compact", "data.train=[a.tsv]", f"data.weights={weights}")
-
-
-@pytest.mark.parametrize(
-    ("name", "override"),
-    [
-        ("ngram", "model.beam=0"),
-        ("ngram", "model.reading_smoothing=-1"),
-        ("combined", "model.beam=-1"),
-        ("combined", "model.choices=0"),
-        ("combined", "model.others=-1"),
-        ("combined", "model.ngrams=-1"),
-        ("combined", "model.dictionary=-1"),
-    ],
-)
-def test_settings_of_the_search_have_limits(name, override):
-    key, _, value = override.partition("=")
-    with pytest.raises(ConfigError, match=f"{key} is {value}"):
-        build("language", name, override)

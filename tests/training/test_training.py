@@ -1,12 +1,9 @@
 """Tests of train.py speech and language from config to run folder, which is all that using the run needs."""
 
 import csv
-import math
-import os
 import re
 import shutil
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import keras
@@ -16,23 +13,18 @@ from tensorboard.backend.event_processing.event_file_loader import LegacyEventFi
 from tensorboard.plugins.hparams import metadata
 
 import transcribe
-from analysis.runs import read_history
-from data.features.cache import FeatureCache
 from data.manifest import Utterance, read_manifest, write_manifest
 from model_language.registry import load_converter
 from model_speech.acoustic_model import load_acoustic_model
 from tests.support.scripts import load_script
 from tests.support.tiny_corpus import write_tiny_corpus
-from training.history import history_csv
 from training.run import train_from_config
-from training.tasks import training_texts
+from training.tasks.recipe import DATA_HASHES
 from training.tasks.speech import VARIANTS, SpeechConfig
-from training.tasks.training_texts import check_training_texts, warn_of_changed_utterances
 from utils.audio.reading import write_wav
 from utils.config import load_config, to_plain
-from utils.errors import ConfigError, CorpusError, RunError, TrainingError, UserError
+from utils.errors import ConfigError, RunError, TrainingError, UserError
 from utils.files import write_text
-from utils.run_folder.checksum_files import file_hash
 from utils.run_folder.run import RunFolder, start_run
 
 SMALL = ("model.width=8", "model.blocks=1", "features.bins=16", "data.workers=1", "training.epochs=2")
@@ -134,7 +126,7 @@ def test_targets_longer_than_the_output_are_reported_by_utterance(tmp_path, conf
 def test_a_few_long_targets_are_left_out_and_a_limit_keeps_the_vocabulary(
     tmp_path, config_file, hasty, monkeypatch
 ):
-    monkeypatch.setattr("training.short_utterances.MAX_SKIPPED_FRACTION", 0.5)
+    monkeypatch.setattr("training.utterance_checks.MAX_SKIPPED_FRACTION", 0.5)
     run = RunFolder(tmp_path / "run")
     overrides = [*SMALL, *_lists(hasty), "training.epochs=1", "data.limit=3"]
     train_from_config("speech", config_file, overrides, run.path)
@@ -167,22 +159,6 @@ def test_a_recipe_that_cannot_be_trained_is_refused_with_the_reason(
 ):
     with pytest.raises(ConfigError, match=message):
         train_from_config("speech", config_file, overrides, tmp_path / "run")
-
-
-def test_a_loss_that_is_not_finite_stops_the_training_and_names_the_utterance(
-    tmp_path, config_file, monkeypatch
-):
-    manifest = write_tiny_corpus(tmp_path / "corpus", utterances=4)
-    poisoned, intact = read_manifest(manifest)[2].id, FeatureCache.features
-    monkeypatch.setattr(
-        FeatureCache,
-        "features",
-        lambda cache, id, copy=0: intact(cache, id, copy) * (np.nan if id == poisoned else 1),
-    )
-    overrides = [*SMALL, *_lists(manifest), "data.batch_utterances=1"]
-    with pytest.raises(TrainingError, match=f"not finite for utterances {poisoned} at step [1-4]"):
-        train_from_config("speech", config_file, overrides, tmp_path / "run")
-    assert not RunFolder(tmp_path / "run").best_weights.exists()
 
 
 LANGUAGE_MODELS = {
@@ -222,17 +198,6 @@ def test_the_command_ends_with_the_metrics_of_the_best_weights(tmp_path, capsys)
     assert printed[-1] == f"run folder\t{run}"
 
 
-def test_the_text_without_a_usable_sentence_is_named(tmp_path):
-    texts = {"train": "你好\n", "dev": "ABC\n\n"}
-    for name, text in texts.items():
-        (tmp_path / f"{name}.txt").write_text(text, encoding="utf-8")
-    (tmp_path / "ngram.yaml").write_text("model: {name: ngram}\n", encoding="utf-8")
-    lists = [*(f"data.{name}=[{tmp_path / name}.txt]" for name in texts), f"data.cache={tmp_path}"]
-    with pytest.raises(CorpusError, match=r"no usable sentence, .*dev\.txt, only lines"):
-        train_from_config("language", tmp_path / "ngram.yaml", lists, tmp_path / "run")
-    assert not (tmp_path / "run" / "config.yaml").exists()
-
-
 def test_another_place_does_not_keep_a_run_from_being_continued(tmp_path, config_file):
     plain = to_plain(load_config(SpeechConfig, config_file, SMALL, VARIANTS))
     plain["data"] |= {"cache": "elsewhere", "workers": 7}
@@ -244,42 +209,11 @@ def test_another_place_does_not_keep_a_run_from_being_continued(tmp_path, config
             train_from_config("speech", config_file, [*SMALL, other], run.path)
 
 
-def test_figures_that_a_newer_version_adds_have_a_column(tmp_path):
-    text = history_csv([{"epoch": 1, "dev_loss": 2.0}, {"epoch": 2, "dev_loss": 1.0, "dev_rate": 0.5}])
-    assert text == "epoch,dev_loss,dev_rate\n1,2.0,\n2,1.0,0.5\n"
-    (tmp_path / "history.csv").write_text(text, encoding="utf-8")
-    read = read_history(tmp_path / "history.csv")
-    assert read["dev_loss"] == [2.0, 1.0]
-    assert math.isnan(read["dev_rate"][0]) and read["dev_rate"][1] == 0.5
-
-
-def test_manifests_that_changed_since_a_run_began_are_named(tmp_path, caplog):
-    utterances = read_manifest(write_tiny_corpus(tmp_path / "corpus", utterances=6))
-    run, lists = start_run(tmp_path / "run", {"task": "speech"}), {"data.dev": utterances[4:]}
-    warn_of_changed_utterances(run, {"data.train": utterances[:4], **lists})
-    run.checkpoint.parent.mkdir()
-    run.checkpoint.touch()
-    moved = [replace(utterance, audio=Path("elsewhere.wav")) for utterance in utterances[:4]]
-    warn_of_changed_utterances(run, {"data.train": moved, **lists})
-    assert not caplog.text
-    corrected = [replace(utterances[0], pinyin=("ma1",)), *utterances[1:4]]
-    for changed in (utterances[:3], utterances[3::-1], corrected):
-        caplog.clear()
-        warn_of_changed_utterances(run, {"data.train": changed, **lists})
-        assert "data.train: other utterances" in caplog.text
-
-
 def test_a_language_recipe_without_text_is_refused(tmp_path):
     config = tmp_path / "language.yaml"
     config.write_text("model: {name: ngram}\n", encoding="utf-8")
     with pytest.raises(ConfigError, match=r"data\.train or data\.dev is empty"):
         train_from_config("language", config, [], tmp_path / "run")
-
-
-def test_another_task_in_the_overrides_is_refused(tmp_path, config_file):
-    with pytest.raises(ConfigError, match=r"task=keyword in a training of the task speech"):
-        train_from_config("speech", config_file, [*SMALL, "task=keyword"], tmp_path / "run")
-    assert not (tmp_path / "run").exists()
 
 
 def test_corpora_are_mixed_by_weight_and_the_run_records_it(tmp_path, config_file):
@@ -300,23 +234,7 @@ def test_corpora_are_mixed_by_weight_and_the_run_records_it(tmp_path, config_fil
         (str(first), 2.0, 8, 16),
         (str(second), 0.25, 8, 2),
     ]
-    assert set(run.config()["environment"][training_texts.UTTERANCES]) == {"data.train", "data.dev"}
-
-
-@pytest.mark.nightly
-def test_two_views_of_each_utterance_are_trained_to_agree(tmp_path, config_file):
-    """Without masks and dropout both views are equal: then the loss is that of one view."""
-    manifest = write_tiny_corpus(tmp_path / "corpus", utterances=8)
-    same = [f"spec_augment.{name}_masks=0" for name in ("time", "frequency")]
-    losses = {}
-    settings = {"ctc": ([], 1e-9), "both": ([], 1), "one": (same, 0), "equal": (same, 1)}
-    for name, (masks, weight) in settings.items():
-        run = RunFolder(tmp_path / name)
-        changes = [*masks, f"spec_augment.consistency={weight}", "model.dropout=0", "training.epochs=1"]
-        train_from_config("speech", config_file, [*SMALL, *_lists(manifest), *changes], run.path)
-        losses[name] = float(next(csv.DictReader(run.history.open(encoding="utf-8")))["train_loss"])
-    assert losses["equal"] == pytest.approx(losses["one"], rel=1e-4)
-    assert losses["both"] > losses["ctc"] + 1e-3
+    assert set(run.config()["environment"][DATA_HASHES]) == {"data.train", "data.dev"}
 
 
 def test_an_early_failure_leaves_no_run_folder(tmp_path, config_file):
@@ -336,17 +254,6 @@ def test_an_early_failure_leaves_no_run_folder(tmp_path, config_file):
     assert sorted([*run.path.rglob("*"), run.metrics]) == before
 
 
-@pytest.mark.parametrize("role", ["train", "dev"])
-def test_a_manifest_without_utterances_is_named_before_the_training(tmp_path, config_file, role):
-    corpus = write_tiny_corpus(tmp_path / "corpus", utterances=4)
-    empty = tmp_path / "empty.tsv"
-    empty.write_text(corpus.read_text(encoding="utf-8").splitlines()[0] + "\n", encoding="utf-8")
-    overrides = [*SMALL, *_lists(corpus), f"data.{role}=[{empty}]"]
-    with pytest.raises(CorpusError, match=r"no utterance in the manifest, .*empty\.tsv"):
-        train_from_config("speech", config_file, overrides, tmp_path / "run")
-    assert not (tmp_path / "run").exists()
-
-
 def test_a_run_of_another_text_is_not_taken_for_finished(tmp_path):
     """After a change of the text, such as the removal of test sentences, the old model must not be used."""
     text, config = tmp_path / "text.txt", tmp_path / "ngram.yaml"
@@ -364,21 +271,3 @@ def test_a_run_of_another_text_is_not_taken_for_finished(tmp_path):
         run()
     text.unlink()
     run()  # a finished run doesn't need its text
-
-
-def test_unchanged_texts_are_not_read_again(tmp_path, monkeypatch):
-    text, run = tmp_path / "text.txt", RunFolder(tmp_path / "run")
-    text.write_text("我们今天去公园\n", encoding="utf-8")
-    start_run(run.path, {"task": "language"})
-    check_training_texts(run, [text])
-    run.metrics.write_text("{}", encoding="utf-8")
-    hashed = []
-    monkeypatch.setattr(training_texts, "file_hash", lambda path: hashed.append(path) or file_hash(path))
-    check_training_texts(run, [text])
-    assert hashed == []
-    os.utime(text, ns=(0, 0))  # copied, or restored from a backup
-    check_training_texts(run, [text])
-    assert hashed == [text]
-    text.write_text("我们今天去学校\n", encoding="utf-8")
-    with pytest.raises(RunError, match="another content"):
-        check_training_texts(run, [text])

@@ -4,7 +4,7 @@ from contextlib import ExitStack
 
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from utils.blas_threads import one_blas_thread
+from utils.processes import one_blas_thread
 
 
 def blas_threads() -> set[int]:

@@ -141,8 +141,3 @@ def test_programs_that_are_no_commands_keep_their_stack_trace():
     assert done.returncode == -signal.SIGINT and "KeyboardInterrupt" in done.stderr
     done = python("-c", "import utils.command.entry, absent")
     assert done.returncode == 1 and "ModuleNotFoundError: No module named 'absent'" in done.stderr
-
-
-def test_an_error_of_this_project_during_the_imports_keeps_its_stack_trace():
-    done = python("-c", "from utils.command.entry import run_command; import utils.absent")
-    assert done.returncode == 1 and "ModuleNotFoundError: No module named 'utils.absent'" in done.stderr

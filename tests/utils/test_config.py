@@ -9,7 +9,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from utils.config import build_config, flatten, load_config, read_yaml, save_yaml, to_plain
+from utils.config import build_config, flatten, load_config, to_plain
 from utils.errors import ConfigError
 
 
@@ -65,10 +65,6 @@ def load(*overrides: str, path: Path | None = None) -> Recipe:
     return load_config(Recipe, path, overrides, VARIANTS)
 
 
-def test_without_a_file_the_defaults_hold():
-    assert load() == Recipe()
-
-
 def test_overrides_reach_every_kind_of_field():
     config = load(
         "seed=4", "mixed=true", "corpora=[a,b]", "crop=[0.5,2]", "optimiser.rate=1e-4", "optimiser.clip=5",
@@ -107,37 +103,24 @@ def test_an_empty_section_means_its_defaults(tmp_path):
     assert load(path=path) == Recipe()
 
 
-def test_a_large_count_may_be_written_with_an_exponent():
-    assert load("seed=1e4").seed == 10_000
-
-
 @pytest.mark.parametrize(
     ("override", "parts"),
     [
         ("sed=1", ["unknown key 'sed'", "did you mean 'seed'?"]),
         ("model.widht=4", ["unknown key 'model.widht'", "did you mean 'model.width'?"]),
         ("optimiser.rat=4", ["unknown key 'optimiser.rat'", "did you mean 'optimiser.rate'?"]),
-        ("warmup.rat=4", ["unknown key 'warmup.rat'", "did you mean 'warmup.rate'?"]),
         ("rate=4", ["unknown key 'rate'", "did you mean 'optimiser.rate'?"]),
         ("blocks=4", ["unknown key 'blocks'", "did you mean 'model.blocks'?"]),
         ("model.blocks=4", ["unknown key 'model.blocks'", "model.name=small has: name, "]),
-        ("qqq=1", ["unknown key 'qqq'", "there are: seed, mixed"]),
         ("model.name=smal", ["unknown model.name 'smal'", "did you mean 'small'?"]),
-        ("model.name=zzz", ["unknown model.name 'zzz'", "there are: small, deep"]),
         ("model=deep", ["'model' is a section, not 'deep'", "write model.name=deep"]),
-        ("optimiser=3", ["'optimiser' is a section", "not 3"]),
         ("optimiser.rate=fast", ["'optimiser.rate' must be a number, not 'fast'"]),
-        ("optimiser.clip=fast", ["'optimiser.clip' must be a number, not 'fast'"]),
-        ("optimiser.rate=true", ["'optimiser.rate' must be a number, not True"]),
         ("optimiser.kind=adan", ["unknown optimiser.kind 'adan'", "did you mean 'adam'?"]),
         ("model.width=a", ["'model.width' must be a whole number, not 'a'"]),
         ("seed=1.5", ["'seed' must be a whole number, not 1.5"]),
         ("seed=1e30", ["'seed' is 1e+30", "at most 4,294,967,295"]),
-        ("seed=-4294967296", ["'seed' is -4294967296", "at most 4,294,967,295"]),
-        ("seed=.inf", ["'seed' is inf", "at most 4,294,967,295"]),
         ("seed=.nan", ["'seed' must be a whole number, not nan"]),
         ("optimiser.rate=.inf", ["'optimiser.rate' is inf", "give a finite number"]),
-        ("optimiser.rate=-.inf", ["'optimiser.rate' is -inf", "give a finite number"]),
         ("optimiser.rate=.nan", ["'optimiser.rate' must be a number, not nan"]),
         ("optimiser.clip=.inf", ["'optimiser.clip' is inf"]),
         ("crop=[0,.inf]", ["'crop[1]' is inf"]),
@@ -167,20 +150,6 @@ def test_a_wrong_override_is_named_with_the_remedy(override, parts):
     assert all(part in str(caught.value) for part in [*parts, override]), str(caught.value)
 
 
-def test_an_override_inside_a_list_is_refused(tmp_path):
-    path = tmp_path / "config.yaml"
-    path.write_text("corpora: [a, b]\n", encoding="utf-8")
-    for override in ("corpora.0=c", "corpora[0]=c", "corpora={a: 1}"):
-        with pytest.raises(ConfigError) as caught:
-            load(override, path=path)
-        assert override in str(caught.value) and "a list is replaced as a whole" in str(caught.value)
-
-
-def test_a_number_of_400_digits_is_refused():
-    with pytest.raises(ConfigError, match=r"'optimiser\.rate' is 1000.*give a finite number"):
-        load(f"optimiser.rate={10**400}")
-
-
 def test_a_file_with_a_wrong_key_is_named(tmp_path):
     path = tmp_path / "recipe.yaml"
     path.write_text("model: {name: deep, kernels: [3]}\n", "utf-8")
@@ -206,31 +175,9 @@ def test_a_damaged_file_is_named(tmp_path, content):
         load(path=path)
 
 
-def test_an_empty_file_means_the_defaults(tmp_path):
-    (tmp_path / "empty.yaml").write_text("# nothing yet\n", "utf-8")
-    assert load(path=tmp_path / "empty.yaml") == Recipe()
-
-
-def test_a_field_without_default_must_be_given():
-    with pytest.raises(ConfigError, match="'count' is missing"):
-        build_config(Required, {})
-
-
-def test_a_variant_without_default_must_be_named():
-    with pytest.raises(ConfigError, match=r"'model\.name' is missing.*small, deep"):
-        build_config(Required, {"count": 1}, VARIANTS)
-    with pytest.raises(ConfigError, match=r"'model\.name' is missing"):
-        build_config(Required, {"count": 1, "model": {"width": 3}}, VARIANTS)
-
-
 def test_a_data_class_may_refuse_its_values():
     with pytest.raises(ConfigError, match="count -1 is negative, runs/x"):
         build_config(Required, {"count": -1}, where="runs/x")
-
-
-def test_values_that_are_no_mapping_are_refused():
-    with pytest.raises(ConfigError, match="section"):
-        build_config(Optimiser, ["rate"])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -241,15 +188,6 @@ class Either:
 @pytest.mark.parametrize("size", [0.5, "all", None])
 def test_a_field_may_have_one_of_several_types(size):
     assert build_config(Either, {"size": size}).size == size
-
-
-def test_a_value_of_none_of_the_types_is_refused():
-    with pytest.raises(ConfigError, match=r"unknown size 'al', .*did you mean 'all'"):
-        build_config(Either, {"size": "al"})
-
-
-def test_the_type_any_takes_every_value():
-    assert build_config(Required, {"count": 1, "model": [1, "x"]}).model == [1, "x"]
 
 
 names = st.text(st.characters(codec="utf-8", exclude_categories=("Cs", "Cc")), max_size=8)
@@ -281,19 +219,6 @@ def test_round_trip_through_plain_values_and_yaml(recipe):
     plain = to_plain(recipe)
     assert build_config(Recipe, plain, VARIANTS) == recipe
     assert build_config(Recipe, yaml.safe_load(yaml.safe_dump(plain, allow_unicode=True)), VARIANTS) == recipe
-
-
-@given(whole_numbers, st.floats(allow_nan=False, allow_infinity=False), st.booleans())
-def test_overrides_determine_the_built_object(seed, rate, mixed):
-    config = load(f"seed={seed}", f"optimiser.rate={rate}", f"mixed={mixed}")
-    assert (config.seed, config.optimiser.rate, config.mixed) == (seed, rate, mixed)
-
-
-def test_saved_yaml_is_read_back(tmp_path):
-    values = to_plain(Recipe(title="普通话 100", optimiser=Optimiser(rate=1e-5)))
-    save_yaml(tmp_path / "new" / "config.yaml", values)
-    assert read_yaml(tmp_path / "new" / "config.yaml") == values
-    assert "普通话" in (tmp_path / "new" / "config.yaml").read_text("utf-8")
 
 
 def test_flatten_writes_dotted_keys():

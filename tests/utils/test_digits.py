@@ -1,18 +1,14 @@
 """Tests of numbers as digits: which become digits, texts of syllables, transcripts."""
 
-import json
-from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serving.endpoints.responses import response_body
 from utils.hypotheses.digits import numbers_as_digits, with_digits
 from utils.hypotheses.recognition import Alternative, Ending, Segment
-from utils.hypotheses.transcript_formats import FORMATS, written_words
+from utils.hypotheses.transcript_formats import FORMATS
 
 _SUPPORT = Path(__file__).parents[1] / "support"
 
@@ -55,16 +51,6 @@ def test_any_row_of_numerals_is_written_and_keeps_its_other_characters(text):
     ]
 
 
-@pytest.mark.parametrize("text", ["", "你好", "2024年"])
-def test_a_text_without_numbers_stays(text):
-    assert numbers_as_digits(text) == text
-    assert with_digits(segment(text)) == segment(text)
-
-
-def test_a_number_has_the_time_of_its_syllables():
-    assert with_digits(segment("有十五个人")).labels == ("有", "15", "", "个", "人")
-
-
 def test_every_format_has_the_digits():
     events = [with_digits(segment("有十五个人")), Ending(1.0)]
     written = {name: "".join(form.write("a b", events)) for name, form in FORMATS.items()}
@@ -74,16 +60,3 @@ def test_every_format_has_the_digits():
     assert '"hanzi": "有十五个人"' in written["json"]
     assert written["ctm"].splitlines()[1:3] == ["a_b 1 0.200 0.400 15 1.000", "a_b 1 0.600 0.200 个 1.000"]
     assert 'text = "15"' in written["textgrid"]
-
-
-def test_a_number_is_one_word_over_all_its_syllables():
-    """It is as certain as its least certain syllable."""
-    confidence = (0.9, 0.8, 0.5, 0.7, 0.9)
-    counted = with_digits(replace(segment("有十五个人"), confidence=confidence))
-    assert written_words(counted) == [("有", 0, 1), ("15", 1, 3), ("个", 3, 4), ("人", 4, 5)]
-    words = json.loads(response_body("verbose_json", [counted], 1.0, ["word"]))["words"]
-    assert [word["word"] for word in words] == ["有", "15", "个", "人"]
-    assert words[1] == {"word": "15", "start": 0.2, "end": 0.6, "pinyin": "ma1 ma1", "confidence": 0.5}
-    answer = json.loads(response_body("json", [counted], 1.0, log_probabilities=True))
-    assert [entry["token"] for entry in answer["logprobs"]] == ["有", "15", "个", "人"]
-    assert answer["logprobs"][1]["logprob"] == pytest.approx(np.log(0.5), abs=1e-4)

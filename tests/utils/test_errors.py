@@ -2,9 +2,8 @@
 
 import pytest
 
-from preflight.findings import Finding, apply, format_findings
 from utils import errors
-from utils.errors import UserError, shorten
+from utils.errors import UserError
 
 
 @pytest.mark.parametrize(
@@ -34,16 +33,3 @@ def test_a_message_never_echoes_megabytes(part, quoted):
     assert len(error.labelled()) < 5_000
     assert quoted[:100].strip() in str(error)
     assert len(error.message) < 5_000  # which other messages contain
-
-
-def test_usual_words_are_quoted_whole():
-    text = f"'{'a' * 290}' {' '.join(['word'] * 700)}"
-    assert shorten(text) == text
-
-
-def test_findings_quote_no_megabytes():
-    def strange(listing):
-        yield Finding("error", "list.tsv", "x" * 2_000_000, "unknown syllable", "mend it", "y" * 2_000_000)
-
-    (found,) = apply((strange,), None)
-    assert len(format_findings([found])[0]) < 1_000

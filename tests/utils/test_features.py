@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from utils.audio.reading import read_audio
-from utils.config import build_config, to_plain
+from utils.config import build_config
 from utils.errors import ConfigError
 from utils.features.speech import (
     FeatureConfig,
@@ -136,26 +136,6 @@ def test_normalised_features_equal_those_of_double_precision(kind):
     np.testing.assert_allclose(extract_features(samples, config), expected, rtol=0, atol=1e-5)
 
 
-def test_the_usual_sizes():
-    second = noise()
-    assert extract_features(second, FeatureConfig("spectrogram")).shape == (98, 200)
-    assert extract_features(second, FeatureConfig("filter_bank")).shape == (99, 80)
-    assert extract_features(second, FeatureConfig("mfcc")).shape == (99, 39)
-    assert [feature_bins(FeatureConfig(kind)) for kind in KINDS] == [200, 80, 39]
-    assert FeatureConfig().frame_samples == 400 and FeatureConfig().hop_samples == 160
-    assert FeatureConfig().fft_size == 512 and FeatureConfig("spectrogram").fft_size == 400
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_fewer_bins(kind):
-    config = FeatureConfig(kind, bins=10, normalise="none")
-    features = extract_features(noise(), config)
-    assert features.shape[1] == feature_bins(config) == (30 if kind == "mfcc" else 10)
-    if kind == "spectrogram":
-        whole = extract_features(noise(), FeatureConfig(kind, normalise="none"))
-        np.testing.assert_array_equal(features, whole[:, :10])
-
-
 @settings(max_examples=60)
 @given(st.integers(1, 3000), st.sampled_from(KINDS), st.sampled_from(["none", "utterance"]), st.floats(0, 1))
 def test_any_length_and_level_gives_finite_features(samples, kind, normalise, level):
@@ -182,49 +162,6 @@ def test_normalised_active_frames_have_mean_0_and_deviation_1(kind):
     np.testing.assert_allclose(features.mean(axis=0), 0, atol=1e-4)
     for part in np.split(features, 3 if kind == "mfcc" else 1, axis=1):
         assert np.sqrt(part.var(axis=0).mean()) == pytest.approx(1, abs=1e-4)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_leading_silence_hardly_changes_the_features(kind):
-    config = FeatureConfig(kind)
-    alone = extract_features(speechlike(), config)
-    for silence in (np.zeros(16_000, np.float32), noise(16_000, 1, 1e-4)):
-        padded = extract_features(np.concatenate([silence, speechlike()]), config)[-len(alone) :]
-        speech = slice(33, 65)
-        assert np.sqrt(np.mean((padded[speech] - alone[speech]) ** 2)) < 0.05
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("click", [48, 240])  # samples: 3 and 15 ms
-def test_clicks_hardly_change_the_features_of_quiet_speech(kind, click):
-    quiet = np.concatenate([speechlike(), speechlike(1)]) * np.float32(0.02)
-    clicks = quiet.copy()
-    for start in (0, 20_000):
-        clicks[start : start + click] += 0.9 * noise(click, level=1.0) * np.hanning(click)
-    for frame_ms in (25.0, 64.0):
-        config = FeatureConfig(kind, frame_ms=frame_ms)
-        with_clicks, alone = extract_features(clicks, config), extract_features(quiet, config)
-        speech = slice(33, 65)
-        assert np.sqrt(np.mean((with_clicks[speech] - alone[speech]) ** 2)) < 0.6
-
-
-def test_gain_does_not_change_normalised_filter_banks():
-    config = FeatureConfig()
-    np.testing.assert_allclose(
-        extract_features(speechlike(), config), extract_features(speechlike() * 0.05, config), atol=1e-3
-    )
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_normalised_silence_is_zeros_and_never_extreme(kind):
-    config = FeatureConfig(kind)
-    assert np.abs(extract_features(np.zeros(8000, np.float32), config)).max() < 1e-6
-    click = np.zeros(32_000, np.float32)
-    click[:80] = 0.5
-    # Frames beside a click have deltas other than 0.
-    assert np.abs(extract_features(click, config)).max() < (50 if kind == "mfcc" else 1e-6)
-    half_silent = np.concatenate([np.zeros(8000, np.float32), speechlike()])
-    assert np.abs(extract_features(half_silent, config)).max() < 12
 
 
 def test_wrong_samples_are_refused():
@@ -265,8 +202,3 @@ def test_different_settings_have_different_hashes():
     }
     hashes = {settings_hash(dataclasses.replace(base, **{name: value})) for name, value in changes.items()}
     assert len(hashes | {settings_hash(base)}) == len(changes) + 1
-
-
-def test_settings_survive_a_config_file():
-    config = FeatureConfig("mfcc", bins=20)
-    assert build_config(FeatureConfig, to_plain(config)) == config

@@ -3,17 +3,14 @@
 import errno
 import json
 import os
-import resource
 import subprocess
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from tests.support.small_disk import small_disk
 from utils.files import (
-    read_arrays,
     remove_leftovers,
     replacing,
     replacing_folder,
@@ -44,30 +41,6 @@ def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path):
         raise ZeroDivisionError
     assert path.read_text("utf-8") == "old"
     assert list(tmp_path.iterdir()) == [path]
-
-
-def test_success_replaces_and_leaves_nothing_else(tmp_path):
-    path = tmp_path / "a.weights.h5"
-    write_text(path, "old")
-    with replacing(path) as temporary:
-        assert temporary.parent == path.parent
-        assert temporary.name.endswith(".weights.h5")
-        temporary.write_text("new", encoding="utf-8")
-    assert path.read_text("utf-8") == "new"
-    assert list(tmp_path.iterdir()) == [path]
-
-
-def test_a_block_that_writes_nothing_is_an_error(tmp_path):
-    with pytest.raises(FileNotFoundError), replacing(tmp_path / "a.txt"):
-        pass
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_value_that_json_cannot_represent_leaves_the_old_file(tmp_path):
-    write_json(tmp_path / "a.json", 1)
-    with pytest.raises(TypeError):
-        write_json(tmp_path / "a.json", object())
-    assert json.loads((tmp_path / "a.json").read_text("utf-8")) == 1
 
 
 def test_a_nameless_error_gets_the_name_of_the_file(tmp_path):
@@ -103,17 +76,6 @@ def test_a_read_only_disk_names_the_file_and_keeps_leftovers(tmp_path):
         assert caught.value.filename == str(disk.path / "b")
         remove_leftovers(disk.path)
         assert leftover.exists() and (disk.path / "a.txt").read_text("utf-8") == "old"
-
-
-def test_too_little_memory_is_no_damage_of_arrays(tmp_path, monkeypatch):
-    np.savez(tmp_path / "a.npz", a=np.zeros(3))
-
-    def fail(*arguments, **options):
-        raise MemoryError
-
-    monkeypatch.setattr(np, "load", fail)
-    with pytest.raises(MemoryError):
-        read_arrays(tmp_path / "a.npz")
 
 
 def test_the_current_folder_can_be_replaced(tmp_path, monkeypatch):
@@ -173,41 +135,6 @@ def test_only_files_of_dead_processes_are_removed(tmp_path, monkeypatch):
     assert not (tmp_path / "sub" / elsewhere).exists()
     assert (tmp_path / mine).exists(), "its process runs, though it has written nothing for hours"
     remove_leftovers(tmp_path / "not there")
-
-
-def test_files_of_another_container_with_this_name_are_kept_for_an_hour(tmp_path):
-    code = (
-        "import os, pathlib; os.readlink = lambda path: 'pid:[1]'; "
-        "from utils.run_folder.temporary import temporary_path; "
-        f"temporary_path(pathlib.Path({str(tmp_path / 'a.txt')!r})).touch()"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)
-    (file,) = tmp_path.iterdir()
-    remove_leftovers(tmp_path)
-    assert file.exists(), "its process id means another process here"
-    os.utime(file, (0, 0))
-    remove_leftovers(tmp_path)
-    assert not file.exists()
-
-
-@pytest.mark.parametrize("missing", ["the function", "the support of the file system"])
-def test_disk_space_is_checked_without_posix_fallocate(tmp_path, monkeypatch, missing):
-    def unsupported(*_):
-        raise OSError(errno.EOPNOTSUPP, "Operation not supported")
-
-    if missing == "the function":
-        monkeypatch.delattr(os, "posix_fallocate")
-    else:
-        monkeypatch.setattr(os, "posix_fallocate", unsupported)
-    reserve(tmp_path / "a", (5 << 20) + 1)
-    assert list(tmp_path.iterdir()) == []
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, before[1]))
-    try:
-        with pytest.raises(OSError, match=r"File too large: '.*/a'"):
-            reserve(tmp_path / "a", 1 << 20)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 def test_missing_disk_space_is_noticed_before_writing(tmp_path):

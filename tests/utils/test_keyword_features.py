@@ -1,12 +1,7 @@
-"""Tests of keyword features: MFCC by definition, microcontroller features against their C code, streams."""
+"""Tests of keyword features: MFCC by definition, features of microcontrollers, streams."""
 
-import ctypes
-import ctypes.util
 import dataclasses
-import decimal
 import math
-from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,12 +9,8 @@ import scipy.fft
 import scipy.signal
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pymicro_features import MicroFrontend
 
-from utils.audio.reading import read_audio
-from utils.config import build_config, to_plain
 from utils.errors import AudioError, ConfigError
-from utils.features import micro
 from utils.features.keyword import (
     ENERGY_FLOOR,
     KeywordFeatureConfig,
@@ -31,18 +22,14 @@ from utils.features.keyword import (
     keyword_features,
 )
 
-SHARED = Path(__file__).parents[2].parent / "shared" / "data" / "audio"
 RATE = 16_000
 MFCC = KeywordFeatureConfig()
 MICRO = KeywordFeatureConfig("micro")
-# The reference package supports a stride of 10 ms only.
-MICRO_10_MS = KeywordFeatureConfig("micro", stride_ms=10)
 CONFIGS = {
     "mfcc": MFCC,
     "log_mel": KeywordFeatureConfig(window_ms=25, stride_ms=10, coefficients=0),
     "odd": KeywordFeatureConfig(sample_rate=11_025, window_ms=31, stride_ms=17, mel_bins=23, coefficients=9),
     "micro": MICRO,
-    "micro_25_ms": KeywordFeatureConfig("micro", window_ms=25, stride_ms=10, mel_bins=32),
 }
 
 
@@ -121,17 +108,6 @@ def test_only_whole_windows_are_taken(samples: int, frames: int):
 
 
 @pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
-def test_a_frame_does_not_depend_on_later_samples(config: KeywordFeatureConfig):
-    samples = SIGNALS["voice"]
-    changed = samples.copy()
-    changed[9000:] = 0.9
-    kept = feature_frames(9000, config)
-    before, after = keyword_features(samples, config), keyword_features(changed, config)
-    np.testing.assert_array_equal(before[:kept], after[:kept])
-    assert not np.array_equal(before[kept:], after[kept:])
-
-
-@pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
 def test_a_batch_gives_the_features_of_each_clip(config: KeywordFeatureConfig):
     clips = np.stack(
         [SIGNALS[name] for name in ("noise", "voice", "silence", "tone", "chirp", "click", "faint")]
@@ -143,79 +119,10 @@ def test_a_batch_gives_the_features_of_each_clip(config: KeywordFeatureConfig):
     assert keyword_features(clips[:0], config).shape == (0, *batch.shape[1:])
 
 
-def test_more_than_one_block_of_frames_is_one_signal():
-    samples = np.concatenate(list(SIGNALS.values()))  # 499 frames
-    features = keyword_features(samples, MFCC)
-    np.testing.assert_allclose(features[250:299], keyword_features(SIGNALS["square"], MFCC), atol=1e-5)
-
-
-def test_twice_the_amplitude_is_four_times_the_energy():
-    log_mel = dataclasses.replace(MFCC, coefficients=0)
-    difference = keyword_features(2 * SIGNALS["noise"], log_mel) - keyword_features(SIGNALS["noise"], log_mel)
-    np.testing.assert_allclose(difference, math.log(4), atol=1e-4)
-    np.testing.assert_allclose(
-        keyword_features(SIGNALS["silence"], log_mel), math.log(ENERGY_FLOOR), rtol=1e-6
-    )
-
-
-def reference_micro(samples: np.ndarray) -> np.ndarray:
-    """The output of the C code, 10 ms at a time: (frames, 40)."""
-    pcm = np.round(samples * 32768).astype("<i2").tobytes()
-    front_end, frames, at = MicroFrontend(), [], 0
-    while at + 320 <= len(pcm):
-        output = front_end.process_samples(pcm[at : at + 320])
-        at += 2 * output.samples_read
-        if output.features:
-            frames.append(output.features)
-    return np.array(frames, np.float32)
-
-
-@pytest.fixture
-def c_logarithm(monkeypatch) -> Iterator[None]:
-    """Let the mel scale use the C library's logarithm, as the C code does: libraries round it differently."""
-    log1pf = ctypes.CDLL(ctypes.util.find_library("m")).log1pf
-    log1pf.argtypes, log1pf.restype = [ctypes.c_float], ctypes.c_float
-    monkeypatch.setattr(micro, "_rounded_log1p", np.vectorize(log1pf, otypes=[np.float32]))
-    micro._filters.cache_clear()
-    yield
-    micro._filters.cache_clear()
-
-
-@pytest.mark.parametrize("name", SIGNALS)
-@pytest.mark.usefixtures("c_logarithm")
-def test_micro_is_the_c_code_bit_for_bit(name: str):
-    expected = reference_micro(SIGNALS[name])
-    assert expected.shape == (98, 40)
-    np.testing.assert_array_equal(keyword_features(SIGNALS[name], MICRO_10_MS), expected)
-
-
-@pytest.mark.shared
-@pytest.mark.skipif(not SHARED.is_dir(), reason="no ../shared/data/audio here")
-@pytest.mark.usefixtures("c_logarithm")
-def test_micro_is_the_c_code_on_speech():
-    for path in sorted(SHARED.glob("dspspeech20/*/*.flac"))[::60][:20]:
-        samples = read_audio(path)
-        np.testing.assert_array_equal(keyword_features(samples, MICRO_10_MS), reference_micro(samples))
-
-
-def test_the_mel_scale_of_micro_is_correctly_rounded():
-    bins = np.arange(257, dtype=np.float32) * np.float32(31.25) / np.float32(700)
-    with decimal.localcontext(prec=40):
-        exact = [float((1 + decimal.Decimal(float(value))).ln()) for value in bins]
-    np.testing.assert_array_equal(micro._rounded_log1p(bins), np.array(exact, np.float32))
-
-
-def test_the_c_library_changes_filters_of_micro_by_at_most_the_last_bit(request):
-    ours = micro._filters(MICRO_10_MS).toarray()
-    request.getfixturevalue("c_logarithm")
-    assert np.abs(micro._filters(MICRO_10_MS).toarray() - ours).max() <= 1
-
-
-def test_samples_beyond_full_scale_are_clipped_for_micro():
-    loud = SIGNALS["noise"] * 40
-    np.testing.assert_array_equal(
-        keyword_features(loud, MICRO), keyword_features(np.clip(loud, -1, 32767 / 32768), MICRO)
-    )
+def test_micro_has_a_frame_of_30_ms_every_10_ms():
+    loud, quiet = (keyword_features(SIGNALS[name], MICRO) for name in ("clipped", "silence"))
+    assert loud.shape == quiet.shape == (98, 40)
+    assert loud.mean() > 5 and not quiet.any()
 
 
 @settings(max_examples=40)
@@ -255,40 +162,10 @@ def test_raw_features_are_the_samples():
 
 
 @pytest.mark.parametrize("kind", ["mfcc", "raw", "micro"])
-def test_samples_that_are_no_numbers_are_counted(kind: str):
-    config = KeywordFeatureConfig(kind)
-    clips = np.zeros((3, RATE), np.float32)
-    clips[1, 500], clips[2, :3] = np.nan, np.inf
-    with pytest.raises(
-        AudioError, match="4 of 48000 samples are NaN or infinite, the first is sample 500 of clip 1"
-    ):
-        keyword_features(clips, config)
-    with pytest.raises(AudioError, match="3 of 16000 samples are NaN or infinite, the first is sample 0,"):
-        keyword_features(clips[2], config)
-
-
-def test_a_stream_outlives_samples_that_are_no_numbers():
-    stream = KeywordFeatureStream(MFCC)
-    stream.feed(SIGNALS["noise"][:1000])
-    with pytest.raises(AudioError, match="1 of 4 samples"):
-        stream.feed(np.array([0, np.nan, 0, 0], np.float32))
-    rest = stream.feed(SIGNALS["noise"][1000:])
-    np.testing.assert_allclose(rest, keyword_features(SIGNALS["noise"], MFCC)[2:], atol=1e-5)
-
-
-@pytest.mark.parametrize("kind", ["mfcc", "raw", "micro"])
 def test_a_clip_shorter_than_a_window_is_refused_with_both_lengths(kind: str):
     config = KeywordFeatureConfig(kind, window_ms=30)
     with pytest.raises(AudioError, match=r"200 samples \(12.5 ms\) .* one window of 480 samples \(30 ms\)"):
         keyword_features(np.zeros((2, 200), np.float32), config)
-
-
-@pytest.mark.parametrize("samples", [np.zeros(RATE, np.int16), np.zeros((1, 2, RATE)), np.float32(0)])
-def test_other_arrays_are_a_programming_error(samples: np.ndarray):
-    with pytest.raises(ValueError, match="expected"):
-        keyword_features(samples, MFCC)
-    with pytest.raises(ValueError, match="expected"):
-        KeywordFeatureStream(MFCC).feed(samples)
 
 
 @pytest.mark.parametrize(
@@ -303,41 +180,18 @@ def test_other_arrays_are_a_programming_error(samples: np.ndarray):
         ({"mel_bins": 0}, "features.mel_bins is 0, at least 1"),
         ({"coefficients": 41}, r"features.coefficients is 41, 0 .* to features.mel_bins, 40"),
         ({"coefficients": -1}, r"features.coefficients is -1, 0 .* to features.mel_bins, 40"),
-        ({"kind": "micro", "coefficients": 10}, "features.coefficients is 10, 0 for the kind micro"),
+        ({"kind": "micro", "stride_ms": 20}, "features.stride_ms is 20.0, 10.0 for the kind micro"),
         ({"lowest_hz": -1}, "features.lowest_hz is -1, at least 0 and below half the sample rate, 8000"),
         ({"lowest_hz": 8000}, "features.lowest_hz is 8000, at least 0 and below"),
         ({"highest_hz": 8001}, "features.highest_hz is 8001, above .*, 20, and at most .*, 8000"),
         ({"lowest_hz": 300, "highest_hz": 300}, "features.highest_hz is 300, above features.lowest_hz, 300"),
-        ({"window_ms": 20, "mel_bins": 200}, r"features.mel_bins is 200: \d+ of the filters.*31.25 Hz apart"),
-        ({"kind": "micro", "mel_bins": 200}, r"features.mel_bins is 200: \d+ of the filters"),
+        ({"window_ms": 20, "mel_bins": 200}, r"features.mel_bins is 200: some filters.*31.25 Hz apart"),
     ],
     ids=str,
 )
 def test_a_setting_out_of_range_is_named_with_its_range(wrong: dict, message: str):
     with pytest.raises(ConfigError, match=message):
         KeywordFeatureConfig(**wrong)
-
-
-def test_the_number_of_filters_in_the_message_works():
-    with pytest.raises(ConfigError, match="at most") as refused:
-        KeywordFeatureConfig(window_ms=20, mel_bins=200)
-    most = int(str(refused.value).partition("at most ")[2].split()[0])
-    fits = KeywordFeatureConfig(window_ms=20, mel_bins=most, coefficients=0)
-    assert keyword_features(SIGNALS["noise"], fits).min() > math.log(ENERGY_FLOOR) + 1  # no filter is empty
-    with pytest.raises(ConfigError):
-        dataclasses.replace(fits, mel_bins=most + 1)
-
-
-def test_settings_left_out_are_the_usual_of_the_kind():
-    assert (MFCC.window_ms, MFCC.mel_bins, MFCC.coefficients, MFCC.highest_hz) == (40, 40, 20, 7600)
-    assert (MICRO.window_ms, MICRO.mel_bins, MICRO.coefficients, MICRO.lowest_hz) == (30, 40, 0, 125)
-    assert KeywordFeatureConfig(sample_rate=8000).highest_hz == 3800
-    assert dataclasses.asdict(KeywordFeatureConfig("raw")) == {**dataclasses.asdict(MFCC), "kind": "raw"}
-
-
-@pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
-def test_settings_survive_a_config_file(config: KeywordFeatureConfig):
-    assert build_config(KeywordFeatureConfig, to_plain(config)) == config
 
 
 def test_each_setting_has_a_hash_of_its_own():

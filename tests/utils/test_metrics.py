@@ -48,14 +48,6 @@ def test_fewest_edits_where_difflib_finds_twice_as_many():
     assert sum(max(b - a, d - c) for tag, a, b, c, d in blocks if tag != "equal") == 4
 
 
-def test_hanzi_are_characters_of_a_string():
-    assert count_errors("今天天气好", "今天气很好").errors == 2
-
-
-def test_rates_are_not_capped():
-    assert count_errors(["ni3"], ["ni3", "hao3", "ma5", "wo3"]).rate == 3 / 1
-
-
 @pytest.mark.parametrize(("hypothesis", "rate"), [([], 0.0), (["ma1"], 1.0), (["ma1", "ma1"], 2.0)])
 def test_empty_reference(hypothesis, rate):
     assert count_errors([], hypothesis).rate == rate
@@ -70,11 +62,6 @@ def test_a_set_weighs_tokens_not_sentences():
 def test_an_empty_reference_in_a_set_adds_its_insertions():
     greeting = ["ni3", "hao3"]
     assert total([count_errors([], ["ma1"]), count_errors(greeting, greeting)]).rate == 1 / 2
-
-
-def test_total_of_nothing():
-    assert total([]) == ErrorCounts()
-    assert total([]).rate == 0.0
 
 
 def test_toneless_errors_leave_tones_aside():
@@ -135,13 +122,6 @@ def test_interval_covers_the_rate_and_shrinks_with_data():
     assert few.low < 0.2 < few.high
     assert many.low < 0.2 < many.high
     assert (many.high - many.low) < (few.high - few.low) / 5
-
-
-def test_interval_agrees_with_the_normal_approximation():
-    # 400 sentences of one word, rate 1/4: standard error sqrt(0.25 * 0.75 / 400) = 0.02165.
-    interval = rate_interval(_sentences([1.0] * 100 + [0.0] * 300, words=1))
-    assert interval.low == pytest.approx(0.25 - 1.96 * 0.02165, abs=0.004)
-    assert interval.high == pytest.approx(0.25 + 1.96 * 0.02165, abs=0.004)
 
 
 def test_speakers_are_resampled_whole_where_there_are_five():

@@ -3,7 +3,6 @@
 import keras
 import numpy as np
 
-from training.backends.step import compiled
 from utils.backend.prediction import predict, prepare_prediction
 
 SHAPES = ((1, 5), (2, 5), (3, 9), (1, 1))
@@ -18,18 +17,3 @@ def test_a_model_is_compiled_once_and_predicts_batches_of_all_shapes():
         found = predict(model, batch)
         np.testing.assert_allclose(found, model(batch), atol=1e-6)
     assert model.predict_function.experimental_get_tracing_count() == 1
-
-
-def test_a_function_is_compiled_once_and_takes_arrays_of_all_shapes():
-    calls = []
-
-    def total(start, arrays):
-        calls.append(arrays)
-        return start[0] + keras.ops.sum(arrays["a"] * arrays["b"][:, None], axis=1)
-
-    function = compiled(total)
-    for rows, columns in SHAPES:
-        arrays = {"a": np.ones((rows, columns), np.float32), "b": np.arange(rows, dtype=np.float32)}
-        found = function([np.float32(2)], arrays)
-        np.testing.assert_array_equal(found, 2 + columns * np.arange(rows))
-    assert len(calls) == 1

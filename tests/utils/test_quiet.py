@@ -1,12 +1,9 @@
 """Tests of utils/backend/quiet.py: native start-up messages are suppressed, all others are shown."""
 
 import os
-import sys
-from types import SimpleNamespace
 
 import pytest
 
-from utils.backend import quiet
 from utils.backend.quiet import hide_native_messages, silence_tensorflow
 
 NOTES = (
@@ -31,22 +28,6 @@ def test_an_error_while_loading_gets_through(capfd):
         raise ImportError("no TensorFlow")
     os.write(2, b"afterwards\n")
     assert capfd.readouterr().err == "a reason\nafterwards\n"
-
-
-@pytest.mark.parametrize(("level", "shown"), [("0", NOTES), ("1", NOTES), ("2", ""), (None, "")])
-def test_the_log_is_shown_when_requested(monkeypatch, capfd, level, shown):
-    def load() -> SimpleNamespace:
-        os.write(2, NOTES.encode())
-        return SimpleNamespace(backend=SimpleNamespace(backend=lambda: "torch"))
-
-    monkeypatch.setattr(quiet, "_import_keras", load)
-    monkeypatch.delitem(sys.modules, "keras", raising=False)
-    monkeypatch.setitem(sys.modules, "tensorflow", sys.modules.get("tensorflow"))
-    monkeypatch.delenv("TF_CPP_MIN_LOG_LEVEL", raising=False)
-    if level:
-        monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", level)
-    silence_tensorflow()
-    assert capfd.readouterr().err == shown
 
 
 def test_the_log_level_is_the_users_if_set(monkeypatch):

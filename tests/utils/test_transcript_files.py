@@ -54,21 +54,6 @@ def test_ctm_words_are_joined_by_recording_in_the_order_of_their_times(tmp_path)
     assert (problem.description, problem.examples) == ("alternatives beside the first", ("a1",))
 
 
-def test_ctm_of_two_channels_has_a_text_for_each(tmp_path):
-    both = "call A 0.1 0.2 你好\ncall B 0.5 0.2 谢谢\n"
-    assert texts(write(tmp_path / "hyp", both)) == {"call_A": "你好", "call_B": "谢谢"}
-
-
-def test_a_word_of_ctm_without_a_time_follows_the_one_before_it(tmp_path):
-    words = "a 1 * * 今天\na 1 1.0 0.2 很\na 1 * * 好\na 1 0.5 0.2 天气\n"
-    assert texts(write(tmp_path / "hyp", words)) == {"a": "今天 天气 很 好"}
-
-
-def test_spoken_digits_are_no_ctm(tmp_path):
-    digits = write(tmp_path / "hyp", "u1 1 2 3 4\nu2 5 6 7 8 9\n")
-    assert texts(digits) == {"u1": "1 2 3 4", "u2": "5 6 7 8 9"}
-
-
 def test_trn_as_reference_and_hypothesis(tmp_path):
     reference = write(
         tmp_path / "ref.trn", "今天 天气 很 好 (a1)\n我们 { 去 / 取 { 了 / 过 } / @ } 银行 (a2)\n"
@@ -109,30 +94,6 @@ EVENTS = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("start", "second"),
-    [
-        ("00:00:01", "00:00:03"),
-        ("00:00:01,5", "00:00:03,50"),
-        ("0:00:01.500000", "100:00:03.5"),
-        ("00:01", "00:03"),
-        ("00:00:01:12", "00:00:03:01"),
-        ("-00:00:01,000", "00:00:03,000"),
-        ("00: 00: 01, 000", "00：00：03，000"),
-    ],
-)
-@pytest.mark.parametrize("arrow", [" --> ", "-->", " -> ", " – > ", " → ", " -- ", "--&gt;"])
-@pytest.mark.parametrize("is_numbered", [True, False])
-def test_odd_times_lose_no_cue(tmp_path, start, second, arrow, is_numbered):
-    """The third cue is a usual one; the text of the second looks like a number of a cue."""
-    cues = [(start, "今天天气"), (second, "12"), ("00:00:05,000", "我们去")]
-    content = "".join(
-        (f"{number}\n" if is_numbered else "") + f"{time}{arrow}{second} X1:10\n{text}\n\n"
-        for number, (time, text) in enumerate(cues, start=1)
-    )
-    assert texts(write(tmp_path / "talk.srt", content)) == {"talk": "今天天气 12 我们去"}
-
-
 def test_numbers_of_cues_are_no_text(tmp_path):
     """Blank lines between all lines, a missing number, a cue without text, a time without its start."""
     cues = ["1", "00:00:01,000 --> 00:00:02,000", "今天", "00:00:02,000 --> 00:00:03,000", "天气", "3"]
@@ -153,12 +114,6 @@ def test_markup_of_subtitles_is_no_text(tmp_path):
     cue = "1\n00:00:01,000 --> 00:00:02,000\n"
     content = "{\\an8}<FONT color=red>今天</FONT>&nbsp;天气\u200b{\\i1}很好&amp;&lt;7"
     assert texts(write(tmp_path / "talk.srt", cue + content))["talk"].split() == ["今天", "天气很好&<7"]
-
-
-def test_two_files_of_subtitles_need_no_common_name(tmp_path):
-    cue = "1\n00:00:01 --> 00:00:02\n"
-    counts, _ = rate(write(tmp_path / "true.srt", cue + "今天"), write(tmp_path / "out.srt", cue + "今年"))
-    assert (counts.errors, counts.reference) == (1, 2)
 
 
 def test_tags_of_recognisers_are_left_out_with_a_remark(tmp_path):
@@ -202,29 +157,11 @@ def test_a_folder_of_transcribe_against_references_of_many_kinds(tmp_path, conte
         assert all(problem.is_harmless for problem in facts.problems)
 
 
-def test_recordings_of_the_same_name_are_distinguished_by_their_folders(tmp_path):
-    reference = write(tmp_path / "ref.tsv", "id\taudio\ttext\nx\ta/1.wav\t你好\ny\tb/1.wav\t您好\n")
-    counts, _ = rate(reference, write(tmp_path / "hyp", "/data/b/1.flac 您好\n/data/a/1.flac 你\n"))
-    assert (counts.errors, counts.deletions) == (1, 1)
-
-
 def test_a_list_of_nemo_has_both_sides(tmp_path):
     line = '{"audio_filepath": "u1.wav", "text": "你好", "pred_text": "您好"}\n'
     (tmp_path / "copy").mkdir()
     counts, _ = rate(write(tmp_path / "x.json", line), write(tmp_path / "copy" / "x.json", line))
     assert (counts.errors, counts.reference) == (1, 2)
-
-
-def test_folders_that_cannot_be_scored_are_named(tmp_path):
-    reference = write(tmp_path / "ref", REFERENCE)
-    folder = tmp_path / "out"
-    folder.mkdir()
-    with pytest.raises(CorpusError, match="no transcripts in this folder"):
-        report_files(reference, [folder])
-    write(folder / "a1.srt", "")
-    write(folder / "a1.json", "{}")
-    with pytest.raises(CorpusError, match=r"several formats \(\.json \.srt\)"):
-        report_files(reference, [folder])
 
 
 @pytest.mark.parametrize("form", ["json", "srt"])

@@ -53,13 +53,6 @@ def test_vocabulary_does_not_depend_on_order_or_repetition(utterances, generator
     assert acoustic_vocabulary(s for utterance in shuffled for s in utterance) == vocabulary
 
 
-@given(SYLLABLES, st.integers(0, 30))
-@settings(max_examples=40)
-def test_vocabulary_does_not_depend_on_how_much_is_read(syllables, count):
-    standard = [s for s in syllables if s in set(full_inventory())]
-    assert acoustic_vocabulary(standard[:count]).hash == acoustic_vocabulary().hash
-
-
 @given(SYLLABLES)
 @settings(max_examples=40)
 def test_encode_decode_round_trip(syllables):
@@ -94,11 +87,6 @@ def test_damaged_files_are_refused(tmp_path, content, message):
     with pytest.raises(VocabularyError, match=message) as error:
         Vocabulary.load(path)
     assert str(path) in str(error.value)
-
-
-def test_missing_file(tmp_path):
-    with pytest.raises(VocabularyError, match="No such file"):
-        Vocabulary.load(tmp_path / "acoustic.txt")
 
 
 def test_unknown_token_names_token_utterance_and_file():
@@ -169,14 +157,6 @@ def test_command_prints_sizes_and_overlap_and_writes(tmp_path, capsys):
     printed = capsys.readouterr().out
     assert "overlap" in printed and "3 seen" in printed and "outside the inventory: miaor2" in printed
     assert Vocabulary.load(output) == acoustic_vocabulary(["miaor2"])
-
-
-def test_lists_of_the_same_name_are_distinguished(tmp_path):
-    for name in ("a", "b"):
-        (tmp_path / name).mkdir()
-        write_lists(tmp_path / name)
-    paths = [tmp_path / name / "train.tsv" for name in ("a", "b")]
-    assert list(vocabularies.read_lists(paths)) == ["a/train", "b/train"]
 
 
 @pytest.mark.shared

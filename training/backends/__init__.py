@@ -1,5 +1,4 @@
 """Compiles the training step (forward pass, gradient, update) for TensorFlow, JAX or PyTorch.
 
-Read ``step``, then ``step_tensorflow``, ``step_jax`` or ``step_torch``. ``batch_parts`` computes a batch
-in parts.
+Read ``step``, then ``step_tensorflow``, ``step_jax`` or ``step_torch``.
 """

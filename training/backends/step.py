@@ -7,10 +7,12 @@ are in ``training/backends/step_*.py``, one for each backend.
 import importlib
 import os
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import keras
 import numpy as np
+from keras import ops
 
 from utils.errors import require
 
@@ -102,3 +104,34 @@ def make_deterministic() -> None:
 
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
         torch.use_deterministic_algorithms(True)
+
+
+def in_parts(losses: Losses, parts: int) -> Losses:
+    """The same losses, computed for so many parts of the rows: each part is a batch of its own.
+
+    Layers with statistics of a batch have those of a part (ghost batch normalisation: Hoffer et al.,
+    arXiv:1705.08741). Evaluation is as before.
+    """
+    if parts == 1:
+        return losses
+
+    def parted(arrays: dict[str, Any], training: bool) -> Any:
+        if not training:
+            return losses(arrays, training)
+        rows = ops.shape(next(iter(arrays.values())))[0]
+        # No part may be empty; rows of zeros are padding. JAX knows the number of rows when it compiles.
+        missing = max(parts - rows, 0) if isinstance(rows, int) else ops.maximum(parts - rows, 0)
+        arrays = {name: _pad_rows(value, missing) for name, value in arrays.items()}
+        edges = [part * (rows + missing) // parts for part in range(parts + 1)]
+        of_parts = [
+            losses({name: value[start:end] for name, value in arrays.items()}, True)
+            for start, end in pairwise(edges)
+        ]
+        return ops.concatenate(of_parts)[:rows]
+
+    return parted
+
+
+def _pad_rows(value: Any, missing: Any) -> Any:
+    """Append rows of zeros: (B, …) → (B + missing, …)."""
+    return ops.pad(value, [(0, missing), *[(0, 0)] * (len(value.shape) - 1)])

@@ -54,22 +54,18 @@ def read_cluster(environment: Mapping[str, str]) -> Cluster:
     """
     try:
         config = json.loads(environment[VARIABLE])
-    except KeyError:
-        raise _error("it is not set") from None
-    except json.JSONDecodeError as error:
-        raise _error(f"it is not JSON ({error})") from error
-    jobs, task = _parts(config)
-    names = tuple(f"{job} {index}" for job in JOBS for index in range(len(jobs.get(job, ()))))
-    addresses = tuple(address for job in JOBS for address in jobs.get(job, ()))
-    for address in addresses:
-        if not (isinstance(address, str) and re.fullmatch(r".+:\d{1,5}", address)):
-            raise _error(f"{address!r} is not host:port")
-    if len(set(addresses)) < len(addresses):
-        raise _error("an address occurs twice")
-    own = f"{task.get('type')} {task.get('index')}"
-    if own not in names:
-        raise _error(f"the task is {own!r}, and the cluster has {', '.join(names) or 'no process'}")
-    return Cluster(names, addresses, names.index(own))
+        jobs, task = config["cluster"], config["task"]
+        names = tuple(f"{job} {index}" for job in JOBS for index in range(len(jobs.get(job, ()))))
+        addresses = tuple(address for job in JOBS for address in jobs.get(job, ()))
+        for address in addresses:
+            if not re.fullmatch(r".+:\d{1,5}", address):
+                raise ValueError(f"{address!r} is not host:port")
+        return Cluster(names, addresses, names.index(f"{task['type']} {task['index']}"))
+    except (KeyError, ValueError, TypeError, AttributeError) as error:
+        raise ConfigError(
+            f"--distribute multi_worker reads {VARIABLE}: it is missing or wrong ({error})",
+            hint=f"such as {EXAMPLE}",
+        ) from error
 
 
 def wait_for_workers(cluster: Cluster, wait_seconds: float = WAIT_SECONDS) -> None:
@@ -107,21 +103,6 @@ def answers(address: str) -> bool:
         return False
 
 
-def _parts(config: object) -> tuple[dict[str, list[str]], dict[str, object]]:
-    """The checked ``cluster`` and ``task`` of a parsed TF_CONFIG."""
-    cluster = config.get("cluster") if isinstance(config, dict) else None
-    task = config.get("task") if isinstance(config, dict) else None
-    if not (isinstance(cluster, dict) and isinstance(task, dict)):
-        raise _error('it must have the entries "cluster" and "task", both mappings')
-    if others := set(cluster) - set(JOBS):
-        raise _error(f"the jobs must be {' and '.join(JOBS)}, not {', '.join(sorted(others))}")
-    if not all(isinstance(addresses, list) for addresses in cluster.values()):
-        raise _error("each job must have a list of addresses")
-    if len(cluster.get("chief", [])) > 1:
-        raise _error("there can be only one chief")
-    return cluster, task
-
-
 def _listen(cluster: Cluster) -> socket.socket:
     port = int(cluster.addresses[cluster.index].rpartition(":")[2])
     try:
@@ -132,7 +113,3 @@ def _listen(cluster: Cluster) -> socket.socket:
             hint="stop the job if it is already running on this machine, or choose another port in "
             f"{VARIABLE}",
         ) from error
-
-
-def _error(message: str) -> ConfigError:
-    return ConfigError(f"--distribute multi_worker reads {VARIABLE}: {message}", hint=f"such as {EXAMPLE}")

@@ -30,7 +30,7 @@ from training.distributed.distribution import SINGLE_PROCESS, Distribution
 from training.initialise import TokenLayer
 from training.loop import TrainingConfig, prepare_backend, train
 from training.tasks.keyword_batches import KeywordBatch, KeywordBatches, features_of
-from training.tasks.recipe import Recipe, SourceModel, prepare_model
+from training.tasks.recipe import Recipe, SourceModel, changed_data, prepare_model
 from utils.audio.reading import sample_rates_of
 from utils.backend.prediction import prepare_prediction
 from utils.config import ConfigClasses, flatten, to_plain
@@ -43,7 +43,7 @@ from utils.features.keyword import (
 )
 from utils.files import write_json, write_text
 from utils.limits import Count, Fraction, Size
-from utils.run_folder.run import ENVIRONMENT, RunFolder
+from utils.run_folder.run import RunFolder
 from utils.vocabulary import Vocabulary
 
 log = logging.getLogger("train")
@@ -119,8 +119,6 @@ class KeywordConfig(Recipe):
         return samples_of(self.data.context_ms, self.features.sample_rate)
 
 
-CLIPS_HASH = "clips_hash"
-"""Key in the environment of config.yaml: split → hash of the clips that the run was trained with."""
 VARIANTS = {"model": ConfigClasses(MODELS)}
 
 
@@ -346,14 +344,9 @@ def _write_labels(run: RunFolder, labels: Sequence[str]) -> None:
 
 
 def _check_clips(run: RunFolder, stores: Mapping[str, ClipStore | None]) -> None:
-    """Record the clips of a new run; a resumed run must have the same."""
+    """A resumed run must have the same clips."""
     hashes = {split: _clips_hash(store.clips if store else ()) for split, store in stores.items()}
-    if not run.checkpoint.is_file():
-        run.record(CLIPS_HASH, hashes)
-        return
-    recorded = run.config()[ENVIRONMENT][CLIPS_HASH]
-    changed = [split for split in hashes if hashes[split] != recorded.get(split)]
-    if changed:
+    if changed := changed_data(run, hashes):
         raise RunError(
             f"the recordings of {', '.join(changed)} are not those that this run was trained with",
             where=run.path,

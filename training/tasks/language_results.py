@@ -14,13 +14,7 @@ log = logging.getLogger("train")
 def character_error_rate(
     converter: Converter, pinyin: Sequence[Sequence[str]], hanzi: Sequence[str]
 ) -> float:
-    """Character error rate of a converter.
-
-    Args:
-        converter: syllables → hanzi.
-        pinyin: syllables of each sentence.
-        hanzi: reference of each sentence.
-    """
+    """Character error rate of a converter."""
     converted = converter.convert(pinyin)
     return total(count_errors(reference, text) for reference, text in zip(hanzi, converted, strict=True)).rate
 

@@ -14,9 +14,6 @@ TooShort = Callable[..., Collection[int]]
 def open_packed(config: Any) -> list[PackedCorpus]:
     """The packed corpora of the training set; empty if it is a set of manifests.
 
-    Args:
-        config: a ``SpeechConfig``.
-
     Raises:
         ConfigError: there are manifests beside them, or settings that need a manifest or other features.
         CacheError: a corpus is not whole.

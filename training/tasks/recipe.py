@@ -13,11 +13,13 @@ import keras
 from training.initialise import TokenLayer, freeze_layers, take_weights
 from training.loop import TrainingConfig
 from training.optimiser import OptimiserConfig
-from utils.backend.model_summary import summary_text
+from utils.backend.model_cost import summary_text
 from utils.errors import require
 from utils.files import write_text
-from utils.run_folder.run import RunFolder
+from utils.run_folder.run import ENVIRONMENT, RunFolder
 
+DATA_HASHES = "data_hashes"
+"""Key in the environment of config.yaml: name of a part of the training data → its hash."""
 # A trained model, and its layers with weights for each token, by layer name.
 SourceModel = tuple[keras.Model, Mapping[str, TokenLayer]]
 
@@ -81,3 +83,12 @@ def prepare_model(
         take_weights(model, source, recipe.initialise_from, token_layers, recipe.initialise_except, names)
     freeze_layers(model, recipe.freeze)
     write_text(run.path / "model_summary.txt", summary_text(model))
+
+
+def changed_data(run: RunFolder, hashes: Mapping[str, str]) -> list[str]:
+    """Record hashes of the data of a new run, by name; return the names that have changed since it began."""
+    recorded = run.config()[ENVIRONMENT].get(DATA_HASHES)
+    if recorded is None:
+        run.record(DATA_HASHES, dict(hashes))
+        return []
+    return [name for name, found in hashes.items() if recorded.get(name, found) != found]

@@ -21,12 +21,6 @@ class SequenceTask(ABC):
 
     A derived task names the model's inputs among the arrays of a batch (``inputs``) and the key of the error
     rate (``metric``), and defines the training batches.
-
-    Args:
-        model: gets the ``inputs`` of a batch.
-        loss: loss of the training.
-        dev_loss: loss of the evaluation.
-        error_rate: a metric of the same targets and logits.
     """
 
     inputs: tuple[str, ...]

@@ -34,12 +34,11 @@ from training.initialise import TokenLayer
 from training.loop import prepare_backend, train
 from training.losses import CtcLoss, pack_ctc_targets
 from training.metrics import SyllableErrorRate
-from training.short_utterances import report_short_dev, report_skipped, too_short
 from training.tasks.adaptation import INITIAL, InitialModelConfig, hold_out
 from training.tasks.packed_corpora import open_packed, packed_source
 from training.tasks.recipe import Recipe, SourceModel, prepare_model
 from training.tasks.sequence_task import SequenceTask
-from training.tasks.training_texts import warn_of_changed_utterances
+from training.utterance_checks import report_skipped, too_short, warn_of_changed_utterances
 from utils.config import ConfigClasses
 from utils.errors import CorpusError, require
 from utils.features.speech import FeatureConfig, feature_bins
@@ -222,8 +221,7 @@ def train_speech(
     train_utterances = [utterance for corpus in corpora for utterance in corpus]
     vocabulary = _vocabulary(run, [*train_utterances, *dev_utterances], packed)
     distribution.check_same("vocabulary", vocabulary.tokens)
-    train_lists = {} if packed else {"data.train": train_utterances}
-    warn_of_changed_utterances(run, {**train_lists, "data.dev": dev_utterances})
+    warn_of_changed_utterances(run, {"data.train": train_utterances, "data.dev": dev_utterances})
     build, bins = MODELS[config.model.name].build, feature_bins(config.features)
     model = distribution.build(lambda: build(config.model, bins, len(vocabulary)))
     prepare_model(model, config, run, partial(_load_source, config.features, vocabulary))
@@ -364,7 +362,7 @@ def _dev_source(config: SpeechConfig, vocabulary: Vocabulary, utterances: list[U
     labels = [vocabulary.encode(u.pinyin, u.id, u.audio) for u in utterances]
     short = too_short(cache, utterances, labels, config.model.time_stride)
     if short:
-        report_short_dev(short, utterances)
+        log.warning("%d dev utterances are too short for their labels: dev_loss counts them as 0", len(short))
     return BatchSource(
         cache,
         utterances,

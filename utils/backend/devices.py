@@ -1,20 +1,12 @@
-"""Sets up the devices of the Keras backend, and finds out, if it uses no GPU of the machine, why not.
+"""Sets up the devices of the Keras backend, describes them, and tells if it uses no GPU of the machine.
 
-Training logs both. The reason comes from the backend's own start-up messages,
-which a second process collects. Works for TensorFlow, JAX and PyTorch.
+Training logs both. Works for TensorFlow, JAX and PyTorch.
 """
 
-import importlib.metadata
 import logging
 import os
-import re
 import subprocess
-import sys
-from contextlib import suppress
-from functools import cache
 from typing import Any
-
-from utils.backend.nvidia import gpus_hidden, nvidia_gpus
 
 log = logging.getLogger(__name__)
 
@@ -23,9 +15,8 @@ _GPU_PROBE = {
     "jax": "import jax; jax.devices('cuda')",
     "torch": "import torch; torch.cuda.current_device()",
 }
-_PROBE_SECONDS = 180  # after which the process that searches for a GPU is stopped
-_LOG_PREFIX = re.compile(r"^.*?\.cc:\d+\]\s*")
-_ABOUT_GPUS = re.compile(r"cuda|cuInit|cudnn|lib\w+\.so|dlopen|\bDSO\b|\bGPUs?\b", re.IGNORECASE)
+_QUERY = ("--query-gpu=name,driver_version", "--format=csv,noheader")
+_ANSWER_SECONDS = 20  # after which nvidia-smi is stopped
 
 
 def grow_gpu_memory() -> None:
@@ -88,15 +79,20 @@ def describe_devices() -> dict[str, Any]:
     """Describe the devices of the backend, for the log and the config of a run.
 
     Returns:
-        ``devices``: names of the GPUs, or ``CPU``; ``cuda_build``: the CUDA version of the backend's build,
-        or ``none``; ``nvidia_driver``: version of the loaded driver, or ``none``.
+        ``devices``: names of the GPUs, or ``CPU``; ``nvidia``: name and driver of the machine's GPUs.
     """
-    drivers = sorted({gpu.driver for gpu in nvidia_gpus() if gpu.driver})
-    return {
-        "devices": backend_gpus() or ["CPU"],
-        "cuda_build": _cuda_build() or "none",
-        "nvidia_driver": ", ".join(drivers) or "none",
-    }
+    return {"devices": backend_gpus() or ["CPU"], "nvidia": nvidia_gpus()}
+
+
+def nvidia_gpus() -> list[str]:
+    """The GPUs that nvidia-smi lists, whether or not the backend uses them: ``NVIDIA L4, 580.65.06``."""
+    try:
+        done = subprocess.run(
+            ["nvidia-smi", *_QUERY], capture_output=True, text=True, timeout=_ANSWER_SECONDS, check=True
+        )
+    except (OSError, subprocess.SubprocessError):
+        return []
+    return done.stdout.splitlines()
 
 
 def backend_gpus() -> list[str]:
@@ -120,67 +116,16 @@ def backend_gpus() -> list[str]:
 
 
 def unused_gpu_reason() -> str:
-    """Why the backend uses none of the machine's NVIDIA GPUs, in its own words.
+    """Why the backend uses none of the machine's NVIDIA GPUs, or how to find out.
 
     ``""`` if it uses one, if there is none, or if ``CUDA_VISIBLE_DEVICES`` hides them.
     """
-    gpus = nvidia_gpus()
-    if not gpus or gpus_hidden() or backend_gpus():
+    gpus, hidden = nvidia_gpus(), os.environ.get("CUDA_VISIBLE_DEVICES", "0").strip() in ("", "-1")
+    if not gpus or hidden or backend_gpus():
         return ""
-    found = f"{_backend()} uses none of this machine's GPUs ({'; '.join(map(str, gpus))})"
-    if not _cuda_build():
-        return f"{found}: it is built without CUDA"
-    return f"{found}: {'; '.join(no_gpu_messages()) or 'it gives no reason'}"
-
-
-@cache
-def no_gpu_messages() -> tuple[str, ...]:
-    """The messages of the backend when it searches for a GPU and finds none.
-
-    A new process runs the search with the full log, which this process suppresses
-    (``utils/backend/quiet.py``); that takes some seconds. JAX and PyTorch give the reason in an exception.
-    """
-    environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "0"}
-    command = [sys.executable, "-c", _GPU_PROBE[_backend()]]
-    try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, errors="replace", timeout=_PROBE_SECONDS, env=environment
-        )
-    except (OSError, subprocess.SubprocessError) as error:
-        return (str(error),)
-    raised = done.stderr.strip().splitlines()[-1:] if done.returncode else []
-    return tuple(raised or gpu_messages(done.stderr))
-
-
-def gpu_messages(log_text: str) -> list[str]:
-    """The lines of a framework's log about GPUs, without time and source file, each once.
-
-    Example:
-        >>> gpu_messages("E0000 00:00:1.2 5 cuda_platform.cc:52] failed call to cuInit: UNKNOWN ERROR (303)")
-        ['failed call to cuInit: UNKNOWN ERROR (303)']
-    """
-    lines = [_LOG_PREFIX.sub("", line).strip().removesuffix(".") for line in log_text.splitlines()]
-    return list(dict.fromkeys(line for line in lines if _ABOUT_GPUS.search(line)))
-
-
-def _cuda_build() -> str:
-    """The CUDA version that the backend was built for; ``""`` for none."""
-    backend = _backend()
-    if backend == "tensorflow":
-        import tensorflow as tf
-
-        build = tf.sysconfig.get_build_info()
-        if not build.get("is_cuda_build"):
-            return ""
-        return f"{build.get('cuda_version', '?')}, cuDNN {build.get('cudnn_version', '?')}"
-    if backend == "torch":
-        import torch
-
-        return torch.version.cuda or ""
-    for version in ("12", "13"):  # JAX has a separate package for CUDA
-        with suppress(importlib.metadata.PackageNotFoundError):
-            return f"{version}, jax plugin {importlib.metadata.version(f'jax-cuda{version}-plugin')}"
-    return ""
+    found = f"{_backend()} uses none of this machine's GPUs ({'; '.join(gpus)})"
+    command = f'TF_CPP_MIN_LOG_LEVEL=0 python -c "{_GPU_PROBE[_backend()]}"'
+    return f"{found}: driver and CUDA libraries have to fit this build; for the reason run {command}"
 
 
 def _backend() -> str:

@@ -1,4 +1,4 @@
-"""Counts the multiply-accumulates (MACs) of a forward pass of a Keras model, by the shapes of its layers."""
+"""Describes a Keras model: the table of its layers, and the multiply-accumulates (MACs) of a forward pass."""
 
 import math
 
@@ -66,3 +66,10 @@ def _of_layer(layer: keras.layers.Layer) -> int:
     if isinstance(layer, _KERNELS):
         return positions * math.prod(layer.kernel.shape)
     raise ValueError(f"the cost of layer '{layer.name}' ({type(layer).__name__}) is unknown")
+
+
+def summary_text(model: keras.Model) -> str:
+    """Layers, output shapes and parameter counts, as ``model.summary()`` prints them."""
+    lines: list[str] = []
+    model.summary(print_fn=lines.append, line_length=110)
+    return "\n".join(lines) + "\n"

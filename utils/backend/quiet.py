@@ -29,8 +29,7 @@ def silence_tensorflow() -> None:
 
     With another backend, TensorFlow is not loaded. ``TF_CPP_MIN_LOG_LEVEL`` is set to 2 unless the user has
     set it, so that later errors are shown; at levels 0 and 1 nothing is suppressed. Other output to standard
-    error during the import is printed at its end. The reason why no GPU is found is suppressed too:
-    :func:`utils.backend.devices.no_gpu_messages` returns it.
+    error during the import is printed at its end. The reason why no GPU is found is suppressed too.
 
     Raises:
         UserError: Keras or TensorFlow isn't installed.

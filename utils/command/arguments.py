@@ -1,4 +1,7 @@
-"""Argument types that several command lines share (positive numbers, fractions …), and ``--workers``."""
+"""Argument types that several command lines share (positive numbers, fractions …), and ``--workers``.
+
+A number beyond its limit raises argparse.ArgumentTypeError, which argparse shows with the usage.
+"""
 
 import argparse
 import math
@@ -10,60 +13,36 @@ from utils.errors import UserError, is_utf8, require, unreadable
 
 
 def positive(text: str) -> int:
-    """A whole number above 0.
-
-    Raises:
-        argparse.ArgumentTypeError: it is not; argparse shows the message with the usage.
-    """
+    """A whole number above 0."""
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"'{text}' is not a whole number above 0")
     return int(text)
 
 
 def not_negative(text: str) -> int:
-    """A whole number, 0 or above.
-
-    Raises:
-        argparse.ArgumentTypeError: it is not.
-    """
+    """A whole number, 0 or above."""
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f"'{text}' is not a whole number from 0 on")
     return int(text)
 
 
 def positive_number(text: str) -> float:
-    """A finite number above 0.
-
-    Raises:
-        argparse.ArgumentTypeError: it is not; argparse shows the message with the usage.
-    """
+    """A finite number above 0."""
     return _number(text, lambda number: 0.0 < number < math.inf, "a number above 0")
 
 
 def finite_number(text: str) -> float:
-    """A finite number.
-
-    Raises:
-        argparse.ArgumentTypeError: it is not.
-    """
+    """A finite number."""
     return _number(text, math.isfinite, "a finite number")
 
 
 def not_negative_number(text: str) -> float:
-    """A finite number, 0 or above.
-
-    Raises:
-        argparse.ArgumentTypeError: it is not.
-    """
+    """A finite number, 0 or above."""
     return _number(text, lambda number: 0.0 <= number < math.inf, "a number from 0 on")
 
 
 def fraction(text: str) -> float:
-    """A number from 0 to 1.
-
-    Raises:
-        argparse.ArgumentTypeError: it is not.
-    """
+    """A number from 0 to 1."""
     return _number(text, lambda number: 0.0 <= number <= 1.0, "a number from 0 to 1")
 
 

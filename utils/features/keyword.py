@@ -1,13 +1,10 @@
-"""Computes the features of keyword models from clips or streams: MFCC, or log mel as on microcontrollers.
-
-A frame depends only on its own samples (kind ``micro``: and on earlier ones). There is no normalisation over
-an utterance, so a stream has the same frames as the whole clip. Kind ``raw`` keeps the samples: the first
-layers of the model (``model_keyword/layers/front_end.py``) compute the same MFCC.
-"""
+"""The feature settings of keyword models: default values for each kind of features, and checks."""
 
 import dataclasses
 import hashlib
 import json
+from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -15,9 +12,152 @@ import scipy.fft
 import scipy.sparse
 from numpy.lib.stride_tricks import sliding_window_view
 
-from utils.errors import AudioError
-from utils.features.keyword_config import KeywordFeatureConfig, mel
-from utils.features.micro import frame_blocks, micro_features
+from utils.audio.reading import HIGHEST_RATE, SAMPLE_RATE
+from utils.errors import AudioError, require
+from utils.features.micro import MicroFrontEnd
+
+KINDS = ("raw", "mfcc", "micro")
+_DEFAULTS = {
+    "mfcc": {
+        "window_ms": 40.0, "stride_ms": 20.0, "mel_bins": 40, "coefficients": 20, "lowest_hz": 20.0,
+        "highest_hz": 7600.0,
+    },
+    # TensorFlow's microfrontend as keyword models for microcontrollers use it
+    "micro": {
+        "window_ms": 30.0, "stride_ms": 10.0, "mel_bins": 40, "coefficients": 0, "lowest_hz": 125.0,
+        "highest_hz": 7500.0,
+    },
+}  # fmt: skip
+_FLOATS = ("window_ms", "stride_ms", "lowest_hz", "highest_hz")
+_HIGHEST_FRACTION = 0.475  # of the sample rate: 7600 Hz at 16 kHz, 3800 Hz at 8 kHz
+
+
+@dataclass(frozen=True)
+class KeywordFeatureConfig:
+    """Settings of a keyword model's front end; saved with every model.
+
+    None is replaced by the default value of the kind.
+
+    Attributes:
+        kind: ``mfcc``, ``raw`` (the same MFCC, computed inside the model) or ``micro`` (the fixed-point log
+            mel of microcontrollers, at 16 kHz and with the default values below only).
+        sample_rate: Hz.
+        window_ms: length of a frame in milliseconds; default 40 (micro: 30).
+        stride_ms: time from the start of one frame to the next, in milliseconds; at most the window. Default
+            20 (micro: 10).
+        mel_bins: filters, equally wide on the mel scale.
+        coefficients: DCT coefficients; 0: the logarithms of the filters, without a DCT. Default 20 (micro:
+            0).
+        lowest_hz: start of the first filter; default 20 (micro: 125).
+        highest_hz: end of the last filter; default 7600 (micro: 7500), lower at sample rates below 16 kHz.
+
+    Raises:
+        ConfigError: a value is out of range; the field, the value and the range are named.
+    """
+
+    kind: str = "mfcc"
+    sample_rate: int = SAMPLE_RATE
+    window_ms: float | None = None
+    stride_ms: float | None = None
+    mel_bins: int | None = None
+    coefficients: int | None = None
+    lowest_hz: float | None = None
+    highest_hz: float | None = None
+
+    def __post_init__(self):
+        require(
+            self.kind in KINDS, f"unknown features.kind '{self.kind}'", hint=f"one of: {', '.join(KINDS)}"
+        )
+        for name, value in _DEFAULTS["micro" if self.kind == "micro" else "mfcc"].items():
+            if getattr(self, name) is None:
+                if name == "highest_hz":
+                    value = min(value, _HIGHEST_FRACTION * self.sample_rate)
+                object.__setattr__(self, name, value)  # the class is frozen
+        for name in _FLOATS:  # 40 and 40.0 must have the same hash
+            object.__setattr__(self, name, float(getattr(self, name)))
+        if self.kind == "micro":
+            self._check_micro()
+        _check_times(self)
+        _check_filters(self)
+
+    def _check_micro(self) -> None:
+        for name, value in {"sample_rate": SAMPLE_RATE, **_DEFAULTS["micro"]}.items():
+            require(
+                getattr(self, name) == value,
+                f"features.{name} is {getattr(self, name)}",
+                hint=f"{value} for the kind micro: its frames are those of microcontrollers",
+            )
+
+    @property
+    def window_samples(self) -> int:
+        """Samples per frame: 640 for 40 ms at 16 kHz."""
+        return int(self.window_ms * self.sample_rate / 1000 + 0.5)
+
+    @property
+    def stride_samples(self) -> int:
+        """Samples from the start of one frame to the next: 320 for 20 ms at 16 kHz."""
+        return int(self.stride_ms * self.sample_rate / 1000 + 0.5)
+
+    @property
+    def fft_size(self) -> int:
+        """FFT length: the next power of two (1024 for 640 samples); frames are padded with zeros."""
+        return 1 << (self.window_samples - 1).bit_length()
+
+
+def mel(hertz: float | np.ndarray) -> np.ndarray:
+    """The mel scale of the HTK Book, eq. 5.13: 1127 ln(1 + Hz / 700), float64."""
+    return 1127.0 * np.log1p(np.asarray(hertz, np.float64) / 700.0)
+
+
+def _check_times(config: KeywordFeatureConfig) -> None:
+    for name in _FLOATS:
+        require(
+            np.isfinite(getattr(config, name)),
+            f"features.{name} is {getattr(config, name)}",
+            hint="a finite number",
+        )
+    require(
+        1 <= config.sample_rate <= HIGHEST_RATE,
+        f"features.sample_rate is {config.sample_rate}",
+        hint=f"above 0 and at most {HIGHEST_RATE:,} Hz",
+    )
+    require(
+        config.stride_samples >= 1,
+        f"features.stride_ms is {config.stride_ms:g}",
+        hint=f"at least one sample, {1000 / config.sample_rate:g} ms",
+    )
+    require(
+        config.window_ms >= config.stride_ms,
+        f"features.window_ms is {config.window_ms:g}",
+        hint=f"at least features.stride_ms, {config.stride_ms:g}: no sample may be skipped",
+    )
+
+
+def _check_filters(config: KeywordFeatureConfig) -> None:
+    require(config.mel_bins >= 1, f"features.mel_bins is {config.mel_bins}", hint="at least 1")
+    require(
+        0 <= config.coefficients <= config.mel_bins,
+        f"features.coefficients is {config.coefficients}",
+        hint=f"0 (the log mel values) to features.mel_bins, {config.mel_bins}",
+    )
+    half = config.sample_rate / 2
+    require(
+        0 <= config.lowest_hz < half,
+        f"features.lowest_hz is {config.lowest_hz:g}",
+        hint=f"at least 0 and below half the sample rate, {half:g}",
+    )
+    require(
+        config.lowest_hz < config.highest_hz <= half,
+        f"features.highest_hz is {config.highest_hz:g}",
+        hint=f"above features.lowest_hz, {config.lowest_hz:g}, and at most half the sample rate, {half:g}",
+    )
+    require(
+        mel_filters(config).any(axis=0).all(),
+        f"features.mel_bins is {config.mel_bins}: some filters from {config.lowest_hz:g} Hz have no FFT bin "
+        f"({config.sample_rate / config.fft_size:g} Hz apart)",
+        hint="use fewer, a longer features.window_ms or a wider range of Hz",
+    )
+
 
 # Added to the energy of each filter before the logarithm. Rounding to 16 bits gives 5e-8 to 5e-7 in a filter
 # of a 40 ms window, so digital silence and a silent microphone have similar features, and single precision
@@ -25,6 +165,7 @@ from utils.features.micro import frame_blocks, micro_features
 ENERGY_FLOOR = 1e-6
 
 _VERSION = 1  # increase it when the same settings give other features than before
+_BLOCK_FRAMES = 256  # computed together; they fit into the processor's cache
 
 
 def feature_frames(samples: int, config: KeywordFeatureConfig) -> int:
@@ -65,7 +206,8 @@ def keyword_features(samples: np.ndarray, config: KeywordFeatureConfig) -> np.nd
         return samples.astype(np.float32)
     clips = np.atleast_2d(samples)
     if config.kind == "micro":
-        features, _ = micro_features(clips, config)
+        shape = (len(clips), feature_frames(clips.shape[1], config), feature_values(config))
+        features = np.array([MicroFrontEnd().feed(clip) for clip in clips], np.float32).reshape(shape)
     else:
         features = _mfcc(clips, config)
     return features if samples.ndim == 2 else features[0]
@@ -87,7 +229,7 @@ class KeywordFeatureStream:
     def reset(self) -> None:
         """Forget all samples and, for kind ``micro``, the noise estimate."""
         self._pending = np.zeros(0, np.float32)
-        self._noise: np.ndarray | None = None
+        self._micro = MicroFrontEnd() if self.config.kind == "micro" else None
 
     def feed(self, samples: np.ndarray) -> np.ndarray:
         """Process the next samples and return the frames that they complete.
@@ -108,16 +250,14 @@ class KeywordFeatureStream:
         samples = samples.astype(np.float32)
         if self.config.kind == "raw":
             return samples
+        if self._micro:
+            return self._micro.feed(samples)
         pending = np.concatenate([self._pending, samples])
         frames = feature_frames(len(pending), self.config)
         self._pending = pending[frames * self.config.stride_samples :]
         if not frames:
             return np.zeros((0, feature_values(self.config)), np.float32)
-        if self.config.kind == "micro":
-            features, self._noise = micro_features(pending[None], self.config, noise=self._noise)
-        else:
-            features = _mfcc(pending[None], self.config)
-        return features[0]
+        return _mfcc(pending[None], self.config)[0]
 
 
 def features_hash(config: KeywordFeatureConfig) -> str:
@@ -178,7 +318,7 @@ def _mfcc(samples: np.ndarray, config: KeywordFeatureConfig) -> np.ndarray:
     framed = sliding_window_view(samples, config.window_samples, axis=1)[:, :: config.stride_samples]
     window = analysis_window(config.window_samples)
     basis = cosine_basis(config.mel_bins, config.coefficients) if config.coefficients else None
-    for block in frame_blocks(len(samples), frames):
+    for block in _frame_blocks(len(samples), frames):
         # (clips, frames, window) → (clips, frames, fft_size / 2 + 1) → (clips, frames, bins used by a filter)
         spectrum = scipy.fft.rfft(framed[block] * window, config.fft_size)[..., used]
         power = np.square(spectrum.real) + np.square(spectrum.imag)
@@ -188,6 +328,14 @@ def _mfcc(samples: np.ndarray, config: KeywordFeatureConfig) -> np.ndarray:
             values = values @ basis
         features[block] = values.reshape(*power.shape[:2], -1)
     return features
+
+
+def _frame_blocks(clips: int, frames: int) -> Iterator[tuple[slice, slice]]:
+    """Divide (clips, frames) into blocks of about ``_BLOCK_FRAMES`` frames."""
+    together = max(1, _BLOCK_FRAMES // frames)
+    for clip in range(0, clips, together):
+        for frame in range(0, frames, _BLOCK_FRAMES):
+            yield slice(clip, clip + together), slice(frame, frame + _BLOCK_FRAMES)
 
 
 @lru_cache(maxsize=8)

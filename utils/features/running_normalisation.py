@@ -71,10 +71,6 @@ class RunningNormalisation:
     """Subtracts from each bin its mean over the active frames so far; older frames have lower weights.
 
     This removes the channel and the loudness, as the mean of a whole utterance does.
-
-    Args:
-        initial: the mean at the start.
-        hop_seconds: time from one frame to the next.
     """
 
     def __init__(self, initial: InitialMean, hop_seconds: float):

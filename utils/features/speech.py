@@ -21,10 +21,8 @@ from utils.audio.levels import peak_without_clicks
 from utils.audio.reading import HIGHEST_RATE, INT16_SCALE, SAMPLE_RATE
 from utils.errors import require
 from utils.features import whisper
-from utils.features.cepstra import cepstra_with_deltas
-from utils.features.mel_filters import mel_filters
-from utils.features.power_spectrum import Sound, power_blocks
 from utils.features.running_normalisation import InitialMean, RunningNormalisation
+from utils.features.spectra import Sound, cepstra_with_deltas, mel_filters, power_blocks
 from utils.features.whisper import FRAME_SAMPLES, HOP_SAMPLES
 
 DEFAULT_BINS = {"spectrogram": 200, "filter_bank": 80, "mfcc": 13, "whisper": 80}

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse
 
 from utils.audio.levels import peak_without_clicks
-from utils.features.power_spectrum import Sound, power_blocks
+from utils.features.spectra import Sound, power_blocks
 
 _SAMPLE_RATE, _FRAME_MS, _HOP_MS = 16_000, 25, 10
 FRAME_SAMPLES, HOP_SAMPLES = _SAMPLE_RATE * _FRAME_MS // 1000, _SAMPLE_RATE * _HOP_MS // 1000  # 400, 160

@@ -3,6 +3,6 @@
 Read ``recognition`` (segments with syllables, times and hanzi), ``confusion_network`` (alternatives with
 posteriors), ``calibration`` (fits probabilities that a result is right, and measures them),
 ``transcript_formats`` (text, JSON, SRT, VTT, TextGrid, CTM), ``digits`` (numbers as digits),
-``transcript_marks`` (the recording and settings of each finished transcript) and ``live_transcript`` (the
+``transcript_marks`` (the recording and settings of each finished transcript) and ``live`` (the
 transcript of live audio while it is recognised).
 """

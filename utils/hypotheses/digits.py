@@ -20,8 +20,8 @@ from itertools import pairwise
 
 from utils.hypotheses.recognition import Ending, Segment
 from utils.hypotheses.transcript_formats import syllable_texts
+from utils.mandarin.hanzi_readings import phrases
 from utils.mandarin.numerals import DIGIT_VALUES, MEASURE_WORDS, whole_number
-from utils.mandarin.pypinyin_data import phrases
 
 _APPROXIMATE_PAIR = re.compile("一二|[二两]三|三四|四五|五六|六七|七八|八九|三五")
 _DIGIT = "[零〇一二三四五六七八九幺]"  # 两 is in no code and before no decimal point

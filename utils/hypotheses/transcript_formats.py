@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain, pairwise
 
-from utils.hypotheses.phrases import PhraseResult
-from utils.hypotheses.recognition import Ending, Segment
+from utils.hypotheses.recognition import Ending, PhraseResult, Segment
 
 # A subtitle ends at a pause. Longer speech is cut at its longest gap, away from its ends, or in equal parts.
 CUE_PAUSE_SECONDS = 0.5

@@ -2,5 +2,5 @@
 
 Read ``pinyin`` first. ``hanzi_readings``, ``polyphones``, ``sandhi`` and ``numerals`` find the pronunciation
 of text; ``typed_pinyin`` parses typed lines. Which syllables are confused: ``syllable_distance`` (phonetics),
-``confusion_statistics`` with ``substitutions`` (counts of an acoustic model).
+``confusion_statistics`` (counts of an acoustic model).
 """

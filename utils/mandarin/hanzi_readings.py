@@ -6,11 +6,11 @@ and corrects polyphones.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
+from importlib.metadata import version as version_of
 
 from utils.errors import CorpusError
-from utils.mandarin.pypinyin_data import characters, phrases
 
 # A reading is plausible if the character has it in at least this fraction of the known phrases with it.
 PLAUSIBLE = 0.1
@@ -110,3 +110,37 @@ def _character_readings(character: str) -> list[str]:
     if not readings:
         raise CorpusError(f"'{character}' has no Mandarin reading", hint="write it out in hanzi")
     return readings.split(",")
+
+
+@cache
+def phrases() -> Mapping[str, list[list[str]]]:
+    """Each phrase to a list of readings with tone marks for each of its characters."""
+    from pypinyin.constants import PHRASES_DICT  # late import: see the module docstring
+
+    return PHRASES_DICT
+
+
+@cache
+def characters() -> Mapping[int, str]:
+    """Each code point to its readings with tone marks, separated by commas, the most frequent first."""
+    from pypinyin.constants import PINYIN_DICT
+
+    return PINYIN_DICT
+
+
+@cache
+def version() -> str:
+    """The installed version of pypinyin."""
+    return version_of("pypinyin")
+
+
+def possible_readings(hanzi: str) -> list[list[str]]:
+    """The possible readings of each character of a word, such as ``zhong1``; ``[""]`` where there is none.
+
+    A known phrase has the readings of that phrase; otherwise a character has all its readings.
+    """
+    from pypinyin import Style, pinyin
+
+    return pinyin(
+        hanzi, style=Style.TONE3, heteronym=True, neutral_tone_with_five=True, errors=lambda _: [""]
+    )

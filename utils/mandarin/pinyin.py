@@ -13,9 +13,8 @@ from functools import cache, lru_cache
 from itertools import chain, groupby
 
 from utils.errors import CorpusError
-from utils.mandarin.hanzi_readings import known_parts, part_readings, phrase_readings
+from utils.mandarin.hanzi_readings import known_parts, part_readings, phrase_readings, version
 from utils.mandarin.polyphones import RULES_PATH, correct_polyphones, matching_rule
-from utils.mandarin.pypinyin_data import version
 
 TONES = (1, 2, 3, 4, 5)
 

@@ -4,7 +4,7 @@ import re
 from functools import cache
 from typing import Any
 
-from utils.mandarin.pypinyin_data import phrases
+from utils.mandarin.hanzi_readings import phrases
 
 # What OpenCC leaves: 牠 and 妳 are words of their own in Taiwan; 馀, and 甚 for 什, are simplified hanzi too.
 _LEFT_BY_OPENCC = str.maketrans("牠妳馀", "它你余")

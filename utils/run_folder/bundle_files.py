@@ -35,9 +35,7 @@ def read_metadata(path: Path, kind: str | None = None) -> dict[str, Any]:
         version = metadata["format"]
     except (FileNotFoundError, NotADirectoryError) as error:
         raise not_a_bundle(path) from error
-    except KeyError as error:
-        raise _damaged(path, f"no {error}") from error
-    except (ValueError, TypeError, RecursionError) as error:
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise _damaged(path, str(error)) from error
     if version != FORMAT:
         raise BundleError(
@@ -66,11 +64,6 @@ def write_metadata(path: Path, metadata: Mapping[str, Any]) -> None:
 
 def checked_file(path: Path, metadata: Mapping[str, Any], name: str) -> Path:
     """The path of a file of a bundle.
-
-    Args:
-        path: the bundle's folder.
-        metadata: the contents of bundle.json.
-        name: path of the file in the bundle.
 
     Raises:
         BundleError: the bundle has no such file, or it has changed since the export.

@@ -1,14 +1,17 @@
-"""A run folder, what a training run writes: the paths of its files, its config, opening and creating it.
+"""A run folder, what a training run writes: paths, config, opening and creating it, one writer at a time.
 
 A missing, damaged or changed file is reported by name. Training creates run folders (:func:`start_run`);
 testing, transcription and export open them (:func:`open_run`).
 """
 
+import logging
 import os
-import sys
-from collections.abc import Mapping, Sequence
+import socket
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
+from datetime import datetime
+from io import FileIO
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -17,6 +20,7 @@ import yaml
 
 from utils.config import build_config, flatten, save_yaml
 from utils.errors import RunError
+from utils.files import named_errors
 from utils.run_folder import checksums
 from utils.run_folder.checksums import CHECKSUMS, CONFIG, verified
 from utils.run_folder.environment import environment
@@ -34,7 +38,6 @@ LOWER_RATE = "train again (another --run) with a lower optimiser.learning_rate o
 _DIVERGED = f"the training has diverged: {LOWER_RATE}"
 HERE_ONLY = ("data.cache", "data.workers")
 """Settings that do not change a training: they may differ when a run is continued."""
-SECTIONS = ("features", "data", "model", "optimiser", "training", ENVIRONMENT)
 PRETRAINED = Path(__file__).parents[2] / "pretrained" / "pinyin_to_hanzi"
 """The run folder of the converter that is part of this project."""
 PRETRAINED_SPEECH = PRETRAINED.with_name("audio_to_pinyin")
@@ -78,7 +81,7 @@ class RunFolder:
     log = _file("train.log")
     """The printed output, with times."""
     lock = _file(".lock")
-    """Names the process that last trained in this folder; see ``utils/run_folder/lock.py``."""
+    """Names the process that last trained in this folder; see ``utils/run_folder/run.py``."""
     logs = _file("logs")
     """Folder for TensorBoard (with ``train`` and ``validation``)."""
     labels = _file("labels.txt")
@@ -154,13 +157,6 @@ class RunFolder:
             raise RunError(f"config.yaml is damaged ({reason})", where=self.path, hint=_AGAIN) from error
         if not isinstance(values, dict):
             raise RunError("config.yaml is empty or not a mapping", where=self.path, hint=_AGAIN)
-        if not isinstance(values.get("task") or "", str):
-            raise RunError("config.yaml is damaged ('task' is no name)", where=self.path, hint=_AGAIN)
-        for name in SECTIONS:
-            if not isinstance(values.get(name) or {}, dict):
-                raise RunError(
-                    f"config.yaml is damaged ('{name}' is not a section)", where=self.path, hint=_AGAIN
-                )
         return values
 
     def manifests(self, split: str) -> list[Path]:
@@ -169,12 +165,7 @@ class RunFolder:
         Raises:
             RunError: as for :meth:`config`.
         """
-        paths = (self.config().get("data") or {}).get(split) or []
-        if not isinstance(paths, list) or not all(isinstance(path, str) for path in paths):
-            raise RunError(
-                f"config.yaml is damaged (data.{split} is not a list of files)", where=self.path, hint=_AGAIN
-            )
-        return [Path(path) for path in paths]
+        return [Path(path) for path in (self.config().get("data") or {}).get(split) or []]
 
 
 def arrays_not_finite(arrays: Mapping[str, np.ndarray]) -> list[str]:
@@ -209,7 +200,6 @@ def open_run(path: str | Path, task: str | None = None) -> RunFolder:
     """
     run = RunFolder(Path(path))
     found = run.config().get("task")
-    _note_missing_checksums(run)
     if task and found != task:
         hint = f"give a run of train.py {task}"
         if {found, task} == {"speech", "language"}:
@@ -241,7 +231,6 @@ def start_run(
                 where=run.path,
                 hint="choose another --run, or delete the folder to start again",
             )
-        _note_missing_checksums(run)
         return run
     sections = {SEARCH: dict(search)} if search else {}
     return create_run(path, {**config, **sections, ENVIRONMENT: environment()})
@@ -289,13 +278,6 @@ def find_run(path: str | Path) -> RunFolder | None:
     return next((RunFolder(folder) for folder in (beside, above) if (folder / CONFIG).is_file()), None)
 
 
-@cache
-def _note_missing_checksums(run: RunFolder) -> None:
-    if not checksums.exist(run.path):
-        message = f"note: {run.path} has no checksums: damage can't be detected;"
-        print(f"{message} 'python inspect_model.py accept {run.path}' adds them", file=sys.stderr)
-
-
 def _what_is_wrong(path: Path) -> str:
     if path.is_dir():
         return "it has no config.yaml"
@@ -314,3 +296,52 @@ def _source_of(bundle: RunFolder) -> str:
     parent = bundle.path.absolute().parent
     source = f": {parent}" if (parent / CONFIG).is_file() else ""
     return f"give the run that it was exported from{source}; `export.py verify` checks a bundle"
+
+
+log = logging.getLogger("train")
+
+
+@contextmanager
+def locked(run: RunFolder) -> Iterator[None]:
+    """Lock the run folder until the block ends or the process dies; create the folder if necessary.
+
+    The lock belongs to the open file, so the file of a killed process is not locked. The file stays in the
+    folder; its content only names the holder.
+
+    Raises:
+        RunError: another process holds the lock; its process id is named.
+        OSError: the folder can't be written.
+    """
+    run.path.mkdir(parents=True, exist_ok=True)
+    with run.lock.open("a+b", buffering=0) as file:
+        if not _lock(file):
+            raise RunError(
+                f"another process writes this folder ({run.lock.read_text(encoding='utf-8')})",
+                where=run.path,
+                hint="wait until it has finished, stop it, or name another folder",
+            )
+        _write_holder(file)
+        yield
+
+
+def _lock(file: FileIO) -> bool:
+    """Lock the file; False if another process has locked it."""
+    try:
+        import fcntl  # not on Windows
+    except ImportError:
+        log.warning("this system has no file locks: two processes in one folder are not detected")
+        return True
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError as error:  # some network file systems
+        log.warning("%s can't be locked (%s): make sure that only one process writes there", file.name, error)
+    return True
+
+
+def _write_holder(file: FileIO) -> None:
+    now = datetime.now().strftime("%Y-%m-%d %H:%M:%S")
+    with named_errors(Path(file.name)):
+        file.truncate(0)
+        file.write(f"process {os.getpid()} on {socket.gethostname()}, since {now}".encode())

@@ -40,7 +40,3 @@ def test_every_phrase_is_read_whole():
 def test_hanzi_without_a_reading_are_named(text):
     with pytest.raises(CorpusError, match="has no Mandarin reading"):
         phrase_readings(text)
-
-
-def test_no_text_has_no_readings():
-    assert phrase_readings("") == []

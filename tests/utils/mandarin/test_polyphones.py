@@ -1,50 +1,13 @@
 """Tests of the readings of polyphones: accuracy, rules, spoken variants of citation readings."""
 
 import re
-import time
-from pathlib import Path
 
 import pytest
-from pypinyin import Style, pinyin
 
 from tests.support.polyphones import PHRASES, TUNED, UNSEEN, accuracy, read_sentences
-from utils.mandarin.hanzi_readings import phrase_readings
-from utils.mandarin.pinyin import full_inventory, hanzi_to_pinyin, is_hanzi, normalise_syllable
-from utils.mandarin.polyphones import MISREAD_PHRASES, correct_polyphones, read_rules
-from utils.mandarin.pypinyin_data import phrases
+from utils.mandarin.pinyin import full_inventory, hanzi_to_pinyin
+from utils.mandarin.polyphones import correct_polyphones, read_rules
 from utils.mandarin.sandhi import spoken_variants
-
-# Known phrases that the rules read otherwise: pypinyin is wrong, or their hanzi often belong to two words.
-_CHANGED_PHRASES = (
-    "一了 一行 三行 上行 上调 不得了 不记得 与赛 中都 临了 乐得 乡长 了了 了局 了当 了无 "
-    "了账 争得 亏空 佛徒 便了 信得过 倒是 偏好 公了 出处 劲歌 历数 反差 只当 只此 "
-    "吆喝 塞纳河 多劳多得 大夫 夺得 好强 少商 少时 尽自 干干 应从 应声 引得 引种 强忍 强辩 "
-    "总行 想得到 憋得慌 所得 扎花 打得火热 打量 挑头 整宿 方差 无处 日没 时差 昌都县 明了 "
-    "更易 更深 有得 果干 标的 校本 横遭 比兴 比得上 水磨 没过 温差 犯得上 猪舍 玄参 王相 "
-    "用处 电磨 的哥 的当 相命 相得 相态 看得上 秋种 称意 称愿 稳当 空当 空档 穿着 等差 "
-    "答应 算得 级差 终了 绑扎 考中 肥差 色差 落差 蒙医 蒙语 薄荷 薪给 藏医 藏胞 藏袍 行当 "
-    "行都 见得 视差 设卡 说客 调档 调配 质的 超假 转动 转文 转转 轻薄 还款 连冠 逆差 都会 "
-    "都柏林 配称 重名 重装 钻工 露光 验血 少不了 可曾 何曾 运转 铺筑 "
-    "以还 回还 放还 更事 更定 更张 更次 更番 没入 被难 论难 还情 还报 还本 问难 "
-    "中牟 古朴 呢料 哀乐 换血 正当 漯河 献血 简朴 诚朴 质朴 酷肖 采血 重楼 马尾 鼻血 秦桧 "
-    "一月 卷子 发夹 夹克 妻子 娘子 巴结 散发 沓子 没药 琢磨 肚子"
-)
-
-
-def test_the_list_is_large_and_well_formed():
-    sentences = read_sentences()
-    characters = {sentence.text[position] for sentence in sentences for position in sentence.readings}
-    assert len(sentences) >= 600 and len(characters) >= 80
-    assert len({sentence.text for sentence in sentences}) == len(sentences)
-    inventory = set(full_inventory())
-    for sentence in sentences:
-        for position, accepted in sentence.readings.items():
-            assert accepted <= inventory
-            possible = pinyin(
-                sentence.text[position], heteronym=True, style=Style.TONE3, neutral_tone_with_five=True
-            )[0]
-            toneless = {reading[:-1] for reading in possible}
-            assert any(reading[:-1] in toneless for reading in accepted), sentence
 
 
 def test_readings_are_as_good_as_measured():
@@ -58,15 +21,6 @@ def test_readings_are_as_good_as_measured():
 def test_words_that_the_dictionary_knows_are_read_correctly():
     right, count = accuracy(PHRASES)
     assert right == count >= 40
-
-
-def test_rules_change_few_known_phrases():
-    changed = {
-        phrase
-        for phrase in filter(is_hanzi, phrases())
-        if hanzi_to_pinyin(phrase) != list(map(normalise_syllable, phrase_readings(phrase)))
-    }
-    assert changed <= {*_CHANGED_PHRASES.split(), *MISREAD_PHRASES}
 
 
 @pytest.mark.parametrize(
@@ -134,14 +88,6 @@ def test_single_characters_and_characters_without_a_rule_keep_their_reading():
     assert correct_polyphones(["你好"], ["x", "y"]) == ["x", "y"]
 
 
-def test_reading_is_fast():
-    text = "他们慢慢地走到银行门口等着还钱的时候都觉得应该为大家做点什么" * 40
-    hanzi_to_pinyin(text[:100])
-    began = time.process_time()
-    hanzi_to_pinyin(text)
-    assert len(text) / (time.process_time() - began) > 2_000  # at least 50,000 on an idle machine
-
-
 @pytest.mark.parametrize(
     ("hanzi", "cited", "spoken"),
     [
@@ -173,28 +119,3 @@ def test_reading_is_fast():
 def test_spoken_variants_of_the_citation_reading(hanzi, cited, spoken):
     expected = [tuple(alternatives.split("|")) for alternatives in spoken.split()]
     assert [tuple(alternatives) for alternatives in spoken_variants(hanzi, cited.split())] == expected
-
-
-def test_the_citation_is_the_first_alternative_and_none_comes_twice():
-    for sentence in read_sentences():
-        syllables = hanzi_to_pinyin(sentence.text)
-        for syllable, alternatives in zip(syllables, spoken_variants(sentence.text, syllables), strict=True):
-            assert alternatives[0] == syllable and len(set(alternatives)) == len(alternatives)
-            assert {re.sub("[1-5]$", "", other) for other in alternatives} <= {
-                syllable[:-1],
-                "de",
-                "di",
-                "le",
-                "liao",
-            }
-
-
-def test_lengths_have_to_agree():
-    with pytest.raises(ValueError, match="argument"):
-        spoken_variants("你好", ["ni3"])
-
-
-def test_every_rule_file_line_is_used():
-    path = Path(__file__).parents[3] / "utils" / "mandarin" / "polyphones.tsv"
-    lines = [line for line in path.read_text(encoding="utf-8").splitlines() if not line.startswith("#")]
-    assert len(lines) == sum(map(len, read_rules().values())) > 300

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from utils.mandarin.text_encoding import conversion_hint, likely_encoding
+from utils.files import conversion_hint, likely_encoding
 
 SIMPLIFIED, TRADITIONAL = "该地区的希腊人供奉圣尼各老，镕", "該地區的希臘人供奉聖尼各老，後來"
 

@@ -31,7 +31,7 @@ from training.loop import prepare_backend, train
 from training.tasks.language_config import LanguageConfig
 from training.tasks.recipe import prepare_model
 from training.tasks.text_rows.gated_rows import PARTICLES, RowBatch, RowBatches
-from training.tasks.text_rows.row_task import RowTask, read_texts
+from training.tasks.text_rows.rows import RowTask, read_texts
 from utils.errors import require
 from utils.mandarin.pinyin import full_inventory, without_tone
 from utils.metrics import ErrorCounts, count_errors

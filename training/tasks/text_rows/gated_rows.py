@@ -12,7 +12,7 @@ from data.text.pinyin_pair_dataset import PairRows
 from model_language.networks.candidates import CandidateTables
 from model_language.networks.gated_cnn import RowsConfig
 from model_language.vocabulary.symbols import PAD_ID, UNKNOWN_ID, Symbols
-from training.tasks.text_rows.shuffled_rows import ShuffledRows, without
+from training.tasks.text_rows.rows import ShuffledRows, without
 
 CLEAN, TONELESS, MIXED, CONFUSED = range(4)  # kinds of row
 # By kind of row: fraction of the syllables that lose their tone, and of those replaced by a confusable one.
@@ -38,16 +38,7 @@ class RowBatch:
 
 
 class RowBatches:
-    """All batches of a training run by number.
-
-    Args:
-        rows: the text.
-        tables: candidates and confusions.
-        symbols: vocabularies of the tables.
-        config: how rows are corrupted.
-        size: rows in a batch.
-        seed: seed of all draws.
-    """
+    """All batches of a training run by number."""
 
     def __init__(
         self,

@@ -1,19 +1,69 @@
-"""Writes the transcript of live audio while it is recognised: each utterance is in a file when it ends.
+"""Shows the syllables of live audio while they are spoken, and writes its transcript while it is recognised.
 
-Until the audio ends, the file is called ``microphone.partial.txt``. A killed process leaves it; it is never
-removed or replaced. The counts at the beginning of a TextGrid are known only at the end: until then, its file
-is empty.
+:class:`LiveText` prints a line that grows or is revised in place. Until the audio ends, the transcript is
+called ``microphone.partial.txt``. A killed process leaves it; it is never removed or replaced. The counts at
+the beginning of a TextGrid are known only at the end: until then, its file is empty.
 """
 
 import os
+import shutil
 from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
+from typing import TextIO
 
 from utils.errors import AudioError, TranscriptError
 from utils.files import named_errors
-from utils.hypotheses.recognition import Ending, Segment
+from utils.hypotheses.recognition import Ending, Partial, Segment
 from utils.hypotheses.transcript_formats import Events, TranscriptFormat
+
+_CLEAR = "\r\x1b[K"  # moves to the beginning of the line and erases it
+
+
+class LiveText:
+    """Shows the syllables of an utterance while it is spoken.
+
+    A terminal shows each partial result in place of the one before; of a long one only the end, which fits
+    into the line. Elsewhere (a file, a pipe) a line grows by syllables that will probably stay, and ends as
+    the segment has them.
+    """
+
+    def __init__(self, out: TextIO):
+        self._out, self._in_place = out, out.isatty()
+        self._written: tuple[str, ...] = ()  # syllables of the current line, if it is not a terminal
+
+    def show(self, event: Partial | Segment) -> None:
+        """Show a partial result, or the final one of an utterance."""
+        ended = isinstance(event, Segment) or not event.pinyin
+        if self._in_place:
+            text = "" if ended else _last_columns(" ".join(event.pinyin))
+            self._out.write(_CLEAR + text)
+        elif ended:
+            self._end(event.best.pinyin if isinstance(event, Segment) else ())
+        else:
+            self._append(event.pinyin[: event.stable])
+        self._out.flush()
+
+    def _append(self, pinyin: tuple[str, ...]) -> None:
+        for syllable in pinyin[len(self._written) :]:
+            self._out.write(f"{syllable} ")
+        self._written += pinyin[len(self._written) :]
+
+    def _end(self, pinyin: tuple[str, ...]) -> None:
+        """A line with the syllables of the segment; a new one if other syllables were written already."""
+        if self._written != pinyin[: len(self._written)]:
+            self._out.write("\n")
+            self._written = ()
+        self._append(pinyin)
+        if self._written:
+            self._out.write("\n")
+        self._written = ()
+
+
+def _last_columns(text: str) -> str:
+    columns = shutil.get_terminal_size().columns - 1
+    return text if len(text) <= columns else "…" + text[1 - columns :]
+
 
 _HINT = "choose another --output folder, or move or delete this file"
 

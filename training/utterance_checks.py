@@ -1,16 +1,18 @@
-"""Finds utterances with more labels than output frames, which CTC can't align, and reports them."""
+"""Reports utterances that CTC can't align (more labels than output frames), and utterances that changed."""
 
+import hashlib
 import logging
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from data.features.cache import FeatureCache
 from data.manifest import Utterance
 from model_speech.ctc.loss import frames_needed, output_lengths
+from training.tasks.recipe import changed_data
 from utils.errors import TrainingError
 from utils.files import write_text
 from utils.run_folder.run import RunFolder
-from utils.vocabulary import first_few
 
 log = logging.getLogger("train")
 
@@ -60,12 +62,15 @@ def report_skipped(short: dict[int, str], utterances: list[Utterance], run: RunF
         )
 
 
-def report_short_dev(short: dict[int, str], utterances: list[Utterance]) -> None:
-    """Warn about dev utterances that are too short; they still count in the error rate."""
-    ids = [utterances[index].id for index in short]
-    log.warning(
-        "%d dev utterances are too short for their labels (dev_loss counts them as 0, "
-        "the error rate in full): %s",
-        len(ids),
-        first_few(ids, 5),
-    )
+def warn_of_changed_utterances(run: RunFolder, lists: Mapping[str, Sequence[Utterance]]) -> None:
+    """Log a warning if utterances of a resumed run are not those before; they are given by setting."""
+    hashes = {}
+    for name, utterances in lists.items():
+        lines = (f"{utterance.id}\t{' '.join(utterance.pinyin)}\n" for utterance in utterances)
+        hashes[name] = hashlib.sha256("".join(lines).encode()).hexdigest()
+    if changed := changed_data(run, hashes):
+        log.warning(
+            "%s: other utterances or syllables than when this run began: this epoch may repeat and skip "
+            "utterances, and its figures may not be comparable with those before",
+            " and ".join(changed),
+        )
