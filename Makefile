@@ -16,7 +16,7 @@ export TF_CPP_MIN_LOG_LEVEL ?= 2
 help:  ## Show this list
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/^([a-z-]+):.*## /\1|/' | awk -F '|' '{printf "make %-11s %s\n", $$1, $$2}'
 
-demo: $(READY)  ## Synthesise a corpus, train and test both models, write a summary page
+demo: $(READY)  ## Synthesise a corpus, train and test both models, write a report page
 	@$(BIN)/python demo.py
 
 serve: $(READY)  ## Serve recognition on http://127.0.0.1:8000 (python serve.py --help)

@@ -3,31 +3,29 @@
 from utils.command.entry import run_command
 
 import argparse
-import json
-import sys
 from collections.abc import Sequence
+from itertools import groupby
 from pathlib import Path
 
+from analysis.weights.attention import AttentionMaps, write_attention_page
 from analysis.weights.layer_statistics import (
     find_layer,
-    layer_json,
+    find_output,
     layer_values,
+    own_vocabulary,
     summary_order,
-    weights_json,
+    vocabulary_problem,
     weights_text,
 )
-from analysis.weights.output_layer import find_output, own_vocabulary, vocabulary_problem
-from analysis.weights.packed_weights import read_packed_file
 from analysis.weights.significance import (
     THRESHOLD,
     channels_text,
-    significance_json,
     significance_text,
     significances,
-    unrated_layers,
 )
-from analysis.weights.weight_file import WeightFile, read_weight_file
+from analysis.weights.weight_file import Layer, Weight, WeightFile, read_weight_file
 from model_speech.packed_run import is_packed, network_file
+from model_speech.packed_weights import read_packed_weights
 from utils.backend.quiet import silence_tensorflow
 from utils.command.arguments import fraction
 from utils.errors import ConfigError, CorpusError, RunError, VocabularyError, require
@@ -36,6 +34,7 @@ from utils.run_folder import checksums
 from utils.run_folder.run import RunFolder, check_finite, find_run, open_run
 from utils.vocabulary import Vocabulary, first_few
 
+PACKED = "packed model, weights rounded to int8"
 PICTURES = (".png", ".svg", ".pdf")
 EXAMPLES = """\
 examples:
@@ -59,7 +58,7 @@ significance is the mean absolute kernel value of an output channel, divided by 
 channel below --threshold has little effect and could be pruned. Classes of the output layer are never pruned.
 
 attention shows the attention weights of a transformer between all positions of a sentence, for each head and
-on average: as an interactive page (.html) or a picture (.png, .svg, .pdf).
+on average, as an interactive page.
 
 transfer converts a speech run to another vocabulary. In the output layer, the weights of each token that is
 in both vocabularies are moved to its new position; the other layers are copied. New tokens have untrained
@@ -86,17 +85,14 @@ def _weights(options: argparse.Namespace) -> None:
     file, run = _read_weights(options.source)
     if options.values:
         layer = find_layer(file, options.values)
-        print(json.dumps(layer_json(layer, values=True)) if options.json else layer_values(layer))
+        print(layer_values(layer))
         return
     output = find_output(file)
     problem = vocabulary_problem(output, run, options.vocabulary) if output else None
-    if options.json:
-        print(json.dumps({**weights_json(file), "vocabulary_problem": problem}, ensure_ascii=False, indent=2))
-    else:
-        print(weights_text(file), end="")
-        fitting = options.vocabulary or (own_vocabulary(run) if run else None)
-        if output and fitting and not problem:
-            print(f"vocabulary:   {fitting}, {output.classes} tokens: it fits")
+    print(weights_text(file), end="")
+    fitting = options.vocabulary or (own_vocabulary(run) if run else None)
+    if output and fitting and not problem:
+        print(f"vocabulary:   {fitting}, {output.classes} tokens: it fits")
     if options.vocabulary and not output:
         raise RunError("this file has no output layer to compare with a vocabulary", where=file.path)
     if problem:
@@ -110,7 +106,7 @@ def _read_weights(source: Path) -> tuple[WeightFile, RunFolder | None]:
     run = open_run(source)
     path = next((path for path in (run.best_weights, run.last_weights) if path.is_file()), None)
     if path is None and run.config().get("task") == "speech" and is_packed(run):
-        return read_packed_file(network_file(run)), run
+        return _packed_weights(network_file(run)), run
     if path is None:
         raise RunError(
             "the run has no weights file of Keras",
@@ -119,6 +115,18 @@ def _read_weights(source: Path) -> tuple[WeightFile, RunFolder | None]:
             "models and the shipped language models have no such file",
         )
     return read_weight_file(path).in_order_of(summary_order(run)), run
+
+
+def _packed_weights(path: Path) -> WeightFile:
+    """The weights of a packed run, rounded to int8 with a scale for each output channel, as float32."""
+    arrays = read_packed_weights(path)
+    layers = []
+    for name, paths in groupby(arrays, key=lambda path: path.rpartition("/")[0]):
+        weights = tuple(Weight(each.rpartition("/")[2], each, arrays[each]) for each in paths)
+        # Depthwise convolutions over time alone have kernels (frames, channels, 1).
+        is_depthwise = any(weight.array.ndim == 3 and weight.array.shape[-1] == 1 for weight in weights)
+        layers.append(Layer(name, name, "depthwise_conv1d" if is_depthwise else "", weights))
+    return WeightFile(path, PACKED, {}, tuple(layers), ordered=True, state_values=0)
 
 
 def _significance(options: argparse.Namespace) -> None:
@@ -133,10 +141,8 @@ def _significance(options: argparse.Namespace) -> None:
         from analysis.weights.significance_plot import draw_significance  # here: matplotlib loads slowly
 
         draw_significance(found, options.threshold, str(file.path), options.output)
-    if options.json:
-        print(json.dumps(significance_json(found, options.threshold)))
-    elif options.layer:
-        vocabulary = options.vocabulary or (own_vocabulary(run) if run else None)
+    if options.layer:
+        vocabulary = own_vocabulary(run) if run else None
         names = Vocabulary.load(vocabulary).tokens if vocabulary else ()
         tables = [
             channels_text(kernel, names if kernel.is_output and len(kernel.values) == len(names) else None)
@@ -145,8 +151,6 @@ def _significance(options: argparse.Namespace) -> None:
         print("\n".join(tables), end="")
     else:
         print(significance_text(found, options.threshold), end="")
-    if unrated := ", ".join(unrated_layers(file)):
-        print(f"note: not rated, because they have weights that are no kernels: {unrated}", file=sys.stderr)
 
 
 def _check_suffix(path: Path, known: Sequence[str]) -> None:
@@ -158,16 +162,10 @@ def _check_suffix(path: Path, known: Sequence[str]) -> None:
 
 def _attention(options: argparse.Namespace) -> None:
     run, syllables = open_run(options.run, "language"), _syllables(options.sentence)
-    for path in options.output:
-        _check_suffix(path, (".html", *PICTURES))
+    _check_suffix(options.output, (".html",))
     silence_tensorflow()
-    from analysis.weights.attention import (  # here: matplotlib
-        AttentionMaps,
-        draw_attention,
-        write_attention_page,
-    )
-    from model_language.converters.neural import NeuralConverter
-    from model_language.networks.attention import attend  # here: see utils.backend.quiet
+    from model_language.converters.neural import NeuralConverter  # here: see utils.backend.quiet
+    from model_language.networks.transformer import attend
     from model_language.registry import MODELS, load_network, read_model_config
 
     name = read_model_config(run).name
@@ -178,9 +176,8 @@ def _attention(options: argparse.Namespace) -> None:
     hanzi = NeuralConverter(model, symbols).convert([syllables])[0]
     maps = AttentionMaps(f"Attention of {run.path}", syllables, hanzi, weights)
     print(f"{' '.join(syllables)}\n{hanzi}")
-    for path in options.output:
-        (write_attention_page if path.suffix.lower() == ".html" else draw_attention)(maps, path)
-        print(f"written: {path}")
+    write_attention_page(maps, options.output)
+    print(f"written: {options.output}")
 
 
 def _syllables(sentence: str) -> list[str]:
@@ -279,7 +276,6 @@ def _add_weights(command: argparse.ArgumentParser) -> None:
         help="compare the output layer with this vocabulary; default: the run's own",
     )
     command.add_argument("--values", metavar="LAYER", help="print only the values of this layer")
-    command.add_argument("--json", action="store_true", help="print everything as JSON")
 
 
 def _add_significance(command: argparse.ArgumentParser) -> None:
@@ -291,21 +287,13 @@ def _add_significance(command: argparse.ArgumentParser) -> None:
         help=f"channels below it, 0 to 1, are insignificant (default: {THRESHOLD:g})",
     )
     command.add_argument("--layer", help="list the channels of this layer, the weakest first")
-    command.add_argument(
-        "--vocabulary",
-        type=Path,
-        metavar="FILE",
-        help="names of the output layer's channels; default: the run's",
-    )
     command.add_argument("--output", type=Path, metavar="FILE", help="write a chart: .png, .svg or .pdf")
-    command.add_argument("--json", action="store_true", help="print everything as JSON")
 
 
 def _add_attention(command: argparse.ArgumentParser) -> None:
     command.add_argument("run", type=Path, help="language run with a transformer")
     command.add_argument("sentence", help="syllables with tone digits, in one pair of quotes, or hanzi")
-    text = "an .html page or a picture (.png, .svg, .pdf); may be repeated"
-    command.add_argument("--output", type=Path, metavar="FILE", action="append", required=True, help=text)
+    command.add_argument("--output", type=Path, metavar="FILE", required=True, help="the page, .html")
 
 
 def _add_transfer(command: argparse.ArgumentParser) -> None:

@@ -20,10 +20,15 @@ from analysis.inputs.utterance_results import (
     SystemOutput,
     UtteranceResult,
 )
-from analysis.keyword.report import keyword_tables, recording_table, write_keyword_report
-from analysis.keyword.scores import decisions_of, decisions_tsv, keyword_results
-from analysis.page.evidence import WORST_SHOWN, Evidence
-from analysis.page.report import write_report_page
+from analysis.keyword.clip_report import (
+    decisions_of,
+    decisions_tsv,
+    keyword_results,
+    keyword_tables,
+    recording_table,
+    write_keyword_report,
+)
+from analysis.page.report import WORST_SHOWN, Evidence, write_report_page
 from analysis.results.collect import collect_results
 from analysis.results.result_files import hypotheses_tsv, summary, write_results
 from analysis.results.terminal import results_text

@@ -3,6 +3,6 @@
 Nothing here loads a model. Read ``inputs`` (results of utterances, files of any recogniser), ``errors``
 (alignment, kinds, causes), ``intervals`` (confidence intervals, comparison of systems), ``results`` (one
 structure of all results) and ``page`` (HTML): each imports only the folders before it. ``report`` is the
-command for files of any recogniser. ``weights``, ``runs``, ``keyword`` and ``demo`` analyse weights files,
-run folders, keyword tests and the demo.
+command for files of any recogniser. ``weights``, ``runs`` and ``keyword`` analyse weights files, run folders
+and keyword tests.
 """

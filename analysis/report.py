@@ -9,11 +9,10 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from analysis.inputs.hypothesis_files import read_systems
+from analysis.inputs.hypothesis_files import read_systems, with_speakers
 from analysis.inputs.normalisation import ALL, DEFAULT_RULES, NONE, RULES, rules_of
 from analysis.inputs.text_files import read_text_file
 from analysis.inputs.training_texts import read_training
-from analysis.inputs.utterance_ids import with_speakers
 from analysis.inputs.utterance_results import LEVELS
 from analysis.page.report import write_report_page
 from analysis.results.collect import collect_results
@@ -30,8 +29,8 @@ examples:
   python -m analysis.report --reference test.tsv --hypothesis transcripts/
   python -m analysis.report --reference ref.txt --hypothesis hyp.txt --normalise all --speakers utt2spk
 
-Files are lines of 'id text' (Kaldi, ESPnet, WeNet, FunASR), hanzi or pinyin; subtitles (SubRip, WebVTT, ASS,
-TTML, LRC); NIST's CTM and TRN; JSON of transcribe.py, Whisper, FunASR, WeNet, NeMo; tables whose first line
+Files are lines of 'id text' (Kaldi, ESPnet, WeNet, FunASR), hanzi or pinyin; subtitles (SubRip, WebVTT);
+NIST's CTM and TRN; JSON of transcribe.py, Whisper, FunASR, WeNet, NeMo; tables whose first line
 names the columns, such as manifests and the hypotheses.tsv of test.py. The format is recognised from the
 content. A folder, such as transcribe.py writes, has a file for each recording. CTM and subtitles have the
 text of whole recordings, and so must the reference. Ids may also be the names of recordings.
@@ -40,7 +39,7 @@ Of several hypotheses, each is compared with the first: difference with its inte
 (MAPSSWE), utterances that are better and worse.
 
 Normalisation ({", ".join(RULES)}): width: full-width forms; traditional: to simplified characters;
-digits: 120 → 一百二十, 3:30 → 三点三十; punctuation; case. The report counts the lines that a rule changes.
+digits: 120 → 一百二十, 3:30 → 三点三十; punctuation; case.
 
 Writes report.html (a page to be opened in a browser, which needs no other file), report.json and CSV files.
 """
@@ -103,9 +102,9 @@ def report_files(
             "reference": str(reference),
             "hypotheses": [str(path) for path in hypotheses],
             "missing": LEFT_OUT if leave_out else DELETED,
+            "normalisation": ", ".join(rules) or NONE,
         },
         problems=files.problems,
-        normalisation=files.normalisation,
     )
 
 

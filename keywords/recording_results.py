@@ -11,13 +11,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from analysis.keyword.detection_report import write_detection_report
 from analysis.keyword.detections import (
     SpokenKeyword,
     late_seconds_of,
     match,
     operating_point,
     read_spoken_keywords,
+    write_detection_report,
 )
 from keywords.backgrounds import stream_recordings
 from keywords.listening import Listener, is_export_of, open_listener

@@ -19,8 +19,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
-from analysis.keyword.detection_report import write_detection_report
-from analysis.keyword.detections import late_seconds_of, match
+from analysis.keyword.detections import late_seconds_of, match, write_detection_report
 from analysis.keyword.wake_word_report import (
     SYNTHETIC,
     WakeWordResults,

@@ -1,6 +1,6 @@
 """Saves and loads the arrays of a model as an ``.npz`` file; errors name the file and the model part."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TypeVar
 
@@ -8,7 +8,6 @@ import numpy as np
 
 from utils.errors import RunError
 from utils.files import read_arrays, replacing
-from utils.run_folder.run import check_finite
 
 Part = TypeVar("Part")
 
@@ -24,7 +23,6 @@ def load_part(
     name: str,
     build: Callable[[dict[str, np.ndarray]], Part],
     hint: str = "copy the run folder again",
-    with_gaps: Collection[str] = (),
 ) -> Part:
     """Build a part of a model from the arrays of a file.
 
@@ -33,19 +31,12 @@ def load_part(
         name: what the file holds, for the message.
         build: arrays → the part; raises KeyError, IndexError, TypeError or ValueError for unsuitable arrays.
         hint: what the user can do about a damaged file.
-        with_gaps: names of arrays in which -inf marks empty columns.
 
     Raises:
-        RunError: the file is missing or damaged, the arrays are unsuitable, or they have NaN or infinite
-            values.
+        RunError: the file is missing or damaged, or the arrays are unsuitable.
     """
     try:
-        arrays = read_arrays(path)
-        filled = {
-            key: np.where(np.isneginf(arrays[key]), 0, arrays[key]) for key in with_gaps if key in arrays
-        }
-        check_finite(arrays | filled, path, hint)
-        return build(arrays)
+        return build(read_arrays(path))
     except KeyError as error:
         raise RunError(f"cannot read {name} (no array {error})", where=path, hint=hint) from error
     except OSError as error:

@@ -1,17 +1,22 @@
 """Converts blocks of lines as ``convert.py`` writes them, in this process or in several.
 
-A process calls :func:`prepare` once, then :func:`convert_block` for each of its blocks.
+A process calls :func:`prepare` once, then :func:`convert_block` for each of its blocks. The HTTP service
+shares the JSON form of a line (:func:`line_values`).
 """
 
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from model_language.converted_line import line_values
-from model_language.pinyin_to_hanzi import PinyinToHanzi
+from model_language.converters.explanation import Explanation
+from model_language.pinyin_to_hanzi import ConvertedLine, PinyinToHanzi
 from model_language.registry import load_second_pass
 from utils.errors import CorpusError, UserError
+
+SHOWN_DIGITS = 4
+
 
 _prepared: PinyinToHanzi | UserError | None = None  # of this process; an error if it can't be loaded
 
@@ -98,3 +103,40 @@ def _output(to_hanzi: PinyinToHanzi, form: OutputForm, lines: Sequence[str], num
         return [json.dumps(line_values(line), ensure_ascii=False) for line in explained]
     # More than one conversion was asked for, and tabs separate them.
     return ["\t".join(way.hanzi.replace("\t", " ") for way in line.n_best) for line in explained]
+
+
+def line_values(line: ConvertedLine) -> dict[str, Any]:
+    """The JSON output for a line: whole texts, the sentences in it, and the words that are not pinyin."""
+    return {
+        "text": line.text,
+        "n_best": [{"text": item.hanzi, "score": _rounded(item.score)} for item in line.n_best],
+        "sentences": [_sentence(*sentence) for sentence in line.sentences],
+        "unread": [{"text": word, "column": column} for word, column in line.unread],
+    }
+
+
+def _sentence(syllables: Sequence[str], explained: Explanation) -> dict[str, Any]:
+    best = explained.n_best[0]
+    return {
+        "pinyin": list(syllables),
+        "hanzi": best.hanzi,
+        "score": _rounded(best.score),
+        "alternatives": [
+            {"hanzi": item.hanzi, "score": _rounded(item.score)} for item in explained.n_best[1:]
+        ],
+        "characters": [
+            {
+                "hanzi": character.hanzi,
+                "pinyin": character.syllable,
+                "confidence": _rounded(character.confidence),
+                "runner_up": character.runner_up,
+                "lead": {part: _rounded(value) for part, value in character.lead.items()},
+            }
+            for character in explained.characters
+        ],
+        "user_words": [{"word": span.word.hanzi, "start": span.start} for span in explained.user_words],
+    }
+
+
+def _rounded(value: float) -> float:
+    return round(value, SHOWN_DIGITS)

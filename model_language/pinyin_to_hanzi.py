@@ -16,14 +16,13 @@ import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from model_language.converters.base import Converter
 from model_language.converters.explanation import Explanation
 from model_language.converters.user_word_converter import UserWordConverter
+from model_language.language_model import SecondPass
 from model_language.registry import load_converter
 from model_language.search.grid import Conversion
-from model_language.search.second_pass import SecondPass
 from model_language.search.user_words import UserWords, read_user_words
 from model_language.vocabulary.lexicon import Lexicon
 from utils.errors import CorpusError
@@ -37,9 +36,6 @@ _FEW = 3  # ambiguous words, which have several segmentations; more have too man
 # tried, and the syllables on each side that are converted with it. On 85 lines of 30 to 50 syllables, groups
 # of 3 words, 8 segmentations and 8 syllables gave the same error rate, in 1.9 times the time.
 _GROUP, _GROUP_SEGMENTATIONS, _CONTEXT = 2, 4, 4
-# The end of a linked list of values: (the previous link, its value). The parts of a long line are joined
-# once, at its end: joining them part by part would take quadratic time.
-_Chain = tuple[Any, Any] | None
 # Subtracted from the log-probability for each rank below the best segmentation: xian should be one syllable,
 # but many people omit the apostrophe of xi'an.
 _RANK_COST = 2.0
@@ -271,7 +267,7 @@ def _join(
     n: int,
 ) -> ConvertedLine:
     """A line of its parts; each stretch of pinyin takes the next conversion."""
-    best: list[tuple[float, _Chain]] = [(0.0, None)]
+    best = [Conversion("", 0.0)]
     sentences: list[tuple[tuple[str, ...], Explanation]] = []
     for part in parts:
         if isinstance(part, list):
@@ -280,21 +276,12 @@ def _join(
         else:
             ways = (Conversion(part.text, 0.0),)
         joined = (
-            (score + way.score, (before, way.hanzi)) for (score, before), way in itertools.product(best, ways)
+            Conversion(line.hanzi + way.hanzi, line.score + way.score)
+            for line, way in itertools.product(best, ways)
         )
-        best = heapq.nlargest(n, joined, key=lambda line: line[0])
+        best = heapq.nlargest(n, joined, key=lambda line: line.score)
     unread = [word for part in parts if isinstance(part, LinePart) for word in part.unread]
-    n_best = tuple(Conversion("".join(_links(last)), score) for score, last in best)
-    return ConvertedLine(n_best, tuple(sentences), tuple(unread))
-
-
-def _links(last: _Chain) -> list[Any]:
-    """The values of a chain, the first one first."""
-    found = []
-    while last:
-        last, value = last
-        found.append(value)
-    return found[::-1]
+    return ConvertedLine(tuple(best), tuple(sentences), tuple(unread))
 
 
 def _unwritable(lexicon: Lexicon, words: UserWords) -> frozenset[str]:

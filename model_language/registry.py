@@ -13,25 +13,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from model_language.converters.base import Converter
-from model_language.converters.combined import combined_parts, load_combined_converter
+from model_language.converters.combined import GatedCnnConverter, combined_parts, load_combined_converter
 from model_language.converters.combined_config import NAME as COMBINED
 from model_language.converters.combined_config import CombinedConfig
-from model_language.converters.gated_cnn import GatedCnnConverter
 from model_language.converters.ngram import NAME as NGRAM
 from model_language.converters.ngram import NgramConfig, load_ngram_converter, ngram_parts
 from model_language.converters.user_word_converter import UserWordConverter
 from model_language.language_model import (
+    RESCORING,
     HanziLanguageModel,
+    SecondPass,
     language_model_parts,
     load_hanzi_language_model,
 )
 from model_language.networks.candidates import TABLES_FILE, CandidateTables
-from model_language.networks.causal_cnn_config import NAME as CAUSAL_CNN
-from model_language.networks.causal_cnn_config import CausalCnnConfig
+from model_language.networks.causal_cnn_numpy import NAME as CAUSAL_CNN
+from model_language.networks.causal_cnn_numpy import CausalCnnConfig
 from model_language.networks.gated_cnn_numpy import NumpyGatedCnn
 from model_language.ngram.syllables import NAME as SYLLABLE_NGRAM
 from model_language.ngram.syllables import SyllableNgramConfig, load_syllable_ngram, syllable_ngram_parts
-from model_language.search.second_pass import RESCORING, SecondPass
 from model_language.search.user_words import read_user_words
 from model_language.vocabulary.symbols import Symbols
 from utils.backend.quiet import silence_tensorflow

@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING
 
 from tqdm import tqdm
 
-from analysis.inputs.noise import signal_to_noise
-from analysis.inputs.pitch import median_pitch
+from analysis.inputs.sound import median_pitch, signal_to_noise
 from analysis.inputs.training_texts import Training, count_seen, read_training
 from analysis.inputs.utterance_results import HANZI, LANGUAGE, SPEECH, SYLLABLES, Scores, UtteranceResult
 from data.manifest import Transcript, Utterance

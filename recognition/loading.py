@@ -7,11 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from model_language.converters.base import Converter
-from model_language.language_model import HanziLanguageModel
+from model_language.language_model import RESCORING, HanziLanguageModel
 from model_language.ngram.syllables import load_syllable_ngram
 from model_language.registry import load_converter, load_hanzi_model
 from model_language.search.joint import JointSearch, load_joint_search, needs_syllable_ngram
-from model_language.search.second_pass import RESCORING
 from model_speech.acoustic_logits import AcousticLogits
 from model_speech.causal_timing import CausalTiming
 from model_speech.ctc.shallow_fusion import Fusion

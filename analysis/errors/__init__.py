@@ -1,6 +1,5 @@
 """Aligns reference and hypothesis tokens and classifies errors: kind, confusion, and the responsible stage.
 
 Read ``alignment``, ``kinds``, ``confusions`` and ``attribution``; ``align_all`` applies them to a whole test.
-``oracles`` computes the error rates of a pipeline with one perfect part, ``phonology`` measures how similar
-two hanzi sound, and ``confusion_counts`` counts which syllables are confused with which.
+``confusion_counts`` counts which syllables are confused with which.
 """

@@ -12,8 +12,7 @@ from tqdm import tqdm
 from analysis.errors.alignment import Pair, align
 from analysis.errors.attribution import UtteranceEvidence, attribute, token_at, utterance_evidence
 from analysis.errors.confusions import named_confusions
-from analysis.errors.kinds import hanzi_error, syllable_difference, syllable_error
-from analysis.errors.phonology import hanzi_distance
+from analysis.errors.kinds import hanzi_distance, hanzi_error, syllable_difference, syllable_error
 from analysis.inputs.training_texts import Training
 from analysis.inputs.utterance_results import HANZI, SYLLABLES, UtteranceResult, by_token, tokens_of
 from utils.mandarin.syllable_distance import syllable_distance

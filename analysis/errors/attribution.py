@@ -35,7 +35,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from analysis.errors.alignment import Pair
-from analysis.errors.phonology import readings
+from analysis.errors.kinds import readings
 from analysis.inputs.normalisation import automatic_pinyin
 from analysis.inputs.utterance_results import Scores, UtteranceResult
 from utils.mandarin.syllable_distance import NEUTRAL, parts

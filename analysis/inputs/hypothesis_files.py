@@ -1,26 +1,24 @@
 """Reads a reference file and the hypothesis file of each system, and matches them by utterance id.
 
-Returns the output of each system after text normalisation, the problems of the files, and for each rule of
-normalisation the lines that it changes and the errors with the opposite choice.
+Returns the output of each system after text normalisation, and the problems of the files.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from pathlib import Path, PurePath
 
-from rapidfuzz.distance import Levenshtein
 from tqdm import tqdm
 
-from analysis.inputs.normalisation import RULES, automatic_pinyin
+from analysis.inputs.normalisation import automatic_pinyin
 from analysis.inputs.records import TextEntry
 from analysis.inputs.text_files import (
     Problem,
     TextFile,
     read_text_file,
-    rule_counts,
     tokens,
 )
-from analysis.inputs.utterance_ids import id_problems, with_ids_of
+from analysis.inputs.transcript_files import CTM, SUBTITLES
 from analysis.inputs.utterance_results import (
     HANZI,
     OUTPUT,
@@ -30,29 +28,13 @@ from analysis.inputs.utterance_results import (
     UtteranceResult,
     same_reading,
 )
+from data.manifest import read_rows
 from utils.errors import CorpusError
 
 NO_ENTRY = TextEntry()  # stands for an utterance that a file lacks
+FOLDERS_COMPARED = 5  # at most: the last parts of a path that distinguish recordings of the same name
 
 Tokens = tuple[tuple[str, ...], tuple[str, ...]]  # syllables and hanzi of an utterance
-
-
-@dataclass(frozen=True)
-class Normalisation:
-    """The effect of a rule of normalisation.
-
-    Attributes:
-        rule: name of the rule.
-        applied: whether it was applied.
-        lines: number of lines that the rule changes, by file.
-        errors_otherwise: hanzi errors of each system if the rule were applied and it was not, or the reverse;
-            None if not known.
-    """
-
-    rule: str
-    applied: bool
-    lines: dict[str, int]
-    errors_otherwise: dict[str, int | None]
 
 
 @dataclass(frozen=True)
@@ -63,13 +45,11 @@ class HypothesisFiles:
         systems: output of a system for each hypothesis file.
         levels: levels (syllables, hanzi) on which all systems are compared.
         problems: problems of the files.
-        normalisation: effect of each rule.
     """
 
     systems: tuple[SystemOutput, ...]
     levels: tuple[str, ...]
     problems: tuple[Problem, ...]
-    normalisation: tuple[Normalisation, ...]
 
 
 def read_systems(
@@ -117,8 +97,7 @@ def read_systems(
                 pinyin = same_reading(pinyin, written, *true_tokens)
             utterances.append(_utterance(id, reference.lines[id], true_tokens, (pinyin, written), levels))
         systems.append(SystemOutput(name, utterances, automatic))
-    normalisation = _normalisation(reference, files, names, ids, rules) if hanzi else []
-    return HypothesisFiles(tuple(systems), levels, tuple(problems), tuple(normalisation))
+    return HypothesisFiles(tuple(systems), levels, tuple(problems))
 
 
 def system_names(paths: Sequence[Path]) -> list[str]:
@@ -153,33 +132,93 @@ def _utterance(
     )
 
 
-def _normalisation(
-    reference: TextFile,
-    files: Sequence[TextFile],
-    names: Sequence[str],
-    ids: Sequence[str],
-    rules: Sequence[str],
-) -> list[Normalisation]:
-    """For each rule, the lines that it changes and the errors with the opposite choice."""
-    titles = ["reference", *names]
-    counts = {title: rule_counts(file, ids) for title, file in zip(titles, (reference, *files), strict=True)}
-    found = []
-    for rule in RULES:
-        opposite = [each for each in RULES if (each in rules) != (each == rule)]
-        lines = {title: counts[title][rule] for title in titles}
-        errors = {
-            name: _errors(reference, file, ids, opposite) if any(lines.values()) else None
-            for name, file in zip(names, files, strict=True)
-        }
-        found.append(Normalisation(rule, rule in rules, lines, errors))
-    return found
+def id_problems(reference: TextFile, hypothesis: TextFile, leave_out: bool) -> list[Problem]:
+    """The problem that two files have different ids, if so.
 
+    Args:
+        reference, hypothesis: the files.
+        leave_out: missing utterances are not scored; else they count as deleted.
 
-def _errors(reference: TextFile, file: TextFile, ids: Sequence[str], rules: Sequence[str]) -> int:
-    return sum(
-        Levenshtein.distance(
-            tokens(reference.lines[name], HANZI, rules),
-            tokens(file.lines.get(name, NO_ENTRY), HANZI, rules),
+    Raises:
+        CorpusError: they have no id in common.
+    """
+    missing = [name for name in reference.lines if name not in hypothesis.lines]
+    extra = [name for name in hypothesis.lines if name not in reference.lines]
+    if len(missing) == len(reference.lines):
+        message = (
+            f"no id in common with {reference.path}: '{missing[0]}' there, '{next(iter(extra), '')}' here"
         )
-        for name in ids
-    )
+        recordings = [file for file in (reference, hypothesis) if file.format in (CTM, SUBTITLES)]
+        hint = "give files with the same ids"
+        if recordings:
+            hint = (
+                f"{recordings[0].path} ({recordings[0].format}) has one text for each whole recording, under "
+                "its name: the other file must have the same"
+            )
+        raise CorpusError(message, where=hypothesis.path, hint=hint)
+    effect = "left out" if leave_out else "every token counts as deleted"
+    found = [
+        Problem.of(hypothesis.path, "ids of the reference are missing", missing, effect),
+        Problem.of(hypothesis.path, "ids that are not in the reference", extra, "left out", not missing),
+    ]
+    return [problem for problem in found if problem.count]
+
+
+def with_speakers(listing: TextFile, path: str | Path) -> TextFile:
+    """The same lines with the speakers of a Kaldi ``utt2spk`` (``id speaker``) file.
+
+    Raises:
+        CorpusError: the file cannot be read, or has no id in common.
+    """
+    fields = (" ".join(row).split() for _, row in read_rows(path))
+    speakers = {words[0]: words[1] for words in fields if len(words) > 1}
+    if not speakers.keys() & listing.lines.keys():
+        raise CorpusError(f"no id in common with {listing.path}", where=path, hint="lines are 'id speaker'")
+    lines = {
+        name: replace(line, speaker=speakers.get(name, line.speaker)) for name, line in listing.lines.items()
+    }
+    return replace(listing, lines=lines)
+
+
+def with_ids_of(listing: TextFile, reference: TextFile) -> TextFile:
+    """The same lines with the ids of the reference, where no id is in both.
+
+    Then the ids or the paths of the recordings are compared, without suffix and with as many of the last
+    folders as distinguish them. Two files of subtitles belong together whatever their names.
+    """
+    if listing.lines.keys() & reference.lines.keys():
+        return listing
+    ids = _same_recordings(listing, reference)
+    if SUBTITLES in (listing.format, reference.format) and len(listing.lines) == len(reference.lines) == 1:
+        ids = dict(zip(listing.lines, reference.lines, strict=True))
+    lines = {ids.get(id, id): line for id, line in listing.lines.items()}
+    if not ids or len(lines) < len(listing.lines):
+        return listing
+    effect = "compared by the names of the recordings"
+    problem = Problem.of(listing.path, "ids in another form than the reference's", list(ids), effect, True)
+    return replace(listing, lines=lines, problems=(*listing.problems, problem))
+
+
+def _same_recordings(listing: TextFile, reference: TextFile) -> dict[str, str]:
+    """Id in a file → id of the same recording in the reference."""
+    for ours, theirs in product(*(_recording_names(file) for file in (listing, reference))):
+        for depth in range(1, FOLDERS_COMPARED + 1):
+            names, true_names = _by_end_of_path(ours, depth), _by_end_of_path(theirs, depth)
+            if (
+                len(names) == len(ours)
+                and len(true_names) == len(theirs)
+                and names.keys() & true_names.keys()
+            ):
+                return {id: true_names[name] for name, id in names.items() if name in true_names}
+    return {}
+
+
+def _recording_names(file: TextFile) -> tuple[dict[str, str], dict[str, str]]:
+    """Name → id: the ids themselves, and the paths of the recordings."""
+    return {id: id for id in file.lines}, {line.audio or id: id for id, line in file.lines.items()}
+
+
+def _by_end_of_path(names: Mapping[str, str], depth: int) -> dict[str, str]:
+    """The last parts of each path without its suffix → id."""
+    paths = ((PurePath(name.replace("\\", "/")), id) for name, id in names.items())
+    return {"/".join((*path.parent.parts, path.stem)[-depth:]): id for path, id in paths}

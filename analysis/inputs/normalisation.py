@@ -1,7 +1,7 @@
 """Normalises transcripts by rules that the user chooses, and splits them into tokens.
 
 Two transcripts of the same words can differ in how they are written. Each rule removes one such difference:
-full width, traditional characters, numbers, punctuation, case. The report shows how many lines each changes.
+full width, traditional characters, numbers, punctuation, case.
 """
 
 import re
@@ -64,11 +64,6 @@ def normalise(text: str, rules: Collection[str]) -> str:
         if rule in rules:
             text = _APPLY[rule](text)
     return text
-
-
-def changes(text: str, rule: str) -> bool:
-    """Whether a rule changes a text; spaces do not count."""
-    return "".join(_APPLY[rule](text).split()) != "".join(text.split())
 
 
 def hanzi_tokens(text: str) -> tuple[str, ...]:

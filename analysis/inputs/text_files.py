@@ -11,8 +11,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from analysis.inputs.normalisation import (
-    RULES,
-    changes,
     hanzi_tokens,
     looks_like_pinyin,
     normalise,
@@ -36,7 +34,7 @@ LINES_EXAMINED = 200  # to distinguish hanzi from pinyin
 MAX_TONELESS = 0.5  # fraction of the syllables without a tone; a file with more is reported
 MAX_REPEATED = 0.5  # fraction of lines that give another text to an earlier id; more is an error
 # What may be in a folder of transcripts: one text a file, except in JSON and CTM.
-_SUFFIXES = (".txt", ".json", ".jsonl", ".srt", ".vtt", ".ass", ".ssa", ".lrc", ".ttml", ".ctm", ".trn")
+_SUFFIXES = (".txt", ".json", ".jsonl", ".srt", ".vtt", ".ctm", ".trn")
 _NO_TEXT = {
     "lines with tags (SenseVoice, Whisper)": re.compile(r"<\|[^<>|]*\|>"),
     "lines with invisible characters": re.compile("[\u200b-\u200f\u202a-\u202e\u2060\ufeff]"),
@@ -125,12 +123,6 @@ def tokens(line: TextEntry, level: str, rules: Sequence[str]) -> tuple[str, ...]
     if level == SYLLABLES:
         return pinyin_tokens(line.pinyin)[0]
     return hanzi_tokens(normalise(line.hanzi, rules))
-
-
-def rule_counts(listing: TextFile, ids: Iterable[str]) -> dict[str, int]:
-    """The number of these lines that each rule of normalisation changes."""
-    texts = [listing.lines[name].hanzi for name in ids if name in listing.lines]
-    return {rule: sum(changes(text, rule) for text in texts) for rule in RULES}
 
 
 def _read(path: Path, name: str, is_reference: bool) -> TranscriptFile:

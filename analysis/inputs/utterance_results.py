@@ -43,8 +43,8 @@ class UtteranceResult:
         n_best: alternatives, the best first; empty if only one was computed.
         audio: path of the recording; ``""`` without one.
         times: (start, end) in seconds of each recognised syllable; empty if not known.
-        snr: estimated signal-to-noise ratio in dB (:mod:`analysis.inputs.noise`); None if not known.
-        pitch: median of the voice in Hz (:mod:`analysis.inputs.pitch`); None if not known.
+        snr: estimated signal-to-noise ratio in dB (:mod:`analysis.inputs.sound`); None if not known.
+        pitch: median of the voice in Hz (:mod:`analysis.inputs.sound`); None if not known.
         speech_scores: scores of ``reference_pinyin`` and ``pinyin`` by the first stage; None if not known.
         language_scores: of ``reference_hanzi`` and ``gold_hanzi`` given ``reference_pinyin``, by the second
             stage; None if not known, or if both are equal.

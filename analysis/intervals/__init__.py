@@ -1,5 +1,5 @@
 """Confidence intervals of rates, and the statistical comparison of two systems.
 
-Read ``exact_intervals`` (proportions and event rates), ``bootstrap`` (error rates, resampled by speaker or
-sentence) and ``comparison`` (two systems on the same utterances).
+Read ``bootstrap`` (error rates, resampled by speaker or sentence) and ``comparison`` (two systems on the same
+utterances).
 """

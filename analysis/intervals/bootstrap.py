@@ -16,8 +16,9 @@ import numpy as np
 from utils.metrics import ErrorCounts
 
 MIN_GROUPS = 5  # with fewer speakers (or sentences), single utterances are resampled
-# Test sets resampled at once; the memory is CHUNK × groups × 8 bytes (5.6 MB for 7,000).
-CHUNK = 100
+# Resampled test sets, and those resampled at once; the memory is CHUNK × groups × 8 bytes (5.6 MB for 7,000).
+SAMPLES, CHUNK = 1000, 100
+SEED = 0
 
 
 @dataclass(frozen=True)
@@ -33,23 +34,17 @@ def rate_interval(
     counts: Sequence[ErrorCounts],
     groups: Sequence[str] = (),
     unit: str = "speaker",
-    confidence: float = 0.95,
-    samples: int = 1000,
-    seed: int = 0,
 ) -> Interval:
-    """Confidence interval of the rate of summed ``counts``.
+    """95 % confidence interval of the rate of summed ``counts``.
 
     Args:
         counts: one for each utterance.
         groups: the group (speaker, sentence) of each utterance; with fewer than 5 different groups,
             utterances are resampled.
         unit: what a group is called.
-        confidence: fraction of the resampled rates inside the interval.
-        samples: resampled test sets.
-        seed: seed of the random draws.
     """
     figures = [(each.errors, each.reference) for each in counts]
-    return _interval(figures, groups, unit, confidence, samples, seed)
+    return _interval(figures, groups, unit)
 
 
 def difference_interval(
@@ -57,27 +52,17 @@ def difference_interval(
     second: Sequence[ErrorCounts],
     groups: Sequence[str] = (),
     unit: str = "speaker",
-    confidence: float = 0.95,
-    samples: int = 1000,
-    seed: int = 0,
 ) -> Interval:
-    """Confidence interval of the rate of ``second`` minus the rate of ``first``.
+    """95 % confidence interval of the rate of ``second`` minus the rate of ``first``.
 
     Both are counts of the same utterances in the same order, and each draw takes the same utterances from
     both. The other arguments are those of :func:`rate_interval`.
     """
     figures = [(b.errors - a.errors, a.reference) for a, b in zip(first, second, strict=True)]
-    return _interval(figures, groups, unit, confidence, samples, seed)
+    return _interval(figures, groups, unit)
 
 
-def _interval(
-    pairs: Sequence[tuple[int, int]],
-    groups: Sequence[str],
-    unit: str,
-    confidence: float,
-    samples: int,
-    seed: int,
-) -> Interval:
+def _interval(pairs: Sequence[tuple[int, int]], groups: Sequence[str], unit: str) -> Interval:
     """Interval of the ratio of the two sums over ``pairs`` of (errors, reference tokens)."""
     grouped = len(set(groups)) >= MIN_GROUPS
     unit = unit if grouped else "utterance"
@@ -86,8 +71,8 @@ def _interval(
     figures = np.array(pairs, dtype=np.int64)  # (utterances, 2)
     if grouped:
         figures = _sums_by_group(figures, groups)  # (groups, 2)
-    rates = _resampled_rates(figures, samples, np.random.default_rng(seed))
-    low, high = np.quantile(rates, [(1 - confidence) / 2, (1 + confidence) / 2])
+    rates = _resampled_rates(figures, np.random.default_rng(SEED))
+    low, high = np.quantile(rates, [0.025, 0.975])
     return Interval(float(low), float(high), unit)
 
 
@@ -98,12 +83,12 @@ def _sums_by_group(figures: np.ndarray, groups: Sequence[str]) -> np.ndarray:
     return sums
 
 
-def _resampled_rates(figures: np.ndarray, samples: int, rng: np.random.Generator) -> np.ndarray:
+def _resampled_rates(figures: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Rates (samples,) of test sets of as many units as ``figures`` (units, 2), drawn with replacement."""
     units = len(figures)
     rates = []
-    for start in range(0, samples, CHUNK):
-        picks = rng.integers(units, size=(min(CHUNK, samples - start), units))  # (chunk, units)
+    for _ in range(0, SAMPLES, CHUNK):
+        picks = rng.integers(units, size=(CHUNK, units))  # (chunk, units)
         sums = figures[picks].sum(axis=1)  # (chunk, 2): errors, reference
         rates.append(sums[:, 0] / np.maximum(sums[:, 1], 1))
     return np.concatenate(rates)

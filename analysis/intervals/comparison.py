@@ -100,7 +100,6 @@ def compare(
     second: Sequence[AlignedUtterance],
     level: str,
     systems: tuple[str, str],
-    samples: int = 1000,
 ) -> Comparison:
     """Compare two systems.
 
@@ -108,7 +107,6 @@ def compare(
         first, second: outputs for the same utterances in the same order.
         level: ``syllables`` or ``hanzi``.
         systems: names of the two.
-        samples: resampled test sets of the interval.
 
     Raises:
         CorpusError: the utterances or their references differ.
@@ -125,7 +123,7 @@ def compare(
     counts = [each.counts(level) for each in first], [each.counts(level) for each in second]
     utterances = [each.utterance for each in first]
     group_of, unit = resampled_by([*utterances, *(each.utterance for each in second)])
-    interval = difference_interval(*counts, list(map(group_of, utterances)), unit, samples=samples)
+    interval = difference_interval(*counts, list(map(group_of, utterances)), unit)
     rates = total(counts[0]).rate, total(counts[1]).rate
     gains = [a.errors - b.errors for a, b in zip(*counts, strict=True)]
     pairs = list(zip(first, second, strict=True))

@@ -4,13 +4,15 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from analysis.intervals.exact_intervals import event_rate_interval, proportion_interval
+from scipy.stats import beta, chi2
+
 from analysis.keyword.detections import DetectedKeyword, OperatingPoint, SpokenKeyword, match
 
 _MIN_EXPECTED_ALARMS = 3.0  # at the allowed rate; with fewer, seeing none proves nothing
 _LOW_RECALL = 0.5  # the report warns of a recall below it
 # Description of the background if the user gives no recordings.
 SYNTHETIC = "synthesised speech: no background recordings were given"
+CONFIDENCE = 0.95  # of the intervals
 
 
 @dataclass(frozen=True)
@@ -142,3 +144,22 @@ def report_text(results: WakeWordResults, command: str) -> str:
         f"    {command}",
     ]
     return "\n".join(lines) + "\n"
+
+
+def event_rate_interval(events: int, hours: float) -> tuple[float, float]:
+    """Interval of the number of events an hour, for independent random events (Poisson).
+
+    Garwood, "Fiducial limits for the Poisson distribution" (Biometrika 28, 1936): exact, from the chi-squared
+    distribution. Without any event in 1 h, the rate may still be 3.7 an hour.
+    """
+    tail = (1 - CONFIDENCE) / 2
+    low = chi2.ppf(tail, 2 * events) / 2 if events else 0.0
+    return float(low / hours), float(chi2.ppf(1 - tail, 2 * events + 2) / 2 / hours)
+
+
+def proportion_interval(hits: int, trials: int) -> tuple[float, float]:
+    """Interval of a proportion of successes in independent trials (Clopper and Pearson, Biometrika 1934)."""
+    tail = (1 - CONFIDENCE) / 2
+    low = beta.ppf(tail, hits, trials - hits + 1) if hits else 0.0
+    high = beta.ppf(1 - tail, hits + 1, trials - hits) if hits < trials else 1.0
+    return float(low), float(high)

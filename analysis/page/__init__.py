@@ -1,6 +1,6 @@
 """Writes results as self-contained HTML pages with charts, audio and spectrograms.
 
-Read ``rendering`` (shared by all pages, as are ``colours`` and ``data_urls``) and ``report`` (the error
-report), then its parts ``charts``, ``flow``, ``texts`` and ``utterance_rows``. ``evidence``,
-``collect_evidence`` and ``posterior_picture`` show single recordings. The templates are in ``templates``.
+Read ``rendering`` (shared by all pages) and ``report`` (the error report), then its part
+``charts``. ``collect_evidence`` and ``posterior_picture`` show single recordings. The
+templates are in ``templates``.
 """

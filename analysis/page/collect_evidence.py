@@ -11,8 +11,6 @@ from tqdm import tqdm
 
 from analysis.errors.alignment import align
 from analysis.inputs.utterance_results import UtteranceResult, tokens_of
-from analysis.page.data_urls import PLAYED_RATE, sound_address
-from analysis.page.evidence import WORST_SHOWN, Evidence
 from analysis.page.posterior_picture import (
     MISSED,
     RIGHT,
@@ -22,6 +20,8 @@ from analysis.page.posterior_picture import (
     draw_posteriors,
     picture_address,
 )
+from analysis.page.rendering import PLAYED_RATE, sound_address
+from analysis.page.report import WORST_SHOWN, Evidence
 from utils.audio.reading import read_audio
 from utils.files import is_file
 from utils.hypotheses.recognition import Inspection

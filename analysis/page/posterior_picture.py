@@ -18,7 +18,7 @@ import matplotlib
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
-from analysis.page.data_urls import PLAYED_RATE, data_address
+from analysis.page.rendering import PLAYED_RATE, data_address
 from utils.features.speech import FeatureConfig, extract_features
 from utils.hypotheses.recognition import Inspection
 

@@ -4,31 +4,107 @@ The page needs no network and no other file. Figures and charts are in it as HTM
 (``templates/report_utterances.js``) makes the table of utterances, one page of rows at a time.
 """
 
-from collections.abc import Mapping
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pypinyin.contrib.tone_convert import to_tone
 from rapidfuzz.distance import Levenshtein
 
-from analysis.errors.attribution import REPAIRED
+from analysis.errors.attribution import ACOUSTIC, BOTH, LABEL, LANGUAGE, REPAIRED, SEARCH, UNKNOWN
 from analysis.errors.kinds import KINDS
-from analysis.inputs.utterance_results import SYLLABLES
+from analysis.inputs.utterance_results import HANZI, SYLLABLES
 from analysis.intervals.comparison import Comparison
 from analysis.page.charts import HeatMap, bars, breakdown_chart, heat_map
-from analysis.page.evidence import Evidence
-from analysis.page.flow import draw_flow
-from analysis.page.rendering import page_environment
-from analysis.page.texts import ADVICE, BASES, LEVEL_TITLES, edits_text, probability_text, setting_texts
-from analysis.page.utterance_rows import WORDS, utterance_rows
+from analysis.page.rendering import THIN, duration, page_environment
 from analysis.results.rates import HANZI_ERROR, SYLLABLE_ERROR
-from analysis.results.results import Results, System
+from analysis.results.results import Results, System, UtteranceRow
 from utils.files import write_text
+from utils.metrics import ErrorCounts
 
 REPORT = "report.html"
+WORST_SHOWN = 40  # utterances, by default: about 4 MB of a page
 MISSING = "–"  # shown for text that a system did not write
 MATRIX_ORDER = ("initial", "tone", "final")  # in the order in which they fit beside each other
 SIGNIFICANCE_LEVEL = 0.05  # p-values below it are called a difference
+LEVEL_TITLES = {SYLLABLES: "Syllables", HANZI: "Hanzi"}
+# What an attribution means, and what to try next.
+ADVICE = {
+    ACOUSTIC: (
+        "A syllable was recognised wrongly; from the reference syllables the hanzi is correct.",
+        "The maps of initials, finals and tones show which sounds are confused; the rates by speaker, speed "
+        "and noise show where. More recordings of that kind, augmentation or a larger acoustic model help.",
+    ),
+    LANGUAGE: (
+        "The syllable is correct, but another hanzi was chosen for it.",
+        "More text of this domain, a model with a longer context, or a list of user words.",
+    ),
+    BOTH: (
+        "The syllable is wrong, and from the reference syllables the hanzi is wrong too.",
+        "A better acoustic model alone does not help. Begin with the stage that would reduce the rate more "
+        "if it were perfect (below).",
+    ),
+    SEARCH: (
+        "The search failed: a stage gives the reference a better score than its own output.",
+        "A wider beam (--beam) corrects some of these errors, but takes more time.",
+    ),
+    LABEL: (
+        "The recognised syllable is what was spoken, or what the dictionary gives; the reference differs.",
+        "Listen to some of these utterances. If the manifest is wrong, correct its pinyin, not the models.",
+    ),
+    UNKNOWN: (
+        "There is no syllable: a Latin word, a number, or a text with more or fewer syllables than hanzi.",
+        "Write numbers as hanzi (--normalise digits), and give one syllable for each hanzi.",
+    ),
+    REPAIRED: (
+        "The syllable is wrong and the hanzi correct, because of the context. These are not errors.",
+        "Nothing to do. Without a good second stage, these would be errors.",
+    ),
+}
+BASES = {
+    "gold pass": "The second stage has converted the reference syllables too, which shows the causes.",
+    "syllable": (
+        "The second stage has not converted the reference syllables: an error is attributed to the second "
+        "stage if its own syllable is correct, else to the first stage."
+    ),
+}
+SETTINGS = {
+    "split": "set",
+    "speech_run": "speech run",
+    "language_run": "language run",
+    "syllables_run": "syllable model",
+    "fusion_weight": "its weight",
+    "insertion_bonus": "bonus per syllable",
+    "rejected": "recordings that could not be read",
+    "audio_seconds": "audio",
+    "seconds": "recognised in",
+    "real_time_factor": "real-time factor",
+    "seen_in_training": "sentences seen in training",
+}
+DURATIONS = ("audio_seconds", "seconds")
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Sound and picture of an utterance, ready to be embedded in a page.
+
+    Attributes:
+        id: id of the utterance.
+        sound: data URL (``audio/mpeg``); ``""`` if the recording does not exist any more or is too long.
+        picture: data URL (``image/webp``) with the spectrogram above the CTC posteriors. Its width is exactly
+            the time axis of the utterance, without margins. ``""`` for a recording recognised in pieces.
+        seconds: duration, the width of the picture.
+        tracks: (label, alternative text) of the parts of the picture from top to bottom; also the reasons why
+            something is missing.
+    """
+
+    id: str
+    sound: str
+    picture: str
+    seconds: float
+    tracks: tuple[tuple[str, str], ...]
 
 
 def write_report_page(
@@ -63,17 +139,16 @@ def report_page(results: Results, evidence: Mapping[int, Evidence] | None = None
         settings=setting_texts(results.settings),
         systems=[_system(number, system) for number, system in enumerate(results.systems)],
         comparisons=[_comparison(comparison) for comparison in results.comparisons],
-        normalised=[rule for rule in results.normalisation if any(rule.lines.values())],
         titles=LEVEL_TITLES,
         advice=ADVICE,
         kinds={kind.name: kind for kind in KINDS},
         data={
             "levels": results.levels,
-            "words": WORDS,
             "signs": signs,
             "listed": list(evidence),
             "systems": [
-                {"name": system.name, "rows": utterance_rows(system.utterances)} for system in results.systems
+                {"name": system.name, "rows": list(map(_row, system.utterances))}
+                for system in results.systems
             ],
         },
         evidence={
@@ -86,6 +161,12 @@ def report_page(results: Results, evidence: Mapping[int, Evidence] | None = None
             for position, each in evidence.items()
         },
     )
+
+
+def _row(utterance: UtteranceRow) -> dict[str, Any]:
+    """The fields of an utterance that the page's script shows."""
+    names = (field.name for field in dataclasses.fields(utterance))
+    return {name: getattr(utterance, name) for name in names if name not in ("audio", "pitch")}
 
 
 def rate_text(rate: float) -> str:
@@ -133,8 +214,6 @@ def _system(number: int, system: System) -> dict[str, Any]:
         "unconfused": [name for name, count in system.named_confusions.items() if not count],
         "maps": _maps(system),
         "top": {level: _top(system, level) for level, pairs in system.top_confusions.items() if pairs},
-        "flow": draw_flow(system.flow, f"s{number}-flow-title"),
-        "histories": [history for history in system.flow if history.attribution],
         "causes": _causes(system),
         "basis": BASES.get(system.attribution_basis, ""),
         "breakdowns": {
@@ -193,3 +272,39 @@ def _comparison(comparison: Comparison) -> dict[str, Any]:
             for title, changes in (("better", comparison.better), ("worse", comparison.worse))
         },
     }
+
+
+def setting_texts(settings: Mapping[str, object]) -> dict[str, str]:
+    """Title and text of each setting, in their order."""
+    return {
+        SETTINGS.get(name, name.replace("_", " ")): _setting(name, value) for name, value in settings.items()
+    }
+
+
+def _setting(name: str, value: object) -> str:
+    if value is None:
+        return "not known"
+    if name in DURATIONS and isinstance(value, float | int):
+        return duration(value)
+    if name == "real_time_factor" and isinstance(value, float | int) and value > 0:
+        return f"{value:.3f} ({1 / value:.0f}{THIN}× real time)"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key}: {_setting('', item)}" for key, item in value.items())
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return ", ".join(map(str, value))
+    return str(value)
+
+
+def edits_text(counts: ErrorCounts) -> str:
+    """The edits that occur: ``267 substituted, 16 inserted, 30 deleted``."""
+    named = {
+        "substituted": counts.substitutions,
+        "inserted": counts.insertions,
+        "deleted": counts.deletions,
+    }
+    return ", ".join(f"{count:,} {name}" for name, count in named.items() if count) or "none"
+
+
+def probability_text(value: float) -> str:
+    """``0.0312`` → ``p = 0.031``; values below 0.001 are not written out."""
+    return "p < 0.001" if value < 0.001 else f"p = {value:.2g}"

@@ -68,7 +68,7 @@ Split = Callable[[AlignedUtterance], Mapping[str, Sequence[AlignedToken]]]
 
 
 def find_breakdowns(
-    aligned: Sequence[AlignedUtterance], level: str, training: Training | None = None, samples: int = 1000
+    aligned: Sequence[AlignedUtterance], level: str, training: Training | None = None
 ) -> list[Breakdown]:
     """All breakdowns whose property is known for some utterance, in a fixed order.
 
@@ -76,7 +76,6 @@ def find_breakdowns(
         aligned: a whole test set.
         level: ``syllables`` or ``hanzi``.
         training: what is known of the training data.
-        samples: number of bootstrap samples for each interval.
     """
     training = training or Training()
     splits: dict[str, tuple[Split, Sequence[str]]] = {
@@ -117,8 +116,7 @@ def find_breakdowns(
         _bands(PITCHES, "Hz"),
     )
     breakdowns = (
-        Breakdown(name, level, _groups(aligned, split, order, samples))
-        for name, (split, order) in splits.items()
+        Breakdown(name, level, _groups(aligned, split, order)) for name, (split, order) in splits.items()
     )
     return [each for each in breakdowns if {group.name for group in each.groups} - {UNKNOWN}]
 
@@ -143,9 +141,7 @@ def _bands(edges: tuple[float, ...], unit: str) -> list[str]:
     return [lowest, *between, f"{edges[-1]:,} {unit} or more" if whole else f"{edges[-1]:g} {unit} or more"]
 
 
-def _groups(
-    aligned: Sequence[AlignedUtterance], split: Split, order: Sequence[str], samples: int
-) -> tuple[Group, ...]:
+def _groups(aligned: Sequence[AlignedUtterance], split: Split, order: Sequence[str]) -> tuple[Group, ...]:
     """The groups of a split in their order (by name, if ``order`` is empty), the unknown ones last."""
     resampling_group, unit = resampled_by([each.utterance for each in aligned])
     counts: dict[str, list[ErrorCounts]] = defaultdict(list)
@@ -159,7 +155,7 @@ def _groups(
     known = [name for name in (order or sorted(counts)) if name in counts and name != UNKNOWN]
     groups = []
     for name in [*known, *([UNKNOWN] if UNKNOWN in counts else [])]:
-        interval = rate_interval(counts[name], resampled[name], unit, samples=samples)
+        interval = rate_interval(counts[name], resampled[name], unit)
         groups.append(
             Group(
                 name=name,

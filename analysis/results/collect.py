@@ -7,28 +7,29 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from analysis.errors.align_all import AlignedToken, AlignedUtterance, align_all, all_tokens
-from analysis.errors.attribution import ATTRIBUTIONS, UNKNOWN
+from analysis.errors.attribution import ATTRIBUTIONS
 from analysis.errors.confusions import NAMES, count_matrices, top_confusions
 from analysis.errors.kinds import (
     HANZI_ERRORS,
     NOT_IN_LEXICON,
     OUT_OF_VOCABULARY,
     SYLLABLE_ERRORS,
-    syllable_difference,
 )
-from analysis.errors.oracles import find_oracles, has_gold_pass
-from analysis.inputs.hypothesis_files import Normalisation
 from analysis.inputs.text_files import Problem
 from analysis.inputs.training_texts import Training
-from analysis.inputs.utterance_results import HANZI, LANGUAGE, SYLLABLES, SystemOutput, as_text
+from analysis.inputs.utterance_results import HANZI, SYLLABLES, SystemOutput, as_text
 from analysis.intervals.comparison import compare
 from analysis.results.breakdowns import find_breakdowns
-from analysis.results.rates import compute_rate, distinct_sentence_rates, rates_of_levels
-from analysis.results.results import VERSION, Flow, Results, System, UtteranceRow
+from analysis.results.rates import (
+    compute_rate,
+    find_oracles,
+    has_gold_pass,
+    rates_of_levels,
+)
+from analysis.results.results import VERSION, Results, System, UtteranceRow
 
 KINDS = {SYLLABLES: SYLLABLE_ERRORS, HANZI: HANZI_ERRORS}
 CONFUSIONS_KEPT = 100  # of syllables, and as many of hanzi
-RIGHT = "right"
 GOLD_PASS, BY_SYLLABLE, NO_BASIS = "gold pass", "syllable", ""
 
 
@@ -40,7 +41,6 @@ def collect_results(
     training: Mapping[str, Training] | None = None,
     settings: Mapping[str, object] | None = None,
     problems: Sequence[Problem] = (),
-    normalisation: Sequence[Normalisation] = (),
     breakdowns: bool = True,
 ) -> Results:
     """Analyse the output of one system, or of several on the same utterances.
@@ -48,7 +48,7 @@ def collect_results(
     Args:
         systems: the others are compared with the first.
         levels: ``syllables``, ``hanzi`` or both.
-        task, title, settings, problems, normalisation: as in :class:`Results`.
+        task, title, settings, problems: as in :class:`Results`.
         training: what is known of the training of the model that writes a level, by level.
         breakdowns: also compute the rates by speaker, length, noise …, which takes seconds for large tests.
     """
@@ -76,10 +76,8 @@ def collect_results(
             system_results(system, found, levels, training, breakdowns)
             for system, found in zip(systems, aligned, strict=True)
         ),
-        distinct=distinct_sentence_rates(utterances) if task == LANGUAGE else {},
         comparisons=tuple(comparisons),
         problems=tuple(problems),
-        normalisation=tuple(normalisation),
     )
 
 
@@ -109,7 +107,6 @@ def system_results(
         matrices=tuple(count_matrices(token.pair for token in tokens.get(SYLLABLES, ()))),
         attribution={name: attributions[name] for name in ATTRIBUTIONS} if basis else {},
         attribution_basis=basis,
-        flow=tuple(_flow(tokens[HANZI])) if basis else (),
         breakdowns=tuple(
             breakdown
             for level in (levels if breakdowns else ())
@@ -135,23 +132,6 @@ def _attribution_basis(system: SystemOutput) -> str:
     if system.automatic_pinyin:
         return NO_BASIS
     return GOLD_PASS if has_gold_pass(system.utterances) else BY_SYLLABLE
-
-
-def _flow(tokens: Sequence[AlignedToken]) -> list[Flow]:
-    """The histories of the hanzi, the most frequent first."""
-    counts = Counter(
-        (_syllable_history(token), token.kind or RIGHT, token.attribution or "") for token in tokens
-    )
-    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    return [Flow(*history, count) for history, count in ordered]
-
-
-def _syllable_history(token: AlignedToken) -> str:
-    if token.pair.is_correct or token.pair.is_substitution:
-        if not (token.reference_syllable and token.hypothesis_syllable):
-            return UNKNOWN
-        return syllable_difference(token.reference_syllable, token.hypothesis_syllable) or RIGHT
-    return token.kind or RIGHT
 
 
 def _utterance_row(aligned: AlignedUtterance) -> UtteranceRow:

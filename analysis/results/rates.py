@@ -1,12 +1,21 @@
 """Defines the error rates of a test and computes them with their bootstrap confidence intervals.
 
-Rates are those of syllables, of toneless syllables, of tones, of hanzi (CER) and of whole sentences.
+Rates are those of syllables, of toneless syllables, of tones, of hanzi (CER) and of whole sentences; and the
+rates of a pipeline with one perfect stage, or of a perfect choice from the n best (oracles).
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from analysis.inputs.utterance_results import HANZI, SYLLABLES, UtteranceResult, resampled_by, tokens_of
+from analysis.errors.align_all import AlignedUtterance
+from analysis.inputs.utterance_results import (
+    HANZI,
+    SYLLABLES,
+    UtteranceResult,
+    as_tokens,
+    resampled_by,
+    tokens_of,
+)
 from analysis.intervals.bootstrap import rate_interval
 from utils.metrics import (
     ErrorCounts,
@@ -18,6 +27,8 @@ from utils.metrics import (
 )
 
 SYLLABLE_ERROR, HANZI_ERROR, SENTENCE_ERROR = "syllable_error_rate", "cer", "sentence_error_rate"
+PERFECT_FIRST_STAGE, PERFECT_SECOND_STAGE = "stage one perfect", "stage two perfect"
+BEST_OF_N_BEST = "best of the n best"
 
 
 @dataclass(frozen=True)
@@ -111,8 +122,64 @@ def compute_rate(definition: RateDefinition, utterances: Sequence[UtteranceResul
     )
 
 
-def distinct_sentence_rates(utterances: Sequence[UtteranceResult]) -> dict[str, float]:
-    """Hanzi rates over the distinct sentences, and their number: repetitions of a sentence count once."""
-    distinct = {(each.reference_pinyin, each.reference_hanzi): each for each in utterances}.values()
-    rates = {rate.key: total(map(rate.count, distinct)).rate for rate in rates_of_levels((HANZI,))}
-    return {"utterances": len(distinct), **rates}
+@dataclass(frozen=True)
+class Oracle:
+    """An error rate under an assumption.
+
+    Attributes:
+        name: the assumption, such as "stage one perfect" (every syllable recognised correctly).
+        level: ``syllables`` or ``hanzi``.
+        counts: edits and reference tokens.
+        rate: edits per reference token.
+        note: how the errors were counted.
+    """
+
+    name: str
+    level: str
+    counts: ErrorCounts
+    rate: float
+    note: str
+
+
+def find_oracles(aligned: Sequence[AlignedUtterance], levels: Sequence[str]) -> list[Oracle]:
+    """All oracle rates that can be computed: some need a gold pass, some several alternatives."""
+    utterances = [each.utterance for each in aligned]
+    oracles = []
+    if HANZI in levels and SYLLABLES in levels:
+        if has_gold_pass(utterances):
+            counts = total(
+                count_errors(tokens_of(each, HANZI)[0], as_tokens(each.gold_hanzi)) for each in utterances
+            )
+            note = "the hanzi that the second stage makes of the reference syllables"
+            oracles.append(_oracle(PERFECT_FIRST_STAGE, HANZI, counts, note))
+        counts = total(each.counts(SYLLABLES) for each in aligned)
+        note = "every correct syllable becomes the correct hanzi, every wrong syllable a wrong one"
+        oracles.append(_oracle(PERFECT_SECOND_STAGE, HANZI, counts, note))
+    alternatives = max((len(utterance.n_best) for utterance in utterances), default=0)
+    if alternatives > 1:
+        with_hanzi = any(utterance.n_best[0].hanzi for utterance in utterances if utterance.n_best)
+        note = f"of up to {alternatives} alternatives always the one with the fewest errors"
+        for level in levels:
+            if level == SYLLABLES or with_hanzi:
+                counts = total(_fewest_errors(each, level) for each in aligned)
+                oracles.append(_oracle(BEST_OF_N_BEST, level, counts, note))
+    return oracles
+
+
+def has_gold_pass(utterances: Sequence[UtteranceResult]) -> bool:
+    """Whether the second stage has also converted the reference syllables of all utterances."""
+    return all(utterance.gold_hanzi or not utterance.reference_hanzi for utterance in utterances)
+
+
+def _oracle(name: str, level: str, counts: ErrorCounts, note: str) -> Oracle:
+    return Oracle(name, level, counts, counts.rate, note)
+
+
+def _fewest_errors(aligned: AlignedUtterance, level: str) -> ErrorCounts:
+    reference, _ = tokens_of(aligned.utterance, level)
+    alternatives = [
+        alternative.pinyin if level == SYLLABLES else as_tokens(alternative.hanzi)
+        for alternative in aligned.utterance.n_best
+    ]
+    counts = [aligned.counts(level), *(count_errors(reference, tokens) for tokens in alternatives)]
+    return min(counts, key=lambda each: each.errors)

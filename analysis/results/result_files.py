@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from analysis.errors.oracles import PERFECT_FIRST_STAGE
 from analysis.inputs.utterance_results import HANZI, SYLLABLES, UtteranceResult, as_text, tokens_of
+from analysis.results.rates import PERFECT_FIRST_STAGE
 from analysis.results.results import Results, System, UtteranceRow
 from utils.files import write_text
 from utils.metrics import ErrorCounts, count_errors
@@ -69,7 +69,7 @@ def summary(results: Results) -> dict[str, Any]:
     Returns:
         ``task``, all settings, ``utterances``, ``speakers``, each rate under its key, ``intervals`` (low,
         high, by rate) with their ``interval_unit``, ``counts`` by rate, ``error_types``, ``worst``, and where
-        they are known ``cer_from_gold_pinyin`` and ``distinct``.
+        it is known ``cer_from_gold_pinyin``.
     """
     (system,) = results.systems
     rates = {rate.key: rate for rate in system.rates}
@@ -86,7 +86,6 @@ def summary(results: Results) -> dict[str, Any]:
         "error_types": _error_types(system),
         "worst": [_worst_summary(row, results.levels[-1]) for row in highest_error_rates(results)],
         **({"cer_from_gold_pinyin": oracles[0].rate} if oracles else {}),
-        **({"distinct": dict(results.distinct)} if results.distinct else {}),
     }
 
 

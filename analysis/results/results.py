@@ -6,35 +6,15 @@ not known is empty, 0 or None; see each attribute. When the meaning of a field c
 increased.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from analysis.errors.confusions import Matrix
-from analysis.errors.oracles import Oracle
-from analysis.inputs.hypothesis_files import Normalisation
 from analysis.inputs.text_files import Problem
 from analysis.intervals.comparison import Comparison
 from analysis.results.breakdowns import Breakdown
-from analysis.results.rates import Rate
+from analysis.results.rates import Oracle, Rate
 
-VERSION = 2  # of the structure, in report.json
-
-
-@dataclass(frozen=True)
-class Flow:
-    """The number of hanzi with the same history: syllable error, cause and hanzi error.
-
-    Attributes:
-        syllable: ``right``, a kind of syllable error, or ``unknown`` for a token without a syllable.
-        hanzi: ``right`` or a kind of hanzi error.
-        attribution: cause of the error; ``""`` if both are right.
-        count: hanzi with this history.
-    """
-
-    syllable: str
-    hanzi: str
-    attribution: str
-    count: int
+VERSION = 3  # of the structure, in report.json
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +78,6 @@ class System:
         attribution: count of every attribution; ``repaired`` counts correct hanzi, the others add up to the
             errors.
         attribution_basis: ``gold pass``, ``syllable`` (without a gold pass), or ``""`` without attribution.
-        flow: hanzi by their history, the most frequent first.
         breakdowns, oracles: see :class:`Breakdown` and :class:`Oracle`.
         utterances: all of them, in the order of the list.
     """
@@ -113,7 +92,6 @@ class System:
     matrices: tuple[Matrix, ...]
     attribution: dict[str, int]
     attribution_basis: str
-    flow: tuple[Flow, ...]
     breakdowns: tuple[Breakdown, ...]
     oracles: tuple[Oracle, ...]
     utterances: tuple[UtteranceRow, ...]
@@ -131,10 +109,8 @@ class Results:
         levels: ``syllables``, ``hanzi`` or both.
         utterances, speakers, seconds: size of the test set.
         systems: one or more; the others are compared with the first.
-        distinct: rates over distinct sentences (of a language model alone), else empty.
         comparisons: comparison of each other system with the first, on each level.
         problems: problems of the files.
-        normalisation: the rules of normalisation and their effect.
     """
 
     version: int
@@ -146,7 +122,5 @@ class Results:
     speakers: int
     seconds: float
     systems: tuple[System, ...]
-    distinct: Mapping[str, float] = field(default_factory=dict)
     comparisons: tuple[Comparison, ...] = ()
     problems: tuple[Problem, ...] = ()
-    normalisation: tuple[Normalisation, ...] = ()

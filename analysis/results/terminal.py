@@ -3,17 +3,13 @@
 from collections.abc import Iterable, Mapping
 
 from analysis.errors.attribution import REPAIRED
-from analysis.inputs.hypothesis_files import Normalisation
 from analysis.inputs.text_files import Problem
-from analysis.intervals.comparison import Change, Comparison
-from analysis.results.breakdowns import Breakdown
+from analysis.intervals.comparison import Comparison
 from analysis.results.result_files import highest_error_rates
 from analysis.results.results import Results, System
 from utils.metrics import ErrorCounts
 from utils.text_table import percent, text_table
 
-GROUPS_SHOWN = 12  # of a breakdown; there may be hundreds of speakers
-CHANGES_SHOWN = 5  # utterances that are better, and as many that are worse
 CONFUSIONS_SHOWN = 10  # of each level
 RATE_HEADINGS = ("rate", "95 % interval", "substituted", "inserted", "deleted", "of")
 
@@ -21,22 +17,20 @@ RATE_HEADINGS = ("rate", "95 % interval", "substituted", "inserted", "deleted", 
 def results_text(results: Results) -> str:
     """The test, problems of the files, each system, the worst utterances, the comparisons, and remarks.
 
-    Breakdowns and changes are shown for the last level only (hanzi, if there are hanzi), the worst utterances
-    if there is only one system.
+    The worst utterances are shown if there is only one system. Breakdowns and the utterances that differ are
+    in the page and the files.
     """
     parts = ["\n".join([_size(results), *_settings(results)])]
     problems = [problem for problem in results.problems if not problem.is_harmless]
     remarks = [problem for problem in results.problems if problem.is_harmless]
     if problems:
         parts.append(_problems("problems of the files", problems))
-    if any(any(rule.lines.values()) for rule in results.normalisation):
-        parts.append(_normalisation(results.normalisation))
     for system in results.systems:
-        parts += _system(system, results.levels[-1])
+        parts += _system(system)
     if len(results.systems) == 1:
         parts += _worst(results)
     for comparison in results.comparisons:
-        parts += _comparison(comparison, with_changes=comparison.level == results.levels[-1])
+        parts.append(_comparison(comparison))
     if remarks:
         parts.append(_problems("remarks on the files", remarks))
     return "\n\n".join(part.rstrip("\n") for part in parts) + "\n"
@@ -49,17 +43,12 @@ def _size(results: Results) -> str:
 
 
 def _settings(results: Results) -> Iterable[str]:
-    """The computing time, the rates over distinct sentences, and how many sentences were trained on."""
-    settings, distinct = results.settings, results.distinct
+    """The computing time, and how many sentences were trained on."""
+    settings = results.settings
     if "real_time_factor" in settings:
         yield (
             f"{settings['audio_seconds']:.1f} s of audio in {settings['seconds']:.1f} s: "
             f"real-time factor {settings['real_time_factor']:.4f}"
-        )
-    if distinct:
-        yield (
-            f"each distinct sentence once ({distinct['utterances']}): CER {percent(distinct['cer'])}, "
-            f"sentence error {percent(distinct['sentence_error_rate'])}"
         )
     seen = settings.get("seen_in_training")
     for stage, count in seen.items() if isinstance(seen, Mapping) else ():
@@ -77,25 +66,7 @@ def _problems(title: str, problems: Iterable[Problem]) -> str:
     return "\n".join(lines)
 
 
-def _normalisation(rules: Iterable[Normalisation]) -> str:
-    rows = [
-        (
-            rule.rule,
-            "yes" if rule.applied else "no",
-            _counts_text(rule.lines),
-            _counts_text(rule.errors_otherwise),
-        )
-        for rule in rules
-    ]
-    headings = ("normalisation", "applied", "lines changed", "hanzi errors with the opposite setting")
-    return text_table(headings, rows, left=4)
-
-
-def _counts_text(counts: Mapping[str, int | None]) -> str:
-    return ", ".join(f"{name}: {count}" for name, count in counts.items() if count is not None)
-
-
-def _system(system: System, last_level: str) -> Iterable[str]:
+def _system(system: System) -> Iterable[str]:
     yield _rates(system)
     if system.automatic_pinyin:
         sides = " and of the ".join(system.automatic_pinyin)
@@ -115,9 +86,6 @@ def _system(system: System, last_level: str) -> Iterable[str]:
     for title, counts in confusions.items():
         if shown := [f"{name} ({count})" for name, count in counts if count]:
             yield f"{title}: {'  '.join(shown)}"
-    for breakdown in system.breakdowns:
-        if breakdown.level == last_level:
-            yield _breakdown(breakdown)
 
 
 def _rates(system: System) -> str:
@@ -139,24 +107,6 @@ def _kinds(title: str, counts: Mapping[str, int]) -> str:
     return text_table((title, "count", "share"), [*rows, ("all", str(everything), "")])
 
 
-def _breakdown(breakdown: Breakdown) -> str:
-    title, groups = f"{breakdown.level} by {breakdown.name}", breakdown.groups
-    if len(groups) > GROUPS_SHOWN:
-        title += f": the worst {GROUPS_SHOWN} of {len(groups)}"
-        groups = sorted(groups, key=lambda group: -group.rate)[:GROUPS_SHOWN]
-    rows = [
-        (
-            group.name,
-            str(group.utterances),
-            percent(group.rate),
-            _interval(group.low, group.high),
-            *_edits(group.counts),
-        )
-        for group in groups
-    ]
-    return text_table((title, "utterances", *RATE_HEADINGS), rows)
-
-
 def _worst(results: Results) -> Iterable[str]:
     if rows := highest_error_rates(results):
         yield f"the {len(rows)} worst utterances: reference, then output"
@@ -168,11 +118,11 @@ def _worst(results: Results) -> Iterable[str]:
         yield "\n    ".join([f"{row.id}: {errors} of {tokens} wrong", *lines])
 
 
-def _comparison(comparison: Comparison, with_changes: bool) -> Iterable[str]:
+def _comparison(comparison: Comparison) -> str:
     first, second = comparison.systems
     test, tokens = comparison.matched_pairs, comparison.tokens
     utterances = ", ".join(f"{count} {name}" for name, count in comparison.utterances.items())
-    yield (
+    return (
         f"{comparison.level}: {second} {percent(comparison.rates[1])}, {first} "
         f"{percent(comparison.rates[0])}, difference {100 * comparison.difference:+.2f} points "
         f"(95 %: {100 * comparison.low:+.2f} to {100 * comparison.high:+.2f}, resampled by "
@@ -180,18 +130,6 @@ def _comparison(comparison: Comparison, with_changes: bool) -> Iterable[str]:
         f"utterances: {utterances}; tokens correct in both: {tokens['both']}, only in the first: "
         f"{tokens['first']}, only in the second: {tokens['second']}, in neither: {tokens['neither']}"
     )
-    if with_changes:
-        for title, changes in (("better", comparison.better), ("worse", comparison.worse)):
-            if changes:
-                yield _changes(f"{title}: reference, {first}, {second}", changes[:CHANGES_SHOWN])
-
-
-def _changes(title: str, changes: Iterable[Change]) -> str:
-    lines = [title]
-    for change in changes:
-        lines.append(f"  {change.id}: {change.errors[0]} → {change.errors[1]} errors")
-        lines += [f"    {text}" for text in (change.reference, *change.hypotheses)]
-    return "\n".join(lines)
 
 
 def _interval(low: float | None, high: float | None) -> str:

@@ -1,20 +1,113 @@
-"""Computes statistics of the layers of a weights file (mean, range, zeros, NaN), and formats them."""
+"""Finds the output layer of a weights file, compares it with a vocabulary; lists statistics of all layers.
+
+The statistics are mean, range, zeros and values that are not finite.
+"""
 
 import difflib
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
-from analysis.weights.output_layer import Output, find_output
 from analysis.weights.weight_file import Layer, Weight, WeightFile
 from utils.errors import RunError
 from utils.run_folder.checksums import verified
 from utils.run_folder.run import RunFolder, arrays_not_finite
 from utils.text_table import text_table
-from utils.vocabulary import first_few
+from utils.vocabulary import Vocabulary, explain_mismatch, first_few, transfer_command
+
+OUTPUT_NAME = "logits"  # name of the output layer in all models of this project
+ACOUSTIC, HANZI = "acoustic.txt", "hanzi.txt"  # vocabularies in a run folder
+
+
+@dataclass(frozen=True)
+class Output:
+    """The layer that scores the classes.
+
+    Attributes:
+        layer: name of the layer.
+        classes: number of its outputs.
+        guessed: whether neither its name nor its position identifies it: it is only the likeliest layer.
+    """
+
+    layer: str
+    classes: int
+    guessed: bool
+
+
+def find_output(file: WeightFile) -> Output | None:
+    """The output layer: the layer named ``logits``, else the last one, else the dense layer numbered last."""
+    candidates = [(layer, classes) for layer in file.layers if (classes := _outputs(layer))]
+    named = [each for each in candidates if each[0].name.rpartition("/")[2] == OUTPUT_NAME]
+    dense = [each for each in candidates if each[0].kind == "dense" and "/" not in each[0].name]
+    likeliest = named or (not file.ordered and dense) or candidates
+    if not likeliest:
+        return None
+    layer, classes = likeliest[-1]
+    return Output(layer.name, classes, guessed=not named and not file.ordered)
+
+
+def _outputs(layer: Layer) -> int | None:
+    """The last dimension of a layer's kernel, (width, classes) or a convolution's; None without a kernel."""
+    return next(
+        (
+            weight.array.shape[-1]
+            for weight in layer.weights
+            if weight.name == "kernel" and weight.array.ndim > 1
+        ),
+        None,
+    )
+
+
+def own_vocabulary(run: RunFolder) -> Path | None:
+    """The vocabulary of a run's output layer; None if the run has none."""
+    return next((path for name in (ACOUSTIC, HANZI) if (path := run.vocabulary(name)).is_file()), None)
+
+
+def vocabulary_problem(
+    output: Output, run: RunFolder | None, vocabulary_path: Path | None = None
+) -> str | None:
+    """Why the output layer does not fit a vocabulary, and a command that helps; None if it fits.
+
+    Args:
+        output: the output layer of the weights.
+        run: the run folder of the weights, if known.
+        vocabulary_path: the vocabulary to compare with; None: that of the run.
+
+    Raises:
+        VocabularyError: a vocabulary file cannot be read.
+    """
+    own = own_vocabulary(run) if run else None
+    path = vocabulary_path or own
+    if path is None:
+        return None
+    ours, theirs = Vocabulary.load(path), Vocabulary.load(own) if own else None
+    head = f"the output layer '{output.layer}' has {output.classes} classes, {path} has {len(ours)} tokens"
+    if theirs and len(theirs) != output.classes:
+        return (
+            f"{head}\nthe vocabulary beside the weights has {len(theirs)} tokens: it is not that of their "
+            "training; put the weights and their own vocabulary into one run folder"
+        )
+    if len(ours) == output.classes and theirs in (None, ours):
+        return None
+    if theirs:
+        return f"{head}\n{explain_mismatch(ours, theirs)}\n{_transfer_advice(run, own, path)}"
+    return (
+        f"{head}\nthe weights cannot be loaded into a model of this vocabulary; the tokens of their classes "
+        "are in the vocabulary of their training: give the whole run folder"
+    )
+
+
+def _transfer_advice(run: RunFolder, own: Path, vocabulary_path: Path) -> str:
+    """How to use the weights of a run with another vocabulary."""
+    if own.name != ACOUSTIC:
+        return f"train a language model with that vocabulary from these weights: initialise_from={run.path}"
+    source = run.path if run.path.name not in ("", "..") else run.path.resolve()
+    command = transfer_command(source, source.with_name(f"{source.name}_transferred"), vocabulary_path)
+    return f"to transfer the weights of the shared tokens to a new run:\n  {command}"
+
 
 _HEADINGS = ("layer / weight", "shape", "type", "parameters", "mean", "deviation", "min", "max", "zeros")
 _NOT_FINITE = "NaN/inf"  # a column that is shown if there are such values
@@ -99,44 +192,6 @@ def layer_values(layer: Layer) -> str:
             text = str(weight.array)
         parts.append(f"{layer.name} {weight.name} {weight.array.shape} {weight.array.dtype}\n{text}\n")
     return "\n".join(parts)
-
-
-def weights_json(file: WeightFile) -> dict[str, Any]:
-    """The contents of :func:`weights_text` as plain values."""
-    output = find_output(file)
-    return {
-        "file": str(file.path),
-        "format": file.format,
-        "attributes": dict(file.attributes),
-        "parameters": file.parameters,
-        "state_values": file.state_values,
-        "layers": [layer_json(layer) for layer in file.layers],
-        "output": asdict(output) if output else None,
-    }
-
-
-def layer_json(layer: Layer, values: bool = False) -> dict[str, Any]:
-    """A layer and its weights as plain values; with ``values``, also the arrays as nested lists."""
-    weights = [
-        {
-            "name": weight.name,
-            "path": weight.path,
-            "shape": list(weight.array.shape),
-            "dtype": str(weight.array.dtype),
-            "parameters": weight.array.size,
-            **asdict(statistics(weight.array)),
-            **({"values": _plain(weight.array)} if values else {}),
-        }
-        for weight in layer.weights
-    ]
-    return {"name": layer.name, "path": layer.path, "parameters": layer.parameters, "weights": weights}
-
-
-def _plain(array: np.ndarray) -> Any:
-    """Nested lists; NaN and infinity, which JSON does not have, are None."""
-    if np.isfinite(array).all():
-        return array.tolist()
-    return np.where(np.isfinite(array), array.astype(object), None).tolist()
 
 
 def _table(layers: tuple[Layer, ...]) -> str:

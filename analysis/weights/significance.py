@@ -6,13 +6,12 @@ output of its layer (Li et al. 2017, "Pruning filters for efficient ConvNets", r
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from analysis.weights.output_layer import find_output
+from analysis.weights.layer_statistics import find_output
 from analysis.weights.weight_file import Layer, Weight, WeightFile
 from utils.errors import RunError
 from utils.text_table import text_table
@@ -86,15 +85,6 @@ def significances(file: WeightFile) -> list[Significance]:
             "no layer of this file has a kernel", where=file.path, hint="see inspect_model.py weights"
         )
     return found
-
-
-def unrated_layers(file: WeightFile) -> list[str]:
-    """Names of the layers that have other matrices than kernels and biases, such as embeddings."""
-    return [
-        layer.name
-        for layer in file.layers
-        if any(weight.array.ndim > 1 and _last(weight) not in (*_KERNELS, "bias") for weight in layer.weights)
-    ]
 
 
 def _is_kernel(weight: Weight) -> bool:
@@ -173,22 +163,3 @@ def channels_text(kernel: Significance, names: Sequence[str] | None = None) -> s
         ["channel", *(["token"] if names else []), "significance"], rows, left=2 if names else 1
     )
     return f"{kernel.layer} {kernel.kernel}\n{table}"
-
-
-def significance_json(found: Sequence[Significance], threshold: float) -> Mapping[str, Any]:
-    """The contents of :func:`significance_text` as plain values, with all channels."""
-    return {
-        "threshold": threshold,
-        "cut_share": cut_share(found, threshold),
-        "kernels": [
-            {
-                "layer": each.layer,
-                "kernel": each.kernel,
-                "is_output": each.is_output,
-                "weights": each.weights,
-                "cut": each.cut(threshold),
-                "significance": each.values.tolist(),
-            }
-            for each in found
-        ],
-    }

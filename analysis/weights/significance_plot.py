@@ -8,10 +8,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
-from analysis.page.colours import BEST, DEV, FAINT, GRID, INK, TRAIN
 from analysis.weights.significance import Significance, cut_share
 from utils.files import replacing
 
+INK, FAINT, GRID = "#3f3f46", "#71717a", "#e4e4e7"
+SPREAD, MIDDLE, MARK = "#a1a1aa", "#0f766e", "#c2410c"
 _LOWEST = 1e-4  # position of channels of zeros on the logarithmic axis
 _LINE = 0.22  # inches per kernel
 _NAME = 30  # characters of a layer's name
@@ -40,10 +41,10 @@ def _draw_spread(axes: Axes, found: Sequence[Significance], threshold: float, le
     rows = np.arange(len(found))[::-1]
     shares = np.array([np.quantile(each.values, (0, 0.25, 0.5, 0.75, 1)) for each in found]).T  # (5, kernels)
     low, quarter, median, three_quarters, high = np.maximum(shares, _LOWEST)
-    axes.hlines(rows, low, high, color=TRAIN, linewidth=1.5, label="weakest to strongest channel")
-    axes.hlines(rows, quarter, three_quarters, color=DEV, linewidth=5, label="middle half")
+    axes.hlines(rows, low, high, color=SPREAD, linewidth=1.5, label="weakest to strongest channel")
+    axes.hlines(rows, quarter, three_quarters, color=MIDDLE, linewidth=5, label="middle half")
     axes.plot(median, rows, "o", color="white", markersize=3, markeredgecolor=INK, label="median")
-    axes.axvline(threshold, color=BEST, linestyle="--", linewidth=1)
+    axes.axvline(threshold, color=MARK, linestyle="--", linewidth=1)
     axes.set_yticks(rows, [_name(each) for each in found], fontsize=8)
     axes.set_ylim(-0.8, len(found) - 0.2)
     axes.legend(frameon=False, fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3)
@@ -52,11 +53,11 @@ def _draw_spread(axes: Axes, found: Sequence[Significance], threshold: float, le
 
 def _draw_share(axes: Axes, found: Sequence[Significance], threshold: float, left: float) -> None:
     thresholds = np.geomspace(left, 1, 200)
-    axes.plot(thresholds, [cut_share(found, each) for each in thresholds], color=DEV, linewidth=2)
-    axes.axvline(threshold, color=BEST, linestyle="--", linewidth=1)
+    axes.plot(thresholds, [cut_share(found, each) for each in thresholds], color=MIDDLE, linewidth=2)
+    axes.axvline(threshold, color=MARK, linestyle="--", linewidth=1)
     text = f"{100 * cut_share(found, threshold):.2f} % at {threshold:g}"
     axes.annotate(
-        text, (threshold, cut_share(found, threshold)), (5, 12), textcoords="offset points", color=BEST
+        text, (threshold, cut_share(found, threshold)), (5, 12), textcoords="offset points", color=MARK
     )
     axes.set_ylim(0, 1)
     axes.yaxis.set_major_formatter(PercentFormatter(xmax=1, symbol=" %"))

@@ -13,9 +13,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from model_language.batching import length_batches
+from model_language.language_model import SecondPass
+from model_language.ngram.words import WordUnigram
 from model_language.search.beam import beam_search
-from model_language.search.grid import Conversion, Grid, HistoryModel, PathModel
-from model_language.search.second_pass import SecondPass
+from model_language.search.grid import Grid, HistoryModel
 from model_language.vocabulary.symbols import Symbols
 from utils.errors import ConfigError
 
@@ -44,7 +45,7 @@ class Converter(ABC):
     symbols: Symbols
     score_kind = NETWORK
     history_model: HistoryModel | None = None
-    path_model: PathModel | None = None
+    path_model: WordUnigram | None = None
     second_pass: SecondPass | None = None
     margin = effort = np.inf
     beam = 8
@@ -66,17 +67,6 @@ class Converter(ABC):
             for index, path in zip(indices, paths, strict=True):
                 converted[index] = self.symbols.decode(path[: len(sentences[index])])
         return converted
-
-    def n_best(self, sentence: Sequence[str], n: int) -> list[Conversion]:
-        """Up to ``n`` conversions of a sentence, the most probable first."""
-        if not len(sentence):
-            return [Conversion("", 0.0)]
-        beam = max(self.beam, 4 * n) if self.history_model else n
-        sequences, scores = beam_search(
-            self.grid([sentence]), beam, history=self.history_model, paths=self.path_model, n_best=n
-        )
-        found = zip(sequences[0, :, : len(sentence)], scores[0], strict=True)
-        return [Conversion(self.symbols.decode(ids), float(score)) for ids, score in found if score > -np.inf]
 
     def scores(self, sentences: Sequence[Sequence[str]], hanzi: Sequence[Sequence[str]]) -> list[float]:
         """Log-probabilities of given hanzi; :meth:`convert` searches for the highest of these scores.

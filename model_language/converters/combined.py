@@ -27,16 +27,13 @@ from model_language.batching import length_batches, windows
 from model_language.converters.base import EMISSIONS, Converter
 from model_language.converters.combined_config import CombinedConfig
 from model_language.converters.noisy_channel import EMISSIONS_FILE, EmissionTables
-from model_language.networks.gated_cnn_file import load_weights
-from model_language.networks.gated_cnn_numpy import NumpyGatedCnn
+from model_language.language_model import RESCORED, SecondPass, near_the_best
+from model_language.networks.gated_cnn_numpy import NumpyGatedCnn, load_weights
 from model_language.ngram.packed import PackedNgrams, read_packed
 from model_language.ngram.words import WORDS_FILE, WordUnigram, read_words
 from model_language.search.beam import beam_search
-from model_language.search.grid import Conversion, Grid, HistoryModel, most_promising
-from model_language.search.second_pass import RESCORED, SecondPass, near_the_best
-from model_language.vocabulary.symbols import PAD_ID, UNKNOWN_ID, Symbols
-from model_language.vocabulary.tokens import Tokens
-from utils.errors import RunError
+from model_language.search.grid import Grid, HistoryModel, most_promising
+from model_language.vocabulary.symbols import PAD_ID, Symbols, Tokens
 from utils.mandarin.pinyin import has_tone
 from utils.processes import one_blas_thread, usable_cores
 from utils.run_folder.run import RunFolder
@@ -74,9 +71,6 @@ class CombinedConverter(Converter):
         config: weights and widths.
         words: scores the words that hanzi form, its weight included; None: no such part.
         second_pass: rescores the best results of the search; None: no second pass.
-
-    Raises:
-        RunError: the parts are of different training runs.
     """
 
     margin, effort = _MARGIN, _EFFORT
@@ -92,18 +86,11 @@ class CombinedConverter(Converter):
         words: WordUnigram | None = None,
         second_pass: SecondPass | None = None,
     ):
-        tokens, rated = network.rated_candidates.shape
-        sizes = {ngrams.size, len(symbols.hanzi), words.size if words else ngrams.size}
-        common = tables.candidates[:tokens, :rated]
-        if len(sizes) > 1 or not ((common == network.rated_candidates) | (common <= UNKNOWN_ID)).all():
-            raise RunError(
-                "network, n-grams, words and candidates are of different trainings",
-                hint="copy the whole run folder again, or train it again",
-            )
         self._network, self.symbols, self._config, self.beam = network, symbols, config, config.beam
         self.history_model, self.path_model = WeightedHistory(ngrams, config.ngram), words
         self.second_pass = second_pass
-        self._tables, self.ngrams, self._rated = tables, ngrams, rated
+        self._tables, self.ngrams = tables, ngrams
+        self._rated = rated = network.rated_candidates.shape[1]
         # By error rate: the score of each candidate without the network.
         self._scores = np.stack([config.emissions * tables.emissions(rate) for rate in config.error_rates])
         if config.network:
@@ -157,13 +144,6 @@ class CombinedConverter(Converter):
         for (index, window), (path, _) in zip(cut, found, strict=True):
             converted[index] += self.symbols.decode(path[window.kept])
         return converted
-
-    def n_best(self, sentence: Sequence[str], n: int) -> list[Conversion]:
-        """See the base class; the result of :meth:`convert` is among them."""
-        found, (best,) = super().n_best(sentence, n), self.convert([sentence])
-        if best not in (conversion.hanzi for conversion in found):
-            found.append(Conversion(best, self.scores([sentence], [best])[0]))
-        return sorted(found, key=lambda conversion: -conversion.score)[:n]
 
     def grid(self, sentences: Sequence[Sequence[str]]) -> Grid:
         """All candidates of each syllable and their own part of the score; no sentence may be empty."""
@@ -375,3 +355,22 @@ def load_combined_converter(run: RunFolder, config: CombinedConfig) -> CombinedC
     tables = EmissionTables.load(emissions_file)
     words = read_words(words_file[0], config.words) if words_file else None
     return CombinedConverter(network, ngrams, tables, symbols, config, words)
+
+
+class GatedCnnConverter(Converter):
+    """Takes the best candidate at every position. Syllables without a digit may have any tone.
+
+    Args:
+        network: scores the candidates of each syllable.
+        symbols: vocabularies of the network.
+    """
+
+    def __init__(self, network: NumpyGatedCnn, symbols: Symbols):
+        self._network, self.symbols = network, symbols
+        self._tokens = Tokens(symbols)
+
+    def grid(self, sentences: Sequence[Sequence[str]]) -> Grid:
+        """All candidates of each syllable and their log-probabilities; no sentence may be empty."""
+        syllables = self._tokens.encode(sentences)
+        candidates, scores = self._network.candidates[syllables], self._network.log_probs(syllables)
+        return Grid(candidates, scores, np.array([len(sentence) for sentence in sentences]))

@@ -7,16 +7,19 @@ over it: how much the scores of the network (or of the readings), the n-gram mod
 user words, and the language model of a second pass would fall if the runner-up replaced the winner.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 
 from model_language.batching import CONTEXT, windows
-from model_language.converters.exchanged_hanzi import history_scores, states_before, word_scores
-from model_language.converters.found_paths import FoundPaths
-from model_language.search.grid import Conversion
-from model_language.search.second_pass import SecondPass
+from model_language.converters.base import Converter
+from model_language.language_model import SecondPass
+from model_language.ngram.words import WordUnigram
+from model_language.search.grid import Conversion, HistoryModel, MaskedHistory, MaskedPaths
 from model_language.search.user_words import Span, written_spans
 from model_language.search.word_bonus import GridWords
 from model_language.vocabulary.symbols import PAD_ID
@@ -31,6 +34,46 @@ LEAST_PATHS = 16
 _LONGEST_RESCORED = 3 * CONTEXT
 # Positions whose candidates are rated together: more take more memory, and are hardly faster.
 _TOGETHER = 64
+# Hanzi after the exchanged one that are divided into words again at most.
+_DIVISION_CONTEXT = 24
+
+
+@dataclass(frozen=True)
+class FoundPaths:
+    """The result of a search: sequences (B, n, L) of ids, scores (B, n), and the models of the search."""
+
+    converter: Converter
+    words: GridWords
+    history: MaskedHistory | None
+    paths: MaskedPaths | None
+    sequences: np.ndarray
+    scores: np.ndarray
+
+    def with_best_of(self, other: FoundPaths) -> FoundPaths:
+        """These paths and the best one of another search; a search for many paths may have lost that one."""
+        sequences = np.concatenate([other.sequences[:, :1], self.sequences], axis=1)
+        scores = np.concatenate([other.scores[:, :1], self.scores], axis=1)
+        scores[:, 1:][(sequences[:, 1:] == sequences[:, :1]).all(axis=2)] = -np.inf
+        return replace(self, sequences=sequences, scores=scores).in_order()
+
+    def in_order(self) -> FoundPaths:
+        """The same paths, those of each sentence sorted by score, the best first."""
+        order = np.argsort(-self.scores, axis=1, kind="stable")
+        sequences = np.take_along_axis(self.sequences, order[:, :, None], axis=1)
+        return replace(self, sequences=sequences, scores=np.take_along_axis(self.scores, order, axis=1))
+
+    def text(self, row: int, path: int) -> str:
+        """The hanzi of a path."""
+        return self.words.decode(self.sequences[row, path, : self.length(row)])
+
+    def conversions(self, row: int, n: int) -> list[Conversion]:
+        """Up to ``n`` paths of a sentence."""
+        found = np.flatnonzero(self.scores[row] > -np.inf)[:n]
+        return [Conversion(self.text(row, path), float(self.scores[row, path])) for path in found]
+
+    def length(self, row: int) -> int:
+        """Syllables of a sentence."""
+        return int(self.words.grid.lengths[row])
 
 
 @dataclass(frozen=True)
@@ -172,3 +215,68 @@ def _with_second_pass(
         (probability, runner_up, {**lead, SECOND_PASS_PART: by} if runner_up else lead)
         for (probability, runner_up, lead), by in rows
     ]
+
+
+def history_scores(
+    model: HistoryModel, path: np.ndarray, positions: np.ndarray, hanzi: np.ndarray
+) -> np.ndarray:
+    """The log-probabilities that depend on the exchanged hanzi, that of the end included: (E,) float64."""
+    total, rows = np.zeros(len(positions)), np.arange(len(positions))
+    for step in range(model.history + 1):
+        rows = rows[positions[rows] + step <= len(path)]
+        past, tokens = _read(path, positions[rows], hanzi[rows], step, model.history)
+        total[rows] += model.score(past, np.arange(len(rows)), tokens)
+    return total
+
+
+def word_scores(
+    model: WordUnigram, path: np.ndarray, before: np.ndarray, positions: np.ndarray, hanzi: np.ndarray
+) -> np.ndarray:
+    """The gains of the words from the exchanged hanzi on, (E,) float64.
+
+    A sum ends where all candidates of its position have the same state: from there on their gains are equal.
+    Only differences between the candidates of a position are meaningful.
+
+    Args:
+        before: (L, S), the result of :func:`states_before`.
+    """
+    total, rows = np.zeros(len(positions)), np.arange(len(positions))
+    states = before.take(positions, axis=0)
+    for step in range(_DIVISION_CONTEXT + 1):
+        inside = positions[rows] + step < len(path)
+        rows, states = rows[inside], states[inside]
+        past, tokens = _read(path, positions[rows], hanzi[rows], step, model.reach)
+        gained = model.gains(past, states, np.arange(len(rows)), tokens)
+        total[rows] += gained
+        states = model.next_states(states, gained)
+        if step >= model.reach:  # the next hanzi does not depend on the exchanged one, but for the state
+            own = positions[rows]
+            differ = (states != states.take(np.searchsorted(own, own), axis=0)).any(axis=1)
+            open_ = np.isin(own, own[differ])
+            rows, states = rows[open_], states[open_]
+        if not len(rows):
+            break
+    return total
+
+
+def states_before(model: WordUnigram, path: np.ndarray) -> np.ndarray:
+    """The state of a path before each of its hanzi: (L, S)."""
+    states, row = [model.initial_states(1)], np.zeros(1, np.int64)
+    past, tokens = _read(path, np.arange(len(path)), path, 0, model.reach)
+    for position in range(len(path) - 1):
+        gained = model.gains(past[position, None], states[-1], row, tokens[position, None])
+        states.append(model.next_states(states[-1], gained))
+    return np.concatenate(states)
+
+
+def _read(
+    path: np.ndarray, positions: np.ndarray, hanzi: np.ndarray, step: int, width: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """What is ``step`` hanzi after an exchange: the ``width`` hanzi before (E, width), and the hanzi (E,).
+
+    Before the beginning and at the end of the path is id 0, the boundary.
+    """
+    read = sliding_window_view(np.pad(path, (width, 1)), width + 1)[positions + step]  # a copy
+    if step <= width:
+        read[:, width - step] = hanzi
+    return np.ascontiguousarray(read[:, :-1]), read[:, -1].copy()

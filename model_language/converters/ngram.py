@@ -14,12 +14,18 @@ import numpy as np
 
 from model_language.array_files import load_part
 from model_language.converters.base import EMISSIONS, Converter
-from model_language.ngram.backoff import BackoffModel, find, tables_of
-from model_language.ngram.kneser_ney import BOUNDARY, NgramTable, check_order, estimate
+from model_language.ngram.kneser_ney import (
+    BOUNDARY,
+    BackoffModel,
+    NgramTable,
+    check_order,
+    estimate,
+    find,
+    tables_of,
+)
 from model_language.search.grid import Grid
-from model_language.vocabulary.symbols import UNKNOWN_ID, Symbols
-from model_language.vocabulary.tokens import Tokens
-from utils.errors import RunError, TrainingError
+from model_language.vocabulary.symbols import UNKNOWN_ID, Symbols, Tokens
+from utils.errors import TrainingError
 from utils.limits import Count, Limited, Positive
 from utils.run_folder.run import RunFolder
 
@@ -93,7 +99,6 @@ class NgramModel(BackoffModel):
             path,
             "the n-gram model",
             lambda arrays: cls(tables_of(arrays), int(arrays["size"]), arrays["readings"]),
-            with_gaps=("readings",),
         )
 
     def _arrays(self) -> dict[str, np.ndarray]:
@@ -107,21 +112,12 @@ class NgramConverter(Converter):
         model: the n-gram model.
         symbols: the vocabularies and the lexicon that it was trained with.
         beam: hypotheses kept after each syllable.
-
-    Raises:
-        RunError: the model belongs to other symbols.
     """
 
     score_kind = EMISSIONS
     batch_syllables = 2048
 
     def __init__(self, model: NgramModel, symbols: Symbols, beam: int):
-        if model.readings.shape != symbols.candidates.shape or model.size != len(symbols.hanzi):
-            sizes = f"{model.size} hanzi in the model, {len(symbols.hanzi)} in the vocabulary"
-            raise RunError(
-                f"the n-gram model belongs to another vocabulary or lexicon ({sizes})",
-                hint="copy the whole run folder again, or train it again",
-            )
         self.history_model, self.symbols, self.beam = model, symbols, beam
         self._tokens = Tokens(symbols)
         self._candidates, self._readings = self._tokens.with_readings(model.readings)

@@ -19,8 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from model_language.array_files import load_part, save_arrays
-from model_language.vocabulary.symbols import PAD_ID, UNKNOWN_ID, Symbols
-from model_language.vocabulary.tokens import Tokens
+from model_language.vocabulary.symbols import PAD_ID, UNKNOWN_ID, Symbols, Tokens
 from utils.padding import pad_rows
 
 EMISSIONS_FILE = "emissions.npz"
@@ -31,7 +30,7 @@ _USUAL_ERROR_RATE = 0.02  # used to choose the candidates
 
 @dataclass(frozen=True)
 class EmissionTables:
-    """The candidate hanzi of each token (:class:`model_language.vocabulary.tokens.Tokens`), with emissions.
+    """The candidate hanzi of each token (:class:`model_language.vocabulary.symbols.Tokens`), with emissions.
 
     Attributes:
         candidates: (tokens, C) int32, hanzi ids, 0 in empty columns.
@@ -102,8 +101,7 @@ class EmissionTables:
         Raises:
             RunError: the file is missing or damaged.
         """
-        gaps = ("log_emissions", "log_priors")
-        return load_part(path, "the candidates", cls._from_arrays, with_gaps=gaps)
+        return load_part(path, "the candidates", cls._from_arrays)
 
     @classmethod
     def _from_arrays(cls, arrays: Mapping[str, np.ndarray]) -> EmissionTables:

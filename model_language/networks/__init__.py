@@ -2,6 +2,5 @@
 
 Read ``transformer`` or ``cbhg`` with ``loss`` (logits restricted to the lexicon), then ``gated_cnn`` with
 ``candidates``: it scores only the candidates of each syllable; ``gated_cnn_numpy`` runs it without a
-framework from the file of ``gated_cnn_file``. ``published_transformer`` is for published weights,
-``attention`` reads attention weights.
+framework. ``published_transformer`` is for published weights.
 """

@@ -2,7 +2,7 @@
 
 A tonal syllable may become one of its most frequent hanzi, or a hanzi whose syllable the acoustic model
 confuses with it. A toneless syllable may become one of its most frequent hanzi in any tone. The network does
-not score rarer hanzi. Tokens are those of :class:`model_language.vocabulary.tokens.Tokens`.
+not score rarer hanzi. Tokens are those of :class:`model_language.vocabulary.symbols.Tokens`.
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from model_language.array_files import load_part, save_arrays
-from model_language.vocabulary.symbols import PAD_ID, UNKNOWN_ID, Symbols
-from model_language.vocabulary.tokens import Tokens
+from model_language.vocabulary.symbols import PAD_ID, UNKNOWN_ID, Symbols, Tokens
 from utils.mandarin.confusion_statistics import (
     ConfusionStatistics,
     cumulative,
@@ -75,7 +74,6 @@ class CandidateTables:
             "the network's candidates",
             lambda saved: cls(**{field.name: saved[field.name] for field in fields(cls)}),
             hint,
-            with_gaps=("priors",),
         )
 
 

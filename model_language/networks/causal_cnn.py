@@ -10,8 +10,7 @@ import keras
 import numpy as np
 from keras import layers, ops
 
-from model_language.networks.causal_cnn_config import CausalCnnConfig
-from model_language.networks.causal_cnn_numpy import CausalCnnWeights
+from model_language.networks.causal_cnn_numpy import CausalCnnConfig, CausalCnnWeights
 from model_language.networks.gated_cnn import GatedNeighbours
 
 _FAR_BELOW = -1e9  # logit of a class whose probability is 0

@@ -9,23 +9,67 @@ their order, so most of it can be omitted. The softmax is over the hanzi that ar
 text, and the hanzi that is scored. The file ``hanzi_model.npz`` has a byte for each weight.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 
 import numpy as np
 
 from model_language.array_files import load_part, save_arrays
-from model_language.networks.gated_cnn_file import dequantised, quantised
-from model_language.networks.gated_cnn_numpy import KERNEL, normalised
+from model_language.networks.gated_cnn_numpy import KERNEL, dequantised, normalised, quantised
 from model_language.vocabulary.symbols import PAD_ID
+from utils.errors import require
+from utils.limits import Count, Fraction, Limited
 
+NAME = "causal_cnn"
 WEIGHTS_FILE = "hanzi_model.npz"
 _MATRICES, _INTEGERS = ("vectors", "kernels"), ("dilations", "frequent")
 SHARED_HISTORY = 8
 """Hypotheses of an utterance share the computation after this many equal hanzi. With 8, the errors on 179
 utterances of unseen speakers are those of complete histories; 57 of 100 nodes remain."""
 _TOGETHER = 512  # nodes whose outputs are computed together; limits the memory
+
+
+@dataclass(frozen=True)
+class TextRowsConfig(Limited, section="model.rows"):
+    """Training rows: pieces of the text.
+
+    Attributes:
+        steps: batches in an epoch; the text is repeated as often as necessary.
+        shares: fraction of the rows of each batch that come from each text of ``data.train``; empty: the
+            texts are joined, so that each one counts by its size.
+        joined: fraction of the line ends that are dropped, so that clauses follow each other.
+        negatives: hanzi that a batch draws for the sampled softmax, for each row.
+    """
+
+    steps: Count = 1000
+    shares: tuple[Fraction, ...] = ()
+    joined: Fraction = 0.4
+    negatives: Count = 16
+
+    def __post_init__(self):
+        super().__post_init__()
+        require(
+            not self.shares or abs(sum(self.shares) - 1) < 1e-6,
+            f"model.rows.shares={list(self.shares)} add up to {sum(self.shares):g}",
+            hint="their sum is 1, such as [0.7,0.3]",
+        )
+
+
+@dataclass(frozen=True)
+class CausalCnnConfig(Limited, section="model"):
+    """Geometry of :func:`model_language.networks.causal_cnn.build_causal_cnn`, and its training rows.
+
+    Attributes:
+        width: size of the vectors of the hanzi and of every layer's output.
+        dilations: distance between the positions that each layer reads.
+        rows: the training rows.
+    """
+
+    name: str = NAME
+    width: Count = 256
+    dilations: tuple[Count, ...] = (1, 1, 2, 4, 8)
+    rows: TextRowsConfig = field(default_factory=TextRowsConfig)
 
 
 @dataclass(frozen=True)
@@ -61,9 +105,10 @@ class CausalCnnWeights:
         """Read what :meth:`save` wrote.
 
         Raises:
-            RunError: the file is missing or damaged, or its arrays do not fit together.
+            RunError: the file is missing or damaged.
         """
-        return load_part(path, "the language model of hanzi", _from_arrays)
+        names = [field.name for field in fields(cls)]
+        return load_part(path, "the language model of hanzi", lambda saved: cls(**dequantised(saved, names)))
 
 
 class NumpyCausalCnn:
@@ -272,18 +317,3 @@ def _log_sum_exp(logits: np.ndarray) -> np.ndarray:
     highest = logits.max(axis=1)
     logits -= highest[:, None]
     return highest + np.log(np.exp(logits, out=logits).sum(axis=1))
-
-
-def _from_arrays(saved: Mapping[str, np.ndarray]) -> CausalCnnWeights:
-    weights = CausalCnnWeights(**dequantised(saved, [field.name for field in fields(CausalCnnWeights)]))
-    layers, width = len(weights.dilations), weights.vectors.shape[-1]
-    shapes = {
-        "vectors": (len(weights.bias), width),
-        "norms": (layers + 1, 2, width),
-        "kernels": (layers, KERNEL * width, 2 * width),
-        "biases": (layers, 2 * width),
-    }
-    fits = all(getattr(weights, name).shape == shape for name, shape in shapes.items())
-    if not fits or not 0 < weights.frequent.size <= len(weights.bias) > weights.frequent.max():
-        raise ValueError("its arrays do not fit together")
-    return weights

@@ -1,4 +1,4 @@
-"""Packs pruned Kneser–Ney tables into about 12 bits per n-gram, and looks up probabilities in them.
+"""Builds n-gram models of about 12 bits per n-gram from a text, and looks up probabilities in them.
 
 The file encodes an n-gram relative to its suffix without the first word, which is always kept too. The last
 word of ``a b c`` is one of the words that follow ``b``; its rank among them, by probability, is a small
@@ -11,6 +11,8 @@ dense table instead: one byte for each pair of the :data:`FREQUENT` most frequen
 pairs with a rarer word are n-grams at all. The hashes of bigrams lead to their back-off weights.
 """
 
+import logging
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -19,10 +21,28 @@ from pathlib import Path
 import numpy as np
 
 from model_language.array_files import load_part
-from model_language.ngram.code_book import LEVELS, code_book, group_steps, undo_group_steps
-from model_language.ngram.hash_table import VALUE_BITS, HashTable, PairSet, extend_hashes
-from model_language.ngram.kneser_ney import NgramTable, bits_needed
+from model_language.ngram.compact_tables import (
+    LEVELS,
+    VALUE_BITS,
+    HashTable,
+    PairSet,
+    code_book,
+    extend_hashes,
+    group_steps,
+    undo_group_steps,
+)
+from model_language.ngram.kneser_ney import (
+    NgramTable,
+    bits_needed,
+    check_order,
+    count_ngrams,
+    estimate_counted,
+    ngram_counts,
+    occurrences,
+)
+from model_language.ngram.pruning import prune_to
 from model_language.search.grid import HistoryModel
+from utils.errors import TrainingError, require
 
 _CODE_BITS = VALUE_BITS // 2  # a value is the code of the probability and the code of the back-off weight
 _CODE = np.uint32(LEVELS - 1)
@@ -30,6 +50,7 @@ _PART = 1 << 17  # n-grams unpacked at a time, which limits the memory
 _ELSEWHERE = 255  # code in the table of bigrams for pairs with a rare word: look in the hash table
 _LOWEST = -1e30  # instead of -inf, for products with 0
 FREQUENT = 4096  # words in the dense table of bigrams: nearly all that is ever looked up, in 16 MB
+log = logging.getLogger("train")
 
 
 class PackedNgrams(HistoryModel):
@@ -171,7 +192,7 @@ class _Known:
     """The n-grams of one order while the next is unpacked, all arrays (N,) in the order of the file.
 
     Attributes:
-        hashes: see :func:`model_language.ngram.hash_table.extend_hashes`.
+        hashes: see :func:`model_language.ngram.compact_tables.extend_hashes`.
         last: last words of the n-grams.
         ends: indices of their suffixes (without the first word) in the order below; for bigrams, the last
             words.
@@ -277,3 +298,38 @@ def _weight_book(backoffs: np.ndarray, followed: np.ndarray) -> tuple[np.ndarray
     codes = np.zeros(len(backoffs), np.uint8)
     codes[followed] = found
     return book, codes
+
+
+def build_packed(ids: np.ndarray, size: int, order: int, ngrams: int) -> dict[str, np.ndarray]:
+    """Build the arrays of :class:`model_language.ngram.packed.PackedNgrams`.
+
+    Order 4 needs some 70 bytes of memory for each hanzi of the text.
+
+    Args:
+        ids: (tokens,) int, lines with one 0 before, between and after them.
+        size: number of ids.
+        order: length of the longest n-grams.
+        ngrams: number of n-grams of two hanzi and more to keep: those that change the model most.
+
+    Raises:
+        ConfigError: the order, or the number of n-grams, is not possible.
+        TrainingError: the text is empty.
+    """
+    check_order(order, size)
+    require(ngrams >= 1, f"cannot keep {ngrams} n-grams", where="model.ngrams", hint="1 or more")
+    if not np.any(ids):
+        raise TrainingError("no training text for the n-grams", hint="see data.train of the config")
+    start = time.perf_counter()
+    grams = count_ngrams(ids, order, size)
+    counts, tables = occurrences(grams), estimate_counted(grams)
+    del grams
+    log.info("counted %s in %.0f s", _counts(tables), time.perf_counter() - start)
+    tables = prune_to(tables, counts, ngrams)
+    log.info("kept %s after %.0f s", _counts(tables), time.perf_counter() - start)
+    arrays = pack(tables)
+    log.info("packed after %.0f s", time.perf_counter() - start)
+    return arrays
+
+
+def _counts(tables: Sequence[NgramTable]) -> str:
+    return ngram_counts([len(table.keys) for table in tables])

@@ -25,25 +25,17 @@ from model_language.ngram.kneser_ney import NgramTable, bits_needed
 _LOWEST_REST = 1e-7
 
 
-def prune(tables: Sequence[NgramTable], counts: Sequence[np.ndarray], threshold: float) -> list[NgramTable]:
-    """Remove n-grams that cost less than ``threshold``.
+def prune_to(tables: Sequence[NgramTable], counts: Sequence[np.ndarray], ngrams: int) -> list[NgramTable]:
+    """Keep ``ngrams`` n-grams of two ids and more, those of the highest cost; ties are kept too.
 
     Args:
         tables: one for each order, 1-grams first, which all stay (:func:`kneser_ney.estimate_counted`).
         counts: (N,) int for each table, occurrences of each n-gram (:func:`kneser_ney.occurrences`).
-        threshold: occurrences times natural logarithm; 0 changes nothing.
+        ngrams: number of n-grams.
 
     Returns:
         Tables of the remaining n-grams with their former probabilities, and with back-off weights so that the
         probabilities sum to 1 again. Highest orders without n-grams are omitted.
-    """
-    return _above(tables, _costs(tables, counts), threshold)
-
-
-def prune_to(tables: Sequence[NgramTable], counts: Sequence[np.ndarray], ngrams: int) -> list[NgramTable]:
-    """Keep ``ngrams`` n-grams of two ids and more, those of the highest cost; ties are kept too.
-
-    Other arguments and the result are those of :func:`prune`.
 
     Raises:
         ValueError: ``ngrams`` is below 1.

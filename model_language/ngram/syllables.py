@@ -13,8 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from model_language.array_files import load_part
-from model_language.ngram.backoff import BackoffModel, tables_of
-from model_language.ngram.kneser_ney import BOUNDARY, check_order, estimate
+from model_language.ngram.kneser_ney import BOUNDARY, BackoffModel, check_order, estimate, tables_of
 from utils.errors import CorpusError, RunError, TrainingError
 from utils.mandarin.pinyin import full_inventory
 from utils.run_folder.run import RunFolder, open_run
@@ -119,9 +118,8 @@ def load_syllable_ngram(run_folder: str | Path) -> SyllableNgram:
         )
     vocabulary = Vocabulary.load(run.vocabulary("pinyin.txt"))
     path = run.path / SYLLABLES_FILE
-    size, tables = load_part(
-        path, "the n-gram model", lambda arrays: (int(arrays["size"]), tables_of(arrays))
-    )
+    tables = load_part(path, "the n-gram model", tables_of)
+    size = len(tables[0].keys)  # the 1-grams hold all ids
     if size != len(vocabulary):
         raise RunError(
             f"model and vocabulary do not belong together ({size} and {len(vocabulary)} tokens)",

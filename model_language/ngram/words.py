@@ -19,8 +19,15 @@ from pathlib import Path
 import numpy as np
 
 from model_language.array_files import load_part
-from model_language.ngram.code_book import LEVELS, code_book, group_steps, undo_group_steps
-from model_language.ngram.hash_table import HashTable, PairSet, extend_hashes
+from model_language.ngram.compact_tables import (
+    LEVELS,
+    HashTable,
+    PairSet,
+    code_book,
+    extend_hashes,
+    group_steps,
+    undo_group_steps,
+)
 from model_language.vocabulary.symbols import PAD_ID, UNKNOWN_ID, Symbols
 from utils.padding import pad_rows
 
@@ -33,7 +40,7 @@ _CONTINUED = np.uint32(1)  # flag below a node's code: longer words begin with i
 
 
 class WordUnigram:
-    """Scores the words that hanzi form (a :class:`model_language.search.grid.PathModel`).
+    """Scores the words that hanzi form, with a state for each path of a search.
 
     Args:
         arrays: the result of :func:`pack_words`.
@@ -66,7 +73,16 @@ class WordUnigram:
         return states
 
     def gains(self, past: np.ndarray, states: np.ndarray, rows: np.ndarray, tokens: np.ndarray) -> np.ndarray:
-        """See :class:`model_language.search.grid.PathModel`.
+        """What paths gain by one more hanzi.
+
+        Args:
+            past: (N, n) int, the last hanzi of each path, oldest first, n ≥ reach; 0 before the beginning.
+            states: (N, reach + 1).
+            rows: (E,) int, the path that each hanzi extends.
+            tokens: (E,) int, hanzi ids; 0 gains nothing.
+
+        Returns:
+            (E,) log-scores.
 
         Column i of ``states`` is the score of the path without its last i hanzi, minus that of the path.
         """

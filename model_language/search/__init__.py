@@ -1,7 +1,6 @@
 """Searches for the best sequences of hanzi among the candidates of each syllable.
 
 Read ``grid`` (the candidates of sentences, and the models that score paths) and ``beam`` (the search through
-them), then ``token_model``, ``confusion_network_search``, ``lattice`` and ``joint`` (several syllables at a
-position), and ``second_pass`` (rescoring). ``user_words`` finds the words of a user, ``word_bonus`` raises
-the scores of paths with them.
+them), then ``confusion_network_search``, ``lattice`` and ``joint`` (several syllables at a position).
+``user_words`` finds the words of a user, ``word_bonus`` raises the scores of paths with them.
 """

@@ -7,7 +7,9 @@ arrays: N hypotheses of all sentences, E continuations of them.
 
 import numpy as np
 
-from model_language.search.grid import Grid, HistoryModel, PathBonus, PathModel
+from model_language.ngram.words import WordUnigram
+from model_language.search.grid import Grid, HistoryModel
+from model_language.search.word_bonus import GridWords
 from model_language.vocabulary.symbols import PAD_ID
 
 # Odd, with well mixed bits: rows of ids get different hashes, except for one pair in 2^64.
@@ -22,8 +24,8 @@ def beam_search(
     margin: float = np.inf,
     effort: float = np.inf,
     history: HistoryModel | None = None,
-    paths: PathModel | None = None,
-    bonus: PathBonus | None = None,
+    paths: WordUnigram | None = None,
+    bonus: GridWords | None = None,
     n_best: int = 1,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Find the best sequences of candidates.

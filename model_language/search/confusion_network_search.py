@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from model_language.search.beam import HASH_FACTOR, best_and_ties, best_first, first_of_each, groups
+from model_language.search.grid import TokenModel
 from model_language.search.lattice import Arc, LatticeSlot, NetworkPaths, best_paths
-from model_language.search.token_model import TokenModel
 from model_language.search.word_bonus import NetworkWords, Progress
 from utils.hypotheses.confusion_network import NOTHING, ConfusionNetwork
 

@@ -1,12 +1,12 @@
-"""Defines the grid, the candidate hanzi of each syllable with scores, and the models that score its paths."""
+"""Defines the grid, the candidate hanzi of each syllable with scores, and the models that score paths."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
+from model_language.ngram.words import WordUnigram
 from model_language.vocabulary.symbols import PAD_ID, UNKNOWN_ID
 
 
@@ -95,64 +95,6 @@ class HistoryModel(ABC):
         return None
 
 
-class PathModel(Protocol):
-    """A model of the words that the hanzi of a path form, with a state for each path.
-
-    Attributes:
-        reach: number of preceding hanzi that the model uses.
-    """
-
-    reach: int
-
-    def initial_states(self, paths: int) -> np.ndarray:
-        """States of ``paths`` empty paths, (paths, S)."""
-
-    def gains(self, past: np.ndarray, states: np.ndarray, rows: np.ndarray, tokens: np.ndarray) -> np.ndarray:
-        """What paths gain by one more hanzi.
-
-        Args:
-            past: (N, n) int, the last hanzi of each path, oldest first, n ≥ reach; 0 before the beginning.
-            states: (N, S).
-            rows: (E,) int, the path that each hanzi extends.
-            tokens: (E,) int, hanzi ids; 0 gains nothing.
-
-        Returns:
-            (E,) log-scores.
-        """
-
-    def next_states(self, states: np.ndarray, gained: np.ndarray) -> np.ndarray:
-        """States (N, S) and the gains (N,) of one more hanzi → the states after it, (N, S)."""
-
-    def scores(self, sequences: np.ndarray) -> np.ndarray:
-        """Sum of the gains of whole paths: ids (N, L), 0 after the end of a path → (N,)."""
-
-
-class PathBonus(Protocol):
-    """A bonus for user words on a path.
-
-    Attributes:
-        reach: number of preceding hanzi that the bonus depends on.
-    """
-
-    reach: int
-
-    def gains(
-        self, position: int, sentences: np.ndarray, past: np.ndarray, rows: np.ndarray, tokens: np.ndarray
-    ) -> np.ndarray | None:
-        """What hypotheses gain by a hanzi at ``position``.
-
-        Args:
-            position: index of the syllable.
-            sentences: (N,) int, ascending: the sentence of each hypothesis.
-            past: (N, n) int, the hanzi before ``position``, n ≥ reach.
-            rows: (E,) int, ascending: the hypothesis that each hanzi extends.
-            tokens: (E,) int, hanzi ids.
-
-        Returns:
-            (E,) log-scores, or None if nothing can be gained at this position.
-        """
-
-
 class MaskedHistory(HistoryModel):
     """A history model that takes ids beyond its vocabulary for ``<unk>``.
 
@@ -174,18 +116,18 @@ class MaskedHistory(HistoryModel):
 
 
 class MaskedPaths:
-    """A :class:`PathModel` that takes ids beyond its vocabulary for ``<unk>``; arguments as above."""
+    """A model of words that takes ids beyond its vocabulary for ``<unk>``; arguments as above."""
 
-    def __init__(self, model: PathModel, size: int):
+    def __init__(self, model: WordUnigram, size: int):
         self.reach, self._model, self._size = model.reach, model, size
         self.initial_states, self.next_states = model.initial_states, model.next_states
 
     def gains(self, past: np.ndarray, states: np.ndarray, rows: np.ndarray, tokens: np.ndarray) -> np.ndarray:
-        """See :class:`PathModel`."""
+        """See :class:`WordUnigram`."""
         return self._model.gains(_masked(past, self._size), states, rows, _masked(tokens, self._size))
 
     def scores(self, sequences: np.ndarray) -> np.ndarray:
-        """See :class:`PathModel`."""
+        """See :class:`WordUnigram`."""
         return self._model.scores(_masked(sequences, self._size))
 
 
@@ -221,3 +163,39 @@ def most_promising(
     )
     candidates, scores, unlikely = (table.reshape(*grid.scores.shape[:-1], used) for table in tables)
     return Grid(candidates, scores, grid.lengths, unlikely)
+
+
+class TokenModel:
+    """The language models of a search through networks, and their weights.
+
+    Args:
+        history: scores a token given the tokens before it.
+        weight: factor of all log-probabilities of tokens.
+        bonus: added for each token.
+        size: ids from here on are unknown to the models; None: there are none.
+        paths: scores the words that tokens form; None: no such model.
+    """
+
+    def __init__(
+        self,
+        history: HistoryModel,
+        weight: float,
+        bonus: float,
+        size: int | None = None,
+        paths: WordUnigram | None = None,
+    ):
+        self._history = MaskedHistory(history, size) if size else history
+        self.paths = MaskedPaths(paths, size) if paths and size else paths
+        self.weight, self.bonus = weight, bonus
+        self.seen = max(history.history, paths.reach if paths else 0)
+        """Number of preceding tokens on which the models depend."""
+
+    def log_probs(self, past: np.ndarray, rows: np.ndarray, tokens: np.ndarray) -> np.ndarray:
+        """Weighted log-probabilities: past (N, seen), rows (E,) of it, next tokens (E,) → (E,) float64."""
+        histories = past[:, past.shape[1] - self._history.history :]
+        return self.weight * self._history.score(histories, rows, tokens).astype(float)
+
+    def preview(self, last: np.ndarray, tokens: np.ndarray) -> np.ndarray | None:
+        """A quick approximation of :meth:`log_probs` for last tokens (E,), at most 0; None: there is none."""
+        previewed = self._history.preview(last, tokens)
+        return None if previewed is None else self.weight * previewed

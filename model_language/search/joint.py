@@ -11,8 +11,7 @@ rescore the best hypotheses: its weighted log P(hanzi) is added to their scores.
 
 A neural network scores each position given the whole sentence. It converts the n best syllable sequences, and
 the best sum wins: language = log P(hanzi | syllables). These sequences are found with a syllable n-gram if
-there is one, whose score is then part of the sum; otherwise with the converter's own model of hanzi;
-otherwise by the acoustic model alone.
+there is one, whose score is then part of the sum; otherwise by the acoustic model alone.
 """
 
 import itertools
@@ -25,16 +24,15 @@ import numpy as np
 from model_language.batching import length_batches
 from model_language.converters.base import EMISSIONS, Converter
 from model_language.converters.user_word_converter import UserWordConverter
-from model_language.language_model import HanziLanguageModel
+from model_language.language_model import HanziLanguageModel, SecondPass
 from model_language.ngram.syllables import SyllableNgram, load_syllable_ngram
 from model_language.search.confusion_network_search import search_networks
-from model_language.search.lattice import HanziPath, NetworkPaths
-from model_language.search.second_pass import SecondPass
-from model_language.search.token_model import TokenModel
+from model_language.search.grid import TokenModel
+from model_language.search.lattice import NetworkPaths
 from model_language.search.user_words import UserWords
 from model_language.search.word_bonus import HanziIds, NetworkWords, scores_of
 from model_language.vocabulary.symbols import PAD_ID, UNKNOWN_ID
-from utils.hypotheses.confusion_network import NOTHING, ConfusionNetwork
+from utils.hypotheses.confusion_network import ConfusionNetwork
 from utils.softmax import softmax
 
 SEQUENCES = 40  # syllable sequences that a network converts for each utterance
@@ -226,7 +224,7 @@ class JointSearch:
 
     def _best_sequences(self, network: ConfusionNetwork) -> list[JointHypothesis]:
         """Syllable sequences to convert; their scores are those without the converter."""
-        weights, converter = self._weights, self._converter.converter
+        weights = self._weights
         if self._syllables is not None:
             ngram = self._syllables
             model = TokenModel(ngram, weights.syllables, weights.bonus, ngram.size)
@@ -237,40 +235,11 @@ class JointSearch:
                 self._beam,
                 self._sequences,
             )
-            return [_sequence(path) for path in paths]
-        if converter.history_model is None:
-            return [
-                JointHypothesis(
-                    path.syllables, "", path.score + weights.bonus * len(path.syllables), path.slots
-                )
-                for path in itertools.islice(network.paths(), self._sequences)
-            ]
-        size = len(converter.symbols.hanzi)
-        model = TokenModel(converter.history_model, weights.language, weights.bonus, size)
-        (paths,) = search_networks([network], self._unscored, model, self._beam, 2 * self._sequences)
-        best = {path.syllables: path for path in reversed(paths)}
+            return [JointHypothesis(path.syllables, "", path.score, path.slots) for path in paths]
         return [
-            replace(_sequence(path), score=_acoustic_score(network, path) + weights.bonus * len(path.slots))
-            for path in list(reversed(best.values()))[: self._sequences]
+            JointHypothesis(path.syllables, "", path.score + weights.bonus * len(path.syllables), path.slots)
+            for path in itertools.islice(network.paths(), self._sequences)
         ]
-
-    def _unscored(self, network: int, slot: int, syllable: str) -> tuple[np.ndarray, np.ndarray]:
-        """The hanzi of a syllable, all with the score 0: the converter scores them later."""
-        hanzi, _ = self._candidates_of(syllable)
-        return hanzi, np.zeros(len(hanzi))
-
-
-def _sequence(path: HanziPath) -> JointHypothesis:
-    return JointHypothesis(path.syllables, "", path.score, path.slots)
-
-
-def _acoustic_score(network: ConfusionNetwork, path: HanziPath) -> float:
-    """The log-posterior of the syllables of a path."""
-    taken = dict(zip(path.slots, path.syllables, strict=True))
-    return sum(
-        slot.log_posteriors[slot.syllables.index(taken.get(index, NOTHING))]
-        for index, slot in enumerate(network.slots)
-    )
 
 
 def needs_syllable_ngram(converter: Converter | UserWordConverter) -> bool:

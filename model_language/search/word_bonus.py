@@ -48,7 +48,7 @@ class HanziIds:
 
 
 class GridWords:
-    """User words in a batch of sentences (a :class:`model_language.search.grid.PathBonus`).
+    """User words in a batch of sentences.
 
     Args:
         grid: the candidates that the search reads.
@@ -87,7 +87,18 @@ class GridWords:
     def gains(
         self, position: int, sentences: np.ndarray, past: np.ndarray, rows: np.ndarray, tokens: np.ndarray
     ) -> np.ndarray | None:
-        """See :class:`model_language.search.grid.PathBonus`."""
+        """What hypotheses gain by a hanzi at ``position``.
+
+        Args:
+            position: index of the syllable.
+            sentences: (N,) int, ascending: the sentence of each hypothesis.
+            past: (N, n) int, the hanzi before ``position``, n ≥ reach.
+            rows: (E,) int, ascending: the hypothesis that each hanzi extends.
+            tokens: (E,) int, hanzi ids.
+
+        Returns:
+            (E,) log-scores, or None if nothing can be gained at this position.
+        """
         if position not in self._at:
             return None
         gained = np.zeros(len(tokens))

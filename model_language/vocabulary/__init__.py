@@ -1,4 +1,4 @@
 """The vocabularies of language models: ids of syllables and hanzi, and the candidate hanzi of each syllable.
 
-Read ``symbols`` and ``lexicon``; ``tokens`` adds the syllables without tones.
+Read ``lexicon``, then ``symbols``, which also adds the syllables without tones.
 """

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field
 
-from model_language.converted_line import line_values
+from model_language.line_conversion import line_values
 from serving.disconnection import unless_gone
 from serving.endpoints.transcriptions import LONGEST_PROMPT
 from serving.work.conversion_tasks import LONGEST_LINE

@@ -14,8 +14,7 @@ from fastapi.responses import HTMLResponse
 from pydantic import BaseModel, ConfigDict, Field
 
 from analysis.errors.align_all import AlignedToken, align_all
-from analysis.errors.kinds import KINDS
-from analysis.errors.phonology import readings_in_use
+from analysis.errors.kinds import KINDS, readings_in_use
 from analysis.inputs.normalisation import (
     ALL,
     automatic_pinyin,

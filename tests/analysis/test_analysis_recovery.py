@@ -7,7 +7,6 @@ import pytest
 
 from analysis.errors.align_all import align_all, all_tokens
 from analysis.errors.attribution import ATTRIBUTIONS
-from analysis.errors.oracles import find_oracles
 from analysis.inputs.training_texts import Training
 from analysis.inputs.utterance_results import HANZI, LEVELS, SYLLABLES
 from analysis.results.breakdowns import (
@@ -19,6 +18,7 @@ from analysis.results.breakdowns import (
     band,
     find_breakdowns,
 )
+from analysis.results.rates import find_oracles
 from tests.support.injected_errors import INJECTORS, gold_outcomes, inject
 
 UTTERANCES = 900
@@ -150,7 +150,7 @@ def breakdowns(tested):
     return {
         (level, breakdown.name): breakdown
         for level in LEVELS
-        for breakdown in find_breakdowns(aligned, level, training, samples=200)
+        for breakdown in find_breakdowns(aligned, level, training)
     }
 
 

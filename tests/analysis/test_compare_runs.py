@@ -2,9 +2,6 @@
 
 import csv
 import io
-import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +10,7 @@ import numpy as np
 import pytest
 
 import compare_runs
-from analysis.runs.run_table import run_columns
-from analysis.runs.summaries import FINISHED, differing, find_runs, read_run
-from tests.support.scripts import ROOT
+from analysis.runs import FINISHED, differing, find_runs, read_run, run_columns
 from utils.config import save_yaml
 from utils.errors import ConfigError, RunError
 from utils.files import write_json, write_text
@@ -166,19 +161,6 @@ def test_a_table_without_the_column_to_sort_by_keeps_its_order(folder, capsys):
         compare_runs.main([str(folder), "--sort", "height"])
 
 
-def test_markdown_and_transposed(folder, capsys):
-    compare_runs.main([str(folder), "--task", "language", "--markdown"])
-    assert (
-        capsys.readouterr()
-        .out.splitlines()[2]
-        .startswith("| trigram | finished | language | ngram | 1,234 |")
-    )
-    compare_runs.main([str(folder), "--task", "speech", "--transpose"])
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[0].split() == ["run", "a_group/narrow", "going_on", "wide"]
-    assert next(line for line in lines if line.startswith("width")).split() == ["width", "8", "16", "64"]
-
-
 @pytest.mark.parametrize(
     ("file", "content", "state"),
     [
@@ -218,10 +200,6 @@ def test_the_states_of_runs_without_a_finished_epoch(tmp_path):
     assert read_run(run.path).state == "in its first epoch"
 
 
-def test_a_run_itself_may_be_given(folder, capsys):
-    assert [row["run"] for row in table(folder / "wide", capsys)] == ["wide"]
-
-
 def test_a_folder_without_runs_is_reported(tmp_path):
     with pytest.raises(RunError, match="no run below"):
         compare_runs.main([str(tmp_path)])
@@ -230,18 +208,3 @@ def test_a_folder_without_runs_is_reported(tmp_path):
     save_yaml(RunFolder(tmp_path / "one").config_file, {"task": "speech"})
     with pytest.raises(RunError, match="no run of task 'keyword'"):
         compare_runs.main([str(tmp_path), "--task", "keyword"])
-
-
-def test_figures_of_the_wrong_type_make_a_run_broken(tmp_path):
-    run = write_run(tmp_path / "odd", 4, 0.5)
-    write_text(run.metrics, json.dumps({"best": [1], "metric": 3}))
-    assert read_run(run.path).state.startswith("broken")
-
-
-def test_the_command_starts_without_slow_imports():
-    heavy = "{'matplotlib', 'PIL', 'keras', 'tensorflow', 'scipy'} & set(sys.modules)"
-    code = f"import sys, compare_runs; print(sorted({heavy}))"
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True, timeout=600
-    )
-    assert done.stdout.strip() == "[]"

@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analysis.errors.align_all import align_all
-from analysis.errors.oracles import find_oracles
 from analysis.inputs.normalisation import hanzi_tokens
 from analysis.inputs.utterance_results import (
     HANZI,
@@ -23,6 +22,7 @@ from analysis.inputs.utterance_results import (
 from analysis.intervals.bootstrap import difference_interval
 from analysis.intervals.comparison import FEW_SEGMENTS, compare, error_segments, matched_pairs_test
 from analysis.results.collect import collect_results
+from analysis.results.rates import find_oracles
 from tests.support.injected_errors import INJECTORS, gold_outcomes, inject
 from tests.support.report_results import score
 from utils.errors import CorpusError
@@ -50,21 +50,6 @@ def test_segments_of_the_worked_example():
     assert segments == [(2, 0), (0, 1), (1, 2), (1, 0)]
     test = matched_pairs_test(segments)
     assert (test.segments, test.mean) == (4, -1 / 4)
-
-
-@pytest.mark.parametrize(
-    ("first", "second", "segments"),
-    [
-        ("a b c d e f", "a b c d e f", []),
-        ("x b c d e y", "a b c d e f", [(1, 0), (1, 0)]),
-        ("x b d e f", "a b c d e f", [(2, 0)]),  # one correct token between two errors is too few
-        ("a b x c d e f", "a b c d e f y", [(1, 0), (0, 1)]),
-        ("x b z c d e f", "a b c d e f", [(2, 0)]),  # b and c are correct, but not adjacent
-        ("", "a b c d e f", [(6, 0)]),
-    ],
-)
-def test_where_segments_end(first, second, segments):
-    assert error_segments(*_alignments("a b c d e f", first, second)) == segments
 
 
 def _segments_by_states(first: list[tuple[int, int]], second: list[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -122,14 +107,6 @@ def test_the_statistic_is_that_of_a_paired_t_test(segments):
         assert test.p_value == pytest.approx(2 * scipy.stats.norm.sf(abs(theirs.statistic)))
 
 
-def test_p_values_of_many_segments_are_those_of_the_t_test():
-    rng = np.random.default_rng(3)
-    segments = np.stack([rng.poisson(1.0, 2000), rng.poisson(1.06, 2000)], axis=1).tolist()
-    theirs = scipy.stats.ttest_rel(*np.array(segments, float).T)
-    assert 0.001 < theirs.pvalue < 0.5
-    assert matched_pairs_test(segments).p_value == pytest.approx(theirs.pvalue, rel=0.01)
-
-
 @pytest.mark.parametrize(
     "segments",
     [
@@ -147,12 +124,6 @@ def test_p_values_of_few_segments_are_those_of_all_signs(segments):
     assert matched_pairs_test(segments).p_value == pytest.approx(theirs.pvalue)
 
 
-def test_segments_with_equal_differences():
-    assert matched_pairs_test([]).p_value == matched_pairs_test([(1, 1)] * 5).p_value == 1.0
-    assert matched_pairs_test([(0, 1)] * 5).p_value == 2 / 32
-    assert matched_pairs_test([(0, 1)]).p_value == 1.0
-
-
 @pytest.fixture(scope="module")
 def systems():
     """Two outputs of 250 utterances: the second with half of the errors."""
@@ -164,7 +135,7 @@ def systems():
 
 
 def test_a_better_system_is_recognised(systems):
-    comparison = compare(*systems, HANZI, ("first", "second"), samples=300)
+    comparison = compare(*systems, HANZI, ("first", "second"))
     assert comparison.difference < 0
     assert comparison.low <= comparison.difference <= comparison.high < 0
     assert comparison.unit == "speaker"
@@ -180,16 +151,6 @@ def test_a_better_system_is_recognised(systems):
     for side in (0, 1):
         kinds = sum(counts[side] for counts in comparison.kinds.values())
         assert kinds == sum(alignment.counts(HANZI).errors for alignment in systems[side])
-
-
-def test_equal_systems_are_recognised():
-    gold = gold_outcomes(250, seed=4)
-    first, second = (align_all(inject(gold, list(INJECTORS), 0.3, seed)[0], LEVELS) for seed in (1, 2))
-    comparison = compare(first, second, SYLLABLES, ("first", "second"), samples=300)
-    assert comparison.low < 0 < comparison.high
-    assert comparison.matched_pairs.p_value > 0.01
-    same = compare(first, first, SYLLABLES, ("first", "first"), samples=50)
-    assert (same.difference, same.matched_pairs.p_value, same.better, same.worse) == (0.0, 1.0, (), ())
 
 
 def test_other_references_are_refused(systems):

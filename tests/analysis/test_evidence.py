@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from analysis.inputs.utterance_results import HANZI, SYLLABLES, UtteranceResult
-from analysis.page import posterior_picture
 from analysis.page.collect_evidence import (
     NO_PICTURE,
     NO_RECORDING,
@@ -23,8 +22,6 @@ from analysis.page.collect_evidence import (
     most_errors,
     shown_syllables,
 )
-from analysis.page.data_urls import recording_address
-from analysis.page.evidence import Evidence
 from analysis.page.posterior_picture import (
     FILL,
     FONT_SIZE,
@@ -35,10 +32,11 @@ from analysis.page.posterior_picture import (
     SPECTROGRAM_HEIGHT,
     WIDTH,
     WRONG,
-    Shown,
     draw_posteriors,
     first_free,
 )
+from analysis.page.rendering import recording_address
+from analysis.page.report import Evidence
 from utils.audio.reading import write_wav
 from utils.errors import AudioError
 from utils.hypotheses.recognition import Inspection
@@ -155,63 +153,6 @@ def test_posteriors_are_drawn_at_their_time_and_height(confused, inspection):
         np.testing.assert_allclose(height[columns], expected, atol=0.5 / LANE_HEIGHT)
     right = np.flatnonzero(coloured(picture, RIGHT, 0))
     assert right[0] >= 12 * FRAME * PIXELS - 1 and right[-1] < 13 * FRAME * PIXELS
-
-
-def test_a_missed_syllable_does_not_show_its_other_occurrence(inspection):
-    """ni3 is spoken twice and recognised once, at 1 s: that peak does not belong to the second ni3."""
-    twice = outcome("ni3 ni3 ma3", "ni3 ma3", ((0.75, 1.25), (2.0, 2.5)))
-    recognised, _ = shown_syllables(twice, inspection)
-    picture = draw_posteriors(burst(), inspection, recognised, [Shown("nǐ", 0, 1.4, 2.0, MISSED)])
-    assert coloured(picture, RIGHT, 0).any()
-    assert not coloured(picture, MISSED, 1).any()
-    # A peak one frame beyond its bounds is its own.
-    near = draw_posteriors(burst(), inspection, recognised, [Shown("nǐ", 0, 1.1, 2.0, MISSED)])
-    assert coloured(near, MISSED, 1).max() == 1
-
-
-def test_bounds_are_drawn_through_everything(confused, inspection):
-    pixels = np.asarray(draw_posteriors(burst(), inspection, *shown_syllables(confused, inspection)), int)
-    for second in (0.75, 1.25, 2.0, 2.5):
-        column = round(second * PIXELS)
-        assert (pixels[:SPECTROGRAM_HEIGHT, column].min(axis=-1) >= 127).all()
-        missed_lane = pixels[SPECTROGRAM_HEIGHT + LANE_HEIGHT + 2 * GAP :, column][:LANE_HEIGHT]
-        assert (missed_lane == posterior_picture.BOUND).all()
-
-
-def test_without_missed_syllables_there_is_no_lane_for_them(recording, inspection):
-    right = outcome("ni3", "ni3", ((0.75, 1.25),), audio=str(recording))
-    found = evidence_of(right, lambda _: inspection)
-    picture = Image.open(content(found.picture, "image/webp"))
-    assert picture.height == SPECTROGRAM_HEIGHT + 2 * (GAP + LANE_HEIGHT)
-    assert [label for label, _ in found.tracks] == ["spectrogram", "recognised", "blank"]
-
-
-def test_a_name_at_the_end_is_drawn_whole(inspection):
-    def ink(start: float) -> int:
-        shown = [Shown("zhuāng", 0, start, min(start + 0.2, SECONDS), RIGHT)]
-        pixels = np.asarray(draw_posteriors(burst(), inspection, shown, []).convert("L"))
-        lane = pixels[SPECTROGRAM_HEIGHT + GAP : SPECTROGRAM_HEIGHT + GAP + LANE_HEIGHT]
-        return int((lane < 90).sum())
-
-    assert ink(SECONDS - 0.05) == ink(1.5) > 300
-
-
-def test_the_font_has_every_letter_of_pinyin():
-    font = posterior_picture._font()
-    missing = bytes(font.getmask("\uffff"))
-    letters = "āáǎàēéěèīíǐìōóǒòūúǔùǖǘǚǜüêḿńňǹ"
-    assert [letter for letter in letters if bytes(font.getmask(letter)) == missing] == []
-
-
-def test_long_sentences_take_more_lanes_but_stay_small(inspection):
-    """Eight syllables a second, all wrong: names don't fit side by side."""
-    times = tuple((i / 8, (i + 1) / 8) for i in range(32))
-    many = outcome(" ".join(["ma1"] * 32), " ".join(["ma3"] * 32), times)
-    recognised, missed = shown_syllables(many, inspection)
-    picture = draw_posteriors(burst(), inspection, recognised, missed)
-    lanes = (picture.height - SPECTROGRAM_HEIGHT) // LANE_HEIGHT
-    assert 5 <= lanes <= 9
-    assert len(posterior_picture.picture_address(picture)) < 60_000
 
 
 @given(st.lists(st.tuples(st.integers(0, 300), st.integers(1, 60)), max_size=40))

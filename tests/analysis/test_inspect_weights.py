@@ -3,7 +3,6 @@
 import io
 import json
 import math
-import random
 import shlex
 import subprocess
 import sys
@@ -15,12 +14,11 @@ import numpy as np
 import pytest
 
 import inspect_model
-from analysis.weights.layer_statistics import statistics
-from analysis.weights.output_layer import Output, find_output
+from analysis.weights.layer_statistics import Output, find_output, statistics
 from analysis.weights.weight_file import KERAS_3, LEGACY, OTHER, read_weight_file
 from tests.support.legacy_weights import write_legacy
 from utils.config import save_yaml
-from utils.errors import RunError, UserError, VocabularyError
+from utils.errors import RunError, VocabularyError
 from utils.run_folder.run import RunFolder
 from utils.text_table import csv_table, markdown_table, text_table
 from utils.vocabulary import BLANK, SPACE, Vocabulary, acoustic_vocabulary
@@ -114,28 +112,12 @@ def test_a_file_of_keras_2_is_read_by_its_attributes(legacy):
     assert find_output(file) == Output("dense_2", 887, guessed=False)
 
 
-def test_values_and_paths_are_those_of_the_file(legacy):
-    with h5py.File(legacy) as raw:
-        for layer in read_weight_file(legacy).layers:
-            for weight in layer.weights:
-                np.testing.assert_array_equal(weight.array, raw[weight.path][()])
-    assert read_weight_file(legacy).layers[-1].weights[0].path == "dense_2/dense_2/kernel:0"
-
-
 def test_a_whole_model_of_keras_2_keeps_its_weights_one_group_deeper(folder, legacy):
     whole = read_weight_file(write_legacy(folder / "whole.h5", dfcnn(887), whole_model=True))
     assert [layer.name for layer in whole.layers] == [layer.name for layer in read_weight_file(legacy).layers]
     assert whole.parameters == read_weight_file(legacy).parameters
     assert whole.state_values == 1 + 5
     assert json.loads(whole.attributes["model_config"])["class_name"] == "Model"
-
-
-def test_long_lists_of_names_are_cut_into_numbered_attributes(folder):
-    layers = {f"dense_{n}": {f"dense_{n}/kernel:0": normal(2, 3)} for n in range(40)}
-    path = write_legacy(folder / "many.h5", layers, limit=200)
-    with h5py.File(path) as raw:
-        assert "layer_names" not in raw.attrs and "layer_names1" in raw.attrs
-    assert [layer.name for layer in read_weight_file(path).layers] == list(layers)
 
 
 def test_a_file_of_keras_3_is_read_by_its_groups(folder):
@@ -206,19 +188,6 @@ def test_a_truncated_file_is_a_user_error(folder, legacy, share):
     assert caught.value.where == path and caught.value.hint
 
 
-@pytest.mark.parametrize("seed", range(40))
-def test_changed_bytes_give_a_value_or_a_user_error(folder, legacy, seed):
-    draw, content = random.Random(seed), bytearray(legacy.read_bytes())
-    for _ in range(8):
-        content[draw.randrange(8, len(content))] = draw.randrange(256)
-    path = folder / "changed.h5"
-    path.write_bytes(content)
-    try:
-        inspect_model.main(["weights", str(path)])
-    except UserError as error:
-        assert error.where or "classes" in error.message
-
-
 def test_missing_arrays_are_named(folder, legacy):
     for name, lost in (("dense_2", "dense_2"), ("dense_1/bias:0", "dense_1/dense_1/bias:0")):
         path = folder / "lost.h5"
@@ -244,11 +213,6 @@ def test_other_files_are_rejected(folder, name, content, message):
         read_weight_file(folder / name)
 
 
-def test_a_folder_is_no_weights_file(folder):
-    with pytest.raises(RunError, match="this is a folder, not a weights file"):
-        read_weight_file(folder)
-
-
 def test_another_zip_is_rejected(folder):
     with zipfile.ZipFile(folder / "photos.keras", "w") as archive:
         archive.writestr("one.jpg", b"")
@@ -267,11 +231,6 @@ def test_statistics_by_hand():
     assert statistics(np.full(2, np.nan)).mean is None
 
 
-def test_the_mean_of_many_values_is_exact():
-    """Summed one after the other in float32, ten million times 0.1 is 0.108 on average."""
-    assert statistics(np.full(10**6, 0.1, np.float32)).mean == pytest.approx(0.1, rel=1e-7)
-
-
 def test_the_tree_shows_layers_shapes_attributes_and_what_is_not_finite(folder, capsys):
     layers = dfcnn(887)
     layers["dense_1"]["dense_1/bias:0"][:3] = [np.nan, np.inf, 0.0]
@@ -285,22 +244,9 @@ def test_the_tree_shows_layers_shapes_attributes_and_what_is_not_finite(folder, 
     assert lines[-2:] == ["output layer: dense_2, 887 classes", "NaN or infinite values in 1 layers: dense_1"]
 
 
-def test_json_is_the_same_facts(legacy, capsys):
-    inspect_model.main(["weights", str(legacy), "--json"])
-    facts, file = json.loads(capsys.readouterr().out), read_weight_file(legacy)
-    assert facts["parameters"] == file.parameters and facts["vocabulary_problem"] is None
-    assert facts["output"] == {"layer": "dense_2", "classes": 887, "guessed": False}
-    kernel = facts["layers"][-1]["weights"][0]
-    assert kernel["shape"] == [16, 887]
-    assert kernel["mean"] == pytest.approx(float(file.layers[-1].weights[0].array.mean()), abs=1e-6)
-
-
 def test_values_of_one_layer(legacy, capsys):
-    inspect_model.main(["weights", str(legacy), "--values", "dense_1", "--json"])
-    kernel, bias = json.loads(capsys.readouterr().out)["weights"]
-    np.testing.assert_allclose(kernel["values"], read_weight_file(legacy).layers[-2].weights[0].array)
     inspect_model.main(["weights", str(legacy), "--values", "dense_1"])
-    assert "dense_1 bias (16,) float32\n[" in capsys.readouterr().out and len(bias["values"]) == 16
+    assert "dense_1 bias (16,) float32\n[" in capsys.readouterr().out
     with pytest.raises(RunError, match=r"no layer 'dense_3' with weights.*there are: dense_2, dense_1"):
         inspect_model.main(["weights", str(legacy), "--values", "dense_3"])
 
@@ -330,16 +276,8 @@ def test_a_file_without_tokens_is_reported_with_where_to_find_them(folder, legac
     SMALL.save(folder / "small.txt")
     with pytest.raises(VocabularyError) as caught:
         inspect_model.main(["weights", str(legacy), "--vocabulary", str(folder / "small.txt")])
-    assert "'dense_2' has 887 classes" in str(caught.value) and "WEIGHTS_RUN" in str(caught.value)
-    assert "may lack the CTC blank" not in str(caught.value)
-
-
-def test_a_vocabulary_without_the_blank_is_recognised(folder):
-    Vocabulary(LARGE.tokens[:-1]).save(folder / "no_blank.txt")
-    with pytest.raises(VocabularyError, match="may lack the CTC blank, a last line '_'"):
-        inspect_model.main(
-            ["weights", str(folder / "model.h5"), "--vocabulary", str(folder / "no_blank.txt")]
-        )
+    assert "'dense_2' has 887 classes" in str(caught.value)
+    assert "give the whole run folder" in str(caught.value)
 
 
 def test_a_run_fits_its_own_vocabulary_and_the_same_one_elsewhere(folder, capsys):
@@ -347,13 +285,6 @@ def test_a_run_fits_its_own_vocabulary_and_the_same_one_elsewhere(folder, capsys
     for arguments in ([], ["--vocabulary", str(run / "vocabulary" / "acoustic.txt")]):
         inspect_model.main(["weights", str(run), *arguments])
         assert "230 tokens: it fits" in capsys.readouterr().out
-
-
-def test_other_tokens_of_the_same_number_do_not_fit(folder):
-    run = write_run(folder / "fitting", SMALL, 230)
-    Vocabulary((*FULL.tokens[1:229], SPACE, BLANK)).save(folder / "shifted.txt")
-    with pytest.raises(VocabularyError, match="the first difference is class 0"):
-        inspect_model.main(["weights", str(run), "--vocabulary", str(folder / "shifted.txt")])
 
 
 def test_a_run_with_the_vocabulary_of_another_run_is_reported(folder):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from analysis.inputs.pitch import median_pitch
+from analysis.inputs.sound import median_pitch
 from tests.support.recordings import RECORDINGS
 from utils.audio.reading import read_audio
 

@@ -11,8 +11,6 @@ import jiwer
 import numpy as np
 import pytest
 
-from analysis.inputs.hypothesis_files import system_names
-from analysis.inputs.noise import signal_to_noise
 from analysis.inputs.normalisation import (
     RULES,
     automatic_pinyin,
@@ -22,6 +20,7 @@ from analysis.inputs.normalisation import (
     pinyin_tokens,
     rules_of,
 )
+from analysis.inputs.sound import signal_to_noise
 from analysis.inputs.training_texts import Training, count_seen
 from analysis.inputs.utterance_results import HANZI, LEVELS, SYLLABLES, SystemOutput, UtteranceResult, as_text
 from analysis.page.report import write_report_page
@@ -34,7 +33,6 @@ from analysis.results.terminal import results_text
 from tests.support.injected_errors import INJECTORS, gold_outcomes, inject
 from tests.support.scripts import ROOT
 from utils.errors import ConfigError, CorpusError
-from utils.mandarin.numerals import numbers_to_hanzi
 
 REFERENCE = {"a1": "今天天气很好", "a2": "我们去银行", "b1": "他说了三句话", "b2": "谢谢"}
 
@@ -173,20 +171,13 @@ def test_files_that_can_not_be_read(reference, tmp_path):
         report_files(reference, [reference, reference])
 
 
-def test_normalisation_is_reported_and_can_be_switched(reference, tmp_path):
+def test_normalisation_is_named_and_can_be_switched(reference, tmp_path):
     texts = {"a1": "今天天气，很好。", "a2": "我们去银行！", "b1": "他说了3句话", "b2": "ＯＫ"}
     hypothesis = _write(tmp_path / "hyp", texts)
     truth = _write(tmp_path / "truth.txt", REFERENCE | {"b2": "ok"})
     results = report_files(truth, [hypothesis])
     assert _rate(results, "hanzi error").counts.errors == 1
-    rules = {rule.rule: rule for rule in results.normalisation}
-    assert [rules[rule].lines["hyp"] for rule in ("width", "punctuation", "case", "digits")] == [3, 2, 1, 1]
-    assert [rule.applied for rule in results.normalisation] == [
-        rule in ("width", "punctuation", "case") for rule in RULES
-    ]
-    assert rules["digits"].errors_otherwise == {"hyp": 0}
-    assert rules["punctuation"].errors_otherwise == {"hyp": 1 + 3}
-    assert rules["width"].errors_otherwise == {"hyp": 1 + 1}
+    assert results.settings["normalisation"] == "width, punctuation, case"
     everything = report_files(truth, [hypothesis], rules_of("all"))
     assert _rate(everything, "hanzi error").counts.errors == 0
     nothing = report_files(truth, [hypothesis], rules_of("none"))
@@ -211,30 +202,6 @@ def test_unknown_rules_of_normalisation_are_refused():
 )
 def test_rules(text, rules, expected):
     assert normalise(text, rules) == expected
-
-
-@pytest.mark.parametrize(
-    ("figures", "words"),
-    [
-        ("2024年", "二零二四年"),
-        ("120人", "一百二十人"),
-        ("3.5%", "百分之三点五"),
-        ("105", "一百零五"),
-        ("10", "十"),
-        ("1010", "一千零一十"),
-        ("20000", "二万"),
-        ("2,000", "二千"),
-        ("100000", "十万"),
-        ("100010000", "一亿零一万"),
-        ("0", "零"),
-        ("007", "零零七"),
-        ("13800138000", "一三八零零一三八零零零"),
-        ("MP3 4G", "MP3 4G"),
-        ("第3", "第三"),
-    ],
-)
-def test_numbers_in_words(figures, words):
-    assert numbers_to_hanzi(figures) == words
 
 
 def test_tokens():
@@ -287,7 +254,7 @@ def test_a_reference_without_syllables_invents_no_errors(tmp_path):
     (system,) = results.systems
     assert _rate(results, "syllable error").counts.errors == 0
     assert system.kinds[HANZI]["exact homophone"] == system.kinds[HANZI]["variant character"] == 1
-    assert (system.attribution, system.flow, system.oracles) == ({}, (), ())
+    assert (system.attribution, system.oracles) == ({}, ())
     assert "syllables of the reference are pypinyin's reading" in results_text(results)
     page = write_report_page(tmp_path / "out", results).read_text(encoding="utf-8")
     assert "The syllables of the reference are pypinyin’s reading" in page
@@ -329,9 +296,6 @@ def test_causes_add_up_with_latin_words_and_missing_syllables():
     errors = sum(utterance.hanzi_errors for utterance in system.utterances)
     assert errors == 5 and system.attribution["repaired"] == 0
     assert sum(system.attribution.values()) == errors
-    wrong = [flow for flow in system.flow if flow.hanzi != "right"]
-    assert sum(flow.count for flow in wrong) == errors
-    assert [flow for flow in wrong if flow.syllable == "right"] == []
 
 
 def _manifest(path: Path, lines: dict[str, tuple[str, str]]) -> Path:
@@ -371,11 +335,6 @@ def test_systems_without_a_common_utterance_are_an_error(reference, tmp_path):
     assert report_files(reference, [first, second]).utterances == len(REFERENCE)
 
 
-def test_names_of_systems():
-    assert system_names([Path("exp/a/text"), Path("exp/b/text")]) == ["a/text", "b/text"]
-    assert system_names([Path("one.txt"), Path("two.txt")]) == ["one", "two"]
-
-
 def test_a_recording_without_speech_has_no_sentence_of_the_training():
     training = Training(sentences={"你好", ""})
     assert count_seen(training, ["你好", "", "再见"]) == 1
@@ -399,8 +358,8 @@ def test_results_agree_with_each_other(results):
     assert (
         sum(count for name, count in system.attribution.items() if name != "repaired") == hanzi.counts.errors
     )
-    wrong = sum(flow.count for flow in system.flow if flow.hanzi != "right")
-    assert wrong == hanzi.counts.errors == sum(utterance.hanzi_errors for utterance in system.utterances)
+    wrong = hanzi.counts.errors
+    assert wrong == sum(utterance.hanzi_errors for utterance in system.utterances)
     assert sum(token[2] != "" for utterance in system.utterances for token in utterance.alignment) == wrong
     assert all(
         utterance.alignment or not (utterance.hanzi_errors or utterance.syllable_errors)
@@ -416,21 +375,6 @@ def test_results_agree_with_each_other(results):
 def test_results_are_json_that_browsers_read(results):
     plain = json.loads(to_json(results))
     assert "NaN" not in to_json(results) and "Infinity" not in to_json(results)
-    assert set(plain) == {
-        "version",
-        "task",
-        "title",
-        "settings",
-        "levels",
-        "utterances",
-        "speakers",
-        "seconds",
-        "systems",
-        "distinct",
-        "comparisons",
-        "problems",
-        "normalisation",
-    }
     utterances = plain["systems"][0]["utterances"]
     alignment = next(utterance["alignment"] for utterance in utterances if utterance["alignment"])
     assert all(len(token) == 8 and all(isinstance(field, str) for field in token) for token in alignment)
@@ -442,16 +386,8 @@ def test_results_are_printed(results):
         "x on test: 60 utterances of 12 speakers",
         "stage one perfect",
         "by the gold pass",
-        "hanzi by speaker",
     ):
         assert text in printed
-
-
-def test_a_set_of_nothing_but_silence():
-    empty = UtteranceResult("a", "", 1.0, (), (), "", "")
-    results = collect_results([SystemOutput("x", [empty])], LEVELS, "pipeline", "x")
-    assert [rate.rate for rate in results.systems[0].rates] == [0.0, 0.0, None, 0.0, 0.0]
-    json.loads(to_json(results))
 
 
 def test_help_and_errors_of_the_command(tmp_path):

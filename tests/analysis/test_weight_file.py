@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from keras import layers
 
-from analysis.weights.output_layer import find_output
+from analysis.weights.layer_statistics import find_output
 from analysis.weights.weight_file import read_weight_file
 from model_language.networks.transformer import TransformerConfig, build_transformer
 

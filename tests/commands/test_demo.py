@@ -1,4 +1,4 @@
-"""Tests of demo.py: stages are plain commands, exit codes are passed on, finished stages are recognised."""
+"""Tests of demo.py: stages are plain commands, exit codes are passed on."""
 
 import json
 import os
@@ -44,7 +44,7 @@ def test_the_configs_read_what_the_corpus_stage_writes():
 
 
 def test_a_stage_runs_its_commands_in_order_and_prints_them(elsewhere, capfd):
-    stage = Stage("x", "a test", (python("print('one')"), python("print('two')")))
+    stage = Stage("a test", (python("print('one')"), python("print('two')")))
     assert run_stage(stage) == 0
     assert capfd.readouterr().out.splitlines() == [
         f"$ {stage.commands[0]}",
@@ -58,7 +58,7 @@ def test_a_stage_runs_its_commands_in_order_and_prints_them(elsewhere, capfd):
     ("code", "expected"), [("raise SystemExit(3)", 3), ("import os; os.kill(os.getpid(), 15)", 143)]
 )
 def test_a_failing_command_ends_the_stage_with_its_code(elsewhere, capfd, code, expected):
-    assert run_stage(Stage("x", "a test", (python(code), python("print('never')")))) == expected
+    assert run_stage(Stage("a test", (python(code), python("print('never')")))) == expected
     assert "\nnever" not in capfd.readouterr().out
 
 
@@ -71,7 +71,7 @@ def test_sigterm_ends_the_running_command_too(tmp_path):
     )
     parent = (
         "import sys; from pathlib import Path; import demo; demo.ROOT = Path('.'); "
-        f"sys.exit(demo.run_stage(demo.Stage('x', 'a test', ({python(child)!r},))))"
+        f"sys.exit(demo.run_stage(demo.Stage('a test', ({python(child)!r},))))"
     )
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     with subprocess.Popen([sys.executable, "-c", parent], cwd=tmp_path, env=environment) as process:
@@ -84,29 +84,12 @@ def test_sigterm_ends_the_running_command_too(tmp_path):
 
 
 def test_a_failing_stage_ends_the_demo(elsewhere, monkeypatch, capfd):
-    stages = [Stage("x", "this one fails", (python("raise SystemExit(2)"),)), Stage("y", "never", ())]
+    stages = [Stage("this one fails", (python("raise SystemExit(2)"),)), Stage("never", ())]
     monkeypatch.setattr(demo, "demo_stages", lambda: stages)
     assert main([]) == 2
     shown = capfd.readouterr()
     assert "'this one fails' ended with exit code 2" in shown.err
     assert "never" not in shown.out
-
-
-def test_finished_stages_keep_the_time_they_once_took(elsewhere, monkeypatch, capfd):
-    made = python("open('made', 'w').close()")
-    monkeypatch.setattr(demo, "demo_stages", lambda: [Stage("x", "makes a file", (made,), Path("made"))])
-    calls = []
-    monkeypatch.setattr(demo, "_finish", lambda summary, stages: calls.append(summary))
-    assert main([]) == 0
-    times = elsewhere / demo.TIMES
-    times.write_text(json.dumps({"x": 99.5}), encoding="utf-8")
-    assert main([]) == 0
-    times.write_text("damaged", encoding="utf-8")
-    assert main([]) == 0
-    first, second, third = calls
-    assert first["reused"] == [] and first["seconds_when_made"] == first["seconds"]
-    assert second["reused"] == ["x"] and second["seconds_when_made"] == {"x": 99.5}
-    assert third["reused"] == ["x"] and third["seconds_when_made"] == {}
 
 
 def test_recordings_are_of_different_speakers(elsewhere):
@@ -117,7 +100,7 @@ def test_recordings_are_of_different_speakers(elsewhere):
     assert all(not path.is_absolute() and (elsewhere / path).is_file() for path in chosen)
 
 
-def test_the_summary_has_figures_and_the_page_is_written(elsewhere, monkeypatch, capsys):
+def test_results_are_printed(elsewhere, capsys):
     manifest = write_tiny_corpus(elsewhere / demo.DATASET, utterances=4)
     manifest.rename(manifest.with_name("test.tsv"))
     for audio in recordings():
@@ -128,21 +111,13 @@ def test_the_summary_has_figures_and_the_page_is_written(elsewhere, monkeypatch,
     results = {"utterances": 4, "speakers": 4, **rates, "intervals": {name: [0.04, 0.6] for name in rates}}
     (elsewhere / demo.TEST).mkdir()
     (elsewhere / demo.TEST / "results.json").write_text(json.dumps(results), encoding="utf-8")
-    monkeypatch.setattr(demo, "write_summary_page", lambda folder: folder / "summary.html")
-    times = {"corpus": 60.0, "test": 30.0}
-    demo._finish({"seconds": times, "reused": []}, demo_stages())
-    summary = json.loads((elsewhere / demo.SUMMARY).read_text("utf-8"))
-    assert {name: summary[name] for name in ("utterances", *rates, "seconds")} == {
-        "utterances": 4,
-        **rates,
-        "seconds": times,
-    }
+    demo._print_results(90.0)
     shown = capsys.readouterr().out.replace("\u202f", " ")
     for text in (
         "7.5 %",
         "95 % interval 4.0 % to 60.0 %",
         "1 min 30 s",
-        "runs/demo/summary.html",
+        "runs/demo/report/report.html",
         "(nothing)",
     ):
         assert text in shown

@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from analysis.keyword.report import keyword_tables
-from analysis.keyword.scores import (
+from analysis.keyword.clip_report import (
     COLUMNS,
     Decision,
     decisions_of,
     keyword_results,
+    keyword_tables,
     surest_mistakes,
 )
 from data.keywords.clips import KeywordClip

@@ -10,15 +10,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from data.text.pinyin_pair_preparation import prepare_pairs
-from model_language import language_model
-from model_language.language_model import HanziLanguageModel
 from model_language.networks import causal_cnn_numpy
 from model_language.networks.causal_cnn import build_causal_cnn, numpy_weights, sampled_losses
-from model_language.networks.causal_cnn_config import CausalCnnConfig, TextRowsConfig
-from model_language.networks.causal_cnn_numpy import WEIGHTS_FILE, CausalCnnWeights, NumpyCausalCnn
+from model_language.networks.causal_cnn_numpy import (
+    WEIGHTS_FILE,
+    CausalCnnConfig,
+    CausalCnnWeights,
+    NumpyCausalCnn,
+    TextRowsConfig,
+)
 from model_language.registry import load_converter, load_language_model
 from model_language.vocabulary.symbols import PAD_ID
-from training.backends.step import in_parts
 from training.run import train_from_config
 from training.tasks.text_rows.causal import HanziBatches, text_rows
 from utils.errors import ConfigError, RunError
@@ -67,17 +69,6 @@ def test_numpy_equals_keras(model, network):
         np.testing.assert_allclose(found, keras_log_probs(model, ids), atol=2e-5)
 
 
-def test_sequences_that_begin_alike_are_computed_once_and_as_each_alone(network, monkeypatch):
-    monkeypatch.setattr(causal_cnn_numpy, "_TOGETHER", 3)
-    (first,) = sequences([9])
-    several = [first, first[:4], np.append(first[:6], [3, 5]), first[::-1], first]
-    together = network.log_probs(several)
-    for found, ids in zip(together, several, strict=True):
-        np.testing.assert_allclose(found, network.log_probs([ids])[0], atol=1e-5)
-    nodes = len(causal_cnn_numpy._prefix_tree([several], None)[0])
-    assert nodes == 1 + 9 + 2 + 9
-
-
 def test_hypotheses_share_what_follows_equal_hanzi(network):
     (best,) = sequences([12])
     other, apart = best.copy(), best[::-1].copy()
@@ -123,36 +114,6 @@ def test_ratios_are_differences_of_log_probabilities(model, shared_history, utte
         np.testing.assert_allclose(found, sums - sums[0], atol=1e-4)
 
 
-def test_ratios_need_only_what_differs(network, monkeypatch):
-    """Of a layer only the nodes that the next one reads, no softmax of common nodes."""
-    (best,) = sequences([40])
-    other = best.copy()
-    other[20] = PAD_ID + 2 if best[20] != PAD_ID + 2 else PAD_ID + 3
-    softmax, inputs = [], []
-    log_normalisers, norm = NumpyCausalCnn._log_normalisers, causal_cnn_numpy.normalised
-
-    def counted(self, hidden):
-        softmax.append(len(hidden))
-        return log_normalisers(self, hidden)
-
-    def counted_norm(x, scales):
-        inputs.append(len(x))
-        return norm(x, scales)
-
-    monkeypatch.setattr(NumpyCausalCnn, "_log_normalisers", counted)
-    monkeypatch.setattr(causal_cnn_numpy, "normalised", counted_norm)
-    network.log_ratios([[best, other]], shared_history=4)
-    assert softmax == [2 * 4], "until four equal hanzi follow, the difference itself among them"
-    assert inputs[-1] == 1 + 2 * 4, "the node before the difference, too"
-    assert inputs == sorted(inputs, reverse=True) and inputs[0] < 40
-
-
-def test_a_hypothesis_that_repeats_itself_stays_a_path_of_the_tree(network):
-    ids = np.tile(sequences([2])[0], 10)
-    ((found,),) = network.log_probs_of_hypotheses([[ids]], 2)
-    assert found.shape == (21,) and np.isfinite(found).all()
-
-
 def test_the_softmax_has_the_frequent_hanzi_and_the_rated_one(model):
     frequent = np.arange(0, SIZE, 2)
     (ids,) = sequences([9])
@@ -162,26 +123,6 @@ def test_the_softmax_has_the_frequent_hanzi_and_the_rated_one(model):
     for row, token, log_prob in zip(logits, following, found, strict=True):
         normaliser = np.logaddexp.reduce(row[np.union1d(frequent, [token])])
         assert log_prob == pytest.approx(row[token] - normaliser, abs=2e-5)
-
-
-def test_many_texts_are_computed_in_batches(network, monkeypatch):
-    model = HanziLanguageModel(network, language_vocabulary(map(chr, range(0x4E00, 0x4E00 + SIZE - 2))))
-    texts = ["一丁七", "", "七", "万丈三上", "丁一"]
-    together, sizes, compute = model.log_probs(texts), [], network.log_probs
-    monkeypatch.setattr(language_model, "BATCH_HANZI", 5)
-    monkeypatch.setattr(network, "log_probs", lambda ids: sizes.append(sum(map(len, ids))) or compute(ids))
-    for one, other in zip(model.log_probs(texts), together, strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-5)
-    assert sizes == [1, 2, 3, 4]
-
-
-def test_a_hanzi_depends_on_those_before_it_only(network):
-    (ids,) = sequences([12])
-    changed = ids.copy()
-    changed[7] = PAD_ID + 2 if changed[7] != PAD_ID + 2 else PAD_ID + 3
-    before, after = network.log_probs([ids, changed])
-    np.testing.assert_allclose(before[:7], after[:7], atol=1e-5)
-    assert np.abs(before[8:11] - after[8:11]).min() > 1e-6  # those within reach
 
 
 def test_probabilities_of_all_continuations_add_up_to_one(network):
@@ -202,17 +143,6 @@ def test_a_sample_of_all_hanzi_gives_the_full_softmax(model):
         assert loss == pytest.approx(-logs[np.arange(length - 1), ids[1:]].mean(), rel=1e-4)
 
 
-def test_rows_without_negatives_have_no_influence(model):
-    rows = np.stack(sequences([6, 6], seed=2)).astype(np.int32)
-    negatives = np.tile(np.random.default_rng(0).integers(1, SIZE + 1, 5).astype(np.int32), (2, 1))
-    flat = np.full(SIZE, -np.log(SIZE), np.float32)
-    padded_rows, padded_negatives = np.pad(rows, ((0, 1), (0, 2))), np.pad(negatives, ((0, 1), (0, 0)))
-    alone = np.asarray(sampled_losses(model, rows, negatives, flat))
-    padded = np.asarray(sampled_losses(model, padded_rows, padded_negatives, flat))
-    np.testing.assert_allclose(padded[:2], alone, rtol=1e-5)
-    assert padded[2] == 0
-
-
 def test_the_file_has_a_byte_for_each_weight(network, model, tmp_path):
     weights = numpy_weights(model)
     weights.save(tmp_path / WEIGHTS_FILE)
@@ -225,26 +155,6 @@ def test_the_file_has_a_byte_for_each_weight(network, model, tmp_path):
         network.log_probs(several), NumpyCausalCnn(loaded).log_probs(several), strict=True
     ):
         np.testing.assert_allclose(rounded, exact, atol=0.3)
-
-
-@pytest.mark.parametrize(
-    ("name", "change"),
-    [
-        ("bias", lambda array: array[1:]),
-        ("kernels", lambda array: array[:, 1:]),
-        ("norms", lambda array: array[1:]),
-        ("frequent", lambda array: array[:0]),
-        ("frequent", lambda array: array + SIZE),
-    ],
-)
-def test_arrays_that_do_not_fit_are_refused(model, tmp_path, name, change):
-    path = tmp_path / WEIGHTS_FILE
-    numpy_weights(model).save(path)
-    with np.load(path) as saved:
-        arrays = dict(saved)
-    np.savez(path, **{**arrays, name: change(arrays[name])})
-    with pytest.raises(RunError, match="cannot read the language model of hanzi"):
-        CausalCnnWeights.load(path)
 
 
 # --- training -------------------------------------------------------------------------------------------
@@ -291,29 +201,9 @@ def test_a_tiny_language_is_learnt(run):
     assert known.shape == (5,) and known.sum() > wrong.sum() + 1 > unknown.sum()
 
 
-def test_a_run_is_finished_only_with_its_file(text, tmp_path, monkeypatch):
-    def killed(weights, path):
-        raise OSError("no space left on device")
-
-    (tmp_path / "recipe.yaml").write_text("task: language\n", encoding="utf-8")
-    train_tiny = [*arguments(text), "model.rows.steps=2", "training.epochs=1"]
-    monkeypatch.setattr(CausalCnnWeights, "save", killed)
-    with pytest.raises(OSError, match="no space"):
-        train_from_config("language", tmp_path / "recipe.yaml", train_tiny, tmp_path / "run")
-    assert not RunFolder(tmp_path / "run").metrics.exists()
-    monkeypatch.undo()
-    train_from_config("language", tmp_path / "recipe.yaml", train_tiny, tmp_path / "run")
-    assert load_language_model(tmp_path / "run").log_probs(["今天"])[0].shape == (3,)
-
-
 def test_it_is_no_converter(run):
     with pytest.raises(RunError, match="a language model of hanzi writes no hanzi"):
         load_converter(run.path)
-
-
-def test_a_vocabulary_of_another_run_is_refused(network):
-    with pytest.raises(RunError, match="has 40 hanzi, its vocabulary 4"):
-        HanziLanguageModel(network, language_vocabulary("一二"))
 
 
 @pytest.mark.parametrize("name", [WEIGHTS_FILE, "vocabulary/hanzi.txt"])
@@ -364,32 +254,6 @@ def test_batches_are_the_same_again_and_shards_divide_them(text):
     np.testing.assert_array_equal(half.hanzi, batch.hanzi[1::2])
     np.testing.assert_array_equal(half.negatives, batch.negatives[1::2])
     assert half.ids == batch.ids and len(half.hanzi) == 8
-
-
-def test_losses_are_the_same_in_parts_and_in_shards(text):
-    batches, vocabulary = hanzi_batches(text, 0.4)
-    flat = np.full(len(vocabulary), -np.log(len(vocabulary)), np.float32)
-    built = build_causal_cnn(CONFIG, len(vocabulary))
-
-    def losses(arrays, training=True):
-        return sampled_losses(built, arrays["hanzi"], arrays["negatives"], flat, training)
-
-    whole, half = (
-        {"hanzi": batch.hanzi, "negatives": batch.negatives}
-        for batch in (batches.batch(1), batches.batch(1, (1, 2)))
-    )
-    expected = np.asarray(losses(whole))
-    np.testing.assert_allclose(in_parts(losses, 3)(whole, True), expected, rtol=1e-4)
-    np.testing.assert_allclose(losses(half), expected[1::2], rtol=1e-4)
-
-
-def test_negatives_follow_the_frequencies(text):
-    batches, vocabulary = hanzi_batches(text, 0.4)
-    drawn = np.concatenate([batches.batch(number).negatives[0] for number in range(20)])
-    counts = np.bincount(drawn, minlength=len(vocabulary) + 1)
-    assert counts[0] == 0
-    expected = np.linspace(1, 2, len(vocabulary))
-    np.testing.assert_allclose(counts[1:] / len(drawn), expected / expected.sum(), rtol=0.15)
 
 
 def test_each_text_has_its_share_of_a_batch(text, tmp_path):

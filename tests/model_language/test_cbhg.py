@@ -1,19 +1,16 @@
 """Tests of CBHG: published geometry, masks, training, conversion from the run."""
 
 import csv
-import math
 
 import keras
 import numpy as np
 import pytest
 
-from model_language.converters.neural import NeuralConverter
 from model_language.networks.cbhg import CbhgConfig, build_cbhg
-from model_language.registry import MODELS, load_converter
+from model_language.registry import load_converter
 from model_language.vocabulary.lexicon import Lexicon
 from model_language.vocabulary.symbols import Symbols
 from training.run import train_from_config
-from utils.errors import ConfigError
 from utils.padding import pad_rows
 from utils.run_folder.run import RunFolder
 from utils.vocabulary import language_vocabulary
@@ -61,50 +58,11 @@ def test_parameter_count_of_the_published_sizes(settings):
     assert build_cbhg(config, 1300, 5000).count_params() == sum(_by_hand(config, 1300, 5000).values())
 
 
-def test_the_defaults_are_the_reference_recipe():
-    config = CbhgConfig()
-    assert (config.embedding, config.width, config.bank, config.highway) == (300, 150, 16, 4)
-    assert MODELS["cbhg"].config is CbhgConfig
-
-
-def test_layer_shapes_of_the_reference():
-    kinds = (keras.layers.Conv1D, keras.layers.MaxPooling1D, keras.layers.Dense, keras.layers.Bidirectional)
-    model = build_cbhg(CbhgConfig(bank=3, highway=2), 20, 30)
-    found = {layer.name: layer.output.shape[2:] for layer in model.layers if isinstance(layer, kinds)}
-    assert found["gru"] == (300,)
-    assert list(found.values()).count((450,)) == 1  # the bank, pooled
-    assert [found[f"bank_{size}"] for size in (1, 2, 3)] == [(150,)] * 3
-    assert [model.get_layer(f"bank_{size}").kernel.shape for size in (1, 2, 3)] == [
-        (1, 150, 150),
-        (2, 150, 150),
-        (3, 150, 150),
-    ]
-    assert model.get_layer("projection_1").kernel.shape == (5, 450, 150)
-    assert found["logits"] == (30,)
-
-
-@pytest.mark.parametrize(
-    "settings", [{"embedding": 0}, {"width": 0}, {"bank": 0}, {"highway": -1}, {"dropout": 1.0}]
-)
-def test_an_impossible_setting_is_named(settings):
-    ((name, value),) = settings.items()
-    with pytest.raises(ConfigError, match=rf"model\.{name} is {value}, at least"):
-        CbhgConfig(**settings)
-
-
 def test_padding_has_no_influence(model):
     rows = [np.array([2, 3, 4, 5, 6]), np.array([4, 2]), np.array([6])]
     together = _logits(model, pad_rows(rows, multiple=8))
     for row, logits in zip(rows, together, strict=True):
         np.testing.assert_allclose(logits[: len(row)], _logits(model, row[None])[0], atol=2e-6)
-
-
-def test_padding_has_no_influence_on_training(model):
-    """There are no batch statistics: without dropout, training and inference are the same function."""
-    syllables = np.array([[2, 3, 4, 0], [5, 0, 0, 0]], np.int32)
-    np.testing.assert_allclose(
-        model({"syllables": syllables}, training=True), _logits(model, syllables), atol=1e-6
-    )
 
 
 def test_each_position_sees_the_whole_sentence(model):
@@ -115,32 +73,10 @@ def test_each_position_sees_the_whole_sentence(model):
         assert (np.abs(base - _logits(model, changed)[0]).max(axis=-1) > 1e-6).all()
 
 
-def test_a_highway_begins_open():
-    """With its gate's first bias a layer passes on most of its input (Srivastava et al. 2015)."""
-    gates = [
-        layer
-        for layer in build_cbhg(TINY, 20, 30).layers
-        if isinstance(layer, keras.layers.Dense) and layer.activation is keras.activations.sigmoid
-    ]
-    assert [gate.get_weights()[1].tolist() for gate in gates] == [[-1.0] * 8]
-    assert 1 / (1 + math.exp(1)) == pytest.approx(0.27, abs=0.01)
-
-
 def test_save_and_load_round_trip(model, tmp_path):
     model.save(tmp_path / "model.keras")
     loaded = keras.models.load_model(tmp_path / "model.keras")
     np.testing.assert_allclose(_logits(loaded, [[2, 5, 3, 0]]), _logits(model, [[2, 5, 3, 0]]), atol=1e-6)
-
-
-def test_each_syllable_becomes_one_of_its_hanzi(model, symbols):
-    converter = NeuralConverter(model, symbols)
-    rng, syllables = np.random.default_rng(3), symbols.lexicon.syllables
-    sentences = [[syllables[i] for i in rng.integers(0, len(syllables), n)] for n in (1, 9, 0, 17)]
-    texts = converter.convert(sentences)
-    assert list(map(len, texts)) == [1, 9, 0, 17]
-    for sentence, text in zip(sentences, texts, strict=True):
-        assert all(h in symbols.lexicon.candidates(s) for s, h in zip(sentence, text, strict=True))
-    assert converter.n_best(sentences[0], 3)[0].hanzi == texts[0]
 
 
 @pytest.mark.nightly

@@ -3,8 +3,6 @@
 import itertools
 import json
 import shutil
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,19 +16,16 @@ from model_language.converters.combined import (
 )
 from model_language.converters.combined_config import CombinedConfig
 from model_language.converters.explanation import leads_of_characters
-from model_language.converters.found_paths import search_once
 from model_language.converters.noisy_channel import EMISSIONS_FILE, EmissionTables
-from model_language.converters.user_word_converter import UserWordConverter
+from model_language.converters.user_word_converter import UserWordConverter, search_once
 from model_language.networks.candidates import confusion_matrix
-from model_language.ngram.words import WORDS_FILE, WordUnigram
+from model_language.ngram.words import WORDS_FILE
 from model_language.pinyin_to_hanzi import PinyinToHanzi
 from model_language.registry import load_converter
 from model_language.search.user_words import UserWord, UserWords
 from model_language.vocabulary.symbols import Symbols
-from tests.support.scripts import ROOT
 from training.run import train_from_config
 from utils.errors import ConfigError, RunError
-from utils.files import write_text
 from utils.mandarin.confusion_statistics import shipped_statistics
 from utils.mandarin.pinyin import hanzi_to_pinyin
 from utils.run_folder.run import RunFolder
@@ -107,17 +102,10 @@ def test_the_error_rate_with_the_highest_score_wins(folder):
         best = int(np.argmax(scores))
         assert several.convert([sentence]) == [texts[best]]
         assert several.scores([sentence], [texts[best]]) == pytest.approx([scores[best]], abs=1e-4)
-        assert several.n_best(sentence, 2)[0].hanzi == texts[best]
         winners.add(best)
     assert len(winners) > 1
     together = several.convert([sentence.split() for sentence in sentences])
     assert together == [several.convert([sentence.split()])[0] for sentence in sentences]
-
-
-def test_a_converter_with_one_error_rate_is_its_own_single_converter(converter):
-    assert len(converter.by_error_rate()) == 2
-    generative = converter.generative()
-    assert generative.by_error_rate() == [generative]
 
 
 @pytest.mark.parametrize("rates", [(), (0.1, 0.1), (0.01, 0.1), (1.0,), (0.1, 0.0)])
@@ -138,7 +126,7 @@ def test_the_search_finds_the_best_of_all_paths(converter, nightly):
     scores = converter.scores([sentence] * len(texts), texts)
     best = texts[int(np.argmax(scores))]
     assert converter.convert([sentence]) == [best]
-    found = converter.n_best(sentence, 5)
+    found = UserWordConverter(converter, UserWords()).explain([sentence], 5, reasons=False)[0].n_best
     assert found[0].hanzi == best
     assert found[0].score == pytest.approx(max(scores), abs=1e-3)
     for way, score in zip(found, converter.scores([sentence] * 5, [way.hanzi for way in found]), strict=True):
@@ -182,25 +170,6 @@ def test_words_contribute_to_scores_and_reasons(folder, converter):
     assert {"words", "n-gram"} <= explained.characters[3].lead.keys()
 
 
-def test_a_run_folder_without_words_still_loads(folder, tmp_path):
-    shutil.copytree(folder / "combined", tmp_path / "run")
-    (tmp_path / "run" / WORDS_FILE).unlink()
-    with pytest.raises(RunError, match=WORDS_FILE):
-        PinyinToHanzi(tmp_path / "run")
-    config = tmp_path / "run" / "config.yaml"
-    kept = [row for row in config.read_text(encoding="utf-8").splitlines() if "words: 0.4" not in row]
-    write_text(config, "\n".join(kept) + "\n")
-    assert PinyinToHanzi(tmp_path / "run")("shu4 xue2 gong1 shi4") == "数学公式"
-
-
-def test_user_words_that_do_not_occur_change_nothing(converter):
-    sentences = [hanzi_to_pinyin(a + b) for a, b in itertools.product(LINES, repeat=2)]
-    words = UserWords([UserWord("很急", (frozenset({"hen3"}), frozenset({"ji2"})), 5.0)])
-    guided = UserWordConverter(converter, words)
-    assert guided.convert(sentences) == converter.convert(sentences)
-    assert [conversion.hanzi for conversion in guided.best(sentences)] == converter.convert(sentences)
-
-
 def test_emissions_of_a_hanzi_sum_to_one_at_most(folder):
     symbols, tables = (
         Symbols.load(folder / "combined"),
@@ -213,25 +182,6 @@ def test_emissions_of_a_hanzi_sum_to_one_at_most(folder):
     assert sums[symbols.hanzi.index("学")] > 0.9
     confused = confusion_matrix(symbols, shipped_statistics())
     assert np.allclose(confused.sum(axis=1)[confused.sum(axis=1) > 0], 1, atol=1e-4)
-
-
-def test_tensorflow_is_not_needed(folder):
-    code = (
-        "import sys; from model_language.pinyin_to_hanzi import PinyinToHanzi\n"
-        f"print(PinyinToHanzi({str(folder / 'combined')!r})('shu4 xue2 gong1 shi4'))\n"
-        "assert not {'tensorflow', 'keras', 'jax'} & set(sys.modules)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout == "数学公式\n"
-
-
-def test_parts_of_different_trainings_are_refused(folder, tmp_path):
-    shutil.copytree(folder / "combined", tmp_path / "run")
-    tables = EmissionTables.load(tmp_path / "run" / EMISSIONS_FILE)
-    replace(tables, candidates=tables.candidates[:, ::-1]).save(tmp_path / "run" / EMISSIONS_FILE)
-    with pytest.raises(RunError, match="different trainings"):
-        PinyinToHanzi(tmp_path / "run")
 
 
 @pytest.mark.parametrize("name", [NETWORK_FILE, NGRAMS_FILE, EMISSIONS_FILE, WORDS_FILE])
@@ -259,7 +209,7 @@ def test_typed_pinyin_is_not_corrected(folder, converter):
     (hanzi,) = typed.convert([sentence])
     for syllable, character in zip(sentence, hanzi, strict=True):
         assert character in typed.symbols.lexicon.candidates(syllable)
-    found = typed.n_best(sentence, 5)
+    found = UserWordConverter(typed, UserWords()).explain([sentence], 5, reasons=False)[0].n_best
     assert found[0].score >= typed.scores([sentence], [hanzi])[0] - 1e-3
     assert all(conversion.hanzi[3] in typed.symbols.lexicon.candidates("shi2") for conversion in found)
     pinyin = [hanzi_to_pinyin(line) for line in LINES]
@@ -278,32 +228,6 @@ def test_an_empty_syllable_is_unknown(converter, sentence):
         assert guided.explain([sentence], 2)[0].n_best[0].hanzi == hanzi
 
 
-def test_time_for_reasons_is_proportional_to_the_length(converter, monkeypatch):
-    """Counted in calls of the words and in rated hanzi, independent of the machine."""
-    guided = UserWordConverter(converter, UserWords([UserWord("宫", (frozenset({"gong1"}),), 30.0)]))
-    calls = rated = 0
-    gains = WordUnigram.gains
-
-    def counting(self, past, states, rows, tokens):
-        nonlocal calls, rated
-        calls, rated = calls + 1, rated + len(tokens)
-        return gains(self, past, states, rows, tokens)
-
-    monkeypatch.setattr(WordUnigram, "gains", counting)
-    per_syllable = []
-    for copies in (8, 16, 32):
-        sentence = hanzi_to_pinyin("他的公事") * copies
-        calls = rated = 0
-        guided.explain([sentence], reasons=False)
-        searched, searched_hanzi = calls / len(sentence), rated
-        calls = 0
-        guided.explain([sentence])
-        per_syllable.append((rated - 2 * searched_hanzi) / len(sentence))
-        # Most of the time of a call does not depend on the number of hanzi.
-        assert calls / len(sentence) < searched + 2
-    assert per_syllable[2] < 1.5 * per_syllable[0]
-
-
 def test_reasons_are_those_of_the_whole_sentence(converter):
     """An exchanged hanzi changes the division into words only in its surroundings."""
     words = UserWords([UserWord("宫", (frozenset({"gong1"}),), 2.0)])
@@ -317,37 +241,3 @@ def test_reasons_are_those_of_the_whole_sentence(converter):
         both[1, position] = converter.symbols.hanzi.index(runner_up)
         first, second = found.paths.scores(both)
         assert lead["words"] == pytest.approx(first - second, abs=1e-4)
-
-
-def test_candidates_are_compared_with_the_best_of_their_neighbours(converter):
-    """The bigram scores by loops; before and after each sentence there is the boundary, also in a batch."""
-    sentences = [hanzi_to_pinyin(line) for line in LINES[1:5]]
-    grid = converter.grid(sentences)
-    found, ngrams, weight = converter._neighbour_scores(grid), converter.history_model._model, 0.6
-
-    def bigram(first: int, second: int) -> float:
-        return weight * float(ngrams.after(np.array([first]), np.array([second]))[0])
-
-    def near(row: int, position: int) -> list[tuple[int, float]]:
-        if not 0 <= position < grid.lengths[row]:
-            return [(0, 0.0)]
-        ids, scores = grid.candidates[row, position, :2], grid.scores[row, position, :2]
-        logs = [s + weight * float(ngrams.unigrams[i]) for i, s in zip(ids, scores, strict=True)]
-        return [(int(i), log - logs[0]) for i, log in zip(ids, logs, strict=True) if log > -np.inf]
-
-    for row, position, column in zip(*grid.candidates.nonzero(), strict=True):
-        if position >= grid.lengths[row]:
-            continue
-        hanzi = int(grid.candidates[row, position, column])
-        before = max(log + bigram(i, hanzi) for i, log in near(row, position - 1))
-        after = max(
-            log + bigram(hanzi, i) - weight * float(ngrams.unigrams[i]) for i, log in near(row, position + 1)
-        )
-        assert found[row, position, column] == pytest.approx(before + after, abs=1e-4)
-    for row, sentence in enumerate(sentences):
-        alone = converter._neighbour_scores(converter.grid([sentence]))[0]
-        used = grid.candidates[row, : len(sentence)] > 0
-        np.testing.assert_allclose(
-            alone[:, : used.shape[1]][used], found[row, : len(sentence)][used], atol=1e-4
-        )
-    assert len({len(sentence) for sentence in sentences}) > 1

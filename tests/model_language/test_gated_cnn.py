@@ -12,19 +12,14 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from data.text.pinyin_pair_dataset import PairRows
 from data.text.pinyin_pair_preparation import prepare_pairs
-from model_language.converters.gated_cnn import GatedCnnConverter
-from model_language.converters.user_word_converter import UserWordConverter
+from model_language.converters.combined import GatedCnnConverter
 from model_language.networks.candidates import CandidateTables, build_tables
 from model_language.networks.gated_cnn import GatedCnnConfig, RowsConfig, build_gated_cnn, numpy_weights
-from model_language.networks.gated_cnn_file import load_weights, save_weights
-from model_language.networks.gated_cnn_numpy import NumpyGatedCnn
+from model_language.networks.gated_cnn_numpy import NumpyGatedCnn, load_weights, save_weights
 from model_language.registry import load_converter
-from model_language.search.user_words import UserWord, UserWords
 from model_language.vocabulary.lexicon import UNREADABLE, Lexicon
-from model_language.vocabulary.symbols import PAD_ID, UNKNOWN_ID, Symbols
-from model_language.vocabulary.tokens import Tokens
+from model_language.vocabulary.symbols import PAD_ID, UNKNOWN_ID, Symbols, Tokens
 from tests.support.scripts import ROOT
 from training.run import train_from_config
 from training.tasks.text_rows.gated import GatedCnnTask, evaluate_converter, reading_matrix, text_rows
@@ -141,28 +136,10 @@ def test_padding_has_no_influence(model, tables):
     np.testing.assert_allclose(longer[:1, :4], alone, atol=1e-5)
 
 
-def test_the_receptive_field_is_the_sum_of_the_dilations(model, tables):
-    row = np.full((1, 20), 4, np.int32)
-    row[0, :] = np.random.default_rng(0).integers(3, len(tables.bases), 20)
-    other = row.copy()
-    other[0, 19] = row[0, 19] % 5 + 3
-    assert other[0, 19] != row[0, 19]
-    first, second = (log_probs(model, syllables, tables) for syllables in (row, other))
-    changed = [not np.allclose(a, b, atol=1e-6) for a, b in zip(first[0], second[0], strict=True)]
-    assert not any(changed[: 19 - 7]) and changed[19 - 7] and changed[19]
-
-
 def test_a_saved_model_is_the_same(model, tables, tmp_path):
     model.save(tmp_path / "model.keras")
     loaded, row = keras.models.load_model(tmp_path / "model.keras"), np.array([[3, 5, 0, 4]])
     np.testing.assert_array_equal(loaded({"syllables": row}), model({"syllables": row}))
-
-
-def test_the_size_is_that_of_its_parts(model, tables, symbols):
-    width, tokens, bases = 12, len(tables.bases), len(Tokens(symbols).toneless) + 1
-    layer = 3 * width * 2 * width + 2 * width + 2 * width
-    expected = (tokens + bases + len(symbols.hanzi)) * width + 3 * layer + 2 * width + tokens * 6
-    assert model.count_params() == expected
 
 
 def test_the_weights_file_is_small_and_nearly_the_same(model, tables, tmp_path):
@@ -189,12 +166,6 @@ def test_a_damaged_weights_file_is_named(model, tables, tmp_path):
     path.write_bytes(content[: len(content) // 2])
     with pytest.raises(RunError, match="cannot read the network"):
         load_weights(path)
-    path.write_bytes(content)
-    with np.load(path) as saved:
-        arrays = {**saved, "norms": saved["norms"][:3]}
-    np.savez(path, **arrays)
-    with pytest.raises(RunError, match="do not fit together"):
-        load_weights(path)
 
 
 # --- candidates -----------------------------------------------------------------------------------------
@@ -218,30 +189,10 @@ def test_the_other_candidates_are_most_often_misrecognised_as_the_syllable(symbo
     assert hanzi_of(symbols, tables.candidates[token(symbols, "shi4")][4:]) == "".join(others[:2])
 
 
-def test_priors_are_logs_of_counts(symbols, tables):
-    row = tables.priors[token(symbols, "shi4")]
-    assert row[0] == 0 and np.isfinite(row).all()
-    assert row[1] == pytest.approx(
-        np.log(40.1 / 90.1), abs=0.1
-    )  # a few others are also misrecognised as shi4
-    bare = tables.priors[token(symbols, "shi")]
-    assert bare[2] - bare[0] == pytest.approx(np.log(30.1 / 90.1), rel=1e-5)
-
-
 def test_toneless_syllables_become_the_most_frequent_of_all_tones(symbols, tables):
     row = token(symbols, "shi")
     assert hanzi_of(symbols, tables.candidates[row]) == "是事时十市式"
     assert set(hanzi_of(symbols, tables.rare[row])) == set("石师诗匙")
-
-
-def test_toneless_tokens_come_after_the_others_sorted(symbols, tables):
-    bare = Tokens(symbols).toneless
-    assert bare == sorted({name[:-1] for name in symbols.pinyin.tokens[2:]})
-    assert len(tables.bases) == len(symbols.pinyin) + len(bare)
-    for name in ("shi4", "shi2", "shi"):
-        assert tables.toneless[token(symbols, name)] == token(symbols, "shi")
-        assert tables.bases[token(symbols, name)] == bare.index("shi")
-    assert tables.toneless[PAD_ID] == PAD_ID and tables.toneless[UNKNOWN_ID] == UNKNOWN_ID
 
 
 def test_every_syllable_becomes_something_and_padding_nothing(symbols, tables):
@@ -250,14 +201,6 @@ def test_every_syllable_becomes_something_and_padding_nothing(symbols, tables):
     assert tables.candidates[UNKNOWN_ID].tolist() == [UNKNOWN_ID, 0, 0, 0, 0, 0]
     assert hanzi_of(symbols, tables.candidates[token(symbols, "huar1")][:1]) == "花"  # erhua, uncounted
     assert hanzi_of(symbols, tables.candidates[token(symbols, "shi5")][:1]) == "匙"  # uncounted
-
-
-def test_rated_and_rare_candidates_are_the_lexicon_once_each(symbols, tables):
-    for number in range(2, len(symbols.pinyin)):
-        row = [*tables.candidates[number], *tables.rare[number]]
-        found = [hanzi for hanzi in row if hanzi > UNKNOWN_ID]
-        assert len(found) == len(set(found))
-        assert set(symbols.candidates[number]) - {PAD_ID, UNKNOWN_ID} <= set(found)
 
 
 def test_confusions_are_drawn_as_often_as_they_happen(symbols, tables):
@@ -289,43 +232,10 @@ def test_the_converter_writes_only_candidates(model, tables, symbols):
     texts = converter.convert(sentences)
     assert list(map(len, texts)) == [3, 0, 3, 40]
     assert texts[2][1] == UNREADABLE and set(texts[3]) <= set("是事时十市式石师诗匙")
-    (best, *_, last) = converter.n_best(sentences[0], 5)
-    assert best.hanzi == texts[0] and best.score > last.score
-    assert converter.scores([sentences[0]], [best.hanzi]) == pytest.approx([best.score], abs=1e-4)
-    assert converter.scores([sentences[0]], ["花花花"]) < [best.score]
+    assert converter.scores([sentences[0]], ["花花花"]) < converter.scores([sentences[0]], [texts[0]])
 
 
 # --- rows -----------------------------------------------------------------------------------------------
-
-
-def syllable_rows(dataset, length: int) -> PairRows:
-    """Rows of syllable indices and code points."""
-    return PairRows(
-        dataset.shards, length, np.arange(4000, dtype=np.int32), np.arange(1 << 16, dtype=np.int32)
-    )
-
-
-@pytest.mark.parametrize("offset", [0, 3])
-def test_rows_hold_every_position_once(dataset, offset):
-    rows = syllable_rows(dataset, 7)
-    syllables, hanzi = rows.read(np.arange(len(rows)), offset)
-    (shard,) = dataset.shards
-    flat = hanzi.ravel()[offset:]
-    np.testing.assert_array_equal(flat[: len(shard)], shard.hanzi)
-    np.testing.assert_array_equal(syllables.ravel()[offset:][: len(shard)], shard.syllables)
-    assert not flat[len(shard) :].any() and not hanzi.ravel()[:offset].any()
-
-
-def test_rows_do_not_mix_texts(text, tmp_path):
-    other = tmp_path / "other.txt"
-    other.write_text("跑得快\n", encoding="utf-8")
-    dataset = prepare_pairs([other, text], tmp_path / "cache", workers=1)
-    rows = syllable_rows(dataset, 6)
-    _, hanzi = rows.read(np.array([2, 0, 1]), 0)
-    assert "".join(map(chr, hanzi[1])) == "跑得快\n\0\0"
-    np.testing.assert_array_equal(hanzi[[2, 0]].ravel(), dataset.shards[1].hanzi[:12])
-    first, second = (shard.name for shard in dataset.shards)
-    assert rows.names(np.array([2, 0]), 0) == [f"{second}:6", f"{first}:0"]
 
 
 @pytest.fixture(scope="module")
@@ -364,13 +274,6 @@ def test_batches_are_a_function_of_seed_and_number(world, dataset):
     assert other.batch(5).ids != undisturbed[5].ids
 
 
-def test_a_pass_has_every_row_once(world, dataset):
-    found = batches(world, dataset, CLEAN, size=10)
-    number_of_rows = len(text_rows(dataset, world[0], 8))
-    ids = [name for number in range(number_of_rows // 10) for name in found.batch(number).ids]
-    assert len(set(ids)) >= len(ids) - 1  # the first two rows may both begin at 0
-
-
 def test_shards_of_a_batch_are_its_rows(world, dataset):
     found = batches(world, dataset, RowsConfig())
     whole, parts = found.batch(3), [found.batch(3, (index, 2)) for index in range(2)]
@@ -391,17 +294,6 @@ def test_clean_rows_are_the_text_and_choices_its_hanzi(world, dataset):
     for row in np.where(there, hanzi, PAD_ID):
         inner = "".join(symbols.hanzi.tokens[number] if number else "\n" for number in row).split("\n")[1:-1]
         assert set(filter(None, inner)) <= lines
-
-
-def test_a_fraction_of_the_line_ends_is_dropped(world, dataset):
-    clean, joined = (
-        batches(world, dataset, RowsConfig(**{**vars(CLEAN), "joined": share}), size=400).batch(0).syllables
-        for share in (0.0, 0.5)
-    )
-    pauses = [((rows[:, :-1] == 0) & (rows[:, 1:] > 0)).sum() for rows in (clean, joined)]
-    assert pauses[1] / pauses[0] == pytest.approx(0.5, abs=0.08)
-    for left, right in zip(clean, joined, strict=True):
-        np.testing.assert_array_equal(left[left > 0], right[right > 0])
 
 
 def test_rows_are_corrupted_at_the_configured_fractions(world, dataset):
@@ -425,16 +317,6 @@ def test_rows_are_corrupted_at_the_configured_fractions(world, dataset):
     )
     assert not misrecognised[tones_missing == 1].any()
     assert misrecognised.any()
-
-
-def test_particles_have_their_full_reading_sometimes(world, dataset):
-    symbols, _ = world
-    batch = batches(world, dataset, RowsConfig(**{**vars(CLEAN), "particles": 0.4}), size=4000).batch(0)
-    times = {name: (batch.syllables == symbols.pinyin.index(name)).sum() for name in ("de5", "de2", "di4")}
-    assert times["de2"] > 0 and times["di4"] > 0
-    # A third of the weak syllables in the text are 的.
-    assert (times["de2"] + times["di4"]) / sum(times.values()) == pytest.approx(0.4 * 2 / 3, abs=0.05)
-    assert (batch.choices[batch.syllables > 0] > 0).all()
 
 
 def test_fractions_of_rows_are_checked():
@@ -542,9 +424,3 @@ def test_jax_trains_it_and_tensorflow_converts_with_it(text, tmp_path):
     counts, loss = evaluate_converter(load_converter(tmp_path / "run"), pinyin, sentences)
     assert counts.rate == pytest.approx(best["dev_character_error_rate"])
     assert loss == pytest.approx(best["dev_loss"], rel=1e-4)
-
-
-def test_user_words_win(run):
-    words = UserWords([UserWord("宫", (frozenset({"gong1"}),), 40.0)])
-    guided = UserWordConverter(load_converter(run.path), words)
-    assert guided.convert([["shu4", "xue2", "gong1", "shi4"]]) == ["数学宫式"]

@@ -9,17 +9,16 @@ import pytest
 
 from model_language.converters.ngram import NgramConfig, NgramConverter, NgramModel
 from model_language.converters.user_word_converter import UserWordConverter
+from model_language.language_model import LEAST_USER_WORD_LOG_PROB
 from model_language.ngram.syllables import SyllableNgram, SyllableNgramConfig
 from model_language.ngram.words import WordUnigram, pack_words
-from model_language.search import confusion_network_search, lattice, word_bonus
+from model_language.search import confusion_network_search, lattice
 from model_language.search.confusion_network_search import search_networks
-from model_language.search.grid import Conversion, HistoryModel
+from model_language.search.grid import Conversion, HistoryModel, TokenModel
 from model_language.search.joint import JointHypothesis, JointSearch, JointWeights
-from model_language.search.second_pass import LEAST_USER_WORD_LOG_PROB
-from model_language.search.token_model import TokenModel
 from model_language.search.user_words import UserWord, UserWords
 from model_language.search.word_bonus import NetworkWords
-from model_language.vocabulary.symbols import UNKNOWN_ID, build_symbols
+from model_language.vocabulary.symbols import build_symbols
 from tests.model_speech.test_confusion_network import paths_of
 from tests.support.music_pairs import PAIRS
 from utils.hypotheses.confusion_network import NOTHING, ConfusionNetwork, Slot
@@ -87,7 +86,9 @@ def brute_force(net: ConfusionNetwork, ngram: NgramConverter, words: UserWords, 
     """Score of each sequence with its most probable conversions, user words included."""
     scored = {}
     for pinyin, acoustic in paths_of(net).items():
-        conversions = UserWordConverter(ngram, words).n_best(pinyin, 60) if pinyin else [_nothing(ngram)]
+        conversions = [_nothing(ngram)]
+        if pinyin:
+            conversions = UserWordConverter(ngram, words).explain([pinyin], 60, reasons=False)[0].n_best
         for conversion in conversions:
             earned = sum(
                 span.word.weight * len(span.word.hanzi)
@@ -155,16 +156,6 @@ class Conditional:
         return self
 
 
-def test_a_hanzi_outside_the_vocabulary_scores_almost_as_the_best_of_its_syllable(ngram, monkeypatch):
-    words = UserWords([UserWord("喆门", (frozenset({"da1"}), frozenset({"men5"})), 50.0)])
-    scores = []
-    for penalty in (0.0, 5.0):
-        monkeypatch.setattr(word_bonus, "UNKNOWN_PENALTY", penalty)
-        ((best,),) = JointSearch(UserWordConverter(ngram, words), WEIGHTS).search([NETWORKS[0]])
-        scores.append(best.score)
-    assert scores[0] - scores[1] == pytest.approx(5.0 * WEIGHTS.language)
-
-
 def test_sequences_are_converted_and_the_best_sum_wins():
     for net in NETWORKS:
         (found,) = JointSearch(Conditional(), WEIGHTS, sequences=1000).search([net], n=5)
@@ -177,26 +168,6 @@ def test_sequences_are_converted_and_the_best_sum_wins():
         expected = sorted(scored.values(), reverse=True)[:5]
         assert [hypothesis.score for hypothesis in found] == pytest.approx(expected)
         assert all(scored[hypothesis.pinyin] == pytest.approx(hypothesis.score) for hypothesis in found)
-
-
-class WithHistory(Conditional):
-    """The same stand-in with an n-gram model of hanzi, which finds the sequences to convert."""
-
-    def __init__(self, ngram: NgramConverter):
-        self.history_model, self.symbols, self.grid = ngram.history_model, ngram.symbols, ngram.grid
-
-
-def test_a_model_of_hanzi_finds_the_sequences_but_counts_once(ngram, no_margin):
-    for net in NETWORKS:
-        plain, found = (
-            JointSearch(converter, WEIGHTS, sequences=2000).search([net], n=5)[0]
-            for converter in (Conditional(), WithHistory(ngram))
-        )
-        assert [hypothesis.score for hypothesis in found] == pytest.approx(
-            [hypothesis.score for hypothesis in plain]
-        )
-    (few,) = JointSearch(WithHistory(ngram), WEIGHTS, sequences=1).search([NETWORKS[1]])
-    assert few[0].pinyin == ("de5", "yin1", "yue4")
 
 
 def test_a_model_of_syllables_counts_too(no_margin):
@@ -261,22 +232,6 @@ def test_a_language_model_rescores_the_best_hypotheses(ngram, words, net):
         assert found[0].confidence[position] == pytest.approx(sum(same) / mass)
 
 
-def test_a_language_model_does_not_take_back_the_bonus_of_a_user_word(ngram):
-    words = UserWords([UserWord("喆门", (frozenset({"da1"}), frozenset({"men5"})), 20.0)])
-    net = network({"ta1": 0.9, "da1": 0.1}, {"men5": 1.0})
-
-    class Hates(PrefersOther):
-        def log_probs_of_hypotheses(self, utterances):
-            return [[self.log_probs(text) for text in texts] for texts in utterances]
-
-        def log_probs(self, text):
-            return -np.array([*(99.0 if hanzi in "喆门" else 1.0 for hanzi in text), 1.0])
-
-    weights = replace(WEIGHTS, rescoring=0.6)
-    ((best,),) = JointSearch(UserWordConverter(ngram, words), weights, language_model=Hates()).search([net])
-    assert best.hanzi == "喆门"
-
-
 def test_the_evidence_of_a_hanzi_is_the_sum_of_the_ngrams_that_contain_it(rates_words):
     search = JointSearch(UserWordConverter(rates_words, WORDS), WEIGHTS)
     (hypothesis,) = search.search([NETWORKS[0]])[0]
@@ -294,23 +249,6 @@ def test_the_evidence_of_a_hanzi_is_the_sum_of_the_ngrams_that_contain_it(rates_
         own = grid.scores[0, 0][grid.candidates[0, 0] == number]
         assert row[1] == pytest.approx(own[0] if len(own) else grid.scores[0, 0].min())
     assert search.evidence(JointHypothesis((), "", 0.0, ())).shape == (0, 2)
-
-
-def test_the_evidence_of_a_hanzi_outside_the_vocabulary_is_what_the_search_rates(ngram):
-    search = JointSearch(UserWordConverter(ngram, WORDS), WEIGHTS)
-    history, known = ngram.history_model, ngram.symbols.hanzi.index("门")
-    evidence = search.evidence(JointHypothesis(("da1", "men5"), "喆门", 0.0, (0, 1)))
-    scores = history.sentence_log_probs(np.array([UNKNOWN_ID, known]))
-    assert evidence[:, 0] == pytest.approx([scores.sum(), scores[1:].sum()], abs=1e-4)
-    best = ngram.grid([["da1"]]).scores[0, 0].max()
-    assert evidence[0, 1] == pytest.approx(best - word_bonus.UNKNOWN_PENALTY)
-
-
-def test_evidence_is_lower_for_a_hanzi_that_does_not_fit(ngram):
-    search = JointSearch(UserWordConverter(ngram, UserWords()), WEIGHTS)
-    right, wrong = (JointHypothesis(("ta1", "men5"), hanzi, 0.0, (0, 1)) for hanzi in ("他们", "她们"))
-    sums = [search.evidence(hypothesis)[:, 0].sum() for hypothesis in (right, wrong)]
-    assert sums[0] > sums[1]
 
 
 @pytest.mark.parametrize("n", [1, 4])

@@ -1,6 +1,5 @@
 """Tests of Kneser–Ney estimates by hand, against a naive reference and sums to 1; search by brute force."""
 
-import itertools
 import math
 from collections import Counter
 from pathlib import Path
@@ -11,10 +10,10 @@ import pytest
 from data.text.pinyin_pairs import read_pairs
 from model_language.batching import length_batches
 from model_language.converters.ngram import NGRAM_FILE, NgramConfig, NgramConverter, NgramModel
-from model_language.ngram.kneser_ney import bits_needed, estimate
+from model_language.converters.user_word_converter import UserWordConverter
+from model_language.ngram.kneser_ney import estimate
 from model_language.registry import load_converter
-from model_language.search.beam import beam_search
-from model_language.search.grid import Grid
+from model_language.search.user_words import UserWords
 from model_language.vocabulary.lexicon import UNREADABLE
 from model_language.vocabulary.symbols import Symbols, build_symbols
 from utils.config import save_yaml, to_plain
@@ -76,14 +75,6 @@ def test_a_bigram_model_worked_by_hand():
     for (before, word), probability in expected.items():
         found = model.log_probs(np.array([[before]]), np.array([[word]]))[0, 0]
         assert math.exp(found) == pytest.approx(probability, rel=1e-6)
-
-
-def test_an_order_lower_counts_predecessors_not_occurrences():
-    """San Francisco: "d" is frequent, but only after "c"; "e" is rarer, but follows many others."""
-    text = [0, *[2, 3, 0] * 20, *[4, 5, 0, 6, 5, 0, 7, 5, 0, 8, 5, 0]]
-    model = _model(text, order=2, size=10)
-    francisco, other = np.exp(model.log_probs(np.array([[9]]), np.array([[3, 5]])))[0]
-    assert other > 2 * francisco
 
 
 @pytest.mark.parametrize("order", [2, 3, 4])
@@ -160,20 +151,6 @@ def test_repeated_sentences_leave_something_for_unseen_tokens():
     assert all(np.isfinite(table.backoffs).all() for table in estimate(np.array(text), 3, size))
 
 
-def test_bits_needed():
-    assert [bits_needed(size) for size in (1, 2, 3, 8192, 8193)] == [1, 1, 2, 13, 14]
-
-
-def test_text_and_probabilities_of_real_hanzi(symbols):
-    model = NgramModel.train(PAIRS, NgramConfig(), symbols)
-    music, happy, noise = (symbols.hanzi.encode(list(text)) for text in ("音乐", "快乐", "银乐"))
-    scores = [
-        model.log_probs(np.array([[0, ids[0]]]), np.array([[ids[1]]]))[0, 0] for ids in (music, happy, noise)
-    ]
-    assert scores[0] > scores[1] > scores[2]
-    assert model.history == 2 and model.ngrams[0] == len(symbols.hanzi)
-
-
 def test_readings_are_probabilities_of_a_hanzi_s_syllables(symbols):
     readings = NgramModel.train(PAIRS, NgramConfig(), symbols).readings
     table = symbols.candidates
@@ -215,67 +192,9 @@ def test_a_batch_equals_its_sentences_alone(converter, symbols):
         assert all(h in symbols.lexicon.candidates(s) for s, h in zip(sentence, hanzi, strict=True))
 
 
-def test_a_very_long_sentence(converter):
-    text = converter.convert([["yin1", "yue4"] * 200])[0]
-    assert text == "音乐" * 200
-
-
-def _brute_force(model: NgramModel, candidates: np.ndarray, scores: np.ndarray) -> list[tuple[float, tuple]]:
-    """All sequences of one sentence, candidates (L, K), with their scores, best first."""
-    found = []
-    for choice in itertools.product(*(range(int((row > 0).sum())) for row in candidates)):
-        words = [int(row[k]) for row, k in zip(candidates, choice, strict=True)]
-        padded = [0] * model.history + words + [0]
-        total = sum(float(scores[i, k]) for i, k in enumerate(choice))
-        for i in range(len(words) + 1):
-            past = np.array([padded[i : i + model.history]])
-            total += float(model.log_probs(past, np.array([[padded[i + model.history]]]))[0, 0])
-        found.append((total, tuple(words)))
-    return sorted(found, reverse=True)
-
-
-def test_the_search_is_exact_with_a_wide_beam_and_never_better_than_exact():
-    size = 14
-    model = _model(_random_text(6, 200, size), 3, size)
-    rng = np.random.default_rng(7)
-    lengths = np.array([5, 2, 4])
-    candidates = np.zeros((3, 5, 4), np.int32)
-    scores = np.full((3, 5, 4), -np.inf)
-    for b, length in enumerate(lengths):
-        for position in range(length):
-            count = rng.integers(1, 5)
-            candidates[b, position, :count] = rng.choice(np.arange(1, size), count, replace=False)
-            scores[b, position, :count] = rng.normal(size=count)
-    exact = [_brute_force(model, candidates[b, :n], scores[b, :n]) for b, n in enumerate(lengths)]
-    grid = Grid(candidates, scores, lengths)
-    best, best_scores = beam_search(grid, beam=64, history=model)
-    narrow = beam_search(grid, beam=1, history=model)[1]
-    many, many_scores = beam_search(grid, beam=2000, history=model, n_best=1000)
-    for b, length in enumerate(lengths):
-        assert tuple(best[b, 0, :length]) == exact[b][0][1]
-        assert not best[b, 0, length:].any()
-        assert best_scores[b, 0] == pytest.approx(exact[b][0][0], abs=1e-4)
-        assert narrow[b, 0] <= best_scores[b, 0] + 1e-4
-        count = min(len(exact[b]), 10)
-        np.testing.assert_allclose(
-            many_scores[b, :count], [score for score, _ in exact[b][:count]], atol=1e-4
-        )
-        assert {tuple(s[:length]) for s in many[b, :count]} == {words for _, words in exact[b][:count]}
-
-
-def test_n_best_is_sorted_distinct_and_begins_with_the_best(converter):
-    sentence = ["ta1", "de5", "yue4", "qi4"]
-    found = converter.n_best(sentence, 6)
-    assert found[0].hanzi == converter.convert([sentence])[0]
-    assert len({conversion.hanzi for conversion in found}) == 6
-    assert [c.score for c in found] == sorted((c.score for c in found), reverse=True)
-    assert [c.hanzi for c in converter.n_best([], 3)] == [""]
-    assert len(converter.n_best(["yuer4"], 50)) <= 50
-
-
 def test_scores_are_those_of_the_search(converter):
     sentence = ("ta1", "men5", "de5", "yin1", "yue4", "blorp")
-    found = converter.n_best(sentence, 6)
+    found = UserWordConverter(converter, UserWords()).explain([sentence], 6, reasons=False)[0].n_best
     scores = converter.scores([sentence] * len(found), [conversion.hanzi for conversion in found])
     assert len(found) == 6
     assert scores == pytest.approx([conversion.score for conversion in found], abs=1e-5)
@@ -325,13 +244,6 @@ def test_file_round_trip_and_damage(converter, symbols, tmp_path):
     for broken in (path, tmp_path / "missing.npz"):
         with pytest.raises(RunError, match="n-gram model"):
             NgramModel.load(broken)
-
-
-def test_a_model_of_another_vocabulary_is_refused(symbols):
-    model = NgramModel.train(PAIRS, NgramConfig(), symbols)
-    other = build_symbols([(("huan2",), "嬛")])
-    with pytest.raises(RunError, match="another vocabulary"):
-        NgramConverter(model, other, beam=4)
 
 
 def test_readings_are_smoothed():

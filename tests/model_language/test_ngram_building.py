@@ -5,9 +5,8 @@ import logging
 import numpy as np
 import pytest
 
-from model_language.ngram.build import build_packed
 from model_language.ngram.kneser_ney import count_ngrams, estimate_counted, occurrences
-from model_language.ngram.packed import PackedNgrams, pack
+from model_language.ngram.packed import PackedNgrams, build_packed, pack
 from model_language.ngram.pruning import prune_to
 from tests.support.made_up_text import made_up_text
 from utils.errors import ConfigError, TrainingError

@@ -1,15 +1,17 @@
 """Tests of packed n-grams against the model before packing, of damaged files and of the hash table."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 from model_language.array_files import save_arrays
-from model_language.ngram.backoff import BackoffModel
-from model_language.ngram.code_book import LEVELS
-from model_language.ngram.hash_table import HashTable, PairSet, extend_hashes
-from model_language.ngram.kneser_ney import NgramTable, count_ngrams, estimate_counted, occurrences
+from model_language.ngram.compact_tables import LEVELS, HashTable, PairSet, extend_hashes
+from model_language.ngram.kneser_ney import (
+    BackoffModel,
+    NgramTable,
+    count_ngrams,
+    estimate_counted,
+    occurrences,
+)
 from model_language.ngram.packed import PackedNgrams, pack, read_packed
 from model_language.ngram.pruning import prune_to
 from tests.support.made_up_text import made_up_text
@@ -83,48 +85,6 @@ def test_with_few_values_it_equals_the_packed_model(estimated, order):
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)
 
 
-@pytest.mark.parametrize("order", ORDERS)
-def test_rounding_to_a_code_book_costs_little(estimated, order):
-    """Lloyd's levels start evenly spaced and only improve."""
-    tables = estimated[order]
-    packed, model = PackedNgrams(pack(tables)), BackoffModel(tables, SIZE)
-    for n, table in enumerate(tables[1:], 2):
-        bits = (SIZE - 1).bit_length()
-        ids = table.keys[:, None] >> bits * np.arange(n)[::-1] & ((1 << bits) - 1)
-        # A history that is longer than the n-gram's context must not be found: id 47 never occurs.
-        histories = np.full((len(ids), order - 1), SIZE - 1)
-        histories[:, order - n :] = ids[:, :-1]
-        wrong = packed.log_probs(histories, ids[:, -1:])[:, 0] - table.log_probs
-        step = np.ptp(table.log_probs) / (LEVELS - 2)
-        assert np.sqrt(np.mean(np.square(wrong))) < step / np.sqrt(12)
-    histories = _histories(order - 1)
-    wrong = packed.log_probs(histories, _all_words(histories)) - model.log_probs(
-        histories, _all_words(histories)
-    )
-    assert np.abs(wrong).max() < 0.3
-    assert np.abs(wrong).mean() < 0.03
-
-
-def test_arrays_may_have_any_memory_layout(estimated):
-    packed = PackedNgrams(pack(estimated[4]))
-    histories = _histories(3)[::3]
-    words = _all_words(histories)
-    expected = packed.log_probs(histories, words)
-    for changed in (
-        np.asfortranarray(words),
-        np.broadcast_to(np.arange(SIZE), words.shape),
-        words.astype(np.int64),
-    ):
-        np.testing.assert_array_equal(packed.log_probs(np.asfortranarray(histories), changed), expected)
-    some = packed.log_probs(histories, words[:, 5:8])
-    np.testing.assert_array_equal(some, expected[:, 5:8])
-
-
-def test_empty_arrays(arrays):
-    packed = PackedNgrams(arrays)
-    assert packed.log_probs(np.zeros((0, 3), np.int32), np.zeros((0, 8), np.int32)).shape == (0, 8)
-
-
 def test_a_file_round_trip(arrays, tmp_path):
     path = tmp_path / "ngrams.npz"
     save_arrays(path, arrays)
@@ -163,15 +123,6 @@ def test_a_damaged_file_is_named(arrays, tmp_path, damage):
     save_arrays(path, _damaged(arrays, damage))
     with pytest.raises(RunError, match=r"n-gram model .*ngrams\.npz"):
         read_packed(path)
-
-
-def test_a_file_of_another_kind_is_named(tmp_path):
-    path = tmp_path / "ngrams.npz"
-    for content in (None, b"", b"PK\x03\x04 nothing"):
-        if content is not None:
-            Path(path).write_bytes(content)
-        with pytest.raises(RunError, match=r"ngrams\.npz"):
-            read_packed(path)
 
 
 def test_a_hash_table_finds_its_entries_and_nothing_else():

@@ -95,8 +95,7 @@ def test_the_best_of_several_conversions_is_as_good_as_a_single_one():
     sentences = [tuple(sentence) for sentence in corrupt_pinyin(long, 0.25, seed=3)]
     best = converter.scores(sentences, converter.convert(sentences))
     guided = UserWordConverter(converter, UserWords())
-    for sentence, score, explained in zip(sentences, best, guided.explain(sentences, 3), strict=True):
-        assert converter.n_best(sentence, 3)[0].score >= score - 1e-3
+    for score, explained in zip(best, guided.explain(sentences, 3), strict=True):
         assert explained.n_best[0].score >= score - 1e-3
 
 
@@ -134,16 +133,6 @@ def test_each_part_of_a_long_stretch_is_segmented(to_hanzi):
         (found,) = to_hanzi.explain([line], n_best=3)
         assert found.text == text
         assert {len(way.hanzi) for way in found.n_best} == {len(found.sentences[0][0])}
-
-
-def test_long_stretches_are_segmented_in_parts_of_limited_length(to_hanzi, monkeypatch):
-    """The syllables that are converted to choose segmentations are proportional to the length."""
-    converted = []
-    best = to_hanzi._converter.best
-    monkeypatch.setattr(to_hanzi._converter, "best", lambda all_: converted.extend(all_) or best(all_))
-    to_hanzi(" ".join(["mingtian xianzai jiejue fangan"] * 25))  # 100 words with several segmentations
-    assert max(map(len, converted)) <= 20
-    assert sum(map(len, converted)) <= 100 * 2 * 20
 
 
 def test_a_typed_syllable_without_hanzi_is_not_changed(to_hanzi):

@@ -8,7 +8,7 @@ import pytest
 from model_language.array_files import save_arrays
 from model_language.ngram.words import LONGEST_WORD, WordUnigram, pack_words, read_words
 from model_language.vocabulary.lexicon import Lexicon
-from model_language.vocabulary.symbols import PAD_ID, Symbols, language_vocabulary
+from model_language.vocabulary.symbols import Symbols, language_vocabulary
 from utils.errors import RunError
 
 USES = {
@@ -64,33 +64,11 @@ def test_the_score_of_a_path_is_that_of_its_best_division(symbols, words):
     assert worth == pytest.approx([best_division(text) for text in texts], abs=0.02)
 
 
-def test_gains_of_many_paths_at_once(symbols, words):
-    past = encoded(symbols, ["今天天", "也也天"])
-    state = words.initial_states(2)
-    for position in range(3):
-        gained = words.gains(
-            np.pad(past[:, :position], ((0, 0), (3, 0))), state, np.arange(2), past[:, position]
-        )
-        state = words.next_states(state, gained)
-    after = np.array([symbols.hanzi.index(character) for character in "气好气"])
-    found = words.gains(past, state, np.array([0, 0, 1]), after)
-    whole = words.scores(encoded(symbols, ["今天天气", "今天天好", "也也天气"]))
-    before = words.scores(encoded(symbols, ["今天天", "也也天"]))
-    assert found == pytest.approx(whole - before[[0, 0, 1]], abs=1e-5)
-    assert words.gains(past, state, np.arange(2), np.full(2, PAD_ID)).tolist() == [0.0, 0.0]
-
-
 def test_missing_words_are_not_found(symbols, words):
     rare = words.scores(encoded(symbols, ["□天", "气今"]))
     alone = {hanzi: log_probability(hanzi) for hanzi in HANZI}
     assert rare[0] == pytest.approx(min(alone.values()) + alone["天"], abs=0.02)
     assert rare[1] == pytest.approx(alone["气"] + alone["今"], abs=0.02)
-
-
-def test_a_weight_scales_all(symbols, words):
-    half = WordUnigram(pack_words(USES, symbols), weight=0.5)
-    text = encoded(symbols, ["今天天气很好", "好天气预报也"])
-    assert half.scores(text) == pytest.approx(0.5 * words.scores(text), abs=1e-4)
 
 
 def test_a_random_dictionary_is_unpacked_unchanged():

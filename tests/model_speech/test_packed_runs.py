@@ -12,8 +12,10 @@ import numpy as np
 import onnx
 import pytest
 
+from analysis.weights.layer_statistics import find_output
+from analysis.weights.significance import significances
 from bundle.pack import main
-from model_language.search.second_pass import RESCORING
+from model_language.language_model import RESCORING
 from model_speech.acoustic_model import AcousticModel, load_acoustic_model
 from model_speech.models.compact import CompactConfig, build_compact
 from model_speech.models.conformer import ConformerConfig
@@ -109,30 +111,20 @@ def test_a_run_is_not_packed_into_itself(run):
     assert run.config_file.read_text(encoding="utf-8") == before
 
 
-def test_the_weights_of_a_packed_run_are_those_that_it_computes_with(run, packed, capsys):
-    inspect = load_script("inspect_model.py").main
-    inspect(["weights", str(packed), "--json"])
-    shown = json.loads(capsys.readouterr().out)
+def test_the_weights_of_a_packed_run_are_those_that_it_computes_with(run, packed):
+    file, _ = load_script("inspect_model.py")._read_weights(packed)
     weights = read_packed_weights(packed / "network.onnx")
-    inspected = {
-        f"{layer['name']}/{weight['name']}": weight
-        for layer in shown["layers"]
-        for weight in layer["weights"]
-    }
-    assert {name: weight["shape"] for name, weight in inspected.items()} == {
-        name: list(array.shape) for name, array in weights.items()
-    }
-    assert inspected["logits/kernel"]["max"] == pytest.approx(float(weights["logits/kernel"].max()))
-    assert shown["output"]["classes"] == len(Vocabulary.load(run.vocabulary("acoustic.txt")))
-    assert shown["vocabulary_problem"] is None
+    inspected = {weight.path: weight.array for layer in file.layers for weight in layer.weights}
+    assert list(inspected) == list(weights)
+    np.testing.assert_array_equal(inspected["logits/kernel"], weights["logits/kernel"])
+    assert find_output(file).classes == len(Vocabulary.load(run.vocabulary("acoustic.txt")))
     # Rounding changes matrices by half a step of their scales at most, and no other array.
     variables = load_acoustic_model(run.path).model.variables
     before = {variable.path: np.asarray(variable) for variable in variables}
     changes = [float(np.abs(array - before[name]).max()) for name, array in weights.items()]
     assert min(changes) == 0 < max(changes) < 0.01
-    inspect(["significance", str(packed), "--json"])
-    kernels = {each["layer"]: each for each in json.loads(capsys.readouterr().out)["kernels"]}
-    assert len(kernels["block_1_time"]["significance"]) == 80, "a depthwise convolution of 80 channels"
+    kernels = {each.layer: each for each in significances(file)}
+    assert len(kernels["block_1_time"].values) == 80, "a depthwise convolution of 80 channels"
 
 
 MODELS_OF_EVERY_KIND = {

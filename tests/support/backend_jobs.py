@@ -126,9 +126,12 @@ def acoustic_logits(run: str, output: str) -> None:
 
 def conversion(run: str, output: str) -> None:
     """The five best ways to write a sentence, with their scores, as JSON."""
+    from model_language.converters.user_word_converter import UserWordConverter
     from model_language.registry import load_converter
+    from model_language.search.user_words import UserWords
 
-    found = load_converter(run).n_best(["wo3", "shi4", "ni3"], 5)
+    guided = UserWordConverter(load_converter(run), UserWords())
+    found = guided.explain([["wo3", "shi4", "ni3"]], 5, reasons=False)[0].n_best
     Path(output).write_text(
         json.dumps([[conversion.hanzi, conversion.score] for conversion in found]), encoding="utf-8"
     )

@@ -9,7 +9,6 @@ from dataclasses import replace
 import numpy as np
 import soundfile
 
-from analysis.inputs.hypothesis_files import Normalisation
 from analysis.inputs.text_files import Problem
 from analysis.inputs.training_texts import Training
 from analysis.inputs.utterance_results import (
@@ -21,7 +20,7 @@ from analysis.inputs.utterance_results import (
     UtteranceResult,
 )
 from analysis.intervals.comparison import Change
-from analysis.page.evidence import Evidence
+from analysis.page.report import Evidence
 from analysis.results.collect import collect_results
 from analysis.results.result_files import summary
 from analysis.results.results import Results
@@ -131,7 +130,7 @@ def stage_alone(name: str) -> Results:
 
 
 def two_systems(utterances: int = 60) -> Results:
-    """The result of two systems, of which the second is better, with problems and normalisation."""
+    """The result of two systems, of which the second is better, with problems."""
     outcomes, others = imagined_outcomes(utterances, share=0.4), imagined_outcomes(utterances, share=0.1)
     results = collect_results(
         [SystemOutput("a/text", outcomes), SystemOutput(f"b {NASTY}", others)],
@@ -139,7 +138,6 @@ def two_systems(utterances: int = 60) -> Results:
         "files",
         f"two against {NASTY}",
         problems=[Problem(f"a {NASTY}", "ids that come twice", 2, (NASTY,), "the first counts")],
-        normalisation=[Normalisation("width", True, {f"a {NASTY}": 3}, {"a/text": 12, "b": None})],
     )
     extra = Change(NASTY, (1, 0), "<i>你</i>", ("你</dd>", "<i>你</i>"))
     compared = tuple(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from analysis.runs.summaries import read_run
+from analysis.runs import read_run
 from bundle.pack import pack
 from data.manifest import read_manifest
 from model_speech.acoustic_model import AcousticModel, load_acoustic_model

@@ -137,8 +137,7 @@ def test_speakers_are_resampled_whole_where_there_are_five():
 
 def test_interval_is_reproducible_and_without_error_of_zero_width():
     counts = _sentences([0.1, 0.3, 0.0, 0.7])
-    assert rate_interval(counts, seed=3) == rate_interval(counts, seed=3)
-    assert rate_interval(counts, seed=3) != rate_interval(counts, seed=4)
+    assert rate_interval(counts) == rate_interval(counts)
     clean = rate_interval(_sentences([0.0] * 10))
     assert (clean.low, clean.high) == (0.0, 0.0)
     assert (rate_interval([]).low, rate_interval([]).high) == (0.0, 0.0)

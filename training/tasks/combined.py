@@ -26,8 +26,8 @@ from model_language.converters.combined_config import CombinedConfig
 from model_language.converters.noisy_channel import EMISSIONS_FILE, build_emissions
 from model_language.networks.candidates import TABLES_FILE, CandidateTables, confusion_matrix
 from model_language.networks.gated_cnn import GatedCnnConfig, numpy_weights
-from model_language.networks.gated_cnn_file import save_weights
-from model_language.ngram.build import build_packed
+from model_language.networks.gated_cnn_numpy import save_weights
+from model_language.ngram.packed import build_packed
 from model_language.ngram.words import WORDS_FILE, pack_words
 from model_language.registry import load_network, read_model_config
 from model_language.vocabulary.symbols import PAD_ID, UNKNOWN_ID, Symbols

@@ -17,9 +17,9 @@ from data.batches.batching import plan_batches
 from data.text.pinyin_pairs import Pair, read_pairs
 from model_language.converters.combined_config import CombinedConfig
 from model_language.converters.ngram import NGRAM_FILE, NgramConfig, NgramConverter, NgramModel
-from model_language.networks.causal_cnn_config import CausalCnnConfig
+from model_language.networks.causal_cnn_numpy import CausalCnnConfig
 from model_language.networks.gated_cnn import GatedCnnConfig
-from model_language.ngram.backoff import ngram_counts
+from model_language.ngram.kneser_ney import ngram_counts
 from model_language.ngram.syllables import SYLLABLES_FILE, SyllableNgram, SyllableNgramConfig
 from model_language.registry import INPUT_LAYER, MODELS, OUTPUT_LAYER, load_network
 from model_language.vocabulary.symbols import Symbols, build_symbols

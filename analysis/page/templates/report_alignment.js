@@ -1,4 +1,4 @@
-// Reads the rows of analysis/page/utterance_rows.py, and draws the details of an utterance.
+// Reads the utterances of the page's data, and draws the details of an utterance.
 
 const report = JSON.parse(document.getElementById("data").textContent);
 const hasHanzi = report.levels.includes("hanzi");
@@ -12,12 +12,9 @@ function evidenceOf(utterance) {
 }
 
 function readUtterance(row, position) {
-  const [id, speaker, seconds, snr, referencePinyin, pinyin, referenceHanzi, hanzi, gold] = row;
   return {
-    id, speaker, seconds, snr, position, referencePinyin, referenceHanzi,
-    pinyin: pinyin ?? referencePinyin, hanzi: hanzi ?? referenceHanzi, gold: gold ?? referenceHanzi,
-    syllables_errors: row[9], syllables_tokens: row[10], hanzi_errors: row[11], hanzi_tokens: row[12],
-    nBest: row[13], times: row[14], alignment: row[15],
+    ...row, position, referencePinyin: row.reference_pinyin, referenceHanzi: row.reference_hanzi, gold: row.gold_hanzi,
+    syllables_errors: row.syllable_errors, syllables_tokens: row.syllable_tokens, nBest: row.n_best,
   };
 }
 
@@ -25,13 +22,10 @@ function errorsOf(utterance) {
   return hasHanzi ? utterance.hanzi_errors : utterance.syllables_errors;
 }
 
-function readToken(fields) {
-  const named = number => number < 0 ? "" : report.words[number];
-  const [reference, output, kind, referenceSyllable, syllable, difference, attribution, ...confusions] = fields;
-  if (fields.length < 3) return correctToken(reference, output ?? "");  // [token, syllable]
+function readToken([reference, output, kind, referenceSyllable, syllable, difference, attribution, confusions]) {
   return {
-    reference, output, kind: named(kind), referenceSyllable, syllable, difference: named(difference),
-    attribution: named(attribution), confusions: confusions.map(named),
+    reference, output, kind, referenceSyllable, syllable, difference, attribution,
+    confusions: confusions.split(",").filter(Boolean),
   };
 }
 
@@ -111,11 +105,6 @@ function legendOf(tokens) {
   return legend;
 }
 
-function besides(first, [start, end, middle]) {
-  const characters = [...first];
-  return characters.slice(0, start).join("") + middle + (end ? characters.slice(-end).join("") : "");
-}
-
 /** A text with the tokens marked that are not part of a longest common subsequence with the reference. */
 function comparedWith(reference, tokens, glue) {
   const rows = reference.length, columns = tokens.length;
@@ -135,10 +124,9 @@ function comparedWith(reference, tokens, glue) {
 function alternativesTable(utterance) {
   const body = make("tbody");
   utterance.nBest.forEach(([pinyin, hanzi, score], number) => {
-    const syllables = besides(utterance.pinyin, pinyin), text = besides(utterance.hanzi, hanzi);
-    const marked = comparedWith(utterance.referencePinyin.split(" ").map(withMark), syllables.split(" ").map(withMark), " ");
+    const marked = comparedWith(utterance.referencePinyin.split(" ").map(withMark), pinyin.split(" ").map(withMark), " ");
     const cells = [make("td", {class: "number"}, String(number + 1)), make("td", {lang: "zh-Latn"}, ...marked)];
-    if (hasHanzi) cells.push(make("td", {lang: "zh-Hans"}, ...comparedWith([...utterance.referenceHanzi], [...text], "")));
+    if (hasHanzi) cells.push(make("td", {lang: "zh-Hans"}, ...comparedWith([...utterance.referenceHanzi], [...hanzi], "")));
     body.append(make("tr", {}, ...cells, make("td", {class: "number"}, score.toFixed(2))));
   });
   const heads = ["", "syllables", ...(hasHanzi ? ["hanzi"] : []), "score"].map(text => make("th", {scope: "col"}, text));
@@ -164,8 +152,8 @@ function player(utterance, evidence, tokens) {
     until = to;
     audio.play();
   };
-  const buttons = utterance.pinyin.split(" ").slice(0, utterance.times.length / 2).map((syllable, number) => {
-    const [start, end] = [utterance.times[2 * number] / 1000, utterance.times[2 * number + 1] / 1000];
+  const buttons = utterance.pinyin.split(" ").slice(0, utterance.times.length).map((syllable, number) => {
+    const [start, end] = utterance.times[number];
     const button = make("button", {
       type: "button", class: wrong[number] ? "wrong" : null, title: `${start.toFixed(2)} – ${end.toFixed(2)} s`,
       style: `left:${100 * start / seconds}%;width:${100 * (end - start) / seconds}%`,
@@ -188,7 +176,7 @@ function player(utterance, evidence, tokens) {
     const now = audio.currentTime, x = now / seconds * timeline.clientWidth;
     head.style.left = `${100 * now / seconds}%`;
     buttons.forEach((button, number) =>
-      button.classList.toggle("now", !audio.paused && now >= utterance.times[2 * number] / 1000 && now < utterance.times[2 * number + 1] / 1000));
+      button.classList.toggle("now", !audio.paused && now >= utterance.times[number][0] && now < utterance.times[number][1]));
     if (x < strip.scrollLeft || x > strip.scrollLeft + strip.clientWidth - 40) strip.scrollLeft = x - 80;
     if (until !== null && now >= until) { audio.pause(); until = null; }
     if (!audio.paused && audio.isConnected) requestAnimationFrame(follow);
@@ -206,7 +194,7 @@ function detailOf(utterance) {
   const tokens = tokensOf(utterance), evidence = evidenceOf(utterance);
   const about = [
     utterance.speaker && `speaker ${utterance.speaker}`, utterance.seconds && `${utterance.seconds.toFixed(1)} s`,
-    utterance.snr !== null && `signal-to-noise ratio ${utterance.snr} dB`,
+    utterance.snr !== null && `signal-to-noise ratio ${utterance.snr.toFixed(1)} dB`,
     ...report.levels.map(level => `${utterance[`${level}_errors`]} of ${utterance[`${level}_tokens`]} ${level} wrong`),
   ].filter(Boolean).map(text => make("span", {}, text));
   const link = make("a", {href: `#utt-${encodeURIComponent(utterance.id)}`}, "link to this utterance");

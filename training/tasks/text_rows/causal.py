@@ -17,8 +17,7 @@ from keras import ops
 from data.text.pinyin_pair_dataset import PairDataset, PairRows, hanzi_table, syllable_table
 from model_language.language_model import HanziLanguageModel
 from model_language.networks.causal_cnn import build_causal_cnn, numpy_weights, sampled_losses
-from model_language.networks.causal_cnn_config import TextRowsConfig
-from model_language.networks.causal_cnn_numpy import WEIGHTS_FILE, NumpyCausalCnn
+from model_language.networks.causal_cnn_numpy import WEIGHTS_FILE, NumpyCausalCnn, TextRowsConfig
 from model_language.registry import load_network
 from model_language.vocabulary.symbols import PAD_ID, UNKNOWN_ID, Symbols, build_symbols
 from training.distributed.distribution import SINGLE_PROCESS, Distribution
@@ -205,7 +204,7 @@ def text_rows(
         vocabulary: the hanzi.
         length: positions in a row.
         size: rows in a batch.
-        shares: see :class:`model_language.networks.causal_cnn_config.TextRowsConfig`.
+        shares: see :class:`model_language.networks.causal_cnn_numpy.TextRowsConfig`.
 
     Raises:
         ConfigError: there are more or fewer shares than texts.

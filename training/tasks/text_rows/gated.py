@@ -21,7 +21,7 @@ from data.text.pinyin_pair_dataset import (
 )
 from data.text.pinyin_pairs import Pair
 from model_language.batching import length_batches
-from model_language.converters.gated_cnn import GatedCnnConverter
+from model_language.converters.combined import GatedCnnConverter
 from model_language.networks.candidates import TABLES_FILE, CandidateTables, build_tables
 from model_language.networks.gated_cnn import build_gated_cnn, numpy_weights
 from model_language.networks.gated_cnn_numpy import NumpyGatedCnn

@@ -1,10 +1,12 @@
-"""A hash table in NumPy that looks up small numbers for many n-grams at once, by their hashes.
+"""Keeps the numbers of a model in little memory: a hash table, a set of pairs, code books, and steps.
 
-The table is a chain of levels; a hash has one slot in each. If several hashes share a slot, one of them stays
-and the others go to the next level, which is a fraction of the size. A look-up ends at its hash or at an
-empty slot, mostly in the first level. Everything is done by NumPy's gathers and scatters; nothing is sorted.
+The hash table looks up small numbers for many n-grams at once, by their hashes. It is a chain of levels; a
+hash has one slot in each. If several hashes share a slot, one of them stays and the others go to the next
+level, which is a fraction of the size. A look-up ends at its hash or at an empty slot, mostly in the first
+level. Everything is done by NumPy's gathers and scatters; nothing is sorted. A slot keeps 20 bits of the
+hash, so one look-up in a million finds a value for a hash that is not there.
 
-A slot keeps 20 bits of the hash, so one look-up in a million finds a value for a hash that is not there.
+A code book rounds floats to a few levels; integers that ascend are stored as steps.
 """
 
 from collections.abc import Iterable
@@ -20,6 +22,10 @@ _BITS = (1 << np.arange(8)).astype(np.uint8)  # of a byte of a PairSet
 _HALF = np.uint64(32)
 # Odd constants with well mixed bits: the golden ratio's, and one of SplitMix64's (Steele et al. 2014).
 _SPREAD, _MIX = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9)
+LEVELS = 64
+"""Levels of a code book; code 0 means that there is no value."""
+_HISTOGRAM, _LLOYD_ROUNDS = 4096, 40  # Lloyd's algorithm: bins of the histogram that it reads, and rounds
+_LOWEST = -30.0  # lower log-probabilities and log-weights are raised to this
 
 
 class HashTable:
@@ -120,3 +126,58 @@ def extend_hashes(hashed: np.ndarray, words: np.ndarray) -> np.ndarray:
 def _marks(hashes: np.ndarray) -> np.ndarray:
     """The part of each hash that its slot keeps, in the bits above the value: (n,) uint32."""
     return (hashes & _MARK).astype(np.uint32) << np.uint32(VALUE_BITS)
+
+
+def code_book(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Quantise values with a code book of ``LEVELS`` levels.
+
+    Lloyd, "Least squares quantization in PCM" (IEEE Transactions on Information Theory 28, 1982).
+
+    Args:
+        values: (n,) float.
+
+    Returns:
+        The levels, ascending, (LEVELS,) float32, the first unused, and the code of each value, (n,) uint8.
+    """
+    if not len(values):
+        return np.zeros(LEVELS, np.float32), np.zeros(0, np.uint8)
+    values = np.maximum(values, _LOWEST)
+    counts, edges = np.histogram(values, _HISTOGRAM)
+    centres = (edges[:-1] + edges[1:]) / 2
+    levels = np.linspace(edges[0], edges[-1], LEVELS - 1)
+    for _ in range(_LLOYD_ROUNDS):
+        nearest = np.searchsorted((levels[:-1] + levels[1:]) / 2, centres)
+        mass = np.bincount(nearest, counts, minlength=len(levels))
+        sums = np.bincount(nearest, counts * centres, minlength=len(levels))
+        levels = np.where(mass > 0, sums / np.maximum(mass, 1), levels)
+    codes = np.searchsorted((levels[:-1] + levels[1:]) / 2, values)
+    mass, sums = (np.bincount(codes, weights, minlength=len(levels)) for weights in (None, values))
+    levels = np.where(mass > 0, sums / np.maximum(mass, 1), levels)  # not of histogram bins
+    return np.append(0.0, levels).astype(np.float32), (codes + 1).astype(np.uint8)
+
+
+def group_steps(values: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """Values that ascend within each group → the first value of each group, then the differences.
+
+    Args:
+        values: (n,) int, group after group.
+        counts: (groups,) int, sizes of the groups.
+
+    Returns:
+        (n,) int64, small numbers that compress well.
+    """
+    steps = np.diff(values.astype(np.int64), prepend=0)
+    first = (np.cumsum(counts) - counts)[counts > 0]
+    steps[first] = values[first]
+    return steps
+
+
+def undo_group_steps(steps: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """The inverse of :func:`group_steps`: steps (n,) and counts (groups,) → values (n,).
+
+    They have the type of ``steps``, whose overflows cancel.
+    """
+    sums = np.cumsum(steps, dtype=steps.dtype)
+    first = np.cumsum(counts, dtype=np.int32) - counts
+    before = np.append(steps.dtype.type(0), sums).take(first)  # the sum of all earlier groups
+    return sums - np.repeat(before, counts)
