@@ -29,8 +29,8 @@ examples:
   python -m analysis.report --reference test.tsv --hypothesis transcripts/
   python -m analysis.report --reference ref.txt --hypothesis hyp.txt --normalise all --speakers utt2spk
 
-Files are lines of 'id text' (Kaldi, ESPnet, WeNet, FunASR), hanzi or pinyin; subtitles (SubRip, WebVTT);
-NIST's CTM and TRN; JSON of transcribe.py, Whisper, FunASR, WeNet, NeMo; tables whose first line
+Files are lines of 'id text' (Kaldi, ESPnet, WeNet, FunASR), hanzi or pinyin; subtitles (SubRip, WebVTT, ASS,
+TTML, LRC); NIST's CTM and TRN; JSON of transcribe.py, Whisper, FunASR, WeNet, NeMo; tables whose first line
 names the columns, such as manifests and the hypotheses.tsv of test.py. The format is recognised from the
 content. A folder, such as transcribe.py writes, has a file for each recording. CTM and subtitles have the
 text of whole recordings, and so must the reference. Ids may also be the names of recordings.

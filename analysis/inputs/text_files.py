@@ -34,7 +34,7 @@ LINES_EXAMINED = 200  # to distinguish hanzi from pinyin
 MAX_TONELESS = 0.5  # fraction of the syllables without a tone; a file with more is reported
 MAX_REPEATED = 0.5  # fraction of lines that give another text to an earlier id; more is an error
 # What may be in a folder of transcripts: one text a file, except in JSON and CTM.
-_SUFFIXES = (".txt", ".json", ".jsonl", ".srt", ".vtt", ".ctm", ".trn")
+_SUFFIXES = (".txt", ".json", ".jsonl", ".srt", ".vtt", ".ass", ".ssa", ".lrc", ".ttml", ".ctm", ".trn")
 _NO_TEXT = {
     "lines with tags (SenseVoice, Whisper)": re.compile(r"<\|[^<>|]*\|>"),
     "lines with invisible characters": re.compile("[\u200b-\u200f\u202a-\u202e\u2060\ufeff]"),

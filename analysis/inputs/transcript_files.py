@@ -1,4 +1,4 @@
-"""Reads a file of transcripts: subtitles (SubRip, WebVTT), CTM, TRN, records, or ``id text``.
+"""Reads a file of transcripts: subtitles (SubRip, WebVTT, ASS, TTML, LRC), CTM, TRN, records, or ``id text``.
 
 CTM and TRN are the formats of NIST's scoring toolkit SCTK (``infmts`` in its documentation). A CTM file has
 one text for each recording, a file of subtitles that of one recording. Only texts are read, so that an odd
@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from operator import and_, itemgetter
 from pathlib import Path
+from xml.etree import ElementTree
 
 from analysis.inputs.records import Items, TextEntry, read_json, read_table
 from utils.errors import CorpusError
@@ -28,9 +29,13 @@ _STM_LINE = re.compile(rf"\S+\s+\S+\s+\S+\s+{_NUMBER}\s+{_NUMBER}(?:\s.*)?")
 _TRN_LINE = re.compile(r"(.*?)\s*\(([^()\s]+)\)\s*")
 _ALTERNATION = re.compile(r"\{([^{}]*)\}")
 _CUE_TIME = re.compile(r"\s*(?:-?\d+(?:\s*[:.,：，]\s*\d+)+\s*(?:[-–—=]+\s*(?:>|&gt;)|[-–—]{2,}|→)|-->).*")
+_LRC_TIME = re.compile(r"\s*\[(\d+(?:[:.]\d+)+)\]")
+_LRC_TAG = re.compile(r"\s*\[[^\d\]][^\]]*:[^\]]*\]\s*")  # title, artist …
 # Tags, also with the times of words, and the commands of ASS, which SubRip may have too.
 _MARKUP = re.compile(r"</?[a-z][^>]*>|<(?:\d+:)?\d\d:\d\d\.\d{2,3}>|\{\\[^}]*\}", re.IGNORECASE)
 _NO_CUE = re.compile(r"(NOTE|STYLE|REGION)(\s.*)?")  # blocks of WebVTT without text
+_ASS_BREAK = re.compile(r"\\[Nnh]")
+_ASS_COLUMNS = 10  # the last one is the text
 _XML = re.compile(r"\s*<(?:\?xml|!DOCTYPE|!--|html|(?:\w+:)?tt[\s>])", re.IGNORECASE)
 _TEXTGRID = 'File type = "ooTextFile"'
 
@@ -68,7 +73,7 @@ def read_transcript_file(
     if lines[0].startswith(_TEXTGRID):
         raise _unreadable(path, "a Praat TextGrid", "give the transcripts as JSON or SubRip")
     if _XML.match(lines[0]):
-        raise _unreadable(path, "XML or HTML", "give SubRip, or lines of 'id text'")
+        return _one_text(name, _ttml_texts(path, "\n".join(lines)))
     if (
         lines[0].lstrip()[:1] in ("{", "[")
         and (items := read_json(path, name, lines, is_reference)) is not None
@@ -76,6 +81,10 @@ def read_transcript_file(
         return TranscriptFile(RECORDS, items)
     if lines[0].startswith("WEBVTT") or any(map(_CUE_TIME.fullmatch, lines)):
         return _one_text(name, _cue_texts(lines, numbers))
+    if any(line.startswith("Dialogue:") for line in lines):
+        return _one_text(name, _ass_texts(lines))
+    if any(map(_LRC_TIME.match, lines)):
+        return _one_text(name, _lrc_texts(lines))
     if (items := read_table(path, lines, numbers, is_reference)) is not None:
         return TranscriptFile(RECORDS, items)
     records = [line.strip() for line in lines if not line.startswith(_COMMENT)]
@@ -168,3 +177,35 @@ def _cue_texts(lines: Sequence[str], numbers: Sequence[int]) -> Iterator[str]:
             continue  # in WebVTT, any text may be the name of a cue
         elif inside:
             yield line
+
+
+def _ass_texts(lines: Sequence[str]) -> Iterator[str]:
+    """The dialogue of ASS or SSA (SubStation Alpha) in the order of its start times."""
+    events = [line.split(",", _ASS_COLUMNS - 1) for line in lines if line.startswith("Dialogue:")]
+    for event in sorted(events, key=lambda event: event[1:2]):  # damaged lines have fewer columns
+        yield _ASS_BREAK.sub(" ", event[-1])
+
+
+def _lrc_texts(lines: Sequence[str]) -> Iterator[str]:
+    """The lines of LRC in the order of their times; a line with several times comes several times."""
+    texts, times = [], [""]
+    for line in lines:
+        if not _LRC_TAG.fullmatch(line):
+            times = _LRC_TIME.findall(line) or times  # a line without a time continues the one before it
+            texts += [(time, _LRC_TIME.sub("", line)) for time in times]
+    for _, text in sorted(texts, key=lambda timed: [int(part) for part in re.findall(r"\d+", timed[0])]):
+        yield text
+
+
+def _ttml_texts(path: Path, text: str) -> Iterator[str]:
+    """The paragraphs of TTML, also of DFXP, IMSC and EBU-TT; a break is a space."""
+    try:
+        root = ElementTree.fromstring(text)
+    except ElementTree.ParseError as error:
+        raise _unreadable(path, f"XML or HTML with an error ({error})", "write the file again") from error
+    if root.tag.rpartition("}")[2] != "tt":
+        raise _unreadable(path, "XML or HTML, but not TTML", "give SubRip, or lines of 'id text'")
+    for line_break in root.findall(".//{*}br"):
+        line_break.tail = f" {line_break.tail or ''}"
+    for paragraph in root.findall(".//{*}p"):
+        yield " ".join("".join(paragraph.itertext()).split())

@@ -116,6 +116,41 @@ def test_markup_of_subtitles_is_no_text(tmp_path):
     assert texts(write(tmp_path / "talk.srt", cue + content))["talk"].split() == ["今天", "天气很好&<7"]
 
 
+ASS = """\
+[Script Info]
+Title: x: y
+
+[Events]
+Format: Layer, Start, End, Style, Name, MarginL, MarginR, MarginV, Effect, Text
+Dialogue: 0,0:00:03.50,0:00:06.00,Default,,0,0,0,,我们去,银行
+Comment: 0,0:00:02.00,0:00:03.00,Default,,0,0,0,,一个说明
+Dialogue: 0,0:00:01.00,0:00:03.00,Default,,0,0,0,,{\\an8}今天\\N天气
+"""
+LRC = "[ti:歌]\n[作词:张三]\n[00:03.50]我们去,银行\n[00:01.00]今天<00:01.50>\n天气\n"
+TTML = """\
+<?xml version="1.0" encoding="UTF-8"?>
+<tt xmlns="http://www.w3.org/ns/ttml"><head><metadata>x</metadata></head><body><div>
+<p begin="00:00:01:12">今天<br/><span>天气</span></p>
+<p>我们去,银行</p></div></body></tt>
+"""
+
+
+@pytest.mark.parametrize(("name", "content"), [("a.ass", ASS), ("a.lrc", LRC), ("a.ttml", TTML)])
+def test_other_subtitles_are_read_in_the_order_of_their_times(tmp_path, name, content):
+    assert texts(write(tmp_path / name, content))["a"].split() == ["今天", "天气", "我们去,银行"]
+
+
+def test_a_line_of_a_song_with_several_times_comes_several_times(tmp_path):
+    content = "[00:01.00][00:09.00]今天\n[00:05.00]天气\n"
+    assert texts(write(tmp_path / "a.lrc", content)) == {"a": "今天 天气 今天"}
+
+
+def test_two_files_of_subtitles_need_no_common_name(tmp_path):
+    cue = "1\n00:00:01 --> 00:00:02\n"
+    counts, _ = rate(write(tmp_path / "true.srt", cue + "今天"), write(tmp_path / "out.srt", cue + "今年"))
+    assert (counts.errors, counts.reference) == (1, 2)
+
+
 def test_tags_of_recognisers_are_left_out_with_a_remark(tmp_path):
     content = "a1 <|zh|><|HAPPY|><|BGM|><|woitn|>今天天气很坏\na2 我们去银行\n"
     counts, facts = rate(write(tmp_path / "ref", REFERENCE), write(tmp_path / "hyp", content))
@@ -201,7 +236,8 @@ def test_json_lines_are_read(tmp_path):
         ("x.json", '{"id": "a"}', "object 1 of this JSON has no text"),
         ("x.json", '{"id": ', "this is not JSON"),
         ("x.stm", "a1 1 anna 0.00 1.50 <o,f0> 今天\na1 1 anna 1.5 3.0 天气\n", "an STM file"),
-        ("x.html", "<!DOCTYPE html>\n<html><p>今天</p></html>", "this is XML or HTML"),
+        ("x.ttml", "<tt><p>今天</tt>", "XML or HTML with an error"),
+        ("x.html", "<!DOCTYPE html>\n<html><p>今天</p></html>", "XML or HTML, but not TTML"),
         ("x.tsv", "id\ttext\na1\t今天\t好\n", "3 columns instead of 2"),
         ("x.tsv", "id\ttext\n\t今天\n", "line 2 has no id"),
         ("x.tsv", "id\ttext\tseconds\na1\t今天\tnan\n", "'nan' of line 2 is not a number of seconds"),
