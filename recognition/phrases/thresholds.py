@@ -62,7 +62,7 @@ class PhraseThresholds:
 
 DEFAULT = PhraseThresholds(
     (0.2, 1.0, 3.0),
-    {1: (0.0, 0.0, 0.0), 2: (-0.1, -3.2, -5.7), 3: (-9.3, -11.6, -13.6), 4: (-16.1, -18.3, -20.3)},
+    {1: (0.0, 0.0, 0.0), 2: (-0.9, -4.4, -6.7), 3: (-11.4, -13.4, -15.6), 4: (-17.5, -20.8, -22.8)},
 )
 """Thresholds of ``pretrained/audio_to_pinyin``, fitted on sentences of dev speakers: those of its file."""
 

@@ -111,9 +111,9 @@ def test_an_adapted_run_has_the_thresholds_of_its_initial_run(tmp_path, capsys):
 
 
 def test_thresholds_between_the_rates_and_for_long_phrases():
-    assert DEFAULT.at(1.0, [1, 2, 9]).tolist() == [0.0, -3.2, -18.3]
+    assert DEFAULT.at(1.0, [1, 2, 9]).tolist() == [0.0, -4.4, -20.8]
     between = DEFAULT.at(0.2 * 5**0.5, [3])
-    assert between[0] == pytest.approx((-9.3 - 11.6) / 2)
+    assert between[0] == pytest.approx((-11.4 - 13.4) / 2)
     with pytest.raises(ConfigError, match="above 0"):
         DEFAULT.at(0.0, [2])
 

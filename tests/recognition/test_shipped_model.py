@@ -18,10 +18,10 @@ from utils.run_folder.run import PRETRAINED, PRETRAINED_SPEECH
 
 def test_the_model_is_small_undamaged_and_has_a_card():
     files = [path for path in PRETRAINED_SPEECH.rglob("*") if path.is_file()]
-    assert sum(path.stat().st_size for path in files) < 8_000_000
+    assert sum(path.stat().st_size for path in files) < 24_000_000
     assert differences(PRETRAINED_SPEECH) == {}
     card = (PRETRAINED_SPEECH / "README.md").read_text(encoding="utf-8")
-    assert all(word in card for word in ("Common Voice", "CC BY-SA", "## Limits", "## Results"))
+    assert all(word in card for word in ("Whisper", "Common Voice", "CC BY-SA", "## Limits", "## Results"))
     texts = [path.read_text(encoding="utf-8") for path in files if path.suffix in (".yaml", ".json")]
     assert not any(path in text for path in ("/home", ".tsv", ": /") for text in texts)
 
@@ -30,7 +30,7 @@ def test_the_shipped_recordings_are_recognised():
     recognizer = Recognizer(load_acoustic_logits(PRETRAINED_SPEECH))
     results = list(recognizer.recognise((name, FOLDER / name) for name in SYLLABLES))
     errors = total(count_errors(SYLLABLES[result.id].split(), result.pinyin) for result in results)
-    assert errors.reference == 35 and errors.rate < 0.6
+    assert errors.reference == 35 and errors.rate < 0.3
 
 
 def test_a_recording_without_speech_has_neither_syllables_nor_confidences(tmp_path):
@@ -56,7 +56,7 @@ def test_confidence_is_calibrated_for_both_searches():
 
 
 def test_the_times_of_syllables_have_their_borders_where_the_sound_is_quiet():
-    """Without the measured lead the borders are in the vowels."""
+    """Without the measured lead they are nearer to the vowels."""
     acoustic = load_acoustic_logits(PRETRAINED_SPEECH)
     below = []
     for calibration in (load_calibration(PRETRAINED_SPEECH), Calibration({})):
@@ -70,7 +70,7 @@ def test_the_times_of_syllables_have_their_borders_where_the_sound_is_quiet():
             borders += level[times[1:, 0]].tolist()
             middles += level[times.mean(axis=1).astype(int)].tolist()
         below.append(np.mean(middles) - np.mean(borders))
-    assert below[0] > 4.0 and below[1] < 0.0
+    assert below[0] > 4.0 and below[0] > below[1] + 1.0
 
 
 def test_keras_recognises_the_same_syllables():

