@@ -111,6 +111,9 @@ def statistics_of_a_step(output: str) -> None:
 
 def acoustic_logits(run: str, output: str) -> None:
     """Logits of three utterances of unequal lengths, (3, T, classes) with zeros after their ends."""
+    from utils.backend.quiet import silence_tensorflow
+
+    silence_tensorflow()  # as recognition.loading does
     from model_speech.acoustic_model import load_acoustic_model
     from utils.features.speech import feature_bins
 

@@ -21,7 +21,7 @@ LACKING = {
     "compare_runs.py": "h5py",
     "inspect_model.py weights RUN": "h5py",
     "wake_word.py 你好": "matplotlib",
-    "demo.py": "matplotlib",
+    "demo.py": "jinja2",
     "train.py speech --config configs/demo/speech.yaml --run RUN": "keras",
     "export.py pretrained/audio_to_pinyin": "tensorflow",
     "-m data.corpora.thchs30 prepare FOLDER": "rich",

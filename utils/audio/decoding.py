@@ -149,12 +149,13 @@ def _opened(path: str | Path) -> Iterator[BinaryIO]:
         raise _not_a_file(path) or missing
     try:
         file = open_file(path)
+        size = file.seek(0, io.SEEK_END)
     except FileNotFoundError as error:
         raise missing from error
     except OSError as error:
         raise _not_audio(path, error.strerror or str(error)) from error
     with file:
-        if not file.seek(0, io.SEEK_END):
+        if not size:
             raise AudioError("the audio file is empty (0 bytes)", where=path, hint=_AGAIN_HINT)
         yield file
 
@@ -247,6 +248,8 @@ def _from_ffmpeg(content: BinaryIO, path: str | Path, options: dict[str, str]) -
         tracks, track = container.streams.audio, container.streams.best("audio")
     except (av.FFmpegError, ValueError, OSError) as error:
         raise _not_audio(path, getattr(error, "strerror", None) or type(error).__name__) from error
+    if track is not None and track.codec_context is None:
+        raise _not_audio(path, "its audio codec is not known")
     if track is None:
         raise AudioError("there is no audio in this file", where=path, hint="give a file with an audio track")
     if len(tracks) > 1:

@@ -38,6 +38,7 @@ LOWER_RATE = "train again (another --run) with a lower optimiser.learning_rate o
 _DIVERGED = f"the training has diverged: {LOWER_RATE}"
 HERE_ONLY = ("data.cache", "data.workers")
 """Settings that do not change a training: they may differ when a run is continued."""
+SECTIONS = ("features", "data", "model", "optimiser", "training", ENVIRONMENT)
 PRETRAINED = Path(__file__).parents[2] / "pretrained" / "pinyin_to_hanzi"
 """The run folder of the converter that is part of this project."""
 PRETRAINED_SPEECH = PRETRAINED.with_name("audio_to_pinyin")
@@ -157,6 +158,13 @@ class RunFolder:
             raise RunError(f"config.yaml is damaged ({reason})", where=self.path, hint=_AGAIN) from error
         if not isinstance(values, dict):
             raise RunError("config.yaml is empty or not a mapping", where=self.path, hint=_AGAIN)
+        if not isinstance(values.get("task") or "", str):
+            raise RunError("config.yaml is damaged ('task' is no name)", where=self.path, hint=_AGAIN)
+        for name in SECTIONS:
+            if not isinstance(values.get(name) or {}, dict):
+                raise RunError(
+                    f"config.yaml is damaged ('{name}' is not a section)", where=self.path, hint=_AGAIN
+                )
         return values
 
     def manifests(self, split: str) -> list[Path]:
@@ -165,7 +173,12 @@ class RunFolder:
         Raises:
             RunError: as for :meth:`config`.
         """
-        return [Path(path) for path in (self.config().get("data") or {}).get(split) or []]
+        paths = (self.config().get("data") or {}).get(split) or []
+        if not isinstance(paths, list) or not all(isinstance(path, str) for path in paths):
+            raise RunError(
+                f"config.yaml is damaged (data.{split} is not a list of files)", where=self.path, hint=_AGAIN
+            )
+        return [Path(path) for path in paths]
 
 
 def arrays_not_finite(arrays: Mapping[str, np.ndarray]) -> list[str]:
