@@ -126,7 +126,11 @@ def _requested(options: argparse.Namespace, source: ExportSource) -> list[Varian
     if options.all:
         return offered()
     formats = options.format or [Format.LITERT]
-    states = options.mode or ([Mode.NON_STREAM] if source.row_stride else [Mode.NON_STREAM, Mode.EXTERNAL])
+    states = options.mode or (
+        [Mode.NON_STREAM_INFERENCE]
+        if source.row_stride
+        else [Mode.NON_STREAM_INFERENCE, Mode.STREAM_EXTERNAL_STATE_INFERENCE]
+    )
     precisions = options.precision or [Precision.FLOAT, Precision.INT8]
     return [
         Variant(Format(format_), Mode(state), Precision(precision))

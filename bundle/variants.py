@@ -121,9 +121,9 @@ def refusal(variant: Variant, raw: bool = False) -> Refusal | None:
         raw: whether the input of the model is samples, its first layers being the front end.
     """
     tensorflow = variant.format in (Format.SAVED_MODEL, Format.FROZEN_GRAPH)
-    if variant.state is Mode.INTERNAL and variant.format is Format.FROZEN_GRAPH:
+    if variant.state is Mode.STREAM_INTERNAL_STATE_INFERENCE and variant.format is Format.FROZEN_GRAPH:
         return _FROZEN_STATE
-    if variant.state is Mode.INTERNAL and variant.format is Format.ONNX:
+    if variant.state is Mode.STREAM_INTERNAL_STATE_INFERENCE and variant.format is Format.ONNX:
         return _DROPPED_STATE
     if tensorflow and variant.precision is not Precision.FLOAT:
         return _IN_TENSORFLOW

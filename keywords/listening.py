@@ -79,7 +79,7 @@ def open_listener(model: str | Path, threshold: float | None = None) -> Listener
             hint="for speech: `python transcribe.py - --stream --speech RUN`",
         )
     artefact = bundle.open(name)
-    if artefact.mode is Mode.NON_STREAM:
+    if artefact.mode is Mode.NON_STREAM_INFERENCE:
         raise BundleError(
             "this artefact takes whole clips",
             where=path,
@@ -139,7 +139,7 @@ def probabilities_of(listener: Listener, blocks: Iterable[np.ndarray]) -> Iterat
 
 def _stream_name(artefacts: Mapping[str, Mapping[str, Any]], path: Path) -> str:
     """Name of the bundle's LiteRT artefact with external state, preferably in float."""
-    wanted = (Format.LITERT, Mode.EXTERNAL)
+    wanted = (Format.LITERT, Mode.STREAM_EXTERNAL_STATE_INFERENCE)
     streams = [name for name, facts in artefacts.items() if (facts["format"], facts["state"]) == wanted]
     if not streams:
         raise BundleError(

@@ -156,7 +156,7 @@ def _export(request: Request) -> Path:
             return output
         shutil.rmtree(output)  # the bundle of a deleted run
     source = keyword_source(request.run.path, max_tests=_TEST_CLIPS, smoothing_ms=_SMOOTHING_MS)
-    stream = Variant(Format.LITERT, Mode.EXTERNAL, Precision.FLOAT)
+    stream = Variant(Format.LITERT, Mode.STREAM_EXTERNAL_STATE_INFERENCE, Precision.FLOAT)
     (artefact,) = export_bundle(source, [stream], output)
     if artefact.problems:
         raise BundleError(f"the exported model fails: {'; '.join(artefact.problems)}", where=output)

@@ -82,7 +82,7 @@ def accuracies(
     ``references_MODE`` in ``tests`` are the references of that mode, instead of ``references``.
     """
     modes = {"reset1": "reset", "reset0": "running"}
-    if artefact.mode is Mode.NON_STREAM:
+    if artefact.mode is Mode.NON_STREAM_INFERENCE:
         modes = {"non_stream": "non_stream"}
     measured = {}
     for name, kind in modes.items():
@@ -110,7 +110,7 @@ def _final(outputs: np.ndarray, geometry: Mapping[str, Any], kind: str) -> np.nd
 
 def latency(artefact: Artefact, clip: np.ndarray, due: int) -> float:
     """Median time of a call (a whole clip or a chunk) in microseconds, including Python's loop."""
-    if artefact.mode is Mode.NON_STREAM:
+    if artefact.mode is Mode.NON_STREAM_INFERENCE:
         return _median_time(lambda _: artefact.run(clip[None]))
     chunks = chunks_of(clip, artefact.info.input_shape[1], due)
     return _median_time(lambda call: artefact.step(chunks[call % len(chunks)]))

@@ -131,13 +131,13 @@ class ArtefactWriter:
     def _model(self, state: Mode) -> keras.Model:
         if self.source.row_stride:  # a model of whole utterances is exported as it was trained
             return self.source.model
-        frames = 1 if state is Mode.NON_STREAM else self.chunk // self.stream.hop
+        frames = 1 if state is Mode.NON_STREAM_INFERENCE else self.chunk // self.stream.hop
         return to_mode(self.source.model, state, frames)
 
     @cached_property
     def reference(self) -> StreamReference:
         """The source model's stream, with which the streams of the artefacts are compared."""
-        return StreamReference(self.stage(Mode.EXTERNAL))
+        return StreamReference(self.stage(Mode.STREAM_EXTERNAL_STATE_INFERENCE))
 
     @cached_property
     def noisiest_layers(self) -> list[tuple[str, ...]]:
@@ -182,11 +182,11 @@ class ArtefactWriter:
         Clips have a fixed length, and int8 has no loops; whole utterances have any length.
         """
         clips = not self.source.row_stride
-        unrolled = clips and state is Mode.NON_STREAM and precision is Precision.INT8
+        unrolled = clips and state is Mode.NON_STREAM_INFERENCE and precision is Precision.INT8
         if (state, unrolled) not in self._saved:
             stage = self.stage(state)
             if unrolled:
-                stage = ModelInMode(state, to_mode(self.source.model, Mode.NON_STREAM))
+                stage = ModelInMode(state, to_mode(self.source.model, Mode.NON_STREAM_INFERENCE))
                 unroll_recurrences(stage.model, MAX_UNROLLED)
             path = Path(self._folder.name) / f"{state}_{unrolled}"
             if clips:
@@ -215,7 +215,7 @@ class ArtefactWriter:
                 widths = [(0, padding)] + [(0, 0)] * (clip.ndim - 1)
                 yield {INPUT: np.pad(clip[:length], widths)[None], **given}
             return
-        if state is Mode.NON_STREAM:
+        if state is Mode.NON_STREAM_INFERENCE:
             yield from ({INPUT: clip[None]} for clip in clips.inputs)
             return
         fewer = clips.spread(max(CALIBRATION_CALLS * self.chunk // self.due, 1))
@@ -223,7 +223,10 @@ class ArtefactWriter:
             if number % _CLIPS_PER_STREAM == 0:
                 self.reference.reset()
             for chunk in chunks_of(clip, self.chunk, self.due):
-                yield {INPUT: chunk, **(self.reference.states if state is Mode.EXTERNAL else {})}
+                yield {
+                    INPUT: chunk,
+                    **(self.reference.states if state is Mode.STREAM_EXTERNAL_STATE_INFERENCE else {}),
+                }
                 self.reference.step(chunk)
 
     def outputs(self, clips: np.ndarray, kind: str, stream: StreamedModel | None = None) -> np.ndarray:
@@ -327,7 +330,7 @@ class ArtefactWriter:
     @cached_property
     def _quick_stream(self) -> StreamedModel:
         """The source model's stream in LiteRT: equal to six digits, and 50 times as fast as in TensorFlow."""
-        state, precision = Mode.EXTERNAL, Precision.FLOAT
+        state, precision = Mode.STREAM_EXTERNAL_STATE_INFERENCE, Precision.FLOAT
         try:
             content = litert_file(self._saved_model(state, precision), state, precision, list)
         except BundleError:  # LiteRT lacks an operation

@@ -54,7 +54,7 @@ def packed_network(acoustic: AcousticModel, run: RunFolder) -> onnx.ModelProto:
     if streams := not streaming_obstacles(acoustic):
         causal = causal_model(acoustic, run)
         metadata[LOOK_AHEAD] = causal.look_ahead
-        network = to_mode(causal.network, Mode.EXTERNAL, None)
+        network = to_mode(causal.network, Mode.STREAM_EXTERNAL_STATE_INFERENCE, None)
     else:
         network = acoustic.model
     weights = {name: np.asarray(variable) for name, variable in weight_variables(acoustic.model).items()}

@@ -45,7 +45,7 @@ class ModelInMode:
 
     def signature(self, batch: int | None) -> dict[str, tf.TensorSpec]:
         """Specification of each input by name; ``batch`` is for clips, streams have batch 1."""
-        batch = batch if self.state is Mode.NON_STREAM else 1
+        batch = batch if self.state is Mode.NON_STREAM_INFERENCE else 1
         return {
             name: tf.TensorSpec(self._shape(tensor, batch), tensor.dtype, name=name)
             for name, tensor in self._inputs().items()
@@ -60,7 +60,7 @@ class ModelInMode:
             else:
                 given = inputs[INPUT]
             result = self.model(given, training=False)
-            outputs = result if self.state is Mode.EXTERNAL else {OUTPUT: result}
+            outputs = result if self.state is Mode.STREAM_EXTERNAL_STATE_INFERENCE else {OUTPUT: result}
             return {name: tf.identity(value, name=name) for name, value in outputs.items()}
 
         return tf.function(call, input_signature=[self.signature(batch)], autograph=False)
@@ -93,7 +93,7 @@ def write_saved_model(stage: ModelInMode, path: Path, batch: int | None = None) 
     archive = keras.export.ExportArchive()
     archive.track(stage.model)
     archive.add_endpoint(str(stage.state), stage.function(batch))
-    if stage.state is Mode.INTERNAL:
+    if stage.state is Mode.STREAM_INTERNAL_STATE_INFERENCE:
 
         def reset() -> dict[str, tf.Tensor]:
             reset_state(stage.model)

@@ -136,7 +136,7 @@ class Artefact:
         self._states = self.backend.initial_states()
 
     def _check(self, values: np.ndarray, streams: bool) -> None:
-        if (self.mode is not Mode.NON_STREAM) != streams:
+        if (self.mode is not Mode.NON_STREAM_INFERENCE) != streams:
             kind, use = ("clips", "run") if streams else ("streams", "step")
             raise BundleError(f"an artefact for {kind}", where=self.path, hint=f"use .{use}()")
         expected, shape = self.info.input_shape[1:], values.shape[1:]

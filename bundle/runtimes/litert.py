@@ -106,7 +106,7 @@ class LiteRTBackend(Backend):
 
     def reset(self) -> None:
         """Open a new interpreter if the state is internal."""
-        if self.info.state is Mode.INTERNAL:
+        if self.info.state is Mode.STREAM_INTERNAL_STATE_INFERENCE:
             self._open()
 
 

@@ -55,7 +55,13 @@ def _frozen_graph(path: Path) -> TensorFlowBackend:
     def call(**values: tf.Tensor) -> dict[str, tf.Tensor]:
         return pruned(*(values[name] for name in given))
 
-    return TensorFlowBackend(Mode.EXTERNAL if states else Mode.NON_STREAM, call, None, pruned, pruned)
+    return TensorFlowBackend(
+        Mode.STREAM_EXTERNAL_STATE_INFERENCE if states else Mode.NON_STREAM_INFERENCE,
+        call,
+        None,
+        pruned,
+        pruned,
+    )
 
 
 class TensorFlowBackend(Backend):

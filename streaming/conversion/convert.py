@@ -50,7 +50,7 @@ def to_mode(
     if not mode.is_streaming:
         return _plain_copy(model)
     plan = require_streamable(model, frames_per_call)
-    external = mode is Mode.EXTERNAL
+    external = mode is Mode.STREAM_EXTERNAL_STATE_INFERENCE
     if frames_per_call is None:
         _require_any_length(model, plan, external)
     chunk = frames_per_call and frames_per_call * plan.hop

@@ -17,6 +17,6 @@ def keras_stream(model: CausalModel, frames_per_call: int) -> KerasStream:
         ConfigError: the chunk is no multiple of the time stride.
     """
     check_chunk(model, frames_per_call)
-    streamed = to_mode(model.network, Mode.INTERNAL, frames_per_call)
+    streamed = to_mode(model.network, Mode.STREAM_INTERNAL_STATE_INFERENCE, frames_per_call)
     prepare_prediction(streamed)
     return KerasStream(streamed)

@@ -19,7 +19,7 @@ from utils.run_folder.bundle_files import read_metadata, write_metadata
 from utils.run_folder.checksum_files import file_hash
 
 SHIPPED = ROOT / "pretrained" / "audio_to_pinyin_streaming" / "export"
-LITERT = Variant(Format.LITERT, Mode.EXTERNAL, Precision.INT8)
+LITERT = Variant(Format.LITERT, Mode.STREAM_EXTERNAL_STATE_INFERENCE, Precision.INT8)
 
 
 def test_every_refusal_has_an_alternative():
@@ -31,13 +31,15 @@ def test_every_refusal_has_an_alternative():
 @pytest.mark.parametrize("format_", [Format.ONNX, Format.FROZEN_GRAPH])
 @pytest.mark.parametrize("precision", list(Precision))
 def test_state_inside_is_refused_where_it_would_be_lost(format_, precision):
-    assert refusal(Variant(format_, Mode.INTERNAL, precision)).instead.endswith(("external", "internal"))
+    assert refusal(Variant(format_, Mode.STREAM_INTERNAL_STATE_INFERENCE, precision)).instead.endswith(
+        ("external", "internal")
+    )
 
 
 def test_models_of_samples_are_refused_in_int8_and_models_that_cannot_stream_have_no_stream_variants():
     assert refusal(LITERT, raw=True) and not refusal(LITERT)
     assert Precision.INT8 not in {variant.precision for variant in offered(raw=True)}
-    assert {variant.state for variant in offered(streams=False)} == {Mode.NON_STREAM}
+    assert {variant.state for variant in offered(streams=False)} == {Mode.NON_STREAM_INFERENCE}
 
 
 @pytest.mark.parametrize(
@@ -124,7 +126,7 @@ def test_artefacts_are_judged_by_logits_or_by_accuracy(precision, changes, messa
 class Backend:
     """The backend of a stream that takes two frames of three values."""
 
-    info = ArtefactInfo(Mode.EXTERNAL, (1, 2, 3), {}, 1)
+    info = ArtefactInfo(Mode.STREAM_EXTERNAL_STATE_INFERENCE, (1, 2, 3), {}, 1)
 
     def call(self, inputs, states):
         return inputs["input"].sum(axis=(1, 2))[:, None], {}

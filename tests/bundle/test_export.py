@@ -39,11 +39,11 @@ FEATURES = KeywordFeatureConfig(mel_bins=12, coefficients=6)
 LABELS = ("_silence_", "high", "low", "middle")
 CLIPS = 6
 MADE = (
-    Variant(Format.SAVED_MODEL, Mode.INTERNAL, Precision.FLOAT),
+    Variant(Format.SAVED_MODEL, Mode.STREAM_INTERNAL_STATE_INFERENCE, Precision.FLOAT),
     *(Variant(Format.LITERT, state, Precision.FLOAT) for state in Mode),
-    Variant(Format.LITERT, Mode.EXTERNAL, Precision.INT8),
-    Variant(Format.ONNX, Mode.EXTERNAL, Precision.FLOAT),
-    Variant(Format.ONNX, Mode.NON_STREAM, Precision.INT8),
+    Variant(Format.LITERT, Mode.STREAM_EXTERNAL_STATE_INFERENCE, Precision.INT8),
+    Variant(Format.ONNX, Mode.STREAM_EXTERNAL_STATE_INFERENCE, Precision.FLOAT),
+    Variant(Format.ONNX, Mode.NON_STREAM_INFERENCE, Precision.INT8),
 )
 PLAIN, INTERNAL, EXTERNAL, INT8 = MADE[1:5]
 
@@ -135,7 +135,7 @@ def test_each_mode_has_a_summary_and_a_drawing_of_its_layers(exported):
     for state in Mode:
         for name in ("model_summary.txt", "graph.svg"):
             text = (exported / "models" / state / name).read_text()
-            assert "conv_3" in text and ("History" in text) == (state is not Mode.NON_STREAM)
+            assert "conv_3" in text and ("History" in text) == (state is not Mode.NON_STREAM_INFERENCE)
 
 
 def test_fewer_clips_are_from_all_over_the_split():
@@ -171,7 +171,7 @@ def wide_range_model(frames: int = 12, values: int = 6) -> keras.Model:
     return model
 
 
-WIDE_RANGE = (INT8, Variant(Format.LITERT, Mode.NON_STREAM, Precision.INT8), MADE[-1])
+WIDE_RANGE = (INT8, Variant(Format.LITERT, Mode.NON_STREAM_INFERENCE, Precision.INT8), MADE[-1])
 
 
 @pytest.mark.parametrize(
@@ -196,7 +196,7 @@ def test_the_test_clips_evaluate_int8_and_choose_no_layers(tmp_path):
     """Development clips on which 8 bits lose nothing, and test clips on which they are all wrong."""
     source, variant = (
         source_of(wide_range_model()),
-        Variant(Format.LITERT, Mode.NON_STREAM, Precision.INT8),
+        Variant(Format.LITERT, Mode.NON_STREAM_INFERENCE, Precision.INT8),
     )
     with ArtefactWriter(source) as writer:
         writer.write(variant, tmp_path / variant.path)
@@ -212,7 +212,7 @@ def test_the_test_clips_evaluate_int8_and_choose_no_layers(tmp_path):
 
 def test_int8_that_changes_labels_until_all_layers_are_in_float_is_not_made(tmp_path, monkeypatch):
     """A file of that name with all layers in float would be a float file, and pass every check."""
-    quantised = Variant(Format.LITERT, Mode.NON_STREAM, Precision.INT8)
+    quantised = Variant(Format.LITERT, Mode.NON_STREAM_INFERENCE, Precision.INT8)
     measure, write, attempts = build.measure, ArtefactWriter.write, []
 
     def lose(folder, variant, tests):
@@ -387,7 +387,7 @@ def test_recurrent_models_are_quantised_without_loops_and_loops_are_refused(tmp_
     model = keras.Model(
         inputs, layers.Dense(4, name="logits")(layers.Flatten(name="flatten")(x)), name="recurrent"
     )
-    variant = Variant(Format.LITERT, Mode.NON_STREAM, Precision.INT8)
+    variant = Variant(Format.LITERT, Mode.NON_STREAM_INFERENCE, Precision.INT8)
     with ArtefactWriter(source_of(model)) as writer:
         writer.write(variant, tmp_path / "model.tflite")
         clips = writer.source.golden.inputs
@@ -418,7 +418,7 @@ def test_operations_that_need_tensorflow_on_the_device_are_named(tmp_path):
     inputs = keras.Input((4, 6), name="features")
     x = layers.Flatten(name="flatten")(ErrorFunction(name="strange")(inputs))
     model = keras.Model(inputs, layers.Dense(4, name="logits")(x), name="flexible")
-    variant = Variant(Format.LITERT, Mode.NON_STREAM, Precision.FLOAT)
+    variant = Variant(Format.LITERT, Mode.NON_STREAM_INFERENCE, Precision.FLOAT)
     with (
         ArtefactWriter(source_of(model)) as writer,
         pytest.raises(BundleError, match=r"no operation for Erf.*--allow-flex"),
@@ -450,7 +450,7 @@ def test_a_stream_that_is_not_the_model_is_not_exported(tmp_path):
         export_bundle(source_of(model), [EXTERNAL], tmp_path / "export")
     assert not list(tmp_path.iterdir())
     with ArtefactWriter(source_of(model)) as writer:
-        assert set(writer.golden([Mode.NON_STREAM])) == {"inputs", "references", "non_stream"}
+        assert set(writer.golden([Mode.NON_STREAM_INFERENCE])) == {"inputs", "references", "non_stream"}
 
 
 def test_a_model_that_cannot_stream_is_refused_with_its_layers(tmp_path):

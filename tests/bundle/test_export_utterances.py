@@ -43,7 +43,7 @@ from utils.run_folder.bundle_files import write_metadata
 
 
 def non_stream(format_: Format, precision: Precision = Precision.FLOAT) -> Variant:
-    return Variant(format_, Mode.NON_STREAM, precision)
+    return Variant(format_, Mode.NON_STREAM_INFERENCE, precision)
 
 
 ONNX, LITERT = non_stream(Format.ONNX), non_stream(Format.LITERT)
@@ -79,7 +79,7 @@ def measurements(source: ExportSource, variant: Variant, folder: Path) -> dict:
     with ArtefactWriter(source) as writer:
         path = folder / variant.path
         writer.write(variant, path)
-        artefact, golden = open_artefact(path), writer.golden([Mode.NON_STREAM])
+        artefact, golden = open_artefact(path), writer.golden([Mode.NON_STREAM_INFERENCE])
         found = compare_with_source(artefact, facts, golden) | {
             "facts": artefact.info,
             "clips": len(source.tests),
@@ -142,7 +142,7 @@ def test_int8_may_leave_layers_of_any_model_in_float(name, format_, sources, tmp
             writer.write(variant, tmp_path / variant.path, left_in_float)
             artefact, golden = (
                 open_artefact(tmp_path / variant.path),
-                writer.golden([Mode.NON_STREAM]),
+                writer.golden([Mode.NON_STREAM_INFERENCE]),
             )
             found = compare_with_source(artefact, {"row_stride": source.row_stride}, golden)
             differences.append(found["difference"]["alone"])

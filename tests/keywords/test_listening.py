@@ -93,7 +93,10 @@ def write_bundle(folder: Path, settings: KeywordFeatureConfig, context: float = 
         golden=Clips(clips.inputs[:4], clips.references[:4]),
         weights_hash=hashlib.sha256(WEIGHTS).hexdigest(),
     )
-    made = [Variant(Format.LITERT, state, Precision.FLOAT) for state in (Mode.EXTERNAL, Mode.NON_STREAM)]
+    made = [
+        Variant(Format.LITERT, state, Precision.FLOAT)
+        for state in (Mode.STREAM_EXTERNAL_STATE_INFERENCE, Mode.NON_STREAM_INFERENCE)
+    ]
     assert not any(artefact.problems for artefact in export_bundle(source, made, folder))
     return folder
 

@@ -46,7 +46,9 @@ def test_only_the_clips_frames_count(model: keras.Model):
 
 
 def test_the_model_with_context_streams(model: keras.Model):
-    assert_streams(model, (Mode.INTERNAL, 2), (Mode.EXTERNAL, 4))
+    assert_streams(
+        model, (Mode.STREAM_INTERNAL_STATE_INFERENCE, 2), (Mode.STREAM_EXTERNAL_STATE_INFERENCE, 4)
+    )
 
 
 def test_a_model_that_can_take_no_context_is_refused():

@@ -158,7 +158,7 @@ def test_onnx_runs_it(usual: keras.Model, tmp_path: Path):
     assert_agree(features, NATURAL, CONFIGS["usual"])
 
 
-@pytest.mark.parametrize("mode", [Mode.INTERNAL, Mode.EXTERNAL])
+@pytest.mark.parametrize("mode", [Mode.STREAM_INTERNAL_STATE_INFERENCE, Mode.STREAM_EXTERNAL_STATE_INFERENCE])
 @pytest.mark.parametrize(("name", "frames"), [("usual", 1), ("window_no_multiple", 3)])
 def test_samples_streamed_in_give_the_same_features(name: str, frames: int, mode: Mode):
     config, samples = CONFIGS[name], SIGNALS["voice"][4000:9760]  # 18 hops

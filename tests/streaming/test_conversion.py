@@ -300,7 +300,7 @@ def test_non_stream_is_a_copy():
     inputs = keras.Input((FRAMES, BINS))
     x = layers.BatchNormalization()(layers.Conv1D(3, 3, padding="same")(inputs))
     model = model_of(inputs, layers.Bidirectional(layers.LSTM(2))(layers.Dropout(0.5)(x)))
-    copy = to_mode(model, Mode.NON_STREAM)
+    copy = to_mode(model, Mode.NON_STREAM_INFERENCE)
     clips = noise((3, FRAMES, BINS))
     assert np.array_equal(copy(clips, training=True), model(clips, training=False))
     assert not any(isinstance(layer, layers.Dropout) for layer in copy.layers)
@@ -312,7 +312,7 @@ def test_a_model_trained_in_mixed_precision_streams_in_float32():
     inputs = keras.Input((FRAMES, BINS))
     x = layers.GRU(3, dtype="mixed_bfloat16")(layers.Conv1D(3, 3, dtype="mixed_bfloat16")(inputs))
     model = model_of(inputs, x)
-    plain = to_mode(model, Mode.NON_STREAM)
+    plain = to_mode(model, Mode.NON_STREAM_INFERENCE)
     clip = noise((1, FRAMES, BINS))
     streamed = run(KerasStream(to_mode(model, INTERNAL)), clip, 1)[-1]
     assert np.abs(plain.predict_on_batch(clip) - streamed).max() <= TOLERANCE

@@ -106,7 +106,7 @@ def streams(acoustic):
 
 def test_the_network_with_external_states_gives_the_same_rows(streams):
     model, runners = streams
-    external = KerasStream(to_mode(model.network, Mode.EXTERNAL, 8))
+    external = KerasStream(to_mode(model.network, Mode.STREAM_EXTERNAL_STATE_INFERENCE, 8))
     runners[8].reset()
     for seed in range(4):
         chunk = np.random.default_rng(seed).normal(size=(1, 8, 16)).astype(np.float32)
@@ -371,7 +371,7 @@ def test_a_run_that_cannot_stream_is_refused_with_an_alternative(tmp_path, name,
 def test_the_export_of_a_run_is_verified(tmp_path):
     """Utterances of any length with CTC rows; the model is called with a clip of 8 s or with a chunk."""
     source = speech_source(save_speech_run(tmp_path / "run", tiny_acoustic(DEEP_FRONT), DEEP_FRONT))
-    states = (Mode.NON_STREAM, Mode.EXTERNAL)
+    states = (Mode.NON_STREAM_INFERENCE, Mode.STREAM_EXTERNAL_STATE_INFERENCE)
     made = export_bundle(
         source, [Variant(Format.LITERT, state, Precision.FLOAT) for state in states], tmp_path / "export"
     )

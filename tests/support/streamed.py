@@ -12,7 +12,7 @@ from streaming.conversion.plan import StreamGeometry, stream_geometry
 from streaming.conversion.runner import KerasStream
 from streaming.conversion.timing import round_up
 
-INTERNAL, EXTERNAL = Mode.INTERNAL, Mode.EXTERNAL
+INTERNAL, EXTERNAL = Mode.STREAM_INTERNAL_STATE_INFERENCE, Mode.STREAM_EXTERNAL_STATE_INFERENCE
 STREAMS = (INTERNAL, EXTERNAL)
 TOLERANCE = 1e-5
 

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from data.keywords.folders import read_recordings
 from tests.support.microphone import Microphone
+from tests.support.recordings import FOLDER
 from utils.audio import decoding
 from utils.audio import microphone as microphone_module
 from utils.audio.folders import find_recordings
@@ -90,6 +91,16 @@ def test_blocks_side_by_side_are_the_whole(tmp_path, monkeypatch, rate, channels
     np.testing.assert_array_equal(np.concatenate(blocks), resample(decoded, rate, RATE))
 
 
+def test_damage_deep_in_a_file_is_reported_when_it_is_read(tmp_path, monkeypatch):
+    soundfile.write(tmp_path / "a.flac", np.random.default_rng(0).normal(size=5 * RATE) * 0.1, RATE)
+    content = (tmp_path / "a.flac").read_bytes()
+    monkeypatch.setattr(decoding, "_BLOCK_FRAMES", 10_000)
+    blocks = audio_blocks(put(tmp_path / "b.flac", content[: len(content) // 2]))
+    assert len(next(blocks)) == 10_000
+    with pytest.raises(AudioError, match=r"cut off.*b\.flac"):
+        list(blocks)
+
+
 def test_raw_samples_from_a_pipe():
     integers = np.array([-32768, -1, 0, 1, 32767] * 9000, "<i2")
     blocks = list(pcm_blocks(io.BytesIO(integers.tobytes()), RATE))
@@ -103,6 +114,19 @@ def test_raw_samples_from_a_pipe():
     ):
         with pytest.raises(AudioError, match=f"{message}, standard input"):
             list(pcm_blocks(io.BytesIO(content), RATE))
+
+
+def test_the_samples_before_half_a_sample_are_read():
+    read = []
+    with pytest.raises(AudioError, match="half a sample at the end, of 2001 bytes"):
+        for block in pcm_blocks(io.BytesIO(b"\0\1" * 1000 + b"\0"), RATE):
+            read.append(block)
+    assert np.concatenate(read).tolist() == [256 / 32768] * 1000
+
+
+def test_resampling_leaves_no_alias(tmp_path):
+    soundfile.write(tmp_path / "a.wav", tone(1.0, 48_000, hertz=12_000.0), 48_000)
+    assert np.abs(read_audio(tmp_path / "a.wav")[1000:-1000]).max() < 1e-3
 
 
 @pytest.mark.parametrize("channels", [2, 6])
@@ -138,6 +162,17 @@ def test_written_16_bit_values_come_back_exactly(tmp_path):
     assert soundfile.info(tmp_path / "a.wav").subtype == "PCM_16"
     write_wav(tmp_path / "b.wav", np.array([2.0, -2.0]))
     assert read_audio(tmp_path / "b.wav").tolist() == [32767 / 32768, -1.0]
+
+
+@settings(max_examples=25)
+@given(st.integers(1, 400), st.sampled_from([8000, 16_000, 22_050, 48_000]), st.integers(1, 3))
+def test_very_short_files_are_read_or_refused(tmp_path_factory, length, rate, channels):
+    path = tmp_path_factory.mktemp("short") / "a.wav"
+    soundfile.write(path, np.full((length, channels), 0.1), rate)
+    try:
+        assert len(read_audio(path)) == pytest.approx(length * RATE / rate, abs=1)
+    except AudioError as error:
+        assert "too short" in str(error) and length * RATE / rate < 1
 
 
 def test_a_folder_without_recordings_is_named(tmp_path):
@@ -212,6 +247,85 @@ def test_an_mp3_file_that_does_not_state_its_length_is_read_to_its_end(tmp_path,
     assert len(read_audio(path)) / RATE == pytest.approx(30, abs=0.5)
 
 
+@pytest.mark.parametrize("tag", ["VBRI", "Xing without a number", "short frames"])
+def test_an_mp3_file_whose_tag_does_not_state_its_length(tmp_path, tag):
+    content, rng = io.BytesIO(), np.random.default_rng(0)
+    level = np.repeat([0.0, 0.2, 0.0], 10 * 24_000)
+    soundfile.write(
+        content, level * rng.standard_normal(len(level)), 24_000, format="MP3", bitrate_mode="VARIABLE"
+    )
+    data = bytearray(content.getvalue())
+    first = _first_frame_bytes(data)
+    begin = data.index(b"Xing" if b"Xing" in data[:first] else b"Info")
+    if tag == "VBRI":
+        data[begin : begin + 4] = bytes(4)
+        data[36:40] = b"VBRI"
+    elif tag == "short frames":
+        data = data[first:]
+    else:
+        data[begin + 7] = 0
+    (tmp_path / "a.mp3").write_bytes(data)
+    assert audio_seconds(tmp_path / "a.mp3") == pytest.approx(30, abs=0.2)
+    assert len(read_audio(tmp_path / "a.mp3")) / RATE == pytest.approx(30, abs=0.2)
+
+
+@pytest.mark.parametrize("between", [b"", b"TAG" + bytes(125)], ids=["plain", "tagged"])
+def test_joined_mp3_files_are_read_to_the_end_of_the_last(tmp_path, between):
+    first, _ = _mp3(3, bitrate_mode="VARIABLE")
+    second, _ = _mp3(6, bitrate_mode="CONSTANT")
+    path = put(tmp_path / "a.mp3", first + between + second)
+    assert audio_seconds(path) == pytest.approx(9, abs=0.3)
+    samples = read_audio(path)
+    assert len(samples) / RATE == pytest.approx(9, abs=0.3)
+    assert np.abs(samples[int(7.5 * RATE) : int(8.5 * RATE)]).mean() > 0.05, "the last loud part"
+
+
+@pytest.mark.parametrize(("rate", "channels"), [(22_050, 1), (8_000, 1), (RATE, 2)])
+def test_joined_mp3_files_of_different_formats_are_read(tmp_path, rate, channels):
+    content = io.BytesIO()
+    soundfile.write(content, np.column_stack([tone(1.0, rate)] * channels), rate, format="MP3")
+    path = put(tmp_path / "a.mp3", _mp3(3)[0] + content.getvalue())
+    samples = read_audio(path)
+    assert audio_seconds(path) == pytest.approx(4, abs=0.3) == len(samples) / RATE
+    inner = samples[int(3.3 * RATE) : int(3.8 * RATE)]
+    assert np.abs(np.fft.rfft(inner)).argmax() * RATE / len(inner) == pytest.approx(440, abs=4)
+
+
+def test_a_tag_after_an_mp3_file_is_no_sound(tmp_path):
+    """With a picture, in which single headers of frames occur by chance."""
+    data, first = _mp3(3, bitrate_mode="VARIABLE")
+    picture = b"APETAGEX" + 20 * (data[first : first + 4] + bytes(1500))
+    whole = read_audio(put(tmp_path / "a.mp3", data))
+    samples = read_audio(put(tmp_path / "b.mp3", data + picture))
+    np.testing.assert_array_equal(samples[: len(whole)], whole)
+    assert not samples[len(whole) + RATE // 10 :].any(), "the decoder may add silence"
+
+
+def test_an_mp3_file_in_memory_is_read_from_where_the_decoder_is():
+    import fsspec
+
+    data, _ = _mp3(30, bitrate_mode="CONSTANT")
+    with fsspec.open("memory://a.mp3", "wb") as file:
+        file.write(data)
+    assert len(read_audio("memory://a.mp3")) / RATE == pytest.approx(30, abs=0.1)
+
+
+@pytest.mark.parametrize("stated", [0, 4000, 8001])
+@pytest.mark.parametrize(
+    "ending", [b"", b"LIST\4\0\0\0INFO", b"TAG" + bytes(125)], ids=["none", "list", "tag"]
+)
+def test_samples_behind_the_end_that_the_header_states_are_read(tmp_path, stated, ending):
+    """A recorder that writes its header now and then was killed."""
+    rng = np.random.default_rng(0)
+    samples = rng.uniform(-0.5, 0.5, 8000).astype(np.float32)
+    write_wav(tmp_path / "a.wav", samples)
+    content = bytearray((tmp_path / "a.wav").read_bytes())
+    content[40:44] = stated.to_bytes(4, "little")
+    found = read_audio(put(tmp_path / "b.wav", bytes(content) + ending))
+    np.testing.assert_allclose(found[:8000], samples, atol=1e-4)
+    assert audio_seconds(tmp_path / "b.wav") == pytest.approx(0.5, abs=0.005)
+
+
 def test_what_a_cut_wav_file_has_is_read_before_the_error(tmp_path):
     write_wav(tmp_path / "a.wav", tone())
     content = (tmp_path / "a.wav").read_bytes()
@@ -240,6 +354,18 @@ def test_a_wav_file_whose_recorder_was_killed_is_read(tmp_path):
             read_audio(path)
 
 
+def test_empty(tmp_path):
+    with pytest.raises(AudioError, match=r"empty \(0 bytes\)"):
+        read_audio(put(tmp_path / "a.wav", b""))
+
+
+def test_no_samples(tmp_path):
+    soundfile.write(tmp_path / "a.wav", np.zeros(0), RATE)
+    for read in (read_audio, audio_seconds):
+        with pytest.raises(AudioError, match=r"holds no samples, .*a\.wav"):
+            read(tmp_path / "a.wav")
+
+
 @pytest.mark.parametrize(
     "content", [b"ni3 hao3 shi4 jie4\n" * 50, b"\x00" * 999, b"RIFF", b"fLaC\x00", b"\xff\xfb"]
 )
@@ -261,6 +387,46 @@ def test_cut_off(tmp_path, name, share):
         read_audio(path)
 
 
+@pytest.mark.parametrize("subtype", ["VORBIS", "OPUS"])
+def test_cut_off_ogg(tmp_path, subtype):
+    noise = np.random.default_rng(0).normal(size=RATE) * 0.1
+    soundfile.write(tmp_path / "whole", noise, RATE, format="OGG", subtype=subtype)
+    content = (tmp_path / "whole").read_bytes()
+    with pytest.raises(AudioError, match="cut off"):
+        read_audio(put(tmp_path / "cut.ogg", content[: len(content) // 2]))
+
+
+@pytest.mark.parametrize("share", [0.2, 0.5, 0.8, 0.99])
+def test_a_cut_off_ogg_recording_is_not_taken_for_a_shorter_one(tmp_path, share):
+    """Of several pages: libsndfile reads those that are there."""
+    recording = FOLDER / "common_voice_18735239.ogg"
+    content = recording.read_bytes()
+    path = put(tmp_path / "cut.ogg", content[: int(len(content) * share)])
+    for read in (read_audio, audio_seconds):
+        with pytest.raises(AudioError, match=r"cut off: the last page of this Ogg file lacks \d+ bytes"):
+            read(path)
+    assert len(read_audio(recording)) > RATE
+
+
+@pytest.mark.parametrize("subtype", ["VORBIS", "OPUS"])
+def test_an_ogg_file_of_several_recordings_is_read_to_its_end(tmp_path, subtype):
+    parts = []
+    for seconds in (1, 2):
+        content = io.BytesIO()
+        soundfile.write(content, tone(seconds), RATE, format="OGG", subtype=subtype)
+        parts.append(content.getvalue())
+    path = put(tmp_path / "a.ogg", parts[0] + parts[1])
+    assert audio_seconds(path) == pytest.approx(3, abs=0.05)
+    assert np.abs(read_audio(path)[int(1.2 * RATE) : int(2.8 * RATE)]).mean() > 0.2
+
+
+def test_a_wav_header_shows_the_cut(tmp_path):
+    write_wav(tmp_path / "a.wav", tone())
+    content = (tmp_path / "a.wav").read_bytes()
+    with pytest.raises(AudioError, match="promises 16000 bytes, 15956 are there"):
+        audio_seconds(put(tmp_path / "b.wav", content[:16_000]))
+
+
 @pytest.mark.parametrize("size", [0xFFFFFFFF, 0x7FFFFFFF, 0xFFFFFFFF - 44])
 def test_wav_from_a_pipe_has_no_size_in_its_header(tmp_path, size):
     write_wav(tmp_path / "a.wav", tone())
@@ -280,6 +446,15 @@ def test_flac_from_a_pipe_has_no_length_in_its_header(tmp_path):
     assert audio_seconds(path) == 0.5
 
 
+def test_a_header_with_a_false_length_does_not_fill_the_memory(tmp_path):
+    soundfile.write(tmp_path / "a.flac", tone(), RATE)
+    content = bytearray((tmp_path / "a.flac").read_bytes())
+    content[21] |= 0x0F
+    content[22:26] = b"\xff" * 4
+    with pytest.raises(AudioError, match="cut off"):
+        read_audio(put(tmp_path / "b.flac", bytes(content)))
+
+
 def test_an_impossible_rate_is_refused(tmp_path):
     soundfile.write(tmp_path / "a.wav", tone(), 1)
     with pytest.raises(AudioError, match="sample rate of 1 Hz"):
@@ -290,6 +465,12 @@ def test_an_impossible_rate_is_refused(tmp_path):
 def test_not_a_number(tmp_path, value):
     soundfile.write(tmp_path / "a.wav", np.array([0.1, value, 0.2]), RATE, subtype="FLOAT")
     with pytest.raises(AudioError, match=r"1 samples are NaN or infinite, .*a\.wav"):
+        read_audio(tmp_path / "a.wav")
+
+
+def test_integers_in_a_float_file(tmp_path):
+    soundfile.write(tmp_path / "a.wav", np.array([100.0, -12_345.0]), RATE, subtype="FLOAT")
+    with pytest.raises(AudioError, match=r"float samples up to 12345, .*divide by 32768"):
         read_audio(tmp_path / "a.wav")
 
 
@@ -307,6 +488,19 @@ def test_random_damage_gives_samples_or_a_user_error(tmp_path_factory, seed, nam
     except AudioError:
         return
     assert samples.ndim == 1 and np.isfinite(samples).all() and np.abs(samples).max() <= 1.0
+
+
+@pytest.mark.shared
+@pytest.mark.skipif(not SHARED.is_dir(), reason="no ../shared/data/audio here")
+@pytest.mark.parametrize(
+    ("pattern", "rate"), [("aishell1_two_speakers/wav/*/*W00?1.flac", RATE), ("words*/mp3/*一*.mp3", 22_050)]
+)
+def test_real_recordings(pattern, rate):
+    paths = sorted(SHARED.glob(pattern))[:10]
+    assert paths
+    for path in paths:
+        assert soundfile.info(path).samplerate == rate
+        assert len(read_audio(path)) / RATE == pytest.approx(audio_seconds(path), abs=1e-4)
 
 
 def recorded(microphone: Microphone, monkeypatch, rate: int) -> list[np.ndarray]:
@@ -328,6 +522,14 @@ def test_a_microphone_of_another_rate_is_resampled(monkeypatch):
     np.testing.assert_allclose(found, expected[: len(found)], atol=1e-4)
 
 
+def test_a_microphone_that_records_at_no_rate_is_refused(monkeypatch):
+    microphone = Microphone(tone(), 48_000)
+    monkeypatch.setattr(microphone, "query_devices", lambda kind: {"default_samplerate": 44_100.0})
+    monkeypatch.setitem(sys.modules, "sounddevice", microphone)
+    with pytest.raises(AudioError, match=r"can't be opened .*Invalid sample rate"):
+        next(microphone_blocks(RATE, 0.05))
+
+
 def test_a_microphone_that_does_not_start_is_refused(monkeypatch):
     """It opens, but another program has it."""
     microphone = Microphone(tone(), RATE)
@@ -339,6 +541,44 @@ def test_a_microphone_that_does_not_start_is_refused(monkeypatch):
     monkeypatch.setitem(sys.modules, "sounddevice", microphone)
     with pytest.raises(AudioError, match=r"can't be opened .*Device unavailable.*connect one"):
         next(microphone_blocks(RATE, 0.05))
+
+
+def test_what_a_microphone_has_recorded_in_the_meantime_is_one_block(monkeypatch):
+    (block,) = recorded(Microphone(tone(0.5), RATE), monkeypatch, RATE)
+    np.testing.assert_array_equal(block, tone(0.5))
+
+
+@pytest.mark.parametrize(
+    ("ending", "container", "subtype"),
+    [("aiff", "AIFF", "PCM_16"), ("w64", "W64", "PCM_16"), ("caf", "CAF", "PCM_16"), ("opus", "OGG", "OPUS")],
+)
+def test_a_folder_gives_the_recordings_that_libsndfile_reads(tmp_path, ending, container, subtype):
+    path = tmp_path / f"a.{ending}"
+    with path.open("wb") as file:
+        soundfile.write(file, 0.1 * np.ones(8_000), 8_000, format=container, subtype=subtype)
+    assert find_recordings(tmp_path) == [path]
+    assert audio_seconds(path) == pytest.approx(1.0, abs=0.01)
+
+
+def test_files_that_cannot_be_read_are_named_once(tmp_path, capsys):
+    put(tmp_path / "talk.adx", b"\x80\0\1")
+    for name in ("talk.txt", "talk.trn", "cover.png", "a.hash"):
+        put(tmp_path / name, "今天\n".encode())
+    with pytest.raises(AudioError, match="no recordings in this folder"):
+        find_recordings(tmp_path)
+    write_wav(tmp_path / "a.wav", np.zeros(100, np.float32))
+    for _ in range(2):
+        assert find_recordings(tmp_path) == [tmp_path / "a.wav"]
+    messages = capsys.readouterr().err
+    assert messages.count("1 files of ") == messages.count("talk.adx") == 1
+    assert "ffmpeg -i FILE" in messages and "talk.t" not in messages
+
+
+def test_neither_hidden_files_nor_folders_are_taken_for_recordings(tmp_path):
+    for name in ("b.wav", "album.flac/a.wav", ".hidden/c.wav"):
+        write_wav(tmp_path / name, np.zeros(100, np.float32))
+    put(tmp_path / "._b.wav", b"\0\5\26\7")  # made by macOS
+    assert find_recordings(tmp_path) == [tmp_path / "album.flac" / "a.wav", tmp_path / "b.wav"]
 
 
 def test_clips_of_other_formats_are_named(tmp_path, capsys):

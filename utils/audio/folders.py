@@ -10,7 +10,8 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
-from utils.audio.decoding import CONVERT_HINT, UnknownFormat, note, open_sound
+from utils.audio.decoding import open_sound
+from utils.audio.problems import CONVERT_HINT, UnknownFormat, note
 from utils.errors import AudioError, printable, unreadable
 
 # Files with these suffixes are recordings without a look into them: corpora have 100,000 files.

@@ -1,6 +1,6 @@
 """Reads audio files of any usual format as mono float32 samples at one sample rate, or says what is wrong.
 
-``decoding`` chooses the decoder, :func:`mix` makes one channel of several, soxr resamples. All recordings are
+``decoding`` chooses the decoder, ``mixing`` makes one channel of several, soxr resamples. All recordings are
 read here, so that damaged ones are found before they become wrong features: files that are cut off, text
 named ``.wav``, NaN samples, floats that are not scaled to ±1.
 """
@@ -17,14 +17,13 @@ import soundfile
 import soxr
 
 from utils.audio.decoding import open_sound
+from utils.audio.mixing import mix
 from utils.errors import AudioError
 from utils.files import replacing
 
 SAMPLE_RATE = 16000  # Hz, used by all configs unless they set another one
 HIGHEST_RATE = 1_000_000  # Hz, of a config
 INT16_SCALE = 32768.0  # 1.0 as a 16-bit integer, the sample format of most corpora
-
-_LEAST_POWER = 0.5  # of the mean, relative to that of independent channels; in opposite phase it is near 0
 
 # Float files may slightly exceed ±1; a peak above this is an error: integers were stored as floats.
 _UNSCALED_PEAK = 64.0
@@ -33,7 +32,7 @@ _UNSCALED_PEAK = 64.0
 def read_audio(path: str | Path, sample_rate: int = SAMPLE_RATE) -> np.ndarray:
     """Read a recording as mono samples at ``sample_rate``.
 
-    Several channels are mixed (:func:`mix`). Samples beyond ±1 (float files, lossy codecs,
+    Several channels are mixed (:mod:`utils.audio.mixing`). Samples beyond ±1 (float files, lossy codecs,
     resampling) are clipped. The format is determined by the content of the file, not by its name.
 
     Args:
@@ -74,21 +73,6 @@ def audio_blocks(path: str | Path, sample_rate: int = SAMPLE_RATE) -> Iterator[n
             raise AudioError(
                 f"too short for a sample at {sample_rate} Hz", where=path, hint="remove it from the list"
             )
-
-
-def mix(samples: np.ndarray) -> np.ndarray:
-    """The mean of the channels of (samples, channels) float32, as (samples,) float32.
-
-    A microphone whose wires are swapped gives a channel in opposite phase, and the mean would be silence.
-    Where it has less than half the power of a mean of independent channels, the loudest channel is taken.
-    """
-    if samples.shape[1] == 1:
-        return np.ascontiguousarray(samples[:, 0])
-    mixed = samples.mean(axis=1)
-    energies = [float(channel @ channel) for channel in samples.T]
-    if float(mixed @ mixed) * len(energies) ** 2 < _LEAST_POWER * sum(energies):
-        return np.ascontiguousarray(samples[:, np.argmax(energies)])
-    return mixed
 
 
 def pcm_blocks(

@@ -4,11 +4,12 @@ import io
 import struct
 from pathlib import Path
 
+import av
 import numpy as np
 import pytest
 import soundfile
 
-from utils.audio.live import open_pipe
+from utils.audio.piped import open_pipe
 from utils.audio.reading import read_audio
 from utils.errors import AudioError
 
@@ -28,7 +29,7 @@ def audio_file(form: str) -> bytes:
     return content.getvalue()
 
 
-@pytest.mark.parametrize("form", ["WAV", "FLAC", "OGG", "AIFF", "W64", "AU", "CAF", "RF64"])
+@pytest.mark.parametrize("form", ["WAV", "FLAC", "OGG", "MP3", "AIFF", "W64", "AU", "CAF", "RF64"])
 @pytest.mark.parametrize("rate", [None, RATE])
 def test_an_audio_file_is_decoded_and_not_read_as_samples(form: str, rate: int | None, tmp_path: Path):
     content = audio_file(form)
@@ -71,6 +72,20 @@ def test_text_is_named(text: str, encoding: str):
         samples_of(text.encode(encoding))
 
 
+@pytest.mark.parametrize("codec", ["mp3", "aac", "ac3"])
+def test_frames_without_a_name_are_an_audio_file(codec: str):
+    content = io.BytesIO()
+    with av.open(content, "w", format={"aac": "adts"}.get(codec, codec)) as container:
+        track = container.add_stream(codec, rate=RATE if codec != "ac3" else 48_000, layout="mono")
+        frame = av.AudioFrame.from_ndarray(SOUND[None], "fltp", "mono")
+        frame.sample_rate = RATE
+        size = track.codec_context.frame_size
+        to_codec = av.AudioResampler(track.format.name, "mono", track.rate, frame_size=size)
+        for part in [*to_codec.resample(frame), *to_codec.resample(None), None]:
+            container.mux(track.encode(part))
+    assert len(samples_of(content.getvalue())) == pytest.approx(len(SOUND), abs=3500)
+
+
 def test_the_wav_of_a_pipe_without_a_length_is_read_as_it_arrives():
     header = bytearray(audio_file("WAV")[:44])
     header[40:44] = bytes(4)
@@ -84,7 +99,7 @@ def test_the_wav_of_a_pipe_without_a_length_is_read_as_it_arrives():
     [
         (b"", RATE, "no samples"),
         (b"", None, "no samples"),
-        (PCM, None, "not readable as audio.*--rate HZ"),
+        (PCM, None, "not an audio file of a known format.*--rate HZ"),
         (PCM, 16, "a sample rate of 16 Hz, .*--rate 16000"),
         (b"\0\0\0\x18ftypM4A " + PCM, RATE, "not readable as audio"),
         (audio_file("FLAC")[:2000], RATE, "cut off|not readable"),
