@@ -47,6 +47,7 @@ def adapt(folder: Path, name: str, *overrides: str) -> RunFolder:
         f"data.cache={folder / 'cache'}",
         "data.workers=1",
         "training.epochs=1",
+        'freeze=["*block_*","*_norm",logits]',  # the recipe's comment: for `compact`
         *overrides,
     ]
     train_from_config("speech", RECIPE, settings, folder / name)
