@@ -14,7 +14,7 @@ from utils.audio.reading import INT16_SCALE
 from utils.backend.prediction import prepare_prediction
 from utils.backend.weights import load_weights
 from utils.errors import ConfigError, RunError
-from utils.features.keyword import KeywordFeatureConfig, describe_mismatch, keyword_features
+from utils.features.keyword import KeywordFeatureConfig, keyword_features
 from utils.run_folder.run import ENVIRONMENT, RunFolder, open_run
 
 BATCH = 128  # clips in a prediction batch
@@ -56,23 +56,18 @@ class KeywordModel:
         return keyword_features(after_silence(as_float(samples), self.context_samples), self.features)
 
 
-def load_keyword_model(
-    run: str | Path, weights: str = "best", features: KeywordFeatureConfig | None = None
-) -> KeywordModel:
+def load_keyword_model(run: str | Path, weights: str = "best") -> KeywordModel:
     """Build the model of a keyword run and load its weights; only the run folder is needed.
 
     Args:
         run: the folder that the training wrote.
         weights: ``best``, ``last``, or the path of a weights file of the same model and labels.
-        features: settings of the front end that will be used, if not those of the run.
 
     Raises:
-        ConfigError: ``features`` differ from those of the training; the error names both values.
         RunError: a part of the folder is missing or damaged, or the weights do not fit.
     """
     folder = open_run(run, "keyword")
     trained = folder.section("features", KeywordFeatureConfig)
-    refuse_other_features(trained, features, folder.path)
     labels = read_labels(folder.part(folder.labels))
     config = folder.config()
     if labels_hash(labels) != str((config.get(ENVIRONMENT) or {}).get(LABELS_HASH)):
@@ -94,18 +89,6 @@ def load_keyword_model(
     prepare_prediction(model)
     load_weights(model, path, lambda classes: _explain_classes(classes, path, labels))
     return KeywordModel(model, trained, labels, clip_samples, context_samples, config)
-
-
-def refuse_other_features(
-    trained: KeywordFeatureConfig, requested: KeywordFeatureConfig | None, where: object
-) -> None:
-    """Raise ConfigError, with both values of each setting, if ``requested`` differs from the training."""
-    if requested is not None and requested != trained:
-        raise ConfigError(
-            f"the model was trained on other features ({describe_mismatch(trained, requested)})",
-            where=where,
-            hint="leave the setting out, or train a model with it",
-        )
 
 
 def refuse_other_lengths(keyword: KeywordModel, clip_ms: float, context_ms: float, where: object) -> None:

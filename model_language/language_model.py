@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -83,18 +82,13 @@ class HanziLanguageModel:
         return [[self._vocabulary.encode_or_unknown(text) for text in texts] for texts in utterances]
 
 
-def language_model_parts(run: RunFolder, config: Any) -> list[Path]:
-    """The files that :func:`load_hanzi_language_model` reads."""
-    return [run.vocabulary("hanzi.txt"), run.path / WEIGHTS_FILE]
-
-
 def load_hanzi_language_model(run: RunFolder, config: Any) -> HanziLanguageModel:
     """The language model of a finished run.
 
     Raises:
         RunError: a part is missing or damaged.
     """
-    vocabulary, weights = map(run.part, language_model_parts(run, config))
+    vocabulary, weights = map(run.part, (run.vocabulary("hanzi.txt"), run.path / WEIGHTS_FILE))
     return HanziLanguageModel(NumpyCausalCnn(CausalCnnWeights.load(weights)), Vocabulary.load(vocabulary))
 
 

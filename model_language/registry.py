@@ -1,7 +1,7 @@
 """Table of the language models by name, with their config classes and builders; loads finished language runs.
 
-A run folder holds ``config.yaml`` (section ``model``) and the files that :func:`language_parts` names, which
-depend on the model. Modules of networks are imported on first use: the other models start without Keras.
+A run folder holds ``config.yaml`` (section ``model``) and files that depend on the model. Modules of networks
+are imported on first use: the other models start without Keras.
 """
 
 from __future__ import annotations
@@ -13,17 +13,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from model_language.converters.base import Converter
-from model_language.converters.combined import GatedCnnConverter, combined_parts, load_combined_converter
+from model_language.converters.combined import GatedCnnConverter, load_combined_converter
 from model_language.converters.combined_config import NAME as COMBINED
 from model_language.converters.combined_config import CombinedConfig
 from model_language.converters.ngram import NAME as NGRAM
-from model_language.converters.ngram import NgramConfig, load_ngram_converter, ngram_parts
+from model_language.converters.ngram import NgramConfig, load_ngram_converter
 from model_language.converters.user_word_converter import UserWordConverter
 from model_language.language_model import (
     RESCORING,
     HanziLanguageModel,
     SecondPass,
-    language_model_parts,
     load_hanzi_language_model,
 )
 from model_language.networks.candidates import TABLES_FILE, CandidateTables
@@ -31,7 +30,7 @@ from model_language.networks.causal_cnn_numpy import NAME as CAUSAL_CNN
 from model_language.networks.causal_cnn_numpy import CausalCnnConfig
 from model_language.networks.gated_cnn_numpy import NumpyGatedCnn
 from model_language.ngram.syllables import NAME as SYLLABLE_NGRAM
-from model_language.ngram.syllables import SyllableNgramConfig, load_syllable_ngram, syllable_ngram_parts
+from model_language.ngram.syllables import SyllableNgramConfig, load_syllable_ngram
 from model_language.search.user_words import read_user_words
 from model_language.vocabulary.symbols import Symbols
 from utils.backend.quiet import silence_tensorflow
@@ -53,7 +52,6 @@ class ModelEntry:
 
     Attributes:
         config_class: the config class, or for a network its name as ``module:class`` below ``networks``.
-        parts: ``parts(run, config)`` → the files that ``load`` reads.
         load: ``load(run, config)`` → the finished model: a converter, or an n-gram model of syllables.
         build: ``build(config, symbols, run)`` → the Keras model of a run with these vocabularies; None if
             the model is estimated by counting, not trained.
@@ -61,7 +59,6 @@ class ModelEntry:
     """
 
     config_class: type | str
-    parts: Callable[[RunFolder, Any], list[Path]]
     load: Callable[[RunFolder, Any], Any]
     build: Callable[[Any, Symbols, RunFolder], keras.Model] | None = None
     exported: bool = False
@@ -84,10 +81,6 @@ def _network(name: str) -> Any:
     return _imported(f"model_language.networks.{module}", attribute)
 
 
-def _network_parts(run: RunFolder, config: Any) -> list[Path]:
-    return [*Symbols.files(run.path), run.best_weights]
-
-
 def _load_neural(run: RunFolder, config: Any) -> Converter:
     return _imported("model_language.converters.neural", "NeuralConverter")(*load_network(run.path))
 
@@ -98,11 +91,7 @@ def _neural(config: str, builder: str) -> ModelEntry:
     def build(config: Any, symbols: Symbols, run: RunFolder) -> keras.Model:
         return _network(builder)(config, len(symbols.pinyin), len(symbols.hanzi))
 
-    return ModelEntry(config, _network_parts, _load_neural, build, exported=True)
-
-
-def _gated_cnn_parts(run: RunFolder, config: Any) -> list[Path]:
-    return [*_network_parts(run, config), run.vocabulary(TABLES_FILE)]
+    return ModelEntry(config, _load_neural, build, exported=True)
 
 
 def _build_gated_cnn(config: Any, symbols: Symbols, run: RunFolder) -> keras.Model:
@@ -127,15 +116,11 @@ MODELS: dict[str, ModelEntry] = {
         "published_transformer:build_published_transformer",
     ),
     "cbhg": _neural("cbhg:CbhgConfig", "cbhg:build_cbhg"),
-    GATED_CNN: ModelEntry("gated_cnn:GatedCnnConfig", _gated_cnn_parts, _load_gated_cnn, _build_gated_cnn),
-    CAUSAL_CNN: ModelEntry(
-        CausalCnnConfig, language_model_parts, load_hanzi_language_model, _build_causal_cnn
-    ),
-    NGRAM: ModelEntry(NgramConfig, ngram_parts, load_ngram_converter),
-    COMBINED: ModelEntry(CombinedConfig, combined_parts, load_combined_converter),
-    SYLLABLE_NGRAM: ModelEntry(
-        SyllableNgramConfig, syllable_ngram_parts, lambda run, config: load_syllable_ngram(run.path)
-    ),
+    GATED_CNN: ModelEntry("gated_cnn:GatedCnnConfig", _load_gated_cnn, _build_gated_cnn),
+    CAUSAL_CNN: ModelEntry(CausalCnnConfig, load_hanzi_language_model, _build_causal_cnn),
+    NGRAM: ModelEntry(NgramConfig, load_ngram_converter),
+    COMBINED: ModelEntry(CombinedConfig, load_combined_converter),
+    SYLLABLE_NGRAM: ModelEntry(SyllableNgramConfig, lambda run, config: load_syllable_ngram(run.path)),
 }
 
 
@@ -215,16 +200,6 @@ def load_second_pass(
         RunError: as :func:`load_hanzi_model`.
     """
     return SecondPass(load_hanzi_model(language_model), weight)
-
-
-def language_parts(run: RunFolder) -> list[Path]:
-    """The files that :func:`load_language_model` reads beside config.yaml.
-
-    Raises:
-        ConfigError: the run's model is unknown, or one of its settings is wrong.
-    """
-    config = read_model_config(run)
-    return MODELS[config.name].parts(run, config)
 
 
 def load_network(run_folder: str | Path, weights: str = "best") -> tuple[keras.Model, Symbols]:

@@ -129,11 +129,6 @@ class NgramConverter(Converter):
         return Grid(self._candidates[syllables], self._readings[syllables], lengths)
 
 
-def ngram_parts(run: RunFolder, config: NgramConfig) -> list[Path]:
-    """The files that :func:`load_ngram_converter` reads."""
-    return [run.path / NGRAM_FILE, *Symbols.files(run.path)]
-
-
 def load_ngram_converter(run: RunFolder, config: NgramConfig) -> NgramConverter:
     """The converter of a finished run; it needs no framework.
 

@@ -16,7 +16,7 @@ from model_language.array_files import load_part
 from model_language.ngram.kneser_ney import BOUNDARY, BackoffModel, check_order, estimate, tables_of
 from utils.errors import CorpusError, RunError, TrainingError
 from utils.mandarin.pinyin import full_inventory
-from utils.run_folder.run import RunFolder, open_run
+from utils.run_folder.run import open_run
 from utils.vocabulary import Vocabulary, language_vocabulary
 
 NAME = "syllable_ngram"
@@ -95,11 +95,6 @@ class SyllableNgram(BackoffModel):
             for start in range(1, len(ids), _BATCH_SYLLABLES)
         ]
         return float(np.exp(-np.concatenate(logs).mean(dtype=np.float64)))
-
-
-def syllable_ngram_parts(run: RunFolder, config: SyllableNgramConfig) -> list[Path]:
-    """The files that :func:`load_syllable_ngram` reads."""
-    return [run.path / SYLLABLES_FILE, run.vocabulary("pinyin.txt")]
 
 
 def load_syllable_ngram(run_folder: str | Path) -> SyllableNgram:

@@ -131,6 +131,9 @@ def test_a_few_long_targets_are_left_out_and_a_limit_keeps_the_vocabulary(
     overrides = [*SMALL, *_lists(hasty), "training.epochs=1", "data.limit=3"]
     train_from_config("speech", config_file, overrides, run.path)
     assert "1 utterances are too short for their labels and skipped" in run.log.read_text(encoding="utf-8")
+    assert re.search(
+        r"1 dev utterances are too short .*the error rate in full\): 0\n", run.log.read_text("utf-8")
+    )
     assert "2 training and 10 dev utterances" in run.log.read_text(encoding="utf-8")
     assert "mar1" in load_acoustic_model(run.path).vocabulary
 

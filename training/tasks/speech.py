@@ -44,7 +44,7 @@ from utils.errors import CorpusError, require
 from utils.features.speech import FeatureConfig, feature_bins
 from utils.limits import Count, Limited, Size
 from utils.run_folder.run import RunFolder
-from utils.vocabulary import Vocabulary, acoustic_vocabulary
+from utils.vocabulary import Vocabulary, acoustic_vocabulary, first_few
 
 log = logging.getLogger("train")
 
@@ -362,7 +362,13 @@ def _dev_source(config: SpeechConfig, vocabulary: Vocabulary, utterances: list[U
     labels = [vocabulary.encode(u.pinyin, u.id, u.audio) for u in utterances]
     short = too_short(cache, utterances, labels, config.model.time_stride)
     if short:
-        log.warning("%d dev utterances are too short for their labels: dev_loss counts them as 0", len(short))
+        ids = first_few([utterances[index].id for index in short])
+        log.warning(
+            "%d dev utterances are too short for their labels (dev_loss counts them as 0, "
+            "the error rate in full): %s",
+            len(short),
+            ids,
+        )
     return BatchSource(
         cache,
         utterances,

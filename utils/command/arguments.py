@@ -36,11 +36,6 @@ def finite_number(text: str) -> float:
     return _number(text, math.isfinite, "a finite number")
 
 
-def not_negative_number(text: str) -> float:
-    """A finite number, 0 or above."""
-    return _number(text, lambda number: 0.0 <= number < math.inf, "a number from 0 on")
-
-
 def fraction(text: str) -> float:
     """A number from 0 to 1."""
     return _number(text, lambda number: 0.0 <= number <= 1.0, "a number from 0 to 1")

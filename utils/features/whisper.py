@@ -23,7 +23,7 @@ _LOG_STEP = np.log(6.4) / 27  # … and logarithmic above
 
 
 def frame_count(samples: int) -> int:
-    """Frames of so many samples: the frame that is centred at the end of the recording is left out."""
+    """Number of frames of a recording: the frame that is centred at its end is left out."""
     return max(1, samples // HOP_SAMPLES)
 
 

@@ -25,6 +25,8 @@ from utils.run_folder import checksums
 from utils.run_folder.checksums import CHECKSUMS, CONFIG, verified
 from utils.run_folder.environment import environment
 
+log = logging.getLogger("train")
+
 ENVIRONMENT = "environment"
 SEARCH = "search"
 """The section of config.yaml with the weights of the joint search that suit an acoustic model."""
@@ -309,9 +311,6 @@ def _source_of(bundle: RunFolder) -> str:
     parent = bundle.path.absolute().parent
     source = f": {parent}" if (parent / CONFIG).is_file() else ""
     return f"give the run that it was exported from{source}; `export.py verify` checks a bundle"
-
-
-log = logging.getLogger("train")
 
 
 @contextmanager
