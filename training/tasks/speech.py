@@ -34,6 +34,7 @@ from training.initialise import TokenLayer
 from training.loop import prepare_backend, train
 from training.losses import CtcLoss, pack_ctc_targets
 from training.metrics import SyllableErrorRate
+from training.stored_head import HeadConfig, train_head
 from training.tasks.adaptation import INITIAL, InitialModelConfig, hold_out
 from training.tasks.packed_corpora import open_packed, packed_source
 from training.tasks.recipe import Recipe, SourceModel, prepare_model
@@ -41,7 +42,7 @@ from training.tasks.sequence_task import SequenceTask
 from training.utterance_checks import report_skipped, too_short, warn_of_changed_utterances
 from utils.config import ConfigClasses
 from utils.errors import CorpusError, require
-from utils.features.speech import FeatureConfig, feature_bins
+from utils.features.speech import FeatureConfig, feature_bins, settings_hash
 from utils.limits import Count, Limited, Size
 from utils.run_folder.run import RunFolder
 from utils.vocabulary import Vocabulary, acoustic_vocabulary, first_few
@@ -116,6 +117,7 @@ class SpeechConfig(Recipe):
     spec_augment: SpecAugmentConfig = field(default_factory=SpecAugmentConfig)
     data: SpeechDataConfig = field(default_factory=SpeechDataConfig)
     distillation: DistillationConfig = field(default_factory=DistillationConfig)
+    head: HeadConfig = field(default_factory=HeadConfig)
 
 
 VARIANTS = {"model": ChainMap(ConfigClasses(MODELS), {INITIAL: InitialModelConfig})}
@@ -226,6 +228,11 @@ def train_speech(
     model = distribution.build(lambda: build(config.model, bins, len(vocabulary)))
     prepare_model(model, config, run, partial(_load_source, config.features, vocabulary))
     teacher = Teacher.load(config.distillation, config.model, vocabulary)
+    require(
+        not config.head.after or not (packed or distribution is not SINGLE_PROCESS),
+        "head.after with a packed corpus or with --distribute",
+        hint="train the head in a run of its own on one device, and name this run in initialise_from",
+    )
     if packed:
         require(
             not teacher,
@@ -245,6 +252,10 @@ def train_speech(
         len(dev_utterances),
         len(vocabulary),
     )
+    if config.head.after and not run.checkpoint.is_file():
+        train_head(
+            model, config.head, train_source, config.model.time_stride, vocabulary.blank_index, config.seed
+        )
     task = SpeechTask(
         model,
         vocabulary,
@@ -298,7 +309,7 @@ def _require_utterances(manifests: Sequence[str], count: int) -> None:
 def _load_source(features: FeatureConfig, vocabulary: Vocabulary, run: str) -> SourceModel:
     """The trained model of another run, and its output layer."""
     source = load_acoustic_model(run)
-    if source.features != features:
+    if settings_hash(source.features) != settings_hash(features):
         log.warning("%s was trained on other features: see its config.yaml", run)
     return source.model, {OUTPUT_LAYER: TokenLayer(source.vocabulary, vocabulary)}
 
