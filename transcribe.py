@@ -14,34 +14,26 @@ from typing import Any
 
 from tqdm import tqdm
 
+from recognition import load
+from recognition.command_options import add_joint_options, add_phrase_options, add_search_options
 from recognition.options import (
-    SearchOptions,
-    add_joint_options,
-    add_phrase_options,
-    add_search_options,
-    check_joint_options,
-    check_phrase_options,
+    given_settings,
     transcript_settings,
+    transcription_runs,
+    transcription_search,
 )
 from utils.audio.folders import find_recordings
 from utils.audio.live import live_audio
 from utils.cluster import add_cluster, on_cluster
 from utils.command.arguments import fraction, listed_paths, positive
-from utils.errors import AudioError, ConfigError, RunError, TranscriptError, UserError, printable
+from utils.errors import AudioError, ConfigError, TranscriptError, UserError, printable
 from utils.files import remove_leftovers
 from utils.hypotheses.digits import with_digits
 from utils.hypotheses.live import LiveText, require_new_live_transcript, write_live_transcript
-from utils.hypotheses.recognition import Ending, Segment
+from utils.hypotheses.recognition import Ending, Recognition
 from utils.hypotheses.transcript_formats import FORMATS, Events, print_transcript, readable
 from utils.hypotheses.transcript_marks import TranscriptMarks
-from utils.run_folder.run import (
-    PRETRAINED,
-    PRETRAINED_SPEECH,
-    PRETRAINED_STREAMING,
-    RunFolder,
-    locked,
-    open_run,
-)
+from utils.run_folder.run import PRETRAINED_STREAMING, RunFolder, locked, open_run
 from utils.stop_signals import Stopped
 
 PIPE = Path("-")
@@ -101,12 +93,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         options.paths, options.stream = [PIPE], True
     if not options.paths and not options.list:
         parser.error("give recordings, folders, --list FILE, or --microphone")
-    if options.joint is None:
-        others = (options.speech, options.language, options.beam, options.syllables)
-        options.joint = not any((*others, options.phrases))
-    options.search = SearchOptions.of(options)
-    check_phrase_options(options.search, options.language)
-    check_joint_options(options.search)
+    options.search = transcription_search(options.speech, options.language, **given_settings(vars(options)))
     if options.chunk and not options.stream:
         raise ConfigError("--chunk without --stream", hint="add --stream")
     if options.cluster and (not options.output or options.stream or PIPE in options.paths):
@@ -117,8 +104,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             hint = "add --stream or --microphone, and leave out --speech"
             raise ConfigError("--no-second-pass is for live audio with the shipped models", hint=hint)
         options.speech = PRETRAINED_STREAMING
-    language = open_run(options.language or PRETRAINED, "language").path
-    runs = {"speech": _speech_run(options.speech), "language": language}
+    runs = transcription_runs(options.speech, options.language)
     if options.syllables:
         open_run(options.syllables, "language")
     with _one_live_call(jobs, options):
@@ -136,7 +122,7 @@ def _transcribe_unfinished(
         done = len(jobs) - len(unfinished)
         print(f"{done} of {len(jobs)} were transcribed before: skipped", file=sys.stderr)
     transcribe = _transcribe_on_cluster if options.cluster else _transcribe
-    failed = transcribe(unfinished, options, runs, marks) if unfinished else []
+    failed = transcribe(unfinished, options, marks) if unfinished else []
     if failed:
         shown = [*failed[:SHOWN_FAILURES], *(["…"] if len(failed) > SHOWN_FAILURES else [])]
         summary = f"{len(failed)} of {len(unfinished)} files could not be transcribed"
@@ -144,14 +130,9 @@ def _transcribe_unfinished(
     return failed
 
 
-def _transcribe(
-    jobs: Sequence[Job],
-    options: argparse.Namespace,
-    runs: Mapping[str, Path],
-    marks: TranscriptMarks | None,
-) -> list[str]:
+def _transcribe(jobs: Sequence[Job], options: argparse.Namespace, marks: TranscriptMarks | None) -> list[str]:
     """Transcribe all recordings; return the names of those that failed."""
-    recognizer = _recognizer(options, runs)
+    recognizer = _recognizer(options)
     failed: list[str] = []
     form = FORMATS[options.format]
     block_seconds = (options.chunk or BLOCK_MS) / 1000 if options.stream else 1.0
@@ -182,15 +163,15 @@ def _transcribe(
 
 
 def _transcribe_on_cluster(
-    jobs: Sequence[Job], options: argparse.Namespace, runs: Mapping[str, Path], marks: TranscriptMarks
+    jobs: Sequence[Job], options: argparse.Namespace, marks: TranscriptMarks
 ) -> list[str]:
     """As :func:`_transcribe`, by the nodes of a cluster."""
     from recognition.cluster_jobs import transcribe_files
 
-    load, recordings = _loader(options, runs), [job.audio for job in jobs]
+    recordings = [job.audio for job in jobs]
     failed = []
     with on_cluster(options.cluster), tqdm(total=len(jobs), unit=" files", disable=None) as bar:
-        for number, text in transcribe_files(load, options.format, options.digits, recordings):
+        for number, text in transcribe_files(_loader(options), options.format, options.digits, recordings):
             bar.update()
             try:
                 if isinstance(text, AudioError):
@@ -202,26 +183,19 @@ def _transcribe_on_cluster(
     return [printable(jobs[number].audio) for number in sorted(failed)]
 
 
-def _loader(options: argparse.Namespace, runs: Mapping[str, Path]) -> Callable[[], Any]:
-    from recognition.loading import WINDOW_SECONDS, load_both_stages
-
-    language = None if options.phrases else runs["language"]
-    # Live audio is transcribed as it arrives.
-    window_seconds = 0.0 if PIPE in options.paths else WINDOW_SECONDS
-    return partial(load_both_stages, runs["speech"], language, options.search, window_seconds)
+def _loader(options: argparse.Namespace) -> Callable[[], Any]:
+    return partial(load, options.speech, options.language, **vars(options.search))
 
 
-def _recognizer(options: argparse.Namespace, runs: Mapping[str, Path]) -> Any:
-    from recognition.loading import load_first_pass, load_live_stream
-    from streaming.speech.recognizer import StreamRecognizer
-
-    recognizer = _loader(options, runs)()
+def _recognizer(options: argparse.Namespace) -> Any:
+    recognizer = _loader(options)()
     for text in recognizer.phrases.homophone_warnings() if recognizer.phrases else ():
         print(f"warning: {text}", file=sys.stderr)
     if not options.stream:
         return recognizer
-    chunk_seconds = options.chunk and options.chunk / 1000
-    stream = load_live_stream(runs["speech"], recognizer, load_first_pass(recognizer), chunk_seconds)
+    from streaming.speech.recognizer import StreamRecognizer  # here: it loads the decoders of audio
+
+    stream = recognizer.live_stream(options.chunk and options.chunk / 1000)
     return StreamRecognizer(stream, None if options.output else LiveText(sys.stderr).show)
 
 
@@ -238,7 +212,7 @@ def _sources(
             return
 
 
-def _with_progress(events: Events, bar: tqdm) -> Iterator[Segment | Ending]:
+def _with_progress(events: Events, bar: tqdm) -> Iterator[Recognition | Ending]:
     """The same events; updates the progress bar with the seconds of audio."""
     before = 0.0
     for event in events:
@@ -299,12 +273,9 @@ def _marks(options: argparse.Namespace, runs: Mapping[str, Path]) -> TranscriptM
     """The record of finished transcripts in the output folder; None without ``--output``."""
     if not options.output:
         return None
-    from recognition.loading import runs_in_use
-
     remove_leftovers(options.output)
     flags = {"stream": options.stream, "digits": options.digits}
-    used = runs_in_use(options.search, runs)
-    return TranscriptMarks(options.output, transcript_settings(options.search, used, flags))
+    return TranscriptMarks(options.output, transcript_settings(options.search, runs, flags))
 
 
 def _unfinished(jobs: Sequence[Job], marks: TranscriptMarks | None) -> list[Job]:
@@ -319,14 +290,6 @@ def _unfinished(jobs: Sequence[Job], marks: TranscriptMarks | None) -> list[Job]
         if job.file is None:
             require_new_live_transcript(job.target)
     return [job for job in jobs if job.file is None or not marks.is_finished(job.target, job.file)]
-
-
-def _speech_run(given: Path | None) -> Path:
-    """The run folder of the acoustic model; by default the shipped one."""
-    if not given and not PRETRAINED_SPEECH.is_dir():
-        hint = "get the whole project again, or give --speech RUN"
-        raise RunError("the shipped acoustic model is missing", where=PRETRAINED_SPEECH, hint=hint)
-    return open_run(given or PRETRAINED_SPEECH, "speech").path  # reports a wrong folder before models load
 
 
 def _parser() -> argparse.ArgumentParser:

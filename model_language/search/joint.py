@@ -33,6 +33,7 @@ from model_language.search.user_words import UserWords
 from model_language.search.word_bonus import HanziIds, NetworkWords, scores_of
 from model_language.vocabulary.symbols import PAD_ID, UNKNOWN_ID
 from utils.hypotheses.confusion_network import ConfusionNetwork
+from utils.hypotheses.recognition import Alternative
 from utils.softmax import softmax
 
 SEQUENCES = 40  # syllable sequences that a network converts for each utterance
@@ -68,26 +69,6 @@ TUNED = {
 }
 
 
-@dataclass(frozen=True)
-class JointHypothesis:
-    """One hypothesis for an utterance.
-
-    Attributes:
-        pinyin: canonical syllables.
-        hanzi: one character for each syllable.
-        score: the joint score.
-        slots: the slot of each syllable.
-        confidence: for each character, the fraction of all hypotheses found, by e^score, that have it in its
-            slot.
-    """
-
-    pinyin: tuple[str, ...]
-    hanzi: str
-    score: float
-    slots: tuple[int, ...]
-    confidence: tuple[float, ...] = ()
-
-
 class JointSearch:
     """Finds the best syllables and hanzi of confusion networks.
 
@@ -115,10 +96,10 @@ class JointSearch:
         self._second_pass = SecondPass(language_model, weights.rescoring) if rescoring else None
         self._candidates: dict[str, tuple[np.ndarray, np.ndarray]] = {}
 
-    def search(self, networks: Sequence[ConfusionNetwork], n: int = 1) -> list[list[JointHypothesis]]:
+    def search(self, networks: Sequence[ConfusionNetwork], n: int = 1) -> list[list[Alternative]]:
         """Up to ``n`` hypotheses for each network (at least one), the best first."""
         if _is_generative(self._converter.converter):
-            found: list[list[JointHypothesis]] = [[] for _ in networks]
+            found: list[list[Alternative]] = [[] for _ in networks]
             # Networks of similar length are searched together.
             for batch in length_batches([1 + len(network.slots) for network in networks], BATCH_SLOTS):
                 longest_first = batch[::-1]
@@ -134,7 +115,7 @@ class JointSearch:
         """Whether the converter scores a hanzi given those before it, which :meth:`evidence` needs."""
         return self._converter.converter.history_model is not None
 
-    def evidence(self, hypothesis: JointHypothesis) -> np.ndarray:
+    def evidence(self, hypothesis: Alternative) -> np.ndarray:
         """The converter's log-scores of each hanzi of a hypothesis, for confidences: (syllables, 2) float64.
 
         The first column sums the scores of all n-grams that contain the hanzi: a wrong hanzi lowers those on
@@ -152,7 +133,7 @@ class JointSearch:
             own += scores_of([number], *self._candidates_of(syllable), size)
         return np.column_stack([sums[: len(ids)], own])
 
-    def _search(self, networks: Sequence[ConfusionNetwork], n: int) -> list[list[JointHypothesis]]:
+    def _search(self, networks: Sequence[ConfusionNetwork], n: int) -> list[list[Alternative]]:
         """Up to ``n`` hypotheses for each network, the longest network first, with a generative converter."""
         converter, weights = self._converter.converter, self._weights
         ids, size, words = HanziIds(converter.symbols), None, []
@@ -179,8 +160,8 @@ class JointSearch:
             found = self._rescored(found, ids)
         return [
             [
-                JointHypothesis(
-                    path.syllables, ids.decode(path.tokens), path.score, path.slots, paths.confidence(path)
+                Alternative(
+                    path.syllables, ids.decode(path.tokens), path.score, paths.confidence(path), path.slots
                 )
                 for path in itertools.islice(paths, n)
             ]
@@ -206,7 +187,7 @@ class JointSearch:
             )
         return self._candidates[syllable]
 
-    def _convert_sequences(self, networks: Sequence[ConfusionNetwork]) -> list[list[JointHypothesis]]:
+    def _convert_sequences(self, networks: Sequence[ConfusionNetwork]) -> list[list[Alternative]]:
         """Convert the best syllable sequences of each network."""
         sequences = [self._best_sequences(network) for network in networks]
         conversions = iter(
@@ -222,7 +203,7 @@ class JointSearch:
             result.append(sorted(hypotheses, key=lambda hypothesis: -hypothesis.score))
         return result
 
-    def _best_sequences(self, network: ConfusionNetwork) -> list[JointHypothesis]:
+    def _best_sequences(self, network: ConfusionNetwork) -> list[Alternative]:
         """Syllable sequences to convert; their scores are those without the converter."""
         weights = self._weights
         if self._syllables is not None:
@@ -235,9 +216,11 @@ class JointSearch:
                 self._beam,
                 self._sequences,
             )
-            return [JointHypothesis(path.syllables, "", path.score, path.slots) for path in paths]
+            return [Alternative(path.syllables, "", path.score, slots=path.slots) for path in paths]
         return [
-            JointHypothesis(path.syllables, "", path.score + weights.bonus * len(path.syllables), path.slots)
+            Alternative(
+                path.syllables, "", path.score + weights.bonus * len(path.syllables), slots=path.slots
+            )
             for path in itertools.islice(network.paths(), self._sequences)
         ]
 
@@ -290,7 +273,7 @@ def load_joint_search(
     return JointSearch(search, weights, ngram, language_model=language_model)
 
 
-def _with_confidence(hypotheses: Sequence[JointHypothesis], n: int) -> list[JointHypothesis]:
+def _with_confidence(hypotheses: Sequence[Alternative], n: int) -> list[Alternative]:
     """The first ``n`` of all hypotheses with the confidence of each character."""
     fractions = softmax(np.array([hypothesis.score for hypothesis in hypotheses]))
     mass: dict[tuple[int, str], float] = {}

@@ -15,13 +15,14 @@ from model_language.ngram.words import WordUnigram, pack_words
 from model_language.search import confusion_network_search, lattice
 from model_language.search.confusion_network_search import search_networks
 from model_language.search.grid import Conversion, HistoryModel, TokenModel
-from model_language.search.joint import JointHypothesis, JointSearch, JointWeights
+from model_language.search.joint import JointSearch, JointWeights
 from model_language.search.user_words import UserWord, UserWords
 from model_language.search.word_bonus import NetworkWords
 from model_language.vocabulary.symbols import build_symbols
 from tests.model_speech.test_confusion_network import paths_of
 from tests.support.music_pairs import PAIRS
 from utils.hypotheses.confusion_network import NOTHING, ConfusionNetwork, Slot
+from utils.hypotheses.recognition import Alternative
 
 WEIGHTS = JointWeights(language=0.7, syllables=0.4, bonus=0.9)
 
@@ -205,7 +206,7 @@ class PrefersOther:
         return -np.array([*(float(ord(hanzi) % 7) for hanzi in text), 1.0])
 
 
-def rescored(hypothesis: JointHypothesis, words: UserWords) -> float:
+def rescored(hypothesis: Alternative, words: UserWords) -> float:
     """The score with 0.6 times the log-probabilities; those of hanzi in user words are at least -4."""
     values = PrefersOther().log_probs(hypothesis.hanzi)
     for span in words.spans(hypothesis.pinyin):
@@ -248,7 +249,7 @@ def test_the_evidence_of_a_hanzi_is_the_sum_of_the_ngrams_that_contain_it(rates_
         grid = rates_words.grid([[syllable]])
         own = grid.scores[0, 0][grid.candidates[0, 0] == number]
         assert row[1] == pytest.approx(own[0] if len(own) else grid.scores[0, 0].min())
-    assert search.evidence(JointHypothesis((), "", 0.0, ())).shape == (0, 2)
+    assert search.evidence(Alternative((), "", 0.0)).shape == (0, 2)
 
 
 @pytest.mark.parametrize("n", [1, 4])

@@ -52,7 +52,9 @@ LATE_IMPORTS = {
     "model_speech/whisper_weights.py": {"torch"},  # optional: for files of OpenAI
     "bundle/pack.py": {"bundle", "model_speech"},  # as in a script
     "model_speech/onnx_acoustic.py": {"onnxruntime"},  # only for a packed run
-    "recognition/loading.py": {"model_speech", "streaming"},  # Keras, for a run that is not packed
+    "model_speech/acoustic_logits.py": {"model_speech"},  # Keras, for a run that is not packed
+    "recognition/__init__.py": {"recognition"},  # as in a script: --help loads no model
+    "recognition/live/loading.py": {"model_speech", "streaming"},  # Keras, for a run that is not packed
     "utils/mandarin/hanzi_readings.py": {"pypinyin"},
     "utils/mandarin/simplified.py": {"opencc"},  # not of requirements/run.txt
     "utils/run_folder/file_lock.py": {"fcntl"},
