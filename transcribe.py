@@ -4,10 +4,8 @@ from utils.command.entry import run_command
 
 import argparse
 import sys
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,21 +20,20 @@ from recognition.options import (
     transcription_runs,
     transcription_search,
 )
-from utils.audio.folders import find_recordings
 from utils.audio.live import live_audio
 from utils.cluster import add_cluster, on_cluster
 from utils.command.arguments import fraction, listed_paths, positive
 from utils.errors import AudioError, ConfigError, TranscriptError, UserError, printable
 from utils.files import remove_leftovers
 from utils.hypotheses.digits import with_digits
-from utils.hypotheses.live import LiveText, require_new_live_transcript, write_live_transcript
+from utils.hypotheses.live import LiveText, write_live_transcript
 from utils.hypotheses.recognition import Ending, Recognition
 from utils.hypotheses.transcript_formats import FORMATS, Events, print_transcript, readable
+from utils.hypotheses.transcript_jobs import PIPE, Job, find_jobs, unfinished_jobs
 from utils.hypotheses.transcript_marks import TranscriptMarks
 from utils.run_folder.run import PRETRAINED_STREAMING, RunFolder, locked, open_run
 from utils.stop_signals import Stopped
 
-PIPE = Path("-")
 PIPE_NAME, MICROPHONE_NAME = "stdin", "microphone"
 SHOWN_FAILURES = 10  # names or pairs in a message
 BLOCK_MS = 80  # of live audio that is read at once, where --chunk is not given
@@ -70,19 +67,6 @@ files are transcribed, and the exit code is 1.
 """
 
 
-@dataclass(frozen=True)
-class Job:
-    """A recording and the file for its transcript; ``target`` None: standard output."""
-
-    audio: Path
-    target: Path | None
-
-    @property
-    def file(self) -> Path | None:
-        """The file of the recording; None for a pipe and for the microphone."""
-        return None if self.audio == PIPE else self.audio
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Parse the command line, transcribe all files, print or write each transcript."""
     parser = _parser()
@@ -98,7 +82,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         raise ConfigError("--chunk without --stream", hint="add --stream")
     if options.cluster and (not options.output or options.stream or PIPE in options.paths):
         raise ConfigError("--cluster transcribes files", hint="give --output DIR, no '-', no --stream")
-    jobs = _jobs(_files(options), options)
+    paths = [*options.paths, *(listed_paths(options.list) if options.list else ())]
+    live_name = MICROPHONE_NAME if options.microphone else PIPE_NAME
+    jobs = find_jobs(paths, live_name, options.output, options.format)
+    if options.rate and [job.audio for job in jobs] != [PIPE]:
+        raise UserError("--rate is the sample rate of raw audio from a pipe", hint="use it with '-' alone")
     if not options.second_pass:
         if options.speech or not options.stream:
             hint = "add --stream or --microphone, and leave out --speech"
@@ -117,7 +105,7 @@ def _transcribe_unfinished(
 ) -> list[str]:
     """Transcribe what earlier calls have not finished; print and return the names of those that failed."""
     marks = _marks(options, runs)
-    unfinished = _unfinished(jobs, marks)
+    unfinished = unfinished_jobs(jobs, marks)
     if len(unfinished) < len(jobs):
         done = len(jobs) - len(unfinished)
         print(f"{done} of {len(jobs)} were transcribed before: skipped", file=sys.stderr)
@@ -222,47 +210,6 @@ def _with_progress(events: Events, bar: tqdm) -> Iterator[Recognition | Ending]:
         yield event
 
 
-def _files(options: argparse.Namespace) -> list[tuple[Path, Path]]:
-    """(file, path of its transcript in the output folder) for each file to transcribe.
-
-    Folders and their subfolders are searched for audio files of formats that can be read; audio files of
-    other formats are named.
-    """
-    files: dict[Path, Path] = {}
-    for path in [*options.paths, *(listed_paths(options.list) if options.list else ())]:
-        if path == PIPE:
-            files[path] = Path(MICROPHONE_NAME if options.microphone else PIPE_NAME)
-        elif path.is_dir():
-            files.update((file, file.relative_to(path)) for file in find_recordings(path))
-        else:
-            files[path] = Path(path.name)
-    if options.rate and list(files) != [PIPE]:
-        raise UserError("--rate is the sample rate of raw audio from a pipe", hint="use it with '-' alone")
-    return list(files.items())
-
-
-def _jobs(files: Sequence[tuple[Path, Path]], options: argparse.Namespace) -> list[Job]:
-    """Choose the transcript file for each recording."""
-    if not options.output:
-        if len(files) > 1 and options.format in ("srt", "vtt", "textgrid"):
-            hint = f"give --output DIR for the {len(files)} {options.format} files"
-            raise UserError(
-                "several transcripts of this format can't be printed one after another", hint=hint
-            )
-        return [Job(path, None) for path, _ in files]
-    suffix = FORMATS[options.format].suffix
-    # a.wav and a.mp3 in the same folder become a.wav.txt and a.mp3.txt.
-    common = Counter(name.with_suffix("") for _, name in files)
-    names = {
-        path: name.with_suffix(suffix) if common[name.with_suffix("")] == 1 else Path(f"{name}{suffix}")
-        for path, name in files
-    }
-    for name, times in Counter(names.values()).items():
-        if times > 1:
-            raise UserError(f"{times} files would be written as '{name}'", hint="transcribe them separately")
-    return [Job(path, options.output / name) for path, name in names.items()]
-
-
 def _one_live_call(jobs: Sequence[Job], options: argparse.Namespace) -> AbstractContextManager:
     """A lock of the output folder for live audio, whose transcripts have the same name in every call."""
     live = options.output and any(job.file is None for job in jobs)
@@ -276,20 +223,6 @@ def _marks(options: argparse.Namespace, runs: Mapping[str, Path]) -> TranscriptM
     remove_leftovers(options.output)
     flags = {"stream": options.stream, "digits": options.digits}
     return TranscriptMarks(options.output, transcript_settings(options.search, runs, flags))
-
-
-def _unfinished(jobs: Sequence[Job], marks: TranscriptMarks | None) -> list[Job]:
-    """The jobs that no earlier call with the same settings and recordings has finished.
-
-    Raises:
-        TranscriptError: a transcript would replace another file.
-    """
-    if marks is None:
-        return list(jobs)
-    for job in jobs:
-        if job.file is None:
-            require_new_live_transcript(job.target)
-    return [job for job in jobs if job.file is None or not marks.is_finished(job.target, job.file)]
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -9,8 +9,8 @@ from pathlib import Path
 from model_language.converters.base import Converter
 from model_language.language_model import RESCORING, HanziLanguageModel
 from model_language.ngram.syllables import load_syllable_ngram
-from model_language.registry import load_converter, load_hanzi_model
-from model_language.search.joint import JointSearch, load_joint_search, needs_syllable_ngram
+from model_language.registry import load_converter, load_hanzi_model, load_joint_search, needs_syllable_ngram
+from model_language.search.joint import JointSearch
 from model_speech.acoustic_logits import load_acoustic_logits
 from model_speech.ctc.shallow_fusion import Fusion
 from recognition.confidence import load_calibration

@@ -19,7 +19,6 @@ from model_language.converters.base import Converter
 from model_language.search.joint import JointSearch
 from model_speech.acoustic_logits import AcousticLogits
 from model_speech.ctc.decoder import Decoder, Submit, decoding
-from model_speech.ctc.greedy import Hypothesis
 from model_speech.ctc.posteriors import confusion_network
 from model_speech.ctc.shallow_fusion import Fusion
 from recognition.confidence import (
@@ -35,10 +34,17 @@ from recognition.phrases.search import PhraseSearch
 from recognition.phrases.segments import phrase_segments
 from recognition.pieces import Piece, Source, batches_of, windows
 from streaming.speech.recognizer import LiveStream, RecognitionStream
-from utils.audio.reading import sample_blocks
+from utils.audio.samples import sample_blocks
 from utils.errors import AudioError, ConfigError, RunError
-from utils.hypotheses.confusion_network import ConfusionNetwork
-from utils.hypotheses.recognition import Alternative, Ending, Recognition, syllable_times, whole_recording
+from utils.hypotheses.recognition import (
+    Alternative,
+    ConfusionNetwork,
+    Ending,
+    Hypothesis,
+    Recognition,
+    syllable_times,
+    whole_recording,
+)
 from utils.vocabulary import SPACE
 
 OnError = Callable[[str, AudioError], None]

@@ -24,7 +24,7 @@ from data.evaluation_lists import lists_of_split, read_test_utterances
 from data.manifest import Utterance
 from model_speech.acoustic_model import AcousticModel, load_acoustic_model
 from model_speech.causal import CausalModel, load_causal_model
-from model_speech.ctc.greedy import greedy_decode
+from model_speech.ctc.decoder import greedy_decode
 from recognition.live.partial_results import PartialResultDecoder
 from recognition.recognizer import Recognizer
 from streaming.conversion.plan import stream_geometry

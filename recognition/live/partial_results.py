@@ -12,7 +12,7 @@ import numpy as np
 
 from model_language.converters.base import Converter
 from model_language.converters.user_word_converter import UserWordConverter
-from model_speech.ctc.greedy import greedy_decode
+from model_speech.ctc.decoder import greedy_decode
 from recognition.confidence import PLAIN, frame_entropy, syllable_features
 from recognition.recognizer import Recognizer
 from utils.hypotheses.recognition import Alternative, Recognition, syllable_times

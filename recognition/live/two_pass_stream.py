@@ -11,10 +11,9 @@ import dataclasses
 
 import numpy as np
 
-from recognition.endpoints import FRAME_SECONDS, PAUSE_FRAMES
 from recognition.live.partial_results import PartialResultDecoder
 from recognition.recognizer import Recognizer
-from recognition.voice_activity import Stretch, VoiceActivity
+from recognition.voice_activity import FRAME_SECONDS, PAUSE_FRAMES, Stretch, VoiceActivity
 from streaming.speech.stream import LogitStream
 from utils.hypotheses.recognition import Recognition
 from utils.vocabulary import SPACE

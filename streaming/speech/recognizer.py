@@ -13,7 +13,8 @@ from typing import Protocol, Self
 import numpy as np
 import soxr
 
-from utils.audio.reading import audio_blocks, mono_samples
+from utils.audio.reading import audio_blocks
+from utils.audio.samples import mono_samples
 from utils.errors import AudioError
 from utils.hypotheses.recognition import Ending, Recognition, whole_recording
 from utils.processes import one_blas_thread
@@ -62,7 +63,7 @@ class RecognitionStream:
 
     def __init__(self, stream: LiveStream, rate: int):
         self.segments: list[Recognition] = []
-        self._stream, self._seconds, self._rate = stream, 0.0, rate
+        self._stream, self._rate, self._samples = stream, rate, 0
         resampled = rate != stream.sample_rate
         self._resampler = (
             soxr.ResampleStream(rate, stream.sample_rate, 1, dtype="float32") if resampled else None
@@ -88,7 +89,7 @@ class RecognitionStream:
             AudioError: the samples are of another kind.
         """
         samples = mono_samples(samples)
-        self._seconds += len(samples) / self._rate
+        self._samples += len(samples)
         return self._results(self._stream.feed(self._at_rate(samples)))
 
     def finish(self) -> list[Recognition]:
@@ -100,7 +101,7 @@ class RecognitionStream:
     @property
     def result(self) -> Recognition:
         """All final results so far as one."""
-        return whole_recording("stream", self._seconds, self.segments)
+        return whole_recording("stream", self._samples / self._rate, self.segments)
 
     def _at_rate(self, samples: np.ndarray, last: bool = False) -> np.ndarray:
         if self._resampler is None:

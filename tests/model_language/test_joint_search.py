@@ -16,13 +16,14 @@ from model_language.search import confusion_network_search, lattice
 from model_language.search.confusion_network_search import search_networks
 from model_language.search.grid import Conversion, HistoryModel, TokenModel
 from model_language.search.joint import JointSearch, JointWeights
+from model_language.search.sequences import SequenceSearch, best_sequences
 from model_language.search.user_words import UserWord, UserWords
 from model_language.search.word_bonus import NetworkWords
 from model_language.vocabulary.symbols import build_symbols
+from tests.model_speech.test_confusion_network import network as random_network
 from tests.model_speech.test_confusion_network import paths_of
 from tests.support.music_pairs import PAIRS
-from utils.hypotheses.confusion_network import NOTHING, ConfusionNetwork, Slot
-from utils.hypotheses.recognition import Alternative
+from utils.hypotheses.recognition import NOTHING, Alternative, ConfusionNetwork, Slot
 
 WEIGHTS = JointWeights(language=0.7, syllables=0.4, bonus=0.9)
 
@@ -157,9 +158,25 @@ class Conditional:
         return self
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_all_paths_come_in_the_order_of_their_scores(seed):
+    net = random_network(seed)
+    best = paths_of(net)
+    found = list(best_sequences(net))
+    assert [path.score for path in found] == pytest.approx(sorted(best.values(), reverse=True))
+    assert {path.pinyin: path.score for path in found} == pytest.approx(best)
+    for path in found:
+        assert all(s in net.slots[at].syllables for s, at in zip(path.pinyin, path.slots, strict=True))
+
+
+def test_an_empty_network_has_one_empty_path():
+    (path,) = best_sequences(ConfusionNetwork(()))
+    assert (path.pinyin, path.score) == ((), 0)
+
+
 def test_sequences_are_converted_and_the_best_sum_wins():
     for net in NETWORKS:
-        (found,) = JointSearch(Conditional(), WEIGHTS, sequences=1000).search([net], n=5)
+        (found,) = SequenceSearch(Conditional(), WEIGHTS, sequences=1000).search([net], n=5)
         scored = {
             pinyin: acoustic
             + WEIGHTS.language * Conditional().best([pinyin])[0].score
@@ -174,7 +191,7 @@ def test_sequences_are_converted_and_the_best_sum_wins():
 def test_a_model_of_syllables_counts_too(no_margin):
     syllables = SyllableNgram.train([pinyin for pinyin, _ in PAIRS], SyllableNgramConfig(order=2))
     for net in NETWORKS:
-        (found,) = JointSearch(Conditional(), WEIGHTS, syllables, sequences=1000).search([net], n=5)
+        (found,) = SequenceSearch(Conditional(), WEIGHTS, syllables, sequences=1000).search([net], n=5)
         scored = {}
         for path, acoustic in paths_of(net).items():
             ids = np.concatenate([[0], syllables.ids(path), [0]])

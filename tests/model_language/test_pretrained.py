@@ -17,7 +17,7 @@ from model_language.search.user_words import UserWords
 from model_language.vocabulary.symbols import Symbols
 from tests.support.pinyin_noise import corrupt_pinyin
 from tests.support.scripts import ROOT
-from utils.hypotheses.confusion_network import NOTHING, ConfusionNetwork, Slot
+from utils.hypotheses.recognition import NOTHING, ConfusionNetwork, Slot
 from utils.mandarin.pinyin import full_inventory, hanzi_to_pinyin
 from utils.metrics import count_errors, total
 from utils.run_folder.run import PRETRAINED, PRETRAINED_LANGUAGE_MODEL

@@ -13,10 +13,8 @@ import pytest
 
 import recognition.recognizer as recognizer_module
 from data.manifest import read_manifest
-from model_language.registry import load_converter
-from model_language.search.joint import load_joint_search
+from model_language.registry import load_converter, load_joint_search
 from model_speech.acoustic_model import AcousticModel, load_acoustic_model
-from model_speech.ctc.greedy import Hypothesis
 from model_speech.registry import MODELS
 from recognition import pieces
 from recognition.confidence import frame_entropy
@@ -30,7 +28,14 @@ from utils.backend.weights import save_weights
 from utils.errors import AudioError, ConfigError, RunError, VocabularyError
 from utils.features.speech import extract_features
 from utils.files import write_text
-from utils.hypotheses.recognition import Alternative, Ending, Recognition, syllable_times, whole_recording
+from utils.hypotheses.recognition import (
+    Alternative,
+    Ending,
+    Hypothesis,
+    Recognition,
+    syllable_times,
+    whole_recording,
+)
 from utils.run_folder import checksums
 from utils.run_folder.run import RunFolder
 from utils.vocabulary import BLANK, SPACE, Vocabulary

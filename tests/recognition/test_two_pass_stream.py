@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from model_speech.acoustic_logits import load_acoustic_logits
-from model_speech.ctc.greedy import greedy_decode
+from model_speech.ctc.decoder import greedy_decode
 from recognition.confidence import load_calibration
-from recognition.endpoints import FRAME_SECONDS
 from recognition.live.loading import load_first_pass, load_live_stream
 from recognition.live.partial_results import common_syllables
 from recognition.live.two_pass_stream import NOISE_SECONDS, FirstPass, TwoPassStream
 from recognition.recognizer import Recognizer
+from recognition.voice_activity import FRAME_SECONDS
 from streaming.speech.recognizer import StreamRecognizer
 from streaming.speech.stream import SpeechStream
 from tests.support.recordings import RECORDINGS

@@ -15,7 +15,7 @@ from bundle.folder import open_bundle
 from bundle.variants import Format, Precision, Variant
 from model_speech.acoustic_model import AcousticModel
 from model_speech.causal import CausalModel, load_causal_model
-from model_speech.ctc.greedy import greedy_decode
+from model_speech.ctc.decoder import greedy_decode
 from model_speech.models.compact_streaming import (
     CompactStreamingConfig,
     build_compact_streaming,

@@ -64,7 +64,7 @@ def audio_blocks(path: str | Path, sample_rate: int = SAMPLE_RATE) -> Iterator[n
         AudioError: as for :func:`read_audio`; damage after the header is found when it is reached.
     """
     with open_sound(path) as sound:
-        mono = (mix(_checked(block, path)) for block in sound.blocks)
+        mono = (mix(checked(block, path)) for block in sound.blocks)
         empty = True
         for block in at_rate(mono, sound.rate, sample_rate):
             empty = False
@@ -95,43 +95,6 @@ def pcm_blocks(
     yield from at_rate(_pcm_samples(stream, max(1, round(seconds * rate))), rate, sample_rate)
 
 
-def sample_blocks(samples: np.ndarray, rate: int | None, sample_rate: int) -> Iterator[np.ndarray]:
-    """Samples of a caller, resampled as those of a file are.
-
-    Args:
-        samples: see :func:`mono_samples`.
-        rate: Hz, of the samples.
-        sample_rate: Hz, of the result.
-
-    Yields:
-        (samples,) float32 in [-1, 1].
-
-    Raises:
-        AudioError: as for :func:`mono_samples`, or there is no rate.
-    """
-    if not rate:
-        raise AudioError("samples without their sample rate", hint="give it in Hz, e.g. 16000")
-    for block in at_rate([mono_samples(samples)], rate, sample_rate):
-        yield np.clip(block, -1.0, 1.0)
-
-
-def mono_samples(samples: np.ndarray) -> np.ndarray:
-    """Samples of a caller, (n,) floats in [-1, 1] or 16-bit integers, as (n,) float32.
-
-    Raises:
-        AudioError: they have another shape or type, are not finite, or are floats that are not scaled.
-    """
-    samples = np.asarray(samples)
-    if samples.ndim != 1:
-        hint = "give one channel, an array (samples,)"
-        raise AudioError(f"samples with the shape {samples.shape}", hint=hint)
-    if samples.dtype == np.int16:
-        return samples.astype(np.float32) / np.float32(INT16_SCALE)
-    if not np.issubdtype(samples.dtype, np.floating):
-        raise AudioError(f"samples of type {samples.dtype}", hint="give float32 in [-1, 1], or int16")
-    return _checked(samples.astype(np.float32, copy=False), "samples")
-
-
 def read_channels(path: str | Path) -> tuple[np.ndarray, int]:
     """Read a recording unchanged: (samples, channels) float32, and its sample rate in Hz.
 
@@ -139,7 +102,7 @@ def read_channels(path: str | Path) -> tuple[np.ndarray, int]:
         AudioError: the file is missing, empty, not audio, cut off, or holds NaN or unscaled samples.
     """
     with open_sound(path) as sound:
-        blocks = [_checked(block, path) for block in sound.blocks]
+        blocks = [checked(block, path) for block in sound.blocks]
         return blocks[0] if len(blocks) == 1 else np.concatenate(blocks), sound.rate
 
 
@@ -228,8 +191,8 @@ def _pcm_samples(stream: BinaryIO, size: int) -> Iterator[np.ndarray]:
         raise AudioError("there are no samples", where="standard input", hint="pipe audio into it")
 
 
-def _checked(samples: np.ndarray, path: str | Path) -> np.ndarray:
-    """The same samples; AudioError for NaN and for integers stored as floats."""
+def checked(samples: np.ndarray, path: str | Path) -> np.ndarray:
+    """The same samples, of any shape; AudioError for NaN and for integers stored as floats."""
     peak = np.abs(samples).max(initial=0.0)  # NaN if there is a NaN
     if not np.isfinite(peak):
         count = int(np.size(samples) - np.isfinite(samples).sum())

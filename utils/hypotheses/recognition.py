@@ -1,6 +1,8 @@
-"""What a recogniser returns: syllables, times, hanzi and alternatives of a recording and of its segments.
+"""The results of the stages: CTC classes, alternatives of syllables, hanzi, and what a recogniser returns.
 
-The recognisers in ``recognition/`` create it; transcript writers and evaluation read it and need no model.
+``model_speech.ctc`` finds a :class:`Hypothesis` and its :class:`ConfusionNetwork`, ``model_language`` an
+:class:`Alternative` with hanzi, ``recognition`` a :class:`Recognition` of them. Transcript writers and
+evaluation read that and need no model.
 """
 
 import heapq
@@ -16,6 +18,49 @@ from utils.errors import AudioError
 # CTC has a peak near the middle of a syllable; most syllables are shorter than twice this.
 REACH_SECONDS = 0.25
 _SMALLEST_GAP = 0.01  # seconds between the middles of two syllables
+NOTHING = ""
+"""Stands for the alternative that there is no syllable in a slot."""
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """A token sequence that CTC decoding has found for an utterance.
+
+    Attributes:
+        tokens: classes, without the blank.
+        score: natural-log probability: of the best path (greedy decoding), or of all alignments in the beam
+            (beam search), including the language model's contribution if there is one.
+        frames: output frame in which each token peaks.
+        posteriors: the acoustic model's probability of each token in that frame.
+    """
+
+    tokens: tuple[int, ...]
+    score: float
+    frames: tuple[int, ...]
+    posteriors: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Slot:
+    """A stretch of time with at most one syllable.
+
+    Attributes:
+        syllables: alternatives, the most probable first; may include :data:`NOTHING`.
+        log_posteriors: natural logarithms of their probabilities, which sum to 1, or less if improbable
+            alternatives were left out.
+        frame: output frame of the acoustic model in which the syllable has its peak.
+    """
+
+    syllables: tuple[str, ...]
+    log_posteriors: tuple[float, ...]
+    frame: int
+
+
+@dataclass(frozen=True)
+class ConfusionNetwork:
+    """Slots in time order (Mangu, Brill and Stolcke, "Finding consensus in speech recognition", 2000)."""
+
+    slots: tuple[Slot, ...]
 
 
 @dataclass(frozen=True)
