@@ -20,6 +20,7 @@ from recognition.options import (
     transcription_runs,
     transcription_search,
 )
+from streaming.speech.recognizer import StreamRecognizer
 from utils.audio.live import live_audio
 from utils.cluster import add_cluster, on_cluster
 from utils.command.arguments import fraction, listed_paths, positive
@@ -181,8 +182,6 @@ def _recognizer(options: argparse.Namespace) -> Any:
         print(f"warning: {text}", file=sys.stderr)
     if not options.stream:
         return recognizer
-    from streaming.speech.recognizer import StreamRecognizer  # here: it loads the decoders of audio
-
     stream = recognizer.live_stream(options.chunk and options.chunk / 1000)
     return StreamRecognizer(stream, None if options.output else LiveText(sys.stderr).show)
 

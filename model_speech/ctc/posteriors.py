@@ -12,8 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from model_speech.ctc.forward_backward import backward, forward
-from utils.hypotheses.confusion_network import NOTHING, ConfusionNetwork, Slot
-from utils.hypotheses.recognition import Hypothesis
+from utils.hypotheses.recognition import NOTHING, ConfusionNetwork, Hypothesis, Slot
 from utils.softmax import log_softmax, log_sum_exp
 from utils.vocabulary import SPACE, Vocabulary
 
