@@ -9,7 +9,7 @@ import numpy as np
 from model_speech.onnx_acoustic import load_onnx_acoustic
 from model_speech.packed_run import is_packed
 from utils.backend.quiet import silence_tensorflow
-from utils.features.speech import FeatureConfig
+from utils.features.settings import FeatureConfig
 from utils.run_folder.run import RunFolder
 from utils.vocabulary import Vocabulary
 

@@ -15,7 +15,8 @@ from recognition.voice_activity import speech_stretches
 from utils.audio.padding import with_pauses
 from utils.audio.reading import audio_blocks
 from utils.errors import AudioError
-from utils.features.speech import FeatureConfig, extract_features
+from utils.features.settings import FeatureConfig
+from utils.features.speech import extract_features
 from utils.hypotheses.recognition import Ending
 
 WINDOW_SECONDS = 300.0  # audio whose features are in memory at the same time

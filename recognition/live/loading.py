@@ -4,7 +4,7 @@ from pathlib import Path
 
 from model_speech.acoustic_logits import AcousticLogits, load_acoustic_logits
 from model_speech.causal_timing import CausalTiming
-from model_speech.onnx_acoustic import OnnxStreaming
+from model_speech.onnx_streaming import OnnxStreaming
 from model_speech.packed_run import is_packed
 from recognition.confidence import load_calibration
 from recognition.live.partial_results import PartialResultDecoder

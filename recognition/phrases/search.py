@@ -15,7 +15,8 @@ from recognition.options import PHRASE_THRESHOLD
 from recognition.phrases.confidence import SHARPNESS, Evidence
 from recognition.phrases.phrase_list import Phrase
 from utils.errors import PhraseError, require
-from utils.hypotheses.recognition import PhraseMatch, PhraseResult, syllable_times
+from utils.hypotheses.phrases import PhraseMatch, PhraseResult
+from utils.hypotheses.recognition import syllable_times
 from utils.softmax import log_sum_exp, softmax
 from utils.vocabulary import SPACE, Vocabulary
 

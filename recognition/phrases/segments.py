@@ -10,7 +10,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from recognition.phrases.search import PhraseSearch
-from utils.hypotheses.recognition import Alternative, PhraseResult, Recognition, syllable_times
+from utils.hypotheses.phrases import PhraseResult
+from utils.hypotheses.recognition import Alternative, Recognition, syllable_times
 
 PAUSE_SECONDS = 1.0
 """Time between the peaks of two syllables; in fluent speech it is 0.1 to 0.4 s."""

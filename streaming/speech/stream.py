@@ -12,7 +12,7 @@ from model_speech.causal_timing import CausalTiming
 from streaming.chunks import ChunkBuffer, StreamedModel
 from streaming.speech.utterances import UtteranceDecoder, UtteranceSegmenter
 from utils.errors import ConfigError
-from utils.features.speech import feature_bins
+from utils.features.settings import feature_bins
 from utils.features.stream import FeatureStream
 from utils.hypotheses.recognition import Recognition
 

@@ -33,7 +33,7 @@ from tests.support.tiny_runs import save_speech_run
 from utils.backend.weights import save_weights
 from utils.config import save_yaml
 from utils.errors import RunError
-from utils.features.speech import FeatureConfig, feature_bins
+from utils.features.settings import FeatureConfig, feature_bins
 from utils.run_folder import checksums
 from utils.run_folder.run import RunFolder
 from utils.vocabulary import Vocabulary, acoustic_vocabulary

@@ -18,7 +18,7 @@ from recognition.recognizer import Recognizer
 from streaming.speech.utterances import UtteranceSegmenter
 from tests.support.scripted_acoustic import Scripted, speak
 from utils.errors import ConfigError, PhraseError
-from utils.features.speech import FeatureConfig
+from utils.features.settings import FeatureConfig
 from utils.hypotheses.transcript_formats import FORMATS
 from utils.softmax import log_softmax
 from utils.vocabulary import BLANK, SPACE, Vocabulary

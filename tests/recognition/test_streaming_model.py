@@ -14,7 +14,7 @@ from tests.support.recordings import FOLDER, SYLLABLES
 from tests.support.scripts import load_script
 from utils.audio.reading import read_audio
 from utils.errors import BundleError
-from utils.features.speech import FeatureConfig, feature_bins, settings_hash
+from utils.features.settings import FeatureConfig, feature_bins, settings_hash
 from utils.metrics import count_errors, total
 from utils.run_folder.bundle_files import write_metadata
 from utils.run_folder.checksums import differences

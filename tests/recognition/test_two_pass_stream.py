@@ -18,7 +18,8 @@ from streaming.speech.recognizer import StreamRecognizer
 from streaming.speech.stream import SpeechStream
 from tests.support.recordings import RECORDINGS
 from utils.audio.reading import read_audio
-from utils.features.speech import FeatureConfig, extract_features
+from utils.features.settings import FeatureConfig
+from utils.features.speech import extract_features
 from utils.hypotheses.live import LiveText
 from utils.hypotheses.recognition import Alternative, Ending, Recognition
 from utils.metrics import count_errors

@@ -39,7 +39,8 @@ from transcribe import main
 from utils.audio.reading import read_audio, write_wav
 from utils.errors import AudioError, ConfigError
 from utils.features.running_normalisation import InitialMean, RunningNormalisation
-from utils.features.speech import FeatureConfig, extract_features, feature_bins
+from utils.features.settings import FeatureConfig, feature_bins
+from utils.features.speech import extract_features
 from utils.features.stream import FeatureStream
 from utils.hypotheses.recognition import Ending, Recognition
 from utils.vocabulary import Vocabulary

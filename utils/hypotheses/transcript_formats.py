@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
 
-from utils.hypotheses.recognition import Ending, PhraseResult, Recognition
+from utils.hypotheses.phrases import PhraseResult
+from utils.hypotheses.recognition import Ending, Recognition
 
 # A subtitle ends at a pause. Longer speech is cut at its longest gap, away from its ends, or in equal parts.
 CUE_PAUSE_SECONDS = 0.5
