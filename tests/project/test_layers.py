@@ -3,6 +3,7 @@
 import ast
 import re
 import sys
+import tomllib
 from collections import Counter
 from functools import cache
 from importlib.metadata import packages_distributions
@@ -230,6 +231,12 @@ def test_every_python_folder_has_a_tier():
     folders = [path for path in folders if not path.name.startswith(".")]
     with_code = {folder.name for folder in folders if next(folder.rglob("*.py"), None)}
     assert with_code <= {*PACKAGES, "tests", "benchmarks", "examples"}
+
+
+def test_every_package_is_installed():
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    installed = settings["tool"]["setuptools"]["packages"]["find"]["include"]
+    assert sorted(installed) == sorted(f"{package}*" for package in (*PACKAGES, "pretrained"))
 
 
 CONFIGS = sorted((ROOT / "configs").rglob("*.yaml"))

@@ -1,6 +1,7 @@
 """Tests of recognition.load(): files, samples and streams have the text of transcribe.py."""
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -68,6 +69,24 @@ def test_a_result_has_words_with_times_and_segments(recognizer):
 
 def test_it_loads_from_another_folder_without_tensorflow_and_argparse(recognizer, tmp_path):
     call = [sys.executable, "-c", PROGRAM, str(ROOT), str(RECORDING.resolve())]
+    ended = subprocess.run(call, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr
+    assert json.loads(ended.stdout) == [recognizer.transcribe(RECORDING).text, [], []]
+
+
+@pytest.mark.nightly
+def test_an_installed_project_has_the_models(recognizer, tmp_path):
+    """``pip install PATH``, without its requirements, which are there already."""
+    pytest.importorskip("setuptools")
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True)
+    for name in listed.stdout.rstrip("\0").split("\0"):
+        (tmp_path / "project" / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, tmp_path / "project" / name)
+    target = ["--target", str(tmp_path / "site"), str(tmp_path / "project")]
+    pip = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-build-isolation", *target]
+    subprocess.run(pip, cwd=tmp_path, check=True)
+    shutil.rmtree(tmp_path / "project")
+    call = [sys.executable, "-P", "-c", PROGRAM, str(tmp_path / "site"), str(RECORDING.resolve())]
     ended = subprocess.run(call, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr
     assert json.loads(ended.stdout) == [recognizer.transcribe(RECORDING).text, [], []]
