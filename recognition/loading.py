@@ -73,7 +73,7 @@ def load_joint_search_for(
             ``search: {language_weight: W, joint_bonus: B, rescoring_weight: R}``. An adapted run has those of
             its initial run.
         converter, syllables, language, bonus, rescoring: as for
-            :func:`model_language.search.joint.load_joint_search`.
+            :func:`model_language.registry.load_joint_search`.
         language_model: a run of ``causal_cnn``, or the loaded model; None: the one that comes with this
             project, where ``rescoring`` or the config of the speech run gives it a weight.
 
