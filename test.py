@@ -35,20 +35,16 @@ from analysis.results.terminal import results_text
 from data.evaluation_lists import lists_of_split, read_test_transcripts, read_test_utterances
 from data.manifest import SPLITS
 from keywords.options import add_keyword_options, settle_keyword_options
+from recognition.command_options import add_joint_options, add_search_options, add_word_option
 from recognition.evaluation import Evaluation, evaluate_language, evaluate_pipeline, evaluate_speech
-from recognition.options import (
-    SearchOptions,
-    add_joint_options,
-    add_search_options,
-    add_word_option,
-    check_joint_options,
-)
+from recognition.inspection import inspection_of
+from recognition.options import SearchOptions, check_joint_options, given_settings
 from utils.audio.reading import read_audio
 from utils.backend.quiet import silence_tensorflow
 from utils.cluster import add_cluster, on_cluster
 from utils.command.arguments import not_negative, positive
 from utils.files import remove_leftovers, reserve, write_json, write_text
-from utils.hypotheses.recognition import Inspection
+from utils.hypotheses.inspection import Inspection
 from utils.run_folder.run import open_run
 from utils.vocabulary import first_few
 
@@ -94,7 +90,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         settle_keyword_options(options, parser)
         return _test_recording(options) if options.recording else _test_keyword(options)
     if options.task == PIPELINE:
-        check_joint_options(SearchOptions.of(options))
+        check_joint_options(SearchOptions(**given_settings(vars(options))))
     with on_cluster(getattr(options, "cluster", None)):
         settings, evaluation = _evaluate(options)
     results = collect_results(
@@ -131,7 +127,7 @@ def _evaluate(options: argparse.Namespace) -> tuple[dict[str, Any], Evaluation]:
     tested = read(lists, options.limit)
     _reserve_output(options)
     silence_tensorflow()
-    explain, search = bool(options.report), SearchOptions.of(options)
+    explain, search = bool(options.report), SearchOptions(**given_settings(vars(options)))
     recorded = search.recorded()
     # Scores of the second stage do not include the bonus of user words.
     explain_language = explain and LANGUAGE in runs and not search.words
@@ -142,11 +138,11 @@ def _evaluate(options: argparse.Namespace) -> tuple[dict[str, Any], Evaluation]:
         converter = load_converter(runs[LANGUAGE].path, search.words)
         evaluation = evaluate_language(converter, runs[LANGUAGE], tested, explain_language)
     else:
-        from recognition.loading import load_both_stages
+        from recognition.loading import load_recognizer
 
         search = replace(search, n_best=search.beam_width if explain else 1)
         folders = [runs[stage].path if stage in runs else None for stage in (SPEECH, LANGUAGE)]
-        load = partial(load_both_stages, *folders, search)
+        load = partial(load_recognizer, *folders, search)
         recognizer = load()
         if recognizer.converter is None:
             evaluation = evaluate_speech(recognizer, runs[SPEECH], tested, explain, load)
@@ -235,7 +231,7 @@ def _collect_evidence(options: argparse.Namespace, evaluation: Evaluation) -> di
     from analysis.page.collect_evidence import collect_evidence  # here: matplotlib loads slowly
 
     def inspect(utterance: UtteranceResult) -> Inspection | None:
-        return recognizer.inspect(read_audio(utterance.audio, recognizer.sample_rate))
+        return inspection_of(recognizer, read_audio(utterance.audio, recognizer.sample_rate))
 
     return collect_evidence(evaluation.utterances, TASK_LEVELS[options.task][-1], inspect, options.examples)
 

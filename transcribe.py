@@ -4,47 +4,37 @@ from utils.command.entry import run_command
 
 import argparse
 import sys
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from tqdm import tqdm
 
+from recognition import load
+from recognition.command_options import add_joint_options, add_phrase_options, add_search_options
 from recognition.options import (
-    SearchOptions,
-    add_joint_options,
-    add_phrase_options,
-    add_search_options,
-    check_joint_options,
-    check_phrase_options,
+    given_settings,
     transcript_settings,
+    transcription_runs,
+    transcription_search,
 )
-from utils.audio.folders import find_recordings
+from streaming.speech.recognizer import StreamRecognizer
 from utils.audio.live import live_audio
 from utils.cluster import add_cluster, on_cluster
 from utils.command.arguments import fraction, listed_paths, positive
-from utils.errors import AudioError, ConfigError, RunError, TranscriptError, UserError, printable
+from utils.errors import AudioError, ConfigError, TranscriptError, UserError, printable
 from utils.files import remove_leftovers
 from utils.hypotheses.digits import with_digits
-from utils.hypotheses.live import LiveText, require_new_live_transcript, write_live_transcript
-from utils.hypotheses.recognition import Ending, Segment
+from utils.hypotheses.live import LiveText, write_live_transcript
+from utils.hypotheses.recognition import Ending, Recognition
 from utils.hypotheses.transcript_formats import FORMATS, Events, print_transcript, readable
+from utils.hypotheses.transcript_jobs import PIPE, Job, find_jobs, unfinished_jobs
 from utils.hypotheses.transcript_marks import TranscriptMarks
-from utils.run_folder.run import (
-    PRETRAINED,
-    PRETRAINED_SPEECH,
-    PRETRAINED_STREAMING,
-    RunFolder,
-    locked,
-    open_run,
-)
+from utils.run_folder.run import PRETRAINED_STREAMING, RunFolder, locked, open_run
 from utils.stop_signals import Stopped
 
-PIPE = Path("-")
 PIPE_NAME, MICROPHONE_NAME = "stdin", "microphone"
 SHOWN_FAILURES = 10  # names or pairs in a message
 BLOCK_MS = 80  # of live audio that is read at once, where --chunk is not given
@@ -78,19 +68,6 @@ files are transcribed, and the exit code is 1.
 """
 
 
-@dataclass(frozen=True)
-class Job:
-    """A recording and the file for its transcript; ``target`` None: standard output."""
-
-    audio: Path
-    target: Path | None
-
-    @property
-    def file(self) -> Path | None:
-        """The file of the recording; None for a pipe and for the microphone."""
-        return None if self.audio == PIPE else self.audio
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Parse the command line, transcribe all files, print or write each transcript."""
     parser = _parser()
@@ -101,24 +78,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
         options.paths, options.stream = [PIPE], True
     if not options.paths and not options.list:
         parser.error("give recordings, folders, --list FILE, or --microphone")
-    if options.joint is None:
-        others = (options.speech, options.language, options.beam, options.syllables)
-        options.joint = not any((*others, options.phrases))
-    options.search = SearchOptions.of(options)
-    check_phrase_options(options.search, options.language)
-    check_joint_options(options.search)
+    options.search = transcription_search(options.speech, options.language, **given_settings(vars(options)))
     if options.chunk and not options.stream:
         raise ConfigError("--chunk without --stream", hint="add --stream")
     if options.cluster and (not options.output or options.stream or PIPE in options.paths):
         raise ConfigError("--cluster transcribes files", hint="give --output DIR, no '-', no --stream")
-    jobs = _jobs(_files(options), options)
+    paths = [*options.paths, *(listed_paths(options.list) if options.list else ())]
+    live_name = MICROPHONE_NAME if options.microphone else PIPE_NAME
+    jobs = find_jobs(paths, live_name, options.output, options.format)
+    if options.rate and [job.audio for job in jobs] != [PIPE]:
+        raise UserError("--rate is the sample rate of raw audio from a pipe", hint="use it with '-' alone")
     if not options.second_pass:
         if options.speech or not options.stream:
             hint = "add --stream or --microphone, and leave out --speech"
             raise ConfigError("--no-second-pass is for live audio with the shipped models", hint=hint)
         options.speech = PRETRAINED_STREAMING
-    language = open_run(options.language or PRETRAINED, "language").path
-    runs = {"speech": _speech_run(options.speech), "language": language}
+    runs = transcription_runs(options.speech, options.language)
     if options.syllables:
         open_run(options.syllables, "language")
     with _one_live_call(jobs, options):
@@ -131,12 +106,12 @@ def _transcribe_unfinished(
 ) -> list[str]:
     """Transcribe what earlier calls have not finished; print and return the names of those that failed."""
     marks = _marks(options, runs)
-    unfinished = _unfinished(jobs, marks)
+    unfinished = unfinished_jobs(jobs, marks)
     if len(unfinished) < len(jobs):
         done = len(jobs) - len(unfinished)
         print(f"{done} of {len(jobs)} were transcribed before: skipped", file=sys.stderr)
     transcribe = _transcribe_on_cluster if options.cluster else _transcribe
-    failed = transcribe(unfinished, options, runs, marks) if unfinished else []
+    failed = transcribe(unfinished, options, marks) if unfinished else []
     if failed:
         shown = [*failed[:SHOWN_FAILURES], *(["…"] if len(failed) > SHOWN_FAILURES else [])]
         summary = f"{len(failed)} of {len(unfinished)} files could not be transcribed"
@@ -144,14 +119,9 @@ def _transcribe_unfinished(
     return failed
 
 
-def _transcribe(
-    jobs: Sequence[Job],
-    options: argparse.Namespace,
-    runs: Mapping[str, Path],
-    marks: TranscriptMarks | None,
-) -> list[str]:
+def _transcribe(jobs: Sequence[Job], options: argparse.Namespace, marks: TranscriptMarks | None) -> list[str]:
     """Transcribe all recordings; return the names of those that failed."""
-    recognizer = _recognizer(options, runs)
+    recognizer = _recognizer(options)
     failed: list[str] = []
     form = FORMATS[options.format]
     block_seconds = (options.chunk or BLOCK_MS) / 1000 if options.stream else 1.0
@@ -182,15 +152,15 @@ def _transcribe(
 
 
 def _transcribe_on_cluster(
-    jobs: Sequence[Job], options: argparse.Namespace, runs: Mapping[str, Path], marks: TranscriptMarks
+    jobs: Sequence[Job], options: argparse.Namespace, marks: TranscriptMarks
 ) -> list[str]:
     """As :func:`_transcribe`, by the nodes of a cluster."""
     from recognition.cluster_jobs import transcribe_files
 
-    load, recordings = _loader(options, runs), [job.audio for job in jobs]
+    recordings = [job.audio for job in jobs]
     failed = []
     with on_cluster(options.cluster), tqdm(total=len(jobs), unit=" files", disable=None) as bar:
-        for number, text in transcribe_files(load, options.format, options.digits, recordings):
+        for number, text in transcribe_files(_loader(options), options.format, options.digits, recordings):
             bar.update()
             try:
                 if isinstance(text, AudioError):
@@ -202,26 +172,17 @@ def _transcribe_on_cluster(
     return [printable(jobs[number].audio) for number in sorted(failed)]
 
 
-def _loader(options: argparse.Namespace, runs: Mapping[str, Path]) -> Callable[[], Any]:
-    from recognition.loading import WINDOW_SECONDS, load_both_stages
-
-    language = None if options.phrases else runs["language"]
-    # Live audio is transcribed as it arrives.
-    window_seconds = 0.0 if PIPE in options.paths else WINDOW_SECONDS
-    return partial(load_both_stages, runs["speech"], language, options.search, window_seconds)
+def _loader(options: argparse.Namespace) -> Callable[[], Any]:
+    return partial(load, options.speech, options.language, **vars(options.search))
 
 
-def _recognizer(options: argparse.Namespace, runs: Mapping[str, Path]) -> Any:
-    from recognition.loading import load_first_pass, load_live_stream
-    from streaming.speech.recognizer import StreamRecognizer
-
-    recognizer = _loader(options, runs)()
+def _recognizer(options: argparse.Namespace) -> Any:
+    recognizer = _loader(options)()
     for text in recognizer.phrases.homophone_warnings() if recognizer.phrases else ():
         print(f"warning: {text}", file=sys.stderr)
     if not options.stream:
         return recognizer
-    chunk_seconds = options.chunk and options.chunk / 1000
-    stream = load_live_stream(runs["speech"], recognizer, load_first_pass(recognizer), chunk_seconds)
+    stream = recognizer.live_stream(options.chunk and options.chunk / 1000)
     return StreamRecognizer(stream, None if options.output else LiveText(sys.stderr).show)
 
 
@@ -238,7 +199,7 @@ def _sources(
             return
 
 
-def _with_progress(events: Events, bar: tqdm) -> Iterator[Segment | Ending]:
+def _with_progress(events: Events, bar: tqdm) -> Iterator[Recognition | Ending]:
     """The same events; updates the progress bar with the seconds of audio."""
     before = 0.0
     for event in events:
@@ -246,47 +207,6 @@ def _with_progress(events: Events, bar: tqdm) -> Iterator[Segment | Ending]:
         bar.update(round(now) - round(before))
         before = now
         yield event
-
-
-def _files(options: argparse.Namespace) -> list[tuple[Path, Path]]:
-    """(file, path of its transcript in the output folder) for each file to transcribe.
-
-    Folders and their subfolders are searched for audio files of formats that can be read; audio files of
-    other formats are named.
-    """
-    files: dict[Path, Path] = {}
-    for path in [*options.paths, *(listed_paths(options.list) if options.list else ())]:
-        if path == PIPE:
-            files[path] = Path(MICROPHONE_NAME if options.microphone else PIPE_NAME)
-        elif path.is_dir():
-            files.update((file, file.relative_to(path)) for file in find_recordings(path))
-        else:
-            files[path] = Path(path.name)
-    if options.rate and list(files) != [PIPE]:
-        raise UserError("--rate is the sample rate of raw audio from a pipe", hint="use it with '-' alone")
-    return list(files.items())
-
-
-def _jobs(files: Sequence[tuple[Path, Path]], options: argparse.Namespace) -> list[Job]:
-    """Choose the transcript file for each recording."""
-    if not options.output:
-        if len(files) > 1 and options.format in ("srt", "vtt", "textgrid"):
-            hint = f"give --output DIR for the {len(files)} {options.format} files"
-            raise UserError(
-                "several transcripts of this format can't be printed one after another", hint=hint
-            )
-        return [Job(path, None) for path, _ in files]
-    suffix = FORMATS[options.format].suffix
-    # a.wav and a.mp3 in the same folder become a.wav.txt and a.mp3.txt.
-    common = Counter(name.with_suffix("") for _, name in files)
-    names = {
-        path: name.with_suffix(suffix) if common[name.with_suffix("")] == 1 else Path(f"{name}{suffix}")
-        for path, name in files
-    }
-    for name, times in Counter(names.values()).items():
-        if times > 1:
-            raise UserError(f"{times} files would be written as '{name}'", hint="transcribe them separately")
-    return [Job(path, options.output / name) for path, name in names.items()]
 
 
 def _one_live_call(jobs: Sequence[Job], options: argparse.Namespace) -> AbstractContextManager:
@@ -299,34 +219,9 @@ def _marks(options: argparse.Namespace, runs: Mapping[str, Path]) -> TranscriptM
     """The record of finished transcripts in the output folder; None without ``--output``."""
     if not options.output:
         return None
-    from recognition.loading import runs_in_use
-
     remove_leftovers(options.output)
     flags = {"stream": options.stream, "digits": options.digits}
-    used = runs_in_use(options.search, runs)
-    return TranscriptMarks(options.output, transcript_settings(options.search, used, flags))
-
-
-def _unfinished(jobs: Sequence[Job], marks: TranscriptMarks | None) -> list[Job]:
-    """The jobs that no earlier call with the same settings and recordings has finished.
-
-    Raises:
-        TranscriptError: a transcript would replace another file.
-    """
-    if marks is None:
-        return list(jobs)
-    for job in jobs:
-        if job.file is None:
-            require_new_live_transcript(job.target)
-    return [job for job in jobs if job.file is None or not marks.is_finished(job.target, job.file)]
-
-
-def _speech_run(given: Path | None) -> Path:
-    """The run folder of the acoustic model; by default the shipped one."""
-    if not given and not PRETRAINED_SPEECH.is_dir():
-        hint = "get the whole project again, or give --speech RUN"
-        raise RunError("the shipped acoustic model is missing", where=PRETRAINED_SPEECH, hint=hint)
-    return open_run(given or PRETRAINED_SPEECH, "speech").path  # reports a wrong folder before models load
+    return TranscriptMarks(options.output, transcript_settings(options.search, runs, flags))
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -22,7 +22,7 @@ from bundle.runtimes.artefacts import Artefact, open_artefact
 from streaming.keyword.detection import DetectionConfig
 from utils.errors import BundleError, ConfigError
 from utils.features.keyword import KeywordFeatureConfig, describe_mismatch, features_hash
-from utils.features.speech import FeatureConfig, settings_hash
+from utils.features.settings import FeatureConfig, settings_hash
 from utils.files import read_arrays
 from utils.run_folder.bundle_files import (
     COPY_AGAIN,

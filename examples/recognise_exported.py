@@ -15,7 +15,8 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from utils.audio.padding import with_pauses
 from utils.audio.reading import read_audio
 from utils.errors import UserError, require
-from utils.features.speech import FeatureConfig, extract_features
+from utils.features.settings import FeatureConfig
+from utils.features.speech import extract_features
 from utils.run_folder.bundle_files import checked_file, read_lines, read_metadata
 
 

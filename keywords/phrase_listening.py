@@ -7,11 +7,12 @@ from pathlib import Path
 import numpy as np
 
 from keywords.listening import BLOCK_SECONDS
-from recognition.loading import load_acoustic_logits, load_logit_stream
+from model_speech.acoustic_logits import load_acoustic_logits
+from recognition.live.loading import load_logit_stream
+from recognition.live.windowed_logits import WindowedLogits
 from recognition.phrases.phrase_list import Phrase
 from recognition.phrases.spotter import PhraseSpotter
 from recognition.phrases.thresholds import load_phrase_thresholds
-from recognition.windowed_logits import WindowedLogits
 from streaming.chunks import cut_blocks
 from streaming.keyword.detection import Detection
 from streaming.speech.stream import LogitStream

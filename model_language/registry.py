@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from model_language.converters.base import Converter
+from model_language.converters.base import EMISSIONS, Converter
 from model_language.converters.combined import GatedCnnConverter, load_combined_converter
 from model_language.converters.combined_config import NAME as COMBINED
 from model_language.converters.combined_config import CombinedConfig
@@ -31,7 +31,9 @@ from model_language.networks.causal_cnn_numpy import CausalCnnConfig
 from model_language.networks.gated_cnn_numpy import NumpyGatedCnn
 from model_language.ngram.syllables import NAME as SYLLABLE_NGRAM
 from model_language.ngram.syllables import SyllableNgramConfig, load_syllable_ngram
-from model_language.search.user_words import read_user_words
+from model_language.search.joint import JointSearch, JointWeights
+from model_language.search.sequences import SequenceSearch
+from model_language.search.user_words import UserWords, read_user_words
 from model_language.vocabulary.symbols import Symbols
 from utils.backend.quiet import silence_tensorflow
 from utils.config import build_config
@@ -249,3 +251,61 @@ def read_model_config(run: RunFolder) -> Any:
         hint=f"known models: {', '.join(MODELS)}",
     )
     return build_config(MODELS[name].config, values, where=str(run.config_file))
+
+
+# Default weights for each kind of model that scores the hanzi, tuned on the dev set of the demo, whose
+# sentences its language models predict well.
+TUNED = {
+    "n-gram": JointWeights(language=1.0, syllables=0.0, bonus=3.0),
+    "network and syllables": JointWeights(language=1.0, syllables=1.0, bonus=3.0),
+    "network": JointWeights(language=3.0, syllables=0.0, bonus=0.0),
+}
+
+
+def needs_syllable_ngram(converter: Converter | UserWordConverter) -> bool:
+    """Whether the joint search with a converter uses a syllable n-gram; a generative converter needs none."""
+    inner = converter.converter if isinstance(converter, UserWordConverter) else converter
+    return not _is_generative(inner.generative())
+
+
+def _is_generative(converter: Converter) -> bool:
+    """Whether a converter scores from left to right; its scores are then those of the syllables too."""
+    return converter.score_kind == EMISSIONS
+
+
+def load_joint_search(
+    converter: Converter | UserWordConverter,
+    syllables: str | Path | None = None,
+    language: float | None = None,
+    bonus: float | None = None,
+    rescoring: float | None = None,
+    language_model: HanziLanguageModel | None = None,
+) -> JointSearch | SequenceSearch:
+    """A joint search with the models that it needs.
+
+    Args:
+        converter: a converter, with or without user words.
+        syllables: a run of ``syllable_ngram``; not used where :func:`needs_syllable_ngram` is False.
+        language, bonus, rescoring: see :class:`JointWeights`; None: the values for this kind of converter
+            (:data:`TUNED`).
+        language_model: rescores the best hypotheses.
+
+    Raises:
+        RunError: that run is of another kind, or damaged.
+    """
+    if not isinstance(converter, UserWordConverter):
+        converter = UserWordConverter(converter, UserWords())
+    generative = converter.converter.generative()
+    syllables = None if _is_generative(generative) else syllables
+    kind = "network and syllables" if syllables else "network"
+    weights = TUNED["n-gram" if generative.history_model is not None else kind]
+    if language is not None:
+        weights = replace(weights, language=language)
+    if bonus is not None:
+        weights = replace(weights, bonus=bonus)
+    if rescoring is not None:
+        weights = replace(weights, rescoring=rescoring)
+    search = UserWordConverter(generative, converter.words)
+    if _is_generative(generative):
+        return JointSearch(search, weights, language_model=language_model)
+    return SequenceSearch(search, weights, load_syllable_ngram(syllables) if syllables else None)

@@ -1,11 +1,16 @@
-"""Interface of a trained acoustic model: features in, CTC logits out; implemented with and without Keras."""
+"""A trained acoustic model, features in, CTC logits out: its interface; loads it with or without Keras."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Protocol
 
 import numpy as np
 
-from utils.features.speech import FeatureConfig
+from model_speech.onnx_acoustic import load_onnx_acoustic
+from model_speech.packed_run import is_packed
+from utils.backend.quiet import silence_tensorflow
+from utils.features.settings import FeatureConfig
+from utils.run_folder.run import RunFolder
 from utils.vocabulary import Vocabulary
 
 
@@ -21,3 +26,17 @@ class AcousticLogits(Protocol):
 
     def logits(self, features: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
         """B feature arrays (frames, bins) → logits (B, T', classes) and lengths (B,) int32."""
+
+
+def load_acoustic_logits(run: Path) -> AcousticLogits:
+    """Load the acoustic model of a speech run; Keras is loaded only for one that was not packed.
+
+    Raises:
+        RunError: a file is missing or damaged.
+    """
+    if is_packed(RunFolder(run)):
+        return load_onnx_acoustic(run)
+    silence_tensorflow()
+    from model_speech.acoustic_model import load_acoustic_model  # here: it loads Keras
+
+    return load_acoustic_model(run)

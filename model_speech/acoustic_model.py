@@ -15,7 +15,7 @@ from model_speech.registry import MODELS
 from utils.backend.prediction import predict, prepare_prediction
 from utils.backend.weights import load_weights
 from utils.errors import RunError
-from utils.features.speech import FeatureConfig, feature_bins
+from utils.features.settings import FeatureConfig, feature_bins
 from utils.padding import pad_rows
 from utils.run_folder.run import RunFolder, find_run, open_run
 from utils.vocabulary import Vocabulary, explain_mismatch, transfer_command

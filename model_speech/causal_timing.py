@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from utils.features.speech import FeatureConfig
+from utils.features.settings import FeatureConfig
 from utils.vocabulary import Vocabulary
 
 

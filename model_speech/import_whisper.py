@@ -16,7 +16,7 @@ from pathlib import Path
 from model_speech.whisper_weights import read_whisper
 from utils.backend.quiet import silence_tensorflow
 from utils.config import to_plain
-from utils.features.speech import FeatureConfig
+from utils.features.settings import FeatureConfig
 from utils.files import replacing_folder
 from utils.run_folder.run import require_new_run, start_run
 from utils.vocabulary import acoustic_vocabulary

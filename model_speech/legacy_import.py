@@ -16,7 +16,7 @@ from model_speech.models.dfcnn import DfcnnConfig, build_dfcnn
 from utils.backend.weights import save_weights
 from utils.config import to_plain
 from utils.errors import RunError, VocabularyError
-from utils.features.speech import FeatureConfig, feature_bins
+from utils.features.settings import FeatureConfig, feature_bins
 from utils.files import replacing_folder
 from utils.mandarin.pinyin import is_syllable, normalise_syllable
 from utils.run_folder.run import require_new_run, start_run

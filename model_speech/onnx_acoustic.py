@@ -11,23 +11,21 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from model_speech.causal_timing import CausalTiming
+from model_speech.onnx_streaming import OnnxStreaming
 from model_speech.packed_run import (
     FEATURES,
     LENGTHS,
     LOGITS,
     LOOK_AHEAD,
-    NEXT_SUFFIX,
-    STATE_PREFIX,
     TIME_STRIDE,
     network_file,
 )
 from utils.errors import RunError, require
-from utils.features.speech import FeatureConfig, feature_bins
+from utils.features.settings import FeatureConfig, feature_bins
 from utils.padding import pad_rows
 from utils.run_folder.checksums import verified
 from utils.run_folder.run import open_run
@@ -72,61 +70,6 @@ class OnnxAcoustic:
             LENGTHS: np.array([len(frames)], np.int32),
         }
         return self.session.run([LOGITS], inputs)[0][0]
-
-
-@dataclass(frozen=True, eq=False)
-class OnnxStreaming(CausalTiming):
-    """A packed acoustic model that also runs on streams. All streams share its network.
-
-    Attributes:
-        session: the network, of chunks and states.
-    """
-
-    chunks_at_once: ClassVar[int] = 16
-    session: onnxruntime.InferenceSession
-
-    def stream(self) -> OnnxStream:
-        """A new stream."""
-        return OnnxStream(self.session)
-
-    def logits(self, features: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-        """B feature arrays (frames, bins) → logits (B, T', classes) and lengths (B,) int32."""
-        rows = [self._utterance(frames) for frames in features]
-        lengths = np.array([len(row) for row in rows], np.int32)
-        return pad_rows(rows, dtype=np.float32, inner=(len(self.vocabulary),)), lengths
-
-    def _utterance(self, frames: np.ndarray) -> np.ndarray:
-        """(T, F) → (ceil(T / time_stride), classes)."""
-        end = -len(frames) % self.time_stride + self.look_ahead
-        padded = np.pad(np.asarray(frames, np.float32), ((0, end), (0, 0)))
-        return self.stream().step(padded[None])[0, self.delay :]
-
-
-class OnnxStream:
-    """The state of a stream; a `StreamedModel` of :mod:`streaming.chunks`.
-
-    Args:
-        session: the network.
-    """
-
-    def __init__(self, session: onnxruntime.InferenceSession):
-        self._session = session
-        self._shapes = {
-            given.name: given.shape for given in session.get_inputs() if given.name.startswith(STATE_PREFIX)
-        }
-        self._outputs = [LOGITS, *(name + NEXT_SUFFIX for name in self._shapes)]
-        self.reset()
-
-    def reset(self) -> None:
-        """Start a new stream."""
-        self._states = {name: np.zeros(shape, np.float32) for name, shape in self._shapes.items()}
-
-    def step(self, chunk: np.ndarray) -> np.ndarray:
-        """Process the next chunk (1, n, F), n a multiple of the time stride → (1, n / stride, C) float32."""
-        inputs = {FEATURES: np.asarray(chunk, np.float32), **self._states}
-        logits, *states = self._session.run(self._outputs, inputs)
-        self._states = dict(zip(self._shapes, states, strict=True))
-        return logits
 
 
 def load_onnx_acoustic(path: str | Path) -> OnnxAcoustic | OnnxStreaming:

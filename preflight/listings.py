@@ -21,7 +21,7 @@ from data.manifest import (
     split_of_file,
 )
 from utils.errors import CorpusError
-from utils.features.speech import FeatureConfig, frame_count
+from utils.features.settings import FeatureConfig, frame_count
 from utils.mandarin.pinyin import normalise_syllable
 from utils.processes import bar_if_long
 

@@ -28,7 +28,7 @@ from training.loop import prepare_backend
 from training.optimiser import layers_of, make_optimizer
 from training.tasks.speech import SpeechConfig, SpeechTask
 from utils.errors import CorpusError
-from utils.features.speech import feature_bins
+from utils.features.settings import feature_bins
 from utils.files import is_file
 from utils.vocabulary import Vocabulary, acoustic_vocabulary
 

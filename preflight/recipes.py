@@ -37,7 +37,7 @@ from training.utterance_checks import MAX_SKIPPED_FRACTION
 from utils.audio.reading import sample_rates_of
 from utils.config import build_config, load_config
 from utils.errors import TrainingError
-from utils.features.speech import FeatureConfig, empty_filters
+from utils.features.settings import FeatureConfig, empty_filters
 from utils.run_folder.run import NOT_OF_THE_RECIPE, RunFolder
 from utils.vocabulary import Vocabulary
 

@@ -23,10 +23,10 @@ from tqdm import tqdm
 
 from data.manifest import Utterance, read_manifest
 from model_language.registry import load_converter
-from model_speech.acoustic_logits import AcousticLogits
+from model_speech.acoustic_logits import AcousticLogits, load_acoustic_logits
 from model_speech.ctc.alignment import align_text
 from recognition.confidence import FEATURES_OF, FILE, JOINT, JOINT_NGRAM, PLAIN, Calibration
-from recognition.loading import load_acoustic_logits, load_joint_search_for
+from recognition.loading import load_joint_search_for
 from recognition.recognizer import Recognizer
 from utils.audio.levels import decibels, moving_power
 from utils.audio.reading import read_audio

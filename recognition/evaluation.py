@@ -24,6 +24,7 @@ from analysis.inputs.utterance_results import HANZI, LANGUAGE, SPEECH, SYLLABLES
 from data.manifest import Transcript, Utterance
 from model_language.vocabulary.symbols import Symbols
 from recognition.cluster_jobs import results_by_job
+from recognition.inspection import syllable_scores
 from utils.audio.reading import read_audio
 from utils.errors import AudioError
 from utils.hypotheses.recognition import Recognition
@@ -243,7 +244,7 @@ def with_acoustic_scores(result: UtteranceResult, recognizer: Recognizer) -> Utt
     """
     samples, scores = read_audio(result.audio, recognizer.sample_rate), None
     if result.pinyin != result.reference_pinyin:
-        scores = recognizer.scores(samples, (result.reference_pinyin, result.pinyin))
+        scores = syllable_scores(recognizer, samples, (result.reference_pinyin, result.pinyin))
     return dataclasses.replace(
         result,
         snr=signal_to_noise(samples, recognizer.sample_rate),

@@ -1,61 +1,46 @@
-"""Loads the models of a recognizer or of a live stream from run folders, and joins them as options specify.
+"""Loads the models of a recognizer from run folders, and joins them as options specify.
 
 Packed runs load without TensorFlow.
 """
 
-from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 from model_language.converters.base import Converter
 from model_language.language_model import RESCORING, HanziLanguageModel
 from model_language.ngram.syllables import load_syllable_ngram
-from model_language.registry import load_converter, load_hanzi_model
-from model_language.search.joint import JointSearch, load_joint_search, needs_syllable_ngram
-from model_speech.acoustic_logits import AcousticLogits
-from model_speech.causal_timing import CausalTiming
+from model_language.registry import load_converter, load_hanzi_model, load_joint_search, needs_syllable_ngram
+from model_language.search.joint import JointSearch
+from model_speech.acoustic_logits import load_acoustic_logits
 from model_speech.ctc.shallow_fusion import Fusion
-from model_speech.onnx_acoustic import OnnxStreaming, load_onnx_acoustic
-from model_speech.packed_run import is_packed
 from recognition.confidence import load_calibration
+from recognition.live.loading import new_live_stream
 from recognition.options import SearchOptions
-from recognition.partial_results import PartialResultDecoder
 from recognition.phrases.phrase_list import read_phrases
 from recognition.phrases.search import PhraseSearch
-from recognition.pieces import WINDOW_SECONDS
 from recognition.recognizer import Recognizer
-from recognition.two_pass_stream import FirstPass, TwoPassStream
-from recognition.windowed_logits import WindowedLogits
-from streaming.chunks import StreamedModel
-from streaming.speech.recognizer import LiveStream
-from streaming.speech.stream import LogitStream, SpeechStream
-from utils.backend.quiet import silence_tensorflow
-from utils.run_folder.run import PRETRAINED_LANGUAGE_MODEL, PRETRAINED_STREAMING, SEARCH, RunFolder
+from utils.run_folder.run import PRETRAINED_LANGUAGE_MODEL, SEARCH, RunFolder
 from utils.vocabulary import BLANK, SPACE, Vocabulary
 
 
-def load_recognizer(
-    run: Path,
-    converter: Converter | None,
-    search: SearchOptions,
-    window_seconds: float = WINDOW_SECONDS,
-) -> Recognizer:
-    """Load a speech run and its searches.
+def load_recognizer(speech: Path, language: Path | None, search: SearchOptions) -> Recognizer:
+    """Load the models of both stages, and the searches that the options ask for.
 
     Args:
-        run: the speech run.
-        converter: second stage; None gives syllables only. With ``search.phrases`` it is None.
+        speech: run of the acoustic model.
+        language: run of the converter; None gives syllables only. A search for phrases needs none.
         search: the settings of the searches.
-        window_seconds: see :class:`Recognizer`.
 
     Raises:
         RunError: a run is damaged or of another kind.
         PhraseError: the phrase file is wrong.
         ConfigError: the options contradict each other.
     """
+    converter = load_converter(language, search.words) if language and not search.phrases else None
     joint = None
     if converter and search.joint:
-        joint = load_joint_search_for(run, converter, **search.joint_settings)
-    acoustic = load_acoustic_logits(run)
+        joint = load_joint_search_for(speech, converter, **search.joint_settings)
+    acoustic = load_acoustic_logits(speech)
     return Recognizer(
         acoustic,
         converter,
@@ -64,114 +49,11 @@ def load_recognizer(
         fusion=load_optional_fusion(search, acoustic.vocabulary),
         joint=joint,
         workers=search.workers,
-        window_seconds=window_seconds,
         phrases=load_optional_phrases(search, acoustic.vocabulary),
-        calibration=load_calibration(run),
+        calibration=load_calibration(speech),
         minimum_confidence=search.minimum_confidence,
+        new_stream=partial(new_live_stream, speech),
     )
-
-
-def load_both_stages(
-    speech: Path,
-    language: Path | None,
-    search: SearchOptions,
-    window_seconds: float = WINDOW_SECONDS,
-) -> Recognizer:
-    """:func:`load_recognizer` of a speech run, with the converter of a language run; None: no converter.
-
-    Args:
-        speech, language: the runs.
-        search: the settings of the searches.
-        window_seconds: see :class:`Recognizer`.
-    """
-    converter = load_converter(language, search.words) if language else None
-    return load_recognizer(speech, converter, search, window_seconds)
-
-
-def load_live_stream(
-    run: Path, recognizer: Recognizer, first_pass: Recognizer | None, chunk_seconds: float | None = None
-) -> LiveStream:
-    """A stream that recognises live audio with the models and searches of ``recognizer``, for any speech run.
-
-    Args:
-        run: the speech run. A causal network needs one pass; one of whole utterances recognises them in a
-            second pass.
-        recognizer: made by :func:`load_recognizer` from the same run.
-        first_pass: made by :func:`load_first_pass`, for the second kind; None: without partial results.
-        chunk_seconds: seconds of audio that a causal network of ``run`` processes at once; None: those of one
-            logit frame.
-
-    Raises:
-        ConfigError: the chunk is no multiple of the time stride of a causal network.
-    """
-    causal = _causal_network(run, recognizer.acoustic, chunk_seconds)
-    if causal:
-        return SpeechStream(*causal, PartialResultDecoder(recognizer))
-    if not first_pass:
-        return TwoPassStream(recognizer, None)
-    stream = load_logit_stream(PRETRAINED_STREAMING, first_pass.acoustic)
-    return TwoPassStream(recognizer, FirstPass(stream, first_pass))
-
-
-def load_first_pass(recognizer: Recognizer, acoustic: AcousticLogits | None = None) -> Recognizer | None:
-    """The shipped streaming model, which gives the partial results of live audio.
-
-    Args:
-        recognizer: gives the final results; its converter writes the hanzi of the partial ones, too.
-        acoustic: the streaming model, where it is loaded already.
-
-    Returns:
-        None where the sample rates differ.
-
-    Raises:
-        RunError: the model is missing or damaged.
-    """
-    acoustic = acoustic or load_acoustic_logits(PRETRAINED_STREAMING)
-    if acoustic.features.sample_rate != recognizer.sample_rate:
-        return None
-    calibration = load_calibration(PRETRAINED_STREAMING)
-    return Recognizer(acoustic, recognizer.converter, calibration=calibration)
-
-
-def load_logit_stream(
-    run: Path, acoustic: AcousticLogits, chunk_seconds: float | None = None
-) -> LogitStream | WindowedLogits:
-    """A stream that computes the logits of live audio with any speech run, one row per output frame.
-
-    Args:
-        run: the speech run.
-        acoustic: its acoustic model.
-        chunk_seconds: see :func:`load_live_stream`.
-
-    Raises:
-        ConfigError: see :func:`load_live_stream`.
-    """
-    causal = _causal_network(run, acoustic, chunk_seconds)
-    return LogitStream(*causal) if causal else WindowedLogits(acoustic)
-
-
-def _causal_network(
-    run: Path, acoustic: AcousticLogits, chunk_seconds: float | None
-) -> tuple[CausalTiming, StreamedModel, int] | None:
-    """A causal network, as a stream, and its frames in a chunk; None if it needs whole utterances."""
-    if isinstance(acoustic, OnnxStreaming):
-        return acoustic, acoustic.stream(), _frames_in(acoustic, chunk_seconds)
-    if is_packed(RunFolder(run)):
-        return None
-    from model_speech.causal import causal_model, streaming_obstacles  # here: they load Keras
-    from streaming.speech.keras_stream import keras_stream
-
-    if streaming_obstacles(acoustic):
-        return None
-    model = causal_model(acoustic, RunFolder(run))
-    frames = _frames_in(model, chunk_seconds)
-    return model, keras_stream(model, frames), frames
-
-
-def _frames_in(model: CausalTiming, chunk_seconds: float | None) -> int:
-    if chunk_seconds is None:
-        return model.time_stride
-    return max(1, round(chunk_seconds / model.features.hop_seconds))
 
 
 def load_joint_search_for(
@@ -191,7 +73,7 @@ def load_joint_search_for(
             ``search: {language_weight: W, joint_bonus: B, rescoring_weight: R}``. An adapted run has those of
             its initial run.
         converter, syllables, language, bonus, rescoring: as for
-            :func:`model_language.search.joint.load_joint_search`.
+            :func:`model_language.registry.load_joint_search`.
         language_model: a run of ``causal_cnn``, or the loaded model; None: the one that comes with this
             project, where ``rescoring`` or the config of the speech run gives it a weight.
 
@@ -218,35 +100,6 @@ def load_language_model_for(run: Path) -> HanziLanguageModel | None:
     """
     chosen = RunFolder(run).config().get(SEARCH) or {}
     return load_hanzi_model(PRETRAINED_LANGUAGE_MODEL) if chosen.get("rescoring_weight") else None
-
-
-def load_acoustic_logits(run: Path) -> AcousticLogits:
-    """Load the acoustic model of a speech run; Keras is loaded only for one that was not packed.
-
-    Raises:
-        RunError: a file is missing or damaged.
-    """
-    if is_packed(RunFolder(run)):
-        return load_onnx_acoustic(run)
-    silence_tensorflow()
-    from model_speech.acoustic_model import load_acoustic_model  # here: it loads Keras
-
-    return load_acoustic_model(run)
-
-
-def runs_in_use(search: SearchOptions, runs: Mapping[str, Path]) -> dict[str, Path]:
-    """The run of each stage, and the further runs that the searches load, by name.
-
-    Args:
-        search: the settings of the searches.
-        runs: the runs of the stages ``speech`` and ``language``.
-    """
-    used = dict(runs)
-    if search.syllables:
-        used["syllables"] = search.syllables
-    if search.joint and search.rescoring_weight != 0:
-        used["language_model"] = search.language_model or PRETRAINED_LANGUAGE_MODEL
-    return used
 
 
 def load_optional_fusion(search: SearchOptions, vocabulary: Vocabulary) -> Fusion | None:

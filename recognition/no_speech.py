@@ -7,7 +7,7 @@ syllables, the mean entropy of all frames, and the number of syllables per secon
 import math
 
 from recognition.confidence import FEATURES
-from utils.hypotheses.recognition import Segment
+from utils.hypotheses.recognition import Recognition
 
 # Fitted by benchmarks/recognition/no_speech.py on dev speakers and generated sounds, with an earlier acoustic
 # model. With later ones, none of the generated sounds gives a text: there is nothing to fit.
@@ -16,7 +16,7 @@ WEIGHTS = {"posterior": -0.730, "entropy": -7.161, "rate": -5.014}
 WITHOUT_SYLLABLES = 0.99  # the probability for a segment without a syllable
 
 
-def no_speech_probability(segment: Segment) -> float:
+def no_speech_probability(segment: Recognition) -> float:
     """Probability that a segment contains no speech, 0 to 1."""
     if segment.certainty is None or not len(segment.certainty):
         return WITHOUT_SYLLABLES if not segment.times else 0.0
@@ -24,7 +24,7 @@ def no_speech_probability(segment: Segment) -> float:
     return 1.0 / (1.0 + math.exp(-max(-50.0, min(logit, 50.0))))
 
 
-def features(segment: Segment) -> dict[str, float]:
+def features(segment: Recognition) -> dict[str, float]:
     """The inputs of the regression for a segment with syllables."""
     means = dict(zip(FEATURES, segment.certainty[:, : len(FEATURES)].mean(axis=0).tolist(), strict=True))
     return {

@@ -1,14 +1,13 @@
-"""The settings of a search, and the command-line options that give them. Loads no model."""
+"""The settings of a search, the defaults of a transcription, and which models both use. Loads no model."""
 
-import argparse
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
-from utils.command.arguments import finite_number, fraction, not_negative, positive
-from utils.errors import ConfigError
+from utils.errors import ConfigError, RunError
 from utils.hypotheses.transcript_marks import text_hash, weights_state
+from utils.run_folder.run import PRETRAINED, PRETRAINED_LANGUAGE_MODEL, PRETRAINED_SPEECH, open_run
 
 BEAM = 10  # default prefixes of a beam search with a language model
 # Tuned on 31 dev utterances with a 4-gram of syllables (a grid of both).
@@ -16,6 +15,7 @@ FUSION_WEIGHT, INSERTION_BONUS = 0.5, 2.5
 # Tuned on dev speakers (benchmarks/recognition/phrases.py).
 PHRASE_THRESHOLD = 0.5
 _JOINT_WEIGHTS = ("language_weight", "joint_bonus", "rescoring_weight")
+_PATHS = ("syllables", "words", "language_model", "phrases")
 _OF_JOINT = (*_JOINT_WEIGHTS, "language_model")  # options that have no effect without --joint
 
 
@@ -59,19 +59,15 @@ class SearchOptions:
     minimum_confidence: float = 0.0
 
     def __post_init__(self):
+        for name in _PATHS:
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, Path(getattr(self, name)))
         if self.syllables and self.beam == 1:
             raise ConfigError("--syllables needs a beam search, not a greedy one", hint="e.g. --beam 10")
         for name in ("fusion_weight", "language_weight", "rescoring_weight"):
             value = getattr(self, name)
             if value is not None and value < 0:
                 raise ConfigError(f"{_option(name)} {value} is below 0", hint="0 turns it off")
-
-    @classmethod
-    def of(cls, options: argparse.Namespace, **changes: Any) -> Self:
-        """The search of a parsed command line; what it does not give keeps its default."""
-        given = vars(options) | changes
-        names = (field.name for field in fields(cls))
-        return cls(**{name: given[name] for name in names if given.get(name) is not None})
 
     @property
     def beam_width(self) -> int:
@@ -105,101 +101,40 @@ class SearchOptions:
         return settings
 
 
-def add_search_options(parser: argparse.ArgumentParser) -> None:
-    """Add the search for syllables: ``--beam``, ``--syllables RUN`` and its two weights, ``--workers``."""
-    parser.add_argument(
-        "--beam",
-        type=positive,
-        help=f"hypotheses of the CTC beam search; 1: greedy (default: 1, with --syllables {BEAM})",
-    )
-    parser.add_argument(
-        "--syllables",
-        type=Path,
-        metavar="RUN",
-        help="run of a syllable_ngram, a language model for the beam search",
-    )
-    parser.add_argument(
-        "--fusion-weight",
-        type=finite_number,
-        default=FUSION_WEIGHT,
-        metavar="W",
-        help=f"weight of the syllable_ngram's log-probabilities (default: {FUSION_WEIGHT})",
-    )
-    parser.add_argument(
-        "--insertion-bonus",
-        type=finite_number,
-        default=INSERTION_BONUS,
-        metavar="B",
-        help=f"score for each syllable, because a language model prefers few (default: {INSERTION_BONUS})",
-    )
-    parser.add_argument(
-        "--workers",
-        type=not_negative,
-        default=0,
-        metavar="N",
-        help="processes that search while the acoustic model computes (default: 0, none)",
-    )
+def given_settings(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of a search among those of a command; None: it keeps its default, and is left out."""
+    names = (field.name for field in fields(SearchOptions))
+    return {name: values[name] for name in names if values.get(name) is not None}
 
 
-def add_word_option(parser: argparse.ArgumentParser) -> None:
-    """Add user words: ``--words FILE``."""
-    parser.add_argument(
-        "--words",
-        type=Path,
-        metavar="FILE",
-        help="words to prefer, one per line: hanzi, then optionally pinyin and a weight",
-    )
+def transcription_search(speech: Path | None, language: Path | None, **settings: Any) -> SearchOptions:
+    """The search of a transcription: joint, unless another search or another model is given.
+
+    Args:
+        speech, language: the runs that are given; None: those of this project.
+        settings: of :class:`SearchOptions`.
+
+    Raises:
+        ConfigError: a value is wrong, or settings contradict each other.
+    """
+    others = (speech, language, *(settings.get(name) for name in ("beam", "syllables", "phrases")))
+    search = SearchOptions(**{"joint": not any(others)} | settings)
+    check_phrase_options(search, language)
+    check_joint_options(search)
+    return search
 
 
-def add_phrase_options(parser: argparse.ArgumentParser) -> None:
-    """Add a list of phrases, ``--phrases FILE``, and its threshold."""
-    parser.add_argument(
-        "--phrases",
-        type=Path,
-        metavar="FILE",
-        help="recognise only these phrases, one per line; see docs/phrases.md for the grammar",
-    )
-    parser.add_argument(
-        "--phrase-threshold",
-        type=fraction,
-        default=PHRASE_THRESHOLD,
-        metavar="P",
-        help="least probability, 0 to 1, that a phrase of the list was spoken (default: %(default)s)",
-    )
+def transcription_runs(speech: Path | None, language: Path | None) -> dict[str, Path]:
+    """The run folder of each stage, None: that of this project; a wrong one is found before models load.
 
-
-def add_joint_options(parser: argparse.ArgumentParser) -> None:
-    """Add the joint search for syllables and hanzi, ``--joint`` and its weights, and user words."""
-    add_word_option(parser)
-    parser.add_argument(
-        "--joint",
-        action=argparse.BooleanOptionalAction,
-        help="search syllables and hanzi together, among all syllables that the acoustic model considers",
-    )
-    parser.add_argument(
-        "--language-weight",
-        type=finite_number,
-        metavar="W",
-        help="with --joint: weight of the converter's log-probabilities (default: depends on its kind)",
-    )
-    parser.add_argument(
-        "--joint-bonus",
-        type=finite_number,
-        metavar="B",
-        help="with --joint: score for each syllable (default: depends on the converter's kind)",
-    )
-    parser.add_argument(
-        "--language-model",
-        type=Path,
-        metavar="RUN",
-        help="with --joint: run of a causal_cnn that rescores the best hypotheses; default: this project's",
-    )
-    parser.add_argument(
-        "--rescoring-weight",
-        type=finite_number,
-        metavar="W",
-        help="with --joint: weight of that model; 0: without it (default: depends on the acoustic model)",
-    )
+    Raises:
+        RunError: a run is missing or of another kind.
+    """
+    if not speech and not PRETRAINED_SPEECH.is_dir():
+        hint = "get the whole project again, or give --speech RUN"
+        raise RunError("the shipped acoustic model is missing", where=PRETRAINED_SPEECH, hint=hint)
+    chosen = {"speech": speech or PRETRAINED_SPEECH, "language": language or PRETRAINED}
+    return {stage: open_run(path, stage).path for stage, path in chosen.items()}
 
 
 def check_joint_options(search: SearchOptions) -> None:
@@ -214,7 +149,7 @@ def check_joint_options(search: SearchOptions) -> None:
 
 
 def check_phrase_options(search: SearchOptions, language: Path | None) -> None:
-    """Check options of :func:`add_phrase_options`: phrases replace the conversion to hanzi.
+    """Check that phrases are not combined with the conversion to hanzi, which they replace.
 
     Args:
         search: the search.
@@ -253,9 +188,14 @@ def transcript_settings(
 
     Args:
         search: the search.
-        runs: every run that it uses, see :func:`recognition.loading.runs_in_use`.
+        runs: the run of each stage.
         flags: whether the options ``stream`` and ``digits`` are given.
     """
+    used = dict(runs)
+    if search.syllables:
+        used["syllables"] = search.syllables
+    if search.joint and search.rescoring_weight != 0:
+        used["language_model"] = search.language_model or PRETRAINED_LANGUAGE_MODEL
     lists = {"words": search.words} | ({"phrases": search.phrases} if search.phrases else {})
     return {
         **search.recorded(),
@@ -263,5 +203,5 @@ def transcript_settings(
         "minimum_confidence": search.minimum_confidence,
         **{name: text_hash(path) for name, path in lists.items()},
         **{name: True for name, given in flags.items() if given},
-        **{name: weights_state(run) for name, run in runs.items()},
+        **{name: weights_state(run) for name, run in used.items()},
     }

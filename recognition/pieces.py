@@ -15,7 +15,8 @@ from recognition.voice_activity import speech_stretches
 from utils.audio.padding import with_pauses
 from utils.audio.reading import audio_blocks
 from utils.errors import AudioError
-from utils.features.speech import FeatureConfig, extract_features
+from utils.features.settings import FeatureConfig
+from utils.features.speech import extract_features
 from utils.hypotheses.recognition import Ending
 
 WINDOW_SECONDS = 300.0  # audio whose features are in memory at the same time
@@ -62,29 +63,36 @@ class Piece:
         found = extract_features(padded, features)
         return cls(start, len(samples) / features.sample_rate, found, padding)
 
-    @property
-    def span(self) -> tuple[float, float, float]:
-        """Start, length and padding in seconds."""
-        return self.start, self.seconds, self.padding
-
 
 Part = tuple[int, str, Piece | Ending]
 """The number and name of a recording, and a piece of it or its end."""
 
 
-def read_parts(
+def windows(
     sources: Iterable[Source], sample_rate: int, piece: Callable[[float, np.ndarray], Piece]
-) -> Iterator[Part]:
-    """The pieces of all recordings in order, each recording followed by its ending.
+) -> Iterator[list[Part]]:
+    """The pieces of all recordings in order, each recording followed by its ending, in groups.
+
+    A group has about :data:`WINDOW_SECONDS`: enough for batches of similar length, few enough for memory.
+    Of blocks, which may be live audio, each piece comes alone and at once.
 
     Args:
         sources: the recordings.
         sample_rate: Hz, of the samples of a piece.
         piece: makes a piece of its start in seconds and its samples.
     """
+    window: list[Part] = []
+    seconds = 0.0
     for number, (name, audio) in enumerate(sources):
+        longest = WINDOW_SECONDS if isinstance(audio, str | Path | np.ndarray) else 0.0
         for part in _parts_of(name, audio, sample_rate, piece):
-            yield number, name, part
+            window.append((number, name, part))
+            seconds += part.seconds if isinstance(part, Piece) else 0.0
+            if seconds >= longest:
+                yield window
+                window, seconds = [], 0.0
+    if window:
+        yield window
 
 
 def _parts_of(
@@ -115,20 +123,6 @@ def _blocks(audio: Audio, rate: int) -> Iterable[np.ndarray]:
     if isinstance(audio, np.ndarray):
         return [audio]
     return audio_blocks(audio, rate) if isinstance(audio, str | Path) else audio
-
-
-def windows(parts: Iterable[Part], longest: float) -> Iterator[list[Part]]:
-    """Groups of about ``longest`` seconds: enough for batches of similar length, few enough for memory."""
-    window: list[Part] = []
-    seconds = 0.0
-    for part in parts:
-        window.append(part)
-        seconds += part[2].seconds if isinstance(part[2], Piece) else 0.0
-        if seconds >= longest:
-            yield window
-            window, seconds = [], 0.0
-    if window:
-        yield window
 
 
 def batches_of(frames: Sequence[int]) -> Iterator[list[int]]:

@@ -6,26 +6,22 @@ converter, or over a list of phrases) decodes them, and a converter writes the h
 the order of the recordings.
 """
 
-import heapq
 import itertools
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor
 from dataclasses import dataclass
-from operator import attrgetter
+from pathlib import Path
 
 import numpy as np
 
 from model_language.converters.base import Converter
-from model_language.search.joint import JointHypothesis, JointSearch
+from model_language.search.joint import JointSearch
 from model_speech.acoustic_logits import AcousticLogits
 from model_speech.ctc.decoder import Decoder, Submit, decoding
-from model_speech.ctc.forward_backward import sequence_score
-from model_speech.ctc.greedy import Hypothesis
 from model_speech.ctc.posteriors import confusion_network
 from model_speech.ctc.shallow_fusion import Fusion
 from recognition.confidence import (
-    FEATURES,
     JOINT,
     JOINT_NGRAM,
     PLAIN,
@@ -36,12 +32,19 @@ from recognition.confidence import (
 )
 from recognition.phrases.search import PhraseSearch
 from recognition.phrases.segments import phrase_segments
-from recognition.pieces import WINDOW_SECONDS, Piece, Source, batches_of, read_parts, windows
-from recognition.voice_activity import speech_stretches
+from recognition.pieces import Piece, Source, batches_of, windows
+from streaming.speech.recognizer import LiveStream, RecognitionStream
+from utils.audio.samples import sample_blocks
 from utils.errors import AudioError, ConfigError, RunError
-from utils.hypotheses.confusion_network import ConfusionNetwork
-from utils.hypotheses.recognition import Alternative, Ending, Inspection, Recognition, Segment, syllable_times
-from utils.softmax import softmax
+from utils.hypotheses.recognition import (
+    Alternative,
+    ConfusionNetwork,
+    Ending,
+    Hypothesis,
+    Recognition,
+    syllable_times,
+    whole_recording,
+)
 from utils.vocabulary import SPACE
 
 OnError = Callable[[str, AudioError], None]
@@ -49,19 +52,17 @@ OnError = Callable[[str, AudioError], None]
 
 @dataclass(frozen=True, eq=False)
 class _Decoded:
-    """A piece of a recording after the first stage, with what the second stage needs.
+    """What the second stage needs of a piece: its ``logits`` for phrases, its ``network`` for a joint search.
 
     Attributes:
-        start, seconds, padding: see :class:`~recognition.pieces.Piece`.
+        piece: the piece.
         hypotheses: of the CTC search, the best first.
         entropy: of each frame; None with phrases.
-        logits: (T', C), for a search for phrases.
-        network: the alternatives, for a joint search.
+        logits: (T', C).
+        network: the alternatives.
     """
 
-    start: float
-    seconds: float
-    padding: float
+    piece: Piece
     hypotheses: Sequence[Hypothesis]
     entropy: np.ndarray | None
     logits: np.ndarray | None = None
@@ -69,7 +70,7 @@ class _Decoded:
 
 
 class Recognizer:
-    """Recordings → :class:`Segment` by segment, or one :class:`Recognition` each.
+    """Recordings → :class:`Recognition` by segment, or one :class:`Recognition` each.
 
     Args:
         acoustic: first stage.
@@ -80,9 +81,9 @@ class Recognizer:
         joint: a search over syllables and hanzi together, in the confusion network of the best hypothesis.
         phrases: a list of phrases: only these are recognised, and there is no converter.
         workers: processes that decode; 0: this process decodes.
-        window_seconds: audio that is collected before it is recognised; 0 recognises each piece at once.
         calibration: calibration of syllable confidences; None: none are computed.
         minimum_confidence: a segment with a lower mean confidence of its syllables has no text.
+        new_stream: makes a live stream with this recognizer, of it and ``chunk_seconds``.
 
     Raises:
         ConfigError: ``n_best`` is larger than the beam, there is fusion without a beam, phrases together with
@@ -99,14 +100,14 @@ class Recognizer:
         fusion: Fusion | None = None,
         joint: JointSearch | None = None,
         workers: int = 0,
-        window_seconds: float = WINDOW_SECONDS,
         phrases: PhraseSearch | None = None,
         calibration: Calibration | None = None,
         minimum_confidence: float = 0.0,
+        new_stream: Callable[..., LiveStream] | None = None,
     ):
         self._kind = (JOINT_NGRAM if joint.has_ngrams else JOINT) if joint else PLAIN
         self.calibration = calibration or Calibration({})
-        self._minimum_confidence = minimum_confidence
+        self._minimum_confidence, self._new_stream = minimum_confidence, new_stream
         if minimum_confidence and not self.calibration.covers(self._kind):
             raise ConfigError(
                 "a minimum confidence needs a calibrated acoustic model",
@@ -122,10 +123,35 @@ class Recognizer:
             raise ConfigError("a language model of syllables needs a beam", hint="e.g. --beam 10")
         self.sample_rate = acoustic.features.sample_rate  # Hz
         self.acoustic, self.converter = acoustic, converter
-        self.phrases, self._joint, self._n_best = phrases, joint, n_best
+        self.phrases, self.joint, self.n_best = phrases, joint, n_best
         n_best = 1 if joint or phrases else n_best
-        self._decoder = Decoder(acoustic.vocabulary.blank_index, beam, n_best, fusion)
-        self._workers, self._window_seconds = workers, window_seconds
+        self.decoder = Decoder(acoustic.vocabulary.blank_index, beam, n_best, fusion)
+        self._workers = workers
+
+    def transcribe(self, audio: str | Path | np.ndarray, rate: int | None = None) -> Recognition:
+        """Recognise one recording.
+
+        Args:
+            audio: a file of any usual format; or mono samples (n,), floats in [-1, 1] or 16-bit integers.
+            rate: sample rate of samples, in Hz; a file names its own.
+
+        Raises:
+            AudioError: the recording can't be read, or the samples are of another kind.
+        """
+        if isinstance(audio, str | Path):
+            (result,) = self.recognise([(str(audio), audio)])
+        else:
+            blocks = list(sample_blocks(audio, rate, self.sample_rate))
+            (result,) = self.recognise([("samples", np.concatenate(blocks))])
+        return result
+
+    def live_stream(self, chunk_seconds: float | None = None) -> LiveStream:
+        """A new stream at the sample rate of the models, see :mod:`recognition.live.loading`."""
+        return self._new_stream(self, chunk_seconds)
+
+    def stream(self, rate: int) -> RecognitionStream:
+        """Recognise live audio of this sample rate (Hz); streams share the models."""
+        return RecognitionStream(self.live_stream(), rate)
 
     def recognise(self, sources: Iterable[Source], on_error: OnError | None = None) -> Iterator[Recognition]:
         """Recognise whole recordings, in their order.
@@ -141,13 +167,13 @@ class Recognizer:
         for name, events in self.segments(sources):
             *segments, ending = events
             if ending.error is None:
-                yield self._join(name, segments, ending.seconds)
+                yield whole_recording(name, ending.seconds, segments, self.n_best)
             elif on_error is None:
                 raise ending.error
             else:
                 on_error(name, ending.error)
 
-    def segments(self, sources: Iterable[Source]) -> Iterator[tuple[str, Iterator[Segment | Ending]]]:
+    def segments(self, sources: Iterable[Source]) -> Iterator[tuple[str, Iterator[Recognition | Ending]]]:
         """Recognise recordings of any length segment by segment, in constant memory.
 
         Args:
@@ -161,12 +187,12 @@ class Recognizer:
         for (_, name), group in itertools.groupby(events, key=lambda event: event[:2]):
             yield name, (event for _, _, event in group)
 
-    def recognise_pieces(self, pieces: Sequence[Piece]) -> list[list[Segment]]:
+    def recognise_pieces(self, pieces: Sequence[Piece]) -> list[list[Recognition]]:
         """Recognise pieces of recordings in this process; with phrases a piece may have several segments.
 
         The segments are those of :meth:`segments` for recordings that are cut in the same way.
         """
-        with decoding(self._decoder, 0) as submit:
+        with decoding(self.decoder, 0) as submit:
             return self._recognise_pieces(pieces, submit)
 
     def piece(self, start: float, samples: np.ndarray) -> Piece:
@@ -179,72 +205,22 @@ class Recognizer:
         output_frame = round(self.acoustic.frame_seconds * self.sample_rate)
         return Piece.of_samples(start, samples, self.acoustic.features, output_frame)
 
-    def segments_of_logits(self, logits: np.ndarray, start: float, seconds: float) -> list[Segment]:
+    def segments_of_logits(self, logits: np.ndarray, start: float, seconds: float) -> list[Recognition]:
         """Recognise a piece from its logits (T', C), T' ≥ 1, its start and its length in seconds."""
-        (hypotheses,) = self._decoder.decode(logits[None], np.array([len(logits)]))
-        piece = self._decoded((start, seconds, 0.0), hypotheses, frame_entropy(logits), logits)
-        return self._finish([piece])[0]
+        (hypotheses,) = self.decoder.decode(logits[None], np.array([len(logits)]))
+        piece = Piece(start, seconds, features=np.zeros((0, 0), np.float32))
+        return self._finish([self._decoded(piece, hypotheses, frame_entropy(logits), logits)])[0]
 
-    def scores(self, samples: np.ndarray, sequences: Sequence[Sequence[str]]) -> list[float] | None:
-        """Scores of syllable sequences for one recording: the quantity that the search maximises.
-
-        Args:
-            samples: (samples,) in [-1, 1], mono, at the model's sample rate.
-            sequences: canonical syllables.
-
-        Returns:
-            natural logarithms, -inf for syllables outside the vocabulary; None if the recording is cut at a
-            pause, or if a joint search is used, which maximises another quantity.
-        """
-        whole = None if self._joint else self._whole(samples)
-        if whole is None:
-            return None
-        vocabulary, logits = self.acoustic.vocabulary, whole[0]
-        return [
-            sequence_score(logits, vocabulary.encode(syllables), self._decoder.blank, self._decoder.fusion)
-            if all(syllable in vocabulary for syllable in syllables)
-            else -np.inf
-            for syllables in sequences
-        ]
-
-    def inspect(self, samples: np.ndarray) -> Inspection | None:
-        """The output of the acoustic model for one recording, for a plot.
-
-        Args:
-            samples: (samples,) in [-1, 1], mono, at the model's sample rate.
-
-        Returns:
-            None if the recording is cut at a pause.
-        """
-        whole = self._whole(samples)
-        if whole is None:
-            return None
-        logits, piece = whole
-        posteriors = softmax(logits).astype(np.float32)  # (T', C)
-        frame_seconds = self.acoustic.frame_seconds
-        start = piece.start - piece.padding
-        return Inspection(posteriors, self.acoustic.vocabulary.tokens, frame_seconds, start)
-
-    def _whole(self, samples: np.ndarray) -> tuple[np.ndarray, Piece] | None:
-        """Logits (T', C) of a recording that is recognised in one piece, and the piece; else None."""
-        stretches = list(speech_stretches([samples], self.sample_rate))
-        if len(stretches) != 1:
-            return None
-        piece = self.piece(stretches[0].start / self.sample_rate, stretches[0].samples)
-        logits, lengths = self.acoustic.logits([piece.features])
-        return logits[0, : lengths[0]], piece
-
-    def _events(self, sources: Iterable[Source]) -> Iterator[tuple[int, str, Segment | Ending]]:
-        with decoding(self._decoder, self._workers) as submit:
-            parts = read_parts(sources, self.sample_rate, self.piece)
-            for window in windows(parts, self._window_seconds):
+    def _events(self, sources: Iterable[Source]) -> Iterator[tuple[int, str, Recognition | Ending]]:
+        with decoding(self.decoder, self._workers) as submit:
+            for window in windows(sources, self.sample_rate, self.piece):
                 pieces = [part for _, _, part in window if isinstance(part, Piece)]
                 segments = iter(self._recognise_pieces(pieces, submit))
                 for number, name, part in window:
                     for event in next(segments) if isinstance(part, Piece) else [part]:
                         yield number, name, event
 
-    def _recognise_pieces(self, pieces: Sequence[Piece], submit: Submit) -> list[list[Segment]]:
+    def _recognise_pieces(self, pieces: Sequence[Piece], submit: Submit) -> list[list[Recognition]]:
         """Recognise each piece; only with phrases it may have several segments."""
         try:
             decoded = self._decode(pieces, submit)
@@ -263,34 +239,34 @@ class Recognizer:
             valid = [rows[:length] for rows, length in zip(logits, lengths, strict=True)]
             entropy = nothing if self.phrases else [frame_entropy(rows) for rows in valid]
             # Only some searches need the logits again: they take the most memory of all.
-            kept = valid if self._joint or self.phrases else nothing
+            kept = valid if self.joint or self.phrases else nothing
             submitted.append((batch, submit(logits, lengths), entropy, kept))
         while submitted:  # a batch's logits are dropped when its alternatives are known
             batch, future, entropy, kept = submitted.popleft()
             for i, *found in zip(batch, future.result(), entropy, kept, strict=True):
-                decoded[i] = self._decoded(pieces[i].span, *found)
+                decoded[i] = self._decoded(pieces[i], *found)
         return decoded
 
     def _decoded(
         self,
-        span: tuple[float, float, float],
+        piece: Piece,
         hypotheses: Sequence[Hypothesis],
         entropy: np.ndarray | None,
         logits: np.ndarray | None,
     ) -> _Decoded:
-        """A piece with this start, length and padding; for a joint search alternatives replace the logits."""
-        if not self._joint:
-            return _Decoded(*span, hypotheses, entropy, logits)
+        """A piece after the first stage; for a joint search alternatives replace the logits."""
+        if not self.joint:
+            return _Decoded(piece, hypotheses, entropy, logits)
         network = confusion_network(logits, hypotheses[0], self.acoustic.vocabulary)
-        return _Decoded(*span, hypotheses, entropy, network=network)
+        return _Decoded(piece, hypotheses, entropy, network=network)
 
-    def _finish(self, pieces: Sequence[_Decoded]) -> list[list[Segment]]:
+    def _finish(self, pieces: Sequence[_Decoded]) -> list[list[Recognition]]:
         """The second stage: segments of each piece."""
         if self.phrases:
             return [self._phrase_segments(piece) for piece in pieces]
-        if self._joint:
+        if self.joint:
             networks = [piece.network for piece in pieces]
-            hypotheses = self._joint.search(networks, self._n_best)
+            hypotheses = self.joint.search(networks, self.n_best)
             return [[self._joint_segment(*each)] for each in zip(pieces, hypotheses, strict=True)]
         by_syllables = [self._by_syllables(piece.hypotheses) for piece in pieces]
         hanzi = self._convert({pinyin for hypotheses in by_syllables for pinyin in hypotheses})
@@ -307,15 +283,16 @@ class Recognizer:
 
     def _plain_segment(
         self,
-        piece: _Decoded,
+        decoded: _Decoded,
         hypotheses: Mapping[tuple[str, ...], Hypothesis],
         hanzi: Mapping[tuple[str, ...], str],
-    ) -> Segment:
+    ) -> Recognition:
         _, frames, posteriors = self.spoken(next(iter(hypotheses.values())))
         n_best = (
             Alternative(pinyin, hanzi[pinyin], hypothesis.score) for pinyin, hypothesis in hypotheses.items()
         )
-        return self._segment(piece, frames, n_best, syllable_features(frames, posteriors, piece.entropy))
+        features = syllable_features(frames, posteriors, decoded.entropy)
+        return self._segment(decoded.piece, frames, tuple(n_best), features)
 
     def spoken(self, hypothesis: Hypothesis) -> tuple[tuple[str, ...], tuple[int, ...], tuple[float, ...]]:
         """The syllables of a hypothesis, their frames and their posteriors, without the space token."""
@@ -323,68 +300,43 @@ class Recognizer:
         found = zip(tokens, hypothesis.frames, hypothesis.posteriors, strict=True)
         return tuple(zip(*(each for each in found if each[0] != SPACE), strict=True)) or ((), (), ())
 
-    def _phrase_segments(self, piece: _Decoded) -> list[Segment]:
+    def _phrase_segments(self, decoded: _Decoded) -> list[Recognition]:
         """The utterances of a piece, compared with the phrases."""
-        pinyin, frames, _ = self.spoken(piece.hypotheses[0])
+        pinyin, frames, _ = self.spoken(decoded.hypotheses[0])
         lead_seconds = self.calibration.lead_seconds
-        settings = (self.acoustic.frame_seconds, piece.start, piece.seconds, lead_seconds, piece.padding)
-        return list(phrase_segments(self.phrases, piece.logits, pinyin, frames, *settings))
+        piece, frame_seconds = decoded.piece, self.acoustic.frame_seconds
+        settings = (frame_seconds, piece.start, piece.seconds, lead_seconds, piece.padding)
+        return list(phrase_segments(self.phrases, decoded.logits, pinyin, frames, *settings))
 
-    def _joint_segment(self, piece: _Decoded, hypotheses: Sequence[JointHypothesis]) -> Segment:
-        slots = [piece.network.slots[slot] for slot in hypotheses[0].slots]
+    def _joint_segment(self, decoded: _Decoded, hypotheses: Sequence[Alternative]) -> Recognition:
+        slots = [decoded.network.slots[slot] for slot in hypotheses[0].slots]
         frames = [slot.frame for slot in slots]
         posteriors = [
             np.exp(slot.log_posteriors[slot.syllables.index(syllable)])
             for slot, syllable in zip(slots, hypotheses[0].pinyin, strict=True)
         ]
-        n_best = (
-            Alternative(hypothesis.pinyin, hypothesis.hanzi, hypothesis.score, hypothesis.confidence)
-            for hypothesis in hypotheses
-        )
         hanzi = None
         if self._kind == JOINT_NGRAM:
             gaps = [np.exp(max(slot.log_posteriors)) for slot in slots] - np.array(posteriors)
             agreement = log_odds(hypotheses[0].confidence)
-            hanzi = np.column_stack([gaps, self._joint.evidence(hypotheses[0]), agreement])
-        features = syllable_features(frames, posteriors, piece.entropy, hanzi)
-        return self._segment(piece, frames, n_best, features)
+            hanzi = np.column_stack([gaps, self.joint.evidence(hypotheses[0]), agreement])
+        features = syllable_features(frames, posteriors, decoded.entropy, hanzi)
+        return self._segment(decoded.piece, frames, tuple(hypotheses), features)
 
     def _segment(
-        self, piece: _Decoded, frames: Sequence[int], n_best: Iterable[Alternative], features: np.ndarray
-    ) -> Segment:
+        self, piece: Piece, frames: Sequence[int], n_best: tuple[Alternative, ...], features: np.ndarray
+    ) -> Recognition:
         """The segment of a piece, from the output frames and features of the best hypothesis's syllables."""
         start, end = piece.start, piece.start + piece.seconds
         confidence = self.calibration.confidence(self._kind, features)
         if confidence and np.mean(confidence) < self._minimum_confidence:
-            return Segment(start, end, (), (Alternative((), "", 0.0),), certainty=features[:0])
+            return Recognition(start, end, certainty=features[:0])
         lead_seconds = self.calibration.lead_seconds - piece.padding
         times = syllable_times(frames, self.acoustic.frame_seconds, piece.seconds, start, lead_seconds)
-        return Segment(start, end, tuple(times), tuple(n_best), confidence=confidence, certainty=features)
+        return Recognition(start, end, tuple(times), n_best, confidence=confidence, certainty=features)
 
     def _convert(self, sentences: set[tuple[str, ...]]) -> Mapping[tuple[str, ...], str]:
         ordered = sorted(sentences)
         if self.converter is None:
             return dict.fromkeys(ordered, "")
         return dict(zip(ordered, self.converter.convert(ordered), strict=True))
-
-    def _join(self, name: str, segments: Sequence[Segment], seconds: float) -> Recognition:
-        """One recording from its segments; its n best hypotheses have the highest sums of scores."""
-        certainty = [found.certainty for found in segments if found.certainty is not None and found.times]
-        best, score = [Alternative((), "", 0.0)], attrgetter("score")
-        for segment in segments:
-            joined = (left + right for left, right in itertools.product(best, segment.n_best))
-            # Equal texts come from different cuts (ma + ma ni, ma ma + ni): the last and best is kept.
-            unique = {(found.pinyin, found.hanzi): found for found in sorted(joined, key=score)}
-            best = heapq.nlargest(self._n_best, unique.values(), key=score)
-        return Recognition(
-            id=name,
-            seconds=seconds,
-            pinyin=best[0].pinyin,
-            hanzi=best[0].hanzi,
-            score=best[0].score,
-            times=tuple(itertools.chain.from_iterable(segment.times for segment in segments)),
-            n_best=tuple(best),
-            phrases=tuple(segment.phrase for segment in segments if segment.phrase),
-            confidence=tuple(itertools.chain.from_iterable(segment.confidence for segment in segments)),
-            certainty=np.concatenate(certainty or [np.zeros((0, len(FEATURES)))]),
-        )

@@ -14,7 +14,7 @@ from keras import ops
 from model_speech.acoustic_model import AcousticModel, load_acoustic_model, trained_settings
 from model_speech.ctc.loss import LOG_ZERO
 from utils.errors import require
-from utils.features.speech import FeatureConfig, first_frame_seconds
+from utils.features.settings import FeatureConfig, first_frame_seconds
 from utils.limits import Limited, NotNegative
 from utils.run_folder.run import open_run
 from utils.vocabulary import Vocabulary, first_few

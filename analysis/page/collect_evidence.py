@@ -24,7 +24,7 @@ from analysis.page.rendering import PLAYED_RATE, sound_address
 from analysis.page.report import WORST_SHOWN, Evidence
 from utils.audio.reading import read_audio
 from utils.files import is_file
-from utils.hypotheses.recognition import Inspection
+from utils.hypotheses.inspection import Inspection
 from utils.mandarin.syllable_distance import syllable_distance
 from utils.metrics import count_errors
 

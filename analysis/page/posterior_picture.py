@@ -19,8 +19,9 @@ import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
 from analysis.page.rendering import PLAYED_RATE, data_address
-from utils.features.speech import FeatureConfig, extract_features
-from utils.hypotheses.recognition import Inspection
+from utils.features.settings import FeatureConfig
+from utils.features.speech import extract_features
+from utils.hypotheses.inspection import Inspection
 
 WIDTH = 1200  # pixels; a phone shows about 350
 SPECTROGRAM_HEIGHT, LANE_HEIGHT, GAP = 240, 40, 4  # pixels

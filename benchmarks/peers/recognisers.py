@@ -19,7 +19,8 @@ def build_ours(run: str, search: str) -> Answer:
         search: ``joint``, or ``greedy`` with the converter after it.
     """
     from model_language.registry import load_converter
-    from recognition.loading import load_acoustic_logits, load_joint_search_for
+    from model_speech.acoustic_logits import load_acoustic_logits
+    from recognition.loading import load_joint_search_for
     from recognition.recognizer import Recognizer
     from utils.run_folder.run import PRETRAINED
 

@@ -26,7 +26,8 @@ def _clips(inputs: Arrays) -> list[np.ndarray]:
 
 def our_features(inputs: Arrays) -> Work:
     """Log mel energies of each recording."""
-    from utils.features.speech import FeatureConfig, extract_features
+    from utils.features.settings import FeatureConfig
+    from utils.features.speech import extract_features
 
     clips, config = _clips(inputs), FeatureConfig(bins=BINS, normalise="none")
     return lambda: {"features": np.concatenate([extract_features(clip, config) for clip in clips])}

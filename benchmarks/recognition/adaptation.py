@@ -22,7 +22,7 @@ import numpy as np
 from benchmarks.support.commands import run
 from data.manifest import Utterance, read_manifest, write_manifest
 from model_speech.acoustic_model import AcousticModel, load_acoustic_model
-from model_speech.ctc.greedy import greedy_decode
+from model_speech.ctc.decoder import greedy_decode
 from utils.audio.reading import read_audio
 from utils.features.speech import extract_features
 from utils.files import write_json

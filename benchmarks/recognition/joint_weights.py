@@ -15,11 +15,10 @@ from tqdm import tqdm
 
 from benchmarks.support.shared_lists import prepared_list
 from data.manifest import read_manifest
-from model_language.registry import load_converter, load_language_model
-from model_language.search.joint import load_joint_search
-from model_speech.ctc.greedy import greedy_decode
+from model_language.registry import load_converter, load_joint_search, load_language_model
+from model_speech.acoustic_logits import load_acoustic_logits
+from model_speech.ctc.decoder import greedy_decode
 from model_speech.ctc.posteriors import confusion_network
-from recognition.loading import load_acoustic_logits
 from recognition.pieces import Piece
 from utils.audio.reading import read_audio
 from utils.metrics import count_errors, total

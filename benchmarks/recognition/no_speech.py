@@ -29,15 +29,16 @@ from benchmarks.support.shared_lists import SHARED, prepared_list
 from data.corpora.nonspeech import SOUNDS, make_sound, pieces_of
 from data.manifest import read_manifest
 from model_language.registry import load_converter
+from model_speech.acoustic_logits import load_acoustic_logits
 from recognition.confidence import load_calibration
-from recognition.loading import load_acoustic_logits, load_joint_search_for
+from recognition.loading import load_joint_search_for
 from recognition.no_speech import WEIGHTS, features, no_speech_probability
 from recognition.pieces import Source
 from recognition.recognizer import Recognizer
 from utils.audio.folders import find_recordings
 from utils.audio.reading import read_audio
 from utils.hypotheses.calibration import logistic_regression
-from utils.hypotheses.recognition import Segment
+from utils.hypotheses.recognition import Recognition
 from utils.run_folder.run import PRETRAINED, PRETRAINED_SPEECH
 from utils.text_table import print_table
 
@@ -123,10 +124,10 @@ def _scores(recognizer: Recognizer, sources: Sequence[Source], name: str) -> np.
     return np.array(highest)
 
 
-def _spoken(recognizer: Recognizer, sources: Sequence[Source], name: str) -> Iterator[list[Segment]]:
+def _spoken(recognizer: Recognizer, sources: Sequence[Source], name: str) -> Iterator[list[Recognition]]:
     """The segments with text of each recording."""
     for _, events in tqdm(recognizer.segments(sources), name, len(sources), disable=None):
-        yield [event for event in events if isinstance(event, Segment) and event.times]
+        yield [event for event in events if isinstance(event, Recognition) and event.times]
 
 
 def _speech(lists: Iterable[str]) -> list[Source]:

@@ -34,10 +34,9 @@ from tqdm import tqdm
 
 from benchmarks.support.near_phrases import with_neighbours
 from benchmarks.support.shared_lists import SHARED
-from model_speech.acoustic_logits import AcousticLogits
+from model_speech.acoustic_logits import AcousticLogits, load_acoustic_logits
 from model_speech.ctc.alignment import align_text
-from model_speech.ctc.greedy import greedy_decode
-from recognition.loading import load_acoustic_logits
+from model_speech.ctc.decoder import greedy_decode
 from recognition.options import PHRASE_THRESHOLD
 from recognition.phrases.confidence import SHARPNESS
 from recognition.phrases.grammar import parse_grammar

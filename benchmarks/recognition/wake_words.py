@@ -30,8 +30,8 @@ from benchmarks.support.shared_lists import SHARED
 from data.synthesis.speech import speak
 from data.synthesis.synthesiser import Synthesiser, SynthesiserError
 from data.synthesis.voices import generate_voices
-from model_speech.acoustic_logits import AcousticLogits
-from recognition.loading import load_acoustic_logits, load_logit_stream
+from model_speech.acoustic_logits import AcousticLogits, load_acoustic_logits
+from recognition.live.loading import load_logit_stream
 from recognition.phrases.grammar import parse_grammar
 from recognition.phrases.phrase_list import list_phrases
 from recognition.phrases.spotter import REFRACTORY_SECONDS, PhraseSpotter

@@ -29,7 +29,7 @@ import psutil
 import websockets
 
 from benchmarks.serving.load import processor_seconds
-from recognition.endpoints import FRAME_SECONDS, STEP_FRAMES
+from recognition.voice_activity import FRAME_SECONDS, STEP_FRAMES
 from tests.support.recordings import RECORDINGS
 from tests.support.service import Service, running_service
 from utils.audio.folders import find_recordings

@@ -24,8 +24,8 @@ from data.evaluation_lists import lists_of_split, read_test_utterances
 from data.manifest import Utterance
 from model_speech.acoustic_model import AcousticModel, load_acoustic_model
 from model_speech.causal import CausalModel, load_causal_model
-from model_speech.ctc.greedy import greedy_decode
-from recognition.partial_results import PartialResultDecoder
+from model_speech.ctc.decoder import greedy_decode
+from recognition.live.partial_results import PartialResultDecoder
 from recognition.recognizer import Recognizer
 from streaming.conversion.plan import stream_geometry
 from streaming.speech.keras_stream import keras_stream
@@ -33,7 +33,6 @@ from streaming.speech.stream import LogitStream, SpeechStream
 from utils.audio.reading import read_audio
 from utils.command.arguments import positive
 from utils.features.speech import extract_features
-from utils.hypotheses.recognition import Segment
 from utils.metrics import count_errors, total
 from utils.run_folder.run import open_run
 from utils.text_table import print_table
@@ -100,7 +99,7 @@ def _streamed(
             events += stream.feed(samples[begin : begin + block])
         events += stream.flush()
         busy += time.process_time() - start
-        segments = (event for event in events if isinstance(event, Segment))
+        segments = (event for event in events if event.is_final)
         found.append(tuple(itertools.chain.from_iterable(segment.best.pinyin for segment in segments)))
     return found, _factor(busy, sounds, model.features.sample_rate)
 

@@ -76,7 +76,7 @@ def measure(options: argparse.Namespace) -> dict[str, float]:
     from training.tasks.speech import VARIANTS, SpeechConfig
     from utils.backend.model_cost import multiply_accumulates
     from utils.config import load_config
-    from utils.features.speech import feature_bins
+    from utils.features.settings import feature_bins
 
     overrides = [word for word in options.recipes if "=" in word]
     config = load_config(SpeechConfig, ROOT / options.only, ["task=speech", *overrides], VARIANTS)

@@ -26,7 +26,7 @@ from data.features.spec_augment import SpecAugmentConfig
 from data.manifest import Utterance, read_manifest
 from utils.config import build_config
 from utils.errors import CacheError, require
-from utils.features.speech import FeatureConfig, feature_bins
+from utils.features.settings import FeatureConfig, feature_bins
 from utils.files import is_folder
 from utils.object_store import address_of, read_part
 from utils.processes import prefetch

@@ -37,7 +37,8 @@ from data.manifest import Utterance
 from utils.audio.folders import find_recordings
 from utils.audio.reading import read_audio
 from utils.errors import AudioError, CacheError, CorpusError, StoreError, UserError
-from utils.features.speech import FeatureConfig, extract_features, feature_bins, settings_hash
+from utils.features.settings import FeatureConfig, feature_bins, settings_hash
+from utils.features.speech import extract_features
 from utils.files import remove_leftovers, write_json, write_text
 from utils.object_store import file_state
 from utils.processes import bar_if_long, collect

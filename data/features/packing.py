@@ -30,7 +30,7 @@ from data.features.cache import SHARD_FEATURES, ShardSettings, feature_keys, fea
 from data.features.shards import FRAME_TYPE, is_written, shard_paths, write_shard
 from data.manifest import Utterance, find_lines, read_ids, read_lines, write_manifest
 from utils.errors import CorpusError
-from utils.features.speech import FeatureConfig, feature_bins
+from utils.features.settings import FeatureConfig, feature_bins
 from utils.files import remove_leftovers, write_json, write_text
 from utils.mandarin.pinyin import full_inventory
 from utils.processes import collect

@@ -16,7 +16,7 @@ from model_language.search.beam import HASH_FACTOR, best_and_ties, best_first, f
 from model_language.search.grid import TokenModel
 from model_language.search.lattice import Arc, LatticeSlot, NetworkPaths, best_paths
 from model_language.search.word_bonus import NetworkWords, Progress
-from utils.hypotheses.confusion_network import NOTHING, ConfusionNetwork
+from utils.hypotheses.recognition import NOTHING, ConfusionNetwork
 
 PREVIEWED = 8
 """Continuations that all models score, as a multiple of twice the beam: the best by a quick preview.

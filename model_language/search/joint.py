@@ -9,33 +9,26 @@ readings from left to right, so its search goes through the confusion network it
 + log P(syllables | hanzi). A language model of hanzi, which sees the whole text before a hanzi, may then
 rescore the best hypotheses: its weighted log P(hanzi) is added to their scores.
 
-A neural network scores each position given the whole sentence. It converts the n best syllable sequences, and
-the best sum wins: language = log P(hanzi | syllables). These sequences are found with a syllable n-gram if
-there is one, whose score is then part of the sum; otherwise by the acoustic model alone.
+A neural network, which scores each position given the whole sentence, has another search
+(:mod:`model_language.search.sequences`).
 """
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import dataclass
 
 import numpy as np
 
 from model_language.batching import length_batches
-from model_language.converters.base import EMISSIONS, Converter
 from model_language.converters.user_word_converter import UserWordConverter
 from model_language.language_model import HanziLanguageModel, SecondPass
-from model_language.ngram.syllables import SyllableNgram, load_syllable_ngram
 from model_language.search.confusion_network_search import search_networks
 from model_language.search.grid import TokenModel
 from model_language.search.lattice import NetworkPaths
-from model_language.search.user_words import UserWords
 from model_language.search.word_bonus import HanziIds, NetworkWords, scores_of
 from model_language.vocabulary.symbols import PAD_ID, UNKNOWN_ID
-from utils.hypotheses.confusion_network import ConfusionNetwork
-from utils.softmax import softmax
+from utils.hypotheses.recognition import Alternative, ConfusionNetwork
 
-SEQUENCES = 40  # syllable sequences that a network converts for each utterance
 BEAM = 128  # hypotheses kept after each slot
 CONFIDENCE_HYPOTHESES = 64  # hypotheses found in each network, from which the confidences are computed
 RESCORED_HYPOTHESES = 16  # hypotheses found in each network for rescoring: more do not improve the result
@@ -59,74 +52,37 @@ class JointWeights:
     rescoring: float = 0.0
 
 
-# Default weights for each kind of model that scores the hanzi, tuned on the dev set of the demo, whose
-# sentences its language models predict well.
-TUNED = {
-    "n-gram": JointWeights(language=1.0, syllables=0.0, bonus=3.0),
-    "network and syllables": JointWeights(language=1.0, syllables=1.0, bonus=3.0),
-    "network": JointWeights(language=3.0, syllables=0.0, bonus=0.0),
-}
-
-
-@dataclass(frozen=True)
-class JointHypothesis:
-    """One hypothesis for an utterance.
-
-    Attributes:
-        pinyin: canonical syllables.
-        hanzi: one character for each syllable.
-        score: the joint score.
-        slots: the slot of each syllable.
-        confidence: for each character, the fraction of all hypotheses found, by e^score, that have it in its
-            slot.
-    """
-
-    pinyin: tuple[str, ...]
-    hanzi: str
-    score: float
-    slots: tuple[int, ...]
-    confidence: tuple[float, ...] = ()
-
-
 class JointSearch:
     """Finds the best syllables and hanzi of confusion networks.
 
     Args:
-        converter: a converter with its user words.
+        converter: a generative converter with its user words.
         weights: weights of the parts of the score.
-        syllables: a syllable n-gram, for converters that score whole sentences.
         beam: hypotheses kept after each slot.
-        sequences: syllable sequences that such a converter converts.
-        language_model: rescores the best hypotheses of a generative converter; None: no rescoring.
+        language_model: rescores the best hypotheses; None: no rescoring.
     """
 
     def __init__(
         self,
         converter: UserWordConverter,
         weights: JointWeights,
-        syllables: SyllableNgram | None = None,
         beam: int = BEAM,
-        sequences: int = SEQUENCES,
         language_model: HanziLanguageModel | None = None,
     ):
-        self._converter, self._weights, self._beam, self._sequences = converter, weights, beam, sequences
+        self._converter, self._weights, self._beam = converter, weights, beam
         rescoring = language_model and weights.rescoring
-        self._syllables = syllables
         self._second_pass = SecondPass(language_model, weights.rescoring) if rescoring else None
         self._candidates: dict[str, tuple[np.ndarray, np.ndarray]] = {}
 
-    def search(self, networks: Sequence[ConfusionNetwork], n: int = 1) -> list[list[JointHypothesis]]:
+    def search(self, networks: Sequence[ConfusionNetwork], n: int = 1) -> list[list[Alternative]]:
         """Up to ``n`` hypotheses for each network (at least one), the best first."""
-        if _is_generative(self._converter.converter):
-            found: list[list[JointHypothesis]] = [[] for _ in networks]
-            # Networks of similar length are searched together.
-            for batch in length_batches([1 + len(network.slots) for network in networks], BATCH_SLOTS):
-                longest_first = batch[::-1]
-                searched = self._search([networks[index] for index in longest_first], n)
-                for index, hypotheses in zip(longest_first, searched, strict=True):
-                    found[index] = hypotheses
-        else:
-            found = [_with_confidence(hypotheses, n) for hypotheses in self._convert_sequences(networks)]
+        found: list[list[Alternative]] = [[] for _ in networks]
+        # Networks of similar length are searched together.
+        for batch in length_batches([1 + len(network.slots) for network in networks], BATCH_SLOTS):
+            longest_first = batch[::-1]
+            searched = self._search([networks[index] for index in longest_first], n)
+            for index, hypotheses in zip(longest_first, searched, strict=True):
+                found[index] = hypotheses
         return found
 
     @property
@@ -134,7 +90,7 @@ class JointSearch:
         """Whether the converter scores a hanzi given those before it, which :meth:`evidence` needs."""
         return self._converter.converter.history_model is not None
 
-    def evidence(self, hypothesis: JointHypothesis) -> np.ndarray:
+    def evidence(self, hypothesis: Alternative) -> np.ndarray:
         """The converter's log-scores of each hanzi of a hypothesis, for confidences: (syllables, 2) float64.
 
         The first column sums the scores of all n-grams that contain the hanzi: a wrong hanzi lowers those on
@@ -152,7 +108,7 @@ class JointSearch:
             own += scores_of([number], *self._candidates_of(syllable), size)
         return np.column_stack([sums[: len(ids)], own])
 
-    def _search(self, networks: Sequence[ConfusionNetwork], n: int) -> list[list[JointHypothesis]]:
+    def _search(self, networks: Sequence[ConfusionNetwork], n: int) -> list[list[Alternative]]:
         """Up to ``n`` hypotheses for each network, the longest network first, with a generative converter."""
         converter, weights = self._converter.converter, self._weights
         ids, size, words = HanziIds(converter.symbols), None, []
@@ -179,8 +135,8 @@ class JointSearch:
             found = self._rescored(found, ids)
         return [
             [
-                JointHypothesis(
-                    path.syllables, ids.decode(path.tokens), path.score, path.slots, paths.confidence(path)
+                Alternative(
+                    path.syllables, ids.decode(path.tokens), path.score, paths.confidence(path), path.slots
                 )
                 for path in itertools.islice(paths, n)
             ]
@@ -205,104 +161,3 @@ class JointSearch:
                 grid.scores[0, 0, used].astype(np.float64),
             )
         return self._candidates[syllable]
-
-    def _convert_sequences(self, networks: Sequence[ConfusionNetwork]) -> list[list[JointHypothesis]]:
-        """Convert the best syllable sequences of each network."""
-        sequences = [self._best_sequences(network) for network in networks]
-        conversions = iter(
-            self._converter.best([hypothesis.pinyin for found in sequences for hypothesis in found])
-        )
-        result = []
-        for found in sequences:
-            hypotheses = []
-            for hypothesis in found:
-                conversion = next(conversions)
-                score = hypothesis.score + self._weights.language * conversion.score
-                hypotheses.append(replace(hypothesis, hanzi=conversion.hanzi, score=score))
-            result.append(sorted(hypotheses, key=lambda hypothesis: -hypothesis.score))
-        return result
-
-    def _best_sequences(self, network: ConfusionNetwork) -> list[JointHypothesis]:
-        """Syllable sequences to convert; their scores are those without the converter."""
-        weights = self._weights
-        if self._syllables is not None:
-            ngram = self._syllables
-            model = TokenModel(ngram, weights.syllables, weights.bonus, ngram.size)
-            (paths,) = search_networks(
-                [network],
-                lambda *where: (ngram.ids([where[-1]]), np.zeros(1)),
-                model,
-                self._beam,
-                self._sequences,
-            )
-            return [JointHypothesis(path.syllables, "", path.score, path.slots) for path in paths]
-        return [
-            JointHypothesis(path.syllables, "", path.score + weights.bonus * len(path.syllables), path.slots)
-            for path in itertools.islice(network.paths(), self._sequences)
-        ]
-
-
-def needs_syllable_ngram(converter: Converter | UserWordConverter) -> bool:
-    """Whether the joint search with a converter uses a syllable n-gram; a generative converter needs none."""
-    inner = converter.converter if isinstance(converter, UserWordConverter) else converter
-    return not _is_generative(inner.generative())
-
-
-def _is_generative(converter: Converter) -> bool:
-    """Whether a converter scores from left to right; its scores are then those of the syllables too."""
-    return converter.score_kind == EMISSIONS
-
-
-def load_joint_search(
-    converter: Converter | UserWordConverter,
-    syllables: str | Path | None = None,
-    language: float | None = None,
-    bonus: float | None = None,
-    rescoring: float | None = None,
-    language_model: HanziLanguageModel | None = None,
-) -> JointSearch:
-    """A joint search with the models that it needs.
-
-    Args:
-        converter: a converter, with or without user words.
-        syllables: a run of ``syllable_ngram``; not used where :func:`needs_syllable_ngram` is False.
-        language, bonus, rescoring: see :class:`JointWeights`; None: the values for this kind of converter
-            (:data:`TUNED`).
-        language_model: rescores the best hypotheses.
-
-    Raises:
-        RunError: that run is of another kind, or damaged.
-    """
-    if not isinstance(converter, UserWordConverter):
-        converter = UserWordConverter(converter, UserWords())
-    generative = converter.converter.generative()
-    syllables = None if _is_generative(generative) else syllables
-    kind = "network and syllables" if syllables else "network"
-    weights = TUNED["n-gram" if generative.history_model is not None else kind]
-    if language is not None:
-        weights = replace(weights, language=language)
-    if bonus is not None:
-        weights = replace(weights, bonus=bonus)
-    if rescoring is not None:
-        weights = replace(weights, rescoring=rescoring)
-    search = UserWordConverter(generative, converter.words)
-    ngram = load_syllable_ngram(syllables) if syllables else None
-    return JointSearch(search, weights, ngram, language_model=language_model)
-
-
-def _with_confidence(hypotheses: Sequence[JointHypothesis], n: int) -> list[JointHypothesis]:
-    """The first ``n`` of all hypotheses with the confidence of each character."""
-    fractions = softmax(np.array([hypothesis.score for hypothesis in hypotheses]))
-    mass: dict[tuple[int, str], float] = {}
-    for hypothesis, fraction in zip(hypotheses, fractions.tolist(), strict=True):
-        for cell in zip(hypothesis.slots, hypothesis.hanzi, strict=True):
-            mass[cell] = mass.get(cell, 0.0) + fraction
-    return [
-        replace(
-            hypothesis,
-            confidence=tuple(
-                min(1.0, mass[cell]) for cell in zip(hypothesis.slots, hypothesis.hanzi, strict=True)
-            ),
-        )
-        for hypothesis in hypotheses[:n]
-    ]

@@ -13,7 +13,7 @@ import numpy as np
 from model_language.search.grid import Grid
 from model_language.search.user_words import Span, UserWord, UserWords
 from model_language.vocabulary.symbols import PAD_ID, Symbols
-from utils.hypotheses.confusion_network import NOTHING, ConfusionNetwork
+from utils.hypotheses.recognition import NOTHING, ConfusionNetwork
 
 UNKNOWN_PENALTY = 3.0
 """How far below the best hanzi of its syllable a hanzi outside the vocabulary is; see :func:`scores_of`."""

@@ -1,4 +1,8 @@
-"""Decodes batches of logits to hypotheses by greedy or beam search, here or in worker processes."""
+"""Decodes batches of logits to hypotheses by greedy or beam search, here or in worker processes.
+
+Greedy decoding takes the most probable class of each frame, the best path; equal neighbours are merged, then
+blanks are dropped.
+"""
 
 from collections.abc import Iterator
 from concurrent.futures import Future
@@ -8,10 +12,11 @@ from typing import Protocol
 
 import numpy as np
 
-from model_speech.ctc.greedy import Hypothesis, greedy_decode
 from model_speech.ctc.prefix_beam import beam_search
 from model_speech.ctc.shallow_fusion import Fusion
+from utils.hypotheses.recognition import Hypothesis
 from utils.processes import WorkerPool
+from utils.softmax import log_sum_exp
 
 Decoded = list[list[Hypothesis]]
 
@@ -39,6 +44,44 @@ class Decoder:
         return beam_search(
             logits, lengths, self.blank, beam=self.beam, n_best=self.n_best, fusion=self.fusion
         )
+
+
+def greedy_decode(logits: np.ndarray, lengths: np.ndarray, blank: int) -> list[Hypothesis]:
+    """Decode a batch of utterances.
+
+    Args:
+        logits: (B, T, C) float; log-probabilities work as well.
+        lengths: (B,) int, number of valid output frames.
+        blank: class of the blank.
+
+    Returns:
+        B hypotheses.
+    """
+    classes, scores = _best_path(logits)
+    return [
+        _collapse(row[:length], score[:length], blank)
+        for row, score, length in zip(classes, scores, np.asarray(lengths), strict=True)
+    ]
+
+
+def _best_path(logits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The best class of each frame and its log-probability: (B, T, C) → (B, T) int, (B, T) float64."""
+    classes = logits.argmax(axis=-1)
+    best = np.take_along_axis(logits, classes[..., None], axis=-1)[..., 0].astype(np.float64)
+    return classes, best - log_sum_exp(logits)
+
+
+def _collapse(classes: np.ndarray, scores: np.ndarray, blank: int) -> Hypothesis:
+    """A path (T,) of one class per frame, with the log-probability of each, as a hypothesis."""
+    starts = np.flatnonzero(np.diff(classes, prepend=-1))
+    starts_and_end = np.append(starts, len(classes))
+    peaks = [
+        int(start + scores[start:end].argmax())
+        for start, end in zip(starts, starts_and_end[1:], strict=True)
+        if classes[start] != blank
+    ]
+    posteriors = tuple(np.exp(scores[peaks]).tolist())
+    return Hypothesis(tuple(classes[peaks].tolist()), float(scores.sum()), tuple(peaks), posteriors)
 
 
 class Submit(Protocol):

@@ -21,8 +21,8 @@ from tqdm import tqdm
 
 from data.manifest import Utterance, read_manifest
 from data.text.sources import read_lines
-from model_speech.acoustic_logits import AcousticLogits
-from recognition.loading import load_acoustic_logits, load_logit_stream
+from model_speech.acoustic_logits import AcousticLogits, load_acoustic_logits
+from recognition.live.loading import load_logit_stream
 from recognition.phrases.grammar import parse_grammar
 from recognition.phrases.phrase_list import list_phrases
 from recognition.phrases.spotter import PhraseSpotter

@@ -10,7 +10,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from recognition.phrases.search import PhraseSearch
-from utils.hypotheses.recognition import Segment, phrase_segment
+from utils.hypotheses.phrases import PhraseResult
+from utils.hypotheses.recognition import Alternative, Recognition, syllable_times
 
 PAUSE_SECONDS = 1.0
 """Time between the peaks of two syllables; in fluent speech it is 0.1 to 0.4 s."""
@@ -26,7 +27,7 @@ def phrase_segments(
     seconds: float,
     lead_seconds: float = 0.0,
     padding: float = 0.0,
-) -> Iterator[Segment]:
+) -> Iterator[Recognition]:
     """Search each utterance of a piece for a phrase.
 
     Args:
@@ -70,3 +71,36 @@ def utterances(frames: Sequence[int], total: int, frame_seconds: float) -> Itera
         if (following - frame) * frame_seconds >= PAUSE_SECONDS
     ]
     yield from zip([0, *cuts], [*cuts, total], strict=True)
+
+
+def phrase_segment(
+    result: PhraseResult,
+    start: float,
+    seconds: float,
+    pinyin: tuple[str, ...],
+    frames: Sequence[int],
+    frame_seconds: float,
+    lead_seconds: float = 0.0,
+) -> Recognition:
+    """The segment of an utterance that was compared with a list of phrases.
+
+    The best hypothesis of an accepted phrase is its text with its syllables; that of a rejected one is the
+    free syllables, without hanzi.
+
+    Args:
+        result: the comparison; its times count from the start of the recording.
+        start: start of the utterance in the recording, in seconds.
+        seconds: length of the utterance.
+        pinyin: free syllables: those recognised without the list of phrases.
+        frames: output frame of each free syllable, counted from the start of the utterance.
+        frame_seconds: time from one frame to the next.
+        lead_seconds: as in :func:`syllable_times`.
+    """
+    if result.accepted:
+        # The ratio of the whole phrase, by which the search ranks: those for each syllable need not descend.
+        n_best = tuple(
+            Alternative(match.pinyin, match.text, match.score * len(match.pinyin)) for match in result.matches
+        )
+        return Recognition(start, start + seconds, result.matches[0].times, n_best, result)
+    times = tuple(syllable_times(frames, frame_seconds, seconds, start, lead_seconds))
+    return Recognition(start, start + seconds, times, (Alternative(pinyin, "", 0.0),), result)

@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 from recognition.no_speech import no_speech_probability
-from utils.hypotheses.recognition import Ending, Segment
-from utils.hypotheses.transcript_formats import FORMATS, cues, syllable_texts, written_words
+from utils.hypotheses.recognition import Ending, Recognition
+from utils.hypotheses.transcript_formats import FORMATS, cues
 
 LANGUAGE = "chinese"
 MEDIA_TYPES = {
@@ -24,19 +24,19 @@ _LEAST = 1e-6  # lowest confidence, so that its logarithm is finite
 _ROUNDED = 4  # digits after the point
 
 
-def text_of(segment: Segment) -> str:
+def text_of(segment: Recognition) -> str:
     """The text of a segment: hanzi, or syllables where there are none."""
-    return "".join(syllable_texts(segment)) or " ".join(segment.best.pinyin)
+    return "".join(segment.syllable_texts()) or " ".join(segment.best.pinyin)
 
 
-def whole_text(segments: Sequence[Segment]) -> str:
+def whole_text(segments: Sequence[Recognition]) -> str:
     """The text of a recording: as that of ``transcribe.py --format json``."""
     return "".join(map(text_of, segments))
 
 
 def response_body(
     form: str,
-    segments: Sequence[Segment],
+    segments: Sequence[Recognition],
     seconds: float,
     granularities: Sequence[str] = (),
     temperature: float = 0.0,
@@ -67,7 +67,7 @@ def response_body(
 
 
 async def events(
-    segments: AsyncIterator[Segment | Ending], log_probabilities: bool = False
+    segments: AsyncIterator[Recognition | Ending], log_probabilities: bool = False
 ) -> AsyncIterator[dict[str, Any]]:
     """Server-sent events: ``transcript.text.delta`` for each segment, then ``transcript.text.done``."""
     whole: list[str] = []
@@ -96,11 +96,11 @@ def _usage(seconds: float) -> dict[str, Any]:
     return {"type": "duration", "seconds": math.ceil(seconds)}
 
 
-def _segments(segments: Sequence[Segment], temperature: float) -> list[dict[str, Any]]:
+def _segments(segments: Sequence[Recognition], temperature: float) -> list[dict[str, Any]]:
     """A segment for each subtitle: a stretch of speech between pauses."""
     found: list[dict[str, Any]] = []
     for segment in segments:
-        texts, no_speech = syllable_texts(segment), no_speech_probability(segment)
+        texts, no_speech = segment.syllable_texts(), no_speech_probability(segment)
         for first, end in cues(segment):
             pinyin = segment.best.pinyin[first:end]
             text = "".join(texts[first:end]) or " ".join(pinyin)
@@ -130,27 +130,31 @@ def _compression_ratio(text: str) -> float:
     return len(raw) / len(zlib.compress(raw)) if raw else 1.0
 
 
-def _words(segment: Segment) -> list[dict[str, Any]]:
+def _words(segment: Recognition) -> list[dict[str, Any]]:
     """A word for each character or number in digits; a number is as certain as its least certain syllable."""
     return [
         {
-            "word": text,
-            "start": round(segment.times[first][0], 3),
-            "end": round(segment.times[end - 1][1], 3),
-            "pinyin": " ".join(segment.best.pinyin[first:end]),
+            "word": word.text,
+            "start": round(word.start, 3),
+            "end": round(word.end, 3),
+            "pinyin": " ".join(word.pinyin),
         }
-        | ({"confidence": round(min(segment.confidence[first:end]), 3)} if segment.confidence else {})
-        for text, first, end in written_words(segment)
+        | ({} if word.confidence is None else {"confidence": round(word.confidence, 3)})
+        for word in segment.words
     ]
 
 
-def _log_probabilities(segment: Segment) -> list[dict[str, Any]]:
+def _log_probabilities(segment: Recognition) -> list[dict[str, Any]]:
     if not segment.confidence or not segment.best.hanzi:
         return []
     found = []
-    for text, first, end in written_words(segment):
-        log_probability = math.log(max(min(segment.confidence[first:end]), _LEAST))
+    for word in segment.words:
+        log_probability = math.log(max(word.confidence, _LEAST))
         found.append(
-            {"token": text, "logprob": round(log_probability, _ROUNDED), "bytes": list(text.encode())}
+            {
+                "token": word.text,
+                "logprob": round(log_probability, _ROUNDED),
+                "bytes": list(word.text.encode()),
+            }
         )
     return found

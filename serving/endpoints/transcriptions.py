@@ -20,7 +20,7 @@ from serving.errors import RequestError
 from serving.work.engine import Engine
 from serving.work.models import Search
 from utils.hypotheses.digits import with_digits
-from utils.hypotheses.recognition import Ending, Segment
+from utils.hypotheses.recognition import Ending, Recognition
 
 router = APIRouter(tags=["recognition"])
 LONGEST_PROMPT = 50_000  # characters
@@ -86,7 +86,7 @@ async def transcribe(
 
 async def collected(
     request: Request, file: UploadFile, search: Search, digits: bool = False
-) -> tuple[list[Segment], float]:
+) -> tuple[list[Recognition], float]:
     """All segments of an upload, and its length in seconds.
 
     Raises:
@@ -97,8 +97,8 @@ async def collected(
 
 async def _collected(
     request: Request, file: UploadFile, search: Search, digits: bool
-) -> tuple[list[Segment], float]:
-    segments: list[Segment] = []
+) -> tuple[list[Recognition], float]:
+    segments: list[Recognition] = []
     async with saved_upload(file) as path, aclosing(request.app.state.engine.segments(path, search)) as found:
         async for event in _written(request, found, digits):
             if isinstance(event, Ending):
@@ -133,8 +133,8 @@ async def _with_first(first: str, others: AsyncIterator[str]) -> AsyncIterator[s
 
 
 async def _written(
-    request: Request, segments: AsyncIterator[Segment | Ending], digits: bool
-) -> AsyncIterator[Segment | Ending]:
+    request: Request, segments: AsyncIterator[Recognition | Ending], digits: bool
+) -> AsyncIterator[Recognition | Ending]:
     """The same events, with numbers as digits if wanted; the length is noted for the log."""
     async for event in segments:
         if isinstance(event, Ending):

@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from serving.endpoints.transcriptions import LONGEST_PROMPT
 from serving.work.models import Search
-from utils.hypotheses.recognition import Partial, Segment
+from utils.hypotheses.recognition import Recognition
 from utils.hypotheses.transcript_formats import segment_values
 
 ALTERNATIVES = 5
@@ -45,7 +45,7 @@ class Start(BaseModel):
         return Search(words="" if self.phrases else self.words, phrases=self.phrases, n_best=2 * ALTERNATIVES)
 
 
-def partial_message(utterance: int, partial: Partial) -> Message:
+def partial_message(utterance: int, partial: Recognition) -> Message:
     """A partial result of an utterance; one without syllables withdraws those before."""
     return {
         "type": "partial",
@@ -58,7 +58,7 @@ def partial_message(utterance: int, partial: Partial) -> Message:
     }
 
 
-def final_message(utterance: int, segment: Segment) -> Message:
+def final_message(utterance: int, segment: Recognition) -> Message:
     """An utterance that has ended; it is never revised."""
     values = segment_values(segment)
     phrase = segment.phrase
@@ -92,7 +92,7 @@ def _syllables(pinyin: tuple[str, ...], times: Any, confidence: tuple[float, ...
     ]
 
 
-def _characters(segment: Segment) -> Iterator[Message]:
+def _characters(segment: Recognition) -> Iterator[Message]:
     """Each hanzi with others that hypotheses of the same length have there, the most probable first."""
     hanzi = segment.best.hanzi
     hypotheses = [hypothesis.hanzi for hypothesis in segment.n_best if len(hypothesis.hanzi) == len(hanzi)]

@@ -18,7 +18,7 @@ from serving.live.messages import Message, final_message, partial_message
 from serving.work.models import Failure, Models, Search
 from utils.audio.reading import INT16_SCALE
 from utils.errors import UserError
-from utils.hypotheses.recognition import Partial, Segment
+from utils.hypotheses.recognition import Recognition
 
 SLICE_SECONDS = 0.1  # sound of one turn of a stream
 BEHIND_SECONDS = 0.6  # if more audio than this waits, partial results become rarer
@@ -178,9 +178,9 @@ class _Stream:
     def _at_rate(self, samples: np.ndarray, last: bool = False) -> np.ndarray:
         return self._resampler.resample_chunk(samples, last=last) if self._resampler else samples
 
-    def _messages(self, events: list[Partial | Segment]) -> Iterator[Message]:
+    def _messages(self, events: list[Recognition]) -> Iterator[Message]:
         for event in events:
-            if isinstance(event, Segment):
+            if event.is_final:
                 yield final_message(self._utterance, event)
                 self._utterance += 1
             else:

@@ -22,7 +22,7 @@ from serving.work.fair_queue import FairQueue, Flow, Task
 from serving.work.models import ConvertJob, Failure, RecogniseJob, Search
 from serving.work.uploads import ReadLimits, SoundEnd, UploadReader
 from serving.work.workers import Workers
-from utils.hypotheses.recognition import Ending, Segment
+from utils.hypotheses.recognition import Ending, Recognition
 
 Result = TypeVar("Result")
 _LONGEST_WAIT = 60  # seconds that a client is asked to wait
@@ -92,7 +92,7 @@ class Engine:
         finally:
             self._active -= 1
 
-    async def segments(self, path: Path, search: Search) -> AsyncIterator[Segment | Ending]:
+    async def segments(self, path: Path, search: Search) -> AsyncIterator[Recognition | Ending]:
         """Recognise a file; close the iterator if it is not read to the end.
 
         Raises:

@@ -16,25 +16,20 @@ from model_language.converters.user_word_converter import UserWordConverter
 from model_language.pinyin_to_hanzi import ConvertedLine, PinyinToHanzi
 from model_language.registry import load_converter, load_second_pass
 from model_language.search.user_words import UserWord, UserWords, parse_user_words
-from model_speech.acoustic_logits import AcousticLogits
+from model_speech.acoustic_logits import AcousticLogits, load_acoustic_logits
 from recognition.confidence import Calibration, load_calibration
-from recognition.loading import (
-    load_acoustic_logits,
-    load_first_pass,
-    load_joint_search_for,
-    load_language_model_for,
-    load_live_stream,
-)
+from recognition.live.loading import load_first_pass, load_live_stream
+from recognition.live.two_pass_stream import TwoPassStream
+from recognition.loading import load_joint_search_for, load_language_model_for
 from recognition.options import PHRASE_THRESHOLD
 from recognition.phrases.grammar import parse_grammar
 from recognition.phrases.phrase_list import list_phrases
 from recognition.phrases.search import PhraseSearch
 from recognition.recognizer import Recognizer
-from recognition.two_pass_stream import TwoPassStream
 from serving.work.uploads import SoundPiece
 from streaming.speech.recognizer import LiveStream
 from utils.errors import ConfigError, CorpusError, UserError
-from utils.hypotheses.recognition import Segment
+from utils.hypotheses.recognition import Recognition
 from utils.run_folder.run import PRETRAINED_LANGUAGE_MODEL, PRETRAINED_STREAMING
 
 _KEPT = 16  # recognizers and converters with words or phrases of requests
@@ -141,7 +136,7 @@ class Models:
         """Hz, of the pieces."""
         return self._speech.acoustic.features.sample_rate
 
-    def compute(self, jobs: Sequence[Any]) -> list[list[Segment] | list[ConvertedLine] | Failure]:
+    def compute(self, jobs: Sequence[Any]) -> list[list[Recognition] | list[ConvertedLine] | Failure]:
         """The result of each job; those that are recognised in the same way are one batch."""
         results: list[Any] = [None] * len(jobs)
         groups: dict[Search, list[int]] = {}
@@ -156,7 +151,7 @@ class Models:
                 results[index] = found if isinstance(found, Failure) else found[row]
         return results
 
-    def _recognise(self, pieces: Sequence[SoundPiece], search: Search) -> list[list[Segment]]:
+    def _recognise(self, pieces: Sequence[SoundPiece], search: Search) -> list[list[Recognition]]:
         recognizer = self.recognizer(search)
         return recognizer.recognise_pieces([recognizer.piece(piece.start, piece.samples) for piece in pieces])
 

@@ -8,13 +8,15 @@ grow with the recording's length.
 import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, Self
 
 import numpy as np
+import soxr
 
 from utils.audio.reading import audio_blocks
+from utils.audio.samples import mono_samples
 from utils.errors import AudioError
-from utils.hypotheses.recognition import Ending, Partial, Segment
+from utils.hypotheses.recognition import Ending, Recognition, whole_recording
 from utils.processes import one_blas_thread
 
 PIECE_SECONDS = 1.0  # files are read by the minute, and processed by the second
@@ -38,14 +40,77 @@ class LiveStream(Protocol):
     def reset(self) -> None:
         """Start a new stream."""
 
-    def feed(self, samples: np.ndarray, behind: bool = False) -> list[Partial | Segment]:
+    def feed(self, samples: np.ndarray, behind: bool = False) -> list[Recognition]:
         """Process the next samples (n,) float32 in [-1, 1]; return the events that they complete, in order.
 
         ``behind``: more audio is waiting already, so partial results may be rarer.
         """
 
-    def flush(self) -> list[Partial | Segment]:
+    def flush(self) -> list[Recognition]:
         """Return the events that the end of the audio completes; then `reset`."""
+
+
+class RecognitionStream:
+    """Chunks of live audio → results. As a context manager, its end is the end of the audio.
+
+    Args:
+        stream: the model.
+        rate: Hz, of the chunks.
+
+    Attributes:
+        segments: the final results so far, in order.
+    """
+
+    def __init__(self, stream: LiveStream, rate: int):
+        self.segments: list[Recognition] = []
+        self._stream, self._rate, self._samples = stream, rate, 0
+        resampled = rate != stream.sample_rate
+        self._resampler = (
+            soxr.ResampleStream(rate, stream.sample_rate, 1, dtype="float32") if resampled else None
+        )
+        stream.reset()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, error: object, *_: object) -> None:
+        if error is None:
+            self.finish()
+
+    def feed(self, samples: np.ndarray) -> list[Recognition]:
+        """Process a chunk; return the results that it completes, in order.
+
+        A partial result (``is_final`` is False) is replaced by the next one, or by a final one.
+
+        Args:
+            samples: (n,) mono, floats in [-1, 1] or 16-bit integers.
+
+        Raises:
+            AudioError: the samples are of another kind.
+        """
+        samples = mono_samples(samples)
+        self._samples += len(samples)
+        return self._results(self._stream.feed(self._at_rate(samples)))
+
+    def finish(self) -> list[Recognition]:
+        """End the audio; return the final results that this completes. A later chunk begins new audio."""
+        rest = self._at_rate(np.zeros(0, np.float32), last=True)
+        results = self._results(self._stream.feed(rest, True))
+        return results + self._results(self._stream.flush())
+
+    @property
+    def result(self) -> Recognition:
+        """All final results so far as one."""
+        return whole_recording("stream", self._samples / self._rate, self.segments)
+
+    def _at_rate(self, samples: np.ndarray, last: bool = False) -> np.ndarray:
+        if self._resampler is None:
+            return samples
+        return np.clip(self._resampler.resample_chunk(samples, last=last), -1.0, 1.0)
+
+    def _results(self, found: list[Recognition]) -> list[Recognition]:
+        self.segments += (result for result in found if result.is_final)
+        return found
 
 
 class StreamRecognizer:
@@ -62,12 +127,12 @@ class StreamRecognizer:
         busy_seconds: processing time so far, in seconds.
     """
 
-    def __init__(self, stream: LiveStream, on_event: Callable[[Partial | Segment], None] | None = None):
+    def __init__(self, stream: LiveStream, on_event: Callable[[Recognition], None] | None = None):
         self.sample_rate = stream.sample_rate
         self.sound_seconds = self.busy_seconds = 0.0
         self._stream, self._on_event = stream, on_event
 
-    def segments(self, sources: Iterable[Source]) -> Iterator[tuple[str, Iterator[Segment | Ending]]]:
+    def segments(self, sources: Iterable[Source]) -> Iterator[tuple[str, Iterator[Recognition | Ending]]]:
         """Recognise recordings of any length.
 
         Args:
@@ -89,7 +154,7 @@ class StreamRecognizer:
         factor = f", real-time factor {busy / sound:.3f}" if sound else ""
         return f"{sound:.1f} s of audio processed in {busy:.1f} s, {ahead}{factor}"
 
-    def _events(self, name: str, audio: str | Path | Iterable[np.ndarray]) -> Iterator[Segment | Ending]:
+    def _events(self, name: str, audio: str | Path | Iterable[np.ndarray]) -> Iterator[Recognition | Ending]:
         is_file = isinstance(audio, str | Path)
         blocks = audio_blocks(audio, self.sample_rate) if is_file else audio
         size = round((PIECE_SECONDS if is_file else LIVE_PIECE_SECONDS) * self.sample_rate)
@@ -110,7 +175,7 @@ class StreamRecognizer:
         self.sound_seconds += samples / self.sample_rate
         yield Ending(samples / self.sample_rate, error)
 
-    def _segments(self, method: Callable[..., list[Partial | Segment]], *arguments: object) -> list[Segment]:
+    def _segments(self, method: Callable[..., list[Recognition]], *arguments: object) -> list[Recognition]:
         """Call a method of the stream, report its events, return the segments among them."""
         start = time.perf_counter()
         # One thread for each matrix product: those of a chunk are so small that threads wait for each other.
@@ -120,4 +185,4 @@ class StreamRecognizer:
         if self._on_event:
             for event in events:
                 self._on_event(event)
-        return [event for event in events if isinstance(event, Segment)]
+        return [event for event in events if event.is_final]

@@ -12,9 +12,9 @@ from model_speech.causal_timing import CausalTiming
 from streaming.chunks import ChunkBuffer, StreamedModel
 from streaming.speech.utterances import UtteranceDecoder, UtteranceSegmenter
 from utils.errors import ConfigError
-from utils.features.speech import feature_bins
+from utils.features.settings import feature_bins
 from utils.features.stream import FeatureStream
-from utils.hypotheses.recognition import Partial, Segment
+from utils.hypotheses.recognition import Recognition
 
 
 class LogitStream:
@@ -95,7 +95,7 @@ class SpeechStream:
         self._utterances.reset()
         self._samples = 0
 
-    def feed(self, samples: np.ndarray, behind: bool = False) -> list[Partial | Segment]:
+    def feed(self, samples: np.ndarray, behind: bool = False) -> list[Recognition]:
         """Process the next samples (n,) in [-1, 1]; return the events that they complete, in order.
 
         Args:
@@ -105,7 +105,7 @@ class SpeechStream:
         self._samples += len(samples)
         return self._utterances.feed(self._logits.feed(samples), behind)
 
-    def flush(self) -> list[Partial | Segment]:
+    def flush(self) -> list[Recognition]:
         """Return the events that the end of the audio completes; then `reset`."""
         events = self._utterances.feed(self._logits.flush(), behind=True)
         events += self._utterances.flush(self._samples / self.sample_rate)

@@ -10,7 +10,7 @@ from typing import Protocol
 
 import numpy as np
 
-from utils.hypotheses.recognition import Partial, Segment
+from utils.hypotheses.recognition import Recognition
 from utils.vocabulary import SPACE, Vocabulary
 
 PAUSE_SECONDS = 0.8
@@ -24,10 +24,10 @@ MAX_SECONDS = 20.0
 class UtteranceDecoder(Protocol):
     """Decodes the logits (T, C), T ≥ 1, of an utterance; ``start`` and ``seconds``: its start and length."""
 
-    def partial(self, logits: np.ndarray, start: float, seconds: float) -> Partial:
+    def partial(self, logits: np.ndarray, start: float, seconds: float) -> Recognition:
         """A partial result of an utterance that goes on, quickly; ``stable`` is 0."""
 
-    def final(self, logits: np.ndarray, start: float, seconds: float) -> list[Segment]:
+    def final(self, logits: np.ndarray, start: float, seconds: float) -> list[Recognition]:
         """The segments of an utterance that has ended; empty if it has no syllable."""
 
 
@@ -55,14 +55,14 @@ class UtteranceSegmenter:
         self._class = self._blank  # best class of the last row
         self._shown = False  # whether the last partial result of the utterance has syllables
 
-    def feed(self, rows: np.ndarray, behind: bool = False) -> list[Partial | Segment]:
+    def feed(self, rows: np.ndarray, behind: bool = False) -> list[Recognition]:
         """Process the next rows (m, C); return the events that they complete, in order.
 
         Args:
             rows: log-probabilities or logits.
             behind: more rows are waiting: no partial results are needed.
         """
-        events: list[Partial | Segment] = []
+        events: list[Recognition] = []
         new = False
         for row in rows:
             ended, begun = self._feed_row(row)
@@ -72,7 +72,7 @@ class UtteranceSegmenter:
             events.append(self._partial())
         return events
 
-    def flush(self, length: float = math.inf) -> list[Partial | Segment]:
+    def flush(self, length: float = math.inf) -> list[Recognition]:
         """Return the events that the end of the stream completes; then `reset`.
 
         ``length``: seconds of the stream, if its last row lasts longer.
@@ -81,7 +81,7 @@ class UtteranceSegmenter:
         self.reset()
         return events
 
-    def _feed_row(self, row: np.ndarray) -> tuple[list[Partial | Segment], bool]:
+    def _feed_row(self, row: np.ndarray) -> tuple[list[Recognition], bool]:
         """The events of an utterance that ends with a row, and whether a syllable begins with the row."""
         best, events = int(row.argmax()), []
         begun = best != self._class and best not in self._soundless
@@ -102,14 +102,14 @@ class UtteranceSegmenter:
             del self._held[: -self._margin]
         return events, begun
 
-    def _partial(self) -> Partial:
+    def _partial(self) -> Recognition:
         """The utterance so far, all of it stable: a causal network does not revise its output."""
         start = (self._row_count - len(self._held)) * self._row_seconds
         partial = self._decoder.partial(np.stack(self._held), start, len(self._held) * self._row_seconds)
         self._shown = bool(partial.pinyin)
         return dataclasses.replace(partial, stable=len(partial.pinyin))
 
-    def _end(self, rows: int, latest: float = math.inf) -> list[Partial | Segment]:
+    def _end(self, rows: int, latest: float = math.inf) -> list[Recognition]:
         """Decode the utterance of the first ``rows`` held rows, which ends at ``latest``, and drop them.
 
         If it has no segment, a partial result without syllables withdraws those before.
@@ -119,8 +119,8 @@ class UtteranceSegmenter:
         del self._held[:rows]
         self._speaking = False
         seconds = min(rows * self._row_seconds, latest - start)
-        events: list[Partial | Segment] = [*self._decoder.final(logits, start, seconds)]
+        events: list[Recognition] = [*self._decoder.final(logits, start, seconds)]
         if not events and self._shown:
-            events = [Partial(start, start + seconds, ())]
+            events = [Recognition(start, start + seconds, is_final=False)]
         self._shown = False
         return events

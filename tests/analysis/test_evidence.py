@@ -39,7 +39,7 @@ from analysis.page.rendering import recording_address
 from analysis.page.report import Evidence
 from utils.audio.reading import write_wav
 from utils.errors import AudioError
-from utils.hypotheses.recognition import Inspection
+from utils.hypotheses.inspection import Inspection
 
 RATE, SECONDS = 16_000, 4.0
 BURST = (2.0, 2.5)  # seconds

@@ -22,7 +22,7 @@ from recognition import loading, options
 from tests.support.scripts import exit_code
 from utils.audio.reading import read_audio, write_wav
 from utils.errors import AudioError, ConfigError, RunError, UserError
-from utils.hypotheses.recognition import Alternative, Ending, Segment
+from utils.hypotheses.recognition import Alternative, Ending, Recognition
 from utils.hypotheses.transcript_formats import FORMATS, as_json_line, print_transcript
 from utils.hypotheses.transcript_marks import MARKS
 from utils.stop_signals import Stopped
@@ -32,8 +32,10 @@ SHARED = Path(__file__).parents[2].parent / "shared" / "data"
 NOISE = np.random.default_rng(0).normal(0, 0.1, 2 * RATE).astype(np.float32)
 
 
-def _segment(pinyin: str, hanzi: str, times: list[tuple[float, float]], start: float, end: float) -> Segment:
-    return Segment(start, end, tuple(times), (Alternative(tuple(pinyin.split()), hanzi, -1.5),))
+def _segment(
+    pinyin: str, hanzi: str, times: list[tuple[float, float]], start: float, end: float
+) -> Recognition:
+    return Recognition(start, end, tuple(times), (Alternative(tuple(pinyin.split()), hanzi, -1.5),))
 
 
 TALK = [
@@ -45,7 +47,7 @@ WITHOUT_HANZI = [_segment("ni3 hao3", "", [(0.1, 0.3), (0.3, 0.5)], 0.0, 0.7), E
 SILENCE = [Ending(2.0)]
 
 
-def _written(form: str, events: list[Segment | Ending]) -> str:
+def _written(form: str, events: list[Recognition | Ending]) -> str:
     return "".join(FORMATS[form].write("talk", events))
 
 
@@ -271,8 +273,8 @@ def test_without_runs_the_shipped_models_search_together(
 ):
     """The joint search is the default unless another search is requested."""
     shipped = tmp_path / "shipped"
-    monkeypatch.setattr(transcribe, "PRETRAINED", language_run)
-    monkeypatch.setattr(transcribe, "PRETRAINED_SPEECH", shipped)
+    monkeypatch.setattr(options, "PRETRAINED", language_run)
+    monkeypatch.setattr(options, "PRETRAINED_SPEECH", shipped)
     with pytest.raises(RunError, match=r"shipped acoustic model is missing.*--speech RUN"):
         transcribe.main([str(talks / "a.wav")])
     shutil.copytree(packed_run, shipped)
@@ -289,9 +291,9 @@ def test_with_a_speech_run_alone_our_converter_writes_the_hanzi(
 ):
     monkeypatch.chdir(tmp_path)  # a folder without the demo's runs
     call = [str(talks / "a.wav"), "--speech", str(speech_run)]
-    monkeypatch.setattr(transcribe, "PRETRAINED", language_run)
+    monkeypatch.setattr(options, "PRETRAINED", language_run)
     assert transcribe.main(call) == 0
-    monkeypatch.setattr(transcribe, "PRETRAINED", tmp_path / "none")
+    monkeypatch.setattr(options, "PRETRAINED", tmp_path / "none")
     with pytest.raises(RunError, match="none"):
         transcribe.main(call)
 

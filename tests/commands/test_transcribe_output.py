@@ -9,15 +9,14 @@ import pytest
 
 import transcribe
 from bundle.pack import pack
-from recognition.loading import runs_in_use
-from recognition.options import SearchOptions, transcript_settings
+from recognition.options import SearchOptions, given_settings, transcript_settings
 from tests.support.scripts import exit_code
 from tests.support.tiny_commands import TinyRuns, bytes_of, temporary_files
 from utils.audio.reading import write_wav
 from utils.config import save_yaml
 from utils.errors import AudioError, RunError, TranscriptError
 from utils.hypotheses.live import partial_path, write_live_transcript
-from utils.hypotheses.recognition import Alternative, Ending, Segment
+from utils.hypotheses.recognition import Alternative, Ending, Recognition
 from utils.hypotheses.transcript_formats import FORMATS
 from utils.hypotheses.transcript_marks import TranscriptMarks
 
@@ -74,8 +73,8 @@ def test_every_model_of_a_joint_search_determines_the_transcripts(tmp_path, chan
     stages = {stage: tmp_path / stage for stage in ("speech", "language")}
 
     def settings(*more: str) -> dict[str, object]:
-        search = SearchOptions.of(transcribe._parser().parse_args([*call, *more]))
-        return transcript_settings(search, runs_in_use(search, stages), {})
+        search = SearchOptions(**given_settings(vars(transcribe._parser().parse_args([*call, *more]))))
+        return transcript_settings(search, stages, {})
 
     before, without = settings(), settings("--rescoring-weight", "0")
     (tmp_path / changed).write_bytes(b"new")
@@ -106,7 +105,7 @@ def test_live_sound_does_not_replace_an_earlier_transcript(tmp_path, runs, name)
     assert (tmp_path / name).read_text(encoding="utf-8") == REFERENCE
 
 
-SEGMENT = Segment(0.0, 1.0, ((0.1, 0.3), (0.4, 0.6)), (Alternative(("ni3", "hao3"), "你好", -1.0),))
+SEGMENT = Recognition(0.0, 1.0, ((0.1, 0.3), (0.4, 0.6)), (Alternative(("ni3", "hao3"), "你好", -1.0),))
 UNPLUGGED = AudioError("the microphone gives no more audio", hint="check that it is still connected")
 
 
@@ -186,7 +185,7 @@ def test_of_two_live_calls_with_one_folder_the_second_is_refused(talk, runs, mon
     live = ["-", "--rate", "16000", *runs, "--output", str(talk.parent)]
     calls = []
 
-    def first(jobs, options, runs, marks):
+    def first(jobs, options, marks):
         calls.append("first")
         with pytest.raises(RunError, match=f"another process writes this folder .process {os.getpid()} on"):
             transcribe.main(live)

@@ -17,7 +17,7 @@ from data.features.cache import FeatureCache, prepare_features
 from data.features.spec_augment import SpecAugmentConfig, spec_augment
 from data.manifest import Utterance
 from utils.audio.reading import write_wav
-from utils.features.speech import FeatureConfig
+from utils.features.settings import FeatureConfig
 from utils.processes import prefetch
 
 LIMITS = {"batch_frames": 3000, "max_batch": 16}

@@ -19,7 +19,8 @@ from data.features.cache import prepare_features
 from data.manifest import Utterance
 from utils.audio.reading import read_audio, write_wav
 from utils.errors import AudioError, CacheError, CorpusError
-from utils.features.speech import FeatureConfig, extract_features, settings_hash
+from utils.features.settings import FeatureConfig, settings_hash
+from utils.features.speech import extract_features
 
 ROOT = Path(__file__).parents[2]
 CONFIG = FeatureConfig()
@@ -325,7 +326,7 @@ from pathlib import Path
 from data.features.augment import AugmentConfig
 from data.features.cache import prepare_features
 from tests.data.test_feature_cache import many_ids
-from utils.features.speech import FeatureConfig
+from utils.features.settings import FeatureConfig
 
 folder = Path(sys.argv[1])
 prepare_features(many_ids(folder), FeatureConfig(), folder, AugmentConfig(copies=1), workers=2)

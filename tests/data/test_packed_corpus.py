@@ -19,7 +19,7 @@ from preflight.recipes import read_recipe, recipe_listings
 from tests.support.tiny_corpus import write_tiny_corpus
 from training.run import train_from_config
 from utils.errors import AudioError, CacheError, ConfigError, CorpusError
-from utils.features.speech import FeatureConfig
+from utils.features.settings import FeatureConfig
 from utils.run_folder.run import RunFolder
 from utils.vocabulary import acoustic_vocabulary
 

@@ -22,8 +22,9 @@ from tests.support.tiny_corpus import SYLLABLES
 from training.tasks.keyword import VARIANTS, _warn_of_low_rates
 from utils.audio.reading import audio_seconds, seconds_and_rate
 from utils.errors import CorpusError
+from utils.features.settings import FeatureConfig, empty_filters, feature_bins
 from utils.features.spectra import mel_filters as speech_filters
-from utils.features.speech import FeatureConfig, empty_filters, extract_features, feature_bins
+from utils.features.speech import extract_features
 
 TELEPHONE = 8_000
 CONFIGS = Path(__file__).parents[2] / "configs"

@@ -15,13 +15,15 @@ from model_language.ngram.words import WordUnigram, pack_words
 from model_language.search import confusion_network_search, lattice
 from model_language.search.confusion_network_search import search_networks
 from model_language.search.grid import Conversion, HistoryModel, TokenModel
-from model_language.search.joint import JointHypothesis, JointSearch, JointWeights
+from model_language.search.joint import JointSearch, JointWeights
+from model_language.search.sequences import SequenceSearch, best_sequences
 from model_language.search.user_words import UserWord, UserWords
 from model_language.search.word_bonus import NetworkWords
 from model_language.vocabulary.symbols import build_symbols
+from tests.model_speech.test_confusion_network import network as random_network
 from tests.model_speech.test_confusion_network import paths_of
 from tests.support.music_pairs import PAIRS
-from utils.hypotheses.confusion_network import NOTHING, ConfusionNetwork, Slot
+from utils.hypotheses.recognition import NOTHING, Alternative, ConfusionNetwork, Slot
 
 WEIGHTS = JointWeights(language=0.7, syllables=0.4, bonus=0.9)
 
@@ -156,9 +158,25 @@ class Conditional:
         return self
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_all_paths_come_in_the_order_of_their_scores(seed):
+    net = random_network(seed)
+    best = paths_of(net)
+    found = list(best_sequences(net))
+    assert [path.score for path in found] == pytest.approx(sorted(best.values(), reverse=True))
+    assert {path.pinyin: path.score for path in found} == pytest.approx(best)
+    for path in found:
+        assert all(s in net.slots[at].syllables for s, at in zip(path.pinyin, path.slots, strict=True))
+
+
+def test_an_empty_network_has_one_empty_path():
+    (path,) = best_sequences(ConfusionNetwork(()))
+    assert (path.pinyin, path.score) == ((), 0)
+
+
 def test_sequences_are_converted_and_the_best_sum_wins():
     for net in NETWORKS:
-        (found,) = JointSearch(Conditional(), WEIGHTS, sequences=1000).search([net], n=5)
+        (found,) = SequenceSearch(Conditional(), WEIGHTS, sequences=1000).search([net], n=5)
         scored = {
             pinyin: acoustic
             + WEIGHTS.language * Conditional().best([pinyin])[0].score
@@ -173,7 +191,7 @@ def test_sequences_are_converted_and_the_best_sum_wins():
 def test_a_model_of_syllables_counts_too(no_margin):
     syllables = SyllableNgram.train([pinyin for pinyin, _ in PAIRS], SyllableNgramConfig(order=2))
     for net in NETWORKS:
-        (found,) = JointSearch(Conditional(), WEIGHTS, syllables, sequences=1000).search([net], n=5)
+        (found,) = SequenceSearch(Conditional(), WEIGHTS, syllables, sequences=1000).search([net], n=5)
         scored = {}
         for path, acoustic in paths_of(net).items():
             ids = np.concatenate([[0], syllables.ids(path), [0]])
@@ -205,7 +223,7 @@ class PrefersOther:
         return -np.array([*(float(ord(hanzi) % 7) for hanzi in text), 1.0])
 
 
-def rescored(hypothesis: JointHypothesis, words: UserWords) -> float:
+def rescored(hypothesis: Alternative, words: UserWords) -> float:
     """The score with 0.6 times the log-probabilities; those of hanzi in user words are at least -4."""
     values = PrefersOther().log_probs(hypothesis.hanzi)
     for span in words.spans(hypothesis.pinyin):
@@ -248,7 +266,7 @@ def test_the_evidence_of_a_hanzi_is_the_sum_of_the_ngrams_that_contain_it(rates_
         grid = rates_words.grid([[syllable]])
         own = grid.scores[0, 0][grid.candidates[0, 0] == number]
         assert row[1] == pytest.approx(own[0] if len(own) else grid.scores[0, 0].min())
-    assert search.evidence(JointHypothesis((), "", 0.0, ())).shape == (0, 2)
+    assert search.evidence(Alternative((), "", 0.0)).shape == (0, 2)
 
 
 @pytest.mark.parametrize("n", [1, 4])

@@ -10,14 +10,13 @@ import pytest
 
 from model_language.converters.user_word_converter import UserWordConverter
 from model_language.pinyin_to_hanzi import PinyinToHanzi
-from model_language.registry import load_converter, load_language_model
+from model_language.registry import load_converter, load_joint_search, load_language_model
 from model_language.search import confusion_network_search
-from model_language.search.joint import load_joint_search
 from model_language.search.user_words import UserWords
 from model_language.vocabulary.symbols import Symbols
 from tests.support.pinyin_noise import corrupt_pinyin
 from tests.support.scripts import ROOT
-from utils.hypotheses.confusion_network import NOTHING, ConfusionNetwork, Slot
+from utils.hypotheses.recognition import NOTHING, ConfusionNetwork, Slot
 from utils.mandarin.pinyin import full_inventory, hanzi_to_pinyin
 from utils.metrics import count_errors, total
 from utils.run_folder.run import PRETRAINED, PRETRAINED_LANGUAGE_MODEL

@@ -16,6 +16,7 @@ from analysis.weights.layer_statistics import find_output
 from analysis.weights.significance import significances
 from bundle.pack import main
 from model_language.language_model import RESCORING
+from model_speech.acoustic_logits import load_acoustic_logits
 from model_speech.acoustic_model import AcousticModel, load_acoustic_model
 from model_speech.models.compact import CompactConfig, build_compact
 from model_speech.models.conformer import ConformerConfig
@@ -27,13 +28,12 @@ from model_speech.onnx_acoustic import OnnxAcoustic, load_onnx_acoustic
 from model_speech.packed_weights import assign_weights, read_packed_weights, weight_variables
 from model_speech.registry import MODELS
 from recognition import loading
-from recognition.loading import load_acoustic_logits
 from tests.support.scripts import load_script
 from tests.support.tiny_runs import save_speech_run
 from utils.backend.weights import save_weights
 from utils.config import save_yaml
 from utils.errors import RunError
-from utils.features.speech import FeatureConfig, feature_bins
+from utils.features.settings import FeatureConfig, feature_bins
 from utils.run_folder import checksums
 from utils.run_folder.run import RunFolder
 from utils.vocabulary import Vocabulary, acoustic_vocabulary
@@ -230,7 +230,7 @@ def test_nothing_of_an_earlier_model_stays_in_the_folder(run, tmp_path):
 
 def test_packed_runs_need_no_framework(packed):
     code = (
-        "import json, sys; import numpy as np; from recognition.loading import load_acoustic_logits;"
+        "import json, sys; import numpy as np; from model_speech.acoustic_logits import load_acoustic_logits;"
         "model = load_acoustic_logits(__import__('pathlib').Path(sys.argv[1]));"
         "shape = model.logits([np.zeros((80, 20), np.float32)])[0].shape;"
         "print(json.dumps([shape, sorted({'keras', 'tensorflow', 'h5py'} & set(sys.modules))]))"

@@ -7,8 +7,9 @@ import pytest
 
 from model_speech.ctc import prefix_beam
 from model_speech.ctc.alignment import align
-from model_speech.ctc.greedy import Hypothesis, greedy_decode
+from model_speech.ctc.decoder import greedy_decode
 from model_speech.ctc.prefix_beam import beam_search
+from utils.hypotheses.recognition import Hypothesis
 from utils.softmax import log_softmax
 
 

@@ -20,7 +20,8 @@ from tests.support.acoustic_models import (
     assert_survives_keras_files,
 )
 from utils.errors import ConfigError, RunError
-from utils.features.speech import FeatureConfig, extract_features
+from utils.features.settings import FeatureConfig
+from utils.features.speech import extract_features
 from utils.features.whisper import log_mel
 
 SMALL = WhisperConfig(blocks=2, width=16, heads=2, head_width=12)

@@ -36,7 +36,7 @@ from utils import cluster
 from utils.audio.reading import audio_seconds
 from utils.cluster import on_cluster
 from utils.errors import ConfigError, CorpusError
-from utils.features.speech import FeatureConfig
+from utils.features.settings import FeatureConfig
 from utils.processes import run_jobs
 from utils.run_folder.run import PRETRAINED, PRETRAINED_SPEECH
 

@@ -45,7 +45,8 @@ from training.run import RECIPES
 from utils.audio.reading import read_audio, seconds_and_rate
 from utils.config import load_config, to_plain
 from utils.errors import UserError
-from utils.features.speech import FeatureConfig, extract_features
+from utils.features.settings import FeatureConfig
+from utils.features.speech import extract_features
 from utils.run_folder.run import RunFolder, start_run
 from utils.vocabulary import Vocabulary
 

@@ -3,6 +3,7 @@
 import ast
 import re
 import sys
+import tomllib
 from collections import Counter
 from functools import cache
 from importlib.metadata import packages_distributions
@@ -52,7 +53,9 @@ LATE_IMPORTS = {
     "model_speech/whisper_weights.py": {"torch"},  # optional: for files of OpenAI
     "bundle/pack.py": {"bundle", "model_speech"},  # as in a script
     "model_speech/onnx_acoustic.py": {"onnxruntime"},  # only for a packed run
-    "recognition/loading.py": {"model_speech", "streaming"},  # Keras, for a run that is not packed
+    "model_speech/acoustic_logits.py": {"model_speech"},  # Keras, for a run that is not packed
+    "recognition/__init__.py": {"recognition"},  # as in a script: --help loads no model
+    "recognition/live/loading.py": {"model_speech", "streaming"},  # Keras, for a run that is not packed
     "utils/mandarin/hanzi_readings.py": {"pypinyin"},
     "utils/mandarin/simplified.py": {"opencc"},  # not of requirements/run.txt
     "utils/run_folder/file_lock.py": {"fcntl"},
@@ -228,6 +231,12 @@ def test_every_python_folder_has_a_tier():
     folders = [path for path in folders if not path.name.startswith(".")]
     with_code = {folder.name for folder in folders if next(folder.rglob("*.py"), None)}
     assert with_code <= {*PACKAGES, "tests", "benchmarks", "examples"}
+
+
+def test_every_package_is_installed():
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    installed = settings["tool"]["setuptools"]["packages"]["find"]["include"]
+    assert sorted(installed) == sorted(f"{package}*" for package in (*PACKAGES, "pretrained"))
 
 
 CONFIGS = sorted((ROOT / "configs").rglob("*.yaml"))

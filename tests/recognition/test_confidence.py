@@ -28,7 +28,7 @@ from recognition.recognizer import Recognizer
 from tests.support.tiny_corpus import write_tiny_corpus
 from utils.audio.reading import write_wav
 from utils.errors import ConfigError, RunError
-from utils.features.speech import FeatureConfig
+from utils.features.settings import FeatureConfig
 from utils.hypotheses.calibration import area_under_curve, calibration_error, logistic_regression
 from utils.vocabulary import BLANK, SPACE, Vocabulary
 

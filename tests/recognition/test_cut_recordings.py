@@ -5,7 +5,8 @@ from difflib import SequenceMatcher
 import numpy as np
 import pytest
 
-from recognition.loading import load_acoustic_logits
+from model_speech.acoustic_logits import load_acoustic_logits
+from recognition.inspection import inspection_of
 from recognition.phrases.grammar import parse_grammar
 from recognition.phrases.phrase_list import list_phrases
 from recognition.phrases.search import PhraseSearch
@@ -103,8 +104,8 @@ def test_the_times_of_a_phrase_stay_within_a_recording_without_pauses():
 def test_the_first_posteriors_of_a_recording_without_pauses_are_those_of_the_added_silence():
     samples = read_audio(RECORDING, SAMPLE_RATE)
     recognizer = Recognizer(load_acoustic_logits(PRETRAINED_SPEECH))
-    assert 0.0 < recognizer.inspect(samples).start < 0.3  # the pause before it is shortened
-    found = recognizer.inspect(cut(samples)[0])
+    assert 0.0 < inspection_of(recognizer, samples).start < 0.3  # the pause before it is shortened
+    found = inspection_of(recognizer, cut(samples)[0])
     assert -PAUSE_SECONDS - found.frame_seconds <= found.start < -PAUSE_SECONDS / 2
     assert found.frames(np.array([-1.0, found.start, 0.0, 1e3])).tolist() == [
         *(0, 0, int(-found.start / found.frame_seconds), len(found.posteriors) - 1)

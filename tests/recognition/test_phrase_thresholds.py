@@ -8,12 +8,12 @@ import pytest
 
 from data.manifest import Utterance
 from keywords import phrase_listening
+from recognition.live.windowed_logits import WindowedLogits
 from recognition.phrases import fit_thresholds
 from recognition.phrases.grammar import parse_grammar
 from recognition.phrases.phrase_list import list_phrases
 from recognition.phrases.spotter import PhraseSpotter
 from recognition.phrases.thresholds import DEFAULT, FILE, PhraseThresholds, load_phrase_thresholds
-from recognition.windowed_logits import WindowedLogits
 from tests.support.scripted_acoustic import Scripted
 from utils.config import save_yaml
 from utils.errors import ConfigError, CorpusError, RunError

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from model_speech.ctc.forward_backward import forward
-from recognition.partial_results import PartialResultDecoder
+from recognition.live.partial_results import PartialResultDecoder
 from recognition.phrases.grammar import parse_grammar
 from recognition.phrases.phrase_list import Phrase, list_phrases
 from recognition.phrases.search import PhraseSearch
@@ -18,8 +18,7 @@ from recognition.recognizer import Recognizer
 from streaming.speech.utterances import UtteranceSegmenter
 from tests.support.scripted_acoustic import Scripted, speak
 from utils.errors import ConfigError, PhraseError
-from utils.features.speech import FeatureConfig
-from utils.hypotheses.recognition import Segment
+from utils.features.settings import FeatureConfig
 from utils.hypotheses.transcript_formats import FORMATS
 from utils.softmax import log_softmax
 from utils.vocabulary import BLANK, SPACE, Vocabulary
@@ -253,7 +252,7 @@ def test_the_result_is_the_accepted_phrase_and_scores_descend():
     assert [each.hanzi for each in found.n_best] == ["马好", "马你好"]
     assert (found.hanzi, len(found.times)) == ("马好", 2)
     assert found.n_best[0].score > found.n_best[1].score
-    assert found.score == pytest.approx(np.log(0.33 / 0.65), abs=1e-5)
+    assert found.best.score == pytest.approx(np.log(0.33 / 0.65), abs=1e-5)
 
 
 def test_transcripts_of_phrases():
@@ -280,8 +279,8 @@ def test_phrases_on_a_stream():
     )
     rows = np.concatenate([_logits("ni3 hao3"), _logits(". " * 8), _logits("wo3 shi4"), _logits(". " * 8)])
     events = [event for row in rows for event in segmenter.feed(row[None])] + segmenter.flush()
-    partials = [" ".join(event.pinyin) for event in events if not isinstance(event, Segment)]
-    accepted, refused = (event for event in events if isinstance(event, Segment))
+    partials = [" ".join(event.pinyin) for event in events if not event.is_final]
+    accepted, refused = (event for event in events if event.is_final)
     assert partials == ["ni3", "ni3 hao3", "wo3", "wo3 shi4"]
     assert (accepted.best.hanzi, accepted.phrase.accepted) == ("你好", True)
     assert (refused.best.pinyin, refused.best.hanzi, refused.phrase.accepted) == (("wo3", "shi4"), "", False)

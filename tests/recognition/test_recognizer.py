@@ -13,13 +13,13 @@ import pytest
 
 import recognition.recognizer as recognizer_module
 from data.manifest import read_manifest
-from model_language.registry import load_converter
-from model_language.search.joint import load_joint_search
+from model_language.registry import load_converter, load_joint_search
 from model_speech.acoustic_model import AcousticModel, load_acoustic_model
-from model_speech.ctc.greedy import Hypothesis
 from model_speech.registry import MODELS
 from recognition import pieces
 from recognition.confidence import frame_entropy
+from recognition.inspection import inspection_of, syllable_scores
+from recognition.pieces import Piece
 from recognition.recognizer import Recognizer, _Decoded
 from recognition.voice_activity import Stretch
 from tests.support.scripted_acoustic import Scripted, speak
@@ -28,7 +28,14 @@ from utils.backend.weights import save_weights
 from utils.errors import AudioError, ConfigError, RunError, VocabularyError
 from utils.features.speech import extract_features
 from utils.files import write_text
-from utils.hypotheses.recognition import Alternative, Ending, Segment, syllable_times
+from utils.hypotheses.recognition import (
+    Alternative,
+    Ending,
+    Hypothesis,
+    Recognition,
+    syllable_times,
+    whole_recording,
+)
 from utils.run_folder import checksums
 from utils.run_folder.run import RunFolder
 from utils.vocabulary import BLANK, SPACE, Vocabulary
@@ -62,7 +69,7 @@ def test_scripted_recognition():
         pytest.approx((0.25, 0.45)),
         pytest.approx((0.45, 0.8)),
     )
-    assert (utterance.n_best[0].pinyin, utterance.n_best[0].score) == (utterance.pinyin, utterance.score)
+    assert (utterance.n_best[0].pinyin, utterance.n_best[0].score) == (utterance.pinyin, utterance.best.score)
 
 
 def test_without_a_second_stage_there_are_no_hanzi():
@@ -86,7 +93,8 @@ def test_output_does_not_depend_on_windows_and_batches(monkeypatch):
     at_once = list(Recognizer(Scripted(), Echo()).recognise(sources))
     monkeypatch.setattr(pieces, "BATCH_FRAMES", 20)
     acoustic = Scripted()
-    assert list(Recognizer(acoustic, Echo(), window_seconds=3.0).recognise(sources)) == at_once
+    monkeypatch.setattr(pieces, "WINDOW_SECONDS", 3.0)
+    assert list(Recognizer(acoustic, Echo()).recognise(sources)) == at_once
     assert len(acoustic.batches) > 10
     assert max(acoustic.batches) > 1
 
@@ -112,7 +120,7 @@ def test_n_best_without_spaces_has_no_twins():
     spaced = Hypothesis((0, 4, 1), -1.0, (0, 1, 2), (0.2,) * 3)
     hypotheses = [spaced, Hypothesis((0, 1), -2.0, (0, 2), (0.2,) * 2)]
     assert recognizer._by_syllables(hypotheses) == {("ma1", "ni3"): hypotheses[0]}
-    piece = _Decoded(0.0, 1.0, 0.0, hypotheses, frame_entropy(np.zeros((3, 5))))
+    piece = _Decoded(Piece(0.0, 1.0, NOISE), hypotheses, frame_entropy(np.zeros((3, 5))))
     segment = recognizer._plain_segment(piece, {("ma1", "ni3"): hypotheses[0]}, {("ma1", "ni3"): ""})
     assert (segment.best.pinyin, segment.best.score, len(segment.n_best)) == (("ma1", "ni3"), -1.0, 1)
 
@@ -122,8 +130,8 @@ def test_n_best_of_joined_pieces_has_no_twins():
         [Alternative(("ma1",), "m", -1.0), Alternative(("ma1", "ni3"), "mn", -1.5)],
         [Alternative(("ni3", "ni3"), "nn", -1.0), Alternative(("ni3",), "n", -1.2)],
     ]
-    segments = [Segment(0.0, 1.0, (), tuple(own)) for own in ways]
-    joined = Recognizer(Scripted(), beam=4, n_best=4)._join("one", segments, 2.0)
+    segments = [Recognition(0.0, 1.0, (), tuple(own)) for own in ways]
+    joined = whole_recording("one", 2.0, segments, n_best=4)
     assert [(one.hanzi, one.score) for one in joined.n_best] == [("mnn", -2.0), ("mn", -2.2), ("mnnn", -2.5)]
 
 
@@ -207,11 +215,10 @@ def test_segments_come_before_the_recording_has_ended(monkeypatch):
         yield from (Stretch(n * rate, block) for n, block in enumerate(blocks))
 
     monkeypatch.setattr(pieces, "speech_stretches", as_they_come)
-    recognizer = Recognizer(Scripted(), Echo(), window_seconds=0)
-    ((_, events),) = itertools.islice(recognizer.segments([("live", blocks())]), 1)
+    ((_, events),) = itertools.islice(Recognizer(Scripted(), Echo()).segments([("live", blocks())]), 1)
     assert next(events).best.hanzi == "mnhwm"
     assert len(read) == 1
-    assert sum(isinstance(event, Segment) for event in events) == 59
+    assert sum(isinstance(event, Recognition) for event in events) == 59
 
 
 def test_a_recording_that_breaks_off_has_its_text_and_ends_with_its_error():
@@ -417,32 +424,32 @@ def test_a_broken_vocabulary_is_reported(speech_run, tmp_path):
 
 
 def test_inspection_of_the_recognised_syllables(acoustic):
-    found = Recognizer(Scripted()).inspect(speak(".m.n-h.."))
+    found = inspection_of(Recognizer(Scripted()), speak(".m.n-h.."))
     assert found.frame_seconds == 0.1
     assert [found.classes[i] for i in found.posteriors.argmax(axis=1)] == [
         *("_", "ma1", "_", "ni3", " ", "hao3", "_", "_")
     ]
-    real = Recognizer(acoustic).inspect(np.pad(NOISE, RATE // 2))
+    real = inspection_of(Recognizer(acoustic), np.pad(NOISE, RATE // 2))
     # The noise is from 0.5 to 5.5 s.
     assert real.posteriors.shape[1] == len(real.classes) and -0.1 < real.start < 0.5
     assert 5.5 < real.start + len(real.posteriors) * real.frame_seconds < 6.0
     np.testing.assert_allclose(real.posteriors.sum(axis=1), 1, rtol=1e-5)
     assert (real.classes[-1], real.posteriors.dtype) == (BLANK, np.float32)
-    assert Recognizer(acoustic).inspect(np.zeros(21 * RATE, np.float32)) is None
+    assert inspection_of(Recognizer(acoustic), np.zeros(21 * RATE, np.float32)) is None
 
 
 def test_scores_include_the_alignments_that_the_search_pruned(acoustic):
     samples = NOISE[: 2 * RATE]
     recognizer = Recognizer(acoustic, beam=4, n_best=4)
     (found,) = recognizer.recognise([("noise", samples)])
-    scores = recognizer.scores(samples, [hypothesis.pinyin for hypothesis in found.n_best])
+    scores = syllable_scores(recognizer, samples, [hypothesis.pinyin for hypothesis in found.n_best])
     # With an untrained model a narrow beam follows only a part of the alignments.
     assert all(whole >= hypothesis.score for whole, hypothesis in zip(scores, found.n_best, strict=True))
-    assert recognizer.scores(samples, [["no such syllable"]]) == [-np.inf]
-    assert recognizer.scores(np.zeros(21 * RATE, np.float32), [["ma1"]]) is None
+    assert syllable_scores(recognizer, samples, [["no such syllable"]]) == [-np.inf]
+    assert syllable_scores(recognizer, np.zeros(21 * RATE, np.float32), [["ma1"]]) is None
     # The score of a joint search does not consist of syllables only.
     joint = SimpleNamespace(has_ngrams=False)
-    assert Recognizer(acoustic, Echo(), joint=joint).scores(samples, [["ma1"]]) is None
+    assert syllable_scores(Recognizer(acoustic, Echo(), joint=joint), samples, [["ma1"]]) is None
 
 
 def test_the_joint_search_equals_the_cascade_where_syllables_are_certain(language_run):

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from recognition.options import BEAM, SearchOptions, add_joint_options, add_search_options
+from recognition.command_options import add_joint_options, add_search_options
+from recognition.options import BEAM, SearchOptions, given_settings
 from utils.errors import ConfigError
 
 
@@ -14,7 +15,7 @@ def search(*arguments: str, joint: bool = False) -> SearchOptions:
     add_search_options(parser)
     if joint:
         add_joint_options(parser)
-    return SearchOptions.of(parser.parse_args(arguments), n_best=3)
+    return SearchOptions(n_best=3, **given_settings(vars(parser.parse_args(arguments))))
 
 
 def test_what_a_command_line_does_not_give_has_its_default():

@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from model_language.registry import load_converter
-from model_language.search.joint import needs_syllable_ngram
+from model_language.registry import load_converter, needs_syllable_ngram
+from model_speech.acoustic_logits import load_acoustic_logits
 from model_speech.acoustic_model import load_acoustic_model
 from recognition.confidence import JOINT, JOINT_NGRAM, PLAIN, Calibration, load_calibration
-from recognition.loading import load_acoustic_logits, load_joint_search_for
+from recognition.loading import load_joint_search_for
 from recognition.recognizer import Recognizer
 from tests.support.recordings import FOLDER, RECORDING, SYLLABLES
 from utils.audio.levels import decibels

@@ -5,13 +5,13 @@ import json
 import numpy as np
 import pytest
 
+from model_speech.acoustic_logits import load_acoustic_logits
 from model_speech.ctc.alignment import best_alignments
-from recognition.loading import load_acoustic_logits
+from recognition.live.windowed_logits import RIGHT_SECONDS, WINDOW_SECONDS, WindowedLogits
 from recognition.phrases.grammar import parse_grammar
 from recognition.phrases.phrase_list import list_phrases
 from recognition.phrases.spotter import PhraseSpotter
 from recognition.phrases.thresholds import PhraseThresholds
-from recognition.windowed_logits import RIGHT_SECONDS, WINDOW_SECONDS, WindowedLogits
 from tests.support.recordings import RECORDING
 from tests.support.scripted_acoustic import Scripted, speak
 from tests.support.scripts import load_script

@@ -7,13 +7,14 @@ import pytest
 
 from bundle.check.verification import Outcome, verify_bundle
 from bundle.folder import open_bundle
-from recognition.loading import load_acoustic_logits, load_logit_stream
+from model_speech.acoustic_logits import load_acoustic_logits
+from recognition.live.loading import load_logit_stream
 from recognition.phrases.thresholds import FILE, load_phrase_thresholds
 from tests.support.recordings import FOLDER, SYLLABLES
 from tests.support.scripts import load_script
 from utils.audio.reading import read_audio
 from utils.errors import BundleError
-from utils.features.speech import FeatureConfig, feature_bins, settings_hash
+from utils.features.settings import FeatureConfig, feature_bins, settings_hash
 from utils.metrics import count_errors, total
 from utils.run_folder.bundle_files import write_metadata
 from utils.run_folder.checksums import differences

@@ -6,20 +6,22 @@ import itertools
 import numpy as np
 import pytest
 
-from model_speech.ctc.greedy import greedy_decode
+from model_speech.acoustic_logits import load_acoustic_logits
+from model_speech.ctc.decoder import greedy_decode
 from recognition.confidence import load_calibration
-from recognition.endpoints import FRAME_SECONDS
-from recognition.loading import load_acoustic_logits, load_first_pass, load_live_stream
-from recognition.partial_results import common_syllables
+from recognition.live.loading import load_first_pass, load_live_stream
+from recognition.live.partial_results import common_syllables
+from recognition.live.two_pass_stream import NOISE_SECONDS, FirstPass, TwoPassStream
 from recognition.recognizer import Recognizer
-from recognition.two_pass_stream import NOISE_SECONDS, FirstPass, TwoPassStream
+from recognition.voice_activity import FRAME_SECONDS
 from streaming.speech.recognizer import StreamRecognizer
 from streaming.speech.stream import SpeechStream
 from tests.support.recordings import RECORDINGS
 from utils.audio.reading import read_audio
-from utils.features.speech import FeatureConfig, extract_features
+from utils.features.settings import FeatureConfig
+from utils.features.speech import extract_features
 from utils.hypotheses.live import LiveText
-from utils.hypotheses.recognition import Alternative, Ending, Partial, Segment
+from utils.hypotheses.recognition import Alternative, Ending, Recognition
 from utils.metrics import count_errors
 from utils.run_folder.run import PRETRAINED_SPEECH, PRETRAINED_STREAMING
 from utils.vocabulary import BLANK, SPACE, Vocabulary
@@ -56,15 +58,15 @@ def talk() -> np.ndarray:
 
 
 @pytest.fixture(scope="module")
-def events(recognizer, small, talk) -> list[Partial | Segment]:
+def events(recognizer, small, talk) -> list[Recognition]:
     """The events of the recordings, fed in pieces of 0.1 s."""
     stream = load_live_stream(PRETRAINED_SPEECH, recognizer, small)
     pieces = (talk[start : start + 1600] for start in range(0, len(talk), 1600))
     return [event for piece in pieces for event in stream.feed(piece)] + stream.flush()
 
 
-def segments_of(events: list[Partial | Segment]) -> list[Segment]:
-    return [event for event in events if isinstance(event, Segment)]
+def segments_of(events: list[Recognition]) -> list[Recognition]:
+    return [event for event in events if event.is_final]
 
 
 def test_pieces_of_any_length_give_the_same_segments(stream, talk, events):
@@ -101,9 +103,9 @@ def test_a_recording_is_recognised_alike_alone_and_inside_a_longer_one(recognize
 
 
 def test_partial_results_are_those_of_the_streaming_model_and_approach_the_segment(small, talk, events):
-    partials: list[Partial] = []
+    partials: list[Recognition] = []
     for event in events:
-        if isinstance(event, Partial):
+        if not event.is_final:
             assert len(event.pinyin) == len(event.times) == len(event.confidence) == event.stable
             assert event.start <= event.times[0][0] and event.times[-1][1] <= event.end
             partials.append(event)
@@ -237,7 +239,7 @@ def test_a_partial_result_without_speech_is_withdrawn(recognizer, small, talk):
 
 
 def test_the_recognizer_runs_the_stream(stream):
-    shown: list[Partial | Segment] = []
+    shown: list[Recognition] = []
     live = StreamRecognizer(stream, shown.append)
     found = {name: list(events) for name, events in live.segments((path.name, path) for path in RECORDINGS)}
     assert all(len(events) >= 2 and isinstance(events[-1], Ending) for events in found.values())
@@ -285,12 +287,13 @@ class Terminal(io.StringIO):
         return True
 
 
-def partial(pinyin: str, stable: int = 0) -> Partial:
-    return Partial(0.0, 1.0, tuple(pinyin.split()), stable=stable)
+def partial(pinyin: str, stable: int = 0) -> Recognition:
+    n_best = (Alternative(tuple(pinyin.split()), "", 0.0),)
+    return Recognition(0.0, 1.0, n_best=n_best, is_final=False, stable=stable)
 
 
-def segment_of(pinyin: str) -> Segment:
-    return Segment(0.0, 1.0, (), (Alternative(tuple(pinyin.split()), "", 0.0),))
+def segment_of(pinyin: str) -> Recognition:
+    return Recognition(0.0, 1.0, (), (Alternative(tuple(pinyin.split()), "", 0.0),))
 
 
 def test_a_terminal_shows_each_partial_result_in_place_of_the_last(monkeypatch):

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recognition.endpoints import (
+from recognition.voice_activity import (
     CONTEXT_FRAMES,
     FRAME_SECONDS,
     LARGEST_DB,
@@ -16,8 +16,8 @@ from recognition.endpoints import (
     Endpointer,
     band_levels,
     speech_scores,
+    speech_stretches,
 )
-from recognition.voice_activity import speech_stretches
 from tests.support.recordings import RECORDINGS
 from utils.audio.reading import read_audio
 

@@ -11,7 +11,7 @@ from pypinyin.contrib.tone_convert import to_tone
 from tests.support.chromium import PATIENCE
 from tests.support.recordings import RECORDING, RECORDINGS
 from tests.support.talking import RATE, settled, speak, transcribed_live, visit, wait_for_state
-from utils.hypotheses.recognition import Alternative, Segment
+from utils.hypotheses.recognition import Alternative, Recognition
 from utils.hypotheses.transcript_formats import FORMATS
 from utils.run_folder.run import PRETRAINED_SPEECH
 
@@ -92,7 +92,7 @@ def test_long_speech_is_cut_into_the_subtitles_of_transcribe(open_service, chrom
         starts = np.round(np.cumsum(gaps + 0.25), 3).tolist()
         times = [(start, round(start + 0.25, 3)) for start in starts]
         best = Alternative(("ma1",) * len(times), "妈" * len(times), 0.0)
-        events.append(Segment(0.0, times[-1][1], tuple(times), (best,)))
+        events.append(Recognition(0.0, times[-1][1], tuple(times), (best,)))
         syllables = [{"pinyin": "ma1", "start": start, "end": end} for start, end in times]
         utterances.append({"cells": [{"hanzi": "妈", "syllables": [each]} for each in syllables]})
     shown, _ = visit(chromium, open_service.url)

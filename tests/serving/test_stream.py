@@ -23,7 +23,7 @@ from tests.support.recordings import RECORDINGS
 from tests.support.service import PATIENCE, ROOT, TOKEN, Service, running_service, wait_until
 from tests.support.talking import transcribed_live
 from utils.audio.reading import read_audio, resample
-from utils.hypotheses.recognition import Alternative, Segment
+from utils.hypotheses.recognition import Alternative, Recognition
 
 RATE = 16_000
 Message = dict[str, Any]
@@ -105,7 +105,7 @@ def test_characters_have_those_of_other_hypotheses_as_alternatives():
         (("gong1", "shi4"), "攻势"),
     ]
     n_best = tuple(Alternative(pinyin, hanzi, -index) for index, (pinyin, hanzi) in enumerate(readings))
-    message = final_message(0, Segment(0.0, 1.0, ((0.1, 0.4), (0.5, 0.8)), n_best, confidence=(0.9, 0.4)))
+    message = final_message(0, Recognition(0.0, 1.0, ((0.1, 0.4), (0.5, 0.8)), n_best, confidence=(0.9, 0.4)))
     assert message["characters"] == [
         {"hanzi": "公", "alternatives": ["攻"]},
         {"hanzi": "式", "alternatives": ["事", "势"]},

@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 
 from bundle.pack import pack
+from model_speech.acoustic_logits import load_acoustic_logits
 from model_speech.acoustic_model import AcousticModel, load_acoustic_model
 from model_speech.layers.running_mean import MEMORY_FRAMES, PRIOR_FRAMES, RunningMean
 from model_speech.models.compact import CompactConfig, build_compact
 from model_speech.models.compact_streaming import CompactStreamingConfig, build_compact_streaming
-from model_speech.onnx_acoustic import OnnxStreaming
+from model_speech.onnx_streaming import OnnxStreaming
 from model_speech.packed_weights import weight_variables
-from recognition.loading import load_acoustic_logits, load_logit_stream
+from recognition.live.loading import load_logit_stream
 from streaming.speech.keras_stream import keras_stream
 from streaming.speech.stream import LogitStream
 from tests.streaming.test_speech import DEEP_FRONT, GATED, SMALL, causal, in_chunks, sound, tiny_acoustic

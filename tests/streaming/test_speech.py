@@ -15,14 +15,14 @@ from bundle.folder import open_bundle
 from bundle.variants import Format, Precision, Variant
 from model_speech.acoustic_model import AcousticModel
 from model_speech.causal import CausalModel, load_causal_model
-from model_speech.ctc.greedy import greedy_decode
+from model_speech.ctc.decoder import greedy_decode
 from model_speech.models.compact_streaming import (
     CompactStreamingConfig,
     build_compact_streaming,
     causal_network,
 )
 from model_speech.registry import MODELS
-from recognition.partial_results import PartialResultDecoder
+from recognition.live.partial_results import PartialResultDecoder
 from recognition.recognizer import Recognizer
 from streaming.conversion.convert import to_mode
 from streaming.conversion.modes import Mode
@@ -39,9 +39,10 @@ from transcribe import main
 from utils.audio.reading import read_audio, write_wav
 from utils.errors import AudioError, ConfigError
 from utils.features.running_normalisation import InitialMean, RunningNormalisation
-from utils.features.speech import FeatureConfig, extract_features, feature_bins
+from utils.features.settings import FeatureConfig, feature_bins
+from utils.features.speech import extract_features
 from utils.features.stream import FeatureStream
-from utils.hypotheses.recognition import Ending, Partial, Segment
+from utils.hypotheses.recognition import Ending, Recognition
 from utils.vocabulary import Vocabulary
 
 STREAMABLE = {
@@ -237,7 +238,7 @@ def test_pinyin_and_times_are_those_of_the_whole(acoustic, streams, beam):
         events = [event for chunk in in_chunks(whole, 9000, seed) for event in stream.feed(chunk)]
         events += stream.flush()
         spoken = [(t, f) for t, f in zip(expected.tokens, expected.frames, strict=True) if TOKENS[t] != " "]
-        segments = [event for event in events if isinstance(event, Segment)]
+        segments = [event for event in events if event.is_final]
         assert segments, "the test needs recognised syllables"
         assert all(0 <= segment.start < segment.end for segment in segments)
         if beam == 1:
@@ -257,9 +258,9 @@ def test_partial_results_grow_into_their_segment(acoustic, streams):
     events = [
         event for chunk in in_chunks(sound(90_000), 900) for event in stream.feed(chunk)
     ] + stream.flush()
-    partials: list[Partial] = []
+    partials: list[Recognition] = []
     for event in events:
-        if isinstance(event, Partial):
+        if not event.is_final:
             assert all(event.pinyin[: len(partial.pinyin)] == partial.pinyin for partial in partials)
             assert event.stable == len(event.pinyin) == len(event.times)
             partials.append(event)
@@ -287,7 +288,7 @@ def segmenter_of_rows() -> UtteranceSegmenter:
     )
 
 
-def utterances(classes: list[int]) -> list[Partial | Segment]:
+def utterances(classes: list[int]) -> list[Recognition]:
     segmenter = segmenter_of_rows()
     return [event for row in rows_of(classes) for event in segmenter.feed(row[None])] + segmenter.flush()
 
@@ -295,7 +296,7 @@ def utterances(classes: list[int]) -> list[Partial | Segment]:
 def test_a_pause_ends_an_utterance_and_a_short_one_does_not():
     blank, short, long = 5, [5] * 9, [5] * 10
     events = utterances([blank] * 50 + [0, 0, *short, 1, 4, 2, *long, *long, 3])
-    shown = [event.pinyin if isinstance(event, Partial) else list(event.best.pinyin) for event in events]
+    shown = [event.pinyin if not event.is_final else list(event.best.pinyin) for event in events]
     assert shown == [
         ("ma1",),
         ("ma1", "ma2"),
@@ -304,7 +305,7 @@ def test_a_pause_ends_an_utterance_and_a_short_one_does_not():
         ("ma4",),
         ["ma4"],
     ]
-    first, second = (event for event in events if isinstance(event, Segment))
+    first, second = (event for event in events if event.is_final)
     # Three blanks before, three after: 0.24 s.
     assert (first.start, first.end) == pytest.approx((47 * 0.08, (64 + 3) * 0.08))
     assert second.end == pytest.approx(85 * 0.08)
@@ -327,7 +328,7 @@ def test_speech_without_a_pause_is_cut_between_syllables():
     classes = [0, 5, 1, 1, 5] * 300
     longest = round(MAX_SECONDS / 0.08)
     events = utterances(classes)
-    segments = [event for event in events if isinstance(event, Segment)]
+    segments = [event for event in events if event.is_final]
     assert len(segments) == len(classes) // longest
     assert all(segment.end - segment.start < MAX_SECONDS + 1 for segment in segments)
     assert [syllable for segment in segments for syllable in segment.best.pinyin] == ["ma1", "ma2"] * 300
@@ -437,6 +438,6 @@ def test_a_truncated_recording_is_recognised_up_to_its_end(acoustic, streams):
     assert name == "a"
     assert isinstance(events[-1], Ending)
     assert (events[-1].seconds, events[-1].error.message) == (1.25, "cut off")
-    assert any(isinstance(event, Segment) for event in events)
+    assert any(isinstance(event, Recognition) for event in events)
     ((_, [ending]),) = ((name, list(events)) for name, events in recognizer.segments([("b", iter([]))]))
     assert "no samples" in str(ending.error)

@@ -115,7 +115,7 @@ def acoustic_logits(run: str, output: str) -> None:
 
     silence_tensorflow()  # as recognition.loading does
     from model_speech.acoustic_model import load_acoustic_model
-    from utils.features.speech import feature_bins
+    from utils.features.settings import feature_bins
 
     acoustic = load_acoustic_model(run)
     rng = np.random.default_rng(0)

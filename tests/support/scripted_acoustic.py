@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from utils.features.speech import FeatureConfig
+from utils.features.settings import FeatureConfig
 from utils.vocabulary import BLANK, SPACE, Vocabulary
 
 

@@ -12,7 +12,7 @@ from model_speech.models.compact import CompactConfig, build_compact
 from tests.support.tiny_corpus import SYLLABLES
 from utils.backend.weights import save_weights
 from utils.config import to_plain
-from utils.features.speech import FeatureConfig, feature_bins
+from utils.features.settings import FeatureConfig, feature_bins
 from utils.run_folder.run import create_run
 from utils.vocabulary import acoustic_vocabulary
 

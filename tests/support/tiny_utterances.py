@@ -12,7 +12,7 @@ from model_speech.registry import MODELS
 from tests.support.tiny_corpus import SYLLABLES
 from tests.support.tiny_runs import save_speech_run
 from utils.config import save_yaml, to_plain
-from utils.features.speech import FeatureConfig, feature_bins
+from utils.features.settings import FeatureConfig, feature_bins
 from utils.run_folder.run import RunFolder
 from utils.vocabulary import acoustic_vocabulary
 

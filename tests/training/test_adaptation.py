@@ -17,7 +17,7 @@ from tests.support.tiny_runs import save_speech_run
 from training.run import train_from_config
 from training.tasks.adaptation import hold_out
 from utils.errors import ConfigError
-from utils.features.speech import FeatureConfig, feature_bins
+from utils.features.settings import FeatureConfig, feature_bins
 from utils.run_folder.run import RunFolder
 from utils.vocabulary import acoustic_vocabulary
 

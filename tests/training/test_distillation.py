@@ -18,7 +18,7 @@ from training.distillation import DistillationConfig, Teacher
 from training.run import train_from_config
 from training.tasks.speech import SpeechTask
 from utils.errors import ConfigError
-from utils.features.speech import FeatureConfig
+from utils.features.settings import FeatureConfig
 from utils.run_folder.run import RunFolder
 from utils.vocabulary import Vocabulary
 

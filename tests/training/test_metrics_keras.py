@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from keras import ops
 
-from model_speech.ctc.greedy import greedy_decode
+from model_speech.ctc.decoder import greedy_decode
 from model_speech.ctc.loss import ctc_loss, output_lengths
 from model_speech.models.compact import CompactConfig, build_compact
 from training.losses import CtcLoss, pack_ctc_targets, pack_pairs, unpack_ctc_targets

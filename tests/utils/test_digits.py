@@ -7,15 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from utils.hypotheses.digits import numbers_as_digits, with_digits
-from utils.hypotheses.recognition import Alternative, Ending, Segment
+from utils.hypotheses.recognition import Alternative, Ending, Recognition
 from utils.hypotheses.transcript_formats import FORMATS
 
 _SUPPORT = Path(__file__).parents[1] / "support"
 
 
-def segment(hanzi: str) -> Segment:
+def segment(hanzi: str) -> Recognition:
     times = tuple((0.2 * index, 0.2 * index + 0.2) for index in range(len(hanzi)))
-    return Segment(0.0, 0.2 * len(hanzi), times, (Alternative(("ma1",) * len(hanzi), hanzi, 0.0),))
+    return Recognition(0.0, 0.2 * len(hanzi), times, (Alternative(("ma1",) * len(hanzi), hanzi, 0.0),))
 
 
 def lines(name: str) -> list[str]:

@@ -14,14 +14,8 @@ from hypothesis import strategies as st
 from utils.audio.reading import read_audio
 from utils.config import build_config
 from utils.errors import ConfigError
-from utils.features.speech import (
-    FeatureConfig,
-    extract_features,
-    feature_bins,
-    frame_count,
-    normalise_utterance,
-    settings_hash,
-)
+from utils.features.settings import FeatureConfig, feature_bins, frame_count, settings_hash
+from utils.features.speech import extract_features, normalise_utterance
 
 SHARED = Path(__file__).parents[2].parent / "shared" / "data" / "audio"
 KINDS = ("spectrogram", "filter_bank", "mfcc")

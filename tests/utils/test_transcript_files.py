@@ -11,7 +11,7 @@ from analysis.page.report import write_report_page
 from analysis.report import report_files
 from analysis.results.terminal import results_text
 from utils.errors import CorpusError
-from utils.hypotheses.recognition import Alternative, Ending, Segment
+from utils.hypotheses.recognition import Alternative, Ending, Recognition
 from utils.hypotheses.transcript_formats import FORMATS, as_json_line
 
 CTM = """\
@@ -89,7 +89,7 @@ def test_the_times_of_words_are_no_text(tmp_path):
 
 
 EVENTS = [
-    Segment(0.0, 1.0, ((0.1, 0.3), (0.4, 0.6)), (Alternative(("ni3", "hao3"), "你好", -1.0),)),
+    Recognition(0.0, 1.0, ((0.1, 0.3), (0.4, 0.6)), (Alternative(("ni3", "hao3"), "你好", -1.0),)),
     Ending(1.0),
 ]
 

@@ -12,7 +12,7 @@ from typing import Any
 from data.manifest import Utterance
 from model_speech.acoustic_model import trained_settings
 from utils.errors import ConfigError, require
-from utils.features.speech import FeatureConfig
+from utils.features.settings import FeatureConfig
 from utils.run_folder.run import SEARCH, RunFolder, open_run
 
 INITIAL = "initial"

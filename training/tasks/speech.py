@@ -42,7 +42,7 @@ from training.tasks.sequence_task import SequenceTask
 from training.utterance_checks import report_skipped, too_short, warn_of_changed_utterances
 from utils.config import ConfigClasses
 from utils.errors import CorpusError, require
-from utils.features.speech import FeatureConfig, feature_bins, settings_hash
+from utils.features.settings import FeatureConfig, feature_bins, settings_hash
 from utils.limits import Count, Limited, Size
 from utils.run_folder.run import RunFolder
 from utils.vocabulary import Vocabulary, acoustic_vocabulary, first_few

@@ -64,7 +64,7 @@ def audio_blocks(path: str | Path, sample_rate: int = SAMPLE_RATE) -> Iterator[n
         AudioError: as for :func:`read_audio`; damage after the header is found when it is reached.
     """
     with open_sound(path) as sound:
-        mono = (mix(_checked(block, path)) for block in sound.blocks)
+        mono = (mix(checked(block, path)) for block in sound.blocks)
         empty = True
         for block in at_rate(mono, sound.rate, sample_rate):
             empty = False
@@ -102,7 +102,7 @@ def read_channels(path: str | Path) -> tuple[np.ndarray, int]:
         AudioError: the file is missing, empty, not audio, cut off, or holds NaN or unscaled samples.
     """
     with open_sound(path) as sound:
-        blocks = [_checked(block, path) for block in sound.blocks]
+        blocks = [checked(block, path) for block in sound.blocks]
         return blocks[0] if len(blocks) == 1 else np.concatenate(blocks), sound.rate
 
 
@@ -191,9 +191,9 @@ def _pcm_samples(stream: BinaryIO, size: int) -> Iterator[np.ndarray]:
         raise AudioError("there are no samples", where="standard input", hint="pipe audio into it")
 
 
-def _checked(samples: np.ndarray, path: str | Path) -> np.ndarray:
-    """The same samples; AudioError for NaN and for integers stored as floats."""
-    peak = np.abs(samples).max()  # NaN if there is a NaN
+def checked(samples: np.ndarray, path: str | Path) -> np.ndarray:
+    """The same samples, of any shape; AudioError for NaN and for integers stored as floats."""
+    peak = np.abs(samples).max(initial=0.0)  # NaN if there is a NaN
     if not np.isfinite(peak):
         count = int(np.size(samples) - np.isfinite(samples).sum())
         raise AudioError(f"{count} samples are NaN or infinite", where=path, hint="make the file again")

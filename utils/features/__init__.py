@@ -1,6 +1,6 @@
 """Computes the features of acoustic models and keyword models from samples, of whole recordings or streams.
 
-Read ``speech`` (spectrogram, log mel, MFCC) with ``spectra`` and ``whisper``, then ``stream`` and
+Read ``settings``, ``speech`` (spectrogram, log mel, MFCC) with ``spectra`` and ``whisper``, ``stream`` and
 ``running_normalisation`` (the same for streams), then ``keyword`` (features of keyword models) with ``micro``
 (features of microcontrollers).
 """

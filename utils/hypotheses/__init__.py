@@ -1,8 +1,8 @@
-"""The results of recognition that all packages exchange: segments, confusion networks, transcript files.
+"""The results of recognition that all packages exchange, and transcript files.
 
-Read ``recognition`` (segments with syllables, times and hanzi), ``confusion_network`` (alternatives with
-posteriors), ``calibration`` (fits probabilities that a result is right, and measures them),
+Read ``recognition`` (the results of all stages), ``inspection`` (the output of an acoustic model),
+``calibration`` (fits probabilities that a result is right, and measures them),
 ``transcript_formats`` (text, JSON, SRT, VTT, TextGrid, CTM), ``digits`` (numbers as digits),
-``transcript_marks`` (the recording and settings of each finished transcript) and ``live`` (the
+``transcript_jobs`` and ``transcript_marks`` (the files, and what has been finished before) and ``live`` (the
 transcript of live audio while it is recognised).
 """

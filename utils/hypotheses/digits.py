@@ -18,8 +18,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import pairwise
 
-from utils.hypotheses.recognition import Ending, Segment
-from utils.hypotheses.transcript_formats import syllable_texts
+from utils.hypotheses.recognition import Ending, Recognition
 from utils.mandarin.hanzi_readings import phrases
 from utils.mandarin.numerals import DIGIT_VALUES, MEASURE_WORDS, whole_number
 
@@ -56,11 +55,11 @@ _PHRASE_LENGTHS = range(3, 12)
 Match = re.Match[str]
 
 
-def with_digits(segment: Segment | Ending) -> Segment | Ending:
+def with_digits(segment: Recognition | Ending) -> Recognition | Ending:
     """The segment with numbers as digits; the text of a number belongs to its first syllable."""
     if isinstance(segment, Ending) or not segment.best.hanzi:
         return segment
-    texts = syllable_texts(segment)
+    texts = segment.syllable_texts()
     hanzi = "".join(texts)
     syllables = [index for index, text in enumerate(texts) for _ in text]  # of each character
     written = {}

@@ -14,7 +14,7 @@ from typing import TextIO
 
 from utils.errors import AudioError, TranscriptError
 from utils.files import named_errors
-from utils.hypotheses.recognition import Ending, Partial, Segment
+from utils.hypotheses.recognition import Ending, Recognition
 from utils.hypotheses.transcript_formats import Events, TranscriptFormat
 
 _CLEAR = "\r\x1b[K"  # moves to the beginning of the line and erases it
@@ -32,14 +32,14 @@ class LiveText:
         self._out, self._in_place = out, out.isatty()
         self._written: tuple[str, ...] = ()  # syllables of the current line, if it is not a terminal
 
-    def show(self, event: Partial | Segment) -> None:
+    def show(self, event: Recognition) -> None:
         """Show a partial result, or the final one of an utterance."""
-        ended = isinstance(event, Segment) or not event.pinyin
+        ended = event.is_final or not event.pinyin  # without syllables: withdrawn
         if self._in_place:
             text = "" if ended else _last_columns(" ".join(event.pinyin))
             self._out.write(_CLEAR + text)
         elif ended:
-            self._end(event.best.pinyin if isinstance(event, Segment) else ())
+            self._end(event.pinyin)
         else:
             self._append(event.pinyin[: event.stable])
         self._out.flush()
@@ -117,7 +117,7 @@ def write_live_transcript(transcript: Path, form: TranscriptFormat, name: str, e
         raise AudioError(message, where=error.where, hint=error.hint) from error
 
 
-def _until_error(events: Events, errors: list[AudioError]) -> Iterator[Segment | Ending]:
+def _until_error(events: Events, errors: list[AudioError]) -> Iterator[Recognition | Ending]:
     """The same events; the error of the audio, if there is one, is added to ``errors``."""
     for event in events:
         if isinstance(event, Ending) and event.error:

@@ -1,34 +1,89 @@
-"""Data classes for what a recogniser returns: segments with syllables, times, hanzi and alternatives.
+"""The results of the stages: CTC classes, alternatives of syllables, hanzi, and what a recogniser returns.
 
-The recognisers in ``recognition/`` create them; transcript writers and evaluation read them and need no
-model. A live stream also gives partial results, before a segment is final.
+``model_speech.ctc`` finds a :class:`Hypothesis` and its :class:`ConfusionNetwork`, ``model_language`` an
+:class:`Alternative` with hanzi, ``recognition`` a :class:`Recognition` of them. Transcript writers and
+evaluation read that and need no model.
 """
 
+import heapq
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 
 import numpy as np
 
 from utils.errors import AudioError
+from utils.hypotheses.phrases import PhraseResult
 
 # CTC has a peak near the middle of a syllable; most syllables are shorter than twice this.
 REACH_SECONDS = 0.25
 _SMALLEST_GAP = 0.01  # seconds between the middles of two syllables
+NOTHING = ""
+"""Stands for the alternative that there is no syllable in a slot."""
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """A token sequence that CTC decoding has found for an utterance.
+
+    Attributes:
+        tokens: classes, without the blank.
+        score: natural-log probability: of the best path (greedy decoding), or of all alignments in the beam
+            (beam search), including the language model's contribution if there is one.
+        frames: output frame in which each token peaks.
+        posteriors: the acoustic model's probability of each token in that frame.
+    """
+
+    tokens: tuple[int, ...]
+    score: float
+    frames: tuple[int, ...]
+    posteriors: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Slot:
+    """A stretch of time with at most one syllable.
+
+    Attributes:
+        syllables: alternatives, the most probable first; may include :data:`NOTHING`.
+        log_posteriors: natural logarithms of their probabilities, which sum to 1, or less if improbable
+            alternatives were left out.
+        frame: output frame of the acoustic model in which the syllable has its peak.
+    """
+
+    syllables: tuple[str, ...]
+    log_posteriors: tuple[float, ...]
+    frame: int
+
+
+@dataclass(frozen=True)
+class ConfusionNetwork:
+    """Slots in time order (Mangu, Brill and Stolcke, "Finding consensus in speech recognition", 2000)."""
+
+    slots: tuple[Slot, ...]
 
 
 @dataclass(frozen=True)
 class Alternative:
-    """One hypothesis: canonical syllables, their hanzi, and the score by which they are ranked.
+    """One hypothesis for an utterance, or for several one after the other.
 
-    ``confidence`` holds the probability of each hanzi, 0 to 1. Only the search for syllables and hanzi
-    together (:mod:`model_language.search.joint`) computes it; otherwise it is ().
+    Attributes:
+        pinyin: canonical syllables.
+        hanzi: their hanzi; empty without a second stage (the language model).
+        score: natural logarithm of the probability of the syllables; if a language model was used in the
+            beam search, its weighted score is added. With the joint search the joint score; with phrases the
+            log-likelihood ratio of the phrases against the best free syllables.
+        confidence: of each hanzi, the fraction of all hypotheses found, by e^score, that have it at the same
+            time. Only the joint search (:mod:`model_language.search.joint`) computes it, and the next one.
+        slots: the index of each syllable's slot in the confusion network.
     """
 
     pinyin: tuple[str, ...]
     hanzi: str
     score: float
     confidence: tuple[float, ...] = ()
+    slots: tuple[int, ...] = field(default=(), compare=False)
 
     def __add__(self, following: "Alternative") -> "Alternative":
         """The hypothesis of this stretch and the one after it."""
@@ -41,44 +96,29 @@ class Alternative:
 
 
 @dataclass(frozen=True)
-class PhraseMatch:
-    """A phrase of the list, compared with a stretch of speech.
+class Word:
+    """A hanzi, a number in digits, an accepted phrase, or a syllable without a text.
 
     Attributes:
-        text: the phrase as the file writes it, with the chosen alternatives and numbers in hanzi.
-        line: line number of the phrase in the file, from 1.
-        slots: value of each named slot (a variable part of a phrase): a text, or an int for a number.
-        pinyin: canonical syllables of the pronunciation that fits best.
-        times: (start, end) of each syllable, in seconds from the start of the recording.
-        score: log-likelihood ratio for each syllable, phrase against the best free syllables; at most 0.
-        confidence: probability that the phrase was spoken, 0 to 1.
+        text: as it is written.
+        pinyin: its canonical syllables.
+        start, end: seconds from the start of the recording.
+        confidence: that of its least certain syllable, 0 to 1; None if the acoustic model was not calibrated.
     """
 
     text: str
-    line: int
-    slots: Mapping[str, str | int]
     pinyin: tuple[str, ...]
-    times: tuple[tuple[float, float], ...]
-    score: float
-    confidence: float
+    start: float
+    end: float
+    confidence: float | None
 
 
 @dataclass(frozen=True)
-class PhraseResult:
-    """The phrases that fit a stretch of speech best.
+class Recognition:
+    """What was recognised: in a whole recording, in one segment of it, or so far in live audio.
 
-    Attributes:
-        matches: the best first; empty if the stretch is too short for any phrase.
-        accepted: whether the probability that a phrase of the list was spoken reaches the threshold.
-    """
-
-    matches: tuple[PhraseMatch, ...]
-    accepted: bool
-
-
-@dataclass(frozen=True)
-class Segment:
-    """The result for one stretch of a recording; a short recording has one segment.
+    A segment is a stretch of speech between two pauses; a short recording has one. While an utterance of a
+    stream is still being spoken, there are partial results, which the next one or the final segment replaces.
 
     Attributes:
         start, end: limits of the stretch, in seconds from the start of the recording.
@@ -92,43 +132,99 @@ class Segment:
         certainty: (syllables, features) from which the confidence is computed, see
             :mod:`recognition.confidence`; None from a stream.
         labels: text of each syllable, if it is not the hanzi of the best hypothesis: with numbers as digits.
+        id: the caller's name of a whole recording.
+        segments: of a whole recording; () in a segment.
+        is_final: False for a partial result. One without syllables withdraws those before, and no segment
+            follows.
+        stable: number of leading syllables of a partial result that later ones will probably keep.
     """
 
     start: float
     end: float
-    times: tuple[tuple[float, float], ...]
-    n_best: tuple[Alternative, ...]
+    times: tuple[tuple[float, float], ...] = ()
+    n_best: tuple[Alternative, ...] = (Alternative((), "", 0.0),)
     phrase: PhraseResult | None = None
     confidence: tuple[float, ...] = ()
     certainty: np.ndarray | None = field(default=None, compare=False)
     labels: tuple[str, ...] = ()
+    id: str = ""
+    segments: tuple["Recognition", ...] = ()
+    is_final: bool = True
+    stable: int = 0
 
     @property
     def best(self) -> Alternative:
         """The best hypothesis."""
         return self.n_best[0]
 
+    @property
+    def pinyin(self) -> tuple[str, ...]:
+        """Canonical syllables of the best hypothesis."""
+        return self.best.pinyin
 
-@dataclass(frozen=True)
-class Partial:
-    """The result so far for an utterance that is still being spoken; the next one, or a segment, replaces it.
+    @property
+    def hanzi(self) -> str:
+        """As many characters as syllables, or an accepted phrase; empty without a second stage."""
+        return self.best.hanzi
 
-    Attributes:
-        start, end: limits of the utterance so far, in seconds from the start of the stream.
-        pinyin: canonical syllables; () withdraws the partial results before, and no segment follows.
-        times: (start, end) of each syllable, in seconds from the start of the stream.
-        hanzi: as many characters as syllables; empty without a second stage (the language model).
-        confidence: probability that each syllable is right; () if the acoustic model was not calibrated.
-        stable: number of leading syllables that later partial results will probably keep.
-    """
+    @property
+    def seconds(self) -> float:
+        """Length of the stretch."""
+        return self.end - self.start
 
-    start: float
-    end: float
-    pinyin: tuple[str, ...]
-    times: tuple[tuple[float, float], ...] = ()
-    hanzi: str = ""
-    confidence: tuple[float, ...] = ()
-    stable: int = 0
+    @property
+    def phrases(self) -> tuple[PhraseResult, ...]:
+        """The comparison of each segment of a recording with the list of phrases, if there is one."""
+        return tuple(segment.phrase for segment in self.segments if segment.phrase)
+
+    @property
+    def text(self) -> str:
+        """A line for each segment with speech: hanzi, or syllables without a second stage.
+
+        Speech that is none of the phrases of a list gives its syllables in brackets.
+        """
+        if self.segments:
+            return "\n".join(segment.text for segment in self.segments if segment.times)
+        return self.text_of(0, len(self.pinyin))
+
+    @property
+    def words(self) -> tuple[Word, ...]:
+        """Everything that is written, in order, with its syllables and times."""
+        if self.segments:
+            return tuple(word for segment in self.segments for word in segment.words)
+        return tuple(
+            Word(
+                text,
+                self.pinyin[first:end],
+                self.times[first][0],
+                self.times[end - 1][1],
+                min(self.confidence[first:end], default=None),
+            )
+            for text, first, end in self.written()
+        )
+
+    def text_of(self, first: int, end: int) -> str:
+        """The text of these syllables of a segment."""
+        pinyin = " ".join(self.pinyin[first:end])
+        if self.phrase and not self.phrase.accepted:
+            return f"({pinyin})"
+        return "".join(self.syllable_texts()[first:end]) or pinyin
+
+    def syllable_texts(self) -> list[str]:
+        """The text of each syllable of a segment.
+
+        A number in digits, or a phrase of another length, is the text of its first one.
+        """
+        if self.labels:
+            return list(self.labels)
+        hanzi, syllables = self.hanzi, len(self.pinyin)
+        return list(hanzi) if len(hanzi) == syllables else [hanzi, *[""] * syllables][:syllables]
+
+    def written(self) -> list[tuple[str, int, int]]:
+        """Text, first and end syllable of each word; a syllable without a text belongs to the word before."""
+        texts = self.syllable_texts() if self.hanzi else self.pinyin
+        firsts = [index for index, text in enumerate(texts) if text]
+        return [(texts[first], first, end) for first, end in itertools.pairwise([*firsts, len(texts)])]
 
 
 @dataclass(frozen=True)
@@ -144,57 +240,27 @@ class Ending:
     error: AudioError | None = None
 
 
-@dataclass(frozen=True)
-class Recognition:
-    """The result for a whole recording.
-
-    Attributes:
-        id: the caller's name of the recording.
-        seconds: length of the recording.
-        pinyin: canonical syllables of the best hypothesis.
-        hanzi: as many characters as syllables; empty without a second stage (the language model).
-        score: natural logarithm of the probability of the syllables; if a language model was used in the
-            beam search, its weighted score is added. With the joint search the joint score; with phrases the
-            log-likelihood ratio of the phrases against the best free syllables.
-        times: (start, end) in seconds of each syllable.
-        n_best: hypotheses, the best first (which is the one above).
-        phrases: the comparison of each utterance in the recording with the list of phrases, if there is one.
-        confidence, certainty: as in :class:`Segment`, for each syllable.
-    """
-
-    id: str
-    seconds: float
-    pinyin: tuple[str, ...]
-    hanzi: str
-    score: float
-    times: tuple[tuple[float, float], ...]
-    n_best: tuple[Alternative, ...]
-    phrases: tuple[PhraseResult, ...] = ()
-    confidence: tuple[float, ...] = ()
-    certainty: np.ndarray | None = field(default=None, compare=False)
-
-
-@dataclass(frozen=True)
-class Inspection:
-    """The output of an acoustic model for a recording.
-
-    Attributes:
-        posteriors: (T', classes) float32, the probability of each class.
-        classes: the tokens of the classes; the last one is the blank.
-        frame_seconds: time from one frame to the next.
-        start: where the first frame begins, in seconds from the start of the recording; negative if silence
-            was added before it.
-    """
-
-    posteriors: np.ndarray
-    classes: tuple[str, ...]
-    frame_seconds: float
-    start: float = 0.0
-
-    def frames(self, seconds: np.ndarray) -> np.ndarray:
-        """The frame at each time (n,) in the recording, (n,) int: the first or the last one if outside."""
-        frames = ((seconds - self.start) / self.frame_seconds).astype(int)
-        return np.clip(frames, 0, len(self.posteriors) - 1)
+def whole_recording(
+    name: str, seconds: float, segments: Sequence[Recognition], n_best: int = 1
+) -> Recognition:
+    """A recording of its segments; its ``n_best`` hypotheses have the highest sums of scores."""
+    best, score = [Alternative((), "", 0.0)], attrgetter("score")
+    for segment in segments:
+        joined = (left + right for left, right in itertools.product(best, segment.n_best))
+        # Equal texts come from different cuts (ma + ma ni, ma ma + ni): the last and best is kept.
+        unique = {(found.pinyin, found.hanzi): found for found in sorted(joined, key=score)}
+        best = heapq.nlargest(n_best, unique.values(), key=score)
+    certainty = [found.certainty for found in segments if found.certainty is not None and found.times]
+    return Recognition(
+        start=0.0,
+        end=seconds,
+        times=tuple(itertools.chain.from_iterable(segment.times for segment in segments)),
+        n_best=tuple(best),
+        confidence=tuple(itertools.chain.from_iterable(segment.confidence for segment in segments)),
+        certainty=np.concatenate(certainty) if certainty else None,
+        id=name,
+        segments=tuple(segments),
+    )
 
 
 def syllable_times(
@@ -228,36 +294,3 @@ def _within(middles: np.ndarray, seconds: float) -> list[float]:
     steps = gap * np.arange(len(middles))
     ascending = np.maximum.accumulate(middles.clip(0.0, seconds) - steps) + steps
     return np.minimum(ascending, seconds - steps[::-1]).tolist()
-
-
-def phrase_segment(
-    result: PhraseResult,
-    start: float,
-    seconds: float,
-    pinyin: tuple[str, ...],
-    frames: Sequence[int],
-    frame_seconds: float,
-    lead_seconds: float = 0.0,
-) -> Segment:
-    """The segment of an utterance that was compared with a list of phrases.
-
-    The best hypothesis of an accepted phrase is its text with its syllables; that of a rejected one is the
-    free syllables, without hanzi.
-
-    Args:
-        result: the comparison; its times count from the start of the recording.
-        start: start of the utterance in the recording, in seconds.
-        seconds: length of the utterance.
-        pinyin: free syllables: those recognised without the list of phrases.
-        frames: output frame of each free syllable, counted from the start of the utterance.
-        frame_seconds: time from one frame to the next.
-        lead_seconds: as in :func:`syllable_times`.
-    """
-    if result.accepted:
-        # The ratio of the whole phrase, by which the search ranks: those for each syllable need not descend.
-        n_best = tuple(
-            Alternative(match.pinyin, match.text, match.score * len(match.pinyin)) for match in result.matches
-        )
-        return Segment(start, start + seconds, result.matches[0].times, n_best, result)
-    times = tuple(syllable_times(frames, frame_seconds, seconds, start, lead_seconds))
-    return Segment(start, start + seconds, times, (Alternative(pinyin, "", 0.0),), result)

@@ -8,16 +8,17 @@ import json
 from array import array
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from itertools import chain, pairwise
+from itertools import chain
 
-from utils.hypotheses.recognition import Ending, PhraseResult, Segment
+from utils.hypotheses.phrases import PhraseResult
+from utils.hypotheses.recognition import Ending, Recognition
 
 # A subtitle ends at a pause. Longer speech is cut at its longest gap, away from its ends, or in equal parts.
 CUE_PAUSE_SECONDS = 0.5
 CUE_SYLLABLES = 24  # at most: two lines
 CUE_LEAST = 8  # syllables on each side of a cut
 
-Events = Iterable[Segment | Ending]
+Events = Iterable[Recognition | Ending]
 
 
 @dataclass(frozen=True)
@@ -35,9 +36,9 @@ def as_text(name: str, events: Events) -> Iterator[str]:
     """
     silent = True
     for event in events:
-        if isinstance(event, Segment) and event.times:
+        if isinstance(event, Recognition) and event.times:
             silent = False
-            yield _text(event, 0, len(event.times)) + "\n"
+            yield event.text + "\n"
     if silent:
         yield "\n"
 
@@ -95,12 +96,11 @@ def as_ctm(name: str, events: Events) -> Iterator[str]:
     for event in events:
         if isinstance(event, Ending):
             continue
-        for text, first, last in written_words(event):
+        for word in event.words:
             # Rounded before the difference, so that no word begins before the end of the one before it.
-            start, end = round(event.times[first][0], 3), round(event.times[last - 1][1], 3)
-            sure = min(event.confidence[first:last], default=1.0)
-            word = "_".join(text.split())
-            yield f"{recording} 1 {start:.3f} {end - start:.3f} {word} {sure:.3f}\n"
+            start, end = round(word.start, 3), round(word.end, 3)
+            sure = 1.0 if word.confidence is None else word.confidence
+            yield f"{recording} 1 {start:.3f} {end - start:.3f} {'_'.join(word.text.split())} {sure:.3f}\n"
 
 
 def as_textgrid(name: str, events: Events) -> Iterator[str]:
@@ -114,7 +114,7 @@ def as_textgrid(name: str, events: Events) -> Iterator[str]:
             seconds = event.seconds
             continue
         pinyin.extend(event.best.pinyin)
-        hanzi.extend(syllable_texts(event))
+        hanzi.extend(event.syllable_texts())
         for time in event.times:
             edges.extend(time)
     tiers = [("hanzi", hanzi)] if any(hanzi) else []
@@ -156,7 +156,7 @@ def print_transcript(form: str, name: str, events: Events, several: bool) -> Non
         print(text, end="", flush=True)
 
 
-def readable(events: Events) -> Iterator[Segment | Ending]:
+def readable(events: Events) -> Iterator[Recognition | Ending]:
     """The same events; raises the AudioError of a recording that can't be read."""
     for event in events:
         if isinstance(event, Ending) and event.error:
@@ -164,32 +164,7 @@ def readable(events: Events) -> Iterator[Segment | Ending]:
         yield event
 
 
-def _text(segment: Segment, first: int, end: int) -> str:
-    pinyin = " ".join(segment.best.pinyin[first:end])
-    if segment.phrase and not segment.phrase.accepted:
-        return f"({pinyin})"
-    return "".join(syllable_texts(segment)[first:end]) or pinyin
-
-
-def syllable_texts(segment: Segment) -> list[str]:
-    """The text of each syllable; a number in digits, or a phrase with them, is the text of its first one."""
-    if segment.labels:
-        return list(segment.labels)
-    hanzi, syllables = segment.best.hanzi, len(segment.best.pinyin)
-    return list(hanzi) if len(hanzi) == syllables else [hanzi, *[""] * syllables][:syllables]
-
-
-def written_words(segment: Segment) -> list[tuple[str, int, int]]:
-    """The text, first and end syllable of each character, number in digits, or syllable without a text.
-
-    A syllable whose text is empty belongs to the text before it.
-    """
-    texts = syllable_texts(segment) if segment.best.hanzi else segment.best.pinyin
-    firsts = [index for index, text in enumerate(texts) if text]
-    return [(texts[first], first, end) for first, end in pairwise([*firsts, len(texts)])]
-
-
-def segment_values(segment: Segment) -> dict[str, object]:
+def segment_values(segment: Recognition) -> dict[str, object]:
     """The JSON output for a segment; times in seconds."""
     best = segment.best
     confidence = segment.confidence or [None] * len(best.pinyin)
@@ -204,7 +179,7 @@ def segment_values(segment: Segment) -> dict[str, object]:
             {"pinyin": syllable, "hanzi": character, "start": round(time[0], 3), "end": round(time[1], 3)}
             | ({} if sure is None else {"confidence": round(sure, 3)})
             for syllable, character, time, sure in zip(
-                best.pinyin, syllable_texts(segment), segment.times, confidence, strict=True
+                best.pinyin, segment.syllable_texts(), segment.times, confidence, strict=True
             )
         ],
         "n_best": [
@@ -240,14 +215,14 @@ def _phrases(result: PhraseResult) -> dict[str, object]:
 def _subtitles(events: Events) -> Iterator[tuple[float, float, str]]:
     """(start, end, text) of each subtitle."""
     for event in events:
-        if isinstance(event, Segment):
+        if isinstance(event, Recognition):
             for first, end in cues(event):
-                yield event.times[first][0], event.times[end - 1][1], _text(event, first, end)
+                yield event.times[first][0], event.times[end - 1][1], event.text_of(first, end)
 
 
-def cues(segment: Segment) -> Iterator[tuple[int, int]]:
+def cues(segment: Recognition) -> Iterator[tuple[int, int]]:
     """(first, end) syllable of each subtitle; a number in digits and its syllables are never cut."""
-    words = [(first, end) for _, first, end in written_words(segment)]
+    words = [(first, end) for _, first, end in segment.written()]
     begin = 0
     for i in range(1, len(words) + 1):
         if i == len(words) or _gap(segment, words[i][0]) > CUE_PAUSE_SECONDS:
@@ -255,7 +230,7 @@ def cues(segment: Segment) -> Iterator[tuple[int, int]]:
             begin = i
 
 
-def _short_enough(segment: Segment, words: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+def _short_enough(segment: Recognition, words: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
     """(first, end) syllable of each part of speech without pauses; the same as ``save.js`` of the service."""
     first, end = words[0][0], words[-1][1]
     parts = -(-(end - first) // CUE_SYLLABLES)
@@ -269,7 +244,7 @@ def _short_enough(segment: Segment, words: list[tuple[int, int]]) -> Iterator[tu
     yield from _short_enough(segment, words[cut:])
 
 
-def _gap(segment: Segment, syllable: int) -> float:
+def _gap(segment: Recognition, syllable: int) -> float:
     """Seconds of silence before a syllable."""
     return segment.times[syllable][0] - segment.times[syllable - 1][1]
 

@@ -12,10 +12,10 @@ import numpy as np
 
 from model_language.converters.base import Converter
 from model_language.converters.user_word_converter import UserWordConverter
-from model_speech.ctc.greedy import greedy_decode
+from model_speech.ctc.decoder import greedy_decode
 from recognition.confidence import PLAIN, frame_entropy, syllable_features
 from recognition.recognizer import Recognizer
-from utils.hypotheses.recognition import Partial, Segment, syllable_times
+from utils.hypotheses.recognition import Alternative, Recognition, syllable_times
 
 # Syllables that are converted again before the first one that has changed since the last partial result: a
 # word rarely has more. The hanzi before them stay, because conversion takes most of the time of a partial
@@ -35,7 +35,7 @@ class PartialResultDecoder:
         self._pinyin: tuple[str, ...] = ()  # of the last partial result
         self._hanzi = ""
 
-    def partial(self, logits: np.ndarray, start: float, seconds: float) -> Partial:
+    def partial(self, logits: np.ndarray, start: float, seconds: float) -> Recognition:
         """A partial result from the logits (T, C), T ≥ 1, of the utterance so far.
 
         Args:
@@ -47,18 +47,16 @@ class PartialResultDecoder:
         (hypothesis,) = greedy_decode(logits[None], np.array([len(logits)]), acoustic.vocabulary.blank_index)
         pinyin, frames, posteriors = self._recognizer.spoken(hypothesis)
         features = syllable_features(frames, posteriors, frame_entropy(logits))
-        return Partial(
-            start=start,
-            end=start + seconds,
-            pinyin=pinyin,
-            times=tuple(
-                syllable_times(frames, acoustic.frame_seconds, seconds, start, calibration.lead_seconds)
-            ),
-            hanzi=self._in_hanzi(pinyin),
+        return Recognition(
+            start,
+            start + seconds,
+            tuple(syllable_times(frames, acoustic.frame_seconds, seconds, start, calibration.lead_seconds)),
+            (Alternative(pinyin, self._in_hanzi(pinyin), hypothesis.score),),
             confidence=calibration.confidence(PLAIN, features),
+            is_final=False,
         )
 
-    def final(self, logits: np.ndarray, start: float, seconds: float) -> list[Segment]:
+    def final(self, logits: np.ndarray, start: float, seconds: float) -> list[Recognition]:
         """The segments of an utterance that has ended; empty if it has no syllable."""
         return [
             segment

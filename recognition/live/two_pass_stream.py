@@ -11,12 +11,11 @@ import dataclasses
 
 import numpy as np
 
-from recognition.endpoints import FRAME_SECONDS, PAUSE_FRAMES
-from recognition.partial_results import PartialResultDecoder
+from recognition.live.partial_results import PartialResultDecoder
 from recognition.recognizer import Recognizer
-from recognition.voice_activity import Stretch, VoiceActivity
+from recognition.voice_activity import FRAME_SECONDS, PAUSE_FRAMES, Stretch, VoiceActivity
 from streaming.speech.stream import LogitStream
-from utils.hypotheses.recognition import Partial, Segment
+from utils.hypotheses.recognition import Recognition
 from utils.vocabulary import SPACE
 
 # A pause by the first pass, where noise hides it from the level: seconds since the middle of the last
@@ -55,7 +54,7 @@ class FirstPass:
         before, self._syllables = self._syllables, len(self._onsets())
         return self._syllables > before
 
-    def partial(self, start: float, seconds: float) -> Partial:
+    def partial(self, start: float, seconds: float) -> Recognition:
         """The hypothesis so far of an utterance that began at ``start`` and has ``seconds``.
 
         All of it is stable: a causal model does not revise its output.
@@ -105,41 +104,41 @@ class TwoPassStream:
         self._followed = 0  # samples before this number were processed by the first pass
         self._shown = False  # whether there was a partial result of the utterance
 
-    def feed(self, samples: np.ndarray, behind: bool = False) -> list[Partial | Segment]:
+    def feed(self, samples: np.ndarray, behind: bool = False) -> list[Recognition]:
         """Process the next samples (n,) float32 in [-1, 1]; return the events that they complete, in order.
 
         Args:
             samples: any number of samples.
             behind: more audio is waiting already: no partial results are needed.
         """
-        events: list[Partial | Segment] = []
+        events: list[Recognition] = []
         for ended in self._activity.feed(samples):
             events += self._settled(ended) if ended else []
             events += self._follow(behind) if self._first_pass else []
         return events
 
-    def flush(self) -> list[Partial | Segment]:
+    def flush(self) -> list[Recognition]:
         """Return the events that the end of the audio completes; then `reset`."""
         events = [event for ended in self._activity.flush() for event in self._settled(ended)]
         events += self._withdrawn()
         self.reset()
         return events
 
-    def _settled(self, utterance: Stretch) -> list[Partial | Segment]:
+    def _settled(self, utterance: Stretch) -> list[Recognition]:
         """The segments of an utterance that has ended, by the second pass."""
         piece = self._recognizer.piece(utterance.start / self.sample_rate, utterance.samples)
         (found,) = self._recognizer.recognise_pieces([piece])
-        segments: list[Partial | Segment] = [segment for segment in found if segment.times]
+        segments: list[Recognition] = [segment for segment in found if segment.times]
         if not segments:
             return self._withdrawn()
         self._start, self._shown = None, False
         return segments
 
-    def _follow(self, behind: bool) -> list[Partial | Segment]:
+    def _follow(self, behind: bool) -> list[Recognition]:
         """Continue the first pass; end the utterance if it has no syllable any more."""
         endpoints, first_pass = self._activity.endpoints, self._first_pass
         start = None if endpoints.first is None else endpoints.first * endpoints.frame_samples
-        events: list[Partial | Segment] = []
+        events: list[Recognition] = []
         if start != self._start:
             events = self._withdrawn()
             self._start = self._followed = start
@@ -160,12 +159,12 @@ class TwoPassStream:
             events.append(first_pass.partial(start / self.sample_rate, seconds))
         return events
 
-    def _withdrawn(self) -> list[Partial | Segment]:
+    def _withdrawn(self) -> list[Recognition]:
         """A partial result without syllables, if the utterance has shown some; it has ended without text."""
-        events: list[Partial | Segment] = []
+        events: list[Recognition] = []
         if self._shown:
             start, end = (sample / self.sample_rate for sample in (self._start, self._followed))
-            events = [Partial(start, end, ())]
+            events = [Recognition(start, end, is_final=False)]
         self._start, self._shown = None, False
         return events
 
