@@ -91,7 +91,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     engine.start()
     live.start()
     app.state.decoder_threads = ThreadPoolExecutor(4 * app.state.settings.streams, "decoder")
-    engine.workers.sample_rate.add_done_callback(lambda loaded: _stop_after_failure(app, loaded))
+    engine.sample_rate.add_done_callback(lambda loaded: _stop_after_failure(app, loaded))
     yield
     await asyncio.to_thread(live.stop)
     await asyncio.to_thread(engine.stop)

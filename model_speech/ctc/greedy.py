@@ -45,6 +45,12 @@ def greedy_decode(logits: np.ndarray, lengths: np.ndarray, blank: int) -> list[H
     ]
 
 
+def best_tokens(logits: np.ndarray, lengths: np.ndarray, blank: int) -> list[list[int]]:
+    """The tokens of :func:`greedy_decode` alone, without scores and frames, in less time."""
+    paths = (row[:length] for row, length in zip(logits.argmax(axis=-1), lengths, strict=True))
+    return [path[(np.diff(path, prepend=-1) != 0) & (path != blank)].tolist() for path in paths]
+
+
 def log_sum_exp(logits: np.ndarray) -> np.ndarray:
     """Sum over the last axis, (B, T, C) → (B, T) float64; one utterance at a time, to fit into the cache."""
     result = np.empty(logits.shape[:2])
