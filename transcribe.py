@@ -24,7 +24,7 @@ from recognition.options import (
     transcript_settings,
 )
 from utils.audio.folders import find_recordings
-from utils.audio.live import live_audio
+from utils.audio.piped import live_audio
 from utils.cluster import add_cluster, on_cluster
 from utils.command.arguments import fraction, listed_paths, positive
 from utils.errors import AudioError, ConfigError, RunError, TranscriptError, UserError, printable

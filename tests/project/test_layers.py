@@ -55,7 +55,7 @@ LATE_IMPORTS = {
     "recognition/loading.py": {"model_speech", "streaming"},  # Keras, for a run that is not packed
     "utils/mandarin/hanzi_readings.py": {"pypinyin"},
     "utils/mandarin/simplified.py": {"opencc"},  # not of requirements/run.txt
-    "utils/run_folder/file_lock.py": {"fcntl"},
+    "utils/run_folder/checksums.py": {"fcntl"},
 }
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 ENTRIES = {"__name__ == '__main__'", "TYPE_CHECKING"}

@@ -17,24 +17,22 @@ from keras import ops
 from data.batches.batching import plan_batches
 from data.text.pinyin_pairs import Pair, read_pairs
 from model_language.converters.combined_config import CombinedConfig
-from model_language.converters.ngram import NGRAM_FILE, NgramConfig, NgramConverter, NgramModel
+from model_language.converters.ngram import NgramConfig
 from model_language.networks.causal_cnn_numpy import CausalCnnConfig
 from model_language.networks.gated_cnn import GatedCnnConfig
 from model_language.networks.loss import candidate_logits, sequence_loss
-from model_language.ngram.kneser_ney import ngram_counts
-from model_language.ngram.syllables import SYLLABLES_FILE, SyllableNgram, SyllableNgramConfig
+from model_language.ngram.syllables import SyllableNgramConfig
 from model_language.registry import INPUT_LAYER, MODELS, OUTPUT_LAYER, load_network
 from model_language.vocabulary.symbols import PAD_ID, Symbols, build_symbols
 from training.distributed.distribution import SINGLE_PROCESS, Distribution
 from training.initialise import TokenLayer
 from training.loop import prepare_backend, train
-from training.tasks.combined import make_combined
+from training.tasks.causal_cnn import train_causal_cnn
+from training.tasks.counted import count_ngrams, count_syllables, make_combined
+from training.tasks.gated_cnn import train_gated_cnn
 from training.tasks.language_config import LanguageConfig
-from training.tasks.language_results import character_error_rate, save_results
 from training.tasks.recipe import SourceModel, prepare_model
 from training.tasks.sequence_task import SequenceTask, TokenPairs
-from training.tasks.text_rows.causal import train_causal_cnn
-from training.tasks.text_rows.gated import train_gated_cnn
 from utils.errors import require
 from utils.padding import pad_rows
 from utils.run_folder.run import RunFolder
@@ -168,10 +166,10 @@ def train_language(
     log.info("%s: %d training and %d dev sentences", config.model.name, len(train_pairs), len(dev_pairs))
     _report_overlap(train_pairs, dev_pairs)
     if isinstance(config.model, SyllableNgramConfig):
-        return _count_syllables(config, run, train_pairs, dev_pairs)
+        return count_syllables(config, run, train_pairs, dev_pairs)
     symbols = _symbols(run, all_pairs)
     if isinstance(config.model, NgramConfig):
-        return _count_ngrams(config, run, symbols, train_pairs, dev_pairs)
+        return count_ngrams(config, run, symbols, train_pairs, dev_pairs)
     prepare_backend(config.training, config.seed)
     distribution.check_same("vocabulary", [symbols.pinyin.tokens, symbols.hanzi.tokens])
     build = MODELS[config.model.name].build
@@ -226,42 +224,6 @@ def _symbols(run: RunFolder, pairs: Sequence[Pair]) -> Symbols:
     symbols = build_symbols(pairs)
     symbols.save(run.path)
     return symbols
-
-
-def _count_ngrams(
-    config: LanguageConfig,
-    run: RunFolder,
-    symbols: Symbols,
-    train_pairs: Sequence[Pair],
-    dev_pairs: Sequence[Pair],
-) -> dict[str, float]:
-    """Estimate an n-gram model by counting, without epochs; the run folder has the usual files."""
-    model = NgramModel.train(train_pairs, config.model, symbols)
-    model.save(run.path / NGRAM_FILE)
-    rate = character_error_rate(
-        converter=NgramConverter(model, symbols, config.model.beam),
-        pinyin=[pair.pinyin for pair in dev_pairs],
-        hanzi=[pair.hanzi for pair in dev_pairs],
-    )
-    return save_results(
-        run,
-        summary=f"interpolated Kneser-Ney, {ngram_counts(model.ngrams)}",
-        metrics={LanguageTask.metric: rate},
-    )
-
-
-def _count_syllables(
-    config: LanguageConfig, run: RunFolder, train_pairs: Sequence[Pair], dev_pairs: Sequence[Pair]
-) -> dict[str, float]:
-    """Estimate an n-gram model of syllables for the beam search; the metric is the perplexity of dev."""
-    model = SyllableNgram.train((pair.pinyin for pair in train_pairs), config.model)
-    model.vocabulary.save(run.vocabulary("pinyin.txt"))
-    model.save(run.path / SYLLABLES_FILE)
-    return save_results(
-        run,
-        summary=f"interpolated Kneser-Ney over syllables, {ngram_counts(model.ngrams)}",
-        metrics={"dev_perplexity": model.perplexity(pair.pinyin for pair in dev_pairs)},
-    )
 
 
 def _pad(pairs: Sequence[EncodedPair], indices: np.ndarray, shard: tuple[int, int] = (0, 1)) -> SentenceBatch:

@@ -1,21 +1,23 @@
-"""Builds a combined pinyin → hanzi converter from a trained gated CNN and its texts, in a run folder.
+"""Makes the language models that are estimated without epochs: n-grams, and the combined converter.
 
-Nothing is trained by gradients here: the network's weights are copied, n-grams are counted in the texts, the
-emission probabilities of the noisy channel are estimated from the readings in the texts and from the shipped
-confusion statistics, and the words of a dictionary are packed. The result is tested on the dev sentences.
-``model_language.converters.combined`` describes the converter; ``pretrained/pinyin_to_hanzi`` was built so.
+N-gram models are counted in the training pairs. For the combined converter the weights of a trained gated CNN
+are copied, n-grams are counted in its texts, the emission probabilities of the noisy channel are estimated
+from the readings in the texts and from the shipped confusion statistics, and the words of a dictionary are
+packed. ``model_language.converters.combined`` describes it; ``pretrained/pinyin_to_hanzi`` was built so. All
+are tested on the dev sentences.
 """
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from data.text.dictionary_text import add_names, dictionary_lines, read_dictionary
 from data.text.pinyin_pair_dataset import PairDataset, hanzi_table
 from data.text.pinyin_pair_preparation import prepare_pairs
-from data.text.pinyin_pairs import read_pairs
+from data.text.pinyin_pairs import Pair, read_pairs
 from model_language.array_files import save_arrays
+from model_language.converters.base import Converter
 from model_language.converters.combined import (
     NETWORK_FILE,
     NGRAMS_FILE,
@@ -23,23 +25,63 @@ from model_language.converters.combined import (
     load_combined_converter,
 )
 from model_language.converters.combined_config import CombinedConfig
+from model_language.converters.ngram import NGRAM_FILE, NgramConverter, NgramModel
 from model_language.converters.noisy_channel import EMISSIONS_FILE, build_emissions
 from model_language.networks.candidates import TABLES_FILE, CandidateTables, confusion_matrix
 from model_language.networks.gated_cnn import GatedCnnConfig, numpy_weights
 from model_language.networks.gated_cnn_numpy import save_weights
+from model_language.ngram.kneser_ney import ngram_counts
 from model_language.ngram.packed import build_packed
+from model_language.ngram.syllables import SYLLABLES_FILE, SyllableNgram
 from model_language.ngram.words import WORDS_FILE, pack_words
 from model_language.registry import load_network, read_model_config
 from model_language.vocabulary.symbols import PAD_ID, UNKNOWN_ID, Symbols
+from training.tasks.gated_cnn import reading_matrix
 from training.tasks.language_config import LanguageConfig
-from training.tasks.language_results import character_error_rate, save_results
-from training.tasks.text_rows.gated import reading_matrix
 from utils.errors import require
+from utils.files import write_json, write_text
 from utils.mandarin.confusion_statistics import shipped_statistics
 from utils.mandarin.pinyin import without_tone
+from utils.metrics import count_errors, total
 from utils.run_folder.run import RunFolder, open_run
 
 log = logging.getLogger("train")
+
+
+def count_ngrams(
+    config: LanguageConfig,
+    run: RunFolder,
+    symbols: Symbols,
+    train_pairs: Sequence[Pair],
+    dev_pairs: Sequence[Pair],
+) -> dict[str, float]:
+    """Estimate an n-gram model by counting, without epochs; the run folder has the usual files."""
+    model = NgramModel.train(train_pairs, config.model, symbols)
+    model.save(run.path / NGRAM_FILE)
+    rate = character_error_rate(
+        converter=NgramConverter(model, symbols, config.model.beam),
+        pinyin=[pair.pinyin for pair in dev_pairs],
+        hanzi=[pair.hanzi for pair in dev_pairs],
+    )
+    return save_results(
+        run,
+        summary=f"interpolated Kneser-Ney, {ngram_counts(model.ngrams)}",
+        metrics={"dev_character_error_rate": rate},
+    )
+
+
+def count_syllables(
+    config: LanguageConfig, run: RunFolder, train_pairs: Sequence[Pair], dev_pairs: Sequence[Pair]
+) -> dict[str, float]:
+    """Estimate an n-gram model of syllables for the beam search; the metric is the perplexity of dev."""
+    model = SyllableNgram.train((pair.pinyin for pair in train_pairs), config.model)
+    model.vocabulary.save(run.vocabulary("pinyin.txt"))
+    model.save(run.path / SYLLABLES_FILE)
+    return save_results(
+        run,
+        summary=f"interpolated Kneser-Ney over syllables, {ngram_counts(model.ngrams)}",
+        metrics={"dev_perplexity": model.perplexity(pair.pinyin for pair in dev_pairs)},
+    )
 
 
 def make_combined(config: LanguageConfig, run: RunFolder) -> dict[str, float]:
@@ -126,3 +168,29 @@ def _evaluate(config: LanguageConfig, run: RunFolder) -> dict[str, float]:
         "dev_character_error_rate": character_error_rate(converter, pinyin, hanzi),
         "dev_toneless_error_rate": character_error_rate(converter, toneless, hanzi),
     }
+
+
+def character_error_rate(
+    converter: Converter, pinyin: Sequence[Sequence[str]], hanzi: Sequence[str]
+) -> float:
+    """Character error rate of a converter."""
+    converted = converter.convert(pinyin)
+    return total(count_errors(reference, text) for reference, text in zip(hanzi, converted, strict=True)).rate
+
+
+def save_results(run: RunFolder, summary: str, metrics: dict[str, float]) -> dict[str, float]:
+    """Write ``model_summary.txt`` and ``metrics.json`` of a model that is estimated without epochs.
+
+    Args:
+        run: the run folder.
+        summary: one line about the model.
+        metrics: name → value; the first one is the model's main metric.
+
+    Returns:
+        The metrics.
+    """
+    write_text(run.path / "model_summary.txt", f"{summary}\n")
+    for name, value in metrics.items():
+        log.info("%s %.4f", name, value)
+    write_json(run.metrics, {"best": metrics, "last": metrics, "metric": next(iter(metrics))})
+    return metrics

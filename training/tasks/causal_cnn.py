@@ -25,7 +25,7 @@ from training.initialise import TokenLayer
 from training.loop import prepare_backend, train
 from training.tasks.language_config import LanguageConfig
 from training.tasks.recipe import SourceModel, prepare_model
-from training.tasks.text_rows.rows import RowTask, ShuffledRows, read_texts, without
+from training.tasks.text_rows import RowTask, ShuffledRows, read_texts, without
 from utils.backend.weights import load_weights
 from utils.errors import require
 from utils.mandarin.pinyin import full_inventory

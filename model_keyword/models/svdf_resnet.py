@@ -1,7 +1,7 @@
 """SVDF-ResNet for keywords, SVDF layers with residuals and pooling: feature frames in, label logits out.
 
 Rybakov et al., "Streaming keyword spotting on mobile devices" (2020, arXiv:2005.06720): the layers of
-`model_keyword.models.feed_forward.svdf` in residual blocks with batch normalisation, max pooling over time
+`model_keyword.models.svdf` in residual blocks with batch normalisation, max pooling over time
 after a block, and the mean over time. The default has the settings of about 33 K parameters published with
 the paper.
 
@@ -28,7 +28,7 @@ from model_keyword.layers.time_layers import (
     normalised,
     normalised_dense,
 )
-from model_keyword.models.feed_forward.svdf import svdf_layer
+from model_keyword.models.svdf import svdf_layer
 
 
 @dataclass(frozen=True)
