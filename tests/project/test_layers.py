@@ -27,7 +27,7 @@ TIERS = (
 PACKAGES = tuple(package for tier in TIERS for package in tier)
 TIER_OF = {package: number for number, tier in enumerate(TIERS) for package in tier}
 MOST_MODULES = 14  # limit for a folder, without __init__.py
-CATALOGUES = {"data/corpora", "model_language/networks", "model_speech/models"}
+CATALOGUES = {"data/corpora", "model_keyword/models", "model_language/networks", "model_speech/models"}
 MODULES = sorted(
     path
     for folder in (ROOT, *(ROOT / name for name in PACKAGES))
