@@ -38,10 +38,10 @@ from recognition.phrases.search import PhraseSearch
 from recognition.phrases.segments import phrase_segments
 from recognition.pieces import WINDOW_SECONDS, Piece, Source, batches_of, read_parts, windows
 from recognition.voice_activity import speech_stretches
+from utils.arrays import softmax
 from utils.errors import AudioError, ConfigError, RunError
 from utils.hypotheses.confusion_network import ConfusionNetwork
 from utils.hypotheses.recognition import Alternative, Ending, Inspection, Recognition, Segment, syllable_times
-from utils.softmax import softmax
 from utils.vocabulary import SPACE
 
 OnError = Callable[[str, AudioError], None]

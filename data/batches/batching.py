@@ -16,7 +16,7 @@ from data.batches.mixture import WeightedCorpus, epoch_indices
 from data.features.cache import FeatureCache
 from data.features.spec_augment import SpecAugmentConfig, spec_augment
 from data.manifest import Utterance
-from utils.padding import pad_rows
+from utils.arrays import pad_rows
 from utils.processes import prefetch, thread_pool
 
 FRAME_MULTIPLE = 16  # padded lengths are multiples of it: fewer shapes to compile, at most 15 frames more

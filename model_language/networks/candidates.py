@@ -15,6 +15,7 @@ import numpy as np
 
 from model_language.array_files import load_part, save_arrays
 from model_language.vocabulary.symbols import PAD_ID, UNKNOWN_ID, Symbols, Tokens
+from utils.arrays import pad_rows
 from utils.mandarin.confusion_statistics import (
     ConfusionStatistics,
     cumulative,
@@ -22,7 +23,6 @@ from utils.mandarin.confusion_statistics import (
     shipped_statistics,
 )
 from utils.mandarin.pinyin import full_inventory
-from utils.padding import pad_rows
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array

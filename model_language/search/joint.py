@@ -32,8 +32,8 @@ from model_language.search.lattice import NetworkPaths
 from model_language.search.user_words import UserWords
 from model_language.search.word_bonus import HanziIds, NetworkWords, scores_of
 from model_language.vocabulary.symbols import PAD_ID, UNKNOWN_ID
+from utils.arrays import softmax
 from utils.hypotheses.confusion_network import ConfusionNetwork
-from utils.softmax import softmax
 
 SEQUENCES = 40  # syllable sequences that a network converts for each utterance
 BEAM = 128  # hypotheses kept after each slot

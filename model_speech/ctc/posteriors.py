@@ -13,8 +13,8 @@ import numpy as np
 
 from model_speech.ctc.forward_backward import backward, forward
 from model_speech.ctc.greedy import Hypothesis, log_sum_exp
+from utils.arrays import log_softmax
 from utils.hypotheses.confusion_network import NOTHING, ConfusionNetwork, Slot
-from utils.softmax import log_softmax
 from utils.vocabulary import SPACE, Vocabulary
 
 MIN_FRAME_PROBABILITY = 1e-3  # a class that is less probable in every frame is no alternative

@@ -15,9 +15,9 @@ from model_speech.ctc.greedy import log_sum_exp
 from recognition.options import PHRASE_THRESHOLD
 from recognition.phrases.confidence import SHARPNESS, Evidence
 from recognition.phrases.phrase_list import Phrase
+from utils.arrays import softmax
 from utils.errors import PhraseError, require
 from utils.hypotheses.recognition import PhraseMatch, PhraseResult, syllable_times
-from utils.softmax import softmax
 from utils.vocabulary import SPACE, Vocabulary
 
 # Of consecutive frames in which the blank is more probable than this, only the first one is searched: all

@@ -18,7 +18,7 @@ from model_speech.ctc.greedy import log_sum_exp
 from recognition.phrases.phrase_list import Phrase
 from recognition.phrases.search import known_sequences, phrase_log_probs
 from recognition.phrases.thresholds import DEFAULT, PhraseThresholds
-from streaming.keyword.detection import Detection
+from streaming.keyword import Detection
 from utils.vocabulary import Vocabulary
 
 REFRACTORY_SECONDS = 1.5

@@ -9,7 +9,7 @@ from model_speech.ctc import prefix_beam
 from model_speech.ctc.alignment import align
 from model_speech.ctc.greedy import Hypothesis, greedy_decode
 from model_speech.ctc.prefix_beam import beam_search
-from utils.softmax import log_softmax
+from utils.arrays import log_softmax
 
 
 def collapse(path, blank):

@@ -5,7 +5,7 @@ import shutil
 import numpy as np
 import pytest
 
-from bundle.check.verification import Outcome, verify_bundle
+from bundle.check.measuring import Outcome, verify_bundle
 from bundle.folder import open_bundle
 from recognition.loading import load_acoustic_logits, load_logit_stream
 from recognition.phrases.thresholds import FILE, load_phrase_thresholds

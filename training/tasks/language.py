@@ -33,8 +33,8 @@ from training.tasks.gated_cnn import train_gated_cnn
 from training.tasks.language_config import LanguageConfig
 from training.tasks.recipe import SourceModel, prepare_model
 from training.tasks.sequence_task import SequenceTask, TokenPairs
+from utils.arrays import pad_rows
 from utils.errors import require
-from utils.padding import pad_rows
 from utils.run_folder.run import RunFolder
 
 log = logging.getLogger("train")

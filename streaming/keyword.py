@@ -1,4 +1,4 @@
-"""Detects keywords in a stream of label probabilities: running mean, threshold, refractory time.
+"""Runs a keyword model on endless audio, and detects keywords: running mean, threshold, refractory time.
 
 A streamed model gives a row of probabilities per call, some fifty times a second, and a word stays in its
 window for many calls. The probabilities are averaged over a short time; a keyword is detected when its
@@ -15,6 +15,9 @@ from typing import Annotated
 
 import numpy as np
 
+from streaming.chunks import ChunkBuffer, StreamedModel
+from utils.arrays import softmax
+from utils.features.keyword import KeywordFeatureConfig, KeywordFeatureStream
 from utils.limits import Fraction, Limited, between
 
 BACKGROUND = ("_silence_", "_unknown_")
@@ -140,3 +143,39 @@ def keyword_columns(labels: Sequence[str]) -> np.ndarray:
 def smoothing_calls(config: DetectionConfig, call_seconds: float) -> int:
     """Number of calls to average."""
     return max(1, round(config.smoothing_ms / 1000 / call_seconds))
+
+
+class KeywordStream:
+    """A keyword model with its front end, for endless audio.
+
+    Args:
+        model: streamed model with one output per call.
+        features: settings of its front end.
+        chunk: frames per call (samples, for the kind ``raw``).
+    """
+
+    def __init__(self, model: StreamedModel, features: KeywordFeatureConfig, chunk: int):
+        self._model, self._chunks = model, ChunkBuffer(chunk)
+        self._features = KeywordFeatureStream(features)
+        hop = 1 if features.kind == "raw" else features.stride_samples
+        self.call_seconds = chunk * hop / features.sample_rate
+
+    def feed(self, samples: np.ndarray) -> np.ndarray:
+        """Process the next samples.
+
+        Args:
+            samples: (n,) floats in [-1, 1] at the front end's sample rate, n of any size.
+
+        Returns:
+            (calls, labels) float64, a row for each call that the samples complete; (0, 0) if there is none.
+        """
+        chunks = self._chunks.feed(self._features.feed(samples))
+        if not len(chunks):
+            return np.zeros((0, 0))
+        return softmax(np.concatenate([self._model.step(chunk) for chunk in chunks]))
+
+    def reset(self) -> None:
+        """Start a new stream."""
+        self._model.reset()
+        self._chunks.reset()
+        self._features.reset()

@@ -1,4 +1,4 @@
-"""Stacks sequences of different lengths into one padded NumPy array."""
+"""Stacks sequences of different lengths into one padded NumPy array; softmax in float64."""
 
 from collections.abc import Sequence
 
@@ -33,3 +33,15 @@ def pad_rows(
     for row, values in zip(padded, rows, strict=True):
         row[: len(values)] = values
     return padded
+
+
+def softmax(logits: np.ndarray) -> np.ndarray:
+    """Probabilities: (…, classes) → (…, classes) float64, the last axis sums to 1."""
+    exponentials = np.exp(logits.astype(np.float64) - logits.max(axis=-1, keepdims=True))
+    return exponentials / exponentials.sum(axis=-1, keepdims=True)
+
+
+def log_softmax(logits: np.ndarray) -> np.ndarray:
+    """Natural logarithms of the probabilities: (…, classes) → (…, classes) float64."""
+    shifted = logits.astype(np.float64) - logits.max(axis=-1, keepdims=True)
+    return shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
