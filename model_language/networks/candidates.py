@@ -77,21 +77,18 @@ class CandidateTables:
         )
 
 
-def build_tables(
-    symbols: Symbols, counts: csr_array, choices: int, noise: ConfusionStatistics | None = None
-) -> CandidateTables:
+def build_tables(symbols: Symbols, counts: csr_array, choices: int) -> CandidateTables:
     """Choose the candidates.
 
     Args:
         symbols: vocabularies and lexicon.
         counts: (pinyin, hanzi), how often each hanzi has each reading in the training text.
         choices: K, candidates of each token.
-        noise: statistics of confusions; None: the ones that come with the project.
     """
     tokens = Tokens(symbols)
     syllables = len(symbols.pinyin)
     known = _known_counts(counts, symbols)
-    confusions = confusion_matrix(symbols, noise or shipped_statistics())
+    confusions = confusion_matrix(symbols, shipped_statistics())
     spoken, hanzi = np.nonzero(known)
     errors = _ERROR_RATE * known[spoken, hanzi]  # (pairs,)
     own = round(choices * _OWN_FRACTION)
