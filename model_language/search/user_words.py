@@ -137,7 +137,8 @@ def written_spans(spans: Iterable[Span], hanzi: str) -> tuple[Span, ...]:
 
 
 def _parse(fields: Sequence[str], where: str) -> UserWord:
-    (hanzi, *rest), weight = fields, WEIGHT
+    hanzi, *rest = fields
+    weight = WEIGHT
     require(is_hanzi(hanzi), f"'{hanzi}' is not a word in hanzi", where=where, hint=_HINT, error=CorpusError)
     if rest and _NUMBER.fullmatch(rest[-1]):
         weight = float(rest.pop())
