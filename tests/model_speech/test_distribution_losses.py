@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from model_speech.ctc.consistency import consistency_loss
-from model_speech.ctc.distillation import distillation_loss
+from model_speech.ctc.distribution_losses import consistency_loss, distillation_loss
 from model_speech.ctc.loss import LOG_ZERO
 from utils.arrays import softmax
 

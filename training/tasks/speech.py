@@ -24,8 +24,7 @@ from data.features.cache import prepare_features
 from data.features.spec_augment import SpecAugmentConfig
 from data.manifest import Utterance, read_manifest
 from model_speech.acoustic_model import load_acoustic_model
-from model_speech.ctc.consistency import consistency_loss
-from model_speech.ctc.distillation import distillation_loss
+from model_speech.ctc.distribution_losses import consistency_loss, distillation_loss
 from model_speech.ctc.greedy import best_tokens
 from model_speech.ctc.loss import ctc_loss, output_lengths
 from model_speech.registry import MODELS

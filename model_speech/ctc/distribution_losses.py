@@ -1,4 +1,4 @@
-"""Loss that teaches a CTC model the distributions of another one, frame by frame."""
+"""Losses between the distributions of a teacher and a CTC model, or of two views of one, frame by frame."""
 
 from keras import ops
 
@@ -34,3 +34,22 @@ def kl_divergence(log_p, log_q, logit_lengths):
     divergence = ops.sum(ops.exp(log_p) * (log_p - log_q), axis=-1)  # (B, T)
     valid = valid_frames(logit_lengths, ops.shape(log_q)[1])
     return ops.sum(ops.where(valid, divergence, 0.0), axis=-1)
+
+
+def consistency_loss(first, second, logit_lengths):
+    """Consistency regularisation of CTC: each view learns the distributions of the other.
+
+    Yao et al., "CR-CTC: Consistency regularization on CTC for improved speech recognition"
+    (arXiv:2410.05101), equations 3 and 4: ½ Σ_t KL(sg(q_t) ‖ p_t) + KL(sg(p_t) ‖ q_t), where sg stops the
+    gradient.
+
+    Args:
+        first: (B, T, C) float logits of one view.
+        second: (B, T, C) float logits of the other view.
+        logit_lengths: (B,) int, at most T; later frames have no influence and get no gradient.
+
+    Returns:
+        (B,) float32, in nats, summed over the frames of an utterance.
+    """
+    log_p, log_q = frame_log_probs(first), frame_log_probs(second)
+    return 0.5 * (kl_divergence(log_q, log_p, logit_lengths) + kl_divergence(log_p, log_q, logit_lengths))
