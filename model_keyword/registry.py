@@ -41,7 +41,8 @@ class ModelEntry:
         build: ``build(config, x, labels)`` adds the network: features (B, T, F) → logits (B, labels).
         streams: whether the model can stream with its default settings.
         samples: whether the network takes the samples of each window instead of features.
-        context: whether sound before the clip can be added: ``build`` then takes ``clip_fraction``.
+        context: whether sound before the clip can be added: ``build`` then takes ``clip_fraction``, the
+            fraction of the frames that belong to the clip; see `model_keyword.layers.time_layers.clip_mean`.
     """
 
     config: type

@@ -78,16 +78,7 @@ class AttMhRnnConfig(AttRnnConfig):
 
 
 def build_att_rnn(config: AttRnnConfig, x, labels: int):
-    """Build the network.
-
-    Args:
-        config: settings of the network.
-        x: features (B, T, F).
-        labels: L.
-
-    Returns:
-        logits (B, L) float32.
-    """
+    """Features (B, T, F) → logits (B, labels) float32."""
     x = image_convolutions(config, as_image(x), normalise=True)  # (B, T', F', C)
     x = layers.Reshape((-1, x.shape[2] * x.shape[3]), name="all_channels")(x)
     for number, units in enumerate(config.recurrent_units, 1):

@@ -64,16 +64,9 @@ class BcResnetConfig(LayerSettings):
 
 
 def build_bc_resnet(config: BcResnetConfig, x, labels: int, clip_fraction: float = 1.0):
-    """Build the network.
+    """Features (B, T, F) → logits (B, labels) float32.
 
-    Args:
-        config: settings of the network.
-        x: features (B, T, F), log mel rather than MFCC: neighbouring values must be neighbouring frequencies.
-        labels: L.
-        clip_fraction: fraction of the frames that belong to the clip; see `clip_mean`.
-
-    Returns:
-        logits (B, L) float32.
+    The features are log mel rather than MFCC: neighbouring values must be neighbouring frequencies.
 
     Raises:
         ConfigError: the sub-bands do not divide the features, or there are too few features.

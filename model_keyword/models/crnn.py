@@ -60,15 +60,7 @@ class CrnnConfig(LayerSettings):
 
 
 def build_crnn(config: CrnnConfig, x, labels: int):
-    """Build the network.
-
-    Args:
-        config: settings of the network.
-        x: features (B, T, F).
-        labels: L.
-
-    Returns:
-        logits (B, L) float32.
+    """Features (B, T, F) → logits (B, labels) float32.
 
     Raises:
         ConfigError: a kernel is too large for its input.

@@ -50,15 +50,7 @@ class DnnRawConfig(DnnConfig):
 
 
 def build_dnn(config: DnnConfig, x, labels: int):
-    """Build the network.
-
-    Args:
-        config: settings of the network.
-        x: features (B, T, F), or the samples of each window.
-        labels: L.
-
-    Returns:
-        logits (B, L) float32.
+    """Features (B, T, F), or the samples of each window, → logits (B, labels) float32.
 
     Raises:
         ConfigError: the pooling is larger than the clip.

@@ -52,17 +52,7 @@ class DsTcResnetConfig(LayerSettings):
 
 
 def build_ds_tc_resnet(config: DsTcResnetConfig, x, labels: int, clip_fraction: float = 1.0):
-    """Build the network.
-
-    Args:
-        config: settings of the network.
-        x: features (B, T, F).
-        labels: L.
-        clip_fraction: fraction of the frames that belong to the clip; see `clip_mean`.
-
-    Returns:
-        logits (B, L) float32.
-    """
+    """Features (B, T, F) → logits (B, labels) float32."""
     for index in range(len(config.filters)):
         x = _block(x, config, index)
     x = clip_mean(x, clip_fraction)  # (B, filters)

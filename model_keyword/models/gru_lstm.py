@@ -50,15 +50,6 @@ class LstmConfig(GruConfig):
 
 
 def build_recurrent(config: GruConfig, x, labels: int):
-    """Build the network; its cell is the one that ``config.name`` names.
-
-    Args:
-        config: `GruConfig` or `LstmConfig`.
-        x: features (B, T, F).
-        labels: L.
-
-    Returns:
-        logits (B, L) float32.
-    """
+    """Features (B, T, F) → logits (B, labels) float32, with the cell that ``config.name`` names."""
     x = last_state(x, _CELLS[config.name], config.recurrent_units, config.name)
     return dense_head(x, config, labels)

@@ -53,17 +53,7 @@ class InceptionConfig(LayerSettings):
 
 
 def build_inception(config: InceptionConfig, x, labels: int, clip_fraction: float = 1.0):
-    """Build the network.
-
-    Args:
-        config: settings of the network.
-        x: features (B, T, F).
-        labels: L.
-        clip_fraction: fraction of the frames that belong to the clip; see `clip_mean`.
-
-    Returns:
-        logits (B, L) float32.
-    """
+    """Features (B, T, F) → logits (B, labels) float32."""
     settings = {"padding": config.padding, "scale": False}
     x = pooled_convolutions(x, config, settings)
     for number, branch, filters, kernel, stride in each_layer(

@@ -57,17 +57,7 @@ class InceptionResnetConfig(LayerSettings):
 
 
 def build_inception_resnet(config: InceptionResnetConfig, x, labels: int, clip_fraction: float = 1.0):
-    """Build the network.
-
-    Args:
-        config: settings of the network.
-        x: features (B, T, F).
-        labels: L.
-        clip_fraction: fraction of the frames that belong to the clip; see `clip_mean`.
-
-    Returns:
-        logits (B, L) float32.
-    """
+    """Features (B, T, F) → logits (B, labels) float32."""
     settings = {"padding": config.padding}
     x = pooled_convolutions(x, config, settings)
     for index, (filters, stride) in enumerate(zip(config.filters, config.strides, strict=True)):

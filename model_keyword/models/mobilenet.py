@@ -47,16 +47,7 @@ class MobilenetConfig(LayerSettings):
 
 
 def build_mobilenet(config: MobilenetConfig, x, labels: int, clip_fraction: float = 1.0):
-    """Build the network.
-
-    Args:
-        config: settings of the network.
-        x: features (B, T, F).
-        labels: L.
-        clip_fraction: fraction of the frames that belong to the clip; see `clip_mean`.
-
-    Returns:
-        logits (B, L) float32.
+    """Features (B, T, F) → logits (B, labels) float32.
 
     Raises:
         ConfigError: a kernel is too large for its input.

@@ -52,17 +52,7 @@ class MobilenetV2Config(LayerSettings):
 
 
 def build_mobilenet_v2(config: MobilenetV2Config, x, labels: int, clip_fraction: float = 1.0):
-    """Build the network.
-
-    Args:
-        config: settings of the network.
-        x: features (B, T, F).
-        labels: L.
-        clip_fraction: fraction of the frames that belong to the clip; see `clip_mean`.
-
-    Returns:
-        logits (B, L) float32.
-    """
+    """Features (B, T, F) → logits (B, labels) float32."""
     x = normalised_convolution(
         x,
         config.first_filters,

@@ -53,15 +53,7 @@ class SvdfConfig(LayerSettings):
 
 
 def build_svdf(config: SvdfConfig, x, labels: int):
-    """Build the network.
-
-    Args:
-        config: settings of the network.
-        x: features (B, T, F).
-        labels: L.
-
-    Returns:
-        logits (B, L) float32.
+    """Features (B, T, F) → logits (B, labels) float32.
 
     Raises:
         ConfigError: the memory of a layer is longer than its input.

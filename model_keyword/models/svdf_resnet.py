@@ -56,16 +56,7 @@ class SvdfResnetConfig(LayerSettings):
 
 
 def build_svdf_resnet(config: SvdfResnetConfig, x, labels: int, clip_fraction: float = 1.0):
-    """Build the network.
-
-    Args:
-        config: settings of the network.
-        x: features (B, T, F).
-        labels: L.
-        clip_fraction: fraction of the frames that belong to the clip; see `clip_mean`.
-
-    Returns:
-        logits (B, L) float32.
+    """Features (B, T, F) → logits (B, labels) float32.
 
     Raises:
         ConfigError: the pooling is larger than its input.

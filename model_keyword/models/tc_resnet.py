@@ -40,17 +40,7 @@ class TcResnetConfig(LayerSettings):
 
 
 def build_tc_resnet(config: TcResnetConfig, x, labels: int, clip_fraction: float = 1.0):
-    """Build the network.
-
-    Args:
-        config: settings of the network.
-        x: features (B, T, F).
-        labels: L.
-        clip_fraction: fraction of the frames that belong to the clip; see `clip_mean`.
-
-    Returns:
-        logits (B, L) float32.
-    """
+    """Features (B, T, F) → logits (B, labels) float32."""
     first, *blocks = config.channels
     settings = {"padding": config.padding}
     x = normalised_convolution(x, first, config.first_kernel, name="conv", **settings)  # (B, T, first)

@@ -54,17 +54,7 @@ class XceptionConfig(LayerSettings):
 
 
 def build_xception(config: XceptionConfig, x, labels: int, clip_fraction: float = 1.0):
-    """Build the network.
-
-    Args:
-        config: settings of the network.
-        x: features (B, T, F).
-        labels: L.
-        clip_fraction: fraction of the frames that belong to the clip; see `clip_mean`.
-
-    Returns:
-        logits (B, L) float32.
-    """
+    """Features (B, T, F) → logits (B, labels) float32."""
     for number, filters, kernel in each_layer(config.first_filters, config.first_kernels):
         settings = {"padding": config.padding, "scale": False}
         x = normalised_convolution(x, filters, kernel, name=f"conv_{number}", **settings)
