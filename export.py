@@ -182,7 +182,7 @@ def _report(results: Sequence[ArtefactResult], output: Path) -> int:
 
 
 def _verify(bundle: Path) -> int:
-    from bundle.check.verification import Outcome, verify_bundle
+    from bundle.check.measuring import Outcome, verify_bundle
 
     outcomes = []
     for result in verify_bundle(bundle):

@@ -17,9 +17,9 @@ import numpy as np
 
 from recognition.phrases.grammar import parse_grammar
 from recognition.phrases.phrase_list import list_phrases, read_phrases
-from streaming.keyword.detection import Detection
-from utils.audio.live import open_pipe
+from streaming.keyword import Detection
 from utils.audio.microphone import microphone_blocks
+from utils.audio.piped import open_pipe
 from utils.audio.reading import audio_blocks
 from utils.command.arguments import fraction, positive, positive_number
 from utils.errors import AudioError, ConfigError, printable

@@ -21,7 +21,7 @@ from recognition.options import (
     transcription_search,
 )
 from streaming.speech.recognizer import StreamRecognizer
-from utils.audio.live import live_audio
+from utils.audio.piped import live_audio
 from utils.cluster import add_cluster, on_cluster
 from utils.command.arguments import fraction, listed_paths, positive
 from utils.errors import AudioError, ConfigError, TranscriptError, UserError, printable

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from bundle.runtimes.artefacts import Artefact, open_artefact
-from streaming.keyword.detection import DetectionConfig
+from streaming.keyword import DetectionConfig
 from utils.errors import BundleError, ConfigError
 from utils.features.keyword import KeywordFeatureConfig, describe_mismatch, features_hash
 from utils.features.settings import FeatureConfig, settings_hash

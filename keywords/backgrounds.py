@@ -12,7 +12,7 @@ import numpy as np
 from tqdm import tqdm
 
 from keywords.listening import Listener, probabilities_of
-from streaming.keyword.detection import Detection
+from streaming.keyword import Detection
 from utils.audio.folders import find_recordings
 from utils.audio.reading import audio_blocks, audio_seconds
 from utils.errors import AudioError

@@ -18,7 +18,7 @@ from analysis.keyword.detections import (
 )
 from keywords.backgrounds import StreamOutputs, stream_halves, stream_recordings
 from keywords.listening import Listener
-from streaming.keyword.detection import Detection
+from streaming.keyword import Detection
 from utils.errors import CorpusError
 
 # Thresholds that are tried, from 0.05 on.

@@ -25,10 +25,10 @@ from model_keyword.loading import (
     load_keyword_model,
     refuse_other_lengths,
 )
+from utils.arrays import softmax
 from utils.config import build_config, with_overrides
 from utils.errors import CorpusError, require
 from utils.run_folder.run import open_run
-from utils.softmax import softmax
 from utils.vocabulary import first_few
 
 

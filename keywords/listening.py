@@ -17,8 +17,7 @@ from bundle.folder import find_bundle, open_bundle
 from bundle.variants import Format, Precision
 from streaming.chunks import cut_blocks
 from streaming.conversion.modes import Mode
-from streaming.keyword.detection import Detection, DetectionConfig, KeywordDetector, smoothing_calls
-from streaming.keyword.stream import KeywordStream
+from streaming.keyword import Detection, DetectionConfig, KeywordDetector, KeywordStream, smoothing_calls
 from utils.config import build_config
 from utils.errors import BundleError
 from utils.run_folder.checksum_files import file_hash

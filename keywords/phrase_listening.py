@@ -14,7 +14,7 @@ from recognition.phrases.phrase_list import Phrase
 from recognition.phrases.spotter import PhraseSpotter
 from recognition.phrases.thresholds import load_phrase_thresholds
 from streaming.chunks import cut_blocks
-from streaming.keyword.detection import Detection
+from streaming.keyword import Detection
 from streaming.speech.stream import LogitStream
 from utils.run_folder.run import PRETRAINED_SPEECH
 

@@ -21,7 +21,7 @@ from analysis.keyword.detections import (
 )
 from keywords.backgrounds import stream_recordings
 from keywords.listening import Listener, is_export_of, open_listener
-from streaming.keyword.detection import keyword_columns
+from streaming.keyword import keyword_columns
 from utils.errors import CorpusError
 from utils.run_folder.run import RunFolder
 

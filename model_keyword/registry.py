@@ -11,23 +11,23 @@ from typing import Any
 import keras
 
 from model_keyword.layers.front_end import Frames, front_end
-from model_keyword.models.feed_forward.cnn import CnnConfig, build_cnn
-from model_keyword.models.feed_forward.dnn import DnnConfig, DnnRawConfig, build_dnn
-from model_keyword.models.feed_forward.ds_cnn import DsCnnConfig, build_ds_cnn
-from model_keyword.models.feed_forward.inception import InceptionConfig, build_inception
-from model_keyword.models.feed_forward.mobilenet import MobilenetConfig, build_mobilenet
-from model_keyword.models.feed_forward.svdf import SvdfConfig, build_svdf
-from model_keyword.models.recurrent.att_rnn import AttMhRnnConfig, AttRnnConfig, build_att_rnn
-from model_keyword.models.recurrent.crnn import CrnnConfig, build_crnn
-from model_keyword.models.recurrent.gru_lstm import GruConfig, LstmConfig, build_recurrent
-from model_keyword.models.residual.bc_resnet import BcResnetConfig, build_bc_resnet
-from model_keyword.models.residual.ds_tc_resnet import DsTcResnetConfig, build_ds_tc_resnet
-from model_keyword.models.residual.inception_resnet import InceptionResnetConfig, build_inception_resnet
-from model_keyword.models.residual.mobilenet_v2 import MobilenetV2Config, build_mobilenet_v2
-from model_keyword.models.residual.resnet import ResnetConfig, build_resnet
-from model_keyword.models.residual.svdf_resnet import SvdfResnetConfig, build_svdf_resnet
-from model_keyword.models.residual.tc_resnet import TcResnetConfig, build_tc_resnet
-from model_keyword.models.residual.xception import XceptionConfig, build_xception
+from model_keyword.models.att_rnn import AttMhRnnConfig, AttRnnConfig, build_att_rnn
+from model_keyword.models.bc_resnet import BcResnetConfig, build_bc_resnet
+from model_keyword.models.cnn import CnnConfig, build_cnn
+from model_keyword.models.crnn import CrnnConfig, build_crnn
+from model_keyword.models.dnn import DnnConfig, DnnRawConfig, build_dnn
+from model_keyword.models.ds_cnn import DsCnnConfig, build_ds_cnn
+from model_keyword.models.ds_tc_resnet import DsTcResnetConfig, build_ds_tc_resnet
+from model_keyword.models.gru_lstm import GruConfig, LstmConfig, build_recurrent
+from model_keyword.models.inception import InceptionConfig, build_inception
+from model_keyword.models.inception_resnet import InceptionResnetConfig, build_inception_resnet
+from model_keyword.models.mobilenet import MobilenetConfig, build_mobilenet
+from model_keyword.models.mobilenet_v2 import MobilenetV2Config, build_mobilenet_v2
+from model_keyword.models.resnet import ResnetConfig, build_resnet
+from model_keyword.models.svdf import SvdfConfig, build_svdf
+from model_keyword.models.svdf_resnet import SvdfResnetConfig, build_svdf_resnet
+from model_keyword.models.tc_resnet import TcResnetConfig, build_tc_resnet
+from model_keyword.models.xception import XceptionConfig, build_xception
 from utils.errors import ConfigError, require
 from utils.features.keyword import KeywordFeatureConfig, feature_frames, feature_values
 
@@ -41,7 +41,8 @@ class ModelEntry:
         build: ``build(config, x, labels)`` adds the network: features (B, T, F) → logits (B, labels).
         streams: whether the model can stream with its default settings.
         samples: whether the network takes the samples of each window instead of features.
-        context: whether sound before the clip can be added: ``build`` then takes ``clip_fraction``.
+        context: whether sound before the clip can be added: ``build`` then takes ``clip_fraction``, the
+            fraction of the frames that belong to the clip; see `model_keyword.layers.time_layers.clip_mean`.
     """
 
     config: type

@@ -12,11 +12,11 @@ from model_speech.ctc.loss import output_lengths
 from model_speech.packed_run import is_packed, network_file
 from model_speech.packed_weights import assign_weights, read_packed_weights
 from model_speech.registry import MODELS
+from utils.arrays import pad_rows
 from utils.backend.prediction import predict, prepare_prediction
 from utils.backend.weights import load_weights
 from utils.errors import RunError
 from utils.features.settings import FeatureConfig, feature_bins
-from utils.padding import pad_rows
 from utils.run_folder.run import RunFolder, find_run, open_run
 from utils.vocabulary import Vocabulary, explain_mismatch, transfer_command
 

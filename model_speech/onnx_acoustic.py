@@ -24,9 +24,9 @@ from model_speech.packed_run import (
     TIME_STRIDE,
     network_file,
 )
+from utils.arrays import pad_rows
 from utils.errors import RunError, require
 from utils.features.settings import FeatureConfig, feature_bins
-from utils.padding import pad_rows
 from utils.run_folder.checksums import verified
 from utils.run_folder.run import open_run
 from utils.vocabulary import Vocabulary

@@ -10,7 +10,7 @@ import numpy as np
 
 from model_speech.causal_timing import CausalTiming
 from model_speech.packed_run import FEATURES, LOGITS, NEXT_SUFFIX, STATE_PREFIX
-from utils.padding import pad_rows
+from utils.arrays import pad_rows
 
 if TYPE_CHECKING:
     import onnxruntime

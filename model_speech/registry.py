@@ -24,7 +24,9 @@ class ModelEntry:
 
     Attributes:
         config: config class of the model.
-        build: ``build(config, feature_bins, classes) -> keras.Model``.
+        build: ``build(config, feature_bins, classes)``; features have F bins, and the blank is one of the C
+            classes. Model of ``{"features": (B, T, F) float32, "lengths": (B,) int32}`` → logits (B, T', C);
+            padding has no influence on valid outputs.
         causal: ``causal(model, config) -> keras.Model``, the causal network for streams, without lengths and
             masks; None for a model that can't stream.
     """

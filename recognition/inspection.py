@@ -8,8 +8,8 @@ from model_speech.ctc.forward_backward import sequence_score
 from recognition.pieces import Piece
 from recognition.recognizer import Recognizer
 from recognition.voice_activity import speech_stretches
+from utils.arrays import softmax
 from utils.hypotheses.inspection import Inspection
-from utils.softmax import softmax
 
 
 def syllable_scores(

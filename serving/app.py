@@ -11,7 +11,7 @@ from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 
 from serving.authentication import Tokens
-from serving.endpoints import conversion, documentation, phrases, status, stream, transcriptions
+from serving.endpoints import conversion, documentation, status, stream, transcriptions
 from serving.endpoints.files import is_form
 from serving.errors import RequestError, of_http_error, of_user_error, of_validation_error
 from serving.limits import Guard
@@ -52,7 +52,6 @@ def create_app(settings: Settings) -> FastAPI:
         app.add_exception_handler(kind, _answer)
     for part in (
         transcriptions,
-        phrases,
         conversion,
         comparison,
         page_files,
@@ -91,7 +90,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     engine.start()
     live.start()
     app.state.decoder_threads = ThreadPoolExecutor(4 * app.state.settings.streams, "decoder")
-    engine.workers.sample_rate.add_done_callback(lambda loaded: _stop_after_failure(app, loaded))
+    engine.sample_rate.add_done_callback(lambda loaded: _stop_after_failure(app, loaded))
     yield
     await asyncio.to_thread(live.stop)
     await asyncio.to_thread(engine.stop)

@@ -2,13 +2,13 @@
 
 import errno
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
-from serving.field_errors import field_name, field_problem
 from utils.errors import UserError
 
 LOG = logging.getLogger("serving")
@@ -24,6 +24,23 @@ _DOCUMENTED = "/docs describes all requests"
 # How FastAPI reports a body that is no object, and a text where a file is needed.
 _NO_OBJECT = ("model_attributes_type", "dict_type")
 _NO_FILE = "Expected UploadFile"
+# By type of Pydantic's error: what is wrong with a field, with the limits as Pydantic names them, and advice.
+_PROBLEMS = {
+    "missing": ("is missing", "send this field"),
+    "extra_forbidden": ("is not a known field", "check the spelling, or leave it out"),
+    "string_too_long": ("has more than {max_length:,} characters", "send at most {max_length:,}"),
+    "string_too_short": ("is empty", "send a text"),
+    "greater_than_equal": ("is less than {ge:,g}", "send {ge:,g} or more"),
+    "less_than_equal": ("is more than {le:,g}", "send {le:,g} or less"),
+    "literal_error": ("is not {expected}", "send one of these values"),
+    "finite_number": ("is not a finite number", "send a number"),
+    "string_type": ("is not a string", "send a text in quotation marks"),
+}
+_NUMBERS = {
+    "int": ("is not a whole number", "send a whole number"),
+    "float": ("is not a number", "send a number"),
+    "bool": ("is neither true nor false", "send true or false"),
+}
 
 
 class RequestError(HTTPException):
@@ -106,3 +123,26 @@ def of_http_error(error: HTTPException) -> RequestError:
     if isinstance(error.__cause__, OSError):  # while a form was read
         return not_stored(error.__cause__)
     return RequestError(error.status_code, str(error.detail), headers=error.headers, hint=_DOCUMENTED)
+
+
+def field_name(location: Sequence[str | int]) -> str | None:
+    """The name of the field at a location of Pydantic, without positions in a list; None for the whole."""
+    return ".".join(part for part in location if isinstance(part, str)) or None
+
+
+def field_problem(error: Mapping[str, Any]) -> tuple[str, str | None]:
+    """What is wrong with a field, to be written after its name, and what to do about it.
+
+    Args:
+        error: one of the errors that Pydantic lists.
+
+    Returns:
+        The advice is None, and the problem in Pydantic's words, for a kind of error that no field of the
+        service has.
+    """
+    kind = error["type"]
+    found = _PROBLEMS.get(kind) or _NUMBERS.get(kind.partition("_")[0])
+    if found is None:
+        return f"can't be used: {error['msg']}", None
+    problem, advice = (text.format(**error.get("ctx", {})) for text in found)
+    return problem, advice

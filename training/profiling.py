@@ -8,7 +8,6 @@ import logging
 import re
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,29 +18,19 @@ from utils.errors import require
 
 log = logging.getLogger("train")
 
-Step = Callable[..., Any]
 
-
-@dataclass(frozen=True)
-class StepWindow:
-    """Steps to profile, counted from 1 over the whole training, both ends included."""
-
-    first: int
-    last: int
-
-
-def parse_window(text: str) -> StepWindow | None:
-    """Parse ``"120-180"``; None for an empty text.
+def parse_window(text: str) -> range:
+    """The steps of ``"120-180"``, counted from 1 over the whole training; none for an empty text.
 
     Raises:
         ConfigError: the text is not two increasing numbers from 1 on.
     """
     if not text:
-        return None
+        return range(0)
     match = re.fullmatch(r"(\d+)-(\d+)", text)
-    window = StepWindow(int(match[1]), int(match[2])) if match else None
+    window = range(int(match[1]), int(match[2]) + 1) if match else range(0)
     require(
-        window and 1 <= window.first <= window.last,
+        window and window[0] >= 1,
         f"training.profile is '{text}'",
         hint="the first and the last step to profile, such as 120-180",
     )
@@ -49,12 +38,12 @@ def parse_window(text: str) -> StepWindow | None:
 
 
 class StepProfiler(AbstractContextManager):
-    """Profiles the steps of a window; without a window it does nothing.
+    """Profiles the steps of a window; without steps it does nothing.
 
     The profile is written when the window ends, or when training ends within it (an error, Ctrl-C).
 
     Args:
-        window: see :func:`parse_window`.
+        window: the steps, see :func:`parse_window`.
         total_steps: number of steps of the whole training.
         logs: TensorBoard's folder; the profile is written to ``plugins/profile`` in it.
 
@@ -62,11 +51,11 @@ class StepProfiler(AbstractContextManager):
         ConfigError: the training ends before the window begins, or the backend is not TensorFlow.
     """
 
-    def __init__(self, window: StepWindow | None, total_steps: int, logs: Path):
+    def __init__(self, window: range, total_steps: int, logs: Path):
         if window:
             require(
-                window.first <= total_steps,
-                f"training.profile={window.first}-{window.last}, but the training has {total_steps} steps",
+                window[0] <= total_steps,
+                f"training.profile={window[0]}-{window[-1]}, but the training has {total_steps} steps",
                 hint="choose steps within it",
             )
             backend = keras.backend.backend()
@@ -81,26 +70,26 @@ class StepProfiler(AbstractContextManager):
     def __exit__(self, *_: object) -> None:
         self._stop()
 
-    def watch(self, step: Step, done: int) -> Step:
+    def watch(self, step: Callable[..., Any], done: int) -> Callable[..., Any]:
         """Wrap the training step; results do not change.
 
         Args:
             step: a batch → losses.
             done: number of optimiser steps before the first call.
         """
-        if self._window is None:
+        if not self._window:
             return step
         numbers = itertools.count(done + 1)
 
         def watched(*batch: Any) -> Any:
             number = next(numbers)
-            if not self._window.first <= number <= self._window.last:
+            if number not in self._window:
                 return step(*batch)
             if self._profiler is None:
                 self._start()
             with self._profiler.Trace("train", step_num=number, _r=1):
                 losses = np.asarray(step(*batch))  # waits until the step is computed
-            if number == self._window.last:
+            if number == self._window[-1]:
                 self._stop()
             return losses
 

@@ -7,14 +7,14 @@ knows.
 
 import logging
 from dataclasses import dataclass, replace
+from functools import partial
 
 import keras
 import numpy as np
 from tqdm import tqdm
 
 from data.batches.batching import BatchSource
-from model_speech.ctc.loss import output_lengths
-from training.losses import CtcLoss, pack_ctc_targets
+from model_speech.ctc.loss import ctc_loss, output_lengths
 from utils.errors import require
 from utils.limits import Count, Limited, Positive
 
@@ -72,7 +72,9 @@ def train_head(
     rate = keras.optimizers.schedules.CosineDecay(
         0.0, steps, warmup_target=config.learning_rate, warmup_steps=min(100, steps // 10)
     )
-    head.compile(keras.optimizers.AdamW(rate, weight_decay=0.01, beta_2=0.98), CtcLoss(blank))
+    head.compile(
+        keras.optimizers.AdamW(rate, weight_decay=0.01, beta_2=0.98), partial(_ctc_loss, blank=blank)
+    )
     rng = np.random.default_rng(seed)
     for epoch in range(1, config.epochs + 1):
         title = f"head {epoch}/{config.epochs}"
@@ -83,10 +85,15 @@ def train_head(
         log.info("head, epoch %d/%d  train_loss %.4f", epoch, config.epochs, mean)
 
 
+def _ctc_loss(targets, logits, blank: int):
+    """CTC loss of each utterance; targets (B, 2 + L): frames of the output, number of labels, labels."""
+    return ctc_loss(targets[:, 2:], logits, targets[:, 1], targets[:, 0], blank)
+
+
 def _encode(
     encoder: keras.Model, config: HeadConfig, source: BatchSource, time_stride: int
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Outputs (B, T, channels) float16 and packed targets (B, 1 + L) int32 of the first batches."""
+    """Outputs (B, T, channels) float16, and targets of `_ctc_loss`, of the first batches."""
     source = replace(source, spec_augment=None, two_views=False, teacher_cache=None)
     count = min(config.batches, source.steps(1))
     stored = []
@@ -95,6 +102,6 @@ def _encode(
     ):
         inputs = {"features": batch.features, "lengths": batch.feature_lengths}
         frames = output_lengths(batch.feature_lengths, time_stride)
-        targets = keras.ops.convert_to_numpy(pack_ctc_targets(batch.labels, batch.label_lengths, frames))
+        targets = np.column_stack([frames, batch.label_lengths, batch.labels])
         stored.append((np.asarray(encoder.predict_on_batch(inputs), np.float16), targets))
     return stored

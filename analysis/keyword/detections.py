@@ -107,7 +107,7 @@ def late_seconds_of(refractory_ms: float) -> float:
 
     Args:
         refractory_ms: refractory time of the detector. A keyword stays in the model's window and in the
-            average for this time (see :meth:`streaming.keyword.detection.DetectionConfig.for_clip`).
+            average for this time (see :meth:`streaming.keyword.DetectionConfig.for_clip`).
     """
     return max(_MIN_LATE_SECONDS, refractory_ms / 1000)
 

@@ -29,7 +29,7 @@ from analysis.keyword.detections import (
 from benchmarks.support.commands import measured, run
 from keywords.backgrounds import StreamOutputs, stream_recordings
 from keywords.listening import Listener, open_listener
-from streaming.keyword.detection import BACKGROUND
+from streaming.keyword import BACKGROUND
 from utils.audio.reading import audio_seconds
 from utils.text_table import print_table
 

@@ -120,16 +120,13 @@ def random_batch(
 
 def _ctc_losses(model, time_stride: int, classes: int):
     """The training loss of an acoustic model, as `training.backends.step` takes it."""
-    from model_speech.ctc.loss import output_lengths
-    from training.losses import CtcLoss, pack_ctc_targets
-
-    loss = CtcLoss(classes - 1)
+    from model_speech.ctc.loss import ctc_loss, output_lengths
 
     def losses(batch, training: bool):
-        lengths = output_lengths(batch["lengths"], time_stride)
-        targets = pack_ctc_targets(batch["labels"], batch["label_lengths"], lengths)
+        frames = output_lengths(batch["lengths"], time_stride)
         inputs = {"features": batch["features"], "lengths": batch["lengths"]}
-        return loss.call(targets, model(inputs, training=training))
+        logits = model(inputs, training=training)
+        return ctc_loss(batch["labels"], logits, batch["label_lengths"], frames, classes - 1)
 
     return losses
 

@@ -1,4 +1,4 @@
-"""Measures an artefact in a separate process and judges whether it passes.
+"""Measures an artefact in a separate process and judges whether it passes; checks all of a bundle again.
 
 float and float16 must reproduce the source model's logits, dynamic and int8 keep its accuracy.
 """
@@ -10,13 +10,17 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from bundle.variants import Precision, Variant
+from bundle.folder import Bundle, open_bundle
+from bundle.variants import Format, Precision, Variant
+from streaming.conversion.modes import Mode
 from utils.errors import BundleError
 
 TOLERANCE = {Precision.FLOAT: 1e-4, Precision.FLOAT16: 1e-2}
@@ -110,3 +114,69 @@ def allowed_loss(labels: int) -> float:
 
 
 _MIN_AGREEMENT = 0.8  # without test clips: a broken artefact agrees only by chance
+
+
+class Outcome(StrEnum):
+    """Result of the check of an artefact."""
+
+    PASSED = "passed"
+    FAILED = "FAILED"
+    NOT_RUN = "NOT RUN"
+
+
+@dataclass(frozen=True)
+class CheckResult:
+    """Result of checking an artefact on this machine.
+
+    Attributes:
+        artefact: path of the artefact in the bundle.
+        outcome: passed, failed, or not run because its runtime isn't installed or lacks operations.
+        detail: reason of a failure; if it passed, how its logits differ from the source model's, and the time
+            per call.
+    """
+
+    artefact: str
+    outcome: Outcome
+    detail: str
+
+
+def verify_bundle(path: str | Path) -> Iterator[CheckResult]:
+    """Check all files of a bundle, then run every artefact on the golden clips, each in its own process.
+
+    Raises:
+        BundleError: a file is missing, damaged or changed; it is named.
+    """
+    bundle = open_bundle(path)
+    bundle.check()
+    for name, properties in bundle.artefacts.items():
+        yield _check(bundle, name, properties)
+
+
+def _check(bundle: Bundle, name: str, properties: Mapping[str, Any]) -> CheckResult:
+    variant = Variant(
+        Format(properties["format"]), Mode(properties["state"]), Precision(properties["precision"])
+    )
+    if properties["flex"]:
+        return CheckResult(name, Outcome.NOT_RUN, "it needs TensorFlow's operations")
+    if runtime_version(variant) is None:
+        return CheckResult(name, Outcome.NOT_RUN, f"{variant.runtime} isn't installed here")
+    try:
+        measured = measure(bundle.path, variant, None)
+    except BundleError as error:
+        return CheckResult(name, Outcome.FAILED, error.message)
+    problems = verdict(variant, measured, None)
+    if not properties["passed"]:
+        problems.append("it failed at the export already: see export.md")
+    if problems:
+        return CheckResult(name, Outcome.FAILED, "; ".join(problems))
+    detail = f"{_agreement(variant, measured)}, {measured['latency_us']:.0f} µs per call"
+    return CheckResult(name, Outcome.PASSED, detail)
+
+
+def _agreement(variant: Variant, measured: Mapping[str, Any]) -> str:
+    """What :func:`bundle.check.measuring.verdict` judged: the logits, or in 8 bits the labels."""
+    if variant.precision not in TOLERANCE:
+        return f"{measured['agreement']:.0%} of the golden clips get the source model's label"
+    output, difference = max(measured["difference"].items(), key=lambda item: item[1])
+    allowed = TOLERANCE[variant.precision] * max(1.0, measured["largest"])
+    return f"logits within {difference:.1e} of the source model's ({output}; allowed {allowed:.1e})"

@@ -9,7 +9,7 @@ import numpy as np
 
 from streaming.chunks import StreamedModel
 from streaming.conversion.modes import Mode
-from utils.padding import pad_rows
+from utils.arrays import pad_rows
 
 
 def label_errors(outputs: np.ndarray, references: np.ndarray, blank: int | None) -> np.ndarray:

@@ -46,10 +46,10 @@ from streaming.chunks import StreamedModel
 from streaming.conversion.convert import to_mode
 from streaming.conversion.modes import Mode
 from streaming.conversion.plan import StreamGeometry, stream_geometry
+from utils.arrays import pad_rows
 from utils.backend.model_cost import summary_text
 from utils.errors import BundleError
 from utils.files import write_text
-from utils.padding import pad_rows
 
 CALIBRATION_CALLS = 5000
 """Calls for the int8 calibration of a stream; the converter keeps them all in memory."""

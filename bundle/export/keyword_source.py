@@ -15,7 +15,7 @@ from model_keyword.loading import (
     load_keyword_model,
     refuse_other_lengths,
 )
-from streaming.keyword.detection import SMOOTHING_MS, DetectionConfig
+from streaming.keyword import SMOOTHING_MS, DetectionConfig
 from utils.config import build_config
 from utils.features.keyword import features_hash
 from utils.run_folder.checksum_files import file_hash

@@ -15,8 +15,8 @@ from bundle.export.source import Clips, ExportSource, data_section, read_splits,
 from data.text.pinyin_pairs import Pair, read_pairs
 from model_language.registry import MODELS, load_network
 from model_language.vocabulary.symbols import PAD_ID, UNKNOWN_ID, Symbols
+from utils.arrays import pad_rows
 from utils.errors import ConfigError
-from utils.padding import pad_rows
 from utils.run_folder.checksum_files import file_hash
 from utils.run_folder.run import open_run
 

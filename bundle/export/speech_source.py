@@ -17,11 +17,11 @@ from bundle.export.source import Clips, ExportSource, data_section, read_splits,
 from data.manifest import Utterance, read_manifest
 from model_speech.acoustic_model import AcousticModel, load_acoustic_model
 from model_speech.causal import CausalModel, causal_model, streaming_obstacles
+from utils.arrays import pad_rows
 from utils.audio.padding import with_pauses
 from utils.audio.reading import read_audio
 from utils.features.settings import FeatureConfig, feature_bins, settings_hash
 from utils.features.speech import extract_features
-from utils.padding import pad_rows
 from utils.run_folder.checksum_files import file_hash
 from utils.run_folder.run import open_run
 from utils.vocabulary import Vocabulary

@@ -16,7 +16,7 @@ from data.batches.mixture import WeightedCorpus, epoch_indices
 from data.features.cache import FeatureCache
 from data.features.spec_augment import SpecAugmentConfig, spec_augment
 from data.manifest import Utterance
-from utils.padding import pad_rows
+from utils.arrays import pad_rows
 from utils.processes import prefetch, thread_pool
 
 FRAME_MULTIPLE = 16  # padded lengths are multiples of it: fewer shapes to compile, at most 15 frames more
@@ -52,7 +52,7 @@ class Batch:
 
 @dataclass(frozen=True)
 class BatchSize:
-    """The common size to which all shards of a batch are padded."""
+    """The common size to which all shards of a batch are padded: ``frames`` up to a ``FRAME_MULTIPLE``."""
 
     frames: int
     bins: int
@@ -109,8 +109,7 @@ def make_batch(
     ids: Sequence[str],
     features: Sequence[np.ndarray],
     labels: Sequence[np.ndarray],
-    frame_multiple: int = FRAME_MULTIPLE,
-    size: BatchSize | None = None,
+    size: BatchSize,
     second_view: Sequence[np.ndarray] | None = None,
     teacher_features: Sequence[np.ndarray] | None = None,
 ) -> Batch:
@@ -120,15 +119,13 @@ def make_batch(
         ids: ids of all utterances of the batch.
         features: (frames, bins) each, of any float type; of one shard of the batch, perhaps of none.
         labels: (labels,) integers each.
-        frame_multiple: the number of frames is rounded up to a multiple of this.
-        size: size of the whole batch; None if ``features`` are all of it.
+        size: size of the whole batch.
         second_view: other features of the same utterances, with the shapes of ``features``.
         teacher_features: those for a teacher, of the same lengths; ``size`` has the number of their bins.
     """
     lengths = np.array([len(item) for item in features], np.int32)
     label_lengths = np.array([len(item) for item in labels], np.int32)
-    size = size or BatchSize(lengths.max(), features[0].shape[1], label_lengths.max())
-    frames = -(-int(size.frames) // frame_multiple) * frame_multiple
+    frames = -(-int(size.frames) // FRAME_MULTIPLE) * FRAME_MULTIPLE
     padded_labels = pad_rows(labels, max(1, int(size.labels)))
     first, second, for_teacher = (
         None if view is None else pad_rows(view, frames, dtype=np.float32, inner=(bins,))
@@ -174,7 +171,6 @@ class BatchSource:
         seed: seed of order, copies and masks.
         shuffle: True for training.
         spec_augment: masks over the features; None for none.
-        frame_multiple: padded lengths are multiples of this.
         buckets: number of shapes of the batches (`data.batches.buckets`); 0: as little padding as possible.
         two_views: whether a batch has a second view, with other masks on the same copies.
         mixture: the corpora of which ``utterances`` consists, in their order; an epoch reads each as often
@@ -193,7 +189,6 @@ class BatchSource:
     seed: int = 0
     shuffle: bool = False
     spec_augment: SpecAugmentConfig | None = None
-    frame_multiple: int = FRAME_MULTIPLE
     buckets: int = 0
     two_views: bool = False
     mixture: Sequence[WeightedCorpus] = ()
@@ -213,7 +208,7 @@ class BatchSource:
         object.__setattr__(self, "_frames", self.cache.frame_counts[rows])
         if self.buckets:
             counts, limits = [len(item) for item in self.labels], (self.batch_frames, self.max_batch)
-            buckets = Buckets.of(self._frames, counts, self.buckets, *limits, self.frame_multiple)
+            buckets = Buckets.of(self._frames, counts, self.buckets, *limits, FRAME_MULTIPLE)
             object.__setattr__(self, "_buckets", buckets)
 
     @property
@@ -266,7 +261,6 @@ class BatchSource:
                 seed=self.seed,
                 epoch=epoch,
                 shuffle=self.shuffle,
-                frame_multiple=self.frame_multiple,
             ),
         )
 
@@ -287,7 +281,7 @@ class BatchSource:
                 if self.teacher_cache:
                     teacher = list(apply(partial(self._teacher_features, plan), rows))
                 labels = [self.labels[i] for i in plan.utterances[entries[shard]]]
-                yield make_batch(ids, first, labels, self.frame_multiple, size, second, teacher)
+                yield make_batch(ids, first, labels, size, second, teacher)
 
     def _size(self, plan: _EpochPlan, step: int) -> BatchSize:
         entries = plan.batches[step]

@@ -1,17 +1,19 @@
 """Makes augmented copies of training recordings: another speed, room, noise, level, codec, shorter pauses.
 
 The feature cache calls this before it computes the features. Random choices come from the generator that is
-given: equal generators give equal copies.
+given: equal generators give equal copies. libsndfile encodes and decodes in memory.
 """
 
+import io
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy.signal
+import soundfile
 
-from data.features.codecs import through_codec, through_telephone
 from data.features.waveform_effects import (
     add_noise,
     add_room,
@@ -28,6 +30,11 @@ from utils.limits import Limited, Size
 _ROOM_SECONDS = (0.15, 0.6)  # reverberation time (RT60) of generated rooms
 _DIRECT_TO_REVERBERANT_DB = (0.0, 12.0)  # power of the direct sound to that of the reverberation
 _RECORDINGS_IN_MEMORY = 16  # recordings of noise and rooms that each process keeps
+_TELEPHONE_RATE = 8000
+_LOWEST_HZ, _HIGHEST_HZ = (150.0, 350.0), (3200.0, 3800.0)  # limits of the band, drawn for each line
+_TELEPHONE_CODECS = ("ALAW", "ULAW", "GSM610")  # in WAV
+_CODECS = (("MP3", "MPEG_LAYER_III"), ("OGG", "VORBIS"), ("OGG", "OPUS"))
+_LOWEST_QUALITY = (0.85, 0.99)  # libsndfile's compression level, 1: the lowest bit rate
 
 
 @dataclass(frozen=True)
@@ -44,7 +51,7 @@ class AugmentConfig(Limited, section="augment"):
         room_folder: room impulse responses; None: generated ones.
         gain_db: range of the change of level in decibels.
         telephone_probability: fraction of the copies that go through a telephone line: 8 kHz, its band and
-            one of its codecs (`data.features.codecs`).
+            one of its codecs.
         codec_probability: fraction of the others that go through a lossy codec at a low bit rate.
         trim_probability: fraction of the copies whose pauses at the edges are shortened, as in recordings
             that are cut close to the speech (:func:`utils.audio.padding.trim_pauses`).
@@ -163,3 +170,32 @@ def _folder_recordings(folder: str) -> tuple[Path, ...]:
 @lru_cache(maxsize=_RECORDINGS_IN_MEMORY)
 def _recording(path: Path, sample_rate: int) -> np.ndarray:
     return read_audio(path, sample_rate)
+
+
+def through_telephone(samples: np.ndarray, sample_rate: int, rng: np.random.Generator) -> np.ndarray:
+    """A telephone line: (samples,) float32 in [-1, 1] → the same shape, with the band of 8 kHz."""
+    narrow = resample(samples, sample_rate, _TELEPHONE_RATE)
+    band = (rng.uniform(*_LOWEST_HZ), rng.uniform(*_HIGHEST_HZ))
+    filters = scipy.signal.butter(2, band, "bandpass", fs=_TELEPHONE_RATE, output="sos")
+    narrow = np.clip(scipy.signal.sosfilt(filters, narrow), -1.0, 1.0).astype(np.float32)
+    coded = _coded(narrow, _TELEPHONE_RATE, "WAV", str(rng.choice(_TELEPHONE_CODECS)))
+    return _of_length(resample(coded, _TELEPHONE_RATE, sample_rate), len(samples))
+
+
+def through_codec(samples: np.ndarray, sample_rate: int, rng: np.random.Generator) -> np.ndarray:
+    """MP3, Vorbis or Opus at a low bit rate: (samples,) float32 in [-1, 1] → the same shape."""
+    container, codec = _CODECS[rng.integers(len(_CODECS))]
+    level = rng.uniform(*_LOWEST_QUALITY)
+    return _of_length(_coded(samples, sample_rate, container, codec, compression_level=level), len(samples))
+
+
+def _coded(samples: np.ndarray, rate: int, container: str, codec: str, **options: float) -> np.ndarray:
+    file = io.BytesIO()
+    soundfile.write(file, samples, rate, format=container, subtype=codec, **options)
+    file.seek(0)
+    return soundfile.read(file, dtype="float32")[0]
+
+
+def _of_length(samples: np.ndarray, length: int) -> np.ndarray:
+    """Codecs append some samples to fill their last frame."""
+    return np.pad(samples[:length], (0, max(0, length - len(samples))))

@@ -21,7 +21,8 @@ class SpecAugmentConfig(Limited, section="spec_augment"):
         time_width: largest length of a segment, in frames.
         time_width_ratio: largest length as a fraction of the utterance; the smaller limit holds.
         consistency: weight of the loss that makes the outputs for two differently masked views of an
-            utterance agree (CR-CTC, :mod:`model_speech.ctc.consistency`); 0: one view, half the time a step.
+            utterance agree (CR-CTC, :mod:`model_speech.ctc.distribution_losses`); 0: one view, half the time
+            a step.
     """
 
     frequency_warp: NotNegative = 0.0

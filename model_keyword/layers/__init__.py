@@ -1,5 +1,5 @@
 """Keras layers and settings that keyword models share.
 
 Read ``time_layers`` (layers over frames) and ``front_end`` (features inside the model); ``layer_settings``
-checks settings, ``sub_spectral_norm`` is for `bc_resnet`.
+checks settings.
 """

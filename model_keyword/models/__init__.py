@@ -1,6 +1,7 @@
-"""Keyword networks, one paper per file: each builds, from its config, the layers from features to logits.
+"""Keyword networks, one paper per file, from feature frames (B, T, F) to logits (B, L).
 
-Read ``feed_forward``, networks whose layers follow each other, then ``residual``, with connections around
-layers, and ``recurrent``, with a state. ``residual/ds_tc_resnet`` and ``residual/bc_resnet`` are the usual
-choice on a device.
+Layers follow each other in ``dnn`` and ``cnn``, which are the shortest, ``ds_cnn``, ``inception``,
+``mobilenet`` and ``svdf``. ``resnet``, ``tc_resnet``, ``ds_tc_resnet``, ``bc_resnet``, ``svdf_resnet``,
+``xception``, ``mobilenet_v2`` and ``inception_resnet`` have residual connections, ``gru_lstm``, ``crnn`` and
+``att_rnn`` a state. ``ds_tc_resnet`` and ``bc_resnet`` are the usual choice on a device.
 """

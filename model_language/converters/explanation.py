@@ -23,7 +23,7 @@ from model_language.search.grid import Conversion, HistoryModel, MaskedHistory, 
 from model_language.search.user_words import Span, written_spans
 from model_language.search.word_bonus import GridWords
 from model_language.vocabulary.symbols import PAD_ID
-from utils.softmax import softmax
+from utils.arrays import softmax
 
 NGRAM_PART, DICTIONARY_PART, WORDS_PART = "n-gram", "words", "user words"
 SECOND_PASS_PART = "language model"

@@ -14,8 +14,8 @@ from model_language.converters.base import Converter
 from model_language.networks.loss import candidate_logits
 from model_language.search.grid import Grid
 from model_language.vocabulary.symbols import PAD_ID, Symbols
+from utils.arrays import pad_rows
 from utils.backend.prediction import predict, prepare_prediction
-from utils.padding import pad_rows
 
 # Padded lengths are multiples of this: fewer shapes for compilers that specialise on them.
 _LENGTH_STEP = 8

@@ -20,7 +20,7 @@ import numpy as np
 
 from model_language.array_files import load_part, save_arrays
 from model_language.vocabulary.symbols import PAD_ID, UNKNOWN_ID, Symbols, Tokens
-from utils.padding import pad_rows
+from utils.arrays import pad_rows
 
 EMISSIONS_FILE = "emissions.npz"
 _LOWEST = -20.0  # replaces the log-probability of a candidate whose probability is 0

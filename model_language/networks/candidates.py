@@ -15,6 +15,7 @@ import numpy as np
 
 from model_language.array_files import load_part, save_arrays
 from model_language.vocabulary.symbols import PAD_ID, UNKNOWN_ID, Symbols, Tokens
+from utils.arrays import pad_rows
 from utils.mandarin.confusion_statistics import (
     ConfusionStatistics,
     cumulative,
@@ -22,7 +23,6 @@ from utils.mandarin.confusion_statistics import (
     shipped_statistics,
 )
 from utils.mandarin.pinyin import full_inventory
-from utils.padding import pad_rows
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -77,21 +77,18 @@ class CandidateTables:
         )
 
 
-def build_tables(
-    symbols: Symbols, counts: csr_array, choices: int, noise: ConfusionStatistics | None = None
-) -> CandidateTables:
+def build_tables(symbols: Symbols, counts: csr_array, choices: int) -> CandidateTables:
     """Choose the candidates.
 
     Args:
         symbols: vocabularies and lexicon.
         counts: (pinyin, hanzi), how often each hanzi has each reading in the training text.
         choices: K, candidates of each token.
-        noise: statistics of confusions; None: the ones that come with the project.
     """
     tokens = Tokens(symbols)
     syllables = len(symbols.pinyin)
     known = _known_counts(counts, symbols)
-    confusions = confusion_matrix(symbols, noise or shipped_statistics())
+    confusions = confusion_matrix(symbols, shipped_statistics())
     spoken, hanzi = np.nonzero(known)
     errors = _ERROR_RATE * known[spoken, hanzi]  # (pairs,)
     own = round(choices * _OWN_FRACTION)

@@ -35,18 +35,7 @@ class PublishedTransformerConfig(EncoderConfig):
 def build_published_transformer(
     config: PublishedTransformerConfig, pinyin_size: int, hanzi_size: int
 ) -> keras.Model:
-    """Build the model.
-
-    Args:
-        config: geometry.
-        pinyin_size: tokens of the input vocabulary; id 0 is padding.
-        hanzi_size: tokens of the output vocabulary.
-
-    Returns:
-        Model of ``{"syllables": (B, L) int32}`` → logits (B, L, hanzi_size) float32. Padding has no
-        influence on the other positions. The attention weights of block 1 … are the outputs
-        (B, heads, L, L) of the layers ``attention_1`` ….
-    """
+    """As :func:`model_language.networks.transformer.build_transformer`, with the published layers."""
     syllables = keras.Input((None,), dtype="int32", name="syllables")
     present = ops.not_equal(syllables, PAD_ID)  # (B, L)
     x = layers.Embedding(pinyin_size, config.width, name="embedding")(syllables)  # (B, L, width)

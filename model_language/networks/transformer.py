@@ -61,17 +61,10 @@ class TransformerConfig(EncoderConfig):
 
 
 def build_transformer(config: TransformerConfig, pinyin_size: int, hanzi_size: int) -> keras.Model:
-    """Build the model.
+    """Build the model of ``{"syllables": (B, L) int32}`` → logits (B, L, hanzi_size) float32.
 
-    Args:
-        config: geometry.
-        pinyin_size: tokens of the input vocabulary; id 0 is padding.
-        hanzi_size: tokens of the output vocabulary.
-
-    Returns:
-        Model of ``{"syllables": (B, L) int32}`` → logits (B, L, hanzi_size) float32. Padding has no
-        influence on the other positions. The attention weights of block 1 … are the outputs
-        (B, heads, L, L) of the layers ``attention_1`` ….
+    The sizes are those of the vocabularies; id 0 is padding, which has no influence on the other positions.
+    The attention weights of block 1 … are the outputs (B, heads, L, L) of the layers ``attention_1`` ….
     """
     syllables = keras.Input((None,), dtype="int32", name="syllables")
     present = ops.not_equal(syllables, PAD_ID)  # (B, L)

@@ -29,7 +29,7 @@ from model_language.ngram.compact_tables import (
     undo_group_steps,
 )
 from model_language.vocabulary.symbols import PAD_ID, UNKNOWN_ID, Symbols
-from utils.padding import pad_rows
+from utils.arrays import pad_rows
 
 WORDS_FILE = "words.npz"
 LONGEST_WORD = 4

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from utils.softmax import softmax
+from utils.arrays import softmax
 
 _TRIED = 20  # limit of the partial paths that are expanded for each slot and wanted path, on average
 _DIGITS = 6  # of scores that are compared: paths that differ by rounding errors only are equally good

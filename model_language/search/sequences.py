@@ -17,8 +17,8 @@ from model_language.ngram.syllables import SyllableNgram
 from model_language.search.confusion_network_search import search_networks
 from model_language.search.grid import TokenModel
 from model_language.search.joint import BEAM, JointWeights
+from utils.arrays import softmax
 from utils.hypotheses.recognition import NOTHING, Alternative, ConfusionNetwork
-from utils.softmax import softmax
 
 SEQUENCES = 40  # syllable sequences that the converter converts for each utterance
 

@@ -108,20 +108,16 @@ class UserWords:
         return self._by_beginning.get(tuple(map(_base, syllables)), ())
 
 
-def read_user_words(path: str | Path, weight: float = WEIGHT) -> UserWords:
-    """Read a file of user words.
-
-    Args:
-        path: UTF-8 text.
-        weight: weight of the lines that give none.
+def read_user_words(path: str | Path) -> UserWords:
+    """Read a file of user words, UTF-8.
 
     Raises:
         CorpusError: the file does not exist or is not UTF-8, or a line is wrong; the line is named.
     """
-    return parse_user_words(read_text(path, "the user words", CorpusError), f"{path}, ", weight)
+    return parse_user_words(read_text(path, "the user words", CorpusError), f"{path}, ")
 
 
-def parse_user_words(text: str, source: str = "", weight: float = WEIGHT) -> UserWords:
+def parse_user_words(text: str, source: str = "") -> UserWords:
     """Read the text of a file of user words; ``source`` stands before the line in messages.
 
     Raises:
@@ -131,7 +127,7 @@ def parse_user_words(text: str, source: str = "", weight: float = WEIGHT) -> Use
     for number, line in enumerate(text.replace("\r\n", "\n").split("\n"), start=1):
         fields = line.partition("#")[0].split()
         if fields:
-            words.append(_parse(fields, weight, f"{source}line {number}"))
+            words.append(_parse(fields, f"{source}line {number}"))
     return UserWords(words)
 
 
@@ -140,8 +136,9 @@ def written_spans(spans: Iterable[Span], hanzi: str) -> tuple[Span, ...]:
     return tuple(span for span in spans if hanzi[span.start : span.end] == span.word.hanzi)
 
 
-def _parse(fields: Sequence[str], weight: float, where: str) -> UserWord:
+def _parse(fields: Sequence[str], where: str) -> UserWord:
     hanzi, *rest = fields
+    weight = WEIGHT
     require(is_hanzi(hanzi), f"'{hanzi}' is not a word in hanzi", where=where, hint=_HINT, error=CorpusError)
     if rest and _NUMBER.fullmatch(rest[-1]):
         weight = float(rest.pop())

@@ -17,8 +17,8 @@ from pathlib import Path
 import numpy as np
 
 from model_language.vocabulary.lexicon import UNREADABLE, Lexicon, build_lexicon
+from utils.arrays import pad_rows
 from utils.mandarin.pinyin import full_inventory, has_tone
-from utils.padding import pad_rows
 from utils.run_folder.run import RunFolder
 from utils.vocabulary import PAD, UNKNOWN, Vocabulary, language_vocabulary
 

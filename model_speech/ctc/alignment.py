@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from utils.softmax import log_softmax
+from utils.arrays import log_softmax
 from utils.vocabulary import Vocabulary
 
 

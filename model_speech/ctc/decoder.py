@@ -14,9 +14,9 @@ import numpy as np
 
 from model_speech.ctc.prefix_beam import beam_search
 from model_speech.ctc.shallow_fusion import Fusion
+from utils.arrays import log_sum_exp
 from utils.hypotheses.recognition import Hypothesis
 from utils.processes import WorkerPool
-from utils.softmax import log_sum_exp
 
 Decoded = list[list[Hypothesis]]
 
@@ -62,6 +62,12 @@ def greedy_decode(logits: np.ndarray, lengths: np.ndarray, blank: int) -> list[H
         _collapse(row[:length], score[:length], blank)
         for row, score, length in zip(classes, scores, np.asarray(lengths), strict=True)
     ]
+
+
+def best_tokens(logits: np.ndarray, lengths: np.ndarray, blank: int) -> list[list[int]]:
+    """The tokens of :func:`greedy_decode` alone, without scores and frames, in less time."""
+    paths = (row[:length] for row, length in zip(logits.argmax(axis=-1), lengths, strict=True))
+    return [path[(np.diff(path, prepend=-1) != 0) & (path != blank)].tolist() for path in paths]
 
 
 def _best_path(logits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from model_speech.ctc.shallow_fusion import Fusion
-from utils.softmax import log_softmax
+from utils.arrays import log_softmax
 
 
 def sequence_score(

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from model_speech.ctc.forward_backward import backward, forward
+from utils.arrays import log_softmax, log_sum_exp
 from utils.hypotheses.recognition import NOTHING, ConfusionNetwork, Hypothesis, Slot
-from utils.softmax import log_softmax, log_sum_exp
 from utils.vocabulary import SPACE, Vocabulary
 
 MIN_FRAME_PROBABILITY = 1e-3  # a class that is less probable in every frame is no alternative

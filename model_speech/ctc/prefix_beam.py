@@ -15,8 +15,8 @@ import numpy as np
 
 from model_speech.ctc.alignment import align
 from model_speech.ctc.shallow_fusion import Fusion
+from utils.arrays import log_sum_exp
 from utils.hypotheses.recognition import Hypothesis
-from utils.softmax import log_sum_exp
 
 # Odd multiplier of the rolling prefix hash (the golden ratio in 64 bits, as in Knuth's multiplicative hash).
 HASH_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)

@@ -86,17 +86,9 @@ class CompactConfig(CompactSettings):
 
 
 def build_compact(config: CompactConfig, feature_bins: int, classes: int) -> keras.Model:
-    """Build the model.
+    """Features (B, T, F) → logits (B, ceil(T / time_stride), C).
 
-    Args:
-        config: settings of the model.
-        feature_bins: F, bins of a feature frame.
-        classes: C, including the blank.
-
-    Returns:
-        model of ``{"features": (B, T, F) float32, "lengths": (B,) int32}`` → logits
-        (B, ceil(T / time_stride), C). Padding has no influence on valid outputs, nor on the statistics of the
-        batch normalisation.
+    Padding has no influence on valid outputs, nor on the statistics of the batch normalisation.
     """
     with float32_except_products() as products:
         inputs, x, valid_at = masked_inputs(feature_bins, config.time_stride)  # x: (B, T, F, 1)

@@ -83,17 +83,9 @@ class CompactStreamingConfig(CompactSettings):
 
 
 def build_compact_streaming(config: CompactStreamingConfig, feature_bins: int, classes: int) -> keras.Model:
-    """Build the model as it is trained and tested: on whole utterances, padded in a batch.
+    """The model as it is trained and tested, on whole utterances: logits (B, ceil(T / time_stride), C).
 
-    Args:
-        config: settings of the model.
-        feature_bins: F, bins of a feature frame.
-        classes: C, including the blank.
-
-    Returns:
-        model of ``{"features": (B, T, F) float32, "lengths": (B,) int32}`` → logits
-        (B, ceil(T / time_stride), C). Padding has no influence on valid outputs. The statistics of the batch
-        normalisation include the zero frames of the look-ahead, and no other padding.
+    The statistics of the batch normalisation include the zero frames of the look-ahead, and no other padding.
     """
     with float32_except_products() as products:
         features = keras.Input((None, feature_bins), name="features")

@@ -52,16 +52,9 @@ class ConformerConfig(Limited, section="model"):
 
 
 def build_conformer(config: ConformerConfig, feature_bins: int, classes: int) -> keras.Model:
-    """Build the model.
+    """Features (B, T, F) → logits (B, ceil(T / 4), C); 80 bins in the paper.
 
-    Args:
-        config: settings of the model.
-        feature_bins: F, bins of a feature frame (80 in the paper).
-        classes: C, including the blank.
-
-    Returns:
-        model of ``{"features": (B, T, F) float32, "lengths": (B,) int32}`` → logits (B, ceil(T / 4), C).
-        Padding has no influence on valid outputs, nor on the statistics of the batch normalisation.
+    Padding has no influence on valid outputs, nor on the statistics of the batch normalisation.
     """
     inputs, x, valid_at = masked_inputs(feature_bins, config.time_stride)  # x: (B, T, F, 1)
     for stride in (2, 4):

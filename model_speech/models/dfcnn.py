@@ -40,17 +40,9 @@ class DfcnnConfig(Limited, section="model"):
 
 
 def build_dfcnn(config: DfcnnConfig, feature_bins: int, classes: int) -> keras.Model:
-    """Build the model.
+    """Features (B, T, F) → logits (B, ceil(T / time_stride), C); 200 bins in the published model.
 
-    Args:
-        config: settings of the model.
-        feature_bins: F, bins of a feature frame (200 in the published model).
-        classes: C, including the blank.
-
-    Returns:
-        model of ``{"features": (B, T, F) float32, "lengths": (B,) int32}`` → logits
-        (B, ceil(T / time_stride), C). Padding has no influence on valid outputs, nor on the statistics of the
-        batch normalisation.
+    Padding has no influence on valid outputs, nor on the statistics of the batch normalisation.
 
     Raises:
         ConfigError: there are too few bins for the poolings.

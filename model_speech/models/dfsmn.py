@@ -49,17 +49,7 @@ class DfsmnConfig(Limited, section="model"):
 
 
 def build_dfsmn(config: DfsmnConfig, feature_bins: int, classes: int) -> keras.Model:
-    """Build the model.
-
-    Args:
-        config: settings of the model.
-        feature_bins: F, bins of a feature frame.
-        classes: C, including the blank.
-
-    Returns:
-        model of ``{"features": (B, T, F) float32, "lengths": (B,) int32}`` → logits
-        (B, ceil(T / stack), C). Padding has no influence on valid outputs.
-    """
+    """Features (B, T, F) → logits (B, ceil(T / stack), C)."""
     inputs, x, valid_at = masked_inputs(feature_bins, config.time_stride)  # x: (B, T, F, 1)
     x = layers.Reshape((-1, config.stack * feature_bins), name="stack")(x)  # (B, T', stack · F)
     for block in range(1, config.blocks + 1):

@@ -44,17 +44,9 @@ class GruCtcConfig(Limited, section="model"):
 
 
 def build_gru_ctc(config: GruCtcConfig, feature_bins: int, classes: int) -> keras.Model:
-    """Build the model.
+    """Features (B, T, F) → logits (B, ceil(T / stack), C); 200 bins in the tutorial.
 
-    Args:
-        config: settings of the model.
-        feature_bins: F, bins of a feature frame (200 in the tutorial).
-        classes: C, including the blank.
-
-    Returns:
-        model of ``{"features": (B, T, F) float32, "lengths": (B,) int32}`` → logits
-        (B, ceil(T / stack), C). Padding has no influence on valid outputs: the backward layers start at the
-        last valid frame of each utterance.
+    The backward layers start at the last valid frame of each utterance.
     """
     inputs, x, valid_at = masked_inputs(feature_bins, config.time_stride)  # x: (B, T, F, 1)
     x = layers.Reshape((-1, config.stack * feature_bins), name="stack")(x)  # (B, T', stack · F)

@@ -55,17 +55,7 @@ class WhisperConfig(Limited, section="model"):
 
 
 def build_whisper(config: WhisperConfig, feature_bins: int, classes: int) -> keras.Model:
-    """Build the model.
-
-    Args:
-        config: settings of the model.
-        feature_bins: F, bins of a feature frame (80, or 128 for large-v3).
-        classes: C, including the blank.
-
-    Returns:
-        model of ``{"features": (B, T, F) float32, "lengths": (B,) int32}`` → logits (B, ceil(T / 4), C).
-        Padding has no influence on valid outputs.
-    """
+    """Features (B, T, F) → logits (B, ceil(T / 4), C); 80 bins, or 128 for large-v3."""
     inputs, x, valid_at = masked_frames(feature_bins, config.time_stride)  # x: (B, T, F)
     for number, stride in ((1, 1), (2, 2)):
         x = layers.ZeroPadding1D(1, name=f"conv_{number}_pad")(x)  # on both sides, also with stride 2

@@ -14,10 +14,10 @@ from model_speech.ctc.best_sequences import SequenceTable
 from recognition.options import PHRASE_THRESHOLD
 from recognition.phrases.confidence import SHARPNESS, Evidence
 from recognition.phrases.phrase_list import Phrase
+from utils.arrays import log_sum_exp, softmax
 from utils.errors import PhraseError, require
 from utils.hypotheses.phrases import PhraseMatch, PhraseResult
 from utils.hypotheses.recognition import syllable_times
-from utils.softmax import log_sum_exp, softmax
 from utils.vocabulary import SPACE, Vocabulary
 
 # Of consecutive frames in which the blank is more probable than this, only the first one is searched: all

@@ -17,8 +17,8 @@ from model_speech.ctc.best_sequences import SequenceTable
 from recognition.phrases.phrase_list import Phrase
 from recognition.phrases.search import known_sequences, phrase_log_probs
 from recognition.phrases.thresholds import DEFAULT, PhraseThresholds
-from streaming.keyword.detection import Detection
-from utils.softmax import log_sum_exp
+from streaming.keyword import Detection
+from utils.arrays import log_sum_exp
 from utils.vocabulary import Vocabulary
 
 REFRACTORY_SECONDS = 1.5

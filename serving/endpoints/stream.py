@@ -12,8 +12,7 @@ from pydantic import ValidationError
 from starlette.websockets import WebSocketDisconnect, WebSocketState
 
 from serving.authentication import SUBPROTOCOL, is_allowed_origin, subprotocols, token_of
-from serving.errors import AUTHENTICATION, SERVER, RequestError
-from serving.field_errors import field_name, field_problem
+from serving.errors import AUTHENTICATION, SERVER, RequestError, field_name, field_problem
 from serving.live.file_stream import FileStream
 from serving.live.messages import Start
 from serving.live.opus import SAMPLE_RATE as OPUS_RATE
@@ -168,7 +167,7 @@ class Session:
     async def _begin(self, start: Start) -> None:
         if start.encoding == "file":
             engine = self._state.engine
-            sample_rate = await asyncio.shield(asyncio.wrap_future(engine.workers.sample_rate))
+            sample_rate = await asyncio.shield(asyncio.wrap_future(engine.sample_rate))
             self._stream = FileStream(engine, start.search, sample_rate)
         else:
             rate = OPUS_RATE if start.encoding == "opus" else start.rate

@@ -1,7 +1,7 @@
-"""Transcribes an uploaded recording: ``/v1/audio/transcriptions``, compatible with OpenAI's interface.
+"""Recognises an uploaded recording: ``/v1/audio/transcriptions``, and ``/v1/phrases`` for phrases of a list.
 
-An unchanged client of OpenAI works: fields that have no meaning here are accepted. Additions of this service
-are the field ``digits``, and ``pinyin`` and ``confidence`` in ``verbose_json``.
+The first is compatible with OpenAI's interface: fields that have no meaning here are accepted. Additions of
+this service are the field ``digits``, and ``pinyin`` and ``confidence`` in ``verbose_json``.
 """
 
 import asyncio
@@ -13,14 +13,16 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Depends, File, Form, Request, UploadFile
 from fastapi.responses import Response, StreamingResponse
 
+from recognition.options import PHRASE_THRESHOLD
 from serving.disconnection import unless_gone
-from serving.endpoints.files import TRANSCRIPTIONS, one_recording, saved_upload
-from serving.endpoints.responses import MEDIA_TYPES, events, response_body
+from serving.endpoints.files import PHRASES, TRANSCRIPTIONS, one_recording, saved_upload
+from serving.endpoints.responses import MEDIA_TYPES, events, response_body, whole_text
 from serving.errors import RequestError
 from serving.work.engine import Engine
 from serving.work.models import Search
 from utils.hypotheses.digits import with_digits
 from utils.hypotheses.recognition import Ending, Recognition
+from utils.hypotheses.transcript_formats import segment_values
 
 router = APIRouter(tags=["recognition"])
 LONGEST_PROMPT = 50_000  # characters
@@ -29,6 +31,7 @@ _EXAMPLE = {
     "text": "如果无法控制",
     "usage": {"type": "duration", "seconds": 4},
 }
+_PHRASES_EXAMPLE = "打开[客厅|卧室]的灯\n温度调到<温度:数字 16-30>度"
 
 
 @router.post(
@@ -147,3 +150,39 @@ async def _written(
 def _event(data: dict[str, Any], name: str = "") -> str:
     head = f"event: {name}\n" if name else ""
     return f"{head}data: {json.dumps(data, ensure_ascii=False)}\n\n"
+
+
+@router.post(PHRASES, summary="Recognise only phrases of a list", dependencies=[Depends(one_recording)])
+async def recognise_phrases(
+    request: Request,
+    file: Annotated[UploadFile, File(description="WAV, FLAC, OGG, MP3, M4A, MP4, WebM …")],
+    phrases: Annotated[
+        str,
+        Form(
+            min_length=1,
+            max_length=LONGEST_PROMPT,
+            description="one a line, see docs/phrases.md",
+            examples=[_PHRASES_EXAMPLE],
+        ),
+    ],
+    threshold: Annotated[
+        float,
+        Form(
+            ge=0.0,
+            le=1.0,
+            allow_inf_nan=False,
+            description="least probability that a phrase of the list was spoken",
+        ),
+    ] = PHRASE_THRESHOLD,
+    n_best: Annotated[int, Form(ge=1, le=20, description="phrases for each utterance")] = 1,
+) -> dict[str, Any]:
+    """Each utterance with the phrases that fit it best, and whether the first one is accepted.
+
+    An accepted phrase has its text and slots; of anything else the syllables are given, without text.
+    """
+    search = Search(phrases=phrases, threshold=threshold, n_best=n_best)
+    with request.app.state.engine.admitted():
+        segments, seconds = await collected(request, file, search)
+    accepted = [segment for segment in segments if segment.phrase and segment.phrase.accepted]
+    utterances = [segment_values(segment) for segment in segments]
+    return {"text": whole_text(accepted), "duration": round(seconds, 3), "utterances": utterances}

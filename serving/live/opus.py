@@ -1,20 +1,31 @@
 """Decodes Opus in WebM or Ogg, as browsers record it, while it arrives: 16-bit samples for a live stream.
 
-FFmpeg decodes, in a process for each stream with limits of memory and time: sound
-that crashes a decoder ends its own stream only.
+FFmpeg decodes, through the package ``av``, in a process for each stream with limits of memory and time: sound
+that crashes a decoder ends its own stream only. The process is forked from one that has loaded this module,
+which therefore imports little.
 """
 
+from __future__ import annotations
+
 import asyncio
+import importlib
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from typing import TYPE_CHECKING, Any
 
-from serving.live import opus_decoding
-from serving.live.opus_decoding import SAMPLE_RATE
-from serving.live.workers import ClientStream
 from serving.work import uploads
 from serving.work.child import Child, ChildDied
+from serving.work.uploads import ReadLimits, limit_process
 
+if TYPE_CHECKING:
+    from serving.live.workers import ClientStream
+
+SAMPLE_RATE = 16_000  # Hz, of the result
+_FORMATS = {b"\x1a\x45\xdf\xa3": "matroska", b"OggS": "ogg"}
+_BUFFER_BYTES = 4096  # that FFmpeg reads at once
+_PROBED_BYTES = 2048  # the header; more is not waited for
 _PROCESSOR_SECONDS = 1200  # processor time of a decoder; enough for more than a day of sound
 
 
@@ -33,8 +44,8 @@ class OpusDecoder:
 
     def __init__(self, stream: ClientStream, threads: ThreadPoolExecutor, longest: float):
         self._stream, self._threads, self._left = stream, threads, 2 * SAMPLE_RATE * longest
-        limits = uploads.ReadLimits(longest, processor_seconds=_PROCESSOR_SECONDS)
-        self._child = Child(opus_decoding.decode, limits, method="forkserver")
+        limits = ReadLimits(longest, processor_seconds=_PROCESSOR_SECONDS)
+        self._child = Child(_decode, limits, method="forkserver")
         self._loop = asyncio.get_running_loop()
         self.problem: str | None = None
         self.too_long = False
@@ -64,5 +75,53 @@ class OpusDecoder:
 
 def prepare_decoders() -> None:
     """Decoders of uploads and streams are forked within milliseconds from a process that has loaded both."""
-    modules = [module.__name__ for module in (uploads, opus_decoding)]
-    get_context("forkserver").set_forkserver_preload([*modules, "av"])
+    get_context("forkserver").set_forkserver_preload([uploads.__name__, __name__, "av"])
+
+
+class _PipeReader:
+    """The bytes of a pipe as a file that can only be read."""
+
+    def __init__(self, pipe: Connection):
+        self._pipe, self._rest, self._ended = pipe, b"", False
+
+    def read(self, size: int = -1) -> bytes:
+        """At most ``size`` bytes; waits for the first one. ``b""`` at the end."""
+        while not self._rest and not self._ended:
+            data = self._pipe.recv()
+            self._ended, self._rest = data is None, data or b""
+        part, self._rest = self._rest[:size], self._rest[size:]
+        return part
+
+    def peek(self, size: int) -> bytes:
+        """The first ``size`` bytes, which are read again."""
+        while len(self._rest) < size and not self._ended:
+            data = self._pipe.recv()
+            self._ended, self._rest = data is None, self._rest + (data or b"")
+        return self._rest[:size]
+
+
+def _decode(pipe: Connection, limits: ReadLimits) -> None:
+    """The process: bytes in, samples out; last it sends None, or what is wrong with the sound."""
+    av: Any = importlib.import_module("av")
+
+    limit_process(limits)
+    source = _PipeReader(pipe)
+    form = _FORMATS.get(source.peek(4))  # FFmpeg may not choose: some of its formats open other files
+    problem: str | None = None if form else "the sound is not WebM or Ogg"
+    try:
+        if form:
+            _send_samples(av, source, form, pipe)
+    except (av.error.FFmpegError, ValueError, IndexError):
+        problem = "the sound is damaged"
+    pipe.send(problem)
+
+
+def _send_samples(av: Any, source: _PipeReader, form: str, pipe: Connection) -> None:
+    options = {"probesize": str(_PROBED_BYTES), "analyzeduration": "0", "fflags": "nobuffer"}
+    with av.open(source, format=form, buffer_size=_BUFFER_BYTES, options=options) as container:
+        resampler = av.AudioResampler(format="s16", layout="mono", rate=SAMPLE_RATE)
+        for frame in container.decode(container.streams.audio[0]):
+            for part in resampler.resample(frame):
+                pipe.send(part.to_ndarray().tobytes())
+        for part in resampler.resample(None):
+            pipe.send(part.to_ndarray().tobytes())

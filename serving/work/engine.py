@@ -1,15 +1,23 @@
-"""Recognises an uploaded file piece by piece, and converts pinyin, with workers shared fairly by requests.
+"""Recognises uploaded files piece by piece, and converts pinyin, in processes that hold the models.
 
-It joins the reader of the upload (``uploads``), the queue (``fair_queue``) and the processes with the models
-(``workers``).
+It joins the reader of an upload (``uploads``), the queue (``fair_queue``), by which requests share the
+processes, and the processes themselves. A thread feeds each of them and waits for it. When one dies, a new
+one takes its place; the tasks that it had are tried once more, by whichever is free first, and then refused.
+The others notice nothing.
 """
 
 import asyncio
+import logging
 import math
+import os
+import threading
+import time
+import traceback
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -17,48 +25,71 @@ from model_language.pinyin_to_hanzi import ConvertedLine
 from serving.errors import LIMIT, SERVER, RequestError
 from serving.metrics import Metrics
 from serving.settings import Settings
+from serving.work.child import Child, ChildDied, ChildTimeout
 from serving.work.conversion_tasks import SPEED, conversion_tasks
 from serving.work.fair_queue import FairQueue, Flow, Task
-from serving.work.models import ConvertJob, Failure, RecogniseJob, Search
+from serving.work.models import ConvertJob, Failure, Models, RecogniseJob, Search
 from serving.work.uploads import ReadLimits, SoundEnd, UploadReader
-from serving.work.workers import Workers
+from utils.errors import UserError
 from utils.hypotheses.recognition import Ending, Recognition
 
+LOG = logging.getLogger("serving")
 Result = TypeVar("Result")
 _LONGEST_WAIT = 60  # seconds that a client is asked to wait
+_ATTEMPTS = 2  # of a task, after whose process has died
+_NICENESS = 3  # below the live streams, which can't wait
+_LOAD_SECONDS = 600.0  # at most, to load the models
+_PAUSE_SECONDS = 1.0  # before a process that died while it loaded is replaced
+# Longest time of a batch: this, and _SLOWEST seconds more for each second of its audio.
+_BATCH_SECONDS = 120.0
+_SLOWEST = 10.0
+_INTERNAL = Failure("the recognition failed", "try again; the log of the service says why", internal=True)
+_DIED = Failure("the recognition of this request ended a process twice", "send other audio", internal=True)
 
 
 class Engine:
-    """The workers, their queue and the readers of uploads.
+    """The processes with the models, their queue and the readers of uploads.
 
     Args:
         settings: settings of the service.
         metrics: counters of the service.
+
+    Attributes:
+        sample_rate: future of Hz, of the models; a UserError if they can't be loaded.
     """
 
     def __init__(self, settings: Settings, metrics: Metrics):
         self._settings, self._metrics = settings, metrics
         self._queue = FairQueue()
-        self.workers = Workers(settings, self._queue, metrics)
         self._active = 0
         # Each request needs one thread at a time: to start a reader, to wait for it, or to end it.
         self._threads = ThreadPoolExecutor(settings.requests, thread_name_prefix="upload")
+        self.sample_rate: Future[int] = Future()
+        self._lock = threading.Lock()
+        self._ready: set[int] = set()  # numbers of the processes that have loaded the models
+        self._feeders = [
+            threading.Thread(target=self._feed, args=(number,), name=f"worker-{number}", daemon=True)
+            for number in range(settings.workers)
+        ]
         metrics.watch_queue(self._queue.waiting)
+        metrics.watch_workers(lambda: len(self._ready))
 
     def start(self) -> None:
         """Start the processes; requests may come at once, and wait for the models."""
-        self.workers.start()
+        for feeder in self._feeders:
+            feeder.start()
 
     def stop(self) -> None:
         """Wait for the tasks in the queue, and end the processes."""
         self._queue.close()
-        self.workers.join()
+        for feeder in self._feeders:
+            feeder.join()
         self._threads.shutdown()
 
     @property
     def ready(self) -> bool:
-        """Whether a worker has loaded the models."""
-        return bool(self.workers.pids)
+        """Whether a process has loaded the models."""
+        return bool(self._ready)
 
     def check_places(self) -> None:
         """Check that one more request can be processed now.
@@ -98,7 +129,7 @@ class Engine:
         Raises:
             RequestError: the file can't be decoded, or the words or phrases can't be used.
         """
-        rate = await asyncio.shield(asyncio.wrap_future(self.workers.sample_rate))
+        rate = await asyncio.shield(asyncio.wrap_future(self.sample_rate))
         limits = ReadLimits(self._settings.upload_seconds)
         reader = await self._in_thread(lambda: UploadReader(path, rate, limits))
         flow = Flow()
@@ -158,6 +189,95 @@ class Engine:
 
     async def _in_thread(self, work: Callable[[], Result]) -> Result:
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+
+    def _feed(self, number: int) -> None:
+        child = None
+        while child := child or self._loaded(number):
+            tasks = self._queue.take(self._settings.batch_seconds)
+            if tasks is None:
+                break
+            if not self._compute(child, tasks):
+                self._ready.discard(number)
+                self._metrics.worker_deaths.inc()
+                child.kill()
+                child = None
+        self._ready.discard(number)
+        if child:
+            child.close()
+
+    def _loaded(self, number: int) -> Child | None:
+        """A process that has loaded the models; None: none can load them, or the service ends."""
+        while not self._queue.closed:
+            child = Child(_work, self._settings.speech, self._settings.language)
+            try:
+                response = child.receive(_LOAD_SECONDS)
+            except (ChildDied, ChildTimeout) as error:
+                child.kill()
+                self._metrics.worker_deaths.inc()
+                LOG.error("a worker ended while it loaded the models", extra={"reason": str(error)})
+                time.sleep(_PAUSE_SECONDS)
+                continue
+            if isinstance(response, Failure):
+                child.close()
+                LOG.critical("the models can't be loaded", extra={"reason": response.problem})
+                self._set_rate(UserError(response.problem, where=response.where, hint=response.hint))
+                return None
+            self._set_rate(response)
+            self._ready.add(number)
+            LOG.info("a worker is ready", extra={"worker": number, "pid": child.pid})
+            return child
+        return None
+
+    def _set_rate(self, rate: int | UserError) -> None:
+        """The first process to load the models says which sample rate they have, or why there are none."""
+        with self._lock:
+            if self.sample_rate.done():
+                return
+            if isinstance(rate, UserError):
+                self.sample_rate.set_exception(rate)
+            else:
+                self.sample_rate.set_result(rate)
+
+    def _compute(self, child: Child, tasks: Sequence[Task]) -> bool:
+        """Compute a batch and hand out the results; False: the process has died."""
+        seconds = sum(task.seconds for task in tasks)
+        started = time.monotonic()
+        try:
+            child.send([task.job for task in tasks])
+            results = child.receive(_BATCH_SECONDS + _SLOWEST * seconds)
+        except (ChildDied, ChildTimeout) as error:
+            LOG.error("a worker died", extra={"pid": child.pid, "reason": str(error) or "it took too long"})
+            for task in tasks:
+                task.attempts += 1
+            self._queue.put_back([task for task in tasks if task.attempts < _ATTEMPTS])
+            for task in tasks:
+                if task.attempts >= _ATTEMPTS:
+                    task.result.set_result(_DIED)
+            return False
+        sound = sum(task.seconds for task in tasks if isinstance(task.job, RecogniseJob))
+        self._metrics.batch(len(tasks), sound, time.monotonic() - started)
+        for task, result in zip(tasks, results, strict=True):
+            task.result.set_result(result)
+        return True
+
+
+def _work(pipe: Connection, speech: Path, language: Path) -> None:
+    """The process: loads the models, then answers lists of jobs."""
+    try:
+        os.nice(_NICENESS)
+        models = Models(speech, language)
+    except UserError as error:
+        pipe.send(Failure.of(error))
+        return
+    pipe.send(models.sample_rate)
+    while True:
+        jobs = pipe.recv()
+        try:
+            results = models.compute(jobs)
+        except Exception:
+            traceback.print_exc()
+            results = [_INTERNAL] * len(jobs)
+        pipe.send(results)
 
 
 def _checked(result: Any) -> Any:

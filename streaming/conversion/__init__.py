@@ -2,6 +2,5 @@
 
 Read ``modes`` (the three ways to run a model), ``graph`` (the layers in order), ``timing`` and ``rules`` (how
 each layer streams), ``plan`` (the whole stream, or the obstacles), ``layers`` (those that keep state) and
-``convert``. ``runner`` runs a stream in Keras. The model as it was built and
-trained is called the plain model.
+``convert``. The model as it was built and trained is called the plain model.
 """

@@ -17,7 +17,7 @@ from analysis.keyword.detections import (
     read_spoken_keywords,
     write_detection_report,
 )
-from streaming.keyword.detection import Detection, DetectionConfig, KeywordDetector, Smoother
+from streaming.keyword import Detection, DetectionConfig, KeywordDetector, Smoother
 from utils.errors import ConfigError, CorpusError
 
 LABELS = ("_silence_", "_unknown_", "打开", "关闭")

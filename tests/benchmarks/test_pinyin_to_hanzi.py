@@ -8,26 +8,21 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.converters import debian, dictionary
-from benchmarks.converters.dictionary import DictionaryUnigram
 from benchmarks.converters.entry import Command, Entry
-from benchmarks.converters.ours import our_entry
 from benchmarks.model_language import pinyin_to_hanzi
-from benchmarks.peers import serve
-from benchmarks.peers.environment import Missing, bytes_of
+from benchmarks.peers.environment import Missing
 from benchmarks.peers.process import PeerProcess
-from benchmarks.support.converter_scores import error_rates, speed
+from benchmarks.support.converter_scores import error_rates
 from benchmarks.support.pinyin_sentences import (
     AISHELL,
     NOISY,
     THCHS,
     TONED,
     TONELESS,
-    Condition,
     read_conditions,
 )
-from benchmarks.support.tables import END, show
-from utils.errors import CorpusError, RunError
+from benchmarks.support.tables import END
+from utils.errors import RunError
 from utils.mandarin.pinyin import full_inventory
 from utils.metrics import count_errors, total
 
@@ -86,24 +81,6 @@ def test_a_tenth_of_the_syllables_is_wrong(tmp_path):
     assert noisy.pinyin == read_conditions(tmp_path)[2].pinyin
 
 
-def test_no_transcripts(tmp_path):
-    with pytest.raises(CorpusError, match="--transcripts"):
-        read_conditions(tmp_path)
-
-
-def test_a_sample_is_always_the_same():
-    pinyin = tuple((f"{syllable}",) for syllable in full_inventory()[:100])
-    whole = Condition(THCHS, TONED, pinyin, tuple(chr(0x4E00 + i) for i in range(100)))
-    sample = whole.sampled(10)
-    assert sample == whole.sampled(10)
-    assert len(set(sample.hanzi)) == 10
-    assert all(
-        whole.pinyin[whole.hanzi.index(text)] == spelt
-        for text, spelt in zip(sample.hanzi, sample.pinyin, strict=True)
-    )
-    assert whole.sampled(0) is whole.sampled(100) is whole
-
-
 def test_error_rates_of_a_process(transcripts):
     conditions, entry = read_conditions(transcripts), fake()
     rates = error_rates(entry, entry.find(Path()), conditions)
@@ -130,65 +107,6 @@ def test_a_process_that_ends_early_is_reported_with_its_error():
         process.answers(["ni hao"])
 
 
-def test_speed_of_few_sentences(transcripts):
-    entry = fake()
-    timed = read_conditions(transcripts)[-3]
-    found = speed(entry, entry.find(Path()), timed.pinyin)
-    assert found.start_seconds > 0 and found.sentences_a_second > 0 and found.milliseconds > 0
-
-
-def test_serve_converts_batches_together():
-    requested = []
-
-    def convert(sentences):
-        requested.append(sentences)
-        return ["".join(sentence) for sentence in sentences]
-
-    answers = list(serve.serve(convert, [b"ni3 hao3\n", b"ta1\n", b"\n", b"\n", b"de5\n"]))
-    assert answers == [["ni3hao3", "ta1"], ["de5"]]
-    assert requested == [[["ni3", "hao3"], ["ta1"]], [["de5"]]]
-
-
-def test_dictionary_unigram():
-    model = DictionaryUnigram(
-        [("你好", 100), ("你", 50), ("好", 40), ("号", 200), ("北京", 30), ("背景", 90), ("得", 10)]
-    )
-    assert model.convert(["ni3", "hao3"]) == "你好"
-    assert model.convert(["hao4"]) == "号"
-    assert model.convert(["bei3", "jing1"]) == "北京"
-    assert model.convert(["bei", "jing"]) == "背景"
-    assert model.convert(["hao2", "qu4"]) == "号" + dictionary.UNKNOWN
-    assert model.convert([]) == ""
-
-
-def test_spellings():
-    by_name = {entry.name: entry for entry in pinyin_to_hanzi.OTHERS}
-    sentence = ["lve4", "duo2", "de5", "hao3", "ma1", "nv"]
-    assert by_name["libpinyin"].line(sentence) == "lve duo de hao ma nv"
-    assert by_name["Google Pinyin (Android)"].line(sentence) == "lue duo de hao ma nv"
-    assert by_name["Rime terra-pinyin"].line(sentence) == "lve\\ duo/ de hao< ma- nv"
-    assert our_entry(Path("x"), "ours").line(sentence) == "lve4 duo2 de5 hao3 ma1 nv"
-
-
-def test_missing_parts_are_named(tmp_path, monkeypatch):
-    with pytest.raises(Missing, match="does not exist"):
-        our_entry(tmp_path / "none", "ours").find(tmp_path)
-    native = debian.Native("libpinyin", ("one", "two"), arguments=("/no/such/*/data",))
-    with pytest.raises(Missing, match="apt-get install one two"):
-        native.find(tmp_path)
-    monkeypatch.setattr(debian.shutil, "which", lambda _: None)
-    with pytest.raises(Missing, match="no compiler"):
-        debian.Native("libpinyin", ("one",)).find(tmp_path)
-
-
-def test_size_on_disk(tmp_path):
-    (tmp_path / "sub").mkdir()
-    (tmp_path / "a").write_bytes(b"12345")
-    (tmp_path / "sub" / "b").write_bytes(b"123")
-    (tmp_path / "sub" / "b.pyc").write_bytes(b"123")
-    assert bytes_of([tmp_path / "sub", tmp_path / "a"]) == 8
-
-
 def test_command(transcripts, tmp_path, monkeypatch, capsys):
     others = (fake("quick"), fake("other", tones=True), Entry("gone", "none", absent))
     monkeypatch.setattr(pinyin_to_hanzi, "OTHERS", others)
@@ -204,11 +122,3 @@ def test_command(transcripts, tmp_path, monkeypatch, capsys):
     assert "| quick | 16.67° | 16.67 |" in text and "| other | 16.67 | 16.67 |" in text
     assert text.startswith(f"# Title\n\n{mark}\n|") and text.endswith(f"{END}\nMore.\n")
     assert "old" not in text
-
-
-def test_a_document_without_marks_is_refused(tmp_path):
-    document = tmp_path / "text.md"
-    document.write_text("text\n", encoding="utf-8")
-    with pytest.raises(CorpusError, match="no marks"):
-        show("benchmarks.x", ["a"], [["b"]], document)
-    assert document.read_text(encoding="utf-8") == "text\n"

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 from keras import layers
 
-from bundle.check import verification
-from bundle.check.verification import Outcome, verify_bundle
+from bundle.check import measuring as verification
+from bundle.check.measuring import Outcome, verify_bundle
 from bundle.export import artefact_writer, build
 from bundle.export.artefact_writer import ArtefactWriter
 from bundle.export.build import export_bundle

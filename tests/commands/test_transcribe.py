@@ -457,7 +457,7 @@ def test_sound_before_ctrl_c_gets_its_text(talks, runs, capsys, monkeypatch, for
         yield iter([read_audio(talks / "a.wav", sample_rate)])
         raise Stopped
 
-    monkeypatch.setattr("utils.audio.live.open_pipe", stopped_pipe)
+    monkeypatch.setattr("utils.audio.piped.open_pipe", stopped_pipe)
     with pytest.raises(Stopped):
         transcribe.main(["-", *runs, "--format", form])
     shown = capsys.readouterr().out

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from data.batches.batching import FRAME_MULTIPLE, BatchSource, make_batch, plan_batches
+from data.batches.batching import FRAME_MULTIPLE, BatchSize, BatchSource, make_batch, plan_batches
 from data.batches.mixture import WeightedCorpus
 from data.features.augment import AugmentConfig
 from data.features.cache import FeatureCache, prepare_features
@@ -85,7 +85,8 @@ def test_a_too_long_utterance_is_a_batch_of_its_own():
 
 def test_make_batch_pads_with_zeros():
     short, two = np.ones((3, 2), np.float16), np.full((17, 2), 2.0, np.float32)
-    batch = make_batch(["a", "b"], [short, two], [np.array([5, 6, 7]), np.array([8])])
+    labels = [np.array([5, 6, 7]), np.array([8])]
+    batch = make_batch(["a", "b"], [short, two], labels, BatchSize(frames=17, bins=2, labels=3))
     assert batch.ids == ["a", "b"]
     assert batch.features.shape == (2, 32, 2) and batch.features.dtype == np.float32
     assert batch.feature_lengths.tolist() == [3, 17] and batch.feature_lengths.dtype == np.int32

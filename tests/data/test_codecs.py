@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.signal
 
-from data.features import codecs
+from data.features import augment as codecs
 from data.features.augment import AugmentConfig, augment_waveform
 
 RATE = 16_000

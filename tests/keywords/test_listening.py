@@ -21,7 +21,7 @@ from bundle.variants import Format, Mode, Precision, Variant
 from keywords import listening
 from keywords.recording_results import recording_results
 from model_keyword.layers.time_layers import clip_mean
-from streaming.keyword.detection import DetectionConfig
+from streaming.keyword import DetectionConfig
 from tests.support.microphone import Microphone
 from tests.support.scripts import load_script
 from utils.audio import microphone as microphone_module

@@ -24,7 +24,7 @@ from data.synthesis.wake_words import (
 from keywords import wake_word
 from keywords.backgrounds import background_recordings, stream_halves
 from keywords.calibration import calibrate
-from streaming.keyword.detection import Detection, DetectionConfig
+from streaming.keyword import Detection, DetectionConfig
 from tests.support.scripts import load_script
 from utils.audio.reading import SAMPLE_RATE, write_wav
 from utils.errors import AudioError, CorpusError, RunError, UserError

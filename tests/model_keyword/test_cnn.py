@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from model_keyword.models.feed_forward.cnn import CnnConfig
+from model_keyword.models.cnn import CnnConfig
 from model_keyword.registry import MODELS, build_keyword_model
 from utils.config import build_config
 from utils.errors import ConfigError

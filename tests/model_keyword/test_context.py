@@ -8,8 +8,8 @@ from data.features.spec_augment import SpecAugmentConfig
 from data.keywords.augment import KeywordAugmentConfig
 from data.keywords.clip_cache import ClipStore
 from data.keywords.clips import KeywordClip
-from model_keyword.models.recurrent.gru_lstm import GruConfig
-from model_keyword.models.residual.ds_tc_resnet import DsTcResnetConfig
+from model_keyword.models.ds_tc_resnet import DsTcResnetConfig
+from model_keyword.models.gru_lstm import GruConfig
 from model_keyword.registry import MODELS, build_keyword_model
 from streaming.conversion.modes import Mode
 from tests.support.streamed import assert_streams, with_random_weights

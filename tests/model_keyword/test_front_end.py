@@ -19,7 +19,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from model_keyword.layers.front_end import Frames, MelCepstrum, front_end
 from streaming.conversion.convert import to_mode
 from streaming.conversion.modes import Mode
-from streaming.conversion.runner import KerasStream
+from streaming.speech.keras_stream import KerasStream
 from tests.utils.test_keyword_features import RATE, SIGNALS
 from utils.errors import ConfigError
 from utils.features.keyword import KeywordFeatureConfig, feature_frames, keyword_features, mel_filters

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from model_keyword.layers.front_end import front_end
-from model_keyword.layers.sub_spectral_norm import SubSpectralNorm
 from model_keyword.layers.time_layers import convolution, depthwise, max_pooling
+from model_keyword.models.bc_resnet import SubSpectralNorm
 from model_keyword.registry import MODELS, build_keyword_model
 from streaming.conversion.convert import to_mode
 from streaming.conversion.plan import check_streamable, stream_geometry

@@ -22,10 +22,10 @@ from model_language.networks.causal_cnn_numpy import (
 from model_language.registry import load_converter, load_language_model
 from model_language.vocabulary.symbols import PAD_ID
 from training.run import train_from_config
-from training.tasks.text_rows.causal import HanziBatches, text_rows
+from training.tasks.causal_cnn import HanziBatches, text_rows
+from utils.arrays import log_softmax
 from utils.errors import ConfigError, RunError
 from utils.run_folder.run import RunFolder
-from utils.softmax import log_softmax
 from utils.vocabulary import Vocabulary, language_vocabulary
 
 SIZE = 40

@@ -11,7 +11,7 @@ from model_language.registry import load_converter
 from model_language.vocabulary.lexicon import Lexicon
 from model_language.vocabulary.symbols import Symbols
 from training.run import train_from_config
-from utils.padding import pad_rows
+from utils.arrays import pad_rows
 from utils.run_folder.run import RunFolder
 from utils.vocabulary import language_vocabulary
 

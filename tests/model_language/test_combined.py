@@ -53,7 +53,7 @@ def folder(tmp_path_factory) -> Path:
     (folder / "recipe.yaml").write_text("task: language\n", encoding="utf-8")
     train(folder, "network", *NETWORK)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("training.tasks.combined.read_dictionary", lambda: DICTIONARY)
+        patch.setattr("training.tasks.counted.read_dictionary", lambda: DICTIONARY)
         train(folder, "combined", *COMBINED, f"model.network_run={folder / 'network'}")
     return folder
 

@@ -22,8 +22,15 @@ from model_language.vocabulary.lexicon import UNREADABLE, Lexicon
 from model_language.vocabulary.symbols import PAD_ID, UNKNOWN_ID, Symbols, Tokens
 from tests.support.scripts import ROOT
 from training.run import train_from_config
-from training.tasks.text_rows.gated import GatedCnnTask, evaluate_converter, reading_matrix, text_rows
-from training.tasks.text_rows.gated_rows import CONFUSED, MISRECOGNISED_FRACTIONS, RowBatches
+from training.tasks.gated_cnn import (
+    CONFUSED,
+    MISRECOGNISED_FRACTIONS,
+    GatedCnnTask,
+    RowBatches,
+    evaluate_converter,
+    reading_matrix,
+    text_rows,
+)
 from utils.backend.model_cost import multiply_accumulates
 from utils.errors import ConfigError, RunError
 from utils.mandarin.confusion_statistics import shipped_statistics

@@ -16,9 +16,9 @@ from model_language.registry import load_converter
 from model_language.search.user_words import UserWords
 from model_language.vocabulary.lexicon import UNREADABLE
 from model_language.vocabulary.symbols import Symbols, build_symbols
+from utils.arrays import pad_rows
 from utils.config import save_yaml, to_plain
 from utils.errors import ConfigError, RunError, TrainingError
-from utils.padding import pad_rows
 
 SHARED = Path(__file__).parents[2].parent / "shared" / "data"
 

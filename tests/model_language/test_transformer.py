@@ -18,10 +18,10 @@ from model_language.registry import load_converter
 from model_language.search.user_words import UserWords
 from model_language.vocabulary.lexicon import UNREADABLE, Lexicon
 from model_language.vocabulary.symbols import UNKNOWN_ID, Symbols
+from utils.arrays import pad_rows
 from utils.backend.model_cost import multiply_accumulates
 from utils.config import save_yaml, to_plain
 from utils.errors import ConfigError, RunError
-from utils.padding import pad_rows
 from utils.vocabulary import language_vocabulary
 
 TINY = TransformerConfig(width=16, blocks=2, heads=2, reach=4, dropout=0.0)

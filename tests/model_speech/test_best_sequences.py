@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from model_speech.ctc.alignment import align_text, best_alignments
 from model_speech.ctc.best_sequences import SequenceTable
 from model_speech.ctc.forward_backward import sequence_score
-from utils.softmax import log_softmax
+from utils.arrays import log_softmax
 from utils.vocabulary import BLANK, SPACE, Vocabulary
 
 SEQUENCES = st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=4), min_size=1, max_size=12)

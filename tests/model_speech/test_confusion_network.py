@@ -9,8 +9,8 @@ import pytest
 from model_speech.ctc.decoder import greedy_decode
 from model_speech.ctc.forward_backward import sequence_score
 from model_speech.ctc.posteriors import NONE, confusion_network, neighbourhood, token_slots
+from utils.arrays import log_softmax
 from utils.hypotheses.recognition import NOTHING, ConfusionNetwork, Slot
-from utils.softmax import log_softmax
 from utils.vocabulary import SPACE, Vocabulary
 
 BLANK = 3

@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from model_speech.ctc.consistency import consistency_loss
-from model_speech.ctc.distillation import distillation_loss
+from model_speech.ctc.distribution_losses import consistency_loss, distillation_loss
 from model_speech.ctc.loss import LOG_ZERO
-from utils.softmax import softmax
+from utils.arrays import softmax
 
 LENGTHS = np.array([5, 3, 1])
 VALID = (np.arange(5) < LENGTHS[:, None])[..., None]

@@ -9,8 +9,8 @@ from model_speech.ctc import prefix_beam
 from model_speech.ctc.alignment import align
 from model_speech.ctc.decoder import greedy_decode
 from model_speech.ctc.prefix_beam import beam_search
+from utils.arrays import log_softmax
 from utils.hypotheses.recognition import Hypothesis
-from utils.softmax import log_softmax
 
 
 def collapse(path, blank):

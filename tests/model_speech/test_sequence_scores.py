@@ -8,7 +8,7 @@ import pytest
 from model_speech.ctc.forward_backward import sequence_score
 from model_speech.ctc.prefix_beam import beam_search
 from model_speech.ctc.shallow_fusion import Fusion
-from utils.softmax import log_softmax
+from utils.arrays import log_softmax
 
 BLANK = 3
 

@@ -19,8 +19,8 @@ from recognition.loading import load_fusion, load_optional_fusion
 from recognition.options import SearchOptions
 from tests.model_speech.test_prefix_beam import extended, label_probabilities, random_logits
 from training.run import train_from_config
+from utils.arrays import log_softmax
 from utils.errors import ConfigError, CorpusError, RunError, TrainingError
-from utils.softmax import log_softmax
 from utils.vocabulary import BLANK, SPACE, Vocabulary
 
 SENTENCES = [tuple(line.split()) for line in ("ni3 hao3", "ni3 hao3 ma5", "wo3 hao3", "wo3 men5 hao3 ma5")]

@@ -1,7 +1,6 @@
-"""Checks the Containerfile: no root, only files that the service needs, pinned versions, a health check."""
+"""Checks the Containerfile: no root, only files that the service needs, a health check."""
 
 import re
-import shlex
 from pathlib import Path
 
 import pytest
@@ -27,19 +26,6 @@ def copied() -> list[str]:
     return [source for line in of("COPY") if not line.startswith("--from") for source in line.split()[:-1]]
 
 
-def test_instructions_are_known_and_their_words_are_complete():
-    known = "FROM RUN COPY LABEL ENV WORKDIR USER EXPOSE STOPSIGNAL HEALTHCHECK ENTRYPOINT"
-    assert {name for name, _ in instructions()} <= set(known.split())
-    for _, arguments in instructions():
-        shlex.split(arguments)  # a quote that is not closed is an error
-
-
-def test_images_are_pinned_and_named_in_full():
-    images = [line.split()[0] for line in of("FROM")]
-    assert all(re.fullmatch(r"[a-z.]+/[\w/]+:\d+\.\d+-\w+-\w+", image) for image in images)
-    assert len(set(images)) == 1, "packages are built for the Python that runs them"
-
-
 def test_the_last_stage_has_no_root_and_installs_nothing():
     last = TEXT[TEXT.rindex("FROM ") :]
     user = re.search(r"^USER (\d+):(\d+)$", last, re.MULTILINE)
@@ -57,10 +43,6 @@ def test_the_container_has_a_health_check_and_gets_sigterm():
     (entry,) = of("ENTRYPOINT")
     assert entry.startswith('["python", "serve.py"'), "no shell, so that the service gets SIGTERM"
     assert of("STOPSIGNAL") == ["SIGTERM"]
-
-
-def test_no_secret_is_written_down():
-    assert not re.search(r"(TOKENS?|PASSWORD|KEY)=", TEXT)
 
 
 def test_copied_files_exist_and_are_not_ignored():

@@ -193,22 +193,6 @@ def test_the_history_is_whole_after_a_kill_at_the_end_of_the_last_epoch(commands
     assert run_content(RunFolder(folder)) == run_content(RunFolder(tiny_runs.speech))
 
 
-@pytest.mark.nightly
-@pytest.mark.timeout(3600)
-def test_train_killed_at_a_random_step(commands, tiny_runs):
-    """The step differs in each run of this test."""
-    run, steps = RunFolder(commands.folder / "killed_at_a_step"), np.random.default_rng().integers(1, 10)
-    arguments, seen = tiny_runs.training(run.path, commands.folder / "features"), run.path / "utterances.tsv"
-    killed = commands.run(
-        "train", *arguments, condition=lambda: seen.is_file() and seen.read_bytes().count(b"\n") >= steps
-    )
-    assert killed.code == -9, killed.output
-    again = commands.run("train", *arguments)
-    assert again.code == 0 and "resumed at epoch" in again.output, f"after step {steps}: {again.output}"
-    assert run_content(run) == run_content(RunFolder(tiny_runs.speech)), f"after step {steps}"
-    assert temporary_files(run.path) == []
-
-
 def results_of(folder: Path) -> dict[str, object]:
     results = json.loads((folder / "results.json").read_text(encoding="utf-8"))
     return {**without_timing(results), "hypotheses": (folder / "hypotheses.tsv").read_bytes()}

@@ -28,7 +28,7 @@ TIERS = (
 PACKAGES = tuple(package for tier in TIERS for package in tier)
 TIER_OF = {package: number for number, tier in enumerate(TIERS) for package in tier}
 MOST_MODULES = 14  # limit for a folder, without __init__.py
-CATALOGUES = {"data/corpora", "model_language/networks", "model_speech/models"}
+CATALOGUES = {"data/corpora", "model_keyword/models", "model_language/networks", "model_speech/models"}
 MODULES = sorted(
     path
     for folder in (ROOT, *(ROOT / name for name in PACKAGES))
@@ -58,7 +58,7 @@ LATE_IMPORTS = {
     "recognition/live/loading.py": {"model_speech", "streaming"},  # Keras, for a run that is not packed
     "utils/mandarin/hanzi_readings.py": {"pypinyin"},
     "utils/mandarin/simplified.py": {"opencc"},  # not of requirements/run.txt
-    "utils/run_folder/file_lock.py": {"fcntl"},
+    "utils/run_folder/checksums.py": {"fcntl"},
 }
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 ENTRIES = {"__name__ == '__main__'", "TYPE_CHECKING"}

@@ -17,10 +17,10 @@ from recognition.phrases.search import PhraseSearch
 from recognition.recognizer import Recognizer
 from streaming.speech.utterances import UtteranceSegmenter
 from tests.support.scripted_acoustic import Scripted, speak
+from utils.arrays import log_softmax
 from utils.errors import ConfigError, PhraseError
 from utils.features.settings import FeatureConfig
 from utils.hypotheses.transcript_formats import FORMATS
-from utils.softmax import log_softmax
 from utils.vocabulary import BLANK, SPACE, Vocabulary
 
 NAMES = ("ma1", "ma3", "ni3", "ni2", "hao3", "wo3", "shi4", "er4", "liang3", "shi2")

@@ -15,11 +15,11 @@ from recognition.phrases.thresholds import PhraseThresholds
 from tests.support.recordings import RECORDING
 from tests.support.scripted_acoustic import Scripted, speak
 from tests.support.scripts import load_script
+from utils.arrays import log_softmax
 from utils.audio.reading import read_audio, write_wav
 from utils.errors import ConfigError, PhraseError
 from utils.features.speech import extract_features
 from utils.run_folder.run import PRETRAINED_SPEECH
-from utils.softmax import log_softmax
 from utils.vocabulary import BLANK, SPACE, Vocabulary
 
 VOCABULARY = Vocabulary(("ma1", "ni3", "hao3", "wo3", "shi4", SPACE, BLANK))

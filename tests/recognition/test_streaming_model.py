@@ -5,7 +5,7 @@ import shutil
 import numpy as np
 import pytest
 
-from bundle.check.verification import Outcome, verify_bundle
+from bundle.check.measuring import Outcome, verify_bundle
 from bundle.folder import open_bundle
 from model_speech.acoustic_logits import load_acoustic_logits
 from recognition.live.loading import load_logit_stream

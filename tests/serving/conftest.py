@@ -1,4 +1,4 @@
-"""Fixtures: two services that several files share, and a browser whose microphone plays a recording."""
+"""Fixtures: services that several files share, and a browser whose microphone plays a recording."""
 
 from collections.abc import Iterator
 
@@ -24,6 +24,13 @@ def guarded_service() -> Iterator[Service]:
     options += " --upload-megabytes 1 --upload-seconds 120 --receive-seconds 4"
     with running_service(*options.split(), counts_lines=True, SPEECH_TOKENS=TOKEN) as service:
         service.wait_for("a worker of live streams is ready", 2)
+        yield service
+
+
+@pytest.fixture(scope="session")
+def service_with_token() -> Iterator[Service]:
+    """A service with the token ``TOKEN`` and the limits that users have."""
+    with running_service("--workers", "1", SPEECH_TOKENS=TOKEN) as service:
         yield service
 
 

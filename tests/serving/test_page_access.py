@@ -154,38 +154,37 @@ def test_the_status_is_readable_on_a_phone(open_service, chromium, width, locale
     shown.close()
 
 
-def test_a_token_that_is_no_longer_accepted(chromium):
+def test_a_token_that_is_no_longer_accepted(service_with_token, chromium):
     """The page says so, whatever was tried, and keeps the transcript; signing in elsewhere is enough."""
-    with running_service("--workers", "1", SPEECH_TOKENS=TOKEN) as service:
-        shown = open_page(chromium, service.url, locale="en-GB")
-        shown.page.fill("#token", TOKEN)
-        shown.page.keyboard.press("Enter")
-        shown.page.wait_for_selector("body.loaded")
-        shown.page.set_input_files("#file", RECORDINGS[0])
-        shown.page.wait_for_selector("li.final")
-        wait_for_state(shown, "idle")
-        lines = shown.page.locator("li.final").count()
-        context = shown.page.context
-        valid = context.cookies()
-        shown.page.fill("#reference", SPOKEN)
-        for cookies in ([], [{**valid[0], "value": "a-token-that-was-replaced"}]):
-            context.clear_cookies()
-            context.add_cookies(cookies)
-            for attempt in (
-                lambda: shown.page.click("#record"),
-                lambda: shown.page.set_input_files("#file", RECORDINGS[0]),
-                lambda: shown.page.click("#compare"),
-            ):
-                attempt()
-                problem = shown.page.locator("#problem .message")
-                expect(problem).to_have_text("The server no longer accepts the token of this browser.")
-                shown.page.click("#dismiss")
-        assert shown.page.locator("li.final").count() == lines
+    shown = open_page(chromium, service_with_token.url, locale="en-GB")
+    shown.page.fill("#token", TOKEN)
+    shown.page.keyboard.press("Enter")
+    shown.page.wait_for_selector("body.loaded")
+    shown.page.set_input_files("#file", RECORDINGS[0])
+    shown.page.wait_for_selector("li.final")
+    wait_for_state(shown, "idle")
+    lines = shown.page.locator("li.final").count()
+    context = shown.page.context
+    valid = context.cookies()
+    shown.page.fill("#reference", SPOKEN)
+    for cookies in ([], [{**valid[0], "value": "a-token-that-was-replaced"}]):
         context.clear_cookies()
-        context.add_cookies(valid)
-        shown.page.set_input_files("#file", RECORDINGS[0])
-        expect(shown.page.locator("li.final").nth(lines)).to_be_visible()
-        shown.close()
+        context.add_cookies(cookies)
+        for attempt in (
+            lambda: shown.page.click("#record"),
+            lambda: shown.page.set_input_files("#file", RECORDINGS[0]),
+            lambda: shown.page.click("#compare"),
+        ):
+            attempt()
+            problem = shown.page.locator("#problem .message")
+            expect(problem).to_have_text("The server no longer accepts the token of this browser.")
+            shown.page.click("#dismiss")
+    assert shown.page.locator("li.final").count() == lines
+    context.clear_cookies()
+    context.add_cookies(valid)
+    shown.page.set_input_files("#file", RECORDINGS[0])
+    expect(shown.page.locator("li.final").nth(lines)).to_be_visible()
+    shown.close()
 
 
 def test_a_network_that_is_gone_is_noticed(open_service, chromium):

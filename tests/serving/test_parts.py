@@ -37,8 +37,8 @@ from serving.logs import JsonLines
 from serving.metrics import Metrics
 from serving.server import listening_socket, share_cores
 from serving.settings import Settings, read_tokens
+from serving.work import engine as engine_module
 from serving.work import uploads
-from serving.work import workers as work_workers
 from serving.work.child import Child, ChildDied, ChildTimeout
 from serving.work.fair_queue import FairQueue, Flow, Task
 from serving.work.models import Failure, Search, prompt_words
@@ -463,14 +463,12 @@ def test_processes_that_die_while_they_load_do_not_keep_the_service(monkeypatch)
         def kill(self):
             pass
 
-    monkeypatch.setattr(work_workers, "Child", Dying)
-    monkeypatch.setattr(work_workers, "_PAUSE_SECONDS", 0.01)
-    queue = FairQueue()
-    workers = work_workers.Workers(Settings(workers=1), queue, Metrics())
-    workers.start()
+    monkeypatch.setattr(engine_module, "Child", Dying)
+    monkeypatch.setattr(engine_module, "_PAUSE_SECONDS", 0.01)
+    engine = engine_module.Engine(Settings(workers=1), Metrics())
+    engine.start()
     time.sleep(0.1)
-    queue.close()
-    ended = threading.Thread(target=workers.join, daemon=True)
+    ended = threading.Thread(target=engine.stop, daemon=True)
     ended.start()
     ended.join(30.0)
     assert not ended.is_alive()

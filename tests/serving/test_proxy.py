@@ -17,7 +17,7 @@ from serving.page.sign_in import router
 from tests.support.chromium import open_page
 from tests.support.recordings import RECORDINGS
 from tests.support.scripts import ROOT
-from tests.support.service import TOKEN, Service, running_service, wait_until
+from tests.support.service import TOKEN, Service, wait_until
 from tests.support.talking import speak, wait_for_state
 
 NGINX = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin")
@@ -92,12 +92,9 @@ def test_the_documented_proxy_makes_the_cookie_secure():
 
 
 @pytest.mark.skipif(not NGINX, reason="needs nginx (Debian: apt install nginx-light)")
-def test_the_page_works_below_a_path_of_the_host(chromium, tmp_path):
+def test_the_page_works_below_a_path_of_the_host(service_with_token, chromium, tmp_path):
     """Signing in, live recognition over the WebSocket, and a file; the cookie is for this path only."""
-    with (
-        running_service("--workers", "1", SPEECH_TOKENS=TOKEN) as service,
-        proxy(service, tmp_path) as address,
-    ):
+    with proxy(service_with_token, tmp_path) as address:
         shown = open_page(chromium, address, locale="en-GB")
         shown.page.fill("#token", TOKEN)
         shown.page.keyboard.press("Enter")

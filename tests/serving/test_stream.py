@@ -459,33 +459,21 @@ def test_a_dead_worker_ends_its_own_streams_only(service, speech):
     assert finals(talk(service, [speech.tobytes(), END]))
 
 
-def test_a_stream_without_a_start_does_not_delay_the_end_of_the_service():
+def test_the_end_of_the_service_sends_the_finals_first(speech):
+    """And does not wait for a stream that has not started."""
     with running_service("--workers", "1", "--receive-seconds", "600") as service:
 
-        async def session() -> list[Message]:
-            async with connect(service, None) as socket:
-                service.process.send_signal(signal.SIGTERM)
-                return await messages_of(socket)
-
-        (error,) = asyncio.run(session())
-        assert error["code"] == "shutdown"
-        assert service.process.wait(PATIENCE) == 128 + signal.SIGTERM
-
-
-def test_the_end_of_the_service_sends_the_finals_first(speech):
-    with running_service("--workers", "1", "--live-workers", "1") as service:
-        service.wait_for("a worker of live streams is ready")
-
-        async def session() -> list[Message]:
-            async with connect(service, None) as socket:
+        async def sessions() -> tuple[list[Message], list[Message]]:
+            async with connect(service, None) as waiting, connect(service, None) as socket:
                 await socket.send('{"type":"start"}')
                 await socket.send(speech.tobytes())
                 before: list[Message] = []
                 while not before or len(before[-1].get("syllables", ())) < 2:
                     before.append(json.loads(await asyncio.wait_for(socket.recv(), PATIENCE)))
                 service.process.send_signal(signal.SIGTERM)
-                return [*before, *await messages_of(socket)]
+                return await messages_of(waiting), [*before, *await messages_of(socket)]
 
-        *_, final, error = asyncio.run(session())
-        assert (final["type"], final["hanzi"][:2], error["code"]) == ("final", "如果", "shutdown")
+        (refused,), (*_, final, error) = asyncio.run(sessions())
+        assert refused["code"] == error["code"] == "shutdown"
+        assert (final["type"], final["hanzi"][:2]) == ("final", "如果")
         assert service.process.wait(PATIENCE) == 128 + signal.SIGTERM

@@ -11,7 +11,7 @@ from keras import layers
 from streaming.conversion.convert import to_mode
 from streaming.conversion.modes import Mode
 from streaming.conversion.plan import check_streamable, stream_geometry
-from streaming.conversion.runner import KerasStream
+from streaming.speech.keras_stream import KerasStream
 from tests.support.streamed import (
     EXTERNAL,
     INTERNAL,

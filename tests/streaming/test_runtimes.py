@@ -9,7 +9,7 @@ from keras import layers
 
 from streaming.conversion.convert import to_mode
 from streaming.conversion.plan import stream_geometry
-from streaming.conversion.runner import KerasStream
+from streaming.speech.keras_stream import KerasStream
 from tests.support.streamed import EXTERNAL, model_of, noise
 
 FRAMES, BINS = 12, 4

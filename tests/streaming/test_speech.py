@@ -26,8 +26,7 @@ from recognition.live.partial_results import PartialResultDecoder
 from recognition.recognizer import Recognizer
 from streaming.conversion.convert import to_mode
 from streaming.conversion.modes import Mode
-from streaming.conversion.runner import KerasStream
-from streaming.speech.keras_stream import keras_stream
+from streaming.speech.keras_stream import KerasStream, keras_stream
 from streaming.speech.recognizer import StreamRecognizer
 from streaming.speech.stream import LogitStream, SpeechStream
 from streaming.speech.utterances import MAX_SECONDS, UtteranceSegmenter

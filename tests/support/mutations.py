@@ -10,75 +10,17 @@ HEADER_BYTES = 100  # header bytes of most containers; in a small file the rest 
 EXTREMES = (0, 1, 0x7F, 0xFF, 0x7FFF, 0xFFFF, 0x10000, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFE, 0xFFFFFFFF)
 
 # Field values from mistakes, other programs, or attacks.
+_WORDS = """
+. - 0 -1 nan inf 1e400 1e-320 0x10 1_000 12,5 ９ ² 十 é 𠀀 🎙 99999999999999999999
+ma ma6 ma0 lü4 lv4 lu:4 MA1 mā 5 _ <pad> <unk> sil 儿 妈妈 A NULL None %s $(id)
+{ } [ ] : # ' " &a *a ${a} ${ ??? ~ null true 2020-99-99 1:99 .inf .nan 1e9 \\ [] {} @
+/ .. /dev/zero /proc/self/mem
+"""
 STRANGE = (
-    *(
-        "",
-        " ",
-        ".",
-        "-",
-        "0",
-        "-1",
-        "nan",
-        "inf",
-        "1e400",
-        "1e-320",
-        "0x10",
-        "1_000",
-        "12,5",
-        "９",
-        "²",
-        "十",
-    ),
-    *(
-        "\x00",
-        "\x1b[31m",
-        "\r",
-        "\v",
-        "\x85",
-        "\u2028",
-        "\u200b",
-        "\ufeff",
-        "\ufffd",
-        "é",
-        "e\u0301",
-        "𠀀",
-        "🎙",
-    ),
-    *(
-        "ma",
-        "ma6",
-        "ma0",
-        "lü4",
-        "lv4",
-        "lu:4",
-        "MA1",
-        "mā",
-        "5",
-        "_",
-        "<pad>",
-        "<unk>",
-        "sil",
-        "儿",
-        "妈妈",
-        "A",
-    ),
-    *("/", "..", "../" * 30, "/dev/zero", "/proc/self/mem", "a" * 300, "ni3 " * 3000, "你" * 3000),
-    *("{", "}", "[", "[" * 60, "]", ":", "a: b", "- ", "#", "'", '"', "&a", "*a", "!!int x", "!!binary x"),
-    *(
-        "${a}",
-        "${",
-        "???",
-        "~",
-        "null",
-        "true",
-        "2020-99-99",
-        "1:99",
-        ".inf",
-        ".nan",
-        "1e9",
-        "99999999999999999999",
-    ),
-    *("cat x |", "| cat", "\\", "%s", "$(id)", "NULL", "None", "[]", "{}", "@"),
+    *("", " ", "\x00", "\x1b[31m", "\r", "\v", "\x85", "\u2028", "\u200b", "\ufeff", "\ufffd", "e\u0301"),
+    *("../" * 30, "a" * 300, "ni3 " * 3000, "你" * 3000, "[" * 60),
+    *("a: b", "- ", "!!int x", "!!binary x", "cat x |", "| cat"),
+    *_WORDS.split(),
 )
 
 
@@ -92,27 +34,20 @@ def mutate_bytes(content: bytes, rng: np.random.Generator, donors: Sequence[byte
     """
     data = bytearray(content)
     for _ in range(rng.integers(1, 4)):
-        if not data:
-            break
-        data = bytearray(BYTE_FAULTS[rng.integers(len(BYTE_FAULTS))](data, rng, donors or (content,)))
+        if data:
+            data = bytearray(_BYTE_FAULTS[rng.integers(len(_BYTE_FAULTS))](data, rng, donors or (content,)))
     return bytes(data)
 
 
 def mutate_text(text: str, rng: np.random.Generator) -> bytes:
     """Insert one to three random faults into a text of lines and fields; rarely the bytes are not UTF-8."""
     for _ in range(rng.integers(1, 4)):
-        text = TEXT_FAULTS[rng.integers(len(TEXT_FAULTS))](text, rng)
-    content = text.encode()
+        text = _TEXT_FAULTS[rng.integers(len(_TEXT_FAULTS))](text, rng)
     chance = rng.random()
     if chance < 0.1:
-        content = mutate_bytes(content, rng)
-    elif chance < 0.15:
-        content = text.encode("gb18030")
-    elif chance < 0.2:
-        content = text.encode("utf-16")
-    elif chance < 0.25:
-        content = b"\xef\xbb\xbf" + content
-    return content
+        return mutate_bytes(text.encode(), rng)
+    encodings = ((0.15, "gb18030"), (0.2, "utf-16"), (0.25, "utf-8-sig"), (1.0, "utf-8"))
+    return text.encode(next(name for limit, name in encodings if chance < limit))
 
 
 def _place(size: int, rng: np.random.Generator) -> int:
@@ -131,20 +66,22 @@ def _flip_bits(data: bytearray, rng: np.random.Generator, donors: Sequence[bytes
     return data
 
 
-def _set_bytes(data: bytearray, rng: np.random.Generator, donors: Sequence[bytes]) -> bytes:
-    for _ in range(rng.integers(1, 5)):
-        data[_place(len(data), rng)] = int(rng.integers(256))
-    return data
-
-
 def _set_number(data: bytearray, rng: np.random.Generator, donors: Sequence[bytes]) -> bytes:
     """Insert an impossible length, rate or count."""
     number, order = EXTREMES[rng.integers(len(EXTREMES))], "<>"[rng.integers(2)]
     number, form = (number & 0xFFFF, "H") if rng.random() < 0.4 else (number, "I")
-    packed = struct.pack(order + form, number)
     start = _place(len(data), rng)
     start -= start % 2 if rng.random() < 0.8 else 0
-    data[start : start + len(packed)] = packed
+    data[start : start + struct.calcsize(form)] = struct.pack(order + form, number)
+    return data
+
+
+def _replace_stretch(data: bytearray, rng: np.random.Generator, donors: Sequence[bytes]) -> bytes:
+    """Take a part out, or put it there several times, zeros or noise instead."""
+    part = _stretch(len(data), rng)
+    old = data[part]
+    instead = (b"", old * int(rng.integers(2, 6)), bytes(len(old)), b"\xff" * len(old), rng.bytes(64) + old)
+    data[part] = instead[rng.integers(len(instead))]
     return data
 
 
@@ -152,77 +89,45 @@ def _cut_off(data: bytearray, rng: np.random.Generator, donors: Sequence[bytes])
     return data[: _place(len(data), rng)]
 
 
-def _take_out(data: bytearray, rng: np.random.Generator, donors: Sequence[bytes]) -> bytes:
-    del data[_stretch(len(data), rng)]
-    return data
-
-
-def _double(data: bytearray, rng: np.random.Generator, donors: Sequence[bytes]) -> bytes:
-    part = data[_stretch(len(data), rng)]
-    start = _place(len(data), rng)
-    return data[:start] + part * int(rng.integers(1, 5)) + data[start:]
-
-
-def _put_in(data: bytearray, rng: np.random.Generator, donors: Sequence[bytes]) -> bytes:
-    start = _place(len(data), rng)
-    return data[:start] + rng.bytes(int(rng.integers(1, 64))) + data[start:]
-
-
-def _zero(data: bytearray, rng: np.random.Generator, donors: Sequence[bytes]) -> bytes:
-    part = _stretch(len(data), rng)
-    data[part] = bytes([int(rng.integers(2)) * 255]) * len(data[part])
-    return data
-
-
 def _splice(data: bytearray, rng: np.random.Generator, donors: Sequence[bytes]) -> bytes:
-    """Join the beginning of one file and the rest of another."""
-    other = donors[rng.integers(len(donors))]
+    """Join the beginning of one file and the rest of another, or noise."""
+    other = donors[rng.integers(len(donors))] if rng.random() < 0.5 else rng.bytes(2000)
     return data[: _place(len(data), rng)] + other[_place(len(other), rng) :]
 
 
-def _only_a_beginning(data: bytearray, rng: np.random.Generator, donors: Sequence[bytes]) -> bytes:
-    return data[: int(rng.integers(0, 60))] + rng.bytes(int(rng.integers(1, 2000)))
-
-
 ByteFault = Callable[[bytearray, np.random.Generator, Sequence[bytes]], bytes]
-BYTE_FAULTS: tuple[ByteFault, ...] = (
-    *(_flip_bits, _set_bytes, _set_number, _set_number, _cut_off, _take_out),
-    *(_double, _put_in, _zero, _splice, _only_a_beginning),
+_BYTE_FAULTS: tuple[ByteFault, ...] = (
+    _flip_bits,
+    *(_set_number, _set_number),
+    *(_replace_stretch, _replace_stretch, _replace_stretch),
+    _cut_off,
+    _splice,
 )
 
 
-def _change_line(text: str, rng: np.random.Generator) -> str:
-    """Remove, repeat, move, join or empty a line."""
-    lines = text.splitlines(keepends=True) or [""]
-    first, second = rng.integers(len(lines), size=2)
+def _change_parts(text: str, mark: str, rng: np.random.Generator) -> str:
+    """Remove, repeat, move or replace one of the parts between marks: a field or a line."""
+    parts = text.split(mark)
+    first, second = rng.integers(len(parts), size=2)
     kind = rng.integers(5)
     if kind == 0:
-        del lines[first]
+        del parts[first]
     elif kind == 1:
-        lines.insert(second, lines[first])
+        parts.insert(first, parts[second])
     elif kind == 2:
-        lines[first], lines[second] = lines[second], lines[first]
-    elif kind == 3:
-        lines[first] = lines[first].rstrip("\r\n")
+        parts[first], parts[second] = parts[second], parts[first]
     else:
-        lines.insert(first, "\n")
-    return "".join(lines)
+        parts[first] = STRANGE[rng.integers(len(STRANGE))]
+    return mark.join(parts)
+
+
+def _change_line(text: str, rng: np.random.Generator) -> str:
+    return _change_parts(text, "\n", rng)
 
 
 def _change_field(text: str, rng: np.random.Generator) -> str:
-    """Remove, repeat or replace a field between tabs, spaces or colons."""
-    separator = [mark for mark in ("\t", " ", ": ", ",", "\n") if mark in text] or ["\n"]
-    mark = separator[rng.integers(len(separator))]
-    fields = text.split(mark)
-    first, second = rng.integers(len(fields), size=2)
-    kind = rng.integers(4)
-    if kind == 0:
-        del fields[first]
-    elif kind == 1:
-        fields.insert(first, fields[second])
-    else:
-        fields[first] = STRANGE[rng.integers(len(STRANGE))]
-    return mark.join(fields)
+    marks = [mark for mark in ("\t", " ", ": ", ",", "\n") if mark in text] or ["\n"]
+    return _change_parts(text, marks[rng.integers(len(marks))], rng)
 
 
 def _change_word(text: str, rng: np.random.Generator) -> str:
@@ -237,15 +142,14 @@ def _change_characters(text: str, rng: np.random.Generator) -> str:
     characters = list(text)
     for _ in range(rng.integers(1, 4)):
         position = int(rng.integers(len(characters) + 1))
-        kind = rng.integers(4)
-        if kind == 0:
-            del characters[position : position + 1]
-        elif kind == 1:
-            characters.insert(position, STRANGE[rng.integers(len(STRANGE))])
-        elif kind == 2:
-            characters.insert(position, chr(int(rng.choice([9, 10, 13, 32, *range(33, 127)]))))
-        else:
-            characters[position : position + 1] = chr(int(rng.integers(1, 0xD800)))
+        any_character, ascii_one = chr(int(rng.integers(1, 0xD800))), chr(int(rng.integers(9, 127)))
+        removed, added = (
+            (1, ""),
+            (0, STRANGE[rng.integers(len(STRANGE))]),
+            (0, ascii_one),
+            (1, any_character),
+        )[rng.integers(4)]
+        characters[position : position + removed] = added
     return "".join(characters)
 
 
@@ -258,7 +162,7 @@ def _other_line_ends(text: str, rng: np.random.Generator) -> str:
 
 
 TextFault = Callable[[str, np.random.Generator], str]
-TEXT_FAULTS: tuple[TextFault, ...] = (
-    *(_change_field, _change_field, _change_word, _change_word, _change_line, _change_characters),
-    *(_change_characters, _cut_text, _other_line_ends),
+_TEXT_FAULTS: tuple[TextFault, ...] = (
+    *(_change_field, _change_field, _change_word, _change_word, _change_line),
+    *(_change_characters, _change_characters, _cut_text, _other_line_ends),
 )

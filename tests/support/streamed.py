@@ -9,8 +9,8 @@ from streaming.chunks import StreamedModel
 from streaming.conversion.convert import to_mode
 from streaming.conversion.modes import Mode
 from streaming.conversion.plan import StreamGeometry, stream_geometry
-from streaming.conversion.runner import KerasStream
 from streaming.conversion.timing import round_up
+from streaming.speech.keras_stream import KerasStream
 
 INTERNAL, EXTERNAL = Mode.STREAM_INTERNAL_STATE_INFERENCE, Mode.STREAM_EXTERNAL_STATE_INFERENCE
 STREAMS = (INTERNAL, EXTERNAL)

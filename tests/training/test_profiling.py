@@ -9,7 +9,7 @@ from tensorflow.tsl.profiler.protobuf import xplane_pb2
 from tests.training.test_loop import LineTask, run_folder
 from training.loop import TrainingConfig, train
 from training.optimiser import OptimiserConfig
-from training.profiling import StepProfiler, StepWindow
+from training.profiling import StepProfiler
 from utils.errors import ConfigError
 
 
@@ -47,4 +47,4 @@ def test_the_steps_of_the_window_are_in_the_profile_and_the_weights_are_the_same
 
 def test_a_window_after_the_end_is_refused(tmp_path):
     with pytest.raises(ConfigError, match="profile=120-180, but the training has 96 steps"):
-        StepProfiler(StepWindow(120, 180), 96, tmp_path)
+        StepProfiler(range(120, 181), 96, tmp_path)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.special
 
-from utils.softmax import log_softmax, softmax
+from utils.arrays import log_softmax, softmax
 
 
 @pytest.mark.parametrize("largest", [1.0, 1e4])

@@ -1,5 +1,6 @@
 """Defines the training tasks, one per file: config, batches, model, losses and metrics for the loop.
 
-Read ``speech``, ``language`` and ``keyword`` (with ``keyword_batches``); ``text_rows/`` and ``combined``
-train the parts of the shipped converter and its language model.
+Read ``speech``, ``language`` and ``keyword`` (with ``keyword_batches``). ``gated_cnn`` and ``causal_cnn``
+train networks on a long text that is cut into rows (``text_rows``), for the shipped converter and its second
+pass; ``counted`` makes the models without epochs: n-grams, and the converter itself.
 """

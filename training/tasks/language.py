@@ -12,31 +12,29 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from keras import ops
 
 from data.batches.batching import plan_batches
 from data.text.pinyin_pairs import Pair, read_pairs
 from model_language.converters.combined_config import CombinedConfig
-from model_language.converters.ngram import NGRAM_FILE, NgramConfig, NgramConverter, NgramModel
+from model_language.converters.ngram import NgramConfig
 from model_language.networks.causal_cnn_numpy import CausalCnnConfig
 from model_language.networks.gated_cnn import GatedCnnConfig
-from model_language.ngram.kneser_ney import ngram_counts
-from model_language.ngram.syllables import SYLLABLES_FILE, SyllableNgram, SyllableNgramConfig
+from model_language.networks.loss import candidate_logits, sequence_loss
+from model_language.ngram.syllables import SyllableNgramConfig
 from model_language.registry import INPUT_LAYER, MODELS, OUTPUT_LAYER, load_network
-from model_language.vocabulary.symbols import Symbols, build_symbols
+from model_language.vocabulary.symbols import PAD_ID, Symbols, build_symbols
 from training.distributed.distribution import SINGLE_PROCESS, Distribution
 from training.initialise import TokenLayer
 from training.loop import prepare_backend, train
-from training.losses import CandidateLoss, pack_pairs
-from training.metrics import CharacterErrorRate
-from training.tasks.combined import make_combined
+from training.tasks.causal_cnn import train_causal_cnn
+from training.tasks.counted import count_ngrams, count_syllables, make_combined
+from training.tasks.gated_cnn import train_gated_cnn
 from training.tasks.language_config import LanguageConfig
-from training.tasks.language_results import character_error_rate, save_results
 from training.tasks.recipe import SourceModel, prepare_model
-from training.tasks.sequence_task import SequenceTask
-from training.tasks.text_rows.causal import train_causal_cnn
-from training.tasks.text_rows.gated import train_gated_cnn
+from training.tasks.sequence_task import SequenceTask, TokenPairs
+from utils.arrays import pad_rows
 from utils.errors import require
-from utils.padding import pad_rows
 from utils.run_folder.run import RunFolder
 
 log = logging.getLogger("train")
@@ -85,13 +83,8 @@ class LanguageTask(SequenceTask):
         dev: Sequence[EncodedPair],
         shard: tuple[int, int] = (0, 1),
     ):
-        super().__init__(
-            model,
-            loss=CandidateLoss(symbols.candidates, config.model.label_smoothing),
-            dev_loss=CandidateLoss(symbols.candidates),
-            error_rate=CharacterErrorRate(symbols.candidates),
-        )
-        self._config = config
+        super().__init__(model)
+        self._config, self._candidates = config, symbols.candidates
         self._train, self._dev, self._shard = train, dev, shard
         self._train_lengths = np.array([len(syllables) for syllables, _ in train])
         self._dev_lengths = np.array([len(syllables) for syllables, _ in dev])
@@ -109,9 +102,21 @@ class LanguageTask(SequenceTask):
         """Syllables and targets, both (batch, length) int32."""
         return {"syllables": batch.syllables, "targets": batch.targets}
 
-    def targets(self, arrays: dict[str, Any]) -> Any:
-        """Syllables and hanzi packed for the loss, (batch, 2, length) int32."""
-        return pack_pairs(arrays["syllables"], arrays["targets"])
+    def loss(self, arrays: dict[str, Any], logits: Any, training: bool) -> Any:
+        """Cross-entropy over the candidates, summed over a sentence, in nats, (batch,) float32."""
+        smoothing = self._config.model.label_smoothing if training else 0.0
+        syllables, targets = arrays["syllables"], arrays["targets"]
+        losses, _ = sequence_loss(logits, syllables, targets, self._candidates, smoothing)  # (batch, length)
+        return ops.sum(losses, axis=1)
+
+    def tokens(self, arrays: dict[str, np.ndarray], logits: np.ndarray) -> TokenPairs:
+        """The hanzi ids of the reference, and the best candidate of each syllable."""
+        found = candidate_logits(logits, arrays["syllables"], self._candidates)
+        picked, hanzi = map(ops.convert_to_numpy, found)  # (batch, length, K) each
+        best = np.take_along_axis(hanzi, picked.argmax(axis=-1)[:, :, None], axis=-1)[:, :, 0]
+        for syllables, reference, row in zip(arrays["syllables"], arrays["targets"], best, strict=True):
+            valid = syllables != PAD_ID
+            yield reference[valid].tolist(), row[valid].tolist()
 
     def dev_batches(self) -> Iterator[SentenceBatch]:
         """The batches of the dev set."""
@@ -161,10 +166,10 @@ def train_language(
     log.info("%s: %d training and %d dev sentences", config.model.name, len(train_pairs), len(dev_pairs))
     _report_overlap(train_pairs, dev_pairs)
     if isinstance(config.model, SyllableNgramConfig):
-        return _count_syllables(config, run, train_pairs, dev_pairs)
+        return count_syllables(config, run, train_pairs, dev_pairs)
     symbols = _symbols(run, all_pairs)
     if isinstance(config.model, NgramConfig):
-        return _count_ngrams(config, run, symbols, train_pairs, dev_pairs)
+        return count_ngrams(config, run, symbols, train_pairs, dev_pairs)
     prepare_backend(config.training, config.seed)
     distribution.check_same("vocabulary", [symbols.pinyin.tokens, symbols.hanzi.tokens])
     build = MODELS[config.model.name].build
@@ -219,42 +224,6 @@ def _symbols(run: RunFolder, pairs: Sequence[Pair]) -> Symbols:
     symbols = build_symbols(pairs)
     symbols.save(run.path)
     return symbols
-
-
-def _count_ngrams(
-    config: LanguageConfig,
-    run: RunFolder,
-    symbols: Symbols,
-    train_pairs: Sequence[Pair],
-    dev_pairs: Sequence[Pair],
-) -> dict[str, float]:
-    """Estimate an n-gram model by counting, without epochs; the run folder has the usual files."""
-    model = NgramModel.train(train_pairs, config.model, symbols)
-    model.save(run.path / NGRAM_FILE)
-    rate = character_error_rate(
-        converter=NgramConverter(model, symbols, config.model.beam),
-        pinyin=[pair.pinyin for pair in dev_pairs],
-        hanzi=[pair.hanzi for pair in dev_pairs],
-    )
-    return save_results(
-        run,
-        summary=f"interpolated Kneser-Ney, {ngram_counts(model.ngrams)}",
-        metrics={LanguageTask.metric: rate},
-    )
-
-
-def _count_syllables(
-    config: LanguageConfig, run: RunFolder, train_pairs: Sequence[Pair], dev_pairs: Sequence[Pair]
-) -> dict[str, float]:
-    """Estimate an n-gram model of syllables for the beam search; the metric is the perplexity of dev."""
-    model = SyllableNgram.train((pair.pinyin for pair in train_pairs), config.model)
-    model.vocabulary.save(run.vocabulary("pinyin.txt"))
-    model.save(run.path / SYLLABLES_FILE)
-    return save_results(
-        run,
-        summary=f"interpolated Kneser-Ney over syllables, {ngram_counts(model.ngrams)}",
-        metrics={"dev_perplexity": model.perplexity(pair.pinyin for pair in dev_pairs)},
-    )
 
 
 def _pad(pairs: Sequence[EncodedPair], indices: np.ndarray, shard: tuple[int, int] = (0, 1)) -> SentenceBatch:

@@ -23,9 +23,10 @@ def open_packed(config: Any) -> list[PackedCorpus]:
     if not any(packed):
         return []
     require(
-        all(packed) and data.dev and not data.limit,
+        all(packed) and data.dev and not data.limit and not config.distillation.teacher,
         "data.train has a packed corpus",
-        hint="then all of it must be packed, data.dev names a manifest, and data.limit is 0",
+        hint="then all of it must be packed, data.dev names a manifest, data.limit is 0, and there is no "
+        "distillation.teacher, which has features of its own",
     )
     corpora = [PackedCorpus.open(path) for path in data.train]
     for corpus in corpora:

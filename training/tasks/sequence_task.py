@@ -1,11 +1,9 @@
-"""Base class of the speech and language tasks: losses of a batch, loss and error rate of the dev set.
-
-The targets of a batch are packed into one array, which a Keras loss and a Keras metric compare with the
-logits of the model.
-"""
+"""Base class of the speech and language tasks: losses of a batch, loss and error rate of the dev set."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from itertools import starmap
 from typing import Any
 
 import keras
@@ -14,10 +12,14 @@ from keras import ops
 
 from training.backends.step import compiled
 from utils.backend.prediction import pad_to_few_shapes, predict, prepare_prediction
+from utils.metrics import ErrorCounts, count_errors
+
+TokenPairs = Iterable[tuple[Sequence[int], Sequence[int]]]
+"""Reference and hypothesis of each sequence."""
 
 
 class SequenceTask(ABC):
-    """A task whose evaluation compares logits with targets, batch by batch.
+    """A task whose evaluation compares tokens with a reference, batch by batch.
 
     A derived task names the model's inputs among the arrays of a batch (``inputs``) and the key of the error
     rate (``metric``), and defines the training batches.
@@ -27,49 +29,39 @@ class SequenceTask(ABC):
     metric: str
     accepts_padding = True
 
-    def __init__(
-        self,
-        model: keras.Model,
-        loss: keras.losses.Loss,
-        dev_loss: keras.losses.Loss,
-        error_rate: keras.metrics.Metric,
-    ):
+    def __init__(self, model: keras.Model):
         self.model = model
         prepare_prediction(model)
-        self._loss, self._dev_loss, self._error_rate = loss, dev_loss, error_rate
-        self._count = compiled(self._count_batch)
+        self._dev_losses = compiled(partial(self.loss, training=False))
 
     @abstractmethod
     def arrays(self, batch: Any) -> dict[str, np.ndarray]:
-        """Inputs and targets of a batch."""
+        """Inputs and references of a batch."""
 
     @abstractmethod
     def dev_batches(self) -> Iterator[Any]:
         """The batches of the dev set."""
 
     @abstractmethod
-    def targets(self, arrays: dict[str, Any]) -> Any:
-        """The targets of a batch, as loss and metric take them."""
+    def loss(self, arrays: dict[str, Any], logits: Any, training: bool) -> Any:
+        """Loss of each sequence given the model's logits, in nats, (batch,) float32."""
+
+    @abstractmethod
+    def tokens(self, arrays: dict[str, np.ndarray], logits: np.ndarray) -> TokenPairs:
+        """What is compared, for each sequence of a batch."""
 
     def losses(self, arrays: dict[str, Any], training: bool) -> Any:
         """Loss of each sequence, in nats, (batch,) float32."""
         logits = self.model({name: arrays[name] for name in self.inputs}, training=training)
-        return (self._loss if training else self._dev_loss).call(self.targets(arrays), logits)
+        return self.loss(arrays, logits, training)
 
     def evaluate(self) -> dict[str, float]:
         """Mean loss of a sequence, and the error rate of the dev set."""
-        total, sequences = 0.0, 0
-        counts = self._error_rate.stateless_reset_state()
+        loss, sequences, counts = 0.0, 0, ErrorCounts()
         for batch in self.dev_batches():
             arrays = pad_to_few_shapes(self.arrays(batch))
             logits = predict(self.model, {name: arrays[name] for name in self.inputs})
-            losses, counts = self._count(counts, arrays, logits)
-            total += float(np.sum(ops.convert_to_numpy(losses)))
+            loss += float(np.sum(ops.convert_to_numpy(self._dev_losses(arrays, logits))))
             sequences += len(batch.ids)
-        return {"dev_loss": total / sequences, self.metric: float(self._error_rate.stateless_result(counts))}
-
-    def _count_batch(self, counts: list[Any], arrays: dict[str, Any], logits: Any) -> tuple[Any, list[Any]]:
-        """Losses of a batch (batch,), and the ``counts`` of the error rate with this batch added."""
-        targets = self.targets(arrays)
-        counts = self._error_rate.stateless_update_state(counts, targets, logits)
-        return self._dev_loss.call(targets, logits), counts
+            counts = sum(starmap(count_errors, self.tokens(arrays, logits)), counts)
+        return {"dev_loss": loss / sequences, self.metric: counts.rate}

@@ -9,6 +9,7 @@ from collections import ChainMap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain
 from typing import Any
 
 import keras
@@ -23,22 +24,20 @@ from data.features.cache import prepare_features
 from data.features.spec_augment import SpecAugmentConfig
 from data.manifest import Utterance, read_manifest
 from model_speech.acoustic_model import load_acoustic_model
-from model_speech.ctc.consistency import consistency_loss
-from model_speech.ctc.distillation import distillation_loss
-from model_speech.ctc.loss import output_lengths
+from model_speech.ctc.decoder import best_tokens
+from model_speech.ctc.distribution_losses import consistency_loss, distillation_loss
+from model_speech.ctc.loss import ctc_loss, output_lengths
 from model_speech.registry import MODELS
 from model_speech.vocabulary_transfer import OUTPUT_LAYER
 from training.distillation import DistillationConfig, Teacher
 from training.distributed.distribution import SINGLE_PROCESS, Distribution
 from training.initialise import TokenLayer
 from training.loop import prepare_backend, train
-from training.losses import CtcLoss, pack_ctc_targets
-from training.metrics import SyllableErrorRate
 from training.stored_head import HeadConfig, train_head
 from training.tasks.adaptation import INITIAL, InitialModelConfig, hold_out
 from training.tasks.packed_corpora import open_packed, packed_source
 from training.tasks.recipe import Recipe, SourceModel, prepare_model
-from training.tasks.sequence_task import SequenceTask
+from training.tasks.sequence_task import SequenceTask, TokenPairs
 from training.utterance_checks import report_skipped, too_short, warn_of_changed_utterances
 from utils.config import ConfigClasses
 from utils.errors import CorpusError, require
@@ -151,9 +150,9 @@ class SpeechTask(SequenceTask):
         consistency: float = 0.0,
         teacher: Teacher | None = None,
     ):
-        loss = CtcLoss(vocabulary.blank_index)
-        super().__init__(model, loss, loss, SyllableErrorRate(vocabulary.blank_index))
-        self._time_stride, self._consistency, self._teacher = time_stride, consistency, teacher
+        super().__init__(model)
+        self._blank, self._time_stride = vocabulary.blank_index, time_stride
+        self._consistency, self._teacher = consistency, teacher
         self._train, self._dev, self._shard = train, dev, shard
 
     def steps(self, epoch: int) -> int:
@@ -171,9 +170,10 @@ class SpeechTask(SequenceTask):
             "lengths": batch.feature_lengths,
             "labels": batch.labels,
             "label_lengths": batch.label_lengths,
+            "second_view": batch.second_view,
+            "teacher_features": batch.teacher_features,
         }
-        more = {"second_view": batch.second_view, "teacher_features": batch.teacher_features}
-        return {**arrays, **{name: array for name, array in more.items() if array is not None}}
+        return {name: array for name, array in arrays.items() if array is not None}
 
     def losses(self, arrays: dict[str, Any], training: bool) -> Any:
         """CTC loss of each utterance, in nats, (batch,) float32.
@@ -181,7 +181,6 @@ class SpeechTask(SequenceTask):
         With two views it is the mean of both, plus the weighted consistency loss; with a teacher the weighted
         distillation loss of each view is added.
         """
-        targets = self.targets(arrays)
         views = [arrays[name] for name in ("features", "second_view") if name in arrays]
         # Both views in one call: batch normalisation sees them together.
         inputs = {
@@ -189,7 +188,7 @@ class SpeechTask(SequenceTask):
             "lengths": ops.concatenate([arrays["lengths"]] * len(views)),
         }
         logits = ops.split(self.model(inputs, training=training), len(views))
-        losses = sum(self._loss.call(targets, each) for each in logits) / len(views)
+        losses = sum(self.loss(arrays, each, training) for each in logits) / len(views)
         frames = output_lengths(arrays["lengths"], self._time_stride)
         if self._teacher:
             teacher = self._teacher.logits(arrays["teacher_features"], arrays["lengths"])
@@ -203,10 +202,16 @@ class SpeechTask(SequenceTask):
         """The batches of the dev set."""
         return self._dev.batches(epoch=1, first_step=0)
 
-    def targets(self, arrays: dict[str, Any]) -> Any:
-        """Labels and lengths packed for CTC, (batch, 1 + labels) int32."""
+    def loss(self, arrays: dict[str, Any], logits: Any, training: bool) -> Any:
+        """CTC loss of each utterance, in nats, (batch,) float32."""
         frames = output_lengths(arrays["lengths"], self._time_stride)
-        return pack_ctc_targets(arrays["labels"], arrays["label_lengths"], frames)
+        return ctc_loss(arrays["labels"], logits, arrays["label_lengths"], frames, self._blank)
+
+    def tokens(self, arrays: dict[str, np.ndarray], logits: np.ndarray) -> TokenPairs:
+        """The labels and the classes of the best path."""
+        found = best_tokens(logits, output_lengths(arrays["lengths"], self._time_stride), self._blank)
+        rows = zip(arrays["labels"], arrays["label_lengths"], found, strict=True)
+        return [(labels[:length].tolist(), hypothesis) for labels, length, hypothesis in rows]
 
 
 def train_speech(
@@ -220,7 +225,7 @@ def train_speech(
     prepare_backend(config.training, config.seed)
     packed = open_packed(config)
     corpora, dev_utterances = ([], _read_dev(config)) if packed else _read(config)
-    train_utterances = [utterance for corpus in corpora for utterance in corpus]
+    train_utterances = list(chain.from_iterable(corpora))
     vocabulary = _vocabulary(run, [*train_utterances, *dev_utterances], packed)
     distribution.check_same("vocabulary", vocabulary.tokens)
     warn_of_changed_utterances(run, {"data.train": train_utterances, "data.dev": dev_utterances})
@@ -234,11 +239,6 @@ def train_speech(
         hint="train the head in a run of its own on one device, and name this run in initialise_from",
     )
     if packed:
-        require(
-            not teacher,
-            "distillation.teacher with a packed corpus",
-            hint="the teacher has features of its own: name manifests in data.train",
-        )
         train_source = packed_source(config, vocabulary, packed, too_short)
     else:
         sizes = [len(corpus) for corpus in corpora]
@@ -256,18 +256,17 @@ def train_speech(
         train_head(
             model, config.head, train_source, config.model.time_stride, vocabulary.blank_index, config.seed
         )
-    task = SpeechTask(
-        model,
-        vocabulary,
-        config.model.time_stride,
-        train_source,
-        dev_source,
-        distribution.shard,
-        config.spec_augment.consistency,
-        teacher,
-    )
     return train(
-        task=task,
+        task=SpeechTask(
+            model,
+            vocabulary,
+            config.model.time_stride,
+            train_source,
+            dev_source,
+            distribution.shard,
+            config.spec_augment.consistency,
+            teacher,
+        ),
         run=run,
         config=config.training,
         optimiser=config.optimiser,
@@ -299,7 +298,7 @@ def _read_dev(config: SpeechConfig) -> list[Utterance]:
 def _require_utterances(manifests: Sequence[str], count: int) -> None:
     require(
         count,
-        "no utterance in the manifests" if len(manifests) > 1 else "no utterance in the manifest",
+        "no utterance in the manifests",
         where=", ".join(manifests),
         hint="each line after the header is an utterance: see docs/guide.md",
         error=CorpusError,
@@ -373,12 +372,11 @@ def _dev_source(config: SpeechConfig, vocabulary: Vocabulary, utterances: list[U
     labels = [vocabulary.encode(u.pinyin, u.id, u.audio) for u in utterances]
     short = too_short(cache, utterances, labels, config.model.time_stride)
     if short:
-        ids = first_few([utterances[index].id for index in short])
         log.warning(
             "%d dev utterances are too short for their labels (dev_loss counts them as 0, "
             "the error rate in full): %s",
             len(short),
-            ids,
+            first_few([utterances[index].id for index in short]),
         )
     return BatchSource(
         cache,

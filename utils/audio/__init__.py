@@ -1,8 +1,7 @@
 """Reads audio files, folders, pipes and the microphone as mono float32 samples at the requested sample rate.
 
 Read ``reading`` first (files to samples), then ``decoding`` (which decoder reads a file, joined files),
-``containers`` (FFmpeg), ``mixing`` (channels to one) and ``problems`` (errors and notes). ``folders`` lists
-recordings; ``piped`` (standard input), ``microphone`` and ``live`` (one of these two) read while sound
-arrives. ``levels`` measures how loud samples are and whether they are clipped, ``padding`` adds silence
-beside speech at the edges of a recording.
+``containers`` (FFmpeg) and ``problems`` (errors and notes). ``folders`` lists recordings; ``piped`` (standard
+input) and ``microphone`` read while sound arrives. ``levels`` measures how loud samples are and whether they
+are clipped, ``padding`` adds silence beside speech at the edges of a recording.
 """

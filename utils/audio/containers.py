@@ -62,7 +62,7 @@ def open_container(
         first = next(frames, None)
         if first is None:
             raise without_samples(path)
-        yield _blocks(chain([first], frames), first), first.sample_rate
+        yield _blocks(chain([first], frames), first, path), first.sample_rate
 
 
 def frames_follow(head: bytes) -> bool:
@@ -210,7 +210,7 @@ def _measured_tracks(
     return {index: energy[index] / max(seconds[index], 1e-9) for index in energy}, seconds
 
 
-def _blocks(frames: Iterable[Any], first: Any) -> Iterator[np.ndarray]:
+def _blocks(frames: Iterable[Any], first: Any, path: str | Path) -> Iterator[np.ndarray]:
     """Blocks of (samples, channels) float32, in the layout and at the rate of the first frame."""
 
     def start(frame: Any) -> tuple[Any, tuple]:
@@ -229,6 +229,8 @@ def _blocks(frames: Iterable[Any], first: Any) -> Iterator[np.ndarray]:
             yield from map(_samples, resampler.resample(frame))
     except AudioError as caught:  # after the samples before it
         error = caught
+    except (_library().FFmpegError, ValueError) as caught:  # such as 257 channels
+        raise not_audio(path, _reason(caught)) from caught
     yield from map(_samples, resampler.resample(None))
     if error:
         raise error

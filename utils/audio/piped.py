@@ -1,6 +1,6 @@
-"""Opens audio that is piped into a command (standard input): raw 16-bit samples, or any audio file.
+"""Opens live audio of a command: the microphone, or a pipe with raw 16-bit samples or any audio file.
 
-The first bytes show which of the two it is. Raw samples are yielded in blocks while they arrive; so is a WAV
+The first bytes of a pipe show what it has. Raw samples are yielded in blocks while they arrive; so is a WAV
 file whose header has no length, as live recorders write it. Any other audio file is first copied to a
 temporary file, because its reader needs to seek. Text is refused.
 """
@@ -8,6 +8,7 @@ temporary file, because its reader needs to seek. Text is refused.
 import re
 import shutil
 import struct
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,10 +18,11 @@ import numpy as np
 
 from utils.audio.containers import frames_follow
 from utils.audio.decoding import LOWEST_RATE, UNKNOWN_SIZE
+from utils.audio.microphone import microphone_blocks
 from utils.audio.problems import text_error
 from utils.audio.reading import audio_blocks, pcm_blocks
 from utils.errors import AudioError
-from utils.stop_signals import until_stopped
+from utils.stop_signals import Stopped, until_stopped
 
 _HEAD_BYTES = 4096  # examined at the beginning: more than two frames of an MP3 file
 _NAME = "standard input"
@@ -121,3 +123,30 @@ def _live_wav(head: bytes) -> tuple[int, int] | None:
     (size,) = struct.unpack("<I", header[3])
     unknown = not size or size >= UNKNOWN_SIZE
     return (header.end(), rate) if (code, channels, bits) == (_PCM, 1, 16) and unknown else None
+
+
+def live_audio(
+    microphone: bool, rate: int | None, sample_rate: int, seconds: float, stopped: list[Stopped]
+) -> Iterator[Iterator[np.ndarray]]:
+    """Open the microphone or standard input, as the only source of the returned iterator.
+
+    Args:
+        microphone: whether to open the default microphone.
+        rate: of raw samples in standard input, see :func:`utils.audio.piped.open_pipe`.
+        sample_rate: Hz, of the blocks.
+        seconds: length of a block.
+        stopped: gets the signal that has ended the blocks. It is not raised, because a recogniser asks for
+            its next source before it has processed the last one: what was read would be lost.
+
+    Yields:
+        Blocks of (samples,) float32 in [-1, 1].
+    """
+    try:
+        if microphone:
+            with until_stopped(microphone_blocks(sample_rate, seconds)) as blocks:
+                yield blocks
+        else:
+            with open_pipe(sys.stdin.buffer, rate, sample_rate, seconds) as blocks:
+                yield blocks
+    except Stopped as error:
+        stopped.append(error)

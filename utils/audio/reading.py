@@ -17,7 +17,6 @@ import soundfile
 import soxr
 
 from utils.audio.decoding import open_sound
-from utils.audio.mixing import mix
 from utils.errors import AudioError
 from utils.files import replacing
 
@@ -27,12 +26,13 @@ INT16_SCALE = 32768.0  # 1.0 as a 16-bit integer, the sample format of most corp
 
 # Float files may slightly exceed ±1; a peak above this is an error: integers were stored as floats.
 _UNSCALED_PEAK = 64.0
+_LEAST_POWER = 0.5  # of the mean, relative to that of independent channels; in opposite phase it is near 0
 
 
 def read_audio(path: str | Path, sample_rate: int = SAMPLE_RATE) -> np.ndarray:
     """Read a recording as mono samples at ``sample_rate``.
 
-    Several channels are mixed (:mod:`utils.audio.mixing`). Samples beyond ±1 (float files, lossy codecs,
+    Several channels are mixed (:mod:`utils.audio.reading`). Samples beyond ±1 (float files, lossy codecs,
     resampling) are clipped. The format is determined by the content of the file, not by its name.
 
     Args:
@@ -204,3 +204,18 @@ def checked(samples: np.ndarray, path: str | Path) -> np.ndarray:
             hint="divide by 32768, or save as 16-bit integers",
         )
     return samples
+
+
+def mix(samples: np.ndarray) -> np.ndarray:
+    """The mean of the channels of (samples, channels) float32, as (samples,) float32.
+
+    A microphone whose wires are swapped gives a channel in opposite phase, and the mean would be silence.
+    Where it has less than half the power of a mean of independent channels, the loudest channel is taken.
+    """
+    if samples.shape[1] == 1:
+        return np.ascontiguousarray(samples[:, 0])
+    mixed = samples.mean(axis=1)
+    energies = [float(channel @ channel) for channel in samples.T]
+    if float(mixed @ mixed) * len(energies) ** 2 < _LEAST_POWER * sum(energies):
+        return np.ascontiguousarray(samples[:, np.argmax(energies)])
+    return mixed

@@ -34,6 +34,18 @@ DELETION, INSERTION = "deletion", "insertion"
 SYLLABLES, CHANGED, FREQUENCY = "syllables", "changed", "frequency"
 COLUMNS = ("kind", "reference", "hypothesis", "count")
 NO_FIELD, ZERO_INITIAL = "-", "∅"
+PARTS = ("initial", "final", "tone")
+# Sets of changed parts, by bits: 1 the initial, 2 the final, 4 the tone.
+CHANGES = tuple("+".join(part for bit, part in enumerate(PARTS) if code >> bit & 1) for code in range(1, 8))
+
+SHARPNESS = 0.75  # exponent of the frequencies: models prefer frequent syllables
+UNSEEN = 0.1  # count of a syllable that is in no text
+OPPOSITE = 0.5  # weight of the opposite confusion: counts of z for zh also support zh for z
+SMOOTHING = 10.0  # counts added for each part
+CHANGE_SMOOTHING = 0.5  # counts added for each set of changed parts
+_BLOCK = 256  # rows computed together, to keep the work arrays small
+
+PartCounts = Mapping[tuple[str, str], int]
 
 
 @dataclass(frozen=True)
@@ -80,10 +92,13 @@ class ConfusionStatistics:
             if reference is None or hypothesis is None:
                 totals[INSERTION if reference is None else DELETION] += 1
             elif reference != hypothesis:
-                changes[changed_parts(reference, hypothesis)] += 1
-                for part, *pair in zip(PARTS, split_parts(reference), split_parts(hypothesis), strict=True):
-                    if pair[0] != pair[1]:
-                        parts[part][tuple(pair)] += 1
+                pairs_of_parts = zip(split_parts(reference), split_parts(hypothesis), strict=True)
+                changed = {
+                    part: pair for part, pair in zip(PARTS, pairs_of_parts, strict=True) if pair[0] != pair[1]
+                }
+                changes["+".join(changed)] += 1
+                for part, pair in changed.items():
+                    parts[part][pair] += 1
         counted = cls(
             syllables=totals[SYLLABLES],
             deletions=totals[DELETION],
@@ -166,8 +181,32 @@ class ConfusionStatistics:
         )
 
     def matrix(self, references: Sequence[str]) -> np.ndarray:
-        """P(hypothesis | reference, they differ): (references, inventory) float32, rows sum to 1."""
-        return substitution_matrix(self.changes, self.parts, self.frequencies, references)
+        """P(hypothesis | reference, they differ): (references, inventory) float32; rows sum to 1.
+
+        The references are canonical syllables, in the inventory or not.
+        """
+        hypotheses = full_inventory()
+        frequency = relative_frequencies(self.frequencies, hypotheses)
+        labels = _labels((*hypotheses, *references))
+        rows, columns = (
+            _codes(references, labels),
+            _codes(hypotheses, labels),
+        )  # (3, references), (3, inventory)
+        tables = [
+            _part_table(self.parts[part], labels[part], np.bincount(codes, frequency, len(labels[part])))
+            for part, codes in zip(PARTS, columns, strict=True)
+        ]
+        change_weights = np.array([self.changes.get(name, 0) + CHANGE_SMOOTHING for name in CHANGES])
+        matrix = np.empty((len(references), len(hypotheses)), np.float32)
+        for start in range(0, len(references), _BLOCK):
+            block = rows[:, start : start + _BLOCK, None]  # (3, block, 1)
+            weights = np.broadcast_to(frequency**SHARPNESS, (block.shape[1], len(hypotheses))).copy()
+            change = np.zeros(weights.shape, np.int8)
+            for bit, table in enumerate(tables):
+                weights *= table[block[bit], columns[bit]]
+                change |= (block[bit] != columns[bit]).astype(np.int8) << bit
+            matrix[start : start + _BLOCK] = _scale_changes(weights, change, change_weights)
+        return matrix
 
 
 @cache
@@ -195,74 +234,16 @@ def _damaged(path: str | Path, number: int, line: str) -> CorpusError:
     )
 
 
-PARTS = ("initial", "final", "tone")
-# Sets of changed parts, by bits: 1 the initial, 2 the final, 4 the tone.
-CHANGES = tuple("+".join(part for bit, part in enumerate(PARTS) if code >> bit & 1) for code in range(1, 8))
-
-SHARPNESS = 0.75  # exponent of the frequencies: models prefer frequent syllables
-UNSEEN = 0.1  # count of a syllable that is in no text
-OPPOSITE = 0.5  # weight of the opposite confusion: counts of z for zh also support zh for z
-SMOOTHING = 10.0  # counts added for each part
-CHANGE_SMOOTHING = 0.5  # counts added for each set of changed parts
-_BLOCK = 256  # rows computed together, to keep the work arrays small
-
-PartCounts = Mapping[tuple[str, str], int]
-
-
 def split_parts(syllable: str) -> tuple[str, str, str]:
     """Initial, final and tone of a syllable, as text."""
     parts = split_syllable(syllable)
     return parts.initial, parts.final, str(parts.tone)
 
 
-def changed_parts(reference: str, hypothesis: str) -> str:
-    """The parts in which two syllables differ, one of :data:`CHANGES`; ``""`` if they are equal."""
-    pairs = zip(PARTS, split_parts(reference), split_parts(hypothesis), strict=True)
-    return "+".join(part for part, before, after in pairs if before != after)
-
-
 def relative_frequencies(frequencies: Mapping[str, int], syllables: Sequence[str]) -> np.ndarray:
     """Smoothed relative frequencies of syllables: (syllables,) float64, sum 1."""
     counts = np.array([frequencies.get(syllable, 0) for syllable in syllables]) + UNSEEN
     return counts / counts.sum()
-
-
-def substitution_matrix(
-    changes: Mapping[str, int],
-    parts: Mapping[str, PartCounts],
-    frequencies: Mapping[str, int],
-    references: Sequence[str],
-) -> np.ndarray:
-    """The probability of each hypothesis for each reference, given that they differ.
-
-    Args:
-        changes: counts of the sets of changed parts (:data:`CHANGES`).
-        parts: counts of (reference, hypothesis) that differ, for each of :data:`PARTS`.
-        frequencies: counts of syllables in texts.
-        references: canonical syllables, in the inventory or not.
-
-    Returns:
-        (references, inventory) float32; rows sum to 1, and a syllable has probability 0 for itself.
-    """
-    hypotheses = full_inventory()
-    frequency = relative_frequencies(frequencies, hypotheses)
-    labels = _labels((*hypotheses, *references))
-    rows, columns = _codes(references, labels), _codes(hypotheses, labels)  # (3, references), (3, inventory)
-    tables = [
-        _part_table(parts[part], labels[part], np.bincount(codes, frequency, len(labels[part])))
-        for part, codes in zip(PARTS, columns, strict=True)
-    ]
-    change_weights = np.array([changes.get(name, 0) + CHANGE_SMOOTHING for name in CHANGES])
-    matrix = np.empty((len(references), len(hypotheses)), np.float32)
-    for start in range(0, len(references), _BLOCK):
-        block = rows[:, start : start + _BLOCK, None]  # (3, block, 1)
-        weights = np.broadcast_to(frequency**SHARPNESS, (block.shape[1], len(hypotheses))).copy()
-        change = np.zeros(weights.shape, np.int8)
-        for bit, table in enumerate(tables):
-            weights *= table[block[bit], columns[bit]]
-            change |= (block[bit] != columns[bit]).astype(np.int8) << bit
-        matrix[start : start + _BLOCK] = _scale_changes(weights, change, change_weights)
-    return matrix
 
 
 def _scale_changes(weights: np.ndarray, change: np.ndarray, change_weights: np.ndarray) -> np.ndarray:

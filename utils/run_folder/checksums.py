@@ -2,17 +2,19 @@
 
 The checksum of a file is recorded when the file is renamed to its final name (:func:`replace`, called by
 :func:`utils.files.replacing`) and compared when it is read (:func:`verified`). While a file is replaced, both
-its old and its new checksum are listed, since the process may be killed at any moment.
+its old and its new checksum are listed, since the process may be killed at any moment. Other processes wait
+meanwhile (:func:`exclusive`).
 """
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from enum import StrEnum
 from fnmatch import fnmatchcase
 from pathlib import Path
 
 from utils.errors import RunError
 from utils.run_folder.checksum_files import Checksums, file_hash, hash_once, read_checksums, write_checksums
-from utils.run_folder.file_lock import exclusive
 from utils.run_folder.temporary import is_temporary
 
 CHECKSUMS, CONFIG = "checksums", "config.yaml"
@@ -162,3 +164,23 @@ def _read(folder: Path) -> dict[str, frozenset[str]]:
 
 def _write(folder: Path, checksums: Checksums) -> None:
     write_checksums(folder / CHECKSUMS, checksums)
+
+
+@contextmanager
+def exclusive(path: Path) -> Iterator[None]:
+    """Only one process or thread at a time is in a block for a path; the others wait.
+
+    A file that does not exist is created. Without locks (Windows, some network file systems) nobody waits.
+    """
+    try:
+        import fcntl  # not on Windows
+    except ImportError:
+        yield
+        return
+    descriptor = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDONLY | os.O_CREAT, 0o666)
+    try:
+        with suppress(OSError):  # some network file systems have no locks
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)

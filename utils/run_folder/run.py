@@ -37,7 +37,6 @@ NOT_FINITE = "not finite"
 """In the last line of ``train.log`` if the training ended because of such a value."""
 LOWER_RATE = "train again (another --run) with a lower optimiser.learning_rate or optimiser.clip_norm"
 """The advice after a training that has diverged."""
-_DIVERGED = f"the training has diverged: {LOWER_RATE}"
 HERE_ONLY = ("data.cache", "data.workers")
 """Settings that do not change a training: they may differ when a run is continued."""
 SECTIONS = ("features", "data", "model", "optimiser", "training", ENVIRONMENT)
@@ -188,13 +187,12 @@ def arrays_not_finite(arrays: Mapping[str, np.ndarray]) -> list[str]:
     return [name for name, a in arrays.items() if a.dtype.kind == "f" and not np.isfinite(a).all()]
 
 
-def check_finite(weights: Mapping[str, np.ndarray], path: str | Path, hint: str = _DIVERGED) -> None:
+def check_finite(weights: Mapping[str, np.ndarray], path: str | Path) -> None:
     """Check that weights by name have neither NaN nor infinite values, whose outputs would look like results.
 
     Args:
         weights: arrays of any shape and type; only floating-point numbers are checked.
         path: their file.
-        hint: what the user can do; by default the advice after a training that has diverged.
 
     Raises:
         RunError: some have; ``path``, their file, is named.
@@ -203,7 +201,7 @@ def check_finite(weights: Mapping[str, np.ndarray], path: str | Path, hint: str 
         raise RunError(
             f"weights that are {NOT_FINITE}: {len(bad)} of {len(weights)} arrays, e.g. {bad[0]}",
             where=path,
-            hint=hint,
+            hint=f"the training has diverged: {LOWER_RATE}",
         )
 
 
