@@ -2,7 +2,6 @@
 
 from utils.command.entry import run_command
 
-import argparse
 import os
 import sys
 from collections.abc import Iterator, Sequence
@@ -13,6 +12,7 @@ from tqdm import tqdm
 from data.text.sources import piece_pool
 from model_language.line_conversion import OutputForm, convert_block, prepare
 from utils.command.arguments import fraction, positive
+from utils.command.parser import CommandParser
 from utils.errors import CorpusError
 from utils.run_folder.run import PRETRAINED, PRETRAINED_LANGUAGE_MODEL
 
@@ -126,10 +126,8 @@ def _decode(line: bytes, number: int, where: str) -> str:
     return text.removesuffix("\r").removeprefix("\ufeff" if number == 1 else "")
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        description=__doc__, epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+def _parser() -> CommandParser:
+    parser = CommandParser(description=__doc__, epilog=EXAMPLES)
     parser.add_argument("files", nargs="*", type=Path, help="UTF-8 text; - or none is standard input")
     parser.add_argument(
         "--model",

@@ -38,6 +38,7 @@ from utils.audio.reading import SAMPLE_RATE
 from utils.backend.quiet import silence_tensorflow
 from utils.cluster import add_cluster, on_cluster
 from utils.command.arguments import positive
+from utils.command.parser import CommandParser
 from utils.errors import ConfigError, CorpusError
 from utils.run_folder.run import RunFolder
 from utils.vocabulary import Vocabulary
@@ -190,10 +191,8 @@ def _print_checks() -> None:
         print(f"{check_name(check):{width}}  {about(check)}")
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        description=__doc__, epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+def _parser() -> CommandParser:
+    parser = CommandParser(description=__doc__, epilog=EXAMPLES)
     parser.add_argument(
         "paths",
         nargs="*",

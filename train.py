@@ -2,11 +2,11 @@
 
 from utils.command.entry import run_command
 
-import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
 from utils.backend.quiet import silence_tensorflow
+from utils.command.parser import CommandParser
 
 EXAMPLES = """\
 examples:
@@ -67,10 +67,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        description=__doc__, epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+def _parser() -> CommandParser:
+    parser = CommandParser(description=__doc__, epilog=EXAMPLES)
     parser.add_argument("task", choices=("speech", "language", "keyword"), help="what to train")
     parser.add_argument("--config", type=Path, required=True, help="YAML file, see configs/")
     parser.add_argument("--run", type=Path, help="the run folder (default: runs/ and the config's name)")

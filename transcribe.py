@@ -27,6 +27,7 @@ from utils.audio.folders import find_recordings
 from utils.audio.live import live_audio
 from utils.cluster import add_cluster, on_cluster
 from utils.command.arguments import fraction, listed_paths, positive
+from utils.command.parser import CommandParser
 from utils.errors import AudioError, ConfigError, RunError, TranscriptError, UserError, printable
 from utils.files import remove_leftovers
 from utils.hypotheses.digits import with_digits
@@ -48,6 +49,10 @@ PIPE = Path("-")
 PIPE_NAME, MICROPHONE_NAME = "stdin", "microphone"
 SHOWN_FAILURES = 10  # names or pairs in a message
 BLOCK_MS = 80  # of live audio that is read at once, where --chunk is not given
+COMMON_OPTIONS = (
+    *("--microphone", "--stream", "--format", "--output", "--digits", "--words", "--phrases"),
+    *("--minimum-confidence", "--speech", "--language"),
+)
 EXAMPLES = """\
 examples:
   python transcribe.py recording.wav
@@ -329,10 +334,8 @@ def _speech_run(given: Path | None) -> Path:
     return open_run(given or PRETRAINED_SPEECH, "speech").path  # reports a wrong folder before models load
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        description=__doc__, epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+def _parser() -> CommandParser:
+    parser = CommandParser(description=__doc__, epilog=EXAMPLES, common=COMMON_OPTIONS)
     parser.add_argument(
         "paths",
         nargs="*",

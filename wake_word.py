@@ -23,6 +23,7 @@ from data.synthesis.wake_words import WakeWord, read_wake_word
 from keywords.backgrounds import background_recordings
 from keywords.wake_word import RECIPE, SMALL_HOURS, SMALL_STEPS, Request, make_wake_word
 from utils.command.arguments import add_workers, positive, positive_number
+from utils.command.parser import CommandParser
 from utils.mandarin.pinyin import without_tone
 
 EXAMPLES = """\
@@ -80,11 +81,10 @@ def _of_steps(steps: int) -> list[str]:
     return [f"training.evaluation_steps={-(-steps // evaluations)}", f"training.epochs={evaluations}"]
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+def _parser() -> CommandParser:
+    parser = CommandParser(
         description=__doc__,
         epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("word", help="1 to 6 hanzi; three or four are usual")
     parser.add_argument("--pinyin", default="", help="its reading, if different from the dictionary's")
