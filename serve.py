@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
 
-from utils.command.arguments import not_negative, positive
+from utils.command.arguments import language_run, not_negative, positive
 from utils.command.parser import CommandParser
 from utils.errors import ConfigError
 from utils.run_folder.run import open_run
@@ -56,7 +56,7 @@ def _parser() -> CommandParser:
     parser.add_argument("--port", type=not_negative, help="default: 8000; 0 is any free one")
     parser.add_argument("--tokens", type=Path, metavar="FILE", help="tokens that give access, one a line")
     parser.add_argument("--speech", type=Path, metavar="RUN", help="run of the acoustic model")
-    parser.add_argument("--language", type=Path, metavar="RUN", help="run of the language model")
+    parser.add_argument("--language", type=language_run, metavar="RUN", help="run of the language model")
     parser.add_argument(
         "--origin",
         action="append",

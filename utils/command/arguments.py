@@ -11,6 +11,9 @@ from pathlib import Path
 
 from utils.errors import UserError, is_utf8, require, unreadable
 
+MANDARIN = ("zh", "zh-cn", "zh-hans", "cmn", "chinese", "mandarin", "中文", "汉语", "普通话")
+"""The only language that is recognised, by the names that other recognisers and their clients give it."""
+
 
 def positive(text: str) -> int:
     """A whole number above 0."""
@@ -49,6 +52,18 @@ def _number(text: str, fits: Callable[[float], bool], requirement: str) -> float
     if not fits(number):
         raise argparse.ArgumentTypeError(f"'{text}' is not {requirement}")
     return number
+
+
+def language_run(text: str) -> Path | None:
+    """The run folder of a language model; None for Mandarin, which recognisers of all languages take here."""
+    path = Path(text)
+    if text.lower() in MANDARIN and not path.exists():
+        return None
+    if path.parent == Path() and not path.exists():
+        raise argparse.ArgumentTypeError(
+            f"'{text}' is no run folder of a language model; the only language that is recognised is Mandarin"
+        )
+    return path
 
 
 def listed_paths(path: Path) -> list[Path]:
