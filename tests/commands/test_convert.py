@@ -43,7 +43,7 @@ def test_a_pipe_in_another_process_starts_without_a_framework(run):
     done = subprocess.run(
         command, input=b"ni3 hao3\n\nwo3hao3, OK!\n", capture_output=True, timeout=600, check=True
     )
-    assert done.stdout.decode() == "你好\n\n我好, OK!\n"
+    assert done.stdout.decode() == "你好\n\n我好， OK!\n"
     loaded = {line.rpartition(b"|")[2].strip().decode() for line in done.stderr.splitlines()}
     assert "numpy" in loaded
     assert not {name for name in loaded if name.partition(".")[0] in ("keras", "tensorflow", "jax", "torch")}
@@ -74,7 +74,7 @@ def test_json_has_scores_reasons_and_words(run, tmp_path, capsys):
     path.write_text("ni3 hao3, wo3!\n\n", encoding="utf-8")
     words.write_text("妮好 ni3hao3 50\n", encoding="utf-8")
     first, empty = map(json.loads, lines_of(capsys, "--model", run, "--json", "--n-best", 3, path))
-    assert first["text"] == "你好,我!"
+    assert first["text"] == "你好，我！"
     assert first["n_best"][0]["text"] == first["text"]
     assert len(first["n_best"]) == 3
     assert first["n_best"][0]["score"] >= first["n_best"][1]["score"]
@@ -85,9 +85,9 @@ def test_json_has_scores_reasons_and_words(run, tmp_path, capsys):
     assert (empty["text"], empty["sentences"]) == ("", [])
 
     (worded, _) = map(json.loads, lines_of(capsys, "--model", run, "--json", "--words", words, path))
-    assert worded["text"] == "妮好,我!"
+    assert worded["text"] == "妮好，我！"
     assert worded["sentences"][0]["user_words"] == [{"word": "妮好", "start": 0}]
-    assert lines_of(capsys, "--model", run, "--words", words, path)[0] == "妮好,我!"
+    assert lines_of(capsys, "--model", run, "--words", words, path)[0] == "妮好，我！"
     assert lines_of(capsys, "--model", run, "--n-best", 2, path)[0].count("\t") == 1
 
 
