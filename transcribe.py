@@ -348,7 +348,7 @@ def _parser() -> CommandParser:
         "--microphone", action="store_true", help="the default microphone, with --stream; Ctrl-C ends it"
     )
     parser.add_argument("--speech", type=Path, metavar="RUN", help="run of the acoustic model")
-    parser.add_argument("--language", type=language_run, metavar="RUN", help="run of the language model (see above)")
+    parser.add_argument("--language", type=language_run, metavar="RUN", help="run of the language model")
     parser.add_argument("--format", choices=tuple(FORMATS), default="text", help="default: text")
     parser.add_argument("--digits", action="store_true", help="numbers as digits: 123 for 一百二十三")
     parser.add_argument(
