@@ -6,9 +6,10 @@
 '今天天气很好， Python!'
 
 Each stretch of pinyin is converted by itself. Other text is not changed, except , ? ! after pinyin, nor is a
-syllable that is not a reading of any hanzi. If a word can be segmented into syllables in several ways, they are
-converted with the words beside it, and the most probable one is chosen. Typed pinyin is assumed to be correct:
-each syllable becomes a hanzi with this reading. For pinyin from a speech recogniser, recognition errors are corrected too.
+syllable that is not a reading of any hanzi. If a word can be segmented into syllables in several ways, they
+are converted with the words beside it, and the most probable one is chosen. Typed pinyin is assumed to be
+correct: each syllable becomes a hanzi with this reading. For pinyin from a speech recogniser, recognition
+errors are corrected too.
 """
 
 import heapq
