@@ -13,16 +13,17 @@ from pathlib import Path
 from utils.config import BY_MODEL_NAME, flatten, read_yaml, suggestion, with_overrides
 from utils.errors import ConfigError
 
+TASKS = ("speech", "language", "keyword")
 _ROOT = Path(__file__).parents[1]
 _CLASS_NAME = re.compile(r"\b\w*(?:Config|Settings|Recipe|Rate|Stage)\b")
 _SOURCES = ("training", "data", "model_speech", "model_language", "model_keyword", "utils/features")
 
 
-def check_setting_names(task: str, recipe: Path, overrides: Sequence[str]) -> None:
+def check_setting_names(task: str | None, recipe: Path, overrides: Sequence[str]) -> None:
     """Refuse names of settings that no recipe of the task has.
 
     Args:
-        task: ``speech``, ``language`` or ``keyword``.
+        task: one of :data:`TASKS`; None: any, that with the fewest unknown names.
         recipe: the config file.
         overrides: ``key=value``.
 
@@ -31,13 +32,13 @@ def check_setting_names(task: str, recipe: Path, overrides: Sequence[str]) -> No
     """
     values = with_overrides(read_yaml(recipe), overrides)
     values.pop(BY_MODEL_NAME, None)
-    known = setting_names(task)
-    for key in flatten(values):
-        if key not in known:
-            name = key.rpartition(".")[2]
-            same_name = [other for other in known if other.rpartition(".")[2] == name]
-            hint = f"did you mean '{same_name[0]}'?" if same_name else suggestion(key, known)
-            raise ConfigError(f"unknown key '{key}'", where=f"{recipe} {' '.join(overrides)}", hint=hint)
+    unknown = {each: flatten(values).keys() - setting_names(each) for each in ([task] if task else TASKS)}
+    task = min(unknown, key=lambda each: len(unknown[each]))
+    for key in sorted(unknown[task]):
+        known, name = setting_names(task), key.rpartition(".")[2]
+        same_name = [other for other in known if other.rpartition(".")[2] == name]
+        hint = f"did you mean '{same_name[0]}'?" if same_name else suggestion(key, known)
+        raise ConfigError(f"unknown key '{key}'", where=f"{recipe} {' '.join(overrides)}", hint=hint)
 
 
 @cache

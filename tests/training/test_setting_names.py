@@ -22,6 +22,7 @@ def test_the_names_are_those_of_the_config_classes(task):
 def test_every_recipe_is_accepted(recipe):
     folder = recipe.parent.name
     check_setting_names(recipe.stem.partition("_")[0] if folder == "demo" else folder, recipe, ["seed=3"])
+    check_setting_names(None, recipe, [])
 
 
 @pytest.mark.parametrize(
