@@ -58,7 +58,7 @@ def test_all_spellings_give_the_same_hanzi(to_hanzi):
 
 def test_other_text_stays(to_hanzi):
     lines = ["", "   ", "wo3 hao3! ZXQ 3.5 你 😀 ni3 hao3。", "123", "\t", "ni3 hao3 \u2028 wo3 hao3"]
-    assert to_hanzi.convert(lines) == ["", "   ", "我好! ZXQ 3.5 你 😀你好。", "123", "\t", "你好我好"]
+    assert to_hanzi.convert(lines) == ["", "   ", "我好！ ZXQ 3.5 你 😀你好。", "123", "\t", "你好我好"]
 
 
 def test_strict_names_the_position(run, tmp_path):
@@ -96,8 +96,8 @@ def test_tabs_separate_the_alternatives_only(run, tmp_path, capsys):
     path.write_text("ni3 hao3,\t1\t2\n", encoding="utf-8")
     (line,) = lines_of(capsys, "--model", run, "--n-best", 2, path)
     assert line.count("\t") == 1
-    assert all(text.endswith(",\t1\t2".replace("\t", " ")) for text in line.split("\t"))
-    assert lines_of(capsys, "--model", run, path) == ["你好,\t1\t2"]
+    assert all(text.endswith("，\t1\t2".replace("\t", " ")) for text in line.split("\t"))
+    assert lines_of(capsys, "--model", run, path) == ["你好，\t1\t2"]
 
 
 def test_lines_come_in_any_blocks(run, tmp_path, capsys, monkeypatch):
@@ -178,7 +178,7 @@ def test_bad_input_is_named_in_the_message(run, tmp_path, monkeypatch):
 
 def test_a_user_word_is_written_for_a_syllable_that_no_known_hanzi_has(run):
     assert PinyinToHanzi(run)("ni3 fiao4") == "你fiao4"
-    assert PinyinToHanzi(run, words=parse_user_words("覅 fiao4"))("ni3 fiao4, ni fiao") == "你覅,你覅"
+    assert PinyinToHanzi(run, words=parse_user_words("覅 fiao4"))("ni3 fiao4, ni fiao") == "你覅，你覅"
 
 
 @pytest.mark.parametrize("length", [1, LONGEST_WINDOW, LONGEST_WINDOW + 1, 3 * LONGEST_WINDOW + 17, 10_000])
