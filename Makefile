@@ -19,9 +19,9 @@ help:  ## Show this list
 demo: $(READY)  ## Synthesise a corpus, train and test both models, write a report page
 	@$(BIN)/python demo.py
 
-serve: $(READY)  ## Serve recognition on http://127.0.0.1:8000 (python serve.py --help)
+serve: $(READY)  ## Serve recognition on http://127.0.0.1:8000; PORT=9000: another port
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check -r requirements/serve.txt
-	@$(BIN)/python serve.py
+	@$(BIN)/python serve.py $(if $(PORT),--port $(PORT))
 
 TESTS := test test-lowest nightly
 # In the order of the folders, so that the processes end together: utils/ has many quick files.

@@ -2,13 +2,13 @@
 
 from utils.command.entry import run_command
 
-import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
 from tqdm import tqdm
 
 from analysis.runs import Column, find_runs, read_run, run_columns, sorted_runs
+from utils.command.parser import CommandParser
 from utils.errors import RunError
 from utils.text_table import csv_table, text_table
 
@@ -56,9 +56,8 @@ def _table(columns: list[Column]) -> str:
     return text_table([column.heading for column in columns], rows, left)
 
 
-def _parser() -> argparse.ArgumentParser:
-    form = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(description=__doc__, epilog=EXAMPLES, formatter_class=form)
+def _parser() -> CommandParser:
+    parser = CommandParser(description=__doc__, epilog=EXAMPLES)
     parser.add_argument("folder", type=Path, nargs="?", default=Path("runs"), help="default: runs")
     parser.add_argument("--task", help="only runs of this task, such as speech or language")
     parser.add_argument("--sort", metavar="COLUMN", help="a column's name, or a part of it; default: run")

@@ -2,7 +2,6 @@
 
 from utils.command.entry import run_command
 
-import argparse
 import os
 import sys
 from collections.abc import Iterator, Sequence
@@ -13,6 +12,7 @@ from tqdm import tqdm
 from data.text.sources import piece_pool
 from model_language.line_conversion import OutputForm, convert_block, prepare
 from utils.command.arguments import fraction, positive
+from utils.command.parser import CommandParser
 from utils.errors import CorpusError
 from utils.run_folder.run import PRETRAINED, PRETRAINED_LANGUAGE_MODEL
 
@@ -31,10 +31,11 @@ examples:
   python convert.py --rescoring-weight 0.2 lines.txt          # fewer errors, two to three times as slow
 
 Accepts zhong1, zhong¹, zhōng, lv4 nü3 lu:4, capitals, erhua, with and without tones, with and without spaces
-(xi'an is two syllables, xian one). Other text is unchanged. If most syllables of a line have tones, a
-syllable without a tone is neutral if any hanzi is read so; otherwise, and in a word of several syllables
-without any tone (Beijing), it may have any tone. A file of user words has one word per line: hanzi,
-optionally its pinyin and a weight (a natural logarithm per character; default 6).
+(xi'an is two syllables, xian one). After pinyin, the marks , ? ! become those of Chinese; other text is
+unchanged. If most syllables of a line have tones, a syllable without a tone is neutral if any hanzi is read
+so; otherwise, and in a word of several syllables without any tone (Beijing), it may have any tone. A file of
+user words has one word per line: hanzi, optionally its pinyin and a weight (a natural logarithm per
+character; default 6).
 
 In Python:
   from model_language.pinyin_to_hanzi import PinyinToHanzi
@@ -126,10 +127,8 @@ def _decode(line: bytes, number: int, where: str) -> str:
     return text.removesuffix("\r").removeprefix("\ufeff" if number == 1 else "")
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        description=__doc__, epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+def _parser() -> CommandParser:
+    parser = CommandParser(description=__doc__, epilog=EXAMPLES)
     parser.add_argument("files", nargs="*", type=Path, help="UTF-8 text; - or none is standard input")
     parser.add_argument(
         "--model",

@@ -5,7 +5,6 @@ Every stage is a command that you could type yourself; it is printed before it r
 
 from utils.command.entry import run_command
 
-import argparse
 import json
 import shlex
 import subprocess
@@ -18,6 +17,7 @@ from typing import Any
 
 from analysis.page.rendering import duration, percent
 from data.manifest import read_manifest
+from utils.command.parser import CommandParser
 from utils.stop_signals import forward_sigterm
 
 EXAMPLES = """\
@@ -172,10 +172,8 @@ def _read_json(path: Path) -> dict[str, Any]:
     return json.loads(path.read_text(encoding="utf-8"))
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        description=__doc__, epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+def _parser() -> CommandParser:
+    parser = CommandParser(description=__doc__, epilog=EXAMPLES)
     parser.add_argument("--list", action="store_true", help="print the commands of all stages, run nothing")
     return parser
 

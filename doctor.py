@@ -33,11 +33,13 @@ from preflight.findings import (
     has_errors,
 )
 from preflight.listings import Listing, find_manifests, lines_of, of_role, read_listing
+from training.setting_names import check_setting_names
 from utils.audio.folders import find_recordings, recording_names
 from utils.audio.reading import SAMPLE_RATE
 from utils.backend.quiet import silence_tensorflow
 from utils.cluster import add_cluster, on_cluster
 from utils.command.arguments import positive
+from utils.command.parser import CommandParser
 from utils.errors import ConfigError, CorpusError
 from utils.run_folder.run import RunFolder
 from utils.vocabulary import Vocabulary
@@ -50,6 +52,7 @@ examples:
   python doctor.py datasets/aishell1
   python doctor.py datasets/mine/train.tsv datasets/mine/test.tsv --no-audio
   python doctor.py --config configs/speech/compact_thchs30.yaml data.batch_utterances=16 --overfit
+  python doctor.py --config configs/keyword/speech_commands.yaml
   python doctor.py runs/compact datasets/mine/test.tsv
   python doctor.py recordings/ strange.wav
   python doctor.py datasets/aishell1 --cluster head:6379
@@ -130,14 +133,23 @@ def _sort_folder(path: Path, subjects: Subjects) -> None:
 def _examine(subjects: Subjects, options: argparse.Namespace, overrides: Sequence[str]) -> list[Finding]:
     findings: list[Finding] = []
     recipe, where, rates = None, str(options.config), []
-    listings = list(subjects.listings)
+    listings, recordings = list(subjects.listings), list(subjects.recordings)
+    if options.config:
+        check_setting_names(None, options.config, overrides)
     if options.config or subjects.runs or options.overfit:
         silence_tensorflow()
         from preflight import recipes  # here: see utils.backend.quiet
     if options.config:
-        recipe = recipes.read_recipe(options.config, overrides)
-        listings += recipes.recipe_listings(recipe)
-        rates.append(recipe.features.sample_rate)
+        given = recipes.read_recipe(options.config, overrides)
+        if given.task == "language":
+            recipes.check_texts(given)
+        elif given.task == "keyword":
+            recordings += recipes.keyword_listings(given)
+            rates.append(given.features.sample_rate)
+        else:
+            recipe = given
+            listings += recipes.recipe_listings(recipe)
+            rates.append(recipe.features.sample_rate)
     findings += examine_texts(listings, initial=recipes.initial_syllables(recipe) if recipe else ())
     if recipe:
         findings += recipes.examine_recipe(recipe, listings)
@@ -156,7 +168,7 @@ def _examine(subjects: Subjects, options: argparse.Namespace, overrides: Sequenc
             findings += [each for each in recipes.examine_lengths(own, listings) if each not in findings]
             if recipe is None:
                 recipe, where = own, str(run.path)
-    with_audio = [*listings, *subjects.recordings]
+    with_audio = [*listings, *recordings]
     if with_audio and not options.no_audio:
         with on_cluster(options.cluster):
             findings += examine_audio(with_audio, options.workers, max(rates, default=SAMPLE_RATE))
@@ -171,7 +183,9 @@ def _overfit(
     from preflight import overfit, recipes  # here: see utils.backend.quiet
 
     if recipe is None:
-        raise ConfigError("--overfit needs a recipe", hint="give --config RECIPE, or a whole speech run")
+        raise ConfigError(
+            "--overfit needs a speech recipe", hint="give --config RECIPE, or a whole speech run"
+        )
     listings = listings or recipes.recipe_listings(recipe)
     lines = lines_of(of_role(listings, "train") or listings)
     utterances = overfit.choose_utterances(lines, recipe)
@@ -190,17 +204,15 @@ def _print_checks() -> None:
         print(f"{check_name(check):{width}}  {about(check)}")
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        description=__doc__, epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+def _parser() -> CommandParser:
+    parser = CommandParser(description=__doc__, epilog=EXAMPLES)
     parser.add_argument(
         "paths",
         nargs="*",
         metavar="PATH | key=value",
         help="manifests, folders of manifests, runs, recordings; values that override the recipe",
     )
-    parser.add_argument("--config", type=Path, metavar="RECIPE", help="check a recipe of train.py speech")
+    parser.add_argument("--config", type=Path, metavar="RECIPE", help="check a recipe of train.py")
     parser.add_argument("--no-audio", action="store_true", help="do not decode recordings")
     parser.add_argument(
         "--overfit",

@@ -24,6 +24,7 @@ from streaming.conversion.modes import Mode
 from utils.backend.devices import hide_gpus
 from utils.backend.quiet import silence_tensorflow
 from utils.command.arguments import not_negative, positive
+from utils.command.parser import CommandParser
 from utils.errors import ConfigError, require
 from utils.run_folder.run import open_run
 
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 TASKS = ("keyword", "speech", "language")
 FAILED, INCOMPLETE = 1, 3  # exit codes
 _UNAVAILABLE = "not available for this model"
+COMMON_OPTIONS = ("--all", "--format", "--mode", "--precision", "--output", "--force")
 EXAMPLES = f"""\
 examples:
   python export.py runs/commands --all
@@ -194,10 +196,8 @@ def _verify(bundle: Path) -> int:
     return INCOMPLETE if Outcome.NOT_RUN in outcomes else 0
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        description=__doc__, epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+def _parser() -> CommandParser:
+    parser = CommandParser(description=__doc__, epilog=EXAMPLES, common=COMMON_OPTIONS)
     parser.add_argument("run", type=Path, help="run folder of a keyword, speech or language model")
     parser.add_argument("--all", action="store_true", help="all artefacts that are offered for the model")
     parser.add_argument(
@@ -231,10 +231,8 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _verify_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="export.py verify", description="Check all artefacts of a bundle again."
-    )
+def _verify_parser() -> CommandParser:
+    parser = CommandParser(prog="export.py verify", description="Check all artefacts of a bundle again.")
     parser.add_argument("bundle", type=Path)
     return parser
 

@@ -28,6 +28,7 @@ from model_speech.packed_run import is_packed, network_file
 from model_speech.packed_weights import read_packed_weights
 from utils.backend.quiet import silence_tensorflow
 from utils.command.arguments import fraction
+from utils.command.parser import CommandParser
 from utils.errors import ConfigError, CorpusError, RunError, VocabularyError, require
 from utils.mandarin.pinyin import hanzi_to_pinyin, is_hanzi, normalise_syllable
 from utils.run_folder import checksums
@@ -242,9 +243,8 @@ def _import(options: argparse.Namespace) -> None:
     print(f"written: {new_run}")
 
 
-def _parser() -> argparse.ArgumentParser:
-    form = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(description=__doc__, epilog=EXAMPLES, formatter_class=form)
+def _parser() -> CommandParser:
+    parser = CommandParser(description=__doc__, epilog=EXAMPLES)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     for name, text, command, add_arguments in (
         ("weights", "list layers, shapes and statistics; compare with a vocabulary", _weights, _add_weights),
@@ -259,7 +259,7 @@ def _parser() -> argparse.ArgumentParser:
         ("accept", "record the checksums of files that were edited on purpose", _accept, _add_accept),
         ("import", "make a run from weights that an older project saved", _import, _add_import),
     ):
-        added = commands.add_parser(name, help=text, description=text, epilog=EXAMPLES, formatter_class=form)
+        added = commands.add_parser(name, help=text, description=text, epilog=EXAMPLES)
         added.set_defaults(command=command)
         add_arguments(added)
     return parser

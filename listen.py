@@ -22,6 +22,7 @@ from utils.audio.microphone import microphone_blocks
 from utils.audio.piped import open_pipe
 from utils.audio.reading import audio_blocks
 from utils.command.arguments import fraction, positive, positive_number
+from utils.command.parser import CommandParser
 from utils.errors import AudioError, ConfigError, printable
 from utils.run_folder.run import PRETRAINED_SPEECH
 from utils.stop_signals import until_stopped
@@ -135,11 +136,10 @@ def _line(detection: Detection, source: str, options: argparse.Namespace) -> str
     return f"{origin}{detection.seconds:.2f}\t{detection.keyword}\t{detection.score:.3f}"
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+def _parser() -> CommandParser:
+    parser = CommandParser(
         description=__doc__,
         epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     keywords = parser.add_mutually_exclusive_group(required=True)
     keywords.add_argument("--model", type=Path, help="an artefact in its bundle, or the bundle")

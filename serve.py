@@ -2,16 +2,17 @@
 
 from utils.command.entry import run_command
 
-import argparse
 import os
 from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
 
-from utils.command.arguments import not_negative, positive
+from utils.command.arguments import language_run, not_negative, positive
+from utils.command.parser import CommandParser
 from utils.errors import ConfigError
 from utils.run_folder.run import open_run
 
+COMMON_OPTIONS = ("--host", "--port", "--tokens", "--speech", "--language", "--origin", "--workers")
 EXAMPLES = """\
 examples:
   python serve.py                                   # http://127.0.0.1:8000, this machine only
@@ -49,15 +50,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     serve(settings)
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        description=__doc__, epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+def _parser() -> CommandParser:
+    parser = CommandParser(description=__doc__, epilog=EXAMPLES, common=COMMON_OPTIONS)
     parser.add_argument("--host", help="address to listen on (default: 127.0.0.1, this machine only)")
     parser.add_argument("--port", type=not_negative, help="default: 8000; 0 is any free one")
     parser.add_argument("--tokens", type=Path, metavar="FILE", help="tokens that give access, one a line")
     parser.add_argument("--speech", type=Path, metavar="RUN", help="run of the acoustic model")
-    parser.add_argument("--language", type=Path, metavar="RUN", help="run of the language model")
+    parser.add_argument("--language", type=language_run, metavar="RUN", help="run of the language model")
     parser.add_argument(
         "--origin",
         action="append",

@@ -43,12 +43,17 @@ from utils.audio.reading import read_audio
 from utils.backend.quiet import silence_tensorflow
 from utils.cluster import add_cluster, on_cluster
 from utils.command.arguments import not_negative, positive
+from utils.command.parser import CommandParser
 from utils.files import remove_leftovers, reserve, write_json, write_text
 from utils.hypotheses.inspection import Inspection
 from utils.run_folder.run import open_run
 from utils.vocabulary import first_few
 
 RESULTS_BYTES = 1 << 16  # disk space for the results, checked before the test
+COMMON_OPTIONS = (
+    *("--split", "--manifest", "--limit", "--report", "--output", "--json"),
+    *("--joint", "--words", "--beam", "--syllables", "--weights", "--recording", "--spoken"),
+)
 EXAMPLES = """\
 examples:
   python test.py speech runs/demo/speech
@@ -265,9 +270,8 @@ def _output_folder(options: argparse.Namespace) -> Path:
     return getattr(options, f"{options.task}_run") / "test" / name
 
 
-def _parser() -> argparse.ArgumentParser:
-    form = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(description=__doc__, epilog=EXAMPLES, formatter_class=form)
+def _parser() -> CommandParser:
+    parser = CommandParser(description=__doc__, epilog=EXAMPLES)
     tasks = parser.add_subparsers(dest="task", required=True, metavar="{speech,language,pipeline,keyword}")
     for task, text in (
         (SPEECH, "audio → syllables"),
@@ -275,7 +279,7 @@ def _parser() -> argparse.ArgumentParser:
         (PIPELINE, "audio → syllables → hanzi"),
         (KEYWORD, "clips → keywords; data.folder=FOLDER gives their present folder"),
     ):
-        command = tasks.add_parser(task, help=text, description=text, epilog=EXAMPLES, formatter_class=form)
+        command = tasks.add_parser(task, help=text, description=text, epilog=EXAMPLES, common=COMMON_OPTIONS)
         _add_options(command, task)
     return parser
 

@@ -2,11 +2,12 @@
 
 from utils.command.entry import run_command
 
-import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
+from training.setting_names import check_setting_names
 from utils.backend.quiet import silence_tensorflow
+from utils.command.parser import CommandParser
 
 EXAMPLES = """\
 examples:
@@ -44,8 +45,9 @@ Before a training of speech, quick checks of the manifests run; doctor.py runs a
 def main(arguments: Sequence[str] | None = None) -> int:
     """Parse the command line, create or find the run folder, train."""
     options = _parser().parse_intermixed_args(arguments)
+    check_setting_names(options.task, options.config, options.overrides)
     silence_tensorflow()
-    # Here, not above: `--help` and a misspelt option answer without loading TensorFlow.
+    # Here, not above: `--help` and what is misspelt is answered without loading TensorFlow.
     from preflight.recipes import check_before_training
     from training.run import train_from_config
 
@@ -67,10 +69,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        description=__doc__, epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+def _parser() -> CommandParser:
+    parser = CommandParser(description=__doc__, epilog=EXAMPLES)
     parser.add_argument("task", choices=("speech", "language", "keyword"), help="what to train")
     parser.add_argument("--config", type=Path, required=True, help="YAML file, see configs/")
     parser.add_argument("--run", type=Path, help="the run folder (default: runs/ and the config's name)")

@@ -23,7 +23,8 @@ from recognition.options import (
 from streaming.speech.recognizer import StreamRecognizer
 from utils.audio.piped import live_audio
 from utils.cluster import add_cluster, on_cluster
-from utils.command.arguments import fraction, listed_paths, positive
+from utils.command.arguments import fraction, language_run, listed_paths, positive
+from utils.command.parser import CommandParser
 from utils.errors import AudioError, ConfigError, TranscriptError, UserError, printable
 from utils.files import remove_leftovers
 from utils.hypotheses.digits import with_digits
@@ -38,6 +39,10 @@ from utils.stop_signals import Stopped
 PIPE_NAME, MICROPHONE_NAME = "stdin", "microphone"
 SHOWN_FAILURES = 10  # names or pairs in a message
 BLOCK_MS = 80  # of live audio that is read at once, where --chunk is not given
+COMMON_OPTIONS = (
+    *("--microphone", "--stream", "--format", "--output", "--digits", "--words", "--phrases"),
+    *("--minimum-confidence", "--speech", "--language"),
+)
 EXAMPLES = """\
 examples:
   python transcribe.py recording.wav
@@ -224,10 +229,8 @@ def _marks(options: argparse.Namespace, runs: Mapping[str, Path]) -> TranscriptM
     return TranscriptMarks(options.output, transcript_settings(options.search, runs, flags))
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        description=__doc__, epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+def _parser() -> CommandParser:
+    parser = CommandParser(description=__doc__, epilog=EXAMPLES, common=COMMON_OPTIONS)
     parser.add_argument(
         "paths",
         nargs="*",
@@ -240,7 +243,7 @@ def _parser() -> argparse.ArgumentParser:
         "--microphone", action="store_true", help="the default microphone, with --stream; Ctrl-C ends it"
     )
     parser.add_argument("--speech", type=Path, metavar="RUN", help="run of the acoustic model")
-    parser.add_argument("--language", type=Path, metavar="RUN", help="run of the language model (see above)")
+    parser.add_argument("--language", type=language_run, metavar="RUN", help="run of the language model")
     parser.add_argument("--format", choices=tuple(FORMATS), default="text", help="default: text")
     parser.add_argument("--digits", action="store_true", help="numbers as digits: 123 for 一百二十三")
     parser.add_argument(

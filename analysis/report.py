@@ -5,7 +5,6 @@ python -m analysis.report --reference ref.txt --hypothesis hyp.txt [--hypothesis
 
 from utils.command.entry import run_command
 
-import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from analysis.results.collect import collect_results
 from analysis.results.result_files import write_results
 from analysis.results.results import Results
 from analysis.results.terminal import results_text
+from utils.command.parser import CommandParser
 from utils.errors import ConfigError
 
 DELETED, LEFT_OUT = "deleted", "left-out"
@@ -108,12 +108,11 @@ def report_files(
     )
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+def _parser() -> CommandParser:
+    parser = CommandParser(
         prog="python -m analysis.report",
         description=__doc__,
         epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--reference", type=Path, required=True, metavar="FILE", help="the reference texts")
     parser.add_argument(

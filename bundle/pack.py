@@ -9,7 +9,6 @@ speech run take it instead.
 
 from utils.command.entry import run_command
 
-import argparse
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -19,6 +18,7 @@ from model_speech.onnx_acoustic import load_onnx_acoustic
 from model_speech.packed_run import network_file
 from utils.backend.quiet import silence_tensorflow
 from utils.command.arguments import finite_number
+from utils.command.parser import CommandParser
 from utils.config import save_yaml
 from utils.errors import RunError
 from utils.files import replacing_folder
@@ -103,10 +103,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+def _parser() -> CommandParser:
+    parser = CommandParser(description=__doc__)
     parser.add_argument("run", type=Path, help="a finished speech run")
     parser.add_argument("folder", type=Path, help="the folder to write")
     parser.add_argument("--weights", default="best", help="best, last or a file (default: best)")

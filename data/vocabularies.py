@@ -5,9 +5,8 @@ The vocabulary is the full inventory of Mandarin syllables plus the syllables of
 
 from utils.command.entry import run_command
 
-import argparse
-
 from data.manifest import read_transcripts
+from utils.command.parser import CommandParser
 from utils.mandarin.pinyin import full_inventory
 from utils.vocabulary import acoustic_vocabulary
 
@@ -32,12 +31,11 @@ def main(argv: list[str] | None = None) -> int:
     return 0
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+def _parser() -> CommandParser:
+    parser = CommandParser(
         "python -m data.vocabularies",
         description="Build the acoustic vocabulary of one or several corpora.",
         epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("lists", nargs="+", help="manifests, or lists of id, pinyin, hanzi")
     parser.add_argument("--output", help="write the vocabulary to this file, one token per line")

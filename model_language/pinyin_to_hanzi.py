@@ -3,12 +3,13 @@
 >>> from model_language.pinyin_to_hanzi import PinyinToHanzi
 >>> to_hanzi = PinyinToHanzi()
 >>> to_hanzi("jin1 tian1 tian1 qi4 hen3 hao3, Python!")
-'今天天气很好, Python!'
+'今天天气很好， Python!'
 
-Each stretch of pinyin is converted by itself. Other text is not changed, nor is a syllable that is not a
-reading of any hanzi. If a word can be segmented into syllables in several ways, they are converted with the
-words beside it, and the most probable one is chosen. Typed pinyin is assumed to be correct: each syllable
-becomes a hanzi with this reading. For pinyin from a speech recogniser, recognition errors are corrected too.
+Each stretch of pinyin is converted by itself. Other text is not changed, except , ? ! after pinyin, nor is a
+syllable that is not a reading of any hanzi. If a word can be segmented into syllables in several ways, they
+are converted with the words beside it, and the most probable one is chosen. Typed pinyin is assumed to be
+correct: each syllable becomes a hanzi with this reading. For pinyin from a speech recogniser, recognition
+errors are corrected too.
 """
 
 import heapq

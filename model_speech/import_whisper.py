@@ -9,12 +9,12 @@ layer of the logits, for all tonal syllables of Mandarin, have random weights: t
 
 from utils.command.entry import run_command
 
-import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
 from model_speech.whisper_weights import read_whisper
 from utils.backend.quiet import silence_tensorflow
+from utils.command.parser import CommandParser
 from utils.config import to_plain
 from utils.features.settings import FeatureConfig
 from utils.files import replacing_folder
@@ -68,10 +68,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+def _parser() -> CommandParser:
+    parser = CommandParser(description=__doc__)
     parser.add_argument("source", type=Path, metavar="SOURCE", help="folder or file of the published model")
     parser.add_argument("run", type=Path, metavar="RUN", help="run folder to create")
     return parser

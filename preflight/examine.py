@@ -8,7 +8,7 @@ from pathlib import Path
 
 from preflight.checks.audio import ACROSS, AUDIO, RATES, measure_recordings
 from preflight.checks.manifests import CHEAP, hanzi_reading, not_in_vocabulary
-from preflight.checks.splits import SPLITS, unheard_syllable
+from preflight.checks.splits import SPLITS, TRAINING
 from preflight.findings import Finding, apply
 from preflight.listings import Line, Listing, lines_of
 from utils.audio.reading import SAMPLE_RATE
@@ -28,7 +28,7 @@ def examine_texts(
     """
     checks = (*CHEAP, hanzi_reading) if readings else CHEAP
     findings = [finding for listing in listings for finding in apply(checks, listing)]
-    return findings + apply(SPLITS, listings) + apply((unheard_syllable,), listings, initial)
+    return findings + apply(SPLITS, listings) + apply(TRAINING, listings, initial)
 
 
 def examine_audio(listings: Sequence[Listing], workers: int, sample_rate: int = SAMPLE_RATE) -> list[Finding]:
@@ -60,5 +60,5 @@ def recordings_as_listing(where: str, paths: Sequence[Path]) -> Listing:
     return Listing(where, "", tuple(lines))
 
 
-WITHOUT_MODEL = (*CHEAP, hanzi_reading, *SPLITS, unheard_syllable, not_in_vocabulary, *AUDIO, *RATES, *ACROSS)
+WITHOUT_MODEL = (*CHEAP, hanzi_reading, *SPLITS, *TRAINING, not_in_vocabulary, *AUDIO, *RATES, *ACROSS)
 """All checks of this module."""

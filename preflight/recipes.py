@@ -4,19 +4,21 @@ A model needs mel filters that are not empty, and texts that are not too long fo
 """
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from data.batches.packed_source import PackedCorpus, is_packed
+from data.keywords.clips import labels_of, read_keyword_clips
+from data.text.pinyin_pairs import read_pairs
 from model_speech.ctc.loss import frames_needed, output_lengths
 from preflight.checks.audio import low_rate_of_some
 from preflight.checks.manifests import repeated_recording
 from preflight.checks.runs import LOADED, OPENED, RUN
 from preflight.checks.splits import SPLITS, unheard_syllable
-from preflight.examine import examine_texts
+from preflight.examine import examine_texts, recordings_as_listing
 from preflight.findings import (
     ERROR,
     WARNING,
@@ -32,10 +34,13 @@ from preflight.listings import Listing, read_listing
 from preflight.overfit import overfit_ten
 from training.run import RECIPES
 from training.tasks.adaptation import with_initial_model
+from training.tasks.keyword import KeywordConfig
+from training.tasks.language_config import LanguageConfig
+from training.tasks.recipe import Recipe
 from training.tasks.speech import SpeechConfig
 from training.utterance_checks import MAX_SKIPPED_FRACTION
 from utils.audio.reading import sample_rates_of
-from utils.config import build_config, load_config
+from utils.config import build_config, load_config, read_yaml, with_overrides
 from utils.errors import TrainingError
 from utils.features.settings import FeatureConfig, empty_filters
 from utils.run_folder.run import NOT_OF_THE_RECIPE, RunFolder
@@ -45,6 +50,7 @@ log = logging.getLogger("train")
 
 # More empty filters are reported. With frames of 25 ms at 16 kHz, one of 80 filters is empty.
 _EMPTY_FRACTION = 0.02
+_SENTENCES = 1000  # of each kind of text of a language recipe
 
 
 def empty_filter(features: FeatureConfig) -> Iterator[Finding]:
@@ -91,14 +97,41 @@ WITH_MODEL = (target_too_long, empty_filter, low_rate_of_some, *OPENED, *RUN, *L
 _TRAINABLE = {check_name(check) for check in (repeated_recording, *SPLITS, unheard_syllable)}
 
 
-def read_recipe(path: Path, overrides: Sequence[str]) -> SpeechConfig:
-    """The recipe of an acoustic model, as train.py reads it.
+def read_recipe(path: Path, overrides: Sequence[str]) -> Recipe:
+    """A recipe, as train.py reads it; the name of its model says for which task.
 
     Raises:
-        ConfigError: it cannot be read, or is a recipe of a language model.
+        ConfigError: it cannot be read.
     """
-    schema, variants, _ = RECIPES["speech"]
-    return with_initial_model(load_config(schema, path, ["task=speech", *overrides], variants))
+    model = with_overrides(read_yaml(path), overrides).get("model")
+    name = model.get("name") if isinstance(model, Mapping) else None
+    task = next((task for task, (_, variants, _) in RECIPES.items() if name in variants["model"]), "speech")
+    schema, variants, _ = RECIPES[task]
+    return with_initial_model(load_config(schema, path, [f"task={task}", *overrides], variants))
+
+
+def keyword_listings(config: KeywordConfig) -> list[Listing]:
+    """The recordings of a keyword recipe, a listing for each split.
+
+    Raises:
+        CorpusError: the words, the splits or the manifests can't be used.
+    """
+    clips = read_keyword_clips(config.data)
+    labels_of(config.data, clips)
+    return [
+        recordings_as_listing(f"data.{split}", sorted({clip.audio for clip in own if clip.audio}))
+        for split, own in clips.items()
+    ]
+
+
+def check_texts(config: LanguageConfig) -> None:
+    """Check the first sentences of the texts of a language recipe.
+
+    Raises:
+        CorpusError: a text or list is missing, or has no usable sentence.
+    """
+    for sources in (config.data.train, config.data.dev, *filter(None, [config.data.test])):
+        read_pairs(sources, limit=_SENTENCES)
 
 
 def recipe_of_run(run: RunFolder) -> SpeechConfig:

@@ -12,7 +12,6 @@ ten bins of equal size, and the area under the ROC curve for telling right from 
 
 from utils.command.entry import run_command
 
-import argparse
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,6 +29,7 @@ from recognition.loading import load_joint_search_for
 from recognition.recognizer import Recognizer
 from utils.audio.levels import decibels, moving_power
 from utils.audio.reading import read_audio
+from utils.command.parser import CommandParser
 from utils.errors import CorpusError
 from utils.features.speech import extract_features
 from utils.files import write_json
@@ -158,10 +158,8 @@ def _report(title: str, observed: dict[str, Observations], calibration: Calibrat
         )
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+def _parser() -> CommandParser:
+    parser = CommandParser(description=__doc__)
     parser.add_argument("run", type=Path, help="a speech run")
     parser.add_argument("--manifest", type=Path, nargs="+", required=True, help="recordings of dev speakers")
     parser.add_argument("--check", type=Path, nargs="+", default=[], help="recordings to measure on only")

@@ -1,6 +1,7 @@
 """Builds the service as a FastAPI application from its settings: routes, guard, workers and live streams."""
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import asynccontextmanager
@@ -24,6 +25,7 @@ from serving.settings import Settings
 from serving.work.engine import Engine
 from utils.errors import UserError
 
+LOG = logging.getLogger("serving")
 TITLE = "Mandarin speech recognition"
 
 
@@ -33,7 +35,7 @@ def create_app(settings: Settings) -> FastAPI:
     ``app.state.settings`` are the settings, ``app.state.tokens`` says who has access, ``app.state.engine``
     recognises, ``app.state.live`` follows the live streams of ``app.state.sessions``, ``app.state.metrics``
     counts. If the models can't be loaded, ``app.state.failure`` is the reason, and ``app.state.stop`` is
-    called.
+    called. ``app.state.url`` is the address for the log.
     """
     app = FastAPI(
         title=TITLE,
@@ -44,6 +46,7 @@ def create_app(settings: Settings) -> FastAPI:
     )
     metrics = Metrics()
     app.state.settings, app.state.metrics, app.state.failure = settings, metrics, None
+    app.state.url = ""
     app.state.stop = lambda: None
     app.state.tokens = Tokens(settings.tokens)
     app.state.engine = Engine(settings, metrics)
@@ -90,18 +93,22 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     engine.start()
     live.start()
     app.state.decoder_threads = ThreadPoolExecutor(4 * app.state.settings.streams, "decoder")
-    engine.sample_rate.add_done_callback(lambda loaded: _stop_after_failure(app, loaded))
+    engine.sample_rate.add_done_callback(lambda loaded: _models_loaded(app, loaded))
     yield
     await asyncio.to_thread(live.stop)
     await asyncio.to_thread(engine.stop)
     app.state.decoder_threads.shutdown(cancel_futures=True)
 
 
-def _stop_after_failure(app: FastAPI, loaded: Future) -> None:
-    """Without models there is nothing to serve."""
-    if not loaded.cancelled() and (error := loaded.exception()):
+def _models_loaded(app: FastAPI, loaded: Future) -> None:
+    """Log that requests are answered at once now; without models there is nothing to serve."""
+    if loaded.cancelled():
+        return
+    if error := loaded.exception():
         app.state.failure = error
         app.state.stop()
+    else:
+        LOG.info("ready for recordings", extra={"url": app.state.url})
 
 
 async def _answer(request: Request, error: Exception) -> Response:

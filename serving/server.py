@@ -29,7 +29,7 @@ _KEPT_SECONDS = 60  # idle connections are closed after this; proxies and client
 _STREAMS_SECONDS = 30.0  # for the last utterances of live streams
 _OWN_ADDRESS = "give --host an address of this machine, e.g. 127.0.0.1"
 _LISTENING_HINTS = {
-    errno.EADDRINUSE: "another program listens there: choose another --port or --host",
+    errno.EADDRINUSE: "another program listens there: choose another --port (make serve PORT=8001)",
     errno.EADDRNOTAVAIL: _OWN_ADDRESS,
     errno.EACCES: "this user may not use the port: choose a --port above 1023",
 }
@@ -67,7 +67,8 @@ def serve(settings: Settings) -> None:
 
     app.state.stop = stop
     host, port = listener.getsockname()[:2]
-    LOG.info("listening", extra={"url": f"http://{f'[{host}]' if ':' in host else host}:{port}"})
+    app.state.url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
+    LOG.info("listening; the models are loading", extra={"url": app.state.url})
     # uvicorn raises the signal again when it has ended: it is reported like those of other commands.
     signal.signal(signal.SIGTERM, _stopped)
     server.run([listener])

@@ -6,15 +6,16 @@ them. The same command goes on where a killed one stopped.
 
 from utils.command.entry import run_command
 
-import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
 from data.features.cache import prepare_features
 from data.features.packing import pack_corpus
 from data.manifest import Utterance, read_manifest
+from training.setting_names import check_setting_names
 from utils.backend.quiet import silence_tensorflow
 from utils.cluster import add_cluster, on_cluster
+from utils.command.parser import CommandParser
 from utils.config import load_config
 from utils.errors import require
 
@@ -30,6 +31,7 @@ examples:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Parse the command line and compute what the cache of the recipe lacks."""
     options = _parser().parse_intermixed_args(arguments)
+    check_setting_names("speech", options.config, options.overrides)
     silence_tensorflow()
     from training.distillation import teacher_features  # here: see utils.backend.quiet
     from training.run import RECIPES
@@ -64,10 +66,8 @@ def _read(manifests: Sequence[str]) -> list[Utterance]:
     return [utterance for path in manifests for utterance in read_manifest(path)]
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        description=__doc__, epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+def _parser() -> CommandParser:
+    parser = CommandParser(description=__doc__, epilog=EXAMPLES)
     parser.add_argument("--config", type=Path, required=True, help="a recipe of train.py speech")
     parser.add_argument(
         "--pack",

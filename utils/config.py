@@ -100,7 +100,7 @@ def build_config(
 ) -> Config:
     """Check plain nested ``values`` against ``schema`` and build it (see :func:`load_config`)."""
     variants = variants or {}
-    return _Builder(variants, where, _dotted_names(schema, variants)).section(schema, values, "", None)
+    return _Builder(variants, where, dotted_names(schema, variants)).section(schema, values, "", None)
 
 
 def read_yaml(path: str | Path) -> dict[str, Any]:
@@ -258,7 +258,7 @@ class _Builder:
         if origin is typing.Literal:
             if value in inner:
                 return value
-            raise self._error(f"unknown {key} '{value}'", _suggestion(value, [str(i) for i in inner]))
+            raise self._error(f"unknown {key} '{value}'", suggestion(value, [str(i) for i in inner]))
         if origin is dict and isinstance(value, Mapping):
             return {str(name): self.value(inner[1], item, f"{key}.{name}") for name, item in value.items()}
         if kind in (Any, object):
@@ -303,7 +303,7 @@ class _Builder:
         if str(name) not in choices:
             raise self._error(
                 f"unknown {key}.name '{name}'" if name else f"'{key}.name' is missing",
-                _suggestion(name, list(choices)),
+                suggestion(name, list(choices)),
             )
         base = default if type(default) is choices[name] else None
         return self.section(choices[name], values, f"{key}.", base)
@@ -318,14 +318,14 @@ class _Builder:
                 elif elsewhere:
                     hint = f"did you mean '{elsewhere[0]}'?"
                 else:
-                    hint = _suggestion(key, siblings, prefix)
+                    hint = suggestion(key, siblings, prefix)
                 raise self._error(f"unknown key '{prefix}{key}'", hint)
 
     def _error(self, message: str, hint: str | None = None) -> ConfigError:
         return ConfigError(message, where=self.where, hint=hint)
 
 
-def _dotted_names(schema: type, variants: Variants, prefix: str = "") -> list[str]:
+def dotted_names(schema: type, variants: Variants, prefix: str = "") -> list[str]:
     """All keys of ``schema`` and its variants, as they are written in an override."""
     names = []
     for name, kind in typing.get_type_hints(schema).items():
@@ -333,7 +333,7 @@ def _dotted_names(schema: type, variants: Variants, prefix: str = "") -> list[st
         names.append(key)
         sections = [kind, *typing.get_args(kind), *variants.get(key, {}).values()]
         for section in filter(dataclasses.is_dataclass, sections):
-            names += _dotted_names(section, variants, f"{key}.")
+            names += dotted_names(section, variants, f"{key}.")
     return names
 
 
@@ -351,7 +351,8 @@ def _default(field: dataclasses.Field) -> Any:
     return field.default
 
 
-def _suggestion(given: object, known: Sequence[str], prefix: str = "") -> str:
+def suggestion(given: object, known: Sequence[str], prefix: str = "") -> str:
+    """A hint for a wrong name: the nearest known one, or all."""
     nearest = difflib.get_close_matches(str(given), known, n=1)
     if nearest:
         return f"did you mean '{prefix}{nearest[0]}'?"

@@ -5,7 +5,6 @@ The counts are written as a table with which converters model misrecognised syll
 
 from utils.command.entry import run_command
 
-import argparse
 import shlex
 from collections.abc import Iterator, Sequence
 from itertools import chain
@@ -13,6 +12,7 @@ from pathlib import Path
 
 from analysis.errors.alignment import align
 from data.manifest import read_rows, read_transcripts
+from utils.command.parser import CommandParser
 from utils.errors import CorpusError
 from utils.mandarin.confusion_statistics import ConfusionStatistics
 from utils.mandarin.syllable_distance import syllable_distance
@@ -73,10 +73,8 @@ def shares_text(noise: ConfusionStatistics) -> str:
     return f"{noise.errors} errors among {noise.syllables} syllables: {shares}"
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        description=__doc__, epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+def _parser() -> CommandParser:
+    parser = CommandParser(description=__doc__, epilog=EXAMPLES)
     parser.add_argument(
         "hypotheses", nargs="+", type=Path, help="hypotheses.tsv of test.py; their counts are added"
     )

@@ -149,7 +149,7 @@ def id_problems(reference: TextFile, hypothesis: TextFile, leave_out: bool) -> l
             f"no id in common with {reference.path}: '{missing[0]}' there, '{next(iter(extra), '')}' here"
         )
         recordings = [file for file in (reference, hypothesis) if file.format in (CTM, SUBTITLES)]
-        hint = "give files with the same ids"
+        hint = "give files with the same ids, or a folder with a file for each recording"
         if recordings:
             hint = (
                 f"{recordings[0].path} ({recordings[0].format}) has one text for each whole recording, under "

@@ -22,6 +22,7 @@ from analysis.inputs.transcript_files import (
     SUBTITLES,
     TEXT,
     TranscriptFile,
+    is_printed_with_times,
     read_transcript_file,
 )
 from analysis.inputs.utterance_results import HANZI, SYLLABLES
@@ -138,7 +139,10 @@ def _read_in_folder(folder: Path, file: Path, is_reference: bool) -> TranscriptF
     """Read a file of a folder; all of a ``.txt`` file is one text, without an id."""
     name, suffix = file.relative_to(folder).with_suffix("").as_posix(), file.suffix.lower()
     if suffix == ".txt" or (suffix in (".srt", ".ctm") and not file.stat().st_size):  # of silence
-        text = " ".join("\t".join(fields) for _, fields in read_rows(file))
+        lines = ["\t".join(fields) for _, fields in read_rows(file)]
+        if lines and is_printed_with_times(lines):
+            return _read(file, name, is_reference)
+        text = " ".join(lines)
         return TranscriptFile(SUBTITLES, [(name, TextEntry(hanzi=text))])
     return _read(file, name, is_reference)
 

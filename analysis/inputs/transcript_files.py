@@ -28,6 +28,7 @@ _CTM_LINE = re.compile(rf"\S+\s+\S+\s+(?:{_NUMBER}|\*)\s+(?:{_NUMBER}|\*)\s+\S+(
 _STM_LINE = re.compile(rf"\S+\s+\S+\s+\S+\s+{_NUMBER}\s+{_NUMBER}(?:\s.*)?")
 _TRN_LINE = re.compile(r"(.*?)\s*\(([^()\s]+)\)\s*")
 _ALTERNATION = re.compile(r"\{([^{}]*)\}")
+_TIMES_BEFORE = re.compile(r"\s*\[[\d:.]+ *--> *[\d:.]+\]\s*")
 _CUE_TIME = re.compile(r"\s*(?:-?\d+(?:\s*[:.,：，]\s*\d+)+\s*(?:[-–—=]+\s*(?:>|&gt;)|[-–—]{2,}|→)|-->).*")
 _LRC_TIME = re.compile(r"\s*\[(\d+(?:[:.]\d+)+)\]")
 _LRC_TAG = re.compile(r"\s*\[[^\d\]][^\]]*:[^\]]*\]\s*")  # title, artist …
@@ -81,6 +82,8 @@ def read_transcript_file(
         return TranscriptFile(RECORDS, items)
     if lines[0].startswith("WEBVTT") or any(map(_CUE_TIME.fullmatch, lines)):
         return _one_text(name, _cue_texts(lines, numbers))
+    if is_printed_with_times(lines):
+        return _one_text(name, (_TIMES_BEFORE.sub("", line) for line in lines))
     if any(line.startswith("Dialogue:") for line in lines):
         return _one_text(name, _ass_texts(lines))
     if any(map(_LRC_TIME.match, lines)):
@@ -96,6 +99,11 @@ def read_transcript_file(
         return _from_trn(records)
     pairs = ((*line.strip().split(None, 1), "")[:2] for line in lines)
     return TranscriptFile(TEXT, [(id, TextEntry(hanzi=text)) for id, text in pairs])
+
+
+def is_printed_with_times(lines: Sequence[str]) -> bool:
+    """Whether all lines begin with times in brackets, as Whisper prints them."""
+    return all(map(_TIMES_BEFORE.match, lines))
 
 
 def _one_text(name: str, texts: Iterator[str]) -> TranscriptFile:

@@ -9,7 +9,6 @@ source model's outputs for them come from the bundle.
 
 from utils.command.entry import run_command
 
-import argparse
 import json
 import platform
 import sys
@@ -35,6 +34,7 @@ from bundle.check.scoring import (
 from bundle.check.utterances import BATCH, compare
 from bundle.runtimes.artefacts import Artefact, open_artefact
 from streaming.conversion.modes import Mode
+from utils.command.parser import CommandParser
 from utils.files import read_arrays, write_json
 
 MAX_SLOW_CLIPS = 250
@@ -158,8 +158,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     write_json(options.result, measured)
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+def _parser() -> CommandParser:
+    parser = CommandParser(
         prog="python -m bundle.check.measure_artefact", description=__doc__.split("\n\n")[0]
     )
     parser.add_argument("bundle", type=Path)

@@ -7,7 +7,6 @@ and alarms, typing, knocks, coloured noise and wind; pieces of given recordings 
 
 from utils.command.entry import run_command
 
-import argparse
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -20,6 +19,7 @@ from data.manifest import Utterance, write_manifest
 from utils.audio.folders import find_recordings
 from utils.audio.reading import SAMPLE_RATE, read_audio, write_wav
 from utils.command.arguments import not_negative, positive
+from utils.command.parser import CommandParser
 
 _SECONDS = (1.5, 12.0)  # range of the length of a sound
 _LEVEL_DB = (-45.0, -12.0)  # range of the level of a sound: root mean square, relative to full scale
@@ -185,10 +185,8 @@ def main(argv: list[str] | None = None) -> int:
     return 0
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+def _parser() -> CommandParser:
+    parser = CommandParser(description=__doc__)
     parser.add_argument("folder", type=Path, help="where the sounds and train.tsv are written")
     parser.add_argument("--count", type=positive, default=600, help="number of sounds (default: 600)")
     parser.add_argument("--seed", type=not_negative, default=0, help="default: 0")

@@ -10,7 +10,6 @@ no recording yet.
 
 from utils.command.entry import run_command
 
-import argparse
 import re
 import shlex
 import sys
@@ -30,6 +29,7 @@ from utils.audio.levels import speech_level
 from utils.audio.microphone import microphone_blocks
 from utils.audio.reading import SAMPLE_RATE, audio_seconds, read_audio, write_wav
 from utils.command.arguments import positive, positive_number
+from utils.command.parser import CommandParser
 from utils.errors import AudioError, CorpusError
 from utils.files import write_text
 
@@ -283,10 +283,8 @@ def main(
     return 1 if refused else 0
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        description=__doc__, epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+def _parser() -> CommandParser:
+    parser = CommandParser(description=__doc__, epilog=EXAMPLES)
     parser.add_argument("folder", type=Path, help="the folder of this speaker's recordings, new or begun")
     parser.add_argument("--sentences", type=Path, metavar="FILE", help="own sentences, one per line")
     length = parser.add_mutually_exclusive_group()

@@ -8,7 +8,6 @@ as labels.
 
 from utils.command.entry import run_command
 
-import argparse
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +15,7 @@ from pathlib import Path
 from data.corpora.tools.download import Archive, download_corpus
 from data.keywords.folders import DEV_LIST, NOISE_FOLDER, TEST_LIST, KeywordClip, read_recordings
 from data.manifest import SPLITS
+from utils.command.parser import CommandParser
 from utils.errors import CorpusError
 
 _SERVER = "https://storage.googleapis.com/download.tensorflow.org/data"
@@ -75,11 +75,10 @@ def main(argv: list[str] | None = None) -> int:
     return 0
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+def _parser() -> CommandParser:
+    parser = CommandParser(
         "python -m data.corpora.speech_commands",
         description="Download, check and unpack Speech Commands; an unpacked corpus is only counted.",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
         epilog=_EXAMPLES,
     )
     parser.add_argument(

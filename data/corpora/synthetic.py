@@ -6,7 +6,6 @@ utterances.
 
 from utils.command.entry import run_command
 
-import argparse
 import sys
 import time
 from collections.abc import Sequence
@@ -21,6 +20,7 @@ from data.synthesis.corpus import CorpusSettings, PlannedUtterance, generate
 from data.synthesis.synthesiser import Unspoken
 from utils.audio.reading import audio_seconds
 from utils.command.arguments import add_workers, not_negative, positive
+from utils.command.parser import CommandParser
 
 CORPUS = Corpus(
     "synthetic",
@@ -60,11 +60,10 @@ def _report(root: Path, failures: Sequence[Unspoken[PlannedUtterance]], seconds:
         print(f"  not spoken: {message}", file=sys.stderr)
 
 
-def _parser() -> argparse.ArgumentParser:
-    style = {"formatter_class": argparse.RawDescriptionHelpFormatter, "epilog": _EXAMPLES}
-    parser = argparse.ArgumentParser("python -m data.corpora.synthetic", description=CORPUS.about, **style)
+def _parser() -> CommandParser:
+    parser = CommandParser("python -m data.corpora.synthetic", description=CORPUS.about, epilog=_EXAMPLES)
     actions = parser.add_subparsers(dest="action", required=True)
-    generating = actions.add_parser("generate", help="generate the corpus", **style)
+    generating = actions.add_parser("generate", help="generate the corpus", epilog=_EXAMPLES)
     generating.add_argument("root", help="folder of the corpus: new, unfinished or complete")
     options = {
         **dict.fromkeys(SPLITS, (positive, "utterances (default: %(default)s)")),
@@ -78,7 +77,7 @@ def _parser() -> argparse.ArgumentParser:
         kind, text = options[name]
         generating.add_argument(f"--{name.replace('_', '-')}", type=kind, default=default, help=text)
     add_workers(generating)
-    add_prepare(actions, CORPUS.name, style)
+    add_prepare(actions, CORPUS.name, _EXAMPLES)
     return parser
 
 

@@ -31,6 +31,7 @@ from data.keywords.clips import (
 from utils.audio.folders import find_recordings
 from utils.audio.reading import SAMPLE_RATE, audio_blocks, read_audio
 from utils.command.arguments import fraction, not_negative, positive_number
+from utils.command.parser import CommandParser
 from utils.errors import CorpusError
 from utils.files import replacing, write_text
 
@@ -255,12 +256,11 @@ def _listed(options: argparse.Namespace) -> list[KeywordClip]:
     return [clip if clip.label in words else replace(clip, label=UNKNOWN) for clip in clips]
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+def _parser() -> CommandParser:
+    parser = CommandParser(
         prog="python -m data.keywords.long_recordings",
         description=__doc__,
         epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     source = parser.add_mutually_exclusive_group(required=True)
     source.add_argument("--folder", type=Path, help="a folder for each word")

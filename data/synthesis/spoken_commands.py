@@ -8,7 +8,6 @@ words and speakers. The same settings give the same bytes; an interrupted run co
 
 from utils.command.entry import run_command
 
-import argparse
 import json
 import time
 from collections import Counter
@@ -27,6 +26,7 @@ from data.synthesis.reading import make_sentence, spoken_input
 from data.synthesis.synthesiser import COMMAND, Unspoken
 from data.synthesis.voices import Voice, assign_all_voices
 from utils.command.arguments import add_workers
+from utils.command.parser import CommandParser
 from utils.limits import Count, Limited, Size, at_least
 
 RECIPE = 1  # raise it when the sound of a corpus with the same settings changes
@@ -157,11 +157,10 @@ def main(argv: list[str] | None = None) -> int:
     return 0
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+def _parser() -> CommandParser:
+    parser = CommandParser(
         "python -m data.synthesis.spoken_commands",
         description="Spoken Mandarin commands in many voices, for keyword spotting.",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
         epilog=_EXAMPLES,
     )
     parser.add_argument("--output", required=True, help="folder of the corpus: new, unfinished or complete")

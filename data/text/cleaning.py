@@ -14,7 +14,6 @@ is made again.
 
 from utils.command.entry import run_command
 
-import argparse
 import json
 import lzma
 import os
@@ -33,6 +32,7 @@ from data.text.deduplication import SeenLines, index_sentences
 from data.text.piece_cleaner import NOT_UTF8, Cleaned, Cleaner, Tally, clean_in_worker, remember_cleaner
 from data.text.sources import STANDARD_INPUT, not_utf8, piece_pool, read_lines, read_pieces
 from utils.command.arguments import positive
+from utils.command.parser import CommandParser
 from utils.errors import CorpusError
 from utils.files import replacing, write_json
 from utils.run_folder.checksum_files import file_hash
@@ -239,11 +239,10 @@ def main(argv: list[str] | None = None) -> int:
     return 0
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+def _parser() -> CommandParser:
+    parser = CommandParser(
         "python -m data.text.cleaning",
         description="Clean Chinese text for language models: one clause of hanzi only per line.",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
         epilog=_EXAMPLES,
     )
     parser.add_argument(

@@ -18,6 +18,7 @@ _SENTENCE = 5  # least number of syllables
 # Fractions from which on a list is reported: of its sentences, and of its syllables.
 _SENTENCES_SHARED = 0.05
 _UNSEEN = 0.02
+_LITTLE, _LITTLE_TO_ADAPT = 600.0, 60.0  # seconds of speech
 _NAMES = {"train": "training", "dev": "dev"}
 
 
@@ -82,6 +83,21 @@ def unheard_syllable(listings: Sequence[Listing], initial: Collection[str] = ())
             yield Finding(WARNING, listing.path, "", problem, advice, detail)
 
 
+def little_speech(listings: Sequence[Listing], initial: Collection[str] = ()) -> Iterator[Finding]:
+    """A training set that is too small.
+
+    Args:
+        listings: manifests with their roles.
+        initial: syllables that the model knows before the training, which then needs little speech.
+    """
+    train = of_role(listings, "train")
+    seconds = sum(line.seconds for line in lines_of(train) if line.has_length)
+    if 0 < seconds < (_LITTLE_TO_ADAPT if initial else _LITTLE):
+        problem = "very little speech to train on"
+        advice = "add recordings; a few minutes are enough to adapt a model (configs/speech/adapt.yaml)"
+        yield Finding(WARNING, train[0].path, "", problem, advice, f"{seconds / 60:.1f} minutes in all")
+
+
 def _others(listing: Listing, recordings: set[str]) -> list[Line]:
     """Lines whose recording is not among ``recordings``; :func:`shared_recording` reports the others."""
     return [line for line in listing.lines if line.audio not in recordings]
@@ -96,4 +112,6 @@ def _speakers(lines: Sequence[Line]) -> set[str]:
 
 
 SPLITS = (shared_recording, shared_sentence, shared_speaker)
-"""Checks across several manifests; :func:`unheard_syllable` also depends on the initial model."""
+"""Checks across several manifests."""
+TRAINING = (unheard_syllable, little_speech)
+"""Checks of a training set, which also depend on the initial model."""

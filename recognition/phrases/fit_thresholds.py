@@ -9,7 +9,6 @@ written into the run as ``phrase_thresholds.json``; ``listen.py --word`` then us
 
 from utils.command.entry import run_command
 
-import argparse
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
@@ -28,6 +27,7 @@ from recognition.phrases.phrase_list import list_phrases
 from recognition.phrases.spotter import PhraseSpotter
 from recognition.phrases.thresholds import FILE, PhraseThresholds
 from utils.audio.reading import read_audio
+from utils.command.parser import CommandParser
 from utils.errors import CorpusError
 from utils.files import write_json
 from utils.mandarin.pinyin import hanzi_to_pinyin, is_hanzi
@@ -118,10 +118,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+def _parser() -> CommandParser:
+    parser = CommandParser(description=__doc__)
     parser.add_argument("run", type=Path, help="a speech run")
     parser.add_argument("--manifest", type=Path, nargs="+", required=True, help="recordings of dev speakers")
     parser.add_argument(

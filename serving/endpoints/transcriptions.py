@@ -20,13 +20,13 @@ from serving.endpoints.responses import MEDIA_TYPES, events, response_body, whol
 from serving.errors import RequestError
 from serving.work.engine import Engine
 from serving.work.models import Search
+from utils.command.arguments import MANDARIN
 from utils.hypotheses.digits import with_digits
 from utils.hypotheses.recognition import Ending, Recognition
 from utils.hypotheses.transcript_formats import segment_values
 
 router = APIRouter(tags=["recognition"])
 LONGEST_PROMPT = 50_000  # characters
-_LANGUAGES = ("zh", "zh-cn", "zh-hans", "cmn", "chinese", "mandarin")
 _EXAMPLE = {
     "text": "如果无法控制",
     "usage": {"type": "duration", "seconds": 4},
@@ -68,7 +68,7 @@ async def transcribe(
     digits: Annotated[bool, Form(description="numbers as digits: 123 for 一百二十三")] = False,
 ) -> Response:
     """The words of a recording, with `verbose_json` also times, confidence and pinyin of each syllable."""
-    if language and language.lower() not in _LANGUAGES:
+    if language and language.lower() not in MANDARIN:
         raise RequestError(
             400, "only Mandarin is recognised", hint="language=zh, or leave it out", param="language"
         )

@@ -43,7 +43,7 @@ def test_a_pipe_in_another_process_starts_without_a_framework(run):
     done = subprocess.run(
         command, input=b"ni3 hao3\n\nwo3hao3, OK!\n", capture_output=True, timeout=600, check=True
     )
-    assert done.stdout.decode() == "你好\n\n我好, OK!\n"
+    assert done.stdout.decode() == "你好\n\n我好， OK!\n"
     loaded = {line.rpartition(b"|")[2].strip().decode() for line in done.stderr.splitlines()}
     assert "numpy" in loaded
     assert not {name for name in loaded if name.partition(".")[0] in ("keras", "tensorflow", "jax", "torch")}
@@ -58,7 +58,7 @@ def test_all_spellings_give_the_same_hanzi(to_hanzi):
 
 def test_other_text_stays(to_hanzi):
     lines = ["", "   ", "wo3 hao3! ZXQ 3.5 你 😀 ni3 hao3。", "123", "\t", "ni3 hao3 \u2028 wo3 hao3"]
-    assert to_hanzi.convert(lines) == ["", "   ", "我好! ZXQ 3.5 你 😀你好。", "123", "\t", "你好我好"]
+    assert to_hanzi.convert(lines) == ["", "   ", "我好！ ZXQ 3.5 你 😀你好。", "123", "\t", "你好我好"]
 
 
 def test_strict_names_the_position(run, tmp_path):
@@ -74,7 +74,7 @@ def test_json_has_scores_reasons_and_words(run, tmp_path, capsys):
     path.write_text("ni3 hao3, wo3!\n\n", encoding="utf-8")
     words.write_text("妮好 ni3hao3 50\n", encoding="utf-8")
     first, empty = map(json.loads, lines_of(capsys, "--model", run, "--json", "--n-best", 3, path))
-    assert first["text"] == "你好,我!"
+    assert first["text"] == "你好，我！"
     assert first["n_best"][0]["text"] == first["text"]
     assert len(first["n_best"]) == 3
     assert first["n_best"][0]["score"] >= first["n_best"][1]["score"]
@@ -85,9 +85,9 @@ def test_json_has_scores_reasons_and_words(run, tmp_path, capsys):
     assert (empty["text"], empty["sentences"]) == ("", [])
 
     (worded, _) = map(json.loads, lines_of(capsys, "--model", run, "--json", "--words", words, path))
-    assert worded["text"] == "妮好,我!"
+    assert worded["text"] == "妮好，我！"
     assert worded["sentences"][0]["user_words"] == [{"word": "妮好", "start": 0}]
-    assert lines_of(capsys, "--model", run, "--words", words, path)[0] == "妮好,我!"
+    assert lines_of(capsys, "--model", run, "--words", words, path)[0] == "妮好，我！"
     assert lines_of(capsys, "--model", run, "--n-best", 2, path)[0].count("\t") == 1
 
 
@@ -96,8 +96,8 @@ def test_tabs_separate_the_alternatives_only(run, tmp_path, capsys):
     path.write_text("ni3 hao3,\t1\t2\n", encoding="utf-8")
     (line,) = lines_of(capsys, "--model", run, "--n-best", 2, path)
     assert line.count("\t") == 1
-    assert all(text.endswith(",\t1\t2".replace("\t", " ")) for text in line.split("\t"))
-    assert lines_of(capsys, "--model", run, path) == ["你好,\t1\t2"]
+    assert all(text.endswith("，\t1\t2".replace("\t", " ")) for text in line.split("\t"))
+    assert lines_of(capsys, "--model", run, path) == ["你好，\t1\t2"]
 
 
 def test_lines_come_in_any_blocks(run, tmp_path, capsys, monkeypatch):
@@ -178,7 +178,7 @@ def test_bad_input_is_named_in_the_message(run, tmp_path, monkeypatch):
 
 def test_a_user_word_is_written_for_a_syllable_that_no_known_hanzi_has(run):
     assert PinyinToHanzi(run)("ni3 fiao4") == "你fiao4"
-    assert PinyinToHanzi(run, words=parse_user_words("覅 fiao4"))("ni3 fiao4, ni fiao") == "你覅,你覅"
+    assert PinyinToHanzi(run, words=parse_user_words("覅 fiao4"))("ni3 fiao4, ni fiao") == "你覅，你覅"
 
 
 @pytest.mark.parametrize("length", [1, LONGEST_WINDOW, LONGEST_WINDOW + 1, 3 * LONGEST_WINDOW + 17, 10_000])

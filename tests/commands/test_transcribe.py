@@ -601,7 +601,7 @@ def test_other_phrases_give_other_transcripts(talks, packed_run, phrases, tmp_pa
     [
         ["--joint"],
         ["--words", "words.txt"],
-        ["--language", "run"],
+        ["--language", "runs/ngram"],
         ["--rescoring-weight", "0.2"],
         ["--language-model", "run"],
         ["--minimum-confidence", "0.9"],

@@ -73,7 +73,7 @@ def test_recognition_errors_are_corrected():
 
 
 def test_any_spelling_is_read(to_hanzi):
-    assert to_hanzi("Jīntiān tiānqì hěn hǎo!") == "今天天气很好!"
+    assert to_hanzi("Jīntiān tiānqì hěn hǎo!") == "今天天气很好！"
     assert to_hanzi("jintian tianqi henhao") == "今天天气很好"
 
 

@@ -15,10 +15,13 @@ import soundfile
 import doctor
 from data.manifest import COLUMNS
 from model_language.ngram.syllables import SyllableNgram, SyllableNgramConfig
+from preflight.checks import splits
+from preflight.listings import read_listing
 from tests.support.damage import damage_file
 from tests.support.tiny_corpus import SYLLABLES
 from utils.audio.reading import write_wav
 from utils.config import to_plain
+from utils.errors import ConfigError, CorpusError
 from utils.files import write_text
 from utils.run_folder import checksums
 from utils.run_folder.run import PRETRAINED, PRETRAINED_SPEECH, start_run
@@ -78,6 +81,13 @@ def pristine(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
             write_wav(corpus.folder / row[1], voice(number))
     corpus.write()
     return corpus
+
+
+@pytest.fixture(autouse=True)
+def enough_speech(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The corpus of these tests is large enough."""
+    monkeypatch.setattr(splits, "_LITTLE", 1.0)
+    monkeypatch.setattr(splits, "_LITTLE_TO_ADAPT", 1.0)
 
 
 @pytest.fixture
@@ -192,6 +202,16 @@ def test_a_fault_of_the_texts_is_found_and_nothing_else(corpus, capsys, plant, e
     plant(corpus)
     corpus.write()
     assert names(findings(capsys, corpus.folder)) == expected
+
+
+@pytest.mark.parametrize(
+    ("initial", "least", "found"), [((), 600, True), ((), 20, False), (("ma1",), 60, True)]
+)
+def test_a_training_set_of_seconds_is_named(pristine, monkeypatch, initial, least, found):
+    monkeypatch.setattr(splits, "_LITTLE_TO_ADAPT" if initial else "_LITTLE", least)
+    listings = [read_listing(path) for path in sorted(pristine.folder.glob("*.tsv"))]
+    details = [finding.detail for finding in splits.little_speech(listings, initial)]
+    assert details == ([f"{SIZES['train'] * SECONDS / 60:.1f} minutes in all"] if found else [])
 
 
 # --- recordings -------------------------------------------------------------------------------------------
@@ -515,3 +535,24 @@ def test_a_wrong_command_line_is_reported(arguments, tmp_path, pristine):
 
     with pytest.raises(UserError):
         doctor.main([word.format(tmp=tmp_path, manifest=pristine.folder / "train.tsv") for word in arguments])
+
+
+# --- recipes of other tasks -------------------------------------------------------------------------------
+
+
+def test_recipes_of_keyword_and_language_models_are_checked(corpus, tmp_path, capsys):
+    write_text(tmp_path / "words.yaml", "model: {name: cnn}\n")
+    write_text(tmp_path / "ngram.yaml", "model: {name: ngram, order: 2}\n")
+    lists = [f"data.{split}=[{corpus.folder / split}.tsv]" for split in SIZES]
+    keyword = ["--config", tmp_path / "words.yaml", lists[0], "data.words=[妈]"]
+    with pytest.raises(CorpusError, match="no recordings of the word '妈'"):
+        findings(capsys, *keyword)
+    assert findings(capsys, *keyword[:-1]) == []
+    corpus.audio("train").write_bytes(b"")
+    assert names(findings(capsys, *keyword[:-1])) == [(ERROR, "unreadable-recording")]
+    language = ["--config", tmp_path / "ngram.yaml", *lists]
+    assert findings(capsys, *language) == []
+    with pytest.raises(CorpusError, match="absent"):
+        findings(capsys, *language, f"data.dev=[{tmp_path / 'absent.tsv'}]")
+    with pytest.raises(ConfigError, match=r"data\.trian"):
+        findings(capsys, *language, "data.trian=[]")

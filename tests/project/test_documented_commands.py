@@ -112,7 +112,9 @@ def _problem_of_config(command: Command, options: argparse.Namespace, overrides:
     if config is None and not overrides:
         return None
     of_speech = command.program in ("doctor.py", "training.feature_shards")
-    task = getattr(options, "task", None) or ("speech" if of_speech else "keyword")
+    folder = Path(config or "").parent.name  # doctor.py takes recipes of any task
+    own_task = folder if command.program == "doctor.py" and folder in RECIPES else None
+    task = getattr(options, "task", None) or own_task or ("speech" if of_speech else "keyword")
     if config is not None and str(config) != ANY_RECIPE:
         recipes = [ROOT / config]
         if not recipes[0].is_file():

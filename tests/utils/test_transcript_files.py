@@ -72,6 +72,12 @@ def test_subtitles_are_one_recording(tmp_path, name, header, mark):
     assert texts(write(tmp_path / name, header + cues.replace(",", mark))) == {"a1": "今天天气 很好 7"}
 
 
+def test_times_that_whisper_prints_before_each_line_are_no_text(tmp_path):
+    printed = "[00:00.000 --> 00:01.000]  今天天气\n[01:00:01.000 --> 01:00:02.000]  很好\n"
+    write(tmp_path / "a1.txt", printed)
+    assert texts(tmp_path / "a1.txt") == texts(tmp_path) == {"a1": "今天天气 很好"}
+
+
 def test_names_and_notes_of_cues_are_no_text(tmp_path):
     """Meeting programs give each cue of WebVTT a name that is no number."""
     cue = "{0}\n00:00:0{1}.000 --> 00:00:0{2}.000\n<v 张三>{3}</v>\n\n"

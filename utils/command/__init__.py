@@ -1,5 +1,5 @@
 """What all commands share: how they begin and end, and the types of their arguments.
 
 Read ``entry`` first, which is the first import of every command and reports errors, also those of the other
-imports. ``arguments`` has the types for :mod:`argparse`.
+imports. ``parser`` reads the command line; ``arguments`` has the types of its values.
 """

@@ -6,10 +6,15 @@ A number beyond its limit raises argparse.ArgumentTypeError, which argparse show
 import argparse
 import math
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 from utils.errors import UserError, is_utf8, require, unreadable
+
+_LANGUAGE = re.compile("[a-z]{2,3}(-[A-Za-z]+)?|[A-Z]?[a-z]{4,}")  # its code or name
+MANDARIN = ("zh", "zh-cn", "zh-hans", "cmn", "chinese", "mandarin", "中文", "汉语", "普通话")
+"""The only language that is recognised, by the names that other recognisers and their clients give it."""
 
 
 def positive(text: str) -> int:
@@ -49,6 +54,18 @@ def _number(text: str, fits: Callable[[float], bool], requirement: str) -> float
     if not fits(number):
         raise argparse.ArgumentTypeError(f"'{text}' is not {requirement}")
     return number
+
+
+def language_run(text: str) -> Path | None:
+    """The run folder of a language model; None for Mandarin, which recognisers of all languages take here."""
+    path = Path(text)
+    if text.lower() in MANDARIN and not path.exists():
+        return None
+    if _LANGUAGE.fullmatch(text) and not path.exists():
+        raise argparse.ArgumentTypeError(
+            f"'{text}' is no run folder of a language model; the only language that is recognised is Mandarin"
+        )
+    return path
 
 
 def listed_paths(path: Path) -> list[Path]:

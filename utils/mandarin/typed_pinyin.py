@@ -61,6 +61,7 @@ _LETTER = f"[{_letters()}][{_MARKS}\u0308\u0302]*"
 _WORD = re.compile(rf"{_LETTER}(?:{_LETTER}|(?<=[nlNL][uU]):|[0-9]|['’‘`ʼ\-](?={_LETTER}))*")
 _UNIT = re.compile(rf"(?:[uU]:|{_LETTER})|[0-9]")
 _SUPERSCRIPT_TONE = re.compile("(?<=[A-Za-zÜüÊê]{2}|[Uu]:)[⁰¹²³⁴⁵]")
+_MARKS_AFTER, _FULL_WIDTH = re.compile(r"^[,?!]+"), str.maketrans(",?!", "，？！")
 _SEPARATOR = re.compile(r"['’‘`ʼ\-]")
 
 
@@ -69,7 +70,7 @@ class LinePart:
     """A part of a line: pinyin, or other text.
 
     Attributes:
-        text: as it was typed.
+        text: as it was typed, but , ? ! after pinyin are ，？！.
         column: where it begins, from 1.
         readings: segmentations into syllables, the best first; () for other text.
     """
@@ -229,13 +230,16 @@ def _ordinary_letters() -> dict[int, str]:
 
 
 def _other_text(line: str, start: int, end: int, after: bool, before: bool) -> list[LinePart]:
-    """The text between two words as a piece, without spaces beside pinyin; [] if it is empty."""
+    """The text between two words as a piece, without spaces beside pinyin; [] if it is empty.
+
+    The marks of , ? ! that directly follow pinyin become those of Chinese.
+    """
     text = line[start:end]
     if before:
         text = text.rstrip()
     if after:
         start += len(text) - len(text.lstrip())
-        text = text.lstrip()
+        text = _MARKS_AFTER.sub(lambda marks: marks[0].translate(_FULL_WIDTH), text.lstrip())
     return [LinePart(text, start + 1)] if text else []
 
 

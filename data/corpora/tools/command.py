@@ -11,6 +11,7 @@ from data.corpora.tools.preparation import Corpus, prepare
 from utils.audio.reading import SAMPLE_RATE
 from utils.cluster import add_cluster, on_cluster
 from utils.command.arguments import add_workers, positive
+from utils.command.parser import CommandParser
 from utils.errors import CorpusError
 from utils.text_table import print_table
 
@@ -55,28 +56,26 @@ def _download(corpus: Corpus, options: argparse.Namespace) -> int:
     return 0
 
 
-def corpus_parser(corpus: Corpus) -> argparse.ArgumentParser:
+def corpus_parser(corpus: Corpus) -> CommandParser:
     """Build the command line of one corpus."""
-    style = {"formatter_class": argparse.RawDescriptionHelpFormatter, "epilog": _examples(corpus)}
-    parser = argparse.ArgumentParser(
-        f"python -m data.corpora.{corpus.name}", description=corpus.about, **style
-    )
+    name, examples = f"python -m data.corpora.{corpus.name}", _examples(corpus)
+    parser = CommandParser(name, description=corpus.about, epilog=examples)
     actions = parser.add_subparsers(dest="action", required=True)
-    add_prepare(actions, corpus.name, style)
+    add_prepare(actions, corpus.name, examples)
     if corpus.source:
-        _add_download(actions, corpus.source, style)
+        _add_download(actions, corpus.source, examples)
     return parser
 
 
-def add_prepare(actions: argparse._SubParsersAction, name: str, style: dict) -> None:
+def add_prepare(actions: argparse._SubParsersAction, name: str, examples: str) -> None:
     """Add ``prepare`` to the actions of a corpus's command line.
 
     Args:
         actions: the parser's actions.
         name: name of the corpus.
-        style: settings of the action's own parser.
+        examples: the end of its help.
     """
-    preparing = actions.add_parser("prepare", help="check the corpus and write its manifests", **style)
+    preparing = actions.add_parser("prepare", help="check it and write its manifests", epilog=examples)
     preparing.add_argument("root", help="the folder of the corpus")
     preparing.add_argument("--output", help=f"folder of the manifests (default: datasets/{name})")
     preparing.add_argument(
@@ -108,15 +107,15 @@ def _examples(corpus: Corpus) -> str:
     return "\n".join(lines)
 
 
-def _add_download(actions: argparse._SubParsersAction, source: Source, style: dict) -> None:
+def _add_download(actions: argparse._SubParsersAction, source: Source, examples: str) -> None:
     if isinstance(source, ByHand):
-        loading = actions.add_parser("download", help="say how to get the corpus", **style)
+        loading = actions.add_parser("download", help="say how to get the corpus", epilog=examples)
         loading.add_argument("root", help="the folder that will hold the corpus")
         return
     archives = [source] if isinstance(source, Archive) else source
     folders = [archive.folder for archive in archives]
     server = archives[0].url.rpartition("/")[0]
-    loading = actions.add_parser("download", help=f"download it from {server}, and unpack it", **style)
+    loading = actions.add_parser("download", help=f"download it from {server}, unpack it", epilog=examples)
     loading.add_argument("root", help=f"the folder that will hold {', '.join(folders)}")
     loading.add_argument("--url", help=f"a mirror's folder with the same archives (default: {server})")
     loading.add_argument("--only", choices=folders, help="one of several archives (default: all)")

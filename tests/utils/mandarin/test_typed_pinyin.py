@@ -103,12 +103,12 @@ def test_a_final_colon_is_punctuation_if_the_word_is_not_pinyin_with_it():
     ]
 
 
-def test_other_text_stays_and_keeps_its_column():
+def test_other_text_keeps_its_column_and_the_marks_after_pinyin_become_chinese():
     pieces = read_line("ni3 hao3, wo3 ai4 Python 3.11 ban3! 你好 😀")
     assert [(p.text, p.column) for p in pieces if not p.readings] == [
-        (",", 9),
+        ("，", 9),
         ("Python 3.11", 19),
-        ("! 你好 😀", 35),
+        ("！ 你好 😀", 35),
     ]
     assert pieces[0] == LinePart("ni3", 1, (("ni3",),))
     assert [word for piece in pieces for word in piece.unread] == [("Python", 19)]

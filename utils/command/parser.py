@@ -1,0 +1,72 @@
+"""The command-line parser of all commands: suggests the nearest option; has a short and a long help."""
+
+import argparse
+import difflib
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import takewhile
+from typing import Any
+
+_OPTION = re.compile(r"--?[A-Za-z][\w-]*")
+
+
+class CommandParser(argparse.ArgumentParser):
+    """Keeps the line breaks of its texts, and suggests the nearest option for one that it doesn't know.
+
+    Args:
+        common: the options that ``--help`` shows where a command has many; ``--help-all`` shows the others
+            too. Empty: all options are common.
+        of_argparse: arguments of :class:`argparse.ArgumentParser`.
+    """
+
+    def __init__(self, *of_argparse: Any, common: Sequence[str] = (), **more_of_argparse: Any):
+        more_of_argparse.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
+        super().__init__(*of_argparse, **more_of_argparse)
+        self._common = common
+        if common:
+            self.add_argument("--help-all", action=_HelpAll, nargs=0, help="show all options and exit")
+
+    def parse_known_args(self, args: Sequence[str] | None = None, namespace: Any = None) -> Any:
+        """As in argparse, but a misspelt option ends the command first, before what is missing is named."""
+        words = sys.argv[1:] if args is None else list(args)
+        known = self._option_string_actions
+        for word in takewhile(lambda word: word != "--", () if self._subparsers else words):
+            name = word.partition("=")[0]
+            if _OPTION.fullmatch(name) and not any(option.startswith(name) for option in known):
+                nearest = difflib.get_close_matches(name, known, n=1)
+                self.error(f"unknown option {name}" + (f": did you mean {nearest[0]}?" if nearest else ""))
+        return super().parse_known_args(words, namespace)
+
+    def format_usage(self) -> str:
+        """The usage, with the common options."""
+        with self._rare_hidden():
+            return super().format_usage()
+
+    def format_help(self) -> str:
+        """The help, with the common options."""
+        with self._rare_hidden():
+            return super().format_help()
+
+    def show_all(self) -> None:
+        """Let help and usage show all options."""
+        self._common = ()
+
+    @contextmanager
+    def _rare_hidden(self) -> Iterator[None]:
+        shown = {"-h", "--help-all", *self._common}
+        options = [each for each in self._actions if each.option_strings and self._common]
+        rare = {each: each.help for each in options if shown.isdisjoint(each.option_strings)}
+        for each in rare:
+            each.help = argparse.SUPPRESS
+        yield
+        for each, text in rare.items():
+            each.help = text
+
+
+class _HelpAll(argparse.Action):
+    def __call__(self, parser: CommandParser, *_: Any) -> None:
+        parser.show_all()
+        parser.print_help()
+        parser.exit()
