@@ -172,6 +172,7 @@ class SpeechTask(SequenceTask):
             "label_lengths": batch.label_lengths,
             "second_view": batch.second_view,
             "teacher_features": batch.teacher_features,
+            "teacher_lengths": batch.teacher_lengths,
         }
         return {name: array for name, array in arrays.items() if array is not None}
 
@@ -191,7 +192,8 @@ class SpeechTask(SequenceTask):
         losses = sum(self.loss(arrays, each, training) for each in logits) / len(views)
         frames = output_lengths(arrays["lengths"], self._time_stride)
         if self._teacher:
-            teacher = self._teacher.logits(arrays["teacher_features"], arrays["lengths"])
+            features, lengths = arrays["teacher_features"], arrays["teacher_lengths"]
+            teacher = self._teacher.logits(features, lengths, ops.shape(logits[0])[1])
             divergence = sum(distillation_loss(teacher, each, frames) for each in logits) / len(views)
             losses += self._teacher.weight * divergence
         if len(views) == 1:
@@ -232,7 +234,7 @@ def train_speech(
     build, bins = MODELS[config.model.name].build, feature_bins(config.features)
     model = distribution.build(lambda: build(config.model, bins, len(vocabulary)))
     prepare_model(model, config, run, partial(_load_source, config.features, vocabulary))
-    teacher = Teacher.load(config.distillation, config.model, vocabulary)
+    teacher = Teacher.load(config.distillation, config.features, config.model, vocabulary)
     require(
         not config.head.after or not (packed or distribution is not SINGLE_PROCESS),
         "head.after with a packed corpus or with --distribute",
@@ -338,7 +340,6 @@ def _train_source(
     corpus_of = np.repeat(np.arange(len(sizes)), sizes)[: data.limit or None]
     utterances = utterances[: data.limit or None]
     copies = (data.cache, config.augment, data.workers, config.seed)
-    later = teacher.frames_later(config.features, config.augment.copies) if teacher else 0
     cache = prepare_features(utterances, config.features, *copies)
     teacher_cache = prepare_features(utterances, teacher.features, *copies) if teacher else None
     labels = [vocabulary.encode(u.pinyin, u.id, u.audio) for u in utterances]
@@ -362,7 +363,6 @@ def _train_source(
         two_views=config.spec_augment.consistency > 0,
         mixture=mixture,
         teacher_cache=teacher_cache,
-        teacher_later=later,
     )
 
 
