@@ -91,16 +91,18 @@ def test_only_wrong_sentences_are_scored():
     ]
 
 
-def test_acoustic_scores_are_computed_from_the_recording(tmp_path):
+def test_acoustic_scores_are_computed_from_the_recording(tmp_path, monkeypatch):
     noise = np.random.default_rng(0).normal(0, 0.1, 16_000)
     write_wav(tmp_path / "one.wav", noise, 16_000)
 
     class Scorer:
         sample_rate = 16_000
 
-        def scores(self, samples, sequences):
-            assert len(samples) == 16_000
-            return [-float(len(sequence)) for sequence in sequences]
+    def scores(recognizer, samples, sequences):
+        assert len(samples) == 16_000
+        return [-float(len(sequence)) for sequence in sequences]
+
+    monkeypatch.setattr("recognition.evaluation.syllable_scores", scores)
 
     def outcome(pinyin: tuple[str, ...]) -> UtteranceResult:
         return UtteranceResult("one", "", 1.0, SPOKEN, pinyin, "", "", audio=str(tmp_path / "one.wav"))
