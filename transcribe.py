@@ -245,6 +245,9 @@ def _parser() -> CommandParser:
     parser.add_argument("--speech", type=Path, metavar="RUN", help="run of the acoustic model")
     parser.add_argument("--language", type=language_run, metavar="RUN", help="run of the language model")
     parser.add_argument("--format", choices=tuple(FORMATS), default="text", help="default: text")
+    parser.add_argument(
+        "--no-punctuation", action="store_false", default=None, dest="punctuation", help="hanzi only"
+    )
     parser.add_argument("--digits", action="store_true", help="numbers as digits: 123 for 一百二十三")
     parser.add_argument(
         "--output",

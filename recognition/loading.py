@@ -9,6 +9,7 @@ from pathlib import Path
 from model_language.converters.base import Converter
 from model_language.language_model import RESCORING, HanziLanguageModel
 from model_language.ngram.syllables import load_syllable_ngram
+from model_language.punctuation import load_punctuation
 from model_language.registry import load_converter, load_hanzi_model, load_joint_search, needs_syllable_ngram
 from model_language.search.joint import JointSearch
 from model_speech.acoustic_logits import load_acoustic_logits
@@ -53,6 +54,7 @@ def load_recognizer(speech: Path, language: Path | None, search: SearchOptions) 
         calibration=load_calibration(speech),
         minimum_confidence=search.minimum_confidence,
         new_stream=partial(new_live_stream, speech),
+        punctuation=load_punctuation() if converter and search.punctuation else None,
     )
 
 

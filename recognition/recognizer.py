@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from model_language.converters.base import Converter
+from model_language.punctuation import Punctuation, punctuated
 from model_language.search.joint import JointSearch
 from model_speech.acoustic_logits import AcousticLogits
 from model_speech.ctc.decoder import Decoder, Submit, decoding
@@ -84,6 +85,8 @@ class Recognizer:
         calibration: calibration of syllable confidences; None: none are computed.
         minimum_confidence: a segment with a lower mean confidence of its syllables has no text.
         new_stream: makes a live stream with this recognizer, of it and ``chunk_seconds``.
+        punctuation: the network that adds punctuation to the texts of recordings and of live streams; None:
+            they have none.
 
     Raises:
         ConfigError: ``n_best`` is larger than the beam, there is fusion without a beam, phrases together with
@@ -104,6 +107,7 @@ class Recognizer:
         calibration: Calibration | None = None,
         minimum_confidence: float = 0.0,
         new_stream: Callable[..., LiveStream] | None = None,
+        punctuation: Punctuation | None = None,
     ):
         self._kind = (JOINT_NGRAM if joint.has_ngrams else JOINT) if joint else PLAIN
         self.calibration = calibration or Calibration({})
@@ -126,7 +130,7 @@ class Recognizer:
         self.phrases, self.joint, self.n_best = phrases, joint, n_best
         n_best = 1 if joint or phrases else n_best
         self.decoder = Decoder(acoustic.vocabulary.blank_index, beam, n_best, fusion)
-        self._workers = workers
+        self._workers, self.punctuation = workers, punctuation
 
     def transcribe(self, audio: str | Path | np.ndarray, rate: int | None = None) -> Recognition:
         """Recognise one recording.
@@ -185,7 +189,7 @@ class Recognizer:
         """
         events = self._events(sources)
         for (_, name), group in itertools.groupby(events, key=lambda event: event[:2]):
-            yield name, (event for _, _, event in group)
+            yield name, punctuated((event for _, _, event in group), self.punctuation)
 
     def recognise_pieces(self, pieces: Sequence[Piece]) -> list[list[Recognition]]:
         """Recognise pieces of recordings in this process; with phrases a piece may have several segments.

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Depends, File, Form, Request, UploadFile
 from fastapi.responses import Response, StreamingResponse
 
+from model_language.punctuation import Punctuator
 from recognition.options import PHRASE_THRESHOLD
 from serving.disconnection import unless_gone
 from serving.endpoints.files import PHRASES, TRANSCRIPTIONS, one_recording, saved_upload
@@ -138,13 +139,15 @@ async def _with_first(first: str, others: AsyncIterator[str]) -> AsyncIterator[s
 async def _written(
     request: Request, segments: AsyncIterator[Recognition | Ending], digits: bool
 ) -> AsyncIterator[Recognition | Ending]:
-    """The same events, with numbers as digits if wanted; the length is noted for the log."""
+    """The same events with punctuation, numbers as digits if wanted; the length is noted for the log."""
+    punctuator = Punctuator(request.app.state.punctuation)
     async for event in segments:
         if isinstance(event, Ending):
             request.state.audio_seconds = event.seconds
             yield event
         else:
-            yield await asyncio.to_thread(with_digits, event) if digits else event
+            written = await asyncio.to_thread(punctuator, event)
+            yield await asyncio.to_thread(with_digits, written) if digits else written
 
 
 def _event(data: dict[str, Any], name: str = "") -> str:

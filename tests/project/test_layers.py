@@ -51,8 +51,8 @@ LATE_IMPORTS = {
     "training/feature_shards.py": {"training"},  # as in a script
     "model_speech/import_whisper.py": {"model_speech", "utils"},  # as in a script
     "model_speech/whisper_weights.py": {"torch"},  # optional: for files of OpenAI
-    "bundle/pack.py": {"bundle", "model_speech"},  # as in a script
-    "model_speech/onnx_acoustic.py": {"onnxruntime"},  # only for a packed run
+    "bundle/pack.py": {"bundle", "model_language", "model_speech"},  # as in a script
+    "utils/backend/onnx_session.py": {"onnxruntime"},  # only for a packed run
     "model_speech/acoustic_logits.py": {"model_speech"},  # Keras, for a run that is not packed
     "recognition/__init__.py": {"recognition"},  # as in a script: --help loads no model
     "recognition/live/loading.py": {"model_speech", "streaming"},  # Keras, for a run that is not packed

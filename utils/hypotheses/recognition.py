@@ -15,6 +15,7 @@ import numpy as np
 
 from utils.errors import AudioError
 from utils.hypotheses.phrases import PhraseResult
+from utils.mandarin.punctuation import without_marks
 
 # CTC has a peak near the middle of a syllable; most syllables are shorter than twice this.
 REACH_SECONDS = 0.25
@@ -131,7 +132,8 @@ class Recognition:
             was not calibrated.
         certainty: (syllables, features) from which the confidence is computed, see
             :mod:`recognition.confidence`; None from a stream.
-        labels: text of each syllable, if it is not the hanzi of the best hypothesis: with numbers as digits.
+        labels: text of each syllable, if it is not the hanzi of the best hypothesis: with punctuation behind
+            it, with numbers as digits.
         id: the caller's name of a whole recording.
         segments: of a whole recording; () in a segment.
         is_final: False for a partial result. One without syllables withdraws those before, and no segment
@@ -194,7 +196,7 @@ class Recognition:
             return tuple(word for segment in self.segments for word in segment.words)
         return tuple(
             Word(
-                text,
+                without_marks(text),
                 self.pinyin[first:end],
                 self.times[first][0],
                 self.times[end - 1][1],

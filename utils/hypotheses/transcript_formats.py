@@ -12,6 +12,7 @@ from itertools import chain
 
 from utils.hypotheses.phrases import PhraseResult
 from utils.hypotheses.recognition import Ending, Recognition
+from utils.mandarin.punctuation import without_marks
 
 # A subtitle ends at a pause. Longer speech is cut at its longest gap, away from its ends, or in equal parts.
 CUE_PAUSE_SECONDS = 0.5
@@ -47,6 +48,7 @@ def as_json(name: str, events: Events) -> Iterator[str]:
     """All results as JSON, one line per segment; times in seconds, rounded to milliseconds."""
     yield f'{{"id": {json.dumps(name, ensure_ascii=False)}, "segments": ['
     hanzi: list[str] = []
+    texts: list[str] = []
     pinyin: list[str] = []
     score, seconds, before = 0.0, 0.0, "\n"
     for event in events:
@@ -56,11 +58,13 @@ def as_json(name: str, events: Events) -> Iterator[str]:
         yield before + json.dumps(segment_values(event), ensure_ascii=False)
         before = ",\n"
         hanzi.append(event.best.hanzi)
+        texts.append("".join(event.labels) or event.best.hanzi)
         pinyin.append(" ".join(event.best.pinyin))
         score += event.best.score
     whole = {
         "seconds": round(seconds, 3),
         "hanzi": "".join(hanzi),
+        "text": "".join(texts),
         "pinyin": " ".join(filter(None, pinyin)),
         "score": round(score, 4),
     }
@@ -114,7 +118,7 @@ def as_textgrid(name: str, events: Events) -> Iterator[str]:
             seconds = event.seconds
             continue
         pinyin.extend(event.best.pinyin)
-        hanzi.extend(event.syllable_texts())
+        hanzi.extend(map(without_marks, event.syllable_texts()))
         for time in event.times:
             edges.extend(time)
     tiers = [("hanzi", hanzi)] if any(hanzi) else []

@@ -8,7 +8,7 @@ export const SURE = 0.7, UNSURE = 0.4;  // confidence from which a syllable coun
  *
  * Attributes: `start`, `end` (seconds of the page's time), `syllables` ({pinyin, start, end, confidence}), `hanzi`,
  * `stable` (syllables that will probably stay), `final`, `alternatives` ({pinyin, hanzi, score}), `characters`
- * ({hanzi, alternatives}), `phrase`; `recognised`: syllables, hanzi and characters before any choice of the user.
+ * ({hanzi, alternatives}), `marks` (the punctuation after each syllable), `phrase`; `recognised`: syllables, hanzi and characters before any choice of the user.
  */
 export class Utterance {
   #characters = new Map();  // chosen by the user, by position
@@ -16,7 +16,7 @@ export class Utterance {
   /** From a partial or a final of the server; `offset` is the time at which its sound begins in the page. */
   constructor(key, event, offset) {
     const moved = ({start, end, ...rest}) => ({...rest, start: start + offset, end: end + offset});
-    Object.assign(this, {alternatives: [], characters: [], phrase: null, stable: 0}, moved(event));
+    Object.assign(this, {alternatives: [], characters: [], marks: [], phrase: null, stable: 0}, moved(event));
     this.key = key;
     this.hanzi ??= "";
     this.syllables = event.syllables.map(moved);
@@ -24,7 +24,7 @@ export class Utterance {
     this.recognised = {syllables: this.syllables, hanzi: this.hanzi, characters: this.characters};
   }
 
-  /** What stands under the syllables: {hanzi, recognised, syllables, chosen}, one for each. A phrase that has not
+  /** What stands under the syllables: {hanzi, mark, recognised, syllables, chosen}, one for each. A phrase that has not
    * one character for each syllable is a single cell. */
   get cells() {
     const characters = [...this.hanzi], before = [...this.recognised.hanzi], whole = characters.length !== this.syllables.length;
@@ -33,7 +33,8 @@ export class Utterance {
     return cells.map(([hanzi, syllables], i) => {
       const alike = before.length === characters.length && hanzi === (before[i] ?? "") && syllables[0].pinyin === recognised[i]?.pinyin;
       const same = whole ? hanzi === this.recognised.hanzi : alike;
-      return {hanzi: this.#characters.get(i) ?? hanzi, recognised: hanzi, syllables, chosen: this.#characters.has(i) || !same};
+      const mark = this.marks.length === cells.length ? this.marks[i] : "";
+      return {hanzi: this.#characters.get(i) ?? hanzi, mark, recognised: hanzi, syllables, chosen: this.#characters.has(i) || !same};
     });
   }
 
@@ -57,10 +58,10 @@ export class Utterance {
     });
   }
 
-  /** The characters, or the pinyin where there are none. */
+  /** The characters with punctuation, or the pinyin where there are none. */
   get text() {
     const cells = this.cells;
-    if (cells.some(cell => cell.hanzi)) return cells.map(cell => cell.hanzi).join("");
+    if (cells.some(cell => cell.hanzi)) return cells.map(cell => cell.hanzi + cell.mark).join("");
     return cells.map(pinyinOf).join(" ");
   }
 

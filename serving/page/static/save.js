@@ -26,6 +26,7 @@ export function asJson(utterances) {
     start: rounded(each.start),
     end: rounded(each.end),
     hanzi: each.cells.map(cell => cell.hanzi).join(""),
+    text: each.text,
     pinyin: each.syllables.map(syllable => syllable.pinyin).join(" "),
     recognised: {hanzi: each.recognised.hanzi, pinyin: each.recognised.syllables.map(syllable => syllable.pinyin).join(" ")},
     syllables: each.syllables.map(syllable => ({...syllable, start: rounded(syllable.start), end: rounded(syllable.end)})),
@@ -56,7 +57,7 @@ function cuesOf(utterance) {
   return runs.flatMap(shortEnough).map(run => ({
     start: run[0].syllables[0].start,
     end: run.at(-1).syllables.at(-1).end,
-    text: asText([{refused: utterance.refused, text: run.map(cell => cell.hanzi).join("") || run.flatMap(cell => cell.syllables.map(each => each.pinyin)).join(" ")}]).trim(),
+    text: asText([{refused: utterance.refused, text: run.map(cell => cell.hanzi && cell.hanzi + cell.mark).join("") || run.flatMap(cell => cell.syllables.map(each => each.pinyin)).join(" ")}]).trim(),
   }));
 }
 
