@@ -15,6 +15,9 @@ from tqdm import tqdm
 from recognition import load
 from recognition.command_options import add_joint_options, add_phrase_options, add_search_options
 from recognition.options import (
+    CHANNELS,
+    MIX,
+    SEPARATE,
     given_settings,
     transcript_settings,
     transcription_runs,
@@ -23,7 +26,7 @@ from recognition.options import (
 from streaming.speech.recognizer import StreamRecognizer
 from utils.audio.piped import live_audio
 from utils.cluster import add_cluster, on_cluster
-from utils.command.arguments import fraction, language_run, listed_paths, positive
+from utils.command.arguments import fraction, language_run, listed_paths, positive, split_names
 from utils.command.parser import CommandParser
 from utils.errors import AudioError, ConfigError, TranscriptError, UserError, printable
 from utils.files import remove_leftovers
@@ -51,6 +54,7 @@ examples:
   python transcribe.py --list files.txt --output texts/
   python transcribe.py talks/ --output texts/ --cluster head:6379
   python transcribe.py talk.m4a --format vtt --digits
+  python transcribe.py call.wav --channels separate --channel-names 客服,客户
   python transcribe.py meeting.wav --joint --words names.txt
   python transcribe.py commands/ --phrases phrases.txt      # only these phrases; everything else is rejected
   python transcribe.py lecture.flac --syllables runs/syllables --workers 1
@@ -86,6 +90,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options.search = transcription_search(options.speech, options.language, **given_settings(vars(options)))
     if options.chunk and not options.stream:
         raise ConfigError("--chunk without --stream", hint="add --stream")
+    if options.channels != MIX and (options.stream or options.cluster or PIPE in options.paths):
+        raise ConfigError("--channels is for files", hint="leave out --stream, --cluster and '-'")
+    if options.channel_names and options.channels != SEPARATE:
+        raise ConfigError("--channel-names without --channels separate", hint="add --channels separate")
     if options.cluster and (not options.output or options.stream or PIPE in options.paths):
         raise ConfigError("--cluster transcribes files", hint="give --output DIR, no '-', no --stream")
     paths = [*options.paths, *(listed_paths(options.list) if options.list else ())]
@@ -134,7 +142,7 @@ def _transcribe(jobs: Sequence[Job], options: argparse.Namespace, marks: Transcr
     with tqdm(unit=" s of audio", disable=None if options.output else True) as bar:
         stopped: list[Stopped] = []
         sources = _sources(jobs, options, recognizer.sample_rate, block_seconds, stopped)
-        recognised = recognizer.segments(sources)
+        recognised = _recognised(recognizer, sources, options)
         for (name, events), job in zip(recognised, jobs, strict=False):  # to the end, or to a signal
             try:
                 shown = _with_progress(events, bar)
@@ -191,6 +199,15 @@ def _recognizer(options: argparse.Namespace) -> Any:
     return StreamRecognizer(stream, None if options.output else LiveText(sys.stderr).show)
 
 
+def _recognised(recognizer: Any, sources: Iterator[tuple[str, Any]], options: argparse.Namespace) -> Any:
+    """The name and the events of each recording, see :meth:`recognition.recognizer.Recognizer.segments`."""
+    if options.stream or options.channels == MIX:
+        return recognizer.segments(sources)
+    from recognition.channels import recognise_channels
+
+    return recognise_channels(recognizer, sources, options.channels, options.channel_names)
+
+
 def _sources(
     jobs: Sequence[Job], options: argparse.Namespace, sample_rate: int, seconds: float, stopped: list[Stopped]
 ) -> Iterator[tuple[str, Any]]:
@@ -225,7 +242,8 @@ def _marks(options: argparse.Namespace, runs: Mapping[str, Path]) -> TranscriptM
     if not options.output:
         return None
     remove_leftovers(options.output)
-    flags = {"stream": options.stream, "digits": options.digits}
+    channels = " ".join(("channels", options.channels, *options.channel_names))
+    flags = {"stream": options.stream, "digits": options.digits, channels: options.channels != MIX}
     return TranscriptMarks(options.output, transcript_settings(options.search, runs, flags))
 
 
@@ -245,6 +263,19 @@ def _parser() -> CommandParser:
     parser.add_argument("--speech", type=Path, metavar="RUN", help="run of the acoustic model")
     parser.add_argument("--language", type=language_run, metavar="RUN", help="run of the language model")
     parser.add_argument("--format", choices=tuple(FORMATS), default="text", help="default: text")
+    parser.add_argument(
+        "--channels",
+        choices=CHANNELS,
+        default=MIX,
+        help="of a recording with several: mixed, the first one only, or a transcript of each (default: mix)",
+    )
+    parser.add_argument(
+        "--channel-names",
+        type=split_names,
+        default=(),
+        metavar="A,B",
+        help="with --channels separate (default: left and right, or numbers)",
+    )
     parser.add_argument(
         "--no-punctuation", action="store_false", default=None, dest="punctuation", help="hanzi only"
     )

@@ -20,6 +20,8 @@ BEAM = 10  # default prefixes of a beam search with a language model
 FUSION_WEIGHT, INSERTION_BONUS = 0.5, 2.5
 # Tuned on dev speakers (benchmarks/recognition/phrases.py).
 PHRASE_THRESHOLD = 0.5
+MIX, FIRST, SEPARATE = CHANNELS = ("mix", "first", "separate")
+"""What becomes of several channels: one mixed channel, the first one only, or a transcript of each."""
 _JOINT_WEIGHTS = ("language_weight", "joint_bonus", "rescoring_weight")
 _PATHS = ("syllables", "words", "language_model", "phrases")
 _OF_JOINT = (*_JOINT_WEIGHTS, "language_model")  # options that have no effect without --joint

@@ -83,6 +83,7 @@ def test_json():
         "segments": [],
         "seconds": 2.0,
         "hanzi": "",
+        "text": "",
         "pinyin": "",
         "score": 0.0,
     }

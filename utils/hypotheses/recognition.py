@@ -134,6 +134,7 @@ class Recognition:
             :mod:`recognition.confidence`; None from a stream.
         labels: text of each syllable, if it is not the hanzi of the best hypothesis: with punctuation behind
             it, with numbers as digits.
+        channel: name of the channel of a segment, where the channels are recognised separately.
         id: the caller's name of a whole recording.
         segments: of a whole recording; () in a segment.
         is_final: False for a partial result. One without syllables withdraws those before, and no segment
@@ -149,6 +150,7 @@ class Recognition:
     confidence: tuple[float, ...] = ()
     certainty: np.ndarray | None = field(default=None, compare=False)
     labels: tuple[str, ...] = ()
+    channel: str = ""
     id: str = ""
     segments: tuple["Recognition", ...] = ()
     is_final: bool = True
