@@ -126,16 +126,21 @@ def _transcribe_unfinished(
     transcribe = _transcribe_on_cluster if options.cluster else _transcribe
     failed = transcribe(unfinished, options, marks) if unfinished else []
     if failed:
-        shown = [*failed[:SHOWN_FAILURES], *(["…"] if len(failed) > SHOWN_FAILURES else [])]
-        summary = f"{len(failed)} of {len(unfinished)} files could not be transcribed"
-        print(f"{summary}: {', '.join(shown)}", file=sys.stderr)
+        _print_names("{} of {} files could not be transcribed", failed, len(unfinished))
     return failed
+
+
+def _print_names(message: str, names: Sequence[str], of: int) -> None:
+    """Print a message with numbers, and the first names."""
+    shown = [*names[:SHOWN_FAILURES], *(["…"] if len(names) > SHOWN_FAILURES else [])]
+    print(f"{message.format(len(names), of)}: {', '.join(shown)}", file=sys.stderr)
 
 
 def _transcribe(jobs: Sequence[Job], options: argparse.Namespace, marks: TranscriptMarks | None) -> list[str]:
     """Transcribe all recordings; return the names of those that failed."""
     recognizer = _recognizer(options)
     failed: list[str] = []
+    silent: list[str] = []
     form = FORMATS[options.format]
     block_seconds = (options.chunk or BLOCK_MS) / 1000 if options.stream else 1.0
     # Without --output the printed transcripts show the progress.
@@ -145,7 +150,7 @@ def _transcribe(jobs: Sequence[Job], options: argparse.Namespace, marks: Transcr
         recognised = _recognised(recognizer, sources, options)
         for (name, events), job in zip(recognised, jobs, strict=False):  # to the end, or to a signal
             try:
-                shown = _with_progress(events, bar)
+                shown = _with_progress(events, bar, name, silent)
                 if options.digits:
                     shown = map(with_digits, shown)
                 if marks is None:
@@ -157,6 +162,8 @@ def _transcribe(jobs: Sequence[Job], options: argparse.Namespace, marks: Transcr
             except (AudioError, TranscriptError) as error:
                 failed.append(name)
                 tqdm.write(error.labelled(), file=sys.stderr)
+    if silent:
+        _print_names("note: no speech was found in {} of {} files", silent, len(jobs))
     if options.stream:
         print(recognizer.speed(), file=sys.stderr)
     if stopped:
@@ -221,14 +228,22 @@ def _sources(
             return
 
 
-def _with_progress(events: Events, bar: tqdm) -> Iterator[Recognition | Ending]:
-    """The same events; updates the progress bar with the seconds of audio."""
-    before = 0.0
+def _with_progress(
+    events: Events, bar: tqdm, name: str, silent: list[str]
+) -> Iterator[Recognition | Ending]:
+    """The same events; updates the progress bar with the seconds of audio.
+
+    The name of a recording without speech is appended to ``silent``.
+    """
+    before, speech = 0.0, False
     for event in events:
+        speech = speech or (isinstance(event, Recognition) and bool(event.times))
         now = event.seconds if isinstance(event, Ending) else event.end
         bar.update(round(now) - round(before))
         before = now
         yield event
+    if not speech:
+        silent.append(name)
 
 
 def _one_live_call(jobs: Sequence[Job], options: argparse.Namespace) -> AbstractContextManager:

@@ -337,7 +337,9 @@ class Recognizer:
             return Recognition(start, end, certainty=features[:0])
         lead_seconds = self.calibration.lead_seconds - piece.padding
         times = syllable_times(frames, self.acoustic.frame_seconds, piece.seconds, start, lead_seconds)
-        return Recognition(start, end, tuple(times), n_best, confidence=confidence, certainty=features)
+        words = self.converter.word_starts(n_best[0].hanzi) if self.converter else ()
+        certain = {"confidence": confidence, "certainty": features}
+        return Recognition(start, end, tuple(times), n_best, word_starts=tuple(words), **certain)
 
     def _convert(self, sentences: set[tuple[str, ...]]) -> Mapping[tuple[str, ...], str]:
         ordered = sorted(sentences)

@@ -135,6 +135,24 @@ class WordUnigram:
             total += gained
         return total
 
+    def word_starts(self, ids: np.ndarray) -> list[int]:
+        """Positions at which the words of the best segmentation of hanzi ids (L,) begin."""
+        ids = ids.astype(np.int64)
+        scores, hashes = [self._alone.take(ids)], ids.astype(np.uint64)  # of the words of 1, 2 … hanzi
+        for length in range(2, self.reach + 2):
+            hashes = extend_hashes(hashes[:-1], ids[length - 1 :])
+            codes = self._table.find(hashes) >> _CONTINUED
+            scores.append(np.where(codes > 0, self._book.take(codes), -np.inf))
+        best = [(0.0, 0)]  # of each beginning: its score, and the position of its last word
+        for end in range(1, len(ids) + 1):
+            firsts = range(max(0, end - len(scores)), end)
+            best.append(max((best[first][0] + scores[end - first - 1][first], first) for first in firsts))
+        starts, end = [], len(ids)
+        while end:
+            end = best[end][1]
+            starts.append(end)
+        return starts[::-1]
+
 
 def read_words(path: str | Path, weight: float) -> WordUnigram:
     """The words of an ``.npz`` file with the arrays of :func:`pack_words`.

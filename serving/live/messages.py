@@ -80,6 +80,7 @@ def final_message(utterance: int, segment: Recognition) -> Message:
             }
             for hypothesis in segment.n_best[:ALTERNATIVES]
         ],
+        "word_starts": list(segment.word_starts),
         "characters": [] if phrase else list(_characters(segment)),
         "phrase": {name: values[name] for name in ("accepted", "phrases")} if phrase else None,
     }

@@ -64,6 +64,17 @@ def test_the_score_of_a_path_is_that_of_its_best_division(symbols, words):
     assert worth == pytest.approx([best_division(text) for text in texts], abs=0.02)
 
 
+def test_the_words_of_the_best_segmentation(symbols, words):
+    def cut(text: str) -> str:
+        starts = [*words.word_starts(symbols.encode_hanzi(text)), len(text)]
+        return " ".join(text[first:end] for first, end in itertools.pairwise(starts))
+
+    assert cut("今天天气很好") == "今天 天气 很 好"
+    assert cut("明天天气预报也好") == "明天 天气预报 也 好"
+    assert cut("也□气今") == "也 □ 气 今"
+    assert words.word_starts(symbols.encode_hanzi("")) == []
+
+
 def test_missing_words_are_not_found(symbols, words):
     rare = words.scores(encoded(symbols, ["□天", "气今"]))
     alone = {hanzi: log_probability(hanzi) for hanzi in HANZI}

@@ -132,6 +132,7 @@ class Recognition:
             was not calibrated.
         certainty: (syllables, features) from which the confidence is computed, see
             :mod:`recognition.confidence`; None from a stream.
+        word_starts: indices of the syllables of the best hypothesis with which words begin; () if not known.
         labels: text of each syllable, if it is not the hanzi of the best hypothesis: with punctuation behind
             it, with numbers as digits.
         channel: name of the channel of a segment, where the channels are recognised separately.
@@ -149,6 +150,7 @@ class Recognition:
     phrase: PhraseResult | None = None
     confidence: tuple[float, ...] = ()
     certainty: np.ndarray | None = field(default=None, compare=False)
+    word_starts: tuple[int, ...] = ()
     labels: tuple[str, ...] = ()
     channel: str = ""
     id: str = ""

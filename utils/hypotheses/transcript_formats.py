@@ -5,6 +5,7 @@ written. JSON keeps only the text in memory; a TextGrid, which begins with count
 """
 
 import json
+import re
 from array import array
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
@@ -15,10 +16,12 @@ from utils.hypotheses.phrases import PhraseResult
 from utils.hypotheses.recognition import Ending, Recognition
 from utils.mandarin.punctuation import without_marks
 
-# A subtitle ends at a pause. Longer speech is cut at its longest gap, away from its ends, or in equal parts.
+# A subtitle ends at a pause between words. Longer speech is cut at its longest gap, away from its ends, or in
+# equal parts.
 CUE_PAUSE_SECONDS = 0.5
 CUE_SYLLABLES = 24  # at most: two lines
 CUE_LEAST = 8  # syllables on each side of a cut
+_LATIN_OR_DIGITS = re.compile("[A-Za-z0-9]\n[A-Za-z0-9]")  # before and after a cut
 
 CHANNEL = "{}: "  # before a text
 Events = Iterable[Recognition | Ending]
@@ -247,8 +250,16 @@ def _speaker(segment: Recognition, voice: str = CHANNEL) -> str:
 
 
 def cues(segment: Recognition) -> Iterator[tuple[int, int]]:
-    """(first, end) syllable of each subtitle; a number in digits and its syllables are never cut."""
-    words = [(first, end) for _, first, end in segment.written()]
+    """(first, end) syllable of each subtitle, never inside a word, or a number or Latin word."""
+    words: list[tuple[int, int]] = []
+    before = ""
+    for text, first, end in segment.written():
+        inside = segment.word_starts and first not in segment.word_starts
+        if words and segment.hanzi and (inside or _LATIN_OR_DIGITS.search(f"{before}\n{text}")):
+            words[-1] = words[-1][0], end
+        else:
+            words.append((first, end))
+        before = text
     begin = 0
     for i in range(1, len(words) + 1):
         if i == len(words) or _gap(segment, words[i][0]) > CUE_PAUSE_SECONDS:

@@ -50,15 +50,29 @@ export function save(utterances, form) {
 
 function cuesOf(utterance) {
   const runs = [];
-  for (const cell of utterance.cells) {
+  for (const cell of words(utterance.cells)) {
     if (runs.length && gap(runs.at(-1).at(-1), cell) <= CUE_PAUSE_SECONDS) runs.at(-1).push(cell);
     else runs.push([cell]);
   }
   return runs.flatMap(shortEnough).map(run => ({
     start: run[0].syllables[0].start,
     end: run.at(-1).syllables.at(-1).end,
-    text: asText([{refused: utterance.refused, text: run.map(cell => cell.hanzi && cell.hanzi + cell.mark).join("") || run.flatMap(cell => cell.syllables.map(each => each.pinyin)).join(" ")}]).trim(),
+    text: asText([{refused: utterance.refused, text: run.map(cell => cell.hanzi).join("") || run.flatMap(cell => cell.syllables.map(each => each.pinyin)).join(" ")}]).trim(),
   }));
+}
+
+/** Cells of whole words, numbers and Latin words with their punctuation, in which no subtitle ends. */
+function words(cells) {
+  const whole = [];
+  for (const {hanzi, mark, syllables, inside} of cells) {
+    const before = whole.at(-1), text = hanzi && hanzi + mark;
+    if (before && hanzi && (inside || /[A-Za-z0-9]\n[A-Za-z0-9]/.test(`${before.hanzi}\n${hanzi}`))) {
+      whole[whole.length - 1] = {hanzi: before.hanzi + text, syllables: [...before.syllables, ...syllables]};
+    } else {
+      whole.push({hanzi: text, syllables});
+    }
+  }
+  return whole;
 }
 
 /** Speech without pauses in parts: cut at its longest gap, away from its ends, or into equal parts. */
