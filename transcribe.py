@@ -228,9 +228,7 @@ def _sources(
             return
 
 
-def _with_progress(
-    events: Events, bar: tqdm, name: str, silent: list[str]
-) -> Iterator[Recognition | Ending]:
+def _with_progress(events: Events, bar: tqdm, name: str, silent: list[str]) -> Iterator[Recognition | Ending]:
     """The same events; updates the progress bar with the seconds of audio.
 
     The name of a recording without speech is appended to ``silent``.

@@ -144,5 +144,6 @@ class Converter(ABC):
         if self.history_model:
             total += float(self.history_model.sentence_log_probs(ids).sum(dtype=np.float64))
         if self.path_model:
-            total += float(self.path_model.scores(ids[None])[0])
+            ends = None if grid.word_ends is None else grid.word_ends[row, None, : len(ids)]
+            total += float(self.path_model.scores(ids[None], ends)[0])
         return total

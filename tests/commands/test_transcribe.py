@@ -19,6 +19,7 @@ import soundfile
 import transcribe
 from bundle.pack import pack
 from recognition import loading, options
+from tests.support.recordings import RECORDING
 from tests.support.scripts import exit_code
 from utils.audio.reading import read_audio, write_wav
 from utils.errors import AudioError, ConfigError, RunError, UserError
@@ -255,11 +256,12 @@ def test_several_files_are_printed_a_line_each(talks, runs, capsys):
     assert all(1 <= len(json.loads(line)["segments"][0]["n_best"]) <= 2 for line in lines)
 
 
-def test_recordings_without_speech_are_named(talks, runs, capsys):
-    write_wav(talks / "silence.wav", np.zeros(RATE, np.float32))
-    assert transcribe.main([str(talks / "a.wav"), str(talks / "silence.wav"), *runs]) == 0
-    note = f"note: no speech was found in 1 of 2 files: {talks / 'silence.wav'}\n"
-    assert note in capsys.readouterr().err
+def test_recordings_without_speech_are_named(tmp_path, capsys):
+    """By the shipped model: that of the other tests hears syllables in everything."""
+    silence = tmp_path / "silence.wav"
+    write_wav(silence, np.zeros(RATE, np.float32))
+    assert transcribe.main([str(silence), str(RECORDING)]) == 0
+    assert f"note: no speech was found in 1 of 2 files: {silence}\n" in capsys.readouterr().err
 
 
 def test_several_subtitle_files_need_a_folder(talks, runs):

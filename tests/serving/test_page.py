@@ -101,7 +101,8 @@ def test_long_speech_is_cut_into_the_subtitles_of_transcribe(open_service, chrom
     found = shown.page.evaluate(
         """async given => {
             const {Utterance} = await import('/page/results.js');
-            return (await import('/page/save.js')).asSubtitles(given.map((each, i) => new Utterance(i, each, 0)));
+            const given_each = (each, i) => new Utterance(i, each, 0);
+            return (await import("/page/save.js")).asSubtitles(given.map(given_each));
         }""",
         utterances,
     )
