@@ -34,7 +34,7 @@ from analysis.results.result_files import hypotheses_tsv, summary, write_results
 from analysis.results.terminal import results_text
 from data.evaluation_lists import lists_of_split, read_test_transcripts, read_test_utterances
 from data.manifest import SPLITS
-from keywords.options import add_keyword_options, settle_keyword_options
+from keywords.options import add_keyword_options, read_data_config, settle_keyword_options
 from recognition.command_options import add_joint_options, add_search_options, add_word_option
 from recognition.evaluation import Evaluation, evaluate_language, evaluate_pipeline, evaluate_speech
 from recognition.inspection import inspection_of
@@ -176,13 +176,13 @@ def _report_rejected(evaluation: Evaluation) -> int:
 
 def _test_keyword(options: argparse.Namespace) -> int:
     """Test a keyword model on the clips of a split or of manifests."""
+    data = read_data_config(options.keyword_run, options.overrides)
     _reserve_output(options)
     silence_tensorflow()
     from keywords.evaluation import recognise_split  # here: see utils.backend.quiet
 
     recognised = recognise_split(
-        options.keyword_run, options.split, options.weights, options.overrides, options.manifest or (),
-        options.shift_ms,
+        options.keyword_run, data, options.split, options.weights, options.manifest or (), options.shift_ms,
     )  # fmt: skip
     decisions = decisions_of(recognised.clips, recognised.probabilities, recognised.model.labels)
     results = {
