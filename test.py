@@ -28,7 +28,7 @@ from analysis.keyword.clip_report import (
     recording_table,
     write_keyword_report,
 )
-from analysis.page.report import WORST_SHOWN, Evidence, write_report_page
+from analysis.page.report import WORST_SHOWN, Evidence, add_page_language, write_report_page
 from analysis.results.collect import collect_results
 from analysis.results.result_files import hypotheses_tsv, summary, write_results
 from analysis.results.terminal import results_text
@@ -51,7 +51,7 @@ from utils.vocabulary import first_few
 
 RESULTS_BYTES = 1 << 16  # disk space for the results, checked before the test
 COMMON_OPTIONS = (
-    *("--split", "--manifest", "--limit", "--report", "--output", "--json"),
+    *("--split", "--manifest", "--limit", "--report", "--language", "--output", "--json"),
     *("--joint", "--words", "--beam", "--syllables", "--weights", "--recording", "--spoken"),
 )
 EXAMPLES = """\
@@ -112,7 +112,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # Printed first: if the disk is full by now, nothing is lost.
     written = _write_folder(options, figures, "hypotheses.tsv", hypotheses_tsv(evaluation.utterances))
     if options.report:
-        page = write_report_page(options.report, results, _collect_evidence(options, evaluation))
+        evidence = _collect_evidence(options, evaluation)
+        page = write_report_page(options.report, results, evidence, options.language)
         written += [page, *write_results(options.report, results)]
     if not options.json:
         print(f"written: {', '.join(map(str, written))}")
@@ -300,6 +301,7 @@ def _add_options(command: argparse.ArgumentParser, task: str) -> None:
         add_keyword_options(command)
     else:
         command.add_argument("--limit", type=positive, help="test only the first LIMIT utterances")
+        add_page_language(command)
     default = None if task == KEYWORD else "test"  # see settle_keyword_options
     command.add_argument("--split", choices=SPLITS, default=default, help="default: test")
     command.add_argument(
