@@ -71,7 +71,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _export(options: argparse.Namespace, overrides: Sequence[str]) -> int:
-    task = open_run(options.run).config().get("task")
+    task = str(open_run(options.run).config().get("task"))
     require(
         task in TASKS,
         f"a run of task '{task}' can't be exported",

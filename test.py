@@ -5,7 +5,7 @@ from utils.command.entry import run_command
 import argparse
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -128,7 +128,9 @@ def _evaluate(options: argparse.Namespace) -> tuple[dict[str, Any], Evaluation]:
     paths = {stage: getattr(options, f"{stage}_run", None) for stage in (SPEECH, LANGUAGE)}
     runs = {stage: open_run(path, stage) for stage, path in paths.items() if path}
     lists = lists_of_split(next(iter(runs.values())), options.split, options.manifest)
-    read = read_test_transcripts if options.task == LANGUAGE else read_test_utterances
+    read: Callable[..., list[Any]] = (
+        read_test_transcripts if options.task == LANGUAGE else read_test_utterances
+    )
     tested = read(lists, options.limit)
     _reserve_output(options)
     silence_tensorflow()
@@ -138,16 +140,16 @@ def _evaluate(options: argparse.Namespace) -> tuple[dict[str, Any], Evaluation]:
     explain_language = explain and LANGUAGE in runs and not search.words
     if options.task == LANGUAGE:
         del recorded["beam"]
-        from model_language.registry import load_converter  # here: see utils.backend.quiet
+        from model_language.registry import load_converter_with  # here: see utils.backend.quiet
 
-        converter = load_converter(runs[LANGUAGE].path, search.words)
+        converter = load_converter_with(search.words, runs[LANGUAGE].path)
         evaluation = evaluate_language(converter, runs[LANGUAGE], tested, explain_language)
     else:
         from recognition.loading import load_recognizer
 
         search = replace(search, n_best=search.beam_width if explain else 1)
-        folders = [runs[stage].path if stage in runs else None for stage in (SPEECH, LANGUAGE)]
-        load = partial(load_recognizer, *folders, search)
+        language = runs[LANGUAGE].path if LANGUAGE in runs else None
+        load = partial(load_recognizer, runs[SPEECH].path, language, search)
         recognizer = load()
         if recognizer.converter is None:
             evaluation = evaluate_speech(recognizer, runs[SPEECH], tested, explain, load)

@@ -187,7 +187,8 @@ def _dev(best: Mapping[str, Any]) -> dict[str, float]:
 
 def _tests(run: RunFolder) -> dict[str, float]:
     """Rates of each test in the run's folder, and the speed over all of them."""
-    figures, seconds, audio = {}, 0.0, 0.0
+    figures: dict[str, float] = {}
+    seconds, audio = 0.0, 0.0
     for name, results in _results(run.path / "test"):
         figures |= {f"{name} {rate}": float(results[rate]) for rate in RATES if rate in results}
         seconds += float(results.get("seconds") or 0)
@@ -291,7 +292,8 @@ def sorted_runs(
     values = found[0].values
     known = [row for row in range(len(runs)) if values[row] is not None]
     numbers = all(isinstance(values[row], int | float) for row in known)
-    known.sort(key=lambda row: values[row] if numbers else str(values[row]), reverse=descending)
+    sortable: list[Any] = list(values) if numbers else list(map(str, values))
+    known.sort(key=sortable.__getitem__, reverse=descending)
     without_value = [row for row in range(len(runs)) if values[row] is None]
     return [runs[row] for row in [*known, *without_value]]
 

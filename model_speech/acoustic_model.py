@@ -96,8 +96,8 @@ def trained_settings(folder: RunFolder) -> tuple[FeatureConfig, Any]:
         RunError: the config lacks a section or names an unknown model.
     """
     features = folder.section("features", FeatureConfig)
-    name = (folder.config().get("model") or {}).get("name")
-    if str(name) not in MODELS:
+    name = str((folder.config().get("model") or {}).get("name"))
+    if name not in MODELS:
         known = ", ".join(MODELS)
         raise RunError(f"unknown model '{name}'", where=folder.config_file, hint=f"known: {known}")
     return features, folder.section("model", MODELS[name].config)
@@ -107,7 +107,7 @@ def _check_vocabulary(vocabulary: Vocabulary, folder: RunFolder, weights: Path) 
     """Raise RunError if the weights are of another run whose vocabulary differs, even with the same size."""
     source = find_run(weights)
     theirs = source.vocabulary("acoustic.txt") if source else None
-    if theirs and theirs.is_file() and Vocabulary.load(theirs) != vocabulary:
+    if source and theirs and theirs.is_file() and Vocabulary.load(theirs) != vocabulary:
         raise RunError(
             explain_mismatch(vocabulary, Vocabulary.load(theirs)),
             where=weights,

@@ -66,7 +66,7 @@ def _fields(config: str) -> dict[str, str]:
     if config not in _classes():
         return {}
     _, found = _classes()[config]
-    inherited = {}
+    inherited: dict[str, str] = {}
     for base in found.bases:
         inherited |= _fields(ast.unparse(base))
     own = [item for item in found.body if isinstance(item, ast.AnnAssign)]

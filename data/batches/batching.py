@@ -277,11 +277,10 @@ class BatchSource:
                 entries, size = plan.batches[step], self._size(plan, step)
                 ids = [self.utterances[i].id for i in plan.utterances[entries]]
                 rows = entries[shard].tolist()
-                first, second = (
-                    list(apply(partial(self._features, plan, epoch, view), rows)) if needed else None
-                    for view, needed in enumerate((True, self.two_views))
-                )
-                teacher = None
+                first = list(apply(partial(self._features, plan, epoch, 0), rows))
+                second = teacher = None
+                if self.two_views:
+                    second = list(apply(partial(self._features, plan, epoch, 1), rows))
                 if self.teacher_cache:
                     teacher = list(apply(partial(self._teacher_features, plan), rows))
                 labels = [self.labels[i] for i in plan.utterances[entries[shard]]]
@@ -313,6 +312,7 @@ class BatchSource:
     def _teacher_features(self, plan: _EpochPlan, entry: int) -> np.ndarray:
         """(frames, bins of the teacher) of the same copy, without masks."""
         utterance = self.utterances[plan.utterances[entry]]
+        assert self.teacher_cache
         return self.teacher_cache.features(utterance.id, int(plan.copies[entry]))
 
 

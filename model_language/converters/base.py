@@ -91,7 +91,7 @@ class Converter(ABC):
                 result[index] = self._score(grid, row, self.symbols.encode_hanzi(hanzi[index]))
         return result
 
-    def by_error_rate(self) -> list[Converter]:
+    def by_error_rate(self) -> Sequence[Converter]:
         """Converters that each assume one rate of recognition errors, highest first; by default itself."""
         return [self]
 

@@ -231,12 +231,16 @@ class CombinedConverter(Converter):
             self.path_model,
             n_best=count,
         )
-        best = self._rescored(paths, scores, grid.lengths) if self.second_pass else paths[:, 0]
+        best = paths[:, 0]
+        if self.second_pass:
+            best = self._rescored(paths, scores, grid.lengths, self.second_pass)
         corrected = self.corrects(sentences, best)
         rows = zip(best, grid.lengths, scores[:, 0].tolist(), corrected.tolist(), strict=True)
         return [_Path(path[:length], score, wrong) for path, length, score, wrong in rows]
 
-    def _rescored(self, paths: np.ndarray, scores: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    def _rescored(
+        self, paths: np.ndarray, scores: np.ndarray, lengths: np.ndarray, second_pass: SecondPass
+    ) -> np.ndarray:
         """Rescore the paths close to the best one of each sentence, and return the best by the new scores.
 
         Args:
@@ -253,7 +257,7 @@ class CombinedConverter(Converter):
             [self.symbols.decode(path[: lengths[row]]) for path in paths[row, : near[row]]]
             for row in uncertain
         ]
-        best = self.second_pass.choose(texts, [scores[row, : near[row]] for row in uncertain])
+        best = second_pass.choose(texts, [scores[row, : near[row]] for row in uncertain])
         chosen[uncertain] = paths[uncertain, best]
         return chosen
 

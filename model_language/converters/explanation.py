@@ -64,7 +64,7 @@ class FoundPaths:
 
     def text(self, row: int, path: int) -> str:
         """The hanzi of a path."""
-        return self.words.decode(self.sequences[row, path, : self.length(row)])
+        return self.words.decode(self.sequences[row, path, : self.length(row)].tolist())
 
     def conversions(self, row: int, n: int) -> list[Conversion]:
         """Up to ``n`` paths of a sentence."""
@@ -161,7 +161,7 @@ def _leads_from(
     parts = {found.converter.score_kind: scores[used].astype(np.float64)}
     if found.history:
         parts[NGRAM_PART] = history_scores(found.history, best, positions, hanzi)
-    if found.paths:
+    if found.paths and before is not None:
         parts[DICTIONARY_PART] = word_scores(found.paths, best, before, positions, hanzi)
     ends = np.cumsum(used.sum(axis=1))
     for position, end in enumerate(ends.tolist(), start):
@@ -230,7 +230,11 @@ def history_scores(
 
 
 def word_scores(
-    model: WordUnigram, path: np.ndarray, before: np.ndarray, positions: np.ndarray, hanzi: np.ndarray
+    model: WordUnigram | MaskedPaths,
+    path: np.ndarray,
+    before: np.ndarray,
+    positions: np.ndarray,
+    hanzi: np.ndarray,
 ) -> np.ndarray:
     """The gains of the words from the exchanged hanzi on, (E,) float64.
 
@@ -259,7 +263,7 @@ def word_scores(
     return total
 
 
-def states_before(model: WordUnigram, path: np.ndarray) -> np.ndarray:
+def states_before(model: WordUnigram | MaskedPaths, path: np.ndarray) -> np.ndarray:
     """The state of a path before each of its hanzi: (L, S)."""
     states, row = [model.initial_states(1)], np.zeros(1, np.int64)
     past, tokens = _read(path, np.arange(len(path)), path, 0, model.reach)

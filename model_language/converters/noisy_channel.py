@@ -76,7 +76,7 @@ class EmissionTables:
             np.take_along_axis(np.where(kept, table, empty), order, axis=1)
             for table, empty in ((self.candidates, PAD_ID), (emissions, -np.inf), (self.log_priors, -np.inf))
         )
-        unreadable = ~kept.any(axis=1)
+        unreadable = ~np.any(kept, axis=1)
         unreadable[PAD_ID] = False
         candidates[unreadable, 0], emissions[unreadable, 0], priors[unreadable, 0] = UNKNOWN_ID, 0.0, 0.0
         return EmissionTables(candidates, emissions, np.zeros_like(kept), priors, self.searched)

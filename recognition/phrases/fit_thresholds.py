@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from itertools import chain, islice
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from tqdm import tqdm
@@ -64,7 +65,8 @@ def fit_thresholds(
         spotter = PhraseSpotter(
             list_phrases(parse_grammar("\n".join(chosen))), acoustic.vocabulary, acoustic.frame_seconds
         )
-        reach, peaks, hours = round(_PEAK_SECONDS / acoustic.frame_seconds), [], 0.0
+        peaks: list[Any] = []
+        reach, hours = round(_PEAK_SECONDS / acoustic.frame_seconds), 0.0
         for utterance, logits in zip(utterances, rows, strict=True):
             spotter.reset()
             absent = [index for index, word in enumerate(chosen) if word not in utterance.hanzi]

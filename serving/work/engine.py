@@ -14,7 +14,7 @@ import threading
 import time
 import traceback
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection
@@ -123,7 +123,7 @@ class Engine:
         finally:
             self._active -= 1
 
-    async def segments(self, path: Path, search: Search) -> AsyncIterator[Recognition | Ending]:
+    async def segments(self, path: Path, search: Search) -> AsyncGenerator[Recognition | Ending, None]:
         """Recognise a file; close the iterator if it is not read to the end.
 
         Raises:

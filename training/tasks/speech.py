@@ -119,7 +119,8 @@ class SpeechConfig(Recipe):
     head: HeadConfig = field(default_factory=HeadConfig)
 
 
-VARIANTS = {"model": ChainMap(ConfigClasses(MODELS), {INITIAL: InitialModelConfig})}
+_MODEL_CONFIGS: Any = ConfigClasses(MODELS)
+VARIANTS = {"model": ChainMap(_MODEL_CONFIGS, {INITIAL: InitialModelConfig})}
 
 
 class SpeechTask(SequenceTask):
@@ -198,7 +199,7 @@ class SpeechTask(SequenceTask):
             losses += self._teacher.weight * divergence
         if len(views) == 1:
             return losses
-        return losses + self._consistency * consistency_loss(*logits, frames)
+        return losses + self._consistency * consistency_loss(logits[0], logits[1], frames)
 
     def dev_batches(self) -> Iterator[Batch]:
         """The batches of the dev set."""
@@ -255,6 +256,7 @@ def train_speech(
         len(vocabulary),
     )
     if config.head.after and not run.checkpoint.is_file():
+        assert isinstance(train_source, BatchSource)  # not a packed corpus, see above
         train_head(
             model, config.head, train_source, config.model.time_stride, vocabulary.blank_index, config.seed
         )
