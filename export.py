@@ -26,7 +26,7 @@ from utils.backend.quiet import silence_tensorflow
 from utils.command.arguments import not_negative, positive
 from utils.command.parser import CommandParser
 from utils.errors import ConfigError, require
-from utils.run_folder.run import open_run
+from utils.run_folder.run import RunFolder, open_run
 
 if TYPE_CHECKING:
     from bundle.export.source import ExportSource
@@ -83,7 +83,7 @@ def _export(options: argparse.Namespace, overrides: Sequence[str]) -> int:
 
     source = _source(task, options, overrides)
     variants = _offered(options, source, can_stream(source))
-    output = options.output or options.run / "export"
+    output = options.output or RunFolder(options.run).export
     results = export_bundle(
         source,
         variants,

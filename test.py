@@ -46,7 +46,7 @@ from utils.command.arguments import not_negative, positive
 from utils.command.parser import CommandParser
 from utils.files import remove_leftovers, reserve, write_json, write_text
 from utils.hypotheses.inspection import Inspection
-from utils.run_folder.run import open_run
+from utils.run_folder.run import RunFolder, open_run
 from utils.vocabulary import first_few
 
 RESULTS_BYTES = 1 << 16  # disk space for the results, checked before the test
@@ -215,7 +215,9 @@ def _test_recording(options: argparse.Namespace) -> int:
     folder = _output_folder(options)
     (folder / "results.json").unlink(missing_ok=True)
     report = options.report or folder
-    results = recording_results(options.keyword_run / "export", options.recording, options.spoken, report)
+    results = recording_results(
+        RunFolder(options.keyword_run).export, options.recording, options.spoken, report
+    )
     print(json.dumps(results, ensure_ascii=False, indent=2) if options.json else recording_table(results))
     write_json(folder / "results.json", results)
     return 0
@@ -268,8 +270,8 @@ def _output_folder(options: argparse.Namespace) -> Path:
     if getattr(options, "limit", None):  # the results of the whole list are not replaced
         name += f"-first{options.limit}"
     if options.task == PIPELINE:
-        return options.speech_run / "test" / f"{name}-with-{options.language_run.resolve().name}"
-    return getattr(options, f"{options.task}_run") / "test" / name
+        return RunFolder(options.speech_run).tests / f"{name}-with-{options.language_run.resolve().name}"
+    return RunFolder(getattr(options, f"{options.task}_run")).tests / name
 
 
 def _parser() -> CommandParser:

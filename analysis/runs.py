@@ -154,7 +154,7 @@ def _state(run: RunFolder, settings: Mapping[str, Any], figures: Mapping[str, fl
 def _parameters(run: RunFolder) -> dict[str, float]:
     if run.best_weights.is_file():
         return {"parameters": count_parameters(run.best_weights)}
-    summary = run.path / "model_summary.txt"
+    summary = run.model_summary
     text = verified(summary).read_text(encoding="utf-8", errors="replace") if summary.is_file() else ""
     counts = [int(number.replace(",", "")) for number in _NGRAMS.findall(text)]
     return {"parameters": sum(counts)} if counts else {}
@@ -189,7 +189,7 @@ def _tests(run: RunFolder) -> dict[str, float]:
     """Rates of each test in the run's folder, and the speed over all of them."""
     figures: dict[str, float] = {}
     seconds, audio = 0.0, 0.0
-    for name, results in _results(run.path / "test"):
+    for name, results in _results(run.tests):
         figures |= {f"{name} {rate}": float(results[rate]) for rate in RATES if rate in results}
         seconds += float(results.get("seconds") or 0)
         audio += float(results.get("audio_seconds") or 0)

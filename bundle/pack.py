@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from model_speech.onnx_acoustic import load_onnx_acoustic
-from model_speech.packed_run import network_file
 from utils.backend.quiet import silence_tensorflow
 from utils.command.arguments import finite_number
 from utils.command.parser import CommandParser
@@ -79,7 +78,7 @@ def pack(
         shutil.copyfile(run.vocabulary("acoustic.txt"), new.vocabulary("acoustic.txt"))
         if run.metrics.is_file():
             shutil.copyfile(run.metrics, new.metrics)
-        network_file(new).write_bytes(network.SerializeToString(deterministic=True))
+        new.packed_network.write_bytes(network.SerializeToString(deterministic=True))
         checksums.begin(folder)
         checksums.accept(folder)
         load_onnx_acoustic(folder)  # ONNX Runtime may lack an operation

@@ -9,7 +9,7 @@ import keras
 import numpy as np
 
 from model_speech.ctc.loss import output_lengths
-from model_speech.packed_run import is_packed, network_file
+from model_speech.packed_run import is_packed
 from model_speech.packed_weights import assign_weights, read_packed_weights
 from model_speech.registry import MODELS
 from utils.arrays import pad_rows
@@ -66,7 +66,7 @@ def load_acoustic_model(run: str | Path, weights: str = "best") -> AcousticModel
     folder = open_run(run, "speech")
     vocabulary = Vocabulary.load(folder.part(folder.vocabulary("acoustic.txt")))
     if is_packed(folder) and weights == "best":
-        path = folder.part(network_file(folder))
+        path = folder.part(folder.packed_network)
         acoustic = build_acoustic_model(folder, vocabulary)
         assign_weights(acoustic.model, read_packed_weights(path), path)
         return acoustic

@@ -125,7 +125,7 @@ def _removed_if_unused(run: RunFolder, is_new: bool) -> Iterator[None]:
 
 def _remove_unused(run: RunFolder) -> None:
     """Remove a run, if nothing was computed: then the corrected command can use its name."""
-    summary = run.path / "model_summary.txt"
+    summary = run.model_summary
     small = {run.config_file, run.checksums, run.log, run.labels, run.lock, summary}
     small |= set(run.vocabulary("").glob("*"))
     if small.issuperset(path for path in run.path.rglob("*") if path.is_file()):

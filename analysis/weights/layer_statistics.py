@@ -152,7 +152,7 @@ def statistics(array: np.ndarray) -> Statistics:
 
 def summary_order(run: RunFolder) -> list[str]:
     """Names of the layers in the model's order, from ``model_summary.txt``; empty without this file."""
-    path = run.path / "model_summary.txt"
+    path = run.model_summary
     if not path.is_file():
         return []
     return _SUMMARY_NAME.findall(verified(path).read_text(encoding="utf-8", errors="replace"))

@@ -26,11 +26,11 @@ import numpy as np
 from model_language.batching import length_batches, windows
 from model_language.converters.base import EMISSIONS, Converter
 from model_language.converters.combined_config import CombinedConfig
-from model_language.converters.noisy_channel import EMISSIONS_FILE, EmissionTables
+from model_language.converters.noisy_channel import EmissionTables
 from model_language.language_model import RESCORED, SecondPass, near_the_best
 from model_language.networks.gated_cnn_numpy import NumpyGatedCnn, load_weights
 from model_language.ngram.packed import PackedNgrams, read_packed
-from model_language.ngram.words import WORDS_FILE, WordUnigram, read_words
+from model_language.ngram.words import WordUnigram, read_words
 from model_language.search.beam import beam_search
 from model_language.search.grid import Grid, HistoryModel, most_promising
 from model_language.vocabulary.symbols import PAD_ID, Symbols, Tokens
@@ -38,7 +38,6 @@ from utils.mandarin.pinyin import has_tone
 from utils.processes import one_blas_thread, usable_cores
 from utils.run_folder.run import RunFolder
 
-NETWORK_FILE, NGRAMS_FILE = "network.npz", "ngrams.npz"
 # Candidates and hypotheses whose log-score is lower than the best one's by more than this are dropped: a
 # candidate by itself, a candidate beside its neighbours, a hypothesis in the search.
 _CANDIDATE_MARGIN, _NEIGHBOUR_MARGIN, _MARGIN = 14.0, 9.0, 8.0
@@ -336,8 +335,7 @@ class WeightedHistory(HistoryModel):
 
 
 def _array_files(run: RunFolder, config: CombinedConfig) -> list[Path]:
-    names = [NETWORK_FILE, NGRAMS_FILE, EMISSIONS_FILE, *([WORDS_FILE] if config.words else [])]
-    return [run.path / name for name in names]
+    return [run.network, run.ngrams, run.emissions, *([run.words] if config.words else [])]
 
 
 def combined_parts(run: RunFolder, config: CombinedConfig) -> list[Path]:

@@ -30,7 +30,6 @@ from utils.limits import Count, Limited, Positive
 from utils.run_folder.run import RunFolder
 
 NAME = "ngram"
-NGRAM_FILE = "ngram.npz"
 
 
 @dataclass(frozen=True)
@@ -135,7 +134,7 @@ def load_ngram_converter(run: RunFolder, config: NgramConfig) -> NgramConverter:
     Raises:
         RunError: a part is missing or damaged.
     """
-    return NgramConverter(NgramModel.load(run.path / NGRAM_FILE), Symbols.load(run.path), config.beam)
+    return NgramConverter(NgramModel.load(run.ngram), Symbols.load(run.path), config.beam)
 
 
 def _text_ids(sentences: Iterable[str], symbols: Symbols) -> np.ndarray:

@@ -22,7 +22,6 @@ from model_language.array_files import load_part, save_arrays
 from model_language.vocabulary.symbols import PAD_ID, UNKNOWN_ID, Symbols, Tokens
 from utils.arrays import pad_rows
 
-EMISSIONS_FILE = "emissions.npz"
 _LOWEST = -20.0  # replaces the log-probability of a candidate whose probability is 0
 _UNSEEN = 0.1  # added to the count of each reading that the lexicon has
 _USUAL_ERROR_RATE = 0.02  # used to choose the candidates
