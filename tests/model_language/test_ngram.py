@@ -246,12 +246,6 @@ def test_file_round_trip_and_damage(converter, symbols, tmp_path):
             NgramModel.load(broken)
 
 
-def test_readings_are_smoothed():
-    """Without smoothing a reading that does not occur has no logarithm."""
-    with pytest.raises(ConfigError, match=r"model\.reading_smoothing is 0"):
-        NgramConfig(reading_smoothing=0.0)
-
-
 @pytest.mark.parametrize("order", [1, 5])
 def test_impossible_orders(symbols, order):
     with pytest.raises(ConfigError, match=f"order {order}"):
