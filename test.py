@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from analysis.inputs.utterance_results import (
     KEYWORD,
@@ -36,8 +36,6 @@ from data.evaluation_lists import lists_of_split, read_test_transcripts, read_te
 from data.manifest import SPLITS
 from keywords.options import add_keyword_options, settle_keyword_options
 from recognition.command_options import add_joint_options, add_search_options, add_word_option
-from recognition.evaluation import Evaluation, evaluate_language, evaluate_pipeline, evaluate_speech
-from recognition.inspection import inspection_of
 from recognition.options import SearchOptions, check_joint_options, given_settings
 from utils.audio.reading import read_audio
 from utils.backend.quiet import silence_tensorflow
@@ -48,6 +46,9 @@ from utils.files import remove_leftovers, reserve, write_json, write_text
 from utils.hypotheses.inspection import Inspection
 from utils.run_folder.run import RunFolder, open_run
 from utils.vocabulary import first_few
+
+if TYPE_CHECKING:
+    from recognition.evaluation import Evaluation
 
 RESULTS_BYTES = 1 << 16  # disk space for the results, checked before the test
 COMMON_OPTIONS = (
@@ -119,7 +120,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return _report_rejected(evaluation)
 
 
-def _evaluate(options: argparse.Namespace) -> tuple[dict[str, Any], Evaluation]:
+def _evaluate(options: argparse.Namespace) -> tuple[dict[str, Any], "Evaluation"]:
     """Test an acoustic model, a language model, or both together.
 
     Returns:
@@ -134,6 +135,8 @@ def _evaluate(options: argparse.Namespace) -> tuple[dict[str, Any], Evaluation]:
     tested = read(lists, options.limit)
     _reserve_output(options)
     silence_tensorflow()
+    from recognition import evaluation as of_a_test_set  # here: see utils.backend.quiet
+
     explain, search = bool(options.report), SearchOptions(**given_settings(vars(options)))
     recorded = search.recorded()
     # Scores of the second stage do not include the bonus of user words.
@@ -143,7 +146,7 @@ def _evaluate(options: argparse.Namespace) -> tuple[dict[str, Any], Evaluation]:
         from model_language.registry import load_converter_with  # here: see utils.backend.quiet
 
         converter = load_converter_with(search.words, runs[LANGUAGE].path)
-        evaluation = evaluate_language(converter, runs[LANGUAGE], tested, explain_language)
+        evaluation = of_a_test_set.evaluate_language(converter, runs[LANGUAGE], tested, explain_language)
     else:
         from recognition.loading import load_recognizer
 
@@ -152,10 +155,12 @@ def _evaluate(options: argparse.Namespace) -> tuple[dict[str, Any], Evaluation]:
         load = partial(load_recognizer, runs[SPEECH].path, language, search)
         recognizer = load()
         if recognizer.converter is None:
-            evaluation = evaluate_speech(recognizer, runs[SPEECH], tested, explain, load)
+            evaluation = of_a_test_set.evaluate_speech(recognizer, runs[SPEECH], tested, explain, load)
         else:
             both = runs[SPEECH], runs[LANGUAGE]
-            evaluation = evaluate_pipeline(recognizer, both, tested, explain, explain_language, load)
+            evaluation = of_a_test_set.evaluate_pipeline(
+                recognizer, both, tested, explain, explain_language, load
+            )
     settings = {
         "split": _split_name(options),
         "manifests": [str(path) for path in lists],
@@ -166,7 +171,7 @@ def _evaluate(options: argparse.Namespace) -> tuple[dict[str, Any], Evaluation]:
     return settings, evaluation
 
 
-def _report_rejected(evaluation: Evaluation) -> int:
+def _report_rejected(evaluation: "Evaluation") -> int:
     """Print which recordings could not be read; returns the exit code."""
     if not evaluation.rejected:
         return 0
@@ -232,12 +237,13 @@ def _write_folder(options: argparse.Namespace, figures: dict[str, Any], name: st
     return [folder / name, folder / "results.json"]
 
 
-def _collect_evidence(options: argparse.Namespace, evaluation: Evaluation) -> dict[int, Evidence]:
+def _collect_evidence(options: argparse.Namespace, evaluation: "Evaluation") -> dict[int, Evidence]:
     """Sound and picture of the worst utterances; empty without a recogniser."""
     recognizer = evaluation.recognizer
     if recognizer is None:
         return {}
     from analysis.page.collect_evidence import collect_evidence  # here: matplotlib loads slowly
+    from recognition.inspection import inspection_of
 
     def inspect(utterance: UtteranceResult) -> Inspection | None:
         return inspection_of(recognizer, read_audio(utterance.audio, recognizer.sample_rate))
