@@ -46,9 +46,10 @@ test-lowest: $(READY)  ## Run the tests with the lowest versions that requiremen
 nightly: $(READY)  ## Run all fuzzing, crash and export tests in full number: about an hour
 	@$(BIN)/python -m pytest --nightly -n auto $(BY_FILE)
 
-lint: $(READY)  ## Check style and formatting
+lint: $(READY)  ## Check style, formatting and types
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
 
 format: $(READY)  ## Format the code and apply the fixes of ruff
 	@$(BIN)/ruff check --fix-only --quiet .
@@ -114,7 +115,7 @@ language-model: $(READY)  ## Train the language model of hanzi on TEXT, NAMES an
 	  'data.train=[$(LM_TEXTS),$(CLEAN_IN_DOMAIN)]' 'data.dev=[$(DEV)]' initialise_from=$(LANGUAGE_MODEL)/general
 
 clean:  ## Remove caches of tests and tools (datasets/, runs/ and .venv stay)
-	@rm -rf .pytest_cache .ruff_cache .hypothesis .coverage
+	@rm -rf .pytest_cache .ruff_cache .mypy_cache .hypothesis .coverage
 	@find . -path ./.venv -prune -o -name __pycache__ -type d -exec rm -rf {} +
 	@echo "caches removed; datasets/, runs/ and .venv stay: to remove them too, delete them by hand"
 

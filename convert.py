@@ -93,7 +93,7 @@ def _lines(path: Path, where: str, bar: tqdm) -> Iterator[tuple[int, list[str]]]
     Raises:
         CorpusError: a line is not UTF-8.
     """
-    number, rest = 1, []
+    number, rest = 1, list[bytes]()
     for block in _blocks(path):
         bar.update(len(block))
         *complete, last = block.split(b"\n")

@@ -26,7 +26,7 @@ from utils.backend.quiet import silence_tensorflow
 from utils.command.arguments import not_negative, positive
 from utils.command.parser import CommandParser
 from utils.errors import ConfigError, require
-from utils.run_folder.run import open_run
+from utils.run_folder.run import RunFolder, open_run
 
 if TYPE_CHECKING:
     from bundle.export.source import ExportSource
@@ -71,7 +71,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _export(options: argparse.Namespace, overrides: Sequence[str]) -> int:
-    task = open_run(options.run).config().get("task")
+    task = str(open_run(options.run).config().get("task"))
     require(
         task in TASKS,
         f"a run of task '{task}' can't be exported",
@@ -83,7 +83,7 @@ def _export(options: argparse.Namespace, overrides: Sequence[str]) -> int:
 
     source = _source(task, options, overrides)
     variants = _offered(options, source, can_stream(source))
-    output = options.output or options.run / "export"
+    output = options.output or RunFolder(options.run).export
     results = export_bundle(
         source,
         variants,

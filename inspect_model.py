@@ -24,7 +24,7 @@ from analysis.weights.significance import (
     significances,
 )
 from analysis.weights.weight_file import Layer, Weight, WeightFile, read_weight_file
-from model_speech.packed_run import is_packed, network_file
+from model_speech.packed_run import is_packed
 from model_speech.packed_weights import read_packed_weights
 from utils.backend.quiet import silence_tensorflow
 from utils.command.arguments import fraction
@@ -107,7 +107,7 @@ def _read_weights(source: Path) -> tuple[WeightFile, RunFolder | None]:
     run = open_run(source)
     path = next((path for path in (run.best_weights, run.last_weights) if path.is_file()), None)
     if path is None and run.config().get("task") == "speech" and is_packed(run):
-        return _packed_weights(network_file(run)), run
+        return _packed_weights(run.packed_network), run
     if path is None:
         raise RunError(
             "the run has no weights file of Keras",

@@ -5,11 +5,11 @@ from utils.command.entry import run_command
 import argparse
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from analysis.inputs.utterance_results import (
     KEYWORD,
@@ -36,8 +36,6 @@ from data.evaluation_lists import lists_of_split, read_test_transcripts, read_te
 from data.manifest import SPLITS
 from keywords.options import add_keyword_options, read_data_config, settle_keyword_options
 from recognition.command_options import add_joint_options, add_search_options, add_word_option
-from recognition.evaluation import Evaluation, evaluate_language, evaluate_pipeline, evaluate_speech
-from recognition.inspection import inspection_of
 from recognition.options import SearchOptions, check_joint_options, given_settings
 from utils.audio.reading import read_audio
 from utils.backend.quiet import silence_tensorflow
@@ -46,8 +44,11 @@ from utils.command.arguments import not_negative, positive
 from utils.command.parser import CommandParser
 from utils.files import remove_leftovers, reserve, write_json, write_text
 from utils.hypotheses.inspection import Inspection
-from utils.run_folder.run import open_run
+from utils.run_folder.run import RunFolder, open_run
 from utils.vocabulary import first_few
+
+if TYPE_CHECKING:
+    from recognition.evaluation import Evaluation
 
 RESULTS_BYTES = 1 << 16  # disk space for the results, checked before the test
 COMMON_OPTIONS = (
@@ -120,7 +121,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return _report_rejected(evaluation)
 
 
-def _evaluate(options: argparse.Namespace) -> tuple[dict[str, Any], Evaluation]:
+def _evaluate(options: argparse.Namespace) -> tuple[dict[str, Any], "Evaluation"]:
     """Test an acoustic model, a language model, or both together.
 
     Returns:
@@ -129,32 +130,38 @@ def _evaluate(options: argparse.Namespace) -> tuple[dict[str, Any], Evaluation]:
     paths = {stage: getattr(options, f"{stage}_run", None) for stage in (SPEECH, LANGUAGE)}
     runs = {stage: open_run(path, stage) for stage, path in paths.items() if path}
     lists = lists_of_split(next(iter(runs.values())), options.split, options.manifest)
-    read = read_test_transcripts if options.task == LANGUAGE else read_test_utterances
+    read: Callable[..., list[Any]] = (
+        read_test_transcripts if options.task == LANGUAGE else read_test_utterances
+    )
     tested = read(lists, options.limit)
     _reserve_output(options)
     silence_tensorflow()
+    from recognition import evaluation as of_a_test_set  # here: see utils.backend.quiet
+
     explain, search = bool(options.report), SearchOptions(**given_settings(vars(options)))
     recorded = search.recorded()
     # Scores of the second stage do not include the bonus of user words.
     explain_language = explain and LANGUAGE in runs and not search.words
     if options.task == LANGUAGE:
         del recorded["beam"]
-        from model_language.registry import load_converter  # here: see utils.backend.quiet
+        from model_language.registry import load_converter_with  # here: see utils.backend.quiet
 
-        converter = load_converter(runs[LANGUAGE].path, search.words)
-        evaluation = evaluate_language(converter, runs[LANGUAGE], tested, explain_language)
+        converter = load_converter_with(search.words, runs[LANGUAGE].path)
+        evaluation = of_a_test_set.evaluate_language(converter, runs[LANGUAGE], tested, explain_language)
     else:
         from recognition.loading import load_recognizer
 
         search = replace(search, n_best=search.beam_width if explain else 1)
-        folders = [runs[stage].path if stage in runs else None for stage in (SPEECH, LANGUAGE)]
-        load = partial(load_recognizer, *folders, search)
+        language = runs[LANGUAGE].path if LANGUAGE in runs else None
+        load = partial(load_recognizer, runs[SPEECH].path, language, search)
         recognizer = load()
         if recognizer.converter is None:
-            evaluation = evaluate_speech(recognizer, runs[SPEECH], tested, explain, load)
+            evaluation = of_a_test_set.evaluate_speech(recognizer, runs[SPEECH], tested, explain, load)
         else:
             both = runs[SPEECH], runs[LANGUAGE]
-            evaluation = evaluate_pipeline(recognizer, both, tested, explain, explain_language, load)
+            evaluation = of_a_test_set.evaluate_pipeline(
+                recognizer, both, tested, explain, explain_language, load
+            )
     settings = {
         "split": _split_name(options),
         "manifests": [str(path) for path in lists],
@@ -165,7 +172,7 @@ def _evaluate(options: argparse.Namespace) -> tuple[dict[str, Any], Evaluation]:
     return settings, evaluation
 
 
-def _report_rejected(evaluation: Evaluation) -> int:
+def _report_rejected(evaluation: "Evaluation") -> int:
     """Print which recordings could not be read; returns the exit code."""
     if not evaluation.rejected:
         return 0
@@ -214,7 +221,9 @@ def _test_recording(options: argparse.Namespace) -> int:
     folder = _output_folder(options)
     (folder / "results.json").unlink(missing_ok=True)
     report = options.report or folder
-    results = recording_results(options.keyword_run / "export", options.recording, options.spoken, report)
+    results = recording_results(
+        RunFolder(options.keyword_run).export, options.recording, options.spoken, report
+    )
     print(json.dumps(results, ensure_ascii=False, indent=2) if options.json else recording_table(results))
     write_json(folder / "results.json", results)
     return 0
@@ -229,12 +238,13 @@ def _write_folder(options: argparse.Namespace, figures: dict[str, Any], name: st
     return [folder / name, folder / "results.json"]
 
 
-def _collect_evidence(options: argparse.Namespace, evaluation: Evaluation) -> dict[int, Evidence]:
+def _collect_evidence(options: argparse.Namespace, evaluation: "Evaluation") -> dict[int, Evidence]:
     """Sound and picture of the worst utterances; empty without a recogniser."""
     recognizer = evaluation.recognizer
     if recognizer is None:
         return {}
     from analysis.page.collect_evidence import collect_evidence  # here: matplotlib loads slowly
+    from recognition.inspection import inspection_of
 
     def inspect(utterance: UtteranceResult) -> Inspection | None:
         return inspection_of(recognizer, read_audio(utterance.audio, recognizer.sample_rate))
@@ -267,8 +277,8 @@ def _output_folder(options: argparse.Namespace) -> Path:
     if getattr(options, "limit", None):  # the results of the whole list are not replaced
         name += f"-first{options.limit}"
     if options.task == PIPELINE:
-        return options.speech_run / "test" / f"{name}-with-{options.language_run.resolve().name}"
-    return getattr(options, f"{options.task}_run") / "test" / name
+        return RunFolder(options.speech_run).tests / f"{name}-with-{options.language_run.resolve().name}"
+    return RunFolder(getattr(options, f"{options.task}_run")).tests / name
 
 
 def _parser() -> CommandParser:

@@ -172,11 +172,12 @@ def _transcribe(jobs: Sequence[Job], options: argparse.Namespace, marks: Transcr
 
 
 def _transcribe_on_cluster(
-    jobs: Sequence[Job], options: argparse.Namespace, marks: TranscriptMarks
+    jobs: Sequence[Job], options: argparse.Namespace, marks: TranscriptMarks | None
 ) -> list[str]:
     """As :func:`_transcribe`, by the nodes of a cluster."""
     from recognition.cluster_jobs import transcribe_files
 
+    assert marks  # --cluster needs --output
     recordings = [job.audio for job in jobs]
     failed = []
     with on_cluster(options.cluster), tqdm(total=len(jobs), unit=" files", disable=None) as bar:

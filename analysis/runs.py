@@ -154,7 +154,7 @@ def _state(run: RunFolder, settings: Mapping[str, Any], figures: Mapping[str, fl
 def _parameters(run: RunFolder) -> dict[str, float]:
     if run.best_weights.is_file():
         return {"parameters": count_parameters(run.best_weights)}
-    summary = run.path / "model_summary.txt"
+    summary = run.model_summary
     text = verified(summary).read_text(encoding="utf-8", errors="replace") if summary.is_file() else ""
     counts = [int(number.replace(",", "")) for number in _NGRAMS.findall(text)]
     return {"parameters": sum(counts)} if counts else {}
@@ -187,8 +187,9 @@ def _dev(best: Mapping[str, Any]) -> dict[str, float]:
 
 def _tests(run: RunFolder) -> dict[str, float]:
     """Rates of each test in the run's folder, and the speed over all of them."""
-    figures, seconds, audio = {}, 0.0, 0.0
-    for name, results in _results(run.path / "test"):
+    figures: dict[str, float] = {}
+    seconds, audio = 0.0, 0.0
+    for name, results in _results(run.tests):
         figures |= {f"{name} {rate}": float(results[rate]) for rate in RATES if rate in results}
         seconds += float(results.get("seconds") or 0)
         audio += float(results.get("audio_seconds") or 0)
@@ -291,7 +292,8 @@ def sorted_runs(
     values = found[0].values
     known = [row for row in range(len(runs)) if values[row] is not None]
     numbers = all(isinstance(values[row], int | float) for row in known)
-    known.sort(key=lambda row: values[row] if numbers else str(values[row]), reverse=descending)
+    sortable: list[Any] = list(values) if numbers else list(map(str, values))
+    known.sort(key=sortable.__getitem__, reverse=descending)
     without_value = [row for row in range(len(runs)) if values[row] is None]
     return [runs[row] for row in [*known, *without_value]]
 

@@ -11,7 +11,7 @@
 Only the runtime of the requested artefact is loaded.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ import numpy as np
 from bundle.runtimes.artefacts import Artefact, open_artefact
 from streaming.keyword import DetectionConfig
 from utils.errors import BundleError, ConfigError
-from utils.features.keyword import KeywordFeatureConfig, describe_mismatch, features_hash
+from utils.features.keyword import KeywordFeatureConfig, features_hash
 from utils.features.settings import FeatureConfig, settings_hash
 from utils.files import read_arrays
 from utils.run_folder.bundle_files import (
@@ -38,7 +38,10 @@ from utils.run_folder.checksum_files import file_hash
 LABELS = "labels.txt"
 CLIPS, STREAM = "golden/clips.npz", "golden/stream.json"
 # Kind of model → class and hash function of its feature settings.
-_FEATURES = {"keyword": (KeywordFeatureConfig, features_hash), "speech": (FeatureConfig, settings_hash)}
+_FEATURES: dict[str, tuple[type, Callable[[Any], str]]] = {
+    "keyword": (KeywordFeatureConfig, features_hash),
+    "speech": (FeatureConfig, settings_hash),
+}
 
 
 @dataclass(frozen=True)
@@ -125,16 +128,11 @@ class Bundle:
         checked_file(self.path, self.metadata, name)
 
 
-def open_bundle(path: str | Path, features: KeywordFeatureConfig | FeatureConfig | None = None) -> Bundle:
+def open_bundle(path: str | Path) -> Bundle:
     """Open a bundle; check its labels and features.
-
-    Args:
-        path: the folder.
-        features: feature settings of the input, if they don't come from this bundle.
 
     Raises:
         BundleError: this is not a bundle, its format is newer, or a file has changed; the file is named.
-        ConfigError: ``features`` differ from the bundle's; each setting is named with both values.
     """
     path = Path(path)
     metadata = read_metadata(path)
@@ -142,7 +140,7 @@ def open_bundle(path: str | Path, features: KeywordFeatureConfig | FeatureConfig
     for name in metadata["tables"]:
         bundle._check_file(name)
     labels = read_lines(path, metadata, LABELS)
-    _check_features(metadata, path, features)
+    _check_features(metadata, path)
     return Bundle(path, metadata, labels)
 
 
@@ -176,9 +174,7 @@ def write_decoding(path: Path, detection: DetectionConfig) -> None:
     write_metadata(path, dict(open_bundle(path).metadata) | {"decoding": asdict(detection)})
 
 
-def _check_features(
-    metadata: Mapping[str, Any], path: Path, features: KeywordFeatureConfig | FeatureConfig | None
-) -> None:
+def _check_features(metadata: Mapping[str, Any], path: Path) -> None:
     if metadata["kind"] not in _FEATURES:
         return
     config, hash_of = _FEATURES[metadata["kind"]]
@@ -193,12 +189,6 @@ def _check_features(
             f"the features in {METADATA} have changed, or this version computes them differently",
             where=path,
             hint=COPY_AGAIN,
-        )
-    if features is not None and features != own:
-        raise ConfigError(
-            f"the model was trained on other features ({describe_mismatch(own, features)})",
-            where=path,
-            hint="use the bundle's own settings",
         )
 
 

@@ -18,7 +18,6 @@ from model_language.punctuation import NAME as PUNCTUATION
 from model_language.punctuation import load_punctuation
 from model_language.registry import read_model_config
 from model_speech.onnx_acoustic import load_onnx_acoustic
-from model_speech.packed_run import network_file
 from utils.backend.quiet import silence_tensorflow
 from utils.command.arguments import finite_number
 from utils.command.parser import CommandParser
@@ -95,7 +94,7 @@ def pack(
         shutil.copyfile(run.vocabulary(vocabulary), new.vocabulary(vocabulary))
         if run.metrics.is_file():
             shutil.copyfile(run.metrics, new.metrics)
-        network_file(new).write_bytes(network.SerializeToString(deterministic=True))
+        new.packed_network.write_bytes(network.SerializeToString(deterministic=True))
         checksums.begin(folder)
         checksums.accept(folder)
         opened(folder)  # ONNX Runtime may lack an operation

@@ -106,7 +106,7 @@ def read_ids(path: str | Path) -> Iterator[str]:
         yield fields[0]
 
 
-def read_lines(path: str | Path, starts: Sequence[int]) -> list[Utterance]:
+def read_lines(path: str | Path, starts: Iterable[int]) -> list[Utterance]:
     """Read the utterances whose lines begin at these bytes; their ids are not compared with each other.
 
     Raises:

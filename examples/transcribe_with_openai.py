@@ -13,6 +13,7 @@ import os
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import openai
 
@@ -21,7 +22,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Send each recording, print the answer."""
     options = _parser().parse_args(arguments)
     client = openai.OpenAI(base_url=options.url, api_key=os.environ.get("OPENAI_API_KEY", "none"))
-    transcribe = partial(client.audio.transcriptions.create, model="whisper-1", prompt=options.words)
+    transcribe: Any = partial(client.audio.transcriptions.create, model="whisper-1", prompt=options.words)
     for path in options.recordings:
         if options.stream:
             for event in transcribe(file=path, stream=True):

@@ -20,6 +20,7 @@ from streaming.conversion.modes import Mode
 from streaming.keyword import Detection, DetectionConfig, KeywordDetector, KeywordStream, smoothing_calls
 from utils.config import build_config
 from utils.errors import BundleError
+from utils.features.keyword import KeywordFeatureConfig
 from utils.run_folder.checksum_files import file_hash
 
 BLOCK_SECONDS = 0.1  # sound in a block: the longest delay of a detection
@@ -89,7 +90,8 @@ def open_listener(model: str | Path, threshold: float | None = None) -> Listener
         decoding, where = {**decoding, "threshold": threshold}, f"{where} with threshold={threshold:g}"
     config = build_config(DetectionConfig, decoding, where=where)
     features, geometry = bundle.features, bundle.stream
-    stream = KeywordStream(artefact, features, geometry["chunk"])
+    assert isinstance(features, KeywordFeatureConfig)
+    stream = KeywordStream(artefact, features, int(geometry["chunk"]))
     window = math.ceil(geometry["due"] / geometry["chunk"])
     return Listener(stream, bundle.labels, config, window, features.sample_rate)
 

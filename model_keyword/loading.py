@@ -81,7 +81,7 @@ def load_keyword_model(run: str | Path, weights: str = "best") -> KeywordModel:
         raise RunError(
             f"unknown model '{name}'", where=folder.config_file, hint=f"known: {', '.join(MODELS)}"
         )
-    model_config = folder.section("model", MODELS[name].config)
+    model_config: Any = folder.section("model", MODELS[name].config)
     path = folder.weights(weights)
     _check_labels(labels, folder, path)
     clip_samples, context_samples = _lengths(folder, config, trained.sample_rate)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from utils.files import read_arrays, replacing
 Part = TypeVar("Part")
 
 
-def save_arrays(path: str | Path, arrays: Mapping[str, np.ndarray]) -> None:
+def save_arrays(path: str | Path, arrays: Mapping[str, Any]) -> None:
     """Write compressed arrays, the whole file or nothing."""
     with replacing(path) as temporary:
         np.savez_compressed(temporary, **arrays)

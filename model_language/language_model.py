@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from model_language.batching import length_batches
-from model_language.networks.causal_cnn_numpy import WEIGHTS_FILE, CausalCnnWeights, NumpyCausalCnn
+from model_language.networks.causal_cnn_numpy import CausalCnnWeights, NumpyCausalCnn
 from model_language.search.user_words import Span
 from utils.run_folder.run import RunFolder
 from utils.vocabulary import Vocabulary
@@ -88,7 +88,7 @@ def load_hanzi_language_model(run: RunFolder, config: Any) -> HanziLanguageModel
     Raises:
         RunError: a part is missing or damaged.
     """
-    vocabulary, weights = map(run.part, (run.vocabulary("hanzi.txt"), run.path / WEIGHTS_FILE))
+    vocabulary, weights = map(run.part, (run.vocabulary("hanzi.txt"), run.causal_network))
     return HanziLanguageModel(NumpyCausalCnn(CausalCnnWeights.load(weights)), Vocabulary.load(vocabulary))
 
 

@@ -84,6 +84,7 @@ def convert_block(form: OutputForm, lines: Sequence[str], number: int, where: st
     """
     if isinstance(_prepared, UserError):
         raise _prepared
+    assert _prepared
     to_hanzi = _prepared
     try:
         output = _output(to_hanzi, form, lines, number)

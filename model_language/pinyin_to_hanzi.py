@@ -41,6 +41,8 @@ _GROUP, _GROUP_SEGMENTATIONS, _CONTEXT = 2, 4, 4
 # but many people omit the apostrophe of xi'an.
 _RANK_COST = 2.0
 
+_Part = LinePart | list[LinePart]  # of a line: other text, or a stretch of pinyin
+
 
 @dataclass(frozen=True)
 class ConvertedLine:
@@ -153,9 +155,9 @@ class PinyinToHanzi:
         explained = iter(list(zip(syllables, found, strict=True)))
         return [_join(line, explained, n_best) for line in read]
 
-    def _read(self, lines: Sequence[str], first_number: int) -> list[list[LinePart | list[LinePart]]]:
+    def _read(self, lines: Sequence[str], first_number: int) -> list[list[_Part]]:
         """The parts of each line; a list of pieces is a stretch of pinyin."""
-        read = []
+        read: list[list[_Part]] = []
         for number, line in enumerate(lines, start=first_number):
             if (plain := plain_syllables(line)) and self._unwritable.isdisjoint(plain):
                 read.append([[LinePart(line, 1, (self._with_any_tone(plain),))]])
@@ -168,7 +170,7 @@ class PinyinToHanzi:
                 pieces = [replace(piece, readings=tuple(map(_as_word, piece.readings))) for piece in pieces]
             if self._strict:
                 _check(pieces, number)
-            parts: list[LinePart | list[LinePart]] = []
+            parts: list[_Part] = []
             for is_pinyin, group in itertools.groupby(pieces, key=lambda piece: bool(piece.readings)):
                 found = list(group)
                 parts += [found] if is_pinyin else found
@@ -277,7 +279,7 @@ def _window(readings: Sequence[tuple[str, ...]], group: Sequence[int]) -> tuple[
 
 
 def _join(
-    parts: Sequence[LinePart | list[LinePart]],
+    parts: Sequence[_Part],
     explained: Iterator[tuple[tuple[str, ...], Explanation]],
     n: int,
 ) -> ConvertedLine:

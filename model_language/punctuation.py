@@ -63,22 +63,24 @@ class Punctuator:
         self._punctuation = punctuation
         self._hanzi, self._pauses = "", np.zeros(0, np.int32)  # of the segments before
 
-    def __call__(self, event: Recognition | Ending) -> Recognition | Ending:
-        """The event; the text of a segment's syllables (``labels``) has marks."""
-        if isinstance(event, Ending) or not _is_text(event):
-            return event
-        hanzi = self._hanzi + event.hanzi
-        pauses = np.append(self._pauses, pauses_between(np.mean(event.times, axis=1)))
+    def __call__(self, segment: Recognition) -> Recognition:
+        """The segment, with marks in the text of its syllables (``labels``); a partial result as it is."""
+        if not _is_text(segment):
+            return segment
+        hanzi = self._hanzi + segment.hanzi
+        pauses = np.append(self._pauses, pauses_between(np.mean(segment.times, axis=1)))
         marks = self._punctuation.marks(hanzi, pauses)[len(self._hanzi) :]
         self._hanzi, self._pauses = hanzi[-CONTEXT:], pauses[-CONTEXT:]
-        return replace(event, labels=tuple(map("".join, zip(event.syllable_texts(), marks, strict=True))))
+        return replace(segment, labels=tuple(map("".join, zip(segment.syllable_texts(), marks, strict=True))))
 
 
 def punctuated(
     events: Iterable[Recognition | Ending], punctuation: Punctuation | None
 ) -> Iterator[Recognition | Ending]:
     """The events of a recording, with punctuation if there is a network for it."""
-    return map(Punctuator(punctuation), events) if punctuation else iter(events)
+    written = Punctuator(punctuation) if punctuation else None
+    for event in events:
+        yield written(event) if written and isinstance(event, Recognition) else event
 
 
 def _is_text(segment: Recognition) -> bool:

@@ -18,7 +18,7 @@ from model_language.converters.combined_config import NAME as COMBINED
 from model_language.converters.combined_config import CombinedConfig
 from model_language.converters.ngram import NAME as NGRAM
 from model_language.converters.ngram import NgramConfig, load_ngram_converter
-from model_language.converters.user_word_converter import UserWordConverter
+from model_language.converters.user_word_converter import AnyConverter, UserWordConverter
 from model_language.language_model import (
     RESCORING,
     HanziLanguageModel,
@@ -145,20 +145,25 @@ _NO_CONVERTERS = {
 """Models that convert no syllables: what they are and what they are for."""
 
 
-def load_converter(run_folder: str | Path, words: str | Path | None = None) -> Converter | UserWordConverter:
-    """The converter of a finished language run; only the folder is needed.
+def load_converter_with(words: str | Path | None, run_folder: str | Path) -> AnyConverter:
+    """The converter of a finished language run, which prefers the user words of a file, if one is given.
 
-    Args:
-        run_folder: the run.
-        words: a file of user words, which the converter then prefers.
+    Raises:
+        RunError: as :func:`load_converter`.
+        CorpusError: the user words cannot be used.
+    """
+    if not words:
+        return load_converter(run_folder)
+    user_words = read_user_words(words)  # first: reports a wrong line before a model is loaded
+    return UserWordConverter(load_converter(run_folder), user_words)
+
+
+def load_converter(run_folder: str | Path) -> Converter:
+    """The converter of a finished language run; only the folder is needed.
 
     Raises:
         RunError: not a language run, a part is missing, or the weights do not fit the vocabularies.
-        CorpusError: the user words cannot be used.
     """
-    if words:
-        user_words = read_user_words(words)  # first: reports a wrong line before a model is loaded
-        return UserWordConverter(load_converter(run_folder), user_words)
     if Path(run_folder) == PRETRAINED and not PRETRAINED.is_dir():
         raise RunError(
             "the converter that comes with this project is missing",
@@ -274,7 +279,7 @@ TUNED = {
 }
 
 
-def needs_syllable_ngram(converter: Converter | UserWordConverter) -> bool:
+def needs_syllable_ngram(converter: AnyConverter) -> bool:
     """Whether the joint search with a converter uses a syllable n-gram; a generative converter needs none."""
     inner = converter.converter if isinstance(converter, UserWordConverter) else converter
     return not _is_generative(inner.generative())
@@ -286,7 +291,7 @@ def _is_generative(converter: Converter) -> bool:
 
 
 def load_joint_search(
-    converter: Converter | UserWordConverter,
+    converter: AnyConverter,
     syllables: str | Path | None = None,
     language: float | None = None,
     bonus: float | None = None,

@@ -17,8 +17,13 @@ from utils.vocabulary import Vocabulary
 class AcousticLogits(Protocol):
     """An acoustic model, with Keras (:class:`~model_speech.acoustic_model.AcousticModel`) or without."""
 
-    features: FeatureConfig
-    vocabulary: Vocabulary
+    @property
+    def features(self) -> FeatureConfig:
+        """Settings of the features."""
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """The tokens of the logits."""
 
     @property
     def frame_seconds(self) -> float:

@@ -9,7 +9,7 @@ import keras
 import numpy as np
 
 from model_speech.ctc.loss import output_lengths
-from model_speech.packed_run import is_packed, network_file
+from model_speech.packed_run import is_packed
 from model_speech.packed_weights import assign_weights, read_packed_weights
 from model_speech.registry import MODELS
 from utils.arrays import pad_rows
@@ -66,7 +66,7 @@ def load_acoustic_model(run: str | Path, weights: str = "best") -> AcousticModel
     folder = open_run(run, "speech")
     vocabulary = Vocabulary.load(folder.part(folder.vocabulary("acoustic.txt")))
     if is_packed(folder) and weights == "best":
-        path = folder.part(network_file(folder))
+        path = folder.part(folder.packed_network)
         acoustic = build_acoustic_model(folder, vocabulary)
         assign_weights(acoustic.model, read_packed_weights(path), path)
         return acoustic
@@ -96,8 +96,8 @@ def trained_settings(folder: RunFolder) -> tuple[FeatureConfig, Any]:
         RunError: the config lacks a section or names an unknown model.
     """
     features = folder.section("features", FeatureConfig)
-    name = (folder.config().get("model") or {}).get("name")
-    if str(name) not in MODELS:
+    name = str((folder.config().get("model") or {}).get("name"))
+    if name not in MODELS:
         known = ", ".join(MODELS)
         raise RunError(f"unknown model '{name}'", where=folder.config_file, hint=f"known: {known}")
     return features, folder.section("model", MODELS[name].config)
@@ -107,7 +107,7 @@ def _check_vocabulary(vocabulary: Vocabulary, folder: RunFolder, weights: Path) 
     """Raise RunError if the weights are of another run whose vocabulary differs, even with the same size."""
     source = find_run(weights)
     theirs = source.vocabulary("acoustic.txt") if source else None
-    if theirs and theirs.is_file() and Vocabulary.load(theirs) != vocabulary:
+    if source and theirs and theirs.is_file() and Vocabulary.load(theirs) != vocabulary:
         raise RunError(
             explain_mismatch(vocabulary, Vocabulary.load(theirs)),
             where=weights,

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import keras
 from keras import layers
@@ -64,7 +65,8 @@ def load_causal_model(run: str | Path, weights: str = "best") -> CausalModel:
 def causal_model(acoustic: AcousticModel, run: RunFolder) -> CausalModel:
     """The causal network of a loaded model that has no :func:`streaming_obstacles`."""
     entry = MODELS[acoustic.model.name]
-    config = run.section("model", entry.config)
+    config: Any = run.section("model", entry.config)
+    assert entry.causal
     network = entry.causal(acoustic.model, config)
     timing = (acoustic.features, acoustic.vocabulary, acoustic.time_stride, config.look_ahead)
     return CausalModel(*timing, network=network)

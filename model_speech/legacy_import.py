@@ -7,6 +7,7 @@ Its features are 200 bins of the log spectrogram.
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import keras
 import numpy as np
@@ -169,7 +170,7 @@ def _pairs(
         NORMALISATION: MaskedBatchNormalization,
         DENSE: keras.layers.Dense,
     }
-    pairs = []
+    pairs: list[tuple[Any, Any]] = []
     for kind, layer_class in kinds.items():
         layers = [layer for layer in model.layers if isinstance(layer, layer_class)]
         pairs += zip(layers, by_kind[kind], strict=True)

@@ -21,7 +21,6 @@ from model_speech.packed_run import (
     LOGITS,
     LOOK_AHEAD,
     TIME_STRIDE,
-    network_file,
 )
 from utils.arrays import pad_rows
 from utils.backend.onnx_session import COPY_AGAIN, open_session
@@ -78,7 +77,7 @@ def load_onnx_acoustic(path: str | Path) -> OnnxAcoustic | OnnxStreaming:
     run = open_run(path, "speech")
     vocabulary = Vocabulary.load(run.part(run.vocabulary("acoustic.txt")))
     features = run.section("features", FeatureConfig)
-    session = open_session(run.part(network_file(run)))
+    session = open_session(run.part(run.packed_network))
     shapes = {tensor.name: tensor.shape for tensor in (*session.get_inputs(), *session.get_outputs())}
     found, expected = (shapes[FEATURES][-1], shapes[LOGITS][-1]), (feature_bins(features), len(vocabulary))
     require(

@@ -5,8 +5,6 @@ ONNX Runtime (:mod:`model_speech.onnx_acoustic`) and, for adaptation and export,
 (:mod:`model_speech.packed_weights`).
 """
 
-from pathlib import Path
-
 from utils.run_folder.run import RunFolder
 
 FEATURES, LENGTHS, LOGITS = "features", "lengths", "logits"
@@ -18,11 +16,6 @@ QUANTISED, SCALE = "_quantized", "_scale"
 """Ends of the names of a weight in int8 and of its scales."""
 
 
-def network_file(run: RunFolder) -> Path:
-    """Path of the network of a packed speech run; an ordinary run has ``best.weights.h5`` instead."""
-    return run.path / "network.onnx"
-
-
 def is_packed(run: RunFolder) -> bool:
     """Whether a speech run was written by ``bundle.pack``."""
-    return network_file(run).is_file() and not run.best_weights.is_file()
+    return run.packed_network.is_file() and not run.best_weights.is_file()

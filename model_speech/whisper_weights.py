@@ -136,7 +136,7 @@ def _read_ctranslate2(source: Path) -> Arrays:
         stored = dict(_ctranslate2_variables(path.read_bytes()))
     except (struct.error, ValueError, KeyError, UnicodeDecodeError) as error:
         raise RunError(f"not a file of CTranslate2 ({error})", where=path, hint=_READABLE) from error
-    arrays = {}
+    arrays: Arrays = {}
     for name, array in stored.items():
         if not name.startswith("encoder/") or name.endswith("_scale") or not array.ndim:
             continue
@@ -187,12 +187,12 @@ def _as_openai(name: str, values: np.ndarray) -> Arrays:
         thirds = zip(("query", "key", "value"), np.split(values, 3), strict=True)
         return {f"{parts[0]}.attn.{part}.{parts[3]}": third for part, third in thirds}
     layer = {
-        ("self_attention", "ln"): "attn_ln",
-        ("self_attention", "linear_1"): "attn.out",
-        ("ffn", "ln"): "mlp_ln",
-        ("ffn", "linear_0"): "mlp.0",
-        ("ffn", "linear_1"): "mlp.2",
-    }.get(tuple(parts[1:3]))
+        "self_attention/ln": "attn_ln",
+        "self_attention/linear_1": "attn.out",
+        "ffn/ln": "mlp_ln",
+        "ffn/linear_0": "mlp.0",
+        "ffn/linear_1": "mlp.2",
+    }.get("/".join(parts[1:3]))
     return {f"{parts[0]}.{layer}.{parts[3]}": values} if layer else {name.replace("/", "."): values}
 
 

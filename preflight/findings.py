@@ -59,7 +59,7 @@ def line_check(
     severity: str,
     problem: str,
     advice: str,
-    lines: Callable[..., Iterable[tuple]] = lambda listing, *data: ((line, *data) for line in listing.lines),
+    lines: Callable[..., Iterable[tuple]] | None = None,
 ) -> Callable[[Callable[..., str | None]], Check]:
     """Make a check of a function that returns the detail of a finding on one line, or None.
 
@@ -72,7 +72,7 @@ def line_check(
     def make_check(detail_of: Callable[..., str | None]) -> Check:
         @wraps(detail_of)
         def check(listing: Listing, *data: Any) -> Iterator[Finding]:
-            for line, *known in lines(listing, *data):
+            for line, *known in lines(listing, *data) if lines else ((line, *data) for line in listing.lines):
                 if (detail := detail_of(line, *known)) is not None:
                     yield line_finding(severity, listing, line, problem, advice, detail)
 

@@ -112,7 +112,7 @@ def overfit(config: SpeechConfig, utterances: Sequence[Utterance], seconds: floa
 
 
 def _train(task: SpeechTask, step: Callable[[dict[str, np.ndarray]], Any], seconds: float) -> Overfit:
-    best, loss, steps, start = float("inf"), float("nan"), 0, None
+    best, loss, steps, start = float("inf"), float("nan"), 0, 0.0
     batches = (batch for epoch in range(1, STEPS + 1) for batch in task.batches(epoch, 0))
     with tqdm(total=STEPS, desc="overfit", unit="step", disable=None) as bar:
         for batch in batches:

@@ -36,7 +36,6 @@ from training.run import RECIPES
 from training.tasks.adaptation import with_initial_model
 from training.tasks.keyword import KeywordConfig
 from training.tasks.language_config import LanguageConfig
-from training.tasks.recipe import Recipe
 from training.tasks.speech import SpeechConfig
 from training.utterance_checks import MAX_SKIPPED_FRACTION
 from utils.audio.reading import sample_rates_of
@@ -97,7 +96,7 @@ WITH_MODEL = (target_too_long, empty_filter, low_rate_of_some, *OPENED, *RUN, *L
 _TRAINABLE = {check_name(check) for check in (repeated_recording, *SPLITS, unheard_syllable)}
 
 
-def read_recipe(path: Path, overrides: Sequence[str]) -> Recipe:
+def read_recipe(path: Path, overrides: Sequence[str]) -> Any:
     """A recipe, as train.py reads it; the name of its model says for which task.
 
     Raises:

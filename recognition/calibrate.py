@@ -24,7 +24,7 @@ from data.manifest import Utterance, read_manifest
 from model_language.registry import load_converter
 from model_speech.acoustic_logits import AcousticLogits, load_acoustic_logits
 from model_speech.ctc.alignment import align_text
-from recognition.confidence import FEATURES_OF, FILE, JOINT, JOINT_NGRAM, PLAIN, Calibration
+from recognition.confidence import FEATURES_OF, JOINT, JOINT_NGRAM, PLAIN, Calibration
 from recognition.loading import load_joint_search_for
 from recognition.recognizer import Recognizer
 from utils.audio.levels import decibels, moving_power
@@ -34,7 +34,7 @@ from utils.errors import CorpusError
 from utils.features.speech import extract_features
 from utils.files import write_json
 from utils.hypotheses.calibration import area_under_curve, calibration_error, logistic_regression
-from utils.run_folder.run import PRETRAINED, open_run
+from utils.run_folder.run import PRETRAINED, RunFolder, open_run
 
 _LEADS = (-0.2, 0.3, 0.01)  # first, end and step of the leads that are tried, in seconds
 _LEVEL_SECONDS = 0.08  # window in which the level is measured
@@ -122,7 +122,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     }
     calibration = Calibration(weights, measure_lead(acoustic, dev))
     totals = {"syllables": len(observed[PLAIN].right), "lead_seconds": calibration.lead_seconds}
-    write_json(run / FILE, {"weights": named} | totals)
+    write_json(RunFolder(run).confidence, {"weights": named} | totals)
     print(f"fitted: a syllable is emitted {calibration.lead_seconds:.2f} s before its middle")
     for line in _report("fitted", observed, calibration):
         print(line)

@@ -79,6 +79,6 @@ def interleaved(channels: Sequence[list[Recognition | Ending]], names: Sequence[
         for events, name in zip(channels, names, strict=False)
     )
     yield from merge(*segments, key=lambda segment: segment.start)
-    endings = [events[-1] for events in channels]
+    endings = [event for events in channels for event in events if isinstance(event, Ending)]
     failed = [ending for ending in endings if ending.error]
     yield (failed or endings)[0]

@@ -18,8 +18,8 @@ from scipy.special import expit
 
 from utils.errors import RunError
 from utils.run_folder.checksums import verified
+from utils.run_folder.run import RunFolder
 
-FILE = "confidence.json"
 PLAIN, JOINT, JOINT_NGRAM = "plain", "joint", "joint_ngram"
 """The kinds of search: syllables alone, syllables and hanzi together, and that with n-grams of hanzi."""
 FEATURES = ("posterior", "entropy", "utterance_posterior", "utterance_entropy")
@@ -115,7 +115,7 @@ def load_calibration(run: Path) -> Calibration:
     Raises:
         RunError: the file is damaged or changed.
     """
-    path = run / FILE
+    path = RunFolder(run).confidence
     if not path.is_file():
         return Calibration({})
     try:

@@ -33,7 +33,7 @@ from utils.processes import are_jobs_elsewhere
 from utils.run_folder.run import RunFolder
 
 if TYPE_CHECKING:  # they load TensorFlow
-    from model_language.converters.base import Converter
+    from model_language.converters.user_word_converter import AnyConverter
     from recognition.recognizer import Recognizer
 
 STAGE_LEVELS = {SPEECH: SYLLABLES, LANGUAGE: HANZI}
@@ -80,7 +80,7 @@ def evaluate_speech(
     found, seconds = recognise_all(recognizer, utterances, explain, load)
     results = [result for result in found if not isinstance(result, AudioError)]
     if not results:
-        raise found[0]
+        raise next(result for result in found if isinstance(result, AudioError))
     unread = (isinstance(result, AudioError) for result in found)
     rejected = [utterance.id for utterance in compress(utterances, unread)]
     training = {SYLLABLES: read_training(run.manifests("train"))}
@@ -96,7 +96,7 @@ def evaluate_speech(
 
 
 def evaluate_language(
-    converter: Converter, run: RunFolder, transcripts: Sequence[Transcript], explain: bool
+    converter: AnyConverter, run: RunFolder, transcripts: Sequence[Transcript], explain: bool
 ) -> Evaluation:
     """Convert the reference syllables of a test set to hanzi; arguments as in :func:`evaluate_speech`."""
     hanzi = converter.convert([each.pinyin for each in transcripts])
@@ -133,6 +133,7 @@ def evaluate_pipeline(
         AudioError: no recording can be read.
     """
     converter = recognizer.converter
+    assert converter
     speech = evaluate_speech(recognizer, runs[0], utterances, explain, load)
     gold_hanzi = converter.convert([each.reference_pinyin for each in speech.utterances])
     results = [
@@ -216,7 +217,7 @@ def _explained(result: UtteranceResult | AudioError, recognizer: Recognizer) -> 
 
 
 def _count_seen(training: Training, results: Sequence[UtteranceResult]) -> int | None:
-    return count_seen(training, (result.reference_hanzi for result in results))
+    return count_seen(training, ("".join(result.reference_hanzi) for result in results))
 
 
 def utterance_result(utterance: Utterance, output: Recognition) -> UtteranceResult:
@@ -253,7 +254,9 @@ def with_acoustic_scores(result: UtteranceResult, recognizer: Recognizer) -> Utt
     )
 
 
-def with_language_scores(results: Sequence[UtteranceResult], converter: Converter) -> list[UtteranceResult]:
+def with_language_scores(
+    results: Sequence[UtteranceResult], converter: AnyConverter
+) -> list[UtteranceResult]:
     """Add the second stage's scores of the reference hanzi and of its own, both for the reference syllables.
 
     Args:

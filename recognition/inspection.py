@@ -37,7 +37,7 @@ def syllable_scores(
     logits, _ = whole
     vocabulary, decoder = recognizer.acoustic.vocabulary, recognizer.decoder
     return [
-        sequence_score(logits, vocabulary.encode(syllables), decoder.blank, decoder.fusion)
+        sequence_score(logits, vocabulary.encode(syllables).tolist(), decoder.blank, decoder.fusion)
         if all(syllable in vocabulary for syllable in syllables)
         else -np.inf
         for syllables in sequences

@@ -6,12 +6,18 @@ Packed runs load without TensorFlow.
 from functools import partial
 from pathlib import Path
 
-from model_language.converters.base import Converter
+from model_language.converters.user_word_converter import AnyConverter
 from model_language.language_model import RESCORING, HanziLanguageModel
 from model_language.ngram.syllables import load_syllable_ngram
 from model_language.punctuation import load_punctuation
-from model_language.registry import load_converter, load_hanzi_model, load_joint_search, needs_syllable_ngram
+from model_language.registry import (
+    load_converter_with,
+    load_hanzi_model,
+    load_joint_search,
+    needs_syllable_ngram,
+)
 from model_language.search.joint import JointSearch
+from model_language.search.sequences import SequenceSearch
 from model_speech.acoustic_logits import load_acoustic_logits
 from model_speech.ctc.shallow_fusion import Fusion
 from recognition.confidence import load_calibration
@@ -37,7 +43,7 @@ def load_recognizer(speech: Path, language: Path | None, search: SearchOptions) 
         PhraseError: the phrase file is wrong.
         ConfigError: the options contradict each other.
     """
-    converter = load_converter(language, search.words) if language and not search.phrases else None
+    converter = load_converter_with(search.words, language) if language and not search.phrases else None
     joint = None
     if converter and search.joint:
         joint = load_joint_search_for(speech, converter, **search.joint_settings)
@@ -60,14 +66,14 @@ def load_recognizer(speech: Path, language: Path | None, search: SearchOptions) 
 
 def load_joint_search_for(
     run: Path,
-    converter: Converter,
+    converter: AnyConverter,
     *,
     syllables: str | Path | None = None,
     language: float | None = None,
     bonus: float | None = None,
     rescoring: float | None = None,
     language_model: Path | HanziLanguageModel | None = None,
-) -> JointSearch:
+) -> JointSearch | SequenceSearch:
     """A joint search with the weights that suit an acoustic model.
 
     Args:
@@ -89,9 +95,8 @@ def load_joint_search_for(
         rescoring = chosen.get("rescoring_weight") if rescoring is None else rescoring
     if rescoring is None and language_model:
         rescoring = RESCORING
-    if rescoring:
-        language_model = load_hanzi_model(language_model or PRETRAINED_LANGUAGE_MODEL)
-    return load_joint_search(converter, syllables, language, bonus, rescoring, language_model)
+    model = load_hanzi_model(language_model or PRETRAINED_LANGUAGE_MODEL) if rescoring else None
+    return load_joint_search(converter, syllables, language, bonus, rescoring, model)
 
 
 def load_language_model_for(run: Path) -> HanziLanguageModel | None:

@@ -26,6 +26,7 @@ def no_speech_probability(segment: Recognition) -> float:
 
 def features(segment: Recognition) -> dict[str, float]:
     """The inputs of the regression for a segment with syllables."""
+    assert segment.certainty is not None  # there are syllables
     means = dict(zip(FEATURES, segment.certainty[:, : len(FEATURES)].mean(axis=0).tolist(), strict=True))
     return {
         "posterior": means["utterance_posterior"],

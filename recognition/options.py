@@ -117,7 +117,9 @@ def given_settings(values: Mapping[str, Any]) -> dict[str, Any]:
     return {name: values[name] for name in names if values.get(name) is not None}
 
 
-def transcription_search(speech: Path | None, language: Path | None, **settings: Any) -> SearchOptions:
+def transcription_search(
+    speech: str | Path | None, language: str | Path | None, **settings: Any
+) -> SearchOptions:
     """The search of a transcription: with punctuation; joint, unless another search or model is given.
 
     Args:
@@ -134,7 +136,7 @@ def transcription_search(speech: Path | None, language: Path | None, **settings:
     return search
 
 
-def transcription_runs(speech: Path | None, language: Path | None) -> dict[str, Path]:
+def transcription_runs(speech: str | Path | None, language: str | Path | None) -> dict[str, Path]:
     """The run folder of each stage, None: that of this project; a wrong one is found before models load.
 
     Raises:
@@ -158,7 +160,7 @@ def check_joint_options(search: SearchOptions) -> None:
             raise ConfigError(f"{_option(name)} without the joint search", hint="add --joint")
 
 
-def check_phrase_options(search: SearchOptions, language: Path | None) -> None:
+def check_phrase_options(search: SearchOptions, language: str | Path | None) -> None:
     """Check that phrases are not combined with the conversion to hanzi, which they replace.
 
     Args:

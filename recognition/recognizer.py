@@ -12,12 +12,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from model_language.converters.base import Converter
+from model_language.converters.user_word_converter import AnyConverter
 from model_language.punctuation import Punctuation, punctuated
 from model_language.search.joint import JointSearch
+from model_language.search.sequences import SequenceSearch
 from model_speech.acoustic_logits import AcousticLogits
 from model_speech.ctc.decoder import Decoder, Submit, decoding
 from model_speech.ctc.posteriors import confusion_network
@@ -39,7 +41,6 @@ from utils.audio.samples import sample_blocks
 from utils.errors import AudioError, ConfigError, RunError
 from utils.hypotheses.recognition import (
     Alternative,
-    ConfusionNetwork,
     Ending,
     Hypothesis,
     Recognition,
@@ -58,16 +59,16 @@ class _Decoded:
     Attributes:
         piece: the piece.
         hypotheses: of the CTC search, the best first.
-        entropy: of each frame; None with phrases.
-        logits: (T', C).
-        network: the alternatives.
+        entropy: (T',) of each frame; None with phrases.
+        logits: (T', C); None without phrases.
+        network: the alternatives, a `ConfusionNetwork`; None without a joint search.
     """
 
     piece: Piece
     hypotheses: Sequence[Hypothesis]
-    entropy: np.ndarray | None
-    logits: np.ndarray | None = None
-    network: ConfusionNetwork | None = None
+    entropy: Any
+    logits: Any = None
+    network: Any = None
 
 
 class Recognizer:
@@ -96,12 +97,12 @@ class Recognizer:
     def __init__(
         self,
         acoustic: AcousticLogits,
-        converter: Converter | None = None,
+        converter: AnyConverter | None = None,
         *,
         beam: int = 1,
         n_best: int = 1,
         fusion: Fusion | None = None,
-        joint: JointSearch | None = None,
+        joint: JointSearch | SequenceSearch | None = None,
         workers: int = 0,
         phrases: PhraseSearch | None = None,
         calibration: Calibration | None = None,
@@ -151,6 +152,7 @@ class Recognizer:
 
     def live_stream(self, chunk_seconds: float | None = None) -> LiveStream:
         """A new stream at the sample rate of the models, see :mod:`recognition.live.loading`."""
+        assert self._new_stream
         return self._new_stream(self, chunk_seconds)
 
     def stream(self, rate: int) -> RecognitionStream:
@@ -169,7 +171,12 @@ class Recognizer:
             AudioError: a recording can't be read, and there is no ``on_error``.
         """
         for name, events in self.segments(sources):
-            *segments, ending = events
+            segments: list[Recognition] = []
+            for event in events:
+                if isinstance(event, Recognition):
+                    segments.append(event)
+                else:
+                    ending = event  # the last one
             if ending.error is None:
                 yield whole_recording(name, ending.seconds, segments, self.n_best)
             elif on_error is None:
@@ -236,7 +243,8 @@ class Recognizer:
 
     def _decode(self, pieces: Sequence[Piece], submit: Submit) -> dict[int, _Decoded]:
         """The first stage: each piece by its index. While a batch is decoded, the next one is computed."""
-        submitted, decoded = deque(), {}
+        submitted: deque[tuple[Any, ...]] = deque()
+        decoded: dict[int, _Decoded] = {}
         for batch in batches_of([len(piece.features) for piece in pieces]):
             logits, lengths = self.acoustic.logits([pieces[i].features for i in batch])
             nothing = [None] * len(batch)
@@ -256,7 +264,7 @@ class Recognizer:
         piece: Piece,
         hypotheses: Sequence[Hypothesis],
         entropy: np.ndarray | None,
-        logits: np.ndarray | None,
+        logits: Any,
     ) -> _Decoded:
         """A piece after the first stage; for a joint search alternatives replace the logits."""
         if not self.joint:
@@ -301,11 +309,17 @@ class Recognizer:
     def spoken(self, hypothesis: Hypothesis) -> tuple[tuple[str, ...], tuple[int, ...], tuple[float, ...]]:
         """The syllables of a hypothesis, their frames and their posteriors, without the space token."""
         tokens = self.acoustic.vocabulary.decode(hypothesis.tokens)
-        found = zip(tokens, hypothesis.frames, hypothesis.posteriors, strict=True)
-        return tuple(zip(*(each for each in found if each[0] != SPACE), strict=True)) or ((), (), ())
+        kept = [index for index, token in enumerate(tokens) if token != SPACE]
+        frames, posteriors = hypothesis.frames, hypothesis.posteriors
+        return (
+            tuple(tokens[index] for index in kept),
+            tuple(frames[index] for index in kept),
+            tuple(posteriors[index] for index in kept),
+        )
 
     def _phrase_segments(self, decoded: _Decoded) -> list[Recognition]:
         """The utterances of a piece, compared with the phrases."""
+        assert self.phrases
         pinyin, frames, _ = self.spoken(decoded.hypotheses[0])
         lead_seconds = self.calibration.lead_seconds
         piece, frame_seconds = decoded.piece, self.acoustic.frame_seconds
@@ -320,7 +334,7 @@ class Recognizer:
             for slot, syllable in zip(slots, hypotheses[0].pinyin, strict=True)
         ]
         hanzi = None
-        if self._kind == JOINT_NGRAM:
+        if self._kind == JOINT_NGRAM and isinstance(self.joint, JointSearch):
             gaps = [np.exp(max(slot.log_posteriors)) for slot in slots] - np.array(posteriors)
             agreement = log_odds(hypotheses[0].confidence)
             hanzi = np.column_stack([gaps, self.joint.evidence(hypotheses[0]), agreement])
@@ -338,8 +352,15 @@ class Recognizer:
         lead_seconds = self.calibration.lead_seconds - piece.padding
         times = syllable_times(frames, self.acoustic.frame_seconds, piece.seconds, start, lead_seconds)
         words = self.converter.word_starts(n_best[0].hanzi) if self.converter else ()
-        certain = {"confidence": confidence, "certainty": features}
-        return Recognition(start, end, tuple(times), n_best, word_starts=tuple(words), **certain)
+        return Recognition(
+            start,
+            end,
+            tuple(times),
+            n_best,
+            confidence=confidence,
+            certainty=features,
+            word_starts=tuple(words),
+        )
 
     def _convert(self, sentences: set[tuple[str, ...]]) -> Mapping[tuple[str, ...], str]:
         ordered = sorted(sentences)

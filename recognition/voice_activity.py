@@ -192,7 +192,7 @@ class Endpointer:
         Returns:
             its first frame, and ``end``.
         """
-        first = self.first
+        first = end if self.first is None else self.first
         self._free = end
         self.first = end if speaking else None
         return first, end
@@ -275,4 +275,7 @@ def _window_and_band_edges(sample_rate: int, size: int) -> tuple[np.ndarray, np.
 def _moving_mean(values: np.ndarray, width: int) -> np.ndarray:
     """Mean over ``width`` rows around each row, edges repeated: (n, m) → (n, m)."""
     padded = np.pad(values, ((width // 2, width - 1 - width // 2), (0, 0)), mode="edge")
-    return sum(padded[offset : offset + len(values)] for offset in range(width)) / width
+    return (
+        sum((padded[offset : offset + len(values)] for offset in range(1, width)), padded[: len(values)])
+        / width
+    )

@@ -8,6 +8,7 @@ from typing import Any
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
+from starlette.responses import Response
 
 from utils.errors import UserError
 
@@ -70,7 +71,7 @@ class RequestError(HTTPException):
         super().__init__(status, message, dict(headers or {}))
         self.error = {"message": message, "type": kind, "param": param, "code": code, "hint": hint}
 
-    def response(self) -> JSONResponse:
+    def response(self) -> Response:
         """The response."""
         return JSONResponse({"error": self.error}, self.status_code, headers=self.headers)
 

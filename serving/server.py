@@ -47,9 +47,10 @@ def serve(settings: Settings) -> None:
     listener = listening_socket(settings)
     log_to_standard_error()
     app = create_app(settings)
+    protocol: Any = partial(_Protocol, settings)  # called like the class
     config = uvicorn.Config(
         app,
-        http=partial(_Protocol, settings),
+        http=protocol,
         ws="websockets-sansio",  # by name, because each implementation logs other things
         log_config=None,
         access_log=False,
@@ -106,7 +107,7 @@ def listening_socket(settings: Settings) -> socket.socket:
     try:
         listener = socket.create_server((settings.host, settings.port), family=family, backlog=2048)
     except (OSError, OverflowError) as error:
-        number = getattr(error, "errno", None)
+        number = getattr(error, "errno", 0)
         raise ConfigError(
             f"can't listen on {settings.host}:{settings.port} ({error})",
             hint=_LISTENING_HINTS.get(number, "choose another --port or --host"),
@@ -120,11 +121,16 @@ def listening_socket(settings: Settings) -> socket.socket:
 class _Server(uvicorn.Server):
     """A server that lets live streams end: they get what was recognised so far before they are closed."""
 
+    @property
+    def _state(self) -> Any:
+        app: Any = self.config.app
+        return app.state
+
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Stop listening, end the streams, then everything else."""
         for listener in self.servers:
             listener.close()
-        sessions = self.config.app.state.sessions
+        sessions = self._state.sessions
         for session in list(sessions):
             session.stop()
         late = asyncio.get_running_loop().time() + _STREAMS_SECONDS
@@ -138,7 +144,7 @@ class _Server(uvicorn.Server):
         """Abort connections whose last response is not read: closing them would wait for that."""
         before: dict[Any, int] = {}  # bytes that were not sent yet
         while True:
-            await asyncio.sleep(self.config.app.state.settings.receive_seconds)
+            await asyncio.sleep(self._state.settings.receive_seconds)
             closing = {
                 connection.transport: connection.transport.get_write_buffer_size()
                 for connection in list(self.server_state.connections)

@@ -8,6 +8,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 import keras
 import numpy as np
@@ -40,7 +41,7 @@ class TrainingState:
     best: list[float] | None = None
     best_epoch: int = 0
     history: list[dict[str, float]] = field(default_factory=list)
-    initial: dict[str, float] | None = None
+    initial: dict[str, float] = field(default_factory=dict)
 
     def best_metrics(self) -> dict[str, float]:
         """The metrics of the best epoch."""
@@ -51,7 +52,7 @@ def save_checkpoint(
     path: Path, model: keras.Model, optimizer: keras.optimizers.Optimizer, state: TrainingState
 ) -> None:
     """Write the state and all variables of model and optimiser, including the seeds of dropout."""
-    arrays = {name: np.asarray(value) for name, value in _variables(model, optimizer).items()}
+    arrays: dict[str, Any] = {name: np.asarray(value) for name, value in _variables(model, optimizer).items()}
     arrays["state"] = np.asarray(json.dumps(asdict(state)))
     with replacing(path) as temporary:
         np.savez(temporary, **arrays)

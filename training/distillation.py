@@ -27,7 +27,7 @@ class DistillationConfig(Limited, section="distillation"):
 
     Attributes:
         teacher: a speech run; empty: none. The step takes a sixth longer with one of the student's size.
-        weight: of the distillation loss (:mod:`model_speech.ctc.distribution_losses`), added to the CTC loss.
+        weight: of the distillation loss (:mod:`model_speech.ctc.distillation`), added to the CTC loss.
     """
 
     teacher: str = ""

@@ -213,7 +213,9 @@ def named_layers(model: keras.Model) -> dict[str, keras.layers.Layer]:
 
 def _automatic_name(layer: keras.layers.Layer) -> tuple[str, int]:
     """Base and number of an automatic name of Keras (``dense_3``: dense and 3); ("", 0) for other names."""
-    base, number = re.fullmatch(r"(.*?)(?:_(\d+))?", layer.name).groups()
+    found = re.fullmatch(r"(.*?)(?:_(\d+))?", layer.name)
+    assert found  # as every name
+    base, number = found.groups()
     by_class = base.replace("_", "") == type(layer).__name__.lower()
     return (base, int(number or 0)) if by_class else ("", 0)
 
@@ -253,8 +255,9 @@ def _fitting_weights(
         fit = partial(_taps_seen, ahead=later)
     else:
         fit = partial(_fit_taps, ahead=later - earlier) if later > earlier else partial(_fit, tokens=tokens)
-    fitted = [fit(*pair) for pair in zip(old, new, strict=False)]
-    if len(old) != len(new) or any(array is None for array in fitted):
+    tried = [fit(*pair) for pair in zip(old, new, strict=False)]
+    fitted = [array for array in tried if array is not None]
+    if not len(old) == len(new) == len(fitted):
         there, here = ([array.shape for array in arrays] for arrays in (old, new))
         raise ValueError(f"has the shapes {there} there, {here} here")
     return fitted

@@ -166,7 +166,7 @@ def train(
     state = _begin(job)
     record_devices(run)
     distribution.vary_dropout(task.model)
-    utterances = run.path / "utterances.tsv" if config.log_utterances and distribution.chief else None
+    utterances = run.utterances if config.log_utterances and distribution.chief else None
     with (
         HistoryWriter(run, state.history) as history,
         UtteranceLog(utterances, state.step) as seen,

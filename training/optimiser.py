@@ -15,7 +15,6 @@ from utils.limits import Count, Fraction, Limited, NotNegative, between, check_c
 
 ALGORITHMS = ("adam", "momentum")
 SCHEDULES = ("cosine", "constant", "exponential", "stages")
-STAGED = ("exponential", "stages")
 
 
 @dataclass(frozen=True)
@@ -49,10 +48,9 @@ class OptimiserConfig(Limited, section="optimiser"):
         algorithm: ``adam``, with decoupled weight decay (AdamW; Loshchilov & Hutter, 2019), or ``momentum``.
         learning_rate: the highest rate: reached after the warm-up, or the initial rate of ``exponential``.
         schedule: ``cosine`` (decays to ``final_fraction`` of the rate at the last step), ``constant``,
-            ``stages`` (piecewise constant) or ``exponential``: first · exp(-r · t) at step t, where r is
-            -ln(last / first) / steps; first and last are the rates of the first and last stage, or, without
-            stages, ``learning_rate`` and ``final_fraction`` of it.
-        stages: stages of the schedules ``stages`` and ``exponential``; after them the last rate is kept.
+            ``stages`` (piecewise constant) or ``exponential`` (falls by the same factor at each step, from
+            ``learning_rate`` to ``final_fraction`` of it).
+        stages: stages of the schedule ``stages``; after them the last rate is kept.
         warmup_fraction: fraction of all steps in which the rate rises linearly from 0, for ``cosine`` and
             ``constant``; the other schedules have no warm-up.
         layer_rates: factors of the rate by layer, with ``adam``; the first pattern that matches counts.
@@ -96,22 +94,15 @@ class OptimiserConfig(Limited, section="optimiser"):
             hint=hint,
         )
         require(
-            not self.stages or self.schedule in STAGED,
+            not self.stages or self.schedule == "stages",
             f"optimiser.stages with optimiser.schedule '{self.schedule}'",
-            hint=f"schedule: {' or '.join(STAGED)}",
+            hint="schedule: stages",
         )
         require(
-            self.schedule != "exponential" or min(self.first_and_last) > 0,
-            f"an exponential decay from {self.first_and_last[0]:g} to {self.first_and_last[1]:g}",
-            hint="both rates must be above 0",
+            self.schedule != "exponential" or self.final_fraction > 0,
+            "an exponential decay to 0",
+            hint="optimiser.final_fraction must be above 0",
         )
-
-    @property
-    def first_and_last(self) -> tuple[float, float]:
-        """Initial and final rate of ``exponential``."""
-        if self.stages:
-            return self.stages[0].learning_rate, self.stages[-1].learning_rate
-        return self.learning_rate, self.learning_rate * self.final_fraction
 
 
 def make_optimizer(
@@ -173,9 +164,7 @@ def _schedule(config: OptimiserConfig, total_steps: int) -> schedules.LearningRa
     if config.schedule == "stages":
         return _staged(config.stages)
     if config.schedule == "exponential":
-        first, last = config.first_and_last
-        steps = sum(stage.steps for stage in config.stages) or total_steps
-        return _ExponentialDecay(first, last, steps)
+        return schedules.ExponentialDecay(config.learning_rate, total_steps, config.final_fraction)
     warmup = round(config.warmup_fraction * total_steps)
     final_fraction, decay_steps = config.final_fraction, max(total_steps - warmup, 1)
     if config.schedule == "constant":
@@ -188,17 +177,6 @@ def _schedule(config: OptimiserConfig, total_steps: int) -> schedules.LearningRa
         warmup_target=config.learning_rate if warmup else None,
         warmup_steps=warmup,
     )
-
-
-class _ExponentialDecay(schedules.LearningRateSchedule):
-    """From the rate ``first`` to ``last`` in a number of steps, by the same factor at each; then ``last``."""
-
-    def __init__(self, first: float, last: float, steps: int):
-        self.first, self.last, self.steps = first, last, steps
-
-    def __call__(self, step):
-        passed = keras.ops.minimum(keras.ops.cast(step, "float32") / self.steps, 1.0)
-        return self.first * keras.ops.power(self.last / self.first, passed)
 
 
 def _staged(stages: Sequence[RateStage]) -> schedules.LearningRateSchedule:

@@ -17,7 +17,7 @@ from training.history import logging_to
 from training.tasks import keyword, language, language_config, speech
 from training.tasks.adaptation import initial_search, with_initial_model
 from training.tasks.recipe import changed_data
-from utils.config import load_config, to_plain
+from utils.config import Variants, load_config, to_plain
 from utils.errors import RunError, UserError, require
 from utils.files import remove_leftovers, remove_path
 from utils.run_folder.checksum_files import file_hash
@@ -26,7 +26,7 @@ from utils.run_folder.run import RunFolder, locked, start_run
 
 log = logging.getLogger("train")
 
-RECIPES = {
+RECIPES: dict[str, tuple[type, Variants, Callable[..., dict[str, float]]]] = {
     "speech": (speech.SpeechConfig, speech.VARIANTS, speech.train_speech),
     "language": (language_config.LanguageConfig, language_config.VARIANTS, language.train_language),
     "keyword": (keyword.KeywordConfig, keyword.VARIANTS, keyword.train_keyword),
@@ -91,7 +91,7 @@ def train_from_config(
 
 def _read_recipe(task: str, config_file: Path, overrides: Sequence[str]) -> Any:
     schema, variants, _ = RECIPES[task]
-    recipe = load_config(schema, config_file, [f"task={task}", *overrides], variants)
+    recipe: Any = load_config(schema, config_file, [f"task={task}", *overrides], variants)
     require(
         recipe.task == task,
         f"task={recipe.task} in a training of the task {task}",
@@ -125,7 +125,7 @@ def _removed_if_unused(run: RunFolder, is_new: bool) -> Iterator[None]:
 
 def _remove_unused(run: RunFolder) -> None:
     """Remove a run, if nothing was computed: then the corrected command can use its name."""
-    summary = run.path / "model_summary.txt"
+    summary = run.model_summary
     small = {run.config_file, run.checksums, run.log, run.labels, run.lock, summary}
     small |= set(run.vocabulary("").glob("*"))
     if small.issuperset(path for path in run.path.rglob("*") if path.is_file()):

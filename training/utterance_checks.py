@@ -50,14 +50,14 @@ def report_skipped(short: dict[int, str], utterances: list[Utterance], run: RunF
         TrainingError: they are more than :data:`MAX_SKIPPED_FRACTION` of all.
     """
     if short:
-        path = run.path / "skipped.tsv"
+        path = run.skipped
         lines = [f"{utterances[index].id}\t{reason}\n" for index, reason in short.items()]
         write_text(path, "".join(dict.fromkeys(lines)))
         log.warning("%d utterances are too short for their labels and skipped: %s", len(short), path)
     if len(short) > MAX_SKIPPED_FRACTION * len(utterances):
         raise TrainingError(
             f"{len(short)} of {len(utterances)} utterances have more labels than output frames",
-            where=run.path / "skipped.tsv",
+            where=run.skipped,
             hint="check the transcripts, or choose a model with a smaller time stride",
         )
 

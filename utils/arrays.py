@@ -1,13 +1,14 @@
 """Stacks sequences of different lengths into one padded NumPy array; softmax in float64."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike
+from numpy.typing import DTypeLike
 
 
 def pad_rows(
-    rows: Sequence[ArrayLike],
+    rows: Sequence[Any],
     length: int = 1,
     *,
     multiple: int = 1,

@@ -137,7 +137,7 @@ def read_yaml(path: str | Path) -> dict[str, Any]:
         ) from error
     if not isinstance(values, dict):
         raise ConfigError("a config file maps keys to values", where=path, hint="see configs/ for examples")
-    return values
+    return {str(key): value for key, value in values.items()}
 
 
 def save_yaml(path: str | Path, values: Mapping[str, Any]) -> None:
@@ -192,7 +192,8 @@ def _with_row_of_model(values: dict[str, Any], overrides: Sequence[str]) -> dict
 def _merged(values: Mapping[str, Any], others: Mapping[str, Any], problem: str, hint: str) -> dict[str, Any]:
     """Nested values with those of ``others``; a list in place of a section, or the reverse, is an error."""
     try:
-        return OmegaConf.to_container(OmegaConf.merge(values, others))
+        merged: Any = OmegaConf.to_container(OmegaConf.merge(values, others))
+        return merged
     except OmegaConfBaseException as error:
         reason = str(error).strip().splitlines()[0]
         raise ConfigError(f"{problem} ({reason})", hint=hint) from error
@@ -228,7 +229,7 @@ class _Builder:
     where: str
     known: Sequence[str]
 
-    def section(self, schema: type[Config], values: Any, prefix: str, base: Config | None) -> Config:
+    def section(self, schema: Any, values: Any, prefix: str, base: Any) -> Any:
         """Build ``schema`` from ``values``; missing values come from ``base`` or the defaults."""
         if not isinstance(values, Mapping):
             raise self._error(f"'{prefix[:-1]}' is a section with keys, not {values!r}")
@@ -260,7 +261,7 @@ class _Builder:
 
     def value(self, kind: Any, value: Any, key: str, default: Any = None) -> Any:
         """Check one value against the type ``kind`` of its field, and convert it if necessary."""
-        if dataclasses.is_dataclass(kind):
+        if isinstance(kind, type) and dataclasses.is_dataclass(kind):
             base = default if isinstance(default, kind) else None
             return self.section(kind, {} if value is None else value, f"{key}.", base)
         origin, inner = typing.get_origin(kind), typing.get_args(kind)
@@ -323,7 +324,7 @@ class _Builder:
         base = default if type(default) is choices[name] else None
         return self.section(choices[name], values, f"{key}.", base)
 
-    def _check_keys(self, schema: type, values: Mapping[str, Any], prefix: str) -> None:
+    def _check_keys(self, schema: Any, values: Mapping[str, Any], prefix: str) -> None:
         siblings = [field.name for field in dataclasses.fields(schema)]
         for key in values:
             if key not in siblings:
@@ -340,7 +341,7 @@ class _Builder:
         return ConfigError(message, where=self.where, hint=hint)
 
 
-def dotted_names(schema: type, variants: Variants, prefix: str = "") -> list[str]:
+def dotted_names(schema: Any, variants: Variants, prefix: str = "") -> list[str]:
     """All keys of ``schema`` and its variants, as they are written in an override."""
     names = []
     for name, kind in typing.get_type_hints(schema).items():

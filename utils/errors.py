@@ -89,7 +89,8 @@ class UserError(Exception):
     def __init__(self, message: str, *, where: object = None, hint: str | None = None):
         self.message, self.where = shorten(message), where
         self.hint = hint and shorten(hint)
-        self._lines = {"error": self.message, "where": where and shorten(str(where)), "hint": self.hint}
+        place = shorten(str(where)) if where else None
+        self._lines = {"error": self.message, "where": place, "hint": self.hint}
         super().__init__(", ".join(filter(None, self._lines.values())))
 
     def labelled(self) -> str:

@@ -14,7 +14,6 @@ import io
 import os
 import re
 from pathlib import Path
-from typing import BinaryIO
 
 from utils.errors import ConfigError, StoreError
 
@@ -43,7 +42,7 @@ def file_state(path: str | Path) -> str:
     return f"{absolute}\n{state.st_size}\n{state.st_mtime_ns}"
 
 
-def open_file(path: str | Path) -> BinaryIO:
+def open_file(path: str | Path) -> io.BufferedReader | io.BytesIO:
     """Open a file of this machine, or the content of an object, which is read at once.
 
     Raises:

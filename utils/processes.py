@@ -182,7 +182,7 @@ def prefetch(items: Iterable[Result], depth: int) -> Iterator[Result]:
     """
     iterator = iter(items)
     with thread_pool(1) as pool:
-        pending = deque(pool.submit(next, iterator, _END) for _ in range(depth))
+        pending: deque[Future[Any]] = deque(pool.submit(next, iterator, _END) for _ in range(depth))
         while (item := pending.popleft().result()) is not _END:
             pending.append(pool.submit(next, iterator, _END))
             yield item
@@ -224,7 +224,9 @@ def _start_worker(prepare: Callable[..., None] | None, arguments: Sequence[Any])
 
 
 def _end_with_parent() -> None:
-    multiprocessing.parent_process().join()
+    parent = multiprocessing.parent_process()
+    assert parent is not None  # this is a worker
+    parent.join()
     os._exit(1)
 
 

@@ -119,9 +119,8 @@ class TokenError:
 
     def is_in_one_set(self, sets: Sequence[str]) -> bool:
         """Whether one of these sets of characters contains both tokens."""
-        return any(
-            self.pair.reference in characters and self.pair.hypothesis in characters for characters in sets
-        )
+        both = {self.pair.reference, self.pair.hypothesis}
+        return any(both <= set(characters) for characters in sets)
 
     def is_variant(self) -> bool:
         """Whether both hanzi are variants of each other, or the same but for their Unicode form."""
@@ -131,7 +130,9 @@ class TokenError:
     def is_outside_lexicon(self) -> bool:
         """Whether the second stage cannot write the reference hanzi for its syllable."""
         candidates, syllable = self.training.candidates, self.reference_syllable
-        return bool(candidates and syllable) and self.pair.reference not in candidates(syllable)
+        if candidates is None or not syllable:
+            return False
+        return self.pair.reference not in candidates(syllable)
 
     def is_misread_polyphone(self) -> bool:
         """Whether the second syllable is another common reading of the reference hanzi."""

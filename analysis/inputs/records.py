@@ -173,17 +173,18 @@ def _item(
     id = values.pop("id") or values["audio"]
     if not id:
         raise CorpusError(f"{title} has no id", where=path, hint="give each utterance an 'id' or its 'audio'")
+    given, spoken = values.pop("seconds"), tuple(values.pop("spoken").split())
     segments = record.get("segments")
     if not (values["hanzi"] or values["pinyin"]) and isinstance(segments, list):  # WhisperX: no whole text
         texts = (_first(segment, names["hanzi"]) for segment in segments if isinstance(segment, dict))
         values["hanzi"] = " ".join(texts)
     try:
-        seconds = float(values["seconds"] or 0)
+        seconds = float(given or 0)
     except ValueError:
         seconds = math.nan
     if not 0 <= seconds < math.inf:
-        raise CorpusError(f"'{values['seconds']}' of {title} is not a number of seconds", where=path)
-    return id, TextEntry(**values | {"seconds": seconds, "spoken": tuple(values["spoken"].split())})
+        raise CorpusError(f"'{given}' of {title} is not a number of seconds", where=path)
+    return id, TextEntry(**values, seconds=seconds, spoken=spoken)
 
 
 def _first(record: Mapping[str, Any], keys: Iterable[str]) -> str:

@@ -167,7 +167,8 @@ def _text_file(path: Path, found: TranscriptFile) -> TextFile:
     ):
         items = [(id, replace(entry, hanzi="", pinyin=entry.hanzi)) for id, entry in items]
     lines: dict[str, TextEntry] = {}
-    same, different = [], []
+    same: list[str] = []
+    different: list[str] = []
     for id, line in items:
         first = lines.setdefault(id, line)
         if first is not line:

@@ -156,8 +156,8 @@ def _from_ctm(records: Sequence[str]) -> TranscriptFile:
 
 def _from_trn(records: Sequence[str]) -> TranscriptFile:
     items, left_out = [], []
-    for record in records:
-        text, name = _TRN_LINE.fullmatch(record).groups()
+    for found in filter(None, map(_TRN_LINE.fullmatch, records)):
+        text, name = found.groups()
         if _ALTERNATION.search(text):
             left_out.append(name)
         while _ALTERNATION.search(text):  # alternations may be nested

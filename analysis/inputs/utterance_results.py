@@ -170,6 +170,7 @@ def same_reading(
 
 def equal_tokens(reference: Sequence[str], hypothesis: Sequence[str]) -> Iterator[tuple[int, int]]:
     """The positions in both texts of the tokens that are aligned and equal."""
-    for tag, start, end, first, last in Levenshtein.opcodes(reference, hypothesis):
-        if tag == "equal":
-            yield from zip(range(start, end), range(first, last), strict=True)
+    for block in Levenshtein.opcodes(reference, hypothesis):
+        if block.tag == "equal":
+            references = range(block.src_start, block.src_end)
+            yield from zip(references, range(block.dest_start, block.dest_end), strict=True)

@@ -43,8 +43,13 @@ class SpokenKeyword:
 class DetectedKeyword(Protocol):
     """A keyword that a detector reported."""
 
-    seconds: float
-    keyword: str
+    @property
+    def seconds(self) -> float:
+        """When, since the start of the sound."""
+
+    @property
+    def keyword(self) -> str:
+        """The label."""
 
 
 @dataclass(frozen=True)

@@ -138,7 +138,7 @@ def heat_map(matrix: Matrix) -> HeatMap:
         labels=tuple(names[n] for n in confused),
         rows=rows,
         pairs=tuple((names[i], names[j], count, count / sum(counts[i])) for count, i, j in top[:PAIRS_SHOWN]),
-        never_confused=tuple(names[n] for n in size if n not in confused and sum(counts[n])),
+        never_confused=tuple(names[n] for n in size if n not in confused and any(counts[n])),
     )
 
 

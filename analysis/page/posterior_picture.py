@@ -213,4 +213,4 @@ def _font() -> ImageFont.FreeTypeFont:
 @lru_cache(maxsize=1)
 def _colours() -> np.ndarray:
     """A colour for each of 256 levels, perceptually uniform: (256, 3) uint8."""
-    return np.uint8(255 * matplotlib.colormaps["magma"](np.arange(256))[:, :3])
+    return (255 * matplotlib.colormaps["magma"](np.arange(256))[:, :3]).astype(np.uint8)

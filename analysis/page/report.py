@@ -262,7 +262,9 @@ def _maps(system: System) -> list[HeatMap]:
 
 def _top(system: System, level: str) -> list[tuple[str, str, int, float]]:
     total = sum(system.kinds[level].values())
-    return [(*pair, count, count / total) for *pair, count in system.top_confusions[level]]
+    return [
+        (reference, output, count, count / total) for reference, output, count in system.top_confusions[level]
+    ]
 
 
 def _causes(system: System) -> list[tuple[str, int, float]]:

@@ -92,7 +92,7 @@ def vocabulary_problem(
         )
     if len(ours) == output.classes and theirs in (None, ours):
         return None
-    if theirs:
+    if theirs and run and own and path:
         return f"{head}\n{explain_mismatch(ours, theirs)}\n{_transfer_advice(run, own, path)}"
     return (
         f"{head}\nthe weights cannot be loaded into a model of this vocabulary; the tokens of their classes "
@@ -139,9 +139,11 @@ def statistics(array: np.ndarray) -> Statistics:
     """Statistics of an array of any shape, computed in float64, which a mean of 10⁷ float32 values needs."""
     values = np.asarray(array, np.float64)
     finite = values[np.isfinite(values)]
-    figures = (finite.mean(), finite.std(), finite.min(), finite.max()) if finite.size else (None,) * 4
     return Statistics(
-        *(None if figure is None else float(figure) for figure in figures),
+        mean=float(finite.mean()) if finite.size else None,
+        deviation=float(finite.std()) if finite.size else None,
+        min=float(finite.min()) if finite.size else None,
+        max=float(finite.max()) if finite.size else None,
         zeros=float((values == 0).mean()) if values.size else 0.0,
         nan=int(np.isnan(values).sum()),
         infinite=int(np.isinf(values).sum()),
@@ -150,7 +152,7 @@ def statistics(array: np.ndarray) -> Statistics:
 
 def summary_order(run: RunFolder) -> list[str]:
     """Names of the layers in the model's order, from ``model_summary.txt``; empty without this file."""
-    path = run.path / "model_summary.txt"
+    path = run.model_summary
     if not path.is_file():
         return []
     return _SUMMARY_NAME.findall(verified(path).read_text(encoding="utf-8", errors="replace"))

@@ -75,7 +75,7 @@ def significances(file: WeightFile) -> list[Significance]:
     """
     output = find_output(file)
     found = [
-        _significance(layer, weight, file, is_output=bool(output) and layer.name == output.layer)
+        _significance(layer, weight, file, is_output=output is not None and layer.name == output.layer)
         for layer in file.layers
         for weight in layer.weights
         if _is_kernel(weight)

@@ -113,10 +113,10 @@ class WeightFile:
         The layers of an inner model are put at its position.
         """
         positions = {name: position for position, name in enumerate(names)}
-        own = [positions.get(layer.name.partition("/")[0]) for layer in self.layers]
-        if self.ordered or None in own:
+        own = {layer.name: layer.name.partition("/")[0] for layer in self.layers}
+        if self.ordered or not positions.keys() >= set(own.values()):
             return self
-        layers = [self.layers[index] for index in sorted(range(len(own)), key=own.__getitem__)]
+        layers = sorted(self.layers, key=lambda layer: positions[own[layer.name]])
         return replace(self, layers=tuple(layers), ordered=True)
 
 
@@ -146,9 +146,10 @@ def count_parameters(path: str | Path) -> int:
     Raises:
         RunError: the file is not an HDF5 file, or is damaged.
     """
-    path, sizes = verified(path), []
+    path = verified(path)
+    sizes: list[int] = []
 
-    def add(name: str, item: object) -> None:
+    def add(name: str, item: Any) -> None:
         if _is_array(item) and not _STATE.search(name):
             sizes.append(item.size)
 

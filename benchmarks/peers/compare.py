@@ -18,6 +18,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -52,12 +53,13 @@ def _compared(task: Task, rounds: int) -> Iterator[Sequence[str]]:
     FOLDER.mkdir(parents=True, exist_ok=True)
     inputs = task.inputs()
     file = FOLDER / f"{task.name.replace(' ', '_')}.npz"
-    np.savez(file, **inputs)
+    arrays: dict[str, Any] = dict(inputs)
+    np.savez(file, **arrays)
     for peer in task.peers:
         name = " ".join([peer.name, *(each.partition("==")[2] for each in peer.requirements[:1])])
         print(f"{task.name}: {name}", file=sys.stderr, flush=True)
         try:
-            ours, theirs, results = _paired(task, peer, file, rounds)
+            (ours, theirs), results = _paired(task, peer, file, rounds)
         except (Missing, RunError) as error:
             yield task.name, name, "–", "–", "–", str(error)
             continue
@@ -66,9 +68,7 @@ def _compared(task: Task, rounds: int) -> Iterator[Sequence[str]]:
         yield task.name, name, *times, f"{ratio:.2f}", task.agreement(inputs, *results)
 
 
-def _paired(
-    task: Task, peer: Peer, inputs: Path, rounds: int
-) -> tuple[list[float], list[float], tuple[Arrays, Arrays]]:
+def _paired(task: Task, peer: Peer, inputs: Path, rounds: int) -> tuple[list[list[float]], list[Arrays]]:
     """Processor seconds of our runs and of the peer's, alternately, and the results of both.
 
     Raises:
@@ -88,14 +88,14 @@ def _paired(
                 break
             for side in (0, 1) if number % 2 else (1, 0):
                 seconds[side].append(float(running[side].answers(["run"])[0]))
-        results = []
+        results: list[Arrays] = []
         for process in running:
             saved = inputs.with_name(f"{inputs.stem}.result.npz")
             process.answers([f"save {saved}"])
             with np.load(saved) as arrays:
                 results.append(dict(arrays))
             saved.unlink()
-    return *seconds, tuple(results)
+    return seconds, results
 
 
 def _parser() -> argparse.ArgumentParser:

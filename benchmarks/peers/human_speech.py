@@ -27,6 +27,7 @@ import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import soundfile
 from scipy.signal import butter, sosfilt
@@ -123,7 +124,8 @@ def _measured(
     )
     if system.requirements:
         fetch_whisper(Path(arguments[0]), Path(system.arguments[0]))
-    paths, results = [str(audio[utterance.id]) for utterance in utterances], []
+    paths = [str(audio[utterance.id]) for utterance in utterances]
+    results: list[Any] = []
     with PeerProcess(system.name, arguments) as process:
         process.answers(paths[:1])  # the first recording fills caches
         for start in tqdm(range(0, len(paths), system.batch), system.name, disable=None):

@@ -1,8 +1,9 @@
 """Task of the comparison: log-probabilities of sentences by a trigram model, ours and KenLM's."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 
@@ -26,7 +27,7 @@ def sentences_and_table() -> Arrays:
         words[:, position] = followers[words[:, position - 1], choice]
     ids = np.append(0, np.pad(words, ((0, 0), (0, 1))).ravel())
     tables = estimate(ids, ORDER, WORDS)
-    arrays = {
+    arrays: dict[str, Any] = {
         f"{part}_{n}": getattr(table, part)
         for n, table in enumerate(tables, start=1)
         for part in ("keys", "log_probs", "backoffs")
@@ -39,7 +40,7 @@ def sentences_and_table() -> Arrays:
     return {"sentences": words[:ASKED], "arpa": arpa, "bits": np.array(bits_needed(WORDS)), **arrays}
 
 
-def _arpa(tables: list[list[np.ndarray]], bits: int) -> Iterator[str]:
+def _arpa(tables: Sequence[Sequence[np.ndarray]], bits: int) -> Iterator[str]:
     """The tables in the ARPA format, with logarithms to base 10; ids have ``bits``."""
     log10 = 1 / np.log(10)
     yield "\\data\\"

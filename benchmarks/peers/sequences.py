@@ -1,6 +1,7 @@
 """Tasks of the comparison: decoded tokens and CTC losses, ours and those of other libraries."""
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 
@@ -145,7 +146,7 @@ def our_loss(inputs: Arrays) -> Work:
     """The loss of training."""
     from model_speech.ctc.loss import ctc_loss
 
-    return _with_gradient(inputs, lambda *arguments: ctc_loss(*arguments, BLANK))
+    return _with_gradient(inputs, partial(ctc_loss, blank=BLANK))
 
 
 def loss_keras(inputs: Arrays) -> Work:

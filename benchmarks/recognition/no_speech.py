@@ -21,6 +21,7 @@ from utils.command.entry import run_command
 import argparse
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from tqdm import tqdm
@@ -69,7 +70,7 @@ def main() -> int:
 def _fit(recognizer: Recognizer) -> None:
     """Both kinds count equally, however many segments with text each has."""
     sounds = list(_sounds(False, FITTED_SEED, FITTED_SOUNDS, FITTED_SOUNDS))
-    sources = {"dev speakers": _speech(DEV), "sounds": sounds}
+    sources: dict[str, Any] = {"dev speakers": _speech(DEV), "sounds": sounds}
     spoken, other = (
         [list(features(segment).values()) for found in _spoken(recognizer, each, name) for segment in found]
         for name, each in sources.items()

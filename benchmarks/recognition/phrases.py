@@ -175,7 +175,8 @@ def _fit(acoustic: AcousticLogits, audio: Path) -> None:
     kinds = {id(clip): kind for kind, group in groups for clip in group}
     found = _trials(acoustic, searches, clips)
     trials = [trial for each in found.values() for trial in each if trial.best]
-    features = np.array([list(trial.best.evidence.features().values()) for trial in trials])  # (N, F)
+    evidence = [trial.best.evidence for trial in trials if trial.best]
+    features = np.array([list(each.features().values()) for each in evidence])  # (N, F)
     listed = np.array([trial.listed for trial in trials])
     right = np.array([trial.right for trial in trials])
     speakers = np.array([trial.clip.speaker for trial in trials])
@@ -183,12 +184,12 @@ def _fit(acoustic: AcousticLogits, audio: Path) -> None:
     weights = logistic_regression(features, listed, shares)
     print(f"{len(trials)} trials of {len(set(speakers))} speakers, {listed.mean():.1%} listed")
     print(f"BIAS = {weights[-1]:.3f}")
-    names = trials[0].best.evidence.features()
+    names = evidence[0].features()
     print(f"WEIGHTS = {dict(zip(names, weights[:-1].round(3).tolist(), strict=True))}")
-    odds = np.array([1 / trial.best.evidence.share - 1 for trial in trials])
+    odds = np.array([1 / each.share - 1 for each in evidence])
     print(f"SHARPNESS = {_sharpness(odds[listed], right[listed]):.2f}")
     found_listed = _of_speakers_left_out(features, listed, shares, speakers)
-    share = np.array([trial.best.evidence.share for trial in trials])
+    share = np.array([each.share for each in evidence])
     print(f"speakers left out: calibration error {calibration_error(found_listed, listed):.1%}, ", end="")
     print(f"of the share {calibration_error(share[listed], right[listed]):.1%}")
     kind = np.array([kinds[id(trial.clip)] for trial in trials])

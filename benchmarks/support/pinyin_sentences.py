@@ -8,6 +8,7 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from data.manifest import read_transcripts
 from tests.support.pinyin_noise import corrupt_pinyin
@@ -56,7 +57,7 @@ def read_conditions(folder: Path) -> list[Condition]:
             raise CorpusError("the test sentences are missing", where=folder / file, hint=hint)
         rows = read_transcripts(folder / file)
         toned, hanzi = [row.pinyin for row in rows], tuple(row.hanzi for row in rows)
-        forms = {
+        forms: dict[str, list[Any]] = {
             TONED: toned,
             TONELESS: [[syllable[:-1] for syllable in sentence] for sentence in toned],
             NOISY: corrupt_pinyin(toned, NOISE_RATE, SEED),

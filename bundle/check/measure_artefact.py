@@ -92,7 +92,7 @@ def accuracies(
             errors = utterances.label_errors(artefact.run, inputs, stride, batch_size)
         else:
             outputs = _final(_outputs(artefact, tests["inputs"], geometry, kind), geometry, kind)
-            errors = label_errors(outputs, references, tests.get("blank"))
+            errors = label_errors(outputs, references, int(tests["blank"]) if "blank" in tests else None)
         measured[name] = accuracy(errors, references)
     return measured
 
@@ -119,7 +119,8 @@ def latency(artefact: Artefact, clip: np.ndarray, due: int) -> float:
 def _median_time(call: Callable[[int], Any]) -> float:
     for number in range(5):
         call(number)
-    times, end = [], time.perf_counter() + SECONDS
+    times: list[float] = []
+    end = time.perf_counter() + SECONDS
     while len(times) < CALLS and time.perf_counter() < end:
         start = time.perf_counter()
         call(len(times))

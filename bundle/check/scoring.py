@@ -24,7 +24,7 @@ def label_errors(outputs: np.ndarray, references: np.ndarray, blank: int | None)
         (N,) int: 1 if the label is wrong; for CTC the substitutions, deletions and insertions of the greedy
         decoding.
     """
-    if outputs.ndim == 2:
+    if outputs.ndim == 2 or blank is None:
         return (outputs.argmax(axis=1) != references).astype(int)
     return token_errors(references, decoded(outputs, blank))
 
@@ -52,7 +52,9 @@ def predicted_labels(outputs: np.ndarray, blank: int | None) -> np.ndarray:
     Returns:
         (N,) int labels, or for CTC (N, longest) int tokens, padded with -1.
     """
-    return outputs.argmax(axis=1) if outputs.ndim == 2 else pad_rows(decoded(outputs, blank), fill=-1)
+    if outputs.ndim == 2 or blank is None:
+        return outputs.argmax(axis=1)
+    return pad_rows(decoded(outputs, blank), fill=-1)
 
 
 def accuracy(errors: np.ndarray, references: np.ndarray) -> float:

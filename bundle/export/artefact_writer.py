@@ -105,7 +105,7 @@ class ArtefactWriter:
         """Input frames until the output for a golden clip is complete."""
         if self.stream.window:
             return self.stream.window
-        return self.source.golden.inputs.shape[1] + self.stream.delay * self.stream.stride
+        return self.source.golden.inputs.shape[1] + (self.stream.delay or 0) * (self.stream.stride or 0)
 
     @property
     def delay(self) -> int:

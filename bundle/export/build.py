@@ -127,7 +127,8 @@ def _write_parts(writer: ArtefactWriter, folder: Path, states: Sequence[Mode], s
     for name, text in source.tables.items():
         write_text(folder / name, text)
     (folder / CLIPS).parent.mkdir()
-    np.savez_compressed(folder / CLIPS, **writer.golden(states))
+    golden: dict[str, Any] = writer.golden(states)
+    np.savez_compressed(folder / CLIPS, **golden)
     geometry = writer.geometry if streams else {"due": 0, "delay": 0}
     write_json(folder / STREAM, {**geometry, "row_stride": source.row_stride})
 
@@ -135,11 +136,13 @@ def _write_parts(writer: ArtefactWriter, folder: Path, states: Sequence[Mode], s
 def _write_clips(writer: ArtefactWriter, variants: Sequence[Variant], folder: Path) -> None:
     """Write the clips to measure artefacts on, and those to choose the float layers of int8 on."""
     source = writer.source
-    np.savez(folder / TESTS, **source.test_arrays(source.tests))
+    tests: dict[str, Any] = source.test_arrays(source.tests)
+    np.savez(folder / TESTS, **tests)
     quantised = [variant for variant in variants if variant.precision is Precision.INT8]
     if quantised and len(source.development_clips):
         streams = any(variant.is_streaming for variant in quantised)
-        np.savez(folder / DEVELOPMENT, **writer.development_arrays(streams))
+        development: dict[str, Any] = writer.development_arrays(streams)
+        np.savez(folder / DEVELOPMENT, **development)
 
 
 def _write_all(

@@ -9,6 +9,7 @@ import re
 import warnings
 from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -117,7 +118,8 @@ def left_in_float(content: bytes, layers: Collection[str]) -> list[str]:
         for part in (graph, *graph.operators):  # a variable's operations lack inputs or outputs: None here
             for name in ("inputs", "outputs"):
                 setattr(part, name, [] if getattr(part, name) is None else getattr(part, name))
-        moving, chosen = [], []
+        moving: list[Any] = []
+        chosen: list[Any] = []
         computed = {index for operator in graph.operators for index in operator.outputs} | set(graph.inputs)
         for operator, kind in zip(graph.operators, kinds, strict=False):
             names = [graph.tensors[index].name.decode() for index in operator.outputs]

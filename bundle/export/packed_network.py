@@ -7,6 +7,7 @@ initialisers afterwards. Large weights are stored in int8 with a scale for each 
 import tempfile
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import keras
 import numpy as np
@@ -50,7 +51,7 @@ def packed_network(acoustic: AcousticModel, run: RunFolder) -> onnx.ModelProto:
         are zero at first, and returns ``logits`` (1, T / time_stride, C) and the next states. Its products
         are in float32, because the range of 8-bit activations would depend on the size of the chunks.
     """
-    metadata = {TIME_STRIDE: acoustic.time_stride}
+    metadata: dict[str, Any] = {TIME_STRIDE: acoustic.time_stride}
     if streams := not streaming_obstacles(acoustic):
         causal = causal_model(acoustic, run)
         metadata[LOOK_AHEAD] = causal.look_ahead

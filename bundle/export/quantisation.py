@@ -78,7 +78,7 @@ def made_by(operation: str, layers: Collection[str]) -> bool:
     """
     for path in operation.split(";"):
         model, *scopes = path.split("/")
-        suffix = re.search(r"(_\d+)?$", model)[0]
+        suffix = "".join(re.findall(r"_\d+$", model))
         if not set(layers).isdisjoint(scope.removesuffix(suffix) for scope in scopes):
             return True
     return False

@@ -4,10 +4,11 @@ A model that can stream is exported as its causal network, for clips of any leng
 model is exported as it was trained, for whole utterances with their lengths.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -65,7 +66,7 @@ def speech_source(
         noise_lengths = [longest - features.frame_samples] * GOLDEN_STREAMS
         calibration_count, golden_count = CALIBRATION_CLIPS, GOLDEN_STREAMS
     data = data_section(folder, overrides)
-    splits = read_splits(
+    splits: dict[str, Any] = read_splits(
         lambda: {
             split: _utterances(split, data.get(split) or [], vocabulary) for split in ("test", "dev", "train")
         },
@@ -139,7 +140,7 @@ def _references(vocabulary: Vocabulary, utterances: Sequence[Utterance]) -> np.n
     return pad_rows([vocabulary.encode(utterance.pinyin) for utterance in utterances], fill=-1)
 
 
-def _noise(sample_counts: Sequence[float]) -> tuple[list[np.ndarray], list[Utterance]]:
+def _noise(sample_counts: Iterable[float]) -> tuple[list[np.ndarray], list[Utterance]]:
     """Clips of noise of these lengths, and their empty transcripts."""
     rng = np.random.default_rng(0)
     sounds = [rng.normal(0, _LOUDNESS, int(count)) for count in sample_counts]

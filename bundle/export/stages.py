@@ -7,6 +7,7 @@ All formats are written from this function: tensors by name (``input``, ``state_
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import keras
 import numpy as np
@@ -56,7 +57,7 @@ class ModelInMode:
 
         def call(inputs: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
             if isinstance(self.model.input, Mapping):
-                given = {name: inputs[_BUNDLE_NAMES.get(name, name)] for name in self.model.input}
+                given = {name: inputs[_BUNDLE_NAMES.get(name, name)] for name in map(str, self.model.input)}
             else:
                 given = inputs[INPUT]
             result = self.model(given, training=False)
@@ -72,7 +73,7 @@ class ModelInMode:
     def _inputs(self) -> dict[str, keras.KerasTensor]:
         if not isinstance(self.model.input, Mapping):
             return {INPUT: self.model.input}
-        return {_BUNDLE_NAMES.get(name, name): tensor for name, tensor in self.model.input.items()}
+        return {_BUNDLE_NAMES.get(str(name), str(name)): tensor for name, tensor in self.model.input.items()}
 
 
 def unroll_recurrences(model: keras.Model, max_frames: int) -> None:
@@ -108,7 +109,8 @@ def write_frozen_graph(stage: ModelInMode, path: Path) -> None:
 
     Inputs, output and states keep their names.
     """
-    concrete = stage.function(None).get_concrete_function()
+    function: Any = stage.function(None)
+    concrete = function.get_concrete_function()
     frozen = convert_variables_to_constants_v2(concrete, lower_control_flow=False)
     definition = frozen.graph.as_graph_def()
     # The outputs of a dictionary are sorted by name.

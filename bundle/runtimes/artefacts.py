@@ -9,6 +9,7 @@ import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -44,7 +45,7 @@ class ArtefactInfo:
     """
 
     state: Mode
-    input_shape: tuple[int | None, ...]
+    input_shape: tuple[Any, ...]
     states: Mapping[str, tuple[int, ...]]
     operations: int
     takes_lengths: bool = False

@@ -33,7 +33,6 @@ class Batch:
         ids: ids of all utterances of the batch, even if the arrays hold only one shard of them (the part of
             one replica in distributed training).
         features: (batch, frames, bins) float32.
-        second_view: the same utterances with other masks, of the shape of ``features``; None for one view.
         teacher_features: the same utterances without masks in the features of a teacher, (batch, its frames,
             its bins) float32; None without a teacher.
         teacher_lengths: (batch,) int32, valid frames of these; None without a teacher.
@@ -47,7 +46,6 @@ class Batch:
     feature_lengths: np.ndarray
     labels: np.ndarray
     label_lengths: np.ndarray
-    second_view: np.ndarray | None = None
     teacher_features: np.ndarray | None = None
     teacher_lengths: np.ndarray | None = None
 
@@ -113,7 +111,6 @@ def make_batch(
     features: Sequence[np.ndarray],
     labels: Sequence[np.ndarray],
     size: BatchSize,
-    second_view: Sequence[np.ndarray] | None = None,
     teacher_features: Sequence[np.ndarray] | None = None,
 ) -> Batch:
     """Pad utterances to one batch.
@@ -123,21 +120,17 @@ def make_batch(
         features: (frames, bins) each, of any float type; of one shard of the batch, perhaps of none.
         labels: (labels,) integers each.
         size: size of the whole batch.
-        second_view: other features of the same utterances, with the shapes of ``features``.
         teacher_features: (its frames, its bins) each, those for a teacher.
     """
     lengths = np.array([len(item) for item in features], np.int32)
     label_lengths = np.array([len(item) for item in labels], np.int32)
     padded_labels = pad_rows(labels, max(1, int(size.labels)))
-    first = _pad(features, size.frames, size.bins)
-    second = None if second_view is None else _pad(second_view, size.frames, size.bins)
+    padded = _pad(features, size.frames, size.bins)
     for_teacher = teacher_lengths = None
     if teacher_features is not None:
         for_teacher = _pad(teacher_features, size.teacher_frames, size.teacher_bins)
         teacher_lengths = np.array([len(item) for item in teacher_features], np.int32)
-    return Batch(
-        list(ids), first, lengths, padded_labels, label_lengths, second, for_teacher, teacher_lengths
-    )
+    return Batch(list(ids), padded, lengths, padded_labels, label_lengths, for_teacher, teacher_lengths)
 
 
 def _pad(features: Sequence[np.ndarray], frames: int, bins: int) -> np.ndarray:
@@ -179,7 +172,6 @@ class BatchSource:
         shuffle: True for training.
         spec_augment: masks over the features; None for none.
         buckets: number of shapes of the batches (`data.batches.buckets`); 0: as little padding as possible.
-        two_views: whether a batch has a second view, with other masks on the same copies.
         mixture: the corpora of which ``utterances`` consists, in their order; an epoch reads each as often
             as its weight specifies. Empty: every utterance once.
         teacher_cache: the same copies in the features of a teacher; None: no teacher.
@@ -195,7 +187,6 @@ class BatchSource:
     shuffle: bool = False
     spec_augment: SpecAugmentConfig | None = None
     buckets: int = 0
-    two_views: bool = False
     mixture: Sequence[WeightedCorpus] = ()
     teacher_cache: FeatureCache | None = None
     readers: int = 1
@@ -277,15 +268,12 @@ class BatchSource:
                 entries, size = plan.batches[step], self._size(plan, step)
                 ids = [self.utterances[i].id for i in plan.utterances[entries]]
                 rows = entries[shard].tolist()
-                first, second = (
-                    list(apply(partial(self._features, plan, epoch, view), rows)) if needed else None
-                    for view, needed in enumerate((True, self.two_views))
-                )
+                features = list(apply(partial(self._features, plan, epoch), rows))
                 teacher = None
                 if self.teacher_cache:
                     teacher = list(apply(partial(self._teacher_features, plan), rows))
                 labels = [self.labels[i] for i in plan.utterances[entries[shard]]]
-                yield make_batch(ids, first, labels, size, second, teacher)
+                yield make_batch(ids, features, labels, size, teacher)
 
     def _size(self, plan: _EpochPlan, step: int) -> BatchSize:
         entries = plan.batches[step]
@@ -301,18 +289,19 @@ class BatchSource:
         counts = self.teacher_cache.frame_counts[self.teacher_cache.rows(ids), plan.copies[entries]]
         return BatchSize(frames, self.cache.bins, labels, counts.max(), self.teacher_cache.bins)
 
-    def _features(self, plan: _EpochPlan, epoch: int, view: int, entry: int) -> np.ndarray:
-        """(frames, bins), masked if so configured; each view (0 or 1) has other masks."""
+    def _features(self, plan: _EpochPlan, epoch: int, entry: int) -> np.ndarray:
+        """(frames, bins), masked if so configured."""
         utterance = self.utterances[plan.utterances[entry]]
         features = self.cache.features(utterance.id, int(plan.copies[entry]))
         if self.spec_augment is None:
             return features
-        rng = np.random.default_rng([self.seed, epoch, _MASK, entry, *[view] * view])
+        rng = np.random.default_rng([self.seed, epoch, _MASK, entry])
         return spec_augment(features.astype(np.float32), rng, self.spec_augment)
 
     def _teacher_features(self, plan: _EpochPlan, entry: int) -> np.ndarray:
         """(frames, bins of the teacher) of the same copy, without masks."""
         utterance = self.utterances[plan.utterances[entry]]
+        assert self.teacher_cache
         return self.teacher_cache.features(utterance.id, int(plan.copies[entry]))
 
 

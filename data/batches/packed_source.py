@@ -129,7 +129,7 @@ class PackedSource:
         encode: the labels of an utterance, (labels,) int32.
         too_short: features, utterances and labels → the indices of those with too few frames for their
             labels, which are left out.
-        batch_frames, max_batch, seed, spec_augment, two_views: as in ``BatchSource``.
+        batch_frames, max_batch, seed, spec_augment: as in ``BatchSource``.
     """
 
     corpora: Sequence[PackedCorpus]
@@ -140,7 +140,6 @@ class PackedSource:
     max_batch: int
     seed: int = 0
     spec_augment: SpecAugmentConfig | None = None
-    two_views: bool = False
 
     @property
     def utterance_count(self) -> int:
@@ -218,6 +217,5 @@ class PackedSource:
             seed=int(np.random.SeedSequence([self.seed, group]).generate_state(1)[0]),
             shuffle=True,
             spec_augment=self.spec_augment,
-            two_views=self.two_views,
             readers=_READERS if any(map(address_of, paths)) else 1,
         )

@@ -48,7 +48,7 @@ def music(length: int, rng: np.random.Generator) -> np.ndarray:
     samples = np.zeros(length, np.float32)
     note_seconds, overtones = rng.uniform(0.12, 0.8), 1.0 / np.arange(1, 9) ** rng.uniform(0.7, 2.0)
     decay, pitch = rng.choice([0.0, rng.uniform(1.0, 8.0)]), rng.uniform(110.0, 660.0)
-    for start in np.arange(0, length, int(note_seconds * SAMPLE_RATE)):
+    for start in range(0, length, int(note_seconds * SAMPLE_RATE)):
         time = np.arange(min(int(1.5 * note_seconds * SAMPLE_RATE), length - start)) / SAMPLE_RATE
         envelope = np.minimum(time / 0.02, 1.0) * np.exp(-decay * time)
         for step in rng.choice([0, 2, 4, 5, 7, 9, 12], rng.integers(1, 4), replace=False):

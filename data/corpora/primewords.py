@@ -71,7 +71,7 @@ def _read_records(path: Path) -> list[Any]:
     return records
 
 
-def _is_complete(record: object) -> bool:
+def _is_complete(record: Any) -> bool:
     has_fields = isinstance(record, dict) and all(isinstance(record.get(field), str) for field in _FIELDS)
     return has_fields and bool(record["file"].strip() and record["user_id"].strip())
 

@@ -215,7 +215,7 @@ def microphone_take() -> np.ndarray:
     Raises:
         AudioError: there is no microphone, or it was disconnected.
     """
-    blocks = []
+    blocks: list[np.ndarray] = []
     stopped = threading.Event()
     for block in microphone_blocks(SAMPLE_RATE, _BLOCK_SECONDS):
         if not blocks:  # from here on the microphone records

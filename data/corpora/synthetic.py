@@ -11,6 +11,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from data.corpora.thchs30 import find_utterances
 from data.corpora.tools.command import add_prepare, run_prepare
@@ -65,7 +66,7 @@ def _parser() -> CommandParser:
     actions = parser.add_subparsers(dest="action", required=True)
     generating = actions.add_parser("generate", help="generate the corpus", epilog=_EXAMPLES)
     generating.add_argument("root", help="folder of the corpus: new, unfinished or complete")
-    options = {
+    options: dict[str, tuple[Any, str]] = {
         **dict.fromkeys(SPLITS, (positive, "utterances (default: %(default)s)")),
         "seed": (not_negative, "default: %(default)s"),
         "voices": (positive, "number of the synthesiser's voices (default: all %(default)s)"),

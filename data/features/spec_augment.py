@@ -20,9 +20,6 @@ class SpecAugmentConfig(Limited, section="spec_augment"):
         time_masks: number of masked segments.
         time_width: largest length of a segment, in frames.
         time_width_ratio: largest length as a fraction of the utterance; the smaller limit holds.
-        consistency: weight of the loss that makes the outputs for two differently masked views of an
-            utterance agree (CR-CTC, :mod:`model_speech.ctc.distribution_losses`); 0: one view, half the time
-            a step.
     """
 
     frequency_warp: NotNegative = 0.0
@@ -31,7 +28,6 @@ class SpecAugmentConfig(Limited, section="spec_augment"):
     time_masks: Size = 2
     time_width: Size = 40
     time_width_ratio: NotNegative = 0.1
-    consistency: NotNegative = 0.0
 
     def __post_init__(self):
         require(

@@ -95,7 +95,7 @@ def augment_clips(
     Raises:
         ValueError: noise is asked for, but ``noises`` is empty.
     """
-    count, length = samples.shape
+    count, length = len(samples), samples.shape[1]
     if config.noise_probability and not noises:
         raise ValueError("noises are empty: load_noises([]) generates some")
     # Drawn for all clips, needed or not, so that the clips don't influence each other.

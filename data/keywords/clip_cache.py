@@ -118,7 +118,7 @@ def _key(clips: Sequence[KeywordClip], sample_rate: int, clip_samples: int) -> s
     digest = hashlib.blake2b(f"{_VERSION} {sample_rate} {clip_samples}".encode(), digest_size=10)
     states: dict[Path | None, str] = {None: "generated"}
     for clip in clips:
-        if clip.audio not in states:
+        if clip.audio and clip.audio not in states:
             states[clip.audio] = _state_of(clip.audio)
         # Words are left out: another choice of them may find the same clips.
         name = clip.id if clip.audio is None else ""

@@ -167,6 +167,7 @@ def _shuffled(items: Sequence[Item], rng: np.random.Generator) -> Iterator[Item]
 
 
 def _read_word(clip: KeywordClip) -> np.ndarray:
+    assert clip.audio  # not a generated noise
     samples = read_audio(clip.audio)
     if not np.abs(samples).max(initial=0.0):
         raise CorpusError("a word that is silent", where=clip.audio, hint="remove the recording")
@@ -204,7 +205,7 @@ def _random_noise(noises: Sequence[np.ndarray], length: int, rng: np.random.Gene
     """A random segment of a random noise, or white noise if there are none: (length,) float32."""
     if not noises:
         return rng.standard_normal(length, np.float32)
-    noise = noises[rng.integers(len(noises))]
+    noise = noises[int(rng.integers(len(noises)))]
     return noise_segment(noise, int(rng.integers(len(noise))), length)
 
 

@@ -138,5 +138,5 @@ def _make_clip(
 
 def _draw_words(babble_clips: Sequence[SpokenClip], rng: np.random.Generator) -> Words:
     """Draw the words of one clip and the voice of another."""
-    clip, other = babble_clips[rng.integers(len(babble_clips))], babble_clips[rng.integers(len(babble_clips))]
+    clip, other = (babble_clips[int(rng.integers(len(babble_clips)))] for _ in range(2))
     return clip.syllables, clip.pauses, other.voice

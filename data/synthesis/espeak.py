@@ -32,6 +32,7 @@ import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 SAMPLE_RATE = 22050  # Hz
 LANGUAGE = "cmn"
@@ -87,7 +88,7 @@ class Espeak:
         self._library.espeak_Synth(text, len(text), 0, 1, 0, _CHARS_UTF8 | _PHONEMES, None, None)
         return b"".join(self._samples)
 
-    def _receive(self, samples: object, count: int, _events: object) -> int:
+    def _receive(self, samples: Any, count: int, _events: object) -> int:
         if samples and count > 0:
             self._samples.append(ctypes.string_at(samples, count * 2))
         return 0

@@ -105,6 +105,7 @@ class Synthesiser:
             SynthesiserError: the child died, refused, or was silent. The next call starts a new one.
         """
         process = self._start()
+        assert process.stdin and process.stdout  # pipes
         try:
             process.stdin.write(json.dumps(asdict(speech)).encode() + b"\n")
             process.stdin.flush()
@@ -127,7 +128,7 @@ class Synthesiser:
     def close(self) -> None:
         """End the child, if there is one."""
         process, self._process = self._process, None
-        if process is not None:
+        if process is not None and self._files is not None:
             process.kill()
             process.communicate()
             self._files.cleanup()
@@ -187,7 +188,7 @@ def speak_all(
     unspoken: list[Unspoken[T]] = []
     pool = ThreadPoolExecutor(workers, initializer=open_child)
     try:
-        futures = {pool.submit(lambda item=item: work(item, local.child)): item for item in items}
+        futures = {pool.submit(lambda each: work(each, local.child), item): item for item in items}
         progress = tqdm(as_completed(futures), "speaking", len(items), disable=None)
         for done, future in enumerate(progress, start=1):
             try:

@@ -83,7 +83,8 @@ class Cleaner:
         tally = Tally(text.count("\n") + (not text.endswith("\n")), len(text))
         if undecodable:
             tally.rejected[NOT_UTF8] += undecodable
-        usable, by_reason = [], {}
+        usable: list[Clause] = []
+        by_reason: dict[str, list[str]] = {}
         for clause in clauses(text, self.limits):
             if clause.reason:
                 by_reason.setdefault(clause.reason, []).append(clause.text)

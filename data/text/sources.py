@@ -25,7 +25,7 @@ STANDARD_INPUT = "-"
 PIECE = 1 << 20  # bytes; the rest of the last line is added
 _UNDECODABLE = re.compile("[\udc80-\udcff]")  # bytes that are not UTF-8, after decoding with surrogateescape
 _PENDING_PIECES = 2  # pieces for each process that are in memory, finished or not
-_OPENERS = {".xz": lzma.open, ".gz": gzip.open, ".bz2": bz2.open}
+_OPENERS: dict[str, Callable[..., Any]] = {".xz": lzma.open, ".gz": gzip.open, ".bz2": bz2.open}
 
 
 def read_lines(source: str | Path) -> Iterator[str]:

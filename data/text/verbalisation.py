@@ -7,6 +7,7 @@ for kg.
 
 import re
 from collections.abc import Callable
+from typing import Any
 
 from utils.mandarin.numerals import DIGITS, LONGEST_CARDINAL, MEASURE_WORDS, cardinal, is_code, spell_digits
 from utils.mandarin.pinyin import NAME_DOTS
@@ -179,7 +180,7 @@ def _years(found: re.Match[str]) -> str:
     return spell_digits(number) if year else amount(number)
 
 
-def _rule(pattern: str, read: str | Callable[[re.Match[str]], str]) -> tuple[re.Pattern[str], object]:
+def _rule(pattern: str, read: str | Callable[[re.Match[str]], str]) -> tuple[re.Pattern[str], Any]:
     return re.compile(pattern), read
 
 

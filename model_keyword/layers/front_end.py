@@ -168,12 +168,11 @@ def _two_step_bases(size: int, rows: int, columns: int) -> tuple[np.ndarray, np.
     twiddle = np.exp(-2j * np.pi / size * frequencies * np.arange(columns))[..., None]
     square = np.exp(-2j * np.pi / columns * np.arange(columns)[:, None] * np.arange(columns))
     over_columns = np.block([[square.real, -square.imag], [square.imag, square.real]])
-    bases = (
-        np.concatenate([over_rows.real, over_rows.imag]),
-        np.stack([twiddle.real, twiddle.imag]),
-        over_columns,
+    return (
+        np.concatenate([over_rows.real, over_rows.imag]).astype(np.float32),
+        np.stack([twiddle.real, twiddle.imag]).astype(np.float32),
+        over_columns.astype(np.float32),
     )
-    return tuple(basis.astype(np.float32) for basis in bases)
 
 
 def _filters_for_two_steps(features: KeywordFeatureConfig, columns: int) -> np.ndarray:

@@ -157,7 +157,8 @@ def check_stride(
     Raises:
         ConfigError: both stride and dilation are above 1, or a depthwise convolution has unequal strides.
     """
-    if max(stride) > 1 and max(dilation or (1,)) > 1:
+    dilation = dilation or (1,)
+    if max(stride) > 1 and max(dilation) > 1:
         raise ConfigError(
             f"layer {layer}: a stride of {_times(stride)} together with a dilation of {_times(dilation)}",
             hint="one of the two must be 1",

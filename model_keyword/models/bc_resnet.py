@@ -72,9 +72,8 @@ def build_bc_resnet(config: BcResnetConfig, x, labels: int, clip_fraction: float
         ConfigError: the sub-bands do not divide the features, or there are too few features.
     """
     first_filters = config.scaled(config.first_filters)
-    settings = {"stride": (1, 2), "padding": config.padding}
     x = normalised_convolution(
-        as_image(x), first_filters, (5, 5), name="conv", **settings
+        as_image(x), first_filters, (5, 5), stride=(1, 2), padding=config.padding, name="conv"
     )  # (B, T, F / 2, C)
     for stage, channels, blocks, stride, dilation in each_layer(
         config.channels, config.blocks, config.strides, config.dilations
@@ -82,8 +81,9 @@ def build_bc_resnet(config: BcResnetConfig, x, labels: int, clip_fraction: float
         for block in range(1, blocks + 1):
             name = f"stage_{stage}_block_{block}"
             x = _block(x, config.scaled(channels), stride if block == 1 else 1, dilation, config, name)
-    settings = {"padding": config.padding, "use_bias": False}
-    x = depthwise(x, (5, 5), feature_padding="valid", name="last_depthwise", **settings)
+    x = depthwise(
+        x, (5, 5), padding=config.padding, feature_padding="valid", use_bias=False, name="last_depthwise"
+    )
     x = layers.AveragePooling2D((1, x.shape[2]), name="all_features")(x)  # (B, T, 1, C)
     x = normalised_convolution(x, config.scaled(config.last_filters), 1, name="last_mix")
     x = clip_mean(x, clip_fraction)  # (B, C)

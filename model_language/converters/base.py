@@ -97,7 +97,7 @@ class Converter(ABC):
             return list(range(len(hanzi)))
         return self.path_model.word_starts(self.symbols.encode_hanzi(hanzi))
 
-    def by_error_rate(self) -> list[Converter]:
+    def by_error_rate(self) -> Sequence[Converter]:
         """Converters that each assume one rate of recognition errors, highest first; by default itself."""
         return [self]
 

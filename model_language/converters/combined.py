@@ -26,11 +26,11 @@ import numpy as np
 from model_language.batching import length_batches, windows
 from model_language.converters.base import EMISSIONS, Converter
 from model_language.converters.combined_config import CombinedConfig
-from model_language.converters.noisy_channel import EMISSIONS_FILE, EmissionTables
+from model_language.converters.noisy_channel import EmissionTables
 from model_language.language_model import RESCORED, SecondPass, near_the_best
 from model_language.networks.gated_cnn_numpy import NumpyGatedCnn, load_weights
 from model_language.ngram.packed import PackedNgrams, read_packed
-from model_language.ngram.words import WORDS_FILE, WordUnigram, read_words
+from model_language.ngram.words import WordUnigram, read_words
 from model_language.search.beam import beam_search
 from model_language.search.grid import Grid, HistoryModel, known_word_ends, most_promising
 from model_language.vocabulary.symbols import PAD_ID, Symbols, Tokens
@@ -38,7 +38,6 @@ from utils.mandarin.pinyin import has_tone
 from utils.processes import one_blas_thread, usable_cores
 from utils.run_folder.run import RunFolder
 
-NETWORK_FILE, NGRAMS_FILE = "network.npz", "ngrams.npz"
 # Candidates and hypotheses whose log-score is lower than the best one's by more than this are dropped: a
 # candidate by itself, a candidate beside its neighbours, a hypothesis in the search.
 _CANDIDATE_MARGIN, _NEIGHBOUR_MARGIN, _MARGIN = 14.0, 9.0, 8.0
@@ -231,12 +230,16 @@ class CombinedConverter(Converter):
             self.path_model,
             n_best=count,
         )
-        best = self._rescored(paths, scores, grid.lengths) if self.second_pass else paths[:, 0]
+        best = paths[:, 0]
+        if self.second_pass:
+            best = self._rescored(paths, scores, grid.lengths, self.second_pass)
         corrected = self.corrects(sentences, best)
         rows = zip(best, grid.lengths, scores[:, 0].tolist(), corrected.tolist(), strict=True)
         return [_Path(path[:length], score, wrong) for path, length, score, wrong in rows]
 
-    def _rescored(self, paths: np.ndarray, scores: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    def _rescored(
+        self, paths: np.ndarray, scores: np.ndarray, lengths: np.ndarray, second_pass: SecondPass
+    ) -> np.ndarray:
         """Rescore the paths close to the best one of each sentence, and return the best by the new scores.
 
         Args:
@@ -253,7 +256,7 @@ class CombinedConverter(Converter):
             [self.symbols.decode(path[: lengths[row]]) for path in paths[row, : near[row]]]
             for row in uncertain
         ]
-        best = self.second_pass.choose(texts, [scores[row, : near[row]] for row in uncertain])
+        best = second_pass.choose(texts, [scores[row, : near[row]] for row in uncertain])
         chosen[uncertain] = paths[uncertain, best]
         return chosen
 
@@ -333,8 +336,7 @@ class WeightedHistory(HistoryModel):
 
 
 def _array_files(run: RunFolder, config: CombinedConfig) -> list[Path]:
-    names = [NETWORK_FILE, NGRAMS_FILE, EMISSIONS_FILE, *([WORDS_FILE] if config.words else [])]
-    return [run.path / name for name in names]
+    return [run.network, run.ngrams, run.emissions, *([run.words] if config.words else [])]
 
 
 def combined_parts(run: RunFolder, config: CombinedConfig) -> list[Path]:

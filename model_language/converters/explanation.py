@@ -64,7 +64,7 @@ class FoundPaths:
 
     def text(self, row: int, path: int) -> str:
         """The hanzi of a path."""
-        return self.words.decode(self.sequences[row, path, : self.length(row)])
+        return self.words.decode(self.sequences[row, path, : self.length(row)].tolist())
 
     def conversions(self, row: int, n: int) -> list[Conversion]:
         """Up to ``n`` paths of a sentence."""
@@ -171,7 +171,7 @@ def _leads_from(
     parts = {found.converter.score_kind: scores[used].astype(np.float64)}
     if found.history:
         parts[NGRAM_PART] = history_scores(found.history, best, positions, hanzi)
-    if found.paths:
+    if found.paths and before is not None:
         parts[DICTIONARY_PART] = word_scores(found.paths, best, before, positions, hanzi, ends)
     last = np.cumsum(used.sum(axis=1))
     for position, end in enumerate(last.tolist(), start):
@@ -240,7 +240,7 @@ def history_scores(
 
 
 def word_scores(
-    model: WordUnigram,
+    model: WordUnigram | MaskedPaths,
     path: np.ndarray,
     before: np.ndarray,
     positions: np.ndarray,
@@ -275,7 +275,9 @@ def word_scores(
     return total
 
 
-def states_before(model: WordUnigram, path: np.ndarray, ends: np.ndarray | None = None) -> np.ndarray:
+def states_before(
+    model: WordUnigram | MaskedPaths, path: np.ndarray, ends: np.ndarray | None = None
+) -> np.ndarray:
     """The state of a path before each of its hanzi, with these known word ends (L,): (L, S)."""
     states, row = [model.initial_states(1)], np.zeros(1, np.int64)
     past, tokens = _read(path, np.arange(len(path)), path, 0, model.reach)

@@ -26,11 +26,11 @@ from model_language.ngram.kneser_ney import (
 from model_language.search.grid import Grid
 from model_language.vocabulary.symbols import UNKNOWN_ID, Symbols, Tokens
 from utils.errors import TrainingError
-from utils.limits import Count, Limited, Positive
+from utils.limits import Count, Limited
 from utils.run_folder.run import RunFolder
 
 NAME = "ngram"
-NGRAM_FILE = "ngram.npz"
+_READING_SMOOTHING = 0.1  # of the counts of the readings; small, because most hanzi have one
 
 
 @dataclass(frozen=True)
@@ -40,14 +40,11 @@ class NgramConfig(Limited, section="model"):
     Attributes:
         order: length of the longest n-grams, 2 to 4.
         beam: hypotheses kept after each syllable.
-        reading_smoothing: added to the count of each possible reading of a hanzi; small, because most hanzi
-            have one reading.
     """
 
     name: str = NAME
     order: int = 3
     beam: Count = 16
-    reading_smoothing: Positive = 0.1
 
 
 class NgramModel(BackoffModel):
@@ -72,7 +69,7 @@ class NgramModel(BackoffModel):
 
         Args:
             pairs: (canonical syllables, hanzi) of equal length.
-            config: order and smoothing.
+            config: the order.
             symbols: vocabularies and lexicon, built from these pairs or more.
 
         Raises:
@@ -85,7 +82,7 @@ class NgramModel(BackoffModel):
             raise TrainingError("no training text for the n-gram model", hint="see data.train of the config")
         ids = _text_ids((hanzi for _, hanzi in pairs), symbols)
         syllables = symbols.encode([syllable for pinyin, _ in pairs for syllable in pinyin])
-        readings = _reading_log_probs(syllables, ids[ids != BOUNDARY], config.reading_smoothing, symbols)
+        readings = _reading_log_probs(syllables, ids[ids != BOUNDARY], symbols)
         return cls(estimate(ids, config.order, size), size, readings)
 
     @classmethod
@@ -135,7 +132,7 @@ def load_ngram_converter(run: RunFolder, config: NgramConfig) -> NgramConverter:
     Raises:
         RunError: a part is missing or damaged.
     """
-    return NgramConverter(NgramModel.load(run.path / NGRAM_FILE), Symbols.load(run.path), config.beam)
+    return NgramConverter(NgramModel.load(run.ngram), Symbols.load(run.path), config.beam)
 
 
 def _text_ids(sentences: Iterable[str], symbols: Symbols) -> np.ndarray:
@@ -149,14 +146,11 @@ def _text_ids(sentences: Iterable[str], symbols: Symbols) -> np.ndarray:
     return ids_of_code_points[np.frombuffer(text.encode("utf-32-le"), np.uint32)]
 
 
-def _reading_log_probs(
-    syllables: np.ndarray, hanzi: np.ndarray, smoothing: float, symbols: Symbols
-) -> np.ndarray:
+def _reading_log_probs(syllables: np.ndarray, hanzi: np.ndarray, symbols: Symbols) -> np.ndarray:
     """log P(syllable | hanzi) with additive smoothing over the syllables that may become the hanzi.
 
     Args:
         syllables, hanzi: (tokens,) int, aligned.
-        smoothing: added to each count, > 0.
         symbols: their vocabularies.
 
     Returns:
@@ -165,7 +159,7 @@ def _reading_log_probs(
     table, size = symbols.candidates, len(symbols.hanzi)
     keys, counts = np.unique(syllables.astype(np.int64) * size + hanzi, return_counts=True)
     index, seen = find(keys, np.arange(len(table))[:, None] * size + table)
-    weights = np.where(table > 0, smoothing + np.where(seen, counts[index], 0), 0.0)  # (pinyin, K)
+    weights = np.where(table > 0, _READING_SMOOTHING + np.where(seen, counts[index], 0), 0.0)  # (pinyin, K)
     totals = np.bincount(table.ravel(), weights.ravel(), minlength=size)  # of each hanzi
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(table > 0, np.log(weights / totals[table]), -np.inf).astype(np.float32)

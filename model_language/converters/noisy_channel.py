@@ -22,7 +22,6 @@ from model_language.array_files import load_part, save_arrays
 from model_language.vocabulary.symbols import PAD_ID, UNKNOWN_ID, Symbols, Tokens
 from utils.arrays import pad_rows
 
-EMISSIONS_FILE = "emissions.npz"
 _LOWEST = -20.0  # replaces the log-probability of a candidate whose probability is 0
 _UNSEEN = 0.1  # added to the count of each reading that the lexicon has
 _USUAL_ERROR_RATE = 0.02  # used to choose the candidates
@@ -76,7 +75,7 @@ class EmissionTables:
             np.take_along_axis(np.where(kept, table, empty), order, axis=1)
             for table, empty in ((self.candidates, PAD_ID), (emissions, -np.inf), (self.log_priors, -np.inf))
         )
-        unreadable = ~kept.any(axis=1)
+        unreadable = ~np.any(kept, axis=1)
         unreadable[PAD_ID] = False
         candidates[unreadable, 0], emissions[unreadable, 0], priors[unreadable, 0] = UNKNOWN_ID, 0.0, 0.0
         return EmissionTables(candidates, emissions, np.zeros_like(kept), priors, self.searched)

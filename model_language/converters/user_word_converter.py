@@ -188,3 +188,7 @@ def _search_grid(grid: Grid, spans: Sequence[Sequence[Span]], converter: Convert
         words.grid, beam, margin, np.inf, history, paths, bonus=words, n_best=count
     )
     return FoundPaths(converter, words, history, paths, sequences, scores)
+
+
+AnyConverter = Converter | UserWordConverter
+"""A converter, with or without user words."""

@@ -22,7 +22,6 @@ from utils.errors import require
 from utils.limits import Count, Fraction, Limited
 
 NAME = "causal_cnn"
-WEIGHTS_FILE = "hanzi_model.npz"
 _MATRICES, _INTEGERS = ("vectors", "kernels"), ("dilations", "frequent")
 SHARED_HISTORY = 8
 """Hypotheses of an utterance share the computation after this many equal hanzi. With 8, the errors on 179

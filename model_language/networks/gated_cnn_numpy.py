@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -188,8 +189,8 @@ def load_weights(path: str | Path) -> GatedCnnWeights:
 
 
 def _from_arrays(saved: Mapping[str, np.ndarray]) -> GatedCnnWeights:
-    arrays = dequantised(saved, [field.name for field in fields(GatedCnnWeights)])
-    return GatedCnnWeights(**{**arrays, "rated": int(arrays["rated"])})
+    arrays: dict[str, Any] = dequantised(saved, [field.name for field in fields(GatedCnnWeights)])
+    return GatedCnnWeights(**arrays | {"rated": int(arrays["rated"])})
 
 
 def quantised(arrays: Mapping[str, np.ndarray], matrices: Sequence[str]) -> dict[str, np.ndarray]:

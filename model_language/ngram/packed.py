@@ -266,7 +266,10 @@ def pack(tables: Sequence[NgramTable]) -> dict[str, np.ndarray]:
     disk, sibling = np.arange(size), np.empty(size, np.int64)
     sibling[by_rank] = np.arange(size)
     books, weights = [], []
-    arrays = {"unigrams": tables[0].log_probs.astype(np.float32), "by_rank": by_rank.astype(np.uint16)}
+    arrays: dict[str, np.ndarray] = {
+        "unigrams": tables[0].log_probs.astype(np.float32),
+        "by_rank": by_rank.astype(np.uint16),
+    }
     for order, (below, table) in enumerate(pairwise(tables), start=2):
         context = np.searchsorted(below.keys, table.keys >> bits)
         end = np.searchsorted(below.keys, table.keys & ((1 << bits * (order - 1)) - 1))

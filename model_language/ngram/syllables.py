@@ -20,7 +20,6 @@ from utils.run_folder.run import open_run
 from utils.vocabulary import Vocabulary, language_vocabulary
 
 NAME = "syllable_ngram"
-SYLLABLES_FILE = "syllables.npz"
 _BATCH_SYLLABLES = 20_000  # tokens whose probabilities are looked up together for the perplexity
 
 
@@ -112,7 +111,7 @@ def load_syllable_ngram(run_folder: str | Path) -> SyllableNgram:
             hint="train one: python train.py language --config configs/language/syllables.yaml",
         )
     vocabulary = Vocabulary.load(run.vocabulary("pinyin.txt"))
-    path = run.path / SYLLABLES_FILE
+    path = run.syllable_ngram
     tables = load_part(path, "the n-gram model", tables_of)
     size = len(tables[0].keys)  # the 1-grams hold all ids
     if size != len(vocabulary):

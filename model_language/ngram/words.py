@@ -31,7 +31,6 @@ from model_language.ngram.compact_tables import (
 from model_language.vocabulary.symbols import PAD_ID, UNKNOWN_ID, Symbols
 from utils.arrays import pad_rows
 
-WORDS_FILE = "words.npz"
 LONGEST_WORD = 4
 """Longer words hardly ever matter, because their parts are words too."""
 # P(word) is proportional to (count + _UNSEEN) ^ _POWER.

@@ -8,7 +8,7 @@ arrays: N hypotheses of all sentences, E continuations of them.
 import numpy as np
 
 from model_language.ngram.words import WordUnigram
-from model_language.search.grid import Grid, HistoryModel
+from model_language.search.grid import Grid, HistoryModel, MaskedPaths
 from model_language.search.word_bonus import GridWords
 from model_language.vocabulary.symbols import PAD_ID
 
@@ -24,7 +24,7 @@ def beam_search(
     margin: float = np.inf,
     effort: float = np.inf,
     history: HistoryModel | None = None,
-    paths: WordUnigram | None = None,
+    paths: WordUnigram | MaskedPaths | None = None,
     bonus: GridWords | None = None,
     n_best: int = 1,
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -74,7 +74,7 @@ def beam_search(
         score = np.repeat(total, grown) + scores_at[position].take(cell)
         if history:
             score += history.score(past[:, seen - used :], source, words)
-        if paths:
+        if paths and state is not None:
             gained = paths.gains(past, state, source, words)
             score += gained
         if bonus and (earned := bonus.gains(position, row, past, source, words)) is not None:
@@ -92,7 +92,7 @@ def beam_search(
         origin = source.take(kept)
         past = np.concatenate([past.take(origin, axis=0), words.take(kept)[:, None]], axis=1)[:, 1:]
         row, total = row.take(origin), score.take(kept)
-        if paths:
+        if paths and state is not None:
             ended = None
             if grid.word_ends is not None and position < grid.word_ends.shape[1]:
                 ended = grid.word_ends[row, position]

@@ -157,7 +157,8 @@ def _options(
     words: Sequence[NetworkWords],
 ) -> _Options:
     """The options of a slot of all networks."""
-    syllables, ids, own = [], [np.zeros(0, np.int64)], [np.zeros(0)]
+    syllables: list[str] = []
+    ids, own = [np.zeros(0, np.int64)], [np.zeros(0)]
     skipped, starts = np.full(len(networks), -np.inf), [0]
     word_tokens: list[tuple[int, int]] = []  # indices of options, and tokens of words that they may become
     for number, network in enumerate(networks):
@@ -269,7 +270,9 @@ def _promising(
     ascending = (behind + of_column * 2 * _FARTHEST).take(order)
     remaining_margin = np.clip((best - least).take(network) + highest, 0.0, _FARTHEST)  # of each group
     reached = np.searchsorted(ascending, remaining_margin + network * 2 * _FARTHEST, side="right")
-    group, columns, gain = previewed(reached - options.starts.take(network))
+    second = previewed(reached - options.starts.take(network))
+    assert second  # as the first
+    group, columns, gain = second
     needed = highest.take(group) + gain >= least.take(network.take(group))
     needed |= options.of_words.take(columns)
     group, columns, gain = (values.compress(needed) for values in (group, columns, gain))

@@ -70,8 +70,9 @@ class JointSearch:
         language_model: HanziLanguageModel | None = None,
     ):
         self._converter, self._weights, self._beam = converter, weights, beam
-        rescoring = language_model and weights.rescoring
-        self._second_pass = SecondPass(language_model, weights.rescoring) if rescoring else None
+        self._second_pass: SecondPass | None = None
+        if language_model and weights.rescoring:
+            self._second_pass = SecondPass(language_model, weights.rescoring)
         self._candidates: dict[str, tuple[np.ndarray, np.ndarray]] = {}
 
     def search(self, networks: Sequence[ConfusionNetwork], n: int = 1) -> list[list[Alternative]]:
@@ -97,6 +98,7 @@ class JointSearch:
         both sides. The second is the score of the hanzi for its syllable, without context.
         """
         converter = self._converter.converter
+        assert converter.history_model  # see has_ngrams
         order = converter.history_model.history + 1
         size = len(converter.symbols.hanzi)
         ids = converter.symbols.encode_hanzi(hypothesis.hanzi).astype(np.int64)
@@ -111,9 +113,10 @@ class JointSearch:
     def _search(self, networks: Sequence[ConfusionNetwork], n: int) -> list[list[Alternative]]:
         """Up to ``n`` hypotheses for each network, the longest network first, with a generative converter."""
         converter, weights = self._converter.converter, self._weights
-        ids, size, words = HanziIds(converter.symbols), None, []
+        assert converter.history_model  # a generative converter has one
+        ids, size = HanziIds(converter.symbols), len(converter.symbols.hanzi)
+        words: list[NetworkWords] = []
         if len(self._converter.words):
-            size = len(converter.symbols.hanzi)
             words = [NetworkWords(network, self._converter.words, ids) for network in networks]
 
         def candidates(network: int, slot: int, syllable: str) -> tuple[np.ndarray, np.ndarray]:
@@ -124,15 +127,17 @@ class JointSearch:
             added = [number for number in needed if number not in hanzi]
             if not added:
                 return hanzi, scores
-            return np.append(hanzi, added), np.append(scores, scores_of(added, hanzi, scores, size))
+            own = np.array(scores_of(added, hanzi, scores, size))
+            return np.append(hanzi, added), np.append(scores, own)
 
+        own_size = size if words else None
         model = TokenModel(
-            converter.history_model, weights.language, weights.bonus, size, converter.path_model
+            converter.history_model, weights.language, weights.bonus, own_size, converter.path_model
         )
         count = max(n, RESCORED_HYPOTHESES if self._second_pass else CONFIDENCE_HYPOTHESES)
         found = search_networks(networks, candidates, model, self._beam, count, words)
         if self._second_pass:
-            found = self._rescored(found, ids)
+            found = self._rescored(found, self._second_pass, ids)
         return [
             [
                 Alternative(
@@ -143,12 +148,14 @@ class JointSearch:
             for paths in found
         ]
 
-    def _rescored(self, found: Sequence[NetworkPaths], ids: HanziIds) -> list[NetworkPaths]:
+    def _rescored(
+        self, found: Sequence[NetworkPaths], second_pass: SecondPass, ids: HanziIds
+    ) -> list[NetworkPaths]:
         """The paths through each network, rescored by the language model and sorted by the new scores."""
         texts = [[ids.decode(path.tokens) for path in paths] for paths in found]
         words = self._converter.words
         spans = [[words.spans(path.syllables) for path in paths] for paths in found] if len(words) else None
-        gains = self._second_pass.gains(texts, spans)
+        gains = second_pass.gains(texts, spans)
         return [paths.rescored(paths.scores + gain) for paths, gain in zip(found, gains, strict=True)]
 
     def _candidates_of(self, syllable: str) -> tuple[np.ndarray, np.ndarray]:

@@ -7,8 +7,9 @@ Fast Search for Finding the N Best Sentence Hypotheses").
 """
 
 import heapq
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -40,7 +41,7 @@ class HanziPath:
 
 
 @dataclass(frozen=True, eq=False)
-class NetworkPaths(Sequence[HanziPath]):
+class NetworkPaths:
     """The P best paths that a search has found through a network, the best first.
 
     Attributes:
@@ -57,6 +58,9 @@ class NetworkPaths(Sequence[HanziPath]):
 
     def __len__(self) -> int:
         return len(self.scores)
+
+    def __iter__(self) -> Iterator[HanziPath]:
+        return (self[index] for index in range(len(self)))
 
     def __getitem__(self, index: int) -> HanziPath:
         tokens, options = self.tokens[:, index], self.options[:, index]
@@ -92,7 +96,7 @@ class LatticeSlot:
     arcs: list[Arc]
 
 
-_Rest = tuple[int, int, "_Rest"] | tuple[()]  # token and syllable index in a slot, then the rest of the path
+_Rest = tuple[Any, ...]  # token and syllable index in a slot, then the rest of the path; empty at its end
 
 
 def best_paths(
@@ -109,7 +113,7 @@ def best_paths(
     # Minus the rounded score of the best path with this rest, slots before the rest, row of the path there,
     # score of the rest, the score itself, and the rest. Of equally good paths the longest rest is next:
     # otherwise all their parts would be expanded before the first of them is complete.
-    heap = [
+    heap: list[tuple[float, int, int, float, float, _Rest]] = [
         (round(-score - end, _DIGITS), len(slots), row, end, score + end, ()) for row, score, end in ended
     ]
     heapq.heapify(heap)

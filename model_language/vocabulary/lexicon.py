@@ -16,6 +16,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from utils.errors import RunError
 from utils.files import write_text
@@ -44,7 +45,7 @@ class Lexicon:
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Lexicon) and self._readings == other._readings
 
-    __hash__ = None
+    __hash__: Any = None
 
     @property
     def syllables(self) -> tuple[str, ...]:

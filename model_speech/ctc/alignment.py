@@ -38,7 +38,7 @@ def align_text(
     """
     if not pinyin or not all(syllable in vocabulary for syllable in pinyin):
         return None
-    log_probabilities, tokens = log_softmax(logits), vocabulary.encode(pinyin)
+    log_probabilities, tokens = log_softmax(logits), vocabulary.encode(pinyin).tolist()
     lengths, rows = np.array([len(logits)]), np.zeros(1, int)
     try:
         (peaks,) = align(log_probabilities[None], lengths, rows, [tokens], vocabulary.blank_index)

@@ -231,7 +231,7 @@ class _Beams:
         self.prefix[:running] = np.where(is_new, _hash(of_origin, token), of_origin)
         self.origins[time, :running] = origin
         self.added[time, :running] = token = np.where(is_new, token, -1)
-        if self.fusion:
+        if self.fusion and scored.gained is not None:
             added = np.where(is_new, scored.gained.take(extension), 0.0)
             self.fusion_scores[:running] = self.fusion_scores[:running].take(flat) + added
             past = self.history.reshape(-1, self.history.shape[2])[flat]  # (R, N, H)
@@ -271,6 +271,7 @@ class _Beams:
             scores: (R, N, K), of the extensions without the gain.
             threshold: (R,), score that an extension must reach.
         """
+        assert self.fusion
         _, beam, width = scores.shape
         viable = np.flatnonzero((scores > 0) & (scores >= threshold[:, None, None]))
         extended = viable // width

@@ -207,7 +207,7 @@ def may_be_read(character: str, syllable: str, before_third: bool) -> bool:
     readings = _readings(character)
     if not readings or canonical(syllable) is None:
         return True
-    tones = {without_tone(reading): set() for reading in readings}
+    tones: dict[str, set[int]] = {without_tone(reading): set() for reading in readings}
     for reading in readings:
         tones[without_tone(reading)].add(tone_of(reading))
     base, tone = without_tone(syllable), tone_of(syllable)

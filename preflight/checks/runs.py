@@ -4,9 +4,10 @@ In twenty successful runs the dev error falls below 99 % within 3 epochs and 200
 """
 
 import csv
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import h5py
 import numpy as np
@@ -22,7 +23,11 @@ from utils.errors import RunError, UserError
 from utils.run_folder import checksums
 from utils.run_folder.run import LOWER_RATE, NOT_OF_THE_RECIPE, RunFolder, arrays_not_finite
 
-_LOADERS = {"speech": load_acoustic_model, "language": load_language_model, "keyword": load_keyword_model}
+_LOADERS: dict[str, Callable[[Path], Any]] = {
+    "speech": load_acoustic_model,
+    "language": load_language_model,
+    "keyword": load_keyword_model,
+}
 _COLLAPSED = 0.99  # least dev error of a model that outputs blanks only
 # Shorter histories are not judged; nor is the dev error of an unfinished training before so many steps.
 _EPOCHS_TO_JUDGE, _STEPS_TO_JUDGE = 3, 1000
@@ -77,7 +82,7 @@ def unfit_weights(run: RunFolder) -> Iterator[Finding]:
         _LOADERS[run.config()["task"]](run.path)
     except UserError as error:
         hint = error.hint or "config.yaml, vocabulary/ and weights must come from one training"
-        where = error.where or str(run.path)
+        where = str(error.where or run.path)
         yield Finding(ERROR, where, "", "the run can't be loaded", " ".join(hint.split()), error.message)
 
 

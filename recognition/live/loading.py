@@ -46,6 +46,7 @@ def load_live_stream(
     if not first_pass:
         return TwoPassStream(recognizer, None)
     stream = load_logit_stream(PRETRAINED_STREAMING, first_pass.acoustic)
+    assert isinstance(stream, LogitStream)  # that model is causal
     return TwoPassStream(recognizer, FirstPass(stream, first_pass))
 
 
@@ -94,9 +95,11 @@ def _causal_network(
         return acoustic, acoustic.stream(), _frames_in(acoustic, chunk_seconds)
     if is_packed(RunFolder(run)):
         return None
-    from model_speech.causal import causal_model, streaming_obstacles  # here: they load Keras
+    from model_speech.acoustic_model import AcousticModel  # here: they load Keras
+    from model_speech.causal import causal_model, streaming_obstacles
     from streaming.speech.keras_stream import keras_stream
 
+    assert isinstance(acoustic, AcousticModel)  # what is not packed is loaded with Keras
     if streaming_obstacles(acoustic):
         return None
     model = causal_model(acoustic, RunFolder(run))

@@ -114,7 +114,7 @@ class TwoPassStream:
         events: list[Recognition] = []
         for ended in self._activity.feed(samples):
             events += self._settled(ended) if ended else []
-            events += self._follow(behind) if self._first_pass else []
+            events += self._follow(self._first_pass, behind) if self._first_pass else []
         return events
 
     def flush(self) -> list[Recognition]:
@@ -134,14 +134,14 @@ class TwoPassStream:
         self._start, self._shown = None, False
         return segments
 
-    def _follow(self, behind: bool) -> list[Recognition]:
+    def _follow(self, first_pass: FirstPass, behind: bool) -> list[Recognition]:
         """Continue the first pass; end the utterance if it has no syllable any more."""
-        endpoints, first_pass = self._activity.endpoints, self._first_pass
+        endpoints = self._activity.endpoints
         start = None if endpoints.first is None else endpoints.first * endpoints.frame_samples
         events: list[Recognition] = []
         if start != self._start:
             events = self._withdrawn()
-            self._start = self._followed = start
+            self._start, self._followed = start, start or 0
             first_pass.begin()
         if start is None:
             return events
@@ -149,10 +149,10 @@ class TwoPassStream:
         self._followed = self._activity.samples
         last = first_pass.last_syllable
         if last is None and first_pass.seconds > NOISE_SECONDS:
-            endpoints.cut(self._frame(first_pass.seconds - KEPT_NOISE_SECONDS), speaking=True)
+            endpoints.cut(self._frame(start, first_pass.seconds - KEPT_NOISE_SECONDS), speaking=True)
             return events + self._withdrawn()
         if last is not None and first_pass.seconds - last > BLANK_SECONDS:
-            return events + self._settled(self._activity.cut(self._frame(last + BLANK_MARGIN_SECONDS)))
+            return events + self._settled(self._activity.cut(self._frame(start, last + BLANK_MARGIN_SECONDS)))
         if begun and not behind:
             self._shown = True
             seconds = (self._followed - start) / self.sample_rate
@@ -162,12 +162,12 @@ class TwoPassStream:
     def _withdrawn(self) -> list[Recognition]:
         """A partial result without syllables, if the utterance has shown some; it has ended without text."""
         events: list[Recognition] = []
-        if self._shown:
+        if self._shown and self._start is not None:
             start, end = (sample / self.sample_rate for sample in (self._start, self._followed))
             events = [Recognition(start, end, is_final=False)]
         self._start, self._shown = None, False
         return events
 
-    def _frame(self, seconds: float) -> int:
-        """The frame at a time in the utterance; a frame may be shorter than 20 ms by a part of a sample."""
-        return (self._start + round(seconds * self.sample_rate)) // self._activity.endpoints.frame_samples
+    def _frame(self, start: int, seconds: float) -> int:
+        """The frame at a time in the utterance from sample ``start`` on; it may be shorter than 20 ms."""
+        return (start + round(seconds * self.sample_rate)) // self._activity.endpoints.frame_samples

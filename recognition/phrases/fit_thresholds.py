@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from itertools import chain, islice
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from tqdm import tqdm
@@ -25,13 +26,13 @@ from recognition.live.loading import load_logit_stream
 from recognition.phrases.grammar import parse_grammar
 from recognition.phrases.phrase_list import list_phrases
 from recognition.phrases.spotter import PhraseSpotter
-from recognition.phrases.thresholds import FILE, PhraseThresholds
+from recognition.phrases.thresholds import PhraseThresholds
 from utils.audio.reading import read_audio
 from utils.command.parser import CommandParser
 from utils.errors import CorpusError
 from utils.files import write_json
 from utils.mandarin.pinyin import hanzi_to_pinyin, is_hanzi
-from utils.run_folder.run import open_run
+from utils.run_folder.run import RunFolder, open_run
 from utils.vocabulary import Vocabulary
 
 RATES = (0.2, 1.0, 3.0)
@@ -64,7 +65,8 @@ def fit_thresholds(
         spotter = PhraseSpotter(
             list_phrases(parse_grammar("\n".join(chosen))), acoustic.vocabulary, acoustic.frame_seconds
         )
-        reach, peaks, hours = round(_PEAK_SECONDS / acoustic.frame_seconds), [], 0.0
+        peaks: list[Any] = []
+        reach, hours = round(_PEAK_SECONDS / acoustic.frame_seconds), 0.0
         for utterance, logits in zip(utterances, rows, strict=True):
             spotter.reset()
             absent = [index for index, word in enumerate(chosen) if word not in utterance.hanzi]
@@ -111,7 +113,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for utterance in tqdm(utterances, "recognising", disable=None):
         rows.append(np.concatenate([stream.feed(read_audio(utterance.audio, rate)), stream.flush()]))
     thresholds = fit_thresholds(rows, utterances, list(read_lines(options.words)), acoustic)
-    write_json(run / FILE, asdict(thresholds))
+    write_json(RunFolder(run).phrase_thresholds, asdict(thresholds))
     for length, scores in thresholds.scores.items():
         found = ", ".join(f"{score:g} at {alarms:g}" for alarms, score in zip(RATES, scores, strict=True))
         print(f"{length} syllables: {found} false alarms an hour")

@@ -5,6 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from recognition.phrases.expansion import Expansion, expand
 from recognition.phrases.grammar import Grammar, read_grammar
@@ -44,8 +45,8 @@ def list_phrases(grammar: Grammar) -> list[Phrase]:
         for word, ways in grammar.words.items()
     }
     given = {line.number: given_pronunciations(line.pinyin) for line in grammar.lines if line.pinyin}
-    found: dict[tuple[object, ...], dict[tuple[str, ...], None]] = defaultdict(dict)
-    lines: dict[tuple[object, ...], int] = {}
+    found: dict[tuple[Any, ...], dict[tuple[str, ...], None]] = defaultdict(dict)
+    lines: dict[tuple[Any, ...], int] = {}
     for line, expansion in expand(grammar):
         key = expansion.text, expansion.slots
         lines.setdefault(key, line)

@@ -103,7 +103,7 @@ def _hanzi_pronunciations(text: str, where: str) -> list[Pronunciations]:
         raise PhraseError(
             error.message, where=where, hint=f"{error.hint}, or give the pronunciation: {text} = …"
         ) from error
-    units = []
+    units: list[tuple[tuple[str, ...], ...]] = []
     for variants, others in zip(spoken_variants(text, usual), plausible, strict=True):
         readings = [*variants, *(normalise_syllable(other) for other in others if is_syllable(other))]
         units.append(tuple((reading,) for reading in dict.fromkeys(readings)))

@@ -215,7 +215,7 @@ def known_sequences(
         known = [ways for ways in phrase.pronunciations if all(syllable in vocabulary for syllable in ways)]
         if not known:
             raise _unknown_syllables(phrase, vocabulary, f"{source}:{phrase.line}")
-        sequences += map(vocabulary.encode, known)
+        sequences += [vocabulary.encode(ways).tolist() for ways in known]
         owners += [index] * len(known)
     return sequences, owners
 

@@ -21,8 +21,6 @@ from utils.errors import ConfigError, RunError
 from utils.run_folder.checksums import verified
 from utils.run_folder.run import RunFolder
 
-FILE = "phrase_thresholds.json"
-
 
 @dataclass(frozen=True)
 class PhraseThresholds:
@@ -76,9 +74,10 @@ def load_phrase_thresholds(run: Path) -> PhraseThresholds:
     Raises:
         RunError: a file is damaged or changed.
     """
-    path = next((folder / FILE for folder in (run, *_initial_run(run)) if (folder / FILE).is_file()), None)
+    paths = [RunFolder(folder).phrase_thresholds for folder in (run, *_initial_run(run))]
+    path = next((path for path in paths if path.is_file()), None)
     if path is None:
-        message = f"note: {run} has no {FILE}: it is used with the thresholds of the shipped model;"
+        message = f"note: {run} has no {paths[0].name}: it is used with the thresholds of the shipped model;"
         command = f"python -m recognition.phrases.fit_thresholds {run} --manifest dev.tsv --words words.txt"
         print(f"{message} to choose its own: {command}", file=sys.stderr)
         return DEFAULT

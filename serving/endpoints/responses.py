@@ -173,7 +173,7 @@ def _log_probabilities(segment: Recognition) -> list[dict[str, Any]]:
         return []
     found = []
     for word in segment.words:
-        log_probability = math.log(max(word.confidence, _LEAST))
+        log_probability = math.log(max(word.confidence or 0.0, _LEAST))
         found.append(
             {
                 "token": word.text,

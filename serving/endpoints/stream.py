@@ -97,10 +97,10 @@ class Session:
         self.known = known
         self._websocket, self._state = websocket, state
         self._settings: Settings = state.settings
-        self._stream: ClientStream | FileStream | None = None
+        self._stream: ClientStream | FileStream | Any = None  # until it begins
         self._decoder: OpusDecoder | None = None
         self._stop = asyncio.Event()  # the service ends
-        self.ended = "failed"  # how, for the log
+        self.ended: str | None = "failed"  # how, for the log
 
     def stop(self) -> None:
         """End the stream as if the client had."""
@@ -171,10 +171,11 @@ class Session:
             self._stream = FileStream(engine, start.search, sample_rate, self._state.punctuation)
         else:
             rate = OPUS_RATE if start.encoding == "opus" else start.rate
-            self._stream = await self._state.live.open(Open(rate, start.search, start.second_pass))
-        if start.encoding == "opus":
-            threads, longest = self._state.decoder_threads, self._settings.stream_seconds
-            self._decoder = OpusDecoder(self._stream, threads, longest)
+            live: ClientStream = await self._state.live.open(Open(rate, start.search, start.second_pass))
+            self._stream = live
+            if start.encoding == "opus":
+                threads, longest = self._state.decoder_threads, self._settings.stream_seconds
+                self._decoder = OpusDecoder(live, threads, longest)
         ready = {
             "type": "ready",
             "rate": self._stream.sample_rate,
@@ -310,8 +311,8 @@ class Session:
                 done, _ = await asyncio.wait(
                     awaited, timeout=ALIVE_SECONDS, return_when=asyncio.FIRST_COMPLETED
                 )
-                if receiving.done() and receiving.exception():
-                    raise receiving.exception()
+                if receiving.done() and (problem := receiving.exception()):
+                    raise problem
                 if not done:
                     await self._write({"type": "alive"})
             return result.result()

@@ -222,6 +222,7 @@ class _Worker:
 
     def _send(self) -> None:
         while (message := self._messages.get()) is not None:
+            assert self._child  # no stream begins before it is ready
             try:
                 self._child.send(message)
             except ChildDied:

@@ -39,9 +39,10 @@ TEXTS = {
     },
 }
 # The form is the only thing without a token, so its style is in it, and only this style is allowed.
-_STYLE = base64.b64encode(hashlib.sha256(re.search("<style>(.*)</style>", PAGE, re.S)[1].encode()).digest())
+_STYLE = PAGE.partition("<style>")[2].partition("</style>")[0].encode()
+_HASH = base64.b64encode(hashlib.sha256(_STYLE).digest()).decode()
 HEADERS = {
-    "Content-Security-Policy": f"default-src 'none'; style-src 'sha256-{_STYLE.decode()}'; "
+    "Content-Security-Policy": f"default-src 'none'; style-src 'sha256-{_HASH}'; "
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
     "Referrer-Policy": "same-origin",
     "X-Content-Type-Options": "nosniff",

@@ -54,7 +54,7 @@ class Child:
     """
 
     def __init__(self, run: Callable[..., None], *arguments: Any, method: str = "spawn"):
-        context = multiprocessing.get_context(method)
+        context: Any = multiprocessing.get_context(method)
         self._pipe, other = context.Pipe()
         self._process = context.Process(target=_main, args=(run, other, *arguments), daemon=True)
         resource_tracker.ensure_running()  # it unblocks these signals when it is started

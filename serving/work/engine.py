@@ -14,7 +14,7 @@ import threading
 import time
 import traceback
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import aclosing, contextmanager, suppress
 from dataclasses import dataclass
@@ -144,7 +144,7 @@ class Engine:
 
     async def segments(
         self, path: Path, search: Search, channels: Channels = MIXED
-    ) -> AsyncIterator[Recognition | Ending]:
+    ) -> AsyncGenerator[Recognition | Ending, None]:
         """Recognise a file; close the iterator if it is not read to the end.
 
         Args:
@@ -176,7 +176,7 @@ class Engine:
 
     async def _recognised(
         self, path: Path, search: Search, channel: int | None
-    ) -> AsyncIterator[Recognition | SoundEnd]:
+    ) -> AsyncGenerator[Recognition | SoundEnd, None]:
         rate = await asyncio.shield(asyncio.wrap_future(self.sample_rate))
         limits = ReadLimits(self._settings.upload_seconds)
         reader = await self._in_thread(lambda: UploadReader(path, rate, limits, channel))

@@ -8,7 +8,7 @@ import re
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -146,7 +146,7 @@ class Models:
             if isinstance(job, RecogniseJob):
                 groups.setdefault(job.search, []).append(index)
             else:
-                results[index] = _caught(lambda job=job: self._convert(job))
+                results[index] = _caught(partial(self._convert, job))
         for search, indices in groups.items():
             found = _caught(lambda: self._recognise([jobs[index].piece for index in indices], search))  # noqa: B023
             for row, index in enumerate(indices):

@@ -197,7 +197,7 @@ class _StreamBuilder:
             return tensor
         return self._stateful(History, f"{item.owner}_{kind}", item.states, tensor, settings={})
 
-    def _take(self, item: Insert, tensor: Any, first: int, count: int) -> Any:
+    def _take(self, item: Insert, tensor: Any, first: int, count: int | None) -> Any:
         if (first, count) == (0, tensor.shape[1]):
             return tensor
         return TakeFrames(first, count, name=self.copies.unique(f"{item.owner}_frames"))(tensor)

@@ -11,9 +11,9 @@ from typing import Any
 
 import keras
 
-from utils.errors import require
+from utils.errors import ConfigError
 
-Shape = tuple[int | None, ...]
+Shape = tuple[Any, ...]
 
 
 @dataclass(frozen=True)
@@ -70,11 +70,11 @@ def read_graph(model: keras.Model) -> Graph:
         ConfigError: the model is neither, or isn't built, and so has no graph.
     """
     function = _function(model)
-    require(
-        function is not None,
-        f"the model '{model.name}' is not a functional model, so it has no graph of layers",
-        hint="build it as keras.Model(inputs, outputs), or give a Sequential an Input",
-    )
+    if function is None:
+        raise ConfigError(
+            f"the model '{model.name}' is not a functional model, so it has no graph of layers",
+            hint="build it as keras.Model(inputs, outputs), or give a Sequential an Input",
+        )
     numbers = itertools.count()
     shapes: dict[int, Shape] = {}
     inputs = _new_wires(function.inputs, numbers, shapes)

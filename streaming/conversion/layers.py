@@ -9,7 +9,7 @@ where each layer is needed. Each maps a chunk ``(1, c, …)`` to a chunk: a batc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -31,7 +31,7 @@ class StreamState(keras.layers.Layer):
 
     def past(self, given: Sequence[Any] | None) -> list[Any]:
         """Return the states before this chunk."""
-        return list(given) if self.external else [ops.convert_to_tensor(state) for state in self.kept]
+        return list(given or ()) if self.external else [ops.convert_to_tensor(state) for state in self.kept]
 
     def finish(self, output: Any, states: Sequence[Any]) -> Any:
         """Keep the states after this chunk, or return them with the output."""
@@ -128,7 +128,7 @@ class RecurrentStream(StreamState):
         return cls(**config | {"recurrent": keras.saving.deserialize_keras_object(config["recurrent"])})
 
 
-def cell_of(recurrent: keras.layers.Layer) -> Callable[..., Any]:
+def cell_of(recurrent: keras.layers.Layer) -> Any:
     """The cell that computes the output of a recurrent layer frame by frame."""
     return getattr(recurrent, "streaming_cell", None) or recurrent.cell
 

@@ -25,6 +25,7 @@ from streaming.conversion.timing import (
     LastFrames,
     LayerPlan,
     PadFrequency,
+    Part,
     Signal,
     aligned,
     padded,
@@ -271,7 +272,8 @@ def _permuting(call: Call, signals: list[Signal], due: int) -> LayerPlan:
 
 def _whole_clip(call: Call, signals: list[Signal], due: int) -> LayerPlan:
     """Run as in the plain model, on the latest window of frames."""
-    before, dues = [], []
+    before: list[tuple[Part, ...]] = []
+    dues: list[int] = []
     for shape, signal in zip(call.input_shapes, signals, strict=True):
         parts, own = ((), ()) if signal.whole else whole_window(signal, shape[1], due)
         before.append(parts)

@@ -155,8 +155,8 @@ class StreamRecognizer:
         return f"{sound:.1f} s of audio processed in {busy:.1f} s, {ahead}{factor}"
 
     def _events(self, name: str, audio: str | Path | Iterable[np.ndarray]) -> Iterator[Recognition | Ending]:
-        is_file = isinstance(audio, str | Path)
-        blocks = audio_blocks(audio, self.sample_rate) if is_file else audio
+        blocks = audio_blocks(audio, self.sample_rate) if isinstance(audio, str | Path) else audio
+        is_file = blocks is not audio
         size = round((PIECE_SECONDS if is_file else LIVE_PIECE_SECONDS) * self.sample_rate)
         samples, error = 0, None
         self._stream.reset()

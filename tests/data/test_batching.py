@@ -128,18 +128,6 @@ def assert_same(batches: list, other: list) -> None:
             np.testing.assert_array_equal(getattr(left, name), getattr(right, name))
 
 
-def test_a_second_view_has_other_masks_on_the_same_utterances(corpus):
-    plain, two = list(source(corpus).batches(1)), list(source(corpus, two_views=True).batches(1))
-    assert_same(plain, two)
-    assert all(batch.second_view is None for batch in plain)
-    for batch in two:
-        assert batch.second_view.shape == batch.features.shape
-        beyond = np.arange(batch.features.shape[1]) >= batch.feature_lengths[:, None]
-        assert not batch.second_view[beyond].any() and (batch.second_view != batch.features).any()
-    again = list(source(corpus, two_views=True).batches(1, first_step=2))
-    np.testing.assert_array_equal(again[0].second_view, two[2].second_view)
-
-
 def test_an_epoch_holds_every_utterance_with_its_own_labels(corpus):
     batches = list(source(corpus).batches(epoch=1))
     assert len(batches) == source(corpus).steps(1) > 3

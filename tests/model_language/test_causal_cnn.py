@@ -13,7 +13,6 @@ from data.text.pinyin_pair_preparation import prepare_pairs
 from model_language.networks import causal_cnn_numpy
 from model_language.networks.causal_cnn import build_causal_cnn, numpy_weights, sampled_losses
 from model_language.networks.causal_cnn_numpy import (
-    WEIGHTS_FILE,
     CausalCnnConfig,
     CausalCnnWeights,
     NumpyCausalCnn,
@@ -145,8 +144,8 @@ def test_a_sample_of_all_hanzi_gives_the_full_softmax(model):
 
 def test_the_file_has_a_byte_for_each_weight(network, model, tmp_path):
     weights = numpy_weights(model)
-    weights.save(tmp_path / WEIGHTS_FILE)
-    loaded = CausalCnnWeights.load(tmp_path / WEIGHTS_FILE)
+    weights.save(tmp_path / "hanzi_model.npz")
+    loaded = CausalCnnWeights.load(tmp_path / "hanzi_model.npz")
     assert loaded.dilations.tolist() == [1, 1, 2, 3]
     scale = np.abs(weights.kernels).max(axis=-1, keepdims=True) / 127
     assert (np.abs(loaded.kernels - weights.kernels) <= scale * 0.6).all()
@@ -206,7 +205,7 @@ def test_it_is_no_converter(run):
         load_converter(run.path)
 
 
-@pytest.mark.parametrize("name", [WEIGHTS_FILE, "vocabulary/hanzi.txt"])
+@pytest.mark.parametrize("name", ["hanzi_model.npz", "vocabulary/hanzi.txt"])
 def test_a_missing_part_is_named(run, name):
     path = run.path / name
     content = path.read_bytes()

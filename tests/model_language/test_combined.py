@@ -10,16 +10,13 @@ import numpy as np
 import pytest
 
 from model_language.converters.combined import (
-    NETWORK_FILE,
-    NGRAMS_FILE,
     load_combined_converter,
 )
 from model_language.converters.combined_config import CombinedConfig
 from model_language.converters.explanation import leads_of_characters
-from model_language.converters.noisy_channel import EMISSIONS_FILE, EmissionTables
+from model_language.converters.noisy_channel import EmissionTables
 from model_language.converters.user_word_converter import UserWordConverter, search_once
 from model_language.networks.candidates import confusion_matrix
-from model_language.ngram.words import WORDS_FILE
 from model_language.pinyin_to_hanzi import PinyinToHanzi
 from model_language.registry import load_converter
 from model_language.search.grid import WordEnd, known_word_ends
@@ -175,7 +172,7 @@ def test_words_contribute_to_scores_and_reasons(folder, converter):
 def test_emissions_of_a_hanzi_sum_to_one_at_most(folder):
     symbols, tables = (
         Symbols.load(folder / "combined"),
-        EmissionTables.load(folder / "combined" / EMISSIONS_FILE),
+        EmissionTables.load(folder / "combined" / "emissions.npz"),
     )
     tonal = len(symbols.pinyin)
     emissions = np.exp(tables.emissions(0.05)[:tonal])
@@ -186,7 +183,7 @@ def test_emissions_of_a_hanzi_sum_to_one_at_most(folder):
     assert np.allclose(confused.sum(axis=1)[confused.sum(axis=1) > 0], 1, atol=1e-4)
 
 
-@pytest.mark.parametrize("name", [NETWORK_FILE, NGRAMS_FILE, EMISSIONS_FILE, WORDS_FILE])
+@pytest.mark.parametrize("name", ["network.npz", "ngrams.npz", "emissions.npz", "words.npz"])
 def test_a_damaged_part_is_named(folder, tmp_path, name):
     shutil.copytree(folder / "combined", tmp_path / "run")
     path = tmp_path / "run" / name

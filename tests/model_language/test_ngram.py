@@ -9,7 +9,7 @@ import pytest
 
 from data.text.pinyin_pairs import read_pairs
 from model_language.batching import length_batches
-from model_language.converters.ngram import NGRAM_FILE, NgramConfig, NgramConverter, NgramModel
+from model_language.converters.ngram import NgramConfig, NgramConverter, NgramModel
 from model_language.converters.user_word_converter import UserWordConverter
 from model_language.ngram.kneser_ney import estimate
 from model_language.registry import load_converter
@@ -246,12 +246,6 @@ def test_file_round_trip_and_damage(converter, symbols, tmp_path):
             NgramModel.load(broken)
 
 
-def test_readings_are_smoothed():
-    """Without smoothing a reading that does not occur has no logarithm."""
-    with pytest.raises(ConfigError, match=r"model\.reading_smoothing is 0"):
-        NgramConfig(reading_smoothing=0.0)
-
-
 @pytest.mark.parametrize("order", [1, 5])
 def test_impossible_orders(symbols, order):
     with pytest.raises(ConfigError, match=f"order {order}"):
@@ -268,7 +262,7 @@ def test_a_run_folder_is_all_that_conversion_needs(symbols, tmp_path):
     config = NgramConfig(beam=4)
     save_yaml(run / "config.yaml", {"task": "language", "model": to_plain(config)})
     symbols.save(run)
-    NgramModel.train(PAIRS, config, symbols).save(run / NGRAM_FILE)
+    NgramModel.train(PAIRS, config, symbols).save(run / "ngram.npz")
     moved = run.rename(tmp_path / "elsewhere")
     assert load_converter(moved).convert([["yin1", "yue4"]]) == ["音乐"]
     save_yaml(moved / "config.yaml", {"task": "language", "model": {"name": "ngramm"}})

@@ -10,7 +10,12 @@ import pytest
 
 from model_language.converters.user_word_converter import UserWordConverter
 from model_language.pinyin_to_hanzi import PinyinToHanzi
-from model_language.registry import load_converter, load_joint_search, load_language_model
+from model_language.registry import (
+    load_converter,
+    load_converter_with,
+    load_joint_search,
+    load_language_model,
+)
 from model_language.search import confusion_network_search
 from model_language.search.user_words import UserWords
 from model_language.vocabulary.symbols import Symbols
@@ -181,7 +186,7 @@ def test_the_preview_keeps_user_words(monkeypatch, tmp_path):
     """龘 is so rare that the preview alone would not keep it."""
     monkeypatch.setattr(confusion_network_search, "PREVIEWED", 1)
     (tmp_path / "words.txt").write_text("龘龘 da2 da2 30\n", encoding="utf-8")
-    search = load_joint_search(load_converter(PRETRAINED, tmp_path / "words.txt"), None, 0.5, 3.0)
+    search = load_joint_search(load_converter_with(tmp_path / "words.txt", PRETRAINED), None, 0.5, 3.0)
     slots = [Slot(("da2", "da4"), (math.log(0.5), math.log(0.5)), frame) for frame in range(2)]
     ((hypothesis,),) = search.search([ConfusionNetwork(tuple(slots))])
     assert hypothesis.hanzi == "龘龘"

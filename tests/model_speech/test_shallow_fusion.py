@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from model_language.ngram.syllables import (
-    SYLLABLES_FILE,
     SyllableNgram,
     SyllableNgramConfig,
     load_syllable_ngram,
@@ -37,7 +36,7 @@ def run(ngram, tmp_path):
     """A finished run of the model above."""
     (tmp_path / "config.yaml").write_text("task: language\nmodel: {name: syllable_ngram, order: 3}\n")
     ngram.vocabulary.save(tmp_path / "vocabulary" / "pinyin.txt")
-    ngram.save(tmp_path / SYLLABLES_FILE)
+    ngram.save(tmp_path / "syllables.npz")
     return tmp_path
 
 
@@ -169,10 +168,10 @@ def test_a_run_of_another_kind_is_refused(run, language_run):
 
 
 def test_damage_is_named(run):
-    (run / SYLLABLES_FILE).write_bytes((run / SYLLABLES_FILE).read_bytes()[:500])
+    (run / "syllables.npz").write_bytes((run / "syllables.npz").read_bytes()[:500])
     with pytest.raises(RunError, match=r"cannot read the n-gram model .*syllables\.npz"):
         load_syllable_ngram(run)
-    (run / SYLLABLES_FILE).unlink()
+    (run / "syllables.npz").unlink()
     with pytest.raises(RunError, match=r"cannot read the n-gram model \(No such file or directory\), "):
         load_syllable_ngram(run)
 

@@ -26,25 +26,6 @@ def copied() -> list[str]:
     return [source for line in of("COPY") if not line.startswith("--from") for source in line.split()[:-1]]
 
 
-def test_the_last_stage_has_no_root_and_installs_nothing():
-    last = TEXT[TEXT.rindex("FROM ") :]
-    user = re.search(r"^USER (\d+):(\d+)$", last, re.MULTILINE)
-    assert user
-    assert int(user[1]) >= 1000
-    assert "RUN" not in last
-    assert "ADD" not in last
-    assert last.index("USER") > last.rindex("COPY"), "files belong to root: the service can't change them"
-
-
-def test_the_container_has_a_health_check_and_gets_sigterm():
-    (health,) = of("HEALTHCHECK")
-    assert "/readyz" in health, "a service that has no models gets no requests"
-    assert {"--interval", "--timeout", "--start-period", "--retries"} <= set(re.findall(r"--[a-z-]+", health))
-    (entry,) = of("ENTRYPOINT")
-    assert entry.startswith('["python", "serve.py"'), "no shell, so that the service gets SIGTERM"
-    assert of("STOPSIGNAL") == ["SIGTERM"]
-
-
 def test_copied_files_exist_and_are_not_ignored():
     ignored = (ROOT / ".containerignore").read_text(encoding="utf-8").splitlines()
     for source in copied():

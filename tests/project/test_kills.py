@@ -1,16 +1,14 @@
-"""Tests that prepare, train, test, transcribe … killed at random moments and resumed give the same result.
+"""Tests that prepare and train, killed at random moments and resumed, give the same result.
 
 Moments are of three kinds: a share of the time that the command takes; the nth change that it makes to its
 files (before a file is opened for writing, renamed, removed …), so that what lies between two changes is met
 however short it is; and the middle of writing a file, when it has reached some size. After each kill no file
-is half-written. 21 kills of preparing and training by default, some 240 with ``--nightly``; the summary of
-pytest counts them.
+is half-written. 21 kills by default, some 140 with ``--nightly``; the summary of pytest counts them.
 Other kills: ``tests/serving/test_ends.py`` (workers of the service, 12 nightly),
 ``tests/project/test_cluster.py`` (nodes of a cluster, and its processes, 20 nightly),
 ``tests/data/test_feature_cache.py``.
 """
 
-import json
 import os
 import shutil
 import signal
@@ -21,7 +19,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bundle.folder import open_bundle
 from data.manifest import read_manifest
 from tests.support.corpus_files import write
 from tests.support.fork_server import Ended, ForkServer
@@ -31,7 +28,6 @@ from tests.support.tiny_commands import (
     check_run_is_whole,
     run_content,
     temporary_files,
-    without_timing,
 )
 from tests.support.tiny_corpus import write_tiny_corpus
 from utils.run_folder.run import RunFolder
@@ -144,20 +140,6 @@ def test_prepare(commands, data_folder, nightly, record_property):
     killed_and_resumed(commands, command, folder, (20, 60, 30) if nightly else (3, 14, 3), record_property)
 
 
-@pytest.mark.nightly
-def test_features(commands, tiny_runs: TinyRuns, record_property):
-    """A packed corpus."""
-    words = [word for word in tiny_runs.training(commands.folder, commands.folder) if "=" in str(word)]
-    folder = commands.folder / "packed"
-    command = Command(
-        "features",
-        lambda folder: ["--config", tiny_runs.config, "--pack", folder, *words],
-        bytes_of,
-        part_of(folder / "whole"),
-    )
-    killed_and_resumed(commands, command, folder, (6, 16, 6), record_property)
-
-
 @pytest.mark.timeout(3600)
 def test_train(commands, tiny_runs: TinyRuns, nightly, record_property):
     command = Command(
@@ -171,84 +153,3 @@ def test_train(commands, tiny_runs: TinyRuns, nightly, record_property):
     whole = commands.folder / "trained", tiny_runs.trained
     times = (8, 14, 4) if nightly else (0, 0, 1)  # by change: the tests below
     killed_and_resumed(commands, command, commands.folder / "runs", times, record_property, whole)
-
-
-# A file is opened, renamed, and its temporary name removed; four epochs write the history.
-@pytest.mark.nightly
-@pytest.mark.timeout(3600)
-@pytest.mark.parametrize(
-    "change",
-    [
-        pytest.param(3 * 3 + 2, id="before its last row"),
-        pytest.param(3 * 3 + 3, id="after its last row"),
-    ],
-)
-def test_the_history_is_whole_after_a_kill_at_the_end_of_the_last_epoch(commands, tiny_runs, change):
-    folder = commands.folder / f"history_{change}"
-    arguments = tiny_runs.training(folder, commands.folder / "features")
-    killed = commands.run("train", *arguments, at_change=change, of=RunFolder(folder).history.name)
-    assert killed.code == -9, killed.output
-    again = commands.run("train", *arguments)
-    assert again.code == 0, again.output
-    assert run_content(RunFolder(folder)) == run_content(RunFolder(tiny_runs.speech))
-
-
-def results_of(folder: Path) -> dict[str, object]:
-    results = json.loads((folder / "results.json").read_text(encoding="utf-8"))
-    return {**without_timing(results), "hypotheses": (folder / "hypotheses.tsv").read_bytes()}
-
-
-def check_results(folder: Path) -> None:
-    """If there are results, the hypotheses are those that they were counted from."""
-    if (folder / "results.json").exists():
-        results = results_of(folder)
-        assert results["utterances"] == results["hypotheses"].count(b"\n") - 1
-
-
-@pytest.mark.nightly
-@pytest.mark.timeout(3600)
-def test_test(commands, tiny_runs: TinyRuns, record_property):
-    command = Command(
-        "test",
-        lambda folder: ["pipeline", tiny_runs.speech, tiny_runs.language, "--output", folder],
-        results_of,
-        check_results,
-    )
-    killed_and_resumed(commands, command, commands.folder / "results", (6, 5, 4), record_property)
-
-
-@pytest.mark.nightly
-@pytest.mark.timeout(3600)
-def test_transcribe(commands, tiny_runs: TinyRuns, record_property):
-    folder, recordings = commands.folder / "transcripts", tiny_runs.utterances[0].audio.parent
-    command = Command(
-        "transcribe",
-        lambda folder: [recordings, *tiny_runs.both, "--format", "srt", "--output", folder],
-        bytes_of,
-        part_of(folder / "whole"),
-    )
-    killed_and_resumed(commands, command, folder, (8, 40, 10), record_property)
-
-
-MEASURED = {"export.md", "export.json", "bundle.json"}  # they hold times, and hashes of each other
-
-
-def bundle_content(folder: Path) -> dict[str, object]:
-    return {name: content for name, content in bytes_of(folder).items() if name not in MEASURED}
-
-
-def check_bundle(folder: Path) -> None:
-    """A bundle is complete or absent."""
-    assert not folder.exists() or open_bundle(folder).check() is None
-
-
-@pytest.mark.nightly
-@pytest.mark.timeout(3600)
-def test_export(commands, tiny_runs: TinyRuns, record_property):
-    command = Command(
-        "export",
-        lambda folder: [tiny_runs.speech, "--precision", "float", "--force", "--output", folder],
-        bundle_content,
-        check_bundle,
-    )
-    killed_and_resumed(commands, command, commands.folder / "bundles", (4, 5, 0), record_property)

@@ -2,7 +2,6 @@
 
 import ast
 import re
-import sys
 import tomllib
 from collections import Counter
 from functools import cache
@@ -36,30 +35,6 @@ MODULES = sorted(
 )
 SCRIPTS = {path.stem for path in MODULES if path.parent == ROOT}
 FRAMEWORKS = {"keras", "tensorflow", "jax", "torch"}
-# Imports inside a function. Scripts may (utils/backend/quiet.py says why: --help answers without loading
-# TensorFlow); elsewhere only what is optional: the synthesiser and the backend that KERAS_BACKEND names.
-LATE_IMPORTS = {
-    "utils/backend/quiet.py": {"keras", "tensorflow"},
-    "data/synthesis/espeak.py": {"espeakng_loader"},
-    "training/backends/step.py": {"tensorflow", "jax", "torch"},
-    "training/profiling.py": {"tensorflow"},
-    "utils/backend/devices.py": {"keras", "tensorflow", "jax", "torch"},
-    "utils/backend/prediction.py": {"tensorflow"},
-    "utils/run_folder/run.py": {"fcntl"},
-    "bundle/check/scoring.py": {"rapidfuzz"},  # not of requirements/run.txt, which verifies bundles
-    "keywords/wake_word.py": {"bundle", "keywords"},  # as in a script: a wrong argument is reported at once
-    "training/feature_shards.py": {"training"},  # as in a script
-    "model_speech/import_whisper.py": {"model_speech", "utils"},  # as in a script
-    "model_speech/whisper_weights.py": {"torch"},  # optional: for files of OpenAI
-    "bundle/pack.py": {"bundle", "model_language", "model_speech"},  # as in a script
-    "utils/backend/onnx_session.py": {"onnxruntime"},  # only for a packed run
-    "model_speech/acoustic_logits.py": {"model_speech"},  # Keras, for a run that is not packed
-    "recognition/__init__.py": {"recognition"},  # as in a script: --help loads no model
-    "recognition/live/loading.py": {"model_speech", "streaming"},  # Keras, for a run that is not packed
-    "utils/mandarin/hanzi_readings.py": {"pypinyin"},
-    "utils/mandarin/simplified.py": {"opencc"},  # not of requirements/run.txt
-    "utils/run_folder/checksums.py": {"fcntl"},
-}
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 ENTRIES = {"__name__ == '__main__'", "TYPE_CHECKING"}
 
@@ -90,10 +65,6 @@ def imports(node: ast.AST) -> set[str]:
 
 
 PATHS = {name(path).removesuffix(".py").removesuffix("/__init__").replace("/", "."): path for path in MODULES}
-
-
-def functions(node: ast.AST) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
-    return [inner for inner in ast.walk(node) if isinstance(inner, FUNCTIONS)]
 
 
 def imported_modules(path: Path) -> set[str]:
@@ -144,42 +115,15 @@ def test_folders_stay_small():
     assert crowded.keys() <= CATALOGUES, crowded
 
 
-def test_folders_name_modules_that_exist():
-    """Names in double backticks in a folder's docstring are modules or folders there, or at the top."""
-    offences = []
-    for path in MODULES:
-        if path.name == "__init__.py":
-            for found in re.findall(r"``([a-z_]+(?:/[a-z_]+)*)``", ast.get_docstring(tree(path)) or ""):
-                candidates = [base / f"{found}{end}" for base in (path.parent, ROOT) for end in (".py", "")]
-                offences += [] if any(map(Path.exists, candidates)) else [f"{name(path)} names {found}"]
-    assert not offences
-
-
-def test_no_module_shadows_the_standard_library():
-    """Only at the top, which Python searches first; ``test.py`` is an intended exception."""
-    tops = {*PACKAGES, *SCRIPTS, *(folder.name for folder in ROOT.iterdir() if folder.is_dir())}
-    assert tops & sys.stdlib_module_names <= {"test"}
-
-
 def test_data_and_analysis_import_no_models_and_models_no_single_backend():
     frameworks = {"data": FRAMEWORKS, "analysis": FRAMEWORKS}
     frameworks |= dict.fromkeys(("model_speech", "model_language"), FRAMEWORKS - {"keras"})
+    files_of_torch = "model_speech/whisper_weights.py"  # imports torch where it reads them
     offences = [
         f"{name(path)} imports {module}"
         for path in MODULES
         for module in imports(tree(path)) & frameworks.get(part(path), set())
-        if module not in LATE_IMPORTS.get(name(path), set())
-    ]
-    assert not offences
-
-
-def test_imports_are_at_the_top():
-    offences = [
-        f"{name(path)}:{function.lineno} imports {module}"
-        for path in MODULES
-        if part(path) not in SCRIPTS
-        for function in functions(tree(path))
-        for module in imports(function) - LATE_IMPORTS.get(name(path), set())
+        if name(path) != files_of_torch
     ]
     assert not offences
 
@@ -211,17 +155,6 @@ def test_modules_have_no_effects_at_import():
             is_entry = isinstance(node, ast.If) and ast.unparse(node.test) in ENTRIES
             if not (isinstance(node, harmless) or is_text or is_entry):
                 offences.append(f"{name(path)}:{node.lineno} runs at import: {ast.unparse(node)[:60]}")
-    assert not offences
-
-
-def test_no_path_of_one_machine_is_written_down():
-    pattern = re.compile(r"(?<![\w.])(/work|/root|/home)\b|shared/data")
-    offences = [
-        f"{name(path)}:{number} names {found[0]}"
-        for path in MODULES
-        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
-        if (found := pattern.search(line))
-    ]
     assert not offences
 
 

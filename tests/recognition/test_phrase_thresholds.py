@@ -13,7 +13,7 @@ from recognition.phrases import fit_thresholds
 from recognition.phrases.grammar import parse_grammar
 from recognition.phrases.phrase_list import list_phrases
 from recognition.phrases.spotter import PhraseSpotter
-from recognition.phrases.thresholds import DEFAULT, FILE, PhraseThresholds, load_phrase_thresholds
+from recognition.phrases.thresholds import DEFAULT, PhraseThresholds, load_phrase_thresholds
 from tests.support.scripted_acoustic import Scripted
 from utils.config import save_yaml
 from utils.errors import ConfigError, CorpusError, RunError
@@ -77,7 +77,7 @@ def test_a_run_has_its_own_thresholds(tmp_path, monkeypatch):
     checksums.begin(run)
     assert load_phrase_thresholds(run) is DEFAULT
     own = PhraseThresholds((0.5, 2.0), {1: (0.0, -1.0), 2: (-20.0, -30.0)})
-    write_json(run / FILE, {"alarms_per_hour": own.alarms_per_hour, "scores": own.scores})
+    write_json(run / "phrase_thresholds.json", {"alarms_per_hour": own.alarms_per_hour, "scores": own.scores})
     assert load_phrase_thresholds(run) == own
     monkeypatch.setattr(phrase_listening, "load_acoustic_logits", lambda run: Scripted())
     monkeypatch.setattr(phrase_listening, "load_logit_stream", lambda run, acoustic: WindowedLogits(acoustic))
@@ -101,8 +101,11 @@ def test_an_adapted_run_has_the_thresholds_of_its_initial_run(tmp_path, capsys):
         checksums.begin(tmp_path / name)
         save_yaml(tmp_path / name / "config.yaml", {"task": "speech", "initialise_from": source})
     assert load_phrase_thresholds(tmp_path / "adapted") is DEFAULT
-    assert f"note: {tmp_path / 'adapted'} has no {FILE}" in capsys.readouterr().err
-    write_json(tmp_path / "initial" / FILE, {"alarms_per_hour": own.alarms_per_hour, "scores": own.scores})
+    assert f"note: {tmp_path / 'adapted'} has no phrase_thresholds.json" in capsys.readouterr().err
+    write_json(
+        tmp_path / "initial" / "phrase_thresholds.json",
+        {"alarms_per_hour": own.alarms_per_hour, "scores": own.scores},
+    )
     assert load_phrase_thresholds(tmp_path / "adapted") == own
     assert not capsys.readouterr().err
     other = {"task": "speech", "model": {"name": "dfcnn"}, "initialise_from": str(tmp_path / "initial")}
@@ -131,6 +134,6 @@ def test_thresholds_between_the_rates_and_for_long_phrases():
     ],
 )
 def test_damaged_thresholds_are_named(tmp_path, content):
-    (tmp_path / FILE).write_text(content)
+    (tmp_path / "phrase_thresholds.json").write_text(content)
     with pytest.raises(RunError, match="thresholds of phrases are damaged"):
         load_phrase_thresholds(tmp_path)

@@ -13,7 +13,7 @@ import pytest
 
 import recognition.recognizer as recognizer_module
 from data.manifest import read_manifest
-from model_language.registry import load_converter, load_joint_search
+from model_language.registry import load_converter, load_converter_with, load_joint_search
 from model_speech.acoustic_model import AcousticModel, load_acoustic_model
 from model_speech.registry import MODELS
 from recognition import pieces
@@ -475,7 +475,7 @@ def test_the_joint_search_equals_the_cascade_where_syllables_are_certain(languag
 def test_user_words_reach_the_joint_search_and_the_cascade(language_run, tmp_path):
     words = tmp_path / "words.txt"
     words.write_text("妮郝 ni3hao3 99\n", encoding="utf-8")
-    converter = load_converter(language_run, words)
+    converter = load_converter_with(words, language_run)
     joint = load_joint_search(converter, language=0.1)
     for recognizer in (Recognizer(Scripted(), converter), Recognizer(Scripted(), converter, joint=joint)):
         (found,) = recognizer.recognise([("a", speak("w.n.h"))])

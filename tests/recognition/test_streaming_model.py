@@ -9,7 +9,7 @@ from bundle.check.measuring import Outcome, verify_bundle
 from bundle.folder import open_bundle
 from model_speech.acoustic_logits import load_acoustic_logits
 from recognition.live.loading import load_logit_stream
-from recognition.phrases.thresholds import FILE, load_phrase_thresholds
+from recognition.phrases.thresholds import load_phrase_thresholds
 from tests.support.recordings import FOLDER, SYLLABLES
 from tests.support.scripts import load_script
 from utils.audio.reading import read_audio
@@ -78,4 +78,4 @@ def test_the_example_reads_a_recording_at_the_sample_rate_of_the_bundle(tmp_path
 
 def test_it_has_thresholds_for_phrases_of_its_own():
     scores = load_phrase_thresholds(STREAMING).scores
-    assert (STREAMING / FILE).is_file() and sorted(scores) == [1, 2, 3, 4]
+    assert (STREAMING / "phrase_thresholds.json").is_file() and sorted(scores) == [1, 2, 3, 4]

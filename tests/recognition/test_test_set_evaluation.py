@@ -1,6 +1,7 @@
 """Tests of recognition/evaluation.py: scores that explain errors and reveal search errors."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -95,18 +96,16 @@ def test_acoustic_scores_are_computed_from_the_recording(tmp_path, monkeypatch):
     noise = np.random.default_rng(0).normal(0, 0.1, 16_000)
     write_wav(tmp_path / "one.wav", noise, 16_000)
 
-    class Scorer:
-        sample_rate = 16_000
-
-    def scores(recognizer, samples, sequences):
+    def scores(_, samples, sequences):
         assert len(samples) == 16_000
         return [-float(len(sequence)) for sequence in sequences]
 
+    recognizer = SimpleNamespace(sample_rate=16_000)
     monkeypatch.setattr("recognition.evaluation.syllable_scores", scores)
 
     def outcome(pinyin: tuple[str, ...]) -> UtteranceResult:
         return UtteranceResult("one", "", 1.0, SPOKEN, pinyin, "", "", audio=str(tmp_path / "one.wav"))
 
-    assert with_acoustic_scores(outcome(SPOKEN[:1]), Scorer()).speech_scores == Scores(-4.0, -1.0)
-    right = with_acoustic_scores(outcome(SPOKEN), Scorer())
+    assert with_acoustic_scores(outcome(SPOKEN[:1]), recognizer).speech_scores == Scores(-4.0, -1.0)
+    right = with_acoustic_scores(outcome(SPOKEN), recognizer)
     assert (right.speech_scores, right.snr is not None) == (None, True)

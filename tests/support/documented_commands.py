@@ -1,51 +1,29 @@
-"""Finds the commands in the texts of the project and splits them into words as a shell does.
-
-Commands come from README.md, docs, cards of models, the comments of configs and requirements, docstrings and
-help texts of the code, the epilogs of all parsers, and what the targets of the Makefile run. In prose a
-command is recognised between backticks; elsewhere at the beginning of a line or behind a pipe.
-"""
+"""Finds the commands in pages, recipes and help texts, and splits them into words as a shell does."""
 
 import argparse
-import ast
 import importlib
-import itertools
 import re
 import shlex
-import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from types import ModuleType
 
 from data.corpora.tools.command import corpus_parser
 from tests.support.scripts import ROOT, load_script
 
 ELLIPSIS = "…"
-NAME = "NAME"  # stands for a value that code inserts into a string
-_CODE = (
-    "analysis",
-    "benchmarks",
-    "bundle",
-    "data",
-    "examples",
-    "keywords",
-    "model_*",
-    "preflight",
-    "recognition",
-    "serving",
-    "streaming",
-    "training",
+_PAGES = ("*.md", "docs/*.md", "pretrained/*/*.md", "configs/**/*.yaml", "requirements/*.txt")
+_COMMANDS = (
+    "*.py",
+    *(f"{room}/**/*.py" for room in ("analysis", "benchmarks", "bundle", "data", "examples")),
 )
-_OPERATORS = frozenset({"|", "||", "&", "&&", ";", "(", ")"})
-_REDIRECTIONS = frozenset({"<", ">", ">>", ">&", "<<"})
+_COMMANDS += tuple(f"{room}/**/*.py" for room in ("keywords", "model_*", "recognition", "training"))
 _PYTHON = re.compile(r"(\S*/)?python(3(\.\d+)?)?")
-_SETTING = re.compile(r"[A-Z_]+=.*|\$")  # a variable of the environment, or a prompt
-_BRACES = re.compile(r"(.*?)\{([^{}=]*,[^{}=]*)\}(.*)")
+_BEGINS = re.compile(r"(\$ )?([A-Z_]+=\S+ )*((\S*/)?python3?|make) \S|echo .* \| python")
 _OPTIONAL = re.compile(r"(?<= )\[(--[^]]*)\]")  # [--seed 2]: an optional argument
-_BEGINS = re.compile(r"(\$ )?([A-Z_]+=\S+ )*((\S*/)?python3?|make) \S|[^`]*\| ((\S*/)?python3?) \S")
 _FENCED = re.compile(r"^```.*?\n(.*?)^```", re.DOTALL | re.MULTILINE)
-_INLINE = re.compile(r"(?<!`)(`{1,2})(?!`)(.+?)(?<!`)\1(?!`)", re.DOTALL)
+_INLINE = re.compile(r"(?<!`)`([^`]+)`(?!`)")
 
 
 @dataclass(frozen=True)
@@ -55,14 +33,10 @@ class Command:
     Attributes:
         source: the file or parser that contains it.
         words: after ``python``: a script or ``-m`` and a module, and its arguments; or ``make`` and its own.
-        typed: the text that ``echo`` pipes into it.
-        read: the file for its standard input.
     """
 
     source: str
     words: tuple[str, ...]
-    typed: str | None = None
-    read: str | None = None
 
     def __str__(self) -> str:
         return f"{self.source}: {' '.join(self.words)}"
@@ -80,129 +54,41 @@ class Command:
 
 @cache
 def all_commands() -> tuple[Command, ...]:
-    """The commands of all texts with their sources; repeated ones are not merged."""
-    found = [command for path in text_files() for command in commands_of_file(path)]
+    """The commands of all texts with their sources."""
+    found: list[Command] = []
+    for path in sorted(path for pattern in _PAGES for path in ROOT.glob(pattern)):
+        text, source = path.read_text(encoding="utf-8"), str(path.relative_to(ROOT))
+        if path.suffix == ".md":
+            spans = [" ".join(span.split()) for span in _INLINE.findall(_FENCED.sub("", text))]
+            text = "\n".join([*_FENCED.findall(text), *spans])
+        else:
+            text = re.sub(r"^# ?", "", text, flags=re.MULTILINE)
+        found += commands_in(source, text)
     for program, parser in parsers():
         for text in _help_texts(parser):
-            found += commands_in_lines(f"help of {program}", _indented(text, 2))
-    found += commands_in_lines("Makefile", makefile_commands())
+            examples = re.findall(r"^  .*(?:\\\n.*)*", text, re.MULTILINE)
+            found += commands_in(f"help of {program}", "\n".join(examples))
     return tuple(dict.fromkeys(found))
 
 
-def text_files() -> list[Path]:
-    """The files that may contain commands."""
-    patterns = ("*.md", "docs/*.md", "pretrained/*/*.md", "configs/**/*.yaml", "*.txt", "Makefile", "*.py")
-    patterns += tuple(f"{folder}/**/*.py" for folder in (*_CODE, "training", "utils"))
-    return sorted({path for pattern in patterns for path in ROOT.glob(pattern)})
-
-
-def commands_of_file(path: Path) -> list[Command]:
-    """The commands in a file, by the kind of the file."""
-    text = path.read_text(encoding="utf-8")
-    source = str(path.relative_to(ROOT)) if path.is_relative_to(ROOT) else path.name
-    if path.suffix == ".md":
-        fenced, rest = _FENCED.findall(text), _FENCED.sub("", text)
-        code = "\n".join([*fenced, _indented(rest, 4)])
-        return [*commands_in_lines(source, code), *commands_in_prose(source, rest)]
-    if path.suffix == ".py":
-        texts = _strings(text)
-    else:
-        comments = (line.lstrip() for line in text.split("\n"))
-        texts = ["\n".join(line.removeprefix("#") for line in comments if line.startswith("#"))]
-    return [
-        command
-        for text in texts
-        for command in (
-            *commands_in_lines(source, text if text.startswith("python ") else _indented(text, 2)),
-            *commands_in_prose(source, text),
-        )
-        if NAME not in command.program and "{" not in command.program
-    ]
-
-
-def _indented(text: str, spaces: int) -> str:
-    """The lines indented by at least this many spaces, as examples are."""
-    return "\n".join(line for line in text.split("\n") if line.startswith(" " * spaces))
-
-
-def commands_in_lines(source: str, text: str) -> list[Command]:
-    """Commands at the beginning of lines or after a pipe; a backslash at the end continues a line."""
-    joined = re.sub(r"\\\n\s*", " ", text)
-    lines = (line.strip() for line in joined.split("\n"))
-    return [command for line in lines if _BEGINS.match(line) for command in commands_of_line(source, line)]
-
-
-def commands_in_prose(source: str, text: str) -> list[Command]:
-    """Commands between backticks, also across lines."""
-    spans = (" ".join(found[2].split()) for found in _INLINE.finditer(text))
-    return [command for span in spans if _BEGINS.match(span) for command in commands_of_line(source, span)]
-
-
-def commands_of_line(source: str, line: str) -> Iterator[Command]:
-    """The calls of Python and make in one line of a shell.
-
-    Raises:
-        ValueError: a quote is not closed.
-    """
-    lexer = shlex.shlex(_OPTIONAL.sub(r"\1", line), posix=True, punctuation_chars="();<>|&")
-    lexer.whitespace_split = True
-    typed = None
-    for is_operator, group in itertools.groupby(lexer, key=lambda word: word in _OPERATORS):
-        words = list(group)
-        simple = list(itertools.dropwhile(_SETTING.fullmatch, _without_redirections(words)))
-        if is_operator or len(simple) < 2:
-            continue
-        read = next((file for sign, file in itertools.pairwise(words) if sign == "<"), None)
-        if _PYTHON.fullmatch(simple[0]) and (simple[1] == "-m" or simple[1].endswith(".py")):
-            for expanded in itertools.product(*map(_expanded, simple[1:])):
-                yield Command(source, expanded, typed, read)
-        elif simple[0] == "make":
-            yield Command(source, tuple(simple))
-        typed = " ".join(simple[1:]) if simple[0] == "echo" else None
-
-
-def _without_redirections(words: Sequence[str]) -> list[str]:
-    return [
-        word
-        for before, word in itertools.pairwise(["", *words])
-        if word not in _REDIRECTIONS and before not in _REDIRECTIONS
-    ]
-
-
-def _expanded(word: str) -> list[str]:
-    """Expand braces as a shell does: ``a{b,c}`` → ab, ac."""
-    found = _BRACES.fullmatch(word)
-    return [found[1] + part + found[3] for part in found[2].split(",")] if found else [word]
-
-
-def _strings(code: str) -> list[str]:
-    """All strings of a module; formatted ones with :data:`NAME` for what they insert, docstrings dedented."""
-    nodes = list(ast.walk(ast.parse(code)))
-    formatted = [node for node in nodes if isinstance(node, ast.JoinedStr)]
-    parts = {id(part) for node in formatted for part in ast.walk(node)}
-    whole = [node for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)]
-    indent = {id(node.value): " " * node.col_offset for node in nodes if isinstance(node, ast.Expr)}
-    return [
-        *(
-            node.value.replace(f"\n{indent.get(id(node), '')}", "\n")
-            for node in whole
-            if id(node) not in parts
-        ),
-        *(
-            "".join(part.value if isinstance(part, ast.Constant) else NAME for part in node.values)
-            for node in formatted
-        ),
-    ]
-
-
-def makefile_commands() -> str:
-    """The commands of all targets of the Makefile, one per line, as expanded by make."""
-    texts = ["TEXT=a.txt b.txt", "NAMES=names.txt", "IN_DOMAIN=c.txt", "KEEP_OUT=test.tsv", "DEV=dev.tsv"]
-    done = subprocess.run(
-        ["make", "--dry-run", "--always-make", *makefile_targets(), *texts],
-        cwd=ROOT, capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    return done.stdout
+def commands_in(source: str, text: str) -> Iterator[Command]:
+    """The calls of Python and make at the beginning of a line or after a pipe; a backslash continues it."""
+    for line in map(str.strip, re.sub(r"\\\n\s*", " ", text).split("\n")):
+        for call in re.split(r" (?:\|\|?|&&?|;) ", line) if _BEGINS.match(line) else ():
+            words = shlex.split(re.sub(r" [0-9]?[<>].*", "", _OPTIONAL.sub(r"\1", call)), comments=True)
+            while words and re.fullmatch(r"[A-Z_]+=.*|\$", words[0]):
+                del words[0]
+            if len(words) < 2:
+                continue
+            if _PYTHON.fullmatch(words[0]) and (words[1] == "-m" or words[1].endswith(".py")):
+                choice = re.fullmatch(r"(.*)\{(.+,.+)\}(.*)", words[2] if words[1] == "-m" else words[1])
+                names = [choice[1] + name + choice[3] for name in choice[2].split(",")] if choice else []
+                for name in names:
+                    yield Command(source, ("-m", name, *words[3:]))
+                if not names:
+                    yield Command(source, tuple(words[1:]))
+            elif words[0] == "make":
+                yield Command(source, tuple(words))
 
 
 @cache
@@ -215,12 +101,11 @@ def makefile_targets() -> tuple[str, ...]:
 @cache
 def command_modules() -> tuple[str, ...]:
     """Scripts (``train.py``) and modules (``data.vocabularies``) that are commands, by their last lines."""
-    files = [*ROOT.glob("*.py"), *(path for folder in _CODE for path in ROOT.glob(f"{folder}/**/*.py"))]
     names = []
-    for path in sorted(files):
+    for path in sorted(path for pattern in _COMMANDS for path in ROOT.glob(pattern)):
         if 'if __name__ == "__main__":\n    run_command(main)' in path.read_text(encoding="utf-8"):
             inside = path.relative_to(ROOT)
-            names.append(inside.name if inside.parent == Path() else ".".join(inside.with_suffix("").parts))
+            names.append(inside.name if len(inside.parts) == 1 else ".".join(inside.with_suffix("").parts))
     return tuple(names)
 
 

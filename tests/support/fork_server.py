@@ -82,7 +82,6 @@ class ForkServer:
         send: int = signal.SIGKILL,
         after: float | None = None,
         at_change: int = 0,
-        of: str = "",
         at_size: int = 0,
         condition: Callable[[], bool] | None = None,
     ) -> Ended:
@@ -94,7 +93,6 @@ class ForkServer:
             send: the signal; any but SIGKILL goes to the whole process group, as that of Ctrl-C does.
             after: seconds until the signal.
             at_change: it is killed before its change of this number below the folder; 0: never.
-            of: only changes of files whose names end with this count.
             at_size: it is killed while it writes a file, of which this number of bytes is written; 0: never.
             condition: the signal is sent as soon as this is true.
         """
@@ -106,7 +104,6 @@ class ForkServer:
             "arguments": list(map(str, arguments)),
             "folder": f"{self.folder}{os.sep}",
             "at": at_change,
-            "of": of,
             "size": at_size,
             "output": str(output),
         }
@@ -217,7 +214,7 @@ def _child(main: Callable[[Sequence[str]], int], job: dict, report: int) -> None
     output = os.open(job["output"], os.O_WRONLY | os.O_CREAT)
     os.dup2(output, 1)
     os.dup2(output, 2)
-    changes = _watch_changes(job["folder"], job["at"], job["of"])
+    changes = _watch_changes(job["folder"], job["at"])
     if job["size"]:
         _die_at_size(job["size"])
     code = 1
@@ -239,8 +236,8 @@ def _child(main: Callable[[Sequence[str]], int], job: dict, report: int) -> None
         os._exit(code)
 
 
-def _watch_changes(folder: str, last: int, ending: str) -> list[int]:
-    """Count changes to files below ``folder`` with this ending; kill this process before number ``last``."""
+def _watch_changes(folder: str, last: int) -> list[int]:
+    """Count changes to files below ``folder``; kill this process before number ``last``."""
     seen = [0]
 
     def note(event: str, arguments: tuple) -> None:
@@ -248,7 +245,7 @@ def _watch_changes(folder: str, last: int, ending: str) -> list[int]:
             event == "open" and isinstance(arguments[2], int) and arguments[2] & (os.O_WRONLY | os.O_RDWR)
         )
         changes = writes or event in CHANGES
-        if changes and str(arguments[0]).startswith(folder) and str(arguments[0]).endswith(ending):
+        if changes and str(arguments[0]).startswith(folder):
             seen[0] += 1
             if seen[0] == last:
                 os.kill(os.getpid(), signal.SIGKILL)

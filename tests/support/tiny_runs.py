@@ -5,7 +5,7 @@ from typing import Any
 
 import keras
 
-from model_language.converters.ngram import NGRAM_FILE, NgramConfig, NgramModel
+from model_language.converters.ngram import NgramConfig, NgramModel
 from model_language.vocabulary.symbols import build_symbols
 from model_speech.acoustic_model import AcousticModel
 from model_speech.models.compact import CompactConfig, build_compact
@@ -50,5 +50,5 @@ def write_language_run(folder: Path, manifest: Path) -> Path:
     lists = {"train": ["text.txt"], "dev": [], "test": [str(manifest)]}
     run = create_run(folder, {"task": "language", "data": lists, "model": to_plain(model_config)})
     symbols.save(run.path)
-    NgramModel.train(pairs, model_config, symbols).save(run.path / NGRAM_FILE)
+    NgramModel.train(pairs, model_config, symbols).save(run.path / "ngram.npz")
     return folder

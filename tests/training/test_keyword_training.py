@@ -224,7 +224,6 @@ def test_a_run_is_resumed_only_with_the_same_recordings(empty_config, tmp_path):
             r"have 12 steps, training\.epochs=2 evaluations after 5 steps each, .*training\.epochs=3",
         ),
         (("data.clip_ms=30",), ConfigError, "clip of 480 samples is shorter than one window of 40 ms"),
-        (("spec_augment.consistency=0.2",), ConfigError, "consistency in a keyword recipe, .*leave it out"),
     ],
 )
 def test_a_recipe_that_cannot_be_trained_is_refused_with_the_reason(

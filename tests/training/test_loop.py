@@ -3,7 +3,6 @@
 import dataclasses
 import itertools
 import json
-import math
 import os
 import signal
 from dataclasses import dataclass
@@ -283,15 +282,9 @@ def test_stages_change_the_rate_after_their_last_step():
 
 
 def test_an_exponential_decay_goes_from_the_first_rate_to_the_last():
-    staged = OptimiserConfig(schedule="exponential", stages=STAGES)
-    plain = OptimiserConfig(schedule="exponential", learning_rate=1e-2, final_fraction=0.01)
-    decay = -math.log(1e-4 / 1e-2) / 60
-    for config in (staged, plain):
-        rate = make_optimizer(config, total_steps=60)._learning_rate
-        assert [float(rate(step)) for step in (0, 1, 30, 60)] == pytest.approx(
-            [1e-2 * math.exp(-decay * step) for step in (0, 1, 30, 60)]
-        )
-        assert float(rate(1000)) == pytest.approx(1e-4), "after the stages the last rate is kept"
+    config = OptimiserConfig(schedule="exponential", learning_rate=1e-2, final_fraction=0.01)
+    rate = make_optimizer(config, total_steps=60)._learning_rate
+    assert [float(rate(step)) for step in (0, 15, 30, 60)] == pytest.approx([1e-2, 10**-2.5, 1e-3, 1e-4])
 
 
 @pytest.mark.parametrize(
@@ -299,8 +292,8 @@ def test_an_exponential_decay_goes_from_the_first_rate_to_the_last():
     [
         ({"algorithm": "rmsprop"}, "unknown optimiser.algorithm 'rmsprop', one of: adam, momentum"),
         ({"schedule": "stages"}, "optimiser.stages is empty, stages: "),
-        ({"stages": STAGES}, "optimiser.stages with optimiser.schedule 'cosine', schedule: exponential or"),
-        ({"schedule": "exponential", "final_fraction": 0.0}, "decay from 0.001 to 0, both rates must be"),
+        ({"stages": STAGES}, "optimiser.stages with optimiser.schedule 'cosine', schedule: stages"),
+        ({"schedule": "exponential", "final_fraction": 0.0}, "an exponential decay to 0, .*above 0"),
         ({"average": 1.0}, r"optimiser\.average is 1.0, at least 0 and below 1"),
         ({"final_fraction": -3.0}, r"optimiser\.final_fraction"),
         ({"beta_2": 1.0}, r"optimiser\.beta_2"),

@@ -46,9 +46,11 @@ def with_initial_model(config: Any, run: RunFolder | None = None) -> Any:
         f"features.* are set, and model.name is '{INITIAL}'",
         hint="the features are those of the initial run: remove these settings",
     )
-    begun = run is not None and run.config_file.is_file()
-    is_resumed = begun and run.config().get("initialise_from") == config.initialise_from
-    features, model = trained_settings(run if is_resumed else open_run(config.initialise_from, "speech"))
+    begun = run if run and run.config_file.is_file() else None
+    if begun and begun.config().get("initialise_from") == config.initialise_from:
+        features, model = trained_settings(begun)
+    else:
+        features, model = trained_settings(open_run(config.initialise_from, "speech"))
     return dataclasses.replace(config, features=features, model=model)
 
 

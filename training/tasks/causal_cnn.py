@@ -17,7 +17,7 @@ from keras import ops
 from data.text.pinyin_pair_dataset import PairDataset, PairRows, hanzi_table, syllable_table
 from model_language.language_model import HanziLanguageModel
 from model_language.networks.causal_cnn import build_causal_cnn, numpy_weights, sampled_losses
-from model_language.networks.causal_cnn_numpy import WEIGHTS_FILE, NumpyCausalCnn, TextRowsConfig
+from model_language.networks.causal_cnn_numpy import NumpyCausalCnn, TextRowsConfig
 from model_language.registry import load_network
 from model_language.vocabulary.symbols import PAD_ID, UNKNOWN_ID, Symbols, build_symbols
 from training.distributed.distribution import SINGLE_PROCESS, Distribution
@@ -166,7 +166,7 @@ def train_causal_cnn(
     def export() -> None:
         frequent = np.sort(np.argsort(-frequencies, kind="stable")[:FREQUENT])
         load_weights(model, run.best_weights)
-        numpy_weights(model, frequent).save(run.path / WEIGHTS_FILE)
+        numpy_weights(model, frequent).save(run.causal_network)
 
     return train(
         task=CausalCnnTask(

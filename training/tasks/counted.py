@@ -19,21 +19,19 @@ from data.text.pinyin_pairs import Pair, read_pairs
 from model_language.array_files import save_arrays
 from model_language.converters.base import Converter
 from model_language.converters.combined import (
-    NETWORK_FILE,
-    NGRAMS_FILE,
     combined_parts,
     load_combined_converter,
 )
 from model_language.converters.combined_config import CombinedConfig
-from model_language.converters.ngram import NGRAM_FILE, NgramConverter, NgramModel
-from model_language.converters.noisy_channel import EMISSIONS_FILE, build_emissions
+from model_language.converters.ngram import NgramConverter, NgramModel
+from model_language.converters.noisy_channel import build_emissions
 from model_language.networks.candidates import TABLES_FILE, CandidateTables, confusion_matrix
 from model_language.networks.gated_cnn import GatedCnnConfig, numpy_weights
 from model_language.networks.gated_cnn_numpy import save_weights
 from model_language.ngram.kneser_ney import ngram_counts
 from model_language.ngram.packed import build_packed
-from model_language.ngram.syllables import SYLLABLES_FILE, SyllableNgram
-from model_language.ngram.words import WORDS_FILE, pack_words
+from model_language.ngram.syllables import SyllableNgram
+from model_language.ngram.words import pack_words
 from model_language.registry import load_network, read_model_config
 from model_language.vocabulary.symbols import PAD_ID, UNKNOWN_ID, Symbols
 from training.tasks.gated_cnn import reading_matrix
@@ -57,7 +55,7 @@ def count_ngrams(
 ) -> dict[str, float]:
     """Estimate an n-gram model by counting, without epochs; the run folder has the usual files."""
     model = NgramModel.train(train_pairs, config.model, symbols)
-    model.save(run.path / NGRAM_FILE)
+    model.save(run.ngram)
     rate = character_error_rate(
         converter=NgramConverter(model, symbols, config.model.beam),
         pinyin=[pair.pinyin for pair in dev_pairs],
@@ -76,7 +74,7 @@ def count_syllables(
     """Estimate an n-gram model of syllables for the beam search; the metric is the perplexity of dev."""
     model = SyllableNgram.train((pair.pinyin for pair in train_pairs), config.model)
     model.vocabulary.save(run.vocabulary("pinyin.txt"))
-    model.save(run.path / SYLLABLES_FILE)
+    model.save(run.syllable_ngram)
     return save_results(
         run,
         summary=f"interpolated Kneser-Ney over syllables, {ngram_counts(model.ngrams)}",
@@ -116,7 +114,7 @@ def make_combined(config: LanguageConfig, run: RunFolder) -> dict[str, float]:
     network, symbols = load_network(source.path)
     symbols.save(run.path)
     tables = CandidateTables.load(source.vocabulary(TABLES_FILE))
-    save_weights(run.path / NETWORK_FILE, numpy_weights(network, tables))
+    save_weights(run.network, numpy_weights(network, tables))
     dataset = prepare_pairs(data.train, data.cache, spoken=rows.spoken, seed=config.seed)
     emissions = build_emissions(
         symbols,
@@ -125,15 +123,15 @@ def make_combined(config: LanguageConfig, run: RunFolder) -> dict[str, float]:
         confusion_matrix(symbols, shipped_statistics()),
         model.others,
     )
-    emissions.save(run.path / EMISSIONS_FILE)
-    if not (run.path / NGRAMS_FILE).is_file():
+    emissions.save(run.emissions)
+    if not run.ngrams.is_file():
         ids = np.concatenate(list(_token_ids(dataset, symbols, model, config.seed)))
-        save_arrays(run.path / NGRAMS_FILE, build_packed(ids, len(symbols.hanzi), model.order, model.ngrams))
+        save_arrays(run.ngrams, build_packed(ids, len(symbols.hanzi), model.order, model.ngrams))
     if model.words:
         words = read_dictionary()
         if model.names:
             add_names(words, model.names)
-        save_arrays(run.path / WORDS_FILE, pack_words(words, symbols))
+        save_arrays(run.words, pack_words(words, symbols))
     parts = combined_parts(run, model)
     names = ", ".join(str(path.relative_to(run.path)) for path in parts)
     size = sum(path.stat().st_size for path in parts)
@@ -189,7 +187,7 @@ def save_results(run: RunFolder, summary: str, metrics: dict[str, float]) -> dic
     Returns:
         The metrics.
     """
-    write_text(run.path / "model_summary.txt", f"{summary}\n")
+    write_text(run.model_summary, f"{summary}\n")
     for name, value in metrics.items():
         log.info("%s %.4f", name, value)
     write_json(run.metrics, {"best": metrics, "last": metrics, "metric": next(iter(metrics))})

@@ -96,11 +96,6 @@ class KeywordConfig(Recipe):
             f"after {self.training.evaluation_steps} steps each",
             hint=f"training.epochs={needed}",
         )
-        require(
-            not self.spec_augment.consistency,
-            "spec_augment.consistency in a keyword recipe",
-            hint="leave it out: only speech recipes train on two views of an utterance",
-        )
 
     @property
     def total_steps(self) -> int:

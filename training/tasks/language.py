@@ -177,11 +177,14 @@ def train_language(
     prepare_backend(config.training, config.seed)
     distribution.check_same("vocabulary", [symbols.pinyin.tokens, symbols.hanzi.tokens])
     build = MODELS[config.model.name].build
+    assert build  # the n-gram models were counted above
     model = distribution.build(lambda: build(config.model, symbols, run))
     prepare_model(model, config, run, partial(_load_source, symbols))
-    encoded = [[symbols.encode_pair(*pair) for pair in pairs] for pairs in (train_pairs, dev_pairs)]
+    train_set, dev_set = (
+        [symbols.encode_pair(*pair) for pair in pairs] for pairs in (train_pairs, dev_pairs)
+    )
     return train(
-        task=LanguageTask(model, config, symbols, *encoded, distribution.shard),
+        task=LanguageTask(model, config, symbols, train_set, dev_set, distribution.shard),
         run=run,
         config=config.training,
         optimiser=config.optimiser,

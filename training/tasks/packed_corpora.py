@@ -66,5 +66,4 @@ def packed_source(
         max_batch=config.data.batch_utterances,
         seed=config.seed,
         spec_augment=config.spec_augment,
-        two_views=config.spec_augment.consistency > 0,
     )

@@ -117,7 +117,7 @@ class PunctuationTask(RowTask):
     def _score(self, pauses: np.ndarray) -> tuple[float, dict[str, float]]:
         dev = self._dev
         found, losses = np.zeros(len(dev.hanzi), np.int32), np.zeros(len(dev.hanzi))
-        for batch in length_batches(np.diff(dev.starts), _DEV_BATCH):
+        for batch in length_batches(np.diff(dev.starts).tolist(), _DEV_BATCH):
             places = [dev.places(number) for number in batch]
             inputs = {
                 name: pad_rows([values[each] for each in places])

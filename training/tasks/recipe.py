@@ -82,7 +82,7 @@ def prepare_model(
         names = theirs, getattr(recipe.model, "name", "")
         take_weights(model, source, recipe.initialise_from, token_layers, recipe.initialise_except, names)
     freeze_layers(model, recipe.freeze)
-    write_text(run.path / "model_summary.txt", summary_text(model))
+    write_text(run.model_summary, summary_text(model))
 
 
 def changed_data(run: RunFolder, hashes: Mapping[str, str]) -> list[str]:

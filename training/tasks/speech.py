@@ -25,7 +25,7 @@ from data.features.spec_augment import SpecAugmentConfig
 from data.manifest import Utterance, read_manifest
 from model_speech.acoustic_model import load_acoustic_model
 from model_speech.ctc.decoder import best_tokens
-from model_speech.ctc.distribution_losses import consistency_loss, distillation_loss
+from model_speech.ctc.distillation import distillation_loss
 from model_speech.ctc.loss import ctc_loss, output_lengths
 from model_speech.registry import MODELS
 from model_speech.vocabulary_transfer import OUTPUT_LAYER
@@ -119,7 +119,8 @@ class SpeechConfig(Recipe):
     head: HeadConfig = field(default_factory=HeadConfig)
 
 
-VARIANTS = {"model": ChainMap(ConfigClasses(MODELS), {INITIAL: InitialModelConfig})}
+_MODEL_CONFIGS: Any = ConfigClasses(MODELS)
+VARIANTS = {"model": ChainMap(_MODEL_CONFIGS, {INITIAL: InitialModelConfig})}
 
 
 class SpeechTask(SequenceTask):
@@ -132,7 +133,6 @@ class SpeechTask(SequenceTask):
         train: source of training batches.
         dev: source of dev batches (not shuffled, not augmented).
         shard: (index, count): the part of each training batch to read, see ``BatchSource.batches``.
-        consistency: weight of the consistency loss; above 0 the training batches have two views.
         teacher: a model whose distributions this one learns as well; the training batches have its features.
     """
 
@@ -147,12 +147,11 @@ class SpeechTask(SequenceTask):
         train: BatchSource | PackedSource,
         dev: BatchSource,
         shard: tuple[int, int] = (0, 1),
-        consistency: float = 0.0,
         teacher: Teacher | None = None,
     ):
         super().__init__(model)
         self._blank, self._time_stride = vocabulary.blank_index, time_stride
-        self._consistency, self._teacher = consistency, teacher
+        self._teacher = teacher
         self._train, self._dev, self._shard = train, dev, shard
 
     def steps(self, epoch: int) -> int:
@@ -170,7 +169,6 @@ class SpeechTask(SequenceTask):
             "lengths": batch.feature_lengths,
             "labels": batch.labels,
             "label_lengths": batch.label_lengths,
-            "second_view": batch.second_view,
             "teacher_features": batch.teacher_features,
             "teacher_lengths": batch.teacher_lengths,
         }
@@ -179,26 +177,16 @@ class SpeechTask(SequenceTask):
     def losses(self, arrays: dict[str, Any], training: bool) -> Any:
         """CTC loss of each utterance, in nats, (batch,) float32.
 
-        With two views it is the mean of both, plus the weighted consistency loss; with a teacher the weighted
-        distillation loss of each view is added.
+        With a teacher the weighted distillation loss is added.
         """
-        views = [arrays[name] for name in ("features", "second_view") if name in arrays]
-        # Both views in one call: batch normalisation sees them together.
-        inputs = {
-            "features": ops.concatenate(views),
-            "lengths": ops.concatenate([arrays["lengths"]] * len(views)),
-        }
-        logits = ops.split(self.model(inputs, training=training), len(views))
-        losses = sum(self.loss(arrays, each, training) for each in logits) / len(views)
-        frames = output_lengths(arrays["lengths"], self._time_stride)
+        logits = self.model({name: arrays[name] for name in self.inputs}, training=training)
+        losses = self.loss(arrays, logits, training)
         if self._teacher:
             features, lengths = arrays["teacher_features"], arrays["teacher_lengths"]
-            teacher = self._teacher.logits(features, lengths, ops.shape(logits[0])[1])
-            divergence = sum(distillation_loss(teacher, each, frames) for each in logits) / len(views)
-            losses += self._teacher.weight * divergence
-        if len(views) == 1:
-            return losses
-        return losses + self._consistency * consistency_loss(*logits, frames)
+            teacher = self._teacher.logits(features, lengths, ops.shape(logits)[1])
+            frames = output_lengths(arrays["lengths"], self._time_stride)
+            losses += self._teacher.weight * distillation_loss(teacher, logits, frames)
+        return losses
 
     def dev_batches(self) -> Iterator[Batch]:
         """The batches of the dev set."""
@@ -255,6 +243,7 @@ def train_speech(
         len(vocabulary),
     )
     if config.head.after and not run.checkpoint.is_file():
+        assert isinstance(train_source, BatchSource)  # not a packed corpus, see above
         train_head(
             model, config.head, train_source, config.model.time_stride, vocabulary.blank_index, config.seed
         )
@@ -266,7 +255,6 @@ def train_speech(
             train_source,
             dev_source,
             distribution.shard,
-            config.spec_augment.consistency,
             teacher,
         ),
         run=run,
@@ -360,7 +348,6 @@ def _train_source(
         seed=config.seed,
         shuffle=True,
         spec_augment=config.spec_augment,
-        two_views=config.spec_augment.consistency > 0,
         mixture=mixture,
         teacher_cache=teacher_cache,
     )

@@ -99,7 +99,7 @@ def open_sound(path: str | Path) -> Iterator[Sound]:
         if file:
             stack.enter_context(file)
         wav = file is not None and file.format in ("WAV", "WAVEX")
-        goes_on = wav and bool(_GOES_ON.search(file.extra_info))
+        goes_on = file is not None and wav and bool(_GOES_ON.search(file.extra_info))
         beginnings = [0] if wav and not goes_on else _beginnings(content)
         if file and not goes_on and len(beginnings) == 1:
             yield _checked(file, content, path, problem)

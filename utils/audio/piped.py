@@ -6,7 +6,6 @@ temporary file, because its reader needs to seek. Text is refused.
 """
 
 import re
-import shutil
 import struct
 import sys
 import tempfile
@@ -66,7 +65,8 @@ def open_pipe(
         whole.read(header_bytes)
     elif _is_audio_file(head):
         with tempfile.NamedTemporaryFile(prefix="standard-input-") as copy:
-            shutil.copyfileobj(whole, copy)
+            while block := whole.read(_HEAD_BYTES):
+                copy.write(block)
             copy.flush()
             yield _file_blocks(copy.name, sample_rate)
         return

@@ -10,7 +10,7 @@ import io
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import BinaryIO
+from typing import Protocol
 
 import numpy as np
 import soundfile
@@ -82,8 +82,15 @@ def audio_blocks(
             )
 
 
+class SupportsRead(Protocol):
+    """An open file or pipe."""
+
+    def read(self, size: int, /) -> bytes:
+        """The next ``size`` bytes; fewer only at the end."""
+
+
 def pcm_blocks(
-    stream: BinaryIO, rate: int, sample_rate: int = SAMPLE_RATE, seconds: float = 1.0
+    stream: SupportsRead, rate: int, sample_rate: int = SAMPLE_RATE, seconds: float = 1.0
 ) -> Iterator[np.ndarray]:
     """Read mono sound without a header (16-bit integers, little-endian) while it arrives, e.g. from a pipe.
 
@@ -188,7 +195,7 @@ def at_rate(blocks: Iterable[np.ndarray], from_rate: float, to_rate: float) -> I
         yield rest
 
 
-def _pcm_samples(stream: BinaryIO, size: int) -> Iterator[np.ndarray]:
+def _pcm_samples(stream: SupportsRead, size: int) -> Iterator[np.ndarray]:
     """Blocks of ``size`` 16-bit integers as (samples,) float32."""
     count = 0
     while data := stream.read(2 * size):

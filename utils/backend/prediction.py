@@ -45,7 +45,8 @@ def predict(model: keras.Model, inputs: Mapping[str, np.ndarray]) -> Any:
     if keras.backend.backend() == "tensorflow" and model.predict_function is None:
         # Keras by itself builds a graph for the first shape, and again for the second and the third.
         model.make_predict_function()
-        model.predict_function.get_concrete_function([(any_shapes(padded),)])
+        predict: Any = model.predict_function
+        predict.get_concrete_function([(any_shapes(padded),)])
     outputs = model.predict_on_batch(padded)
     return keras.tree.map_structure(lambda output: output[:rows], outputs)
 

@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from types import ModuleType
+from typing import Any
 
 from utils.backend.devices import grow_gpu_memory
 from utils.errors import ConfigError, missing_package
@@ -46,7 +47,8 @@ def silence_tensorflow() -> None:
         else:
             # Keras and TensorBoard import TensorFlow if it is installed. This makes that import fail, which
             # saves seconds and GPU memory.
-            sys.modules.setdefault("tensorflow", None)
+            modules: dict[str, Any] = sys.modules
+            modules.setdefault("tensorflow", None)
 
 
 def _import_keras() -> ModuleType:

@@ -18,7 +18,7 @@ from utils.stop_signals import Stopped
 _ROOT = Path(__file__).parents[2]
 
 
-def run_command(main: Callable[[], int | None]) -> None:
+def run_command(main: Callable[..., int | None]) -> None:
     """Run a script's ``main`` and exit with its return value, or with 2 after an error of the user.
 
     After a signal the exit code is the one that shells use: 130 for Ctrl-C, 143 for SIGTERM.
@@ -40,9 +40,10 @@ def run_command(main: Callable[[], int | None]) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 0
     except (UserError, KeyboardInterrupt, ModuleNotFoundError, OSError) as error:
-        code = _report(error)
-        if code is None:
+        reported = _report(error)
+        if reported is None:
             raise
+        code = reported
     sys.exit(code)
 
 
@@ -68,7 +69,7 @@ def _user_error(error: BaseException) -> UserError | None:
         return None if ours else missing_package(package)
     if isinstance(error, OSError) and error.errno in OS_ERROR_HINTS:
         hint = OS_ERROR_HINTS[error.errno]
-        return UserError(error.strerror, where=error.filename or "while writing", hint=hint)
+        return UserError(error.strerror or str(error), where=error.filename or "while writing", hint=hint)
     return None
 
 

@@ -4,7 +4,7 @@ import argparse
 import difflib
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import takewhile
 from typing import Any
@@ -28,7 +28,7 @@ class CommandParser(argparse.ArgumentParser):
         if common:
             self.add_argument("--help-all", action=_HelpAll, nargs=0, help="show all options and exit")
 
-    def parse_known_args(self, args: Sequence[str] | None = None, namespace: Any = None) -> Any:
+    def parse_known_args(self, args: Iterable[str] | None = None, namespace: Any = None) -> Any:
         """As in argparse, but a misspelt option ends the command first, before what is missing is named."""
         words = sys.argv[1:] if args is None else list(args)
         known = self._option_string_actions
@@ -66,7 +66,8 @@ class CommandParser(argparse.ArgumentParser):
 
 
 class _HelpAll(argparse.Action):
-    def __call__(self, parser: CommandParser, *_: Any) -> None:
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any, **__: Any) -> None:
+        assert isinstance(parser, CommandParser)
         parser.show_all()
         parser.print_help()
         parser.exit()

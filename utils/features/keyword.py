@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import scipy.fft
@@ -17,7 +18,7 @@ from utils.errors import AudioError, require
 from utils.features.micro import MicroFrontEnd
 
 KINDS = ("raw", "mfcc", "micro")
-_DEFAULTS = {
+_DEFAULTS: dict[str, dict[str, Any]] = {
     "mfcc": {
         "window_ms": 40.0, "stride_ms": 20.0, "mel_bins": 40, "coefficients": 20, "lowest_hz": 20.0,
         "highest_hz": 7600.0,
@@ -28,6 +29,7 @@ _DEFAULTS = {
         "highest_hz": 7500.0,
     },
 }  # fmt: skip
+_OF_THE_KIND: Any = None  # replaced by the default value of the kind
 _FLOATS = ("window_ms", "stride_ms", "lowest_hz", "highest_hz")
 _HIGHEST_FRACTION = 0.475  # of the sample rate: 7600 Hz at 16 kHz, 3800 Hz at 8 kHz
 
@@ -57,12 +59,12 @@ class KeywordFeatureConfig:
 
     kind: str = "mfcc"
     sample_rate: int = SAMPLE_RATE
-    window_ms: float | None = None
-    stride_ms: float | None = None
-    mel_bins: int | None = None
-    coefficients: int | None = None
-    lowest_hz: float | None = None
-    highest_hz: float | None = None
+    window_ms: float = _OF_THE_KIND
+    stride_ms: float = _OF_THE_KIND
+    mel_bins: int = _OF_THE_KIND
+    coefficients: int = _OF_THE_KIND
+    lowest_hz: float = _OF_THE_KIND
+    highest_hz: float = _OF_THE_KIND
 
     def __post_init__(self):
         require(

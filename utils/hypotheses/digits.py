@@ -62,7 +62,7 @@ def with_digits(segment: Recognition | Ending) -> Recognition | Ending:
     texts = segment.syllable_texts()
     hanzi = "".join(texts)
     syllables = [index for index, text in enumerate(texts) for _ in text]  # of each character
-    written = {}
+    written: dict[int, str] = {}
     for start, end, digits in _numbers(hanzi):
         written |= {start: digits, **dict.fromkeys(range(start + 1, end), "")}
     labels = [""] * len(texts)
@@ -111,8 +111,8 @@ def _is_fixed(text: str, start: int, end: int) -> bool:
 
 def _is_descending(first: str, second: str) -> bool:
     """Whether two numbers make a range such as 十天八天."""
-    numbers = whole_number(first), whole_number(second)
-    return None in numbers or numbers[0] > numbers[1]
+    lower, higher = whole_number(first), whole_number(second)
+    return lower is None or higher is None or lower > higher
 
 
 def _context(found: Match) -> tuple[str, str]:
@@ -221,7 +221,8 @@ def _calculation(found: Match) -> str | None:
         _OPERATORS.get(term) or ("-" if term == "负" else _written(term))
         for term in re.findall(_TERMS, found[0])
     ]
-    return None if None in terms else "".join(terms)
+    known = [term for term in terms if term is not None]
+    return "".join(known) if len(known) == len(terms) else None
 
 
 def _range(found: Match) -> str | None:

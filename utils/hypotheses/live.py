@@ -103,7 +103,8 @@ def write_live_transcript(transcript: Path, form: TranscriptFormat, name: str, e
     first = next(events)
     if isinstance(first, Ending) and first.error:
         raise first.error
-    partial, errors = partial_path(transcript), []
+    partial = partial_path(transcript)
+    errors: list[AudioError] = []
     partial.parent.mkdir(parents=True, exist_ok=True)
     # Each segment ends a line, which line buffering writes at once.
     with named_errors(partial), partial.open("x", encoding="utf-8", newline="\n", buffering=1) as file:

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from utils.audio.folders import find_recordings
 from utils.errors import UserError
@@ -17,10 +18,10 @@ PIPE = Path("-")
 
 @dataclass(frozen=True)
 class Job:
-    """A recording and the file for its transcript; ``target`` None: standard output."""
+    """A recording and the path of its transcript; ``target`` None: standard output."""
 
     audio: Path
-    target: Path | None
+    target: Any
 
     @property
     def file(self) -> Path | None:

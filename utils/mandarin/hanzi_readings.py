@@ -9,6 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from importlib.metadata import version as version_of
+from typing import Any
 
 from utils.errors import CorpusError
 
@@ -141,6 +142,7 @@ def possible_readings(hanzi: str) -> list[list[str]]:
     """
     from pypinyin import Style, pinyin
 
-    return pinyin(
-        hanzi, style=Style.TONE3, heteronym=True, neutral_tone_with_five=True, errors=lambda _: [""]
-    )
+    def unknown(_: str) -> Any:  # a list, which pypinyin takes but its annotations don't
+        return [""]
+
+    return pinyin(hanzi, style=Style.TONE3, heteronym=True, neutral_tone_with_five=True, errors=unknown)

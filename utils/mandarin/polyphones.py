@@ -90,8 +90,9 @@ def correct_polyphones(parts: Sequence[str], syllables: Sequence[str]) -> list[s
         for index, syllable in enumerate(syllables[start : start + len(part)], start):
             rule = None if keeps_reading else matching_rule(text, index)
             any_rule = len(part) == 1 or is_misread or text[index] in _OFTEN_ALONE
-            applies = rule is not None and (any_rule or rule.has_pattern)
-            corrected.append(rule.reading if applies else syllable)
+            if rule is not None and (any_rule or rule.has_pattern):
+                syllable = rule.reading
+            corrected.append(syllable)
     return corrected
 
 

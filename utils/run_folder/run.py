@@ -90,6 +90,32 @@ class RunFolder:
     """Folder for TensorBoard (with ``train`` and ``validation``)."""
     labels = _file("labels.txt")
     """The labels of a keyword model, one per line, in the order of its outputs."""
+    model_summary = _file("model_summary.txt")
+    """The layers of the model with their sizes, or the n-grams of a counted one."""
+    skipped = _file("skipped.tsv")
+    """Training utterances that are too short for their labels."""
+    utterances = _file("utterances.tsv")
+    """The utterances of each step, with ``training.log_utterances``."""
+    tests = _file("test")
+    """Folder with the results of ``test.py``, one folder a test set."""
+    export = _file("export")
+    """The bundle that ``export.py`` writes."""
+    packed_network = _file("network.onnx")
+    """The network of a packed speech run, in place of the weights."""
+    confidence = _file("confidence.json")
+    """How certain the syllables of a speech run are, see :mod:`recognition.confidence`."""
+    phrase_thresholds = _file("phrase_thresholds.json")
+    """From which score on a phrase counts, see :mod:`recognition.phrases.thresholds`."""
+    syllable_ngram = _file("syllables.npz")
+    """A counted n-gram of syllables."""
+    ngram = _file("ngram.npz")
+    """A counted n-gram of hanzi, of the converter ``ngram``."""
+    ngrams, network, emissions, words = map(
+        _file, ("ngrams.npz", "network.npz", "emissions.npz", "words.npz")
+    )
+    """The parts of the converter ``combined``: packed n-grams, gated network, readings and words."""
+    causal_network = _file("hanzi_model.npz")
+    """The network of a language model of hanzi."""
 
     def last_logged(self) -> str:
         """The last line of ``train.log``; empty if there is none."""

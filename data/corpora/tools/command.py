@@ -48,7 +48,7 @@ def _download(corpus: Corpus, options: argparse.Namespace) -> int:
     root, source = Path(options.root), corpus.source
     if isinstance(source, ByHand):
         raise CorpusError(source.reason, where=root, hint=source.steps)
-    for archive in [source] if isinstance(source, Archive) else source:
+    for archive in [source] if isinstance(source, Archive) else source or ():
         if options.only in (None, archive.folder):
             url = options.url and f"{options.url.rstrip('/')}/{archive.url.rpartition('/')[2]}"
             print(f"{download_corpus(archive, root, url)}: ready")

@@ -208,7 +208,7 @@ def unpack(file: Path, folders: Mapping[str, Path], progress: bool = False) -> N
             folders[name].parent.mkdir(exist_ok=True)
             (temporary / name).replace(folders[name])
     except (tarfile.TarError, EOFError, zlib.error, OSError) as error:
-        if getattr(error, "errno", None) in _DISK_ERRORS:
+        if isinstance(error, OSError) and error.errno in _DISK_ERRORS:
             raise _disk_error(file, error) from error
         raise CorpusError(
             f"damaged or unsafe archive ({error})", where=file, hint="move it away and download again"
@@ -239,7 +239,7 @@ def _disk_error(path: Path, error: OSError) -> CorpusError:
     return CorpusError(
         f"can't write to the disk of '{path.parent}' ({error.strerror or error})",
         where=path,
-        hint=OS_ERROR_HINTS.get(error.errno, "check the disk"),
+        hint=OS_ERROR_HINTS.get(error.errno or 0, "check the disk"),
     )
 
 

@@ -92,10 +92,10 @@ class Corpus:
 
 
 class CheckedCandidate(NamedTuple):
-    """A candidate with its utterance or problem, and its sample rate in Hz (0 if it was not read)."""
+    """A candidate with its `Utterance` or `Problem`, and its sample rate in Hz (0 if it was not read)."""
 
     candidate: Candidate
-    result: Utterance | Problem
+    result: Any
     sample_rate: int = 0
 
 
