@@ -159,6 +159,13 @@ def test_srt_cuts_no_word():
     assert _cues(26, hanzi=latin) == ["妈" * 11, "wifi6" + "妈" * 10]
 
 
+def test_srt_cuts_behind_punctuation():
+    labels = (*"妈" * 8, "妈，", *"妈" * 17)
+    assert list(map(len, _cues(26, {15: 0.4}, labels=labels))) == [10, 17]  # the mark counts
+    labels = (*"妈" * 2, "妈，", *"妈" * 23)
+    assert list(map(len, _cues(26, labels=labels))) == [14, 13]  # too near the beginning
+
+
 @pytest.mark.parametrize("gaps", [{}, {25: 0.6}], ids=["long", "pause"])
 def test_srt_cuts_no_number_in_digits(gaps):
     """The syllables after the first one of a number have no text of their own."""

@@ -13,12 +13,11 @@ from model_language.networks.punctuation import PunctuationConfig, build_punctua
 from model_language.punctuation import Punctuator, load_punctuation, punctuated
 from model_language.registry import load_converter, load_network
 from training.run import train_from_config
-from training.tasks.punctuation import f1_scores
 from utils.errors import CorpusError, RunError
 from utils.hypotheses.digits import with_digits
 from utils.hypotheses.recognition import Alternative, Ending, Recognition
 from utils.hypotheses.transcript_formats import FORMATS
-from utils.mandarin.punctuation import MARKS, SEGMENT_END, pauses_between, split_marks
+from utils.mandarin.punctuation import MARKS, SEGMENT_END, f1_scores, pauses_between, split_marks
 from utils.vocabulary import language_vocabulary
 
 PASSAGES = ["今天，天气好。", "你去吗？", "苹果、梨、桃。", "快走！"] * 4

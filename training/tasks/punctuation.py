@@ -24,7 +24,7 @@ from training.tasks.text_rows import RowTask
 from utils.arrays import log_softmax, pad_rows
 from utils.backend.prediction import predict, prepare_prediction
 from utils.errors import require
-from utils.mandarin.punctuation import MARKS, UNKNOWN_PAUSE
+from utils.mandarin.punctuation import UNKNOWN_PAUSE, f1_scores
 from utils.run_folder.run import RunFolder
 from utils.vocabulary import Vocabulary
 
@@ -128,16 +128,6 @@ class PunctuationTask(RowTask):
                 found[each] = rows[: len(each)].argmax(axis=1)
                 losses[each] = -rows[np.arange(len(each)), dev.marks[each]]
         return float(losses.mean()), f1_scores(dev.marks, found)
-
-
-def f1_scores(reference: np.ndarray, found: np.ndarray) -> dict[str, float]:
-    """F1 of each mark, and of ``all`` together, where a wrong mark counts as missed and as false."""
-    scores = {}
-    for name, kinds in {**{mark: [number] for number, mark in enumerate(MARKS) if mark}, "all": None}.items():
-        wanted, given = (np.isin(each, kinds) if kinds else each > 0 for each in (reference, found))
-        correct = np.sum(wanted & (reference == found))
-        scores[name] = float(2 * correct / max(1, wanted.sum() + given.sum()))
-    return scores
 
 
 def train_punctuation(

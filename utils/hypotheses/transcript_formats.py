@@ -16,13 +16,12 @@ from utils.hypotheses.phrases import PhraseResult
 from utils.hypotheses.recognition import Ending, Recognition
 from utils.mandarin.punctuation import without_marks
 
-# A subtitle ends at a pause between words. Longer speech is cut at its longest gap, away from its ends, or in
-# equal parts.
+# A subtitle ends at a pause between words. Longer speech is cut away from its ends: behind a punctuation mark,
+# at its longest gap, or in equal parts.
 CUE_PAUSE_SECONDS = 0.5
 CUE_SYLLABLES = 24  # at most: two lines
 CUE_LEAST = 8  # syllables on each side of a cut
 _LATIN_OR_DIGITS = re.compile("[A-Za-z0-9]\n[A-Za-z0-9]")  # before and after a cut
-
 CHANNEL = "{}: "  # before a text
 Events = Iterable[Recognition | Ending]
 
@@ -276,7 +275,13 @@ def _short_enough(segment: Recognition, words: list[tuple[int, int]]) -> Iterato
         yield first, end
         return
     equal = first + (end - first) * (parts // 2) / parts
-    cut = max(cuts, key=lambda i: (int(10 * _gap(segment, words[i][0]) + 0.5), -abs(words[i][0] - equal)))
+
+    def suitable(i: int) -> tuple[bool, int, float]:
+        before = segment.text_of(*words[i - 1])
+        gap = int(10 * _gap(segment, words[i][0]) + 0.5)
+        return without_marks(before) != before, gap, -abs(words[i][0] - equal)
+
+    cut = max(cuts, key=suitable)
     yield from _short_enough(segment, words[:cut])
     yield from _short_enough(segment, words[cut:])
 

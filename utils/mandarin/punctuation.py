@@ -30,6 +30,16 @@ def split_marks(text: str) -> tuple[str, list[int]]:
     return "".join(characters), marks
 
 
+def f1_scores(reference: np.ndarray, found: np.ndarray) -> dict[str, float]:
+    """F1 of each mark, and of ``all`` together, where a wrong mark counts as missed and as false."""
+    scores = {}
+    for name, kinds in {**{mark: [number] for number, mark in enumerate(MARKS) if mark}, "all": None}.items():
+        wanted, given = (np.isin(each, kinds) if kinds else each > 0 for each in (reference, found))
+        correct = np.sum(wanted & (reference == found))
+        scores[name] = float(2 * correct / max(1, wanted.sum() + given.sum()))
+    return scores
+
+
 def pauses_between(middles: np.ndarray) -> np.ndarray:
     """The pause after each syllable of a segment: their middles (n,) in seconds → (n,) int32."""
     pauses = np.full(len(middles), SEGMENT_END, np.int32)

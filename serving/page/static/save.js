@@ -75,7 +75,7 @@ function words(cells) {
   return whole;
 }
 
-/** Speech without pauses in parts: cut at its longest gap, away from its ends, or into equal parts. */
+/** Speech without pauses in parts: cut behind a punctuation mark, at its longest gap, or into equal parts. */
 function shortEnough(run) {
   const before = [0];
   for (const cell of run) before.push(before.at(-1) + cell.syllables.length);
@@ -84,7 +84,8 @@ function shortEnough(run) {
   if (parts === 1 || !cuts.length) return [run];
   const silence = i => Math.floor(10 * gap(run[i - 1], run[i]) + 0.5);
   const distance = i => Math.abs(before[i] - total * Math.floor(parts / 2) / parts);
-  const better = (i, best) => silence(i) - silence(best) || distance(best) - distance(i);
+  const marked = i => Number(/[，。？！、]$/.test(run[i - 1].hanzi));
+  const better = (i, best) => marked(i) - marked(best) || silence(i) - silence(best) || distance(best) - distance(i);
   const cut = cuts.reduce((best, i) => better(i, best) > 0 ? i : best);
   return [...shortEnough(run.slice(0, cut)), ...shortEnough(run.slice(cut))];
 }
