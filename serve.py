@@ -26,13 +26,19 @@ SPEECH_TOKENS. Ctrl-C and SIGTERM end the service after every accepted request i
 
   curl -F file=@recording.wav http://127.0.0.1:8000/v1/audio/transcriptions
 
-docs/serving.md describes the requests, and how to run the service behind a proxy.
+Every option but --tokens can be set in the environment too: SPEECH_PORT=9000, SPEECH_ORIGINS="https://a.org
+https://b.org". docs/serving.md describes the requests, and how to run the service behind a proxy.
 """
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Parse the command line, serve until a signal."""
-    options = _parser().parse_args(arguments)
+    parser = _parser()
+    variables = {name: f"SPEECH_{name.upper()}" for name in vars(parser.parse_args([])) if name != "tokens"}
+    set_values = {name: os.environ[each] for name, each in variables.items() if os.environ.get(each)}
+    origins = set_values.pop("origins", "").split()
+    parser.set_defaults(**set_values)
+    options = parser.parse_args(arguments)
     try:
         from serving.server import serve
         from serving.settings import Settings, read_tokens
@@ -43,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     given = {name: value for name, value in vars(options).items() if value is not None}
     names = {each.name for each in fields(Settings)}
     given["tokens"] = read_tokens(options.tokens, os.environ)
-    given["origins"] = tuple(options.origins or ())
+    given["origins"] = tuple(options.origins or origins)
     settings = Settings(**{name: value for name, value in given.items() if name in names})
     open_run(settings.speech, "speech")  # reports a wrong folder before processes start
     open_run(settings.language, "language")

@@ -18,6 +18,7 @@ import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from serving.app import create_app
+from serving.endpoints.stream import LARGEST_MESSAGE
 from serving.limits import SLOWEST
 from serving.logs import log_to_standard_error
 from serving.settings import Settings
@@ -57,7 +58,7 @@ def serve(settings: Settings) -> None:
         server_header=False,
         proxy_headers=False,
         timeout_keep_alive=_KEPT_SECONDS,
-        ws_max_size=1 << 20,
+        ws_max_size=8 * LARGEST_MESSAGE,  # a larger one is not even read; between, an error is sent
         # A client whose sound waits answers a ping after it, perhaps minutes later. Silence ends a stream.
         ws_ping_interval=None,
     )

@@ -27,6 +27,7 @@ router = APIRouter()
 LOG = logging.getLogger("serving")
 PROTOCOL = "speech"
 """Subprotocol to offer beside ``bearer.TOKEN``, so that the response doesn't repeat the token."""
+LARGEST_MESSAGE = 1 << 20  # bytes
 ALIVE_SECONDS = 5.0
 """A client gets a message this often at least, so that it notices a connection lost without being closed."""
 _NORMAL, _POLICY, _FAILED, _RESTART = 1000, 1008, 1011, 1012  # WebSocket close codes
@@ -272,7 +273,11 @@ class Session:
         message = await self._websocket.receive()
         if message["type"] == "websocket.disconnect":
             raise WebSocketDisconnect(message.get("code", _NORMAL))
-        if (data := message.get("bytes")) is not None:
+        data = message.get("bytes")
+        if (size := len(data or message.get("text") or "")) > LARGEST_MESSAGE:
+            problem = f"a message of {size:,} bytes, more than {LARGEST_MESSAGE:,}"
+            raise RequestError(400, problem, hint="send the sound in smaller pieces", code="message_size")
+        if data is not None:
             return data
         try:
             return json.loads(message.get("text") or "")

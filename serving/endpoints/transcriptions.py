@@ -23,7 +23,7 @@ from serving.endpoints.responses import MEDIA_TYPES, events, response_body, whol
 from serving.errors import RequestError
 from serving.work.engine import MIXED, Channels, Engine
 from serving.work.models import Search
-from utils.command.arguments import MANDARIN, split_names
+from utils.command.arguments import is_mandarin, split_names
 from utils.hypotheses.digits import with_digits
 from utils.hypotheses.recognition import Ending, Recognition
 from utils.hypotheses.transcript_formats import segment_values
@@ -68,6 +68,10 @@ async def transcribe(
         list[Literal["segment", "word"]],
         Form(alias="timestamp_granularities[]", description="of verbose_json"),
     ] = [],  # noqa: B006
+    granularity: Annotated[
+        list[Literal["segment", "word"]],
+        Form(alias="timestamp_granularities", description="the same without brackets"),
+    ] = [],  # noqa: B006
     include: Annotated[list[str], Form(alias="include[]", description="logprobs, with json")] = [],  # noqa: B006
     stream: Annotated[bool, Form(description="server-sent events while it is recognised")] = False,
     digits: Annotated[bool, Form(description="numbers as digits: 123 for 一百二十三")] = False,
@@ -80,7 +84,7 @@ async def transcribe(
     ] = "",
 ) -> Response:
     """The words of a recording, with `verbose_json` also times, confidence and pinyin of each syllable."""
-    if language and language.lower() not in MANDARIN:
+    if language and not is_mandarin(language):
         raise RequestError(
             400, "only Mandarin is recognised", hint="language=zh, or leave it out", param="language"
         )
@@ -101,7 +105,9 @@ async def transcribe(
     with engine.admitted():
         chosen = Channels(channels, split_names(channel_names))
         segments, seconds = await collected(request, file, search, digits, chosen)
-    text = response_body(response_format, segments, seconds, granularities, temperature, logs)
+    text = response_body(
+        response_format, segments, seconds, [*granularities, *granularity], temperature, logs
+    )
     return Response(text, media_type=MEDIA_TYPES[response_format])
 
 

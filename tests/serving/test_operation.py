@@ -148,6 +148,22 @@ def test_a_port_that_is_taken_is_named(service):
         load_script("serve.py").main(["--port", port])
 
 
+def test_options_come_from_the_environment_too(monkeypatch):
+    """An option of the command line counts more."""
+    served = []
+    monkeypatch.setattr("serving.server.serve", served.append)
+    for name, value in (
+        ("PORT", "9000"),
+        ("UPLOAD_SECONDS", "60"),
+        ("ORIGINS", "https://a.org https://b.org"),
+    ):
+        monkeypatch.setenv(f"SPEECH_{name}", value)
+    load_script("serve.py").main(["--port", "9001"])
+    settings = served[0]
+    assert (settings.port, settings.upload_seconds) == (9001, 60.0)
+    assert settings.origins == ("https://a.org", "https://b.org")
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

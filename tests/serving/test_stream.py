@@ -18,6 +18,7 @@ import websockets
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 import transcribe
+from serving.endpoints.stream import LARGEST_MESSAGE
 from serving.live.messages import final_message
 from tests.support.recordings import RECORDINGS
 from tests.support.service import PATIENCE, ROOT, TOKEN, Service, running_service, wait_until
@@ -342,6 +343,11 @@ def test_the_log_has_no_address_and_no_query(service):
 def test_a_wrong_message_ends_the_stream_after_its_finals(service, speech):
     *_, final, error = talk(service, [speech.tobytes(), '{"type":"pause"}'])
     assert (final["type"], error["code"]) == ("final", "invalid_message")
+
+
+def test_a_message_that_is_too_large_is_named(service):
+    *_, error = talk(service, [bytes(LARGEST_MESSAGE + 2)])
+    assert (error["type"], error["code"]) == ("error", "message_size")
 
 
 def test_sound_that_is_no_opus(service):

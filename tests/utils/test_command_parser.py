@@ -53,7 +53,9 @@ def test_help_shows_the_common_options_and_help_all_the_others_too(capsys):
     assert "--shift" not in parser().format_usage()
 
 
-@pytest.mark.parametrize("name", ["zh", "zh-CN", "Chinese", "MANDARIN", "中文"])
+@pytest.mark.parametrize(
+    "name", ["zh", "zh-CN", "Chinese", "MANDARIN", "中文", "zh_CN", "zh-Hans-CN", "auto"]
+)
 def test_mandarin_may_be_named_where_a_language_run_is_given(name):
     assert language_run(name) is None
 

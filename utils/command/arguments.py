@@ -13,8 +13,9 @@ from pathlib import Path
 from utils.errors import UserError, is_utf8, require, unreadable
 
 _LANGUAGE = re.compile("[a-z]{2,3}(-[A-Za-z]+)?|[A-Z]?[a-z]{4,}")  # its code or name
-MANDARIN = ("zh", "zh-cn", "zh-hans", "cmn", "chinese", "mandarin", "中文", "汉语", "普通话")
-"""The only language that is recognised, by the names that other recognisers and their clients give it."""
+_MANDARIN = re.compile(
+    "auto|zh(-hans|-hant)?(-cn|-tw|-sg)?|cmn(-hans)?(-cn)?|chinese|mandarin|中文|汉语|普通话"
+)
 
 
 def positive(text: str) -> int:
@@ -61,10 +62,15 @@ def _number(text: str, fits: Callable[[float], bool], requirement: str) -> float
     return number
 
 
+def is_mandarin(language: str) -> bool:
+    """Whether a name of other recognisers and their clients stands for Mandarin, the only language here."""
+    return bool(_MANDARIN.fullmatch(language.lower().replace("_", "-")))
+
+
 def language_run(text: str) -> Path | None:
     """The run folder of a language model; None for Mandarin, which recognisers of all languages take here."""
     path = Path(text)
-    if text.lower() in MANDARIN and not path.exists():
+    if is_mandarin(text) and not path.exists():
         return None
     if _LANGUAGE.fullmatch(text) and not path.exists():
         raise argparse.ArgumentTypeError(
