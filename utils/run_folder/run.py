@@ -90,6 +90,10 @@ class RunFolder:
     """The labels of a keyword model, one per line, in the order of its outputs."""
     model_summary = _file("model_summary.txt")
     """The layers of the model with their sizes, or the n-grams of a counted one."""
+    last_accuracy = _file("accuracy_last.txt")
+    """Accuracy of the last weights of a keyword model on the test set, in percent."""
+    flags, flags_json = _file("flags.txt"), _file("flags.json")
+    """The settings of a keyword training as lines ``key=value`` and as JSON, for programs without YAML."""
     skipped = _file("skipped.tsv")
     """Training utterances that are too short for their labels."""
     utterances = _file("utterances.tsv")
