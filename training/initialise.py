@@ -1,8 +1,10 @@
 """Initialises a model with the weights of another run, freezes layers, mixes initial and trained weights.
 
 Layers are identified by their names in ``model_summary.txt``. Weights of tokens (embedding, output layer) are
-copied token by token, so vocabularies may differ; all others keep their values. A layer that does not fit is
-an error unless the config excludes it by name.
+copied token by token, so vocabularies may differ; all others keep their values. Two shapes may differ: a
+dense layer on frames side by side becomes a convolution, and the convolution over time of a streaming block
+that looks ahead gets taps for other frames than it has in ``source``. A layer that does not fit is an error
+unless the config excludes it by name.
 """
 
 import logging
@@ -11,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import partial
 from typing import Any
 
 import keras
@@ -71,7 +74,10 @@ def take_weights(
     arrays, mismatches = {}, {}
     for name in copied:
         try:
-            arrays[name] = _fitting_weights(layers[name], source_layers.get(name), token_layers.get(name))
+            ahead = _frames_ahead(model, name), _frames_ahead(source, name)
+            arrays[name] = _fitting_weights(
+                layers[name], source_layers.get(name), token_layers.get(name), ahead
+            )
         except ValueError as error:
             mismatches[name] = str(error)
     if mismatches:
@@ -225,14 +231,31 @@ def _matching(layers: Mapping[str, Any], patterns: Sequence[str], key: str) -> l
     return [name for name in layers if any(fnmatchcase(name, pattern) for pattern in patterns)]
 
 
+def _frames_ahead(model: keras.Model, name: str) -> int:
+    """Frames that a block's convolution over time (``…_time``) sees ahead: its input is late by as many."""
+    late = [layer for layer in model.layers if layer.name == f"{name.removesuffix('_time')}_late"]
+    return late[0].cropping[1] if late else 0
+
+
 def _fitting_weights(
-    layer: keras.layers.Layer, source: keras.layers.Layer | None, tokens: TokenLayer | None
+    layer: keras.layers.Layer,
+    source: keras.layers.Layer | None,
+    tokens: TokenLayer | None,
+    ahead: tuple[int, int],
 ) -> list[np.ndarray]:
-    """The weights of ``source`` for ``layer``; raises ValueError with the reason if they do not fit."""
+    """The weights of ``source`` for ``layer``; raises ValueError with the reason if they do not fit.
+
+    ``ahead``: frames that streaming blocks with these layers look ahead.
+    """
     if source is None:
         raise ValueError("isn't there")
     old, new = source.get_weights(), layer.get_weights()
-    tried = [_fit(*pair, tokens) for pair in zip(old, new, strict=False)]
+    later, earlier = ahead
+    if later and getattr(source, "padding", "") == "same":
+        fit = partial(_taps_seen, ahead=later)
+    else:
+        fit = partial(_fit_taps, ahead=later - earlier) if later > earlier else partial(_fit, tokens=tokens)
+    tried = [fit(*pair) for pair in zip(old, new, strict=False)]
     fitted = [array for array in tried if array is not None]
     if not len(old) == len(new) == len(fitted):
         there, here = ([array.shape for array in arrays] for arrays in (old, new))
@@ -247,7 +270,32 @@ def _fit(old: np.ndarray, new: np.ndarray, tokens: TokenLayer | None) -> np.ndar
         others = [np.delete(array.shape, tokens.axis).tolist() for array in (old, new)]
         if counts == (len(tokens.source), len(tokens.new)) and others[0] == others[1]:
             return move_tokens(old, tokens.source, new, tokens.new, tokens.axis)
-    return old if old.shape == new.shape else None
+    if old.shape == new.shape:
+        return old
+    # Frames side by side: `front` is a dense layer in `compact`, a strided convolution in
+    # `compact_streaming`.
+    joins = new.ndim == 3 and (old.ndim == 2 or (old.ndim == 3 and new.shape[0] == 1))
+    fits = joins and old.size == new.size and old.shape[-1] == new.shape[-1]
+    return old.reshape(new.shape) if fits else None
+
+
+def _fit_taps(old: np.ndarray, new: np.ndarray, ahead: int) -> np.ndarray | None:
+    """A kernel over time with ``ahead`` more taps, for the latest frames; they are zero."""
+    padded = np.pad(old, [(0, ahead), *[(0, 0)] * (old.ndim - 1)])
+    return padded if padded.shape == new.shape else None
+
+
+def _taps_seen(old: np.ndarray, new: np.ndarray, ahead: int) -> np.ndarray | None:
+    """Of a kernel for a window around a frame, the taps for the frames that a streaming block sees.
+
+    It has none for frames later than ``ahead``, and zeros for those before the window.
+    """
+    after = len(old) // 2
+    seen = old[: len(old) - max(after - ahead, 0)]
+    more = (len(new) - len(seen) - max(ahead - after, 0), max(ahead - after, 0))
+    if more[0] < 0 or old.shape[1:] != new.shape[1:]:
+        return None
+    return np.pad(seen, [more, *[(0, 0)] * (old.ndim - 1)])
 
 
 def _log_initialisation(
