@@ -31,7 +31,8 @@ examples:
   python convert.py --rescoring-weight 0.2 lines.txt          # fewer errors, two to three times as slow
 
 Accepts zhong1, zhong¹, zhōng, lv4 nü3 lu:4, capitals, erhua, with and without tones, with and without spaces
-(xi'an is two syllables, xian one). After pinyin, the marks , ? ! become those of Chinese; other text is
+(xi'an is two syllables, xian one). Where spaces separate words, not single syllables, no word of the result
+crosses a space. After pinyin, the marks , ? ! become those of Chinese; other text is
 unchanged. If most syllables of a line have tones, a syllable without a tone is neutral if any hanzi is read
 so; otherwise, and in a word of several syllables without any tone (Beijing), it may have any tone. A file of
 user words has one word per line: hanzi, optionally its pinyin and a weight (a natural logarithm per

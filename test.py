@@ -28,13 +28,13 @@ from analysis.keyword.clip_report import (
     recording_table,
     write_keyword_report,
 )
-from analysis.page.report import WORST_SHOWN, Evidence, write_report_page
+from analysis.page.report import WORST_SHOWN, Evidence, add_page_language, write_report_page
 from analysis.results.collect import collect_results
 from analysis.results.result_files import hypotheses_tsv, summary, write_results
 from analysis.results.terminal import results_text
 from data.evaluation_lists import lists_of_split, read_test_transcripts, read_test_utterances
 from data.manifest import SPLITS
-from keywords.options import add_keyword_options, settle_keyword_options
+from keywords.options import add_keyword_options, read_data_config, settle_keyword_options
 from recognition.command_options import add_joint_options, add_search_options, add_word_option
 from recognition.options import SearchOptions, check_joint_options, given_settings
 from utils.audio.reading import read_audio
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 RESULTS_BYTES = 1 << 16  # disk space for the results, checked before the test
 COMMON_OPTIONS = (
-    *("--split", "--manifest", "--limit", "--report", "--output", "--json"),
+    *("--split", "--manifest", "--limit", "--report", "--language", "--output", "--json"),
     *("--joint", "--words", "--beam", "--syllables", "--weights", "--recording", "--spoken"),
 )
 EXAMPLES = """\
@@ -113,7 +113,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # Printed first: if the disk is full by now, nothing is lost.
     written = _write_folder(options, figures, "hypotheses.tsv", hypotheses_tsv(evaluation.utterances))
     if options.report:
-        page = write_report_page(options.report, results, _collect_evidence(options, evaluation))
+        evidence = _collect_evidence(options, evaluation)
+        page = write_report_page(options.report, results, evidence, options.language)
         written += [page, *write_results(options.report, results)]
     if not options.json:
         print(f"written: {', '.join(map(str, written))}")
@@ -183,13 +184,13 @@ def _report_rejected(evaluation: "Evaluation") -> int:
 
 def _test_keyword(options: argparse.Namespace) -> int:
     """Test a keyword model on the clips of a split or of manifests."""
+    data = read_data_config(options.keyword_run, options.overrides)
     _reserve_output(options)
     silence_tensorflow()
     from keywords.evaluation import recognise_split  # here: see utils.backend.quiet
 
     recognised = recognise_split(
-        options.keyword_run, options.split, options.weights, options.overrides, options.manifest or (),
-        options.shift_ms,
+        options.keyword_run, data, options.split, options.weights, options.manifest or (), options.shift_ms,
     )  # fmt: skip
     decisions = decisions_of(recognised.clips, recognised.probabilities, recognised.model.labels)
     results = {
@@ -310,6 +311,7 @@ def _add_options(command: argparse.ArgumentParser, task: str) -> None:
         add_keyword_options(command)
     else:
         command.add_argument("--limit", type=positive, help="test only the first LIMIT utterances")
+        add_page_language(command)
     default = None if task == KEYWORD else "test"  # see settle_keyword_options
     command.add_argument("--split", choices=SPLITS, default=default, help="default: test")
     command.add_argument(

@@ -15,6 +15,9 @@ from tqdm import tqdm
 from recognition import load
 from recognition.command_options import add_joint_options, add_phrase_options, add_search_options
 from recognition.options import (
+    CHANNELS,
+    MIX,
+    SEPARATE,
     given_settings,
     transcript_settings,
     transcription_runs,
@@ -23,7 +26,7 @@ from recognition.options import (
 from streaming.speech.recognizer import StreamRecognizer
 from utils.audio.piped import live_audio
 from utils.cluster import add_cluster, on_cluster
-from utils.command.arguments import fraction, language_run, listed_paths, positive
+from utils.command.arguments import fraction, language_run, listed_paths, positive, split_names
 from utils.command.parser import CommandParser
 from utils.errors import AudioError, ConfigError, TranscriptError, UserError, printable
 from utils.files import remove_leftovers
@@ -51,6 +54,7 @@ examples:
   python transcribe.py --list files.txt --output texts/
   python transcribe.py talks/ --output texts/ --cluster head:6379
   python transcribe.py talk.m4a --format vtt --digits
+  python transcribe.py call.wav --channels separate --channel-names 客服,客户
   python transcribe.py meeting.wav --joint --words names.txt
   python transcribe.py commands/ --phrases phrases.txt      # only these phrases; everything else is rejected
   python transcribe.py lecture.flac --syllables runs/syllables --workers 1
@@ -86,6 +90,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options.search = transcription_search(options.speech, options.language, **given_settings(vars(options)))
     if options.chunk and not options.stream:
         raise ConfigError("--chunk without --stream", hint="add --stream")
+    if options.channels != MIX and (options.stream or options.cluster or PIPE in options.paths):
+        raise ConfigError("--channels is for files", hint="leave out --stream, --cluster and '-'")
+    if options.channel_names and options.channels != SEPARATE:
+        raise ConfigError("--channel-names without --channels separate", hint="add --channels separate")
     if options.cluster and (not options.output or options.stream or PIPE in options.paths):
         raise ConfigError("--cluster transcribes files", hint="give --output DIR, no '-', no --stream")
     paths = [*options.paths, *(listed_paths(options.list) if options.list else ())]
@@ -118,26 +126,31 @@ def _transcribe_unfinished(
     transcribe = _transcribe_on_cluster if options.cluster else _transcribe
     failed = transcribe(unfinished, options, marks) if unfinished else []
     if failed:
-        shown = [*failed[:SHOWN_FAILURES], *(["…"] if len(failed) > SHOWN_FAILURES else [])]
-        summary = f"{len(failed)} of {len(unfinished)} files could not be transcribed"
-        print(f"{summary}: {', '.join(shown)}", file=sys.stderr)
+        _print_names("{} of {} files could not be transcribed", failed, len(unfinished))
     return failed
+
+
+def _print_names(message: str, names: Sequence[str], of: int) -> None:
+    """Print a message with numbers, and the first names."""
+    shown = [*names[:SHOWN_FAILURES], *(["…"] if len(names) > SHOWN_FAILURES else [])]
+    print(f"{message.format(len(names), of)}: {', '.join(shown)}", file=sys.stderr)
 
 
 def _transcribe(jobs: Sequence[Job], options: argparse.Namespace, marks: TranscriptMarks | None) -> list[str]:
     """Transcribe all recordings; return the names of those that failed."""
     recognizer = _recognizer(options)
     failed: list[str] = []
+    silent: list[str] = []
     form = FORMATS[options.format]
     block_seconds = (options.chunk or BLOCK_MS) / 1000 if options.stream else 1.0
     # Without --output the printed transcripts show the progress.
     with tqdm(unit=" s of audio", disable=None if options.output else True) as bar:
         stopped: list[Stopped] = []
         sources = _sources(jobs, options, recognizer.sample_rate, block_seconds, stopped)
-        recognised = recognizer.segments(sources)
+        recognised = _recognised(recognizer, sources, options)
         for (name, events), job in zip(recognised, jobs, strict=False):  # to the end, or to a signal
             try:
-                shown = _with_progress(events, bar)
+                shown = _with_progress(events, bar, name, silent)
                 if options.digits:
                     shown = map(with_digits, shown)
                 if marks is None:
@@ -149,6 +162,8 @@ def _transcribe(jobs: Sequence[Job], options: argparse.Namespace, marks: Transcr
             except (AudioError, TranscriptError) as error:
                 failed.append(name)
                 tqdm.write(error.labelled(), file=sys.stderr)
+    if silent:
+        _print_names("note: no speech was found in {} of {} files", silent, len(jobs))
     if options.stream:
         print(recognizer.speed(), file=sys.stderr)
     if stopped:
@@ -192,6 +207,15 @@ def _recognizer(options: argparse.Namespace) -> Any:
     return StreamRecognizer(stream, None if options.output else LiveText(sys.stderr).show)
 
 
+def _recognised(recognizer: Any, sources: Iterator[tuple[str, Any]], options: argparse.Namespace) -> Any:
+    """The name and the events of each recording, see :meth:`recognition.recognizer.Recognizer.segments`."""
+    if options.stream or options.channels == MIX:
+        return recognizer.segments(sources)
+    from recognition.channels import recognise_channels
+
+    return recognise_channels(recognizer, sources, options.channels, options.channel_names)
+
+
 def _sources(
     jobs: Sequence[Job], options: argparse.Namespace, sample_rate: int, seconds: float, stopped: list[Stopped]
 ) -> Iterator[tuple[str, Any]]:
@@ -205,14 +229,20 @@ def _sources(
             return
 
 
-def _with_progress(events: Events, bar: tqdm) -> Iterator[Recognition | Ending]:
-    """The same events; updates the progress bar with the seconds of audio."""
-    before = 0.0
+def _with_progress(events: Events, bar: tqdm, name: str, silent: list[str]) -> Iterator[Recognition | Ending]:
+    """The same events; updates the progress bar with the seconds of audio.
+
+    The name of a recording without speech is appended to ``silent``.
+    """
+    before, speech = 0.0, False
     for event in events:
+        speech = speech or (isinstance(event, Recognition) and bool(event.times))
         now = event.seconds if isinstance(event, Ending) else event.end
         bar.update(round(now) - round(before))
         before = now
         yield event
+    if not speech:
+        silent.append(name)
 
 
 def _one_live_call(jobs: Sequence[Job], options: argparse.Namespace) -> AbstractContextManager:
@@ -226,7 +256,8 @@ def _marks(options: argparse.Namespace, runs: Mapping[str, Path]) -> TranscriptM
     if not options.output:
         return None
     remove_leftovers(options.output)
-    flags = {"stream": options.stream, "digits": options.digits}
+    channels = " ".join(("channels", options.channels, *options.channel_names))
+    flags = {"stream": options.stream, "digits": options.digits, channels: options.channels != MIX}
     return TranscriptMarks(options.output, transcript_settings(options.search, runs, flags))
 
 
@@ -246,6 +277,22 @@ def _parser() -> CommandParser:
     parser.add_argument("--speech", type=Path, metavar="RUN", help="run of the acoustic model")
     parser.add_argument("--language", type=language_run, metavar="RUN", help="run of the language model")
     parser.add_argument("--format", choices=tuple(FORMATS), default="text", help="default: text")
+    parser.add_argument(
+        "--channels",
+        choices=CHANNELS,
+        default=MIX,
+        help="of a recording with several: mixed, the first one only, or a transcript of each (default: mix)",
+    )
+    parser.add_argument(
+        "--channel-names",
+        type=split_names,
+        default=(),
+        metavar="A,B",
+        help="with --channels separate (default: left and right, or numbers)",
+    )
+    parser.add_argument(
+        "--no-punctuation", action="store_false", default=None, dest="punctuation", help="hanzi only"
+    )
     parser.add_argument("--digits", action="store_true", help="numbers as digits: 123 for 一百二十三")
     parser.add_argument(
         "--output",

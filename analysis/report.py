@@ -13,7 +13,7 @@ from analysis.inputs.normalisation import ALL, DEFAULT_RULES, NONE, RULES, rules
 from analysis.inputs.text_files import read_text_file
 from analysis.inputs.training_texts import read_training
 from analysis.inputs.utterance_results import LEVELS
-from analysis.page.report import write_report_page
+from analysis.page.report import add_page_language, write_report_page
 from analysis.results.collect import collect_results
 from analysis.results.result_files import write_results
 from analysis.results.results import Results
@@ -57,7 +57,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         training=options.training or (),
     )
     print(results_text(results))
-    written = [write_report_page(options.output, results), *write_results(options.output, results)]
+    written = [
+        write_report_page(options.output, results, language=options.language),
+        *write_results(options.output, results),
+    ]
     print(f"written: {', '.join(map(str, written))}")
     return 0
 
@@ -146,6 +149,7 @@ def _parser() -> CommandParser:
     parser.add_argument(
         "--output", type=Path, default=Path("report"), metavar="DIR", help="default: %(default)s"
     )
+    add_page_language(parser)
     return parser
 
 

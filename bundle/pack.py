@@ -1,10 +1,10 @@
-"""Packs a finished speech run into a small folder, with which ONNX Runtime recognises without TensorFlow.
+"""Packs a finished run into a small folder, with which ONNX Runtime recognises without TensorFlow.
 
     python -m bundle.pack RUN FOLDER
 
-A weight takes one byte. The folder holds config.yaml without the paths of the data, the vocabulary, the
-metrics of training and ``network.onnx`` (see :mod:`bundle.export.packed_network`). Commands that load a
-speech run take it instead.
+The run is a speech run or one of a punctuation network. A weight takes one byte. The folder holds config.yaml
+without the paths of the data, the vocabulary, the metrics of training and ``network.onnx`` (see
+:mod:`bundle.export.packed_network`). Commands that load such a run take it instead.
 """
 
 from utils.command.entry import run_command
@@ -14,12 +14,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from model_language.punctuation import NAME as PUNCTUATION
+from model_language.punctuation import load_punctuation
+from model_language.registry import read_model_config
 from model_speech.onnx_acoustic import load_onnx_acoustic
 from utils.backend.quiet import silence_tensorflow
 from utils.command.arguments import finite_number
 from utils.command.parser import CommandParser
 from utils.config import save_yaml
-from utils.errors import RunError
+from utils.errors import RunError, require
 from utils.files import replacing_folder
 from utils.run_folder import checksums
 from utils.run_folder.run import SEARCH, RunFolder, open_run
@@ -41,7 +44,7 @@ def pack(
     weights: str = "best",
     search: Mapping[str, float] | None = None,
 ) -> None:
-    """Write a speech run with one byte per weight.
+    """Write a run with one byte per weight.
 
     Args:
         source: the run.
@@ -56,14 +59,27 @@ def pack(
         RunError: the run is damaged, or is ``target`` itself.
         BundleError: the model can't be converted to ONNX.
     """
-    run = open_run(source, "speech")
+    run = open_run(source)
+    require(
+        run.config().get("task") == "speech" or _is_punctuation(run),
+        "only speech runs and punctuation networks can be packed",
+        where=run.path,
+        hint="other language runs are used as they are",
+        error=RunError,
+    )
     if target.resolve() == run.path.resolve():
         raise RunError("a run can't be packed into itself", where=target, hint="choose another folder")
     silence_tensorflow()  # the next lines load Keras
-    from bundle.export.packed_network import packed_network
+    from bundle.export.packed_network import packed_network, packed_punctuation
+    from model_language.registry import load_network
     from model_speech.acoustic_model import load_acoustic_model
 
-    network = packed_network(load_acoustic_model(run.path, weights), run)
+    if _is_punctuation(run):
+        vocabulary, opened = "hanzi.txt", load_punctuation
+        network = packed_punctuation(load_network(run.path, weights)[0])
+    else:
+        vocabulary, opened = "acoustic.txt", load_onnx_acoustic
+        network = packed_network(load_acoustic_model(run.path, weights), run)
     with replacing_folder(target) as folder:
         if target.is_dir():
             shutil.copytree(target, folder, dirs_exist_ok=True)
@@ -75,13 +91,17 @@ def pack(
             config[SEARCH] = {**config.get(SEARCH, {}), **search}
         save_yaml(new.config_file, config)
         new.vocabulary("").mkdir(exist_ok=True)
-        shutil.copyfile(run.vocabulary("acoustic.txt"), new.vocabulary("acoustic.txt"))
+        shutil.copyfile(run.vocabulary(vocabulary), new.vocabulary(vocabulary))
         if run.metrics.is_file():
             shutil.copyfile(run.metrics, new.metrics)
         new.packed_network.write_bytes(network.SerializeToString(deterministic=True))
         checksums.begin(folder)
         checksums.accept(folder)
-        load_onnx_acoustic(folder)  # ONNX Runtime may lack an operation
+        opened(folder)  # ONNX Runtime may lack an operation
+
+
+def _is_punctuation(run: RunFolder) -> bool:
+    return run.config().get("task") == "language" and read_model_config(run).name == PUNCTUATION
 
 
 def _without_local_paths(config: Mapping[str, Any]) -> dict[str, Any]:
@@ -104,7 +124,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> CommandParser:
     parser = CommandParser(description=__doc__)
-    parser.add_argument("run", type=Path, help="a finished speech run")
+    parser.add_argument("run", type=Path, help="a finished run")
     parser.add_argument("folder", type=Path, help="the folder to write")
     parser.add_argument("--weights", default="best", help="best, last or a file (default: best)")
     for name in _SEARCH:

@@ -26,9 +26,7 @@ from model_keyword.loading import (
     refuse_other_lengths,
 )
 from utils.arrays import softmax
-from utils.config import build_config, with_overrides
 from utils.errors import CorpusError, require
-from utils.run_folder.run import open_run
 from utils.vocabulary import first_few
 
 
@@ -53,9 +51,9 @@ class RecognisedClips:
 
 def recognise_split(
     run: str | Path,
+    data: KeywordDataConfig,
     split: str,
     weights: str = "best",
-    overrides: Sequence[str] = (),
     manifests: Sequence[Path] = (),
     shifts_ms: Sequence[int] = (),
 ) -> RecognisedClips:
@@ -63,29 +61,19 @@ def recognise_split(
 
     Args:
         run: a keyword run.
+        data: its settings of the data, :func:`keywords.options.read_data_config`.
         split: ``train``, ``dev`` or ``test``.
         weights: ``best``, ``last`` or a path.
-        overrides: such as ``data.folder=…``, if the recordings have moved.
         manifests: recognise exactly the clips of these manifests, instead of the split.
         shifts_ms: also measure the accuracy of the clips moved by these numbers of milliseconds.
 
     Raises:
-        ConfigError: the lengths of clip and context differ from those of the training, or a setting is
-            overridden that is not one of the data.
+        ConfigError: the lengths of clip and context differ from those of the training.
         RunError, CorpusError, AudioError: see the message.
     """
-    folder = open_run(run, "keyword")
-    for override in overrides:
-        require(
-            override.startswith("data."),
-            f"'{override}' can't be changed after the training",
-            hint="only data.* can be changed",
-        )
-    model = load_keyword_model(folder.path, weights)
-    values = with_overrides({"data": folder.config().get("data") or {}}, overrides)["data"]
-    data = build_config(KeywordDataConfig, values, where=f"{folder.config_file} with {' '.join(overrides)}")
+    model = load_keyword_model(run, weights)
     rate = model.features.sample_rate
-    refuse_other_lengths(model, data.clip_ms, data.context_ms, folder.path)
+    refuse_other_lengths(model, data.clip_ms, data.context_ms, run)
     clips = _clips(data, split, manifests, model.labels)
     store = load_clips(clips, rate, model.clip_samples, data.cache, data.workers)
     references = np.array([model.labels.index(clip.label) for clip in store.clips])

@@ -1,7 +1,13 @@
 """Defines and checks the command-line options of a keyword test. Loads no model."""
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
+
+from data.keywords.clips import KeywordDataConfig
+from utils.config import build_config, with_overrides
+from utils.errors import require
+from utils.run_folder.run import open_run
 
 
 def add_keyword_options(command: argparse.ArgumentParser) -> None:
@@ -37,3 +43,21 @@ def settle_keyword_options(options: argparse.Namespace, parser: argparse.Argumen
     if options.recording and unused:
         parser.error(f"--recording is tested with the run's export: leave out {', '.join(unused)}")
     options.split, options.weights = options.split or "test", options.weights or "best"
+
+
+def read_data_config(run: str | Path, overrides: Sequence[str]) -> KeywordDataConfig:
+    """The settings of the data of a keyword run, such as ``data.folder=…`` if the recordings have moved.
+
+    Raises:
+        RunError: this is no keyword run.
+        ConfigError: an override is wrong, or not of ``data``.
+    """
+    folder = open_run(run, "keyword")
+    for override in overrides:
+        require(
+            override.startswith("data."),
+            f"'{override}' can't be changed after the training",
+            hint="only data.* can be changed",
+        )
+    values = with_overrides({"data": folder.config().get("data") or {}}, overrides)["data"]
+    return build_config(KeywordDataConfig, values, where=f"{folder.config_file} with {' '.join(overrides)}")

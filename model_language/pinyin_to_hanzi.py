@@ -7,9 +7,9 @@
 
 Each stretch of pinyin is converted by itself. Other text is not changed, except , ? ! after pinyin, nor is a
 syllable that is not a reading of any hanzi. If a word can be segmented into syllables in several ways, they
-are converted with the words beside it, and the most probable one is chosen. Typed pinyin is assumed to be
-correct: each syllable becomes a hanzi with this reading. For pinyin from a speech recogniser, recognition
-errors are corrected too.
+are converted with the words beside it, and the most probable one is chosen. Where spaces separate words, not
+single syllables, no word of the result crosses a space. Typed pinyin is assumed to be correct: each syllable
+becomes a hanzi with this reading. For pinyin from a speech recogniser, recognition errors are corrected too.
 """
 
 import heapq
@@ -23,7 +23,7 @@ from model_language.converters.explanation import Explanation
 from model_language.converters.user_word_converter import UserWordConverter
 from model_language.language_model import SecondPass
 from model_language.registry import load_converter
-from model_language.search.grid import Conversion
+from model_language.search.grid import Conversion, WordEnd
 from model_language.search.user_words import UserWords, read_user_words
 from model_language.vocabulary.lexicon import Lexicon
 from utils.errors import CorpusError
@@ -166,6 +166,8 @@ class PinyinToHanzi:
                 replace(piece, readings=tuple(map(self._with_any_tone, piece.readings)))
                 for piece in read_line(line, self._unwritable)
             ]
+            if _is_spaced_by_words(pieces):
+                pieces = [replace(piece, readings=tuple(map(_as_word, piece.readings))) for piece in pieces]
             if self._strict:
                 _check(pieces, number)
             parts: list[_Part] = []
@@ -207,6 +209,18 @@ class PinyinToHanzi:
             (tuple(itertools.chain.from_iterable(own)), text)
             for own, text in zip(readings, hanzi, strict=True)
         ]
+
+
+def _is_spaced_by_words(pieces: Sequence[LinePart]) -> bool:
+    """Whether at least half of the syllables are typed together with others: spaces are word borders then."""
+    best = [piece.readings[0] for piece in pieces if piece.readings]
+    sizes = [sum(syllable not in ("er", "er5") for syllable in reading) for reading in best]  # er: erhua
+    return 2 * sum(size for size in sizes if size > 1) >= max(1, sum(sizes))
+
+
+def _as_word(reading: tuple[str, ...]) -> tuple[str, ...]:
+    """The syllables of a word that spaces separate from others."""
+    return (*reading[:-1], WordEnd(reading[-1]))
 
 
 def _check(pieces: Sequence[LinePart], number: int) -> None:

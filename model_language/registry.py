@@ -31,6 +31,8 @@ from model_language.networks.causal_cnn_numpy import CausalCnnConfig
 from model_language.networks.gated_cnn_numpy import NumpyGatedCnn
 from model_language.ngram.syllables import NAME as SYLLABLE_NGRAM
 from model_language.ngram.syllables import SyllableNgramConfig, load_syllable_ngram
+from model_language.punctuation import NAME as PUNCTUATION
+from model_language.punctuation import Punctuation, load_punctuation
 from model_language.search.joint import JointSearch, JointWeights
 from model_language.search.sequences import SequenceSearch
 from model_language.search.user_words import UserWords, read_user_words
@@ -105,6 +107,14 @@ def _build_causal_cnn(config: Any, symbols: Symbols, run: RunFolder) -> keras.Mo
     return _network("causal_cnn:build_causal_cnn")(config, len(symbols.hanzi))
 
 
+def _build_punctuation(config: Any, symbols: Symbols, run: RunFolder) -> keras.Model:
+    return _network("punctuation:build_punctuation")(config, len(symbols.hanzi))
+
+
+def _load_punctuation(run: RunFolder, config: Any) -> Punctuation:
+    return load_punctuation(run.path)
+
+
 def _load_gated_cnn(run: RunFolder, config: Any) -> GatedCnnConverter:
     model, symbols = load_network(run.path)
     tables = CandidateTables.load(run.vocabulary(TABLES_FILE))
@@ -120,6 +130,7 @@ MODELS: dict[str, ModelEntry] = {
     "cbhg": _neural("cbhg:CbhgConfig", "cbhg:build_cbhg"),
     GATED_CNN: ModelEntry("gated_cnn:GatedCnnConfig", _load_gated_cnn, _build_gated_cnn),
     CAUSAL_CNN: ModelEntry(CausalCnnConfig, load_hanzi_language_model, _build_causal_cnn),
+    PUNCTUATION: ModelEntry("punctuation:PunctuationConfig", _load_punctuation, _build_punctuation),
     NGRAM: ModelEntry(NgramConfig, load_ngram_converter),
     COMBINED: ModelEntry(CombinedConfig, load_combined_converter),
     SYLLABLE_NGRAM: ModelEntry(SyllableNgramConfig, lambda run, config: load_syllable_ngram(run.path)),
@@ -129,6 +140,7 @@ MODELS: dict[str, ModelEntry] = {
 _NO_CONVERTERS = {
     SYLLABLE_NGRAM: ("an n-gram model of syllables", "the beam search (--syllables RUN)"),
     CAUSAL_CNN: ("a language model of hanzi", "the joint search (--language-model RUN)"),
+    PUNCTUATION: ("a punctuation network", "transcripts, after python -m bundle.pack"),
 }
 """Models that convert no syllables: what they are and what they are for."""
 

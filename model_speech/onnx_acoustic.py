@@ -7,7 +7,6 @@ do not depend on others.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,16 +23,14 @@ from model_speech.packed_run import (
     TIME_STRIDE,
 )
 from utils.arrays import pad_rows
+from utils.backend.onnx_session import COPY_AGAIN, open_session
 from utils.errors import RunError, require
 from utils.features.settings import FeatureConfig, feature_bins
-from utils.run_folder.checksums import verified
 from utils.run_folder.run import open_run
 from utils.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     import onnxruntime
-
-_HINT = "copy the folder again"
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +77,7 @@ def load_onnx_acoustic(path: str | Path) -> OnnxAcoustic | OnnxStreaming:
     run = open_run(path, "speech")
     vocabulary = Vocabulary.load(run.part(run.vocabulary("acoustic.txt")))
     features = run.section("features", FeatureConfig)
-    session = _open_session(run.part(run.packed_network))
+    session = open_session(run.part(run.packed_network))
     shapes = {tensor.name: tensor.shape for tensor in (*session.get_inputs(), *session.get_outputs())}
     found, expected = (shapes[FEATURES][-1], shapes[LOGITS][-1]), (feature_bins(features), len(vocabulary))
     require(
@@ -88,7 +85,7 @@ def load_onnx_acoustic(path: str | Path) -> OnnxAcoustic | OnnxStreaming:
         f"the network takes {found[0]} bins and has {found[1]} classes, config.yaml and the vocabulary have "
         f"{expected[0]} and {expected[1]}",
         where=run.path,
-        hint=_HINT,
+        hint=COPY_AGAIN,
         error=RunError,
     )
     metadata = session.get_modelmeta().custom_metadata_map
@@ -96,23 +93,3 @@ def load_onnx_acoustic(path: str | Path) -> OnnxAcoustic | OnnxStreaming:
     if LOOK_AHEAD in metadata:
         return OnnxStreaming(features, vocabulary, time_stride, int(metadata[LOOK_AHEAD]), session)
     return OnnxAcoustic(features, vocabulary, time_stride, session)
-
-
-def _open_session(path: Path) -> onnxruntime.InferenceSession:
-    import onnxruntime  # here: it takes a quarter of a second and starts a thread
-
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = _threads()
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    options.enable_mem_pattern = False  # it would remember every length of utterance
-    options.log_severity_level = 3
-    try:
-        return onnxruntime.InferenceSession(verified(path), options, providers=["CPUExecutionProvider"])
-    except Exception as error:  # onnxruntime's exceptions have no other common class
-        raise RunError(f"cannot read the network ({error})", where=path, hint=_HINT) from error
-
-
-def _threads() -> int:
-    """The number of threads that NumPy's matrix products have too."""
-    limit = os.environ.get("OMP_NUM_THREADS", "")
-    return int(limit) if limit.isdecimal() and int(limit) else len(os.sched_getaffinity(0))

@@ -1,15 +1,20 @@
 """What the first stage computes for a recording of one utterance, for an analysis of errors."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from model_speech.ctc.forward_backward import sequence_score
-from recognition.pieces import Piece
-from recognition.recognizer import Recognizer
 from recognition.voice_activity import speech_stretches
 from utils.arrays import softmax
 from utils.hypotheses.inspection import Inspection
+
+if TYPE_CHECKING:  # test.py --help has no need of them
+    from recognition.pieces import Piece
+    from recognition.recognizer import Recognizer
 
 
 def syllable_scores(

@@ -9,6 +9,7 @@ from pathlib import Path
 from model_language.converters.user_word_converter import AnyConverter
 from model_language.language_model import RESCORING, HanziLanguageModel
 from model_language.ngram.syllables import load_syllable_ngram
+from model_language.punctuation import load_punctuation
 from model_language.registry import (
     load_converter_with,
     load_hanzi_model,
@@ -59,6 +60,7 @@ def load_recognizer(speech: Path, language: Path | None, search: SearchOptions) 
         calibration=load_calibration(speech),
         minimum_confidence=search.minimum_confidence,
         new_stream=partial(new_live_stream, speech),
+        punctuation=load_punctuation() if converter and search.punctuation else None,
     )
 
 

@@ -7,13 +7,21 @@ from typing import Any
 
 from utils.errors import ConfigError, RunError
 from utils.hypotheses.transcript_marks import text_hash, weights_state
-from utils.run_folder.run import PRETRAINED, PRETRAINED_LANGUAGE_MODEL, PRETRAINED_SPEECH, open_run
+from utils.run_folder.run import (
+    PRETRAINED,
+    PRETRAINED_LANGUAGE_MODEL,
+    PRETRAINED_PUNCTUATION,
+    PRETRAINED_SPEECH,
+    open_run,
+)
 
 BEAM = 10  # default prefixes of a beam search with a language model
 # Tuned on 31 dev utterances with a 4-gram of syllables (a grid of both).
 FUSION_WEIGHT, INSERTION_BONUS = 0.5, 2.5
 # Tuned on dev speakers (benchmarks/recognition/phrases.py).
 PHRASE_THRESHOLD = 0.5
+MIX, FIRST, SEPARATE = CHANNELS = ("mix", "first", "separate")
+"""What becomes of several channels: one mixed channel, the first one only, or a transcript of each."""
 _JOINT_WEIGHTS = ("language_weight", "joint_bonus", "rescoring_weight")
 _PATHS = ("syllables", "words", "language_model", "phrases")
 _OF_JOINT = (*_JOINT_WEIGHTS, "language_model")  # options that have no effect without --joint
@@ -37,6 +45,7 @@ class SearchOptions:
         phrase_threshold: least probability, 0 to 1, that a phrase of the list was spoken.
         n_best: hypotheses, or phrases, of each segment.
         minimum_confidence: a segment with a lower mean confidence of its syllables has no text.
+        punctuation: whether the text has punctuation.
 
     Raises:
         ConfigError: ``syllables`` is combined with a greedy search, or a weight is negative.
@@ -57,6 +66,7 @@ class SearchOptions:
     phrase_threshold: float = PHRASE_THRESHOLD
     n_best: int = 1
     minimum_confidence: float = 0.0
+    punctuation: bool = False
 
     def __post_init__(self):
         for name in _PATHS:
@@ -110,7 +120,7 @@ def given_settings(values: Mapping[str, Any]) -> dict[str, Any]:
 def transcription_search(
     speech: str | Path | None, language: str | Path | None, **settings: Any
 ) -> SearchOptions:
-    """The search of a transcription: joint, unless another search or another model is given.
+    """The search of a transcription: with punctuation; joint, unless another search or model is given.
 
     Args:
         speech, language: the runs that are given; None: those of this project.
@@ -120,7 +130,7 @@ def transcription_search(
         ConfigError: a value is wrong, or settings contradict each other.
     """
     others = (speech, language, *(settings.get(name) for name in ("beam", "syllables", "phrases")))
-    search = SearchOptions(**{"joint": not any(others)} | settings)
+    search = SearchOptions(**{"joint": not any(others), "punctuation": True} | settings)
     check_phrase_options(search, language)
     check_joint_options(search)
     return search
@@ -198,6 +208,8 @@ def transcript_settings(
         used["syllables"] = search.syllables
     if search.joint and search.rescoring_weight != 0:
         used["language_model"] = search.language_model or PRETRAINED_LANGUAGE_MODEL
+    if search.punctuation and not search.phrases:
+        used["punctuation"] = PRETRAINED_PUNCTUATION
     lists = {"words": search.words} | ({"phrases": search.phrases} if search.phrases else {})
     return {
         **search.recorded(),

@@ -22,8 +22,17 @@ from utils.hypotheses.recognition import Ending
 WINDOW_SECONDS = 300.0  # audio whose features are in memory at the same time
 BATCH_FRAMES = 6_000  # feature frames in a batch, padding included
 
-# A file, mono samples in [-1, 1] at the model's sample rate, or blocks of such samples.
-Audio = str | Path | np.ndarray | Iterator[np.ndarray]
+
+@dataclass(frozen=True)
+class Channel:
+    """One channel of a file, counted from 0."""
+
+    path: str | Path
+    number: int
+
+
+# A file or a channel of it, mono samples in [-1, 1] at the model's sample rate, or blocks of such samples.
+Audio = str | Path | Channel | np.ndarray | Iterator[np.ndarray]
 Source = tuple[str, Audio]
 """The name of a recording, and its audio."""
 
@@ -84,7 +93,7 @@ def windows(
     window: list[Part] = []
     seconds = 0.0
     for number, (name, audio) in enumerate(sources):
-        longest = WINDOW_SECONDS if isinstance(audio, str | Path | np.ndarray) else 0.0
+        longest = WINDOW_SECONDS if isinstance(audio, str | Path | Channel | np.ndarray) else 0.0
         for part in _parts_of(name, audio, sample_rate, piece):
             window.append((number, name, part))
             seconds += part.seconds if isinstance(part, Piece) else 0.0
@@ -122,6 +131,8 @@ def _parts_of(
 def _blocks(audio: Audio, rate: int) -> Iterable[np.ndarray]:
     if isinstance(audio, np.ndarray):
         return [audio]
+    if isinstance(audio, Channel):
+        return audio_blocks(audio.path, rate, audio.number)
     return audio_blocks(audio, rate) if isinstance(audio, str | Path) else audio
 
 

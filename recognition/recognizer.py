@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from model_language.converters.user_word_converter import AnyConverter
+from model_language.punctuation import Punctuation, punctuated
 from model_language.search.joint import JointSearch
 from model_language.search.sequences import SequenceSearch
 from model_speech.acoustic_logits import AcousticLogits
@@ -85,6 +86,8 @@ class Recognizer:
         calibration: calibration of syllable confidences; None: none are computed.
         minimum_confidence: a segment with a lower mean confidence of its syllables has no text.
         new_stream: makes a live stream with this recognizer, of it and ``chunk_seconds``.
+        punctuation: the network that adds punctuation to the texts of recordings and of live streams; None:
+            they have none.
 
     Raises:
         ConfigError: ``n_best`` is larger than the beam, there is fusion without a beam, phrases together with
@@ -105,6 +108,7 @@ class Recognizer:
         calibration: Calibration | None = None,
         minimum_confidence: float = 0.0,
         new_stream: Callable[..., LiveStream] | None = None,
+        punctuation: Punctuation | None = None,
     ):
         self._kind = (JOINT_NGRAM if joint.has_ngrams else JOINT) if joint else PLAIN
         self.calibration = calibration or Calibration({})
@@ -127,7 +131,7 @@ class Recognizer:
         self.phrases, self.joint, self.n_best = phrases, joint, n_best
         n_best = 1 if joint or phrases else n_best
         self.decoder = Decoder(acoustic.vocabulary.blank_index, beam, n_best, fusion)
-        self._workers = workers
+        self._workers, self.punctuation = workers, punctuation
 
     def transcribe(self, audio: str | Path | np.ndarray, rate: int | None = None) -> Recognition:
         """Recognise one recording.
@@ -192,7 +196,7 @@ class Recognizer:
         """
         events = self._events(sources)
         for (_, name), group in itertools.groupby(events, key=lambda event: event[:2]):
-            yield name, (event for _, _, event in group)
+            yield name, punctuated((event for _, _, event in group), self.punctuation)
 
     def recognise_pieces(self, pieces: Sequence[Piece]) -> list[list[Recognition]]:
         """Recognise pieces of recordings in this process; with phrases a piece may have several segments.
@@ -305,12 +309,12 @@ class Recognizer:
     def spoken(self, hypothesis: Hypothesis) -> tuple[tuple[str, ...], tuple[int, ...], tuple[float, ...]]:
         """The syllables of a hypothesis, their frames and their posteriors, without the space token."""
         tokens = self.acoustic.vocabulary.decode(hypothesis.tokens)
-        heard = [index for index, token in enumerate(tokens) if token != SPACE]
+        kept = [index for index, token in enumerate(tokens) if token != SPACE]
         frames, posteriors = hypothesis.frames, hypothesis.posteriors
         return (
-            tuple(tokens[index] for index in heard),
-            tuple(frames[index] for index in heard),
-            tuple(posteriors[index] for index in heard),
+            tuple(tokens[index] for index in kept),
+            tuple(frames[index] for index in kept),
+            tuple(posteriors[index] for index in kept),
         )
 
     def _phrase_segments(self, decoded: _Decoded) -> list[Recognition]:
@@ -347,7 +351,16 @@ class Recognizer:
             return Recognition(start, end, certainty=features[:0])
         lead_seconds = self.calibration.lead_seconds - piece.padding
         times = syllable_times(frames, self.acoustic.frame_seconds, piece.seconds, start, lead_seconds)
-        return Recognition(start, end, tuple(times), n_best, confidence=confidence, certainty=features)
+        words = self.converter.word_starts(n_best[0].hanzi) if self.converter else ()
+        return Recognition(
+            start,
+            end,
+            tuple(times),
+            n_best,
+            confidence=confidence,
+            certainty=features,
+            word_starts=tuple(words),
+        )
 
     def _convert(self, sentences: set[tuple[str, ...]]) -> Mapping[tuple[str, ...], str]:
         ordered = sorted(sentences)

@@ -12,7 +12,7 @@ from pathlib import Path
 from data.features.cache import prepare_features
 from data.features.packing import pack_corpus
 from data.manifest import Utterance, read_manifest
-from training.setting_names import check_setting_names
+from training.setting_checks import check_settings
 from utils.backend.quiet import silence_tensorflow
 from utils.cluster import add_cluster, on_cluster
 from utils.command.parser import CommandParser
@@ -31,7 +31,7 @@ examples:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Parse the command line and compute what the cache of the recipe lacks."""
     options = _parser().parse_intermixed_args(arguments)
-    check_setting_names("speech", options.config, options.overrides)
+    check_settings("speech", options.config, options.overrides)
     silence_tensorflow()
     from training.distillation import teacher_features  # here: see utils.backend.quiet
     from training.run import RECIPES

@@ -22,6 +22,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from utils.errors import ConfigError, require
 from utils.files import write_text
+from utils.limits import check_limits
 
 Config = TypeVar("Config")
 Variants = Mapping[str, Mapping[str, type]]
@@ -101,6 +102,18 @@ def build_config(
     """Check plain nested ``values`` against ``schema`` and build it (see :func:`load_config`)."""
     variants = variants or {}
     return _Builder(variants, where, dotted_names(schema, variants)).section(schema, values, "", None)
+
+
+def check_value(kind: Any, value: Any, key: str, where: str) -> None:
+    """Check one value against the type of its field, and the limit of :mod:`utils.limits` in that type.
+
+    Raises:
+        ConfigError: the value has another type or is beyond the limit.
+    """
+    try:
+        check_limits(key, kind, _Builder({}, where, ()).value(kind, value, key))
+    except ConfigError as error:
+        raise ConfigError(error.message, where=where, hint=error.hint) from error
 
 
 def read_yaml(path: str | Path) -> dict[str, Any]:
@@ -252,6 +265,8 @@ class _Builder:
             base = default if isinstance(default, kind) else None
             return self.section(kind, {} if value is None else value, f"{key}.", base)
         origin, inner = typing.get_origin(kind), typing.get_args(kind)
+        if origin is typing.Annotated:
+            return self.value(inner[0], value, key, default)
         if origin in (typing.Union, types.UnionType):
             return self._union(inner, value, key, default)
         if origin is tuple:

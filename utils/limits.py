@@ -52,11 +52,20 @@ class Limited:
 
     def __post_init__(self):
         for name, hint in get_type_hints(type(self), include_extras=True).items():
-            value, is_tuple = getattr(self, name), get_origin(hint) is tuple
-            entry_hint = get_args(hint)[0] if is_tuple else hint
-            for limit in getattr(entry_hint, "__metadata__", ()):
-                fits = all(map(limit.fits, value if is_tuple else (value,)))
-                require(fits, f"{self._section}.{name} is {value}", hint=limit.requirement)
+            check_limits(f"{self._section}.{name}", hint, getattr(self, name))
+
+
+def check_limits(name: str, hint: Any, value: Any) -> None:
+    """Check a value of the right type against the limit in the type ``hint`` of its field ``name``.
+
+    Raises:
+        ConfigError: the value is beyond the limit.
+    """
+    is_tuple = get_origin(hint) is tuple
+    entry_hint = get_args(hint)[0] if is_tuple else hint
+    for limit in getattr(entry_hint, "__metadata__", ()):
+        fits = all(map(limit.fits, value if is_tuple else (value,)))
+        require(fits, f"{name} is {value}", hint=limit.requirement)
 
 
 def check_choice(config: Any, section: str, **known: Iterable[str]) -> None:

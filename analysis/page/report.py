@@ -4,6 +4,7 @@ The page needs no network and no other file. Figures and charts are in it as HTM
 (``templates/report_utterances.js``) makes the table of utterances, one page of rows at a time.
 """
 
+import argparse
 import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,13 +19,14 @@ from analysis.errors.kinds import KINDS
 from analysis.inputs.utterance_results import HANZI, SYLLABLES
 from analysis.intervals.comparison import Comparison
 from analysis.page.charts import HeatMap, bars, breakdown_chart, heat_map
-from analysis.page.rendering import THIN, duration, page_environment
+from analysis.page.rendering import TEMPLATES, THIN, duration, page_environment
 from analysis.results.rates import HANZI_ERROR, SYLLABLE_ERROR
 from analysis.results.results import Results, System, UtteranceRow
 from utils.files import write_text
 from utils.metrics import ErrorCounts
 
 REPORT = "report.html"
+ENGLISH, CHINESE = LANGUAGES = ("en", "zh")
 WORST_SHOWN = 40  # utterances, by default: about 4 MB of a page
 MISSING = "–"  # shown for text that a system did not write
 MATRIX_ORDER = ("initial", "tone", "final")  # in the order in which they fit beside each other
@@ -108,7 +110,10 @@ class Evidence:
 
 
 def write_report_page(
-    folder: str | Path, results: Results, evidence: Mapping[int, Evidence] | None = None
+    folder: str | Path,
+    results: Results,
+    evidence: Mapping[int, Evidence] | None = None,
+    language: str = ENGLISH,
 ) -> Path:
     """Write ``report.html`` into a folder; returns its path.
 
@@ -116,13 +121,16 @@ def write_report_page(
         folder: folder of the report.
         results: results of one system or of several.
         evidence: audio and pictures of utterances by position, in the order in which they are listed.
+        language: of the page, one of :data:`LANGUAGES`.
     """
     path = Path(folder) / REPORT
-    write_text(path, report_page(results, evidence))
+    write_text(path, report_page(results, evidence, language))
     return path
 
 
-def report_page(results: Results, evidence: Mapping[int, Evidence] | None = None) -> str:
+def report_page(
+    results: Results, evidence: Mapping[int, Evidence] | None = None, language: str = ENGLISH
+) -> str:
     """The HTML of :func:`write_report_page`."""
     evidence = evidence or {}
     environment = page_environment()
@@ -135,6 +143,8 @@ def report_page(results: Results, evidence: Mapping[int, Evidence] | None = None
     }
     signs = {kind.name: kind.sign for kind in KINDS}
     return environment.get_template("report.html.j2").render(
+        language=language,
+        phrases=_chinese_phrases() if language == CHINESE else [],
         results=results,
         settings=setting_texts(results.settings),
         systems=[_system(number, system) for number, system in enumerate(results.systems)],
@@ -160,6 +170,19 @@ def report_page(results: Results, evidence: Mapping[int, Evidence] | None = None
             }
             for position, each in evidence.items()
         },
+    )
+
+
+def _chinese_phrases() -> list[list[str]]:
+    """The phrases of the page in English and in Chinese, for its script."""
+    lines = (TEMPLATES / "report_chinese.tsv").read_text(encoding="utf-8").splitlines()
+    return [line.split("\t") for line in lines]
+
+
+def add_page_language(parser: argparse.ArgumentParser) -> None:
+    """Add ``--language``."""
+    parser.add_argument(
+        "--language", choices=LANGUAGES, default=ENGLISH, help="language of the page (default: %(default)s)"
     )
 
 

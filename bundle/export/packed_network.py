@@ -1,4 +1,4 @@
-"""Converts an acoustic model to one small ONNX file that keeps the paths of the Keras variables.
+"""Converts an acoustic or a punctuation model to one small ONNX file that keeps the paths of the variables.
 
 The weights enter the conversion as inputs, so that no converter folds or renames them, and become
 initialisers afterwards. Large weights are stored in int8 with a scale for each channel.
@@ -71,6 +71,14 @@ def packed_network(acoustic: AcousticModel, run: RunFolder) -> onnx.ModelProto:
     _store_in_bytes(model.graph, weights)
     metadata[WEIGHTS] = "\n".join(weights)
     onnx.helper.set_model_props(model, {key: str(value) for key, value in metadata.items()})
+    return model
+
+
+def packed_punctuation(network: keras.Model) -> onnx.ModelProto:
+    """A punctuation network in ONNX: ``hanzi`` and ``pauses`` (B, L) int32 → ``logits`` (B, L, marks)."""
+    weights = {name: np.asarray(variable) for name, variable in weight_variables(network).items()}
+    model = _converted(network, weights)
+    _store_in_bytes(model.graph, weights)
     return model
 
 

@@ -91,6 +91,12 @@ class Converter(ABC):
                 result[index] = self._score(grid, row, self.symbols.encode_hanzi(hanzi[index]))
         return result
 
+    def word_starts(self, hanzi: str) -> list[int]:
+        """Positions at which the words of a text begin; without a model of words each hanzi is one."""
+        if self.path_model is None:
+            return list(range(len(hanzi)))
+        return self.path_model.word_starts(self.symbols.encode_hanzi(hanzi))
+
     def by_error_rate(self) -> Sequence[Converter]:
         """Converters that each assume one rate of recognition errors, highest first; by default itself."""
         return [self]
@@ -138,5 +144,6 @@ class Converter(ABC):
         if self.history_model:
             total += float(self.history_model.sentence_log_probs(ids).sum(dtype=np.float64))
         if self.path_model:
-            total += float(self.path_model.scores(ids[None])[0])
+            ends = None if grid.word_ends is None else grid.word_ends[row, None, : len(ids)]
+            total += float(self.path_model.scores(ids[None], ends)[0])
         return total

@@ -32,7 +32,7 @@ from model_language.networks.gated_cnn_numpy import NumpyGatedCnn, load_weights
 from model_language.ngram.packed import PackedNgrams, read_packed
 from model_language.ngram.words import WordUnigram, read_words
 from model_language.search.beam import beam_search
-from model_language.search.grid import Grid, HistoryModel, most_promising
+from model_language.search.grid import Grid, HistoryModel, known_word_ends, most_promising
 from model_language.vocabulary.symbols import PAD_ID, Symbols, Tokens
 from utils.mandarin.pinyin import has_tone
 from utils.processes import one_blas_thread, usable_cores
@@ -155,13 +155,13 @@ class CombinedConverter(Converter):
         candidates, scores = (
             np.take_along_axis(table, order, axis=2) for table in (grid.candidates, grid.scores)
         )
-        return Grid(candidates, scores, grid.lengths)
+        return replace(grid, candidates=candidates, scores=scores)
 
     def narrow(self, grid: Grid) -> Grid:
         """See the base class."""
         width = self._tables.searched
-        first = Grid(grid.candidates[:, :, :width], grid.scores[:, :, :width], grid.lengths)
-        return self._promising(first, self._config.choices)
+        first = grid.candidates[:, :, :width], grid.scores[:, :, :width]
+        return self._promising(replace(grid, candidates=first[0], scores=first[1]), self._config.choices)
 
     def corrects(self, sentences: Sequence[Sequence[str]], paths: np.ndarray) -> np.ndarray:
         """See the base class."""
@@ -268,7 +268,8 @@ class CombinedConverter(Converter):
             logs = self._network.log_probs(syllables, rare=False)
             scores[:, :, : self._rated] += self._config.network * logs
         lengths = np.array([len(sentence) for sentence in sentences])
-        return Grid(self._tables.candidates[:, :width][syllables], scores, lengths)
+        candidates = self._tables.candidates[:, :width][syllables]
+        return Grid(candidates, scores, lengths, word_ends=known_word_ends(sentences))
 
     def _promising(self, grid: Grid, choices: int) -> Grid:
         """The most promising candidates, by their own scores, then with the likely neighbours."""

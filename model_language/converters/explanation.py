@@ -145,15 +145,25 @@ def _path_fractions(conversions: Sequence[Conversion]) -> list[float]:
 def leads_of_characters(found: FoundPaths, row: int) -> list[tuple[float, str, dict[str, float]]]:
     """At each position of the best path: probability given the others, runner-up, lead by part."""
     best = found.sequences[row, 0, : found.length(row)].astype(np.int64)
-    before = states_before(found.paths, best) if found.paths else None
+    ends = found.words.grid.word_ends
+    ends = None if ends is None else ends[row, : len(best)]
+    before = states_before(found.paths, best, ends) if found.paths else None
     blocks = range(0, len(best), _TOGETHER)
-    return [lead for start in blocks for lead in _leads_from(found, row, best, before, start)]
+    return [lead for start in blocks for lead in _leads_from(found, row, best, before, ends, start)]
 
 
 def _leads_from(
-    found: FoundPaths, row: int, best: np.ndarray, before: np.ndarray | None, start: int
+    found: FoundPaths,
+    row: int,
+    best: np.ndarray,
+    before: np.ndarray | None,
+    ends: np.ndarray | None,
+    start: int,
 ) -> Iterator[tuple[float, str, dict[str, float]]]:
-    """The same for a block of positions; ``before`` are the states of the path model."""
+    """The same for a block of positions.
+
+    ``before`` are the states of the path model, ``ends`` the known word ends.
+    """
     block = slice(start, min(start + _TOGETHER, len(best)))
     candidates, scores = found.words.grid.candidates[row, block], found.words.grid.scores[row, block]
     used = candidates > PAD_ID
@@ -162,9 +172,9 @@ def _leads_from(
     if found.history:
         parts[NGRAM_PART] = history_scores(found.history, best, positions, hanzi)
     if found.paths and before is not None:
-        parts[DICTIONARY_PART] = word_scores(found.paths, best, before, positions, hanzi)
-    ends = np.cumsum(used.sum(axis=1))
-    for position, end in enumerate(ends.tolist(), start):
+        parts[DICTIONARY_PART] = word_scores(found.paths, best, before, positions, hanzi, ends)
+    last = np.cumsum(used.sum(axis=1))
+    for position, end in enumerate(last.tolist(), start):
         own = slice(end - used[position - start].sum(), end)
         at = {part: values[own] for part, values in parts.items()}
         at[WORDS_PART] = found.words.earned(row, best, position, hanzi[own])
@@ -235,6 +245,7 @@ def word_scores(
     before: np.ndarray,
     positions: np.ndarray,
     hanzi: np.ndarray,
+    ends: np.ndarray | None = None,
 ) -> np.ndarray:
     """The gains of the words from the exchanged hanzi on, (E,) float64.
 
@@ -243,6 +254,7 @@ def word_scores(
 
     Args:
         before: (L, S), the result of :func:`states_before`.
+        ends: (L,) bool, the known word ends; None: none is known.
     """
     total, rows = np.zeros(len(positions)), np.arange(len(positions))
     states = before.take(positions, axis=0)
@@ -252,7 +264,7 @@ def word_scores(
         past, tokens = _read(path, positions[rows], hanzi[rows], step, model.reach)
         gained = model.gains(past, states, np.arange(len(rows)), tokens)
         total[rows] += gained
-        states = model.next_states(states, gained)
+        states = model.next_states(states, gained, None if ends is None else ends[positions[rows] + step])
         if step >= model.reach:  # the next hanzi does not depend on the exchanged one, but for the state
             own = positions[rows]
             differ = (states != states.take(np.searchsorted(own, own), axis=0)).any(axis=1)
@@ -263,13 +275,16 @@ def word_scores(
     return total
 
 
-def states_before(model: WordUnigram | MaskedPaths, path: np.ndarray) -> np.ndarray:
-    """The state of a path before each of its hanzi: (L, S)."""
+def states_before(
+    model: WordUnigram | MaskedPaths, path: np.ndarray, ends: np.ndarray | None = None
+) -> np.ndarray:
+    """The state of a path before each of its hanzi, with these known word ends (L,): (L, S)."""
     states, row = [model.initial_states(1)], np.zeros(1, np.int64)
     past, tokens = _read(path, np.arange(len(path)), path, 0, model.reach)
     for position in range(len(path) - 1):
         gained = model.gains(past[position, None], states[-1], row, tokens[position, None])
-        states.append(model.next_states(states[-1], gained))
+        ended = None if ends is None else ends[position, None]
+        states.append(model.next_states(states[-1], gained, ended))
     return np.concatenate(states)
 
 

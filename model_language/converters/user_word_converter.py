@@ -3,6 +3,7 @@
 It has the methods of a plain converter; `explain` also gives confidences, alternatives and reasons.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -55,6 +56,17 @@ class UserWordConverter:
     def scores(self, sentences: Sequence[Sequence[str]], hanzi: Sequence[Sequence[str]]) -> list[float]:
         """See :meth:`Converter.scores`; without the bonus of user words."""
         return self.converter.scores(sentences, hanzi)
+
+    def word_starts(self, hanzi: str) -> list[int]:
+        """See :meth:`Converter.word_starts`; no word begins inside a user word."""
+        inside = {
+            found.start() + index
+            for word in self.words.words
+            if word.hanzi in hanzi
+            for found in re.finditer(re.escape(word.hanzi), hanzi)
+            for index in range(1, len(word.hanzi))
+        }
+        return [start for start in self.converter.word_starts(hanzi) if start not in inside]
 
     def explain(
         self, sentences: Sequence[Sequence[str]], n: int = 1, reasons: bool = True

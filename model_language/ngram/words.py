@@ -116,23 +116,52 @@ class WordUnigram:
             continued[paths] = self._table.find(hashed) & _CONTINUED
         return hashes, continued
 
-    def next_states(self, states: np.ndarray, gained: np.ndarray) -> np.ndarray:
-        """States (N, reach + 1) and the gains (N,) of one more hanzi → the states after it."""
+    def next_states(
+        self, states: np.ndarray, gained: np.ndarray, ended: np.ndarray | None = None
+    ) -> np.ndarray:
+        """States (N, reach + 1) and the gains (N,) of one more hanzi → the states after it.
+
+        ``ended``, (N,) bool: where the hanzi is known to end a word, so that none goes on.
+        """
         result = np.zeros_like(states)
         np.subtract(states[:, :-1], gained[:, None], out=result[:, 1:])
+        if ended is not None:
+            result[ended, 1:] = -np.inf
         return result
 
-    def scores(self, sequences: np.ndarray) -> np.ndarray:
-        """Scores of whole paths: (N, L) int, 0 after the end of a path → (N,) float64."""
+    def scores(self, sequences: np.ndarray, word_ends: np.ndarray | None = None) -> np.ndarray:
+        """Scores of whole paths: (N, L) int, 0 after the end of a path → (N,) float64.
+
+        ``word_ends``, (N, L) bool: see :attr:`model_language.search.grid.Grid.word_ends`.
+        """
         rows = np.arange(len(sequences))
         begun = np.pad(sequences, ((0, 0), (self.reach, 0)))
         states, total = self.initial_states(len(sequences)), np.zeros(len(sequences))
         for position in range(sequences.shape[1]):
             past = begun[:, position : position + self.reach]
             gained = self.gains(past, states, rows, sequences[:, position])
-            states = self.next_states(states, gained)
+            ended = None if word_ends is None else word_ends[:, position]
+            states = self.next_states(states, gained, ended)
             total += gained
         return total
+
+    def word_starts(self, ids: np.ndarray) -> list[int]:
+        """Positions at which the words of the best segmentation of hanzi ids (L,) begin."""
+        ids = ids.astype(np.int64)
+        scores, hashes = [self._alone.take(ids)], ids.astype(np.uint64)  # of the words of 1, 2 … hanzi
+        for length in range(2, self.reach + 2):
+            hashes = extend_hashes(hashes[:-1], ids[length - 1 :])
+            codes = self._table.find(hashes) >> _CONTINUED
+            scores.append(np.where(codes > 0, self._book.take(codes), -np.inf))
+        best = [(0.0, 0)]  # of each beginning: its score, and the position of its last word
+        for end in range(1, len(ids) + 1):
+            firsts = range(max(0, end - len(scores)), end)
+            best.append(max((best[first][0] + scores[end - first - 1][first], first) for first in firsts))
+        starts, end = [], len(ids)
+        while end:
+            end = best[end][1]
+            starts.append(end)
+        return starts[::-1]
 
 
 def read_words(path: str | Path, weight: float) -> WordUnigram:

@@ -93,7 +93,10 @@ def beam_search(
         past = np.concatenate([past.take(origin, axis=0), words.take(kept)[:, None]], axis=1)[:, 1:]
         row, total = row.take(origin), score.take(kept)
         if paths and state is not None:
-            state = paths.next_states(state.take(origin, axis=0), gained.take(kept))
+            ended = None
+            if grid.word_ends is not None and position < grid.word_ends.shape[1]:
+                ended = grid.word_ends[row, position]
+            state = paths.next_states(state.take(origin, axis=0), gained.take(kept), ended)
         steps.append((row, words.take(kept), origin, total))
     return _trace(steps, np.asarray(grid.lengths), n_best)
 

@@ -1,13 +1,19 @@
 """Defines the grid, the candidate hanzi of each syllable with scores, and the models that score paths."""
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from model_language.ngram.words import WordUnigram
 from model_language.vocabulary.symbols import PAD_ID, UNKNOWN_ID
+from utils.arrays import pad_rows
+
+
+class WordEnd(str):
+    """A syllable after which a word is known to end, because a space was typed there; else like any other."""
 
 
 @dataclass(frozen=True)
@@ -33,12 +39,20 @@ class Grid:
         lengths: (B,) int, syllables of each sentence, ≥ 1.
         unlikely: (B, L, K) float, ascending: how much less promising each candidate is than the first, beside
             its neighbours; None: unknown.
+        word_ends: (B, L) bool, syllables after which a word is known to end; None: none is known.
     """
 
     candidates: np.ndarray
     scores: np.ndarray
     lengths: np.ndarray
     unlikely: np.ndarray | None = None
+    word_ends: np.ndarray | None = None
+
+
+def known_word_ends(sentences: Sequence[Sequence[str]]) -> np.ndarray | None:
+    """:attr:`Grid.word_ends` of syllables."""
+    ends = [[isinstance(syllable, WordEnd) for syllable in sentence] for sentence in sentences]
+    return pad_rows(ends, fill=False, dtype=bool) if any(map(any, ends)) else None
 
 
 class HistoryModel(ABC):
@@ -126,9 +140,9 @@ class MaskedPaths:
         """See :class:`WordUnigram`."""
         return self._model.gains(_masked(past, self._size), states, rows, _masked(tokens, self._size))
 
-    def scores(self, sequences: np.ndarray) -> np.ndarray:
+    def scores(self, sequences: np.ndarray, word_ends: np.ndarray | None = None) -> np.ndarray:
         """See :class:`WordUnigram`."""
-        return self._model.scores(_masked(sequences, self._size))
+        return self._model.scores(_masked(sequences, self._size), word_ends)
 
 
 def _masked(ids: np.ndarray, size: int) -> np.ndarray:
@@ -162,7 +176,7 @@ def most_promising(
         np.subtract(promise[:, :1], promise, out=unlikely, where=kept),
     )
     candidates, scores, unlikely = (table.reshape(*grid.scores.shape[:-1], used) for table in tables)
-    return Grid(candidates, scores, grid.lengths, unlikely)
+    return replace(grid, candidates=candidates, scores=scores, unlikely=unlikely)
 
 
 class TokenModel:

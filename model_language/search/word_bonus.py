@@ -7,6 +7,7 @@ Biasing", Interspeech 2019, section 3.1). A whole path gains exactly the weights
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -165,7 +166,7 @@ def _with_candidates(
         columns = slice(used[cell], used[cell] + len(added))
         candidates[(*cell, columns)] = added
         scores[(*cell, columns)] = scores_of(added, whole.candidates[cell], whole.scores[cell], size)
-    return Grid(candidates, scores, grid.lengths)
+    return replace(grid, candidates=candidates, scores=scores)
 
 
 def scores_of(ids: Sequence[int], candidates: np.ndarray, scores: np.ndarray, size: int) -> list[float]:

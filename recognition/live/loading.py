@@ -8,6 +8,7 @@ from model_speech.onnx_streaming import OnnxStreaming
 from model_speech.packed_run import is_packed
 from recognition.confidence import load_calibration
 from recognition.live.partial_results import PartialResultDecoder
+from recognition.live.punctuated_stream import PunctuatedStream
 from recognition.live.two_pass_stream import FirstPass, TwoPassStream
 from recognition.live.windowed_logits import WindowedLogits
 from recognition.recognizer import Recognizer
@@ -19,7 +20,8 @@ from utils.run_folder.run import PRETRAINED_STREAMING, RunFolder
 
 def new_live_stream(run: Path, recognizer: Recognizer, chunk_seconds: float | None = None) -> LiveStream:
     """:func:`load_live_stream` with partial results by the shipped streaming model."""
-    return load_live_stream(run, recognizer, load_first_pass(recognizer), chunk_seconds)
+    stream = load_live_stream(run, recognizer, load_first_pass(recognizer), chunk_seconds)
+    return PunctuatedStream(stream, recognizer.punctuation) if recognizer.punctuation else stream
 
 
 def load_live_stream(

@@ -15,6 +15,7 @@ LANGUAGE = "chinese"
 MEDIA_TYPES = {
     "json": "application/json",
     "verbose_json": "application/json",
+    "diarized_json": "application/json",
     "text": "text/plain; charset=utf-8",
     "srt": "application/x-subrip; charset=utf-8",
     "vtt": "text/vtt; charset=utf-8",
@@ -55,7 +56,14 @@ def response_body(
     if form in ("text", "srt", "vtt"):
         return "".join(FORMATS[form].write("", [*segments, Ending(seconds)]))
     found: dict[str, Any] = {"text": whole_text(segments)}
-    if form == "verbose_json":
+    if form == "diarized_json":
+        found = {
+            "task": "transcribe",
+            "duration": round(seconds, 3),
+            **found,
+            "segments": _speakers(segments),
+        }
+    elif form == "verbose_json":
         found = {"task": "transcribe", "language": LANGUAGE, "duration": round(seconds, 3), **found}
         if "segment" in granularities or not granularities:
             found["segments"] = _segments(segments, temperature)
@@ -119,9 +127,25 @@ def _segments(segments: Sequence[Recognition], temperature: float) -> list[dict[
                     "compression_ratio": round(_compression_ratio(text), _ROUNDED),
                     "no_speech_prob": round(no_speech, _ROUNDED),
                     "pinyin": " ".join(pinyin),
+                    **({"channel": segment.channel} if segment.channel else {}),
                 }
             )
     return found
+
+
+def _speakers(segments: Sequence[Recognition]) -> list[dict[str, Any]]:
+    """The segments of separate channels, whose names are the speakers."""
+    return [
+        {
+            "type": "transcript.text.segment",
+            "id": f"seg_{number}",
+            "start": round(segment.times[0][0], 3),
+            "end": round(segment.times[-1][1], 3),
+            "text": text_of(segment),
+            "speaker": segment.channel or "1",
+        }
+        for number, segment in enumerate(each for each in segments if each.times)
+    ]
 
 
 def _compression_ratio(text: str) -> float:

@@ -1,11 +1,13 @@
 """Recognises an uploaded recording: ``/v1/audio/transcriptions``, and ``/v1/phrases`` for phrases of a list.
 
 The first is compatible with OpenAI's interface: fields that have no meaning here are accepted. Additions of
-this service are the field ``digits``, and ``pinyin`` and ``confidence`` in ``verbose_json``.
+this service are the fields ``digits``, ``channels`` and ``channel_names``, and ``pinyin`` and ``confidence``
+in ``verbose_json``.
 """
 
 import asyncio
 import json
+from collections import defaultdict
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 from typing import Annotated, Any, Literal
@@ -13,14 +15,15 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Depends, File, Form, Request, UploadFile
 from fastapi.responses import Response, StreamingResponse
 
-from recognition.options import PHRASE_THRESHOLD
+from model_language.punctuation import Punctuator
+from recognition.options import MIX, PHRASE_THRESHOLD, SEPARATE
 from serving.disconnection import unless_gone
 from serving.endpoints.files import PHRASES, TRANSCRIPTIONS, one_recording, saved_upload
 from serving.endpoints.responses import MEDIA_TYPES, events, response_body, whole_text
 from serving.errors import RequestError
-from serving.work.engine import Engine
+from serving.work.engine import MIXED, Channels, Engine
 from serving.work.models import Search
-from utils.command.arguments import MANDARIN
+from utils.command.arguments import MANDARIN, split_names
 from utils.hypotheses.digits import with_digits
 from utils.hypotheses.recognition import Ending, Recognition
 from utils.hypotheses.transcript_formats import segment_values
@@ -55,7 +58,9 @@ async def transcribe(
             examples=["重庆路 chong2 qing4 lu4"],
         ),
     ] = "",
-    response_format: Annotated[Literal["json", "text", "srt", "vtt", "verbose_json"], Form()] = "json",
+    response_format: Annotated[
+        Literal["json", "text", "srt", "vtt", "verbose_json", "diarized_json"], Form()
+    ] = "json",
     temperature: Annotated[
         float, Form(ge=0.0, le=1.0, allow_inf_nan=False, description="accepted; nothing is random here")
     ] = 0.0,
@@ -66,6 +71,13 @@ async def transcribe(
     include: Annotated[list[str], Form(alias="include[]", description="logprobs, with json")] = [],  # noqa: B006
     stream: Annotated[bool, Form(description="server-sent events while it is recognised")] = False,
     digits: Annotated[bool, Form(description="numbers as digits: 123 for 一百二十三")] = False,
+    channels: Annotated[
+        Literal["mix", "first", "separate"],
+        Form(description="of a recording with several: mixed, the first one, or a text of each"),
+    ] = "mix",
+    channel_names: Annotated[
+        str, Form(max_length=1000, description="of separate channels", examples=["客服,客户"])
+    ] = "",
 ) -> Response:
     """The words of a recording, with `verbose_json` also times, confidence and pinyin of each syllable."""
     if language and language.lower() not in MANDARIN:
@@ -75,34 +87,45 @@ async def transcribe(
     engine: Engine = request.app.state.engine
     logs = "logprobs" in include
     search = Search(prompt=prompt)
+    if response_format == "diarized_json":
+        channels = SEPARATE
     if stream:
+        if channels != MIX:
+            message = "separate channels can't be streamed"
+            raise RequestError(400, message, hint="leave out stream or channels", param="stream")
         body = _event_stream(request, file, search, digits, logs)
         # What is refused before the first event is a response with its status, not an event.
         first = await unless_gone(request, anext(body))
         headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
         return StreamingResponse(_with_first(first, body), media_type="text/event-stream", headers=headers)
     with engine.admitted():
-        segments, seconds = await collected(request, file, search, digits)
+        chosen = Channels(channels, split_names(channel_names))
+        segments, seconds = await collected(request, file, search, digits, chosen)
     text = response_body(response_format, segments, seconds, granularities, temperature, logs)
     return Response(text, media_type=MEDIA_TYPES[response_format])
 
 
 async def collected(
-    request: Request, file: UploadFile, search: Search, digits: bool = False
+    request: Request,
+    file: UploadFile,
+    search: Search,
+    digits: bool = False,
+    channels: Channels = MIXED,
 ) -> tuple[list[Recognition], float]:
     """All segments of an upload, and its length in seconds.
 
     Raises:
         RequestError: it can't be recognised, or the client has gone.
     """
-    return await unless_gone(request, _collected(request, file, search, digits))
+    return await unless_gone(request, _collected(request, file, search, digits, channels))
 
 
 async def _collected(
-    request: Request, file: UploadFile, search: Search, digits: bool
+    request: Request, file: UploadFile, search: Search, digits: bool, channels: Channels
 ) -> tuple[list[Recognition], float]:
     segments: list[Recognition] = []
-    async with saved_upload(file) as path, aclosing(request.app.state.engine.segments(path, search)) as found:
+    engine: Engine = request.app.state.engine
+    async with saved_upload(file) as path, aclosing(engine.segments(path, search, channels)) as found:
         async for event in _written(request, found, digits):
             if isinstance(event, Ending):
                 return segments, event.seconds
@@ -138,13 +161,15 @@ async def _with_first(first: str, others: AsyncIterator[str]) -> AsyncIterator[s
 async def _written(
     request: Request, segments: AsyncIterator[Recognition | Ending], digits: bool
 ) -> AsyncIterator[Recognition | Ending]:
-    """The same events, with numbers as digits if wanted; the length is noted for the log."""
+    """The same events with punctuation, numbers as digits if wanted; the length is noted for the log."""
+    punctuators: dict[str, Punctuator] = defaultdict(lambda: Punctuator(request.app.state.punctuation))
     async for event in segments:
         if isinstance(event, Ending):
             request.state.audio_seconds = event.seconds
             yield event
         else:
-            yield await asyncio.to_thread(with_digits, event) if digits else event
+            written = await asyncio.to_thread(punctuators[event.channel], event)
+            yield await asyncio.to_thread(with_digits, written) if digits else written
 
 
 def _event(data: dict[str, Any], name: str = "") -> str:

@@ -9,6 +9,7 @@ from serving.endpoints.transcriptions import LONGEST_PROMPT
 from serving.work.models import Search
 from utils.hypotheses.recognition import Recognition
 from utils.hypotheses.transcript_formats import segment_values
+from utils.mandarin.punctuation import without_marks
 
 ALTERNATIVES = 5
 """Hypotheses of a final, and hanzi of a character."""
@@ -69,6 +70,7 @@ def final_message(utterance: int, segment: Recognition) -> Message:
         "end": values["end"],
         "syllables": _syllables(segment.best.pinyin, segment.times, segment.confidence),
         "hanzi": segment.best.hanzi,
+        "marks": [] if phrase else [text[len(without_marks(text)) :] for text in segment.syllable_texts()],
         "stable": len(segment.best.pinyin),
         "alternatives": [
             {
@@ -78,6 +80,7 @@ def final_message(utterance: int, segment: Recognition) -> Message:
             }
             for hypothesis in segment.n_best[:ALTERNATIVES]
         ],
+        "word_starts": list(segment.word_starts),
         "characters": [] if phrase else list(_characters(segment)),
         "phrase": {name: values[name] for name in ("accepted", "phrases")} if phrase else None,
     }

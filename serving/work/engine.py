@@ -16,12 +16,15 @@ import traceback
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import aclosing, contextmanager, suppress
+from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, TypeVar
 
 from model_language.pinyin_to_hanzi import ConvertedLine
+from recognition.channels import channel_names, interleaved
+from recognition.options import MIX, SEPARATE
 from serving.errors import LIMIT, SERVER, RequestError
 from serving.metrics import Metrics
 from serving.settings import Settings
@@ -45,6 +48,22 @@ _BATCH_SECONDS = 120.0
 _SLOWEST = 10.0
 _INTERNAL = Failure("the recognition failed", "try again; the log of the service says why", internal=True)
 _DIED = Failure("the recognition of this request ended a process twice", "send other audio", internal=True)
+
+
+@dataclass(frozen=True)
+class Channels:
+    """What becomes of several channels of an upload.
+
+    Attributes:
+        kind: one of :data:`recognition.options.CHANNELS`.
+        names: of the channels, where they are separate.
+    """
+
+    kind: str = MIX
+    names: tuple[str, ...] = ()
+
+
+MIXED = Channels()
 
 
 class Engine:
@@ -123,15 +142,44 @@ class Engine:
         finally:
             self._active -= 1
 
-    async def segments(self, path: Path, search: Search) -> AsyncGenerator[Recognition | Ending, None]:
+    async def segments(
+        self, path: Path, search: Search, channels: Channels = MIXED
+    ) -> AsyncGenerator[Recognition | Ending, None]:
         """Recognise a file; close the iterator if it is not read to the end.
+
+        Args:
+            path: the file.
+            search: what is to be recognised.
+            channels: what becomes of several channels.
 
         Raises:
             RequestError: the file can't be decoded, or the words or phrases can't be used.
+            ConfigError: there are more channels than names.
         """
+        found: list[list[Recognition | Ending]] = []  # of each channel that is recognised by itself
+        count = 1
+        while len(found) < count:
+            number = None if channels.kind == MIX else len(found)
+            events: list[Recognition | Ending] = []
+            async with aclosing(self._recognised(path, search, number)) as parts:
+                async for part in parts:
+                    if isinstance(part, SoundEnd):
+                        count = part.channels if channels.kind == SEPARATE else 1
+                        part = Ending(part.seconds)
+                    if number is None:
+                        yield part
+                    events.append(part)
+            found.append(events)
+        if channels.kind != MIX:
+            for event in found[0] if count == 1 else interleaved(found, channel_names(count, channels.names)):
+                yield event
+
+    async def _recognised(
+        self, path: Path, search: Search, channel: int | None
+    ) -> AsyncGenerator[Recognition | SoundEnd, None]:
         rate = await asyncio.shield(asyncio.wrap_future(self.sample_rate))
         limits = ReadLimits(self._settings.upload_seconds)
-        reader = await self._in_thread(lambda: UploadReader(path, rate, limits))
+        reader = await self._in_thread(lambda: UploadReader(path, rate, limits, channel))
         flow = Flow()
         pending: deque[asyncio.Future] = deque()  # results, in the order of the pieces
         reading: asyncio.Future | None = None
@@ -159,7 +207,7 @@ class Engine:
             if end.problem:
                 raise RequestError(400, end.problem, hint=end.hint, param="file", code="invalid_audio")
             self._metrics.audio_seconds.observe(end.seconds)
-            yield Ending(end.seconds)
+            yield end
         finally:
             for result in pending:
                 result.cancel()

@@ -14,11 +14,13 @@ from typing import Any, Self
 
 from model_language.converters.user_word_converter import UserWordConverter
 from model_language.pinyin_to_hanzi import ConvertedLine, PinyinToHanzi
+from model_language.punctuation import Punctuation, load_punctuation
 from model_language.registry import load_converter, load_second_pass
 from model_language.search.user_words import UserWord, UserWords, parse_user_words
 from model_speech.acoustic_logits import AcousticLogits, load_acoustic_logits
 from recognition.confidence import Calibration, load_calibration
 from recognition.live.loading import load_first_pass, load_live_stream
+from recognition.live.punctuated_stream import PunctuatedStream
 from recognition.live.two_pass_stream import TwoPassStream
 from recognition.loading import load_joint_search_for, load_language_model_for
 from recognition.options import PHRASE_THRESHOLD
@@ -178,13 +180,18 @@ class Models:
         acoustic = self._streaming.acoustic
         first_pass = self._cached(("first pass", search), lambda: load_first_pass(recognizer, acoustic))
         stream = load_live_stream(self._speech.run, recognizer, first_pass)
-        if second_pass or not isinstance(stream, TwoPassStream):
-            return stream
-        if not first_pass:
-            raise ConfigError(
-                f"there is no streaming model for {self.sample_rate} Hz", hint="leave out second_pass"
-            )
-        return load_live_stream(PRETRAINED_STREAMING, self._recognizer(search, self._streaming), None)
+        if not second_pass and isinstance(stream, TwoPassStream):
+            if not first_pass:
+                raise ConfigError(
+                    f"there is no streaming model for {self.sample_rate} Hz", hint="leave out second_pass"
+                )
+            recognizer = self._recognizer(search, self._streaming)
+            stream = load_live_stream(PRETRAINED_STREAMING, recognizer, None)
+        return stream if search.phrases else PunctuatedStream(stream, self._punctuation)
+
+    @cached_property
+    def _punctuation(self) -> Punctuation:
+        return load_punctuation()
 
     @cached_property
     def _streaming(self) -> _SpeechModel:

@@ -16,7 +16,7 @@ import numpy as np
 
 from recognition.voice_activity import speech_stretches
 from serving.work.child import Child, ChildDied, ChildTimeout
-from utils.audio.reading import audio_blocks
+from utils.audio.reading import audio_blocks, channel_count
 from utils.errors import AudioError
 
 _CONVERT = "convert it, e.g. ffmpeg -i FILE -ac 1 -ar 16000 FILE.wav"
@@ -49,11 +49,16 @@ class SoundPiece:
 
 @dataclass(frozen=True)
 class SoundEnd:
-    """The end of a recording of so many seconds, or what is wrong with it and what to do."""
+    """The end of a recording of so many seconds, or what is wrong with it and what to do.
+
+    Attributes:
+        channels: of the file, where one channel was asked for.
+    """
 
     seconds: float
     problem: str = ""
     hint: str | None = None
+    channels: int = 1
 
 
 class UploadReader:
@@ -63,11 +68,12 @@ class UploadReader:
         path: the file; its format is determined by its content.
         rate: Hz, of the pieces.
         limits: limits of the decoding.
+        channel: the only channel to read, from 0; None: all are mixed.
     """
 
-    def __init__(self, path: Path, rate: int, limits: ReadLimits):
+    def __init__(self, path: Path, rate: int, limits: ReadLimits, channel: int | None = None):
         self._limits, self._ended = limits, False
-        self._child = Child(_read, str(path), rate, limits, method="forkserver")
+        self._child = Child(_read, str(path), rate, limits, channel, method="forkserver")
 
     def next(self) -> SoundPiece | SoundEnd:
         """Wait for the next piece, or for the end; not to be called again after the end."""
@@ -92,13 +98,13 @@ class UploadReader:
         self._child.close()
 
 
-def _read(pipe: Connection, path: str, rate: int, limits: ReadLimits) -> None:
+def _read(pipe: Connection, path: str, rate: int, limits: ReadLimits, channel: int | None = None) -> None:
     limit_process(limits)
     length = 0
 
     def counted() -> Iterator[np.ndarray]:
         nonlocal length
-        for block in audio_blocks(path, rate):
+        for block in audio_blocks(path, rate, channel):
             length += len(block)
             if length > limits.audio_seconds * rate:
                 raise AudioError(
@@ -109,7 +115,7 @@ def _read(pipe: Connection, path: str, rate: int, limits: ReadLimits) -> None:
     try:
         for stretch in speech_stretches(counted(), rate):
             pipe.send(SoundPiece(stretch.start / rate, stretch.samples))
-        end = SoundEnd(length / rate)
+        end = SoundEnd(length / rate, channels=1 if channel is None else channel_count(path))
     except AudioError as error:
         end = SoundEnd(length / rate, error.message, error.hint)
     except MemoryError:

@@ -8,12 +8,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, expect
 
 from analysis.errors.confusions import Matrix
 from analysis.errors.kinds import KINDS
 from analysis.inputs.utterance_results import HANZI, SYLLABLES
 from analysis.page.charts import bars, breakdown_chart, heat_map
+from analysis.page.rendering import TEMPLATES
 from analysis.page.report import (
     Evidence,
     marked,
@@ -393,3 +394,35 @@ def test_two_systems_in_tabs(chromium, compared):
     assert shown.run(f"new Promise(done => {opened})")
     settled(shown, compared)
     shown.close()
+
+
+def test_the_page_in_chinese(chromium, tmp_path, results, evidence):
+    page = write_report_page(tmp_path, results, evidence, "zh")
+    shown = open_page(chromium, page.as_uri())
+    assert shown.run("document.documentElement.lang") == "zh"
+    titles = shown.run("[...document.querySelectorAll('h2')].map(title => title.textContent)")
+    assert {"错误率", "错误类型", "哪些音被混淆"} <= set(titles)
+    choose(shown, "kind", "deletion")
+    shown.page.locator("tr.row .open").first.click()
+    expect(shown.page.locator(".found .count")).to_have_text(re.compile(r"^\d+ / \d+ 条$"))
+    expect(shown.page.locator(".detail h4").first).to_have_text("上为参考文本，下为输出")
+    cell = shown.page.locator("table.heat tbody td").first
+    cell.hover()
+    expect(shown.page.locator(".readout").first).to_have_text(re.compile("^声母 .+次"))
+    left = shown.run(
+        """[...document.querySelectorAll('h2, h3, h4, p, th, option, dt, label, summary')]
+            .filter(each => !each.closest('body [lang], .bars')).map(each => each.textContent.trim())
+            .filter(text => /[a-z]{3,} [a-z]{3,}/.test(text))"""
+    )
+    assert left == []
+    settled(shown, page)
+    shown.close()
+
+
+def test_the_chinese_phrases_have_the_places_of_the_english_ones():
+    lines = (TEMPLATES / "report_chinese.tsv").read_text(encoding="utf-8").splitlines()
+    pairs = [line.split("\t") for line in lines]
+    assert len(dict(pairs)) == len(pairs), "each phrase once"
+    for english, chinese in pairs:
+        places = len(re.findall(r"#|\{\}", english))
+        assert sorted(set(re.findall(r"\$(\d)", chinese))) == [str(n + 1) for n in range(places)], english

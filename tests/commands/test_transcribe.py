@@ -19,6 +19,7 @@ import soundfile
 import transcribe
 from bundle.pack import pack
 from recognition import loading, options
+from tests.support.recordings import RECORDING
 from tests.support.scripts import exit_code
 from utils.audio.reading import read_audio, write_wav
 from utils.errors import AudioError, ConfigError, RunError, UserError
@@ -83,6 +84,7 @@ def test_json():
         "segments": [],
         "seconds": 2.0,
         "hanzi": "",
+        "text": "",
         "pinyin": "",
         "score": 0.0,
     }
@@ -129,11 +131,12 @@ def test_srt_has_a_cue_for_each_stretch_of_speech():
     assert _written("srt", SILENCE) == ""
 
 
-def _cues(count: int, gaps: dict[int, float] | None = None, labels: tuple[str, ...] = ()) -> list[str]:
+def _cues(count: int, gaps: dict[int, float] | None = None, hanzi: str = "", **changes: object) -> list[str]:
     """The texts of the subtitles of syllables of 0.2 s with these seconds of silence before some of them."""
     starts = [0.2 * i + sum(gap for at, gap in (gaps or {}).items() if at <= i) for i in range(count)]
     times = [(start, start + 0.2) for start in starts]
-    segment = replace(_segment("ma1 " * count, "妈" * count, times, 0, times[-1][1]), labels=labels)
+    segment = _segment("ma1 " * count, hanzi or "妈" * count, times, 0, times[-1][1])
+    segment = replace(segment, **changes)
     return [cue.splitlines()[2] for cue in _written("srt", [segment, Ending(times[-1][1])]).split("\n\n")]
 
 
@@ -147,11 +150,27 @@ def test_srt_cuts_long_speech_into_lines():
     assert list(map(len, _cues(26, {2: 0.6}))) == [2, 24]
 
 
+def test_srt_cuts_no_word():
+    """Neither where the middle is inside a word, nor where a speaker pauses inside one."""
+    starts = (*range(13), 15, *range(17, 26))
+    assert list(map(len, _cues(26, word_starts=starts))) == [12, 14]
+    assert list(map(len, _cues(26, {14: 0.7}, word_starts=starts))) == [12, 14]
+    latin = "妈" * 11 + "wifi6" + "妈" * 10
+    assert _cues(26, hanzi=latin) == ["妈" * 11, "wifi6" + "妈" * 10]
+
+
+def test_srt_cuts_behind_punctuation():
+    labels = (*"妈" * 8, "妈，", *"妈" * 17)
+    assert list(map(len, _cues(26, {15: 0.4}, labels=labels))) == [10, 17]  # the mark counts
+    labels = (*"妈" * 2, "妈，", *"妈" * 23)
+    assert list(map(len, _cues(26, labels=labels))) == [14, 13]  # too near the beginning
+
+
 @pytest.mark.parametrize("gaps", [{}, {25: 0.6}], ids=["long", "pause"])
 def test_srt_cuts_no_number_in_digits(gaps):
     """The syllables after the first one of a number have no text of their own."""
     labels = (*"妈" * 23, "123", "", "", "", "")
-    assert "".join(_cues(28, gaps, labels)) == "妈" * 23 + "123"
+    assert "".join(_cues(28, gaps, labels=labels)) == "妈" * 23 + "123"
 
 
 def test_ctm_words_do_not_overlap():
@@ -242,6 +261,14 @@ def test_several_files_are_printed_a_line_each(talks, runs, capsys):
     lines = capsys.readouterr().out.splitlines()
     assert [json.loads(line)["id"] for line in lines] == files
     assert all(1 <= len(json.loads(line)["segments"][0]["n_best"]) <= 2 for line in lines)
+
+
+def test_recordings_without_speech_are_named(tmp_path, capsys):
+    """By the shipped model: that of the other tests hears syllables in everything."""
+    silence = tmp_path / "silence.wav"
+    write_wav(silence, np.zeros(RATE, np.float32))
+    assert transcribe.main([str(silence), str(RECORDING)]) == 0
+    assert f"note: no speech was found in 1 of 2 files: {silence}\n" in capsys.readouterr().err
 
 
 def test_several_subtitle_files_need_a_folder(talks, runs):

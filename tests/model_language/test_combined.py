@@ -19,6 +19,7 @@ from model_language.converters.user_word_converter import UserWordConverter, sea
 from model_language.networks.candidates import confusion_matrix
 from model_language.pinyin_to_hanzi import PinyinToHanzi
 from model_language.registry import load_converter
+from model_language.search.grid import WordEnd, known_word_ends
 from model_language.search.user_words import UserWord, UserWords
 from model_language.vocabulary.symbols import Symbols
 from training.run import train_from_config
@@ -111,8 +112,9 @@ def test_error_rates_must_descend(rates):
         CombinedConfig(error_rates=rates)
 
 
-def test_the_search_finds_the_best_of_all_paths(converter, nightly):
-    sentence = ("gong1", "shi4", "de5", "bei4")
+@pytest.mark.parametrize("second", ["shi4", WordEnd("shi4")], ids=["borders unknown", "border known"])
+def test_the_search_finds_the_best_of_all_paths(converter, nightly, second):
+    sentence = ("gong1", second, "de5", "bei4")
     grid = converter.grid([sentence])
     own = [
         [(int(hanzi), float(score)) for hanzi, score in zip(ids, scores, strict=True) if hanzi > 0]
@@ -225,10 +227,14 @@ def test_an_empty_syllable_is_unknown(converter, sentence):
         assert guided.explain([sentence], 2)[0].n_best[0].hanzi == hanzi
 
 
-def test_reasons_are_those_of_the_whole_sentence(converter):
+@pytest.mark.parametrize("every", [None, 3], ids=["borders unknown", "borders known"])
+def test_reasons_are_those_of_the_whole_sentence(converter, every):
     """An exchanged hanzi changes the division into words only in its surroundings."""
     words = UserWords([UserWord("宫", (frozenset({"gong1"}),), 2.0)])
-    sentence = hanzi_to_pinyin("".join(LINES) * 2)
+    sentence = list(hanzi_to_pinyin("".join(LINES) * 2))
+    if every:
+        sentence[1::every] = map(WordEnd, sentence[1::every])
+    ends = known_word_ends([sentence] * 2)
     found = search_once([sentence], [words.spans(sentence)], converter, count=4)
     best = found.sequences[0, 0].astype(np.int64)
     for position, (_, runner_up, lead) in enumerate(leads_of_characters(found, 0)):
@@ -236,5 +242,5 @@ def test_reasons_are_those_of_the_whole_sentence(converter):
             continue
         both = np.stack([best, best])
         both[1, position] = converter.symbols.hanzi.index(runner_up)
-        first, second = found.paths.scores(both)
+        first, second = found.paths.scores(both, ends)
         assert lead["words"] == pytest.approx(first - second, abs=1e-4)

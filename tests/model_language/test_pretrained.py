@@ -82,6 +82,15 @@ def test_any_spelling_is_read(to_hanzi):
     assert to_hanzi("jintian tianqi henhao") == "今天天气很好"
 
 
+def test_spaces_between_words_are_word_borders(to_hanzi):
+    assert to_hanzi("women qu xi'an, hao ma?") == "我们去西安，好吗？"
+    assert to_hanzi("women qu xi'an, haoma?") == "我们去西安，号码？"
+    assert to_hanzi("yizhang") == "一张"
+    assert to_hanzi("zhong guo renmin") == "中国人民"  # most syllables stand alone
+    explained = to_hanzi.explain(["women qu xi'an, hao ma?"])[0]
+    assert explained.text == "我们去西安，好吗？"
+
+
 def test_invalid_input_has_a_defined_output(to_hanzi):
     assert to_hanzi.convert(["", "   ", "😀 123 xyzzy", "ni3 hao3 😀"]) == [
         "",

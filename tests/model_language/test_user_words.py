@@ -221,3 +221,9 @@ def test_syllables_without_tones(ngram):
     toned = ngram.convert([["yin1", "yue4", "hen3", "hao3"]])
     mixed = ngram.convert([["yin1", "yue4", "hen3", "hao3"], ["yin", "yue"]])
     assert mixed == [*toned, "音乐"]
+
+
+def test_no_word_begins_inside_a_user_word(ngram):
+    words = UserWords([word("天气", "tian1 qi4"), word("很好啊", "hen3 hao3 a5")])
+    assert UserWordConverter(ngram, words).word_starts("今天天气很好天气") == [0, 1, 2, 4, 5, 6]
+    assert ngram.word_starts("天气") == [0, 1]

@@ -41,9 +41,11 @@ def log_probability(word: str) -> float:
     return float(np.log((kept[word] + 0.5) ** 0.9 / total)) if word in kept else -np.inf
 
 
-def best_division(text: str) -> float:
+def best_division(text: str, borders: set[int] = frozenset()) -> float:
     scores = []
     for cuts in itertools.product((False, True), repeat=len(text) - 1):
+        if not all(cuts[border - 1] for border in borders):
+            continue
         ends = [position + 1 for position, cut in enumerate(cuts) if cut] + [len(text)]
         parts = [text[begin:end] for begin, end in zip([0, *ends], ends, strict=False)]
         scores.append(sum(log_probability(part) for part in parts))
@@ -62,6 +64,25 @@ def test_the_score_of_a_path_is_that_of_its_best_division(symbols, words):
     worth = words.scores(encoded(symbols, texts))
     # Hanzi are stored in half precision; there are fewer words than levels, so words are exact.
     assert worth == pytest.approx([best_division(text) for text in texts], abs=0.02)
+
+
+def test_no_word_crosses_a_known_border(symbols, words):
+    text, ends = "天气预报很好今天", np.zeros((1, 8), bool)
+    ends[0, [1, 6]] = True
+    (score,) = words.scores(encoded(symbols, [text]), ends)
+    assert score == pytest.approx(best_division(text, {2, 7}), abs=0.02)
+    assert score < words.scores(encoded(symbols, [text]))[0]
+
+
+def test_the_words_of_the_best_segmentation(symbols, words):
+    def cut(text: str) -> str:
+        starts = [*words.word_starts(symbols.encode_hanzi(text)), len(text)]
+        return " ".join(text[first:end] for first, end in itertools.pairwise(starts))
+
+    assert cut("今天天气很好") == "今天 天气 很 好"
+    assert cut("明天天气预报也好") == "明天 天气预报 也 好"
+    assert cut("也□气今") == "也 □ 气 今"
+    assert words.word_starts(symbols.encode_hanzi("")) == []
 
 
 def test_missing_words_are_not_found(symbols, words):

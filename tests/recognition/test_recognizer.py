@@ -58,11 +58,15 @@ class Echo:
         self.calls += 1
         return ["".join(syllable[0] for syllable in sentence) for sentence in sentences]
 
+    def word_starts(self, hanzi):
+        return range(0, len(hanzi), 2)
+
 
 def test_scripted_recognition():
     (utterance,) = Recognizer(Scripted(), Echo()).recognise([("one", speak(".m.n-h.."))])
     assert utterance.pinyin == ("ma1", "ni3", "hao3")
     assert utterance.hanzi == "mnh"
+    assert utterance.segments[0].word_starts == (0, 2)
     assert utterance.seconds == pytest.approx(0.8)
     assert utterance.times == (
         pytest.approx((0.0, 0.25)),

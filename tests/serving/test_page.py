@@ -91,13 +91,20 @@ def test_long_speech_is_cut_into_the_subtitles_of_transcribe(open_service, chrom
         gaps = rng.choice([0, 0, 0, 0, 0, 0.1, 0.3, 0.7], size=rng.integers(1, 100))
         starts = np.round(np.cumsum(gaps + 0.25), 3).tolist()
         times = [(start, round(start + 0.25, 3)) for start in starts]
-        best = Alternative(("ma1",) * len(times), "妈" * len(times), 0.0)
-        events.append(Recognition(0.0, times[-1][1], tuple(times), (best,)))
+        texts = "".join(rng.choice(list("妈妈妈x1"), size=len(times)))
+        word_starts = (0, *(np.flatnonzero(rng.integers(0, 2, len(times) - 1)) + 1).tolist())
+        best = Alternative(("ma1",) * len(times), texts, 0.0)
+        events.append(Recognition(0.0, times[-1][1], tuple(times), (best,), word_starts=word_starts))
         syllables = [{"pinyin": "ma1", "start": start, "end": end} for start, end in times]
-        utterances.append({"cells": [{"hanzi": "妈", "syllables": [each]} for each in syllables]})
+        utterances.append({"syllables": syllables, "hanzi": texts, "word_starts": word_starts})
     shown, _ = visit(chromium, open_service.url)
     found = shown.page.evaluate(
-        "async given => (await import('/page/save.js')).asSubtitles(given)", utterances
+        """async given => {
+            const {Utterance} = await import('/page/results.js');
+            const given_each = (each, i) => new Utterance(i, each, 0);
+            return (await import("/page/save.js")).asSubtitles(given.map(given_each));
+        }""",
+        utterances,
     )
     assert found == "".join(FORMATS["srt"].write("", events))
     settled(shown, open_service)

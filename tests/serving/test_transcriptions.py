@@ -70,7 +70,7 @@ def test_texts_and_times_are_those_of_the_command(client, recordings, transcript
         expected = transcripts[path.stem]
         found = [(w.word, w.pinyin, w.start, w.end, w.confidence) for w in answer.words]
         assert found == syllables(expected)
-        assert answer.text == expected["hanzi"] == "".join(segment.text for segment in answer.segments)
+        assert answer.text == expected["text"] == "".join(segment.text for segment in answer.segments)
         assert float(answer.duration) == expected["seconds"]
         assert len(answer.segments) >= sum(bool(segment["hanzi"]) for segment in expected["segments"])
         assert all(0 <= segment.no_speech_prob < 0.5 for segment in answer.segments)
@@ -79,7 +79,7 @@ def test_texts_and_times_are_those_of_the_command(client, recordings, transcript
 
 def test_every_format(client, transcripts):
     path = RECORDINGS[-1]
-    text = transcripts[path.stem]["hanzi"]
+    text = transcripts[path.stem]["text"]
 
     def create(form: str, **more):
         return client.audio.transcriptions.create(
@@ -95,7 +95,7 @@ def test_every_format(client, transcripts):
     assert create("verbose_json").words is None
     assert create("verbose_json", timestamp_granularities=["word"]).segments is None
     with_logs = create("json", include=["logprobs"])
-    assert [log.token for log in with_logs.logprobs] == list(text)
+    assert [log.token for log in with_logs.logprobs] == list(transcripts[path.stem]["hanzi"])
     confidence = [each[-1] for each in syllables(transcripts[path.stem])]
     assert [math.exp(log.logprob) for log in with_logs.logprobs] == pytest.approx(confidence, abs=1e-3)
 
@@ -105,7 +105,7 @@ def test_a_stream_of_events(client, recordings, transcripts):
         with path.open("rb") as file:
             events = list(client.audio.transcriptions.create(file=file, model="whisper-1", stream=True))
         deltas = [event.delta for event in events if event.type == "transcript.text.delta"]
-        spoken = [segment["hanzi"] for segment in transcripts[path.stem]["segments"] if segment["hanzi"]]
+        spoken = [segment["text"] for segment in transcripts[path.stem]["segments"] if segment["hanzi"]]
         assert deltas == spoken
         assert [events[-1].type, events[-1].text] == ["transcript.text.done", "".join(deltas)]
 
@@ -193,6 +193,29 @@ def test_pinyin_becomes_hanzi(client):
         client.post("/convert", body={"text": "ni3", "words": "你 ni3\nabc"}, cast_to=object)
     with pytest.raises(openai.BadRequestError, match="nbest"):
         client.post("/convert", body={"text": "ni3", "nbest": 3}, cast_to=object)
+
+
+def test_each_channel_has_a_text(client, transcripts, tmp_path):
+    first, second = (read_audio(path) for path in RECORDINGS[:2])
+    call = np.zeros((len(first) + len(second), 2), np.float32)
+    call[: len(first), 0], call[-len(second) :, 1] = first, second
+    soundfile.write(tmp_path / "call.wav", call, RATE)
+    expected = [transcripts[path.stem]["text"] for path in RECORDINGS[:2]]
+
+    def post(form: str, **more):
+        create = client.audio.transcriptions.create
+        return create(file=tmp_path / "call.wav", model="a", response_format=form, extra_body=more)
+
+    found = post("diarized_json", channel_names="客服,客户")
+    segments = [(each.speaker, each.text) for each in found.segments]
+    assert segments == list(zip(("客服", "客户"), expected, strict=True))
+    text = post("text", channels="separate")
+    assert text.splitlines() == [f"left: {expected[0]}", f"right: {expected[1]}"]
+    assert post("json", channels="first").text == expected[0]
+    with pytest.raises(openai.BadRequestError, match="2 channels, but 1 names"):
+        post("json", channels="separate", channel_names="客服")
+    with pytest.raises(openai.BadRequestError, match="separate channels"):
+        post("json", channels="separate", stream=True)
 
 
 def test_only_phrases_of_a_list(client):

@@ -17,16 +17,17 @@ def encoded(form: str, codec: str, tracks: Sequence[np.ndarray] = (TONE,), rate:
 
     Args:
         codec: FFmpeg's name of it.
-        tracks: (samples,) for mono, or (channels, samples) for stereo, float32; of any number of tracks.
+        tracks: (samples,) for mono, or (channels, samples) for stereo and 7.1, float32; of any
+            number of tracks.
         rate: Hz.
     """
     content = io.BytesIO()
     with av.open(content, "w", format=form) as container:
         planes = [np.atleast_2d(samples) for samples in tracks]
-        layouts = ["stereo" if len(channels) == 2 else "mono" for channels in planes]
+        layouts = [{1: "mono", 2: "stereo", 8: "7.1"}[len(channels)] for channels in planes]
         streams = [container.add_stream(codec, rate=rate, layout=layout) for layout in layouts]
         for stream, channels, layout in zip(streams, planes, layouts, strict=True):
-            frame = av.AudioFrame.from_ndarray(np.ascontiguousarray(channels), "fltp", layout)
+            frame = av.AudioFrame.from_ndarray(channels.T.reshape(1, -1), "flt", layout)
             frame.sample_rate = rate
             size = stream.codec_context.frame_size or 1024
             to_codec = av.AudioResampler(stream.format.name, layout, rate, frame_size=size)

@@ -21,6 +21,7 @@ from model_language.converters.ngram import NgramConfig
 from model_language.networks.causal_cnn_numpy import CausalCnnConfig
 from model_language.networks.gated_cnn import GatedCnnConfig
 from model_language.networks.loss import candidate_logits, sequence_loss
+from model_language.networks.punctuation import PunctuationConfig
 from model_language.ngram.syllables import SyllableNgramConfig
 from model_language.registry import INPUT_LAYER, MODELS, OUTPUT_LAYER, load_network
 from model_language.vocabulary.symbols import PAD_ID, Symbols, build_symbols
@@ -31,6 +32,7 @@ from training.tasks.causal_cnn import train_causal_cnn
 from training.tasks.counted import count_ngrams, count_syllables, make_combined
 from training.tasks.gated_cnn import train_gated_cnn
 from training.tasks.language_config import LanguageConfig
+from training.tasks.punctuation import train_punctuation
 from training.tasks.recipe import SourceModel, prepare_model
 from training.tasks.sequence_task import SequenceTask, TokenPairs
 from utils.arrays import pad_rows
@@ -159,6 +161,8 @@ def train_language(
         return train_gated_cnn(config, run, distribution)
     if isinstance(config.model, CausalCnnConfig):
         return train_causal_cnn(config, run, distribution)
+    if isinstance(config.model, PunctuationConfig):
+        return train_punctuation(config, run, distribution)
     if isinstance(config.model, CombinedConfig):
         return make_combined(config, run)
     all_pairs, dev_pairs = _read(data.train, data.cache), _read(data.dev, data.cache)

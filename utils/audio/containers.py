@@ -115,6 +115,8 @@ class _Reading:
         failure: why it ended before the end; empty if it did not.
         first: the first packet.
         last: the last packet of each stream, also of those with pictures.
+        position: end of what was read, in bytes.
+        skipped: whether the decoder has skipped bytes since the last packet of sound.
     """
 
     decoded: float = 0.0
@@ -122,6 +124,19 @@ class _Reading:
     failure: str = ""
     first: Any = None
     last: dict[int, Any] = field(default_factory=dict)
+    position: int = 0
+    skipped: bool = False
+
+    def add(self, packet: Any, is_sound: bool) -> None:
+        """Note the next packet; a gap in the times of the sound is damage where bytes were skipped."""
+        self.skipped |= (packet.pos or 0) - self.position > _TAG_BYTES
+        self.position = max(self.position, (packet.pos or 0) + packet.size)
+        before = self.last.get(packet.stream_index)
+        self.first, self.last[packet.stream_index] = self.first or packet, packet
+        if is_sound:
+            end = before.pts + (before.duration or 0) if before else packet.pts
+            self.lost += max(0.0, _seconds(packet.pts - end, packet.time_base)) if self.skipped else 0.0
+            self.skipped = False
 
     def problem(self, promised: float, size: int) -> str:
         """What is missing of a part of ``size`` bytes whose header states ``promised`` seconds."""
@@ -133,7 +148,7 @@ class _Reading:
             return f"cut off: the header promises {promised:.1f} s"
         if self.lost > SLACK_SECONDS:
             return f"damaged: {self.lost:.1f} s can't be decoded"
-        unread = size - max(((packet.pos or 0) + packet.size for packet in packets), default=0)
+        unread = size - self.position
         if self.failure and unread > _TAG_BYTES:
             return f"damaged: {unread} bytes can't be read ({self.failure})"
         return ""
@@ -152,7 +167,7 @@ def _decoded(container: Any, index: int, reading: _Reading) -> Iterator[Any]:
         if packet is None:
             return
         if packet.pts is not None:
-            reading.first, reading.last[packet.stream_index] = reading.first or packet, packet
+            reading.add(packet, packet.stream_index == index)
         if packet.stream_index == index:
             try:
                 for frame in packet.decode():
@@ -215,7 +230,7 @@ def _blocks(frames: Iterable[Any], first: Any, path: str | Path) -> Iterator[np.
 
     def start(frame: Any) -> tuple[Any, tuple]:
         resampler = _library().AudioResampler(
-            "fltp", first.layout, first.sample_rate, frame_size=_BLOCK_SAMPLES
+            "flt", first.layout, first.sample_rate, frame_size=_BLOCK_SAMPLES
         )
         return resampler, _form(frame)
 
@@ -241,7 +256,8 @@ def _form(frame: Any) -> tuple:
 
 
 def _samples(frame: Any) -> np.ndarray:
-    return frame.to_ndarray().T  # (channels, samples) → (samples, channels)
+    # Not planar: PyAV 18 counts nine planes where there are eight, and reads beyond the last.
+    return frame.to_ndarray().reshape(-1, frame.layout.nb_channels)
 
 
 def _promised_seconds(container: Any, track: Any, content: BinaryIO, first: Any) -> float:
@@ -249,6 +265,8 @@ def _promised_seconds(container: Any, track: Any, content: BinaryIO, first: Any)
     name = container.format.name
     if name in _ESTIMATED or first is None:
         return 0.0
+    if name == "avi":  # FFmpeg computes the length from the size of the file
+        return _seconds(track.frames, track.time_base)
     if name == "mp3":  # its length is in the frame before the first one with sound
         length = min(first.pos, _FIRST_FRAME_BYTES)
         content.seek(first.pos - length)

@@ -51,11 +51,14 @@ def read_audio(path: str | Path, sample_rate: int = SAMPLE_RATE) -> np.ndarray:
     return blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
 
 
-def audio_blocks(path: str | Path, sample_rate: int = SAMPLE_RATE) -> Iterator[np.ndarray]:
+def audio_blocks(
+    path: str | Path, sample_rate: int = SAMPLE_RATE, channel: int | None = None
+) -> Iterator[np.ndarray]:
     """Read a recording of any length block by block; the blocks together equal :func:`read_audio`.
 
     Args:
         path, sample_rate: as for :func:`read_audio`.
+        channel: the only channel to read, from 0; None: all are mixed.
 
     Yields:
         (samples,) float32 in [-1, 1], of about a minute.
@@ -64,7 +67,11 @@ def audio_blocks(path: str | Path, sample_rate: int = SAMPLE_RATE) -> Iterator[n
         AudioError: as for :func:`read_audio`; damage after the header is found when it is reached.
     """
     with open_sound(path) as sound:
-        mono = (mix(checked(block, path)) for block in sound.blocks)
+        checked_blocks = (checked(block, path) for block in sound.blocks)
+        if channel is None:
+            mono = map(mix, checked_blocks)
+        else:
+            mono = (np.ascontiguousarray(block[:, channel]) for block in checked_blocks)
         empty = True
         for block in at_rate(mono, sound.rate, sample_rate):
             empty = False
@@ -111,6 +118,13 @@ def read_channels(path: str | Path) -> tuple[np.ndarray, int]:
     with open_sound(path) as sound:
         blocks = [checked(block, path) for block in sound.blocks]
         return blocks[0] if len(blocks) == 1 else np.concatenate(blocks), sound.rate
+
+
+def channel_count(path: str | Path) -> int:
+    """Channels of a recording; of one that can't be read, 1: reading it says why."""
+    with contextlib.suppress(AudioError), open_sound(path) as sound:
+        return next(sound.blocks).shape[1]
+    return 1
 
 
 def audio_seconds(path: str | Path) -> float:

@@ -31,6 +31,11 @@ def not_negative(text: str) -> int:
     return int(text)
 
 
+def split_names(text: str) -> tuple[str, ...]:
+    """Names with commas between them, also full-width ones."""
+    return tuple(filter(None, map(str.strip, text.replace("，", ",").split(","))))
+
+
 def positive_number(text: str) -> float:
     """A finite number above 0."""
     return _number(text, lambda number: 0.0 < number < math.inf, "a number above 0")

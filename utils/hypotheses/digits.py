@@ -20,11 +20,11 @@ from itertools import pairwise
 
 from utils.hypotheses.recognition import Ending, Recognition
 from utils.mandarin.hanzi_readings import phrases
-from utils.mandarin.numerals import DIGIT_VALUES, MEASURE_WORDS, whole_number
+from utils.mandarin.numerals import DIGIT_VALUES, MEASURE_WORDS, whole_number, with_zeros
 
 _APPROXIMATE_PAIR = re.compile("一二|[二两]三|三四|四五|五六|六七|七八|八九|三五")
-_DIGIT = "[零〇一二三四五六七八九幺]"  # 两 is in no code and before no decimal point
-_WORD = "[零〇一二两三四五六七八九幺十百千万亿兆]"
+_DIGIT = "[零一二三四五六七八九幺]"  # 两 is in no code and before no decimal point
+_WORD = "[零一二两三四五六七八九幺十百千万亿兆]"
 _NUMBER = f"{_WORD}+"
 _RUN = re.compile(f"(?:(?<!胜)负的?)?{_NUMBER}")
 _CLAUSE_END = r"(?=$|[^\w]|[A-Za-z])"
@@ -45,7 +45,7 @@ _OPERATORS = {"加": "+", "减": "-", "乘": "×", "乘以": "×", "除以": "÷
 _TERMS = f"{_NUMBER}|{'|'.join(sorted(_OPERATORS, key=len, reverse=True))}|负"
 # Expressions with a measure word after the number, or an approximation, that the dictionary of phrases lacks.
 _FIXED = re.compile(
-    "五十步笑百步|十年(?:寒窗|树木|磨|怕|生死|如一日)|寒窗十年|三十年河.|一千零一夜|十万个为什么|弱水三千"
+    "五十步笑百步|十年(?:寒窗|树木|磨|怕|生死|如一日)|寒窗十年|三十年河.|一千零一夜|十万个为什么|弱水三千|[两二]万五千里长征"
     "|五代十国|十月革命|双十|十一国庆|合十|一[赔罚当抵]十|十成九|七零八|七老八十|二百五(?!十)|十二万分|一点一滴"
     f"|十[天年]半|{_NUMBER}届.中全会|{_NUMBER}个(?:不|放心|小心|指头)"
     rf"|(?P<many>{_NUMBER})(?P<unit>(?!{_WORD}|点)\w)(?P<fewer>{_NUMBER})(?P=unit)"
@@ -80,7 +80,7 @@ def numbers_as_digits(text: str) -> str:
 
 def _numbers(text: str) -> Iterator[tuple[int, int, str]]:
     """Start, end and digits of each number that becomes digits."""
-    position = 0
+    text, position = with_zeros(text), 0
     while run := _RUN.search(text, position):
         start, position = run.start(), run.end()
         if _WEEKDAY_BEFORE.search(text, 0, start):
@@ -178,7 +178,7 @@ def _date(found: Match) -> str | None:
 def _clock(found: Match) -> str | None:
     before, after = _context(found)
     hour, minute, named, second = whole_number(found[1]), found[2], found[3], found[4]
-    is_padded = minute[0] in "零〇"
+    is_padded = minute[0] == "零"
     number = 30 if minute == "半" else whole_number(minute)
     if _COUNTED_POINTS.search(before) or (before.endswith("有") and minute == "十"):
         return None
@@ -243,7 +243,7 @@ def _code(found: Match) -> str | None:
     words, (before, after) = found[0], _context(found)
     digits = _spelled(words)
     steps = {int(second) - int(first) for first, second in pairwise(digits)}
-    has_zero = re.search("[零〇幺]", words)
+    has_zero = re.search("[零幺]", words)
     if re.search("[A-Za-z]$", before) or re.match("[A-Za-z]", after):
         return digits
     if len(words) == 2:

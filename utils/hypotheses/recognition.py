@@ -15,6 +15,7 @@ import numpy as np
 
 from utils.errors import AudioError
 from utils.hypotheses.phrases import PhraseResult
+from utils.mandarin.punctuation import without_marks
 
 # CTC has a peak near the middle of a syllable; most syllables are shorter than twice this.
 REACH_SECONDS = 0.25
@@ -131,7 +132,10 @@ class Recognition:
             was not calibrated.
         certainty: (syllables, features) from which the confidence is computed, see
             :mod:`recognition.confidence`; None from a stream.
-        labels: text of each syllable, if it is not the hanzi of the best hypothesis: with numbers as digits.
+        word_starts: indices of the syllables of the best hypothesis with which words begin; () if not known.
+        labels: text of each syllable, if it is not the hanzi of the best hypothesis: with punctuation behind
+            it, with numbers as digits.
+        channel: name of the channel of a segment, where the channels are recognised separately.
         id: the caller's name of a whole recording.
         segments: of a whole recording; () in a segment.
         is_final: False for a partial result. One without syllables withdraws those before, and no segment
@@ -146,7 +150,9 @@ class Recognition:
     phrase: PhraseResult | None = None
     confidence: tuple[float, ...] = ()
     certainty: np.ndarray | None = field(default=None, compare=False)
+    word_starts: tuple[int, ...] = ()
     labels: tuple[str, ...] = ()
+    channel: str = ""
     id: str = ""
     segments: tuple["Recognition", ...] = ()
     is_final: bool = True
@@ -194,7 +200,7 @@ class Recognition:
             return tuple(word for segment in self.segments for word in segment.words)
         return tuple(
             Word(
-                text,
+                without_marks(text),
                 self.pinyin[first:end],
                 self.times[first][0],
                 self.times[end - 1][1],

@@ -5,19 +5,24 @@ written. JSON keeps only the text in memory; a TextGrid, which begins with count
 """
 
 import json
+import re
 from array import array
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
 
 from utils.hypotheses.phrases import PhraseResult
 from utils.hypotheses.recognition import Ending, Recognition
+from utils.mandarin.punctuation import without_marks
 
-# A subtitle ends at a pause. Longer speech is cut at its longest gap, away from its ends, or in equal parts.
+# A subtitle ends at a pause between words. Longer speech is cut away from its ends: behind a punctuation mark,
+# at its longest gap, or in equal parts.
 CUE_PAUSE_SECONDS = 0.5
 CUE_SYLLABLES = 24  # at most: two lines
 CUE_LEAST = 8  # syllables on each side of a cut
-
+_LATIN_OR_DIGITS = re.compile("[A-Za-z0-9]\n[A-Za-z0-9]")  # before and after a cut
+CHANNEL = "{}: "  # before a text
 Events = Iterable[Recognition | Ending]
 
 
@@ -38,7 +43,7 @@ def as_text(name: str, events: Events) -> Iterator[str]:
     for event in events:
         if isinstance(event, Recognition) and event.times:
             silent = False
-            yield event.text + "\n"
+            yield f"{_speaker(event)}{event.text}\n"
     if silent:
         yield "\n"
 
@@ -47,6 +52,7 @@ def as_json(name: str, events: Events) -> Iterator[str]:
     """All results as JSON, one line per segment; times in seconds, rounded to milliseconds."""
     yield f'{{"id": {json.dumps(name, ensure_ascii=False)}, "segments": ['
     hanzi: list[str] = []
+    texts: list[str] = []
     pinyin: list[str] = []
     score, seconds, before = 0.0, 0.0, "\n"
     for event in events:
@@ -56,11 +62,13 @@ def as_json(name: str, events: Events) -> Iterator[str]:
         yield before + json.dumps(segment_values(event), ensure_ascii=False)
         before = ",\n"
         hanzi.append(event.best.hanzi)
+        texts.append("".join(event.labels) or event.best.hanzi)
         pinyin.append(" ".join(event.best.pinyin))
         score += event.best.score
     whole = {
         "seconds": round(seconds, 3),
         "hanzi": "".join(hanzi),
+        "text": "".join(texts),
         "pinyin": " ".join(filter(None, pinyin)),
         "score": round(score, 4),
     }
@@ -83,7 +91,7 @@ def as_srt(name: str, events: Events) -> Iterator[str]:
 def as_vtt(name: str, events: Events) -> Iterator[str]:
     """WebVTT subtitles, with the texts and times of :func:`as_srt`."""
     yield "WEBVTT\n"
-    for start, end, text in _subtitles(events):
+    for start, end, text in _subtitles(events, voice="<v {}>"):
         yield f"\n{_clock(start, '.')} --> {_clock(end, '.')}\n{text}\n"
 
 
@@ -96,33 +104,42 @@ def as_ctm(name: str, events: Events) -> Iterator[str]:
     for event in events:
         if isinstance(event, Ending):
             continue
+        channel = "_".join(event.channel.split()) or "1"
         for word in event.words:
             # Rounded before the difference, so that no word begins before the end of the one before it.
             start, end = round(word.start, 3), round(word.end, 3)
             sure = 1.0 if word.confidence is None else word.confidence
-            yield f"{recording} 1 {start:.3f} {end - start:.3f} {'_'.join(word.text.split())} {sure:.3f}\n"
+            text = "_".join(word.text.split())
+            yield f"{recording} {channel} {start:.3f} {end - start:.3f} {text} {sure:.3f}\n"
 
 
 def as_textgrid(name: str, events: Events) -> Iterator[str]:
-    """A Praat TextGrid (long text format) with a tier of syllables and, if known, a tier of hanzi."""
-    pinyin: list[str] = []
-    hanzi: list[str] = []
-    edges = array("d")  # start and end of each syllable
+    """A Praat TextGrid (long text format) with a tier of syllables and, if known, a tier of hanzi.
+
+    Channels that are recognised separately have tiers of their own.
+    """
+    pinyin: dict[str, list[str]] = defaultdict(list)  # by channel
+    hanzi: dict[str, list[str]] = defaultdict(list)
+    edges: dict[str, array] = defaultdict(lambda: array("d"))  # start and end of each syllable
     seconds = 0.0
     for event in events:
         if isinstance(event, Ending):
             seconds = event.seconds
             continue
-        pinyin.extend(event.best.pinyin)
-        hanzi.extend(event.syllable_texts())
+        pinyin[event.channel].extend(event.best.pinyin)
+        hanzi[event.channel].extend(map(without_marks, event.syllable_texts()))
         for time in event.times:
-            edges.extend(time)
-    tiers = [("hanzi", hanzi)] if any(hanzi) else []
-    tiers.append(("pinyin", pinyin))
+            edges[event.channel].extend(time)
+    tiers = []
+    for channel in list(pinyin) or [""]:
+        before = CHANNEL.format(channel) if channel else ""
+        if any(hanzi[channel]):
+            tiers.append((f"{before}hanzi", hanzi[channel], edges[channel]))
+        tiers.append((f"{before}pinyin", pinyin[channel], edges[channel]))
     yield f'File type = "ooTextFile"\nObject class = "TextGrid"\n\nxmin = 0\nxmax = {seconds:.4f}\n'
     yield f"tiers? <exists>\nsize = {len(tiers)}\nitem []:\n"
-    for number, (title, labels) in enumerate(tiers, start=1):
-        yield from _tier(number, title, labels, edges, seconds)
+    for number, tier in enumerate(tiers, start=1):
+        yield from _tier(number, *tier, seconds)
 
 
 FORMATS = {
@@ -171,14 +188,20 @@ def segment_values(segment: Recognition) -> dict[str, object]:
     return {
         "start": round(segment.start, 3),
         "end": round(segment.end, 3),
+        **({"channel": segment.channel} if segment.channel else {}),
         "hanzi": best.hanzi,
         **({"text": "".join(segment.labels)} if segment.labels else {}),
         "pinyin": " ".join(best.pinyin),
         "score": round(best.score, 4),
         "syllables": [
-            {"pinyin": syllable, "hanzi": character, "start": round(time[0], 3), "end": round(time[1], 3)}
+            {
+                "pinyin": syllable,
+                "hanzi": without_marks(text),
+                "start": round(time[0], 3),
+                "end": round(time[1], 3),
+            }
             | ({} if sure is None else {"confidence": round(sure, 3)})
-            for syllable, character, time, sure in zip(
+            for syllable, text, time, sure in zip(
                 best.pinyin, segment.syllable_texts(), segment.times, confidence, strict=True
             )
         ],
@@ -212,17 +235,30 @@ def _phrases(result: PhraseResult) -> dict[str, object]:
     }
 
 
-def _subtitles(events: Events) -> Iterator[tuple[float, float, str]]:
-    """(start, end, text) of each subtitle."""
+def _subtitles(events: Events, voice: str = CHANNEL) -> Iterator[tuple[float, float, str]]:
+    """(start, end, text) of each subtitle; the name of a channel stands before it."""
     for event in events:
         if isinstance(event, Recognition):
             for first, end in cues(event):
-                yield event.times[first][0], event.times[end - 1][1], event.text_of(first, end)
+                text = _speaker(event, voice) + event.text_of(first, end)
+                yield event.times[first][0], event.times[end - 1][1], text
+
+
+def _speaker(segment: Recognition, voice: str = CHANNEL) -> str:
+    return voice.format(segment.channel) if segment.channel else ""
 
 
 def cues(segment: Recognition) -> Iterator[tuple[int, int]]:
-    """(first, end) syllable of each subtitle; a number in digits and its syllables are never cut."""
-    words = [(first, end) for _, first, end in segment.written()]
+    """(first, end) syllable of each subtitle, never inside a word, or a number or Latin word."""
+    words: list[tuple[int, int]] = []
+    before = ""
+    for text, first, end in segment.written():
+        inside = segment.word_starts and first not in segment.word_starts
+        if words and segment.hanzi and (inside or _LATIN_OR_DIGITS.search(f"{before}\n{text}")):
+            words[-1] = words[-1][0], end
+        else:
+            words.append((first, end))
+        before = text
     begin = 0
     for i in range(1, len(words) + 1):
         if i == len(words) or _gap(segment, words[i][0]) > CUE_PAUSE_SECONDS:
@@ -239,7 +275,13 @@ def _short_enough(segment: Recognition, words: list[tuple[int, int]]) -> Iterato
         yield first, end
         return
     equal = first + (end - first) * (parts // 2) / parts
-    cut = max(cuts, key=lambda i: (int(10 * _gap(segment, words[i][0]) + 0.5), -abs(words[i][0] - equal)))
+
+    def suitable(i: int) -> tuple[bool, int, float]:
+        before = segment.text_of(*words[i - 1])
+        gap = int(10 * _gap(segment, words[i][0]) + 0.5)
+        return without_marks(before) != before, gap, -abs(words[i][0] - equal)
+
+    cut = max(cuts, key=suitable)
     yield from _short_enough(segment, words[:cut])
     yield from _short_enough(segment, words[cut:])
 

@@ -41,7 +41,7 @@ _LAST_UNIT = re.compile("(?<=[百千万])([一二三四五六七八九])[十百�
 _SPELLED_FROM = 100  # smaller numbers are not read digit by digit
 DIGIT_VALUES = {**{word: value for value, word in enumerate(DIGITS)}, "〇": 0, "幺": 1, "两": 2}
 _UNIT_VALUES = {"亿": 10**8, "万": 10**4, "千": 1000, "百": 100, "十": 10}
-_CIRCLES = re.compile("(?<=[一二三四五六七八九])[〇○◯]+|〇")
+_CIRCLES = re.compile("(?<=[一二三四五六七八九])[〇○◯]+|〇|[○◯](?=[一二三四五六七八九]年)")
 _VARIANTS = str.maketrans("两", "二", "零〇")  # what varies between the words of the same number
 
 

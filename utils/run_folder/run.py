@@ -48,6 +48,8 @@ PRETRAINED_STREAMING = PRETRAINED.with_name("audio_to_pinyin_streaming")
 """The packed run of the causal acoustic model that is part of this project, for live audio."""
 PRETRAINED_LANGUAGE_MODEL = PRETRAINED.with_name("hanzi_language_model")
 """The run folder of the language model of hanzi that is part of this project."""
+PRETRAINED_PUNCTUATION = PRETRAINED.with_name("punctuation")
+"""The packed run of the punctuation network that is part of this project."""
 Section = TypeVar("Section")
 _AGAIN = "copy the run folder again, or repeat the training"
 _WHOLE = "copy the whole folder that train.py wrote"

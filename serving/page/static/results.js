@@ -8,7 +8,9 @@ export const SURE = 0.7, UNSURE = 0.4;  // confidence from which a syllable coun
  *
  * Attributes: `start`, `end` (seconds of the page's time), `syllables` ({pinyin, start, end, confidence}), `hanzi`,
  * `stable` (syllables that will probably stay), `final`, `alternatives` ({pinyin, hanzi, score}), `characters`
- * ({hanzi, alternatives}), `phrase`; `recognised`: syllables, hanzi and characters before any choice of the user.
+ * ({hanzi, alternatives}), `marks` (the punctuation after each syllable), `word_starts` (the syllables with which words
+ * begin; none if not known), `phrase`; `recognised`: syllables, hanzi, characters and word_starts before any choice of
+ * the user.
  */
 export class Utterance {
   #characters = new Map();  // chosen by the user, by position
@@ -16,15 +18,17 @@ export class Utterance {
   /** From a partial or a final of the server; `offset` is the time at which its sound begins in the page. */
   constructor(key, event, offset) {
     const moved = ({start, end, ...rest}) => ({...rest, start: start + offset, end: end + offset});
-    Object.assign(this, {alternatives: [], characters: [], phrase: null, stable: 0}, moved(event));
+    const nothing = {alternatives: [], characters: [], marks: [], word_starts: [], phrase: null, stable: 0};
+    Object.assign(this, nothing, moved(event));
     this.key = key;
     this.hanzi ??= "";
     this.syllables = event.syllables.map(moved);
     this.final = event.type === "final";
-    this.recognised = {syllables: this.syllables, hanzi: this.hanzi, characters: this.characters};
+    this.recognised = {syllables: this.syllables, hanzi: this.hanzi, characters: this.characters, word_starts: this.word_starts};
   }
 
-  /** What stands under the syllables: {hanzi, recognised, syllables, chosen}, one for each. A phrase that has not
+  /** What stands under the syllables: {hanzi, mark, recognised, syllables, chosen, inside}, one for each; `inside` a
+   * word. A phrase that has not
    * one character for each syllable is a single cell. */
   get cells() {
     const characters = [...this.hanzi], before = [...this.recognised.hanzi], whole = characters.length !== this.syllables.length;
@@ -33,7 +37,9 @@ export class Utterance {
     return cells.map(([hanzi, syllables], i) => {
       const alike = before.length === characters.length && hanzi === (before[i] ?? "") && syllables[0].pinyin === recognised[i]?.pinyin;
       const same = whole ? hanzi === this.recognised.hanzi : alike;
-      return {hanzi: this.#characters.get(i) ?? hanzi, recognised: hanzi, syllables, chosen: this.#characters.has(i) || !same};
+      const mark = this.marks.length === cells.length ? this.marks[i] : "";
+      const inside = this.word_starts.length > 0 && !this.word_starts.includes(i);
+      return {hanzi: this.#characters.get(i) ?? hanzi, mark, recognised: hanzi, syllables, chosen: this.#characters.has(i) || !same, inside};
     });
   }
 
@@ -45,22 +51,24 @@ export class Utterance {
 
   /** The user prefers another hypothesis. Where it has more or fewer syllables, these share the time evenly. */
   chooseHypothesis({pinyin, hanzi}) {
-    const {syllables, characters} = this.recognised, {start} = syllables[0], {end} = syllables.at(-1);
+    const {syllables, characters, word_starts} = this.recognised, {start} = syllables[0], {end} = syllables.at(-1);
     const same = pinyin.join(" ") === syllables.map(each => each.pinyin).join(" "), step = (end - start) / pinyin.length;
     const spread = i => ({start: start + i * step, end: start + (i + 1) * step});
     this.#characters.clear();
     this.hanzi = hanzi;
-    this.characters = same && hanzi === this.recognised.hanzi ? characters : [];
+    const unchanged = same && hanzi === this.recognised.hanzi;
+    this.characters = unchanged ? characters : [];
+    this.word_starts = unchanged ? word_starts : [];
     this.syllables = same ? syllables : pinyin.map((name, i) => {
       const times = pinyin.length === syllables.length ? syllables[i] : spread(i);
       return {pinyin: name, start: times.start, end: times.end};
     });
   }
 
-  /** The characters, or the pinyin where there are none. */
+  /** The characters with punctuation, or the pinyin where there are none. */
   get text() {
     const cells = this.cells;
-    if (cells.some(cell => cell.hanzi)) return cells.map(cell => cell.hanzi).join("");
+    if (cells.some(cell => cell.hanzi)) return cells.map(cell => cell.hanzi + cell.mark).join("");
     return cells.map(pinyinOf).join(" ");
   }
 

@@ -26,6 +26,7 @@ export function asJson(utterances) {
     start: rounded(each.start),
     end: rounded(each.end),
     hanzi: each.cells.map(cell => cell.hanzi).join(""),
+    text: each.text,
     pinyin: each.syllables.map(syllable => syllable.pinyin).join(" "),
     recognised: {hanzi: each.recognised.hanzi, pinyin: each.recognised.syllables.map(syllable => syllable.pinyin).join(" ")},
     syllables: each.syllables.map(syllable => ({...syllable, start: rounded(syllable.start), end: rounded(syllable.end)})),
@@ -49,7 +50,7 @@ export function save(utterances, form) {
 
 function cuesOf(utterance) {
   const runs = [];
-  for (const cell of utterance.cells) {
+  for (const cell of words(utterance.cells)) {
     if (runs.length && gap(runs.at(-1).at(-1), cell) <= CUE_PAUSE_SECONDS) runs.at(-1).push(cell);
     else runs.push([cell]);
   }
@@ -60,7 +61,21 @@ function cuesOf(utterance) {
   }));
 }
 
-/** Speech without pauses in parts: cut at its longest gap, away from its ends, or into equal parts. */
+/** Cells of whole words, numbers and Latin words with their punctuation, in which no subtitle ends. */
+function words(cells) {
+  const whole = [];
+  for (const {hanzi, mark, syllables, inside} of cells) {
+    const before = whole.at(-1), text = hanzi && hanzi + mark;
+    if (before && hanzi && (inside || /[A-Za-z0-9]\n[A-Za-z0-9]/.test(`${before.hanzi}\n${hanzi}`))) {
+      whole[whole.length - 1] = {hanzi: before.hanzi + text, syllables: [...before.syllables, ...syllables]};
+    } else {
+      whole.push({hanzi: text, syllables});
+    }
+  }
+  return whole;
+}
+
+/** Speech without pauses in parts: cut behind a punctuation mark, at its longest gap, or into equal parts. */
 function shortEnough(run) {
   const before = [0];
   for (const cell of run) before.push(before.at(-1) + cell.syllables.length);
@@ -69,7 +84,8 @@ function shortEnough(run) {
   if (parts === 1 || !cuts.length) return [run];
   const silence = i => Math.floor(10 * gap(run[i - 1], run[i]) + 0.5);
   const distance = i => Math.abs(before[i] - total * Math.floor(parts / 2) / parts);
-  const better = (i, best) => silence(i) - silence(best) || distance(best) - distance(i);
+  const marked = i => Number(/[，。？！、]$/.test(run[i - 1].hanzi));
+  const better = (i, best) => marked(i) - marked(best) || silence(i) - silence(best) || distance(best) - distance(i);
   const cut = cuts.reduce((best, i) => better(i, best) > 0 ? i : best);
   return [...shortEnough(run.slice(0, cut)), ...shortEnough(run.slice(cut))];
 }

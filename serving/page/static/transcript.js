@@ -74,7 +74,7 @@ function showPartial(item, utterance) {
 function contentOf(cell) {
   const pinyin = pinyinOf(cell);
   if (!cell.hanzi) return [make("span", {class: "alone", lang: "zh-Latn"}, pinyin)];
-  return [make("ruby", {}, cell.hanzi, make("rt", {lang: "zh-Latn"}, pinyin))];
+  return [make("ruby", {}, cell.hanzi, make("rt", {lang: "zh-Latn"}, pinyin)), cell.mark];
 }
 
 function attributesOf(cell) {

@@ -1,0 +1,63 @@
+"""Punctuation network, in Keras: logits of the mark after each hanzi, from the hanzi and the pauses.
+
+Layers of gated convolutions as in :mod:`model_language.networks.gated_cnn`. Those of ``dilations`` see both
+sides, so that a mark depends on at most their sum of hanzi behind it; those of ``history`` see the past only.
+"""
+
+from dataclasses import dataclass
+
+import keras
+from keras import layers, ops
+
+from model_language.networks.gated_cnn import GatedNeighbours
+from model_language.punctuation import NAME
+from model_language.vocabulary.symbols import PAD_ID
+from utils.limits import Count, Fraction, Limited
+from utils.mandarin.punctuation import MARKS, PAUSES
+
+
+@dataclass(frozen=True)
+class PunctuationConfig(Limited, section="model"):
+    """Geometry of :func:`build_punctuation`, and its training.
+
+    Attributes:
+        width: size of the vectors of the hanzi and of every layer's output.
+        dilations: distance of the neighbours on both sides in each layer.
+        history: the same of the layers that see the hanzi before only.
+        dropout: fraction of the values of the hanzi's vectors that training sets to 0.
+        steps: batches in an epoch.
+    """
+
+    name: str = NAME
+    width: Count = 128
+    dilations: tuple[Count, ...] = (1, 1, 2, 4)
+    history: tuple[Count, ...] = (4, 8, 16)
+    dropout: Fraction = 0.1
+    steps: Count = 1000
+
+
+def build_punctuation(config: PunctuationConfig, hanzi_size: int) -> keras.Model:
+    """Build the model.
+
+    Args:
+        config: geometry.
+        hanzi_size: tokens of the vocabulary.
+
+    Returns:
+        Model of ``{"hanzi": (B, L) int32, "pauses": (B, L) int32}`` → logits (B, L, marks) float32, see
+        :data:`utils.mandarin.punctuation.MARKS`. Padding (id 0) has no influence on the other positions.
+    """
+    hanzi = keras.Input((None,), dtype="int32", name="hanzi")
+    pauses = keras.Input((None,), dtype="int32", name="pauses")
+    present = ops.expand_dims(ops.not_equal(hanzi, PAD_ID), -1)  # (B, L, 1)
+    x = layers.Embedding(hanzi_size, config.width, name="embedding")(hanzi)
+    x = layers.Dropout(config.dropout, name="dropout")(x)
+    x = x + layers.Embedding(PAUSES, config.width, name="pause_embedding")(pauses)
+    x = x * ops.cast(present, x.dtype)
+    for number, dilation in enumerate(config.dilations, start=1):
+        x = GatedNeighbours(dilation, name=f"neighbours_{number}")(x, present)
+    for number, dilation in enumerate(config.history, start=1):
+        x = GatedNeighbours(dilation, causal=True, name=f"history_{number}")(x, present)
+    x = layers.LayerNormalization(name="final_norm")(x)
+    logits = layers.Dense(len(MARKS), dtype="float32", name="logits")(x)
+    return keras.Model({"hanzi": hanzi, "pauses": pauses}, logits, name=config.name)

@@ -1,0 +1,84 @@
+"""Recognises the channels of recordings separately: a call with a speaker on each side."""
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from heapq import merge
+from itertools import islice
+from pathlib import Path
+
+from recognition.options import MIX, SEPARATE
+from recognition.pieces import Channel, Source
+from recognition.recognizer import Recognizer
+from utils.audio.reading import channel_count
+from utils.errors import ConfigError
+from utils.hypotheses.recognition import Ending, Recognition
+
+_TWO = ("left", "right")
+Events = Iterator[Recognition | Ending]
+
+
+def recognise_channels(
+    recognizer: Recognizer, files: Iterable[tuple[str, Path]], channels: str, names: Sequence[str] = ()
+) -> Iterator[tuple[str, Events]]:
+    """Recognise files; with ``separate``, the segments of all channels in the order of their starts.
+
+    Args:
+        recognizer: the models.
+        files: (name, audio file) of each recording.
+        channels: one of :data:`recognition.options.CHANNELS`.
+        names: of the channels; () : left and right, or numbers from 1.
+
+    Yields:
+        the name of each recording and its events, as :meth:`recognition.recognizer.Recognizer.segments`; a
+        segment of one of several channels has its name in ``channel``.
+
+    Raises:
+        ConfigError: a recording has more channels than names.
+    """
+    if channels == MIX:
+        yield from recognizer.segments(files)
+        return
+    counts: deque[int] = deque()  # channels of the files that are read ahead
+
+    def sources() -> Iterator[Source]:
+        for name, path in files:
+            counts.append(channel_count(path) if channels == SEPARATE else 1)
+            yield from ((name, Channel(path, number)) for number in range(counts[-1]))
+
+    recognised = recognizer.segments(sources())
+    for name, events in recognised:
+        count = counts.popleft()
+        if count == 1:
+            yield name, events
+            continue
+        every = [list(events), *(list(each) for _, each in islice(recognised, count - 1))]
+        yield name, interleaved(every, channel_names(count, names))
+
+
+def channel_names(count: int, names: Sequence[str]) -> Sequence[str]:
+    """Names of the channels: those given; else left and right, or numbers from 1.
+
+    Raises:
+        ConfigError: there are more channels than ``names``.
+    """
+    if not names:
+        return _TWO if count == len(_TWO) else [str(number) for number in range(1, count + 1)]
+    if len(names) < count:
+        raise ConfigError(
+            f"{count} channels, but {len(names)} names for them",
+            hint="a name for each channel, or none",
+        )
+    return names
+
+
+def interleaved(channels: Sequence[list[Recognition | Ending]], names: Sequence[str]) -> Events:
+    """The segments of all channels by their starts, then one ending."""
+    segments = (
+        [replace(event, channel=name) for event in events if isinstance(event, Recognition)]
+        for events, name in zip(channels, names, strict=False)
+    )
+    yield from merge(*segments, key=lambda segment: segment.start)
+    endings = [event for events in channels for event in events if isinstance(event, Ending)]
+    failed = [ending for ending in endings if ending.error]
+    yield (failed or endings)[0]
