@@ -16,8 +16,8 @@ from utils.hypotheses.phrases import PhraseResult
 from utils.hypotheses.recognition import Ending, Recognition
 from utils.mandarin.punctuation import without_marks
 
-# A subtitle ends at a pause between words. Longer speech is cut away from its ends: behind a punctuation mark,
-# at its longest gap, or in equal parts.
+# A subtitle ends at a pause between words. Longer speech is cut away from its ends: behind a punctuation
+# mark, at its longest gap, or in equal parts.
 CUE_PAUSE_SECONDS = 0.5
 CUE_SYLLABLES = 24  # at most: two lines
 CUE_LEAST = 8  # syllables on each side of a cut

@@ -105,7 +105,7 @@ class RunFolder:
     export = _file("export")
     """The bundle that ``export.py`` writes."""
     packed_network = _file("network.onnx")
-    """The network of a packed speech run, in place of the weights."""
+    """The network of a packed run, in place of the weights."""
     confidence = _file("confidence.json")
     """How certain the syllables of a speech run are, see :mod:`recognition.confidence`."""
     phrase_thresholds = _file("phrase_thresholds.json")
