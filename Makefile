@@ -56,7 +56,7 @@ format: $(READY)  ## Format the code and apply the fixes of ruff
 	@$(BIN)/ruff format .
 
 # These need arguments.
-BENCH_WITH_ARGUMENTS := keywords/keyword_stream recognition/adaptation recognition/phrases streaming/speech_streaming
+BENCH_WITH_ARGUMENTS := keywords/keyword_stream model_language/punctuation recognition/adaptation recognition/phrases streaming/speech_streaming
 NO_BENCH := peers/serve $(BENCH_WITH_ARGUMENTS)
 
 bench: $(READY)  ## Run every benchmark that needs no arguments, one after another
