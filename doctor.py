@@ -116,7 +116,7 @@ def sort_subjects(paths: Sequence[Path]) -> Subjects:
 
 
 def _sort_folder(path: Path, subjects: Subjects) -> None:
-    if (path / "config.yaml").is_file():
+    if RunFolder(path).config_file.is_file():
         subjects.runs.append(RunFolder(path))
     elif manifests := find_manifests(path):
         subjects.listings.extend(map(read_listing, manifests))

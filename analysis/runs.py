@@ -29,7 +29,6 @@ RATES = ("syllable_error_rate", "cer", "accuracy")  # the rates of a test that a
 _NOT_COMPARED = re.compile(
     rf"task|model\.name|({'|'.join(NOT_OF_THE_RECIPE)})\..*|data\.(train|dev|test|cache|workers)"
 )
-_RUN_FILES = ("config.yaml", "history.csv", "train.log", "best.weights.h5", "last.weights.h5")
 # Errors from files of another format, or damaged ones.
 _UNREADABLE = (UserError, OSError, ValueError, TypeError, AttributeError, KeyError)
 _NGRAMS = re.compile(r"([\d,]+) \d+-grams")
@@ -69,9 +68,11 @@ def find_runs(folder: str | Path) -> list[Path]:
     if not folder.is_dir():
         raise RunError("no such folder", where=folder, hint="give the folder that holds the runs, e.g. runs")
     found = []
-    for parent, folders, files in os.walk(folder):
-        if any(name in files for name in _RUN_FILES):
-            found.append(Path(parent))
+    for parent, folders, _ in os.walk(folder):
+        run = RunFolder(Path(parent))
+        parts = (run.config_file, run.history, run.log, run.best_weights, run.last_weights)
+        if any(part.is_file() for part in parts):
+            found.append(run.path)
             folders.clear()
         folders[:] = sorted(name for name in folders if not name.startswith("."))
     if not found:

@@ -47,7 +47,7 @@ def convert(bundle, syllables):
     candidates = dict(line.split("\t") for line in read_lines(bundle, facts, "lexicon.tsv"))
     ids = np.array([tokens.index(name) if name in tokens else 1 for name in syllables], np.int32)
     scores = zip(syllables, (dict(zip(hanzi, row, strict=True)) for row in logits(bundle, ids)), strict=True)
-    return "".join(max(candidates.get(name, ""), key=row.get, default="□") for name, row in scores)
+    return "".join(max(candidates.get(name, ""), key=row.__getitem__, default="□") for name, row in scores)
 
 
 if __name__ == "__main__":

@@ -40,8 +40,9 @@ def keywords(bundle, recording, artefact="litert/stream_external_float.tflite"):
         sys.exit(f"error: {bundle}: {error}; give a bundle of: export.py RUN --mode stream_external")
     labels = (bundle / "labels.txt").read_text(encoding="utf-8").splitlines()
     rule, stream, features = facts["decoding"], facts["stream"], facts["features"]
-    recent = deque(maxlen=max(1, round(rule["smoothing_ms"] / 1000 / stream["seconds"])))
-    silence, ignored_until = -(-stream["due"] // stream["chunk"]) + recent.maxlen, stream["seconds"]
+    smoothed = max(1, round(rule["smoothing_ms"] / 1000 / stream["seconds"]))
+    recent: deque = deque(maxlen=smoothed)
+    silence, ignored_until = -(-stream["due"] // stream["chunk"]) + smoothed, stream["seconds"]
     values = read_wav(recording, features["sample_rate"], silence * stream["seconds"])
     if features["kind"] != "raw":  # features are computed by utils/ of this project
         sys.path.insert(0, str(Path(__file__).parents[1]))

@@ -11,6 +11,8 @@ import argparse
 import sys
 from pathlib import Path
 
+from utils.features.settings import FeatureConfig
+
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from utils.command.entry import run_command
 
@@ -29,6 +31,7 @@ def stream(samples, folder=SHIPPED, artefact=ARTEFACT):
     """Yield (second, syllable) while samples (n,) at the bundle's rate are fed; greedy CTC decoding."""
     bundle = open_bundle(folder)
     vocabulary, decoding = Vocabulary(bundle.labels), bundle.decoding
+    assert isinstance(bundle.features, FeatureConfig)  # of a speech model
     timing = CausalTiming(bundle.features, vocabulary, decoding["time_stride"], decoding["look_ahead"])
     logits = LogitStream(timing, bundle.open(artefact), round(bundle.stream["chunk"]))
     piece = round(bundle.stream["seconds"] * bundle.features.sample_rate)

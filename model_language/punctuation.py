@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     import onnxruntime
 
 NAME = "punctuation"
-NETWORK_FILE = "network.onnx"
 CONTEXT = 64
 """Hanzi before a segment that its marks may depend on."""
 
@@ -96,4 +95,4 @@ def load_punctuation(path: str | Path = PRETRAINED_PUNCTUATION) -> Punctuation:
     """
     run = open_run(path, "language")
     vocabulary = Vocabulary.load(run.part(run.vocabulary("hanzi.txt")))
-    return Punctuation(vocabulary, open_session(run.part(run.path / NETWORK_FILE)))
+    return Punctuation(vocabulary, open_session(run.part(run.packed_network)))

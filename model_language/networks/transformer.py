@@ -142,6 +142,7 @@ class AttentionWeights(layers.Layer):
         return 2 * length * width**2 + length**2 * width
 
     def _bias(self, length):
+        assert self.reach is not None
         positions = ops.arange(length, dtype="int32")
         distance = positions[None, :] - positions[:, None]  # (L, L): key - query
         distance = ops.clip(distance, -self.reach, self.reach)

@@ -151,9 +151,9 @@ class Distribution:
         if self.count == 1:
             return
         parts = [
-            *run.path.glob("vocabulary/*"),
-            *run.path.glob("checkpoint/*"),
-            *run.path.glob("metrics.json"),
+            *run.vocabulary("").glob("*"),
+            *run.checkpoint.parent.glob("*"),
+            *([run.metrics] if run.metrics.is_file() else []),
         ]
         content = io.BytesIO()
         with zipfile.ZipFile(content, "w") as archive:

@@ -297,7 +297,7 @@ def _test(
     best_labels = logits_of(model, features).argmax(axis=1)
     accuracy = float(np.mean(best_labels == targets_of(store.clips, labels)))
     log.info("test accuracy of the last weights: %.2f %% of %d clips", 100 * accuracy, len(store.clips))
-    write_text(run.path / "accuracy_last.txt", f"{100 * accuracy:.4f}\n")
+    write_text(run.last_accuracy, f"{100 * accuracy:.4f}\n")
     return {"accuracy": accuracy, "clips": len(store.clips)}
 
 
@@ -358,5 +358,5 @@ def _clips_hash(clips: Sequence[KeywordClip]) -> str:
 def _write_flags(run: RunFolder, config: KeywordConfig) -> None:
     """Write the settings as lines ``key=value`` and as JSON too, for programs without YAML."""
     plain = to_plain(config)
-    write_text(run.path / "flags.txt", "".join(f"{key}={value}\n" for key, value in flatten(plain).items()))
-    write_json(run.path / "flags.json", plain)
+    write_text(run.flags, "".join(f"{key}={value}\n" for key, value in flatten(plain).items()))
+    write_json(run.flags_json, plain)

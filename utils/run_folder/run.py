@@ -92,6 +92,10 @@ class RunFolder:
     """The labels of a keyword model, one per line, in the order of its outputs."""
     model_summary = _file("model_summary.txt")
     """The layers of the model with their sizes, or the n-grams of a counted one."""
+    last_accuracy = _file("accuracy_last.txt")
+    """Accuracy of the last weights of a keyword model on the test set, in percent."""
+    flags, flags_json = _file("flags.txt"), _file("flags.json")
+    """The settings of a keyword training as lines ``key=value`` and as JSON, for programs without YAML."""
     skipped = _file("skipped.tsv")
     """Training utterances that are too short for their labels."""
     utterances = _file("utterances.tsv")
@@ -101,7 +105,7 @@ class RunFolder:
     export = _file("export")
     """The bundle that ``export.py`` writes."""
     packed_network = _file("network.onnx")
-    """The network of a packed speech run, in place of the weights."""
+    """The network of a packed run, in place of the weights."""
     confidence = _file("confidence.json")
     """How certain the syllables of a speech run are, see :mod:`recognition.confidence`."""
     phrase_thresholds = _file("phrase_thresholds.json")
