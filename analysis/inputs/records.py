@@ -174,8 +174,9 @@ def _item(
     if not id:
         raise CorpusError(f"{title} has no id", where=path, hint="give each utterance an 'id' or its 'audio'")
     given, spoken = values.pop("seconds"), tuple(values.pop("spoken").split())
-    segments = record.get("segments")
-    if not (values["hanzi"] or values["pinyin"]) and isinstance(segments, list):  # WhisperX: no whole text
+    segments = record.get("segments", record.get("transcription"))
+    # WhisperX and whisper.cpp write no whole text.
+    if not (values["hanzi"] or values["pinyin"]) and isinstance(segments, list):
         texts = (_first(segment, names["hanzi"]) for segment in segments if isinstance(segment, dict))
         values["hanzi"] = " ".join(texts)
     try:

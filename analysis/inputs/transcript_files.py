@@ -33,9 +33,10 @@ _CUE_TIME = re.compile(r"\s*(?:-?\d+(?:\s*[:.,：，]\s*\d+)+\s*(?:[-–—=]+\s
 _LRC_TIME = re.compile(r"\s*\[(\d+(?:[:.]\d+)+)\]")
 _LRC_TAG = re.compile(r"\s*\[[^\d\]][^\]]*:[^\]]*\]\s*")  # title, artist …
 # Tags, also with the times of words, and the commands of ASS, which SubRip may have too.
-_MARKUP = re.compile(r"</?[a-z][^>]*>|<(?:\d+:)?\d\d:\d\d\.\d{2,3}>|\{\\[^}]*\}", re.IGNORECASE)
+_MARKUP = re.compile(r"</?[a-z][^>]*>|<(?:\d+:)?\d+:\d\d(?:[.:]\d{1,3})?>|\{\\[^}]*\}", re.IGNORECASE)
 _NO_CUE = re.compile(r"(NOTE|STYLE|REGION)(\s.*)?")  # blocks of WebVTT without text
 _ASS_BREAK = re.compile(r"\\[Nnh]")
+_WHISPER_TABLE = ["start", "end", "text"]  # of one recording
 _ASS_COLUMNS = 10  # the last one is the text
 _XML = re.compile(r"\s*<(?:\?xml|!DOCTYPE|!--|html|(?:\w+:)?tt[\s>])", re.IGNORECASE)
 _TEXTGRID = 'File type = "ooTextFile"'
@@ -84,6 +85,8 @@ def read_transcript_file(
         return _one_text(name, _cue_texts(lines, numbers))
     if is_printed_with_times(lines):
         return _one_text(name, (_TIMES_BEFORE.sub("", line) for line in lines))
+    if lines[0].split("\t") == _WHISPER_TABLE:
+        return _one_text(name, (line.split("\t", 2)[-1] for line in lines[1:]))
     if any(line.startswith("Dialogue:") for line in lines):
         return _one_text(name, _ass_texts(lines))
     if any(map(_LRC_TIME.match, lines)):

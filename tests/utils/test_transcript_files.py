@@ -132,7 +132,9 @@ Dialogue: 0,0:00:03.50,0:00:06.00,Default,,0,0,0,,我们去,银行
 Comment: 0,0:00:02.00,0:00:03.00,Default,,0,0,0,,一个说明
 Dialogue: 0,0:00:01.00,0:00:03.00,Default,,0,0,0,,{\\an8}今天\\N天气
 """
-LRC = "[ti:歌]\n[作词:张三]\n[00:03.50]我们去,银行\n[00:01.00]今天<00:01.50>\n天气\n"
+LRC = "[ti:歌]\n[作词:张三]\n[00:03.50]我们去,银行\n[00:01.00]今天<00:01.50><0:01.6>\n天气\n"
+WHISPER_TABLE = "start\tend\ttext\n1000\t2500\t今天 天气\n3500\t6000\t我们去,银行\n"
+WHISPER_CPP = '{"transcription": [{"text": "今天 天气"}, {"offsets": {"from": 3500}, "text": "我们去,银行"}]}'
 TTML = """\
 <?xml version="1.0" encoding="UTF-8"?>
 <tt xmlns="http://www.w3.org/ns/ttml"><head><metadata>x</metadata></head><body><div>
@@ -141,7 +143,16 @@ TTML = """\
 """
 
 
-@pytest.mark.parametrize(("name", "content"), [("a.ass", ASS), ("a.lrc", LRC), ("a.ttml", TTML)])
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.ass", ASS),
+        ("a.lrc", LRC),
+        ("a.ttml", TTML),
+        ("a.tsv", WHISPER_TABLE),
+        ("a.json", WHISPER_CPP),
+    ],
+)
 def test_other_subtitles_are_read_in_the_order_of_their_times(tmp_path, name, content):
     assert texts(write(tmp_path / name, content))["a"].split() == ["今天", "天气", "我们去,银行"]
 
