@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import BinaryIO
 
@@ -51,6 +52,7 @@ _GOES_ON = re.compile(r"^(?!.*ID3v1).*(?:Exiting parser|Resynching|Have 0 marker
 UNKNOWN_SIZE = 0x7FFF0000
 _PAGE = b"OggS"  # begins each page of an Ogg file
 _PAGE_HEADER_BYTES = 27  # the last of them is the number of segments, whose lengths follow
+_LONGEST_FIRST_PAGE = 512  # bytes of the first page of a track
 _LARGEST_PAGE = _PAGE_HEADER_BYTES + 255 + 255 * 255
 # Beginnings of files that decoders read only up to the next such beginning. (Position of the match in the
 # file, pattern); in MP4, a picture of its own (HEIC) may also begin with ftyp.
@@ -268,7 +270,10 @@ def _beginnings(content: BinaryIO) -> list[int]:
 def _parts(content: BinaryIO, beginnings: Sequence[int]) -> Iterator[BinaryIO]:
     """The files of which a file was joined, one at a time in memory; the file itself if it is one."""
     content.seek(0)
-    if len(beginnings) == 1 or content.read(len(_PAGE)) == _PAGE:  # FFmpeg reads all of an Ogg file
+    if content.read(len(_PAGE)) == _PAGE:  # its tracks begin one after the other
+        ends = [-_LONGEST_FIRST_PAGE, *beginnings]
+        beginnings = [at for before, at in pairwise(ends) if at - before >= _LONGEST_FIRST_PAGE]
+    if len(beginnings) == 1:
         yield content
         return
     for begin, end in zip(beginnings, [*beginnings[1:], None], strict=True):
