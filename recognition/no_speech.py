@@ -13,6 +13,8 @@ from utils.hypotheses.recognition import Recognition
 # model. With later ones, none of the generated sounds gives a text: there is nothing to fit.
 BIAS = 2.995
 WEIGHTS = {"posterior": -0.730, "entropy": -7.161, "rate": -5.014}
+NO_SPEECH = 0.6
+"""A segment with at least this probability has no text: few and uncertain syllables, such as tones give."""
 WITHOUT_SYLLABLES = 0.99  # the probability for a segment without a syllable
 
 

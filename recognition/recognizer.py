@@ -33,6 +33,7 @@ from recognition.confidence import (
     log_odds,
     syllable_features,
 )
+from recognition.no_speech import NO_SPEECH, no_speech_probability
 from recognition.phrases.search import PhraseSearch
 from recognition.phrases.segments import phrase_segments
 from recognition.pieces import Piece, Source, batches_of, windows
@@ -352,7 +353,7 @@ class Recognizer:
         lead_seconds = self.calibration.lead_seconds - piece.padding
         times = syllable_times(frames, self.acoustic.frame_seconds, piece.seconds, start, lead_seconds)
         words = self.converter.word_starts(n_best[0].hanzi) if self.converter else ()
-        return Recognition(
+        segment = Recognition(
             start,
             end,
             tuple(times),
@@ -361,6 +362,9 @@ class Recognizer:
             certainty=features,
             word_starts=tuple(words),
         )
+        if confidence and no_speech_probability(segment) >= NO_SPEECH:
+            return Recognition(start, end, certainty=features[:0])
+        return segment
 
     def _convert(self, sentences: set[tuple[str, ...]]) -> Mapping[tuple[str, ...], str]:
         ordered = sorted(sentences)

@@ -166,7 +166,7 @@ def _with_candidates(
         columns = slice(used[cell], used[cell] + len(added))
         candidates[(*cell, columns)] = added
         scores[(*cell, columns)] = scores_of(added, whole.candidates[cell], whole.scores[cell], size)
-    return replace(grid, candidates=candidates, scores=scores)
+    return replace(grid, candidates=candidates, scores=scores, unlikely=None)
 
 
 def scores_of(ids: Sequence[int], candidates: np.ndarray, scores: np.ndarray, size: int) -> list[float]:

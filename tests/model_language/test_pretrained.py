@@ -208,3 +208,10 @@ def test_the_folder_of_the_language_model_holds_no_text():
     assert sum(path.stat().st_size for path in PRETRAINED_LANGUAGE_MODEL.rglob("*")) <= 5_000_000
     config = (PRETRAINED_LANGUAGE_MODEL / "config.yaml").read_text(encoding="utf-8")
     assert not any(place in config for place in ("/home", "/work", ": /", "- /"))
+
+
+def test_a_user_word_with_a_rare_hanzi_and_several_conversions(tmp_path):
+    words = tmp_path / "words.txt"
+    words.write_text("塔 ta1 50", encoding="utf-8")
+    explained = PinyinToHanzi(words=words).explain(["jin1 tian1", "ta1 hao3"], 3)
+    assert [line.text for line in explained] == ["今天", "塔好"]

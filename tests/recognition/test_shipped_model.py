@@ -78,3 +78,18 @@ def test_keras_recognises_the_same_syllables():
     numpy, keras = (Recognizer(load(PRETRAINED_SPEECH)) for load in loaders)
     found = [[result.pinyin for result in each.recognise([("clip", RECORDING)])] for each in (numpy, keras)]
     assert found[0] == found[1]
+
+
+def test_tones_that_the_model_hears_as_one_syllable_have_no_text(monkeypatch):
+    rng, rate = np.random.default_rng(6), 8_000
+    time, pause = np.arange(rate // 5) / rate, np.zeros(3 * rate // 10)
+    beeps = [
+        0.4 * np.sign(np.sin(2 * np.pi * pitch * time)) for pitch in rng.choice([800, 1500, 2000, 3000], 10)
+    ]
+    sound = np.concatenate([part for beep in beeps for part in (beep, pause)])
+    sound = (sound + rng.normal(0, 5e-4, len(sound))).astype(np.float32)
+    calibration = load_calibration(PRETRAINED_SPEECH)
+    recognizer = Recognizer(load_acoustic_logits(PRETRAINED_SPEECH), calibration=calibration)
+    assert recognizer.transcribe(sound, rate).pinyin == ()
+    monkeypatch.setattr("recognition.recognizer.NO_SPEECH", 1.1)  # never
+    assert recognizer.transcribe(sound, rate).pinyin == ("yu3",)
