@@ -17,13 +17,15 @@ from serving.endpoints import conversion, documentation, status, stream, transcr
 from serving.endpoints.files import is_form
 from serving.errors import RequestError, of_http_error, of_user_error, of_validation_error
 from serving.limits import Guard
-from serving.live.opus import prepare_decoders
+from serving.live import opus
 from serving.live.workers import LiveWorkers
 from serving.metrics import Metrics
 from serving.page import comparison, sign_in
 from serving.page import files as page_files
 from serving.settings import Settings
+from serving.work import uploads
 from serving.work.engine import Engine
+from serving.work.shared import share_models
 from utils.errors import UserError
 
 LOG = logging.getLogger("serving")
@@ -91,7 +93,8 @@ def create_app(settings: Settings) -> FastAPI:
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     engine: Engine = app.state.engine
     live: LiveWorkers = app.state.live
-    prepare_decoders()
+    settings: Settings = app.state.settings
+    share_models(settings.speech, settings.language, uploads.__name__, opus.__name__, "av")
     app.state.punctuation = load_punctuation()
     engine.start()
     live.start()

@@ -11,11 +11,9 @@ import asyncio
 import importlib
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING, Any
 
-from serving.work import uploads
 from serving.work.child import Child, ChildDied
 from serving.work.uploads import ReadLimits, limit_process
 
@@ -71,11 +69,6 @@ class OpusDecoder:
         except ChildDied:
             self.problem = "decoding takes too much time or memory, or the sound is damaged"
         self._loop.call_soon_threadsafe(self._stream.end)
-
-
-def prepare_decoders() -> None:
-    """Decoders of uploads and streams are forked within milliseconds from a process that has loaded both."""
-    get_context("forkserver").set_forkserver_preload([uploads.__name__, __name__, "av"])
 
 
 class _PipeReader:

@@ -198,7 +198,8 @@ class _Worker:
 
     def _receive(self) -> None:
         while not self._stopped:
-            self._child = child = Child(follow_streams, self._settings.speech, self._settings.language)
+            runs = self._settings.speech, self._settings.language
+            self._child = child = Child(follow_streams, *runs, method="forkserver")
             try:
                 ready = child.receive(_LOAD_SECONDS)
                 if not isinstance(ready, Ready):

@@ -256,7 +256,7 @@ class Engine:
     def _loaded(self, number: int) -> Child | None:
         """A process that has loaded the models; None: none can load them, or the service ends."""
         while not self._queue.closed:
-            child = Child(_work, self._settings.speech, self._settings.language)
+            child = Child(_work, self._settings.speech, self._settings.language, method="forkserver")
             try:
                 response = child.receive(_LOAD_SECONDS)
             except (ChildDied, ChildTimeout) as error:

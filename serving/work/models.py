@@ -15,19 +15,20 @@ from typing import Any, Self
 from model_language.converters.user_word_converter import UserWordConverter
 from model_language.pinyin_to_hanzi import ConvertedLine, PinyinToHanzi
 from model_language.punctuation import Punctuation, load_punctuation
-from model_language.registry import load_converter, load_second_pass
+from model_language.registry import load_second_pass
 from model_language.search.user_words import UserWord, UserWords, parse_user_words
 from model_speech.acoustic_logits import AcousticLogits, load_acoustic_logits
 from recognition.confidence import Calibration, load_calibration
 from recognition.live.loading import load_first_pass, load_live_stream
 from recognition.live.punctuated_stream import PunctuatedStream
 from recognition.live.two_pass_stream import TwoPassStream
-from recognition.loading import load_joint_search_for, load_language_model_for
+from recognition.loading import load_joint_search_for
 from recognition.options import PHRASE_THRESHOLD
 from recognition.phrases.grammar import parse_grammar
 from recognition.phrases.phrase_list import list_phrases
 from recognition.phrases.search import PhraseSearch
 from recognition.recognizer import Recognizer
+from serving.work.shared import language_models
 from serving.work.uploads import SoundPiece
 from streaming.speech.recognizer import LiveStream
 from utils.errors import ConfigError, CorpusError, UserError
@@ -129,8 +130,7 @@ class Models:
 
     def __init__(self, speech: Path, language: Path):
         self._speech = _SpeechModel.load(speech)
-        self._converter = load_converter(language)
-        self._language_model = load_language_model_for(speech)
+        self._converter, self._language_model = language_models(speech, language)
         self._kept: OrderedDict[Hashable, Any] = OrderedDict()
 
     @property
