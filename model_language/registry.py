@@ -32,7 +32,7 @@ from model_language.networks.gated_cnn_numpy import NumpyGatedCnn
 from model_language.ngram.syllables import NAME as SYLLABLE_NGRAM
 from model_language.ngram.syllables import SyllableNgramConfig, load_syllable_ngram
 from model_language.punctuation import NAME as PUNCTUATION
-from model_language.punctuation import Punctuation, load_punctuation
+from model_language.punctuation import Punctuation, PunctuationConfig, load_punctuation
 from model_language.search.joint import JointSearch, JointWeights
 from model_language.search.sequences import SequenceSearch
 from model_language.search.user_words import UserWords, read_user_words
@@ -130,7 +130,7 @@ MODELS: dict[str, ModelEntry] = {
     "cbhg": _neural("cbhg:CbhgConfig", "cbhg:build_cbhg"),
     GATED_CNN: ModelEntry("gated_cnn:GatedCnnConfig", _load_gated_cnn, _build_gated_cnn),
     CAUSAL_CNN: ModelEntry(CausalCnnConfig, load_hanzi_language_model, _build_causal_cnn),
-    PUNCTUATION: ModelEntry("punctuation:PunctuationConfig", _load_punctuation, _build_punctuation),
+    PUNCTUATION: ModelEntry(PunctuationConfig, _load_punctuation, _build_punctuation),
     NGRAM: ModelEntry(NgramConfig, load_ngram_converter),
     COMBINED: ModelEntry(CombinedConfig, load_combined_converter),
     SYLLABLE_NGRAM: ModelEntry(SyllableNgramConfig, lambda run, config: load_syllable_ngram(run.path)),

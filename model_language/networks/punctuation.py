@@ -4,36 +4,13 @@ Layers of gated convolutions as in :mod:`model_language.networks.gated_cnn`. Tho
 sides, so that a mark depends on at most their sum of hanzi behind it; those of ``history`` see the past only.
 """
 
-from dataclasses import dataclass
-
 import keras
 from keras import layers, ops
 
 from model_language.networks.gated_cnn import GatedNeighbours
-from model_language.punctuation import NAME
+from model_language.punctuation import PunctuationConfig
 from model_language.vocabulary.symbols import PAD_ID
-from utils.limits import Count, Fraction, Limited
 from utils.mandarin.punctuation import MARKS, PAUSES
-
-
-@dataclass(frozen=True)
-class PunctuationConfig(Limited, section="model"):
-    """Geometry of :func:`build_punctuation`, and its training.
-
-    Attributes:
-        width: size of the vectors of the hanzi and of every layer's output.
-        dilations: distance of the neighbours on both sides in each layer.
-        history: the same of the layers that see the hanzi before only.
-        dropout: fraction of the values of the hanzi's vectors that training sets to 0.
-        steps: batches in an epoch.
-    """
-
-    name: str = NAME
-    width: Count = 128
-    dilations: tuple[Count, ...] = (1, 1, 2, 4)
-    history: tuple[Count, ...] = (4, 8, 16)
-    dropout: Fraction = 0.1
-    steps: Count = 1000
 
 
 def build_punctuation(config: PunctuationConfig, hanzi_size: int) -> keras.Model:

@@ -21,8 +21,8 @@ from model_language.converters.ngram import NgramConfig
 from model_language.networks.causal_cnn_numpy import CausalCnnConfig
 from model_language.networks.gated_cnn import GatedCnnConfig
 from model_language.networks.loss import candidate_logits, sequence_loss
-from model_language.networks.punctuation import PunctuationConfig
 from model_language.ngram.syllables import SyllableNgramConfig
+from model_language.punctuation import PunctuationConfig
 from model_language.registry import INPUT_LAYER, MODELS, OUTPUT_LAYER, load_network
 from model_language.vocabulary.symbols import PAD_ID, Symbols, build_symbols
 from training.distributed.distribution import SINGLE_PROCESS, Distribution
