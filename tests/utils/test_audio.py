@@ -144,6 +144,14 @@ def test_channels_in_opposite_phase_do_not_become_silence(tmp_path):
         np.testing.assert_allclose(read_audio(tmp_path / "a.wav"), loudest, atol=1e-6)
 
 
+def test_one_of_two_speakers_in_opposite_phase_does_not_become_silence(tmp_path):
+    sound = tone(2.0)
+    right = np.concatenate([sound[:RATE], -sound[RATE:]])
+    soundfile.write(tmp_path / "a.wav", np.stack([sound, right], axis=1), RATE, subtype="FLOAT")
+    levels = np.abs(read_audio(tmp_path / "a.wav").reshape(20, -1)).mean(axis=1)
+    assert levels.min() > 0.5 * levels.max()
+
+
 def test_the_content_counts_not_the_name(tmp_path):
     soundfile.write(tmp_path / "a.flac", tone(), RATE)
     (tmp_path / "a.flac").rename(tmp_path / "a.wav")
@@ -418,6 +426,13 @@ def test_an_ogg_file_of_several_recordings_is_read_to_its_end(tmp_path, subtype)
     path = put(tmp_path / "a.ogg", parts[0] + parts[1])
     assert audio_seconds(path) == pytest.approx(3, abs=0.05)
     assert np.abs(read_audio(path)[int(1.2 * RATE) : int(2.8 * RATE)]).mean() > 0.2
+
+
+def test_other_sound_behind_an_ogg_recording_is_an_error(tmp_path):
+    content = (FOLDER / "common_voice_18735239.ogg").read_bytes()
+    path = put(tmp_path / "a.ogg", content + b"\xff\xfb\x90\x00" * 2000)
+    with pytest.raises(AudioError, match="8000 bytes after the last page of this Ogg file can't be read"):
+        read_audio(path)
 
 
 def test_a_wav_header_shows_the_cut(tmp_path):

@@ -205,11 +205,20 @@ def test_web_pages_and_other_text_are_named(tmp_path: Path):
     for name, content, kind in (
         ("a.mp3", b"<!DOCTYPE html><html><head><title>404 Not Found</title>", r"text \(HTML\)"),
         ("b.m4a", '{"error": "不存在"}'.encode(), "text"),
+        ("c.flac", b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 12345\n", "text"),
     ):
         (tmp_path / name).write_bytes(content)
         with pytest.raises(AudioError, match=f"this is {kind}, not audio") as caught:
             read_audio(tmp_path / name)
         assert "ffmpeg" not in str(caught.value)
+
+
+def test_a_recording_without_the_index_at_its_end_is_cut_off(tmp_path: Path):
+    content = encoded("ipod", "aac")
+    (tmp_path / "a.m4a").write_bytes(content[: content.index(b"moov") - 4])
+    with pytest.raises(AudioError, match="cut off: its index") as caught:
+        read_audio(tmp_path / "a.m4a")
+    assert "ffmpeg" not in str(caught.value)
 
 
 def test_a_folder_gives_what_the_decoder_reads_whatever_its_name(tmp_path: Path, capsys):

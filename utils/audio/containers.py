@@ -31,7 +31,7 @@ _ESTIMATED = {"aac", "ac3", "amr", "dts", "eac3", "loas"}
 # The number of frames of an MP3 file, where its first frame states it.
 _FRAME_COUNT = re.compile(rb"(?:Xing|Info)\0\0\0[\1\3\5\7\x09\x0b\x0d\x0f](.{4})", re.DOTALL)
 _FIRST_FRAME_BYTES = 2048  # more than a frame of MP3 has
-_TAG_BYTES = 4096  # behind the sound, such as a title, that decoders may not understand
+TAG_BYTES = 4096  # behind the sound, such as a title, that decoders may not understand
 _BLOCK_SAMPLES = 1 << 19  # of each channel in a decoded block
 _SILENT = 1e-8  # mean square of a track without sound
 _QUIETER = 1e-3  # a track with so much less power than another is not the one to listen to
@@ -129,7 +129,7 @@ class _Reading:
 
     def add(self, packet: Any, is_sound: bool) -> None:
         """Note the next packet; a gap in the times of the sound is damage where bytes were skipped."""
-        self.skipped |= (packet.pos or 0) - self.position > _TAG_BYTES
+        self.skipped |= (packet.pos or 0) - self.position > TAG_BYTES
         self.position = max(self.position, (packet.pos or 0) + packet.size)
         before = self.last.get(packet.stream_index)
         self.first, self.last[packet.stream_index] = self.first or packet, packet
@@ -149,7 +149,7 @@ class _Reading:
         if self.lost > SLACK_SECONDS:
             return f"damaged: {self.lost:.1f} s can't be decoded"
         unread = size - self.position
-        if self.failure and unread > _TAG_BYTES:
+        if self.failure and unread > TAG_BYTES:
             return f"damaged: {unread} bytes can't be read ({self.failure})"
         return ""
 

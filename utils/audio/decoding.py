@@ -19,7 +19,7 @@ from typing import BinaryIO
 import numpy as np
 import soundfile
 
-from utils.audio.containers import open_container
+from utils.audio.containers import TAG_BYTES, open_container
 from utils.audio.problems import (
     AGAIN_HINT,
     UnknownFormat,
@@ -109,10 +109,14 @@ def open_sound(path: str | Path) -> Iterator[Sound]:
         try:
             container = open_container(_parts(content, beginnings), path, ignore_length=goes_on)
             blocks, rate = stack.enter_context(container)
-        except UnknownFormat as error:
+        except AudioError as error:  # FFmpeg takes some texts for sound without samples
             content.seek(0)
-            text = text_error(content.read(HEAD_BYTES), path, "remove it, or give the recording")
-            raise text or (cut_off(path, problem) if problem else error) from error
+            head = content.read(HEAD_BYTES)
+            if text := text_error(head, path, "remove it, or give the recording"):
+                raise text from error
+            if isinstance(error, UnknownFormat) and head[4:8] == b"ftyp":
+                problem = problem or "its index, which most programs write at the end, can't be read"
+            raise (cut_off(path, problem) if problem else error) from error
         _check_rate(rate, path)
         yield Sound(_then_cut_off(blocks, rate, problem, path), rate)
 
@@ -246,6 +250,8 @@ def _lacking_in_ogg(content: BinaryIO) -> str:
     segments = page[_PAGE_HEADER_BYTES - 1] if len(page) >= _PAGE_HEADER_BYTES else 0
     lengths = page[_PAGE_HEADER_BYTES : _PAGE_HEADER_BYTES + segments]
     lacking = _PAGE_HEADER_BYTES + segments + sum(lengths) - len(page)
+    if lacking < -TAG_BYTES:
+        return f"{-lacking} bytes after the last page of this Ogg file can't be read"
     return f"the last page of this Ogg file lacks {lacking} bytes" if lacking > 0 else ""
 
 

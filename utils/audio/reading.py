@@ -26,6 +26,7 @@ INT16_SCALE = 32768.0  # 1.0 as a 16-bit integer, the sample format of most corp
 
 # Float files may slightly exceed ±1; a peak above this is an error: integers were stored as floats.
 _UNSCALED_PEAK = 64.0
+_MIXED_AT_ONCE = 1 << 13  # samples; the blocks of decoders are multiples of it
 _LEAST_POWER = 0.5  # of the mean, relative to that of independent channels; in opposite phase it is near 0
 
 
@@ -231,12 +232,15 @@ def mix(samples: np.ndarray) -> np.ndarray:
     """The mean of the channels of (samples, channels) float32, as (samples,) float32.
 
     A microphone whose wires are swapped gives a channel in opposite phase, and the mean would be silence.
-    Where it has less than half the power of a mean of independent channels, the loudest channel is taken.
+    Where it has less than half the power of a mean of independent channels, the loudest channel is taken; of
+    each part, because one of the speakers may be in opposite phase.
     """
     if samples.shape[1] == 1:
         return np.ascontiguousarray(samples[:, 0])
     mixed = samples.mean(axis=1)
-    energies = [float(channel @ channel) for channel in samples.T]
-    if float(mixed @ mixed) * len(energies) ** 2 < _LEAST_POWER * sum(energies):
-        return np.ascontiguousarray(samples[:, np.argmax(energies)])
+    for start in range(0, len(mixed), _MIXED_AT_ONCE):
+        part, mean = (array[start : start + _MIXED_AT_ONCE] for array in (samples, mixed))
+        energies = [float(channel @ channel) for channel in part.T]
+        if float(mean @ mean) * len(energies) ** 2 < _LEAST_POWER * sum(energies):
+            mean[:] = part[:, np.argmax(energies)]
     return mixed
