@@ -116,7 +116,11 @@ def _parser() -> CommandParser:
     parser.add_argument("--small", action="store_true", help="few voices and steps, for a quick trial")
     add_workers(parser)
     parser.add_argument(
-        "overrides", nargs="*", metavar="key=value", help="values that replace those of the recipe"
+        "overrides",
+        nargs="*",
+        default=[],
+        metavar="key=value",
+        help="values that replace those of the recipe",
     )
     return parser
 

@@ -11,7 +11,7 @@ from recognition.options import MIX, SEPARATE
 from recognition.pieces import Channel, Source
 from recognition.recognizer import Recognizer
 from utils.audio.reading import channel_count
-from utils.errors import ConfigError
+from utils.errors import AudioError, ConfigError
 from utils.hypotheses.recognition import Ending, Recognition
 
 _TWO = ("left", "right")
@@ -31,10 +31,8 @@ def recognise_channels(
 
     Yields:
         the name of each recording and its events, as :meth:`recognition.recognizer.Recognizer.segments`; a
-        segment of one of several channels has its name in ``channel``.
-
-    Raises:
-        ConfigError: a recording has more channels than names.
+        segment of one of several channels has its name in ``channel``. A recording with more channels than
+        names has an error only.
     """
     if channels == MIX:
         yield from recognizer.segments(files)
@@ -53,7 +51,10 @@ def recognise_channels(
             yield name, events
             continue
         every = [list(events), *(list(each) for _, each in islice(recognised, count - 1))]
-        yield name, interleaved(every, channel_names(count, names))
+        try:
+            yield name, interleaved(every, channel_names(count, names))
+        except ConfigError as error:  # the next file may have fewer
+            yield name, iter([Ending(0.0, AudioError(error.message, where=name, hint=error.hint))])
 
 
 def channel_names(count: int, names: Sequence[str]) -> Sequence[str]:

@@ -35,6 +35,7 @@ _LRC_TAG = re.compile(r"\s*\[[^\d\]][^\]]*:[^\]]*\]\s*")  # title, artist …
 # Tags, also with the times of words, and the commands of ASS, which SubRip may have too.
 _MARKUP = re.compile(r"</?[a-z][^>]*>|<(?:\d+:)?\d+:\d\d(?:[.:]\d{1,3})?>|\{\\[^}]*\}", re.IGNORECASE)
 _NO_CUE = re.compile(r"(NOTE|STYLE|REGION)(\s.*)?")  # blocks of WebVTT without text
+_ASS_DRAWING = re.compile(r"\{[^}]*\\p[1-9][^}]*\}.*?(?=\{[^}]*\\p0|$)")
 _ASS_BREAK = re.compile(r"\\[Nnh]")
 _WHISPER_TABLE = ["start", "end", "text"]  # of one recording
 _ASS_COLUMNS = 10  # the last one is the text
@@ -194,7 +195,7 @@ def _ass_texts(lines: Sequence[str]) -> Iterator[str]:
     """The dialogue of ASS or SSA (SubStation Alpha) in the order of its start times."""
     events = [line.split(",", _ASS_COLUMNS - 1) for line in lines if line.startswith("Dialogue:")]
     for event in sorted(events, key=lambda event: event[1:2]):  # damaged lines have fewer columns
-        yield _ASS_BREAK.sub(" ", event[-1])
+        yield _ASS_BREAK.sub(" ", _ASS_DRAWING.sub("", event[-1]))
 
 
 def _lrc_texts(lines: Sequence[str]) -> Iterator[str]:

@@ -93,6 +93,9 @@ async def transcribe(
     search = Search(prompt=prompt)
     if response_format == "diarized_json":
         channels = SEPARATE
+    if channel_names and channels != SEPARATE:
+        message = "names of channels that are not separate"
+        raise RequestError(400, message, hint="add channels=separate", param="channel_names")
     if stream:
         if channels != MIX:
             message = "separate channels can't be streamed"

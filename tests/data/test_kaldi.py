@@ -77,6 +77,14 @@ def test_recipe_with_splits(recipe, tmp_path, monkeypatch):
     assert not (tmp_path / "single" / "test.tsv").exists()
 
 
+@pytest.mark.parametrize("encoding", ["gb18030", "utf-16", "utf-16-le"])
+def test_a_list_in_another_encoding_is_named_with_the_command_that_converts_it(recipe, tmp_path, encoding):
+    write(recipe / "data" / "train" / "text", "a 他跑得很快\nb 我去银行\n".encode(encoding))
+    name = encoding.upper().replace("16-", "16")
+    with pytest.raises(CorpusError, match=rf"not UTF-8.*train/text, convert it: iconv -f {name} -t"):
+        prepare(recipe / "data", tmp_path / "out")
+
+
 def test_commands_are_rejected_and_never_run(recipe, tmp_path):
     scp = recipe / "data" / "train" / "wav.scp"
     evil = f"touch {tmp_path / 'evil'}; cat corpus/a.wav"

@@ -1,6 +1,7 @@
 """Tests of channels that are recognised separately, with the shipped models on a call of two recordings."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -69,6 +70,8 @@ def test_formats_name_the_channels(recognizer, call):
     assert "<v 客户>此外" in written["vtt"]
     assert {line.split()[1] for line in written["ctm"].splitlines()} == {"客服", "客户"}
     assert [segment["channel"] for segment in json.loads(written["json"])["segments"]] == ["客服", "客户"]
+    marked = [replace(event, channel="<甲>") for event in events[:-1]]
+    assert "<v &lt;甲&gt;>此外" in "".join(FORMATS["vtt"].write("call", [*marked, events[-1]]))
     titles = [line.split('"')[1] for line in written["textgrid"].splitlines() if "name =" in line]
     assert titles == ["客服: hanzi", "客服: pinyin", "客户: hanzi", "客户: pinyin"]
 
@@ -79,6 +82,12 @@ def test_a_damaged_file_is_reported_once(recognizer, call, tmp_path):
     found = events_of(recognizer, [("broken", broken), ("call", call)], SEPARATE)
     assert found["broken"][-1].error is not None
     assert len(found["call"]) == 3
+
+
+def test_a_file_with_more_channels_than_names_does_not_end_the_others(recognizer, call):
+    found = events_of(recognizer, [("call", call), ("mono", RECORDINGS[0])], SEPARATE, ("客服",))
+    assert "2 channels, but 1 names" in str(found["call"][-1].error)
+    assert found["mono"][0].text
 
 
 def test_names_of_channels():

@@ -214,6 +214,8 @@ def test_each_channel_has_a_text(client, transcripts, tmp_path):
     assert post("json", channels="first").text == expected[0]
     with pytest.raises(openai.BadRequestError, match="2 channels, but 1 names"):
         post("json", channels="separate", channel_names="客服")
+    with pytest.raises(openai.BadRequestError, match="names of channels that are not separate"):
+        post("json", channel_names="客服,客户")
     with pytest.raises(openai.BadRequestError, match="separate channels"):
         post("json", channels="separate", stream=True)
 

@@ -21,6 +21,7 @@ def parser() -> CommandParser:
         (["--shft=3"], "unknown option --shft: did you mean --shift?"),
         (["-format", "srt"], "unknown option -format: did you mean --format?"),
         (["--zzz"], "unknown option --zzz\n"),
+        (["--model"], "unknown option --model\n"),  # not --help
     ],
 )
 def test_a_misspelt_option_is_named_with_the_nearest_one(words, message, capsys):

@@ -131,6 +131,7 @@ Format: Layer, Start, End, Style, Name, MarginL, MarginR, MarginV, Effect, Text
 Dialogue: 0,0:00:03.50,0:00:06.00,Default,,0,0,0,,我们去,银行
 Comment: 0,0:00:02.00,0:00:03.00,Default,,0,0,0,,一个说明
 Dialogue: 0,0:00:01.00,0:00:03.00,Default,,0,0,0,,{\\an8}今天\\N天气
+Dialogue: 1,0:00:01.00,0:00:03.00,Default,,0,0,0,,{\\pos(0,0)\\p1}m 0 0 l 9 0{\\p0}
 """
 LRC = "[ti:歌]\n[作词:张三]\n[00:03.50]我们去,银行\n[00:01.00]今天<00:01.50><0:01.6>\n天气\n"
 WHISPER_TABLE = "start\tend\ttext\n1000\t2500\t今天 天气\n3500\t6000\t我们去,银行\n"

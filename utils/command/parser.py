@@ -35,8 +35,11 @@ class CommandParser(argparse.ArgumentParser):
         for word in takewhile(lambda word: word != "--", () if self._subparsers else words):
             name = word.partition("=")[0]
             if _OPTION.fullmatch(name) and not any(option.startswith(name) for option in known):
-                nearest = difflib.get_close_matches(name, known, n=1)
-                self.error(f"unknown option {name}" + (f": did you mean {nearest[0]}?" if nearest else ""))
+                # Without dashes, which all options have in common.
+                words_of_known = {option.lstrip("-"): option for option in known}
+                nearest = difflib.get_close_matches(name.lstrip("-"), words_of_known, n=1)
+                suggestion = f": did you mean {words_of_known[nearest[0]]}?" if nearest else ""
+                self.error(f"unknown option {name}{suggestion}")
         return super().parse_known_args(words, namespace)
 
     def format_usage(self) -> str:

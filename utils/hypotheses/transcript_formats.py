@@ -4,6 +4,7 @@ Each format is a generator that yields text while segments arrive, so that recor
 written. JSON keeps only the text in memory; a TextGrid, which begins with counts, keeps text and times.
 """
 
+import html
 import json
 import re
 from array import array
@@ -245,7 +246,8 @@ def _subtitles(events: Events, voice: str = CHANNEL) -> Iterator[tuple[float, fl
 
 
 def _speaker(segment: Recognition, voice: str = CHANNEL) -> str:
-    return voice.format(segment.channel) if segment.channel else ""
+    name = segment.channel if voice == CHANNEL else html.escape(segment.channel)  # WebVTT has markup
+    return voice.format(name) if name else ""
 
 
 def cues(segment: Recognition) -> Iterator[tuple[int, int]]:

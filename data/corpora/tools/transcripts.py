@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from data.corpora.tools.preparation import Candidate, Problem, clean_text
 from utils.errors import CorpusError, unreadable
+from utils.files import conversion_hint
 from utils.mandarin.pinyin import NAME_DOTS, hanzi_to_pinyin, is_hanzi
 from utils.mandarin.simplified import simplified
 
@@ -19,6 +20,7 @@ NOT_UTF8 = "transcript is not UTF-8"
 MISSING = "transcript missing"
 NO_AUDIO = "no such audio file"
 WRONG_FIELDS = "wrong number of fields"
+_CHECKED_BYTES = 1 << 14  # of a list, by which its encoding is known
 
 BRACKETS = "text in brackets, spoken or not"
 UNKNOWN_WORDS = "words that the transcriber did not understand"
@@ -106,10 +108,15 @@ def utf8_lines(path: Path) -> Iterator[tuple[int, str, bool]]:
     In a line that is not UTF-8, ``�`` replaces what can't be decoded, so that its id is still known.
 
     Raises:
-        CorpusError: the file can't be read.
+        CorpusError: the file can't be read, or its first lines are all in another encoding.
     """
     try:
         with path.open("rb") as file:
+            first = file.readlines(_CHECKED_BYTES)
+            if any(b"\0" in line for line in first[:1]) or (len(first) > 1 and not any(map(_is_utf8, first))):
+                hint = conversion_hint(path, b"".join(first))
+                raise CorpusError("this list is not UTF-8", where=path, hint=hint)
+            file.seek(0)
             for number, line in enumerate(file, start=1):
                 if number == 1:
                     line = line.removeprefix(b"\xef\xbb\xbf")
@@ -120,6 +127,10 @@ def utf8_lines(path: Path) -> Iterator[tuple[int, str, bool]]:
                 yield number, text, "\ufffd" not in text
     except OSError as error:
         raise unreadable(CorpusError, "can't read the list", path, error) from error
+
+
+def _is_utf8(line: bytes) -> bool:
+    return "\ufffd" not in line.decode("utf-8", errors="replace")
 
 
 def read_transcript_list(path: Path) -> dict[str, str | Problem]:
