@@ -46,7 +46,7 @@ _TERMS = f"{_NUMBER}|{'|'.join(sorted(_OPERATORS, key=len, reverse=True))}|负"
 # Expressions with a measure word after the number, or an approximation, that the dictionary of phrases lacks.
 _FIXED = re.compile(
     "五十步笑百步|十年(?:寒窗|树木|磨|怕|生死|如一日)|寒窗十年|三十年河.|一千零一夜|十万个为什么|弱水三千|[两二]万五千里长征"
-    "|五代十国|十月革命|双十|十一国庆|合十|一[赔罚当抵]十|十成九|七零八|七老八十|二百五(?!十)|十二万分|一点一滴"
+    "|五代十国|十月(?:革命|怀胎)|上下五千年|双十|十一国庆|合十|一[赔罚当抵]十|十成九|七零八|七老八十|二百五(?!十)|十二万分|一点一滴"
     f"|十[天年]半|{_NUMBER}届.中全会|{_NUMBER}个(?:不|放心|小心|指头)"
     rf"|(?P<many>{_NUMBER})(?P<unit>(?!{_WORD}|点)\w)(?P<fewer>{_NUMBER})(?P=unit)"
 )
