@@ -163,7 +163,8 @@ def _transcribe(jobs: Sequence[Job], options: argparse.Namespace, marks: Transcr
                 failed.append(name)
                 tqdm.write(error.labelled(), file=sys.stderr)
     if silent:
-        _print_names("note: no speech was found in {} of {} files", silent, len(jobs))
+        sure = f" of a confidence of {options.minimum_confidence}" if options.minimum_confidence else ""
+        _print_names(f"note: no speech{sure} was found in {{}} of {{}} files", silent, len(jobs))
     if options.stream:
         print(recognizer.speed(), file=sys.stderr)
     if stopped:

@@ -11,8 +11,6 @@ import argparse
 import sys
 from pathlib import Path
 
-from utils.features.settings import FeatureConfig
-
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from utils.command.entry import run_command
 
@@ -21,6 +19,7 @@ from model_speech.causal_timing import CausalTiming
 from streaming.speech.stream import LogitStream
 from utils.audio.reading import read_audio
 from utils.errors import BundleError, require
+from utils.features.settings import FeatureConfig
 from utils.vocabulary import BLANK, SPACE, Vocabulary
 
 SHIPPED = Path(__file__).parents[1] / "pretrained/audio_to_pinyin_streaming/export"

@@ -269,6 +269,8 @@ def test_recordings_without_speech_are_named(tmp_path, capsys):
     write_wav(silence, np.zeros(RATE, np.float32))
     assert transcribe.main([str(silence), str(RECORDING)]) == 0
     assert f"note: no speech was found in 1 of 2 files: {silence}\n" in capsys.readouterr().err
+    assert transcribe.main([str(RECORDING), "--minimum-confidence", "0.999"]) == 0
+    assert "note: no speech of a confidence of 0.999 was found in 1 of 1 files" in capsys.readouterr().err
 
 
 def test_several_subtitle_files_need_a_folder(talks, runs):

@@ -1,6 +1,9 @@
 """The shipped streaming model: its bundle passes, and both forms recognise the same syllables."""
 
 import shutil
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -56,6 +59,13 @@ def test_the_bundle_and_the_packed_model_recognise_the_same():
         assert count_errors(packed, syllables).errors <= 1  # two roundings of the weights
         errors.append(count_errors(text.split(), syllables))
     assert total(errors).rate < 0.7
+
+
+def test_the_example_is_a_program_of_its_own(tmp_path):
+    program = Path(__file__).parents[2] / "examples" / "stream_speech.py"
+    command = [sys.executable, program, FOLDER / next(iter(SYLLABLES))]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, len(done.stdout.split()) > 2) == (0, True), done.stderr
 
 
 def test_the_example_reads_a_recording_at_the_sample_rate_of_the_bundle(tmp_path, capsys):
