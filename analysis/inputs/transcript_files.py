@@ -34,6 +34,7 @@ _LRC_TIME = re.compile(r"\s*\[(\d+(?:[:.]\d+)+)\]")
 _LRC_TAG = re.compile(r"\s*\[[^\d\]][^\]]*:[^\]]*\]\s*")  # title, artist …
 # Tags, also with the times of words, and the commands of ASS, which SubRip may have too.
 _MARKUP = re.compile(r"</?[a-z][^>]*>|<(?:\d+:)?\d+:\d\d(?:[.:]\d{1,3})?>|\{\\[^}]*\}", re.IGNORECASE)
+_WORD_TIME = re.compile(r"<\d+:\d\d[\d:.]*><c>")
 _NO_CUE = re.compile(r"(NOTE|STYLE|REGION)(\s.*)?")  # blocks of WebVTT without text
 _ASS_DRAWING = re.compile(r"\{[^}]*\\p[1-9][^}]*\}.*?(?=\{[^}]*\\p0|$)")
 _ASS_BREAK = re.compile(r"\\[Nnh]")
@@ -171,8 +172,12 @@ def _from_trn(records: Sequence[str]) -> TranscriptFile:
 
 
 def _cue_texts(lines: Sequence[str], numbers: Sequence[int]) -> Iterator[str]:
-    """The lines of all cues of SubRip or WebVTT without numbers, other names of cues, notes and times."""
-    inside, is_webvtt = False, lines[0].startswith("WEBVTT")
+    """The lines of all cues of SubRip or WebVTT without numbers, other names of cues, notes and times.
+
+    Captions that scroll, as YouTube makes them, have times of words, and each line again in the next cues.
+    """
+    inside, is_webvtt, before = False, lines[0].startswith("WEBVTT"), ""
+    scrolls = any(map(_WORD_TIME.search, lines))
     is_time = [bool(_CUE_TIME.fullmatch(line)) for line in lines] + [False]
     is_number = [line.strip().isdecimal() for line in lines]
     # In a file without numbers of cues, a number is text.
@@ -188,7 +193,9 @@ def _cue_texts(lines: Sequence[str], numbers: Sequence[int]) -> Iterator[str]:
         elif is_time[index + 1] and is_webvtt and follows_blank[index] and not follows_blank[index + 1]:
             continue  # in WebVTT, any text may be the name of a cue
         elif inside:
-            yield line
+            if not (scrolls and line.strip() == before):
+                yield line
+            before = _MARKUP.sub("", line).strip() or before
 
 
 def _ass_texts(lines: Sequence[str]) -> Iterator[str]:

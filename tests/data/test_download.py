@@ -159,6 +159,7 @@ def test_the_disk_must_hold_the_archive_and_its_content(server, tmp_path, monkey
 def test_download_unpacks_once_and_leaves_nothing_else(server, tmp_path):
     server.content = tar_bytes({"corpus/data/a.wav.trn": b"text", "corpus/readme": b""})
     archive = archive_of(server.content, server.url)
+    (tmp_path / "new" / "corpus").mkdir(parents=True)  # empty
     folder = download_corpus(archive, tmp_path / "new", pause=0)
     assert (folder / "data" / "a.wav.trn").read_bytes() == b"text"
     assert [path.name for path in folder.parent.iterdir()] == ["corpus"]

@@ -100,6 +100,19 @@ EVENTS = [
 ]
 
 
+def test_lines_of_captions_that_scroll_come_once(tmp_path):
+    cues = (
+        " \n今天<00:00:01.500><c>天气</c>",
+        "今天天气\n ",
+        "今天天气\n很<00:00:03.100><c>好</c>",
+        "很好\n ",
+        "很好\n很<00:00:04.100><c>好</c>",
+    )
+    timed = (f"00:00:0{n}.000 --> 00:00:0{n + 1}.000\n{cue}\n\n" for n, cue in enumerate(cues, 1))
+    path = write(tmp_path / "talk.vtt", "WEBVTT\n\n" + "".join(timed))
+    assert texts(path)["talk"].split() == ["今天天气", "很好", "很好"]
+
+
 def test_numbers_of_cues_are_no_text(tmp_path):
     """Blank lines between all lines, a missing number, a cue without text, a time without its start."""
     cues = ["1", "00:00:01,000 --> 00:00:02,000", "今天", "00:00:02,000 --> 00:00:03,000", "天气", "3"]

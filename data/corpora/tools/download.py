@@ -80,7 +80,7 @@ def download_corpus(archive: Archive, root: Path, url: str | None = None, pause:
         CacheError: not enough space.
     """
     folder, file = root / archive.folder, root / f".{archive.folder}.tgz.part"
-    if folder.is_dir():
+    if folder.is_dir() and any(folder.iterdir()):  # the user may have made an empty one
         return folder
     root.mkdir(parents=True, exist_ok=True)
     fetch(url or archive.url, file, archive.unpacked, pause, archive.size)
@@ -187,8 +187,8 @@ def unpack(file: Path, folders: Mapping[str, Path], progress: bool = False) -> N
 
     Args:
         file: a tar archive.
-        folders: folder in the archive (``"."`` for all of it) → the unpacked folder, which must not exist
-            yet; the archive holds at least one of them.
+        folders: folder in the archive (``"."`` for all of it) → the unpacked folder, which must be new
+            or empty; the archive holds at least one of them.
         progress: show a progress bar.
 
     Raises:
