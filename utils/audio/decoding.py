@@ -115,7 +115,8 @@ def open_sound(path: str | Path) -> Iterator[Sound]:
             if text := text_error(head, path, "remove it, or give the recording"):
                 raise text from error
             if isinstance(error, UnknownFormat) and head[4:8] == b"ftyp":
-                problem = problem or "its index, which most programs write at the end, can't be read"
+                message = "the audio file is cut off: its index, often written at its end, can't be read"
+                raise UnknownFormat(message, where=path, hint=AGAIN_HINT) from error
             raise (cut_off(path, problem) if problem else error) from error
         _check_rate(rate, path)
         yield Sound(_then_cut_off(blocks, rate, problem, path), rate)
