@@ -11,7 +11,6 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 
-from model_language.punctuation import load_punctuation
 from serving.authentication import Tokens
 from serving.endpoints import conversion, documentation, status, stream, transcriptions
 from serving.endpoints.files import is_form
@@ -36,10 +35,9 @@ def create_app(settings: Settings) -> FastAPI:
     """Build the service; models are loaded when it starts.
 
     ``app.state.settings`` are the settings, ``app.state.tokens`` says who has access, ``app.state.engine``
-    recognises, ``app.state.punctuation`` adds punctuation to its texts, ``app.state.live`` follows the live
-    streams of ``app.state.sessions``, ``app.state.metrics`` counts. If the models can't be loaded,
-    ``app.state.failure`` is the reason, and ``app.state.stop`` is called. ``app.state.url`` is the address
-    for the log.
+    recognises, ``app.state.live`` follows the live streams of ``app.state.sessions``, ``app.state.metrics``
+    counts. If the models can't be loaded, ``app.state.failure`` is the reason, and ``app.state.stop`` is
+    called. ``app.state.url`` is the address for the log.
     """
     app = FastAPI(
         title=TITLE,
@@ -95,7 +93,6 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     live: LiveWorkers = app.state.live
     settings: Settings = app.state.settings
     share_models(settings.speech, settings.language, uploads.__name__, opus.__name__, "av")
-    app.state.punctuation = load_punctuation()
     engine.start()
     live.start()
     app.state.decoder_threads = ThreadPoolExecutor(4 * app.state.settings.streams, "decoder")

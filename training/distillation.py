@@ -1,4 +1,4 @@
-"""Distillation: the trained acoustic model that teaches another one, its settings and its logits.
+"""Knowledge distillation: a trained acoustic model, the teacher, gives its logits to another, the student.
 
 The teacher gets the same copy of a recording as the student, without masks, in its own features. So a model
 of whole utterances, which sees what follows, can teach a model for streams.

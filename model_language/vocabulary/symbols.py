@@ -9,7 +9,7 @@ In a run folder they are ``vocabulary/pinyin.txt``, ``hanzi.txt`` and ``lexicon.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -111,6 +111,13 @@ def build_symbols(pairs: Iterable[tuple[Sequence[str], str]] = ()) -> Symbols:
     lexicon = build_lexicon(pairs)
     pinyin = language_vocabulary({*full_inventory(), *lexicon.syllables})
     return Symbols(pinyin, language_vocabulary(lexicon.hanzi), lexicon)
+
+
+def symbols_of_run(run: RunFolder, pairs: Callable[[], Iterable[tuple[Sequence[str], str]]]) -> Symbols:
+    """The vocabularies and the lexicon of a run; a new run gets those of :func:`build_symbols`."""
+    if not run.vocabulary("lexicon.tsv").is_file():  # written last of the three files
+        build_symbols(pairs()).save(run.path)
+    return Symbols.load(run.path)
 
 
 class Tokens:

@@ -26,6 +26,6 @@ class PunctuatedStream:
 
     def flush(self) -> list[Recognition]:
         """See :class:`streaming.speech.recognizer.LiveStream`."""
-        events = list(map(self._written, self._stream.flush()))
-        self.reset()
+        events = list(map(self._written, self._stream.flush()))  # resets the stream
+        self._written = Punctuator(self._punctuation)
         return events

@@ -169,7 +169,7 @@ class Session:
         if start.encoding == "file":
             engine = self._state.engine
             sample_rate = await asyncio.shield(asyncio.wrap_future(engine.sample_rate))
-            self._stream = FileStream(engine, start.search, sample_rate, self._state.punctuation)
+            self._stream = FileStream(engine, start.search, sample_rate)
         else:
             rate = OPUS_RATE if start.encoding == "opus" else start.rate
             live: ClientStream = await self._state.live.open(Open(rate, start.search, start.second_pass))

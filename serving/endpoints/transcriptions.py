@@ -7,7 +7,6 @@ in ``verbose_json``.
 
 import asyncio
 import json
-from collections import defaultdict
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 from typing import Annotated, Any, Literal
@@ -15,7 +14,6 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Depends, File, Form, Request, UploadFile
 from fastapi.responses import Response, StreamingResponse
 
-from model_language.punctuation import Punctuator
 from recognition.options import MIX, PHRASE_THRESHOLD, SEPARATE
 from serving.disconnection import unless_gone
 from serving.endpoints.files import PHRASES, TRANSCRIPTIONS, one_recording, saved_upload
@@ -170,15 +168,13 @@ async def _with_first(first: str, others: AsyncIterator[str]) -> AsyncIterator[s
 async def _written(
     request: Request, segments: AsyncIterator[Recognition | Ending], digits: bool
 ) -> AsyncIterator[Recognition | Ending]:
-    """The same events with punctuation, numbers as digits if wanted; the length is noted for the log."""
-    punctuators: dict[str, Punctuator] = defaultdict(lambda: Punctuator(request.app.state.punctuation))
+    """The same events, with numbers as digits if wanted; the length is noted for the log."""
     async for event in segments:
         if isinstance(event, Ending):
             request.state.audio_seconds = event.seconds
             yield event
         else:
-            written = await asyncio.to_thread(punctuators[event.channel], event)
-            yield await asyncio.to_thread(with_digits, written) if digits else written
+            yield await asyncio.to_thread(with_digits, event) if digits else event
 
 
 def _event(data: dict[str, Any], name: str = "") -> str:

@@ -5,7 +5,6 @@ import tempfile
 from contextlib import aclosing
 from pathlib import Path
 
-from model_language.punctuation import Punctuation, Punctuator
 from serving.errors import RequestError, not_stored
 from serving.live.messages import Message, final_message
 from serving.work.engine import Engine
@@ -20,14 +19,13 @@ class FileStream:
         engine: recognises uploaded recordings.
         search: what is to be recognised.
         sample_rate: Hz, of the model.
-        punctuation: adds punctuation to the text.
     """
 
     look_ahead_seconds = 0.0
 
-    def __init__(self, engine: Engine, search: Search, sample_rate: int, punctuation: Punctuation):
+    def __init__(self, engine: Engine, search: Search, sample_rate: int):
         self.sample_rate = sample_rate
-        self._engine, self._search, self._punctuation = engine, search, punctuation
+        self._engine, self._search = engine, search
         self._file = tempfile.NamedTemporaryFile(prefix="upload-")  # noqa: SIM115
         self._results: asyncio.Queue[Message | float | RequestError] = asyncio.Queue()
         self._recognition: asyncio.Task | None = None
@@ -65,7 +63,7 @@ class FileStream:
         return result
 
     async def _recognise(self) -> None:
-        utterance, punctuator = 0, Punctuator(self._punctuation)
+        utterance = 0
         try:
             await asyncio.to_thread(self._file.flush)
             path = Path(self._file.name)
@@ -75,8 +73,7 @@ class FileStream:
                         if isinstance(event, Ending):
                             self._results.put_nowait(event.seconds)
                         elif event.times:
-                            written = await asyncio.to_thread(punctuator, event)
-                            self._results.put_nowait(final_message(utterance, written))
+                            self._results.put_nowait(final_message(utterance, event))
                             utterance += 1
         except OSError as error:
             self._results.put_nowait(not_stored(error))

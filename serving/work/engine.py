@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from model_language.pinyin_to_hanzi import ConvertedLine
+from model_language.punctuation import Punctuator, load_punctuation
 from recognition.channels import channel_names, interleaved
 from recognition.options import MIX, SEPARATE
 from serving.errors import LIMIT, SERVER, RequestError
@@ -78,7 +79,7 @@ class Engine:
     """
 
     def __init__(self, settings: Settings, metrics: Metrics):
-        self._settings, self._metrics = settings, metrics
+        self._settings, self._metrics, self._punctuation = settings, metrics, load_punctuation()
         self._queue = FairQueue()
         self._active = 0
         # Each request needs one thread at a time: to start a reader, to wait for it, or to end it.
@@ -180,7 +181,7 @@ class Engine:
         rate = await asyncio.shield(asyncio.wrap_future(self.sample_rate))
         limits = ReadLimits(self._settings.upload_seconds)
         reader = await self._in_thread(lambda: UploadReader(path, rate, limits, channel))
-        flow = Flow()
+        flow, punctuator = Flow(), Punctuator(self._punctuation)
         pending: deque[asyncio.Future] = deque()  # results, in the order of the pieces
         reading: asyncio.Future | None = None
         end: SoundEnd | None = None
@@ -203,7 +204,7 @@ class Engine:
                         pending.append(asyncio.wrap_future(task.result))
                 while pending and pending[0].done():
                     for segment in _checked(pending.popleft().result()):
-                        yield segment
+                        yield await asyncio.to_thread(punctuator, segment)
             if end.problem:
                 raise RequestError(400, end.problem, hint=end.hint, param="file", code="invalid_audio")
             self._metrics.audio_seconds.observe(end.seconds)

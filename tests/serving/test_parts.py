@@ -451,11 +451,13 @@ def _until_closed(run, pipe) -> None:
 
 
 def test_processes_that_die_while_they_load_do_not_keep_the_service(monkeypatch):
+    started = []
+
     class Dying:
         pid = 1
 
-        def __init__(self, *arguments):
-            pass
+        def __init__(self, *arguments, method):
+            started.append(method)
 
         def receive(self, seconds):
             raise ChildDied(-9)
@@ -472,6 +474,7 @@ def test_processes_that_die_while_they_load_do_not_keep_the_service(monkeypatch)
     ended.start()
     ended.join(30.0)
     assert not ended.is_alive()
+    assert len(started) > 1, "a process that has died is replaced"
 
 
 def test_the_processes_with_models_share_the_cores(monkeypatch):

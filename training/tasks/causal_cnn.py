@@ -4,7 +4,7 @@ Texts become pairs of pinyin and hanzi on disk, the same ones as for the other l
 hanzi. The dev set is rated with the NumPy network and the full softmax.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -19,7 +19,7 @@ from model_language.language_model import HanziLanguageModel
 from model_language.networks.causal_cnn import build_causal_cnn, numpy_weights, sampled_losses
 from model_language.networks.causal_cnn_numpy import NumpyCausalCnn, TextRowsConfig
 from model_language.registry import load_network
-from model_language.vocabulary.symbols import PAD_ID, UNKNOWN_ID, Symbols, build_symbols
+from model_language.vocabulary.symbols import PAD_ID, UNKNOWN_ID, symbols_of_run
 from training.distributed.distribution import SINGLE_PROCESS, Distribution
 from training.initialise import TokenLayer
 from training.loop import prepare_backend, train
@@ -118,8 +118,7 @@ class CausalCnnTask(RowTask):
         dev: Sequence[str],
         shard: tuple[int, int] = (0, 1),
     ):
-        super().__init__(batches, steps, shard)
-        self.model = model
+        super().__init__(model, batches, steps, shard)
         self._vocabulary, self._dev = vocabulary, dev
         self._log_frequencies = np.log(frequencies).astype(np.float32)
 
@@ -153,7 +152,7 @@ def train_causal_cnn(
     """
     data, rows = config.data, config.model.rows
     dataset, dev = read_texts(config)
-    vocabulary = _vocabulary(run, dataset)
+    vocabulary = symbols_of_run(run, lambda: _readings(dataset)).hanzi
     prepare_backend(config.training, config.seed)
     distribution.check_same("vocabulary", vocabulary.tokens)
     model = distribution.build(lambda: build_causal_cnn(config.model, len(vocabulary)))
@@ -186,12 +185,9 @@ def train_causal_cnn(
     )
 
 
-def _vocabulary(run: RunFolder, dataset: PairDataset) -> Vocabulary:
-    """The hanzi of a run: the existing ones, or new ones from the text."""
-    if not run.vocabulary("lexicon.tsv").is_file():  # written last of the three files
-        readings = dataset.count_readings().named()
-        build_symbols(((syllable,), hanzi) for syllable, hanzi, _ in readings).save(run.path)
-    return Symbols.load(run.path).hanzi
+def _readings(dataset: PairDataset) -> Iterator[tuple[tuple[str], str]]:
+    """The readings of the hanzi of the text, as pairs of a syllable and a hanzi."""
+    return (((syllable,), hanzi) for syllable, hanzi, _ in dataset.count_readings().named())
 
 
 def text_rows(

@@ -152,8 +152,7 @@ class GatedCnnTask(RowTask):
         dev: Sequence[Pair],
         shard: tuple[int, int] = (0, 1),
     ):
-        super().__init__(batches, steps, shard)
-        self.model = model
+        super().__init__(model, batches, steps, shard)
         self._tables, self._symbols, self._dev = tables, symbols, dev
 
     def arrays(self, batch: RowBatch) -> dict[str, np.ndarray]:

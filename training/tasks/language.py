@@ -24,7 +24,7 @@ from model_language.networks.loss import candidate_logits, sequence_loss
 from model_language.ngram.syllables import SyllableNgramConfig
 from model_language.punctuation import PunctuationConfig
 from model_language.registry import INPUT_LAYER, MODELS, OUTPUT_LAYER, load_network
-from model_language.vocabulary.symbols import PAD_ID, Symbols, build_symbols
+from model_language.vocabulary.symbols import PAD_ID, Symbols, symbols_of_run
 from training.distributed.distribution import SINGLE_PROCESS, Distribution
 from training.initialise import TokenLayer
 from training.loop import prepare_backend, train
@@ -171,7 +171,7 @@ def train_language(
     _report_overlap(train_pairs, dev_pairs)
     if isinstance(config.model, SyllableNgramConfig):
         return count_syllables(config, run, train_pairs, dev_pairs)
-    symbols = _symbols(run, all_pairs)
+    symbols = symbols_of_run(run, lambda: all_pairs)
     if isinstance(config.model, NgramConfig):
         return count_ngrams(config, run, symbols, train_pairs, dev_pairs)
     prepare_backend(config.training, config.seed)
@@ -223,14 +223,6 @@ def _report_overlap(train_pairs: Sequence[Pair], dev_pairs: Sequence[Pair]) -> N
             count,
             len(dev_pairs),
         )
-
-
-def _symbols(run: RunFolder, pairs: Sequence[Pair]) -> Symbols:
-    if run.vocabulary("lexicon.tsv").is_file():  # written last of the three files
-        return Symbols.load(run.path)
-    symbols = build_symbols(pairs)
-    symbols.save(run.path)
-    return symbols
 
 
 def _pad(pairs: Sequence[EncodedPair], indices: np.ndarray, shard: tuple[int, int] = (0, 1)) -> SentenceBatch:

@@ -15,7 +15,7 @@ from keras import ops
 from data.text.punctuated import Passages, draw_pauses, draw_row, encode_passages, read_passages
 from model_language.batching import length_batches
 from model_language.networks.punctuation import build_punctuation
-from model_language.vocabulary.symbols import PAD_ID, Symbols, build_symbols
+from model_language.vocabulary.symbols import PAD_ID, symbols_of_run
 from training.distributed.distribution import SINGLE_PROCESS, Distribution
 from training.loop import prepare_backend, train
 from training.tasks.language_config import LanguageConfig
@@ -26,7 +26,6 @@ from utils.backend.prediction import predict, prepare_prediction
 from utils.errors import require
 from utils.mandarin.punctuation import UNKNOWN_PAUSE, f1_scores
 from utils.run_folder.run import RunFolder
-from utils.vocabulary import Vocabulary
 
 log = logging.getLogger("train")
 _DEV_SEED = 1
@@ -84,8 +83,8 @@ class PunctuationTask(RowTask):
         dev: Passages,
         shard: tuple[int, int] = (0, 1),
     ):
-        super().__init__(batches, steps, shard)
-        self.model, self._dev = model, dev
+        super().__init__(model, batches, steps, shard)
+        self._dev = dev
         prepare_prediction(model)
 
     def arrays(self, batch: PunctuationBatch) -> dict[str, np.ndarray]:
@@ -143,7 +142,7 @@ def train_punctuation(
         not config.initialise_from, "a punctuation network begins with random weights", hint="leave it out"
     )
     passages, dev = read_passages(data.train), read_passages(data.dev)
-    vocabulary = _hanzi(run)
+    vocabulary = symbols_of_run(run, tuple).hanzi  # the hanzi of GB 2312, in every run the same
     encoded, encoded_dev = (encode_passages(each, vocabulary) for each in (passages, dev))
     log.info("%d training passages, %d hanzi", len(encoded), len(encoded.hanzi))
     prepare_backend(config.training, config.seed)
@@ -164,10 +163,3 @@ def train_punctuation(
         optimiser=config.optimiser,
         distribution=distribution,
     )
-
-
-def _hanzi(run: RunFolder) -> Vocabulary:
-    """The hanzi of GB 2312, in every run the same; others are unknown."""
-    if not run.vocabulary("lexicon.tsv").is_file():  # written last of the three files
-        build_symbols().save(run.path)
-    return Symbols.load(run.path).hanzi

@@ -7,6 +7,7 @@ import logging
 from collections.abc import Iterator
 from typing import Any, Protocol
 
+import keras
 import numpy as np
 
 from data.text.pinyin_pair_dataset import PairDataset, PairRows
@@ -70,6 +71,7 @@ class RowTask:
     """What tasks on rows of text have in common: epochs of as many batches each.
 
     Args:
+        model: the network.
         batches: training batches.
         steps: batches in an epoch.
         shard: (index, count): this process trains the rows i of each batch with i % count = index.
@@ -77,7 +79,8 @@ class RowTask:
 
     accepts_padding = True
 
-    def __init__(self, batches: NumberedBatches, steps: int, shard: tuple[int, int]):
+    def __init__(self, model: keras.Model, batches: NumberedBatches, steps: int, shard: tuple[int, int]):
+        self.model = model
         self._batches, self._steps, self._shard = batches, steps, shard
 
     def steps(self, epoch: int) -> int:
