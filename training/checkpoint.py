@@ -26,26 +26,31 @@ class TrainingState:
     """Progress of a training run: what is needed to resume it, besides the variables.
 
     ``step`` counts all optimiser steps, ``epoch_step`` those of the current epoch; epochs are counted from 1.
-    ``epoch_loss``, ``epoch_utterances`` and ``epoch_seconds`` are sums over the unfinished epoch. ``best``
-    holds error rate and loss of the best epoch, ``history`` one row of metrics for each finished epoch,
-    ``initial`` the metrics of the initial weights, if they were evaluated: these count as epoch 0, which may
-    be the best.
+    ``loss``, ``utterances`` and ``seconds`` are sums since the last evaluation. ``history`` has a row of
+    metrics for each evaluation; ``best_row`` is the number of the best one, from 1, and ``best`` its error
+    rate and loss. ``initial`` has the metrics of the initial weights, if they were evaluated: they may be the
+    best, as row 0.
     """
 
     epoch: int = 1
     epoch_step: int = 0
     step: int = 0
-    epoch_loss: float = 0.0
-    epoch_utterances: int = 0
-    epoch_seconds: float = 0.0
+    loss: float = 0.0
+    utterances: int = 0
+    seconds: float = 0.0
     best: list[float] | None = None
-    best_epoch: int = 0
+    best_row: int = 0
     history: list[dict[str, float]] = field(default_factory=list)
     initial: dict[str, float] = field(default_factory=dict)
 
     def best_metrics(self) -> dict[str, float]:
-        """The metrics of the best epoch."""
-        return dict(self.history[self.best_epoch - 1] if self.best_epoch else self.initial)
+        """The metrics of the best evaluation."""
+        return dict(self.history[self.best_row - 1] if self.best_row else self.initial)
+
+    @property
+    def best_epoch(self) -> int:
+        """The epoch of the best evaluation; 0 if the initial weights are the best."""
+        return int(self.best_metrics().get("epoch", 0))
 
 
 def save_checkpoint(
@@ -96,19 +101,19 @@ def load_checkpoint(path: Path, model: keras.Model, optimizer: keras.optimizers.
 
 
 def keep_weights(run: RunFolder, model: keras.Model, metric: str, state: TrainingState, kept: int) -> None:
-    """Save the model's weights for the last epoch of ``state``.
+    """Save the model's weights for the last evaluation of ``state``.
 
-    The files of the last ``kept`` epochs and of the best epoch stay; all others are deleted.
+    The files of the last ``kept`` evaluations and of the best one stay; all others are deleted.
 
     Args:
         run: the weights go into its folder ``weights/``.
         model: the model whose weights are saved.
         metric: key of the error rate in the rows of the history.
-        state: progress; its history ends with the epoch that has just finished.
-        kept: number of epochs, at least 1.
+        state: progress; its history ends with this evaluation.
+        kept: number of evaluations, at least 1.
     """
     save_weights(model, run.kept_weights / weights_name(state.history[-1], metric))
-    rows = [*state.history[-kept:], *state.history[state.best_epoch - 1 : state.best_epoch]]
+    rows = [*state.history[-kept:], *state.history[max(state.best_row - 1, 0) : state.best_row]]
     names = {weights_name(row, metric) for row in rows}
     for path in run.kept_weights.glob("step_*.weights.h5"):
         if path.name not in names:

@@ -1,23 +1,30 @@
 """Writes the records of a training run: ``history.csv``, TensorBoard logs, utterances, ``train.log``.
 
-``history.csv`` has a row of metrics for each epoch, ``utterances.tsv`` the utterances of each step, and
+``history.csv`` has a row of metrics for each evaluation, ``utterances.tsv`` the utterances of each step, and
 config.yaml gets the devices (``computed_on``).
 """
 
 import csv
 import io
+import json
 import logging
 import os
 import socket
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
+import keras
+from keras import ops
 from tensorboard.compat.proto.event_pb2 import Event
 from tensorboard.compat.proto.summary_pb2 import Summary
+from tensorboard.plugins.graph.keras_util import keras_model_to_graph_def
+from tensorboard.plugins.histogram.summary_v2 import histogram_pb
 from tensorboard.plugins.hparams import summary_v2 as hparams
+from tensorboard.plugins.text.summary_v2 import text_pb
 from tensorboard.summary.writer.record_writer import RecordWriter
 
 from utils.backend.devices import describe_devices, unused_gpu_reason
@@ -27,6 +34,15 @@ from utils.files import write_text
 from utils.run_folder.run import ENVIRONMENT, RunFolder
 
 log = logging.getLogger("train")
+
+
+@dataclass(frozen=True)
+class Example:
+    """What the model makes of an utterance of the dev set."""
+
+    id: str
+    reference: str
+    hypothesis: str
 
 
 class EventFile:
@@ -61,7 +77,7 @@ class EventFile:
 
 
 class HistoryWriter(AbstractContextManager):
-    """Writes one row for each epoch; rewrites the whole CSV, so that a resumed run repeats no row."""
+    """Writes one row for each evaluation; rewrites the whole CSV, so that a resumed run repeats no row."""
 
     def __init__(self, run: RunFolder, rows: list[dict[str, float]]):
         self._run, self._rows = run, list(rows)
@@ -73,21 +89,36 @@ class HistoryWriter(AbstractContextManager):
         self._train.close()
         self._validation.close()
 
-    def train_scalar(self, name: str, value: float, step: int) -> None:
-        """Write a metric of the training set at a step to TensorBoard."""
-        _add(self._train, name, value, step)
+    def train_step(self, figures: Mapping[str, float], step: int) -> None:
+        """Write the figures of a training step to TensorBoard."""
+        _add(self._train, _scalars(figures), step)
+
+    def examples(self, examples: Sequence[Example], step: int) -> None:
+        """Write hypotheses of the dev set as text to TensorBoard."""
+        if examples:
+            lines = [f"{each.id}\n\n    {each.reference}\n    {each.hypothesis}" for each in examples]
+            _add(self._validation, text_pb("examples", "\n\n".join(lines)).value, step)
+
+    def weights(self, model: keras.Model, step: int) -> None:
+        """Write histograms of the model's weights to TensorBoard."""
+        for variable in model.trainable_variables:
+            _add(self._train, histogram_pb(variable.path, ops.convert_to_numpy(variable)).value, step)
+
+    def graph(self, model: keras.Model) -> None:
+        """Write the model's layers as a graph to TensorBoard."""
+        graph = keras_model_to_graph_def(json.loads(model.to_json()))
+        self._train.add(Event(wall_time=time.time(), graph_def=graph.SerializeToString()))
 
     def add(self, row: dict[str, float]) -> None:
-        """Write the metrics of a finished epoch."""
+        """Write the metrics of an evaluation."""
         self._rows.append(row)
         write_text(self._run.history, history_csv(self._rows))
-        for name, value in row.items():
-            _add(
-                writer=self._validation if name.startswith("dev_") else self._train,
-                name=name.removeprefix("dev_"),
-                value=value,
-                step=int(row["step"]),
-            )
+        dev = {name.removeprefix("dev_"): row[name] for name in row if name.startswith("dev_")}
+        # Under the tags of the dev set, so that TensorBoard shows both curves in one chart.
+        train = {name.removeprefix("train_"): row[name] for name in row if name.startswith("train_")}
+        others = {name: row[name] for name in ("epoch", "seconds")}
+        for writer, figures in ((self._validation, dev), (self._train, train | others)):
+            _add(writer, _scalars(figures), int(row["step"]))
 
     def _write_hparams(self) -> None:
         config = {key: value for key, value in self._run.config().items() if key != ENVIRONMENT}
@@ -183,6 +214,9 @@ def _hparam(value: object) -> object:
     return printable(value) if isinstance(value, str) else value
 
 
-def _add(writer: EventFile, name: str, value: float, step: int) -> None:
-    summary = Summary(value=[Summary.Value(tag=name, simple_value=value)])
-    writer.add(Event(wall_time=time.time(), step=step, summary=summary))
+def _scalars(figures: Mapping[str, float]) -> list[Summary.Value]:
+    return [Summary.Value(tag=name, simple_value=value) for name, value in figures.items()]
+
+
+def _add(writer: EventFile, values: Iterable[Summary.Value], step: int) -> None:
+    writer.add(Event(wall_time=time.time(), step=step, summary=Summary(value=values)))

@@ -8,7 +8,7 @@ shard of every batch.
 
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -26,11 +26,17 @@ from training.checkpoint import (
     load_checkpoint,
     save_checkpoint,
 )
-from training.distributed.distribution import SINGLE_PROCESS, Distribution
+from training.distributed.distribution import SINGLE_PROCESS, Distribution, TrainStep
 from training.failures import check_losses, check_values, largest_weight
-from training.history import HistoryWriter, UtteranceLog, record_devices
+from training.history import Example, HistoryWriter, UtteranceLog, record_devices
 from training.initialise import InitialWeights, moving_statistics
-from training.optimiser import OptimiserConfig, averaged_weights, layers_of, make_optimizer
+from training.optimiser import (
+    OptimiserConfig,
+    averaged_weights,
+    layers_of,
+    lower_rate_on_plateau,
+    make_optimizer,
+)
 from training.profiling import StepProfiler, parse_window
 from utils.backend.devices import grow_gpu_memory, share_cores
 from utils.backend.weights import save_weights
@@ -54,21 +60,26 @@ class TrainingConfig(Limited, section="training"):
             epoch has a lower dev error. For a training run that begins with the weights of another run.
         initial_fraction: weight of the initial weights in the mean of initial and trained weights that is
             evaluated and saved (Wortsman et al., 2022); 0: only the trained ones. Against forgetting.
+        evaluation_steps: steps between evaluations within an epoch, beside the one at its end; 0: none. Each
+            evaluation is a row of ``history.csv`` and may have the best weights.
         patience: stop after this number of epochs without a better dev error; 0: never.
         checkpoint_steps: steps between checkpoints; another one is written after every epoch.
-        kept_weights: number of last epochs whose weights stay in ``weights/`` of the run folder, with those
-            of the best epoch; 0: only ``best`` and ``last`` are kept.
+        kept_weights: number of last evaluations whose weights stay in ``weights/`` of the run folder, with
+            those of the best one; 0: only ``best`` and ``last`` are kept.
         precision: ``float32``, ``mixed_float16`` or ``mixed_bfloat16``.
         batch_parts: parts of a batch that TensorFlow computes on a CPU at the same time, each on its share of
             the cores; batch normalisation has the statistics of a part.
         xla: compile the training step with XLA (once for each batch shape).
         deterministic: bit-for-bit repeatable, but slower.
         profile: steps to profile for TensorBoard, such as ``120-180`` (counted over all epochs); empty: none.
+        log_weights: write the model's graph and, at each evaluation, the histograms of its weights for
+            TensorBoard.
         log_utterances: write the utterances of each step to ``utterances.tsv`` in the run folder.
     """
 
     epochs: Annotated[int, between(1, 100_000)] = 10
     evaluate_first: bool = False
+    evaluation_steps: Size = 0
     initial_fraction: Fraction = 0.0
     patience: Size = 0
     checkpoint_steps: Count = 200
@@ -78,6 +89,7 @@ class TrainingConfig(Limited, section="training"):
     xla: bool = False
     deterministic: bool = False
     profile: str = ""
+    log_weights: bool = False
     log_utterances: bool = False
 
     def __post_init__(self):
@@ -110,7 +122,7 @@ class Task(Protocol):
         """Loss of each utterance, (batch,) float32, in ``keras.ops``."""
 
     def evaluate(self) -> dict[str, float]:
-        """Figures on the dev set, with the keys ``dev_loss`` and ``metric``."""
+        """Figures on the dev set, with the keys ``dev_loss`` and ``metric``; others may be added."""
 
 
 def prepare_backend(config: TrainingConfig, seed: int) -> None:
@@ -137,8 +149,9 @@ def train(
     distribution: Distribution = SINGLE_PROCESS,
     test: Callable[[], dict[str, float]] | None = None,
     export: Callable[[], None] | None = None,
+    examples: Callable[[], Sequence[Example]] = tuple,
 ) -> dict[str, float]:
-    """Train to the end, from the run's checkpoint if there is one; return the metrics of the best epoch.
+    """Train to the end, from the run's checkpoint if there is one; return the best evaluation's metrics.
 
     Args:
         task: its model comes from ``distribution.build``; its arrays hold ``distribution.shard`` of a batch.
@@ -149,6 +162,7 @@ def train(
         test: computes metrics of a test set; called once with the last weights, for ``metrics.json``.
         export: writes further files of the finished run from its best weights; called in the chief before
             ``metrics.json``, which says that the run is finished.
+        examples: some hypotheses of the last evaluation, for the log and TensorBoard.
 
     Raises:
         TrainingError: a loss, a weight or a dev figure is not finite; for losses the error names the
@@ -162,7 +176,7 @@ def train(
     optimizer.build(variables)
     statistics = distribution.first_copies(moving_statistics(task.model))
     initial = InitialWeights(run, [*variables, *statistics], config.initial_fraction)
-    job = _Job(task, run, config, optimizer, distribution, initial)
+    job = _Job(task, run, config, optimiser, optimizer, distribution, initial, examples)
     state = _begin(job)
     record_devices(run)
     distribution.vary_dropout(task.model)
@@ -178,9 +192,11 @@ def train(
             task.model, optimizer, losses, config.xla, task.accepts_padding, received
         )
         step = profiler.watch(step, done=state.step)
+        if config.log_weights:
+            history.graph(task.model)
         while state.epoch <= config.epochs and not _out_of_patience(state, config):
             _train_epoch(job, step, state, stop, history, seen)
-            _finish_epoch(job, state, history)
+            _add_evaluation(job, state, history, ends_epoch=True)
     _finish_run(job, state, test, export)
     return state.best_metrics()
 
@@ -192,9 +208,11 @@ class _Job:
     task: Task
     run: RunFolder
     config: TrainingConfig
+    optimiser: OptimiserConfig
     optimizer: keras.optimizers.Optimizer
     distribution: Distribution
     initial: InitialWeights
+    examples: Callable[[], Sequence[Example]]
 
     @contextmanager
     def evaluated_weights(self) -> Iterator[None]:
@@ -237,7 +255,7 @@ def _report_change(state: TrainingState, metric: str) -> None:
 
 def _train_epoch(
     job: _Job,
-    step: Callable[[dict[str, np.ndarray], int], np.ndarray],
+    step: TrainStep,
     state: TrainingState,
     stop: list[int],
     history: HistoryWriter,
@@ -252,18 +270,24 @@ def _train_epoch(
                 job.distribution.check_same("first batch", batch.ids)
             began = time.perf_counter()
             arrays = task.arrays(batch)
-            losses = step(arrays, len(batch.ids))
+            losses, figures = step(arrays, len(batch.ids))
             check_losses(losses, batch.ids, state.step + 1, job.run.path)
             state.step += 1
             state.epoch_step += 1
-            state.epoch_loss += float(losses.sum(dtype=np.float64))
-            state.epoch_utterances += len(losses)
-            state.epoch_seconds += time.perf_counter() - began
+            seconds = time.perf_counter() - began
+            state.loss += float(losses.sum(dtype=np.float64))
+            state.utterances += len(losses)
+            state.seconds += seconds
             seen.add(state.epoch, state.step, batch.ids)
-            history.train_scalar("loss", float(losses.mean()), state.step)
+            speed = len(losses) / seconds
+            history.train_step(
+                {"loss": float(losses.mean()), **figures, "utterances_a_second": speed}, state.step
+            )
             bar.update()
-            bar.set_postfix(loss=f"{state.epoch_loss / state.epoch_utterances:.3f}")
+            bar.set_postfix(loss=f"{state.loss / state.utterances:.3f}")
             finished = state.epoch_step == total
+            if config.evaluation_steps and state.step % config.evaluation_steps == 0 and not finished:
+                _add_evaluation(job, state, history)
             if stop or (state.step % config.checkpoint_steps == 0 and not finished):
                 _save_checkpoint(job, state)
             if stop:
@@ -276,7 +300,10 @@ def _train_epoch(
                 raise Stopped(stop[0])
 
 
-def _finish_epoch(job: _Job, state: TrainingState, history: HistoryWriter) -> None:
+def _add_evaluation(
+    job: _Job, state: TrainingState, history: HistoryWriter, ends_epoch: bool = False
+) -> None:
+    """Evaluate and save the weights, then write a row of the history and a checkpoint."""
     task, run = job.task, job.run
     _check_weights(job, state)
     with job.evaluated_weights():
@@ -285,33 +312,44 @@ def _finish_epoch(job: _Job, state: TrainingState, history: HistoryWriter) -> No
             "epoch": state.epoch,
             "step": state.step,
             "learning_rate": float(np.asarray(job.optimizer.learning_rate)),
-            "train_loss": state.epoch_loss / max(state.epoch_utterances, 1),
+            "train_loss": state.loss / max(state.utterances, 1),
             **metrics,
-            "seconds": state.epoch_seconds,
+            "seconds": state.seconds,
         }
         result = [metrics[task.metric], metrics["dev_loss"]]  # of equal error rates, the lower loss
         improved = state.best is None or result < state.best
+        state.history.append(row)
         if improved:
-            state.best, state.best_epoch = result, state.epoch
+            state.best, state.best_row = result, len(state.history)
             _save_weights(job, run.best_weights)
         _save_weights(job, run.last_weights)
-        state.history.append(row)
         if job.config.kept_weights and job.distribution.chief:
             keep_weights(run, task.model, task.metric, state, job.config.kept_weights)
-    state.epoch, state.epoch_step = state.epoch + 1, 0
-    state.epoch_loss, state.epoch_utterances, state.epoch_seconds = 0.0, 0, 0.0
-    # Before the checkpoint: a run killed in between repeats the epoch, and writes its row again.
+    lower_rate_on_plateau(job.optimizer, job.optimiser, state.history, state.best_row)
+    state.loss, state.utterances, state.seconds = 0.0, 0, 0.0
+    if ends_epoch:
+        state.epoch, state.epoch_step = state.epoch + 1, 0
+    # Before the checkpoint: a run killed in between evaluates again, and writes the row again.
     history.add(row)
+    if job.config.log_weights:
+        history.weights(task.model, state.step)
     _save_checkpoint(job, state)
     log.info(
-        "epoch %d/%d  train_loss %.4f  %s  %.1f s%s",
+        "epoch %d/%d  step %d  train_loss %.4f  %s  %.1f s%s",
         row["epoch"],
         job.config.epochs,
+        state.step,
         row["train_loss"],
         _shown(metrics),
         row["seconds"],
         "  (best)" if improved else "",
     )
+    examples = job.examples()
+    history.examples(examples, state.step)
+    for example in examples:
+        log.info(
+            "  %s\n    reference   %s\n    hypothesis  %s", example.id, example.reference, example.hypothesis
+        )
 
 
 def _finish_run(

@@ -1,6 +1,6 @@
 """Makes a Keras optimiser with its learning-rate schedule from a config; averages weights."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -14,7 +14,7 @@ from utils.errors import require
 from utils.limits import Count, Fraction, Limited, NotNegative, between, check_choice
 
 ALGORITHMS = ("adam", "momentum")
-SCHEDULES = ("cosine", "constant", "exponential", "stages")
+SCHEDULES = ("cosine", "constant", "exponential", "stages", "noam", "plateau")
 
 
 @dataclass(frozen=True)
@@ -48,15 +48,19 @@ class OptimiserConfig(Limited, section="optimiser"):
         algorithm: ``adam``, with decoupled weight decay (AdamW; Loshchilov & Hutter, 2019), or ``momentum``.
         learning_rate: the highest rate: reached after the warm-up, or the initial rate of ``exponential``.
         schedule: ``cosine`` (decays to ``final_fraction`` of the rate at the last step), ``constant``,
-            ``stages`` (piecewise constant) or ``exponential`` (falls by the same factor at each step, from
-            ``learning_rate`` to ``final_fraction`` of it).
+            ``stages`` (piecewise constant), ``exponential`` (falls by the same factor at each step, from
+            ``learning_rate`` to ``final_fraction`` of it), ``noam`` (after the warm-up it falls with the
+            inverse square root of the step; Vaswani et al. 2017, section 5.3) or ``plateau`` (constant, and
+            lowered by ``plateau_factor`` after ``plateau_patience`` evaluations without a better dev error).
         stages: stages of the schedule ``stages``; after them the last rate is kept.
-        warmup_fraction: fraction of all steps in which the rate rises linearly from 0, for ``cosine`` and
-            ``constant``; the other schedules have no warm-up.
+        warmup_fraction: fraction of all steps in which the rate rises linearly from 0, for ``cosine``,
+            ``constant`` and ``noam``; the other schedules have no warm-up.
         layer_rates: factors of the rate by layer, with ``adam``; the first pattern that matches counts.
         weight_decay: decoupled decay; not applied to biases and to scales and offsets of normalisation.
         momentum: momentum of the algorithm ``momentum``.
         clip_norm: maximum of the gradients' global norm; 0: no clipping.
+        accumulation: batches whose mean gradient makes one update: as large a batch as the memory does not
+            hold. Steps and schedules still count batches.
         average: decay of the exponential moving average of the weights that is evaluated and saved; 0: the
             weights are not averaged.
     """
@@ -74,12 +78,20 @@ class OptimiserConfig(Limited, section="optimiser"):
     epsilon: NotNegative = 1e-7
     momentum: Fraction = 0.9
     clip_norm: NotNegative = 5.0
+    plateau_factor: Fraction = 0.5
+    plateau_patience: Count = 2
+    accumulation: Count = 1
     average: Fraction = 0.0
 
     def __post_init__(self):
         super().__post_init__()
         check_choice(self, "optimiser", algorithm=ALGORITHMS, schedule=SCHEDULES)
         self._check_stages()
+        require(
+            self.schedule != "noam" or self.warmup_fraction > 0,
+            "optimiser.schedule 'noam' without a warm-up",
+            hint="optimiser.warmup_fraction must be above 0",
+        )
         require(
             not self.layer_rates or self.algorithm == "adam",
             f"optimiser.layer_rates with optimiser.algorithm '{self.algorithm}'",
@@ -120,6 +132,7 @@ def make_optimizer(
         "global_clipnorm": config.clip_norm or None,
         "use_ema": config.average > 0,
         "ema_momentum": config.average,
+        "gradient_accumulation_steps": config.accumulation if config.accumulation > 1 else None,
     }
     if config.algorithm == "momentum":
         optimizer = keras.optimizers.SGD(momentum=config.momentum, **common)
@@ -160,12 +173,39 @@ def averaged_weights(
             variable.assign(value)
 
 
-def _schedule(config: OptimiserConfig, total_steps: int) -> schedules.LearningRateSchedule:
+def lower_rate_on_plateau(
+    optimizer: keras.optimizers.Optimizer,
+    config: OptimiserConfig,
+    history: Sequence[Mapping[str, float]],
+    best: int,
+) -> None:
+    """Lower the rate of the schedule ``plateau`` if the last evaluations were not better.
+
+    Args:
+        optimizer: made from ``config``; its rate is a variable.
+        history: the evaluations so far, with the ``learning_rate`` before each.
+        best: number of evaluations up to the best one; 0: none was better than the initial weights.
+    """
+    if config.schedule != "plateau":
+        return
+    rates = [row["learning_rate"] for row in history]
+    lowered = next(
+        (number for number in range(len(rates) - 1, 0, -1) if rates[number] < rates[number - 1]), 0
+    )
+    if len(history) - max(best, lowered) >= config.plateau_patience:
+        optimizer.learning_rate = rates[-1] * config.plateau_factor
+
+
+def _schedule(config: OptimiserConfig, total_steps: int) -> schedules.LearningRateSchedule | float:
+    if config.schedule == "plateau":
+        return config.learning_rate
     if config.schedule == "stages":
         return _staged(config.stages)
     if config.schedule == "exponential":
         return schedules.ExponentialDecay(config.learning_rate, total_steps, config.final_fraction)
     warmup = round(config.warmup_fraction * total_steps)
+    if config.schedule == "noam":
+        return InverseSquareRoot(config.learning_rate, max(warmup, 1))
     final_fraction, decay_steps = config.final_fraction, max(total_steps - warmup, 1)
     if config.schedule == "constant":
         # A cosine from a rate to the same rate: a warm-up, then a constant rate.
@@ -188,6 +228,22 @@ def _staged(stages: Sequence[RateStage]) -> schedules.LearningRateSchedule:
     return schedules.PiecewiseConstantDecay([end - 1 for end in ends], rates)
 
 
+class InverseSquareRoot(schedules.LearningRateSchedule):
+    """A linear warm-up, then rate · √(warm-up / step) (Vaswani et al. 2017, equation 3, by its maximum)."""
+
+    def __init__(self, rate: float, warmup: int):
+        self.rate, self.warmup = rate, warmup
+
+    def __call__(self, step):
+        """The rate of the step, from 0."""
+        step = ops.cast(step, "float32") + 1.0
+        return self.rate * ops.minimum(step / self.warmup, ops.sqrt(self.warmup / step))
+
+    def get_config(self):
+        """The constructor's arguments."""
+        return {"rate": self.rate, "warmup": self.warmup}
+
+
 class LayerwiseAdamW(keras.optimizers.AdamW):
     """AdamW with other learning rates for some layers.
 
@@ -208,6 +264,6 @@ class LayerwiseAdamW(keras.optimizers.AdamW):
     def update_step(self, gradient, variable, learning_rate):
         """The step of AdamW with the rate of the variable's layer."""
         rate = self._rate_of[self._get_variable_index(variable)]
-        waits = self.iterations < round(rate.start * self._total_steps)
+        waits = self._iterations < round(rate.start * self._total_steps)
         factor = ops.where(waits, 0.0, rate.factor)
         super().update_step(gradient, variable, learning_rate * ops.cast(factor, learning_rate.dtype))

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import keras
-import numpy as np
 
 from utils.errors import require
 
@@ -74,7 +73,7 @@ class StepProfiler(AbstractContextManager):
         """Wrap the training step; results do not change.
 
         Args:
-            step: a batch → losses.
+            step: a batch → losses and figures.
             done: number of optimiser steps before the first call.
         """
         if not self._window:
@@ -88,10 +87,10 @@ class StepProfiler(AbstractContextManager):
             if self._profiler is None:
                 self._start()
             with self._profiler.Trace("train", step_num=number, _r=1):
-                losses = np.asarray(step(*batch))  # waits until the step is computed
+                result = step(*batch)  # its losses are NumPy's: the step is computed
             if number == self._window[-1]:
                 self._stop()
-            return losses
+            return result
 
         return watched
 

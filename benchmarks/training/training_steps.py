@@ -93,7 +93,7 @@ def measure(options: argparse.Namespace) -> dict[str, float]:
     times = []
     for _ in range(WARM_UP_STEPS + options.steps):
         start, start_processors = time.perf_counter(), time.process_time()
-        np.asarray(step(batch))
+        np.asarray(step(batch)[0])
         times.append((time.perf_counter() - start, time.process_time() - start_processors))
     seconds, processor_seconds = np.median(times[WARM_UP_STEPS:], axis=0).tolist()
     return {

@@ -6,12 +6,14 @@ import json
 import os
 import signal
 from dataclasses import dataclass
+from functools import partial
 
 import keras
 import numpy as np
 import pytest
 from keras import ops
 
+from tests.support.tensorboard_logs import summaries, tags_of
 from training.checkpoint import TrainingState, load_checkpoint, save_checkpoint
 from training.history import UtteranceLog
 from training.loop import TrainingConfig, log, train
@@ -84,6 +86,93 @@ def test_training_leaves_the_run_folder_of_the_contract(tmp_path, xla):
     assert list((run.logs / "train").glob("events*")) and list((run.logs / "validation").glob("events*"))
     assert not list(run.path.rglob(".*")), "temporary files remain"
     assert run.config()["environment"]["computed_on"]["devices"]
+
+
+def settings(epochs):
+    return {"task": "speech", "training": {"epochs": epochs}}
+
+
+def test_a_finished_run_is_extended(tmp_path):
+    constant = OptimiserConfig(schedule="constant", warmup_fraction=0.0)
+    for epochs in (2, 3):
+        run = start_run(tmp_path / "run", settings(epochs))
+        assert not run.metrics.is_file()
+        train(LineTask(), run, TrainingConfig(epochs=epochs), constant)
+    whole = start_run(tmp_path / "whole", settings(3))
+    train(LineTask(), whole, TrainingConfig(epochs=3), constant)
+    assert run.config()["training"] == {"epochs": 3}
+    assert figures_of(run)[1] == figures_of(whole)[1]
+    with pytest.raises(RunError, match=r"training\.epochs: 3 there, 2 asked"):
+        start_run(tmp_path / "run", settings(2))
+
+
+def test_evaluations_within_an_epoch_survive_a_kill(tmp_path):
+    config = TrainingConfig(epochs=2, evaluation_steps=3, checkpoint_steps=1, log_weights=True)
+    run, whole = run_folder(tmp_path), run_folder(tmp_path, "whole")
+    with pytest.raises(TrainingError, match="e2b1u5"):
+        train(LineTask(poison="e2b1u5"), run, config, OptimiserConfig())
+    for folder in (run, whole):
+        train(LineTask(), folder, config, OptimiserConfig())
+    assert figures_of(run) == figures_of(whole)
+    rows = [line.split(",")[:2] for line in run.history.read_text(encoding="utf-8").splitlines()[1:]]
+    assert rows == [["1", "3"], ["1", "4"], ["2", "6"], ["2", "8"]]
+    tags = tags_of(whole.logs)["train"]
+    assert tags >= {"loss", "learning_rate", "gradient_norm", "utterances_a_second"}
+    assert any(tag.endswith("/kernel") for tag in tags)
+
+
+def test_the_gradient_norm_is_that_of_the_mean_loss(tmp_path):
+    run, task = run_folder(tmp_path), LineTask(normalised=True)
+    task.model.layers[0].trainable = False
+    task.model.layers[-1].set_weights([np.zeros((1, 1)), np.zeros(1)])
+    batch = next(task.batches(1, 0))
+    train(task, run, TrainingConfig(epochs=1), OptimiserConfig(learning_rate=0.0, schedule="constant"))
+    x = batch.x / np.sqrt(1.001)  # the statistics of the untrained normalisation
+    expected = 2 * np.hypot(np.mean(3 * batch.x * x), np.mean(3 * batch.x))
+    first = next(each.simple_value for each in summaries(run.logs / "train") if each.tag == "gradient_norm")
+    assert first == pytest.approx(expected, rel=1e-4)
+
+
+def test_accumulated_batches_make_one_update(tmp_path, monkeypatch):
+    once, twice = (
+        OptimiserConfig(algorithm="momentum", momentum=0.0, schedule="constant", accumulation=number)
+        for number in (1, 2)
+    )
+    weights = []
+    for optimiser, halves in ((once, False), (twice, True)):
+        task = LineTask(normalised=True)
+        task.model.layers[0].trainable = False
+        batches = list(task.batches(1, 0))
+        if not halves:  # the same points in batches of twice the size
+            pairs = list(zip(batches[::2], batches[1::2], strict=True))
+            batches = [
+                LineBatch([*a.ids, *b.ids], np.concatenate([a.x, b.x]), np.concatenate([a.y, b.y]))
+                for a, b in pairs
+            ]
+        monkeypatch.setattr(task, "steps", partial(lambda count, epoch: count, len(batches)))
+        monkeypatch.setattr(
+            task, "batches", partial(lambda found, epoch, first: iter(found[first:]), batches)
+        )
+        train(task, run_folder(tmp_path, str(halves)), TrainingConfig(epochs=1), optimiser)
+        weights.append(task.model.layers[-1].get_weights())
+    for whole, accumulated in zip(*weights, strict=True):
+        np.testing.assert_allclose(accumulated, whole, rtol=1e-3)
+
+
+def test_the_rate_falls_on_a_plateau_also_after_a_resume(tmp_path):
+    frozen = OptimiserConfig(learning_rate=1e-9, schedule="plateau", plateau_patience=2, weight_decay=0.0)
+
+    class ConstantTask(LineTask):
+        def evaluate(self):
+            return {"dev_loss": 1.0}
+
+    run = start_run(tmp_path / "run", settings(4))
+    train(ConstantTask(), run, TrainingConfig(epochs=4), frozen)
+    run = start_run(tmp_path / "run", settings(6))
+    train(ConstantTask(), run, TrainingConfig(epochs=6), frozen)
+    rows = run.history.read_text(encoding="utf-8").splitlines()[1:]
+    rates = [float(row.split(",")[2]) for row in rows]
+    np.testing.assert_allclose(np.array(rates) / 1e-9, [1, 1, 1, 0.5, 0.5, 0.25], rtol=1e-5)
 
 
 def test_a_resumed_run_sees_each_utterance_once_and_ends_the_same(tmp_path, monkeypatch):
@@ -271,6 +360,14 @@ def test_the_schedule_warms_up_and_ends_low():
 
 
 STAGES = (RateStage(10, 1e-2), RateStage(20, 1e-3), RateStage(30, 1e-4))
+
+
+def test_noam_falls_with_the_root_of_the_step():
+    config = OptimiserConfig(learning_rate=1.0, schedule="noam", warmup_fraction=0.1)
+    rate = make_optimizer(config, total_steps=1000)._learning_rate
+    assert [float(rate(step)) for step in (0, 49, 99, 399)] == pytest.approx([0.01, 0.5, 1.0, 0.5])
+    with pytest.raises(ConfigError, match="'noam' without a warm-up"):
+        OptimiserConfig(schedule="noam", warmup_fraction=0.0)
 
 
 def test_stages_change_the_rate_after_their_last_step():

@@ -9,7 +9,6 @@ from pathlib import Path
 import keras
 import numpy as np
 import pytest
-from tensorboard.backend.event_processing.event_file_loader import LegacyEventFileLoader
 from tensorboard.plugins.hparams import metadata
 
 import transcribe
@@ -17,6 +16,7 @@ from data.manifest import Utterance, read_manifest, write_manifest
 from model_language.registry import load_converter
 from model_speech.acoustic_model import load_acoustic_model
 from tests.support.scripts import load_script
+from tests.support.tensorboard_logs import summaries, tags_of
 from tests.support.tiny_corpus import write_tiny_corpus
 from training.run import train_from_config
 from training.tasks.recipe import DATA_HASHES
@@ -50,12 +50,10 @@ def _lists(manifest: Path) -> list[str]:
 
 def _hyper_parameters(run: RunFolder) -> dict[str, object]:
     """The hyperparameters that TensorBoard's HParams page reads from the logs."""
-    for path in (run.logs / "validation").glob("events*"):
-        for event in LegacyEventFileLoader(str(path)).Load():
-            for value in event.summary.value:
-                if value.tag == metadata.SESSION_START_INFO_TAG:
-                    info = metadata.parse_session_start_info_plugin_data(value.metadata.plugin_data.content)
-                    return {k: getattr(v, v.WhichOneof("kind")) for k, v in info.hparams.items()}
+    for value in summaries(run.logs / "validation"):
+        if value.tag == metadata.SESSION_START_INFO_TAG:
+            info = metadata.parse_session_start_info_plugin_data(value.metadata.plugin_data.content)
+            return {k: getattr(v, v.WhichOneof("kind")) for k, v in info.hparams.items()}
     return {}
 
 
@@ -73,9 +71,16 @@ def test_a_speech_run_from_config_to_transcript_without_its_corpus(
     best = train_from_config("speech", config_file, overrides, run.path)
 
     log = run.log.read_text(encoding="utf-8")
-    assert re.search(r"epoch 2/2  train_loss \d+\.\d+  dev_loss .* dev_syllable_error_rate .* \d+\.\d s", log)
+    assert re.search(
+        r"epoch 2/2  step \d+  train_loss \d+\.\d+  dev_loss .* dev_syllable_error_rate .* \d+\.\d s", log
+    )
     rows = list(csv.DictReader(run.history.open(encoding="utf-8")))
     assert [float(row["seconds"]) > 0 and np.isfinite(float(row["train_loss"])) for row in rows] == [True] * 2
+    assert float(rows[-1]["train_syllable_error_rate"]) >= 0
+    assert re.search(r"T00_000\n +reference   shi4 shi4 ni3 ni3\n +hypothesis  ", log)
+    written = tags_of(run.logs)
+    assert written["validation"] >= {"loss", "syllable_error_rate", "examples"}
+    assert written["train"] >= {"loss", "syllable_error_rate", "learning_rate", "gradient_norm"}
     shown = _hyper_parameters(run)
     assert (shown["model.width"], shown["training.precision"], shown["training.xla"]) == (
         8,

@@ -28,8 +28,10 @@ def make_train_step(
     losses: Losses,
     xla: bool,
     accepts_padding: bool = True,
-) -> Callable[[dict[str, np.ndarray]], Any]:
-    """Compile ``arrays → losses (batch,) float32`` with the update of the model's weights inside.
+) -> Callable[[dict[str, np.ndarray]], tuple[Any, dict[str, Any]]]:
+    """Compile ``arrays → losses (batch,) float32, figures`` with the update of the model's weights inside.
+
+    The figures are those of :func:`training.backends.figures.step_figures`.
 
     The gradient is that of the *mean* over the batch. TensorFlow compiles once for all batch shapes (with XLA
     once for each), JAX once for each of a few shapes, PyTorch does not compile.

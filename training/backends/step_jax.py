@@ -13,6 +13,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from training.backends.figures import step_figures
 from utils.backend.prediction import pad_to_few_shapes
 
 Values = list[jax.Array]
@@ -24,8 +25,8 @@ def make_step(
     losses: Callable[[dict[str, Any], bool], Any],
     xla: bool,
     accepts_padding: bool,
-) -> Callable[[dict[str, np.ndarray]], np.ndarray]:
-    """``arrays → losses (batch,) float32``; see :func:`training.backends.step.make_train_step`.
+) -> Callable[[dict[str, np.ndarray]], tuple[np.ndarray, dict[str, Any]]]:
+    """``arrays → losses (batch,) float32, figures``; see :func:`training.backends.step.make_train_step`.
 
     ``xla`` is ignored: JAX always compiles with XLA.
     """
@@ -46,19 +47,26 @@ def make_step(
     # Separate: its shapes are the same for all batches, so it is compiled once.
     apply = jax.jit(optimizer.stateless_apply)
 
-    def call(arrays: dict[str, np.ndarray]) -> np.ndarray:
+    @jax.jit
+    def figures_of(optimizer_values: Values, gradients: Values) -> dict[str, jax.Array]:
+        mapping = list(zip(optimizer.variables, optimizer_values, strict=True))
+        with keras.StatelessScope(state_mapping=mapping):
+            return step_figures(optimizer, gradients)
+
+    def call(arrays: dict[str, np.ndarray]) -> tuple[np.ndarray, dict[str, Any]]:
         rows = len(next(iter(arrays.values())))
         weights, state, optimizer_state = (
             [variable.value for variable in variables]
             for variables in (trainable, non_trainable, optimizer.variables)
         )
         gradients, (row_losses, state) = gradient(weights, state, optimizer_state, padded(arrays), rows)
+        figures = figures_of(optimizer_state, gradients)
         weights, optimizer_state = apply(optimizer_state, gradients, weights)
         new_values = [*weights, *state, *optimizer_state]
         for variable, value in zip(
             [*trainable, *non_trainable, *optimizer.variables], new_values, strict=True
         ):
             variable.assign(value)
-        return np.asarray(row_losses)[:rows]
+        return np.asarray(row_losses)[:rows], figures
 
     return call

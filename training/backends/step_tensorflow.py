@@ -10,6 +10,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from training.backends.figures import step_figures
 from utils.backend.prediction import any_shapes
 
 
@@ -19,16 +20,17 @@ def make_step(
     losses: Callable[[dict[str, Any], bool], Any],
     xla: bool,
     accepts_padding: bool,
-) -> Callable[[dict[str, np.ndarray]], tf.Tensor]:
-    """``arrays → losses (batch,) float32``; see :func:`training.backends.step.make_train_step`."""
+) -> Callable[[dict[str, np.ndarray]], tuple[tf.Tensor, dict[str, tf.Tensor]]]:
+    """``arrays → losses (batch,) float32, figures``; see :func:`training.backends.step.make_train_step`."""
 
-    def step(arrays: dict[str, tf.Tensor]) -> tf.Tensor:
+    def step(arrays: dict[str, tf.Tensor]) -> tuple[tf.Tensor, dict[str, tf.Tensor]]:
         with tf.GradientTape() as tape:
             row_losses = losses(arrays, True)  # (batch,)
             scaled = optimizer.scale_loss(tf.reduce_mean(row_losses))
         gradients = dense(tape.gradient(scaled, model.trainable_variables))
+        figures = step_figures(optimizer, gradients)
         optimizer.apply(gradients, model.trainable_variables)
-        return row_losses
+        return row_losses, figures
 
     graph = one_graph(step, xla)
     return lambda arrays: graph({name: tf.convert_to_tensor(value) for name, value in arrays.items()})

@@ -8,6 +8,8 @@ import numpy as np
 import torch
 from keras import ops
 
+from training.backends.figures import step_figures
+
 
 def make_step(
     model: keras.Model,
@@ -15,13 +17,13 @@ def make_step(
     losses: Callable[[dict[str, Any], bool], Any],
     xla: bool,
     accepts_padding: bool,
-) -> Callable[[dict[str, np.ndarray]], np.ndarray]:
-    """``arrays → losses (batch,) float32``; see :func:`training.backends.step.make_train_step`.
+) -> Callable[[dict[str, np.ndarray]], tuple[np.ndarray, dict[str, Any]]]:
+    """``arrays → losses (batch,) float32, figures``; see :func:`training.backends.step.make_train_step`.
 
     ``xla`` must be False. Nothing is compiled, so shapes need no padding.
     """
 
-    def call(arrays: dict[str, np.ndarray]) -> np.ndarray:
+    def call(arrays: dict[str, np.ndarray]) -> tuple[np.ndarray, dict[str, Any]]:
         # The batch must be on the device of the weights.
         row_losses = losses(
             {name: ops.convert_to_tensor(value) for name, value in arrays.items()}, True
@@ -33,7 +35,8 @@ def make_step(
             optimizer.scale_loss(ops.mean(row_losses)), weights, allow_unused=True
         )
         with torch.no_grad():
+            figures = step_figures(optimizer, gradients)
             optimizer.apply(gradients, variables)
-        return ops.convert_to_numpy(row_losses)
+        return ops.convert_to_numpy(row_losses), figures
 
     return call

@@ -33,6 +33,8 @@ log = logging.getLogger("train")
 
 KINDS = ("mirrored", "multi_worker")
 
+TrainStep = Callable[[dict[str, np.ndarray], int], tuple[np.ndarray, dict[str, float]]]
+
 
 @dataclass(frozen=True)
 class Distribution:
@@ -98,8 +100,8 @@ class Distribution:
         xla: bool,
         accepts_padding: bool,
         received: list[int],
-    ) -> tuple[Callable[[dict[str, np.ndarray], int], np.ndarray], list[int]]:
-        """``arrays of this process's shard, rows of the whole batch → losses (rows,) of the whole batch``.
+    ) -> tuple[TrainStep, list[int]]:
+        """``arrays of this process's shard, rows of the whole batch → losses (rows,), figures`` of the batch.
 
         See :func:`training.backends.step.make_train_step`.
 
@@ -113,12 +115,13 @@ class Distribution:
         stop = received if self.count == 1 else []
         if self.strategy is None:
             step = make_train_step(model, optimizer, losses, xla, accepts_padding)
-            return lambda arrays, rows: np.asarray(step(arrays)), stop
+            return lambda arrays, rows: _as_numbers(*step(arrays)), stop
         if xla:
             log.warning("training.xla is ignored: it works on one device only")
-        return _replicas().make_replicated_step(
+        replicated = _replicas().make_replicated_step(
             self.strategy, self.shard, model, optimizer, losses, received, stop
-        ), stop
+        )
+        return lambda arrays, rows: _as_numbers(*replicated(arrays, rows)), stop
 
     def from_chief(self, metrics: Callable[[], dict[str, float]]) -> dict[str, float]:
         """Compute metrics in the chief and return them in all processes."""
@@ -206,6 +209,10 @@ def run_path_of(distribution: Distribution, path: Path) -> Iterator[Path]:
         return
     with tempfile.TemporaryDirectory(prefix="training-worker-") as folder:
         yield Path(folder) / path.name
+
+
+def _as_numbers(losses: Any, figures: dict[str, Any]) -> tuple[np.ndarray, dict[str, float]]:
+    return np.asarray(losses), {name: float(np.asarray(value)) for name, value in figures.items()}
 
 
 def _check(kind: str | None, virtual_devices: int) -> None:

@@ -17,6 +17,7 @@ import numpy as np
 import tensorflow as tf
 
 from model_speech.layers.normalisation import statistics_over_replicas
+from training.backends.figures import step_figures
 from training.backends.step_tensorflow import dense
 from training.distributed.cluster import Cluster, answers
 from utils.backend.prediction import any_shapes
@@ -121,8 +122,8 @@ def make_replicated_step(
     losses: Losses,
     received: list[int],
     stop: list[int],
-) -> Callable[[dict[str, np.ndarray], int], np.ndarray]:
-    """Compile ``arrays of this process's shard, rows of the whole batch → losses (rows,) of the batch``.
+) -> Callable[[dict[str, np.ndarray], int], tuple[np.ndarray, dict[str, Any]]]:
+    """Compile ``arrays of this process's shard, rows of the batch → losses (rows,) of the batch, figures``.
 
     The gradient is that of the mean over the whole batch. Shards are padded with rows of zeros, so that all
     devices have the same number of rows; the model must treat zeros as padding, with a finite loss.
@@ -145,15 +146,16 @@ def make_replicated_step(
     def step(arrays: dict[str, tf.Tensor], local_rows: tf.Tensor, rows: tf.Tensor, stopping: tf.Tensor):
         gradients, sums = strategy.run(replica, args=(arrays, local_rows, rows, stopping))
         local = [None if gradient is None else _first(strategy, gradient) for gradient in gradients]
+        figures = step_figures(optimizer, local)
         optimizer.apply(local, first)
         for variable, *others in copies:
             for other in others:
                 other.assign(variable)
-        return _first(strategy, sums)
+        return _first(strategy, sums), figures
 
     compiled: dict[str, Callable] = {}
 
-    def call(arrays: dict[str, np.ndarray], rows: int) -> np.ndarray:
+    def call(arrays: dict[str, np.ndarray], rows: int) -> tuple[np.ndarray, dict[str, Any]]:
         local_rows = len(next(iter(arrays.values())))
         arrays = {name: _whole_multiple(value, devices) for name, value in arrays.items()}
         if "step" not in compiled:
@@ -165,10 +167,11 @@ def make_replicated_step(
             tensors = {name: tf.convert_to_tensor(value) for name, value in arrays.items()}
             scalars = tf.constant(local_rows), tf.constant(rows)
             stopping = tf.constant([float(number in received) for number in STOP_SIGNALS])
-        sums = compiled["step"](tensors, *scalars, stopping).numpy()  # (rows + signals,)
+        sums, figures = compiled["step"](tensors, *scalars, stopping)
+        sums = sums.numpy()  # (rows + signals,)
         if not stop:
             stop.extend(number for number, noted in zip(STOP_SIGNALS, sums[rows:], strict=True) if noted)
-        return sums[:rows]
+        return sums[:rows], figures
 
     return call
 

@@ -34,7 +34,7 @@ from training.tasks.gated_cnn import train_gated_cnn
 from training.tasks.language_config import LanguageConfig
 from training.tasks.punctuation import train_punctuation
 from training.tasks.recipe import SourceModel, prepare_model
-from training.tasks.sequence_task import SequenceTask, TokenPairs
+from training.tasks.sequence_task import TRAIN_EVALUATED, SequenceTask, TokenPairs, spaced
 from utils.arrays import pad_rows
 from utils.errors import require
 from utils.run_folder.run import RunFolder
@@ -86,9 +86,11 @@ class LanguageTask(SequenceTask):
         shard: tuple[int, int] = (0, 1),
     ):
         super().__init__(model)
-        self._config, self._candidates = config, symbols.candidates
+        self._config, self._symbols, self._candidates = config, symbols, symbols.candidates
         self._train, self._dev, self._shard = train, dev, shard
         self._train_lengths = np.array([len(syllables) for syllables, _ in train])
+        self._evaluated = spaced(train, TRAIN_EVALUATED)
+        self._evaluated_lengths = np.array([len(syllables) for syllables, _ in self._evaluated])
         self._dev_lengths = np.array([len(syllables) for syllables, _ in dev])
 
     def steps(self, epoch: int) -> int:
@@ -124,6 +126,15 @@ class LanguageTask(SequenceTask):
         """The batches of the dev set."""
         for indices in self._plan(self._dev_lengths, epoch=1, shuffle=False):
             yield _pad(self._dev, indices)
+
+    def train_batches(self) -> Iterator[SentenceBatch]:
+        """Some training sentences."""
+        for indices in self._plan(self._evaluated_lengths, epoch=1, shuffle=False):
+            yield _pad(self._evaluated, indices)
+
+    def text(self, tokens: Sequence[int]) -> str:
+        """Hanzi."""
+        return self._symbols.decode(tokens)
 
     def _plan(self, lengths: np.ndarray, epoch: int, shuffle: bool) -> list[np.ndarray]:
         data = self._config.data
@@ -183,12 +194,14 @@ def train_language(
     train_set, dev_set = (
         [symbols.encode_pair(*pair) for pair in pairs] for pairs in (train_pairs, dev_pairs)
     )
+    task = LanguageTask(model, config, symbols, train_set, dev_set, distribution.shard)
     return train(
-        task=LanguageTask(model, config, symbols, train_set, dev_set, distribution.shard),
+        task=task,
         run=run,
         config=config.training,
         optimiser=config.optimiser,
         distribution=distribution,
+        examples=task.examples,
     )
 
 

@@ -6,7 +6,7 @@
 
 import logging
 from collections import ChainMap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
@@ -36,7 +36,7 @@ from training.stored_head import HeadConfig, train_head
 from training.tasks.adaptation import INITIAL, InitialModelConfig, hold_out
 from training.tasks.packed_corpora import open_packed, packed_source
 from training.tasks.recipe import Recipe, SourceModel, prepare_model
-from training.tasks.sequence_task import SequenceTask, TokenPairs
+from training.tasks.sequence_task import TRAIN_EVALUATED, SequenceTask, TokenPairs, spaced
 from training.utterance_checks import report_skipped, too_short, warn_of_changed_utterances
 from utils.config import ConfigClasses
 from utils.errors import CorpusError, require
@@ -133,6 +133,7 @@ class SpeechTask(SequenceTask):
         dev: source of dev batches (not shuffled, not augmented).
         shard: (index, count): the part of each training batch to read, see ``BatchSource.batches``.
         teacher: a model whose distributions this one learns as well; the training batches have its features.
+        evaluated_train: source of the training utterances whose error rate is measured; None: none.
     """
 
     inputs = ("features", "lengths")
@@ -147,10 +148,11 @@ class SpeechTask(SequenceTask):
         dev: BatchSource,
         shard: tuple[int, int] = (0, 1),
         teacher: Teacher | None = None,
+        evaluated_train: BatchSource | None = None,
     ):
         super().__init__(model)
-        self._blank, self._time_stride = vocabulary.blank_index, time_stride
-        self._teacher = teacher
+        self._vocabulary, self._time_stride = vocabulary, time_stride
+        self._teacher, self._evaluated_train = teacher, evaluated_train
         self._train, self._dev, self._shard = train, dev, shard
 
     def steps(self, epoch: int) -> int:
@@ -189,14 +191,26 @@ class SpeechTask(SequenceTask):
         """The batches of the dev set."""
         return self._dev.batches(epoch=1, first_step=0)
 
+    def train_batches(self) -> Iterable[Batch]:
+        """Training utterances as recorded, without masks."""
+        return self._evaluated_train.batches(epoch=1, first_step=0) if self._evaluated_train else ()
+
+    def text(self, tokens: Sequence[int]) -> str:
+        """Tonal syllables with spaces."""
+        return " ".join(self._vocabulary.tokens[token] for token in tokens)
+
     def loss(self, arrays: dict[str, Any], logits: Any, training: bool) -> Any:
         """CTC loss of each utterance, in nats, (batch,) float32."""
         frames = output_lengths(arrays["lengths"], self._time_stride)
-        return ctc_loss(arrays["labels"], logits, arrays["label_lengths"], frames, self._blank)
+        return ctc_loss(
+            arrays["labels"], logits, arrays["label_lengths"], frames, self._vocabulary.blank_index
+        )
 
     def tokens(self, arrays: dict[str, np.ndarray], logits: np.ndarray) -> TokenPairs:
         """The labels and the classes of the best path."""
-        found = best_tokens(logits, output_lengths(arrays["lengths"], self._time_stride), self._blank)
+        found = best_tokens(
+            logits, output_lengths(arrays["lengths"], self._time_stride), self._vocabulary.blank_index
+        )
         rows = zip(arrays["labels"], arrays["label_lengths"], found, strict=True)
         return [(labels[:length].tolist(), hypothesis) for labels, length, hypothesis in rows]
 
@@ -225,12 +239,25 @@ def train_speech(
         "head.after with a packed corpus or with --distribute",
         hint="train the head in a run of its own on one device, and name this run in initialise_from",
     )
+    evaluated_train = None
     if packed:
         train_source = packed_source(config, vocabulary, packed, too_short)
     else:
+        evaluated = spaced(train_utterances[: config.data.limit or None], TRAIN_EVALUATED)
+        evaluated_train = _evaluated_source(config, vocabulary, evaluated)
         sizes = [len(corpus) for corpus in corpora]
         train_source = _train_source(config, run, vocabulary, train_utterances, sizes, teacher)
     dev_source = _dev_source(config, vocabulary, dev_utterances)
+    task = SpeechTask(
+        model,
+        vocabulary,
+        config.model.time_stride,
+        train_source,
+        dev_source,
+        distribution.shard,
+        teacher,
+        evaluated_train,
+    )
     log.info(
         "%s: %s parameters, %d training and %d dev utterances, %d tokens",
         config.model.name,
@@ -245,19 +272,12 @@ def train_speech(
             model, config.head, train_source, config.model.time_stride, vocabulary.blank_index, config.seed
         )
     return train(
-        task=SpeechTask(
-            model,
-            vocabulary,
-            config.model.time_stride,
-            train_source,
-            dev_source,
-            distribution.shard,
-            teacher,
-        ),
+        task=task,
         run=run,
         config=config.training,
         optimiser=config.optimiser,
         distribution=distribution,
+        examples=task.examples,
     )
 
 
@@ -353,10 +373,8 @@ def _train_source(
 
 
 def _dev_source(config: SpeechConfig, vocabulary: Vocabulary, utterances: list[Utterance]) -> BatchSource:
-    data = config.data
-    cache = prepare_features(utterances, config.features, data.cache, workers=data.workers)
-    labels = [vocabulary.encode(u.pinyin, u.id, u.audio) for u in utterances]
-    short = too_short(cache, utterances, labels, config.model.time_stride)
+    source = _evaluated_source(config, vocabulary, utterances)
+    short = too_short(source.cache, utterances, list(source.labels), config.model.time_stride)
     if short:
         log.warning(
             "%d dev utterances are too short for their labels (dev_loss counts them as 0, "
@@ -364,10 +382,18 @@ def _dev_source(config: SpeechConfig, vocabulary: Vocabulary, utterances: list[U
             len(short),
             first_few([utterances[index].id for index in short]),
         )
+    return source
+
+
+def _evaluated_source(
+    config: SpeechConfig, vocabulary: Vocabulary, utterances: list[Utterance]
+) -> BatchSource:
+    """The recordings themselves, in order, without masks."""
+    data = config.data
     return BatchSource(
-        cache,
+        prepare_features(utterances, config.features, data.cache, workers=data.workers),
         utterances,
-        labels,
+        [vocabulary.encode(u.pinyin, u.id, u.audio) for u in utterances],
         batch_frames=data.batch_frames,
         max_batch=data.batch_utterances,
         buckets=data.buckets,

@@ -39,6 +39,7 @@ LOWER_RATE = "train again (another --run) with a lower optimiser.learning_rate o
 """The advice after a training that has diverged."""
 HERE_ONLY = ("data.cache", "data.workers")
 """Settings that do not change a training: they may differ when a run is continued."""
+EPOCHS = "training.epochs"
 SECTIONS = ("features", "data", "model", "optimiser", "training", ENVIRONMENT)
 PRETRAINED = Path(__file__).parents[2] / "pretrained" / "pinyin_to_hanzi"
 """The run folder of the converter that is part of this project."""
@@ -263,6 +264,8 @@ def start_run(
         config: nested plain values.
         search: the section :data:`SEARCH` of a new run.
 
+    Where ``config`` has more epochs, the run is extended: it is no longer finished.
+
     Raises:
         RunError: the folder has a run with another config; the keys that differ are named, except
             :data:`HERE_ONLY`.
@@ -270,7 +273,12 @@ def start_run(
     run = RunFolder(Path(path))
     if run.config_file.is_file():
         found = config_differences(run.config(), config)
-        if differing := [difference for difference in found if difference[0] not in HERE_ONLY]:
+        differing = [difference for difference in found if difference[0] not in HERE_ONLY]
+        if [key for key, *_ in differing] == [EPOCHS] and differing[0][2] > differing[0][1]:
+            run.metrics.unlink(missing_ok=True)  # first: killed in between, the same command extends it
+            saved = run.config()
+            save_yaml(run.config_file, {**saved, "training": dict(config["training"])})
+        elif differing:
             raise RunError(
                 f"the run was made with another config ({describe_differences(differing)})",
                 where=run.path,
