@@ -6,7 +6,6 @@ config.yaml gets the devices (``computed_on``).
 
 import csv
 import io
-import json
 import logging
 import os
 import socket
@@ -20,8 +19,8 @@ from pathlib import Path
 import keras
 from keras import ops
 from tensorboard.compat.proto.event_pb2 import Event
+from tensorboard.compat.proto.graph_pb2 import GraphDef
 from tensorboard.compat.proto.summary_pb2 import Summary
-from tensorboard.plugins.graph.keras_util import keras_model_to_graph_def
 from tensorboard.plugins.histogram.summary_v2 import histogram_pb
 from tensorboard.plugins.hparams import summary_v2 as hparams
 from tensorboard.plugins.text.summary_v2 import text_pb
@@ -105,8 +104,12 @@ class HistoryWriter(AbstractContextManager):
             _add(self._train, histogram_pb(variable.path, ops.convert_to_numpy(variable)).value, step)
 
     def graph(self, model: keras.Model) -> None:
-        """Write the model's layers as a graph to TensorBoard."""
-        graph = keras_model_to_graph_def(json.loads(model.to_json()))
+        """Write the layers and operations of a functional model as a graph to TensorBoard."""
+        graph = GraphDef()
+        for operation in getattr(model, "operations", ()):
+            node = graph.node.add(name=operation.name, op=type(operation).__name__)
+            inputs = [each for call in operation._inbound_nodes for each in call.input_tensors]
+            node.input.extend(dict.fromkeys(each._keras_history.operation.name for each in inputs))
         self._train.add(Event(wall_time=time.time(), graph_def=graph.SerializeToString()))
 
     def add(self, row: dict[str, float]) -> None:

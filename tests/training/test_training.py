@@ -9,6 +9,7 @@ from pathlib import Path
 import keras
 import numpy as np
 import pytest
+from tensorboard.compat.proto.graph_pb2 import GraphDef
 from tensorboard.plugins.hparams import metadata
 
 import transcribe
@@ -16,7 +17,7 @@ from data.manifest import Utterance, read_manifest, write_manifest
 from model_language.registry import load_converter
 from model_speech.acoustic_model import load_acoustic_model
 from tests.support.scripts import load_script
-from tests.support.tensorboard_logs import summaries, tags_of
+from tests.support.tensorboard_logs import events, summaries, tags_of
 from tests.support.tiny_corpus import write_tiny_corpus
 from training.run import train_from_config
 from training.tasks.recipe import DATA_HASHES
@@ -66,7 +67,7 @@ def test_a_speech_run_from_config_to_transcript_without_its_corpus(
     """
     manifest = write_tiny_corpus(tmp_path / "corpus", utterances=8)
     overrides = (*SMALL, *_lists(manifest), "training.precision=mixed_bfloat16", f"training.xla={nightly}")
-    overrides = (*overrides, "training.batch_parts=2")
+    overrides = (*overrides, "training.batch_parts=2", "training.log_weights=true")
     run = RunFolder(tmp_path / "runs" / "tiny")
     best = train_from_config("speech", config_file, overrides, run.path)
 
@@ -81,6 +82,8 @@ def test_a_speech_run_from_config_to_transcript_without_its_corpus(
     written = tags_of(run.logs)
     assert written["validation"] >= {"loss", "syllable_error_rate", "examples"}
     assert written["train"] >= {"loss", "syllable_error_rate", "learning_rate", "gradient_norm"}
+    graphs = [GraphDef.FromString(each.graph_def) for each in events(run.logs / "train") if each.graph_def]
+    assert {node.name: list(node.input) for node in graphs[0].node}["logits"]
     shown = _hyper_parameters(run)
     assert (shown["model.width"], shown["training.precision"], shown["training.xla"]) == (
         8,
