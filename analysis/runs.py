@@ -233,12 +233,14 @@ class Column:
         heading: name of the column in text.
         values: value of each run; None if a run has none.
         shown: function that rounds a value and formats it as text.
+        is_setting: whether it is a hyper-parameter.
     """
 
     key: str
     heading: str
     values: tuple[Value, ...]
     shown: Callable[[Any], str] = str
+    is_setting: bool = False
 
     def cells(self) -> list[str]:
         """The values as rounded text."""
@@ -312,6 +314,7 @@ def _hyper_column(key: str, keys: Sequence[str], runs: Sequence[RunSummary]) -> 
         last if unique else key,
         values,
         lambda value: f"{value:g}" if isinstance(value, float) else str(value),
+        is_setting=True,
     )
 
 

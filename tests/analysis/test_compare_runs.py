@@ -50,6 +50,12 @@ def write_run(
     return run
 
 
+@pytest.fixture(autouse=True)
+def wide_terminal(monkeypatch) -> None:
+    """Each table has all its columns."""
+    monkeypatch.setenv("COLUMNS", "400")
+
+
 @pytest.fixture
 def folder(tmp_path) -> Path:
     """A folder with two finished runs, one of them tested, an unfinished run and a language model."""
@@ -94,6 +100,20 @@ def test_all_facts_of_a_run(folder, capsys):
     }
     assert (trigram["parameters"], trigram["dev_character_error_rate"]) == ("1234", "0.0625")
     assert (going_on["state"], wide["state"]) == ("epoch 3 of 3", FINISHED)
+
+
+def test_a_table_that_is_too_wide_names_the_settings_below_it(tmp_path, capsys, monkeypatch):
+    for number, width in enumerate((64, 8, 64)):
+        write_run(tmp_path / f"run{number}", width, 0.25, precision=f"float{width}")
+    compare_runs.main([str(tmp_path)])
+    assert "precision" in capsys.readouterr().out.splitlines()[0]
+    monkeypatch.setenv("COLUMNS", "110")
+    compare_runs.main([str(tmp_path)])
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split()[:3] == ["#", "run", "state"] and "precision" not in lines[0]
+    assert lines[3].split()[:2] == ["3", "run2"]
+    assert lines[5:] == ["width      64 (1, 3) · 8 (2)", "precision  float64 (1, 3) · float8 (2)"]
+    assert max(map(len, lines)) <= 110
 
 
 def test_the_accuracy_of_a_keyword_test_is_shown(tmp_path, capsys):
