@@ -267,7 +267,13 @@ def run_columns(runs: Sequence[RunSummary], folder: str | Path) -> list[Column]:
         Column("task", "task", tuple(run.task or None for run in runs)),
         Column("model.name", "model", tuple(run.model or None for run in runs)),
         *(_hyper_column(key, keys, runs) for key in keys),
-        Column("data.train", "data", tuple(", ".join(run.train) or None for run in runs), _data_text),
+        Column(
+            "data.train",
+            "data",
+            tuple(", ".join(run.train) or None for run in runs),
+            _data_text,
+            is_setting=True,
+        ),
         *(_figure_column(key, runs) for key in _figure_keys(runs)),
     ]
     return [column for column in columns if any(value is not None for value in column.values)]

@@ -112,7 +112,11 @@ def test_a_table_that_is_too_wide_names_the_settings_below_it(tmp_path, capsys, 
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].split()[:3] == ["#", "run", "state"] and "precision" not in lines[0]
     assert lines[3].split()[:2] == ["3", "run2"]
-    assert lines[5:] == ["width      64 (1, 3) · 8 (2)", "precision  float64 (1, 3) · float8 (2)"]
+    assert lines[5:] == [
+        "width      64 (1, 3) · 8 (2)",
+        "precision  float64 (1, 3) · float8 (2)",
+        "data       a/train, b/learn (1, 2, 3)",
+    ]
     assert max(map(len, lines)) <= 110
 
 
