@@ -90,31 +90,37 @@ def best_alignments(
     states = np.full((len(sequences), 2 * longest + 1), blank)  # blank, token 1, blank, …, blank
     for row, tokens in zip(states, sequences, strict=True):
         row[1 : 2 * len(tokens) : 2] = tokens
-    frames = np.arange(log_probabilities.shape[1])
-    emitted = log_probabilities[rows[:, None, None], frames[None, :, None], states[:, None, :]]  # (N, T, S)
-    if normaliser is not None:
-        emitted = emitted - normaliser[rows][:, :, None]
     final = np.array([2 * len(tokens) for tokens in sequences])
-    path = _best_path(emitted, states, lengths[rows], final)
+    path = _best_path(log_probabilities, rows, states, lengths[rows], final)
     alignments = []
-    for n, tokens in enumerate(sequences):
-        valid = np.arange(lengths[rows[n]])
-        scores = emitted[n, valid, path[n, valid]]
-        alignments.append(Alignment(_peaks(emitted[n], path[n], len(tokens)), scores))
+    for n, row in enumerate(rows):
+        own, valid = path[n, : lengths[row]], np.arange(lengths[row])
+        scores = log_probabilities[row, valid, states[n].take(own)]
+        if normaliser is not None:
+            scores = scores - normaliser[row, valid]
+        alignments.append(Alignment(_peaks(scores, own, len(sequences[n])), scores))
     return alignments
 
 
-def _peaks(emitted: np.ndarray, path: np.ndarray, tokens: int) -> tuple[int, ...]:
-    """The most probable frame of each token, among those that the path (T,) assigns to it."""
-    runs = [np.flatnonzero(path == state) for state in range(1, 2 * tokens, 2)]
-    return tuple(int(run[emitted[run, 2 * n + 1].argmax()]) for n, run in enumerate(runs))
+def _peaks(scores: np.ndarray, path: np.ndarray, tokens: int) -> tuple[int, ...]:
+    """The most probable frame of each token among those of the path (T,), which never falls."""
+    odd = np.arange(1, 2 * tokens, 2)
+    runs = zip(np.searchsorted(path, odd), np.searchsorted(path, odd, side="right"), strict=True)
+    return tuple(int(start + scores[start:end].argmax()) for start, end in runs)
 
 
-def _best_path(emitted: np.ndarray, states: np.ndarray, lengths: np.ndarray, final: np.ndarray) -> np.ndarray:
-    """State of each frame on the most probable path.
+def _best_path(
+    log_probabilities: np.ndarray,
+    rows: np.ndarray,
+    states: np.ndarray,
+    lengths: np.ndarray,
+    final: np.ndarray,
+) -> np.ndarray:
+    """State of each frame on the most probable path; the memory is a byte for each frame and state.
 
     Args:
-        emitted: (N, T, S) log-probability of each state's class.
+        log_probabilities: (B, T, C); a constant that is added to a frame has no influence.
+        rows: (N,) index into B.
         states: (N, S) classes; the path may skip a blank between two different tokens.
         lengths: (N,) number of valid frames.
         final: (N,) index of the last blank; the path ends there or in the state before.
@@ -122,44 +128,34 @@ def _best_path(emitted: np.ndarray, states: np.ndarray, lengths: np.ndarray, fin
     Returns:
         (N, T) int; -1 in padding frames.
     """
-    count, time, size = emitted.shape
+    (count, size), time = states.shape, log_probabilities.shape[1]
     # A blank may be skipped between two different tokens, and before the first one.
     skipping = np.full(states.shape, -np.inf)
     skipping[:, 1:2] = 0.0
     skipping[:, 2:][states[:, 2:] != states[:, :-2]] = 0.0
-    # Before the first and after each frame, with two extra columns before the first state.
-    scores = np.full((time + 1, count, size + 2), -np.inf)
-    scores[0, :, 1] = 0.0
-    for before, after, frame in zip(scores, scores[1:], emitted.swapaxes(0, 1), strict=False):
-        best = np.maximum(before[:, 2:], before[:, 1:-1])
-        np.maximum(best, before[:, :-2] + skipping, out=best)
-        np.add(best, frame, out=after[:, 2:])
+    scores = np.full((count, size + 2), -np.inf)  # with two columns before the first state
+    scores[:, 1] = 0.0
+    steps = np.empty((time, count, size), np.int8)  # states that the path advances into a frame
+    ends = np.full((count, 2), -np.inf)  # scores of the last token and the last blank in the last frame
+    each = np.arange(count)
+    for frame in range(time):
+        ending = lengths == frame
+        ends[ending] = scores[each[ending, None], final[ending, None] + (1, 2)]
+        stay, move, skip = scores[:, 2:], scores[:, 1:-1], scores[:, :-2] + skipping
+        best = np.maximum(stay, move)
+        skips = skip > best
+        steps[frame] = np.where(skips, 2, move > stay)
+        scores[:, 2:] = np.where(skips, skip, best) + log_probabilities[rows[:, None], frame, states]
+        scores[:, 1] = -np.inf
+    ending = lengths == time
+    ends[ending] = scores[each[ending, None], final[ending, None] + (1, 2)]
     path = np.full((count, time), -1)
     for n, length in enumerate(lengths):
-        own = scores[: length + 1, n]
-        if np.isneginf(own[-1, final[n] + 1 : final[n] + 3]).all():
+        if np.isneginf(ends[n]).all():
             tokens = final[n] // 2
             raise ValueError(f"sequence {n} of {tokens} tokens can't be aligned with {length} frames")
-        path[n, :length] = _trace(own, skipping[n], final[n])
+        state = final[n] - (ends[n, 0] > ends[n, 1])
+        for frame in range(length - 1, -1, -1):
+            path[n, frame] = state
+            state -= steps[frame, n, state]
     return path
-
-
-def _trace(scores: np.ndarray, skipping: np.ndarray, final: int) -> list[int]:
-    """Follow the best predecessors of one sequence from its end; see `_best_path`.
-
-    Args:
-        scores: (T + 1, S + 2).
-        skipping: (S,) 0 where two states may be passed at once, else -inf.
-        final: index of the last blank.
-    """
-    blank, token = scores[-1, final + 2], scores[-1, final + 1]
-    state = int(final) if blank >= token else int(final) - 1
-    path = []
-    for before in scores[-2::-1]:
-        path.append(state)
-        skip, move, stay = before[state] + skipping[state], before[state + 1], before[state + 2]
-        if skip > move and skip > stay:
-            state -= 2
-        elif move > stay:
-            state -= 1
-    return path[::-1]
