@@ -3,9 +3,11 @@
 from utils.command.entry import run_command
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
+
+import numpy as np
 
 from analysis.weights.attention import AttentionMaps, write_attention_page
 from analysis.weights.layer_statistics import (
@@ -24,6 +26,7 @@ from analysis.weights.significance import (
     significances,
 )
 from analysis.weights.weight_file import Layer, Weight, WeightFile, read_weight_file
+from model_language.legacy_checkpoint import checkpoint_prefix, read_checkpoint
 from model_speech.packed_run import is_packed
 from model_speech.packed_weights import read_packed_weights
 from utils.backend.quiet import silence_tensorflow
@@ -51,6 +54,7 @@ examples:
   python inspect_model.py import old_project/model.h5 --tokens old_project/tokens.txt
   python inspect_model.py import old_project/model.h5 runs/old --tokens old_project/tokens.txt
   python inspect_model.py import old_project/lm.h5 --tokens pinyin.txt --hanzi hanzi.txt
+  python inspect_model.py import old_project/logs_lm/model_20.index --tokens pinyin.txt --hanzi hanzi.txt
 
 weights reads HDF5 files of Keras 2 and 3 (.h5, .weights.h5), .keras files, and runs, without TensorFlow. A
 packed speech model (pretrained/audio_to_pinyin) is shown with the rounded weights that it computes with.
@@ -219,14 +223,15 @@ def _accept(options: argparse.Namespace) -> None:
 
 
 def _import(options: argparse.Namespace) -> None:
-    file = read_weight_file(options.weights)
-    arrays = {
-        f"{layer.name}/{weight.name}": weight.array for layer in file.layers for weight in layer.weights
-    }
-    check_finite(arrays, file.path)
     silence_tensorflow()
+    layers = _published_layers(options.weights)
+    arrays = {
+        f"layer {number}, {name}": array
+        for number, (_, weights) in enumerate(layers, start=1)
+        for name, array in weights.items()
+    }
+    check_finite(arrays, options.weights)
     new_run = options.new_run or Path("runs") / options.weights.stem
-    layers = [(layer.kind, {weight.name: weight.array for weight in layer.weights}) for layer in file.layers]
     if options.hanzi:
         from model_language.legacy_import import import_transformer  # here: see utils.backend.quiet
 
@@ -238,9 +243,17 @@ def _import(options: argparse.Namespace) -> None:
 
         vocabulary = import_dfcnn(layers, options.weights, options.tokens, new_run)
         classes = f"{len(vocabulary)} ({first_few(vocabulary.tokens, 3)}; the last is the blank)"
-    print(f"layers:  {len(layers)}, {file.parameters:,} parameters")
+    print(f"layers:  {len(layers)}, {sum(array.size for array in arrays.values()):,} parameters")
     print(f"classes: {classes}")
     print(f"written: {new_run}")
+
+
+def _published_layers(path: Path) -> list[tuple[str, Mapping[str, np.ndarray]]]:
+    """Kind and arrays of each layer of a Keras 2 file or a TensorFlow 1 checkpoint."""
+    if prefix := checkpoint_prefix(path):
+        return [("", arrays) for arrays in read_checkpoint(prefix)]
+    file = read_weight_file(path)
+    return [(layer.kind, {weight.name: weight.array for weight in layer.weights}) for layer in file.layers]
 
 
 def _parser() -> CommandParser:
@@ -314,7 +327,9 @@ def _add_accept(command: argparse.ArgumentParser) -> None:
 
 
 def _add_import(command: argparse.ArgumentParser) -> None:
-    command.add_argument("weights", type=Path, help="HDF5 file of Keras 2 (.h5)")
+    command.add_argument(
+        "weights", type=Path, help="HDF5 file of Keras 2 (.h5), or TensorFlow 1 checkpoint (.index)"
+    )
     text = "run folder to create; must not exist (default: runs/ and the file's name)"
     command.add_argument("new_run", type=Path, nargs="?", help=text)
     command.add_argument(

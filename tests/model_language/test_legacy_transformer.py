@@ -116,6 +116,51 @@ def test_a_sentence_longer_than_the_positions_is_converted(folder):
     assert np.isfinite(logits).all()
 
 
+def write_checkpoint(prefix: Path, layers: Layers, left_out: str = "") -> None:
+    """Save the arrays as the graph of the original, with the state of its optimiser."""
+    tf = pytest.importorskip("tensorflow").compat.v1
+    blocks = [f"num_blocks_{number}/multihead_attention" for number in range(BLOCKS)]
+    scopes = ["enc_embed", "enc_pe"]
+    for block in blocks:
+        scopes += [f"{block}/dense", f"{block}/dense_1", f"{block}/dense_2", f"{block}/ln"]
+    feed_forward = ("conv1d", "conv1d_1", "ln")
+    scopes += [*(f"multihead_attention/{name}" for name in feed_forward), "dense"]
+    parts = {"embeddings": "lookup_table", "gamma": "Variable_1", "beta": "Variable"}
+    with tf.Graph().as_default(), tf.Session() as session:
+        for scope, arrays in zip(scopes, filter(None, layers.values()), strict=True):
+            for name, array in arrays.items():
+                part = name.rpartition("/")[2].removesuffix(":0")
+                full = f"{scope}/{parts.get(part, part)}"
+                if full != left_out:
+                    tf.Variable(array, name=full)
+                    tf.Variable(np.zeros_like(array), name=f"{full}/Adam")
+        tf.Variable(0.9, name="beta1_power")
+        session.run(tf.global_variables_initializer())
+        tf.train.Saver().save(session, str(prefix))
+
+
+def test_a_checkpoint_of_tensorflow_1_is_the_same_network(folder):
+    write_checkpoint(folder / "model_20", weights())
+    for number, name in enumerate(("model_20.index", "model_20")):
+        inspect_model.main(arguments(folder, f"checkpoint{number}", name))
+        model, symbols = load_network(folder / f"checkpoint{number}")
+        logits = np.asarray(model({"syllables": symbols.encode(["zhong1", "guo2", "ni3"])[None]}))[0]
+        ours = [symbols.hanzi.index(token) for token in HANZI[1:]]
+        expected = by_hand(weights(), [4, 5, 1])
+        np.testing.assert_allclose(logits[:, ours], expected[:, 1:], rtol=1e-4, atol=1e-4)
+
+
+def test_a_checkpoint_of_another_network_or_half_of_it_is_refused(folder):
+    write_checkpoint(folder / "other", weights(), left_out="multihead_attention/conv1d/bias")
+    with pytest.raises(RunError, match="no variable 'multihead_attention/conv1d/bias'"):
+        inspect_model.main(arguments(folder, "refused", "other.index"))
+    write_checkpoint(folder / "half", weights())
+    (folder / "half.data-00000-of-00001").unlink()
+    with pytest.raises(RunError, match=r"the checkpoint can't be read .*\.data-00000-of-00001"):
+        inspect_model.main(arguments(folder, "refused", "half.index"))
+    assert not (folder / "refused").exists()
+
+
 @pytest.mark.parametrize(
     ("tokens", "message"),
     [
