@@ -349,6 +349,25 @@ def test_the_own_lists_are_not_replaced(tmp_path):
     assert own.read_text(encoding="utf-8") == header + rows
 
 
+def test_lists_of_the_original_project_become_manifests(tmp_path, capsys):
+    lines = "data_thchs30/train/A11_0.wav\tlv4 shi4 yang2 chun1\t绿是阳春\n"
+    write(tmp_path / "project" / "data" / "thchs_train.txt", lines + "data_thchs30/train/A11_1.wav\tta1\n")
+    write(tmp_path / "project" / "data" / "aishell_dev.txt", "data_aishell/S1/B1.wav\tni2 hao3\t你 好\n")
+    write(tmp_path / "project" / "data" / "notes.txt", "data_thchs30 is from openslr.org\n")
+    for name in ("data_thchs30/train/A11_0.wav", "data_thchs30/train/A11_1.wav", "data_aishell/S1/B1.wav"):
+        write(tmp_path / "project" / name, wav())
+    output = tmp_path / "out"
+    root = str(tmp_path / "project" / "data")
+    assert manifest_lists.main(["prepare", root, "--output", str(output)]) == 0
+    (train,) = read_manifest(output / "thchs_train.tsv")
+    (dev,) = read_manifest(output / "aishell_dev.tsv")
+    assert (train.id, " ".join(train.pinyin), train.hanzi) == ("A11_0", "lv4 shi4 yang2 chun1", "绿是阳春")
+    assert (dev.id, dev.hanzi, dev.audio.is_file()) == ("B1", "你好", True)
+    assert rejected(output)["data_thchs30/train/A11_1.wav"][1] == "wrong number of fields"
+    with pytest.raises(CorpusError, match=r"manifest_lists prepare FOLDER makes them"):
+        read_manifest(tmp_path / "project" / "data" / "thchs_train.txt")
+
+
 def test_other_lists_beside_the_splits_are_skipped_and_named(tmp_path, capsys):
     header = "id\taudio\tseconds\tspeaker\tpinyin\thanzi\n"
     write(tmp_path / "in" / "train.tsv", header + "a\twav/a.wav\t9\ts1\tni3 hao3\t你好\n")

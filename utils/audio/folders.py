@@ -15,7 +15,7 @@ from utils.audio.problems import CONVERT_HINT, UnknownFormat, note
 from utils.errors import AudioError, printable, unreadable
 
 # Files with these suffixes are recordings without a look into them: corpora have 100,000 files.
-_SUFFIXES = frozenset(
+AUDIO_SUFFIXES = frozenset(
     (
         ".3gp", ".aac", ".ac3", ".aif", ".aifc", ".aiff", ".amr", ".ape", ".au", ".avi", ".awb", ".caf",
         ".flac", ".flv", ".m4a", ".m4b", ".m4v", ".mka", ".mkv", ".mov", ".mp2", ".mp3", ".mp4", ".mpeg",
@@ -50,7 +50,7 @@ def recording_names(folder: str | Path) -> Iterator[str]:
     unknown: list[Path] = []
     for name in _file_names(folder):
         path = Path(folder, name)
-        if _suffix(name) in _SUFFIXES:
+        if _suffix(name) in AUDIO_SUFFIXES:
             yield name
         elif not _is_other_type(_suffix(name)):
             try:
