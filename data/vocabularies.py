@@ -1,24 +1,44 @@
 """Command that builds the acoustic vocabulary of some manifests.
 
-The vocabulary is the full inventory of Mandarin syllables plus the syllables of the lists that it lacks.
+The vocabulary is the full inventory of Mandarin syllables plus the syllables of the lists that it lacks. With
+``--as-seen`` it is that of the original project instead, whose weights need it: the tokens of the first
+utterances in the order in which they appear.
 """
 
 from utils.command.entry import run_command
 
-from data.manifest import read_transcripts
+from collections.abc import Iterator, Sequence
+from itertools import chain, islice
+from pathlib import Path
+
+from data.manifest import COLUMNS, is_manifest, read_rows, read_transcripts
+from utils.command.arguments import positive
 from utils.command.parser import CommandParser
+from utils.errors import CorpusError, require
 from utils.mandarin.pinyin import full_inventory
-from utils.vocabulary import acoustic_vocabulary
+from utils.vocabulary import BLANK, PAD, SPACE, Vocabulary, acoustic_vocabulary
+
+ACOUSTIC, PINYIN, HANZI = "acoustic", "pinyin", "hanzi"
+KINDS = (ACOUSTIC, PINYIN, HANZI)
 
 _EXAMPLES = """examples:
   python -m data.vocabularies datasets/thchs30/{train,dev,test}.tsv
   python -m data.vocabularies datasets/*/train.tsv --output acoustic.txt
+  python -m data.vocabularies old/data/thchs_train.txt --as-seen acoustic --first 10 --output tokens.txt
 """
 
 
 def main(argv: list[str] | None = None) -> int:
     """The command ``python -m data.vocabularies``."""
-    options = _parser().parse_args(argv)
+    parser = _parser()
+    options = parser.parse_args(argv)
+    if options.as_seen:
+        if not options.output:
+            parser.error("--as-seen needs --output FILE")
+        vocabulary = vocabulary_as_seen(options.lists, options.as_seen, options.first)
+        vocabulary.save(options.output)
+        print(f"written: {options.output}, {len(vocabulary)} tokens in the order of their first appearance")
+        return 0
     seen = {syllable for path in options.lists for text in read_transcripts(path) for syllable in text.pinyin}
     vocabulary = acoustic_vocabulary(seen)
     outside = sorted(seen - set(full_inventory()))
@@ -31,6 +51,40 @@ def main(argv: list[str] | None = None) -> int:
     return 0
 
 
+def vocabulary_as_seen(lists: Sequence[str | Path], kind: str, first: int | None = None) -> Vocabulary:
+    """The vocabulary that the original project made of its lists.
+
+    Args:
+        lists: manifests, or lists of audio or id, pinyin, hanzi, in the order in which the project read them.
+        kind: one of :data:`KINDS`: the classes of the acoustic model (blank and space last), or the syllables
+            or the hanzi of the language model (padding first).
+        first: number of utterances, over all lists; None: all.
+
+    Raises:
+        CorpusError: a list can't be read, or a line has another number of fields.
+    """
+    texts = islice(chain.from_iterable(map(_texts, lists)), first)
+    seen = dict.fromkeys(
+        token for pinyin, hanzi in texts for token in (hanzi if kind == HANZI else pinyin.split())
+    )
+    return Vocabulary((*seen, BLANK, SPACE) if kind == ACOUSTIC else (PAD.upper(), *seen))
+
+
+def _texts(path: str | Path) -> Iterator[tuple[str, str]]:
+    """Pinyin, as it is spelt, and hanzi of each line."""
+    rows = read_rows(path)
+    pinyin = COLUMNS.index("pinyin") if is_manifest(Path(path)) else 1
+    for line, fields in rows[1:] if pinyin > 1 else rows:
+        require(
+            len(fields) > pinyin + 1,
+            f"{len(fields)} fields",
+            where=f"{path}:{line}",
+            hint="audio or id, pinyin, hanzi, separated by tabs",
+            error=CorpusError,
+        )
+        yield fields[pinyin], fields[pinyin + 1].strip()
+
+
 def _parser() -> CommandParser:
     parser = CommandParser(
         "python -m data.vocabularies",
@@ -38,6 +92,10 @@ def _parser() -> CommandParser:
         epilog=_EXAMPLES,
     )
     parser.add_argument("lists", nargs="+", help="manifests, or lists of id, pinyin, hanzi")
+    parser.add_argument("--as-seen", choices=KINDS, help="in the order of the lists, for published weights")
+    parser.add_argument(
+        "--first", type=positive, metavar="N", help="with --as-seen: only the first N utterances of all lists"
+    )
     parser.add_argument("--output", help="write the vocabulary to this file, one token per line")
     return parser
 

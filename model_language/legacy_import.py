@@ -93,7 +93,8 @@ def _read_tokens(path: Path, size: int, syllables: bool) -> Vocabulary:
         raise VocabularyError(
             f"the weights have {size} tokens, the list has {len(tokens)}",
             where=path,
-            hint=f"it begins with {first_few(tokens, 3)}; give the list of the same training",
+            hint=f"it begins with {first_few(tokens, 3)}; give the list of the same training: "
+            "python -m data.vocabularies --as-seen makes it of the same data",
         )
     if tokens[0].lower() != PAD:
         raise VocabularyError(

@@ -88,7 +88,8 @@ def read_tokens(path: Path, classes: int) -> Vocabulary:
         raise VocabularyError(
             f"the weights have {classes} classes, the list has {len(tokens)} tokens",
             where=path,
-            hint=f"{ends}; use the list of that training, including '{SPACE}' and '{BLANK}'",
+            hint=f"{ends}; use the list of that training, including '{SPACE}' and '{BLANK}': "
+            "python -m data.vocabularies --as-seen acoustic makes it of the same data",
         )
     if tokens[-2:] == [BLANK, SPACE]:
         tokens[-2:] = [SPACE, BLANK]

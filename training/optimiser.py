@@ -14,7 +14,7 @@ from utils.errors import require
 from utils.limits import Count, Fraction, Limited, NotNegative, between, check_choice
 
 ALGORITHMS = ("adam", "momentum")
-SCHEDULES = ("cosine", "constant", "exponential", "stages", "noam", "plateau")
+SCHEDULES = ("cosine", "constant", "exponential", "inverse_time", "stages", "noam", "plateau")
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,8 @@ class OptimiserConfig(Limited, section="optimiser"):
         learning_rate: the highest rate: reached after the warm-up, or the initial rate of ``exponential``.
         schedule: ``cosine`` (decays to ``final_fraction`` of the rate at the last step), ``constant``,
             ``stages`` (piecewise constant), ``exponential`` (falls by the same factor at each step, from
-            ``learning_rate`` to ``final_fraction`` of it), ``noam`` (after the warm-up it falls with the
+            ``learning_rate`` to ``final_fraction`` of it), ``inverse_time`` (learning_rate / (1 + ``decay`` ·
+            step), as ``decay`` of Keras 2), ``noam`` (after the warm-up it falls with the
             inverse square root of the step; Vaswani et al. 2017, section 5.3) or ``plateau`` (constant, and
             lowered by ``plateau_factor`` after ``plateau_patience`` evaluations without a better dev error).
         stages: stages of the schedule ``stages``; after them the last rate is kept.
@@ -78,6 +79,7 @@ class OptimiserConfig(Limited, section="optimiser"):
     epsilon: NotNegative = 1e-7
     momentum: Fraction = 0.9
     clip_norm: NotNegative = 5.0
+    decay: NotNegative = 0.01
     plateau_factor: Fraction = 0.5
     plateau_patience: Count = 2
     accumulation: Count = 1
@@ -203,6 +205,8 @@ def _schedule(config: OptimiserConfig, total_steps: int) -> schedules.LearningRa
         return _staged(config.stages)
     if config.schedule == "exponential":
         return schedules.ExponentialDecay(config.learning_rate, total_steps, config.final_fraction)
+    if config.schedule == "inverse_time":
+        return schedules.InverseTimeDecay(config.learning_rate, decay_steps=1, decay_rate=config.decay)
     warmup = round(config.warmup_fraction * total_steps)
     if config.schedule == "noam":
         return InverseSquareRoot(config.learning_rate, max(warmup, 1))

@@ -370,6 +370,11 @@ def test_noam_falls_with_the_root_of_the_step():
         OptimiserConfig(schedule="noam", warmup_fraction=0.0)
 
 
+def test_the_decay_of_keras_2():
+    rate = make_optimizer(OptimiserConfig(learning_rate=8e-4, schedule="inverse_time"), 100)._learning_rate
+    assert [float(rate(step)) for step in (0, 100, 900)] == pytest.approx([8e-4, 4e-4, 8e-5])
+
+
 def test_stages_change_the_rate_after_their_last_step():
     rate = make_optimizer(OptimiserConfig(schedule="stages", stages=STAGES), 60)._learning_rate
     values = [float(rate(step)) for step in (0, 9, 10, 29, 30, 59, 70)]

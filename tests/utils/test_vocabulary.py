@@ -165,3 +165,18 @@ def test_command_writes_the_vocabulary_of_some_lists(tmp_path, capsys):
     printed = capsys.readouterr().out
     assert "3 seen" in printed and "outside the inventory: miaor2" in printed
     assert Vocabulary.load(output) == acoustic_vocabulary(["miaor2"])
+
+
+def test_command_writes_the_vocabulary_of_the_original_project(tmp_path, capsys):
+    lines = ["x/A1.wav\tlv4 shi4\t绿是\n", "x/A2.wav\tshi4 ni3\t是你\n", "x/A3.wav\thao3\t好\n"]
+    (tmp_path / "train.txt").write_text("".join(lines), encoding="utf-8")
+    output = tmp_path / "tokens.txt"
+
+    def written(*options: str) -> tuple[str, ...]:
+        assert vocabularies.main([str(tmp_path / "train.txt"), *options, "--output", str(output)]) == 0
+        return Vocabulary.load(output).tokens
+
+    assert written("--as-seen", "acoustic", "--first", "2") == ("lv4", "shi4", "ni3", BLANK, SPACE)
+    assert written("--as-seen", "pinyin") == ("<PAD>", "lv4", "shi4", "ni3", "hao3")
+    assert written("--as-seen", "hanzi", "--first", "1") == ("<PAD>", "绿", "是")
+    assert "3 tokens" in capsys.readouterr().out
