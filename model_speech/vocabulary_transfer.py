@@ -15,7 +15,7 @@ from utils.backend.weights import save_weights
 from utils.errors import RunError, VocabularyError
 from utils.files import replacing_folder
 from utils.run_folder.run import create_run, open_run, require_new_run
-from utils.vocabulary import BLANK, Vocabulary
+from utils.vocabulary import BLANK, SPACE, Vocabulary
 
 OUTPUT_LAYER = "logits"  # in every model
 
@@ -48,7 +48,7 @@ def transfer_run(source_run: str | Path, new_run: str | Path, vocabulary_file: s
 
     Raises:
         RunError: ``new_run`` exists, or ``source_run`` is not a complete speech run.
-        VocabularyError: the vocabulary can't be read, has no blank, or shares no token but the blank.
+        VocabularyError: the vocabulary can't be read, has no blank, or shares no token but blank and space.
     """
     source, new_run = open_run(source_run, "speech"), Path(new_run)
     require_new_run(new_run)
@@ -128,9 +128,9 @@ def _check(match: TokenMatch, vocabulary: Vocabulary, file: str | Path) -> None:
             where=file,
             hint="use an acoustic one: a run's vocabulary/acoustic.txt, or the output of data.vocabularies",
         )
-    if set(match.kept) <= {BLANK}:
+    if set(match.kept) <= {BLANK, SPACE}:
         raise VocabularyError(
-            "the vocabulary shares no token with the source run's",
+            "the vocabulary shares no token but blank and space with the source run's",
             where=file,
             hint="there are no weights to move: train a new model with this vocabulary",
         )

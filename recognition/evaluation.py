@@ -28,6 +28,7 @@ from recognition.inspection import syllable_scores
 from utils.audio.reading import read_audio
 from utils.errors import AudioError
 from utils.hypotheses.recognition import Recognition
+from utils.mandarin.output_units import TONAL, TONELESS, tokens_of
 from utils.metrics import real_time_factor
 from utils.processes import are_jobs_elsewhere
 from utils.run_folder.run import RunFolder
@@ -191,7 +192,10 @@ def _recognise(
     """The result of each utterance, or the error of a recording that cannot be read."""
     outputs = _outputs(recognizer, ((utterance.id, utterance.audio) for utterance in utterances))
     for utterance, output in zip(utterances, outputs, strict=True):
-        yield output if isinstance(output, AudioError) else utterance_result(utterance, output)
+        if isinstance(output, AudioError):
+            yield output
+        else:
+            yield utterance_result(utterance, output, recognizer.units)
 
 
 def _outputs(
@@ -220,13 +224,14 @@ def _count_seen(training: Training, results: Sequence[UtteranceResult]) -> int |
     return count_seen(training, ("".join(result.reference_hanzi) for result in results))
 
 
-def utterance_result(utterance: Utterance, output: Recognition) -> UtteranceResult:
-    """An utterance of a list with its recognition."""
+def utterance_result(utterance: Utterance, output: Recognition, units: str = TONAL) -> UtteranceResult:
+    """An utterance of a list with its recognition; without tones if the output units have none."""
+    toneless = units == TONELESS
     return UtteranceResult(
         id=utterance.id,
         speaker=utterance.speaker,
         seconds=output.seconds,
-        reference_pinyin=utterance.pinyin,
+        reference_pinyin=tokens_of(TONELESS, utterance.pinyin, "") if toneless else utterance.pinyin,
         pinyin=output.pinyin,
         reference_hanzi=utterance.hanzi,
         hanzi=output.hanzi,

@@ -48,7 +48,7 @@ from utils.hypotheses.recognition import (
     syllable_times,
     whole_recording,
 )
-from utils.vocabulary import SPACE
+from utils.mandarin.output_units import TONAL, read_tokens, units_of
 
 OnError = Callable[[str, AudioError], None]
 
@@ -127,6 +127,12 @@ class Recognizer:
             )
         if fusion and beam == 1:
             raise ConfigError("a language model of syllables needs a beam", hint="e.g. --beam 10")
+        self.units = units_of(acoustic.vocabulary.tokens)
+        if (joint or phrases or fusion) and self.units != TONAL:
+            raise ConfigError(
+                f"joint search, phrases and n-grams of syllables need tonal syllables, not {self.units}",
+                hint="leave them out, or train a model with vocabulary.units=tonal_syllables",
+            )
         self.sample_rate = acoustic.features.sample_rate  # Hz
         self.acoustic, self.converter = acoustic, converter
         self.phrases, self.joint, self.n_best = phrases, joint, n_best
@@ -281,28 +287,30 @@ class Recognizer:
             networks = [piece.network for piece in pieces]
             hypotheses = self.joint.search(networks, self.n_best)
             return [[self._joint_segment(*each)] for each in zip(pieces, hypotheses, strict=True)]
-        by_syllables = [self._by_syllables(piece.hypotheses) for piece in pieces]
-        hanzi = self._convert({pinyin for hypotheses in by_syllables for pinyin in hypotheses})
-        found = zip(pieces, by_syllables, strict=True)
-        return [[self._plain_segment(piece, hypotheses, hanzi)] for piece, hypotheses in found]
+        by_text = [self._by_text(piece.hypotheses) for piece in pieces]
+        hanzi = self._convert({pinyin for texts in by_text for pinyin, text in texts if not text})
+        found = zip(pieces, by_text, strict=True)
+        return [[self._plain_segment(piece, texts, hanzi)] for piece, texts in found]
 
-    def _by_syllables(self, hypotheses: Sequence[Hypothesis]) -> dict[tuple[str, ...], Hypothesis]:
-        """Hypotheses by their syllables, without the space token; of equal ones the first."""
-        found: dict[tuple[str, ...], Hypothesis] = {}
+    def _by_text(self, hypotheses: Sequence[Hypothesis]) -> dict[tuple[tuple[str, ...], str], Hypothesis]:
+        """Hypotheses by their syllables, and hanzi if these are the output units; of equal ones the first."""
+        found: dict[tuple[tuple[str, ...], str], Hypothesis] = {}
         for hypothesis in hypotheses:
             tokens = self.acoustic.vocabulary.decode(hypothesis.tokens)
-            found.setdefault(tuple(token for token in tokens if token != SPACE), hypothesis)
+            pinyin, _, text = read_tokens(self.units, tokens)
+            found.setdefault((pinyin, text), hypothesis)
         return found
 
     def _plain_segment(
         self,
         decoded: _Decoded,
-        hypotheses: Mapping[tuple[str, ...], Hypothesis],
+        hypotheses: Mapping[tuple[tuple[str, ...], str], Hypothesis],
         hanzi: Mapping[tuple[str, ...], str],
     ) -> Recognition:
         _, frames, posteriors = self.spoken(next(iter(hypotheses.values())))
         n_best = (
-            Alternative(pinyin, hanzi[pinyin], hypothesis.score) for pinyin, hypothesis in hypotheses.items()
+            Alternative(pinyin, text or hanzi[pinyin], hypothesis.score)
+            for (pinyin, text), hypothesis in hypotheses.items()
         )
         features = syllable_features(frames, posteriors, decoded.entropy)
         return self._segment(decoded.piece, frames, tuple(n_best), features)
@@ -310,13 +318,9 @@ class Recognizer:
     def spoken(self, hypothesis: Hypothesis) -> tuple[tuple[str, ...], tuple[int, ...], tuple[float, ...]]:
         """The syllables of a hypothesis, their frames and their posteriors, without the space token."""
         tokens = self.acoustic.vocabulary.decode(hypothesis.tokens)
-        kept = [index for index, token in enumerate(tokens) if token != SPACE]
+        pinyin, kept, _ = read_tokens(self.units, tokens)
         frames, posteriors = hypothesis.frames, hypothesis.posteriors
-        return (
-            tuple(tokens[index] for index in kept),
-            tuple(frames[index] for index in kept),
-            tuple(posteriors[index] for index in kept),
-        )
+        return pinyin, tuple(frames[index] for index in kept), tuple(posteriors[index] for index in kept)
 
     def _phrase_segments(self, decoded: _Decoded) -> list[Recognition]:
         """The utterances of a piece, compared with the phrases."""

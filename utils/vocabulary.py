@@ -18,7 +18,7 @@ import numpy as np
 
 from utils.errors import VocabularyError, unreadable
 from utils.files import write_text
-from utils.mandarin.pinyin import full_inventory
+from utils.mandarin.output_units import TONAL, inventory_of
 from utils.run_folder.checksums import verified
 
 BLANK = "_"
@@ -153,14 +153,15 @@ class Vocabulary:
         return VocabularyError(message, where=" ".join(filter(None, places)) or None, hint=hint)
 
 
-def acoustic_vocabulary(syllables: Iterable[str] = ()) -> Vocabulary:
-    """The classes of an acoustic model: all tonal syllables sorted, then the space, then the blank.
+def acoustic_vocabulary(tokens: Iterable[str] = (), units: str = TONAL) -> Vocabulary:
+    """The classes of an acoustic model: all tokens sorted, then the space, then the blank.
 
     Args:
-        syllables: canonical syllables of the corpora; those outside the full inventory (erhua) add classes.
+        tokens: those of the corpora; those outside the inventory of the units (erhua, hanzi) add classes.
+        units: see :mod:`utils.mandarin.output_units`.
     """
-    all_syllables = set(full_inventory()).union(syllables) - {SPACE, BLANK}
-    return Vocabulary((*sorted(all_syllables), SPACE, BLANK))
+    found = set(inventory_of(units)).union(tokens) - {SPACE, BLANK}
+    return Vocabulary((*sorted(found), SPACE, BLANK))
 
 
 def language_vocabulary(tokens: Iterable[str]) -> Vocabulary:

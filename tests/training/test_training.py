@@ -16,6 +16,7 @@ import transcribe
 from data.manifest import Utterance, read_manifest, write_manifest
 from model_language.registry import load_converter
 from model_speech.acoustic_model import load_acoustic_model
+from model_speech.vocabulary_transfer import transfer_run
 from tests.support.scripts import load_script
 from tests.support.tensorboard_logs import events, summaries, tags_of
 from tests.support.tiny_corpus import write_tiny_corpus
@@ -24,9 +25,11 @@ from training.tasks.recipe import DATA_HASHES
 from training.tasks.speech import VARIANTS, SpeechConfig
 from utils.audio.reading import write_wav
 from utils.config import load_config, to_plain
-from utils.errors import ConfigError, RunError, TrainingError, UserError
+from utils.errors import ConfigError, RunError, TrainingError, UserError, VocabularyError
 from utils.files import write_text
+from utils.mandarin.output_units import HANZI, PARTS, TONELESS, units_of
 from utils.run_folder.run import RunFolder, start_run
+from utils.vocabulary import BLANK, SPACE, Vocabulary
 
 SMALL = ("model.width=8", "model.blocks=1", "features.bins=16", "data.workers=1", "training.epochs=2")
 
@@ -56,6 +59,44 @@ def _hyper_parameters(run: RunFolder) -> dict[str, object]:
             info = metadata.parse_session_start_info_plugin_data(value.metadata.plugin_data.content)
             return {k: getattr(v, v.WhichOneof("kind")) for k, v in info.hparams.items()}
     return {}
+
+
+@pytest.mark.parametrize(("units", "most"), [(TONELESS, 500), (PARTS, 300), (HANZI, 10)])
+def test_other_output_units_are_trained_and_recognised(
+    tmp_path, config_file, usual_precision, language_run, units, most
+):
+    """Decoding is as free as with syllables: the second stage writes hanzi, or the first one has them."""
+    manifest = write_tiny_corpus(tmp_path / "corpus", utterances=8)
+    run = RunFolder(tmp_path / "run")
+    overrides = (*SMALL, *_lists(manifest), "training.epochs=1", f"vocabulary.units={units}")
+    train_from_config("speech", config_file, overrides, run.path)
+    vocabulary = Vocabulary.load(run.vocabulary("acoustic.txt"))
+    assert len(vocabulary) < most and units_of(vocabulary.tokens) == units
+    files = [str(utterance.audio) for utterance in read_manifest(manifest)]
+    output = ["--output", str(tmp_path / "out"), "--format", "json"]
+    arguments = ["--speech", str(run.path), "--language", str(language_run), *output]
+    assert transcribe.main([*files, *arguments]) == 0
+    assert load_script("test.py").main(["speech", str(run.path), "--manifest", str(manifest)]) == 0
+    with pytest.raises(ConfigError, match="need tonal syllables"):
+        transcribe.main([*files, *arguments, "--joint"])
+
+
+def test_a_run_keeps_the_classes_that_it_begins_with(tmp_path, config_file, usual_precision):
+    manifest = write_tiny_corpus(tmp_path / "corpus", utterances=8)
+    seen = sorted({syllable for each in read_manifest(manifest) for syllable in each.pinyin})
+    few = Vocabulary((*seen, SPACE, BLANK))
+    few.save(tmp_path / "few.txt")
+    first, second = RunFolder(tmp_path / "first"), RunFolder(tmp_path / "second")
+    overrides = (*SMALL, *_lists(manifest), "training.epochs=1")
+    train_from_config("speech", config_file, (*overrides, f"vocabulary.file={tmp_path}/few.txt"), first.path)
+    train_from_config("speech", config_file, (*overrides, f"initialise_from={first.path}"), second.path)
+    assert Vocabulary.load(second.vocabulary("acoustic.txt")) == few
+    Vocabulary(("我", "你", SPACE, BLANK)).save(tmp_path / "hanzi.txt")
+    wrong = (*overrides, f"vocabulary.file={tmp_path}/hanzi.txt")
+    with pytest.raises(ConfigError, match="a vocabulary of hanzi"):
+        train_from_config("speech", config_file, wrong, tmp_path / "third")
+    with pytest.raises(VocabularyError, match="no token but blank and space"):
+        transfer_run(first.path, tmp_path / "fourth", tmp_path / "hanzi.txt")
 
 
 def test_a_speech_run_from_config_to_transcript_without_its_corpus(

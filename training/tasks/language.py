@@ -132,7 +132,7 @@ class LanguageTask(SequenceTask):
         for indices in self._plan(self._evaluated_lengths, epoch=1, shuffle=False):
             yield _pad(self._evaluated, indices)
 
-    def text(self, tokens: Sequence[int]) -> str:
+    def text(self, tokens: Sequence[Any]) -> str:
         """Hanzi."""
         return self._symbols.decode(tokens)
 

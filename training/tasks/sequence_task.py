@@ -20,7 +20,7 @@ _EXAMPLES = 3  # hypotheses that are shown at each evaluation
 TRAIN_EVALUATED = 100
 """Training utterances whose error rate is measured too, to see how much the model overfits."""
 
-TokenPairs = Iterable[tuple[Sequence[int], Sequence[int]]]
+TokenPairs = Iterable[tuple[Sequence[Any], Sequence[Any]]]
 """Reference and hypothesis of each sequence."""
 
 
@@ -60,7 +60,7 @@ class SequenceTask(ABC):
         return ()
 
     @abstractmethod
-    def text(self, tokens: Sequence[int]) -> str:
+    def text(self, tokens: Sequence[Any]) -> str:
         """Tokens of :meth:`tokens` as text."""
 
     @abstractmethod

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
+from pathlib import Path
 from typing import Any
 
 import keras
@@ -41,12 +42,14 @@ from training.utterance_checks import report_skipped, too_short, warn_of_changed
 from utils.config import ConfigClasses
 from utils.errors import CorpusError, require
 from utils.features.settings import FeatureConfig, feature_bins, settings_hash
-from utils.limits import Count, Limited, Size
+from utils.limits import Count, Limited, Size, check_choice
+from utils.mandarin.output_units import TONAL, UNITS, read_tokens, tokens_of, units_of
 from utils.run_folder.run import RunFolder
-from utils.vocabulary import Vocabulary, acoustic_vocabulary, first_few
+from utils.vocabulary import BLANK, Vocabulary, acoustic_vocabulary, first_few
 
 log = logging.getLogger("train")
 
+ACOUSTIC = "acoustic.txt"
 MOST_PASSES = 1000  # over a manifest in an epoch
 
 
@@ -103,6 +106,23 @@ class SpeechDataConfig(Limited, section="data"):
 
 
 @dataclass(frozen=True)
+class VocabularyConfig(Limited, section="vocabulary"):
+    """The classes of the model; one that is initialised from another run keeps its classes, if they suffice.
+
+    Attributes:
+        units: what a class stands for, see :mod:`utils.mandarin.output_units`.
+        file: a vocabulary, such as another run's ``vocabulary/acoustic.txt``: exactly these classes.
+    """
+
+    units: str = TONAL
+    file: str = ""
+
+    def __post_init__(self):
+        super().__post_init__()
+        check_choice(self, "vocabulary", units=UNITS)
+
+
+@dataclass(frozen=True)
 class SpeechConfig(Recipe):
     """A recipe of an acoustic model; ``initialise_from`` takes the weights of syllables by name.
 
@@ -114,6 +134,7 @@ class SpeechConfig(Recipe):
     augment: AugmentConfig = field(default_factory=AugmentConfig)
     spec_augment: SpecAugmentConfig = field(default_factory=SpecAugmentConfig)
     data: SpeechDataConfig = field(default_factory=SpeechDataConfig)
+    vocabulary: VocabularyConfig = field(default_factory=VocabularyConfig)
     distillation: DistillationConfig = field(default_factory=DistillationConfig)
     head: HeadConfig = field(default_factory=HeadConfig)
 
@@ -151,7 +172,8 @@ class SpeechTask(SequenceTask):
         evaluated_train: BatchSource | None = None,
     ):
         super().__init__(model)
-        self._vocabulary, self._time_stride = vocabulary, time_stride
+        self._vocabulary, self._units = vocabulary, units_of(vocabulary.tokens)
+        self._time_stride = time_stride
         self._teacher, self._evaluated_train = teacher, evaluated_train
         self._train, self._dev, self._shard = train, dev, shard
 
@@ -195,9 +217,9 @@ class SpeechTask(SequenceTask):
         """Training utterances as recorded, without masks."""
         return self._evaluated_train.batches(epoch=1, first_step=0) if self._evaluated_train else ()
 
-    def text(self, tokens: Sequence[int]) -> str:
-        """Tonal syllables with spaces."""
-        return " ".join(self._vocabulary.tokens[token] for token in tokens)
+    def text(self, tokens: Sequence[str]) -> str:
+        """With spaces between the syllables or hanzi."""
+        return " ".join(tokens)
 
     def loss(self, arrays: dict[str, Any], logits: Any, training: bool) -> Any:
         """CTC loss of each utterance, in nats, (batch,) float32."""
@@ -207,12 +229,19 @@ class SpeechTask(SequenceTask):
         )
 
     def tokens(self, arrays: dict[str, np.ndarray], logits: np.ndarray) -> TokenPairs:
-        """The labels and the classes of the best path."""
+        """The syllables of the labels and of the best path; with hanzi as output units, the hanzi."""
         found = best_tokens(
             logits, output_lengths(arrays["lengths"], self._time_stride), self._vocabulary.blank_index
         )
         rows = zip(arrays["labels"], arrays["label_lengths"], found, strict=True)
-        return [(labels[:length].tolist(), hypothesis) for labels, length, hypothesis in rows]
+        return [
+            (self._read(labels[:length].tolist()), self._read(hypothesis))
+            for labels, length, hypothesis in rows
+        ]
+
+    def _read(self, classes: Sequence[int]) -> Sequence[str]:
+        pinyin, _, hanzi = read_tokens(self._units, self._vocabulary.decode(classes))
+        return hanzi or pinyin
 
 
 def train_speech(
@@ -227,7 +256,7 @@ def train_speech(
     packed = open_packed(config)
     corpora, dev_utterances = ([], _read_dev(config)) if packed else _read(config)
     train_utterances = list(chain.from_iterable(corpora))
-    vocabulary = _vocabulary(run, [*train_utterances, *dev_utterances], packed)
+    vocabulary = _vocabulary(config, run, [*train_utterances, *dev_utterances], packed)
     distribution.check_same("vocabulary", vocabulary.tokens)
     warn_of_changed_utterances(run, {"data.train": train_utterances, "data.dev": dev_utterances})
     build, bins = MODELS[config.model.name].build, feature_bins(config.features)
@@ -321,15 +350,46 @@ def _load_source(features: FeatureConfig, vocabulary: Vocabulary, run: str) -> S
 
 
 def _vocabulary(
-    run: RunFolder, utterances: Sequence[Utterance], packed: Sequence[PackedCorpus]
+    config: SpeechConfig, run: RunFolder, utterances: Sequence[Utterance], packed: Sequence[PackedCorpus]
 ) -> Vocabulary:
-    path = run.vocabulary("acoustic.txt")
+    path = run.vocabulary(ACOUSTIC)
     if path.is_file():
         return Vocabulary.load(path)
-    syllables = {syllable for utterance in utterances for syllable in utterance.pinyin}
-    vocabulary = acoustic_vocabulary(syllables.union(*(corpus.syllables for corpus in packed)))
+    units = config.vocabulary.units
+    require(
+        not packed or units == TONAL,
+        f"vocabulary.units={units} with a packed corpus",
+        hint="name the manifests in data.train",
+    )
+    seen = {token for each in utterances for token in tokens_of(units, each.pinyin, each.hanzi)}
+    seen = seen.union(*(corpus.syllables for corpus in packed))
+    vocabulary = _given_vocabulary(config, seen) or acoustic_vocabulary(seen, units)
     vocabulary.save(path)
     return vocabulary
+
+
+def _given_vocabulary(config: SpeechConfig, seen: set[str]) -> Vocabulary | None:
+    """That of ``vocabulary.file``, or that of the run to begin with if it has all tokens of the data."""
+    if config.vocabulary.file:
+        vocabulary = Vocabulary.load(config.vocabulary.file)
+        found = units_of(vocabulary.tokens)
+        require(
+            vocabulary.tokens[-1] == BLANK and found == config.vocabulary.units,
+            f"a vocabulary of {found} whose last token is '{vocabulary.tokens[-1]}'",
+            where=config.vocabulary.file,
+            hint=f"the last token is the blank '{BLANK}', the others are {config.vocabulary.units}",
+        )
+        return vocabulary
+    if config.initialise_from:
+        source = RunFolder(Path(config.initialise_from)).vocabulary(ACOUSTIC)
+        if source.is_file() and seen.issubset((vocabulary := Vocabulary.load(source)).tokens):
+            return vocabulary
+    return None
+
+
+def _encode(vocabulary: Vocabulary, units: str, utterance: Utterance) -> np.ndarray:
+    tokens = tokens_of(units, utterance.pinyin, utterance.hanzi)
+    return vocabulary.encode(tokens, utterance.id, utterance.audio)
 
 
 def _train_source(
@@ -348,7 +408,7 @@ def _train_source(
     later = teacher.frames_later(config.features, config.augment.copies) if teacher else 0
     cache = prepare_features(utterances, config.features, *copies)
     teacher_cache = prepare_features(utterances, teacher.features, *copies) if teacher else None
-    labels = [vocabulary.encode(u.pinyin, u.id, u.audio) for u in utterances]
+    labels = [_encode(vocabulary, config.vocabulary.units, each) for each in utterances]
     short = too_short(cache, utterances, labels, config.model.time_stride)
     report_skipped(short, utterances, run)
     kept = [index for index in range(len(utterances)) if index not in short]
@@ -393,7 +453,7 @@ def _evaluated_source(
     return BatchSource(
         prepare_features(utterances, config.features, data.cache, workers=data.workers),
         utterances,
-        [vocabulary.encode(u.pinyin, u.id, u.audio) for u in utterances],
+        [_encode(vocabulary, config.vocabulary.units, each) for each in utterances],
         batch_frames=data.batch_frames,
         max_batch=data.batch_utterances,
         buckets=data.buckets,

@@ -1,0 +1,86 @@
+"""The output units of acoustic models: what the classes of the CTC layer stand for.
+
+Tonal syllables are the usual ones. Toneless syllables leave the tone to the converter. Initials and finals
+are fewer classes (the tone belongs to the final). Hanzi need no second stage.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from utils.errors import CorpusError
+from utils.mandarin.pinyin import (
+    Syllable,
+    full_inventory,
+    hanzi_to_pinyin,
+    is_hanzi,
+    is_syllable,
+    split_syllable,
+    without_tone,
+)
+
+TONAL, TONELESS, PARTS, HANZI = "tonal_syllables", "toneless_syllables", "initials_finals", "hanzi"
+UNITS = (TONAL, TONELESS, PARTS, HANZI)
+_INITIAL = "zh"  # a token of initials and finals that is no syllable
+
+
+def tokens_of(units: str, pinyin: Sequence[str], hanzi: str) -> tuple[str, ...]:
+    """The tokens of an utterance, from its tonal syllables and its hanzi.
+
+    Raises:
+        CorpusError: the units are hanzi, and the text has other characters.
+    """
+    if units == TONELESS:
+        return tuple(map(without_tone, pinyin))
+    if units == PARTS:
+        return tuple(part for syllable in pinyin for part in _parts(syllable))
+    if units == HANZI:
+        if hanzi and not is_hanzi(hanzi):
+            raise CorpusError(
+                f"the text '{hanzi}' has other characters than hanzi",
+                hint="prepare the corpus again, or train on syllables",
+            )
+        return tuple(hanzi)
+    return tuple(pinyin)
+
+
+def inventory_of(units: str) -> tuple[str, ...]:
+    """All tokens that depend on no corpus; hanzi have none."""
+    return tuple(dict.fromkeys(tokens_of(units, full_inventory(), "")))
+
+
+def units_of(tokens: Iterable[str]) -> str:
+    """The units of a vocabulary with these tokens."""
+    tokens = set(tokens)
+    if any(map(is_hanzi, tokens)):
+        return HANZI
+    if _INITIAL in tokens:
+        return PARTS
+    return TONAL if any(token[-1:].isdigit() for token in tokens) else TONELESS
+
+
+def read_tokens(units: str, tokens: Sequence[str]) -> tuple[tuple[str, ...], tuple[int, ...], str]:
+    """Recognised tokens as syllables, the index of the token that each ends with, and their hanzi if known.
+
+    An initial without a final is left out, and so is one that the final behind it can't have.
+    """
+    if units == HANZI:
+        kept = [index for index, token in enumerate(tokens) if is_hanzi(token)]
+        text = "".join(tokens[index] for index in kept)
+        return tuple(hanzi_to_pinyin(text)), tuple(kept), text
+    if units != PARTS:
+        kept = [index for index, token in enumerate(tokens) if token.strip()]
+        return tuple(tokens[index] for index in kept), tuple(kept), ""
+    syllables, ends, initial = [], [], ""
+    for index, token in enumerate(tokens):
+        if token[-1:].isdigit():
+            both, alone = (str(Syllable(part, token[:-1], int(token[-1]))) for part in (initial, ""))
+            if found := next(filter(is_syllable, (both, alone)), None):
+                syllables.append(found)
+                ends.append(index)
+        initial = token if token.isalpha() else ""
+    return tuple(syllables), tuple(ends), ""
+
+
+def _parts(syllable: str) -> tuple[str, ...]:
+    """``zhong1`` → ``zh``, ``ong1``; ``an4`` → ``an4``."""
+    parts = split_syllable(syllable)
+    return (*filter(None, [parts.initial]), f"{parts.final}{parts.tone}")
