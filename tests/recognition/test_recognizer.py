@@ -123,9 +123,10 @@ def test_n_best_without_spaces_has_no_twins():
     recognizer = Recognizer(Scripted(), beam=4, n_best=4)
     spaced = Hypothesis((0, 4, 1), -1.0, (0, 1, 2), (0.2,) * 3)
     hypotheses = [spaced, Hypothesis((0, 1), -2.0, (0, 2), (0.2,) * 2)]
-    assert recognizer._by_syllables(hypotheses) == {("ma1", "ni3"): hypotheses[0]}
+    found = {(("ma1", "ni3"), ""): hypotheses[0]}
+    assert recognizer._by_text(hypotheses) == found
     piece = _Decoded(Piece(0.0, 1.0, NOISE), hypotheses, frame_entropy(np.zeros((3, 5))))
-    segment = recognizer._plain_segment(piece, {("ma1", "ni3"): hypotheses[0]}, {("ma1", "ni3"): ""})
+    segment = recognizer._plain_segment(piece, found, {("ma1", "ni3"): ""})
     assert (segment.best.pinyin, segment.best.score, len(segment.n_best)) == (("ma1", "ni3"), -1.0, 1)
 
 
