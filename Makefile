@@ -94,8 +94,9 @@ endef
 converter: $(READY)  ## Train the converter on TEXT and NAMES without the sentences of KEEP_OUT; DEV: dev manifest
 	$(CLEAN)
 	@$(BIN)/python train.py language --config $(RECIPE)_network.yaml --run $(CONVERTER)/network $(DATA)
+	@$(BIN)/python -m bundle.pack $(CONVERTER)/network $(CONVERTER)/packed_network
 	@$(BIN)/python train.py language --config $(RECIPE).yaml --run $(CONVERTER)/combined $(if $(NAMES),$(DATA_AND_NAMES),$(DATA)) \
-	  model.network_run=$(CONVERTER)/network
+	  model.network_run=$(CONVERTER)/packed_network
 
 # Trains the language model of pretrained/hanzi_language_model on the same texts and on IN_DOMAIN: text of the domain that
 # is to be recognised.

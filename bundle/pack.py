@@ -2,8 +2,9 @@
 
     python -m bundle.pack RUN FOLDER
 
-The run is a speech run or one of a punctuation network. A weight takes one byte. The folder holds config.yaml
-without the paths of the data, the vocabulary, the metrics of training and ``network.onnx`` (see
+The run is a speech run, or one of a punctuation network or of a network over candidate hanzi. A weight takes
+one byte. The folder holds config.yaml without the paths of the data, the vocabulary, the metrics of training
+and ``network.onnx`` (see
 :mod:`bundle.export.packed_network`). Commands that load such a run take it instead.
 """
 
@@ -15,9 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from model_language.punctuation import NAME as PUNCTUATION
-from model_language.punctuation import load_punctuation
-from model_language.registry import read_model_config
-from model_speech.onnx_acoustic import load_onnx_acoustic
+from model_language.registry import CANDIDATE_NETWORKS, read_model_config
+from utils.backend.onnx_session import open_session
 from utils.backend.quiet import silence_tensorflow
 from utils.command.arguments import finite_number
 from utils.command.parser import CommandParser
@@ -60,9 +60,10 @@ def pack(
         BundleError: the model can't be converted to ONNX.
     """
     run = open_run(source)
+    name = "" if run.config().get("task") == "speech" else read_model_config(run).name
     require(
-        run.config().get("task") == "speech" or _is_punctuation(run),
-        "only speech runs and punctuation networks can be packed",
+        name in ("", PUNCTUATION, *CANDIDATE_NETWORKS),
+        "only speech runs, punctuation networks and networks over candidates can be packed",
         where=run.path,
         hint="other language runs are used as they are",
         error=RunError,
@@ -70,16 +71,18 @@ def pack(
     if target.resolve() == run.path.resolve():
         raise RunError("a run can't be packed into itself", where=target, hint="choose another folder")
     silence_tensorflow()  # the next lines load Keras
-    from bundle.export.packed_network import packed_network, packed_punctuation
+    from bundle.export.packed_network import packed_network, packed_text_network
     from model_language.registry import load_network
     from model_speech.acoustic_model import load_acoustic_model
 
-    if _is_punctuation(run):
-        vocabulary, opened = "hanzi.txt", load_punctuation
-        network = packed_punctuation(load_network(run.path, weights)[0])
+    if name:
+        network = packed_text_network(load_network(run.path, weights)[0])
+        files = ["hanzi.txt"]
+        if name != PUNCTUATION:
+            files = sorted(path.name for path in run.vocabulary("").iterdir())
     else:
-        vocabulary, opened = "acoustic.txt", load_onnx_acoustic
         network = packed_network(load_acoustic_model(run.path, weights), run)
+        files = ["acoustic.txt"]
     with replacing_folder(target) as folder:
         if target.is_dir():
             shutil.copytree(target, folder, dirs_exist_ok=True)
@@ -91,17 +94,14 @@ def pack(
             config[SEARCH] = {**config.get(SEARCH, {}), **search}
         save_yaml(new.config_file, config)
         new.vocabulary("").mkdir(exist_ok=True)
-        shutil.copyfile(run.vocabulary(vocabulary), new.vocabulary(vocabulary))
+        for file in map(run.vocabulary, files):
+            shutil.copyfile(file, new.vocabulary(file.name))
         if run.metrics.is_file():
             shutil.copyfile(run.metrics, new.metrics)
         new.packed_network.write_bytes(network.SerializeToString(deterministic=True))
         checksums.begin(folder)
         checksums.accept(folder)
-        opened(folder)  # ONNX Runtime may lack an operation
-
-
-def _is_punctuation(run: RunFolder) -> bool:
-    return run.config().get("task") == "language" and read_model_config(run).name == PUNCTUATION
+        open_session(new.packed_network)  # ONNX Runtime may lack an operation
 
 
 def _without_local_paths(config: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """Saves and loads the arrays of a model as an ``.npz`` file; errors name the file and the model part."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -10,6 +10,8 @@ from utils.errors import RunError
 from utils.files import read_arrays, replacing
 
 Part = TypeVar("Part")
+_SCALES = "_scales"
+_HIGHEST = 127
 
 
 def save_arrays(path: str | Path, arrays: Mapping[str, Any]) -> None:
@@ -43,3 +45,31 @@ def load_part(
         raise RunError(f"cannot read {name} ({error.strerror})", where=path, hint=hint) from error
     except (ValueError, IndexError, TypeError) as error:
         raise RunError(f"cannot read {name} ({error})", where=path, hint=hint) from error
+
+
+def quantised(arrays: Mapping[str, np.ndarray], matrices: Sequence[str]) -> dict[str, np.ndarray]:
+    """Arrays for a file: the matrices as int8 with a scale for each row, all others as float16."""
+    saved = {name: values.astype(np.float16) for name, values in arrays.items() if name not in matrices}
+    for name in matrices:
+        saved[name], saved[name + _SCALES] = _quantise(arrays[name])
+    return saved
+
+
+def dequantised(saved: Mapping[str, np.ndarray], names: Sequence[str]) -> dict[str, np.ndarray]:
+    """The arrays with these names of a file made by :func:`quantised`; the matrices are float32.
+
+    Raises:
+        KeyError: an array is missing.
+    """
+    return {
+        name: saved[name] * np.float32(saved[name + _SCALES]) if name + _SCALES in saved else saved[name]
+        for name in names
+    }
+
+
+def _quantise(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Rows (…, n) → int8 (…, n) and scales (…, 1) float16, whose product approximates the rows."""
+    highest = np.abs(matrix).max(axis=-1, keepdims=True)
+    # Rounded up: with a scale that float16 rounds down, the highest value would exceed 127 steps.
+    scales = np.nextafter((highest / _HIGHEST).astype(np.float16), np.float16(np.inf))
+    return np.round(matrix / scales.astype(np.float32)).astype(np.int8), scales

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from model_language.converters.base import EMISSIONS, Converter
-from model_language.converters.combined import GatedCnnConverter, load_combined_converter
+from model_language.converters.combined import load_combined_converter
 from model_language.converters.combined_config import NAME as COMBINED
 from model_language.converters.combined_config import CombinedConfig
 from model_language.converters.ngram import NAME as NGRAM
@@ -28,7 +28,6 @@ from model_language.language_model import (
 from model_language.networks.candidates import TABLES_FILE, CandidateTables
 from model_language.networks.causal_cnn_numpy import NAME as CAUSAL_CNN
 from model_language.networks.causal_cnn_numpy import CausalCnnConfig
-from model_language.networks.gated_cnn_numpy import NumpyGatedCnn
 from model_language.ngram.syllables import NAME as SYLLABLE_NGRAM
 from model_language.ngram.syllables import SyllableNgramConfig, load_syllable_ngram
 from model_language.punctuation import NAME as PUNCTUATION
@@ -45,7 +44,9 @@ from utils.run_folder.run import PRETRAINED, PRETRAINED_LANGUAGE_MODEL, RunFolde
 if TYPE_CHECKING:
     import keras
 
-GATED_CNN = "gated_cnn"
+GATED_CNN, CANDIDATE_TRANSFORMER = "gated_cnn", "candidate_transformer"
+CANDIDATE_NETWORKS = (GATED_CNN, CANDIDATE_TRANSFORMER)
+"""Networks that score only the candidates of each syllable."""
 INPUT_LAYER, OUTPUT_LAYER = "embedding", "logits"
 """Names of the layers of every network that have weights for each token."""
 
@@ -98,9 +99,20 @@ def _neural(config: str, builder: str) -> ModelEntry:
     return ModelEntry(config, _load_neural, build, exported=True)
 
 
-def _build_gated_cnn(config: Any, symbols: Symbols, run: RunFolder) -> keras.Model:
+def _load_candidates(run: RunFolder, config: Any) -> Converter:
+    model, symbols = load_network(run.path)
     tables = CandidateTables.load(run.vocabulary(TABLES_FILE))
-    return _network("gated_cnn:build_gated_cnn")(config, tables, len(symbols.hanzi))
+    return _imported("model_language.converters.neural", "CandidateConverter")(model, tables, symbols)
+
+
+def _candidates(config: str, builder: str) -> ModelEntry:
+    """A network with logits over the candidates of each syllable."""
+
+    def build(config: Any, symbols: Symbols, run: RunFolder) -> keras.Model:
+        tables = CandidateTables.load(run.vocabulary(TABLES_FILE))
+        return _network(builder)(config, tables, len(symbols.hanzi))
+
+    return ModelEntry(config, _load_candidates, build)
 
 
 def _build_causal_cnn(config: Any, symbols: Symbols, run: RunFolder) -> keras.Model:
@@ -115,12 +127,6 @@ def _load_punctuation(run: RunFolder, config: Any) -> Punctuation:
     return load_punctuation(run.path)
 
 
-def _load_gated_cnn(run: RunFolder, config: Any) -> GatedCnnConverter:
-    model, symbols = load_network(run.path)
-    tables = CandidateTables.load(run.vocabulary(TABLES_FILE))
-    return GatedCnnConverter(NumpyGatedCnn(_network("gated_cnn:numpy_weights")(model, tables)), symbols)
-
-
 MODELS: dict[str, ModelEntry] = {
     "transformer": _neural("transformer:TransformerConfig", "transformer:build_transformer"),
     "published_transformer": _neural(
@@ -128,7 +134,11 @@ MODELS: dict[str, ModelEntry] = {
         "published_transformer:build_published_transformer",
     ),
     "cbhg": _neural("cbhg:CbhgConfig", "cbhg:build_cbhg"),
-    GATED_CNN: ModelEntry("gated_cnn:GatedCnnConfig", _load_gated_cnn, _build_gated_cnn),
+    GATED_CNN: _candidates("gated_cnn:GatedCnnConfig", "gated_cnn:build_gated_cnn"),
+    CANDIDATE_TRANSFORMER: _candidates(
+        "candidate_transformer:CandidateTransformerConfig",
+        "candidate_transformer:build_candidate_transformer",
+    ),
     CAUSAL_CNN: ModelEntry(CausalCnnConfig, load_hanzi_language_model, _build_causal_cnn),
     PUNCTUATION: ModelEntry(PunctuationConfig, _load_punctuation, _build_punctuation),
     NGRAM: ModelEntry(NgramConfig, load_ngram_converter),

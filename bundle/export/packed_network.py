@@ -1,4 +1,4 @@
-"""Converts an acoustic or a punctuation model to one small ONNX file that keeps the paths of the variables.
+"""Converts an acoustic model or a network over text to one small ONNX file with the paths of the variables.
 
 The weights enter the conversion as inputs, so that no converter folds or renames them, and become
 initialisers afterwards. Large weights are stored in int8 with a scale for each channel.
@@ -60,24 +60,18 @@ def packed_network(acoustic: AcousticModel, run: RunFolder) -> onnx.ModelProto:
         network = acoustic.model
     weights = {name: np.asarray(variable) for name, variable in weight_variables(acoustic.model).items()}
     model = _converted(network, weights)
-    products = {
-        node.name: node.input[1]
-        for node in model.graph.node
-        if node.op_type in ("MatMul", "Gemm") and node.input[1] in weights
-    }
-    large = [name for name, weight in products.items() if weights[weight].size >= _SMALLEST_PRODUCT]
-    if large and not streams:
-        model = _with_integer_products(model, large)
+    if not streams:
+        model = _with_integer_products(model, weights)
     _store_in_bytes(model.graph, weights)
     metadata[WEIGHTS] = "\n".join(weights)
     onnx.helper.set_model_props(model, {key: str(value) for key, value in metadata.items()})
     return model
 
 
-def packed_punctuation(network: keras.Model) -> onnx.ModelProto:
-    """A punctuation network in ONNX: ``hanzi`` and ``pauses`` (B, L) int32 → ``logits`` (B, L, marks)."""
+def packed_text_network(network: keras.Model) -> onnx.ModelProto:
+    """A network over text in ONNX: inputs (B, L) int32, ``syllables`` or others → ``logits`` (B, L, K)."""
     weights = {name: np.asarray(variable) for name, variable in weight_variables(network).items()}
-    model = _converted(network, weights)
+    model = _with_integer_products(_converted(network, weights), weights)
     _store_in_bytes(model.graph, weights)
     return model
 
@@ -136,13 +130,21 @@ def _original(path: str, weights: Collection[str]) -> str | None:
     return next((name for name in weights if path == name or path.endswith(f"/{name}")), None)
 
 
-def _with_integer_products(model: onnx.ModelProto, names: Collection[str]) -> onnx.ModelProto:
-    """The model with these products in int8; the range of the inputs is that of each call."""
+def _with_integer_products(model: onnx.ModelProto, weights: Mapping[str, np.ndarray]) -> onnx.ModelProto:
+    """The model with its large products in int8; the range of the inputs is that of each call."""
+    products = {
+        node.name: node.input[1]
+        for node in model.graph.node
+        if node.op_type in ("MatMul", "Gemm") and node.input[1] in weights
+    }
+    large = [name for name, weight in products.items() if weights[weight].size >= _SMALLEST_PRODUCT]
+    if not large:
+        return model
     with tempfile.TemporaryDirectory() as folder, quiet_converters():
         plain, converted = Path(folder) / "float.onnx", Path(folder) / "int8.onnx"
         onnx.save(model, plain)
         quantize_dynamic(
-            plain, converted, per_channel=True, weight_type=QuantType.QInt8, nodes_to_quantize=list(names)
+            plain, converted, per_channel=True, weight_type=QuantType.QInt8, nodes_to_quantize=large
         )
         return onnx.load(converted)
 

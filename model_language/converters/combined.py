@@ -5,11 +5,12 @@
 
 The factors are settings of :class:`CombinedConfig`, tuned on held-out text (log-linear combination: Och and
 Ney 2002, "Discriminative Training and Maximum Entropy Models for Statistical Machine Translation"). The
-n-gram model contributes most. A dictionary of words adds what its training texts lack; the network, a gated
-CNN, sees both sides of a syllable. A hanzi may be written for a syllable that an acoustic model confuses with
+n-gram model contributes most. A dictionary of words adds what its training texts lack; the network sees
+both sides of a syllable. A hanzi may be written for a syllable that an acoustic model confuses with
 its reading (``noisy_channel``). The number of recognition errors in a sentence is unknown: each sentence is
 searched with a high error rate and, if that finds errors, with lower ones; the highest score wins. Typed
-pinyin is assumed to be correct (:meth:`CombinedConverter.typed`). All parts run in NumPy.
+pinyin is assumed to be correct (:meth:`CombinedConverter.typed`). The
+network runs in ONNX Runtime, all else in NumPy.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from model_language.converters.base import EMISSIONS, Converter
 from model_language.converters.combined_config import CombinedConfig
 from model_language.converters.noisy_channel import EmissionTables
 from model_language.language_model import RESCORED, SecondPass, near_the_best
-from model_language.networks.gated_cnn_numpy import NumpyGatedCnn, load_weights
+from model_language.networks.candidate_scorer import CandidateScorer
 from model_language.ngram.packed import PackedNgrams, read_packed
 from model_language.ngram.words import WordUnigram, read_words
 from model_language.search.beam import beam_search
@@ -77,7 +78,7 @@ class CombinedConverter(Converter):
 
     def __init__(
         self,
-        network: NumpyGatedCnn,
+        network: CandidateScorer,
         ngrams: PackedNgrams,
         tables: EmissionTables,
         symbols: Symbols,
@@ -89,7 +90,7 @@ class CombinedConverter(Converter):
         self.history_model, self.path_model = WeightedHistory(ngrams, config.ngram), words
         self.second_pass = second_pass
         self._tables, self.ngrams = tables, ngrams
-        self._rated = rated = network.rated_candidates.shape[1]
+        self._rated = rated = tables.searched - config.others  # columns that the network scores
         # By error rate: the score of each candidate without the network.
         self._scores = np.stack([config.emissions * tables.emissions(rate) for rate in config.error_rates])
         if config.network:
@@ -265,7 +266,7 @@ class CombinedConverter(Converter):
         syllables = self._tokens.encode(sentences)
         scores = self._scores[:, :, :width][rates[:, None], syllables]  # (B, L, width)
         if self._config.network:
-            logs = self._network.log_probs(syllables, rare=False)
+            logs = self._network.log_probs(syllables)
             scores[:, :, : self._rated] += self._config.network * logs
         lengths = np.array([len(sentence) for sentence in sentences])
         candidates = self._tables.candidates[:, :width][syllables]
@@ -336,7 +337,7 @@ class WeightedHistory(HistoryModel):
 
 
 def _array_files(run: RunFolder, config: CombinedConfig) -> list[Path]:
-    return [run.network, run.ngrams, run.emissions, *([run.words] if config.words else [])]
+    return [run.packed_network, run.ngrams, run.emissions, *([run.words] if config.words else [])]
 
 
 def combined_parts(run: RunFolder, config: CombinedConfig) -> list[Path]:
@@ -354,26 +355,7 @@ def load_combined_converter(run: RunFolder, config: CombinedConfig) -> CombinedC
     # All files are verified before one is unpacked.
     network_file, ngrams_file, emissions_file, *words_file = map(run.part, _array_files(run, config))
     ngrams = read_packed(ngrams_file)  # first: unpacking takes memory that the other parts can use then
-    network = NumpyGatedCnn(load_weights(network_file))
+    network = CandidateScorer(network_file)
     tables = EmissionTables.load(emissions_file)
     words = read_words(words_file[0], config.words) if words_file else None
     return CombinedConverter(network, ngrams, tables, symbols, config, words)
-
-
-class GatedCnnConverter(Converter):
-    """Takes the best candidate at every position. Syllables without a digit may have any tone.
-
-    Args:
-        network: scores the candidates of each syllable.
-        symbols: vocabularies of the network.
-    """
-
-    def __init__(self, network: NumpyGatedCnn, symbols: Symbols):
-        self._network, self.symbols = network, symbols
-        self._tokens = Tokens(symbols)
-
-    def grid(self, sentences: Sequence[Sequence[str]]) -> Grid:
-        """All candidates of each syllable and their log-probabilities; no sentence may be empty."""
-        syllables = self._tokens.encode(sentences)
-        candidates, scores = self._network.candidates[syllables], self._network.log_probs(syllables)
-        return Grid(candidates, scores, np.array([len(sentence) for sentence in sentences]))

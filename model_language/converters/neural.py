@@ -1,4 +1,4 @@
-"""Converter that uses a Keras network alone (transformer, CBHG): the best candidate at each position.
+"""Converters that use a Keras network alone, such as a transformer: the best candidate at each position.
 
 The network reads the whole sentence; the hanzi of the positions are chosen independently of each other.
 """
@@ -11,10 +11,11 @@ from keras import ops
 
 from model_language.batching import LONGEST_WINDOW, length_batches, windows
 from model_language.converters.base import Converter
+from model_language.networks.candidates import CandidateTables, rare_priors
 from model_language.networks.loss import candidate_logits
 from model_language.search.grid import Grid
-from model_language.vocabulary.symbols import PAD_ID, Symbols
-from utils.arrays import pad_rows
+from model_language.vocabulary.symbols import PAD_ID, Symbols, Tokens
+from utils.arrays import log_softmax, pad_rows
 from utils.backend.prediction import predict, prepare_prediction
 
 # Padded lengths are multiples of this: fewer shapes for compilers that specialise on them.
@@ -66,3 +67,30 @@ class NeuralConverter(Converter):
                 log_probs[row, window.first : window.last] = scores[window.kept]
                 candidates[row, window.first : window.last] = ids[window.kept]
         return Grid(candidates, np.where(candidates > PAD_ID, log_probs, -np.inf), lengths)
+
+
+class CandidateConverter(Converter):
+    """Converts with a network that scores only the candidates; syllables without a digit may have any tone.
+
+    Args:
+        model: ``{"syllables": (B, L) int32}`` → logits (B, L, K) in the order of ``tables.candidates``.
+        tables: the tables that it was built with; their rare hanzi have a fixed score.
+        symbols: vocabularies of the network.
+    """
+
+    def __init__(self, model: keras.Model, tables: CandidateTables, symbols: Symbols):
+        self._model, self.symbols, self._tokens = model, symbols, Tokens(symbols)
+        self._candidates = np.concatenate([tables.candidates, tables.rare], axis=1)
+        self._rare = rare_priors(tables).astype(np.float32)
+        prepare_prediction(model)
+
+    def grid(self, sentences: Sequence[Sequence[str]]) -> Grid:
+        """All candidates of each syllable and their log-probabilities; no sentence may be empty."""
+        syllables = self._tokens.encode(sentences)  # (B, L)
+        length = syllables.shape[1]
+        padded = np.pad(syllables, [(0, 0), (0, -length % _LENGTH_STEP)])
+        rated = predict(self._model, {"syllables": padded})[: len(syllables), :length]
+        candidates = self._candidates[syllables]
+        scores = log_softmax(np.concatenate([rated, self._rare[syllables]], axis=-1))
+        lengths = np.array([len(sentence) for sentence in sentences])
+        return Grid(candidates, np.where(candidates > PAD_ID, scores, -np.inf), lengths)

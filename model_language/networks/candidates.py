@@ -34,6 +34,8 @@ _OWN_FRACTION = 2 / 3  # fraction of a tonal syllable's candidates reserved for 
 _ERROR_RATE = 0.1  # assumed rate of recognition errors, to choose the other candidates
 _DRAWS = 64  # equally probable confusions that are stored for each syllable, for training to draw from
 _UNSEEN = 0.1  # added to the count of every candidate
+# A hanzi that the network does not score gets the lowest prior of those that it scores, minus this.
+_RARE_PENALTY = 2.0
 
 
 @dataclass(frozen=True)
@@ -75,6 +77,13 @@ class CandidateTables:
             lambda saved: cls(**{field.name: saved[field.name] for field in fields(cls)}),
             hint,
         )
+
+
+def rare_priors(tables: CandidateTables) -> np.ndarray:
+    """The fixed log-score of each hanzi that a network does not score, (tokens, R); -inf in empty columns."""
+    priors = np.where(tables.candidates > PAD_ID, tables.priors, np.inf)
+    lowest = priors.min(axis=1, keepdims=True) - _RARE_PENALTY  # (tokens, 1)
+    return np.where(tables.rare > PAD_ID, lowest, -np.inf)
 
 
 def build_tables(symbols: Symbols, counts: csr_array, choices: int) -> CandidateTables:

@@ -15,13 +15,15 @@ from pathlib import Path
 
 import numpy as np
 
-from model_language.array_files import load_part, save_arrays
-from model_language.networks.gated_cnn_numpy import KERNEL, dequantised, normalised, quantised
+from model_language.array_files import dequantised, load_part, quantised, save_arrays
 from model_language.vocabulary.symbols import PAD_ID
 from utils.errors import require
 from utils.limits import Count, Fraction, Limited
 
 NAME = "causal_cnn"
+KERNEL = 3
+"""Positions that a layer reads: its own and two others, ``dilation`` apart."""
+_EPSILON = 1e-3  # epsilon of Keras's LayerNormalization
 _MATRICES, _INTEGERS = ("vectors", "kernels"), ("dilations", "frequent")
 SHARED_HISTORY = 8
 """Hypotheses of an utterance share the computation after this many equal hanzi. With 8, the errors on 179
@@ -250,11 +252,11 @@ class NumpyCausalCnn:
             rows = is_read[:-1].nonzero()[0]
         x = weights.vectors.take(tokens.take(rows), axis=0) * np.float32(width**0.5)
         for layer, window in enumerate(reversed(windows)):
-            y = np.append(normalised(x, weights.norms[layer]), np.zeros((1, width), np.float32), axis=0)
+            y = np.append(_normalised(x, weights.norms[layer]), np.zeros((1, width), np.float32), axis=0)
             z = y.take(window, axis=0).reshape(-1, KERNEL * width) @ weights.kernels[layer]
             z += weights.biases[layer]
             x = x.take(window[:, -1], axis=0) + z[:, :width] / (1.0 + np.exp(-z[:, width:]))
-        return normalised(x, weights.norms[-1])
+        return _normalised(x, weights.norms[-1])
 
 
 def _prefix_tree(
@@ -316,3 +318,11 @@ def _log_sum_exp(logits: np.ndarray) -> np.ndarray:
     highest = logits.max(axis=1)
     logits -= highest[:, None]
     return highest + np.log(np.exp(logits, out=logits).sum(axis=1))
+
+
+def _normalised(x: np.ndarray, scale_and_offset: np.ndarray) -> np.ndarray:
+    """Layer normalisation (Ba et al. 2016) of (…, W)."""
+    centred = x - x.mean(axis=-1, keepdims=True)
+    variance = np.einsum("...i,...i->...", centred, centred)[..., None] / x.shape[-1]
+    centred *= scale_and_offset[0] / np.sqrt(variance + _EPSILON)
+    return centred + scale_and_offset[1]

@@ -1,10 +1,8 @@
 """Gated CNN for pinyin to hanzi, in Keras: logits of the candidate hanzi of each syllable in a sentence.
 
 Each layer reads a position and one on each side, ``dilation`` away (Dauphin et al. 2017, "Language Modeling
-with Gated Convolutional Networks", with the growing dilations of van den Oord et al. 2016, WaveNet). It costs
-a quarter of a Transformer with the same error, and NumPy runs it
-(:mod:`model_language.networks.gated_cnn_numpy`). It scores only the candidates of each syllable
-(:mod:`model_language.networks.candidates`), not all hanzi.
+with Gated Convolutional Networks", with the growing dilations of van den Oord et al. 2016, WaveNet). It
+scores only the candidates of each syllable (:mod:`model_language.networks.candidates`), not all hanzi.
 """
 
 import math
@@ -17,15 +15,13 @@ import numpy as np
 from keras import layers, ops
 
 from model_language.networks.candidates import CandidateTables
-from model_language.networks.gated_cnn_numpy import KERNEL, GatedCnnWeights
+from model_language.networks.causal_cnn_numpy import KERNEL
 from model_language.networks.loss import IMPOSSIBLE
 from model_language.vocabulary.symbols import PAD_ID
 from utils.errors import require
 from utils.limits import Count, Fraction, Limited, at_least
 
 NAME = "gated_cnn"
-# A hanzi that the network does not score gets the lowest prior of those that it scores, minus this.
-_RARE_PENALTY = 2.0
 
 _serializable = keras.saving.register_keras_serializable(package="model_language")
 
@@ -104,35 +100,6 @@ def build_gated_cnn(config: GatedCnnConfig, tables: CandidateTables, hanzi_size:
     x = layers.LayerNormalization(name="final_norm")(x)
     logits = CandidateLogits(tables.candidates, tables.priors, hanzi_size, dtype="float32", name="logits")
     return keras.Model({"syllables": syllables}, logits(x, syllables), name=config.name)
-
-
-def numpy_weights(model: keras.Model, tables: CandidateTables) -> GatedCnnWeights:
-    """The weights of a network for NumPy, float32; rare hanzi have a fixed log-score.
-
-    Args:
-        model: result of :func:`build_gated_cnn`.
-        tables: the tables that it was built with.
-    """
-    embedding, output = model.get_layer("embedding"), model.get_layer("logits")
-    gated = [layer for layer in model.layers if isinstance(layer, GatedNeighbours)]
-    norms = [*(layer.norm for layer in gated), model.get_layer("final_norm")]
-    by_token = _array(embedding.token) + _array(embedding.base)[tables.bases]
-    by_token[PAD_ID] = 0
-    rated = np.where(tables.candidates > PAD_ID, tables.priors + _array(output.bias), -np.inf)
-    priors = np.where(tables.candidates > PAD_ID, tables.priors, np.inf)
-    lowest = priors.min(axis=1, keepdims=True) - _RARE_PENALTY  # (tokens, 1)
-    rare = np.where(tables.rare > PAD_ID, lowest, -np.inf)
-    return GatedCnnWeights(
-        embeddings=by_token,
-        norms=np.stack([np.stack([_array(norm.gamma), _array(norm.beta)]) for norm in norms]),
-        kernels=np.stack([_array(layer.gates.kernel) for layer in gated]),
-        biases=np.stack([_array(layer.gates.bias) for layer in gated]),
-        dilations=np.array([layer.dilation for layer in gated]),
-        hanzi=_array(output.hanzi),
-        candidates=np.concatenate([tables.candidates, tables.rare], axis=1),
-        priors=np.concatenate([rated, rare], axis=1).astype(np.float32),
-        rated=tables.candidates.shape[1],
-    )
 
 
 @_serializable
@@ -268,7 +235,3 @@ class CandidateLogits(layers.Layer):
         """The constructor's arguments."""
         tables = {"candidates": self.candidates.tolist(), "priors": self.priors.tolist()}
         return {**super().get_config(), **tables, "hanzi_size": self.hanzi_size}
-
-
-def _array(variable) -> np.ndarray:
-    return np.array(variable.numpy(), np.float32)

@@ -69,13 +69,18 @@ def build_transformer(config: TransformerConfig, pinyin_size: int, hanzi_size: i
     syllables = keras.Input((None,), dtype="int32", name="syllables")
     present = ops.not_equal(syllables, PAD_ID)  # (B, L)
     x = layers.Embedding(pinyin_size, config.width, name="embedding")(syllables)  # (B, L, width)
+    x = layers.LayerNormalization(name="final_norm")(encode(x, present, config))
+    logits = layers.Dense(hanzi_size, dtype="float32", name="logits")(x)
+    return keras.Model({"syllables": syllables}, logits, name=config.name)
+
+
+def encode(x, present, config: TransformerConfig):
+    """The blocks: embeddings (B, L, width) and which positions are present, (B, L) bool → (B, L, width)."""
     x = layers.Dropout(config.dropout)(x)
     for block in range(1, config.blocks + 1):
         x = layers.Add()([x, _attend(x, present, config, block)])
         x = layers.Add()([x, _feed_forward(x, config)])
-    x = layers.LayerNormalization(name="final_norm")(x)
-    logits = layers.Dense(hanzi_size, dtype="float32", name="logits")(x)
-    return keras.Model({"syllables": syllables}, logits, name=config.name)
+    return x
 
 
 def _attend(x, present, config: TransformerConfig, block: int):

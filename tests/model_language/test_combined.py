@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from bundle.pack import pack
 from model_language.converters.combined import (
     load_combined_converter,
 )
@@ -49,7 +50,8 @@ def folder(tmp_path_factory) -> Path:
     text = folder / "text.txt"
     text.write_text("\n".join(np.random.default_rng(0).choice(LINES, 300)) + "\n", encoding="utf-8")
     (folder / "recipe.yaml").write_text("task: language\n", encoding="utf-8")
-    train(folder, "network", *NETWORK)
+    train(folder, "trained", *NETWORK)
+    pack(folder / "trained", folder / "network")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("training.tasks.counted.read_dictionary", lambda: DICTIONARY)
         train(folder, "combined", *COMBINED, f"model.network_run={folder / 'network'}")
@@ -183,7 +185,7 @@ def test_emissions_of_a_hanzi_sum_to_one_at_most(folder):
     assert np.allclose(confused.sum(axis=1)[confused.sum(axis=1) > 0], 1, atol=1e-4)
 
 
-@pytest.mark.parametrize("name", ["network.npz", "ngrams.npz", "emissions.npz", "words.npz"])
+@pytest.mark.parametrize("name", ["network.onnx", "ngrams.npz", "emissions.npz", "words.npz"])
 def test_a_damaged_part_is_named(folder, tmp_path, name):
     shutil.copytree(folder / "combined", tmp_path / "run")
     path = tmp_path / "run" / name
@@ -196,7 +198,7 @@ def test_a_damaged_part_is_named(folder, tmp_path, name):
 def test_the_run_of_another_network_is_refused(folder):
     with pytest.raises(ConfigError, match=r"network_run is empty"):
         train(folder, "none", *COMBINED)
-    with pytest.raises(ConfigError, match="not of gated_cnn"):
+    with pytest.raises(ConfigError, match="no packed network over candidates"):
         train(folder, "wrong", *COMBINED, f"model.network_run={folder / 'combined'}")
 
 

@@ -12,11 +12,16 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
+from bundle.export.packed_network import packed_text_network
 from data.text.pinyin_pair_preparation import prepare_pairs
-from model_language.converters.combined import GatedCnnConverter
+from model_language.converters.neural import CandidateConverter
+from model_language.networks.candidate_scorer import CandidateScorer
+from model_language.networks.candidate_transformer import (
+    CandidateTransformerConfig,
+    build_candidate_transformer,
+)
 from model_language.networks.candidates import CandidateTables, build_tables
-from model_language.networks.gated_cnn import GatedCnnConfig, RowsConfig, build_gated_cnn, numpy_weights
-from model_language.networks.gated_cnn_numpy import NumpyGatedCnn, load_weights, save_weights
+from model_language.networks.gated_cnn import GatedCnnConfig, RowsConfig, build_gated_cnn
 from model_language.registry import load_converter
 from model_language.vocabulary.lexicon import UNREADABLE, Lexicon
 from model_language.vocabulary.symbols import PAD_ID, UNKNOWN_ID, Symbols, Tokens
@@ -73,12 +78,15 @@ def tables(symbols, counts) -> CandidateTables:
     return build_tables(symbols, csr_array(counts), choices=6)
 
 
-@pytest.fixture(scope="module")
-def model(symbols, tables):
+@pytest.fixture(scope="module", params=["gated_cnn", "candidate_transformer"])
+def model(request, symbols, tables):
     """A model with weights large enough that every part has an effect."""
-    model = build_gated_cnn(
-        GatedCnnConfig(width=12, dilations=(1, 2, 4), choices=6), tables, len(symbols.hanzi)
-    )
+    if request.param == "gated_cnn":
+        gated = GatedCnnConfig(width=12, dilations=(1, 2, 4), choices=6)
+        model = build_gated_cnn(gated, tables, len(symbols.hanzi))
+    else:
+        encoder = CandidateTransformerConfig(width=12, heads=2, blocks=2, reach=3, dropout=0.0, choices=6)
+        model = build_candidate_transformer(encoder, tables, len(symbols.hanzi))
     random = np.random.default_rng(0)
     for weight in model.trainable_weights:
         weight.assign(weight.value + 0.4 * random.standard_normal(weight.shape))
@@ -111,8 +119,11 @@ def token(symbols: Symbols, syllable: str) -> int:
 # --- the network ----------------------------------------------------------------------------------------
 
 
-def test_multiply_accumulates_by_hand(model):
+def test_multiply_accumulates_by_hand(symbols, tables):
     length, w, layers, choices = 7, 12, 3, 6
+    model = build_gated_cnn(
+        GatedCnnConfig(width=w, dilations=(1, 2, 4), choices=6), tables, len(symbols.hanzi)
+    )
     gates, products = 3 * w * 2 * w, choices * w
     assert multiply_accumulates(model, length) == length * (layers * gates + products)
 
@@ -124,15 +135,25 @@ def log_probs(model, syllables: np.ndarray, tables: CandidateTables) -> np.ndarr
     return np.where(tables.candidates[syllables] > PAD_ID, found, -np.inf)
 
 
+@pytest.fixture(scope="module")
+def packed(model, tmp_path_factory) -> CandidateScorer:
+    path = tmp_path_factory.mktemp("packed") / "network.onnx"
+    path.write_bytes(packed_text_network(model).SerializeToString())
+    return CandidateScorer(path)
+
+
 @pytest.mark.parametrize("length", [1, 2, 3, 5, 17])
-def test_numpy_equals_keras(model, tables, length):
+def test_the_packed_network_equals_keras(model, packed, tables, length):
     """Also for rows shorter than the dilations, and with pauses in the middle of a row."""
     random = np.random.default_rng(length)
     syllables = random.integers(1, len(tables.bases), (4, length)).astype(np.int32)
     syllables[1, length // 2 :] = PAD_ID
     syllables[2, length // 3] = PAD_ID
-    found = NumpyGatedCnn(numpy_weights(model, tables)).log_probs(syllables, rare=False)
-    np.testing.assert_allclose(found, log_probs(model, syllables, tables), atol=1e-4)
+    expected = log_probs(model, syllables, tables)
+    possible = np.isfinite(expected)
+    found = packed.log_probs(syllables)
+    np.testing.assert_allclose(found[possible], expected[possible], atol=1e-4)
+    assert (found[~possible] < -1e8).all()
     assert np.exp(found[3]).sum(axis=-1) == pytest.approx(np.ones(length), abs=1e-5)
 
 
@@ -149,30 +170,11 @@ def test_a_saved_model_is_the_same(model, tables, tmp_path):
     np.testing.assert_array_equal(loaded({"syllables": row}), model({"syllables": row}))
 
 
-def test_the_weights_file_is_small_and_nearly_the_same(model, tables, tmp_path):
-    weights, row = numpy_weights(model, tables), np.array([[3, 5, 7, 4]])
-    save_weights(tmp_path / "network.npz", weights)
-    loaded = load_weights(tmp_path / "network.npz")
-    assert loaded.rated == weights.rated
-    for name in ("embeddings", "kernels", "hanzi"):
-        exact = getattr(weights, name)
-        step = np.abs(exact).max(axis=-1, keepdims=True) / 127
-        assert (np.abs(getattr(loaded, name) - exact) <= 0.51 * step + 1e-7).all()
-    np.testing.assert_array_equal(loaded.candidates, weights.candidates)
-    np.testing.assert_allclose(
-        NumpyGatedCnn(loaded).log_probs(row), NumpyGatedCnn(weights).log_probs(row), atol=0.15
-    )
-
-
-def test_a_damaged_weights_file_is_named(model, tables, tmp_path):
-    path = tmp_path / "network.npz"
-    with pytest.raises(RunError, match="cannot read the network"):
-        load_weights(path)
-    save_weights(path, numpy_weights(model, tables))
-    content = path.read_bytes()
-    path.write_bytes(content[: len(content) // 2])
-    with pytest.raises(RunError, match="cannot read the network"):
-        load_weights(path)
+def test_a_damaged_network_is_named(tmp_path):
+    path = tmp_path / "network.onnx"
+    path.write_bytes(b"no network")
+    with pytest.raises(RunError, match=r"cannot read the network .*network\.onnx"):
+        CandidateScorer(path).log_probs(np.ones((1, 1), np.int32))
 
 
 # --- candidates -----------------------------------------------------------------------------------------
@@ -234,7 +236,7 @@ def test_tables_round_trip(tables, tmp_path):
 
 
 def test_the_converter_writes_only_candidates(model, tables, symbols):
-    converter = GatedCnnConverter(NumpyGatedCnn(numpy_weights(model, tables)), symbols)
+    converter = CandidateConverter(model, tables, symbols)
     sentences = [["shi4", "ma", "de5"], [], ["rua1", "???", "huar1"], ["shi"] * 40]
     texts = converter.convert(sentences)
     assert list(map(len, texts)) == [3, 0, 3, 40]
@@ -388,7 +390,7 @@ def test_losses_are_the_cross_entropy_of_each_row(world, dataset):
 
 
 def test_the_evaluation_against_counts_by_hand(model, tables, symbols):
-    converter = GatedCnnConverter(NumpyGatedCnn(numpy_weights(model, tables)), symbols)
+    converter = CandidateConverter(model, tables, symbols)
     sentences = [["shi4", "ma1"], ["hua1"]]
     text = converter.convert(sentences)
     counts, loss = evaluate_converter(converter, sentences, [text[0], "龘"])

@@ -48,8 +48,8 @@ def error_rate(to_hanzi: PinyinToHanzi, lines: list[str]) -> float:
     return total(count_errors(sentence, hanzi) for sentence, hanzi in found).rate
 
 
-def test_the_folder_is_at_most_20_megabytes():
-    assert sum(path.stat().st_size for path in PRETRAINED.rglob("*") if path.is_file()) <= 20_000_000
+def test_the_folder_is_at_most_21_megabytes():
+    assert sum(path.stat().st_size for path in PRETRAINED.rglob("*") if path.is_file()) <= 21_000_000
     assert "licence" in (PRETRAINED / "README.md").read_text(encoding="utf-8")
 
 

@@ -65,7 +65,7 @@ def test_damage_to_a_keyword_run_is_named(keyword_run, tmp_path):
 def test_damage_to_the_shipped_converter_is_named(tmp_path):
     run = shutil.copytree(PRETRAINED, tmp_path / "run")
     vocabularies = (f"vocabulary/{name}" for name in ("pinyin.txt", "hanzi.txt", "lexicon.tsv"))
-    names = ("config.yaml", "network.npz", "ngrams.npz", "emissions.npz", "words.npz", *vocabularies)
+    names = ("config.yaml", "network.onnx", "ngrams.npz", "emissions.npz", "words.npz", *vocabularies)
     for number, name in enumerate(names):
         whole = (run / name).read_bytes()
         damage_file(run / name, DAMAGE[number % len(DAMAGE)], np.random.default_rng(number))

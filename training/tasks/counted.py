@@ -8,6 +8,7 @@ are tested on the dev sentences.
 """
 
 import logging
+import shutil
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -26,18 +27,16 @@ from model_language.converters.combined_config import CombinedConfig
 from model_language.converters.ngram import NgramConverter, NgramModel
 from model_language.converters.noisy_channel import build_emissions
 from model_language.networks.candidates import TABLES_FILE, CandidateTables, confusion_matrix
-from model_language.networks.gated_cnn import GatedCnnConfig, numpy_weights
-from model_language.networks.gated_cnn_numpy import save_weights
 from model_language.ngram.kneser_ney import ngram_counts
 from model_language.ngram.packed import build_packed
 from model_language.ngram.syllables import SyllableNgram
 from model_language.ngram.words import pack_words
-from model_language.registry import load_network, read_model_config
+from model_language.registry import CANDIDATE_NETWORKS, read_model_config
 from model_language.vocabulary.symbols import PAD_ID, UNKNOWN_ID, Symbols
 from training.tasks.gated_cnn import reading_matrix
 from training.tasks.language_config import LanguageConfig
 from utils.errors import require
-from utils.files import write_json, write_text
+from utils.files import replacing, write_json, write_text
 from utils.mandarin.confusion_statistics import shipped_statistics
 from utils.mandarin.pinyin import without_tone
 from utils.metrics import count_errors, total
@@ -101,9 +100,9 @@ def make_combined(config: LanguageConfig, run: RunFolder) -> dict[str, float]:
     source = open_run(model.network_run, task="language")
     trained = read_model_config(source)
     require(
-        isinstance(trained, GatedCnnConfig),
-        f"'{source.path}' is a run of model.name={trained.name}, not of gated_cnn",
-        hint="train one: configs/language/pinyin_to_hanzi_network.yaml",
+        trained.name in CANDIDATE_NETWORKS and source.packed_network.is_file(),
+        f"'{source.path}' is no packed network over candidates",
+        hint="configs/language/pinyin_to_hanzi_network.yaml, then python -m bundle.pack RUN FOLDER",
     )
     require(
         not data.limit,
@@ -111,10 +110,11 @@ def make_combined(config: LanguageConfig, run: RunFolder) -> dict[str, float]:
         hint="leave it out: all texts of data.train are counted",
     )
     rows = trained.rows
-    network, symbols = load_network(source.path)
+    symbols = Symbols.load(source.path)
     symbols.save(run.path)
     tables = CandidateTables.load(source.vocabulary(TABLES_FILE))
-    save_weights(run.network, numpy_weights(network, tables))
+    with replacing(run.packed_network) as temporary:
+        shutil.copyfile(source.part(source.packed_network), temporary)
     dataset = prepare_pairs(data.train, data.cache, spoken=rows.spoken, seed=config.seed)
     emissions = build_emissions(
         symbols,

@@ -1,9 +1,9 @@
-"""Trains the gated CNN (pinyin → hanzi) on texts: a task with cross-entropy over the candidate hanzi.
+"""Trains the gated CNN or the Transformer over candidates (pinyin → hanzi) on texts, by cross-entropy.
 
 Texts become pairs of pinyin and hanzi on disk, then rows of fixed length. The rows of a batch are corrupted
 like recognised speech: tones are removed, syllables replaced by confusable ones, pauses dropped, and weak
 particles get their full reading. A batch depends only on its number and the seed, so a resumed training sees
-the same batches. The dev set is converted with the NumPy network, toned and toneless.
+the same batches. The dev set is converted with the network alone, toned and toneless.
 """
 
 from collections.abc import Sequence
@@ -24,10 +24,10 @@ from data.text.pinyin_pair_dataset import (
 )
 from data.text.pinyin_pairs import Pair
 from model_language.batching import length_batches
-from model_language.converters.combined import GatedCnnConverter
+from model_language.converters.neural import CandidateConverter
 from model_language.networks.candidates import TABLES_FILE, CandidateTables, build_tables
-from model_language.networks.gated_cnn import RowsConfig, build_gated_cnn, numpy_weights
-from model_language.networks.gated_cnn_numpy import NumpyGatedCnn
+from model_language.networks.gated_cnn import RowsConfig
+from model_language.registry import MODELS
 from model_language.vocabulary.symbols import PAD_ID, UNKNOWN_ID, Symbols, build_symbols
 from training.distributed.distribution import SINGLE_PROCESS, Distribution
 from training.loop import prepare_backend, train
@@ -128,10 +128,10 @@ class RowBatches:
 class GatedCnnTask(RowTask):
     """Cross-entropy over the candidates of each syllable, in nats for each position of a row.
 
-    The evaluation converts the dev sentences with the NumPy network, with and without tones.
+    The evaluation converts the dev sentences with the network alone, with and without tones.
 
     Args:
-        model: network from :func:`model_language.networks.gated_cnn.build_gated_cnn`.
+        model: one of :data:`model_language.registry.CANDIDATE_NETWORKS`.
         tables: the tables that it was built with.
         symbols: vocabularies.
         batches: training batches.
@@ -165,9 +165,7 @@ class GatedCnnTask(RowTask):
 
     def evaluate(self) -> dict[str, float]:
         """Character error rates of the dev set, and mean cross-entropy of a hanzi given toned syllables."""
-        converter = GatedCnnConverter(
-            network=NumpyGatedCnn(numpy_weights(self.model, self._tables)), symbols=self._symbols
-        )
+        converter = CandidateConverter(self.model, self._tables, self._symbols)
         hanzi = [pair.hanzi for pair in self._dev]
         toned, loss = evaluate_converter(converter, [pair.pinyin for pair in self._dev], hanzi)
         toneless_pinyin = [tuple(map(without_tone, pair.pinyin)) for pair in self._dev]
@@ -193,7 +191,7 @@ def choice_losses(model: keras.Model, arrays: dict[str, Any], training: bool) ->
 
 
 def evaluate_converter(
-    converter: GatedCnnConverter, sentences: Sequence[Sequence[str]], hanzi: Sequence[str]
+    converter: CandidateConverter, sentences: Sequence[Sequence[str]], hanzi: Sequence[str]
 ) -> tuple[ErrorCounts, float]:
     """Errors of a converter, and its mean cross-entropy (nats) of the reference among the candidates."""
     counts, loss, written = ErrorCounts(), 0.0, 0
@@ -227,7 +225,9 @@ def train_gated_cnn(
     symbols, tables = prepare_tables(config, run, dataset)
     prepare_backend(config.training, config.seed)
     distribution.check_same("vocabulary", [symbols.pinyin.tokens, symbols.hanzi.tokens])
-    model = distribution.build(lambda: build_gated_cnn(config.model, tables, len(symbols.hanzi)))
+    build = MODELS[config.model.name].build
+    assert build
+    model = distribution.build(lambda: build(config.model, symbols, run))
     prepare_model(model, config, run)
     return train(
         task=GatedCnnTask(

@@ -18,6 +18,7 @@ from data.batches.batching import plan_batches
 from data.text.pinyin_pairs import Pair, read_pairs
 from model_language.converters.combined_config import CombinedConfig
 from model_language.converters.ngram import NgramConfig
+from model_language.networks.candidate_transformer import CandidateTransformerConfig
 from model_language.networks.causal_cnn_numpy import CausalCnnConfig
 from model_language.networks.gated_cnn import GatedCnnConfig
 from model_language.networks.loss import candidate_logits, sequence_loss
@@ -168,7 +169,7 @@ def train_language(
         f"model.name={config.model.name} is estimated by counting, in one process",
         hint="leave --distribute out",
     )
-    if isinstance(config.model, GatedCnnConfig):
+    if isinstance(config.model, GatedCnnConfig | CandidateTransformerConfig):
         return train_gated_cnn(config, run, distribution)
     if isinstance(config.model, CausalCnnConfig):
         return train_causal_cnn(config, run, distribution)

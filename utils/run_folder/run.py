@@ -115,10 +115,8 @@ class RunFolder:
     """A counted n-gram of syllables."""
     ngram = _file("ngram.npz")
     """A counted n-gram of hanzi, of the converter ``ngram``."""
-    ngrams, network, emissions, words = map(
-        _file, ("ngrams.npz", "network.npz", "emissions.npz", "words.npz")
-    )
-    """The parts of the converter ``combined``: packed n-grams, gated network, readings and words."""
+    ngrams, emissions, words = map(_file, ("ngrams.npz", "emissions.npz", "words.npz"))
+    """The parts of the converter ``combined`` beside its packed network: n-grams, readings and words."""
     causal_network = _file("hanzi_model.npz")
     """The network of a language model of hanzi."""
 
