@@ -16,6 +16,7 @@ import soxr
 
 from serving.live.messages import Message, final_message, partial_message
 from serving.work.models import Failure, Models, Search
+from serving.work.shared import models_of
 from utils.audio.reading import INT16_SCALE
 from utils.errors import UserError
 from utils.hypotheses.recognition import Recognition
@@ -24,7 +25,6 @@ SLICE_SECONDS = 0.1  # sound of one turn of a stream
 BEHIND_SECONDS = 0.6  # if more audio than this waits, partial results become rarer
 ALIVE_SECONDS = 5.0  # a worker that has nothing to do reports this often that it is alive
 _INTERNAL = Failure("the stream can't be recognised", "the log of the service says why", internal=True)
-_WARM_ROWS = 20  # rows of logits recognised at the start, which fills tables
 
 
 @dataclass(frozen=True)
@@ -83,17 +83,13 @@ def follow_streams(pipe: Connection, speech: Path, language: Path) -> None:
     or more often, says that the process is alive.
     """
     try:
-        models = Models(speech, language)
-        recognizer = models.recognizer(Search())
-        look_ahead = models.live_stream(Search()).look_ahead_seconds
+        models = models_of(speech, language)
+        ready = Ready(models.sample_rate, models.load_networks())
     except UserError as error:
         pipe.send(Failure.of(error))
         return
     streams: dict[int, _Stream] = {}
-    # Some tables are made with the first utterance.
-    classes = len(recognizer.acoustic.vocabulary)
-    recognizer.segments_of_logits(np.random.default_rng(0).normal(0, 9, (_WARM_ROWS, classes)), 0, 1)
-    pipe.send(Ready(models.sample_rate, look_ahead))
+    pipe.send(ready)
     while True:
         received = False
         while pipe.poll(0 if received or _waiting(streams) else ALIVE_SECONDS):

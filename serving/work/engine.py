@@ -32,7 +32,8 @@ from serving.settings import Settings
 from serving.work.child import Child, ChildDied, ChildTimeout
 from serving.work.conversion_tasks import SPEED, conversion_tasks
 from serving.work.fair_queue import FairQueue, Flow, Task
-from serving.work.models import ConvertJob, Failure, Models, RecogniseJob, Search
+from serving.work.models import ConvertJob, Failure, RecogniseJob, Search
+from serving.work.shared import models_of
 from serving.work.uploads import ReadLimits, SoundEnd, UploadReader
 from utils.errors import UserError
 from utils.hypotheses.recognition import Ending, Recognition
@@ -314,11 +315,12 @@ def _work(pipe: Connection, speech: Path, language: Path) -> None:
     """The process: loads the models, then answers lists of jobs."""
     try:
         os.nice(_NICENESS)
-        models = Models(speech, language)
+        models = models_of(speech, language)
+        rate = models.sample_rate
     except UserError as error:
         pipe.send(Failure.of(error))
         return
-    pipe.send(models.sample_rate)
+    pipe.send(rate)
     while True:
         jobs = pipe.recv()
         try:
