@@ -4,7 +4,7 @@ The streams take turns, a tenth of a second of audio each, so that one that is s
 delays no other. A stream with much audio waiting has fewer partial results.
 """
 
-import traceback
+import logging
 from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -21,6 +21,7 @@ from utils.audio.reading import INT16_SCALE
 from utils.errors import UserError
 from utils.hypotheses.recognition import Recognition
 
+LOG = logging.getLogger("serving")
 SLICE_SECONDS = 0.1  # sound of one turn of a stream
 BEHIND_SECONDS = 0.6  # if more audio than this waits, partial results become rarer
 ALIVE_SECONDS = 5.0  # a worker that has nothing to do reports this often that it is alive
@@ -120,7 +121,7 @@ def follow_streams(pipe: Connection, speech: Path, language: Path) -> None:
 def _failure(error: Exception) -> Failure:
     if isinstance(error, UserError):
         return Failure.of(error)
-    traceback.print_exc()
+    LOG.error("a stream can't be recognised", exc_info=error)
     return _INTERNAL
 
 

@@ -12,12 +12,11 @@ import math
 import os
 import threading
 import time
-import traceback
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import aclosing, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, TypeVar
@@ -269,7 +268,7 @@ class Engine:
                 continue
             if isinstance(response, Failure):
                 child.close()
-                LOG.critical("the models can't be loaded", extra={"reason": response.problem})
+                LOG.critical("the models can't be loaded", extra=asdict(response))
                 self._set_rate(UserError(response.problem, where=response.where, hint=response.hint))
                 return None
             self._set_rate(response)
@@ -326,7 +325,7 @@ def _work(pipe: Connection, speech: Path, language: Path) -> None:
         try:
             results = models.compute(jobs)
         except Exception:
-            traceback.print_exc()
+            LOG.exception("a batch can't be computed")
             results = [_INTERNAL] * len(jobs)
         pipe.send(results)
 
