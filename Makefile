@@ -7,11 +7,13 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11; do \
 BIN := .venv/bin
 READY := .venv/.ready
 LOWEST := runs/lowest_versions
+LOCKING := runs/locking
+LOCK := requirements/serve.lock
 
 export TF_CPP_MIN_LOG_LEVEL ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo serve test test-lowest nightly lint format bench bench-peers converter language-model clean
+.PHONY: help demo serve lock test test-lowest nightly lint format bench bench-peers converter language-model clean
 
 help:  ## Show this list
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/^([a-z-]+):.*## /\1|/' | awk -F '|' '{printf "make %-11s %s\n", $$1, $$2}'
@@ -22,6 +24,13 @@ demo: $(READY)  ## Synthesise a corpus, train and test both models, write a repo
 serve: $(READY)  ## Serve recognition on http://127.0.0.1:8000; PORT=9000: another port
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check -r requirements/serve.txt
 	@$(BIN)/python serve.py $(if $(PORT),--port $(PORT))
+
+# uv takes versions that refuse Python 3.11 and newer: it ignores upper limits of the Python version.
+lock: $(READY)  ## Write requirements/serve.lock: the newest versions and their hashes, for run and serve on any machine
+	@$(BIN)/python -m venv $(LOCKING)
+	@$(LOCKING)/bin/python -m pip install -qq --disable-pip-version-check 'uv>=0.13,<0.14'
+	@echo 'backports-strenum<1.3' | $(LOCKING)/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 \
+	  --generate-hashes --custom-compile-command 'make lock' --constraints - requirements/serve.txt --output-file $(LOCK)
 
 TESTS := test test-lowest nightly
 # In the order of the folders, so that the processes end together: utils/ has many quick files.

@@ -17,18 +17,22 @@ from serving.endpoints.files import is_form
 from serving.errors import RequestError, of_http_error, of_user_error, of_validation_error
 from serving.limits import Guard
 from serving.live import opus
+from serving.live import worker as live_worker
 from serving.live.workers import LiveWorkers
 from serving.metrics import Metrics
 from serving.page import comparison, sign_in
 from serving.page import files as page_files
 from serving.settings import Settings
-from serving.work import uploads
-from serving.work.engine import Engine
+from serving.work import engine, uploads
 from serving.work.shared import share_models
 from utils.errors import UserError
 
 LOG = logging.getLogger("serving")
 TITLE = "Mandarin speech recognition"
+_PRELOADED = (
+    *(module.__name__ for module in (engine, uploads, live_worker, opus)),
+    "av",
+)  # what processes run
 
 
 def create_app(settings: Settings) -> FastAPI:
@@ -51,7 +55,7 @@ def create_app(settings: Settings) -> FastAPI:
     app.state.url = ""
     app.state.stop = lambda: None
     app.state.tokens = Tokens(settings.tokens)
-    app.state.engine = Engine(settings, metrics)
+    app.state.engine = engine.Engine(settings, metrics)
     app.state.live, app.state.sessions = LiveWorkers(settings, metrics), set()
     for kind in (RequestError, UserError, RequestValidationError, HTTPException):
         app.add_exception_handler(kind, _answer)
@@ -89,17 +93,17 @@ def create_app(settings: Settings) -> FastAPI:
 
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
-    engine: Engine = app.state.engine
+    recognising: engine.Engine = app.state.engine
     live: LiveWorkers = app.state.live
     settings: Settings = app.state.settings
-    share_models(settings.speech, settings.language, uploads.__name__, opus.__name__, "av")
-    engine.start()
+    share_models(settings.speech, settings.language, *_PRELOADED)
+    recognising.start()
     live.start()
     app.state.decoder_threads = ThreadPoolExecutor(4 * app.state.settings.streams, "decoder")
-    engine.sample_rate.add_done_callback(lambda loaded: _models_loaded(app, loaded))
+    recognising.sample_rate.add_done_callback(lambda loaded: _models_loaded(app, loaded))
     yield
     await asyncio.to_thread(live.stop)
-    await asyncio.to_thread(engine.stop)
+    await asyncio.to_thread(recognising.stop)
     app.state.decoder_threads.shutdown(cancel_futures=True)
 
 

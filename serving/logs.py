@@ -40,6 +40,7 @@ def log_to_standard_error() -> None:
     handler.setFormatter(JsonLines())
     handler.addFilter(lambda record: not str(record.msg).startswith(_OMITTED))
     logging.getLogger().handlers = [handler]
+    logging.captureWarnings(True)
     for name in ("serving", "uvicorn"):
         logger = logging.getLogger(name)
         logger.handlers, logger.propagate = [handler], False

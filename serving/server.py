@@ -6,6 +6,7 @@ are idle, or send their headers too slowly, are closed.
 
 import asyncio
 import errno
+import json
 import logging
 import os
 import signal
@@ -16,9 +17,12 @@ from typing import Any
 
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+from websockets.exceptions import PayloadTooBig
+from websockets.frames import Frame, Opcode
 
 from serving.app import create_app
-from serving.endpoints.stream import LARGEST_MESSAGE
+from serving.endpoints.stream import LARGEST_MESSAGE, error_message, too_large
 from serving.limits import SLOWEST
 from serving.logs import log_to_standard_error
 from serving.settings import Settings
@@ -40,9 +44,11 @@ _SPARE_CONNECTIONS = 64  # connections beyond `settings.connections`, for client
 def serve(settings: Settings) -> None:
     """Serve until SIGTERM or Ctrl-C.
 
+    Once the log has begun, it says why the service ends, in JSON as everything else.
+
     Raises:
         ConfigError: the address can't be used.
-        UserError: the models can't be loaded.
+        SystemExit: with the exit codes of other commands: after a signal, or if the models can't be loaded.
     """
     share_cores(settings)
     listener = listening_socket(settings)
@@ -52,13 +58,13 @@ def serve(settings: Settings) -> None:
     config = uvicorn.Config(
         app,
         http=protocol,
-        ws="websockets-sansio",  # by name, because each implementation logs other things
+        ws=_WebSocket,
         log_config=None,
         access_log=False,
         server_header=False,
         proxy_headers=False,
         timeout_keep_alive=_KEPT_SECONDS,
-        ws_max_size=8 * LARGEST_MESSAGE,  # a larger one is not even read; between, an error is sent
+        ws_max_size=8 * LARGEST_MESSAGE,  # a larger one is not even read
         # A client whose sound waits answers a ping after it, perhaps minutes later. Silence ends a stream.
         ws_ping_interval=None,
     )
@@ -71,11 +77,16 @@ def serve(settings: Settings) -> None:
     host, port = listener.getsockname()[:2]
     app.state.url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
     LOG.info("listening; the models are loading", extra={"url": app.state.url})
-    # uvicorn raises the signal again when it has ended: it is reported like those of other commands.
+    # uvicorn raises the signal again when it has ended.
     signal.signal(signal.SIGTERM, _stopped)
-    server.run([listener])
+    try:
+        server.run([listener])
+    except KeyboardInterrupt as signalled:
+        stopped = signalled if isinstance(signalled, Stopped) else Stopped()
+        LOG.info(str(stopped))
+        raise SystemExit(128 + stopped.number) from signalled
     if app.state.failure:
-        raise app.state.failure
+        raise SystemExit(2)
 
 
 def share_cores(settings: Settings) -> None:
@@ -226,3 +237,22 @@ class _Protocol(HttpToolsProtocol):
         if self._headers_late:
             self._headers_late.cancel()
             self._headers_late = None
+
+
+class _WebSocket(WebSocketsSansIOProtocol):
+    """A WebSocket that tells a client whose message is too large to be read why it is closed."""
+
+    def handle_parser_exception(self) -> None:
+        error, close = self.conn.parser_exc, self.conn.close_sent
+        if self.close_sent:
+            return  # the rest of that message
+        if not isinstance(error, PayloadTooBig) or close is None:
+            super().handle_parser_exception()
+            return
+        self.queue.put_nowait({"type": "websocket.disconnect", "code": close.code, "reason": close.reason})
+        text = json.dumps(error_message(too_large(error.size)))
+        self.transport.write(Frame(Opcode.TEXT, text.encode()).serialize(mask=False))
+        self.transport.write(b"".join(self.conn.data_to_send()))
+        self.close_sent = True
+        # If it were closed at once, the client, which is still sending, would lose what it has not read yet.
+        self.close_timer = self.loop.call_later(self.close_timeout, self.transport.close)

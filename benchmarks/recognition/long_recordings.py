@@ -45,7 +45,7 @@ def main() -> int:
 
 def _row(manifest: Path, hours: float, folder: Path, options: argparse.Namespace) -> tuple[str, ...]:
     audio, output = folder / "long.wav", folder / "out"
-    reference = _write_long(audio, manifest, hours)
+    reference = write_long(audio, manifest, hours)
     command = ["transcribe.py", str(audio), "--format", "json", "--output", str(output)]
     command += ["--speech", str(options.speech), "--language", str(options.language)]
     cost, seconds = measured(*command), soundfile.info(audio).duration
@@ -63,7 +63,7 @@ def _row(manifest: Path, hours: float, folder: Path, options: argparse.Namespace
     )
 
 
-def _write_long(path: Path, manifest: Path, hours: float) -> list[str]:
+def write_long(path: Path, manifest: Path, hours: float) -> list[str]:
     """Write the recording in pieces; returns its syllables."""
     syllables: list[str] = []
     with soundfile.SoundFile(path, "w", SAMPLE_RATE, 1, subtype="PCM_16") as file:

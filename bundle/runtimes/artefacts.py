@@ -188,11 +188,11 @@ def open_artefact(path: str | Path, threads: int = 1) -> Artefact:
     path = Path(path)
     module = _BACKENDS[format_of(path)]
     try:
-        backend = importlib.import_module(module)
+        backend = importlib.import_module(module).open_backend(path, threads)
     except ImportError as error:
         raise BundleError(
             f"its runtime isn't installed ({error})",
             where=path,
             hint=f"pip install {(error.name or 'the runtime').partition('.')[0].replace('_', '-')}",
         ) from error
-    return Artefact(backend.open_backend(path, threads), path)
+    return Artefact(backend, path)

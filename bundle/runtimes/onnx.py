@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
-import onnxruntime
 
 from bundle.runtimes.artefacts import INPUT, LENGTHS, NEXT_SUFFIX, OUTPUT, STATE_PREFIX, ArtefactInfo, Backend
 from streaming.conversion.modes import Mode
+from utils.backend.onnx_session import load_onnxruntime
 from utils.errors import BundleError
+
+if TYPE_CHECKING:
+    import onnxruntime
 
 MODE, OPERATIONS = "mode", "operations"
 """Keys of a file's metadata: mode, and number of operations before onnxruntime fuses them."""
@@ -22,6 +26,7 @@ def open_backend(path: Path, threads: int) -> OnnxBackend:
     Raises:
         BundleError: onnxruntime can't use it.
     """
+    onnxruntime = load_onnxruntime()
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = threads
     options.log_severity_level = 3

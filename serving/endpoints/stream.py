@@ -14,7 +14,7 @@ from starlette.websockets import WebSocketDisconnect, WebSocketState
 from serving.authentication import SUBPROTOCOL, is_allowed_origin, subprotocols, token_of
 from serving.errors import AUTHENTICATION, SERVER, RequestError, field_name, field_problem
 from serving.live.file_stream import FileStream
-from serving.live.messages import Start
+from serving.live.messages import Message, Start
 from serving.live.opus import SAMPLE_RATE as OPUS_RATE
 from serving.live.opus import OpusDecoder
 from serving.live.worker import Open
@@ -32,6 +32,17 @@ ALIVE_SECONDS = 5.0
 """A client gets a message this often at least, so that it notices a connection lost without being closed."""
 _NORMAL, _POLICY, _FAILED, _RESTART = 1000, 1008, 1011, 1012  # WebSocket close codes
 _HINT = "docs/serving.md describes the messages"
+
+
+def too_large(size: int | None) -> RequestError:
+    """The error of a message of so many bytes; None: of an unknown number, because it is compressed."""
+    problem = f"a message of {f'{size:,} bytes, ' if size else ''}more than {LARGEST_MESSAGE:,} bytes"
+    return RequestError(400, problem, hint="send the sound in smaller pieces", code="message_size")
+
+
+def error_message(error: RequestError) -> Message:
+    """The message that tells a client why its stream ends."""
+    return {"type": "error", **{name: error.error[name] for name in ("code", "message", "hint")}}
 
 
 @router.websocket("/v1/stream")
@@ -129,9 +140,9 @@ class Session:
             await self._websocket.close(_NORMAL)
         except RequestError as error:
             code = {500: _FAILED, 503: _RESTART}.get(error.status_code, _POLICY)
-            values = {name: error.error[name] for name in ("code", "message", "hint")}
-            self.ended = values["code"]
-            await self._write({"type": "error", **values})
+            message = error_message(error)
+            self.ended = message["code"]
+            await self._write(message)
             await self._websocket.close(code)
 
     async def close(self) -> None:
@@ -275,8 +286,7 @@ class Session:
             raise WebSocketDisconnect(message.get("code", _NORMAL))
         data = message.get("bytes")
         if (size := len(data or message.get("text") or "")) > LARGEST_MESSAGE:
-            problem = f"a message of {size:,} bytes, more than {LARGEST_MESSAGE:,}"
-            raise RequestError(400, problem, hint="send the sound in smaller pieces", code="message_size")
+            raise too_large(size)
         if data is not None:
             return data
         try:

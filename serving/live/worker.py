@@ -4,7 +4,7 @@ The streams take turns, a tenth of a second of audio each, so that one that is s
 delays no other. A stream with much audio waiting has fewer partial results.
 """
 
-import traceback
+import logging
 from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -16,15 +16,16 @@ import soxr
 
 from serving.live.messages import Message, final_message, partial_message
 from serving.work.models import Failure, Models, Search
+from serving.work.shared import models_of
 from utils.audio.reading import INT16_SCALE
 from utils.errors import UserError
 from utils.hypotheses.recognition import Recognition
 
+LOG = logging.getLogger("serving")
 SLICE_SECONDS = 0.1  # sound of one turn of a stream
 BEHIND_SECONDS = 0.6  # if more audio than this waits, partial results become rarer
 ALIVE_SECONDS = 5.0  # a worker that has nothing to do reports this often that it is alive
 _INTERNAL = Failure("the stream can't be recognised", "the log of the service says why", internal=True)
-_WARM_ROWS = 20  # rows of logits recognised at the start, which fills tables
 
 
 @dataclass(frozen=True)
@@ -83,17 +84,13 @@ def follow_streams(pipe: Connection, speech: Path, language: Path) -> None:
     or more often, says that the process is alive.
     """
     try:
-        models = Models(speech, language)
-        recognizer = models.recognizer(Search())
-        look_ahead = models.live_stream(Search()).look_ahead_seconds
+        models = models_of(speech, language)
+        ready = Ready(models.sample_rate, models.load_networks())
     except UserError as error:
         pipe.send(Failure.of(error))
         return
     streams: dict[int, _Stream] = {}
-    # Some tables are made with the first utterance.
-    classes = len(recognizer.acoustic.vocabulary)
-    recognizer.segments_of_logits(np.random.default_rng(0).normal(0, 9, (_WARM_ROWS, classes)), 0, 1)
-    pipe.send(Ready(models.sample_rate, look_ahead))
+    pipe.send(ready)
     while True:
         received = False
         while pipe.poll(0 if received or _waiting(streams) else ALIVE_SECONDS):
@@ -124,7 +121,7 @@ def follow_streams(pipe: Connection, speech: Path, language: Path) -> None:
 def _failure(error: Exception) -> Failure:
     if isinstance(error, UserError):
         return Failure.of(error)
-    traceback.print_exc()
+    LOG.error("a stream can't be recognised", exc_info=error)
     return _INTERNAL
 
 

@@ -10,6 +10,7 @@ import logging
 import threading
 import time
 from collections import deque
+from dataclasses import asdict
 from queue import SimpleQueue
 from typing import Any
 
@@ -203,7 +204,7 @@ class _Worker:
             try:
                 ready = child.receive(_LOAD_SECONDS)
                 if not isinstance(ready, Ready):
-                    LOG.critical("the models can't be loaded", extra={"reason": ready.problem})
+                    LOG.critical("the models can't be loaded", extra=asdict(ready))
                     return
                 self._loop.call_soon_threadsafe(self._begin, ready)
                 LOG.info("a worker of live streams is ready", extra={"pid": child.pid})

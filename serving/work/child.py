@@ -5,16 +5,20 @@ own, whose end raises an exception in every caller that waits for a response.
 """
 
 import contextlib
+import logging
 import multiprocessing
 import signal
+import sys
 from collections.abc import Callable, Iterator
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
 from typing import Any
 
+from serving.logs import log_to_standard_error
 from utils.processes import main_module_hidden
 from utils.stop_signals import STOP_SIGNALS
 
+LOG = logging.getLogger("serving")
 _GRACE_SECONDS = 2.0  # from the end of the pipe to SIGKILL
 
 
@@ -109,6 +113,11 @@ class Child:
 
 
 def _main(run: Callable[..., None], pipe: Connection, *arguments: Any) -> None:
-    # The other end of the pipe was closed: no caller waits for the result.
-    with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError):
+    log_to_standard_error()
+    try:
         run(pipe, *arguments)
+    except (EOFError, BrokenPipeError, ConnectionResetError):
+        pass  # the other end of the pipe was closed: no caller waits for the result
+    except Exception:
+        LOG.exception("a process has failed")
+        sys.exit(1)

@@ -12,12 +12,11 @@ import math
 import os
 import threading
 import time
-import traceback
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import aclosing, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, TypeVar
@@ -32,7 +31,8 @@ from serving.settings import Settings
 from serving.work.child import Child, ChildDied, ChildTimeout
 from serving.work.conversion_tasks import SPEED, conversion_tasks
 from serving.work.fair_queue import FairQueue, Flow, Task
-from serving.work.models import ConvertJob, Failure, Models, RecogniseJob, Search
+from serving.work.models import ConvertJob, Failure, RecogniseJob, Search
+from serving.work.shared import models_of
 from serving.work.uploads import ReadLimits, SoundEnd, UploadReader
 from utils.errors import UserError
 from utils.hypotheses.recognition import Ending, Recognition
@@ -268,7 +268,7 @@ class Engine:
                 continue
             if isinstance(response, Failure):
                 child.close()
-                LOG.critical("the models can't be loaded", extra={"reason": response.problem})
+                LOG.critical("the models can't be loaded", extra=asdict(response))
                 self._set_rate(UserError(response.problem, where=response.where, hint=response.hint))
                 return None
             self._set_rate(response)
@@ -314,17 +314,18 @@ def _work(pipe: Connection, speech: Path, language: Path) -> None:
     """The process: loads the models, then answers lists of jobs."""
     try:
         os.nice(_NICENESS)
-        models = Models(speech, language)
+        models = models_of(speech, language)
+        rate = models.sample_rate
     except UserError as error:
         pipe.send(Failure.of(error))
         return
-    pipe.send(models.sample_rate)
+    pipe.send(rate)
     while True:
         jobs = pipe.recv()
         try:
             results = models.compute(jobs)
         except Exception:
-            traceback.print_exc()
+            LOG.exception("a batch can't be computed")
             results = [_INTERNAL] * len(jobs)
         pipe.send(results)
 

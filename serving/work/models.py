@@ -12,23 +12,24 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Self
 
+import numpy as np
+
 from model_language.converters.user_word_converter import UserWordConverter
 from model_language.pinyin_to_hanzi import ConvertedLine, PinyinToHanzi
 from model_language.punctuation import Punctuation, load_punctuation
-from model_language.registry import load_second_pass
+from model_language.registry import load_converter, load_second_pass
 from model_language.search.user_words import UserWord, UserWords, parse_user_words
 from model_speech.acoustic_logits import AcousticLogits, load_acoustic_logits
 from recognition.confidence import Calibration, load_calibration
 from recognition.live.loading import load_first_pass, load_live_stream
 from recognition.live.punctuated_stream import PunctuatedStream
 from recognition.live.two_pass_stream import TwoPassStream
-from recognition.loading import load_joint_search_for
+from recognition.loading import load_joint_search_for, load_language_model_for
 from recognition.options import PHRASE_THRESHOLD
 from recognition.phrases.grammar import parse_grammar
 from recognition.phrases.phrase_list import list_phrases
 from recognition.phrases.search import PhraseSearch
 from recognition.recognizer import Recognizer
-from serving.work.shared import language_models
 from serving.work.uploads import SoundPiece
 from streaming.speech.recognizer import LiveStream
 from utils.errors import ConfigError, CorpusError, UserError
@@ -39,6 +40,7 @@ _KEPT = 16  # recognizers and converters with words or phrases of requests
 _LONGEST_WORD = 8  # hanzi; a longer text in a prompt is a sentence, not a word
 _HANZI = re.compile(r"[\u3400-\u9fff\U00020000-\U0003ffff]+")
 _PHRASES = "phrases"
+_WARM_ROWS = 20  # rows of logits
 
 
 @dataclass(frozen=True)
@@ -119,7 +121,7 @@ class _SpeechModel:
 
 
 class Models:
-    """The models of a worker.
+    """The models of a worker: the language models at once, each network when it is needed first.
 
     Args:
         speech, language: run folders.
@@ -129,9 +131,24 @@ class Models:
     """
 
     def __init__(self, speech: Path, language: Path):
-        self._speech = _SpeechModel.load(speech)
-        self._converter, self._language_model = language_models(speech, language)
+        self._run, self._converter = speech, load_converter(language)
+        self._language_model = load_language_model_for(speech)
         self._kept: OrderedDict[Hashable, Any] = OrderedDict()
+
+    def load_networks(self) -> float:
+        """Load what the first recording and the first live stream need; again, it takes a moment.
+
+        Returns:
+            Latency of a live stream in seconds.
+
+        Raises:
+            UserError: a network is damaged.
+        """
+        recognizer = self.recognizer(Search())
+        # Some tables are made with the first utterance.
+        shape = _WARM_ROWS, len(recognizer.acoustic.vocabulary)
+        recognizer.segments_of_logits(np.random.default_rng(0).normal(0, 9, shape), 0, 1)
+        return self.live_stream(Search()).look_ahead_seconds
 
     @property
     def sample_rate(self) -> int:
@@ -179,7 +196,7 @@ class Models:
         recognizer = self.recognizer(search)
         acoustic = self._streaming.acoustic
         first_pass = self._cached(("first pass", search), lambda: load_first_pass(recognizer, acoustic))
-        stream = load_live_stream(self._speech.run, recognizer, first_pass)
+        stream = load_live_stream(self._run, recognizer, first_pass)
         if not second_pass and isinstance(stream, TwoPassStream):
             if not first_pass:
                 raise ConfigError(
@@ -188,6 +205,10 @@ class Models:
             recognizer = self._recognizer(search, self._streaming)
             stream = load_live_stream(PRETRAINED_STREAMING, recognizer, None)
         return stream if search.phrases else PunctuatedStream(stream, self._punctuation)
+
+    @cached_property
+    def _speech(self) -> _SpeechModel:
+        return _SpeechModel.load(self._run)
 
     @cached_property
     def _punctuation(self) -> Punctuation:

@@ -8,6 +8,9 @@ import sys
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
 from tests.support.recordings import RECORDING
 from utils.metrics import count_errors
 
@@ -45,6 +48,29 @@ def requirements(path: Path) -> set[str]:
         elif line and line[0] != "#":
             found.add(re.split(r"[<>=]", line)[0].lower())
     return found
+
+
+def test_the_lock_has_hashes_and_one_version_in_range_of_each_requirement():
+    text = (ROOT / "requirements" / "serve.lock").read_text(encoding="utf-8")
+    assert "://" not in text, "no address of an index"
+    entries = [line for line in text.replace("\\\n", " ").splitlines() if line[0] not in " #"]
+    assert all(re.search(r" --hash=sha256:[0-9a-f]{64}", entry) for entry in entries)
+    locked = [Requirement(entry.partition(" --hash")[0]) for entry in entries]
+    ranges = [
+        Requirement(line)
+        for name in ("run.txt", "serve.txt")
+        for line in (ROOT / "requirements" / name).read_text(encoding="utf-8").splitlines()
+        if line and not line.startswith(("#", "-r"))
+    ]
+    for python in ("3.11", "3.12", "3.13"):
+        system = {"python_version": python, "python_full_version": f"{python}.0", "sys_platform": "linux"}
+        versions = {
+            canonicalize_name(each.name): str(each.specifier)[2:]
+            for each in locked
+            if not each.marker or each.marker.evaluate(system)
+        }
+        for needed in ranges:
+            assert needed.specifier.contains(versions[canonicalize_name(needed.name)]), needed
 
 
 def test_run_txt_is_enough_to_transcribe_to_convert_and_to_run_and_verify_exports(tmp_path: Path):

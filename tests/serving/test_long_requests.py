@@ -1,5 +1,6 @@
 """Tests of long conversions and comparisons: cut into tasks, cancelled, refused, and finished at the end."""
 
+import json
 import os
 import random
 import signal
@@ -102,7 +103,9 @@ def test_a_comparison_is_finished_after_a_signal_to_all_processes():
             os.kill(pid, signal.SIGTERM)
         assert answer.result().status_code == 200
         assert service.process.wait(PATIENCE) == 128 + signal.SIGTERM
-        assert "Traceback" not in service.log.read_text(encoding="utf-8")
+        events = [json.loads(line) for line in service.log.read_text(encoding="utf-8").splitlines()]
+        assert events[-1]["event"] == "stopped by SIGTERM", "the log is JSON to its end"
+        assert not any("error" in event for event in events)
 
 
 def test_a_long_text_is_converted_in_tasks_of_few_lines():

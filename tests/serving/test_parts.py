@@ -401,7 +401,7 @@ def test_streams_that_wait_for_the_models_are_counted():
     assert [isinstance(each, RequestError) for each in found] == [False, False, True, True]
 
 
-def test_an_unexpected_error_ends_its_own_stream_only(monkeypatch, capsys):
+def test_an_unexpected_error_ends_its_own_stream_only(monkeypatch, caplog):
     class Stream:
         def __init__(self, models, settings):
             if settings.rate == 1:
@@ -417,13 +417,8 @@ def test_an_unexpected_error_ends_its_own_stream_only(monkeypatch, capsys):
                 raise RecursionError
             return Output(taken=4)
 
-    acoustic = SimpleNamespace(vocabulary=range(3))
-    recognizer = SimpleNamespace(acoustic=acoustic, segments_of_logits=lambda *arguments: [])
-    live = SimpleNamespace(look_ahead_seconds=0)
-    models = SimpleNamespace(
-        sample_rate=16000, recognizer=lambda search: recognizer, live_stream=lambda search: live
-    )
-    monkeypatch.setattr(worker_module, "Models", lambda speech, language: models)
+    models = SimpleNamespace(sample_rate=16000, load_networks=lambda: 0.0)
+    monkeypatch.setattr(worker_module, "models_of", lambda speech, language: models)
     monkeypatch.setattr(worker_module, "_Stream", Stream)
     monkeypatch.setattr(worker_module, "ALIVE_SECONDS", 0.05)
     ours, theirs = multiprocessing.Pipe()
@@ -442,7 +437,7 @@ def test_an_unexpected_error_ends_its_own_stream_only(monkeypatch, capsys):
     thread.join(60.0)
     failed = {number: bool(output.failure and output.failure.internal) for number, output in answers}
     assert failed == {1: True, 2: True, 3: False}
-    assert "ValueError: in the settings" in capsys.readouterr().err
+    assert "ValueError: in the settings" in caplog.text
 
 
 def _until_closed(run, pipe) -> None:

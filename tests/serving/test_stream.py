@@ -345,9 +345,12 @@ def test_a_wrong_message_ends_the_stream_after_its_finals(service, speech):
     assert (final["type"], error["code"]) == ("final", "invalid_message")
 
 
-def test_a_message_that_is_too_large_is_named(service):
-    *_, error = talk(service, [bytes(LARGEST_MESSAGE + 2)])
+@pytest.mark.parametrize("size", [LARGEST_MESSAGE + 2, 40 * LARGEST_MESSAGE])
+def test_a_message_that_is_too_large_is_named(service, size):
+    """Also one that is so large that it is not read."""
+    *_, error = talk(service, [bytes(size)])
     assert (error["type"], error["code"]) == ("error", "message_size")
+    assert f"more than {LARGEST_MESSAGE:,} bytes" in error["message"]
 
 
 def test_sound_that_is_no_opus(service):

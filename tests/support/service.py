@@ -67,17 +67,22 @@ class Service:
 
 @contextmanager
 def running_service(
-    *options: str, folder: Path = ROOT, counts_lines: bool = False, **environment: str
+    *options: str,
+    folder: Path = ROOT,
+    python: str = sys.executable,
+    counts_lines: bool = False,
+    **environment: str,
 ) -> Iterator[Service]:
     """Start ``serve.py`` of a folder on a free port; end it after the block if it still runs.
 
     Args:
         options: of its command line.
         folder: the project.
+        python: the interpreter.
         counts_lines: whether the line coverage of the session counts its lines, which makes it start slower.
         environment: more variables.
     """
-    command = [sys.executable, "serve.py", "--port", "0", "--live-workers", "1", *options]
+    command = [python, "serve.py", "--port", "0", "--live-workers", "1", *options]
     threads = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     if counts_lines and "LINE_COVERAGE_FOLDER" in os.environ:
         threads["PYTHONPATH"] = str(ROOT / "tests" / "support" / "coverage_site")

@@ -32,7 +32,7 @@ _ESTIMATED = {"aac", "ac3", "amr", "dts", "eac3", "loas"}
 _FRAME_COUNT = re.compile(rb"(?:Xing|Info)\0\0\0[\1\3\5\7\x09\x0b\x0d\x0f](.{4})", re.DOTALL)
 _FIRST_FRAME_BYTES = 2048  # more than a frame of MP3 has
 TAG_BYTES = 4096  # behind the sound, such as a title, that decoders may not understand
-_BLOCK_SAMPLES = 1 << 19  # of each channel in a decoded block
+_BLOCK_SAMPLES = 1 << 18  # of each channel in a decoded block
 _SILENT = 1e-8  # mean square of a track without sound
 _QUIETER = 1e-3  # a track with so much less power than another is not the one to listen to
 

@@ -34,7 +34,7 @@ from utils.object_store import open_file
 
 LOWEST_RATE = 1000  # Hz; a lower rate is refused as a wrong header, because resampling would fill the memory
 HEAD_BYTES = 4096  # by which the kind of a file is recognised
-_BLOCK_FRAMES = 1 << 20  # samples of each channel that are decoded at once
+_BLOCK_FRAMES = 1 << 18  # samples of each channel that are decoded at once
 _MALFORMED = 3  # libsndfile's SF_ERR_MALFORMED_FILE: a known format, but damaged
 _UNKNOWN_FRAMES = (1 << 63) - 1  # libsndfile's SF_COUNT_MAX, for headers without a length
 # What libsndfile reads: the beginnings of the files, and its names of the codings.

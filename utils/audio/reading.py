@@ -62,7 +62,7 @@ def audio_blocks(
         channel: the only channel to read, from 0; None: all are mixed.
 
     Yields:
-        (samples,) float32 in [-1, 1], of about a minute.
+        (samples,) float32 in [-1, 1], of some seconds.
 
     Raises:
         AudioError: as for :func:`read_audio`; damage after the header is found when it is reached.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 from utils.errors import RunError
@@ -22,10 +23,9 @@ def open_session(path: Path) -> onnxruntime.InferenceSession:
     Raises:
         RunError: the file is missing or damaged.
     """
-    import onnxruntime  # here: it takes a quarter of a second and starts a thread
-
+    onnxruntime = load_onnxruntime()
     options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = _threads()
+    options.intra_op_num_threads = session_threads()
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     options.enable_mem_pattern = False  # it would remember every length of utterance
     options.log_severity_level = 3
@@ -35,6 +35,19 @@ def open_session(path: Path) -> onnxruntime.InferenceSession:
         raise RunError(f"cannot read the network ({error})", where=path, hint=COPY_AGAIN) from error
 
 
-def _threads() -> int:
+def load_onnxruntime() -> ModuleType:
+    """The package ``onnxruntime``, without its telemetry.
+
+    Its Linux builds since 1.29 send data about models and machine to their maker, by a thread of their own;
+    the variable has to be set before the import.
+    """
+    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
+    import onnxruntime  # here: it takes a quarter of a second
+
+    return onnxruntime
+
+
+def session_threads() -> int:
+    """Threads of each network: those in ``OMP_NUM_THREADS``, or one for each core; one starts no thread."""
     limit = os.environ.get("OMP_NUM_THREADS", "")
     return int(limit) if limit.isdecimal() and int(limit) else len(os.sched_getaffinity(0))
