@@ -201,6 +201,9 @@ class _Worker:
         while not self._stopped:
             runs = self._settings.speech, self._settings.language
             self._child = child = Child(follow_streams, *runs, method="forkserver")
+            if self._stopped:  # while the process was started, which takes seconds the first time
+                child.kill()
+                return
             try:
                 ready = child.receive(_LOAD_SECONDS)
                 if not isinstance(ready, Ready):

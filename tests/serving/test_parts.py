@@ -472,6 +472,36 @@ def test_processes_that_die_while_they_load_do_not_keep_the_service(monkeypatch)
     assert len(started) > 1, "a process that has died is replaced"
 
 
+def test_the_service_can_end_while_a_process_of_live_streams_is_started(monkeypatch):
+    starting, stopping, killed = threading.Event(), threading.Event(), []
+
+    class Started(Child):
+        def __init__(self, *arguments, **options):
+            starting.set()
+            stopping.wait(5)
+            super().__init__(_until_killed)
+
+        def kill(self):
+            killed.append(self.pid)
+            super().kill()
+
+    monkeypatch.setattr(live_workers, "Child", Started)
+    worker = live_workers._Worker(Settings(), Metrics(), SimpleNamespace(call_soon_threadsafe=print))
+    assert starting.wait(5)
+    ending = threading.Thread(target=worker.stop, daemon=True)
+    ending.start()
+    while not worker._stopped:
+        time.sleep(0.001)
+    stopping.set()
+    ending.join(30)
+    assert not ending.is_alive()
+    assert len(killed) == 1
+
+
+def _until_killed(pipe) -> None:
+    pipe.recv()
+
+
 def test_the_processes_with_models_share_the_cores(monkeypatch):
     monkeypatch.setattr(os, "sched_getaffinity", lambda process: range(8))
     for recognising, following, threads in [(8, 8, "1"), (1, 1, "4"), (2, 1, "2")]:
