@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
-from analysis.keyword.detections import late_seconds_of, match, write_detection_report
+from analysis.keyword.detections import late_seconds_of, match, onset_seconds, write_detection_report
 from analysis.keyword.wake_word_report import (
     SYNTHETIC,
     WakeWordResults,
@@ -183,7 +183,9 @@ def _calibrate(
     calibration = calibrate(listener, word, allowed, streams["test"], dev, request.backgrounds)
     spoken = of_keyword(calibration.spoken, word)
     matched = match(calibration.detections, spoken, late_seconds_of(listener.detection.refractory_ms))
-    write_decoding(bundle, replace(listener.detection, threshold=calibration.chosen.threshold))
+    onset_ms = round(1000 * onset_seconds(calibration.detections, spoken, matched))
+    threshold = calibration.chosen.threshold
+    write_decoding(bundle, replace(listener.detection, threshold=threshold, onset_ms=onset_ms))
     write_detection_report(
         request.output / "trade_off",
         calibration.points,
