@@ -26,7 +26,7 @@ from tests.support.scripts import ROOT, load_script
 from tests.support.tiny_words import write_keyword_run, write_tiny_words
 from utils.arrays import softmax
 from utils.audio.reading import SAMPLE_RATE, read_audio, write_wav
-from utils.errors import ConfigError
+from utils.errors import BundleError, ConfigError
 from utils.features.keyword import features_hash
 from utils.features.stream import FeatureStream
 from utils.run_folder.run import PRETRAINED_STREAMING
@@ -90,9 +90,11 @@ def test_samples_give_the_probabilities_of_the_python_features(words: Path, soun
     np.testing.assert_allclose(found[full + 2 : -1], expected[full:], atol=1e-4)
 
 
-def test_the_model_of_samples_has_an_ordinary_bundle(speech: Bundle, words: Path):
+def test_the_model_of_samples_has_an_ordinary_bundle(speech: Bundle, sound: np.ndarray, words: Path):
     assert [each["input_shape"] for each in speech.artefacts.values()] == [[1, 1088], [1, 1088]]
     assert speech.stream["seconds"] == 0.068
+    with pytest.raises(BundleError, match=r"(?s)\(1088\) per call, not \(8, 80\).*feed samples"):
+        list(stream(sound, speech.path, LITERT))
     bundle = open_bundle(words / "samples")
     assert bundle.metadata["features"]["kind"] == "raw" and bundle.metadata["features"]["mel_bins"] == 12
 
