@@ -11,7 +11,7 @@ int main(int count, char** arguments) {
   const double rate = setting(json, "sample_rate"), threshold = setting(json, "threshold");
   const long chunk = stream.shapes["input"][1];
   const double call = chunk / rate;  // seconds
-  const long averaged = std::max(1L, std::lround(setting(json, "smoothing_ms") / 1000 / call));
+  const long averaged = std::max(1L, std::lrint(setting(json, "smoothing_ms") / 1000 / call));
   const long silent = long(std::ceil(setting(json, "due") / chunk)) + averaged;  // to fill window and mean
   std::vector<float> samples = read_wav(arguments[2], rate);
   samples.insert(samples.begin(), silent * chunk, 0.0f);
