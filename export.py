@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 TASKS = ("keyword", "speech", "language")
 FAILED, INCOMPLETE = 1, 3  # exit codes
+FEATURES, SAMPLES = "features", "samples"  # inputs of a model
 _UNAVAILABLE = "not available for this model"
 COMMON_OPTIONS = ("--all", "--format", "--mode", "--precision", "--output", "--force")
 EXAMPLES = f"""\
@@ -43,6 +44,7 @@ examples:
   python export.py runs/transformer --format onnx litert --precision float dynamic
   python export.py runs/commands --format litert --mode stream_external --precision int8
   python export.py runs/commands --format litert onnx --mode stream_external --frames 2 --output bundles/two
+  python export.py runs/commands --input samples --format onnx --precision float --mode stream_external
   python export.py runs/commands --all data.folder=/elsewhere/commands
   python export.py verify runs/commands/export
 
@@ -76,6 +78,12 @@ def _export(options: argparse.Namespace, overrides: Sequence[str]) -> int:
         task in TASKS,
         f"a run of task '{task}' can't be exported",
         hint=f"use a run of one of: {', '.join(TASKS)}",
+        where=options.run,
+    )
+    require(
+        options.input != SAMPLES or task != "language",
+        "a converter takes syllables",
+        hint=f"leave out --input {SAMPLES}",
         where=options.run,
     )
     _load_tensorflow()
@@ -114,13 +122,19 @@ def _load_tensorflow() -> None:
 
 
 def _source(task: str, options: argparse.Namespace, overrides: Sequence[str]) -> ExportSource:
+    given = (options.run, options.weights, overrides, options.test_clips)
+    if task == "language":
+        from bundle.export.language_source import language_source
+
+        return language_source(*given)
+    samples = options.input == SAMPLES
     if task == "speech":
-        from bundle.export.speech_source import speech_source as read
-    elif task == "language":
-        from bundle.export.language_source import language_source as read
-    else:
-        from bundle.export.keyword_source import keyword_source as read
-    return read(options.run, options.weights, overrides, options.test_clips)
+        from bundle.export.speech_source import speech_source
+
+        return speech_source(*given, samples=samples)
+    from bundle.export.keyword_source import keyword_source
+
+    return keyword_source(*given, samples=samples)
 
 
 def _requested(options: argparse.Namespace, source: ExportSource) -> list[Variant]:
@@ -206,6 +220,12 @@ def _parser() -> CommandParser:
     parser.add_argument("--mode", nargs="+", choices=[*map(str, Mode)], help="whole clips, or a stream")
     parser.add_argument(
         "--precision", nargs="+", choices=[*map(str, Precision)], help="of weights and arithmetic"
+    )
+    parser.add_argument(
+        "--input",
+        choices=[FEATURES, SAMPLES],
+        default=FEATURES,
+        help="samples: the model computes its features itself (default: features, as it was trained)",
     )
     parser.add_argument(
         "--frames",

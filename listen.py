@@ -1,4 +1,4 @@
-"""Detect keywords in audio from a microphone, files or a pipe; print each with its time and score.
+"""Detect keywords in audio from a microphone, files or a pipe; print each with its times and score.
 
 The keywords are those of a trained model in a bundle, or typed words, which the acoustic model that comes
 with this project searches for. Neither needs TensorFlow. Memory use is constant.
@@ -39,6 +39,8 @@ examples:
   arecord -q -t raw -f S16_LE -r 16000 | python listen.py --model runs/commands/export -
   python listen.py --model runs/commands/export --microphone --threshold 0.9
 
+Each line has the second of the detection, the word, its score, the threshold that the score reached, and the
+second in which the word began, where it is known: for typed words, and models of wake_word.py.
 Typed words need no training: --word, or a phrase file as described in docs/phrases.md. For the folder of a
 bundle, its LiteRT model with external state is used, in float if available.
 A pipe may contain raw samples (16-bit little-endian mono, at --rate or the sample rate of the model), which
@@ -129,11 +131,15 @@ def _line(detection: Detection, source: str, options: argparse.Namespace) -> str
             "seconds": round(detection.seconds, 3),
             "keyword": detection.keyword,
             "score": round(detection.score, 4),
+            "threshold": round(detection.threshold, 4),
+            "start": None if detection.start is None else round(detection.start, 3),
             "source": source,
         }
         return json.dumps(values, ensure_ascii=False)
     origin = f"{source}\t" if len(options.audio) > 1 else ""
-    return f"{origin}{detection.seconds:.2f}\t{detection.keyword}\t{detection.score:.3f}"
+    start = "" if detection.start is None else f"\tbegan {detection.start:.2f}"
+    score = f"{detection.score:.3f}\tthreshold {detection.threshold:.3f}"
+    return f"{origin}{detection.seconds:.2f}\t{detection.keyword}\t{score}{start}"
 
 
 def _parser() -> CommandParser:

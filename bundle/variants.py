@@ -109,7 +109,7 @@ _SHOWN_OBSTACLES = 4  # in a refusal
 _RAW_IN_INT8 = Refusal(
     "the input is samples: power spectra span nine decades, which 256 steps can't represent (the errors of "
     "the features are as large as the features)",
-    "this precision from a model of mfcc or micro features, or precision dynamic",
+    "this precision from a model that takes features, or precision dynamic",
 )
 
 

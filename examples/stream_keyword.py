@@ -1,6 +1,6 @@
 """Detect keywords in a WAV file with ai-edge-litert and NumPy only, without code of this project.
 
-Export a run with features.kind=raw: python export.py RUN --mode stream_external --precision float
+Export a run: python export.py RUN --input samples --mode stream_external --precision float
 Then: python examples/stream_keyword.py RUN/export recording.wav
 """
 

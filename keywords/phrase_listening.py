@@ -8,6 +8,7 @@ import numpy as np
 
 from keywords.listening import BLOCK_SECONDS
 from model_speech.acoustic_logits import load_acoustic_logits
+from recognition.confidence import load_calibration
 from recognition.live.loading import load_logit_stream
 from recognition.live.windowed_logits import WindowedLogits
 from recognition.phrases.phrase_list import Phrase
@@ -55,7 +56,13 @@ def open_phrase_listener(
     acoustic = load_acoustic_logits(run)
     thresholds = load_phrase_thresholds(run)
     spotter = PhraseSpotter(
-        phrases, acoustic.vocabulary, acoustic.frame_seconds, alarms_per_hour, thresholds, source
+        phrases,
+        acoustic.vocabulary,
+        acoustic.frame_seconds,
+        alarms_per_hour,
+        thresholds,
+        source,
+        load_calibration(run).lead_seconds,
     )
     return PhraseListener(load_logit_stream(run, acoustic), spotter, acoustic.features.sample_rate)
 

@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
-from analysis.keyword.detections import late_seconds_of, match, write_detection_report
+from analysis.keyword.detections import late_seconds_of, match, onset_seconds, write_detection_report
 from analysis.keyword.wake_word_report import (
     SYNTHETIC,
     WakeWordResults,
@@ -38,6 +38,7 @@ from keywords.listening import Listener, is_export_of, open_listener
 from utils.audio.folders import find_recordings
 from utils.backend.quiet import silence_tensorflow
 from utils.errors import BundleError, RunError
+from utils.features.keyword import KeywordFeatureConfig
 from utils.files import remove_leftovers, write_json, write_text
 from utils.run_folder.run import RunFolder, locked
 
@@ -155,11 +156,21 @@ def _export(request: Request) -> Path:
         if is_export_of(output, weights):
             return output
         shutil.rmtree(output)  # the bundle of a deleted run
-    source = keyword_source(request.run.path, max_tests=_TEST_CLIPS, smoothing_ms=_SMOOTHING_MS)
-    stream = Variant(Format.LITERT, Mode.STREAM_EXTERNAL_STATE_INFERENCE, Precision.FLOAT)
-    (artefact,) = export_bundle(source, [stream], output)
-    if artefact.problems:
-        raise BundleError(f"the exported model fails: {'; '.join(artefact.problems)}", where=output)
+    features = request.run.section("features", KeywordFeatureConfig)
+    source = keyword_source(
+        request.run.path,
+        max_tests=_TEST_CLIPS,
+        smoothing_ms=_SMOOTHING_MS,
+        samples=features.kind != "micro",  # which can't be part of a model
+    )
+    streams = [
+        Variant(format_, Mode.STREAM_EXTERNAL_STATE_INFERENCE, Precision.FLOAT)
+        for format_ in (Format.LITERT, Format.ONNX)
+    ]
+    for artefact in export_bundle(source, streams, output):
+        if artefact.problems:
+            problems = "; ".join(artefact.problems)
+            raise BundleError(f"the exported {artefact.variant} fails: {problems}", where=output)
     return output
 
 
@@ -183,7 +194,9 @@ def _calibrate(
     calibration = calibrate(listener, word, allowed, streams["test"], dev, request.backgrounds)
     spoken = of_keyword(calibration.spoken, word)
     matched = match(calibration.detections, spoken, late_seconds_of(listener.detection.refractory_ms))
-    write_decoding(bundle, replace(listener.detection, threshold=calibration.chosen.threshold))
+    onset_ms = round(1000 * onset_seconds(calibration.detections, spoken, matched))
+    threshold = calibration.chosen.threshold
+    write_decoding(bundle, replace(listener.detection, threshold=threshold, onset_ms=onset_ms))
     write_detection_report(
         request.output / "trade_off",
         calibration.points,
@@ -211,7 +224,7 @@ def _results(
 ) -> WakeWordResults:
     word, late_seconds = request.word, late_seconds_of(listener.detection.refractory_ms)
     exported = json.loads((bundle / "export.json").read_text(encoding="utf-8"))
-    (artefact,) = exported["artefacts"].values()
+    artefact = next(iter(exported["artefacts"].values()))  # of LiteRT, which listen.py takes
     return WakeWordResults(
         word=word.hanzi,
         pinyin=" ".join(word.syllables),

@@ -9,6 +9,7 @@ import keras
 import numpy as np
 
 from model_keyword.labels import describe_difference, labels_hash, read_labels
+from model_keyword.layers.front_end import settings_inside
 from model_keyword.registry import MODELS, build_keyword_model
 from utils.audio.reading import INT16_SCALE
 from utils.backend.prediction import prepare_prediction
@@ -56,15 +57,18 @@ class KeywordModel:
         return keyword_features(after_silence(as_float(samples), self.context_samples), self.features)
 
 
-def load_keyword_model(run: str | Path, weights: str = "best") -> KeywordModel:
+def load_keyword_model(run: str | Path, weights: str = "best", samples: bool = False) -> KeywordModel:
     """Build the model of a keyword run and load its weights; only the run folder is needed.
 
     Args:
         run: the folder that the training wrote.
         weights: ``best``, ``last``, or the path of a weights file of the same model and labels.
+        samples: whether the model takes samples, with its front end inside, whatever it was trained on; its
+            features are then of the kind ``raw``.
 
     Raises:
         RunError: a part of the folder is missing or damaged, or the weights do not fit.
+        ConfigError: the features can't be computed inside a model.
     """
     folder = open_run(run, "keyword")
     trained = folder.section("features", KeywordFeatureConfig)
@@ -85,6 +89,8 @@ def load_keyword_model(run: str | Path, weights: str = "best") -> KeywordModel:
     path = folder.weights(weights)
     _check_labels(labels, folder, path)
     clip_samples, context_samples = _lengths(folder, config, trained.sample_rate)
+    if samples:
+        trained = settings_inside(trained)
     model = build_keyword_model(model_config, trained, clip_samples, len(labels), context_samples)
     prepare_prediction(model)
     load_weights(model, path, lambda classes: _explain_classes(classes, path, labels))

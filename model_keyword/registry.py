@@ -10,7 +10,7 @@ from typing import Any
 
 import keras
 
-from model_keyword.layers.front_end import Frames, front_end
+from model_keyword.layers.front_end import front_end
 from model_keyword.models.att_rnn import AttMhRnnConfig, AttRnnConfig, build_att_rnn
 from model_keyword.models.bc_resnet import BcResnetConfig, build_bc_resnet
 from model_keyword.models.cnn import CnnConfig, build_cnn
@@ -28,6 +28,7 @@ from model_keyword.models.svdf import SvdfConfig, build_svdf
 from model_keyword.models.svdf_resnet import SvdfResnetConfig, build_svdf_resnet
 from model_keyword.models.tc_resnet import TcResnetConfig, build_tc_resnet
 from model_keyword.models.xception import XceptionConfig, build_xception
+from utils.backend.frame_spectra import Frames
 from utils.errors import ConfigError, require
 from utils.features.keyword import KeywordFeatureConfig, feature_frames, feature_values
 

@@ -36,11 +36,14 @@ class DetectionConfig(Limited, section="detection"):
             depends on the model (see :meth:`for_clip`).
         smoothing_ms: time over which probabilities are averaged.
         threshold: lowest averaged probability that is a detection, from 0 to 1.
+        onset_ms: time from the beginning of a keyword to its detection, the median over recordings in which
+            both are known; 0 if it was not measured.
     """
 
     refractory_ms: _Milliseconds
     smoothing_ms: _Milliseconds = SMOOTHING_MS
     threshold: Fraction = 0.8
+    onset_ms: _Milliseconds = 0.0
 
     @classmethod
     def for_clip(cls, clip_ms: float, smoothing_ms: float = SMOOTHING_MS) -> DetectionConfig:
@@ -60,11 +63,15 @@ class Detection:
         seconds: end of the sound that triggered it, since the start of the sound.
         keyword: the label.
         score: the averaged probability that reached the threshold.
+        threshold: what the score had to reach.
+        start: estimated beginning of the keyword in seconds, since the start of the sound; None if unknown.
     """
 
     seconds: float
     keyword: str
     score: float
+    threshold: float
+    start: float | None = None
 
 
 class Smoother:
@@ -129,7 +136,9 @@ class KeywordDetector:
             scores = averaged[rows[index]]
             best = int(scores.argmax())
             keyword = self._labels[self._keywords[best]]
-            detections.append(Detection(round(float(seconds[index]), 6), keyword, float(scores[best])))
+            end, onset = round(float(seconds[index]), 6), self._config.onset_ms / 1000
+            start = max(0.0, end - onset) if onset else None
+            detections.append(Detection(end, keyword, float(scores[best]), self._config.threshold, start))
             self._ignored_until = seconds[index] + self._config.refractory_ms / 1000
             index = max(index + 1, int(np.searchsorted(seconds, self._ignored_until)))
         return detections

@@ -6,6 +6,7 @@ literature (Martin et al., "The DET curve in assessment of detection task perfor
 with a linear axis of alarms per hour. The results are written as tables and as a chart.
 """
 
+import statistics
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -137,6 +138,15 @@ def match(
         else:
             hits[number] = index
     return Matched(tuple(hits), tuple(false_alarms))
+
+
+def onset_seconds(
+    detected: Sequence[DetectedKeyword], spoken: Sequence[SpokenKeyword], matched: Matched
+) -> float:
+    """The median time from the start of a spoken keyword to its detection; 0 if none was detected."""
+    pairs = zip(matched.hits, spoken, strict=True)
+    onsets = [detected[hit].seconds - keyword.start for hit, keyword in pairs if hit is not None]
+    return statistics.median(onsets) if onsets else 0.0
 
 
 def operating_point(

@@ -58,7 +58,7 @@ _CLIPS_FOR_NOISE, _VALUES_FOR_NOISE = 50, 1_000_000
 outputs are in memory at once."""
 _CALIBRATION_PADDING = 20  # positions after every other utterance
 _CLIPS_PER_STREAM = 4  # of a calibration, before the state is reset: both cases occur in use
-BATCH = 64  # clips per call of the source model
+BATCH = 16  # clips per call of the source model
 MAX_UNROLLED = 200  # frames of a clip up to which recurrent layers are unrolled
 
 

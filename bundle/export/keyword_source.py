@@ -33,6 +33,7 @@ def keyword_source(
     overrides: Sequence[str] = (),
     max_tests: int = 1000,
     smoothing_ms: float = SMOOTHING_MS,
+    samples: bool = False,
 ) -> ExportSource:
     """Read a keyword run and its recordings.
 
@@ -46,19 +47,21 @@ def keyword_source(
         max_tests: maximum number of test clips, and of dev clips, evenly spaced.
         smoothing_ms: time over which the stream's probabilities are averaged; the refractory time of the
             exported settings is derived from it and from the clip's length.
+        samples: whether the exported model takes samples and computes the features itself.
 
     Raises:
         RunError: a file of the run is missing or damaged.
-        ConfigError: an override concerns another section, or changes the lengths of clip and context.
+        ConfigError: an override concerns another section, or changes the lengths of clip and context; or the
+            features can't be computed inside a model.
     """
     folder = open_run(run, "keyword")
-    keyword = load_keyword_model(folder.path, weights)
+    keyword = load_keyword_model(folder.path, weights, samples)
     data = build_config(KeywordDataConfig, data_section(folder, overrides), where=str(folder.config_file))
     refuse_other_lengths(keyword, data.clip_ms, data.context_ms, folder.path)
 
     def read(clips: Sequence[KeywordClip], count: int) -> Clips:
-        samples, references = _recordings(keyword, data, clips, count)
-        return Clips(keyword.inputs(samples), references)
+        sounds, references = _recordings(keyword, data, clips, count)
+        return Clips(keyword.inputs(sounds), references)
 
     empty = Clips(np.zeros((0, *keyword.model.inputs[0].shape[1:]), np.float32), np.zeros(0, np.int32))
     counts = {"test": max_tests, "dev": max_tests, "train": CALIBRATION_CLIPS}

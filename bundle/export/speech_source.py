@@ -1,7 +1,8 @@
 """Reads a speech run folder for an export: its network, vocabulary, and utterances to check it.
 
-A model that can stream is exported as its causal network, for clips of any length and for streams. Any other
-model is exported as it was trained, for whole utterances with their lengths.
+A model that can stream is exported as its causal network, for clips of any length and for streams; on request
+with the layers in front that compute its features from samples. Any other model is exported as it was
+trained, for whole utterances with their lengths.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -10,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import keras
 import numpy as np
 
 from bundle.check.scoring import evenly
@@ -17,10 +19,12 @@ from bundle.export.keyword_source import CALIBRATION_CLIPS
 from bundle.export.source import Clips, ExportSource, data_section, read_splits, usable_items
 from data.manifest import Utterance, read_manifest
 from model_speech.acoustic_model import AcousticModel, load_acoustic_model
-from model_speech.causal import CausalModel, causal_model, streaming_obstacles
+from model_speech.causal import STREAMING_HINT, CausalModel, causal_model, streaming_obstacles
+from model_speech.layers.front_end import front_end
 from utils.arrays import pad_rows
 from utils.audio.padding import with_pauses
 from utils.audio.reading import read_audio
+from utils.errors import require
 from utils.features.settings import FeatureConfig, feature_bins, settings_hash
 from utils.features.speech import extract_features
 from utils.run_folder.checksum_files import file_hash
@@ -41,19 +45,37 @@ _LOUDNESS = 0.05  # of the noise that replaces golden clips if there are no reco
 
 
 def speech_source(
-    run: str | Path, weights: str = "best", overrides: Sequence[str] = (), max_tests: int = MAX_TESTS
+    run: str | Path,
+    weights: str = "best",
+    overrides: Sequence[str] = (),
+    max_tests: int = MAX_TESTS,
+    samples: bool = False,
 ) -> ExportSource:
     """Read a speech run and its recordings. Without recordings the golden clips are noise.
 
+    Args:
+        run: run folder.
+        weights: ``best``, ``last`` or a path.
+        overrides: such as ``data.test=[…]``, for recordings that were moved.
+        max_tests: maximum number of test utterances.
+        samples: whether the exported model takes samples and computes the features itself.
+
     Raises:
         RunError: a file of the run is missing or damaged.
-        ConfigError: an override concerns another section.
+        ConfigError: an override concerns another section; or the model needs whole utterances, and
+            ``samples`` are requested.
     """
     folder = open_run(run, "speech")
     acoustic = load_acoustic_model(folder.path, weights)
     features, vocabulary = acoustic.features, acoustic.vocabulary
     obstacles = tuple(streaming_obstacles(acoustic))
     longest = MAX_SECONDS * features.sample_rate  # samples
+    require(
+        not (obstacles and samples),
+        "a model of whole utterances can't take samples: its features need the whole utterance",
+        hint=f"leave out --input samples, or {STREAMING_HINT}",
+        where=folder.path,
+    )
     if obstacles:
         model, row_stride, look_ahead = acoustic.model, acoustic.time_stride, 0
         collect: Collect = partial(_padded, acoustic)
@@ -63,6 +85,10 @@ def speech_source(
         causal = causal_model(acoustic, folder)
         model, row_stride, look_ahead = causal.network, 0, causal.look_ahead
         collect = partial(_batch, causal)
+        if samples:
+            inputs = keras.Input((_sample_count(causal),), name="samples")
+            model = keras.Model(inputs, model(front_end(inputs, features)), name=model.name)
+            collect = partial(_sound_batch, causal)
         noise_lengths = [longest - features.frame_samples] * GOLDEN_STREAMS
         calibration_count, golden_count = CALIBRATION_CLIPS, GOLDEN_STREAMS
     data = data_section(folder, overrides)
@@ -111,11 +137,27 @@ def _read(
     return [read_audio(utterance.audio, features.sample_rate) for utterance in chosen], chosen
 
 
+def _frame_count(causal: CausalModel) -> int:
+    """Feature frames of a clip with the look-ahead, a multiple of the time stride."""
+    frames = int(MAX_SECONDS / causal.features.hop_seconds) + causal.look_ahead
+    return frames + -frames % causal.time_stride
+
+
+def _sample_count(causal: CausalModel) -> int:
+    """Samples of the frames of a clip."""
+    return (_frame_count(causal) - 1) * causal.features.hop_samples + causal.features.frame_samples
+
+
+def _sound_batch(causal: CausalModel, sounds: Sequence[np.ndarray], utterances: Sequence[Utterance]) -> Clips:
+    """Samples of one length; silence follows the utterance."""
+    samples = _sample_count(causal)
+    inputs = pad_rows([sound[:samples] for sound in sounds], samples, dtype=np.float32)
+    return Clips(inputs, _references(causal.vocabulary, utterances))
+
+
 def _batch(causal: CausalModel, sounds: Sequence[np.ndarray], utterances: Sequence[Utterance]) -> Clips:
     """Features of one length, padded with zero frames, as in training."""
-    config, stride = causal.features, causal.time_stride
-    frames = int(MAX_SECONDS / config.hop_seconds) + causal.look_ahead
-    frames += -frames % stride
+    config, frames = causal.features, _frame_count(causal)
     features = [extract_features(sound, config)[: frames - causal.look_ahead] for sound in sounds]
     inputs = pad_rows(features, frames, dtype=np.float32, inner=(feature_bins(config),))
     return Clips(inputs, _references(causal.vocabulary, utterances))

@@ -148,7 +148,7 @@ class Artefact:
         raise BundleError(
             f"the model takes {_text(expected)} per {'call' if streams else 'clip'}, not {_text(shape)}",
             where=self.path,
-            hint="feed the features of the bundle's settings",
+            hint="feed samples" if len(expected) == 1 else "feed the features of the bundle's settings",
         )
 
 

@@ -23,6 +23,7 @@ from utils.vocabulary import Vocabulary
 
 REFRACTORY_SECONDS = 1.5
 SYLLABLE_COST = 3.0  # of a longer phrase: a further syllable must fit better than this (nats)
+HALF_SYLLABLE = 0.12  # seconds from the beginning of a syllable to its middle
 LONGEST_SECONDS, LONGEST_SYLLABLE = 2.0, 0.5  # of a phrase, and of each syllable if that is more
 
 
@@ -36,6 +37,7 @@ class PhraseSpotter:
         alarms_per_hour: allowed false alarms of each phrase in an hour of other speech.
         thresholds: of the acoustic model.
         source: name of the phrase file, for messages.
+        lead_seconds: of the acoustic model, see :class:`recognition.confidence.Calibration`.
 
     Raises:
         PhraseError: the acoustic model does not know the syllables of a phrase.
@@ -50,11 +52,12 @@ class PhraseSpotter:
         alarms_per_hour: float = 1.0,
         thresholds: PhraseThresholds = DEFAULT,
         source: str = "phrases",
+        lead_seconds: float = 0.0,
     ):
         sequences, owners = known_sequences(phrases, vocabulary, source)
         self.phrases, self._table = tuple(phrases), SequenceTable.build(sequences, owners)
         self._vocabulary, self._blank = vocabulary, vocabulary.blank_index
-        self._row_seconds = row_seconds
+        self._row_seconds, self._before_peak = row_seconds, HALF_SYLLABLE - lead_seconds
         lengths = self._table.lengths
         self._longest = np.maximum(LONGEST_SECONDS, LONGEST_SYLLABLE * lengths) / row_seconds  # (S,) rows
         self._thresholds = thresholds.at(alarms_per_hour, lengths.tolist())  # (S,)
@@ -76,8 +79,9 @@ class PhraseSpotter:
             logits: (n, C) float.
 
         Returns:
-            the phrases that are decided with them, in order, with the times of their ends. A score is the
-            geometric mean, for each syllable, of its probability relative to that of the best free syllables.
+            the phrases that are decided with them, in order, with the times of their beginnings and ends. A
+            score is the geometric mean, for each syllable, of its probability relative to that of the best
+            free syllables.
         """
         detections = []
         for row in self._relative(logits):
@@ -102,10 +106,13 @@ class PhraseSpotter:
         values = np.where(scores >= self._thresholds, scores + SYLLABLE_COST * self._table.lengths, -np.inf)
         best = int(values.argmax())
         if values[best] > (self._candidate[0] if self._candidate else -np.inf):
-            score = math.exp(scores[best] / self._table.lengths[best])
+            length = self._table.lengths[best]
+            score, threshold = (math.exp(each[best] / length) for each in (scores, self._thresholds))
             text = self.phrases[self._table.groups[best]].text
-            seconds = round(self._rows * self._row_seconds, 6)
-            self._candidate = float(values[best]), Detection(seconds, text, score)
+            end = round(self._rows * self._row_seconds, 6)
+            peak = (self._token_start[best, length - 1] + 0.5) * self._row_seconds  # of the first syllable
+            start = max(0.0, round(peak - self._before_peak, 6))
+            self._candidate = float(values[best]), Detection(end, text, score, threshold, start)
             self._decided_at = self._rows + self._waits[best]
 
     def scores(self, logits: np.ndarray) -> np.ndarray:

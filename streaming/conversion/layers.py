@@ -85,7 +85,8 @@ class RecurrentStream(StreamState):
     Only a layer with a ``streaming_chunk`` accepts chunks of any length.
 
     Args:
-        recurrent: the layer: SimpleRNN, GRU or LSTM, or one with a ``streaming_cell``.
+        recurrent: the layer: SimpleRNN, GRU or LSTM, or one with a ``streaming_cell`` or only a
+            ``streaming_chunk``.
         warm_up: number of input frames to ignore; if not 0, the call needs their indices.
         stride: input frames per frame of the chunk.
     """
@@ -105,6 +106,8 @@ class RecurrentStream(StreamState):
             return self.finish(*self.recurrent.streaming_chunk(chunk, self.past(given)))
         valid = after_warm_up(index, self.warm_up, self.stride) if self.warm_up else None  # (1, c)
         states, outputs, cell = self.past(given), [], cell_of(self.recurrent)
+        if cell is self.recurrent:
+            return self.finish(*cell.streaming_chunk(chunk, states, valid))
         for frame in range(chunk.shape[1]):
             output, after = cell(chunk[:, frame], states, training=False)
             if valid is not None:
@@ -129,8 +132,8 @@ class RecurrentStream(StreamState):
 
 
 def cell_of(recurrent: keras.layers.Layer) -> Any:
-    """The cell that computes the output of a recurrent layer frame by frame."""
-    return getattr(recurrent, "streaming_cell", None) or recurrent.cell
+    """The cell that computes the output of a recurrent layer frame by frame; without one the layer itself."""
+    return getattr(recurrent, "streaming_cell", None) or getattr(recurrent, "cell", recurrent)
 
 
 def after_warm_up(index: Any, warm_up: int, stride: int) -> Any:

@@ -4,11 +4,14 @@ A custom layer declares how it streams by a class attribute or property:
 
 - ``frame_wise = True``: an output frame depends only on the same frame of its inputs (axis 1 is time);
 - ``streaming_window = (window, stride)``: it has a window of input frames that advances by ``stride`` frames,
-  complete windows only ('valid'); it must accept inputs of any length;
+  complete windows only ('valid'); it must accept inputs of any length. ``streaming_padding`` names its
+  setting, if it has one, of the number of zero frames before the first;
 - ``streaming_cell``: it is recurrent, and this computes its output frame by frame, as the cell of a Keras RNN
   does: ``cell(frame, states, training=False)`` → output, next states; ``cell.state_size`` is a list. The
   states are zero at the start. A method ``streaming_chunk(frames, states)`` → outputs, next states computes
-  the frames (1, c, …) of a chunk at once, for streams with chunks of any length.
+  the frames (1, c, …) of a chunk at once, for streams with chunks of any length. A layer with a
+  ``state_size`` of its own needs no cell: ``streaming_chunk(frames, states, valid)`` then also takes whether
+  each frame comes after the warm-up, (1, c) bool, or None.
 """
 
 import math
@@ -74,7 +77,7 @@ def _rule_of(layer: object) -> Rule:
         return _declared_window
     if getattr(layer, "frame_wise", False):
         return _declared_frame_wise
-    if hasattr(layer, "streaming_cell"):
+    if hasattr(layer, "streaming_cell") or hasattr(layer, "streaming_chunk"):
         return _recurrent
     for types, rule in _RULES:
         if isinstance(layer, types):
@@ -124,8 +127,10 @@ def _unpadded(signal: Signal) -> Signal:
 def _declared_window(call: Call, signals: list[Signal], due: int) -> LayerPlan:
     if len(signals) > 1:
         raise CannotStream("has a window over several inputs", "a layer with one input")
-    parts, output = through_window(signals[0], *call.layer.streaming_window)
-    return LayerPlan(output, before=(parts,))
+    setting = getattr(call.layer, "streaming_padding", "")
+    mask, signal = padded(signals[0], getattr(call.layer, setting, 0) if setting else 0)
+    parts, output = through_window(signal, *call.layer.streaming_window)
+    return LayerPlan(output, before=((*mask, *parts),), changes={setting: 0} if setting else {})
 
 
 def _convolution(call: Call, signals: list[Signal], due: int) -> LayerPlan:

@@ -13,6 +13,7 @@ from analysis.keyword.detections import (
     calibrated,
     late_seconds_of,
     match,
+    onset_seconds,
     operating_point,
     read_spoken_keywords,
     write_detection_report,
@@ -114,12 +115,15 @@ SPOKEN = [SpokenKeyword(1.0, 1.5, "打开"), SpokenKeyword(3.0, 3.5, "关闭"), 
 
 
 def detections(*pairs: tuple[float, str]) -> list[Detection]:
-    return [Detection(seconds, keyword, 0.9) for seconds, keyword in pairs]
+    return [Detection(seconds, keyword, 0.9, 0.5) for seconds, keyword in pairs]
 
 
 def test_matching():
     matched = match(detections((1.4, "打开"), (1.9, "打开"), (3.2, "打开"), (9.4, "打开")), SPOKEN, 1.0)
     assert matched.hits == (0, None, 3)
+    found = detections((1.4, "打开"), (1.9, "打开"), (3.2, "打开"), (9.4, "打开"))
+    assert onset_seconds(found, SPOKEN, matched) == pytest.approx((0.4 + 1.4) / 2)
+    assert onset_seconds((), SPOKEN, match((), SPOKEN, 1.0)) == 0
     assert matched.false_alarms == (1, 2)  # a second detection; a word other than the spoken one
     assert matched.misses == 1
     assert match(detections((9.6, "打开")), SPOKEN, 1.0).false_alarms == (0,)  # more than a second late
@@ -139,7 +143,7 @@ def test_trade_off_and_calibration(tmp_path: Path):
     scores = [(1.2, "打开", 0.9), (3.3, "关闭", 0.6), (5.0, "打开", 0.7), (8.2, "打开", 0.8)]
 
     def detect(threshold: float) -> list[Detection]:
-        return [Detection(*score) for score in scores if score[2] >= threshold]
+        return [Detection(*score, threshold) for score in scores if score[2] >= threshold]
 
     points = [operating_point(t, detect(t), SPOKEN, 0.5, 1.0) for t in (0.5, 0.65, 0.75, 0.95)]
     assert [(p.missed, p.false_alarms) for p in points] == [(0, 1), (1, 1), (1, 0), (3, 0)]

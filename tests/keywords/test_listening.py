@@ -120,7 +120,8 @@ def wav(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def check_lines(lines: list[str]) -> None:
-    """The three words, each detected while it is spoken or still in the window."""
+    """The three words, each detected while it is spoken or still in the window; no beginning is known."""
+    assert all(line.split("\t")[3:] == ["threshold 0.900"] for line in lines)
     assert [line.split("\t")[1] for line in lines] == [word for word, _, _ in SPOKEN]
     for line, (_, start, end) in zip(lines, SPOKEN, strict=True):
         assert start < float(line.split("\t")[0]) < end + 0.5
@@ -129,6 +130,21 @@ def check_lines(lines: list[str]) -> None:
 def test_a_file(bundle: Path, wav: Path, capsys: pytest.CaptureFixture[str]):
     assert listen.main(["--model", str(bundle), str(wav)]) == 0
     check_lines(capsys.readouterr().out.splitlines())
+
+
+def test_the_beginning_of_a_word_where_the_bundle_knows_it(bundle: Path, wav: Path, tmp_path: Path, capsys):
+    shutil.copytree(bundle, tmp_path / "export")
+    write_decoding(
+        tmp_path / "export",
+        DetectionConfig(smoothing_ms=100, threshold=0.9, refractory_ms=800, onset_ms=1500),
+    )
+    assert listen.main(["--model", str(tmp_path / "export"), str(wav)]) == 0
+    lines = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
+    expected = [f"began {max(0.0, float(line[0]) - 1.5):.2f}" for line in lines]
+    assert [line[4] for line in lines] == expected and expected[0] == "began 0.00"
+    assert listen.main(["--model", str(tmp_path / "export"), "--json", str(wav)]) == 0
+    first = json.loads(capsys.readouterr().out.splitlines()[0])
+    assert (first["start"], first["threshold"]) == (0.0, 0.9)
 
 
 def test_a_recording_that_ends_with_its_only_word(bundle: Path, tmp_path: Path, capsys):

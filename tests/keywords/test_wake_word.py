@@ -154,13 +154,13 @@ def test_detections_are_counted_by_the_kind_of_phrase():
         SpokenKeyword(9, 10, "tone"),
         SpokenKeyword(14, 15, "sentence"),
     ]
-    detections = [Detection(at, "你好", 0.9) for at in (1.1, 6.2, 30.0)]
+    detections = [Detection(at, "你好", 0.9, 0.5) for at in (1.1, 6.2, 30.0)]
     assert detections_by_kind(detections, spoken, "你好", 1.0) == {
         "sentence": (1, 0),
         "tone": (2, 1),
         "between": (1 - 1, 1),
     }
-    late = [Detection(at, "你好", 0.9) for at in (2.4, 11.4)]
+    late = [Detection(at, "你好", 0.9, 0.5) for at in (2.4, 11.4)]
     assert detections_by_kind(late, spoken, "你好", 1.5) == {"sentence": (1, 0), "tone": (2, 1)}
 
 
@@ -249,6 +249,13 @@ def test_the_command_leaves_a_bundle_with_its_threshold_and_a_report(made, capsy
     bundle.check()
     assert bundle.labels == ("_silence_", "_unknown_", "小明小明")
     assert bundle.decoding["threshold"] == report["chosen"]["threshold"] == report["calibrated"]["threshold"]
+    detected = report["chosen"]["missed"] < report["chosen"]["spoken"]
+    assert (bundle.decoding["onset_ms"] > 0) == detected  # from the beginning of the word to its detection
+    assert list(bundle.artefacts) == [
+        "litert/stream_external_float.tflite",
+        "onnx/stream_external_float.onnx",
+    ]
+    assert bundle.metadata["features"]["kind"] == "raw"  # it takes samples
     assert report["calibrated"]["false_alarms_per_hour"] <= 150
     assert report["calibration_hours"] == pytest.approx(31 / 3600) == report["hours"]
     text = (output / "report.md").read_text(encoding="utf-8")

@@ -16,11 +16,12 @@ import tensorflow as tf
 from ai_edge_litert.interpreter import Interpreter
 from numpy.lib.stride_tricks import sliding_window_view
 
-from model_keyword.layers.front_end import Frames, MelCepstrum, front_end
+from model_keyword.layers.front_end import MelCepstrum, front_end, settings_inside
 from streaming.conversion.convert import to_mode
 from streaming.conversion.modes import Mode
 from streaming.speech.keras_stream import KerasStream
 from tests.utils.test_keyword_features import RATE, SIGNALS
+from utils.backend.frame_spectra import Frames
 from utils.errors import ConfigError
 from utils.features.keyword import KeywordFeatureConfig, feature_frames, keyword_features, mel_filters
 
@@ -104,7 +105,7 @@ def test_frames_of_invalid_sizes_are_refused():
 
 def test_micro_is_no_part_of_a_model():
     with pytest.raises(ConfigError, match="micro works in integers"):
-        front_end(keras.Input((RATE,)), KeywordFeatureConfig("micro"))
+        settings_inside(KeywordFeatureConfig("micro"))
 
 
 def test_a_saved_model_is_the_same(usual: keras.Model, tmp_path: Path):

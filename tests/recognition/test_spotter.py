@@ -10,7 +10,7 @@ from model_speech.ctc.alignment import best_alignments
 from recognition.live.windowed_logits import RIGHT_SECONDS, WINDOW_SECONDS, WindowedLogits
 from recognition.phrases.grammar import parse_grammar
 from recognition.phrases.phrase_list import list_phrases
-from recognition.phrases.spotter import PhraseSpotter
+from recognition.phrases.spotter import HALF_SYLLABLE, PhraseSpotter
 from recognition.phrases.thresholds import PhraseThresholds
 from tests.support.recordings import RECORDING
 from tests.support.scripted_acoustic import Scripted, speak
@@ -52,6 +52,8 @@ def test_phrases_are_found_anywhere_and_once():
     )
     found = spotter.feed(rows)
     assert [(each.keyword, each.seconds) for each in found] == [("妈我是", 0.8), ("妈我是", 4.0)]
+    # From the middle of the first syllable's row.
+    assert [each.start for each in found] == pytest.approx([0.35 - HALF_SYLLABLE, 3.75 - HALF_SYLLABLE])
     assert all(0.9 < each.score <= 1 for each in found)  # the second phrase lies in the refractory time
     spotter.reset()
     assert spotter.feed(rows[:0]) == []
@@ -118,7 +120,8 @@ def test_fewer_allowed_alarms_ask_for_better_scores():
     rows = _rows("ma1 wo3 shi4", certain=5.0)
     rows[1, VOCABULARY.index("hao3")] = rows[1, VOCABULARY.index("wo3")] + 6.0
     assert not _spotter("妈我是", alarms_per_hour=0.2).feed(rows)
-    assert _spotter("妈我是", alarms_per_hour=3.0).feed(rows)
+    (found,) = _spotter("妈我是", alarms_per_hour=3.0).feed(rows)
+    assert found.score >= found.threshold == pytest.approx(np.exp(-9.9 / 3))
     with pytest.raises(ConfigError, match="false alarms an hour"):
         _spotter("妈我是", alarms_per_hour=0.0)
     with pytest.raises(PhraseError, match="does not know"):
@@ -168,5 +171,9 @@ def test_listen_finds_typed_words(tmp_path, capsys, monkeypatch):
     (line,) = capsys.readouterr().out.splitlines()
     detection = json.loads(line)
     assert detection["keyword"] == "妈你好我" and detection["seconds"] == pytest.approx(1.6, abs=0.11)
+    assert (
+        detection["start"] == pytest.approx(0.9, abs=0.15)
+        and detection["score"] >= detection["threshold"] > 0
+    )
     with pytest.raises(ConfigError, match="--threshold is for a trained model"):
         listen.main(["--word", "妈你好我", "--threshold", "0.5", str(raw)])

@@ -71,24 +71,30 @@ class RunningNormalisation:
     """Subtracts from each bin its mean over the active frames so far; older frames have lower weights.
 
     This removes the channel and the loudness, as the mean of a whole utterance does.
+
+    Attributes:
+        keep: factor of the weights of the earlier frames at each active frame.
+        fading: by which the level of the loudest frame decreases, in nepers of power per frame.
+        loudest: log energy of the recent loudest frame, plus the decrease since the first frame: this value
+            never decreases.
+        sums: (F + 3,) weighted sums of the level and of the shape of the active frames, then the sums of
+            their weights.
     """
 
     def __init__(self, initial: InitialMean, hop_seconds: float):
-        self._keep = np.exp(-hop_seconds / MEMORY_SECONDS)
-        self._fading = FADING_DB_PER_SECOND * np.log(10.0) / 10.0 * hop_seconds  # nepers of power per frame
+        self.keep = np.exp(-hop_seconds / MEMORY_SECONDS)
+        self.fading = FADING_DB_PER_SECOND * np.log(10.0) / 10.0 * hop_seconds
         self._frames = 0
         level = initial.levels.mean()
-        # The recent loudest frame, plus the decrease since the first frame: this value never decreases.
-        self._loudest = level + np.log(len(initial.levels))
-        # Weighted sums of the level and of the shape of the active frames, then the sums of their weights.
-        self._sums = np.concatenate(
+        self.loudest = level + np.log(len(initial.levels))
+        self.sums = np.concatenate(
             [
                 [initial.level_seconds * level],
                 initial.shape_seconds * (initial.levels - level),
                 [initial.level_seconds, initial.shape_seconds],
             ]
         )
-        self._sums /= hop_seconds
+        self.sums /= hop_seconds
 
     def __call__(self, frames: np.ndarray) -> np.ndarray:
         """Normalise the next frames: (n, F), natural logarithms of energies → (n, F) float64."""
@@ -98,18 +104,18 @@ class RunningNormalisation:
         ones = np.ones((len(levels), 2))
         added = np.concatenate([levels, frames[active] - levels, ones], axis=1)  # (m, F + 3)
         # A loop: loading scipy.signal, which has such a filter, takes a second.
-        sums = np.concatenate([self._sums[None], added])  # (m + 1, F + 3)
+        sums = np.concatenate([self.sums[None], added])  # (m + 1, F + 3)
         for before, after in pairwise(sums):
-            after += self._keep * before
-        self._sums = sums[-1].copy()
+            after += self.keep * before
+        self.sums = sums[-1].copy()
         means = sums[:, :1] / sums[:, -2:-1] + sums[:, 1:-2] / sums[:, -1:]
         return frames - means[np.cumsum(active)]
 
     def _active(self, frames: np.ndarray) -> np.ndarray:
         """Whether each frame is loud enough to count: (n, F) → (n,) bool."""
         unfaded = np.log(np.exp(frames).sum(axis=1))
-        unfaded += self._fading * np.arange(self._frames, self._frames + len(frames))
-        loudest = np.maximum.accumulate(np.append(self._loudest, unfaded))  # (n + 1,)
+        unfaded += self.fading * np.arange(self._frames, self._frames + len(frames))
+        loudest = np.maximum.accumulate(np.append(self.loudest, unfaded))  # (n + 1,)
         self._frames += len(frames)
-        self._loudest = loudest[-1]
+        self.loudest = loudest[-1]
         return unfaded >= loudest[1:] - ACTIVE_RANGE

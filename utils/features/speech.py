@@ -20,14 +20,14 @@ from utils.features.running_normalisation import InitialMean, RunningNormalisati
 from utils.features.settings import DEFAULT_WINDOW, MFCC_FILTERS, RUNNING, FeatureConfig, frame_count
 from utils.features.spectra import Sound, cepstra_with_deltas, mel_filters, power_blocks
 
-_PREEMPHASIS = 0.97  # as in python_speech_features
-_SMALLEST = np.finfo(np.float64).eps  # replaces an energy of zero (in single precision) in a logarithm
+PREEMPHASIS = 0.97  # as in python_speech_features
+SMALLEST = float(np.finfo(np.float64).eps)  # replaces an energy of zero (in single precision) in a logarithm
 
 # The lowest value of normalised features is 80 dB below the peak of the utterance (without clicks): digital
 # silence is log(0), and the noise of a recording is rarely lower (0.4 % of the values of read 16-bit speech).
 _FLOOR = 1e-8
 # The peak of a stream is unknown: the floor is the noise of rounding to 16 bits, in a wide mel filter.
-_ROUNDING_ENERGY = 1.0
+ROUNDING_ENERGY = 1.0
 _ACTIVE_ENERGY = 1e-3  # 30 dB below the loudest frame
 _SMALLEST_DEVIATION = 1e-3  # an utterance with a lower deviation is silent: its features become zero
 
@@ -73,7 +73,7 @@ def running_normalisation(config: FeatureConfig) -> RunningNormalisation:
         initial = InitialMean.flat(config.base_bins)
     else:
         filters = mel_filters(config.base_bins, config.fft_size, config.sample_rate)
-        initial = InitialMean.average_speech(filters, config.sample_rate, _window(config))
+        initial = InitialMean.average_speech(filters, config.sample_rate, frame_window(config))
     return RunningNormalisation(initial, config.hop_seconds)
 
 
@@ -111,7 +111,7 @@ def sound_of(samples: np.ndarray, config: FeatureConfig, before: float = 0.0) ->
 
     ``before`` is the sample before the first.
     """
-    return Sound(samples, INT16_SCALE, 0.0 if config.kind == "spectrogram" else _PREEMPHASIS, before)
+    return Sound(samples, INT16_SCALE, 0.0 if config.kind == "spectrogram" else PREEMPHASIS, before)
 
 
 def log_spectrogram(sound: Sound, config: FeatureConfig) -> tuple[np.ndarray, np.ndarray]:
@@ -154,23 +154,24 @@ def _floor(energies: np.ndarray, config: FeatureConfig, totals: np.ndarray | Non
         totals = energies.sum(axis=1) if totals is None else totals
         level = peak_without_clicks(totals, config.frame_ms, config.hop_ms)
         return _FLOOR * energies.max(axis=1)[totals <= level].max()
-    return _ROUNDING_ENERGY if config.normalise in RUNNING else 0.0
+    return ROUNDING_ENERGY if config.normalise in RUNNING else 0.0
 
 
 def _raised(energies: np.ndarray, floor: float) -> np.ndarray:
     """Energies that are at least the floor, and above zero."""
     energies = np.maximum(energies, np.float32(floor))
-    energies[energies == 0] = _SMALLEST
+    energies[energies == 0] = SMALLEST
     return energies
 
 
 def _power_blocks(sound: Sound, config: FeatureConfig) -> Iterator[tuple[slice, np.ndarray]]:
     """Power spectra of blocks of frames: (rows, (block, fft / 2 + 1) float32, for this step only)."""
     frames = frame_count(len(sound.samples), config)
-    return power_blocks(sound, frames, config.hop_samples, _window(config), config.fft_size)
+    return power_blocks(sound, frames, config.hop_samples, frame_window(config), config.fft_size)
 
 
-def _window(config: FeatureConfig) -> np.ndarray:
+def frame_window(config: FeatureConfig) -> np.ndarray:
+    """The factors of the samples of a frame: (samples,) float64."""
     hamming = (config.window or DEFAULT_WINDOW[config.kind]) == "hamming"
     return (_hamming if hamming else np.ones)(config.frame_samples)
 
