@@ -49,6 +49,10 @@ _SANDHI = {"一": ("yi1", "yi2", "yi4"), "不": ("bu2", "bu4")}
 _ERHUA = frozenset({"er2", "er5"})
 
 
+Reading = frozenset[str]
+"""The syllables that a character may be read as; one without a digit has any tone."""
+
+
 @dataclass(frozen=True)
 class UserWord:
     """A word that conversion prefers.
@@ -56,13 +60,13 @@ class UserWord:
     Attributes:
         hanzi: one character for each syllable. Those of a word with a spelling are codes that
             :class:`UserWords` chooses.
-        readings: the syllables of each character; a syllable without a digit has any tone.
+        readings: of each character.
         weight: natural-log bonus for each character.
         spelling: the word as it is written, if it is not in hanzi.
     """
 
     hanzi: str
-    readings: tuple[frozenset[str], ...]
+    readings: tuple[Reading, ...]
     weight: float = WEIGHT
     spelling: str = ""
 
@@ -73,14 +77,7 @@ class UserWord:
 
     def matches(self, index: int, syllable: str) -> bool:
         """Whether the character at ``index`` can be read as ``syllable``; without a tone it has any tone."""
-        reading, base = self.readings[index], _base(syllable)
-        if syllable in reading or base in reading:
-            return True
-        return base == syllable and any(_base(known) == base for known in reading)
-
-    def distance(self, index: int, syllable: str) -> int:
-        """The phonetic distance of a canonical syllable from the nearest reading of a character, 0 to 100."""
-        return 0 if self.matches(index, syllable) else _distance(self.readings[index], syllable)
+        return _matches(self.readings[index], syllable)
 
     @property
     def tolerance(self) -> int:
@@ -125,7 +122,11 @@ class UserWords:
             for word in found
         )
         # By their first two syllables without tones: one look-up a position, for any number of words.
-        self._near: dict[tuple[str, int], list[tuple[UserWord, int]]] = {}
+        self._near: dict[tuple[str, int], dict[Reading, int]] = {}
+        self._readings = {reading for word in self.words for reading in word.readings}
+        self._by_first: dict[Reading, list[UserWord]] = {}
+        for word in self.words:
+            self._by_first.setdefault(word.readings[0], []).append(word)
         self._by_beginning: dict[tuple[str, ...], list[UserWord]] = {}
         for word in self.words:
             bases = [{_base(syllable) for syllable in reading} for reading in word.readings[:2]]
@@ -154,14 +155,16 @@ class UserWords:
         }
         return list(found.values())
 
-    def beginning_near(self, syllable: str, farthest: int) -> list[tuple[UserWord, int]]:
-        """Words whose first syllable is at most so far from a canonical syllable, with the distance."""
+    def beginning_with(self, reading: Reading) -> Sequence[UserWord]:
+        """Words whose first character has this reading."""
+        return self._by_first.get(reading, ())
+
+    def readings_near(self, syllable: str, farthest: int) -> dict[Reading, int]:
+        """The readings of characters that are at most so far from a canonical syllable, with the distance."""
         key = syllable, farthest
         if key not in self._near:
-            distances = ((word, word.distance(0, syllable)) for word in self.words)
-            self._near[key] = [
-                (word, distance) for word, distance in distances if distance <= min(farthest, word.tolerance)
-            ]
+            distances = ((reading, distance_of(reading, syllable)) for reading in self._readings)
+            self._near[key] = {reading: distance for reading, distance in distances if distance <= farthest}
         return self._near[key]
 
     def spans_in(self, hanzi: str) -> list[Span]:
@@ -307,8 +310,17 @@ def _base(syllable: str) -> str:
     return syllable[:-1] if has_tone(syllable) else syllable
 
 
+def _matches(reading: Reading, syllable: str) -> bool:
+    base = _base(syllable)
+    if syllable in reading or base in reading:
+        return True
+    return base == syllable and any(_base(known) == base for known in reading)
+
+
 @lru_cache(maxsize=1_000_000)
-def _distance(reading: frozenset[str], syllable: str) -> int:
-    tone = syllable[-1]
-    known = (each if has_tone(each) else f"{each}{tone}" for each in reading)
+def distance_of(reading: Reading, syllable: str) -> int:
+    """The phonetic distance of a canonical syllable from the nearest syllable of a reading, 0 to 100."""
+    if _matches(reading, syllable):
+        return 0
+    known = (each if has_tone(each) else f"{each}{syllable[-1]}" for each in reading)
     return min((syllable_distance(each, syllable) for each in known), default=FARTHEST)

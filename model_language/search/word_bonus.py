@@ -11,13 +11,13 @@ text: each of its syllables costs :data:`INCOMPLETE`, which the whole word gives
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from model_language.search.grid import Grid
-from model_language.search.user_words import Span, UserWord, UserWords
+from model_language.search.user_words import Reading, Span, UserWord, UserWords, distance_of
 from model_language.vocabulary.symbols import PAD_ID, Symbols
 from utils.hypotheses.recognition import NOTHING, ConfusionNetwork
 from utils.mandarin.syllable_distance import NEAR
@@ -234,11 +234,14 @@ class NetworkWords:
         self._network, self._ids, self._factor = network, ids, factor
         if not len(words):
             return
+        self._after = self._following(words)
         numbers = {id(word): number for number, word in enumerate(words.words)}
         for start in range(len(network.slots)):
             for syllable, farthest in self._syllables(start):
-                for word, distance in words.beginning_near(syllable, farthest):
-                    self._add(word, numbers[id(word)], [(start, syllable)], distance)
+                for reading, distance in words.readings_near(syllable, farthest).items():
+                    for word in words.beginning_with(reading):
+                        if distance <= word.tolerance:
+                            self._add(word, numbers[id(word)], [(start, syllable)], distance)
 
     def entries(self, slot: int) -> list[tuple[str, int]]:
         """Syllables of a slot with the ids of hanzi of words that they may become."""
@@ -261,7 +264,7 @@ class NetworkWords:
         complete: dict[str, tuple[int, float]] = {}  # of equal words that match, the last one counts
         for number, before, word in self._steps.get(slot, {}).get((syllable, hanzi), ()):
             cost = _cost(word)
-            step = word.distance(before, syllable)
+            step = distance_of(word.readings[before], syllable)
             for distance in _distances(progress, number, before):
                 distance += step
                 if distance > word.tolerance:
@@ -287,12 +290,20 @@ class NetworkWords:
             if syllable != NOTHING
         ]
 
-    def _following(self, slot: int) -> Iterable[tuple[int, str, int]]:
-        """(slot, syllable, farthest) that may come next: a slot that may be empty can be skipped."""
-        for later in range(slot + 1, len(self._network.slots)):
-            yield from ((later, *each) for each in self._syllables(later))
-            if NOTHING not in self._network.slots[later].syllables:
-                return
+    def _following(self, words: UserWords) -> list[dict[Reading, list[tuple[int, str, int]]]]:
+        """For each slot and reading, what may come next: slot, syllable, its distance from the reading.
+
+        A slot that may be empty can be skipped.
+        """
+        found: list[dict[Reading, list[tuple[int, str, int]]]] = []
+        following: dict[Reading, list[tuple[int, str, int]]] = {}
+        for slot in reversed(range(len(self._network.slots))):
+            found.append(following)
+            following = dict(following) if NOTHING in self._network.slots[slot].syllables else {}
+            for syllable, farthest in self._syllables(slot):
+                for reading, distance in words.readings_near(syllable, farthest).items():
+                    following[reading] = [(slot, syllable, distance), *following.get(reading, ())]
+        return found[::-1]
 
     def _add(self, word: UserWord, number: int, entries: list[tuple[int, str]], distance: int) -> None:
         """Add all paths through the network that complete a word which begins with these syllables."""
@@ -303,9 +314,9 @@ class NetworkWords:
                 if (number, before, word) not in steps:
                     steps.append((number, before, word))
             return
-        for slot, syllable, farthest in self._following(entries[-1][0]):
-            step = word.distance(len(entries), syllable)
-            if step <= farthest and distance + step <= word.tolerance:
+        following = self._after[entries[-1][0]].get(word.readings[len(entries)], ())
+        for slot, syllable, step in following:
+            if distance + step <= word.tolerance:
                 self._add(word, number, [*entries, (slot, syllable)], distance + step)
 
 
