@@ -25,6 +25,7 @@ from data.synthesis.synthesiser import Synthesiser
 from data.synthesis.voices import Voice
 from recognition import load
 from utils.audio.reading import read_audio
+from utils.command.parser import CommandParser
 from utils.mandarin.latin_readings import spelling_readings
 from utils.mandarin.pinyin import hanzi_to_pinyin
 from utils.text_table import print_table
@@ -40,11 +41,16 @@ Spoken = tuple[np.ndarray, str, list[str]]  # a recording, its text, the user wo
 
 def main() -> int:
     """Print the table."""
+    _parser().parse_args()
     said = [_synthesised(LATIN, THINGS), _synthesised(NAMES, PEOPLE), _people()]
     titles = sorted({word for *_, words in said[2] for word in words})
     names, listed = ("Latin letters", "rare names", "titles, people"), f"{LATIN} {NAMES}".split()
     print_table("user words", COLUMNS, list(map(_row, names, said, (listed, listed, titles))))
     return 0
+
+
+def _parser() -> CommandParser:
+    return CommandParser(description=__doc__)
 
 
 def _row(name: str, spoken: Sequence[Spoken], listed: Sequence[str]) -> tuple[str, ...]:
@@ -56,8 +62,7 @@ def _row(name: str, spoken: Sequence[Spoken], listed: Sequence[str]) -> tuple[st
         uses, hits = uses + len(words), hits + [sum(word in each for word in words) for each in texts]
         others, changed = others + len(_without(text, words)), changed + len(right - still)
         elsewhere += sum(word in texts[1] and word not in text for word in listed)
-    rates = (f"{rate:.1%}" for rate in (*hits / uses, changed / others))
-    return name, str(uses), *rates, str(elsewhere)
+    return name, str(uses), *map("{:.2%}".format, (*hits / uses, changed / others)), str(elsewhere)
 
 
 def _recognised(spoken: Sequence[Spoken], words: Sequence[str]) -> list[str]:
@@ -79,14 +84,13 @@ def _without(text: str, words: Sequence[str]) -> str:
 
 def _synthesised(words: str, sentences: str) -> list[Spoken]:
     found: list[Spoken] = []
-    synthesiser = Synthesiser()
-    for word, (sentence, voice) in product(words.split(), zip(sentences.split(), VOICES, strict=True)):
-        before, after = (hanzi_to_pinyin(part) if part else [] for part in sentence.split("{}"))
-        syllables = [*before, *(options[0] for options in spelling_readings(word)[0]), *after]
-        rng = np.random.default_rng([SEED, *divmod(len(found), len(VOICES))])
-        samples = speak(syllables, (), Voice(voice, voice), rng, synthesiser, SPEED)
-        found.append((samples, sentence.format(word), [word]))
-    synthesiser.close()
+    with Synthesiser() as synthesiser:
+        for word, (sentence, voice) in product(words.split(), zip(sentences.split(), VOICES, strict=True)):
+            before, after = (hanzi_to_pinyin(part) if part else [] for part in sentence.split("{}"))
+            syllables = [*before, *(options[0] for options in spelling_readings(word)[0]), *after]
+            rng = np.random.default_rng([SEED, *divmod(len(found), len(VOICES))])
+            samples = speak(syllables, (), Voice(voice, voice), rng, synthesiser, SPEED)
+            found.append((samples, sentence.format(word), [word]))
     return found
 
 
