@@ -62,7 +62,7 @@ def _row(name: str, spoken: Sequence[Spoken], listed: Sequence[str]) -> tuple[st
         uses, hits = uses + len(words), hits + [sum(word in each for word in words) for each in texts]
         others, changed = others + len(_without(text, words)), changed + len(right - still)
         elsewhere += sum(word in texts[1] and word not in text for word in listed)
-    return name, str(uses), *map("{:.2%}".format, (*hits / uses, changed / others)), str(elsewhere)
+    return name, str(uses), *map("{:.1%}".format, (*hits / uses, changed / others)), str(elsewhere)
 
 
 def _recognised(spoken: Sequence[Spoken], words: Sequence[str]) -> list[str]:
