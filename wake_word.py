@@ -1,4 +1,4 @@
-"""Make a small streaming model that detects a wake word given in hanzi, with a calibrated threshold.
+"""Make a small streaming model that detects a typed wake word, with a calibrated threshold.
 
     clips/       the word in many voices, similar words, ordinary speech, noise (negatives.tsv)
     streams/     long recordings of voices that are not in the training, with the word at known times
@@ -32,6 +32,7 @@ examples:
   python wake_word.py "你好小明" --background MY_RECORDINGS --alarms-per-hour 1
   python wake_word.py "你好小明" --output runs/wake_words/ni_hao_xiao_ming
   python wake_word.py "重庆重庆" --pinyin "chong2 qing4 chong2 qing4"
+  python wake_word.py "hey siri" --pinyin "hei1 xi1 rui4"
   python wake_word.py "小明小明" --small
   python wake_word.py "你好小明" --alarms-per-hour 0.5   # the second time: only repeats the calibration
 
@@ -88,7 +89,7 @@ def _parser() -> CommandParser:
         description=__doc__,
         epilog=EXAMPLES,
     )
-    parser.add_argument("word", help="1 to 6 hanzi; three or four are usual")
+    parser.add_argument("word", help="1 to 6 hanzi, or Latin letters; three or four syllables are usual")
     parser.add_argument("--pinyin", default="", help="its reading, if different from the dictionary's")
     parser.add_argument("--output", type=Path, help="folder (default: runs/wake_words/READING)")
     parser.add_argument(

@@ -135,7 +135,7 @@ def _sentence(syllables: Sequence[str], explained: Explanation) -> dict[str, Any
             }
             for character in explained.characters
         ],
-        "user_words": [{"word": span.word.hanzi, "start": span.start} for span in explained.user_words],
+        "user_words": [{"word": span.word.text, "start": span.start} for span in explained.user_words],
     }
 
 

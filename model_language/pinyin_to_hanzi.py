@@ -132,7 +132,8 @@ class PinyinToHanzi:
         chosen = self._segment([stretch for line in read for stretch in line if isinstance(stretch, list)])
         # A stretch with several segmentations is converted already.
         others = iter(self._converter.convert([syllables for syllables, hanzi in chosen if hanzi is None]))
-        hanzi = iter([next(others) if found is None else found for _, found in chosen])
+        text = self._converter.words.text
+        hanzi = iter([text(next(others) if found is None else found) for _, found in chosen])
         return [
             "".join(next(hanzi) if isinstance(part, list) else part.text for part in line) for line in read
         ]
@@ -151,7 +152,10 @@ class PinyinToHanzi:
         read = self._read(lines, first_number)
         chosen = self._segment([stretch for line in read for stretch in line if isinstance(stretch, list)])
         syllables = [syllables for syllables, _ in chosen]
-        found = self._converter.explain(syllables, n_best, reasons)
+        found = [
+            _in_letters(explained, self._converter.words)
+            for explained in self._converter.explain(syllables, n_best, reasons)
+        ]
         explained = iter(list(zip(syllables, found, strict=True)))
         return [_join(line, explained, n_best) for line in read]
 
@@ -299,6 +303,19 @@ def _join(
         best = heapq.nlargest(n, joined, key=lambda line: line.score)
     unread = [word for part in parts if isinstance(part, LinePart) for word in part.unread]
     return ConvertedLine(tuple(best), tuple(sentences), tuple(unread))
+
+
+def _in_letters(explained: Explanation, words: UserWords) -> Explanation:
+    """An explanation with the texts of words with Latin letters."""
+    texts = words.texts(explained.n_best[0].hanzi)
+    return replace(
+        explained,
+        n_best=tuple(replace(way, hanzi=words.text(way.hanzi)) for way in explained.n_best),
+        characters=tuple(
+            replace(character, hanzi=text.strip(), runner_up=words.text(character.runner_up))
+            for character, text in zip(explained.characters, texts, strict=False)
+        ),
+    )
 
 
 def _unwritable(lexicon: Lexicon, words: UserWords) -> frozenset[str]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from model_language.vocabulary.lexicon import UNREADABLE
 from utils.backend.onnx_session import open_session
 from utils.hypotheses.recognition import Ending, Recognition
 from utils.limits import Count, Fraction, Limited
@@ -87,11 +88,15 @@ class Punctuator:
         """The segment, with marks in the text of its syllables (``labels``); a partial result as it is."""
         if not _is_text(segment):
             return segment
-        hanzi = self._hanzi + segment.hanzi
+        texts = segment.syllable_texts()
+        hanzi = self._hanzi + "".join(text if len(text) == 1 else UNREADABLE for text in texts)
         pauses = np.append(self._pauses, pauses_between(np.mean(segment.times, axis=1)))
         marks = self._punctuation.marks(hanzi, pauses)[len(self._hanzi) :]
         self._hanzi, self._pauses = hanzi[-CONTEXT:], pauses[-CONTEXT:]
-        return replace(segment, labels=tuple(map("".join, zip(segment.syllable_texts(), marks, strict=True))))
+        labels = [""] * len(texts)
+        for text, first, end in segment.written():
+            labels[first] = text + marks[end - 1]
+        return replace(segment, labels=tuple(labels))
 
 
 def punctuated(
@@ -104,8 +109,8 @@ def punctuated(
 
 
 def _is_text(segment: Recognition) -> bool:
-    """Whether it is the final text of speech: a hanzi for each syllable."""
-    return segment.is_final and not segment.phrase and len(segment.hanzi) == len(segment.times) > 0
+    """Whether it is the final text of speech, not a phrase."""
+    return segment.is_final and not segment.phrase and bool(segment.hanzi) and bool(segment.times)
 
 
 def load_punctuation(path: str | Path = PRETRAINED_PUNCTUATION) -> Punctuation:

@@ -22,6 +22,7 @@ from analysis.inputs.sound import median_pitch, signal_to_noise
 from analysis.inputs.training_texts import Training, count_seen, read_training
 from analysis.inputs.utterance_results import HANZI, LANGUAGE, SPEECH, SYLLABLES, Scores, UtteranceResult
 from data.manifest import Transcript, Utterance
+from model_language.converters.user_word_converter import AnyConverter, UserWordConverter
 from model_language.vocabulary.symbols import Symbols
 from recognition.cluster_jobs import results_by_job
 from recognition.inspection import syllable_scores
@@ -34,7 +35,6 @@ from utils.processes import are_jobs_elsewhere
 from utils.run_folder.run import RunFolder
 
 if TYPE_CHECKING:  # they load TensorFlow
-    from model_language.converters.user_word_converter import AnyConverter
     from recognition.recognizer import Recognizer
 
 STAGE_LEVELS = {SPEECH: SYLLABLES, LANGUAGE: HANZI}
@@ -100,7 +100,7 @@ def evaluate_language(
     converter: AnyConverter, run: RunFolder, transcripts: Sequence[Transcript], explain: bool
 ) -> Evaluation:
     """Convert the reference syllables of a test set to hanzi; arguments as in :func:`evaluate_speech`."""
-    hanzi = converter.convert([each.pinyin for each in transcripts])
+    hanzi = _converted(converter, [each.pinyin for each in transcripts])
     results = [
         UtteranceResult(each.id, "", 0.0, each.pinyin, each.pinyin, each.hanzi, output, gold_hanzi=output)
         for each, output in zip(transcripts, hanzi, strict=True)
@@ -136,7 +136,7 @@ def evaluate_pipeline(
     converter = recognizer.converter
     assert converter
     speech = evaluate_speech(recognizer, runs[0], utterances, explain, load)
-    gold_hanzi = converter.convert([each.reference_pinyin for each in speech.utterances])
+    gold_hanzi = _converted(converter, [each.reference_pinyin for each in speech.utterances])
     results = [
         dataclasses.replace(result, gold_hanzi=hanzi)
         for result, hanzi in zip(speech.utterances, gold_hanzi, strict=True)
@@ -259,16 +259,28 @@ def with_acoustic_scores(result: UtteranceResult, recognizer: Recognizer) -> Utt
     )
 
 
+def _converted(converter: AnyConverter, sentences: Sequence[Sequence[str]]) -> list[str]:
+    """The text of each sentence."""
+    hanzi = converter.convert(sentences)
+    return list(map(converter.words.text, hanzi)) if isinstance(converter, UserWordConverter) else hanzi
+
+
 def with_language_scores(
     results: Sequence[UtteranceResult], converter: AnyConverter
 ) -> list[UtteranceResult]:
     """Add the second stage's scores of the reference hanzi and of its own, both for the reference syllables.
 
     Args:
-        results: with gold hanzi; those whose gold hanzi are correct need no scores.
+        results: with gold hanzi; those whose gold hanzi are correct need no scores, and a text with words in
+            Latin letters has none.
         converter: the stage that wrote them.
     """
-    wrong = [index for index, result in enumerate(results) if result.gold_hanzi != result.reference_hanzi]
+    wrong = [
+        index
+        for index, result in enumerate(results)
+        if result.gold_hanzi != result.reference_hanzi
+        and len(result.gold_hanzi or "") == len(result.reference_pinyin)
+    ]
     syllables = [results[index].reference_pinyin for index in wrong]
     references = converter.scores(syllables, [results[index].reference_hanzi for index in wrong])
     outputs = converter.scores(syllables, [results[index].gold_hanzi for index in wrong])

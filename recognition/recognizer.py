@@ -16,10 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from model_language.converters.user_word_converter import AnyConverter
+from model_language.converters.user_word_converter import AnyConverter, UserWordConverter
 from model_language.punctuation import Punctuation, punctuated
 from model_language.search.joint import JointSearch
 from model_language.search.sequences import SequenceSearch
+from model_language.search.user_words import UserWords
 from model_speech.acoustic_logits import AcousticLogits
 from model_speech.ctc.decoder import Decoder, Submit, decoding
 from model_speech.ctc.posteriors import confusion_network
@@ -139,6 +140,7 @@ class Recognizer:
         n_best = 1 if joint or phrases else n_best
         self.decoder = Decoder(acoustic.vocabulary.blank_index, beam, n_best, fusion)
         self._workers, self.punctuation = workers, punctuation
+        self.words = converter.words if isinstance(converter, UserWordConverter) else UserWords()
 
     def transcribe(self, audio: str | Path | np.ndarray, rate: int | None = None) -> Recognition:
         """Recognise one recording.
@@ -361,7 +363,7 @@ class Recognizer:
             start,
             end,
             tuple(times),
-            n_best,
+            tuple(map(self.words.written, n_best)),
             confidence=confidence,
             certainty=features,
             word_starts=tuple(words),

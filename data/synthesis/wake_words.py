@@ -14,6 +14,7 @@ from data.synthesis.reading import word_reading
 from utils.errors import CorpusError, require
 from utils.mandarin.confusion_statistics import split_parts
 from utils.mandarin.hanzi_readings import phrases
+from utils.mandarin.latin_readings import spelling_readings
 from utils.mandarin.pinyin import full_inventory, has_tone, is_hanzi, tone_of
 from utils.mandarin.sandhi import spoken_variants, third_tone_sandhi
 from utils.mandarin.syllable_distance import NEAR, NEUTRAL, phrase_distance, syllable_distance
@@ -33,7 +34,7 @@ class WakeWord:
     """A word and its pronunciations.
 
     Attributes:
-        hanzi: the label.
+        hanzi: the label; it may have Latin letters.
         syllables: canonical citation reading, one syllable for each hanzi.
         forms: all pronunciations; the citation reading comes first.
     """
@@ -70,25 +71,39 @@ def read_wake_word(hanzi: str, pinyin: str = "") -> WakeWord:
     """Find the pronunciations of a word.
 
     Args:
-        hanzi: 1 to 6 characters.
-        pinyin: its reading, if the dictionary's is wrong (``"chong2 qing4"``); with a tone for each syllable.
+        hanzi: 1 to 6 characters, or a word with Latin letters of as many syllables (``"hey siri"``).
+        pinyin: its reading, if the dictionary's is wrong (``"chong2 qing4"``) or none can be guessed; with a
+            tone for each syllable.
 
     Raises:
-        CorpusError: a character that is not hanzi, a word too long, or a reading that does not fit.
+        CorpusError: a character that is neither hanzi nor a Latin letter or digit, a word too long, a reading
+            that does not fit, or none that can be guessed.
     """
     hint = 'write it in Chinese characters: "你好小明"'
     require(hanzi, "the wake word is empty", hint=hint, error=CorpusError)
-    if others := [character for character in hanzi if not is_hanzi(character)]:
+    if others := [
+        each for each in hanzi if not (is_hanzi(each) or each == " " or (each.isascii() and each.isalnum()))
+    ]:
         shown = ", ".join(f"'{character}'" for character in dict.fromkeys(others))
         raise CorpusError(f"the wake word '{hanzi}' has characters that are not hanzi: {shown}", hint=hint)
-    if len(hanzi) > MAX_SYLLABLES:
+    if is_hanzi(hanzi):
+        syllables = _read_pinyin(hanzi, pinyin) if pinyin else word_reading(hanzi)
+        options: Sequence[Sequence[str]] = spoken_variants(hanzi, syllables)
+    elif pinyin:
+        syllables = _read_pinyin(hanzi, pinyin)
+        options = [(syllable,) for syllable in syllables]
+    else:
+        readings = spelling_readings(hanzi)
+        hint = 'type its pinyin: --pinyin "hei1 xi1 rui4"'
+        require(readings, f"no reading of '{hanzi}' is known", hint=hint, error=CorpusError)
+        options = readings[0]
+    forms = tuple(islice(product(*options), _MAX_FORMS))
+    if len(forms[0]) > MAX_SYLLABLES:
         raise CorpusError(
-            f"the wake word '{hanzi}' has {len(hanzi)} syllables, more than {MAX_SYLLABLES}",
+            f"the wake word '{hanzi}' has {len(forms[0])} syllables, more than {MAX_SYLLABLES}",
             hint="choose a shorter one: three or four syllables are usual",
         )
-    syllables = _read_pinyin(hanzi, pinyin) if pinyin else word_reading(hanzi)
-    forms = islice(product(*spoken_variants(hanzi, syllables)), _MAX_FORMS)
-    return WakeWord(hanzi, syllables, tuple(forms))
+    return WakeWord(hanzi, forms[0], forms)
 
 
 def near_phrases(word: WakeWord) -> list[Negative]:
@@ -123,7 +138,7 @@ def parts_of(word: WakeWord) -> list[Negative]:
     for indices, kind in chosen:
         syllables = tuple(word.syllables[index] for index in indices)
         if len(syllables) <= MAX_SYLLABLES and not sounds_like(syllables, word):
-            hanzi = "".join(word.hanzi[index] for index in indices)
+            hanzi = "".join(word.hanzi[index] for index in indices) if is_hanzi(word.hanzi) else ""
             found.setdefault(syllables, make_negative(syllables, kind, word, hanzi))
     return list(found.values())
 
@@ -171,7 +186,7 @@ def _read_pinyin(hanzi: str, pinyin: str) -> tuple[str, ...]:
     hint = 'a syllable with its tone for each character: --pinyin "ni3 hao3 xiao3 ming2"'
     if toneless := [syllable for syllable in syllables if not has_tone(syllable)]:
         raise CorpusError(f"'{toneless[0]}' in the reading '{pinyin}' has no tone", hint=hint)
-    if len(syllables) != len(hanzi):
+    if is_hanzi(hanzi) and len(syllables) != len(hanzi):
         raise CorpusError(f"{len(syllables)} syllables for '{hanzi}'", hint=hint)
     return syllables
 

@@ -3,7 +3,6 @@
 It has the methods of a plain converter; `explain` also gives confidences, alternatives and reasons.
 """
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -33,7 +32,10 @@ class UserWordConverter:
         self.converter, self.words = converter, words
 
     def convert(self, sentences: Sequence[Sequence[str]]) -> list[str]:
-        """The best hanzi of each sentence, exactly one character for each syllable."""
+        """The best hanzi of each sentence, exactly one character for each syllable.
+
+        :meth:`UserWords.text` shows words with Latin letters in them, here and in all other results.
+        """
         spans = [self.words.spans(sentence) for sentence in sentences]
         plain = [index for index, found in enumerate(spans) if not found]
         converted = [""] * len(sentences)
@@ -59,13 +61,7 @@ class UserWordConverter:
 
     def word_starts(self, hanzi: str) -> list[int]:
         """See :meth:`Converter.word_starts`; no word begins inside a user word."""
-        inside = {
-            found.start() + index
-            for word in self.words.words
-            if word.hanzi in hanzi
-            for found in re.finditer(re.escape(word.hanzi), hanzi)
-            for index in range(1, len(word.hanzi))
-        }
+        inside = {index for span in self.words.spans_in(hanzi) for index in range(span.start + 1, span.end)}
         return [start for start in self.converter.word_starts(hanzi) if start not in inside]
 
     def explain(

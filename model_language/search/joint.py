@@ -2,7 +2,10 @@
 
 It looks for the path through the slots, and the hanzi for it, with the highest
 
-    log P(path) + weight · language + bonus · number of syllables + bonus of user words
+    log P(path) + weight · (language + bonus of user words) + bonus · number of syllables
+
+A user word may also be written for syllables that sound like its own, which costs a part of its bonus
+(:mod:`model_language.search.word_bonus`).
 
 A generative converter (an n-gram model, or the combined one without its network) scores hanzi and their
 readings from left to right, so its search goes through the confusion network itself: language = log P(hanzi)
@@ -117,7 +120,8 @@ class JointSearch:
         ids, size = HanziIds(converter.symbols), len(converter.symbols.hanzi)
         words: list[NetworkWords] = []
         if len(self._converter.words):
-            words = [NetworkWords(network, self._converter.words, ids) for network in networks]
+            own = self._converter.words
+            words = [NetworkWords(network, own, ids, weights.language) for network in networks]
 
         def candidates(network: int, slot: int, syllable: str) -> tuple[np.ndarray, np.ndarray]:
             hanzi, scores = self._candidates_of(syllable)
@@ -154,7 +158,7 @@ class JointSearch:
         """The paths through each network, rescored by the language model and sorted by the new scores."""
         texts = [[ids.decode(path.tokens) for path in paths] for paths in found]
         words = self._converter.words
-        spans = [[words.spans(path.syllables) for path in paths] for paths in found] if len(words) else None
+        spans = [[words.spans_in(text) for text in own] for own in texts] if len(words) else None
         gains = second_pass.gains(texts, spans)
         return [paths.rescored(paths.scores + gain) for paths, gain in zip(found, gains, strict=True)]
 

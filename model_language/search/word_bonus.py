@@ -4,18 +4,32 @@ A user word earns its weight for each character if a path writes it for its syll
 bonus of the characters written so far, so that the word survives until it is complete, and takes it back if
 the path continues differently (the context graphs of Zhao et al., "Shallow-Fusion End-to-End Contextual
 Biasing", Interspeech 2019, section 3.1). A whole path gains exactly the weights of the words in it.
+
+The language models take a word with Latin letters for unknown hanzi, one for each syllable, which are much
+less probable than an ordinary word: :data:`ORDINARY` makes up for a part of that. A part of such a word is no
+text: each of its syllables costs :data:`INCOMPLETE`, which the whole word gives back.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from model_language.search.grid import Grid
-from model_language.search.user_words import Span, UserWord, UserWords
+from model_language.search.user_words import Reading, Span, UserWord, UserWords, distance_of
 from model_language.vocabulary.symbols import PAD_ID, Symbols
 from utils.hypotheses.recognition import NOTHING, ConfusionNetwork
+from utils.mandarin.syllable_distance import NEAR
 
+ORDINARY = 4.0
+"""What the models' scores of a syllable of a word with Latin letters are below those of an ordinary word."""
+INCOMPLETE = 100.0
+"""What each syllable of a word with Latin letters costs on a path that does not have the whole word."""
+NEAR_COST = 0.1
+"""What a unit of phonetic distance from the reading of a user word costs in a confusion network."""
+HEARD = 0.05
+"""Alternatives of a slot that are as probable as this may stand for similar syllables of user words."""
 UNKNOWN_PENALTY = 3.0
 """How far below the best hanzi of its syllable a hanzi outside the vocabulary is; see :func:`scores_of`."""
 
@@ -72,15 +86,16 @@ class GridWords:
     ):
         ids = HanziIds(symbols)
         self.decode = ids.decode
-        # By position, then sentence: characters of the word before this one, ids of the word, weight.
-        self._at: dict[int, dict[int, list[tuple[int, np.ndarray, float]]]] = {}
+        # By position, then sentence: characters of the word before this one, ids of the word, weight, and
+        # what each of its characters costs.
+        self._at: dict[int, dict[int, list[tuple[int, np.ndarray, float, float]]]] = {}
         needed: dict[tuple[int, int], list[int]] = {}
         for sentence, found in enumerate(spans):
             for span in found:
                 word = np.array([ids.index(character) for character in span.word.hanzi], np.int32)
                 for before, position in enumerate(range(span.start, span.end)):
                     covering = self._at.setdefault(position, {}).setdefault(sentence, [])
-                    covering.append((before, word, span.word.weight))
+                    covering.append((before, word, span.word.weight, _cost(span.word)))
                     needed.setdefault((sentence, position), []).append(int(word[before]))
         self.reach = max((len(span.word.hanzi) - 1 for found in spans for span in found), default=0)
         self.grid = _with_candidates(grid, needed, all_candidates or grid, len(symbols.hanzi))
@@ -122,7 +137,7 @@ class GridWords:
             (K,) float64.
         """
         total = np.zeros(len(hanzi))
-        for before, word, weight in self._at.get(position, {}).get(sentence, ()):
+        for before, word, weight, _ in self._at.get(position, {}).get(sentence, ()):
             same = path[position - before : position - before + len(word)] == word
             same[before] = True
             total += weight * len(word) * (same.all() & (hanzi == word[before]))
@@ -130,12 +145,18 @@ class GridWords:
 
 
 def _gains(
-    covering: Sequence[tuple[int, np.ndarray, float]], past: np.ndarray, rows: np.ndarray, tokens: np.ndarray
+    covering: Sequence[tuple[int, np.ndarray, float, float]],
+    past: np.ndarray,
+    rows: np.ndarray,
+    tokens: np.ndarray,
 ) -> np.ndarray:
     """Gains at one position of a sentence: past (N, n), rows (E,) of it, tokens (E,) → (E,)."""
     paid = np.zeros(len(past))  # for the characters of words that are not complete yet
     advance, earned = np.zeros(len(tokens)), np.zeros(len(tokens))
-    for before, word, weight in covering:
+    for code, cost in {int(word[before]): cost for before, word, _, cost in covering if cost}.items():
+        earned[tokens == code] -= cost
+    for before, word, weight, cost in covering:
+        weight += cost and cost + ORDINARY
         begun = (past[:, past.shape[1] - before :] == word[:before]).all(axis=1)  # (N,)
         paid = np.maximum(paid, np.where(begun, weight * before, 0.0))
         continued = begun.take(rows) & (tokens == word[before])
@@ -188,8 +209,13 @@ def scores_of(ids: Sequence[int], candidates: np.ndarray, scores: np.ndarray, si
     return [known.get(number, unknown if number >= size else lowest) for number in ids]
 
 
-Progress = frozenset[tuple[int, int]]
-"""User words that a path has begun: the number of each word and of its characters written so far."""
+def _cost(word: UserWord) -> float:
+    return INCOMPLETE if word.spelling else 0.0
+
+
+Progress = frozenset[tuple[int, int, int]]
+"""User words that a path has begun: the number of each word and of its characters written so far, and the
+distance of their syllables from the readings."""
 
 
 class NetworkWords:
@@ -199,19 +225,23 @@ class NetworkWords:
         network: the slots.
         words: the user words.
         ids: ids of their hanzi.
+        factor: of the weights of the words, as that of the language models.
     """
 
-    def __init__(self, network: ConfusionNetwork, words: UserWords, ids: HanziIds):
+    def __init__(self, network: ConfusionNetwork, words: UserWords, ids: HanziIds, factor: float):
         # Slot → (syllable, hanzi id) → words that it may continue: number, characters before it, word.
         self._steps: dict[int, dict[tuple[str, int], list[tuple[int, int, UserWord]]]] = {}
-        self._network, self._ids = network, ids
+        self._network, self._ids, self._factor = network, ids, factor
         if not len(words):
             return
+        self._after = self._following(words)
         numbers = {id(word): number for number, word in enumerate(words.words)}
         for start in range(len(network.slots)):
-            for entries in self._beginnings(start):
-                for word in words.beginning_with(*[syllable for _, syllable in entries]):
-                    self._add(word, numbers[id(word)], entries)
+            for syllable, farthest in self._syllables(start):
+                for reading, distance in words.readings_near(syllable, farthest).items():
+                    for word in words.beginning_with(reading):
+                        if distance <= word.tolerance:
+                            self._add(word, numbers[id(word)], [(start, syllable)], distance)
 
     def entries(self, slot: int) -> list[tuple[str, int]]:
         """Syllables of a slot with the ids of hanzi of words that they may become."""
@@ -228,42 +258,55 @@ class NetworkWords:
 
         Returns:
             The words begun after it, the bonus paid for them in advance, and the weights of the words that
-            are complete now.
+            are complete now, less the cost of a hanzi that stands for a part of a word.
         """
-        begun, advance = set(), 0.0
+        begun, advance, cost = set(), 0.0, 0.0
         complete: dict[str, tuple[int, float]] = {}  # of equal words that match, the last one counts
         for number, before, word in self._steps.get(slot, {}).get((syllable, hanzi), ()):
-            if before and (number, before) not in progress:
-                continue
-            if before + 1 == len(word.hanzi):
-                earned = number, word.weight * len(word.hanzi)
-                complete[word.hanzi] = max(earned, complete.get(word.hanzi, earned))
-            else:
-                begun.add((number, before + 1))
-                advance = max(advance, word.weight * (before + 1))
-        return frozenset(begun), advance, sum(earned for _, earned in complete.values())
+            cost = _cost(word)
+            step = distance_of(word.readings[before], syllable)
+            for distance in _distances(progress, number, before):
+                distance += step
+                if distance > word.tolerance:
+                    continue
+                weight = word.weight + (ORDINARY if cost else 0.0)
+                bonus = (self._factor * weight + cost) * (before + 1) - NEAR_COST * distance
+                if before + 1 == len(word.hanzi):
+                    earned = number, bonus
+                    complete[word.hanzi] = max(earned, complete.get(word.hanzi, earned))
+                else:
+                    begun.add((number, before + 1, distance))
+                    advance = max(advance, bonus)
+        return frozenset(begun), advance, sum(earned for _, earned in complete.values()) - cost
 
-    def _beginnings(self, start: int) -> Iterable[list[tuple[int, str]]]:
-        """Each syllable of a slot, alone and with each syllable that may follow it."""
-        for syllable in self._syllables(start):
-            yield [(start, syllable)]
-            for following in self._following(start):
-                yield [(start, syllable), following]
+    def _syllables(self, slot: int) -> list[tuple[str, int]]:
+        """The syllables of a slot, and how far the reading of a user word may be from each."""
+        alternatives = self._network.slots[slot]
+        return [
+            (syllable, NEAR if log_posterior >= math.log(HEARD) else 0)
+            for syllable, log_posterior in zip(
+                alternatives.syllables, alternatives.log_posteriors, strict=True
+            )
+            if syllable != NOTHING
+        ]
 
-    def _syllables(self, slot: int) -> list[str]:
-        return [syllable for syllable in self._network.slots[slot].syllables if syllable != NOTHING]
+    def _following(self, words: UserWords) -> list[dict[Reading, list[tuple[int, str, int]]]]:
+        """For each slot and reading, what may come next: slot, syllable, its distance from the reading.
 
-    def _following(self, slot: int) -> Iterable[tuple[int, str]]:
-        """(slot, syllable) that may come next: a slot that may be empty can be skipped."""
-        for later in range(slot + 1, len(self._network.slots)):
-            yield from ((later, syllable) for syllable in self._syllables(later))
-            if NOTHING not in self._network.slots[later].syllables:
-                return
+        A slot that may be empty can be skipped.
+        """
+        found: list[dict[Reading, list[tuple[int, str, int]]]] = []
+        following: dict[Reading, list[tuple[int, str, int]]] = {}
+        for slot in reversed(range(len(self._network.slots))):
+            found.append(following)
+            following = dict(following) if NOTHING in self._network.slots[slot].syllables else {}
+            for syllable, farthest in self._syllables(slot):
+                for reading, distance in words.readings_near(syllable, farthest).items():
+                    following[reading] = [(slot, syllable, distance), *following.get(reading, ())]
+        return found[::-1]
 
-    def _add(self, word: UserWord, number: int, entries: list[tuple[int, str]]) -> None:
+    def _add(self, word: UserWord, number: int, entries: list[tuple[int, str]], distance: int) -> None:
         """Add all paths through the network that complete a word which begins with these syllables."""
-        if not all(word.matches(index, syllable) for index, (_, syllable) in enumerate(entries)):
-            return
         if len(entries) == len(word.hanzi):
             for before, (slot, syllable) in enumerate(entries):
                 hanzi = self._ids.index(word.hanzi[before])
@@ -271,5 +314,14 @@ class NetworkWords:
                 if (number, before, word) not in steps:
                     steps.append((number, before, word))
             return
-        for following in self._following(entries[-1][0]):
-            self._add(word, number, [*entries, following])
+        following = self._after[entries[-1][0]].get(word.readings[len(entries)], ())
+        for slot, syllable, step in following:
+            if distance + step <= word.tolerance:
+                self._add(word, number, [*entries, (slot, syllable)], distance + step)
+
+
+def _distances(progress: Progress, number: int, before: int) -> list[int]:
+    """The distances of the first syllables of a word that a path has begun; [] if it has not."""
+    if not before:
+        return [0]
+    return [distance for begun, done, distance in progress if (begun, done) == (number, before)]

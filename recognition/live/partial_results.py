@@ -51,7 +51,7 @@ class PartialResultDecoder:
             start,
             start + seconds,
             tuple(syllable_times(frames, acoustic.frame_seconds, seconds, start, calibration.lead_seconds)),
-            (Alternative(pinyin, self._in_hanzi(pinyin), hypothesis.score),),
+            (self._recognizer.words.written(Alternative(pinyin, self._in_hanzi(pinyin), hypothesis.score)),),
             confidence=calibration.confidence(PLAIN, features),
             is_final=False,
         )

@@ -7,7 +7,7 @@
     (请)关灯                         optional
     <房间>的灯调到<亮度:数字 0-100>   a slot and a number, named 房间 and 亮度 in the result
     <房间> = 客厅 | 主卧             what the slot may be
-    重庆路 = chong2 qing4 lu4        pronunciation of a word, in all phrases
+    重庆路 = chong2 qing4 lu4        pronunciation of a word, in all phrases; also of hey siri, WiFi
     重庆<TAB>chong2 qing4            pronunciation of a whole phrase
 
 Full-width brackets, bars, digits and spaces are the same as ordinary ones.
@@ -31,7 +31,7 @@ _TOKEN = re.compile(r"[\[\]()|<>=]|[^\[\]()|<>=]+")
 _CLOSING = {"[": "]", "(": ")"}
 _NUMBER = re.compile(rf"({'|'.join(NUMBER_NAMES)})\s*(\d{{1,9}})\s*[-–~]\s*(\d{{1,9}})", re.IGNORECASE)
 _NAME = re.compile(r"[^\W\d][\w ]*")
-_WORD = re.compile(r"[^\W_]+")
+_WORD = re.compile(r"[^\W_]+(?: [^\W_]+)*")
 _FULL_WIDTH = str.maketrans("＃（）：＜＝＞［］｜－～\u3000０１２３４５６７８９", "#():<=>[]|-~ 0123456789")
 
 

@@ -1,6 +1,7 @@
 """Finds the syllable sequences by which a phrase in hanzi may be pronounced, the usual one first.
 
-They come from readings by context, plausible other readings, tone sandhi, and pronunciations of the user.
+They come from readings by context, plausible other readings, tone sandhi, and pronunciations of the user;
+those of Latin letters are guessed.
 """
 
 import itertools
@@ -8,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from utils.errors import CorpusError, PhraseError
 from utils.mandarin.hanzi_readings import plausible_readings
+from utils.mandarin.latin_readings import spelling_readings
 from utils.mandarin.pinyin import TONES, hanzi_to_pinyin, has_tone, is_hanzi, is_syllable, normalise_syllable
 from utils.mandarin.sandhi import spoken_variants, third_tone_sandhi
 
@@ -24,7 +26,7 @@ def pronunciations(spoken: str, words: Mapping[str, Pronunciations], where: str)
     """Syllable sequences of a phrase: readings by context, plausible other readings, and tone sandhi.
 
     Args:
-        spoken: hanzi, and words of ``words``; white space and punctuation are silent.
+        spoken: hanzi, Latin letters, and words of ``words``; white space and punctuation are silent.
         words: pronunciations that the user gives; they replace all others of the word.
         where: file and line, for messages.
 
@@ -37,6 +39,8 @@ def pronunciations(spoken: str, words: Mapping[str, Pronunciations], where: str)
             units.append(given)
         elif is_hanzi(text):
             units += _hanzi_pronunciations(text, where)
+        elif guessed := _guessed(text):
+            units.append(guessed)
         elif text[0].isalnum():
             raise PhraseError(
                 f"the pronunciation of '{text}' is unknown",
@@ -94,6 +98,12 @@ def _kind(character: str) -> str:
     if is_hanzi(character):
         return "hanzi"
     return "letters" if character.isalnum() else "silent"
+
+
+def _guessed(text: str) -> Pronunciations:
+    """The guessed pronunciations of Latin letters and digits; () if there are none."""
+    found = (way for options in spelling_readings(text) for way in itertools.product(*options))
+    return tuple(itertools.islice(found, MOST_PRONUNCIATIONS))
 
 
 def _hanzi_pronunciations(text: str, where: str) -> list[Pronunciations]:

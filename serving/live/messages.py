@@ -55,6 +55,7 @@ def partial_message(utterance: int, partial: Recognition) -> Message:
         "end": round(partial.end, 3),
         "syllables": _syllables(partial.pinyin, partial.times, partial.confidence),
         "hanzi": partial.hanzi,
+        "texts": list(partial.best.texts),
         "stable": partial.stable,
     }
 
@@ -70,12 +71,14 @@ def final_message(utterance: int, segment: Recognition) -> Message:
         "end": values["end"],
         "syllables": _syllables(segment.best.pinyin, segment.times, segment.confidence),
         "hanzi": segment.best.hanzi,
+        "texts": list(segment.best.texts),
         "marks": [] if phrase else [text[len(without_marks(text)) :] for text in segment.syllable_texts()],
         "stable": len(segment.best.pinyin),
         "alternatives": [
             {
                 "pinyin": list(hypothesis.pinyin),
                 "hanzi": hypothesis.hanzi,
+                "texts": list(hypothesis.texts),
                 "score": round(hypothesis.score, 4),
             }
             for hypothesis in segment.n_best[:ALTERNATIVES]
@@ -97,10 +100,11 @@ def _syllables(pinyin: tuple[str, ...], times: Any, confidence: tuple[float, ...
 
 def _characters(segment: Recognition) -> Iterator[Message]:
     """Each hanzi with others that hypotheses of the same length have there, the most probable first."""
-    hanzi = segment.best.hanzi
-    hypotheses = [hypothesis.hanzi for hypothesis in segment.n_best if len(hypothesis.hanzi) == len(hanzi)]
-    for index, character in enumerate(hanzi):
+    written = [hypothesis.texts or tuple(hypothesis.hanzi) for hypothesis in segment.n_best]
+    for index, character in enumerate(written[0]):
         others = dict.fromkeys(
-            hypothesis[index] for hypothesis in hypotheses if hypothesis[index] != character
+            texts[index]
+            for texts in written
+            if len(texts) == len(written[0]) and texts[index] not in ("", character)
         )
         yield {"hanzi": character, "alternatives": list(others)[:ALTERNATIVES]}

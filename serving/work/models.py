@@ -6,9 +6,10 @@ last few of these are kept.
 
 import re
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
+from itertools import groupby, pairwise
 from pathlib import Path
 from typing import Any, Self
 
@@ -34,11 +35,16 @@ from serving.work.uploads import SoundPiece
 from streaming.speech.recognizer import LiveStream
 from utils.errors import ConfigError, CorpusError, UserError
 from utils.hypotheses.recognition import Recognition
+from utils.mandarin.latin_readings import spelling_readings
+from utils.mandarin.pinyin import is_syllable
 from utils.run_folder.run import PRETRAINED_LANGUAGE_MODEL, PRETRAINED_STREAMING
 
 _KEPT = 16  # recognizers and converters with words or phrases of requests
-_LONGEST_WORD = 8  # hanzi; a longer text in a prompt is a sentence, not a word
-_HANZI = re.compile(r"[\u3400-\u9fff\U00020000-\U0003ffff]+")
+_LONGEST_WORD = 4  # hanzi; a longer text in a prompt is a sentence
+_SHORTEST_OF_SENTENCE = 3  # hanzi; shorter words of sentences are mostly frequent ones, which need no help
+_STRETCH = re.compile(r"(?P<hanzi>[\u3400-\u9fff\U00020000-\U0003ffff]+)|[A-Za-z0-9]+")
+# Characters that are words by themselves, not parts of names.
+_PARTICLES = frozenset("的地得了着过在是有和与或对把被从向到给就都也还不没很我你他她它们这那个请去来说")
 _PHRASES = "phrases"
 _WARM_ROWS = 20  # rows of logits
 
@@ -49,7 +55,7 @@ class Search:
 
     Attributes:
         words: user words, as in a file of ``--words``.
-        prompt: any text with hanzi that are user words, see :func:`prompt_words`.
+        prompt: any text, whose words are user words, see :func:`prompt_words`.
         phrases: the text of a phrase file: only these are recognised. Empty: anything is.
         threshold: least probability that a phrase of the list was spoken.
         n_best: hypotheses, or phrases, of each segment.
@@ -230,7 +236,10 @@ class Models:
             return Recognizer(
                 speech.acoustic, n_best=search.n_best, phrases=phrases, calibration=speech.calibration
             )
-        own = parse_user_words(search.words).words + prompt_words(search.prompt).words
+        own = (
+            parse_user_words(search.words).words
+            + prompt_words(search.prompt, self._converter.word_starts).words
+        )
         words = UserWordConverter(self._converter, UserWords(own))
         joint = load_joint_search_for(speech.run, words, language_model=self._language_model)
         return Recognizer(
@@ -260,19 +269,43 @@ class Models:
         return self._kept[key]
 
 
-def prompt_words(text: str) -> UserWords:
+def prompt_words(text: str, word_starts: Callable[[str], Sequence[int]]) -> UserWords:
     """The user words in a prompt.
 
-    A line of hanzi with pinyin or a weight is one, as in a file of user words. OpenAI's clients send any
-    text: of other lines, the stretches of up to eight hanzi between other characters are words.
+    A line with a word and its pinyin or a weight is one, as in a file of user words. OpenAI's clients send
+    any text: of other lines, the stretches of up to four hanzi between other characters are words, and so are
+    the words of three hanzi or more in longer stretches, and Latin words that have a reading.
+
+    Args:
+        text: the prompt.
+        word_starts: positions at which the words of a text in hanzi begin.
     """
     words: list[UserWord] = []
     for line in (line.partition("#")[0] for line in text.splitlines()):
         lines = [line]
-        if len(line.split()) < 2 or not _is_word(line):
-            lines = [word for word in _HANZI.findall(line) if len(word) <= _LONGEST_WORD and _is_word(word)]
+        fields = line.split()
+        if len(fields) < 2 or all(map(is_syllable, fields)) or not _is_word(line):
+            lines = list(filter(_is_word, _words_of_sentence(line, word_starts)))
         words += parse_user_words("\n".join(lines)).words
     return UserWords(words)
+
+
+def _words_of_sentence(line: str, word_starts: Callable[[str], Sequence[int]]) -> Iterator[str]:
+    for found in _STRETCH.finditer(line):
+        stretch = found[0]
+        if not found["hanzi"]:
+            readings = spelling_readings(stretch)
+            if readings and len(readings[0]) > 1 and not stretch.isdecimal():
+                yield stretch
+        elif len(stretch) <= _LONGEST_WORD:
+            yield stretch
+        else:
+            parts = [stretch[start:end] for start, end in pairwise([*word_starts(stretch), len(stretch)])]
+            # Characters that are no words of the dictionary, one after the other, are probably a name.
+            for is_part, group in groupby(parts, lambda part: len(part) == 1 and part not in _PARTICLES):
+                words = list(group)
+                words = ["".join(words)] if is_part else words
+                yield from (word for word in words if len(word) >= _SHORTEST_OF_SENTENCE)
 
 
 def _is_word(line: str) -> bool:

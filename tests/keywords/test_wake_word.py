@@ -48,12 +48,18 @@ def test_a_word_is_read_with_all_its_forms():
     assert set(WORD.forms) == {(a, b, "xiao3", "ming2") for a in ("ni3", "ni2") for b in ("hao3", "hao2")}
     assert read_wake_word("重庆").syllables == ("chong2", "qing4")
     assert read_wake_word("行长", "xíng cháng").syllables == ("xing2", "chang2")
+    assert read_wake_word("hey Bob", "hei1 ba1 bo2").forms == (("hei1", "ba1", "bo2"),)
+    siri = read_wake_word("hey siri")
+    assert siri.syllables == siri.forms[0] == ("hei1", "xi1", "rui4") and ("hei1", "xi1", "li4") in siri.forms
+    assert all(negative.hanzi == "" for negative in parts_of(siri))
 
 
 @pytest.mark.parametrize(
     ("hanzi", "pinyin", "message"),
     [
-        ("hello小明", "", "the wake word 'hello小明' has characters that are not hanzi: 'h', 'e', 'l', 'o'"),
+        ("你好！小明", "", "the wake word '你好！小明' has characters that are not hanzi: '！'"),
+        ("hey Bob", "", "no reading of 'hey Bob' is known"),
+        ("OK OK OK OK", "", "8 syllables, more than 6"),
         ("", "", "the wake word is empty"),
         ("你好小明你好小明", "", "8 syllables, more than 6"),
         ("你好", "ni3", "1 syllables for '你好'"),
@@ -389,8 +395,8 @@ def test_mistakes_are_reported_before_any_work(tmp_path, capsys):
     (tmp_path / "broken.wav").write_bytes(b"RIFF")
     with pytest.raises(AudioError, match=r"broken\.wav"):
         command.main(["你好小明", *output, "--background", str(tmp_path)])
-    with pytest.raises(CorpusError, match="'小mig' has characters that are not hanzi: 'm', 'i', 'g'"):
-        command.main(["小mig", *output])
+    with pytest.raises(CorpusError, match="'小，明' has characters that are not hanzi: '，'"):
+        command.main(["小，明", *output])
     assert not (tmp_path / "none").exists()
 
 

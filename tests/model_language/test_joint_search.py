@@ -12,7 +12,7 @@ from model_language.converters.user_word_converter import UserWordConverter
 from model_language.language_model import LEAST_USER_WORD_LOG_PROB
 from model_language.ngram.syllables import SyllableNgram, SyllableNgramConfig
 from model_language.ngram.words import WordUnigram, pack_words
-from model_language.search import confusion_network_search, lattice
+from model_language.search import confusion_network_search, lattice, word_bonus
 from model_language.search.confusion_network_search import search_networks
 from model_language.search.grid import Conversion, HistoryModel, TokenModel
 from model_language.search.joint import JointSearch, JointWeights
@@ -80,8 +80,9 @@ TWICE = UserWords(
 
 @pytest.fixture
 def no_margin(monkeypatch):
-    """Improbable paths are found too."""
+    """Improbable paths are found too, and similar syllables are no user words."""
     monkeypatch.setattr(confusion_network_search, "MARGIN", math.inf)
+    monkeypatch.setattr(word_bonus, "HEARD", math.inf)
 
 
 def brute_force(net: ConfusionNetwork, ngram: NgramConverter, words: UserWords, n: int):
@@ -98,7 +99,7 @@ def brute_force(net: ConfusionNetwork, ngram: NgramConverter, words: UserWords, 
                 if conversion.hanzi[span.start : span.end] == span.word.hanzi
             )
             language = conversion.score - earned
-            total = acoustic + WEIGHTS.language * language + WEIGHTS.bonus * len(pinyin) + earned
+            total = acoustic + WEIGHTS.language * (language + earned) + WEIGHTS.bonus * len(pinyin)
             scored[pinyin, conversion.hanzi] = total
     return sorted(scored.items(), key=lambda item: -item[1])[:n]
 
@@ -141,6 +142,41 @@ def test_a_heavy_word_is_found_among_improbable_syllables(ngram):
     assert (best.pinyin, best.hanzi) == (("da1", "men5"), "喆门")
     ((best,),) = JointSearch(UserWordConverter(ngram, words), WEIGHTS).search([NETWORKS[1]])
     assert "喆" not in best.hanzi
+
+
+def test_a_word_is_found_in_similar_syllables_for_a_part_of_its_bonus(ngram, no_margin, monkeypatch):
+    words = UserWords([UserWord("喆阴", (frozenset({"da1"}), frozenset({"yin1"})), 9.0)])
+    search = JointSearch(UserWordConverter(ngram, words), WEIGHTS)
+    ((best,),) = search.search([network({"da1": 1.0}, {"yin2": 1.0})])
+    assert "喆" not in best.hanzi
+    monkeypatch.setattr(word_bonus, "HEARD", 0.05)
+    ((best,),) = search.search([network({"da1": 1.0}, {"yin2": 1.0})])
+    ((toned,),) = search.search([network({"da1": 1.0}, {"yin1": 1.0})])
+    reading = 0.7 * search.evidence(best)[1, 1] - 0.7 * search.evidence(toned)[1, 1]
+    assert best.score - toned.score == pytest.approx(reading - 2.0, abs=1e-4)  # another tone: 20 · 0.1
+    ((other,),) = search.search([network({"da1": 1.0}, {"jin1": 1.0})])
+    assert "喆" not in other.hanzi  # too far for a word of two syllables
+
+
+def test_a_word_with_latin_letters_is_written_whole_or_not_at_all(ngram):
+    readings = (frozenset({"da1"}), frozenset({"men5"}), frozenset({"yin1"}))
+    light, heavy = (UserWords([UserWord("", readings, weight, spelling="DMY")]) for weight in (0.1, 30.0))
+    nets = [
+        network({"da1": 0.9, "ta1": 0.1}, {"men5": 1.0}, {"yin1": 0.5, NOTHING: 0.5}, {"yue4": 1.0}),
+        network({"da1": 1.0}, {"men5": 1.0}, {"de5": 1.0}),
+    ]
+    for words in (light, heavy):
+        for paths in JointSearch(UserWordConverter(ngram, words), WEIGHTS).search(nets, n=8):
+            for path in paths:
+                written = words.written(path)
+                assert written.hanzi.count("DMY") == any(ord(each) > 0xF0000 for each in path.hanzi)
+                assert len(written.texts or written.hanzi) == len(path.pinyin)
+        best = [
+            words.written(paths[0]).hanzi
+            for paths in JointSearch(UserWordConverter(ngram, words), WEIGHTS).search(nets)
+        ]
+        assert best[0].startswith("DMY") == (words is heavy)
+        assert "DMY" not in best[1]
 
 
 class Conditional:
@@ -311,7 +347,7 @@ def test_many_user_words_do_not_displace_other_hanzi(posteriors):
         TokenModel(EquallyProbable(), 1.0, 0.0),
         beam=4,
         n_best=3,
-        words=[NetworkWords(each, words, CodePoints()) for each in networks],
+        words=[NetworkWords(each, words, CodePoints(), 1.0) for each in networks],
     )
     for paths in found:
         assert {path.tokens for path in paths} == {(1000, 2000), (1001, 2000), (1000, 2001)}

@@ -2,6 +2,7 @@
 
 import itertools
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,11 +12,15 @@ from model_language.converters.base import Converter
 from model_language.converters.explanation import NGRAM_PART, WORDS_PART
 from model_language.converters.ngram import NgramConfig, NgramConverter, NgramModel
 from model_language.converters.user_word_converter import UserWordConverter
+from model_language.punctuation import Punctuator
 from model_language.search.grid import Grid
-from model_language.search.user_words import WEIGHT, UserWord, UserWords, read_user_words
+from model_language.search.user_words import WEIGHT, UserWord, UserWords, parse_user_words, read_user_words
 from model_language.vocabulary.symbols import Symbols, build_symbols
 from tests.support.music_pairs import PAIRS
 from utils.errors import CorpusError
+from utils.hypotheses.digits import with_digits
+from utils.hypotheses.recognition import Alternative, Ending, Recognition
+from utils.hypotheses.transcript_formats import FORMATS
 from utils.mandarin.typed_pinyin import read_syllables
 
 
@@ -77,10 +82,78 @@ def test_a_file_is_read(tmp_path):
     assert words[4].readings == (frozenset({"chong2"}), frozenset({"qing4"}))  # a phrase: not zhong4
 
 
+def test_words_with_latin_letters_and_digits_are_read(tmp_path):
+    text = "WiFi\n3G 2\nhey siri hei1 xi1 rui4 5\nK歌 ka la\nWindows XP\tai4 ke4\nPPT\n"
+    words = read_user_words(write(tmp_path, text)).words
+    assert [(word.text, len(word.readings), word.weight) for word in words] == [
+        ("WiFi", 2, WEIGHT),
+        ("3G", 2, 2.0),
+        ("hey siri", 3, 5.0),
+        ("K歌", 2, WEIGHT),
+        ("Windows XP", 2, WEIGHT),
+        ("PPT", 3, WEIGHT),
+    ]
+    assert words[1].readings == (frozenset({"san1"}), frozenset({"ji4", "zhi4"}))
+    assert words[3].readings == (frozenset({"ka"}), frozenset({"la"}))
+
+
+def test_words_with_latin_letters_are_shown_as_they_are_written():
+    words = parse_user_words("CT\nUSB\n三G san1 ji4\n")
+    codes = {word.text: word.hanzi for word in words.words}
+    hanzi = f"用{codes['USB']}和{codes['CT']}{codes['三G']}{codes['CT']}"
+    assert words.text(hanzi) == "用USB和CT三G CT"
+    assert words.texts(codes["CT"] * 2) == ["CT", "", " CT", ""]
+    assert words.text("和") == "和"
+
+
+class CommaAtTheEnd:
+    """Stands for a punctuation network."""
+
+    def marks(self, hanzi: str, pauses: np.ndarray) -> list[str]:
+        assert len(hanzi) == len(pauses)
+        return [*[""] * (len(hanzi) - 1), "，"]
+
+
+def test_a_word_with_latin_letters_in_transcripts():
+    words = parse_user_words("USB\nCT\n")
+    codes = {word.text: word.hanzi for word in words.words}
+    hanzi = f"二十五个{codes['USB']}{codes['CT']}好"
+    hypothesis = Alternative(("x",) * len(hanzi), hanzi, 0.0)
+    times = tuple((0.2 * i, 0.2 * i + 0.2) for i in range(len(hypothesis.hanzi)))
+    segment = Recognition(0.0, times[-1][1], times, (words.written(hypothesis),))
+    assert segment.hanzi == segment.text == "二十五个USB CT好"
+    word = next(word for word in segment.words if word.text == "CT")
+    assert (len(word.pinyin), word.start, word.end) == (2, times[-3][0], times[-2][1])
+    shorter = replace(hypothesis, pinyin=hypothesis.pinyin[:-1], hanzi=hanzi[:-1])
+    cut = replace(segment, n_best=(words.written(shorter),), times=times[:-1])
+    for recognition, text in ((segment, "25个USB CT好，"), (cut, "25个USB CT，")):
+        written = with_digits(Punctuator(CommaAtTheEnd())(recognition))
+        assert written.text == text
+        assert [word.text for word in written.words][2:4] == ["USB", "CT"]
+        events = [written, Ending(times[-1][1])]
+        for form in ("text", "srt", "vtt"):
+            assert text in "".join(FORMATS[form].write("a", events))
+        for form in ("json", "ctm", "textgrid"):
+            assert "USB" in "".join(FORMATS[form].write("a", events))
+
+
+def test_a_word_with_latin_letters_is_converted_whole(converter):
+    words = UserWords([UserWord("", (frozenset({"yin1"}), frozenset({"yue4"})), 30.0, spelling="iOS")])
+    guided = UserWordConverter(converter, words)
+    texts = [words.text(hanzi) for hanzi in guided.convert([["yin1", "yue4"], ["yin1", "yin1"], ["yue4"]])]
+    assert texts[0] == "iOS" and all(
+        "iOS" not in text and len(text) == count for text, count in zip(texts[1:], (2, 1), strict=True)
+    )
+    for path in guided.explain([["yin1", "yue4"]], n=16)[0].n_best:
+        assert words.text(path.hanzi) == "iOS" or len(words.text(path.hanzi)) == 2
+
+
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("abc", "'abc' is not a word in hanzi"),
+        ("Kubernetes", "no reading of 'Kubernetes' is known.*type its pinyin after it"),
+        ("hey siri wai1 fai1", "'hey siri' has no valid pinyin: 'fai1' is not pinyin"),
+        ("你好！", "'你好！' is not a word"),
         ("张伟 zhang1", "'张伟' has 2 hanzi but 1 syllables"),
         ("张伟 zhang1 blorp3", "'张伟' has no valid pinyin: 'blorp3' is no"),
         ("张伟 -2", "'张伟' has the weight -2"),

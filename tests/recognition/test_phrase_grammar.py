@@ -161,7 +161,7 @@ def _chain(length: int, item: str) -> str:
         ("<数字 0-90000><number 0-90000>", 1, "more than 100,000 phrases", "fewer alternatives"),
         ("(请)", 1, "may be empty", "at least one part"),
         ("灯\n，！", 2, "'，！' has no syllable", "in hanzi"),
-        ("打开WiFi", 1, "pronunciation of 'WiFi' is unknown", "WiFi = …"),
+        ("打开Kubernetes", 1, "pronunciation of 'Kubernetes' is unknown", "Kubernetes = …"),
         ("打开WiFi\nWiFi = wai1 fai4", 2, "'WiFi' has no valid pinyin: 'fai4'", "zhong1"),
         ("灯\n重庆 = chong2", 2, "'重庆' has 2 hanzi but 1 syllables", "one syllable for each"),
         ("灯\n重庆 = ", 2, "'重庆' has no pinyin", "chong2 qing4"),

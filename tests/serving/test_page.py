@@ -91,12 +91,17 @@ def test_long_speech_is_cut_into_the_subtitles_of_transcribe(open_service, chrom
         gaps = rng.choice([0, 0, 0, 0, 0, 0.1, 0.3, 0.7], size=rng.integers(1, 100))
         starts = np.round(np.cumsum(gaps + 0.25), 3).tolist()
         times = [(start, round(start + 0.25, 3)) for start in starts]
-        texts = "".join(rng.choice(list("妈妈妈x1"), size=len(times)))
+        texts = rng.choice(list("妈妈妈x1"), size=len(times)).tolist()
+        for at in range(0, len(times) - 1, 7):  # words with Latin letters have several syllables
+            texts[at : at + 2] = ["WiFi", ""]
+        hanzi = "".join(texts)
         word_starts = (0, *(np.flatnonzero(rng.integers(0, 2, len(times) - 1)) + 1).tolist())
-        best = Alternative(("ma1",) * len(times), texts, 0.0)
+        best = Alternative(("ma1",) * len(times), hanzi, 0.0, texts=tuple(texts))
         events.append(Recognition(0.0, times[-1][1], tuple(times), (best,), word_starts=word_starts))
         syllables = [{"pinyin": "ma1", "start": start, "end": end} for start, end in times]
-        utterances.append({"syllables": syllables, "hanzi": texts, "word_starts": word_starts})
+        utterances.append(
+            {"syllables": syllables, "hanzi": hanzi, "texts": texts, "word_starts": word_starts}
+        )
     shown, _ = visit(chromium, open_service.url)
     found = shown.page.evaluate(
         """async given => {

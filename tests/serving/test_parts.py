@@ -5,6 +5,7 @@ import json
 import logging
 import multiprocessing
 import os
+import re
 import signal
 import socket
 import threading
@@ -523,15 +524,22 @@ def test_answers_are_sent_without_waiting_for_acknowledgements():
     ("prompt", "words"),
     [
         ("重庆路 chong2 qing4 lu4\n# 注释\n喆 zhe2 5", ["重庆路", "喆"]),
-        ("以下是普通话的句子。", []),
+        ("以下是普通话的句子。", ["普通话"]),
         ("阿里巴巴、腾讯, and 百度", ["阿里巴巴", "腾讯", "百度"]),
-        ("Hello!\nni3 hao3", []),
+        ("我们今天讨论圣尼各老和缪沛霖的WiFi。I see", ["圣尼各老", "缪沛霖", "WiFi"]),
+        ("K 5\n3G、2024 A", ["K", "3G"]),
+        ("Hello!\nni3 hao3", ["Hello"]),
         ("超过八个汉字的一个名字 5", ["超过八个汉字的一个名字"]),
         ("", []),
     ],
 )
 def test_words_of_a_prompt(prompt, words):
-    assert [word.hanzi for word in prompt_words(prompt).words] == words
+    def word_starts(text: str) -> list[int]:
+        """Of a dictionary with these words."""
+        found = re.finditer("今天|讨论|圣尼各老|以下|普通话|句子|我们|.", text)
+        return [word.start() for word in found]
+
+    assert [word.text for word in prompt_words(prompt, word_starts).words] == words
 
 
 def test_a_line_of_the_log_is_json():

@@ -78,6 +78,8 @@ class Alternative:
         confidence: of each hanzi, the fraction of all hypotheses found, by e^score, that have it at the same
             time. Only the joint search (:mod:`model_language.search.joint`) computes it, and the next one.
         slots: the index of each syllable's slot in the confusion network.
+        texts: text of each syllable, if it is not a hanzi each: a user word with Latin letters belongs to its
+            first syllable, and the others have none.
     """
 
     pinyin: tuple[str, ...]
@@ -85,6 +87,7 @@ class Alternative:
     score: float
     confidence: tuple[float, ...] = ()
     slots: tuple[int, ...] = field(default=(), compare=False)
+    texts: tuple[str, ...] = field(default=(), compare=False)
 
     def __add__(self, following: "Alternative") -> "Alternative":
         """The hypothesis of this stretch and the one after it."""
@@ -98,7 +101,7 @@ class Alternative:
 
 @dataclass(frozen=True)
 class Word:
-    """A hanzi, a number in digits, an accepted phrase, or a syllable without a text.
+    """A hanzi, a number in digits, a Latin word, an accepted phrase, or a syllable without a text.
 
     Attributes:
         text: as it is written.
@@ -170,7 +173,7 @@ class Recognition:
 
     @property
     def hanzi(self) -> str:
-        """As many characters as syllables, or an accepted phrase; empty without a second stage."""
+        """Text: a character for each syllable but for Latin words, or a phrase; empty without a converter."""
         return self.best.hanzi
 
     @property
@@ -200,7 +203,7 @@ class Recognition:
             return tuple(word for segment in self.segments for word in segment.words)
         return tuple(
             Word(
-                without_marks(text),
+                without_marks(text).strip(),
                 self.pinyin[first:end],
                 self.times[first][0],
                 self.times[end - 1][1],
@@ -214,15 +217,15 @@ class Recognition:
         pinyin = " ".join(self.pinyin[first:end])
         if self.phrase and not self.phrase.accepted:
             return f"({pinyin})"
-        return "".join(self.syllable_texts()[first:end]) or pinyin
+        return "".join(self.syllable_texts()[first:end]).strip() or pinyin
 
     def syllable_texts(self) -> list[str]:
         """The text of each syllable of a segment.
 
-        A number in digits, or a phrase of another length, is the text of its first one.
+        A number in digits, a Latin word, or a phrase of another length is the text of its first one.
         """
-        if self.labels:
-            return list(self.labels)
+        if self.labels or self.best.texts:
+            return list(self.labels or self.best.texts)
         hanzi, syllables = self.hanzi, len(self.pinyin)
         return list(hanzi) if len(hanzi) == syllables else [hanzi, *[""] * syllables][:syllables]
 

@@ -256,7 +256,7 @@ def cues(segment: Recognition) -> Iterator[tuple[int, int]]:
     before = ""
     for text, first, end in segment.written():
         inside = segment.word_starts and first not in segment.word_starts
-        if words and segment.hanzi and (inside or _LATIN_OR_DIGITS.search(f"{before}\n{text}")):
+        if words and segment.hanzi and (inside or _LATIN_OR_DIGITS.search(f"{before}\n{text.lstrip()}")):
             words[-1] = words[-1][0], end
         else:
             words.append((first, end))

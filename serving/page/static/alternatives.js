@@ -36,7 +36,7 @@ export class Alternatives {
     const {start} = cell.syllables[0], {end} = cell.syllables.at(-1);
     const shown = cell.hanzi || pinyinOf(cell);
     this.#onMark(start, end);
-    const options = [...new Set([cell.recognised, cell.hanzi, ...utterance.characters[number]?.alternatives ?? []])].filter(Boolean);
+    const options = [...new Set([cell.recognised, cell.hanzi, ...cell.alternatives])].filter(Boolean);
     const choose = hanzi => {
       utterance.chooseCharacter(number, hanzi);
       this.#close(utterance, number);
@@ -55,7 +55,7 @@ export class Alternatives {
 
   #sentence(utterance) {
     this.#onMark(utterance.start, utterance.end);
-    const first = {hanzi: utterance.recognised.hanzi, pinyin: utterance.recognised.syllables.map(each => each.pinyin)};
+    const first = {hanzi: utterance.recognised.hanzi, texts: utterance.recognised.texts, pinyin: utterance.recognised.syllables.map(each => each.pinyin)};
     // Of hypotheses that differ in their pinyin only, the most probable one stands for all.
     const hypotheses = [first, ...utterance.alternatives].filter(({hanzi}, i, all) => !hanzi || all.findIndex(each => each.hanzi === hanzi) === i);
     const pinyin = utterance.syllables.map(each => each.pinyin).join(" ");

@@ -66,7 +66,7 @@ function words(cells) {
   const whole = [];
   for (const {hanzi, mark, syllables, inside} of cells) {
     const before = whole.at(-1), text = hanzi && hanzi + mark;
-    if (before && hanzi && (inside || /[A-Za-z0-9]\n[A-Za-z0-9]/.test(`${before.hanzi}\n${hanzi}`))) {
+    if (before && hanzi && (inside || /[A-Za-z0-9]\n[A-Za-z0-9]/.test(`${before.hanzi}\n${hanzi.trimStart()}`))) {
       whole[whole.length - 1] = {hanzi: before.hanzi + text, syllables: [...before.syllables, ...syllables]};
     } else {
       whole.push({hanzi: text, syllables});
