@@ -225,35 +225,34 @@ def _accept(options: argparse.Namespace) -> None:
 def _import(options: argparse.Namespace) -> None:
     silence_tensorflow()
     layers = _published_layers(options.weights)
-    arrays = {
-        f"layer {number}, {name}": array
-        for number, (_, weights) in enumerate(layers, start=1)
-        for name, array in weights.items()
-    }
+    arrays = {f"{layer}/{name}": array for layer, _, weights in layers for name, array in weights.items()}
     check_finite(arrays, options.weights)
     new_run = options.new_run or Path("runs") / options.weights.stem
     if options.hanzi:
         from model_language.legacy_import import import_transformer  # here: see utils.backend.quiet
 
-        filled = [weights for _, weights in layers if weights]
+        filled = [weights for *_, weights in layers if weights]
         symbols = import_transformer(filled, options.weights, options.tokens, options.hanzi, new_run)
         classes = f"{len(symbols.hanzi)} hanzi of {len(symbols.pinyin)} syllables, <unk> among both"
     else:
         from model_speech.legacy_import import import_dfcnn  # here: see utils.backend.quiet
 
-        vocabulary = import_dfcnn(layers, options.weights, options.tokens, new_run)
+        kinds = [(kind, weights) for _, kind, weights in layers]
+        vocabulary = import_dfcnn(kinds, options.weights, options.tokens, new_run)
         classes = f"{len(vocabulary)} ({first_few(vocabulary.tokens, 3)}; the last is the blank)"
     print(f"layers:  {len(layers)}, {sum(array.size for array in arrays.values()):,} parameters")
     print(f"classes: {classes}")
     print(f"written: {new_run}")
 
 
-def _published_layers(path: Path) -> list[tuple[str, Mapping[str, np.ndarray]]]:
-    """Kind and arrays of each layer of a Keras 2 file or a TensorFlow 1 checkpoint."""
+def _published_layers(path: Path) -> list[tuple[str, str, Mapping[str, np.ndarray]]]:
+    """Name, kind and arrays of each layer of a Keras 2 file or a TensorFlow 1 checkpoint."""
     if prefix := checkpoint_prefix(path):
-        return [("", arrays) for arrays in read_checkpoint(prefix)]
-    file = read_weight_file(path)
-    return [(layer.kind, {weight.name: weight.array for weight in layer.weights}) for layer in file.layers]
+        return [(f"layer {n}", "", arrays) for n, arrays in enumerate(read_checkpoint(prefix), start=1)]
+    return [
+        (layer.name, layer.kind, {weight.name: weight.array for weight in layer.weights})
+        for layer in read_weight_file(path).layers
+    ]
 
 
 def _parser() -> CommandParser:

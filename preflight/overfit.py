@@ -116,7 +116,8 @@ def _train(task: SpeechTask, step: Callable[[dict[str, np.ndarray]], Any], secon
     batches = (batch for epoch in range(1, STEPS + 1) for batch in task.batches(epoch, 0))
     with tqdm(total=STEPS, desc="overfit", unit="step", disable=None) as bar:
         for batch in batches:
-            loss = float(np.mean(ops.convert_to_numpy(step(task.arrays(batch)))))
+            losses, _ = step(task.arrays(batch))
+            loss = float(np.mean(ops.convert_to_numpy(losses)))
             start = start or time.monotonic()  # the first step compiles
             steps += 1
             is_late = time.monotonic() - start > seconds

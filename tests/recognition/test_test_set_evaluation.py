@@ -76,7 +76,7 @@ class Counting:
 
 def test_only_wrong_sentences_are_scored():
     scorer = Counting()
-    gold = [HANZI, "他的音乐", HANZI, "她的音", HANZI]
+    gold = [HANZI, "他的音乐", HANZI, "她的音月", "T的音"]  # the last one has a word in Latin letters
     outcomes = [
         UtteranceResult(str(i), "", 0.0, SPOKEN, SPOKEN, HANZI, HANZI, gold_hanzi=hanzi)
         for i, hanzi in enumerate(gold)
@@ -87,7 +87,7 @@ def test_only_wrong_sentences_are_scored():
         None,
         Scores(-4.0, -4.0),
         None,
-        Scores(-4.0, -3.0),
+        Scores(-4.0, -4.0),
         None,
     ]
 

@@ -201,7 +201,7 @@ def test_words_and_phrases_of_a_stream(service, speech):
     assert (final["hanzi"], final["phrase"]["accepted"]) == ("如果无法控制", True)
     assert final["phrase"]["phrases"][0]["confidence"] > 0.5 and final["characters"] == []
     (plain,) = finals(talk(service, [speech.tobytes(), END]))
-    (worded,) = finals(talk(service, [speech.tobytes(), END], words="茹果"))
+    (worded,) = finals(talk(service, [speech.tobytes(), END], words="茹果 ru2 guo3 10"))
     assert plain["hanzi"].startswith("如果") and worded["hanzi"].startswith("茹果")
 
 
