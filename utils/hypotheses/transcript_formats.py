@@ -128,7 +128,7 @@ def as_textgrid(name: str, events: Events) -> Iterator[str]:
             seconds = event.seconds
             continue
         pinyin[event.channel].extend(event.best.pinyin)
-        hanzi[event.channel].extend(map(without_marks, event.syllable_texts()))
+        hanzi[event.channel].extend(without_marks(text).strip() for text in event.syllable_texts())
         for time in event.times:
             edges[event.channel].extend(time)
     tiers = []
@@ -197,7 +197,7 @@ def segment_values(segment: Recognition) -> dict[str, object]:
         "syllables": [
             {
                 "pinyin": syllable,
-                "hanzi": without_marks(text),
+                "hanzi": without_marks(text).strip(),
                 "start": round(time[0], 3),
                 "end": round(time[1], 3),
             }
