@@ -148,7 +148,8 @@ def run_example(name: str, libraries: Path, *arguments: Path) -> subprocess.Comp
 
 
 def test_the_command_of_the_page_writes_no_file_over_a_folder():
-    [command] = re.findall(r"^g\+\+ .* -o (\S+)$", (ROOT / "docs/devices.md").read_text("utf-8"), re.MULTILINE)
+    page = (ROOT / "docs/devices.md").read_text("utf-8")
+    [command] = re.findall(r"^g\+\+ .* -o (\S+)$", page, re.MULTILINE)
     assert not (ROOT / command).exists()
 
 
