@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
+from operator import itemgetter
 
 from utils.hypotheses.phrases import PhraseResult
 from utils.hypotheses.recognition import Ending, Recognition
@@ -237,12 +238,18 @@ def _phrases(result: PhraseResult) -> dict[str, object]:
 
 
 def _subtitles(events: Events, voice: str = CHANNEL) -> Iterator[tuple[float, float, str]]:
-    """(start, end, text) of each subtitle; the name of a channel stands before it."""
+    """(start, end, text) of each subtitle in the order of starts; the name of a channel stands before it."""
+    of_channels: list[tuple[float, float, str]] = []  # segments of several channels overlap
     for event in events:
         if isinstance(event, Recognition):
             for first, end in cues(event):
                 text = _speaker(event, voice) + event.text_of(first, end)
-                yield event.times[first][0], event.times[end - 1][1], text
+                subtitle = event.times[first][0], event.times[end - 1][1], text
+                if event.channel:
+                    of_channels.append(subtitle)
+                else:
+                    yield subtitle
+    yield from sorted(of_channels, key=itemgetter(0))
 
 
 def _speaker(segment: Recognition, voice: str = CHANNEL) -> str:
