@@ -154,6 +154,22 @@ def test_a_word_with_latin_letters_in_transcripts():
         assert '"CT"' in "".join(FORMATS["textgrid"].write("a", events))
 
 
+class CommaEverywhere:
+    """Stands for a punctuation network."""
+
+    def marks(self, hanzi: str, pauses: np.ndarray) -> list[str]:
+        return ["，"] * len(hanzi)
+
+
+def test_no_space_between_a_mark_and_a_word_with_latin_letters():
+    words = parse_user_words("USB\nCT\n")
+    hanzi = "".join(word.hanzi for word in words.words)
+    times = tuple((0.2 * i, 0.2 * i + 0.2) for i in range(len(hanzi)))
+    hypothesis = words.written(Alternative(("x",) * len(hanzi), hanzi, 0.0))
+    segment = Recognition(0.0, times[-1][1], times, (hypothesis,))
+    assert (segment.text, Punctuator(CommaEverywhere())(segment).text) == ("USB CT", "USB，CT，")
+
+
 def test_a_word_with_latin_letters_is_converted_whole(converter):
     words = UserWords([UserWord("", (frozenset({"yin1"}), frozenset({"yue4"})), 30.0, spelling="iOS")])
     guided = UserWordConverter(converter, words)
