@@ -149,7 +149,9 @@ def _parser() -> CommandParser:
     )
     keywords = parser.add_mutually_exclusive_group(required=True)
     keywords.add_argument("--model", type=Path, help="an artefact in its bundle, or the bundle")
-    keywords.add_argument("--word", action="append", metavar="WORD", help="a word in hanzi; may be repeated")
+    keywords.add_argument(
+        "--word", action="append", metavar="WORD", help="a word in hanzi, or as WiFi; may be repeated"
+    )
     keywords.add_argument("--phrases", type=Path, metavar="FILE", help="a phrase file, see docs/phrases.md")
     parser.add_argument(
         "--speech",

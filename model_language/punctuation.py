@@ -93,9 +93,10 @@ class Punctuator:
         pauses = np.append(self._pauses, pauses_between(np.mean(segment.times, axis=1)))
         marks = self._punctuation.marks(hanzi, pauses)[len(self._hanzi) :]
         self._hanzi, self._pauses = hanzi[-CONTEXT:], pauses[-CONTEXT:]
-        labels = [""] * len(texts)
+        labels, mark = [""] * len(texts), ""
         for text, first, end in segment.written():
-            labels[first] = text + marks[end - 1]
+            before, mark = mark, marks[end - 1]
+            labels[first] = (text.lstrip() if before else text) + mark
         return replace(segment, labels=tuple(labels))
 
 

@@ -49,7 +49,7 @@ def add_word_option(parser: argparse.ArgumentParser) -> None:
         "--words",
         type=Path,
         metavar="FILE",
-        help="words to prefer, one per line: hanzi, then optionally pinyin and a weight",
+        help="words to prefer, one per line, in hanzi or as WiFi, then optionally pinyin and a weight",
     )
 
 

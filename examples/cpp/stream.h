@@ -1,8 +1,8 @@
 // A streamed model with ONNX Runtime alone, for keywords.cc, syllables.cc, or a program on a device, which
 // gives `Stream::step` the samples of its microphone. Export a model that takes samples:
 //   python export.py RUN --input samples --format onnx --mode stream_external --precision float
-//   g++ -std=c++17 -O2 examples/cpp/keywords.cc -I ORT/include -L ORT/lib -lonnxruntime -o keywords
-//   ./keywords RUN/export recording.wav
+//   g++ -std=c++17 -O2 examples/cpp/keywords.cc -I ORT/include -L ORT/lib -Wl,-rpath,ORT/lib -lonnxruntime -o find_keywords
+//   ./find_keywords RUN/export recording.wav
 // ORT is the folder of an ONNX Runtime release; for Android take the same two parts from its package.
 
 #pragma once

@@ -1,14 +1,16 @@
 """Reads a text file of user words; finds where their syllables occur in a sentence.
 
-One word per line, then optionally its pinyin and a weight, separated by spaces or tabs; ``#`` starts a
-comment. A word in hanzi without pinyin has the reading of the phrase dictionary; one that is not in the
-dictionary has all readings of its characters. A word with Latin letters or digits (WiFi, K歌, hey siri) has
-as many syllables as its pinyin; without pinyin its readings are guessed (``utils.mandarin.latin_readings``).
+One word per line, then optionally its pinyin and a weight, separated by spaces or tabs; ``#`` at the
+beginning or after a space starts a comment. Full-width letters and digits are taken as ordinary ones. A
+word in hanzi without pinyin has the reading of the phrase dictionary; one that is not in the dictionary has
+all readings of its characters. A word with Latin letters or digits (WiFi, K歌, hey siri) has as many
+syllables as its pinyin; without pinyin its readings are guessed (``utils.mandarin.latin_readings``).
 """
 
 import itertools
 import math
 import re
+import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -37,6 +39,7 @@ _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?|[-+]?inf", re.IGNORECA
 _HINT = "one word per line, then optionally its pinyin and a weight above 0, e.g. 喆 zhe2 5, WiFi wai1 fa1"
 # A word that is not in hanzi alone: Latin letters, digits and hanzi, with single marks between them.
 _SPELLING = re.compile(r"[^\W_]+(?:[ .&+'’_/-][^\W_]+)*[+#]*")
+_COMMENT = re.compile(r"(?:^|\s)#.*")  # the # of C# is part of the word
 # One character of this area for each syllable of such a word, so that the hanzi of a sentence are as many as
 # its syllables until they are shown: :meth:`UserWords.texts`.
 _FIRST_CODE = 0xF0000
@@ -220,9 +223,15 @@ def parse_user_words(text: str, source: str = "") -> UserWords:
     """
     words = []
     for number, line in enumerate(text.replace("\r\n", "\n").split("\n"), start=1):
-        if line.partition("#")[0].strip():
-            words += _parse(line.partition("#")[0], f"{source}line {number}")
+        content = without_comment(line)
+        if content.strip():
+            words += _parse(content, f"{source}line {number}")
     return UserWords(words)
+
+
+def without_comment(line: str) -> str:
+    """A line of user words without its comment, and with ordinary instead of full-width characters."""
+    return _COMMENT.sub("", unicodedata.normalize("NFKC", line))
 
 
 def written_spans(spans: Iterable[Span], hanzi: str) -> tuple[Span, ...]:
@@ -259,20 +268,17 @@ def _parse(line: str, where: str) -> list[UserWord]:
 def _split(line: str) -> tuple[str, list[str]]:
     """The word of a line and the fields after it.
 
-    A word of Latin letters may have spaces in it (hey siri): it ends at a tab, or before a syllable with a
-    tone.
+    A word of Latin letters may have spaces in it (hey siri): it ends at a tab, before a syllable with a tone,
+    or before a number at the end, which is a weight.
     """
     word, tab, rest = line.strip().partition("\t")
     fields = word.split()
     count = len(fields)
     if not tab:
-        after = (number for number, field in enumerate(fields) if number and _is_after_word(field))
-        count = 1 if not fields[0].isascii() else next(after, count)
+        numbers = [bool(_NUMBER.fullmatch(field)) for field in fields]
+        toned = (at for at in range(1, count) if is_tone_written(fields[at]) and not numbers[at])
+        count = 1 if not fields[0].isascii() else next(toned, count - (count > 1 and numbers[-1]))
     return " ".join(fields[:count]), fields[count:] + rest.split()
-
-
-def _is_after_word(field: str) -> bool:
-    return bool(_NUMBER.fullmatch(field)) or is_tone_written(field)
 
 
 def _spelled_readings(text: str, fields: Sequence[str], where: str) -> list[tuple[frozenset[str], ...]]:

@@ -14,6 +14,7 @@ Full-width brackets, bars, digits and spaces are the same as ordinary ones.
 """
 
 import re
+import string
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -32,7 +33,10 @@ _CLOSING = {"[": "]", "(": ")"}
 _NUMBER = re.compile(rf"({'|'.join(NUMBER_NAMES)})\s*(\d{{1,9}})\s*[-–~]\s*(\d{{1,9}})", re.IGNORECASE)
 _NAME = re.compile(r"[^\W\d][\w ]*")
 _WORD = re.compile(r"[^\W_]+(?: [^\W_]+)*")
-_FULL_WIDTH = str.maketrans("＃（）：＜＝＞［］｜－～\u3000０１２３４５６７８９", "#():<=>[]|-~ 0123456789")
+# Brackets, letters, digits and others; not ，？！, which are left in the text of a phrase.
+_FULL_WIDTH = {0x3000: " "} | {
+    0xFEE0 + ord(each): each for each in f"#():<=>[]|-~{string.digits}{string.ascii_letters}"
+}
 
 
 @dataclass(frozen=True)

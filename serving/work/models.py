@@ -19,7 +19,7 @@ from model_language.converters.user_word_converter import UserWordConverter
 from model_language.pinyin_to_hanzi import ConvertedLine, PinyinToHanzi
 from model_language.punctuation import Punctuation, load_punctuation
 from model_language.registry import load_converter, load_second_pass
-from model_language.search.user_words import UserWord, UserWords, parse_user_words
+from model_language.search.user_words import UserWord, UserWords, parse_user_words, without_comment
 from model_speech.acoustic_logits import AcousticLogits, load_acoustic_logits
 from recognition.confidence import Calibration, load_calibration
 from recognition.live.loading import load_first_pass, load_live_stream
@@ -42,7 +42,12 @@ from utils.run_folder.run import PRETRAINED_LANGUAGE_MODEL, PRETRAINED_STREAMING
 _KEPT = 16  # recognizers and converters with words or phrases of requests
 _LONGEST_WORD = 4  # hanzi; a longer text in a prompt is a sentence
 _SHORTEST_OF_SENTENCE = 3  # hanzi; shorter words of sentences are mostly frequent ones, which need no help
-_STRETCH = re.compile(r"(?P<hanzi>[\u3400-\u9fff\U00020000-\U0003ffff]+)|[A-Za-z0-9]+")
+_HANZI, _LATIN = r"[\u3400-\u9fff\U00020000-\U0003ffff]", r"[A-Za-z0-9]*[A-Za-z][A-Za-z0-9]*"
+# Short words with both (T恤, 卡拉OK) between other characters; hanzi; Latin letters (AT&T, C++).
+_STRETCH = re.compile(
+    rf"(?P<mixed>(?<!\w)(?:{_LATIN}{_HANZI}{{1,2}}|{_HANZI}{{1,2}}{_LATIN})(?!\w))"
+    rf"|(?P<hanzi>{_HANZI}+)|[A-Za-z0-9]+(?:&[A-Za-z0-9]+)*\+*"
+)
 # Characters that are words by themselves, not parts of names.
 _PARTICLES = frozenset("的地得了着过在是有和与或对把被从向到给就都也还不没很我你他她它们这那个请去来说")
 _PHRASES = "phrases"
@@ -281,7 +286,7 @@ def prompt_words(text: str, word_starts: Callable[[str], Sequence[int]]) -> User
         word_starts: positions at which the words of a text in hanzi begin.
     """
     words: list[UserWord] = []
-    for line in (line.partition("#")[0] for line in text.splitlines()):
+    for line in map(without_comment, text.splitlines()):
         lines = [line]
         fields = line.split()
         if len(fields) < 2 or all(map(is_syllable, fields)) or not _is_word(line):
@@ -293,6 +298,9 @@ def prompt_words(text: str, word_starts: Callable[[str], Sequence[int]]) -> User
 def _words_of_sentence(line: str, word_starts: Callable[[str], Sequence[int]]) -> Iterator[str]:
     for found in _STRETCH.finditer(line):
         stretch = found[0]
+        if found["mixed"]:
+            yield stretch
+            continue
         if not found["hanzi"]:
             readings = spelling_readings(stretch)
             if readings and len(readings[0]) > 1 and not stretch.isdecimal():

@@ -97,6 +97,21 @@ def test_words_with_latin_letters_and_digits_are_read(tmp_path):
     assert words[3].readings == (frozenset({"ka"}), frozenset({"la"}))
 
 
+def test_numbers_full_width_letters_and_marks_of_words_with_latin_letters():
+    text = "iPhone 15 Pro\niPhone 15 6\niPhone 3\nＷｉＦｉ\nｈｅｙ　ｓｉｒｉ ２\n"
+    text += "C# xi1 jing3 # sharp\n#3G\nWindows 11 yi1 yi1"
+    words = parse_user_words(text).words
+    assert {(word.text, word.weight) for word in words} == {
+        ("iPhone 15 Pro", WEIGHT),
+        ("iPhone 15", 6.0),
+        ("iPhone", 3.0),
+        ("WiFi", WEIGHT),
+        ("hey siri", 2.0),
+        ("C#", WEIGHT),
+        ("Windows 11", WEIGHT),
+    }
+
+
 def test_words_with_latin_letters_are_shown_as_they_are_written():
     words = parse_user_words("CT\nUSB\n三G san1 ji4\n")
     codes = {word.text: word.hanzi for word in words.words}
@@ -135,6 +150,24 @@ def test_a_word_with_latin_letters_in_transcripts():
             assert text in "".join(FORMATS[form].write("a", events))
         for form in ("json", "ctm", "textgrid"):
             assert "USB" in "".join(FORMATS[form].write("a", events))
+        assert '"CT"' in "".join(FORMATS["json"].write("a", events))
+        assert '"CT"' in "".join(FORMATS["textgrid"].write("a", events))
+
+
+class CommaEverywhere:
+    """Stands for a punctuation network."""
+
+    def marks(self, hanzi: str, pauses: np.ndarray) -> list[str]:
+        return ["，"] * len(hanzi)
+
+
+def test_no_space_between_a_mark_and_a_word_with_latin_letters():
+    words = parse_user_words("USB\nCT\n")
+    hanzi = "".join(word.hanzi for word in words.words)
+    times = tuple((0.2 * i, 0.2 * i + 0.2) for i in range(len(hanzi)))
+    hypothesis = words.written(Alternative(("x",) * len(hanzi), hanzi, 0.0))
+    segment = Recognition(0.0, times[-1][1], times, (hypothesis,))
+    assert (segment.text, Punctuator(CommaEverywhere())(segment).text) == ("USB CT", "USB，CT，")
 
 
 def test_a_word_with_latin_letters_is_converted_whole(converter):
@@ -153,7 +186,7 @@ def test_a_word_with_latin_letters_is_converted_whole(converter):
     [
         ("Kubernetes", "no reading of 'Kubernetes' is known.*type its pinyin after it"),
         ("hey siri wai1 fai1", "'hey siri' has no valid pinyin: 'fai1' is not pinyin"),
-        ("你好！", "'你好！' is not a word"),
+        ("你好。", "'你好。' is not a word"),
         ("张伟 zhang1", "'张伟' has 2 hanzi but 1 syllables"),
         ("张伟 zhang1 blorp3", "'张伟' has no valid pinyin: 'blorp3' is no"),
         ("张伟 -2", "'张伟' has the weight -2"),

@@ -41,7 +41,7 @@ def test_the_base_is_pinned_and_nothing_runs_as_root():
 
 
 def test_copied_files_exist_and_are_not_ignored():
-    ignored = (ROOT / ".containerignore").read_text(encoding="utf-8").splitlines()
+    ignored = (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
     for source, _ in copied():
         assert (ROOT / source).exists()
         top = source.split("/")[0]

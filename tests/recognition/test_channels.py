@@ -76,6 +76,13 @@ def test_formats_name_the_channels(recognizer, call):
     assert titles == ["客服: hanzi", "客服: pinyin", "客户: hanzi", "客户: pinyin"]
 
 
+def test_subtitles_of_channels_are_in_the_order_of_their_starts(recognizer, call):
+    left, right, ending = events_of(recognizer, [("call", call)], SEPARATE)["call"]
+    early = replace(right, times=tuple((start / 100, end / 100) for start, end in right.times))
+    written = "".join(FORMATS["srt"].write("call", [left, early, ending]))
+    assert written.index("right: ") < written.index("left: ")
+
+
 def test_a_damaged_file_is_reported_once(recognizer, call, tmp_path):
     broken = tmp_path / "broken.wav"
     broken.write_bytes(call.read_bytes()[:40_000])

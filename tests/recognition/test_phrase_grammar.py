@@ -45,6 +45,7 @@ def test_alternatives_and_optional_parts():
     assert _texts("开灯 | 关灯") == ["开灯", "关灯"]
     assert _texts("[开[大|小](一点)|关]灯") == ["开大一点灯", "开大灯", "开小一点灯", "开小灯", "关灯"]
     assert _texts("打开［客厅｜卧室］（的）灯")[:2] == ["打开客厅的灯", "打开客厅灯"]
+    assert _texts("连接ＷｉＦｉ６") == ["连接WiFi6"]
 
 
 def test_slots_with_lists_and_numbers():

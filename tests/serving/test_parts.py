@@ -528,6 +528,7 @@ def test_answers_are_sent_without_waiting_for_acknowledgements():
         ("阿里巴巴、腾讯, and 百度", ["阿里巴巴", "腾讯", "百度"]),
         ("我们今天讨论圣尼各老和缪沛霖的WiFi。I see", ["圣尼各老", "缪沛霖", "WiFi"]),
         ("K 5\n3G、2024 A", ["K", "3G"]),
+        ("T恤、卡拉OK, AT&T C++。５Ｇ 20", ["T恤", "卡拉OK", "AT&T", "C++", "5G"]),
         ("Hello!\nni3 hao3", ["Hello"]),
         ("超过八个汉字的一个名字 5", ["超过八个汉字的一个名字"]),
         ("", []),

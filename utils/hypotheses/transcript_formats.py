@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
+from operator import itemgetter
 
 from utils.hypotheses.phrases import PhraseResult
 from utils.hypotheses.recognition import Ending, Recognition
@@ -128,7 +129,7 @@ def as_textgrid(name: str, events: Events) -> Iterator[str]:
             seconds = event.seconds
             continue
         pinyin[event.channel].extend(event.best.pinyin)
-        hanzi[event.channel].extend(map(without_marks, event.syllable_texts()))
+        hanzi[event.channel].extend(without_marks(text).strip() for text in event.syllable_texts())
         for time in event.times:
             edges[event.channel].extend(time)
     tiers = []
@@ -197,7 +198,7 @@ def segment_values(segment: Recognition) -> dict[str, object]:
         "syllables": [
             {
                 "pinyin": syllable,
-                "hanzi": without_marks(text),
+                "hanzi": without_marks(text).strip(),
                 "start": round(time[0], 3),
                 "end": round(time[1], 3),
             }
@@ -237,12 +238,18 @@ def _phrases(result: PhraseResult) -> dict[str, object]:
 
 
 def _subtitles(events: Events, voice: str = CHANNEL) -> Iterator[tuple[float, float, str]]:
-    """(start, end, text) of each subtitle; the name of a channel stands before it."""
+    """(start, end, text) of each subtitle in the order of starts; the name of a channel stands before it."""
+    of_channels: list[tuple[float, float, str]] = []  # segments of several channels overlap
     for event in events:
         if isinstance(event, Recognition):
             for first, end in cues(event):
                 text = _speaker(event, voice) + event.text_of(first, end)
-                yield event.times[first][0], event.times[end - 1][1], text
+                subtitle = event.times[first][0], event.times[end - 1][1], text
+                if event.channel:
+                    of_channels.append(subtitle)
+                else:
+                    yield subtitle
+    yield from sorted(of_channels, key=itemgetter(0))
 
 
 def _speaker(segment: Recognition, voice: str = CHANNEL) -> str:

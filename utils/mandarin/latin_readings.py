@@ -1,8 +1,8 @@
 """Guesses how Mandarin speakers read Latin letters, codes and a few English words: WiFi, 3G, K歌, CT.
 
 Letters have their names, as far as Mandarin syllables can spell them (A ei1, W da2 bu5 liu5), numbers are
-read as numbers and digit by digit. A word in lower case that is no abbreviation and is not in :data:`WORDS`
-has no guess: nothing says how it is spoken.
+read as numbers and digit by digit, + is jia1. A word in lower case that is no abbreviation and is not in
+:data:`WORDS` has no guess: nothing says how it is spoken.
 """
 
 import itertools
@@ -58,21 +58,26 @@ WORDS = {
     "vlog": "wei1 lou4 ge5|wu1 lou4 ge5",
     "wifi": "wai1 hai1/fa1/fei1",
 }
-_PARTS = re.compile(r"[A-Za-z]+|[0-9]+|[^\W\d_A-Za-z]+")
+MOST_READINGS = 64
+"""Of a word: each letter R doubles the number."""
+# The last kind has no reading, and so the word has none.
+_PARTS = re.compile(r"[A-Za-z]+|[0-9]+|\+|(?:[^\W0-9_A-Za-z]|#)+")
 _ABBREVIATION = re.compile("[A-Z]+s?|[^AEIOUaeiou]+")
 
 
 def spelling_readings(text: str) -> list[Syllables]:
     """The readings of a word with Latin letters or digits, the usual one first; [] if there is no guess.
 
+    There are at most :data:`MOST_READINGS`.
+
     >>> spelling_readings("3G")
     [(('san1',), ('ji4', 'zhi4'))]
     >>> spelling_readings("Kubernetes")
     []
     """
-    parts = [list(_part_readings(part)) for part in _PARTS.findall(text)]
+    parts = [list(itertools.islice(_part_readings(part), MOST_READINGS)) for part in _PARTS.findall(text)]
     joined = (tuple(itertools.chain.from_iterable(way)) for way in itertools.product(*parts))
-    return [way for way in dict.fromkeys(joined) if way]
+    return [way for way in dict.fromkeys(itertools.islice(joined, MOST_READINGS)) if way]
 
 
 def _part_readings(part: str) -> Iterator[Syllables]:
@@ -82,9 +87,11 @@ def _part_readings(part: str) -> Iterator[Syllables]:
         usual = number_readings(int(part)) if part[0] != "0" and len(part) < 9 else ()
         for words in dict.fromkeys((*usual, spell_digits(part))):
             yield tuple((syllable,) for syllable in hanzi_to_pinyin(words))
+    elif part == "+":
+        yield (("jia1",),)
     elif is_hanzi(part):
         yield tuple((syllable,) for syllable in hanzi_to_pinyin(part))
-    elif part.isascii() and _ABBREVIATION.fullmatch(part):
+    elif part.isascii() and part.isalpha() and _ABBREVIATION.fullmatch(part):
         for letters in itertools.product(*(_written(LETTERS[letter]) for letter in part.upper())):
             yield tuple(itertools.chain.from_iterable(letters))
 

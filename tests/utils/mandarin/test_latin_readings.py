@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from utils.mandarin.latin_readings import LETTERS, WORDS, spelling_readings
+from utils.mandarin.latin_readings import LETTERS, MOST_READINGS, WORDS, spelling_readings
 from utils.mandarin.pinyin import full_inventory
 
 
@@ -17,6 +17,8 @@ def usual(text: str) -> str:
     [
         ("3G", "san1 ji4"),
         ("CT", "xi1 ti4"),
+        ("C++", "xi1 jia1 jia1"),
+        ("AT&T", "ei1 ti4 ti4"),
         ("K歌", "kei4 ge1"),
         ("MP3", "ai2 mu5 pi4 san1"),
         ("ppt", "pi4 pi4 ti4"),
@@ -35,8 +37,16 @@ def test_numbers_are_also_read_digit_by_digit():
 
 
 def test_a_word_that_nobody_can_guess_has_no_reading():
-    for text in ("Kubernetes", "hey Bob", "Ω", "α粒子"):
+    for text in ("Kubernetes", "hey Bob", "Ω", "α粒子", "C#"):
         assert spelling_readings(text) == []
+
+
+def test_readings_are_limited():
+    assert (
+        len(spelling_readings("R" * 40))
+        == len(spelling_readings("R" * 40 + "三" + "R" * 40))
+        == MOST_READINGS
+    )
 
 
 def test_all_readings_are_syllables():
