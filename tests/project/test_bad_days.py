@@ -128,7 +128,10 @@ def test_unusable_recordings_in_train(commands, damaged, tiny_runs):
         shutil.copy(damaged / "originals" / f"{name}.wav", damaged / "wav" / f"{name}.wav")
     try:
         expect(
-            commands.run("train", *arguments), 0, "16 training and 4 dev utterances", "epoch 1/1  train_loss"
+            commands.run("train", *arguments),
+            0,
+            "16 training and 4 dev utterances",
+            "epoch 1/1  step 4  train_loss",
         )
     finally:
         shutil.rmtree(damaged / "wav")
