@@ -332,6 +332,6 @@ def _parse_pinyin(name: str, pinyin: str, hanzi: str) -> tuple[str, ...]:
         raise CorpusError(
             f"{len(syllables)} syllables for {len(hanzi)} hanzi",
             where=f"utterance {name}",
-            hint="write one syllable for each hanzi",
+            hint="write one syllable for each hanzi; data.corpora.manifest_lists fills an empty column",
         )
     return syllables

@@ -25,6 +25,7 @@ from model_speech.acoustic_logits import AcousticLogits, load_acoustic_logits
 from model_speech.ctc.alignment import align_text
 from recognition.confidence import load_calibration
 from recognition.pieces import Piece, batches_of, windows
+from utils.command.arguments import not_negative
 from utils.command.parser import CommandParser
 from utils.errors import CorpusError, UserError, require
 from utils.files import read_text, write_text
@@ -234,7 +235,10 @@ def _parser() -> CommandParser:
     parser.add_argument("--format", choices=sorted(FORMATS), default="textgrid", help="default: textgrid")
     parser.add_argument("--output", type=Path, metavar="DIR", help="write a file for each recording there")
     parser.add_argument(
-        "--worst", type=int, default=10, help="number of the least probable syllables to list (default: 10)"
+        "--worst",
+        type=not_negative,
+        default=10,
+        help="number of the least probable syllables to list (default: 10)",
     )
     return parser
 

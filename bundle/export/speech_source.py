@@ -27,6 +27,7 @@ from utils.audio.reading import read_audio
 from utils.errors import require
 from utils.features.settings import FeatureConfig, feature_bins, settings_hash
 from utils.features.speech import extract_features
+from utils.mandarin.output_units import tokens_of, units_of
 from utils.run_folder.checksum_files import file_hash
 from utils.run_folder.run import open_run
 from utils.vocabulary import Vocabulary
@@ -118,15 +119,19 @@ def speech_source(
 
 
 def _utterances(split: str, manifests: Sequence[str], vocabulary: Vocabulary) -> list[Utterance]:
-    """The utterances of a split that are short enough and have only syllables of the vocabulary."""
+    """The utterances of a split that are short enough and have only tokens of the vocabulary."""
     read = [utterance for path in manifests for utterance in read_manifest(path)]
     long = f"utterances longer than {MAX_SECONDS:g} s"
     short = usable_items(split, read, lambda utterance: utterance.seconds <= MAX_SECONDS, long)
 
     def is_known(utterance: Utterance) -> bool:
-        return all(syllable in vocabulary for syllable in utterance.pinyin)
+        return all(token in vocabulary for token in _tokens(vocabulary, utterance))
 
     return usable_items(split, short, is_known, "utterances with syllables that the vocabulary lacks")
+
+
+def _tokens(vocabulary: Vocabulary, utterance: Utterance) -> tuple[str, ...]:
+    return tokens_of(units_of(vocabulary.tokens), utterance.pinyin, utterance.hanzi)
 
 
 def _read(
@@ -179,7 +184,7 @@ def _padded(acoustic: AcousticModel, sounds: Sequence[np.ndarray], utterances: S
 
 def _references(vocabulary: Vocabulary, utterances: Sequence[Utterance]) -> np.ndarray:
     """Classes of the syllables, (N, longest) int32, padded with -1."""
-    return pad_rows([vocabulary.encode(utterance.pinyin) for utterance in utterances], fill=-1)
+    return pad_rows([vocabulary.encode(_tokens(vocabulary, each)) for each in utterances], fill=-1)
 
 
 def _noise(sample_counts: Iterable[float]) -> tuple[list[np.ndarray], list[Utterance]]:

@@ -38,8 +38,10 @@ from streaming.conversion.modes import Mode
 from tests.support.scripts import ROOT, load_script
 from tests.support.tiny_utterances import ACOUSTIC, CONVERTER, write_acoustic_run, write_converter_run
 from utils.errors import BundleError, ConfigError
+from utils.mandarin.output_units import HANZI
 from utils.metrics import count_errors, total
 from utils.run_folder.bundle_files import write_metadata
+from utils.vocabulary import acoustic_vocabulary
 
 
 def non_stream(format_: Format, precision: Precision = Precision.FLOAT) -> Variant:
@@ -121,6 +123,14 @@ def test_every_model_gives_the_outputs_of_the_source_alone_and_in_padded_batches
     assert facts.takes_lengths == (name in ACOUSTIC) and facts.takes_tokens == (name in CONVERTER)
     assert facts.input_shape[0] == (1 if variant == LITERT else None) and facts.input_shape[1] is None
     assert len(set(source.golden.lengths.tolist())) > 2
+
+
+def test_references_of_a_model_of_hanzi_are_hanzi(tmp_path, tiny_manifest):
+    texts = [each.hanzi for each in read_manifest(tiny_manifest)]
+    vocabulary = acoustic_vocabulary(set("".join(texts)), HANZI)
+    source = speech_source(write_acoustic_run(tmp_path / "run", "dfcnn", tiny_manifest, vocabulary))
+    found = {"".join(vocabulary.tokens[i] for i in row if i >= 0) for row in source.tests.references}
+    assert found == set(texts)
 
 
 @pytest.mark.parametrize(

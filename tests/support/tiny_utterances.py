@@ -14,7 +14,7 @@ from tests.support.tiny_runs import save_speech_run
 from utils.config import save_yaml, to_plain
 from utils.features.settings import FeatureConfig, feature_bins
 from utils.run_folder.run import RunFolder
-from utils.vocabulary import acoustic_vocabulary
+from utils.vocabulary import Vocabulary, acoustic_vocabulary
 
 ACOUSTIC: dict[str, dict[str, Any]] = {
     "compact": {"width": 16, "blocks": 2, "gate": 4},
@@ -30,9 +30,9 @@ CONVERTER: dict[str, dict[str, Any]] = {
 }
 
 
-def write_acoustic_run(folder: Path, name: str, manifest: Path) -> Path:
+def write_acoustic_run(folder: Path, name: str, manifest: Path, vocabulary: Vocabulary | None = None) -> Path:
     """A speech run of one model with random weights and filter bank features."""
-    features, vocabulary = FeatureConfig(bins=16), acoustic_vocabulary()
+    features, vocabulary = FeatureConfig(bins=16), vocabulary or acoustic_vocabulary()
     config = MODELS[name].config(**ACOUSTIC[name])
     keras.utils.set_random_seed(1)
     model = MODELS[name].build(config, feature_bins(features), len(vocabulary))
