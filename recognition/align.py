@@ -25,6 +25,7 @@ from model_speech.acoustic_logits import AcousticLogits, load_acoustic_logits
 from model_speech.ctc.alignment import align_text
 from recognition.confidence import load_calibration
 from recognition.pieces import Piece, batches_of, windows
+from recognition.recognizer import Recognizer
 from utils.command.arguments import not_negative
 from utils.command.parser import CommandParser
 from utils.errors import CorpusError, UserError, require
@@ -130,13 +131,9 @@ def _frames(
     acoustic: AcousticLogits, audio: str | Path | np.ndarray, name: str
 ) -> tuple[np.ndarray, np.ndarray, float]:
     """Logits (T, C) of all speech, the time of each frame's middle (T,), and the length, both in seconds."""
-    output_frame = round(acoustic.frame_seconds * acoustic.features.sample_rate)
     logits, times, seconds = [], [], 0.0
 
-    def piece(start: float, samples: np.ndarray) -> Piece:
-        return Piece.of_samples(start, samples, acoustic.features, output_frame)
-
-    for window in windows([(name, audio)], acoustic.features.sample_rate, piece):
+    for window in windows([(name, audio)], acoustic.features.sample_rate, Recognizer(acoustic).piece):
         pieces = [part for _, _, part in window if isinstance(part, Piece)]
         found: dict[int, np.ndarray] = {}
         for batch in batches_of([len(each.features) for each in pieces]):

@@ -153,7 +153,7 @@ class GatedCnnTask(RowTask):
         shard: tuple[int, int] = (0, 1),
     ):
         super().__init__(model, batches, steps, shard)
-        self._tables, self._symbols, self._dev = tables, symbols, dev
+        self._converter, self._dev = CandidateConverter(model, tables, symbols), dev
 
     def arrays(self, batch: RowBatch) -> dict[str, np.ndarray]:
         """Tokens and the indices of the reference hanzi, both (batch, length) int32."""
@@ -165,11 +165,10 @@ class GatedCnnTask(RowTask):
 
     def evaluate(self) -> dict[str, float]:
         """Character error rates of the dev set, and mean cross-entropy of a hanzi given toned syllables."""
-        converter = CandidateConverter(self.model, self._tables, self._symbols)
         hanzi = [pair.hanzi for pair in self._dev]
-        toned, loss = evaluate_converter(converter, [pair.pinyin for pair in self._dev], hanzi)
+        toned, loss = evaluate_converter(self._converter, [pair.pinyin for pair in self._dev], hanzi)
         toneless_pinyin = [tuple(map(without_tone, pair.pinyin)) for pair in self._dev]
-        toneless, _ = evaluate_converter(converter, toneless_pinyin, hanzi)
+        toneless, _ = evaluate_converter(self._converter, toneless_pinyin, hanzi)
         return {"dev_loss": loss, self.metric: toned.rate, "dev_toneless_error_rate": toneless.rate}
 
 

@@ -18,13 +18,11 @@ from data.batches.batching import plan_batches
 from data.text.pinyin_pairs import Pair, read_pairs
 from model_language.converters.combined_config import CombinedConfig
 from model_language.converters.ngram import NgramConfig
-from model_language.networks.candidate_transformer import CandidateTransformerConfig
 from model_language.networks.causal_cnn_numpy import CausalCnnConfig
-from model_language.networks.gated_cnn import GatedCnnConfig
 from model_language.networks.loss import candidate_logits, sequence_loss
 from model_language.ngram.syllables import SyllableNgramConfig
 from model_language.punctuation import PunctuationConfig
-from model_language.registry import INPUT_LAYER, MODELS, OUTPUT_LAYER, load_network
+from model_language.registry import CANDIDATE_NETWORKS, INPUT_LAYER, MODELS, OUTPUT_LAYER, load_network
 from model_language.vocabulary.symbols import PAD_ID, Symbols, symbols_of_run
 from training.distributed.distribution import SINGLE_PROCESS, Distribution
 from training.initialise import TokenLayer
@@ -169,7 +167,7 @@ def train_language(
         f"model.name={config.model.name} is estimated by counting, in one process",
         hint="leave --distribute out",
     )
-    if isinstance(config.model, GatedCnnConfig | CandidateTransformerConfig):
+    if config.model.name in CANDIDATE_NETWORKS:
         return train_gated_cnn(config, run, distribution)
     if isinstance(config.model, CausalCnnConfig):
         return train_causal_cnn(config, run, distribution)
