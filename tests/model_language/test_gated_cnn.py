@@ -27,10 +27,10 @@ from model_language.vocabulary.lexicon import UNREADABLE, Lexicon
 from model_language.vocabulary.symbols import PAD_ID, UNKNOWN_ID, Symbols, Tokens
 from tests.support.scripts import ROOT
 from training.run import train_from_config
-from training.tasks.gated_cnn import (
+from training.tasks.candidate_network import (
     CONFUSED,
     MISRECOGNISED_FRACTIONS,
-    GatedCnnTask,
+    CandidateNetworkTask,
     RowBatches,
     evaluate_converter,
     reading_matrix,
@@ -378,7 +378,7 @@ def test_losses_are_the_cross_entropy_of_each_row(world, dataset):
     config = GatedCnnConfig(width=8, dilations=(1,), choices=6)
     model = build_gated_cnn(config, tables, len(symbols.hanzi))
     found = batches(world, dataset, config.rows, size=5)
-    task = GatedCnnTask(model, tables, symbols, found, steps=3, dev=[])
+    task = CandidateNetworkTask(model, tables, symbols, found, steps=3, dev=[])
     batch = next(task.batches(epoch=2, first_step=1))
     assert batch.ids == found.batch(4).ids and task.steps(7) == 3
     losses = np.asarray(keras.ops.convert_to_numpy(task.losses(task.arrays(batch), training=False)))

@@ -33,7 +33,7 @@ from model_language.ngram.syllables import SyllableNgram
 from model_language.ngram.words import pack_words
 from model_language.registry import CANDIDATE_NETWORKS, read_model_config
 from model_language.vocabulary.symbols import PAD_ID, UNKNOWN_ID, Symbols
-from training.tasks.gated_cnn import reading_matrix
+from training.tasks.candidate_network import reading_matrix
 from training.tasks.language_config import LanguageConfig
 from utils.errors import require
 from utils.files import replacing, write_json, write_text

@@ -1,8 +1,8 @@
 """Trains a pinyin → hanzi model: a network with the training loop, or n-grams by counting.
 
 Texts or manifests become pairs of pinyin and hanzi. A network learns by cross-entropy over the candidate
-hanzi of each syllable; n-gram models are estimated by interpolated Kneser-Ney smoothing. The gated CNN and
-the combined converter have files of their own.
+hanzi of each syllable; n-gram models are estimated by interpolated Kneser-Ney smoothing. Networks over
+candidates and the combined converter have files of their own.
 """
 
 import logging
@@ -27,9 +27,9 @@ from model_language.vocabulary.symbols import PAD_ID, Symbols, symbols_of_run
 from training.distributed.distribution import SINGLE_PROCESS, Distribution
 from training.initialise import TokenLayer
 from training.loop import prepare_backend, train
+from training.tasks.candidate_network import train_candidate_network
 from training.tasks.causal_cnn import train_causal_cnn
 from training.tasks.counted import count_ngrams, count_syllables, make_combined
-from training.tasks.gated_cnn import train_gated_cnn
 from training.tasks.language_config import LanguageConfig
 from training.tasks.punctuation import train_punctuation
 from training.tasks.recipe import SourceModel, prepare_model
@@ -168,7 +168,7 @@ def train_language(
         hint="leave --distribute out",
     )
     if config.model.name in CANDIDATE_NETWORKS:
-        return train_gated_cnn(config, run, distribution)
+        return train_candidate_network(config, run, distribution)
     if isinstance(config.model, CausalCnnConfig):
         return train_causal_cnn(config, run, distribution)
     if isinstance(config.model, PunctuationConfig):

@@ -125,7 +125,7 @@ class RowBatches:
         return np.where(hit.any(axis=-1), hit.argmax(axis=-1) + 1, 0).astype(np.int32)
 
 
-class GatedCnnTask(RowTask):
+class CandidateNetworkTask(RowTask):
     """Cross-entropy over the candidates of each syllable, in nats for each position of a row.
 
     The evaluation converts the dev sentences with the network alone, with and without tones.
@@ -178,7 +178,7 @@ def choice_losses(model: keras.Model, arrays: dict[str, Any], training: bool) ->
     A position whose hanzi is not a candidate has the loss 0.
 
     Args:
-        model: a gated CNN.
+        model: a network over candidates.
         arrays: tokens and candidate numbers of the reference hanzi, 0 for none, both (batch, length) int32.
         training: whether dropout is used.
     """
@@ -206,10 +206,10 @@ def evaluate_converter(
     return counts, loss / max(written, 1)
 
 
-def train_gated_cnn(
+def train_candidate_network(
     config: LanguageConfig, run: RunFolder, distribution: Distribution = SINGLE_PROCESS
 ) -> dict[str, float]:
-    """Train a gated CNN into ``run`` (or continue its training); returns the metrics of the best epoch.
+    """Train a network over candidates into ``run``, or resume it; returns the metrics of the best epoch.
 
     Raises:
         ConfigError, CorpusError, TrainingError: see the message.
@@ -229,7 +229,7 @@ def train_gated_cnn(
     model = distribution.build(lambda: build(config.model, symbols, run))
     prepare_model(model, config, run)
     return train(
-        task=GatedCnnTask(
+        task=CandidateNetworkTask(
             model,
             tables,
             symbols,
