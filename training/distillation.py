@@ -1,9 +1,10 @@
 """Knowledge distillation: a trained acoustic model, the teacher, gives its logits to another, the student.
 
-The teacher gets the same copy of a recording as the student, without masks, in its own features. So a model
-of whole utterances, which sees what follows, can teach a model for streams.
+The teacher gets the same copy of a recording as the student, without masks, in its own features and at its
+own frame rate. So a model of whole utterances, which sees what follows, can teach a model for streams.
 """
 
+import math
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -12,7 +13,7 @@ import numpy as np
 from keras import ops
 
 from model_speech.acoustic_model import AcousticModel, load_acoustic_model, trained_settings
-from model_speech.ctc.loss import LOG_ZERO
+from model_speech.ctc.loss import LOG_ZERO, output_lengths
 from utils.errors import require
 from utils.features.settings import FeatureConfig, first_frame_seconds
 from utils.limits import Limited, NotNegative
@@ -48,72 +49,100 @@ class Teacher:
         columns: (classes of the student,) int32, the teacher's class of each; the number of the teacher's
             classes for a token that it does not know.
         weight: of the loss.
+        time_stride: its feature frames for each of its logit frames.
+        student_seconds: of a logit frame of the student.
+        student_start: time at which the student's first logit frame begins, in seconds.
     """
 
     model: keras.Model
     features: FeatureConfig
     columns: np.ndarray
     weight: float
+    time_stride: int
+    student_seconds: float
+    student_start: float
 
     @classmethod
-    def load(cls, config: DistillationConfig, student: Any, vocabulary: Vocabulary) -> Self | None:
+    def load(
+        cls, config: DistillationConfig, features: FeatureConfig, student: Any, vocabulary: Vocabulary
+    ) -> Self | None:
         """The teacher that a recipe names; None if it names none.
 
         Args:
             config: settings.
-            student: config of the model that learns.
+            features: feature settings of the model that learns.
+            student: its config.
             vocabulary: its tokens.
 
         Raises:
-            ConfigError: their time strides differ, or the teacher does not know half of the tokens.
+            ConfigError: the teacher has fewer logit frames a second or another sample rate, or does not know
+                half of the tokens.
             RunError: the teacher is not a whole speech run.
         """
         if not config.teacher:
             return None
         acoustic = load_acoustic_model(config.teacher)
+        seconds = student.time_stride * features.hop_seconds
         require(
-            acoustic.time_stride == student.time_stride,
-            f"the teacher has a logit frame for {acoustic.time_stride} feature frames, model.* has one for "
-            f"{student.time_stride}",
+            acoustic.frame_seconds < 1.01 * seconds,
+            f"the teacher has a logit frame every {1000 * acoustic.frame_seconds:g} ms, the model every "
+            f"{1000 * seconds:g} ms",
             where=f"distillation.teacher={config.teacher}",
-            hint="only models with the same time stride can teach each other",
+            hint="a teacher whose frames are as close together as the model's, or closer",
+        )
+        require(
+            acoustic.features.sample_rate == features.sample_rate,
+            f"the teacher has features of {acoustic.features.sample_rate:,} Hz, the model of "
+            f"{features.sample_rate:,} Hz: augmented copies of a recording would differ",
+            where=f"distillation.teacher={config.teacher}",
+            hint="a teacher of the same features.sample_rate",
         )
         acoustic.model.trainable = False
         columns = _columns(acoustic, vocabulary, config.teacher)
-        return cls(acoustic.model, acoustic.features, columns, config.weight)
+        start = first_frame_seconds(features) - 0.5 * features.hop_seconds
+        stride = acoustic.time_stride
+        return cls(acoustic.model, acoustic.features, columns, config.weight, stride, seconds, start)
 
-    def frames_later(self, student: FeatureConfig, copies: int) -> int:
-        """Frames by which the teacher's features lag behind those of the student, at the same sound.
+    def logits(self, features: Any, lengths: Any, student_frames: Any) -> Any:
+        """Logits for the frames and the classes of the student.
+
+        Where several frames of the teacher have their middle in a frame of the student, it learns the one in
+        which a blank is the least probable.
 
         Args:
-            student: feature settings of the model that learns.
-            copies: augmented copies of each recording; their noise and rooms differ with the sample rate.
+            features: (B, T, F) float32, those of the teacher.
+            lengths: (B,) int32, valid frames of these.
+            student_frames: T', number of the student's logit frames.
 
-        Raises:
-            ConfigError: its frames are further apart or closer, or of another rate where there are copies.
+        Returns:
+            (B, T', C) float32, without gradient.
         """
-        require(
-            self.features.hop_seconds == student.hop_seconds,
-            f"the teacher has a feature frame every {1000 * self.features.hop_seconds:g} ms, the model every "
-            f"{1000 * student.hop_seconds:g} ms",
-            where="distillation.teacher",
-            hint="the same features.hop_ms for both",
-        )
-        require(
-            self.features.sample_rate == student.sample_rate or not copies,
-            f"the teacher hears {self.features.sample_rate:,} Hz, the model {student.sample_rate:,} Hz: "
-            "augmented copies of a recording would differ",
-            where="distillation.teacher",
-            hint="a teacher of the same features.sample_rate, or augment.copies=0",
-        )
-        later = first_frame_seconds(student) - first_frame_seconds(self.features)
-        return round(later / student.hop_seconds)
-
-    def logits(self, features: Any, lengths: Any) -> Any:
-        """Logits of the student's classes: features (B, T, F), lengths (B,) → (B, T', C) float32."""
         logits = self.model({"features": features, "lengths": lengths}, training=False)
         unknown = ops.full_like(logits[:, :, :1], LOG_ZERO)
-        return ops.stop_gradient(ops.take(ops.concatenate([logits, unknown], axis=-1), self.columns, axis=-1))
+        logits = ops.take(ops.concatenate([logits, unknown], axis=-1), self.columns, axis=-1)
+        last = output_lengths(lengths, self.time_stride)[:, None, None] - 1
+        frames = ops.minimum(self._frames(student_frames)[None], last)  # (B, T', frames to choose from)
+        blank = ops.log_softmax(logits, axis=-1)[:, :, -1]
+        shape = ops.shape(frames)
+        of_blank = ops.take_along_axis(blank, ops.reshape(frames, (shape[0], -1)), axis=1)
+        choice = ops.argmin(ops.reshape(of_blank, shape), axis=-1)[:, :, None]
+        chosen = ops.take_along_axis(frames, choice, axis=2)  # (B, T', 1)
+        return ops.stop_gradient(ops.take_along_axis(logits, chosen, axis=1))
+
+    def _frames(self, student_frames: Any) -> Any:
+        """The frames of the teacher in each frame of the student, (T', largest number of them) int32.
+
+        If they are fewer in a frame, its last one is repeated.
+        """
+        hop = self.features.hop_seconds
+        seconds = self.time_stride * hop
+        first_middle = first_frame_seconds(self.features) + 0.5 * (self.time_stride - 1) * hop
+        ends = self.student_start + self.student_seconds * ops.arange(student_frames + 1, dtype="float32")
+        after = ops.ceil((ends - first_middle) / seconds - 1e-4)  # the first frame after each limit
+        first, last = after[:-1, None], after[1:, None] - 1
+        most = math.ceil(self.student_seconds / seconds - 1e-4)
+        offsets = ops.arange(most, dtype="float32")[None]
+        return ops.cast(ops.maximum(ops.minimum(first + offsets, last), 0), "int32")
 
 
 def _columns(teacher: AcousticModel, vocabulary: Vocabulary, run: str) -> np.ndarray:

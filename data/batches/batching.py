@@ -33,8 +33,9 @@ class Batch:
         ids: ids of all utterances of the batch, even if the arrays hold only one shard of them (the part of
             one replica in distributed training).
         features: (batch, frames, bins) float32.
-        teacher_features: the same utterances without masks in the features of a teacher, (batch, frames, its
-            bins) float32; None without a teacher.
+        teacher_features: the same utterances without masks in the features of a teacher, (batch, its frames,
+            its bins) float32; None without a teacher.
+        teacher_lengths: (batch,) int32, valid frames of these; None without a teacher.
         feature_lengths: (batch,) int32, valid frames.
         labels: (batch, labels) int32.
         label_lengths: (batch,) int32, valid labels.
@@ -46,15 +47,17 @@ class Batch:
     labels: np.ndarray
     label_lengths: np.ndarray
     teacher_features: np.ndarray | None = None
+    teacher_lengths: np.ndarray | None = None
 
 
 @dataclass(frozen=True)
 class BatchSize:
-    """The common size to which all shards of a batch are padded: ``frames`` up to a ``FRAME_MULTIPLE``."""
+    """The common size to which all shards of a batch are padded: frames up to a ``FRAME_MULTIPLE``."""
 
     frames: int
     bins: int
     labels: int
+    teacher_frames: int = 0
     teacher_bins: int = 0
 
 
@@ -117,17 +120,22 @@ def make_batch(
         features: (frames, bins) each, of any float type; of one shard of the batch, perhaps of none.
         labels: (labels,) integers each.
         size: size of the whole batch.
-        teacher_features: those for a teacher, of the same lengths; ``size`` has the number of their bins.
+        teacher_features: (its frames, its bins) each, those for a teacher.
     """
     lengths = np.array([len(item) for item in features], np.int32)
     label_lengths = np.array([len(item) for item in labels], np.int32)
-    frames = -(-int(size.frames) // FRAME_MULTIPLE) * FRAME_MULTIPLE
     padded_labels = pad_rows(labels, max(1, int(size.labels)))
-    padded = pad_rows(features, frames, dtype=np.float32, inner=(size.bins,))
-    for_teacher = None
+    first = _pad(features, size.frames, size.bins)
+    for_teacher = teacher_lengths = None
     if teacher_features is not None:
-        for_teacher = pad_rows(teacher_features, frames, dtype=np.float32, inner=(size.teacher_bins,))
-    return Batch(list(ids), padded, lengths, padded_labels, label_lengths, for_teacher)
+        for_teacher = _pad(teacher_features, size.teacher_frames, size.teacher_bins)
+        teacher_lengths = np.array([len(item) for item in teacher_features], np.int32)
+    return Batch(list(ids), first, lengths, padded_labels, label_lengths, for_teacher, teacher_lengths)
+
+
+def _pad(features: Sequence[np.ndarray], frames: int, bins: int) -> np.ndarray:
+    frames = -(-int(frames) // FRAME_MULTIPLE) * FRAME_MULTIPLE
+    return pad_rows(features, frames, dtype=np.float32, inner=(bins,))
 
 
 @dataclass(frozen=True)
@@ -168,8 +176,6 @@ class BatchSource:
             as its weight specifies. Empty: every utterance once.
         teacher_cache: the same copies in the features of a teacher; None: no teacher.
         readers: threads that read features; more than 1 where each read waits for a network.
-        teacher_later: frames by which these lag behind those of ``cache``. At the ends, where they are fewer,
-            the first and the last one are repeated.
     """
 
     cache: FeatureCache
@@ -183,7 +189,6 @@ class BatchSource:
     buckets: int = 0
     mixture: Sequence[WeightedCorpus] = ()
     teacher_cache: FeatureCache | None = None
-    teacher_later: int = 0
     readers: int = 1
     _frames: np.ndarray = field(init=False, repr=False)  # (utterances, 1 + copies) int32
     _buckets: Buckets | None = field(init=False, repr=False, default=None)
@@ -278,8 +283,11 @@ class BatchSource:
         else:
             frames = plan.frames[entries].max()
             labels = max(len(self.labels[i]) for i in plan.utterances[entries])
-        teacher_bins = self.teacher_cache.bins if self.teacher_cache else 0
-        return BatchSize(frames, self.cache.bins, labels, teacher_bins)
+        if not self.teacher_cache:
+            return BatchSize(frames, self.cache.bins, labels)
+        ids = [self.utterances[i].id for i in plan.utterances[entries]]
+        counts = self.teacher_cache.frame_counts[self.teacher_cache.rows(ids), plan.copies[entries]]
+        return BatchSize(frames, self.cache.bins, labels, counts.max(), self.teacher_cache.bins)
 
     def _features(self, plan: _EpochPlan, epoch: int, entry: int) -> np.ndarray:
         """(frames, bins), masked if so configured."""
@@ -294,9 +302,7 @@ class BatchSource:
         """(frames, bins of the teacher) of the same copy, without masks."""
         utterance = self.utterances[plan.utterances[entry]]
         assert self.teacher_cache
-        features = self.teacher_cache.features(utterance.id, int(plan.copies[entry]))
-        rows = np.arange(plan.frames[entry]) + self.teacher_later
-        return features[np.clip(rows, 0, len(features) - 1)]
+        return self.teacher_cache.features(utterance.id, int(plan.copies[entry]))
 
 
 def _divide(order: np.ndarray, padded: np.ndarray, batch_frames: int, max_batch: int) -> list[np.ndarray]:

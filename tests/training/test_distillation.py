@@ -4,10 +4,10 @@ import csv
 from collections.abc import Iterator
 from pathlib import Path
 
+import keras
 import numpy as np
 import pytest
 
-from data.batches.batching import BatchSource
 from data.features.augment import AugmentConfig
 from data.features.cache import prepare_features
 from data.manifest import read_manifest
@@ -106,36 +106,53 @@ def test_a_batch_has_the_copy_that_the_student_gets(corpus, teacher, student, tm
     cache = prepare_features(utterances, settings, corpus.parent / "features", AugmentConfig(copies=1))
     for row, (name, frames) in enumerate(zip(batch.ids, batch.feature_lengths, strict=True)):
         copies = [cache.features(name, copy) for copy in range(2)]
+        assert batch.teacher_lengths[row] == frames
         found = batch.teacher_features[row, :frames]
         assert any(len(copy) == frames and (copy == found).all() for copy in copies)
         assert not batch.teacher_features[row, frames:].any()
 
 
-def test_features_of_a_teacher_are_those_of_the_same_sound(corpus, tmp_path):
-    """A frame of 60 ms begins at the start of the recording; those of Whisper are centred there."""
-    utterances, folder = read_manifest(corpus), tmp_path / "features"
-    own = FeatureConfig(frame_ms=60)
-    of_teacher = FeatureConfig(kind="whisper")
-    caches = [prepare_features(utterances, features, folder) for features in (own, of_teacher)]
-    teacher = Teacher(None, of_teacher, np.zeros(0, np.int32), 1.0)
-    later = teacher.frames_later(own, copies=1)
-    assert later == 3
-    labels = [np.array([1], np.int32)] * len(utterances)
-    source = BatchSource(caches[0], utterances, labels, 4000, 8, teacher_cache=caches[1], teacher_later=later)
-    for batch in source.batches(1):
-        for row, (name, frames) in enumerate(zip(batch.ids, batch.feature_lengths, strict=True)):
-            whole = caches[1].features(name)
-            np.testing.assert_array_equal(batch.teacher_features[row, : frames - 8], whole[3 : frames - 5])
-            last = whole[min(frames + 2, len(whole) - 1)]
-            np.testing.assert_array_equal(batch.teacher_features[row, frames - 1], last)
+class Frames(keras.Layer):
+    """Logits that give the number of the feature frame at which each logit frame begins, as a token's."""
+
+    def __init__(self, stride: int, spikes: list[int]):
+        super().__init__()
+        self.stride, self.spikes = stride, spikes
+
+    def call(self, inputs, training=False):
+        features = inputs["features"][:, :: self.stride]
+        spikes = keras.ops.isin(features[:, :, :1], self.spikes)
+        return keras.ops.concatenate([features[:, :, :1], keras.ops.where(spikes, -50.0, 50.0)], axis=-1)
+
+
+@pytest.mark.parametrize(
+    ("student", "stride", "spikes", "expected"),
+    [
+        # 40 ms beside 80 ms, both from the start: two of the teacher's frames in each of the student's.
+        (FeatureConfig(frame_ms=25, hop_ms=10), 8, [4, 16], [4, 8, 16, 24]),
+        # Frames of 105 ms begin 40 ms later: the sound of the student's first frame is the teacher's second.
+        (FeatureConfig(frame_ms=105, hop_ms=10), 8, [], [4, 12, 20, 28]),
+        # 72 ms: the teacher's frames have their middles at 27.5, 67.5 … ms; 2, 2, 1, 2 and 2 are in a frame.
+        (FeatureConfig(frame_ms=25, hop_ms=9), 8, [16, 24, 32], [0, 8, 16, 24, 32]),
+        # The teacher's frames end at 360 ms; the last one is repeated.
+        (FeatureConfig(frame_ms=25, hop_ms=10), 4, [], [0, 4, 8, 12, 16, 20, 24, 28, 32, 32]),
+    ],
+)
+def test_frames_of_the_teacher_at_the_same_sound(student, stride, spikes, expected):
+    of_teacher = FeatureConfig(frame_ms=25, hop_ms=10)
+    seconds = stride * student.hop_seconds
+    start = student.frame_samples / 16000 / 2 - student.hop_seconds / 2
+    teacher = Teacher(Frames(4, spikes), of_teacher, np.array([0, 1]), 1.0, 4, seconds, start)
+    features = np.tile(np.arange(48, dtype=np.float32)[None, :, None], (2, 1, 1))
+    logits = np.asarray(teacher.logits(features, np.array([36, 48], np.int32), len(expected)))
+    assert logits[0, :, 0].tolist() == expected
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        (["features.hop_ms=8"], "the teacher has a feature frame every 10 ms, the model every 8 ms"),
-        (["features.sample_rate=8000"], "the teacher hears 16,000 Hz, the model 8,000 Hz"),
-        (["model.front_filters=[4]"], r"a logit frame for 8 feature frames, model\.\* has one for 4"),
+        (["features.hop_ms=8"], "the teacher has a logit frame every 80 ms, the model every 64 ms"),
+        (["features.sample_rate=8000"], "the teacher has features of 16,000 Hz, the model of 8,000 Hz"),
     ],
 )
 def test_a_teacher_with_other_frames_is_refused(corpus, teacher, student, tmp_path, changes, message):
@@ -149,9 +166,10 @@ def test_a_teacher_with_other_frames_is_refused(corpus, teacher, student, tmp_pa
 def test_tokens_are_matched_by_name(teacher):
     known = load_acoustic_model(teacher).vocabulary
     tokens = ("xyz1", *reversed(known.tokens[:-1]), known.tokens[-1])
-    found = Teacher.load(DistillationConfig(str(teacher)), CompactStreamingConfig(), Vocabulary(tokens))
+    config = DistillationConfig(str(teacher))
+    found = Teacher.load(config, FeatureConfig(bins=16), CompactStreamingConfig(), Vocabulary(tokens))
     features = np.random.default_rng(0).normal(size=(2, 24, 16)).astype(np.float32)
-    logits = np.asarray(found.logits(features, np.array([24, 24])))
+    logits = np.asarray(found.logits(features, np.array([24, 24], np.int32), 3))
     theirs = np.asarray(found.model({"features": features, "lengths": np.array([24, 24])}))
     np.testing.assert_array_equal(logits[..., 1:-1], theirs[..., :-1][..., ::-1])
     np.testing.assert_array_equal(logits[..., -1], theirs[..., -1])
@@ -161,4 +179,4 @@ def test_tokens_are_matched_by_name(teacher):
 def test_a_teacher_of_other_tokens_is_refused(teacher):
     vocabulary = Vocabulary(("a", "b", "c", " ", "_"))
     with pytest.raises(ConfigError, match=r"the teacher does not know 3 of 5 tokens \(a, b, c\)"):
-        Teacher.load(DistillationConfig(str(teacher)), CompactStreamingConfig(), vocabulary)
+        Teacher.load(DistillationConfig(str(teacher)), FeatureConfig(), CompactStreamingConfig(), vocabulary)

@@ -15,6 +15,7 @@ from typing import Any
 
 import keras
 import numpy as np
+from keras import ops
 
 from data.batches.batching import Batch, BatchSource
 from data.batches.mixture import WeightedCorpus
@@ -193,6 +194,7 @@ class SpeechTask(SequenceTask):
             "labels": batch.labels,
             "label_lengths": batch.label_lengths,
             "teacher_features": batch.teacher_features,
+            "teacher_lengths": batch.teacher_lengths,
         }
         return {name: array for name, array in arrays.items() if array is not None}
 
@@ -204,7 +206,8 @@ class SpeechTask(SequenceTask):
         logits = self.model({name: arrays[name] for name in self.inputs}, training=training)
         losses = self.loss(arrays, logits, training)
         if self._teacher:
-            teacher = self._teacher.logits(arrays["teacher_features"], arrays["lengths"])
+            features, lengths = arrays["teacher_features"], arrays["teacher_lengths"]
+            teacher = self._teacher.logits(features, lengths, ops.shape(logits)[1])
             frames = output_lengths(arrays["lengths"], self._time_stride)
             losses += self._teacher.weight * distillation_loss(teacher, logits, frames)
         return losses
@@ -262,7 +265,7 @@ def train_speech(
     build, bins = MODELS[config.model.name].build, feature_bins(config.features)
     model = distribution.build(lambda: build(config.model, bins, len(vocabulary)))
     prepare_model(model, config, run, partial(_load_source, config.features, vocabulary))
-    teacher = Teacher.load(config.distillation, config.model, vocabulary)
+    teacher = Teacher.load(config.distillation, config.features, config.model, vocabulary)
     require(
         not config.head.after or not (packed or distribution is not SINGLE_PROCESS),
         "head.after with a packed corpus or with --distribute",
@@ -405,7 +408,6 @@ def _train_source(
     corpus_of = np.repeat(np.arange(len(sizes)), sizes)[: data.limit or None]
     utterances = utterances[: data.limit or None]
     copies = (data.cache, config.augment, data.workers, config.seed)
-    later = teacher.frames_later(config.features, config.augment.copies) if teacher else 0
     cache = prepare_features(utterances, config.features, *copies)
     teacher_cache = prepare_features(utterances, teacher.features, *copies) if teacher else None
     labels = [_encode(vocabulary, config.vocabulary.units, each) for each in utterances]
@@ -428,7 +430,6 @@ def _train_source(
         spec_augment=config.spec_augment,
         mixture=mixture,
         teacher_cache=teacher_cache,
-        teacher_later=later,
     )
 
 
