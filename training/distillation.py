@@ -1,24 +1,34 @@
-"""Knowledge distillation: a trained acoustic model, the teacher, gives its logits to another, the student.
+"""Knowledge distillation: a trained acoustic model, the teacher, gives its distributions to a student.
 
-The teacher gets the same copy of a recording as the student, without masks, in its own features and at its
-own frame rate. So a model of whole utterances, which sees what follows, can teach a model for streams.
+The teacher gets the same copies of the recordings as the student, without masks, in its own features. Its
+outputs are computed once and stored beside the features, the most probable classes of each of its frames. So
+a model of whole utterances, which sees what follows, can teach a model for streams, and a large one costs a
+training step next to nothing.
 """
 
+import functools
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from pathlib import Path
+from typing import Self
 
-import keras
 import numpy as np
-from keras import ops
 
-from model_speech.acoustic_model import AcousticModel, load_acoustic_model, trained_settings
-from model_speech.ctc.loss import LOG_ZERO, output_lengths
+from data.features.augment import AugmentConfig
+from data.features.cache import FeatureCache, prepare_features
+from data.features.shards import FRAME_TYPE
+from data.manifest import Utterance
+from model_speech.acoustic_logits import AcousticLogits, load_acoustic_logits
+from utils.arrays import softmax
 from utils.errors import require
 from utils.features.settings import FeatureConfig, first_frame_seconds
 from utils.limits import Limited, NotNegative
+from utils.run_folder.checksum_files import file_hash
 from utils.run_folder.run import open_run
 from utils.vocabulary import Vocabulary, first_few
+
+CLASSES = 8  # stored for each frame: with the shipped model, 0.999 of the probability on average
 
 
 @dataclass(frozen=True)
@@ -26,7 +36,7 @@ class DistillationConfig(Limited, section="distillation"):
     """Settings of the distillation.
 
     Attributes:
-        teacher: a speech run; empty: none. The step takes a sixth longer with one of the student's size.
+        teacher: a speech run; empty: none.
         weight: of the distillation loss (:mod:`model_speech.ctc.distillation`), added to the CTC loss.
     """
 
@@ -34,124 +44,180 @@ class DistillationConfig(Limited, section="distillation"):
     weight: NotNegative = 1.0
 
 
-def teacher_features(config: DistillationConfig) -> FeatureConfig:
-    """The feature settings of the teacher; only its config is read."""
-    return trained_settings(open_run(config.teacher, "speech"))[0]
+@dataclass(frozen=True)
+class TeacherNetwork:
+    """Computes what is stored of a teacher: its most probable classes in each of its frames.
+
+    Attributes:
+        run: the speech run.
+        name: of the folder of the outputs; changes with the weights.
+        values: stored per frame, 2 · ``CLASSES``.
+        time_stride: feature frames for each frame of the outputs.
+    """
+
+    run: str
+    name: str
+    time_stride: int
+    values: int = 2 * CLASSES
+
+    @classmethod
+    def of(cls, run: str) -> Self:
+        """The network of a speech run.
+
+        Raises:
+            RunError: it is not a whole speech run.
+        """
+        model, folder = _load(run), open_run(run, "speech")
+        weights = folder.best_weights if folder.best_weights.is_file() else folder.packed_network
+        stride = round(model.frame_seconds / model.features.hop_seconds)
+        return cls(run, f"teacher-{file_hash(weights)[:16]}", stride)
+
+    def __call__(self, features: np.ndarray) -> np.ndarray:
+        """(frames, bins) → (T, 2 · CLASSES) float16, see :func:`unpack`."""
+        logits, lengths = _load(self.run).logits([features])
+        probabilities = softmax(logits[0, : lengths[0]])  # (T, classes)
+        count = min(CLASSES, probabilities.shape[1])
+        found = np.argpartition(-probabilities, count - 1, axis=1)[:, :count]
+        packed = np.zeros((len(found), self.values), FRAME_TYPE)
+        packed[:, :count] = found.astype(np.uint16).view(FRAME_TYPE)
+        packed[:, CLASSES : CLASSES + count] = np.take_along_axis(probabilities, found, axis=1)
+        return packed
+
+
+def unpack(packed: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Stored outputs → classes (T, CLASSES) int64 and their probabilities (T, CLASSES) float32."""
+    classes = np.ascontiguousarray(packed[:, :CLASSES]).view(np.uint16)
+    return classes.astype(np.int64), packed[:, CLASSES:].astype(np.float32)
+
+
+@functools.lru_cache(maxsize=1)
+def _load(run: str) -> AcousticLogits:
+    return load_acoustic_logits(Path(run))
+
+
+def prepare_teacher(
+    config: DistillationConfig, utterances: Sequence[Utterance], copies: tuple[str, AugmentConfig, int, int]
+) -> FeatureCache:
+    """Compute the outputs of the teacher that the cache lacks.
+
+    Args:
+        config: settings.
+        utterances: those of the training.
+        copies: folder, augmentation, workers and seed, see :func:`data.features.cache.prepare_features`.
+    """
+    network, features = TeacherNetwork.of(config.teacher), _load(config.teacher).features
+    return prepare_features(utterances, features, *copies, network)
 
 
 @dataclass(frozen=True, eq=False)
 class Teacher:
-    """A trained model that teaches another one.
+    """Outputs of a teacher, as the targets of a student.
 
     Attributes:
-        model: features and lengths → logits.
-        features: its feature settings.
-        columns: (classes of the student,) int32, the teacher's class of each; the number of the teacher's
-            classes for a token that it does not know.
-        weight: of the loss.
-        time_stride: its feature frames for each of its logit frames.
-        student_seconds: of a logit frame of the student.
-        student_start: time at which the student's first logit frame begins, in seconds.
+        outputs: of the training utterances, see :class:`TeacherNetwork`.
+        classes: (classes of the teacher,) int64, the student's class of each; -1 for an unknown token.
+        blank: the teacher's blank.
+        seconds: of a logit frame of the teacher, and of the student.
+        begins: time at which the first frame of each begins, in seconds.
+        time_stride: feature frames for each logit frame of the student.
     """
 
-    model: keras.Model
-    features: FeatureConfig
-    columns: np.ndarray
-    weight: float
+    outputs: FeatureCache
+    classes: np.ndarray
+    blank: int
+    seconds: tuple[float, float]
+    begins: tuple[float, float]
     time_stride: int
-    student_seconds: float
-    student_start: float
+    count: int = CLASSES
 
-    @classmethod
-    def load(
-        cls, config: DistillationConfig, features: FeatureConfig, student: Any, vocabulary: Vocabulary
-    ) -> Self | None:
-        """The teacher that a recipe names; None if it names none.
-
-        Args:
-            config: settings.
-            features: feature settings of the model that learns.
-            student: its config.
-            vocabulary: its tokens.
-
-        Raises:
-            ConfigError: the teacher has fewer logit frames a second or another sample rate, or does not know
-                half of the tokens.
-            RunError: the teacher is not a whole speech run.
-        """
-        if not config.teacher:
-            return None
-        acoustic = load_acoustic_model(config.teacher)
-        seconds = student.time_stride * features.hop_seconds
-        require(
-            acoustic.frame_seconds < 1.01 * seconds,
-            f"the teacher has a logit frame every {1000 * acoustic.frame_seconds:g} ms, the model every "
-            f"{1000 * seconds:g} ms",
-            where=f"distillation.teacher={config.teacher}",
-            hint="a teacher whose frames are as close together as the model's, or closer",
-        )
-        require(
-            acoustic.features.sample_rate == features.sample_rate,
-            f"the teacher has features of {acoustic.features.sample_rate:,} Hz, the model of "
-            f"{features.sample_rate:,} Hz: augmented copies of a recording would differ",
-            where=f"distillation.teacher={config.teacher}",
-            hint="a teacher of the same features.sample_rate",
-        )
-        acoustic.model.trainable = False
-        columns = _columns(acoustic, vocabulary, config.teacher)
-        start = first_frame_seconds(features) - 0.5 * features.hop_seconds
-        stride = acoustic.time_stride
-        return cls(acoustic.model, acoustic.features, columns, config.weight, stride, seconds, start)
-
-    def logits(self, features: Any, lengths: Any, student_frames: Any) -> Any:
-        """Logits for the frames and the classes of the student.
+    def targets(self, utterance: str, copy: int, frames: int) -> tuple[np.ndarray, np.ndarray]:
+        """What a student learns from a copy of an utterance.
 
         Where several frames of the teacher have their middle in a frame of the student, it learns the one in
-        which a blank is the least probable.
+        which a blank is the least probable; where none has, the last one before.
 
         Args:
-            features: (B, T, F) float32, those of the teacher.
-            lengths: (B,) int32, valid frames of these.
-            student_frames: T', number of the student's logit frames.
+            utterance: its id.
+            copy: 0 for the recording itself.
+            frames: T, logit frames of the student.
 
         Returns:
-            (B, T', C) float32, without gradient.
+            Classes of the student (T, CLASSES) int32, and their probabilities (T, CLASSES) float32, of sum 1
+            in each frame; all are 0 where it knows none of the classes.
         """
-        logits = self.model({"features": features, "lengths": lengths}, training=False)
-        unknown = ops.full_like(logits[:, :, :1], LOG_ZERO)
-        logits = ops.take(ops.concatenate([logits, unknown], axis=-1), self.columns, axis=-1)
-        last = output_lengths(lengths, self.time_stride)[:, None, None] - 1
-        frames = ops.minimum(self._frames(student_frames)[None], last)  # (B, T', frames to choose from)
-        blank = ops.log_softmax(logits, axis=-1)[:, :, -1]
-        shape = ops.shape(frames)
-        of_blank = ops.take_along_axis(blank, ops.reshape(frames, (shape[0], -1)), axis=1)
-        choice = ops.argmin(ops.reshape(of_blank, shape), axis=-1)[:, :, None]
-        chosen = ops.take_along_axis(frames, choice, axis=2)  # (B, T', 1)
-        return ops.stop_gradient(ops.take_along_axis(logits, chosen, axis=1))
+        classes, probabilities = unpack(self.outputs.features(utterance, copy))
+        blank = np.where(classes == self.blank, probabilities, 0.0).sum(axis=1)
+        candidates = self._candidates(frames, len(classes))  # (T, frames to choose from)
+        chosen = candidates[np.arange(frames), blank[candidates].argmin(axis=1)]
+        known = self.classes[classes[chosen]]
+        probabilities = np.where(known >= 0, probabilities[chosen], 0.0)
+        total = probabilities.sum(axis=1, keepdims=True)
+        return np.maximum(known, 0).astype(np.int32), probabilities / np.where(total > 0, total, 1.0)
 
-    def _frames(self, student_frames: Any) -> Any:
-        """The frames of the teacher in each frame of the student, (T', largest number of them) int32.
-
-        If they are fewer in a frame, its last one is repeated.
-        """
-        hop = self.features.hop_seconds
-        seconds = self.time_stride * hop
-        first_middle = first_frame_seconds(self.features) + 0.5 * (self.time_stride - 1) * hop
-        ends = self.student_start + self.student_seconds * ops.arange(student_frames + 1, dtype="float32")
-        after = ops.ceil((ends - first_middle) / seconds - 1e-4)  # the first frame after each limit
-        first, last = after[:-1, None], after[1:, None] - 1
-        most = math.ceil(self.student_seconds / seconds - 1e-4)
-        offsets = ops.arange(most, dtype="float32")[None]
-        return ops.cast(ops.maximum(ops.minimum(first + offsets, last), 0), "int32")
+    def _candidates(self, frames: int, count: int) -> np.ndarray:
+        """The frames of the teacher in each frame of the student, int64; fewer than most: the last again."""
+        (own, student), (own_begin, begin) = self.seconds, self.begins
+        limits = begin + student * np.arange(frames + 1)
+        after = np.ceil((limits - own_begin) / own - 0.5 - 1e-4).astype(
+            np.int64
+        )  # first frame after each limit
+        offsets = np.arange(math.ceil(student / own - 1e-4))
+        return np.clip(np.minimum(after[:-1, None] + offsets, after[1:, None] - 1), 0, count - 1)
 
 
-def _columns(teacher: AcousticModel, vocabulary: Vocabulary, run: str) -> np.ndarray:
-    known = {token: index for index, token in enumerate(teacher.vocabulary.tokens)}
-    unknown = [token for token in vocabulary.tokens if token not in known]
+def load_teacher(
+    config: DistillationConfig,
+    features: FeatureConfig,
+    time_stride: int,
+    vocabulary: Vocabulary,
+    utterances: Sequence[Utterance],
+    copies: tuple[str, AugmentConfig, int, int],
+) -> Teacher | None:
+    """The teacher that a recipe names, with its outputs for ``utterances``; None if it names none.
+
+    Args:
+        config: settings.
+        features, time_stride, vocabulary: those of the model that learns.
+        utterances, copies: see :func:`prepare_teacher`.
+
+    Raises:
+        ConfigError: the teacher has fewer logit frames a second or another sample rate, or does not know half
+            of the tokens.
+        RunError: the teacher is not a whole speech run.
+    """
+    if not config.teacher:
+        return None
+    model, where = _load(config.teacher), f"distillation.teacher={config.teacher}"
+    seconds = model.frame_seconds, time_stride * features.hop_seconds
     require(
-        len(unknown) * 2 < len(vocabulary),
-        f"the teacher does not know {len(unknown)} of {len(vocabulary)} tokens ({first_few(unknown)})",
-        where=f"distillation.teacher={run}",
+        seconds[0] < 1.01 * seconds[1],
+        f"the teacher has a logit frame every {1000 * seconds[0]:g} ms, the model every "
+        f"{1000 * seconds[1]:g} ms",
+        where=where,
+        hint="a teacher whose frames are as close together as the model's, or closer",
+    )
+    require(
+        model.features.sample_rate == features.sample_rate,
+        f"the teacher has features of {model.features.sample_rate:,} Hz, the model of "
+        f"{features.sample_rate:,} Hz: augmented copies of a recording would differ",
+        where=where,
+        hint="a teacher of the same features.sample_rate",
+    )
+    classes = _student_classes(model.vocabulary, vocabulary, where)
+    outputs = prepare_teacher(config, utterances, copies)
+    begins = tuple(first_frame_seconds(each) - each.hop_seconds / 2 for each in (model.features, features))
+    return Teacher(
+        outputs, classes, model.vocabulary.blank_index, seconds, (begins[0], begins[1]), time_stride
+    )
+
+
+def _student_classes(teacher: Vocabulary, student: Vocabulary, where: str) -> np.ndarray:
+    unknown = sorted(set(student.tokens) - set(teacher.tokens))
+    require(
+        len(unknown) * 2 < len(student),
+        f"the teacher does not know {len(unknown)} of {len(student)} tokens ({first_few(unknown)})",
+        where=where,
         hint="a teacher for the same kind of tokens",
     )
-    return np.array([known.get(token, len(teacher.vocabulary)) for token in vocabulary.tokens], np.int32)
+    known = {token: index for index, token in enumerate(student.tokens)}
+    return np.array([known.get(token, -1) for token in teacher.tokens], np.int64)

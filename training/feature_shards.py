@@ -33,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_intermixed_args(arguments)
     check_settings("speech", options.config, options.overrides)
     silence_tensorflow()
-    from training.distillation import teacher_features  # here: see utils.backend.quiet
+    from training.distillation import prepare_teacher  # here: see utils.backend.quiet
     from training.run import RECIPES
     from training.tasks.adaptation import with_initial_model
 
@@ -54,9 +54,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f"packed\t{summary['utterances']} utterances, {summary['left_out']} left out")
         else:
             train = _read(data.train)[: data.limit or None]
-            teacher = [teacher_features(config.distillation)] if config.distillation.teacher else []
-            for features in (config.features, *teacher):
-                prepare_features(train, features, data.cache, config.augment, data.workers, config.seed)
+            copies = (data.cache, config.augment, data.workers, config.seed)
+            prepare_features(train, config.features, *copies)
+            if config.distillation.teacher:
+                prepare_teacher(config.distillation, train, copies)
             prepare_features(_read(data.dev), config.features, data.cache, workers=data.workers)
     print(f"written to\t{options.pack or data.cache}")
     return 0

@@ -94,7 +94,7 @@ def _encode(
     encoder: keras.Model, config: HeadConfig, source: BatchSource, time_stride: int
 ) -> list[tuple[np.ndarray, np.ndarray]]:
     """Outputs (B, T, channels) float16, and targets of `_ctc_loss`, of the first batches."""
-    source = replace(source, spec_augment=None, teacher_cache=None)
+    source = replace(source, spec_augment=None, teacher=None)
     count = min(config.batches, source.steps(1))
     stored = []
     for batch, _ in zip(

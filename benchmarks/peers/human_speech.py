@@ -2,7 +2,7 @@
 
     make bench-peers
     python -m benchmarks.peers.human_speech --limit 10                      # a quick look
-    python -m benchmarks.peers.human_speech --manifest test.tsv --run runs/mine --only ours
+    python -m benchmarks.peers.human_speech --manifest test.tsv --run runs/a runs/b --only ours
     python -m benchmarks.peers.human_speech --telephone                     # 300 to 3,400 Hz, 8 kHz, A-law
 
 Whisper base (74 M weights) runs through faster-whisper, in an environment of its own, in int8, with beams of
@@ -94,13 +94,19 @@ def _default_lists() -> Iterator[Path]:
 
 
 def _systems(options: argparse.Namespace) -> list[System]:
-    """Those that ``--only`` keeps."""
-    run = str(options.run.resolve())
+    """Those that ``--only`` keeps; each of several runs of ours has the name of its folder."""
     whisper = str((options.whisper or FOLDER / "whisper_base").absolute())
-    systems = [
-        System("ours", (), "build_ours", (run, "joint")),
-        System("ours, in batches", (), "build_ours", (run, "joint"), BATCH),
-        System("ours, greedy search, in batches", (), "build_ours", (run, "greedy"), BATCH),
+    systems = []
+    for run in options.run:
+        name = f"ours, {run.name}" if len(options.run) > 1 else "ours"
+        systems += [
+            System(name, (), "build_ours", (str(run.resolve()), "joint")),
+            System(f"{name}, in batches", (), "build_ours", (str(run.resolve()), "joint"), BATCH),
+            System(
+                f"{name}, greedy search, in batches", (), "build_ours", (str(run.resolve()), "greedy"), BATCH
+            ),
+        ]
+    systems += [
         System("Whisper base, beam 5", FASTER_WHISPER, "build_whisper", (whisper, "5")),
         System("Whisper base, beam 1", FASTER_WHISPER, "build_whisper", (whisper, "1")),
     ]
@@ -190,7 +196,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--manifest", type=Path, nargs="+", metavar="LIST", help="checked lists (prepare)")
     parser.add_argument("--limit", type=positive, metavar="N", help="only the first recordings of each list")
-    parser.add_argument("--run", type=Path, default=PRETRAINED_SPEECH, help="our speech run (what ships)")
+    parser.add_argument(
+        "--run", type=Path, nargs="+", default=[PRETRAINED_SPEECH], help="our speech runs (what ships)"
+    )
     parser.add_argument("--whisper", type=Path, metavar="FOLDER", help="a faster-whisper folder")
     parser.add_argument("--only", metavar="NAME", help="only recognisers with this in their name")
     parser.add_argument(

@@ -8,6 +8,7 @@ not on the batches before. A thread prepares the next batches.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Protocol
 
 import numpy as np
 
@@ -33,9 +34,8 @@ class Batch:
         ids: ids of all utterances of the batch, even if the arrays hold only one shard of them (the part of
             one replica in distributed training).
         features: (batch, frames, bins) float32.
-        teacher_features: the same utterances without masks in the features of a teacher, (batch, its frames,
-            its bins) float32; None without a teacher.
-        teacher_lengths: (batch,) int32, valid frames of these; None without a teacher.
+        teacher_classes, teacher_probabilities: the most probable classes of a teacher in each logit frame,
+            (batch, logit frames, classes) int32, and their probabilities, float32; None without a teacher.
         feature_lengths: (batch,) int32, valid frames.
         labels: (batch, labels) int32.
         label_lengths: (batch,) int32, valid labels.
@@ -46,8 +46,8 @@ class Batch:
     feature_lengths: np.ndarray
     labels: np.ndarray
     label_lengths: np.ndarray
-    teacher_features: np.ndarray | None = None
-    teacher_lengths: np.ndarray | None = None
+    teacher_classes: np.ndarray | None = None
+    teacher_probabilities: np.ndarray | None = None
 
 
 @dataclass(frozen=True)
@@ -57,8 +57,21 @@ class BatchSize:
     frames: int
     bins: int
     labels: int
-    teacher_frames: int = 0
-    teacher_bins: int = 0
+
+
+class Targets(Protocol):
+    """What a teacher gives for each logit frame of the model that learns."""
+
+    @property
+    def time_stride(self) -> int:
+        """Feature frames for each logit frame."""
+
+    @property
+    def count(self) -> int:
+        """Classes in each logit frame."""
+
+    def targets(self, utterance: str, copy: int, frames: int) -> tuple[np.ndarray, np.ndarray]:
+        """Classes (frames, count) int32 of a copy of an utterance, and their probabilities, float32."""
 
 
 def plan_batches(
@@ -111,7 +124,6 @@ def make_batch(
     features: Sequence[np.ndarray],
     labels: Sequence[np.ndarray],
     size: BatchSize,
-    teacher_features: Sequence[np.ndarray] | None = None,
 ) -> Batch:
     """Pad utterances to one batch.
 
@@ -120,22 +132,13 @@ def make_batch(
         features: (frames, bins) each, of any float type; of one shard of the batch, perhaps of none.
         labels: (labels,) integers each.
         size: size of the whole batch.
-        teacher_features: (its frames, its bins) each, those for a teacher.
     """
     lengths = np.array([len(item) for item in features], np.int32)
     label_lengths = np.array([len(item) for item in labels], np.int32)
     padded_labels = pad_rows(labels, max(1, int(size.labels)))
-    first = _pad(features, size.frames, size.bins)
-    for_teacher = teacher_lengths = None
-    if teacher_features is not None:
-        for_teacher = _pad(teacher_features, size.teacher_frames, size.teacher_bins)
-        teacher_lengths = np.array([len(item) for item in teacher_features], np.int32)
-    return Batch(list(ids), first, lengths, padded_labels, label_lengths, for_teacher, teacher_lengths)
-
-
-def _pad(features: Sequence[np.ndarray], frames: int, bins: int) -> np.ndarray:
-    frames = -(-int(frames) // FRAME_MULTIPLE) * FRAME_MULTIPLE
-    return pad_rows(features, frames, dtype=np.float32, inner=(bins,))
+    frames = -(-int(size.frames) // FRAME_MULTIPLE) * FRAME_MULTIPLE
+    padded = pad_rows(features, frames, dtype=np.float32, inner=(size.bins,))
+    return Batch(list(ids), padded, lengths, padded_labels, label_lengths)
 
 
 @dataclass(frozen=True)
@@ -174,7 +177,7 @@ class BatchSource:
         buckets: number of shapes of the batches (`data.batches.buckets`); 0: as little padding as possible.
         mixture: the corpora of which ``utterances`` consists, in their order; an epoch reads each as often
             as its weight specifies. Empty: every utterance once.
-        teacher_cache: the same copies in the features of a teacher; None: no teacher.
+        teacher: gives targets for the same copies; None: no teacher.
         readers: threads that read features; more than 1 where each read waits for a network.
     """
 
@@ -188,7 +191,7 @@ class BatchSource:
     spec_augment: SpecAugmentConfig | None = None
     buckets: int = 0
     mixture: Sequence[WeightedCorpus] = ()
-    teacher_cache: FeatureCache | None = None
+    teacher: Targets | None = None
     readers: int = 1
     _frames: np.ndarray = field(init=False, repr=False)  # (utterances, 1 + copies) int32
     _buckets: Buckets | None = field(init=False, repr=False, default=None)
@@ -269,11 +272,11 @@ class BatchSource:
                 ids = [self.utterances[i].id for i in plan.utterances[entries]]
                 rows = entries[shard].tolist()
                 features = list(apply(partial(self._features, plan, epoch), rows))
-                teacher = None
-                if self.teacher_cache:
-                    teacher = list(apply(partial(self._teacher_features, plan), rows))
                 labels = [self.labels[i] for i in plan.utterances[entries[shard]]]
-                yield make_batch(ids, features, labels, size, teacher)
+                batch = make_batch(ids, features, labels, size)
+                if self.teacher:
+                    self._add_targets(batch, self.teacher, plan, rows)
+                yield batch
 
     def _size(self, plan: _EpochPlan, step: int) -> BatchSize:
         entries = plan.batches[step]
@@ -283,11 +286,7 @@ class BatchSource:
         else:
             frames = plan.frames[entries].max()
             labels = max(len(self.labels[i]) for i in plan.utterances[entries])
-        if not self.teacher_cache:
-            return BatchSize(frames, self.cache.bins, labels)
-        ids = [self.utterances[i].id for i in plan.utterances[entries]]
-        counts = self.teacher_cache.frame_counts[self.teacher_cache.rows(ids), plan.copies[entries]]
-        return BatchSize(frames, self.cache.bins, labels, counts.max(), self.teacher_cache.bins)
+        return BatchSize(frames, self.cache.bins, labels)
 
     def _features(self, plan: _EpochPlan, epoch: int, entry: int) -> np.ndarray:
         """(frames, bins), masked if so configured."""
@@ -298,11 +297,21 @@ class BatchSource:
         rng = np.random.default_rng([self.seed, epoch, _MASK, entry])
         return spec_augment(features.astype(np.float32), rng, self.spec_augment)
 
-    def _teacher_features(self, plan: _EpochPlan, entry: int) -> np.ndarray:
-        """(frames, bins of the teacher) of the same copy, without masks."""
-        utterance = self.utterances[plan.utterances[entry]]
-        assert self.teacher_cache
-        return self.teacher_cache.features(utterance.id, int(plan.copies[entry]))
+    def _add_targets(self, batch: Batch, teacher: Targets, plan: _EpochPlan, rows: Sequence[int]) -> None:
+        """Set the teacher's fields: the targets of the same copies, without masks."""
+        found = [
+            teacher.targets(
+                self.utterances[plan.utterances[entry]].id,
+                int(plan.copies[entry]),
+                -(-int(plan.frames[entry]) // teacher.time_stride),
+            )
+            for entry in rows
+        ]
+        length, inner = -(-batch.features.shape[1] // teacher.time_stride), (teacher.count,)
+        batch.teacher_classes = pad_rows([classes for classes, _ in found], length, inner=inner)
+        batch.teacher_probabilities = pad_rows(
+            [probabilities for _, probabilities in found], length, dtype=np.float32, inner=inner
+        )
 
 
 def _divide(order: np.ndarray, padded: np.ndarray, batch_frames: int, max_batch: int) -> list[np.ndarray]:

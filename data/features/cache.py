@@ -17,7 +17,7 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Self
+from typing import Protocol, Self
 
 import numpy as np
 
@@ -98,6 +98,25 @@ class FeatureCache:
         return np.fromiter((self._rows[name] for name in ids), np.int64, len(ids))
 
 
+class Network(Protocol):
+    """A trained network whose outputs are stored in place of the features; can be pickled."""
+
+    @property
+    def name(self) -> str:
+        """Name of its folder; changes with the weights."""
+
+    @property
+    def values(self) -> int:
+        """Values in a frame of the outputs."""
+
+    @property
+    def time_stride(self) -> int:
+        """Feature frames for each frame of the outputs."""
+
+    def __call__(self, features: np.ndarray) -> np.ndarray:
+        """(frames, bins) → (frames of the outputs, values) float16."""
+
+
 def prepare_features(
     utterances: Sequence[Utterance],
     feature_config: FeatureConfig,
@@ -105,6 +124,7 @@ def prepare_features(
     augment: AugmentConfig | None = None,
     workers: int = 2,
     seed: int = 0,
+    network: Network | None = None,
 ) -> FeatureCache:
     """Compute the features that ``folder`` does not hold yet, and open all of them.
 
@@ -117,6 +137,7 @@ def prepare_features(
         augment: number of augmented copies, and how they are made; None for no copies.
         workers: processes; 1 computes in this process.
         seed: seed of the augmented copies.
+        network: computes from the features what is stored.
 
     Raises:
         AudioError: some recordings are not usable. All of them are listed in ``failed.tsv`` in the cache's
@@ -124,10 +145,10 @@ def prepare_features(
         CacheError: a worker process died, the folder can't be written, or its disk is too small.
         CorpusError: two recordings have the same id.
     """
-    folder = cache_folder(folder, feature_config)
+    folder = cache_folder(folder, feature_config) if network is None else Path(folder) / network.name
     unique = unique_utterances(utterances)
-    settings = ShardSettings(folder, feature_config, augment or AugmentConfig(copies=0), seed)
-    bins = feature_bins(feature_config)
+    settings = ShardSettings(folder, feature_config, augment or AugmentConfig(copies=0), seed, network)
+    bins = settings.bins
     keys, failures = feature_keys(unique, feature_config, settings.augment, seed)
     shards, locations = read_index(folder, bins)
     rows = find_rows(locations["key"], keys)  # (ids, 1 + copies)
@@ -207,6 +228,17 @@ class ShardSettings:
     features: FeatureConfig
     augment: AugmentConfig
     seed: int
+    network: Network | None = None
+
+    @property
+    def bins(self) -> int:
+        """Values in a stored frame."""
+        return self.network.values if self.network else feature_bins(self.features)
+
+    @property
+    def frame_seconds(self) -> float:
+        """Seconds from one stored frame to the next."""
+        return self.features.hop_seconds * (self.network.time_stride if self.network else 1)
 
 
 @dataclass(frozen=True)
@@ -239,14 +271,14 @@ def unique_utterances(utterances: Sequence[Utterance]) -> list[Utterance]:
 
 def _prepare_folder(settings: ShardSettings, utterances: Sequence[Utterance], missing: np.ndarray) -> None:
     """Create the folder, clean it up, and check that there is space for what is ``missing``."""
-    folder, features = settings.folder, settings.features
+    folder = settings.folder
     with write_errors(folder, "features"):
-        write_json(folder / "settings.json", dataclasses.asdict(features))
+        write_json(folder / "settings.json", dataclasses.asdict(settings.features))
         remove_leftovers(folder)
     seconds = np.array([utterance.seconds for utterance in utterances]) @ missing.sum(axis=1)
     require_space(
         folder,
-        size=seconds * 1000 / features.hop_ms * feature_bins(features) * FRAME_TYPE.itemsize,
+        size=seconds / settings.frame_seconds * settings.bins * FRAME_TYPE.itemsize,
         content="features",
         hint="free some space, set data.cache to another folder, or make fewer augment.copies",
     )
@@ -324,7 +356,8 @@ def _copies(utterance: Utterance, copies: Sequence[int], settings: ShardSettings
                 config=settings.augment,
                 sample_rate=sample_rate,
             )
-        features.append(extract_features(altered, settings.features).astype(FRAME_TYPE))
+        frames = extract_features(altered, settings.features)
+        features.append(settings.network(frames) if settings.network else frames.astype(FRAME_TYPE))
     return features
 
 

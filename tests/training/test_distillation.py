@@ -3,8 +3,8 @@
 import csv
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
-import keras
 import numpy as np
 import pytest
 
@@ -12,11 +12,11 @@ from data.features.augment import AugmentConfig
 from data.features.cache import prepare_features
 from data.manifest import read_manifest
 from model_speech.acoustic_model import load_acoustic_model
-from model_speech.models.compact_streaming import CompactStreamingConfig
 from tests.support.tiny_corpus import write_tiny_corpus
-from training.distillation import DistillationConfig, Teacher
+from training.distillation import CLASSES, DistillationConfig, Teacher, load_teacher
 from training.run import train_from_config
 from training.tasks.speech import SpeechTask
+from utils.arrays import softmax
 from utils.errors import ConfigError
 from utils.features.settings import FeatureConfig
 from utils.run_folder.run import RunFolder
@@ -60,18 +60,20 @@ def student(tmp_path) -> Path:
 
 
 def divergence(teacher: Path, student: Path, manifest: Path) -> float:
-    """Mean KL divergence of the frames of the recordings, in nats."""
+    """Mean KL divergence of the frames of the recordings, over the classes that are stored, in nats."""
     total, count, utterances = 0.0, 0, read_manifest(manifest)
-    models = [load_acoustic_model(path, "last") for path in (teacher, student)]
+    models = [load_acoustic_model(teacher), load_acoustic_model(student, "last")]
     caches = [prepare_features(utterances, each.features, manifest.parent / "features") for each in models]
     for utterance in utterances:
-        log_p, log_q = (
-            rows - np.logaddexp.reduce(rows, axis=-1, keepdims=True)
-            for model, cache in zip(models, caches, strict=True)
-            for rows in [model.logits([cache.features(utterance.id)])[0][0].astype(np.float64)]
-        )
-        total += (np.exp(log_p) * (log_p - log_q)).sum()
-        count += len(log_p)
+        outputs = [
+            model.logits([cache.features(utterance.id)]) for model, cache in zip(models, caches, strict=True)
+        ]
+        p, q = (softmax(logits[0, : lengths[0]]) for logits, lengths in outputs)
+        stored = np.argsort(-p, axis=1)[:, :CLASSES]
+        p, q = (np.take_along_axis(each, stored, axis=1) for each in (p, q))
+        p /= p.sum(axis=1, keepdims=True)
+        total += (p * np.log(p / q)).sum()
+        count += len(p)
     return total / count
 
 
@@ -100,52 +102,68 @@ def test_a_batch_has_the_copy_that_the_student_gets(corpus, teacher, student, tm
     monkeypatch.setattr(SpeechTask, "arrays", recorded)
     changes = [f"distillation.teacher={teacher}", "training.epochs=1"]
     train_from_config("speech", student, [*SIZE, *lists(corpus), *changes], tmp_path / "run")
-    batch = batches[0]
-    settings = load_acoustic_model(teacher).features
-    utterances = read_manifest(corpus)
-    cache = prepare_features(utterances, settings, corpus.parent / "features", AugmentConfig(copies=1))
+    batch, model = batches[0], load_acoustic_model(teacher)
+    copies = AugmentConfig(copies=1)
+    cache = prepare_features(read_manifest(corpus), model.features, corpus.parent / "features", copies)
     for row, (name, frames) in enumerate(zip(batch.ids, batch.feature_lengths, strict=True)):
-        copies = [cache.features(name, copy) for copy in range(2)]
-        assert batch.teacher_lengths[row] == frames
-        found = batch.teacher_features[row, :frames]
-        assert any(len(copy) == frames and (copy == found).all() for copy in copies)
-        assert not batch.teacher_features[row, frames:].any()
+        count = -(-frames // 8)
+        found = (batch.teacher_classes[row, :count], batch.teacher_probabilities[row, :count])
+        outputs = [model.logits([cache.features(name, copy)]) for copy in range(2)]
+        logits = [each[0, : lengths[0]] for each, lengths in outputs]
+        expected = [np.take_along_axis(softmax(each), found[0], 1) for each in logits if len(each) == count]
+        expected = [each / each.sum(axis=1, keepdims=True) for each in expected]
+        assert any(np.allclose(each, found[1], atol=2e-3) for each in expected)
+        assert not batch.teacher_probabilities[row, count:].any()
 
 
-class Frames(keras.Layer):
-    """Logits that give the number of the feature frame at which each logit frame begins, as a token's."""
-
-    def __init__(self, stride: int, spikes: list[int]):
-        super().__init__()
-        self.stride, self.spikes = stride, spikes
-
-    def call(self, inputs, training=False):
-        features = inputs["features"][:, :: self.stride]
-        spikes = keras.ops.isin(features[:, :, :1], self.spikes)
-        return keras.ops.concatenate([features[:, :, :1], keras.ops.where(spikes, -50.0, 50.0)], axis=-1)
+def targets_of(
+    stored: np.ndarray, probabilities: np.ndarray, frames: int, **settings
+) -> tuple[np.ndarray, ...]:
+    """Targets for a student, of stored outputs (T, K)."""
+    packed = np.zeros((len(stored), 2 * CLASSES), np.float16)
+    packed[:, : stored.shape[1]] = stored.astype(np.uint16).view(np.float16)
+    packed[:, CLASSES : CLASSES + stored.shape[1]] = probabilities
+    outputs = SimpleNamespace(features=lambda utterance, copy: packed)
+    return Teacher(outputs, **settings).targets("a", 0, frames)
 
 
 @pytest.mark.parametrize(
     ("student", "stride", "spikes", "expected"),
     [
         # 40 ms beside 80 ms, both from the start: two of the teacher's frames in each of the student's.
-        (FeatureConfig(frame_ms=25, hop_ms=10), 8, [4, 16], [4, 8, 16, 24]),
+        (FeatureConfig(frame_ms=25, hop_ms=10), 8, [1, 4], [1, 2, 4, 6]),
         # Frames of 105 ms begin 40 ms later: the sound of the student's first frame is the teacher's second.
-        (FeatureConfig(frame_ms=105, hop_ms=10), 8, [], [4, 12, 20, 28]),
+        (FeatureConfig(frame_ms=105, hop_ms=10), 8, [], [1, 3, 5, 7]),
         # 72 ms: the teacher's frames have their middles at 27.5, 67.5 … ms; 2, 2, 1, 2 and 2 are in a frame.
-        (FeatureConfig(frame_ms=25, hop_ms=9), 8, [16, 24, 32], [0, 8, 16, 24, 32]),
-        # The teacher's frames end at 360 ms; the last one is repeated.
-        (FeatureConfig(frame_ms=25, hop_ms=10), 4, [], [0, 4, 8, 12, 16, 20, 24, 28, 32, 32]),
+        (FeatureConfig(frame_ms=25, hop_ms=9), 8, [4, 6, 8], [0, 2, 4, 6, 8]),
+        # The teacher has nine frames; the last one is repeated.
+        (FeatureConfig(frame_ms=25, hop_ms=10), 4, [], [0, 1, 2, 3, 4, 5, 6, 7, 8, 8]),
     ],
 )
 def test_frames_of_the_teacher_at_the_same_sound(student, stride, spikes, expected):
-    of_teacher = FeatureConfig(frame_ms=25, hop_ms=10)
-    seconds = stride * student.hop_seconds
-    start = student.frame_samples / 16000 / 2 - student.hop_seconds / 2
-    teacher = Teacher(Frames(4, spikes), of_teacher, np.array([0, 1]), 1.0, 4, seconds, start)
-    features = np.tile(np.arange(48, dtype=np.float32)[None, :, None], (2, 1, 1))
-    logits = np.asarray(teacher.logits(features, np.array([36, 48], np.int32), len(expected)))
-    assert logits[0, :, 0].tolist() == expected
+    """The teacher's classes number its frames; where it has no spike, a blank is likely."""
+    blank = np.where(np.isin(np.arange(9), spikes), 0.0, 0.5)
+    stored = np.column_stack([np.full(9, 99), np.arange(9)])
+    found, probabilities = targets_of(
+        stored,
+        np.column_stack([blank, 1 - blank]),
+        len(expected),
+        classes=np.arange(100),
+        blank=99,
+        seconds=(0.04, stride * student.hop_seconds),
+        begins=(0.0125 - 0.005, student.frame_samples / 16000 / 2 - student.hop_seconds / 2),
+        time_stride=stride,
+    )
+    assert found[:, 1].tolist() == expected
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1.0)
+
+
+def test_classes_that_the_student_does_not_know_are_left_out():
+    settings = {"blank": 0, "seconds": (0.04, 0.04), "begins": (0.0, 0.0), "time_stride": 4}
+    stored, probabilities = np.array([[0, 1, 2], [2, 2, 2]]), np.array([[0.5, 0.25, 0.25], [1.0, 0.0, 0.0]])
+    found = targets_of(stored, probabilities, 2, classes=np.array([4, 3, -1]), **settings)
+    np.testing.assert_array_equal(found[0][0, :2], [4, 3])
+    np.testing.assert_allclose(found[1][:, :3], [[2 / 3, 1 / 3, 0], [0, 0, 0]], rtol=1e-3)
 
 
 @pytest.mark.parametrize(
@@ -163,20 +181,7 @@ def test_a_teacher_with_other_frames_is_refused(corpus, teacher, student, tmp_pa
     assert not (tmp_path / "run").exists()
 
 
-def test_tokens_are_matched_by_name(teacher):
-    known = load_acoustic_model(teacher).vocabulary
-    tokens = ("xyz1", *reversed(known.tokens[:-1]), known.tokens[-1])
-    config = DistillationConfig(str(teacher))
-    found = Teacher.load(config, FeatureConfig(bins=16), CompactStreamingConfig(), Vocabulary(tokens))
-    features = np.random.default_rng(0).normal(size=(2, 24, 16)).astype(np.float32)
-    logits = np.asarray(found.logits(features, np.array([24, 24], np.int32), 3))
-    theirs = np.asarray(found.model({"features": features, "lengths": np.array([24, 24])}))
-    np.testing.assert_array_equal(logits[..., 1:-1], theirs[..., :-1][..., ::-1])
-    np.testing.assert_array_equal(logits[..., -1], theirs[..., -1])
-    assert (logits[..., 0] < -1e29).all()
-
-
 def test_a_teacher_of_other_tokens_is_refused(teacher):
     vocabulary = Vocabulary(("a", "b", "c", " ", "_"))
     with pytest.raises(ConfigError, match=r"the teacher does not know 3 of 5 tokens \(a, b, c\)"):
-        Teacher.load(DistillationConfig(str(teacher)), FeatureConfig(), CompactStreamingConfig(), vocabulary)
+        load_teacher(DistillationConfig(str(teacher)), FeatureConfig(), 8, vocabulary, [], ("", None, 1, 0))

@@ -26,7 +26,7 @@ def open_packed(config: Any) -> list[PackedCorpus]:
         all(packed) and data.dev and not data.limit and not config.distillation.teacher,
         "data.train has a packed corpus",
         hint="then all of it must be packed, data.dev names a manifest, data.limit is 0, and there is no "
-        "distillation.teacher, which has features of its own",
+        "distillation.teacher, whose outputs are not in it",
     )
     corpora = [PackedCorpus.open(path) for path in data.train]
     for corpus in corpora:

@@ -15,7 +15,6 @@ from typing import Any
 
 import keras
 import numpy as np
-from keras import ops
 
 from data.batches.batching import Batch, BatchSource
 from data.batches.mixture import WeightedCorpus
@@ -30,7 +29,7 @@ from model_speech.ctc.distillation import distillation_loss
 from model_speech.ctc.loss import ctc_loss, output_lengths
 from model_speech.registry import MODELS
 from model_speech.vocabulary_transfer import OUTPUT_LAYER
-from training.distillation import DistillationConfig, Teacher
+from training.distillation import DistillationConfig, load_teacher
 from training.distributed.distribution import SINGLE_PROCESS, Distribution
 from training.initialise import TokenLayer
 from training.loop import prepare_backend, train
@@ -154,7 +153,7 @@ class SpeechTask(SequenceTask):
         train: source of training batches.
         dev: source of dev batches (not shuffled, not augmented).
         shard: (index, count): the part of each training batch to read, see ``BatchSource.batches``.
-        teacher: a model whose distributions this one learns as well; the training batches have its features.
+        distillation_weight: of the distillation loss, where the training batches have a teacher's targets.
         evaluated_train: source of the training utterances whose error rate is measured; None: none.
     """
 
@@ -169,13 +168,13 @@ class SpeechTask(SequenceTask):
         train: BatchSource | PackedSource,
         dev: BatchSource,
         shard: tuple[int, int] = (0, 1),
-        teacher: Teacher | None = None,
+        distillation_weight: float = 1.0,
         evaluated_train: BatchSource | None = None,
     ):
         super().__init__(model)
         self._vocabulary, self._units = vocabulary, units_of(vocabulary.tokens)
         self._time_stride = time_stride
-        self._teacher, self._evaluated_train = teacher, evaluated_train
+        self._distillation_weight, self._evaluated_train = distillation_weight, evaluated_train
         self._train, self._dev, self._shard = train, dev, shard
 
     def steps(self, epoch: int) -> int:
@@ -193,8 +192,8 @@ class SpeechTask(SequenceTask):
             "lengths": batch.feature_lengths,
             "labels": batch.labels,
             "label_lengths": batch.label_lengths,
-            "teacher_features": batch.teacher_features,
-            "teacher_lengths": batch.teacher_lengths,
+            "teacher_classes": batch.teacher_classes,
+            "teacher_probabilities": batch.teacher_probabilities,
         }
         return {name: array for name, array in arrays.items() if array is not None}
 
@@ -205,11 +204,10 @@ class SpeechTask(SequenceTask):
         """
         logits = self.model({name: arrays[name] for name in self.inputs}, training=training)
         losses = self.loss(arrays, logits, training)
-        if self._teacher:
-            features, lengths = arrays["teacher_features"], arrays["teacher_lengths"]
-            teacher = self._teacher.logits(features, lengths, ops.shape(logits)[1])
+        if "teacher_classes" in arrays:
             frames = output_lengths(arrays["lengths"], self._time_stride)
-            losses += self._teacher.weight * distillation_loss(teacher, logits, frames)
+            targets = arrays["teacher_classes"], arrays["teacher_probabilities"]
+            losses += self._distillation_weight * distillation_loss(*targets, logits, frames)
         return losses
 
     def dev_batches(self) -> Iterator[Batch]:
@@ -265,7 +263,6 @@ def train_speech(
     build, bins = MODELS[config.model.name].build, feature_bins(config.features)
     model = distribution.build(lambda: build(config.model, bins, len(vocabulary)))
     prepare_model(model, config, run, partial(_load_source, config.features, vocabulary))
-    teacher = Teacher.load(config.distillation, config.features, config.model, vocabulary)
     require(
         not config.head.after or not (packed or distribution is not SINGLE_PROCESS),
         "head.after with a packed corpus or with --distribute",
@@ -278,7 +275,7 @@ def train_speech(
         evaluated = spaced(train_utterances[: config.data.limit or None], TRAIN_EVALUATED)
         evaluated_train = _evaluated_source(config, vocabulary, evaluated)
         sizes = [len(corpus) for corpus in corpora]
-        train_source = _train_source(config, run, vocabulary, train_utterances, sizes, teacher)
+        train_source = _train_source(config, run, vocabulary, train_utterances, sizes)
     dev_source = _dev_source(config, vocabulary, dev_utterances)
     task = SpeechTask(
         model,
@@ -287,7 +284,7 @@ def train_speech(
         train_source,
         dev_source,
         distribution.shard,
-        teacher,
+        config.distillation.weight,
         evaluated_train,
     )
     log.info(
@@ -401,15 +398,15 @@ def _train_source(
     vocabulary: Vocabulary,
     utterances: list[Utterance],
     sizes: Sequence[int],
-    teacher: Teacher | None,
 ) -> BatchSource:
     """Training batches; ``utterances`` are those of all corpora in order, ``sizes`` the number of each."""
     data = config.data
     corpus_of = np.repeat(np.arange(len(sizes)), sizes)[: data.limit or None]
     utterances = utterances[: data.limit or None]
     copies = (data.cache, config.augment, data.workers, config.seed)
+    student = (config.features, config.model.time_stride, vocabulary)
+    teacher = load_teacher(config.distillation, *student, utterances, copies)
     cache = prepare_features(utterances, config.features, *copies)
-    teacher_cache = prepare_features(utterances, teacher.features, *copies) if teacher else None
     labels = [_encode(vocabulary, config.vocabulary.units, each) for each in utterances]
     short = too_short(cache, utterances, labels, config.model.time_stride)
     report_skipped(short, utterances, run)
@@ -429,7 +426,7 @@ def _train_source(
         shuffle=True,
         spec_augment=config.spec_augment,
         mixture=mixture,
-        teacher_cache=teacher_cache,
+        teacher=teacher,
     )
 
 
