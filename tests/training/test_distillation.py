@@ -13,6 +13,7 @@ from data.features.cache import prepare_features
 from data.manifest import read_manifest
 from model_speech.acoustic_model import load_acoustic_model
 from tests.support.tiny_corpus import write_tiny_corpus
+from training import feature_shards
 from training.distillation import CLASSES, DistillationConfig, Teacher, load_teacher
 from training.run import train_from_config
 from training.tasks.speech import SpeechTask
@@ -114,6 +115,16 @@ def test_a_batch_has_the_copy_that_the_student_gets(corpus, teacher, student, tm
         expected = [each / each.sum(axis=1, keepdims=True) for each in expected]
         assert any(np.allclose(each, found[1], atol=2e-3) for each in expected)
         assert not batch.teacher_probabilities[row, count:].any()
+
+
+def test_outputs_that_were_prepared_beforehand_are_used(corpus, teacher, student, tmp_path):
+    settings = [*SIZE, *lists(corpus)[:2], f"data.cache={tmp_path / 'features'}", "training.epochs=1"]
+    settings.append(f"distillation.teacher={teacher}")
+    assert feature_shards.main(["--config", str(student), *settings]) == 0
+    (folder,) = (tmp_path / "features").glob("teacher-*")
+    prepared = sorted(folder.glob("*.npy"))
+    train_from_config("speech", student, settings, tmp_path / "run")
+    assert prepared and sorted(folder.glob("*.npy")) == prepared
 
 
 def targets_of(
