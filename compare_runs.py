@@ -24,10 +24,11 @@ examples:
   python compare_runs.py runs --sort speed --descending
   python compare_runs.py runs --csv > runs.csv
 
-The table has the hyper-parameters with different values in two of the runs; where it is wider than the
-terminal, they follow below it, with the numbers of the runs. A hyper-parameter that a run does not have
-(another model) does not count as different. Tests are read from the folders of the runs, where test.py writes
-them. Unfinished and broken runs are marked. In the browser: tensorboard --logdir runs, HPARAMS.
+The table has the hyper-parameters with different values in two of the runs. Where it is wider than the
+terminal, they follow below it with the numbers of the runs, and so do the last other columns. A
+hyper-parameter that a run does not have (another model) does not count as different. Tests are read from the
+folders of the runs, where test.py writes them. Unfinished and broken runs are marked. In the browser:
+tensorboard --logdir runs, HPARAMS.
 """
 
 
@@ -54,22 +55,35 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _tables(columns: list[Column]) -> str:
-    """One table; if it is wider than the terminal, the hyper-parameters follow as lists of their values."""
+    """One table; what makes it wider than the terminal stands below it, as a list of values for each column.
+
+    The hyper-parameters go there first, then the last columns. Names of runs that take a third of the width
+    stand above the table.
+    """
     width = shutil.get_terminal_size((_LOG_WIDTH, 0)).columns
-    whole = _table(columns)
-    settings = [column for column in columns if column.is_setting]
-    if not settings or max(map(cell_len, whole.splitlines())) <= width:
-        return whole
+    if _width(columns) <= width:
+        return _table(columns)
     numbers = tuple(map(str, range(1, len(columns[0].values) + 1)))
-    others = [Column("number", "#", numbers), *(column for column in columns if not column.is_setting)]
-    key = max(len(column.heading) for column in settings)
-    lines = [
-        textwrap.fill(
-            f"{column.heading:{key}}  {_values(column, numbers)}", width, subsequent_indent=" " * (key + 2)
-        )
-        for column in settings
-    ]
-    return "\n".join([_table(others), *lines, ""])
+    names, *others = (column for column in columns if not column.is_setting)
+    parts, head = [], [Column("number", "#", numbers), names]
+    if _width([names]) > width // 3:
+        parts.append(text_table(["#", "run"], list(zip(numbers, names.cells(), strict=True)), left=2))
+        head.remove(names)
+    while others and _width([*head, *others]) > width:
+        others.pop()
+    parts.append(_table([*head, *others]))
+    below = [column for column in columns if column not in (names, *others)]
+    key = max((cell_len(column.heading) for column in below), default=0)
+    for column in below:
+        heading = f"{column.heading}{' ' * (key - cell_len(column.heading))}"
+        text = f"{heading}  {_values(column, numbers)}"
+        indent = " " * (key + 2)
+        parts.append(textwrap.fill(text, width, subsequent_indent=indent, break_on_hyphens=False))
+    return "\n".join([*parts, ""])
+
+
+def _width(columns: list[Column]) -> int:
+    return max(map(cell_len, _table(columns).splitlines()))
 
 
 def _values(column: Column, numbers: Sequence[str]) -> str:

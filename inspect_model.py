@@ -1,4 +1,4 @@
-"""Inspect models: statistics, pruning, attention. Convert them to new runs."""
+"""Inspect models: contents, statistics, differences, pruning, attention. Convert them to new runs."""
 
 from utils.command.entry import run_command
 
@@ -10,6 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from analysis.weights.attention import AttentionMaps, write_attention_page
+from analysis.weights.differences import differences_text
+from analysis.weights.file_contents import contents_text
 from analysis.weights.layer_statistics import (
     find_layer,
     find_output,
@@ -45,6 +47,8 @@ examples:
   python inspect_model.py weights runs/trial
   python inspect_model.py weights old_project/model.h5 --vocabulary runs/full/vocabulary/acoustic.txt
   python inspect_model.py weights runs/trial --values logits
+  python inspect_model.py weights old_project/model.h5 --datasets
+  python inspect_model.py differences runs/trial runs/trial_fine_tuned
   python inspect_model.py significance runs/trial --output significance.png
   python inspect_model.py significance runs/trial --layer front_1_conv
   python inspect_model.py attention runs/transformer "wo3 men5 qu4 bei3 jing1" --output attention.html
@@ -58,6 +62,11 @@ examples:
 
 weights reads HDF5 files of Keras 2 and 3 (.h5, .weights.h5), .keras files, and runs, without TensorFlow. A
 packed speech model (pretrained/audio_to_pinyin) is shown with the rounded weights that it computes with.
+--datasets lists all that the file contains, with the state of the optimiser and the attributes of all groups;
+of a run, the checkpoint too.
+
+differences compares the weights of two runs or files: for each layer the norm of the difference, relative to
+the norm of the first, and the largest change of a single value.
 
 significance is the mean absolute kernel value of an output channel, divided by the largest in the layer. A
 channel below --threshold has little effect and could be pruned. Classes of the output layer are never pruned.
@@ -88,6 +97,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _weights(options: argparse.Namespace) -> None:
     file, run = _read_weights(options.source)
+    if options.datasets:
+        checkpoint = [run.checkpoint] if run and options.source.is_dir() and run.checkpoint.is_file() else []
+        print("\n".join(map(contents_text, [file.path, *checkpoint])), end="")
+        return
     if options.values:
         layer = find_layer(file, options.values)
         print(layer_values(layer))
@@ -132,6 +145,11 @@ def _packed_weights(path: Path) -> WeightFile:
         is_depthwise = any(weight.array.ndim == 3 and weight.array.shape[-1] == 1 for weight in weights)
         layers.append(Layer(name, name, "depthwise_conv1d" if is_depthwise else "", weights))
     return WeightFile(path, PACKED, {}, tuple(layers), ordered=True, state_values=0)
+
+
+def _differences(options: argparse.Namespace) -> None:
+    (first, _), (second, _) = map(_read_weights, (options.first, options.second))
+    print(differences_text(first, second), end="")
 
 
 def _significance(options: argparse.Namespace) -> None:
@@ -260,6 +278,7 @@ def _parser() -> CommandParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     for name, text, command, add_arguments in (
         ("weights", "list layers, shapes and statistics; compare with a vocabulary", _weights, _add_weights),
+        ("differences", "what differs in the weights of two runs, by layer", _differences, _add_differences),
         (
             "significance",
             "the significance of each output channel, and what could be pruned",
@@ -288,6 +307,14 @@ def _add_weights(command: argparse.ArgumentParser) -> None:
         help="compare the output layer with this vocabulary; default: the run's own",
     )
     command.add_argument("--values", metavar="LAYER", help="print only the values of this layer")
+    command.add_argument(
+        "--datasets", action="store_true", help="print only the contents of the file: datasets and attributes"
+    )
+
+
+def _add_differences(command: argparse.ArgumentParser) -> None:
+    for name in ("first", "second"):
+        command.add_argument(name, type=Path, help="a run folder or a weights file")
 
 
 def _add_significance(command: argparse.ArgumentParser) -> None:

@@ -34,10 +34,8 @@ https://b.org". docs/serving.md describes the requests, and how to run the servi
 def main(arguments: Sequence[str] | None = None) -> None:
     """Parse the command line, serve until a signal."""
     parser = _parser()
-    variables = {name: f"SPEECH_{name.upper()}" for name in vars(parser.parse_args([])) if name != "tokens"}
-    set_values = {name: os.environ[each] for name, each in variables.items() if os.environ.get(each)}
-    origins = set_values.pop("origins", "").split()
-    parser.set_defaults(**set_values)
+    parser.set_environment_defaults("SPEECH_", leave_out=("tokens", "origins"))
+    origins = os.environ.get("SPEECH_ORIGINS", "").split()
     options = parser.parse_args(arguments)
     try:
         from serving.server import serve

@@ -5,7 +5,7 @@ from utils.command.entry import run_command
 import argparse
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -30,7 +30,7 @@ from analysis.keyword.clip_report import (
 )
 from analysis.page.report import WORST_SHOWN, Evidence, add_page_language, write_report_page
 from analysis.results.collect import collect_results
-from analysis.results.result_files import hypotheses_tsv, summary, write_results
+from analysis.results.result_files import hypotheses_tsv, n_best_lines, summary, write_results
 from analysis.results.terminal import results_text
 from data.evaluation_lists import lists_of_split, read_test_transcripts, read_test_utterances
 from data.manifest import SPLITS
@@ -50,6 +50,7 @@ from utils.vocabulary import first_few
 if TYPE_CHECKING:
     from recognition.evaluation import Evaluation
 
+N_BEST = "n_best.jsonl"
 RESULTS_BYTES = 1 << 16  # disk space for the results, checked before the test
 COMMON_OPTIONS = (
     *("--split", "--manifest", "--limit", "--report", "--language", "--output", "--json"),
@@ -64,6 +65,7 @@ examples:
   python test.py speech runs/compact --cluster head:6379
   python test.py speech runs/compact --syllables runs/syllables --split dev --insertion-bonus 2
   python test.py pipeline runs/demo/speech runs/demo/language --beam 10 --report report
+  python test.py speech runs/compact --beam 10 --n-best 5
   python test.py keyword runs/words --split test --report report
   python test.py keyword runs/words --weights last data.folder=datasets/speech_commands
   python test.py keyword runs/words --shift-ms -200 -100 100 200
@@ -73,6 +75,7 @@ Writes hypotheses.tsv and results.json into RUN/test/SPLIT (for pipeline: SPLIT-
 speech run), or into --output. For --manifest FOLDER/NAME.tsv and --recording FOLDER/NAME.wav, SPLIT is
 FOLDER-NAME. Rates are true edit distances, not capped; intervals are bootstrapped. Recordings that cannot be
 read are named and left out, and the exit code is 1 (keyword: a note names the list of them, and it stays 0).
+--n-best N writes the lists of hypotheses too (n_best.jsonl), and counts the errors of the best of each list.
 
 --report DIR also writes a page to be opened in a browser (report.html, which needs no other file), and all
 results as JSON and CSV files: every error with its kind and its cause, rates by speaker, length, position,
@@ -111,7 +114,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     figures = summary(results)
     print(json.dumps(figures, ensure_ascii=False, indent=2) if options.json else results_text(results))
     # Printed first: if the disk is full by now, nothing is lost.
-    written = _write_folder(options, figures, "hypotheses.tsv", hypotheses_tsv(evaluation.utterances))
+    tables = {"hypotheses.tsv": hypotheses_tsv(evaluation.utterances)}
+    if getattr(options, "n_best", None):
+        tables[N_BEST] = n_best_lines(evaluation.utterances)
+    written = _write_folder(options, figures, tables)
     if options.report:
         evidence = _collect_evidence(options, evaluation)
         page = write_report_page(options.report, results, evidence, options.language)
@@ -151,7 +157,8 @@ def _evaluate(options: argparse.Namespace) -> tuple[dict[str, Any], "Evaluation"
     else:
         from recognition.loading import load_recognizer
 
-        search = replace(search, n_best=search.beam_width if explain else 1)
+        if explain and not options.n_best:
+            search = replace(search, n_best=search.beam_width)
         language = runs[LANGUAGE].path if LANGUAGE in runs else None
         load = partial(load_recognizer, runs[SPEECH].path, language, search)
         recognizer = load()
@@ -165,7 +172,7 @@ def _evaluate(options: argparse.Namespace) -> tuple[dict[str, Any], "Evaluation"
     settings = {
         "split": _split_name(options),
         "manifests": [str(path) for path in lists],
-        **({"limit": options.limit} if options.limit else {}),
+        **{name: value for name in ("limit", "n_best") if (value := getattr(options, name, None))},
         **{f"{stage}_run": str(paths[stage]) for stage in runs},
         **recorded,
     }
@@ -204,7 +211,7 @@ def _test_keyword(options: argparse.Namespace) -> int:
         "accuracy_by_shift": dict(recognised.accuracy_by_shift),
     }
     print(json.dumps(results, ensure_ascii=False, indent=2) if options.json else keyword_tables(results))
-    written = _write_folder(options, results, "decisions.tsv", decisions_tsv(decisions))
+    written = _write_folder(options, results, {"decisions.tsv": decisions_tsv(decisions)})
     if options.report:
         written.append(write_keyword_report(options.report, results, decisions))
         write_json(options.report / "results.json", results)
@@ -229,13 +236,20 @@ def _test_recording(options: argparse.Namespace) -> int:
     return 0
 
 
-def _write_folder(options: argparse.Namespace, figures: dict[str, Any], name: str, table: str) -> list[Path]:
-    """Write a table of all outputs, and ``results.json`` beside it; returns both files."""
+def _write_folder(
+    options: argparse.Namespace, figures: dict[str, Any], tables: Mapping[str, str]
+) -> list[Path]:
+    """Write tables of all outputs by their names, and ``results.json`` beside them; returns the files."""
     folder = _output_folder(options)
-    (folder / "results.json").unlink(missing_ok=True)  # written last, so that it belongs to the table
-    write_text(folder / name, table)
+    for name in (
+        N_BEST,
+        "results.json",
+    ):  # of an earlier test; results.json belongs to the tables: it is last
+        (folder / name).unlink(missing_ok=True)
+    for name, table in tables.items():
+        write_text(folder / name, table)
     write_json(folder / "results.json", figures)
-    return [folder / name, folder / "results.json"]
+    return [folder / name for name in (*tables, "results.json")]
 
 
 def _collect_evidence(options: argparse.Namespace, evaluation: "Evaluation") -> dict[int, Evidence]:
@@ -300,6 +314,12 @@ def _add_options(command: argparse.ArgumentParser, task: str) -> None:
         command.add_argument("speech_run", type=Path, help="run folder of the acoustic model")
         add_search_options(command)
         add_cluster(command)
+        command.add_argument(
+            "--n-best",
+            type=positive,
+            metavar="N",
+            help=f"write the N best hypotheses of each utterance as {N_BEST}; without --joint at most --beam",
+        )
     if task == PIPELINE:
         add_joint_options(command)
     elif task == LANGUAGE:

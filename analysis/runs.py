@@ -24,6 +24,7 @@ from utils.run_folder.run import NOT_FINITE, NOT_OF_THE_RECIPE, RunFolder
 
 FINISHED = "finished"
 DIVERGED = "diverged"
+NOT_TRAINED_HERE = "not trained here"  # imported, packed or made from another run
 RATES = ("syllable_error_rate", "cer", "accuracy")  # the rates of a test that are shown
 # Keys of config.yaml that are not hyper-parameters: they have their own columns, or no effect on the result.
 _NOT_COMPARED = re.compile(
@@ -40,7 +41,8 @@ class RunSummary:
 
     Attributes:
         path: folder of the run.
-        state: ``finished``, ``diverged``, ``epoch 3 of 10``, ``not begun`` or ``broken: …``.
+        state: ``finished``, ``diverged``, ``epoch 3 of 10``, ``in its first epoch``, ``not begun``,
+            ``not trained here`` or ``broken: …``.
         task, model: names from its config; ``""`` if the config cannot be read.
         hyper: hyper-parameters by dotted key.
         train: training manifests.
@@ -149,7 +151,10 @@ def _state(run: RunFolder, settings: Mapping[str, Any], figures: Mapping[str, fl
         return FINISHED
     if "epochs_done" in figures:
         return f"epoch {figures['epochs_done']:.0f} of {settings.get('training.epochs', '?')}"
-    return "in its first epoch" if run.checkpoint.is_file() else "not begun"
+    if run.checkpoint.is_file():
+        return "in its first epoch"
+    has_network = run.best_weights.is_file() or run.packed_network.is_file()
+    return NOT_TRAINED_HERE if has_network else "not begun"
 
 
 def _parameters(run: RunFolder) -> dict[str, float]:

@@ -18,10 +18,11 @@ from typing import TypeVar
 
 import numpy as np
 
+from utils.addresses import address_of
 from utils.errors import CorpusError, unreadable
 from utils.files import conversion_hint, replacing
 from utils.mandarin.pinyin import normalise_syllable
-from utils.object_store import address_of, open_file
+from utils.object_store import open_file
 
 COLUMNS = ("id", "audio", "seconds", "speaker", "pinyin", "hanzi")
 SPOKEN = "spoken_pinyin"

@@ -5,8 +5,9 @@
 
 The acoustic model computes the logits of all speech in the recording, and the best CTC path of the text's
 syllables gives their times (Viterbi algorithm). The probability of a syllable is the model's at its peak: a
-low one means another sound than the text has, such as a misread word, or another tone or reading. The least
-probable syllables are listed after the results.
+low one means another sound than the text has, such as a misread word, or another tone or reading. What hanzi
+may sound like in speech (tone sandhi, neutral tones) counts as right. The least probable syllables are listed
+after the results.
 """
 
 from utils.command.entry import run_command
@@ -33,6 +34,7 @@ from utils.files import read_text, write_text
 from utils.hypotheses.recognition import Alternative, Ending, Recognition, syllable_times
 from utils.hypotheses.transcript_formats import FORMATS
 from utils.mandarin.pinyin import hanzi_to_pinyin, is_hanzi
+from utils.mandarin.sandhi import spoken_variants
 from utils.mandarin.typed_pinyin import read_syllables
 from utils.run_folder.run import PRETRAINED_SPEECH
 
@@ -109,7 +111,8 @@ def align_recording(
         hint="write the text as pinyin with tones, with another reading",
         error=CorpusError,
     )
-    found = align_text(logits, text.pinyin, acoustic.vocabulary)
+    readings = spoken_variants(text.hanzi, text.pinyin) if text.hanzi else ()
+    found = align_text(logits, text.pinyin, acoustic.vocabulary, readings)
     if found is None:
         spoken = len(logits) * acoustic.frame_seconds
         raise CorpusError(

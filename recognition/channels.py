@@ -31,8 +31,8 @@ def recognise_channels(
 
     Yields:
         the name of each recording and its events, as :meth:`recognition.recognizer.Recognizer.segments`; a
-        segment of one of several channels has its name in ``channel``. A recording with more channels than
-        names has an error only.
+        segment of one of several channels has its name in ``channel``. A recording with several channels,
+        but not as many as names, has an error only.
     """
     if channels == MIX:
         yield from recognizer.segments(files)
@@ -61,11 +61,11 @@ def channel_names(count: int, names: Sequence[str]) -> Sequence[str]:
     """Names of the channels: those given; else left and right, or numbers from 1.
 
     Raises:
-        ConfigError: there are more channels than ``names``.
+        ConfigError: there are not as many ``names`` as channels.
     """
     if not names:
         return _TWO if count == len(_TWO) else [str(number) for number in range(1, count + 1)]
-    if len(names) < count:
+    if len(names) != count:
         raise ConfigError(
             f"{count} channels, but {len(names)} names for them",
             hint="a name for each channel, or none",
@@ -74,12 +74,12 @@ def channel_names(count: int, names: Sequence[str]) -> Sequence[str]:
 
 
 def interleaved(channels: Sequence[list[Recognition | Ending]], names: Sequence[str]) -> Events:
-    """The segments of all channels by their starts, then one ending."""
+    """The segments of all channels in the order of their first syllables, then one ending."""
     segments = (
         [replace(event, channel=name) for event in events if isinstance(event, Recognition)]
-        for events, name in zip(channels, names, strict=False)
+        for events, name in zip(channels, names, strict=True)
     )
-    yield from merge(*segments, key=lambda segment: segment.start)
+    yield from merge(*segments, key=lambda segment: segment.times[0][0] if segment.times else segment.start)
     endings = [event for events in channels for event in events if isinstance(event, Ending)]
     failed = [ending for ending in endings if ending.error]
     yield (failed or endings)[0]

@@ -29,7 +29,7 @@ from recognition.inspection import syllable_scores
 from utils.audio.reading import read_audio
 from utils.errors import AudioError
 from utils.hypotheses.recognition import Recognition
-from utils.mandarin.output_units import TONAL, TONELESS, tokens_of
+from utils.mandarin.output_units import TONELESS, tokens_of
 from utils.metrics import real_time_factor
 from utils.processes import are_jobs_elsewhere
 from utils.run_folder.run import RunFolder
@@ -195,7 +195,7 @@ def _recognise(
         if isinstance(output, AudioError):
             yield output
         else:
-            yield utterance_result(utterance, output, recognizer.units)
+            yield utterance_result(utterance, output, recognizer)
 
 
 def _outputs(
@@ -224,9 +224,9 @@ def _count_seen(training: Training, results: Sequence[UtteranceResult]) -> int |
     return count_seen(training, ("".join(result.reference_hanzi) for result in results))
 
 
-def utterance_result(utterance: Utterance, output: Recognition, units: str = TONAL) -> UtteranceResult:
+def utterance_result(utterance: Utterance, output: Recognition, recognizer: Recognizer) -> UtteranceResult:
     """An utterance of a list with its recognition; without tones if the output units have none."""
-    toneless = units == TONELESS
+    toneless = recognizer.units == TONELESS
     return UtteranceResult(
         id=utterance.id,
         speaker=utterance.speaker,
@@ -236,7 +236,7 @@ def utterance_result(utterance: Utterance, output: Recognition, units: str = TON
         reference_hanzi=utterance.hanzi,
         hanzi=output.hanzi,
         spoken_pinyin=utterance.spoken_pinyin,
-        n_best=output.n_best if len(output.n_best) > 1 else (),
+        n_best=output.n_best if recognizer.n_best > 1 else (),
         audio=str(utterance.audio),
         times=output.times,
     )

@@ -48,7 +48,8 @@ class SearchOptions:
         punctuation: whether the text has punctuation.
 
     Raises:
-        ConfigError: ``syllables`` is combined with a greedy search, or a weight is negative.
+        ConfigError: ``syllables`` is combined with a greedy search, a weight is negative, or a value that
+            should be a path is none.
     """
 
     beam: int | None = None
@@ -70,8 +71,12 @@ class SearchOptions:
 
     def __post_init__(self):
         for name in _PATHS:
-            if getattr(self, name) is not None:
-                object.__setattr__(self, name, Path(getattr(self, name)))
+            if (value := getattr(self, name)) is None:
+                continue
+            if not isinstance(value, str | Path):
+                message = f"{_option(name)} is a {type(value).__name__}, not the path of a file or folder"
+                raise ConfigError(message, hint="give a path, such as 'names.txt'")
+            object.__setattr__(self, name, Path(value))
         if self.syllables and self.beam == 1:
             raise ConfigError("--syllables needs a beam search, not a greedy one", hint="e.g. --beam 10")
         for name in ("fusion_weight", "language_weight", "rescoring_weight"):

@@ -12,6 +12,8 @@ import errno
 import re
 from functools import cache
 
+from utils.addresses import address_of
+
 _MAX_WORD, _MAX_TEXT = 300, 4000  # characters; longer quotations are shortened
 _LONG_WORD = re.compile(rf"\S{{{_MAX_WORD + 1},}}")
 _INSTALL = "pip install -r requirements.txt (requirements/run.txt is for shipped and exported models only)"
@@ -89,7 +91,7 @@ class UserError(Exception):
     def __init__(self, message: str, *, where: object = None, hint: str | None = None):
         self.message, self.where = shorten(message), where
         self.hint = hint and shorten(hint)
-        place = shorten(str(where)) if where else None
+        place = shorten(address_of(str(where)) or str(where)) if where else None
         self._lines = {"error": self.message, "where": place, "hint": self.hint}
         super().__init__(", ".join(filter(None, self._lines.values())))
 

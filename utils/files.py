@@ -16,8 +16,8 @@ from pathlib import Path
 
 import numpy as np
 
+from utils.addresses import address_of
 from utils.errors import UserError, unreadable
-from utils.object_store import address_of
 from utils.run_folder import checksums
 from utils.run_folder.temporary import is_abandoned, temporary_path
 

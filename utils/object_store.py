@@ -3,29 +3,18 @@
 A store is read in place: nothing is copied to this machine's disk. fsspec and the package of the protocol
 are optional (`requirements/object_store.txt`); where a protocol takes keys or options, they come from its own
 environment variables or from fsspec's configuration files.
-
-A path made from an address has one slash less (``Path("s3://bucket/file")`` is ``s3:/bucket/file``). Both
-forms stand for the address here, so code that joins and renames paths works for addresses too.
 """
 
 import errno
 import importlib
 import io
 import os
-import re
 from pathlib import Path
 
+from utils.addresses import address_of
 from utils.errors import ConfigError, StoreError
 
 INSTALL = "pip install -r requirements/object_store.txt"
-# A protocol has two letters at least: C:/ is a drive.
-_ADDRESS = re.compile(r"([a-z][a-z0-9+.-]+):/+(.+)")
-
-
-def address_of(path: str | Path) -> str | None:
-    """The address that a path stands for, with both slashes; None for a file of this machine."""
-    match = _ADDRESS.fullmatch(str(path))
-    return f"{match[1]}://{match[2]}" if match else None
 
 
 def file_state(path: str | Path) -> str:

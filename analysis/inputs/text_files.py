@@ -28,11 +28,12 @@ from analysis.inputs.transcript_files import (
 from analysis.inputs.utterance_results import HANZI, SYLLABLES
 from data.manifest import read_rows
 from utils.errors import CorpusError, require
-from utils.mandarin.pinyin import tone_of
+from utils.mandarin.pinyin import is_hanzi, tone_of
 
 EXAMPLES_KEPT = 5  # ids or tokens of a problem
 LINES_EXAMINED = 200  # to distinguish hanzi from pinyin
 MAX_TONELESS = 0.5  # fraction of the syllables without a tone; a file with more is reported
+MAX_WITHOUT_ID = 0.5  # fraction of lines whose id is rather a text; more is an error
 MAX_REPEATED = 0.5  # fraction of lines that give another text to an earlier id; more is an error
 # What may be in a folder of transcripts: one text a file, except in JSON and CTM.
 _SUFFIXES = (".txt", ".json", ".jsonl", ".srt", ".vtt", ".ass", ".ssa", ".lrc", ".ttml", ".ctm", ".trn")
@@ -151,7 +152,7 @@ def _text_file(path: Path, found: TranscriptFile) -> TextFile:
     """Lines by id; of several lines with the same id the first is used.
 
     Raises:
-        CorpusError: most lines repeat an id with another text, so the file does not have one text an id.
+        CorpusError: most lines are text without an id, or repeat an id with another text.
     """
     require(
         found.items,
@@ -180,6 +181,9 @@ def _text_file(path: Path, found: TranscriptFile) -> TextFile:
             hint="give one line of 'id text' for each utterance, or CTM, TRN, SubRip or JSON",
         )
     without = [id for id, line in lines.items() if not (line.hanzi or line.pinyin)]
+    if found.format == TEXT and sum(map(_is_text, without)) > MAX_WITHOUT_ID * len(lines):
+        hint = "give lines of 'id text'; for lines in the same order in all files: awk '{print NR, $0}' FILE"
+        raise CorpusError("lines of text without an id", where=path, hint=hint)
     problems += [
         Problem.of(path, "ids that come twice with the same text", same, "the first is used", True),
         Problem.of(path, "ids that come twice with different texts", different, "the first is used"),
@@ -189,6 +193,11 @@ def _text_file(path: Path, found: TranscriptFile) -> TextFile:
     ]
     shown = tuple(problem for problem in problems if problem.count)
     return TextFile(path, _levels(lines.values()), lines, shown, found.format)
+
+
+def _is_text(id: str) -> bool:
+    """Whether an id is rather a text: hanzi, without the digits that ids have."""
+    return any(map(is_hanzi, id)) and not any(map(str.isdecimal, id))
 
 
 def _levels(entries: Iterable[TextEntry]) -> tuple[str, ...]:

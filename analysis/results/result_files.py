@@ -1,4 +1,4 @@
-"""Writes results to files: ``results.json`` and ``hypotheses.tsv`` of a test, JSON and CSV of a report."""
+"""Writes results to files: those of a test (``results.json``, hypotheses), JSON and CSV of a report."""
 
 import dataclasses
 import json
@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from analysis.inputs.utterance_results import HANZI, SYLLABLES, UtteranceResult, as_text, tokens_of
-from analysis.results.rates import PERFECT_FIRST_STAGE
+from analysis.results.rates import BEST_OF_N_BEST, PERFECT_FIRST_STAGE
 from analysis.results.results import Results, System, UtteranceRow
 from utils.files import write_text
+from utils.hypotheses.transcript_formats import n_best_values
 from utils.metrics import ErrorCounts, count_errors
 from utils.text_table import csv_table, tsv_table
 
@@ -69,11 +70,13 @@ def summary(results: Results) -> dict[str, Any]:
     Returns:
         ``task``, all settings, ``utterances``, ``speakers``, each rate under its key, ``intervals`` (low,
         high, by rate) with their ``interval_unit``, ``counts`` by rate, ``error_types``, ``worst``, and where
-        it is known ``cer_from_gold_pinyin``.
+        they are known ``cer_from_gold_pinyin``, and by level ``best_of_n_best``, the rates of the best
+        hypotheses of the n-best lists.
     """
     (system,) = results.systems
     rates = {rate.key: rate for rate in system.rates}
-    oracles = [oracle for oracle in system.oracles if oracle.name == PERFECT_FIRST_STAGE]
+    oracles = {(oracle.name, oracle.level): oracle.rate for oracle in system.oracles}
+    best_of_n_best = {level: rate for (name, level), rate in oracles.items() if name == BEST_OF_N_BEST}
     return {
         "task": results.task,
         **results.settings,
@@ -85,7 +88,10 @@ def summary(results: Results) -> dict[str, Any]:
         "counts": {key: dataclasses.asdict(rate.counts) for key, rate in rates.items()},
         "error_types": _error_types(system),
         "worst": [_worst_summary(row, results.levels[-1]) for row in highest_error_rates(results)],
-        **({"cer_from_gold_pinyin": oracles[0].rate} if oracles else {}),
+        **(
+            {"cer_from_gold_pinyin": oracles[key]} if (key := (PERFECT_FIRST_STAGE, HANZI)) in oracles else {}
+        ),
+        **({"best_of_n_best": best_of_n_best} if best_of_n_best else {}),
     }
 
 
@@ -132,6 +138,19 @@ def hypotheses_tsv(utterances: Sequence[UtteranceResult]) -> str:
         for utterance in utterances
     )
     return tsv_table(columns, rows)
+
+
+def n_best_lines(utterances: Sequence[UtteranceResult]) -> str:
+    """A line of JSON for each utterance: ``id``, the best ``hanzi`` and ``pinyin``, and ``n_best``.
+
+    The list is that of a segment in the JSON of ``transcribe.py``.
+    """
+    lines = []
+    for utterance in utterances:
+        texts = {"hanzi": as_text(utterance.hanzi), "pinyin": " ".join(utterance.pinyin)}
+        values = {"id": utterance.id, **texts, "n_best": n_best_values(utterance.n_best)}
+        lines.append(json.dumps(values, ensure_ascii=False) + "\n")
+    return "".join(lines)
 
 
 def _error_types(system: System) -> dict[str, Any]:

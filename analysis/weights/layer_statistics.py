@@ -182,7 +182,7 @@ def weights_text(file: WeightFile) -> str:
     lines = [f"{file.path}: {file.format}, {file.parameters:,} parameters in {arrays} arrays"]
     if file.state_values:
         lines.append(f"also {file.state_values:,} values of an optimiser or of random generators")
-    lines += [f"attribute {name}: {_shortened(value)}" for name, value in file.attributes.items()]
+    lines += [f"attribute {name}: {shortened(value)}" for name, value in file.attributes.items()]
     return "\n".join([*lines, "", _table(file.layers), *_closing(file, find_output(file))]) + "\n"
 
 
@@ -240,7 +240,8 @@ def _closing(file: WeightFile, output: Output | None) -> list[str]:
     return lines
 
 
-def _shortened(value: str) -> str:
+def shortened(value: str) -> str:
+    """The beginning of a long value of an attribute, in one line."""
     value = " ".join(value.split())
     rest = len(value) - _ATTRIBUTE_SHOWN
     return value if rest <= 0 else f"{value[:_ATTRIBUTE_SHOWN]}… ({rest:,} more characters)"

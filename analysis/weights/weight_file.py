@@ -13,6 +13,7 @@ import json
 import re
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -126,18 +127,10 @@ def read_weight_file(path: str | Path) -> WeightFile:
     Raises:
         RunError: the file does not exist, is not an HDF5 file or Keras zip, or is damaged.
     """
-    path = verified(path)
-    if not path.is_file():
-        message = "this is a folder, not a weights file" if path.is_dir() else "no such weights file"
-        raise RunError(message, where=path, hint="give an HDF5 file (.h5, .weights.h5) or a .keras file")
-    try:
-        if zipfile.is_zipfile(path):
-            return _read_zip(path)
-        _check_signature(path)
-        with h5py.File(path) as file:
-            return _read_hdf5(file, path)
-    except _ERRORS as error:
-        raise _damaged(path, " ".join(str(error).split())) from error
+    path = Path(path)
+    with open_hdf5(path) as file:
+        found = _read_hdf5(file, path)
+        return _with_zip_facts(found) if zipfile.is_zipfile(path) else found
 
 
 def count_parameters(path: str | Path) -> int:
@@ -146,20 +139,45 @@ def count_parameters(path: str | Path) -> int:
     Raises:
         RunError: the file is not an HDF5 file, or is damaged.
     """
-    path = verified(path)
     sizes: list[int] = []
 
     def add(name: str, item: Any) -> None:
-        if _is_array(item) and not _STATE.search(name):
+        if _is_array(item) and not is_state(name):
             sizes.append(item.size)
 
+    with open_hdf5(path) as file:
+        file.visititems(add)
+    return sum(sizes)
+
+
+@contextmanager
+def open_hdf5(path: str | Path) -> Iterator[h5py.File]:
+    """Open an HDF5 file, or the one inside a Keras zip.
+
+    Raises:
+        RunError: as for :func:`read_weight_file`, also while the file is being read.
+    """
+    path = verified(path)
+    if not path.is_file():
+        message = "this is a folder, not a weights file" if path.is_dir() else "no such weights file"
+        raise RunError(message, where=path, hint="give an HDF5 file (.h5, .weights.h5) or a .keras file")
     try:
-        _check_signature(path)
-        with h5py.File(path) as file:
-            file.visititems(add)
+        if not zipfile.is_zipfile(path):
+            _check_signature(path)
+        with h5py.File(_weights_in_zip(path) if zipfile.is_zipfile(path) else path) as file:
+            yield file
     except _ERRORS as error:
         raise _damaged(path, " ".join(str(error).split())) from error
-    return sum(sizes)
+
+
+def is_state(name: str) -> bool:
+    """Whether the dataset at this path is of an optimiser or a random generator, not of the model."""
+    return bool(_STATE.search(name))
+
+
+def attribute_text(value: object) -> str:
+    """The value of an attribute; of several, such as names, with spaces between them."""
+    return " ".join(map(_text, np.ravel(value).tolist())) if isinstance(value, np.ndarray) else _text(value)
 
 
 def _damaged(path: Path, reason: str) -> RunError:
@@ -177,7 +195,7 @@ def _check_signature(path: Path) -> None:
         )
 
 
-def _read_zip(path: Path) -> WeightFile:
+def _weights_in_zip(path: Path) -> io.BytesIO:
     with zipfile.ZipFile(path) as archive:
         if _WEIGHTS_IN_ZIP not in archive.namelist():
             raise RunError(
@@ -185,8 +203,12 @@ def _read_zip(path: Path) -> WeightFile:
                 where=path,
                 hint="model.save('….keras') writes a .keras file",
             )
-        with h5py.File(io.BytesIO(archive.read(_WEIGHTS_IN_ZIP))) as file:
-            found = _read_hdf5(file, path)
+        return io.BytesIO(archive.read(_WEIGHTS_IN_ZIP))
+
+
+def _with_zip_facts(found: WeightFile) -> WeightFile:
+    """The same weights with the attributes and the order of layers that the Keras zip has in other files."""
+    with zipfile.ZipFile(found.path) as archive:
         metadata = _json_in_zip(archive, _METADATA_IN_ZIP)
         layers = _json_in_zip(archive, _CONFIG_IN_ZIP).get("config", {}).get("layers", [])
     found = replace(found, attributes={key: str(value) for key, value in metadata.items()})
@@ -198,14 +220,14 @@ def _json_in_zip(archive: zipfile.ZipFile, name: str) -> dict[str, Any]:
 
 
 def _read_hdf5(file: h5py.File, path: Path) -> WeightFile:
-    attributes = {key: _text(value) for key, value in file.attrs.items()}
+    attributes = {key: attribute_text(value) for key, value in file.attrs.items()}
     arrays: dict[str, h5py.Dataset] = {}
     file.visititems(lambda name, item: arrays.update({name: item}) if _is_array(item) else None)
-    state = sum(item.size for name, item in arrays.items() if _STATE.search(name))
+    state = sum(item.size for name, item in arrays.items() if is_state(name))
     root = file.get("model_weights", file)
     if _name_list(root, "layer_names"):
         return WeightFile(path, LEGACY, attributes, tuple(_legacy_layers(root, path)), True, state)
-    own = {name: item for name, item in arrays.items() if not _STATE.search(name)}
+    own = {name: item for name, item in arrays.items() if not is_state(name)}
     is_keras_3 = any(name.split("/")[-2:-1] == ["vars"] for name in own)
     layers = _numbered_layers(file, own) if is_keras_3 else _groups(own)
     in_order = sorted(layers, key=lambda layer: _natural(layer.path))

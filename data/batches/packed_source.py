@@ -24,11 +24,12 @@ from data.features.packing import CHECKSUMS, LIST, SETTINGS
 from data.features.shards import read_locations
 from data.features.spec_augment import SpecAugmentConfig
 from data.manifest import Utterance, read_manifest
+from utils.addresses import address_of
 from utils.config import build_config
 from utils.errors import CacheError, require
 from utils.features.settings import FeatureConfig, feature_bins
 from utils.files import is_folder
-from utils.object_store import address_of, read_part
+from utils.object_store import read_part
 from utils.processes import prefetch
 from utils.run_folder.checksum_files import check
 

@@ -23,7 +23,10 @@ class Alignment:
 
 
 def align_text(
-    logits: np.ndarray, pinyin: Sequence[str], vocabulary: Vocabulary
+    logits: np.ndarray,
+    pinyin: Sequence[str],
+    vocabulary: Vocabulary,
+    readings: Sequence[Sequence[str]] = (),
 ) -> tuple[np.ndarray, np.ndarray] | None:
     """Locate the syllables of a known text in an utterance by forced alignment.
 
@@ -31,6 +34,8 @@ def align_text(
         logits: (T, C) float, valid frames only.
         pinyin: the syllables of the utterance.
         vocabulary: vocabulary of the model.
+        readings: for each syllable the pronunciations that count as it; the probability is then that of any
+            of them. (): only the syllables themselves.
 
     Returns:
         The frame of each syllable and its log-probability there, both (syllables,); None if the text is
@@ -38,10 +43,21 @@ def align_text(
     """
     if not pinyin or not all(syllable in vocabulary for syllable in pinyin):
         return None
-    log_probabilities, tokens = log_softmax(logits), vocabulary.encode(pinyin).tolist()
+    log_probabilities = log_softmax(logits)
+    known = [tuple(filter(vocabulary.__contains__, each)) for each in readings or zip(pinyin)]
+    columns = {each: column for column, each in enumerate(dict.fromkeys(known), start=1)}
+    of_readings = (log_probabilities[:, vocabulary.encode(each)] for each in columns)  # (T, pronunciations)
+    # (T, 1 + different syllables), the blank first
+    log_probabilities = np.column_stack(
+        [
+            log_probabilities[:, vocabulary.blank_index],
+            *(np.logaddexp.reduce(each, axis=1) for each in of_readings),
+        ]
+    )
+    tokens = [columns[each] for each in known]
     lengths, rows = np.array([len(logits)]), np.zeros(1, int)
     try:
-        (peaks,) = align(log_probabilities[None], lengths, rows, [tokens], vocabulary.blank_index)
+        (peaks,) = align(log_probabilities[None], lengths, rows, [tokens], blank=0)
     except ValueError:
         return None
     frames = np.array(peaks)

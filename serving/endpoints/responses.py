@@ -5,6 +5,7 @@ import json
 import math
 import zlib
 from collections.abc import AsyncIterator, Sequence
+from operator import itemgetter
 from typing import Any
 
 from recognition.no_speech import no_speech_probability
@@ -68,7 +69,8 @@ def response_body(
         if "segment" in granularities or not granularities:
             found["segments"] = _segments(segments, temperature)
         if "word" in granularities:
-            found["words"] = list(itertools.chain.from_iterable(map(_words, segments)))
+            words = itertools.chain.from_iterable(map(_words, segments))
+            found["words"] = sorted(words, key=itemgetter("start"))  # channels overlap
     elif log_probabilities:
         found["logprobs"] = list(itertools.chain.from_iterable(map(_log_probabilities, segments)))
     return json.dumps({**found, "usage": _usage(seconds)}, ensure_ascii=False)
@@ -116,7 +118,6 @@ def _segments(segments: Sequence[Recognition], temperature: float) -> list[dict[
             logs = [math.log(max(p, _LEAST)) for p in confidence]
             found.append(
                 {
-                    "id": len(found),
                     "seek": round(segment.start * 100),
                     "start": round(segment.times[first][0], 3),
                     "end": round(segment.times[end - 1][1], 3),
@@ -130,7 +131,8 @@ def _segments(segments: Sequence[Recognition], temperature: float) -> list[dict[
                     **({"channel": segment.channel} if segment.channel else {}),
                 }
             )
-    return found
+    found.sort(key=itemgetter("start"))  # those of several channels overlap
+    return [{"id": number, **each} for number, each in enumerate(found)]
 
 
 def _speakers(segments: Sequence[Recognition]) -> list[dict[str, Any]]:

@@ -155,7 +155,7 @@ class Engine:
 
         Raises:
             RequestError: the file can't be decoded, or the words or phrases can't be used.
-            ConfigError: there are more channels than names.
+            ConfigError: there are not as many names as channels.
         """
         found: list[list[Recognition | Ending]] = []  # of each channel that is recognised by itself
         count = 1

@@ -251,6 +251,66 @@ def test_values_of_one_layer(legacy, capsys):
         inspect_model.main(["weights", str(legacy), "--values", "dense_3"])
 
 
+def test_everything_that_a_file_contains(folder, capsys):
+    path = write_legacy(folder / "audit.h5", dfcnn(887), whole_model=True)
+    inspect_model.main(["weights", str(path), "--datasets"])
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == f"{path}: 14 datasets, 2 of them of an optimiser or of random generators"
+    assert {
+        "attribute keras_version: 2.3.1",
+        "attribute model_weights/backend: tensorflow",
+        f"attribute model_weights/layer_names: {' '.join(dfcnn(887))}",
+        "attribute model_weights/conv2d_1/weight_names: conv2d_1/kernel:0 conv2d_1/bias:0",
+    } <= set(lines)
+    assert {
+        ("model_weights/conv2d_1/conv2d_1/kernel:0", "weights", "float32", "3×3×1×4", "36"),
+        ("optimizer_weights/Adam/iterations:0", "state", "int64", "scalar", "1"),
+        ("optimizer_weights/training/Adam/m_0:0", "state", "float32", "5", "5"),
+    } <= {tuple(line.split()) for line in lines}
+
+
+def test_the_state_of_the_optimiser_of_a_run_is_in_its_checkpoint(folder, capsys):
+    run = RunFolder(write_run(folder / "audited", SMALL, 230))
+    run.checkpoint.parent.mkdir()
+    np.savez(run.checkpoint, model_0000=normal(4, 8), optimizer_0000=np.int64(3))
+    inspect_model.main(["weights", str(run.path), "--datasets"])
+    lines = capsys.readouterr().out.splitlines()
+    assert "attribute layers/dense_10/vars/name: logits" in lines
+    checkpoint = lines[
+        lines.index(f"{run.checkpoint}: 2 datasets, 1 of them of an optimiser or of random generators") :
+    ]
+    assert [line.split() for line in checkpoint[-2:]] == [
+        ["model_0000", "weights", "float32", "4×8", "32"],
+        ["optimizer_0000", "state", "int64", "scalar", "1"],
+    ]
+
+
+def test_the_differences_of_two_files_by_layer(folder, capsys):
+    before, after = dfcnn(4), dfcnn(4)
+    after |= {name: dict(before[name]) for name in before}
+    before["dense_1"] = {"dense_1/kernel:0": np.array([[3.0, 0.0]]), "dense_1/bias:0": np.array([4.0, 0.0])}
+    after["dense_1"] = {"dense_1/kernel:0": np.array([[3.0, 0.3]]), "dense_1/bias:0": np.array([3.6, 0.0])}
+    after["dense_2"]["dense_2/bias:0"] = normal(5)
+    after["dense_3"] = after.pop("batch_normalization_1")
+    paths = [write_legacy(folder / f"{n}.h5", layers) for n, layers in enumerate((before, after))]
+    inspect_model.main(["differences", *map(str, paths)])
+    text = capsys.readouterr().out
+    lines = [line.split() for line in text.splitlines()]
+    at = lines.index(["dense_1", "10", "%", "0.4"])  # √(0.3² + 0.4²) of √(3² + 4²)
+    assert lines[at + 1 : at + 3] == [["kernel", "1×2", "10", "%", "0.3"], ["bias", "2", "10", "%", "0.4"]]
+    assert ["conv2d_1", "0", "0"] in lines and ["kernel", "3×3×1×4", "0", "0"] in lines
+    assert "other shapes: dense_2/bias 4, 5" in text
+    assert f"only in {paths[0]}: batch_normalization_1/gamma, " in text
+    assert (
+        f"only in {paths[1]}: batch_normalization_1/gamma" not in text
+        and f"only in {paths[1]}: dense_3/" in text
+    )
+    with h5py.File(folder / "stranger.h5", "w") as file:
+        file.create_dataset("net/w", data=normal(2, 2))
+    with pytest.raises(RunError, match="has the same layer, name and shape"):
+        inspect_model.main(["differences", str(paths[0]), str(folder / "stranger.h5")])
+
+
 # The vocabulary
 
 FULL = acoustic_vocabulary()

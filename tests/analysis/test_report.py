@@ -21,6 +21,7 @@ from analysis.inputs.normalisation import (
     rules_of,
 )
 from analysis.inputs.sound import signal_to_noise
+from analysis.inputs.text_files import read_text_file
 from analysis.inputs.training_texts import Training, count_seen
 from analysis.inputs.utterance_results import HANZI, LEVELS, SYLLABLES, SystemOutput, UtteranceResult, as_text
 from analysis.page.report import write_report_page
@@ -169,6 +170,15 @@ def test_files_that_can_not_be_read(reference, tmp_path):
         report_files(reference, [tmp_path / "none"])
     with pytest.raises(ConfigError, match="twice"):
         report_files(reference, [reference, reference])
+
+
+@pytest.mark.parametrize("text", ["我们去银行\n今天天气，很好。\n", "我们\n你好\n他说 3 句\n"])
+def test_lines_without_ids_are_refused(reference, tmp_path, text):
+    (tmp_path / "lines.txt").write_text(text, encoding="utf-8")
+    with pytest.raises(CorpusError, match=r"without an id.*lines\.txt.*awk"):
+        report_files(tmp_path / "lines.txt", [reference])
+    (tmp_path / "silent").write_text("客服1\n客服2\n", encoding="utf-8")  # ids of a silent recogniser
+    assert read_text_file(tmp_path / "silent").lines.keys() == {"客服1", "客服2"}
 
 
 def test_normalisation_is_named_and_can_be_switched(reference, tmp_path):

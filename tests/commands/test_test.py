@@ -10,7 +10,9 @@ from pathlib import Path
 
 import jiwer
 import pytest
+from rapidfuzz.distance import Levenshtein
 
+from analysis.inputs.text_files import read_text_file
 from analysis.inputs.utterance_results import (
     LANGUAGE,
     PIPELINE,
@@ -26,7 +28,7 @@ from data.manifest import read_manifest
 from tests.support.report_results import score
 from tests.support.scripts import ROOT, load_script
 from tests.support.tiny_corpus import write_tiny_corpus
-from utils.errors import AudioError, CorpusError, RunError
+from utils.errors import AudioError, ConfigError, CorpusError, RunError
 from utils.files import write_text
 
 command = load_script("test.py")
@@ -247,6 +249,45 @@ def test_report_of_the_pipeline(speech_run, language_run, tmp_path):
     utterance = system["utterances"][0]
     assert Path(utterance["audio"]).is_file() and utterance["snr"] > 10
     assert len(utterance["n_best"]) == 3 and len(utterance["times"]) == len(utterance["pinyin"].split())
+
+
+@pytest.mark.parametrize("search", [["--beam", "4"], ["--joint", "--joint-bonus", "50"]])
+def test_n_best_lists_and_the_errors_of_their_best(speech_run, language_run, tmp_path, capsys, search):
+    call = [PIPELINE, str(speech_run), str(language_run), "--output", str(tmp_path), *search]
+    assert command.main([*call, "--n-best", "3"]) == 0
+    printed = capsys.readouterr().out
+    lines = [json.loads(line) for line in (tmp_path / "n_best.jsonl").read_text("utf-8").splitlines()]
+    rows = list(csv.DictReader((tmp_path / "hypotheses.tsv").open(encoding="utf-8"), delimiter="\t"))
+    assert [line["id"] for line in lines] == [row["id"] for row in rows]
+    best = {"syllables": 0, "hanzi": 0}
+    for line, row in zip(lines, rows, strict=True):
+        n_best = line["n_best"]
+        assert 1 <= len(n_best) <= 3 and max(len(each["n_best"]) for each in lines) > 1
+        assert (line["hanzi"], line["pinyin"]) == (row["hanzi"], row["pinyin"])
+        assert {key: n_best[0][key] for key in ("hanzi", "pinyin")} == {
+            key: row[key] for key in ("hanzi", "pinyin")
+        }
+        scores = [each["score"] for each in n_best]
+        assert scores == sorted(scores, reverse=True)
+        for level, key, split in (("syllables", "pinyin", str.split), ("hanzi", "hanzi", list)):
+            reference = split(row[f"reference_{key}"])
+            best[level] += min(Levenshtein.distance(reference, split(each[key])) for each in n_best)
+    results = json.loads((tmp_path / "results.json").read_text())
+    assert results["n_best"] == 3
+    for level, rate in (("syllables", "syllable_error_rate"), ("hanzi", "cer")):
+        oracle = best[level] / results["counts"][rate]["reference"]
+        assert results["best_of_n_best"][level] == pytest.approx(oracle)
+        assert re.search(rf"^{level}, best of the n best +{100 * oracle:.2f} %", printed, re.MULTILINE)
+    # The file can be compared with the output of other recognisers.
+    assert set(read_text_file(tmp_path / "n_best.jsonl").lines) == {row["id"] for row in rows}
+    command.main(call)
+    assert not (tmp_path / "n_best.jsonl").exists()
+    assert "best_of_n_best" not in json.loads((tmp_path / "results.json").read_text())
+
+
+def test_an_n_best_list_needs_a_beam(speech_run, tmp_path):
+    with pytest.raises(ConfigError, match=r"5 hypotheses from a beam of 1.*use a beam of at least 5"):
+        command.main([SPEECH, str(speech_run), "--n-best", "5", "--output", str(tmp_path)])
 
 
 def test_the_report_has_sound_and_picture_of_the_worst_utterances(speech_run, tmp_path):

@@ -22,10 +22,11 @@ from data.manifest import COLUMNS, read_manifest, write_manifest
 from preflight.listings import read_listing
 from tests.data.test_packed_corpus import COPIES, FEATURES, source
 from tests.support.tiny_corpus import write_tiny_corpus
+from utils.addresses import address_of
 from utils.audio.reading import read_audio, write_wav
 from utils.config import save_yaml
-from utils.errors import AudioError, CacheError, ConfigError, StoreError
-from utils.object_store import address_of, read_part
+from utils.errors import AudioError, CacheError, ConfigError, StoreError, UserError
+from utils.object_store import read_part
 from utils.run_folder.run import RunFolder
 
 fsspec = pytest.importorskip("fsspec", reason="pip install -r requirements/object_store.txt")
@@ -53,9 +54,16 @@ def upload(folder: Path, address: str) -> str:
     return address
 
 
+def test_a_file_of_this_machine_by_its_address(tmp_path):
+    (tmp_path / "a.txt").write_bytes(b"content")
+    assert read_part(f"file://{tmp_path}/a.txt", 1, 3) == b"ont"
+
+
 def test_addresses_survive_paths():
     assert address_of("s3://bucket/a.wav") == address_of(Path("s3://bucket") / "a.wav") == "s3://bucket/a.wav"
     assert address_of(Path("https://host:80/a b.wav")) == "https://host:80/a b.wav"
+    assert address_of(Path("file:///data/a.wav")) == address_of("file:///data/a.wav") == "file:///data/a.wav"
+    assert "where: file:///data/a.wav:3" in UserError("wrong", where=Path("file:///data/a.wav:3")).labelled()
     for local in ("a.wav", "/data/s3:/a.wav", Path("C:/a.wav"), "data:", "", "12:/a"):
         assert address_of(local) is None
 

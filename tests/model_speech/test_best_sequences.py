@@ -100,3 +100,16 @@ def test_a_text_is_aligned_by_its_syllables():
     assert frames.tolist() == [1, 4]
     np.testing.assert_allclose(log_probabilities, np.log(1 / (1 + 3 * np.exp(-10.0))), atol=1e-6)
     assert [align_text(logits, text, vocabulary) for text in ((), ("hao3",), ("ma1",) * 4)] == [None] * 3
+
+
+def test_a_syllable_of_several_readings_has_the_probability_of_any_of_them():
+    vocabulary = Vocabulary(("yi1", "yi4", "xie1", BLANK))
+    logits = np.full((5, 4), -5.0, np.float32)
+    logits[[0, 1, 2, 3, 4], [3, 1, 3, 2, 3]] = 5.0
+    readings = [("yi1", "yi4", "yi9"), ("xie1",)]  # the model does not know yi9
+    frames, log_probabilities = align_text(logits, ("yi1", "xie1"), vocabulary, readings)
+    assert frames.tolist() == [1, 3]
+    rest = np.exp(-10.0)
+    expected = [(1 + rest) / (1 + 3 * rest), 1 / (1 + 3 * rest)]
+    np.testing.assert_allclose(np.exp(log_probabilities), expected, atol=1e-6)
+    assert np.exp(align_text(logits, ("yi1", "xie1"), vocabulary)[1])[0] < 1e-4

@@ -53,6 +53,16 @@ def test_a_wrong_word_is_improbable(acoustic):
     assert [sure > 0.3 for sure in wrong.confidence] == [True, True, False, False, True, True]
 
 
+def test_tone_sandhi_is_no_other_reading(acoustic):
+    """In 一些 people say yi4; the dictionary has yi1."""
+    path = next(path for path in RECORDINGS if path.stem == "common_voice_18735239")
+    aligned = align_recording(acoustic, path, text_of(path))
+    assert (aligned.hanzi[2], aligned.pinyin[2]) == ("一", "yi1")
+    assert aligned.confidence[2] > 0.5
+    citation = align_recording(acoustic, path, KnownText("", aligned.pinyin))
+    assert citation.confidence[2] < 0.3
+
+
 def test_a_manifest_is_aligned_into_files(tmp_path, capsys):
     texts = {path.stem: (path, text_of(path)) for path in RECORDINGS}
     texts["too_long"] = RECORDINGS[0], KnownText("一" * 300, ("yi1",) * 300)

@@ -10,11 +10,11 @@ import soundfile
 
 import transcribe
 from recognition import load
-from recognition.channels import channel_names, recognise_channels
+from recognition.channels import channel_names, interleaved, recognise_channels
 from recognition.options import FIRST, MIX, SEPARATE
 from utils.audio.reading import channel_count, read_audio
 from utils.errors import ConfigError
-from utils.hypotheses.recognition import Ending
+from utils.hypotheses.recognition import Ending, Recognition
 from utils.hypotheses.transcript_formats import FORMATS
 
 RECORDINGS = sorted((Path(__file__).parents[2] / "examples" / "recordings").glob("*.ogg"))[:2]
@@ -100,8 +100,20 @@ def test_a_file_with_more_channels_than_names_does_not_end_the_others(recognizer
 def test_names_of_channels():
     assert channel_names(2, ()) == ("left", "right")
     assert channel_names(3, ()) == ["1", "2", "3"]
-    with pytest.raises(ConfigError, match="3 channels, but 2 names"):
-        channel_names(3, ("a", "b"))
+    for count, names in ((3, ("a", "b")), (2, ("a", "b", "c"))):
+        with pytest.raises(ConfigError, match=f"{count} channels, but {len(names)} names"):
+            channel_names(count, names)
+
+
+def test_segments_of_channels_are_in_the_order_of_their_speech():
+    """A short recording is one piece in each channel, although one side may speak later."""
+
+    def channel(*starts: float) -> list[Recognition | Ending]:
+        return [*(Recognition(0.0, 9.0, ((start, start + 0.2),)) for start in starts), Ending(9.0)]
+
+    found = list(interleaved([channel(3.0, 5.0), channel(1.0, 4.0), channel()], ("a", "b", "c")))
+    assert [event.channel for event in found[:-1]] == ["b", "a", "b", "a"]
+    assert found[-1] == Ending(9.0)
 
 
 def test_channels_are_counted(call, tmp_path):

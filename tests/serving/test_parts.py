@@ -27,6 +27,7 @@ from starlette.exceptions import HTTPException
 from serving import server as server_module
 from serving.authentication import Tokens, is_allowed_origin, token_of
 from serving.disconnection import unless_gone
+from serving.endpoints.responses import response_body
 from serving.endpoints.stream import Session
 from serving.errors import RequestError, of_http_error
 from serving.limits import Guard, Rates
@@ -46,6 +47,8 @@ from serving.work.models import Failure, Search, prompt_words
 from tests.support.recordings import RECORDINGS
 from utils.audio.reading import read_audio, write_wav
 from utils.errors import ConfigError
+from utils.hypotheses.recognition import Alternative, Recognition
+from utils.mandarin.pinyin import hanzi_to_pinyin
 
 TOKEN = "a-token-of-enough-characters"
 
@@ -635,3 +638,16 @@ def test_the_first_event_comes_while_the_client_waits():
 def test_a_failure_names_a_place_only_if_the_error_does():
     assert Failure.of(ConfigError("wrong")).message == "wrong"
     assert Failure.of(ConfigError("wrong", where=Path("a.yaml"))) == Failure("wrong", where="a.yaml")
+
+
+def test_segments_and_words_of_channels_are_in_the_order_of_their_starts():
+    def segment(channel: str, hanzi: str, *starts: float) -> Recognition:
+        times = tuple((start, start + 0.2) for start in starts)
+        best = Alternative(tuple(hanzi_to_pinyin(hanzi)), hanzi, 0.0)
+        return Recognition(0.0, 9.0, times, (best,), confidence=(0.9,) * len(starts), channel=channel)
+
+    segments = [segment("left", "你好", 0.5, 6.0), segment("right", "是", 3.0)]
+    body = json.loads(response_body("verbose_json", segments, 9.0, ("segment", "word")))
+    found = [(each["id"], each["start"], each["channel"], each["text"]) for each in body["segments"]]
+    assert found == [(0, 0.5, "left", "你"), (1, 3.0, "right", "是"), (2, 6.0, "left", "好")]
+    assert [each["word"] for each in body["words"]] == ["你", "是", "好"]

@@ -212,8 +212,10 @@ def test_each_channel_has_a_text(client, transcripts, tmp_path):
     text = post("text", channels="separate")
     assert text.splitlines() == [f"left: {expected[0]}", f"right: {expected[1]}"]
     assert post("json", channels="first").text == expected[0]
-    with pytest.raises(openai.BadRequestError, match="2 channels, but 1 names"):
-        post("json", channels="separate", channel_names="客服")
+    for names in ("客服", "客服,客户,经理"):
+        message = f"2 channels, but {len(names.split(','))} names"
+        with pytest.raises(openai.BadRequestError, match=message):
+            post("json", channels="separate", channel_names=names)
     with pytest.raises(openai.BadRequestError, match="names of channels that are not separate"):
         post("json", channel_names="客服,客户")
     with pytest.raises(openai.BadRequestError, match="separate channels"):

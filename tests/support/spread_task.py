@@ -1,7 +1,10 @@
-"""A task with padding and batch normalisation; run as a program it trains over virtual devices."""
+"""A task with padding and batch normalisation; run as a program it trains over virtual devices.
+
+The arguments are the run folder, the number of devices and, to compile with XLA, that of the epochs.
+"""
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import keras
@@ -10,7 +13,7 @@ from keras import layers, ops
 
 from model_speech.layers.masking import FrameMask
 from model_speech.layers.normalisation import MaskedBatchNormalization
-from training.distributed.distribution import SINGLE_PROCESS, Distribution, distributed
+from training.distributed.distribution import Distribution, distributed
 from training.loop import TrainingConfig, train
 from training.optimiser import OptimiserConfig
 from utils.run_folder.run import start_run
@@ -77,9 +80,12 @@ def build_model() -> keras.Model:
     )
 
 
-def train_over(distribution: Distribution, run: Path) -> None:
+def train_over(
+    distribution: Distribution, run: Path, epochs: int = TRAINING.epochs, xla: bool = False
+) -> None:
     """Train into a new run folder."""
-    train(SpreadTask(distribution), start_run(run, {"task": "speech"}), TRAINING, OPTIMISER, distribution)
+    training = replace(TRAINING, epochs=epochs, xla=xla)
+    train(SpreadTask(distribution), start_run(run, {"task": "speech"}), training, OPTIMISER, distribution)
 
 
 def _draw(rng: np.random.Generator, size: int, name: str) -> Frames:
@@ -102,9 +108,8 @@ def _seeds_of_replicas(distribution: Distribution) -> list[int]:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) == 2:
-        train_over(SINGLE_PROCESS, Path(sys.argv[1]))
-    else:
-        with distributed("mirrored", int(sys.argv[2])) as found:
-            train_over(found, Path(sys.argv[1]))
+    run_path, devices, *with_xla = sys.argv[1:]
+    with distributed("mirrored", int(devices)) as found:
+        train_over(found, Path(run_path), *map(int, with_xla), xla=bool(with_xla))
+        if not with_xla:
             print(*_seeds_of_replicas(found))

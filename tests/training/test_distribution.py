@@ -20,7 +20,7 @@ from keras import ops
 import train
 from model_speech.layers.normalisation import MaskedBatchNormalization, statistics_over_replicas
 from tests.support.logged_losses import logged_losses
-from tests.support.spread_task import train_over
+from tests.support.spread_task import TRAINING, train_over
 from tests.support.tiny_corpus import write_tiny_corpus
 from training.distributed.cluster import Cluster, read_cluster, wait_for_workers
 from training.distributed.distribution import SINGLE_PROCESS, Distribution, distributed, run_path_of
@@ -58,6 +58,23 @@ def test_four_virtual_devices_give_the_training_of_one(tmp_path):
         np.testing.assert_allclose(weights(spread)[name], value, atol=1e-3, err_msg=name)
     seeds = [int(seed) for seed in done.stdout.split()[-4:]]
     assert len(set(seeds)) == 4, "all devices would drop the same units"
+
+
+@pytest.mark.timeout(2 * WAIT)
+def test_two_devices_with_xla_give_the_training_of_one(tmp_path, nightly):
+    epochs = TRAINING.epochs if nightly else 1
+    alone, spread, dump = RunFolder(tmp_path / "alone"), RunFolder(tmp_path / "spread"), tmp_path / "dump"
+    train_over(SINGLE_PROCESS, alone.path, epochs)
+    command = [sys.executable, "-m", "tests.support.spread_task", str(spread.path), "2", str(epochs)]
+    environment = {**os.environ, "XLA_FLAGS": f"--xla_dump_to={dump}"}
+    done = subprocess.run(
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=WAIT, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert list(dump.glob("*cluster*")), "nothing was compiled with XLA"
+    np.testing.assert_allclose(loss_curve(spread), loss_curve(alone), atol=1e-4, rtol=0)
+    for name, value in weights(alone).items():
+        np.testing.assert_allclose(weights(spread)[name], value, atol=1e-3, err_msg=name)
 
 
 OVERRIDES = (

@@ -70,3 +70,17 @@ def test_other_languages_are_refused_and_folders_are_runs(tmp_path, monkeypatch,
     with pytest.raises(SystemExit):
         takes_language.parse_args(["--language", "en"])
     assert "the only language that is recognised is Mandarin" in capsys.readouterr().err
+
+
+def test_a_value_of_the_environment_that_is_wrong_names_its_variable(monkeypatch, capsys):
+    monkeypatch.setenv("SPEECH_SHIFT", "3")
+    monkeypatch.setenv("SPEECH_FILES", "x.wav")
+    monkeypatch.setenv("SPEECH_HELP", "1")
+    parsed = parser()
+    parsed.set_environment_defaults("SPEECH_", leave_out=("files",))
+    options = parsed.parse_args([])
+    assert (options.shift, options.files) == (3, [])
+    monkeypatch.setenv("SPEECH_SHIFT", "abc")
+    with pytest.raises(SystemExit, match="2"):
+        parser().set_environment_defaults("SPEECH_")
+    assert "SPEECH_SHIFT: invalid int value: 'abc'" in capsys.readouterr().err

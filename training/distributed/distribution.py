@@ -116,10 +116,8 @@ class Distribution:
         if self.strategy is None:
             step = make_train_step(model, optimizer, losses, xla, accepts_padding)
             return lambda arrays, rows: _as_numbers(*step(arrays)), stop
-        if xla:
-            log.warning("training.xla is ignored: it works on one device only")
         replicated = _replicas().make_replicated_step(
-            self.strategy, self.shard, model, optimizer, losses, received, stop
+            self.strategy, self.shard, model, optimizer, losses, xla, received, stop
         )
         return lambda arrays, rows: _as_numbers(*replicated(arrays, rows)), stop
 

@@ -120,6 +120,7 @@ def make_replicated_step(
     model: keras.Model,
     optimizer: keras.optimizers.Optimizer,
     losses: Losses,
+    xla: bool,
     received: list[int],
     stop: list[int],
 ) -> Callable[[dict[str, np.ndarray], int], tuple[np.ndarray, dict[str, Any]]]:
@@ -134,6 +135,7 @@ def make_replicated_step(
         model: replicated model from :func:`build_replicated`.
         optimizer: built on :func:`first_copies`.
         losses: ``losses`` of a task.
+        xla: compile with XLA, once for each batch shape, what each device computes between two exchanges.
         received: signals received by this process.
         stop: gets the signals that any process had received before a step, in all processes after that step.
             A signal during the step may not act at once: the other processes would go on without this one.
@@ -144,14 +146,16 @@ def make_replicated_step(
     first = [variables[0] for variables in copies]
 
     def step(arrays: dict[str, tf.Tensor], local_rows: tf.Tensor, rows: tf.Tensor, stopping: tf.Tensor):
-        gradients, sums = strategy.run(replica, args=(arrays, local_rows, rows, stopping))
-        local = [None if gradient is None else _first(strategy, gradient) for gradient in gradients]
-        figures = step_figures(optimizer, local)
-        optimizer.apply(local, first)
-        for variable, *others in copies:
-            for other in others:
-                other.assign(variable)
-        return _first(strategy, sums), figures
+        # XLA compiles no function of several devices: TensorFlow cuts it into the parts of each device.
+        with tf.xla.experimental.jit_scope(compile_ops=xla):
+            gradients, sums = strategy.run(replica, args=(arrays, local_rows, rows, stopping))
+            local = [None if gradient is None else _first(strategy, gradient) for gradient in gradients]
+            figures = step_figures(optimizer, local)
+            optimizer.apply(local, first)
+            for variable, *others in copies:
+                for other in others:
+                    other.assign(variable)
+            return _first(strategy, sums), figures
 
     compiled: dict[str, Callable] = {}
 

@@ -2,6 +2,7 @@
 
 import argparse
 import difflib
+import os
 import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -41,6 +42,21 @@ class CommandParser(argparse.ArgumentParser):
                 suggestion = f": did you mean {words_of_known[nearest[0]]}?" if nearest else ""
                 self.error(f"unknown option {name}{suggestion}")
         return super().parse_known_args(words, namespace)
+
+    def set_environment_defaults(self, prefix: str, leave_out: Sequence[str] = ()) -> None:
+        """Take the defaults of options from the environment: that of ``--port`` from ``{prefix}PORT``.
+
+        A value that the option does not accept ends the command with the name of its variable.
+        """
+        for action in self._actions:
+            variable = f"{prefix}{action.dest.upper()}"
+            value = os.environ.get(variable)
+            if not value or action.nargs == 0 or action.dest in leave_out:
+                continue
+            try:
+                action.default = self._get_value(action, value)
+            except argparse.ArgumentError as error:
+                self.error(f"{variable}: {error.message}")
 
     def format_usage(self) -> str:
         """The usage, with the common options."""

@@ -15,7 +15,7 @@ from itertools import chain
 from operator import itemgetter
 
 from utils.hypotheses.phrases import PhraseResult
-from utils.hypotheses.recognition import Ending, Recognition
+from utils.hypotheses.recognition import Alternative, Ending, Recognition
 from utils.mandarin.punctuation import without_marks
 
 # A subtitle ends at a pause between words. Longer speech is cut, away from its ends: behind a punctuation
@@ -207,17 +207,22 @@ def segment_values(segment: Recognition) -> dict[str, object]:
                 best.pinyin, segment.syllable_texts(), segment.times, confidence, strict=True
             )
         ],
-        "n_best": [
-            {
-                "hanzi": hypothesis.hanzi,
-                "pinyin": " ".join(hypothesis.pinyin),
-                "score": round(hypothesis.score, 4),
-            }
-            | ({"confidence": [round(p, 4) for p in hypothesis.confidence]} if hypothesis.confidence else {})
-            for hypothesis in segment.n_best
-        ],
+        "n_best": n_best_values(segment.n_best),
         **(_phrases(segment.phrase) if segment.phrase else {}),
     }
+
+
+def n_best_values(hypotheses: Iterable[Alternative]) -> list[dict[str, object]]:
+    """The JSON output for an n-best list, the best hypothesis first."""
+    return [
+        {
+            "hanzi": hypothesis.hanzi,
+            "pinyin": " ".join(hypothesis.pinyin),
+            "score": round(hypothesis.score, 4),
+        }
+        | ({"confidence": [round(p, 4) for p in hypothesis.confidence]} if hypothesis.confidence else {})
+        for hypothesis in hypotheses
+    ]
 
 
 def _phrases(result: PhraseResult) -> dict[str, object]:

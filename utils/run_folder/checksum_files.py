@@ -9,7 +9,8 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from utils.object_store import address_of, open_file, read_part
+from utils.addresses import address_of
+from utils.object_store import open_file, read_part
 from utils.run_folder.temporary import temporary_path
 
 Checksums = Mapping[str, frozenset[str]]
