@@ -15,7 +15,7 @@ from pathlib import Path
 
 from data.corpora.tools.command import corpus_command
 from data.corpora.tools.download import Archive
-from data.corpora.tools.preparation import Candidate, Corpus, Problem
+from data.corpora.tools.preparation import Candidate, Corpus, Problem, missing_corpus
 from data.corpora.tools.transcripts import (
     MISSING,
     NO_AUDIO,
@@ -25,9 +25,7 @@ from data.corpora.tools.transcripts import (
     utf8_lines,
 )
 from data.manifest import SPLITS
-from utils.errors import CorpusError
 
-NAME = "magicdata"
 # Bytes as Kaldi's multi_cn recipe checks them; it has no MD5 sums, nor have the recipes of ESPnet and Lhotse.
 _SIZES = {"train": 52_627_842_921, "dev": 1_035_537_823, "test": 2_201_936_013}
 ARCHIVES = tuple(
@@ -56,11 +54,7 @@ def find_utterances(root: Path, output: Path, workers: int) -> Iterator[Candidat
     """
     splits = [split for split in SPLITS if (root / split / _TRANSCRIPT).is_file()]
     if not splits:
-        raise CorpusError(
-            f"no MAGICDATA here: {{train,dev,test}}/{_TRANSCRIPT} expected",
-            where=root,
-            hint=f"python -m data.corpora.{NAME} download {root}",
-        )
+        raise missing_corpus(CORPUS, root, f"{{train,dev,test}}/{_TRANSCRIPT}")
     for split in splits:
         yield from _find_in_split(root / split)
 
@@ -110,7 +104,7 @@ def _candidate(audio: Path, speaker: str, text: str | Problem) -> Candidate:
 
 
 CORPUS = Corpus(
-    NAME,
+    "magicdata",
     "MAGICDATA: 755 hours of read speech, 1,080 speakers (CC BY-NC-ND: not for commercial use)",
     find_utterances,
     SPLITS,

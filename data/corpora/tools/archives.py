@@ -33,7 +33,8 @@ def find_in_speaker_archives(
         workers: number of archives unpacked at a time.
 
     Raises:
-        CorpusError: an archive is damaged or unsafe, or the disk is full or not writable.
+        CorpusError: an archive is damaged or unsafe.
+        CacheError, OSError: the disk is full or not writable.
     """
     _unpack_all(folder, workers)
     without_recording = set(texts)
@@ -61,7 +62,7 @@ def _unpack_all(folder: Path, workers: int) -> None:
 
 def _unpack(archive: Path) -> None:
     """Unpack an archive beside itself."""
-    unpack(archive, {name: archive.parent / name for name in _contents(archive)})
+    unpack(archive, archive.parent, _contents(archive))
 
 
 def _contents(archive: Path) -> Sequence[str]:
