@@ -16,7 +16,7 @@ from pathlib import Path
 from data.corpora.tools.archives import find_in_speaker_archives
 from data.corpora.tools.command import corpus_command
 from data.corpora.tools.download import Archive
-from data.corpora.tools.preparation import ByHand, Candidate, Corpus, find_corpus_folder
+from data.corpora.tools.preparation import Candidate, Corpus, find_corpus_folder
 from data.corpora.tools.transcripts import read_transcript_list
 from data.manifest import SPLITS
 
@@ -25,10 +25,9 @@ ARCHIVE = Archive(
     folder="aidatatang_200zh",
     unpacked=2.6,  # the speakers' archives are as large as the whole, their recordings 1.6 times
 )
-WITHDRAWN = ByHand(
-    reason="the owner of aidatatang_200zh has withdrawn it from OpenSLR, so it can't be downloaded any more",
-    steps="with your own copy: python -m data.corpora.aidatatang prepare --archive aidatatang_200zh.tgz "
-    "--unpack-to {root}",
+WITHDRAWN = (
+    "its owner has withdrawn it from OpenSLR; with your own copy: python -m data.corpora.aidatatang prepare "
+    "--archive aidatatang_200zh.tgz --unpack-to {root}"
 )
 _TRANSCRIPT = "transcript/aidatatang_200_zh_transcript.txt"
 
@@ -41,8 +40,7 @@ def find_utterances(root: Path, output: Path, workers: int) -> Iterator[Candidat
     """
     corpus = find_corpus_folder(root, CORPUS, ("corpus", _TRANSCRIPT))
     texts = read_transcript_list(corpus / _TRANSCRIPT)
-    # An id is T0055 G0013 S0001.
-    yield from find_in_speaker_archives(corpus / "corpus", texts, lambda name: name[5:10], workers)
+    yield from find_in_speaker_archives(corpus / "corpus", texts, workers)
 
 
 CORPUS = Corpus(

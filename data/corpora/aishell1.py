@@ -43,8 +43,7 @@ def find_utterances(root: Path, output: Path, workers: int) -> Iterator[Candidat
         name: text.translate(_VARIANTS) if isinstance(text, str) else text
         for name, text in read_transcript_list(corpus / _TRANSCRIPT).items()
     }
-    # An id is BAC009 S0002 W0122.
-    yield from find_in_speaker_archives(corpus / "wav", texts, lambda name: name[6:11], workers)
+    yield from find_in_speaker_archives(corpus / "wav", texts, workers)
 
 
 CORPUS = Corpus(

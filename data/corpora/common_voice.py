@@ -16,18 +16,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from data.corpora.tools.command import corpus_command
-from data.corpora.tools.preparation import ByHand, Candidate, Corpus, Problem, clean_text, missing_corpus
+from data.corpora.tools.preparation import Candidate, Corpus, Problem, clean_text, missing_corpus
 from data.corpora.tools.transcripts import NOT_UTF8, WRONG_FIELDS, make_candidate, utf8_lines
 from data.manifest import SPLITS
 from utils.errors import CorpusError
 from utils.mandarin.pinyin import is_hanzi
 
 VALIDATED = "validated"  # the manifest of validated clips that are in no official split
-SOURCE = ByHand(
-    reason="Common Voice can be downloaded only from its own site, by users who accept its terms",
-    steps="get 'Chinese (China)', zh-CN, from https://datacollective.mozillafoundation.org or "
+SOURCE = (
+    "accept its terms and get 'Chinese (China)', zh-CN, from https://datacollective.mozillafoundation.org or "
     "https://commonvoice.mozilla.org/datasets; then: tar xf cv-corpus-*-zh-CN.tar.gz -C {root}; "
-    "python -m data.corpora.common_voice prepare {root}",
+    "python -m data.corpora.common_voice prepare {root}"
 )
 
 _COLUMNS = ("client_id", "path", "sentence")

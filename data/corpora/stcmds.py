@@ -49,12 +49,7 @@ def _candidate(folder: Path, name: str) -> Candidate:
         return Candidate(name, "", audio, problem=Problem("not a file name of this corpus", name))
     number, series = match.groups()
     lines = read_transcript_file(folder / f"{name}.txt")
-    if isinstance(lines, Problem):
-        text: str | Problem = lines
-    elif len(lines) > 1:
-        text = Problem("transcript has several lines", f"{len(lines)} in {folder / name}.txt")
-    else:
-        text = "".join(lines)
+    text = lines if isinstance(lines, Problem) else "".join(lines)
     return make_candidate(name, split_of_speaker(CORPUS.name, number), audio, number + series, text)
 
 

@@ -104,7 +104,6 @@ def test_stcmds(tmp_path):
     add_stcmds(root, f"20170001{train}A0002", None)
     add_stcmds(root, f"20170001{train}A0003", "有声音吗", audio=b"")
     add_stcmds(root, f"20170001{train}A0004", GB)
-    add_stcmds(root, f"20170001{train}A0005", "第一行\n第二行\n")
     add_stcmds(root, "readme", "about")
     output = prepare(stcmds, root)
     first, second = read_manifest(output / "train.tsv")
@@ -115,7 +114,6 @@ def test_stcmds(tmp_path):
         "0002": "transcript missing",
         "0003": "no such audio file",
         "0004": "transcript is not UTF-8",
-        "0005": "transcript has several lines",
         "adme": "not a file name of this corpus",
     }
     assert reasons(prepare(stcmds, root / "ST-CMDS-20170001_1-OS")) == reasons(output)
@@ -356,15 +354,12 @@ def test_help_has_examples_and_a_missing_corpus_is_named(corpus, capsys, tmp_pat
             corpus.main(arguments)
         printed = capsys.readouterr().out
         assert f"python -m data.corpora.{name} prepare" in printed
-        assert (f"data.corpora.{name} download" in printed) == (corpus is not kaldi)
+        assert (f"data.corpora.{name} download" in printed) == (corpus in (stcmds, primewords, magicdata))
     with pytest.raises(CorpusError, match=rf"expected.*{tmp_path}"):
         corpus.main(["prepare", str(tmp_path)])
 
 
 @pytest.mark.parametrize("corpus", [aidatatang, common_voice])
-def test_a_manual_download_is_explained(corpus, tmp_path):
-    command = rf"python -m data\.corpora\.{corpus.CORPUS.name} prepare .*{tmp_path}"
-    for action in ("download", "prepare"):
-        with pytest.raises(CorpusError, match=command):
-            corpus.main([action, str(tmp_path)])
-    assert not any(tmp_path.iterdir())
+def test_a_corpus_that_no_program_may_download_is_explained(corpus, tmp_path):
+    with pytest.raises(CorpusError, match=rf"data\.corpora\.{corpus.CORPUS.name} prepare .*{tmp_path}"):
+        corpus.main(["prepare", str(tmp_path)])

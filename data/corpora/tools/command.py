@@ -1,4 +1,4 @@
-"""Builds the command line of a corpus's module: ``prepare`` and, if it is published, ``download``."""
+"""Builds the command line of a corpus's module: ``prepare`` and, if it may be, ``download``."""
 
 import argparse
 import shlex
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from data.corpora.tools.download import download_corpus, unpack_corpus
-from data.corpora.tools.preparation import Corpus, how_to_get, prepare
+from data.corpora.tools.preparation import Corpus, prepare
 from utils.audio.reading import SAMPLE_RATE
 from utils.cluster import add_cluster, on_cluster
 from utils.command.arguments import add_workers, positive
@@ -18,7 +18,7 @@ from utils.text_table import print_table
 
 
 def corpus_command(corpus: Corpus) -> Callable[[list[str] | None], int]:
-    """Make the ``main`` of a corpus's module: ``prepare`` and, if it is published, ``download``.
+    """Make the ``main`` of a corpus's module: ``prepare`` and, if a program may download it, ``download``.
 
     It takes the words of the command line (None for the program's own) and returns the exit code: 0, or 1 if
     a split is empty. It raises a UserError if the corpus is not there, can't be downloaded, or none of it is
@@ -60,8 +60,6 @@ def _unpack(corpus: Corpus, options: argparse.Namespace) -> Path:
 
 def _download(corpus: Corpus, options: argparse.Namespace) -> int:
     root = Path(options.root)
-    if corpus.by_hand:
-        raise CorpusError(corpus.by_hand.reason, where=root, hint=how_to_get(corpus, root))
     for archive in corpus.archives:
         if options.only in (None, archive.folder):
             url = options.url and f"{options.url.rstrip('/')}/{archive.file}"
@@ -76,7 +74,7 @@ def corpus_parser(corpus: Corpus) -> CommandParser:
     parser = CommandParser(name, description=corpus.about, epilog=examples)
     actions = parser.add_subparsers(dest="action", required=True)
     add_prepare(actions, corpus, examples)
-    if corpus.archives or corpus.by_hand:
+    if corpus.archives and not corpus.by_hand:
         _add_download(actions, corpus, examples)
     return parser
 
@@ -129,18 +127,13 @@ def _examples(corpus: Corpus) -> str:
     if corpus.archives:
         files = " ".join(archive.file for archive in corpus.archives)
         lines.append(f"{command} prepare --archive {files} --unpack-to {folder}")
-    if corpus.archives or corpus.by_hand:
-        lines.append(f"{command} download {folder}")
     if corpus.archives and not corpus.by_hand:
+        lines.append(f"{command} download {folder}")
         lines.append(f"{command} download {folder} --url https://openslr.elda.org/resources/NUMBER")
     return "\n".join(lines)
 
 
 def _add_download(actions: argparse._SubParsersAction, corpus: Corpus, examples: str) -> None:
-    if corpus.by_hand:
-        loading = actions.add_parser("download", help="say how to get the corpus", epilog=examples)
-        loading.add_argument("root", help="the folder that will hold the corpus")
-        return
     folders = [archive.folder for archive in corpus.archives]
     server = corpus.archives[0].url.rpartition("/")[0]
     loading = actions.add_parser("download", help=f"download it from {server}, unpack it", epilog=examples)

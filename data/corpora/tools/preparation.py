@@ -77,14 +77,6 @@ class Candidate:
 
 
 @dataclass(frozen=True)
-class ByHand:
-    """A corpus that no program may download: why, and what the user has to do (``{root}``: the folder)."""
-
-    reason: str
-    steps: str
-
-
-@dataclass(frozen=True)
 class Corpus:
     """What distinguishes one corpus from the others.
 
@@ -94,8 +86,8 @@ class Corpus:
         find: ``(root, output, workers)`` → its candidates. ``root`` is the folder given by the user;
             ``output``, the folder of the manifests, is for recordings that the loader has to write.
         splits: names of its manifests; () if they depend on the folder.
-        archives: as its publisher distributes it.
-        by_hand: set if these can't be downloaded. Without both there is no ``download`` command.
+        archives: as its publisher distributes it; ``download`` and ``prepare`` take them.
+        by_hand: why there is no ``download``, and what the user has to do (``{root}``: the folder).
     """
 
     name: str
@@ -103,7 +95,7 @@ class Corpus:
     find: Callable[[Path, Path, int], Iterable[Candidate]]
     splits: tuple[str, ...] = ()
     archives: tuple[Archive, ...] = ()
-    by_hand: ByHand | None = None
+    by_hand: str = ""
 
 
 class CheckedCandidate(NamedTuple):
@@ -226,7 +218,7 @@ def how_to_get(corpus: Corpus, root: Path) -> str:
     if corpus.archives and (found := [shlex.quote(str(file)) for file in files if file.is_file()]):
         return f"{command} prepare --archive {' '.join(found)} --unpack-to {shlex.quote(str(root))}"
     if corpus.by_hand:
-        return corpus.by_hand.steps.format(root=shlex.quote(str(root)))
+        return corpus.by_hand.format(root=shlex.quote(str(root)))
     return f"{command} download {shlex.quote(str(root))}"
 
 
