@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from data.corpora.tools.lists import is_plain_list
 from data.manifest import is_manifest
 from model_speech.packed_run import is_packed
 from preflight.examine import (
@@ -57,8 +58,9 @@ examples:
   python doctor.py recordings/ strange.wav
   python doctor.py datasets/aishell1 --cluster head:6379
 
-A manifest whose name begins with train, dev or test is checked as that split; a recipe names its splits. With
-a run folder, manifests are checked against its vocabulary and its model's time stride.
+A manifest whose name begins with train, dev or test, or ends with _train, _dev or _test, is checked as that
+split; a recipe names its splits. A list of audio, pinyin and hanzi without a header counts as a manifest.
+With a run folder, manifests are checked against its vocabulary and its model's time stride.
 Exit code: 0 no error (there may be warnings), 1 errors, 2 a wrong command line.
 """
 OVERFIT_MINUTES = 5  # default time limit of --overfit
@@ -108,7 +110,7 @@ def sort_subjects(paths: Sequence[Path]) -> Subjects:
             _sort_folder(path, subjects)
         elif not path.exists():
             raise CorpusError("no such file or folder", where=path)
-        elif is_manifest(path) or path.suffix.lower() == ".tsv":
+        elif path.suffix.lower() == ".tsv" or is_manifest(path) or is_plain_list(path):
             subjects.listings.append(read_listing(path))
         else:
             subjects.recordings.append(recordings_as_listing(str(path.parent), [path]))

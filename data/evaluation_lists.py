@@ -1,13 +1,15 @@
 """Finds and reads the test set of an evaluation: lists on the command line, or those in the run's config.
 
-``test.py`` calls this. A list is a manifest or, for language models, also a transcript list or a text file.
+``test.py`` calls this. A list is a manifest or a plain list (``data/corpora/tools/lists.py``) or, for
+language models, a manifest, a transcript list or a text file.
 """
 
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from data.manifest import Transcript, Utterance, read_manifest, read_transcripts
+from data.corpora.tools.lists import read_utterances
+from data.manifest import Transcript, Utterance, read_transcripts
 from data.text.pinyin_pairs import pairs_from_text
 from utils.errors import CorpusError, RunError
 from utils.files import is_file
@@ -42,7 +44,7 @@ def read_test_utterances(manifests: Sequence[Path], limit: int | None = None) ->
     Raises:
         CorpusError: there are none, or recordings are missing.
     """
-    found = [utterance for path in manifests for utterance in read_manifest(path)]
+    found = [utterance for path in manifests for utterance in read_utterances(path)]
     utterances = _take(found, manifests, limit)
     missing = [utterance.audio for utterance in utterances if not is_file(utterance.audio)]
     if missing:

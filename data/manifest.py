@@ -247,26 +247,9 @@ def is_manifest(path: Path) -> bool:
 
 
 def split_of_file(path: Path) -> str:
-    """The split with which a file's name begins (``test`` for ``test_noisy.tsv``); ``""`` if none."""
-    return next((split for split in SPLITS if path.name.lower().startswith(split)), "")
-
-
-def find_lists(folder: Path) -> tuple[list[Path], list[Path]]:
-    """Find the lists (``*.tsv``) directly in a folder: those to read as manifests, and the others.
-
-    A list is a manifest if it is named after a split, whatever its header (a wrong one is then an error), or
-    if it has a manifest's header. The list of rejected utterances is in neither.
-    """
-    lists = sorted(path for path in folder.glob("*.tsv") if path.name != REJECTED)
-    manifests = [path for path in lists if split_of_file(path) or is_manifest(path)]
-    return manifests, [path for path in lists if path not in manifests]
-
-
-def print_skipped(lists: Sequence[Path]) -> None:
-    """Print to standard error which lists of a folder are not read, if any."""
-    if lists:
-        names = ", ".join(map(str, lists))
-        print(f"note: not read, because they have no manifest's header: {names}", file=sys.stderr)
+    """The split of ``test_noisy.tsv`` or ``thchs_test.txt``, by its name; ``""`` if it has none."""
+    name = path.stem.lower()
+    return next((split for split in SPLITS if name.startswith(split) or name.endswith(f"_{split}")), "")
 
 
 def _parse_rows(path: Path, rows: Iterable[Row], parse: Callable[[list[str]], Item]) -> list[Item]:

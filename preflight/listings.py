@@ -9,14 +9,13 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from data.corpora.tools.lists import find_lists, is_plain_list, read_utterances
 from data.manifest import (
     COLUMNS,
     Utterance,
     audio_path,
     check_header,
-    find_lists,
     folder_of,
-    print_skipped,
     read_rows,
     split_of_file,
 )
@@ -31,7 +30,7 @@ class Line:
     """A line of a manifest, not checked.
 
     Attributes:
-        number: number of the line in its file, from 1; 0 for a recording without a manifest.
+        number: number of the line in its file, from 1; 0 if there is none, or it is a plain list.
         id: id of the utterance.
         audio: absolute path of the recording.
         seconds: duration; NaN if the field is not a number.
@@ -84,15 +83,17 @@ class Listing:
 
 
 def read_listing(path: str | Path, role: str | None = None) -> Listing:
-    """Read a manifest; without ``role``, the file name gives the role.
+    """Read a manifest or the usable lines of a plain list; without ``role``, the file name gives the role.
 
     Raises:
-        CorpusError: the file is missing or not a manifest.
+        CorpusError: the file is missing or neither of them.
     """
+    role = split_of_file(Path(path)) if role is None else role
+    if is_plain_list(path):
+        return Listing(str(path), role, tuple(map(_line_of, read_utterances(path))))
     rows = read_rows(path)
     columns = check_header(path, rows)
     folder = folder_of(path)
-    role = split_of_file(Path(path)) if role is None else role
     shown = bar_if_long(rows[1:], f"reading {Path(path).name}", " lines")
     lines = [_line(number, fields, folder) for number, fields in shown if len(fields) == columns]
     misshapen = [(number, len(fields)) for number, fields in rows[1:] if len(fields) != columns]
@@ -105,9 +106,8 @@ def find_manifests(folder: Path) -> list[Path]:
     A corpus often has a list of all utterances besides those of its splits. Lists of other kinds are printed
     to standard error.
     """
-    found, others = find_lists(folder)
-    print_skipped(others)
-    ids = {path: {fields[0] for _, fields in read_rows(path)[1:]} for path in found}
+    found = find_lists(folder)
+    ids = {path: {fields[0] for _, fields in read_rows(path)[not is_plain_list(path) :]} for path in found}
     splits = [path for path in found if split_of_file(path)]
     in_splits = set().union(*(ids[path] for path in splits))
     return [path for path in found if path in splits or not ids[path] or not ids[path] <= in_splits]
@@ -130,6 +130,11 @@ def of_role(listings: Iterable[Listing], role: str) -> list[Listing]:
 def lines_of(listings: Sequence[Listing]) -> list[Line]:
     """The lines of several listings."""
     return [line for listing in listings for line in listing.lines]
+
+
+def _line_of(utterance: Utterance) -> Line:
+    fields = (utterance.seconds, utterance.speaker, utterance.pinyin, utterance.hanzi)
+    return Line(0, utterance.id, str(utterance.audio), *fields)
 
 
 def _line(number: int, fields: Sequence[str], folder: str) -> Line:

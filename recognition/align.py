@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 from tqdm import tqdm
 
-from data.manifest import read_manifest
+from data.corpora.tools.lists import read_utterances
 from model_speech.acoustic_logits import AcousticLogits, load_acoustic_logits
 from model_speech.ctc.alignment import align_text
 from recognition.confidence import load_calibration
@@ -207,7 +207,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _jobs(recording: Path | None, text: str, manifest: Path | None) -> Iterator[tuple[str, Path, KnownText]]:
     """Name, file and text of each recording."""
     if manifest:
-        for utterance in read_manifest(manifest):
+        for utterance in read_utterances(manifest):
             yield utterance.id, utterance.audio, KnownText(utterance.hanzi, utterance.pinyin)
     elif recording:
         is_file = Path(text).suffix == ".txt"

@@ -20,7 +20,8 @@ import numpy as np
 from rapidfuzz.distance import Levenshtein
 from tqdm import tqdm
 
-from data.manifest import Utterance, read_manifest
+from data.corpora.tools.lists import read_utterances
+from data.manifest import Utterance
 from model_language.registry import load_converter
 from model_speech.acoustic_logits import AcousticLogits, load_acoustic_logits
 from model_speech.ctc.alignment import align_text
@@ -110,7 +111,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     joint = load_joint_search_for(run, load_converter(options.language))
     recognizers = {PLAIN: Recognizer(acoustic), JOINT: Recognizer(acoustic, joint=joint)}
     kinds = [PLAIN, JOINT, *([JOINT_NGRAM] if joint.has_ngrams else [])]
-    dev = [utterance for path in options.manifest for utterance in read_manifest(path)]
+    dev = [utterance for path in options.manifest for utterance in read_utterances(path)]
     observed = _observe_kinds(recognizers, kinds, dev)
     weights = {
         kind: tuple(logistic_regression(found.features, found.right).tolist())
@@ -127,7 +128,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for line in _report("fitted", observed, calibration):
         print(line)
     for path in options.check:
-        utterances = read_manifest(path)
+        utterances = read_utterances(path)
         checked = _observe_kinds(recognizers, kinds, utterances)
         for line in _report(str(path), checked, calibration):
             print(line)

@@ -9,9 +9,10 @@ from utils.command.entry import run_command
 from collections.abc import Sequence
 from pathlib import Path
 
+from data.corpora.tools.lists import read_utterances
 from data.features.cache import prepare_features
 from data.features.packing import pack_corpus
-from data.manifest import Utterance, read_manifest
+from data.manifest import Utterance
 from training.setting_checks import check_settings
 from utils.backend.quiet import silence_tensorflow
 from utils.cluster import add_cluster, on_cluster
@@ -64,7 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _read(manifests: Sequence[str]) -> list[Utterance]:
-    return [utterance for path in manifests for utterance in read_manifest(path)]
+    return [utterance for path in manifests for utterance in read_utterances(path)]
 
 
 def _parser() -> CommandParser:

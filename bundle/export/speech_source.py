@@ -17,7 +17,8 @@ import numpy as np
 from bundle.check.scoring import evenly
 from bundle.export.keyword_source import CALIBRATION_CLIPS
 from bundle.export.source import Clips, ExportSource, data_section, read_splits, usable_items
-from data.manifest import Utterance, read_manifest
+from data.corpora.tools.lists import read_utterances
+from data.manifest import Utterance
 from model_speech.acoustic_model import AcousticModel, load_acoustic_model
 from model_speech.causal import STREAMING_HINT, CausalModel, causal_model, streaming_obstacles
 from model_speech.layers.front_end import front_end
@@ -120,7 +121,7 @@ def speech_source(
 
 def _utterances(split: str, manifests: Sequence[str], vocabulary: Vocabulary) -> list[Utterance]:
     """The utterances of a split that are short enough and have only tokens of the vocabulary."""
-    read = [utterance for path in manifests for utterance in read_manifest(path)]
+    read = [utterance for path in manifests for utterance in read_utterances(path)]
     long = f"utterances longer than {MAX_SECONDS:g} s"
     short = usable_items(split, read, lambda utterance: utterance.seconds <= MAX_SECONDS, long)
 

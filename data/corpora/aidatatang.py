@@ -4,7 +4,8 @@ The corpus (Beijing DataTang, 2019, CC BY-NC-ND 4.0: not for commercial use) is
 ``aidatatang_200zh/{corpus/{train,dev,test}/G0013.tar.gz,transcript/aidatatang_200_zh_transcript.txt}``: 200
 hours read by 600 speakers into mobile phones. An archive holds ``G0013/T0055G0013S0001.wav``, the list of
 transcripts ``T0055G0013S0001 今天 什么 日子``. Its owner has withdrawn it from https://www.openslr.org/62/:
-existing copies can be prepared, but it can't be downloaded.
+existing copies can be prepared (MD5 of the archive, as PaddleSpeech checks it:
+6e0f4f39cd5f667a7ee53c397c8d0949), but it can't be downloaded.
 """
 
 from utils.command.entry import run_command
@@ -14,21 +15,20 @@ from pathlib import Path
 
 from data.corpora.tools.archives import find_in_speaker_archives
 from data.corpora.tools.command import corpus_command
-from data.corpora.tools.download import ByHand
+from data.corpora.tools.download import Archive
 from data.corpora.tools.preparation import Candidate, Corpus, find_corpus_folder
 from data.corpora.tools.transcripts import read_transcript_list
 from data.manifest import SPLITS
 
-NAME, FOLDER = "aidatatang", "aidatatang_200zh"
-SOURCE = ByHand(
-    reason="the owner of aidatatang_200zh has withdrawn it from OpenSLR, so it can't be downloaded any more",
-    # The sum is what PaddleSpeech's recipe checks.
-    steps=(
-        "unpack your own copy of aidatatang_200zh.tgz there (MD5 6e0f4f39cd5f667a7ee53c397c8d0949), "
-        "then: prepare"
-    ),
+ARCHIVE = Archive(
+    url="https://www.openslr.org/resources/62/aidatatang_200zh.tgz",  # withdrawn
+    folder="aidatatang_200zh",
+    unpacked=2.6,  # the speakers' archives are as large as the whole, their recordings 1.6 times
 )
-
+WITHDRAWN = (
+    "its owner has withdrawn it from OpenSLR; with your own copy: python -m data.corpora.aidatatang prepare "
+    "--archive aidatatang_200zh.tgz --unpack-to {root}"
+)
 _TRANSCRIPT = "transcript/aidatatang_200_zh_transcript.txt"
 
 
@@ -36,20 +36,20 @@ def find_utterances(root: Path, output: Path, workers: int) -> Iterator[Candidat
     """Unpack the speakers that are not yet unpacked and yield all recordings and transcripts.
 
     Raises:
-        CorpusError: the corpus is not there, or the disk is full.
+        CorpusError, OSError: see `find_corpus_folder` and `find_in_speaker_archives`.
     """
-    corpus = find_corpus_folder(root, FOLDER, ("corpus", _TRANSCRIPT), NAME, FOLDER)
+    corpus = find_corpus_folder(root, CORPUS, ("corpus", _TRANSCRIPT))
     texts = read_transcript_list(corpus / _TRANSCRIPT)
-    # An id is T0055 G0013 S0001.
-    yield from find_in_speaker_archives(corpus / "corpus", texts, lambda name: name[5:10], workers)
+    yield from find_in_speaker_archives(corpus / "corpus", texts, workers)
 
 
 CORPUS = Corpus(
-    NAME,
+    "aidatatang",
     "aidatatang_200zh: 200 hours, 600 speakers (CC BY-NC-ND: not for commercial use; withdrawn)",
     find_utterances,
     SPLITS,
-    SOURCE,
+    (ARCHIVE,),
+    WITHDRAWN,
 )
 
 main = corpus_command(CORPUS)

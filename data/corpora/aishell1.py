@@ -36,19 +36,18 @@ def find_utterances(root: Path, output: Path, workers: int) -> Iterator[Candidat
     """Unpack the speakers that are not yet unpacked and yield all recordings and transcripts.
 
     Raises:
-        CorpusError: the corpus is not there, or the disk is full.
+        CorpusError, OSError: see `find_corpus_folder` and `find_in_speaker_archives`.
     """
-    corpus = find_corpus_folder(root, "data_aishell", ("wav", _TRANSCRIPT), "aishell1", "AISHELL-1")
+    corpus = find_corpus_folder(root, CORPUS, ("wav", _TRANSCRIPT))
     texts = {
         name: text.translate(_VARIANTS) if isinstance(text, str) else text
         for name, text in read_transcript_list(corpus / _TRANSCRIPT).items()
     }
-    # An id is BAC009 S0002 W0122.
-    yield from find_in_speaker_archives(corpus / "wav", texts, lambda name: name[6:11], workers)
+    yield from find_in_speaker_archives(corpus / "wav", texts, workers)
 
 
 CORPUS = Corpus(
-    "aishell1", "AISHELL-1: 178 hours of read speech, 400 speakers", find_utterances, SPLITS, ARCHIVE
+    "aishell1", "AISHELL-1: 178 hours of read speech, 400 speakers", find_utterances, SPLITS, (ARCHIVE,)
 )
 
 main = corpus_command(CORPUS)

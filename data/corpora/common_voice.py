@@ -16,20 +16,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from data.corpora.tools.command import corpus_command
-from data.corpora.tools.download import ByHand
-from data.corpora.tools.preparation import Candidate, Corpus, Problem, clean_text
+from data.corpora.tools.preparation import Candidate, Corpus, Problem, clean_text, missing_corpus
 from data.corpora.tools.transcripts import NOT_UTF8, WRONG_FIELDS, make_candidate, utf8_lines
 from data.manifest import SPLITS
 from utils.errors import CorpusError
 from utils.mandarin.pinyin import is_hanzi
 
 VALIDATED = "validated"  # the manifest of validated clips that are in no official split
-SOURCE = ByHand(
-    reason="Common Voice can be downloaded only from its own site, by users who accept its terms",
-    steps=(
-        "get 'Chinese (China)', zh-CN, from https://datacollective.mozillafoundation.org or "
-        "https://commonvoice.mozilla.org/datasets, unpack cv-corpus-*-zh-CN.tar.gz there, then: prepare"
-    ),
+SOURCE = (
+    "accept its terms and get 'Chinese (China)', zh-CN, from https://datacollective.mozillafoundation.org or "
+    "https://commonvoice.mozilla.org/datasets; then: tar xf cv-corpus-*-zh-CN.tar.gz -C {root}; "
+    "python -m data.corpora.common_voice prepare {root}"
 )
 
 _COLUMNS = ("client_id", "path", "sentence")
@@ -72,11 +69,7 @@ def _corpus_folder(root: Path) -> Path:
     folders = [root, root / "zh-CN", *sorted(root.glob("cv-corpus-*/zh-CN"))]
     found = [folder for folder in folders if all((folder / f"{split}.tsv").is_file() for split in SPLITS)]
     if not found:
-        raise CorpusError(
-            "no Common Voice zh-CN here: cv-corpus-*/zh-CN/{clips,train.tsv,dev.tsv,test.tsv} expected",
-            where=root,
-            hint=SOURCE.steps,
-        )
+        raise missing_corpus(CORPUS, root, "cv-corpus-*/zh-CN/{clips,train.tsv,dev.tsv,test.tsv}")
     if len(found) > 1:
         names = ", ".join(str(folder.relative_to(root)) for folder in found)
         raise CorpusError(f"several releases here: {names}", where=root, hint="give the folder of one")
@@ -142,7 +135,7 @@ CORPUS = Corpus(
     "Common Voice zh-CN: sentences read by volunteers (CC0). Beside the official train, dev and test,\n"
     "the manifest 'validated' has the other clips, without the speakers and sentences of dev and test.",
     find_utterances,
-    source=SOURCE,
+    by_hand=SOURCE,
 )
 
 main = corpus_command(CORPUS)

@@ -8,14 +8,13 @@ mobile phones. The marks FIL and SPK (noises of the speaker) are removed from th
 
 from utils.command.entry import run_command
 
-import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
 from data.corpora.tools.command import corpus_command
 from data.corpora.tools.download import Archive
-from data.corpora.tools.preparation import Candidate, Corpus, Problem
+from data.corpora.tools.preparation import Candidate, Corpus, Problem, missing_corpus
 from data.corpora.tools.transcripts import (
     MISSING,
     NO_AUDIO,
@@ -25,9 +24,7 @@ from data.corpora.tools.transcripts import (
     utf8_lines,
 )
 from data.manifest import SPLITS
-from utils.errors import CorpusError
 
-NAME = "magicdata"
 # Bytes as Kaldi's multi_cn recipe checks them; it has no MD5 sums, nor have the recipes of ESPnet and Lhotse.
 _SIZES = {"train": 52_627_842_921, "dev": 1_035_537_823, "test": 2_201_936_013}
 ARCHIVES = tuple(
@@ -56,51 +53,39 @@ def find_utterances(root: Path, output: Path, workers: int) -> Iterator[Candidat
     """
     splits = [split for split in SPLITS if (root / split / _TRANSCRIPT).is_file()]
     if not splits:
-        raise CorpusError(
-            f"no MAGICDATA here: {{train,dev,test}}/{_TRANSCRIPT} expected",
-            where=root,
-            hint=f"python -m data.corpora.{NAME} download {root}",
-        )
+        raise missing_corpus(CORPUS, root, f"{{train,dev,test}}/{_TRANSCRIPT}")
     for split in splits:
         yield from _find_in_split(root / split)
 
 
 def _find_in_split(folder: Path) -> Iterator[Candidate]:
     texts = _read_transcripts(folder / _TRANSCRIPT)
-    for speaker in sorted(entry.name for entry in os.scandir(folder) if entry.is_dir()):
-        for audio in sorted((folder / speaker).glob("[!.]*.wav")):
-            yield _candidate(audio, *texts.pop(audio.stem, (speaker, Problem(MISSING))))
-    for name, (speaker, text) in sorted(texts.items()):
-        yield Candidate(
-            name,
-            folder.name,
-            folder,
-            speaker,
-            problem=text if isinstance(text, Problem) else Problem(NO_AUDIO, f"{name}.wav"),
-        )
+    for audio in sorted(folder.glob("[!.]*/[!.]*.wav")):
+        yield _candidate(audio, texts.pop(audio.stem, Problem(MISSING)))
+    for name, text in sorted(texts.items()):
+        problem = text if isinstance(text, Problem) else Problem(NO_AUDIO, f"{name}.wav")
+        yield Candidate(name, folder.name, folder, problem=problem)
 
 
-def _read_transcripts(path: Path) -> dict[str, tuple[str, str | Problem]]:
-    """Read the speaker and the text of each utterance, or what is wrong with its line."""
-    texts: dict[str, tuple[str, str | Problem]] = {}
+def _read_transcripts(path: Path) -> dict[str, str | Problem]:
+    """Read the text of each utterance, or what is wrong with its line."""
+    texts: dict[str, str | Problem] = {}
     for number, line, readable in utf8_lines(path):
         fields = line.split("\t")
         if tuple(fields) == _HEADER:
             continue
         name = fields[0].strip().removesuffix(".wav")
-        speaker = fields[1].strip() if len(fields) > 1 else ""
         if len(fields) != len(_HEADER):
-            text: str | Problem = Problem(WRONG_FIELDS, f"{len(fields)} in {path.name}:{number}")
+            texts[name] = Problem(WRONG_FIELDS, f"{len(fields)} in {path.name}:{number}")
         elif name in texts:
-            text = Problem("duplicate transcript", f"line {number}")
+            texts[name] = Problem("duplicate transcript", f"line {number}")
         else:
-            text = fields[2] if readable else Problem(NOT_UTF8, f"line {number}")
-        texts[name] = (speaker, text)
+            texts[name] = fields[2] if readable else Problem(NOT_UTF8, f"line {number}")
     return texts
 
 
-def _candidate(audio: Path, speaker: str, text: str | Problem) -> Candidate:
-    split, note = audio.parent.parent.name, ""
+def _candidate(audio: Path, text: str | Problem) -> Candidate:
+    split, speaker, note = audio.parent.parent.name, audio.parent.name, ""
     if audio.stem in _BAD:
         text = Problem("known to be a bad recording", "left out by other recipes too")
     elif isinstance(text, str):
@@ -110,7 +95,7 @@ def _candidate(audio: Path, speaker: str, text: str | Problem) -> Candidate:
 
 
 CORPUS = Corpus(
-    NAME,
+    "magicdata",
     "MAGICDATA: 755 hours of read speech, 1,080 speakers (CC BY-NC-ND: not for commercial use)",
     find_utterances,
     SPLITS,

@@ -180,7 +180,6 @@ def main(argv: list[str] | None = None) -> int:
     """The command ``python -m data.corpora.nonspeech``."""
     options = _parser().parse_args(argv)
     recordings = find_recordings(options.noise) if options.noise else []
-    recordings = [path for path in recordings if path.stem not in options.without]
     print(f"written: {generate(options.folder, options.count, options.seed, recordings)}")
     return 0
 
@@ -191,9 +190,6 @@ def _parser() -> CommandParser:
     parser.add_argument("--count", type=positive, default=600, help="number of sounds (default: 600)")
     parser.add_argument("--seed", type=not_negative, default=0, help="default: 0")
     parser.add_argument("--noise", type=Path, metavar="FOLDER", help="recordings of noise without speech")
-    parser.add_argument(
-        "--without", nargs="+", default=[], metavar="NAME", help="recordings in --noise that are left out"
-    )
     return parser
 
 

@@ -20,13 +20,13 @@ from data.corpora.tools.download import Archive
 from data.corpora.tools.preparation import Candidate, Corpus, Problem, find_corpus_folder, split_of_speaker
 from data.corpora.tools.transcripts import MISSING, NO_AUDIO, make_candidate
 from data.manifest import SPLITS
-from utils.errors import CorpusError, require
+from utils.errors import CorpusError, shorten
+from utils.files import read_text
 
-NAME, FOLDER = "primewords", "primewords_md_2018_set1"
 ARCHIVE = Archive(
     url="https://www.openslr.org/resources/47/primewords_md_2018_set1.tar.gz",
     size=9_057_625_192,  # as the recipes of Kaldi (multi_cn) and ESPnet check it; none has a checksum
-    folder=FOLDER,
+    folder="primewords_md_2018_set1",
     unpacked=1.4,
 )
 
@@ -40,7 +40,7 @@ def find_utterances(root: Path, output: Path, workers: int) -> Iterator[Candidat
     Raises:
         CorpusError: the corpus is not there, or its transcript is not a JSON list.
     """
-    corpus = find_corpus_folder(root, FOLDER, ("audio_files", _TRANSCRIPT), NAME, "Primewords Set 1")
+    corpus = find_corpus_folder(root, CORPUS, ("audio_files", _TRANSCRIPT))
     recordings = {path.name: path for path in (corpus / "audio_files").rglob("[!.]*.wav")}
     records: dict[str, list[tuple[str, str]]] = defaultdict(list)  # file → speakers and texts
     for number, record in enumerate(_read_records(corpus / _TRANSCRIPT), start=1):
@@ -56,18 +56,13 @@ def find_utterances(root: Path, output: Path, workers: int) -> Iterator[Candidat
 
 
 def _read_records(path: Path) -> list[Any]:
-    hint = "unpack the archive again"
     try:
-        records = json.loads(path.read_bytes().decode("utf-8-sig"))
-    except UnicodeDecodeError as error:
-        raise CorpusError(f"not UTF-8 text (byte {error.start})", where=path, hint=hint) from error
+        records = json.loads(read_text(path, "the transcripts", CorpusError))
     except json.JSONDecodeError as error:
-        raise CorpusError(
-            f"not JSON ({error.msg}), perhaps cut off",
-            where=f"{path}:{error.lineno}, column {error.colno}",
-            hint=hint,
-        ) from error
-    require(isinstance(records, list), "not a list of records", where=path, hint=hint, error=CorpusError)
+        records = error
+    if not isinstance(records, list):
+        problem = f"not a list of records, perhaps cut off ({records})"
+        raise CorpusError(shorten(problem), where=path, hint="unpack the archive again")
     return records
 
 
@@ -87,17 +82,17 @@ def _candidates(name: str, audio: Path | None, transcripts: list[tuple[str, str]
             text = Problem("records of one recording differ", f"{speaker}: {transcript}")
         elif index:
             text = Problem("duplicate record", transcript)
-        split = split_of_speaker(NAME, speaker)
+        split = split_of_speaker(CORPUS.name, speaker)
         yield make_candidate(name.removesuffix(".wav"), split, audio or Path(name), speaker, text)
 
 
 CORPUS = Corpus(
-    NAME,
+    "primewords",
     "Primewords Set 1: 100 hours of read speech, 296 speakers (CC BY-NC-ND: not for commercial use).\n"
     "Split by speaker: about 90 % train, 5 % dev, 5 % test.",
     find_utterances,
     SPLITS,
-    ARCHIVE,
+    (ARCHIVE,),
 )
 
 main = corpus_command(CORPUS)

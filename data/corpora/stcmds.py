@@ -20,11 +20,10 @@ from data.corpora.tools.preparation import Candidate, Corpus, Problem, find_corp
 from data.corpora.tools.transcripts import make_candidate, read_transcript_file
 from data.manifest import SPLITS
 
-NAME, FOLDER = "stcmds", "ST-CMDS-20170001_1-OS"
 ARCHIVE = Archive(
     url="https://www.openslr.org/resources/38/ST-CMDS-20170001_1-OS.tar.gz",
     size=8_231_662_593,  # as Kaldi's multi_cn recipe checks it; no recipe has a checksum
-    folder=FOLDER,
+    folder="ST-CMDS-20170001_1-OS",
     unpacked=1.7,  # 12.7 GB of recordings and 200,000 small files
 )
 
@@ -37,7 +36,7 @@ def find_utterances(root: Path, output: Path, workers: int) -> Iterator[Candidat
     Raises:
         CorpusError: the folder is not there.
     """
-    folder = find_corpus_folder(root, FOLDER, ("*P?????[A-Z]????.*",), NAME, "ST-CMDS")
+    folder = find_corpus_folder(root, CORPUS, ("*P?????[A-Z]????.*",))
     files = [entry.name for entry in os.scandir(folder) if not entry.name.startswith(".")]
     for name in sorted({file.rpartition(".")[0] for file in files if file.endswith((".wav", ".txt"))}):
         yield _candidate(folder, name)
@@ -50,22 +49,17 @@ def _candidate(folder: Path, name: str) -> Candidate:
         return Candidate(name, "", audio, problem=Problem("not a file name of this corpus", name))
     number, series = match.groups()
     lines = read_transcript_file(folder / f"{name}.txt")
-    if isinstance(lines, Problem):
-        text: str | Problem = lines
-    elif len(lines) > 1:
-        text = Problem("transcript has several lines", f"{len(lines)} in {folder / name}.txt")
-    else:
-        text = "".join(lines)
-    return make_candidate(name, split_of_speaker(NAME, number), audio, number + series, text)
+    text = lines if isinstance(lines, Problem) else "".join(lines)
+    return make_candidate(name, split_of_speaker(CORPUS.name, number), audio, number + series, text)
 
 
 CORPUS = Corpus(
-    NAME,
+    "stcmds",
     "ST-CMDS: 110 hours of commands and chat, 855 speakers (CC BY-NC-ND: not for commercial use).\n"
     "Split by speaker: about 90 % train, 5 % dev, 5 % test.",
     find_utterances,
     SPLITS,
-    ARCHIVE,
+    (ARCHIVE,),
 )
 
 main = corpus_command(CORPUS)

@@ -78,7 +78,7 @@ def _parser() -> CommandParser:
         kind, text = options[name]
         generating.add_argument(f"--{name.replace('_', '-')}", type=kind, default=default, help=text)
     add_workers(generating)
-    add_prepare(actions, CORPUS.name, _EXAMPLES)
+    add_prepare(actions, CORPUS, _EXAMPLES)
     return parser
 
 

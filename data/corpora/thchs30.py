@@ -44,7 +44,7 @@ def find_utterances(root: Path, output: Path, workers: int) -> Iterator[Candidat
     Raises:
         CorpusError: the corpus is not there.
     """
-    corpus = find_corpus_folder(root, "data_thchs30", ("data/*.wav*",), "thchs30", "THCHS-30")
+    corpus = find_corpus_folder(root, CORPUS, ("data/*.wav*",))
     in_splits: set[str] = set()
     for split in SPLITS:
         names = _utterance_names(corpus / split)
@@ -115,7 +115,9 @@ def _resolve(corpus: Path, split: str, name: str) -> Path:
     return path
 
 
-CORPUS = Corpus("thchs30", "THCHS-30: 30 hours of read news, 60 speakers", find_utterances, SPLITS, ARCHIVE)
+CORPUS = Corpus(
+    "thchs30", "THCHS-30: 30 hours of read news, 60 speakers", find_utterances, SPLITS, (ARCHIVE,)
+)
 
 main = corpus_command(CORPUS)
 

@@ -19,7 +19,8 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
-from data.manifest import Utterance, read_manifest
+from data.corpora.tools.lists import read_utterances
+from data.manifest import Utterance
 from data.text.sources import read_lines
 from model_speech.acoustic_logits import AcousticLogits, load_acoustic_logits
 from recognition.live.loading import load_logit_stream
@@ -108,7 +109,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     run = open_run(options.run, "speech").path
     acoustic = load_acoustic_logits(run)
     stream, rate = load_logit_stream(run, acoustic), acoustic.features.sample_rate
-    utterances = [utterance for path in options.manifest for utterance in read_manifest(path)]
+    utterances = [utterance for path in options.manifest for utterance in read_utterances(path)]
     rows = []
     for utterance in tqdm(utterances, "recognising", disable=None):
         rows.append(np.concatenate([stream.feed(read_audio(utterance.audio, rate)), stream.flush()]))

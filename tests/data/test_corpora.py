@@ -64,14 +64,11 @@ def small_thchs30(tmp_path) -> Path:
     return root
 
 
-def test_thchs30_phones_of_the_original():
-    assert " ".join(syllables_of_phones(PHONES)) == PINYIN
-    assert " ".join(syllables_of_phones(PHONES_B)) == "ta1 bu2 shi4 yi2 ge4 ren2"
-
-
 @pytest.mark.parametrize(
     ("phones", "syllables"),
     [
+        (PHONES, PINYIN),
+        (PHONES_B, "ta1 bu2 shi4 yi2 ge4 ren2"),
         ("ee er4 oo ou3 ee en1 aa ai4", "er4 ou3 en1 ai4"),
         ("ii iu3 ii iong4 uu ui3 uu uei3 uu ueng1 uu u5", "you3 yong4 wei3 wei3 weng1 wu5"),
         (
@@ -104,15 +101,11 @@ def test_thchs30_prepared(small_thchs30, tmp_path, capsys):
     assert rejected(output) == {}
     printed = capsys.readouterr().out
     assert "sample rates: 16,000 Hz" in printed and "rejected (see rejected.tsv): none" in printed
-
-
-def test_summary_figures(small_thchs30, tmp_path):
-    thchs30.main(["prepare", str(small_thchs30), "--output", str(tmp_path / "out")])
-    summary = json.loads((tmp_path / "out" / "summary.json").read_text(encoding="utf-8"))
-    train = summary["splits"]["train"]
-    assert (train["utterances"], train["speakers"], train["distinct_sentences"]) == (3, 2, 2)
-    assert train["syllables"] == 30 + 6 + 30 and train["spoken_readings"] == 1
-    assert train["hours"] == pytest.approx(0.3 / 3600, abs=1e-4)
+    summary = json.loads((output / "summary.json").read_text(encoding="utf-8"))
+    size = summary["splits"]["train"]
+    assert (size["utterances"], size["speakers"], size["distinct_sentences"]) == (3, 2, 2)
+    assert size["syllables"] == 30 + 6 + 30 and size["spoken_readings"] == 1
+    assert size["hours"] == pytest.approx(0.3 / 3600, abs=1e-4)
     assert summary["rejected"] == {}
 
 
@@ -238,8 +231,13 @@ def small_aishell(tmp_path) -> Path:
 
 def test_aishell_unpacked_and_prepared(small_aishell, tmp_path):
     output = tmp_path / "out"
-    assert aishell1.main(["prepare", str(small_aishell), "--output", str(output)]) == 0
     corpus = small_aishell / "data_aishell"
+    add_speaker(corpus, "train", "S0005", [f"BAC009S0005W000{number}" for number in range(4)])
+    with (corpus / "transcript" / "aishell_transcript_v0.8.txt").open("ab") as file:
+        file.write("BAC009S0005W0000 你好\n".encode("gb18030"))
+        file.write("BAC009S0005W0001 你好\nBAC009S0005W0001 再见\n\n".encode())
+        file.write("BAC009S0005W0002\nBAC009S0005W0009 你好\n".encode())
+    assert aishell1.main(["prepare", str(small_aishell), "--output", str(output)]) == 0
     assert (corpus / "wav" / "dev" / "S0724" / "BAC009S0724W0121.wav").is_file()
     assert not list((corpus / "wav").glob(".*"))
     train = read_manifest(output / "train.tsv")
@@ -247,7 +245,14 @@ def test_aishell_unpacked_and_prepared(small_aishell, tmp_path):
     assert train[0].speaker == "S0002" and train[0].hanzi == "而对楼市成交抑制作用最大的限购"
     assert " ".join(train[1].pinyin) == "ye3 cheng2 wei2 di4 fang1 zheng4 fu3 de5 yan3 zhong1 ding1"
     assert train[2].hanzi == "余震"  # written 馀 in the original
-    assert rejected(output)["BAC009S0002W0124"] == ("train", "Latin letters in the transcript", "三D打印")
+    assert {name[6:]: (reason, detail) for name, (_, reason, detail) in rejected(output).items()} == {
+        "S0002W0124": ("Latin letters in the transcript", "三D打印"),
+        "S0005W0000": ("transcript is not UTF-8", "line 7"),
+        "S0005W0001": ("duplicate transcript", "line 9"),
+        "S0005W0002": ("empty transcript", ""),
+        "S0005W0003": ("transcript missing", ""),
+        "S0005W0009": ("no such audio file", ""),
+    }
 
 
 def test_aishell_continues_after_an_interruption(small_aishell, tmp_path):
@@ -266,42 +271,12 @@ def test_aishell_continues_after_an_interruption(small_aishell, tmp_path):
     assert not (corpus / "wav" / name).exists()
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        tar_bytes({"train/S0003/BAC009S0003W0121.wav": os.urandom(20_000)})[:5_000],
-        b"this is no archive",
-        tar_bytes({"train/S0003/a.wav": b"", "../../../evil.wav": b"evil"}),
-        tar_bytes({"/tmp/../evil.wav": b"evil", "train/S0099/x.wav": b""}),
-    ],
-    ids=["truncated", "no archive", "path traversal", "another speaker"],
-)
-def test_aishell_damaged_or_hostile_archive(small_aishell, tmp_path, content):
+def test_aishell_archive_of_another_speaker(small_aishell, tmp_path):
     corpus = small_aishell / "data_aishell"
-    write(corpus / "wav" / "S0003.tar.gz", content)
-    with pytest.raises(CorpusError, match=r"(damaged|unsafe|no folder).*S0003\.tar\.gz"):
+    write(corpus / "wav" / "S0003.tar.gz", tar_bytes({"train/S0099/x.wav": b""}))
+    with pytest.raises(CorpusError, match=r"no folder S0003 or .*S0003\.tar\.gz"):
         aishell1.main(["prepare", str(small_aishell), "--output", str(tmp_path / "out")])
-    assert not list(tmp_path.rglob("evil*")) and not (corpus / "wav" / "train" / "S0003").exists()
-
-
-def test_aishell_damaged_transcript(small_aishell, tmp_path):
-    corpus = small_aishell / "data_aishell"
-    add_speaker(corpus, "train", "S0005", [f"BAC009S0005W000{number}" for number in range(4)])
-    with (corpus / "transcript" / "aishell_transcript_v0.8.txt").open("ab") as file:
-        file.write("BAC009S0005W0000 你好\n".encode("gb18030"))
-        file.write("BAC009S0005W0001 你好\nBAC009S0005W0001 再见\n\n".encode())
-        file.write("BAC009S0005W0002\nBAC009S0005W0009 你好\n".encode())
-    assert aishell1.main(["prepare", str(small_aishell), "--output", str(tmp_path / "out")]) == 0
-    reasons = {
-        name[-5:]: reason for name, (_, reason, _) in rejected(tmp_path / "out").items() if "S0005" in name
-    }
-    assert reasons == {
-        "W0000": "transcript is not UTF-8",
-        "W0001": "duplicate transcript",
-        "W0002": "empty transcript",
-        "W0003": "transcript missing",
-        "W0009": "no such audio file",
-    }
+    assert not (corpus / "wav" / "train" / "S0099").exists()
 
 
 # Lists in the form of manifests

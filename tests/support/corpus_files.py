@@ -7,9 +7,9 @@ import numpy as np
 import soundfile
 
 
-def wav(seconds=0.1, rate=16000, channels=1) -> bytes:
+def wav(seconds=0.1, rate=16000, channels=1, seed=0) -> bytes:
     """Write a WAV file of noise."""
-    samples = np.random.default_rng(0).uniform(-0.1, 0.1, (round(seconds * rate), channels))
+    samples = np.random.default_rng(seed).uniform(-0.1, 0.1, (round(seconds * rate), channels))
     buffer = io.BytesIO()
     soundfile.write(buffer, samples, rate, format="WAV", subtype="PCM_16")
     return buffer.getvalue()

@@ -19,10 +19,11 @@ import numpy as np
 from data.batches.batching import Batch, BatchSource
 from data.batches.mixture import WeightedCorpus
 from data.batches.packed_source import PackedCorpus, PackedSource
+from data.corpora.tools.lists import read_utterances
 from data.features.augment import AugmentConfig
 from data.features.cache import prepare_features
 from data.features.spec_augment import SpecAugmentConfig
-from data.manifest import Utterance, read_manifest
+from data.manifest import Utterance
 from model_speech.acoustic_model import load_acoustic_model
 from model_speech.ctc.decoder import best_tokens
 from model_speech.ctc.distillation import distillation_loss
@@ -318,7 +319,7 @@ def _read(config: SpeechConfig) -> tuple[list[list[Utterance]], list[Utterance]]
         "data.train and data.dev each need a manifest",
         hint="see configs/speech",
     )
-    corpora = [read_manifest(path) for path in data.train]
+    corpora = [read_utterances(path) for path in data.train]
     _require_utterances(data.train, sum(map(len, corpora)))
     if data.dev:
         return corpora, _read_dev(config)
@@ -326,7 +327,7 @@ def _read(config: SpeechConfig) -> tuple[list[list[Utterance]], list[Utterance]]
 
 
 def _read_dev(config: SpeechConfig) -> list[Utterance]:
-    utterances = [utterance for path in config.data.dev for utterance in read_manifest(path)]
+    utterances = [utterance for path in config.data.dev for utterance in read_utterances(path)]
     _require_utterances(config.data.dev, len(utterances))
     return utterances
 

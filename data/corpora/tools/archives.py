@@ -4,7 +4,7 @@ AISHELL-1 and aidatatang_200zh are distributed like this: ``S0002.tar.gz`` … a
 ``{train,dev,test}/S0002/*.wav``, each speaker completely or not at all.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from tqdm import tqdm
@@ -21,7 +21,7 @@ _UNPACKED = 1.6  # bytes of recordings per byte of a speaker's archive, a genero
 
 
 def find_in_speaker_archives(
-    folder: Path, texts: Mapping[str, str | Problem], speaker_of: Callable[[str], str], workers: int
+    folder: Path, texts: Mapping[str, str | Problem], workers: int
 ) -> Iterator[Candidate]:
     """Unpack the archives that are not yet unpacked and yield all recordings and transcripts.
 
@@ -29,11 +29,11 @@ def find_in_speaker_archives(
         folder: holds the archives, directly or in a folder for each split; the recordings are or will be
             ``{split}/{speaker}/{id}.wav`` in it.
         texts: id → transcript, or what is wrong with it.
-        speaker_of: id → speaker.
         workers: number of archives unpacked at a time.
 
     Raises:
-        CorpusError: an archive is damaged or unsafe, or the disk is full or not writable.
+        CorpusError: an archive is damaged or unsafe.
+        CacheError, OSError: the disk is full or not writable.
     """
     _unpack_all(folder, workers)
     without_recording = set(texts)
@@ -44,7 +44,7 @@ def find_in_speaker_archives(
                 audio.stem, split, audio, audio.parent.name, text=texts.get(audio.stem, Problem(MISSING))
             )
     for name in sorted(without_recording):
-        yield Candidate(name, "", folder, speaker_of(name), problem=Problem(NO_AUDIO))
+        yield Candidate(name, "", folder, problem=Problem(NO_AUDIO))
 
 
 def _unpack_all(folder: Path, workers: int) -> None:
@@ -61,7 +61,7 @@ def _unpack_all(folder: Path, workers: int) -> None:
 
 def _unpack(archive: Path) -> None:
     """Unpack an archive beside itself."""
-    unpack(archive, {name: archive.parent / name for name in _contents(archive)})
+    unpack(archive, archive.parent, _contents(archive))
 
 
 def _contents(archive: Path) -> Sequence[str]:

@@ -1,12 +1,13 @@
-"""Builds the command line of a corpus's module: ``prepare ROOT`` and, with a source, ``download ROOT``."""
+"""Builds the command line of a corpus's module: ``prepare`` and, if it may be, ``download``."""
 
 import argparse
+import shlex
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from data.corpora.tools.download import Archive, ByHand, Source, download_corpus
+from data.corpora.tools.download import download_corpus, unpack_corpus
 from data.corpora.tools.preparation import Corpus, prepare
 from utils.audio.reading import SAMPLE_RATE
 from utils.cluster import add_cluster, on_cluster
@@ -17,7 +18,7 @@ from utils.text_table import print_table
 
 
 def corpus_command(corpus: Corpus) -> Callable[[list[str] | None], int]:
-    """Make the ``main`` of a corpus's module: ``prepare`` and, where there is a source, ``download``.
+    """Make the ``main`` of a corpus's module: ``prepare`` and, if a program may download it, ``download``.
 
     It takes the words of the command line (None for the program's own) and returns the exit code: 0, or 1 if
     a split is empty. It raises a UserError if the corpus is not there, can't be downloaded, or none of it is
@@ -34,8 +35,9 @@ def corpus_command(corpus: Corpus) -> Callable[[list[str] | None], int]:
 def run_prepare(corpus: Corpus, options: argparse.Namespace) -> int:
     """Prepare a corpus with the options of :func:`add_prepare`; returns the exit code."""
     output = Path(options.output or Path("datasets", corpus.name))
+    root = _unpack(corpus, options) if options.archive else Path(options.root)
     with on_cluster(options.cluster):
-        summary = prepare(corpus, Path(options.root), output, options.workers, options.sample_rate)
+        summary = prepare(corpus, root, output, options.workers, options.sample_rate)
     print_summary(summary)
     print(f"written: {output}/{{{','.join(summary['splits'])},rejected}}.tsv and summary.json")
     empty = [name for name, size in summary["splits"].items() if not size["utterances"]]
@@ -44,15 +46,25 @@ def run_prepare(corpus: Corpus, options: argparse.Namespace) -> int:
     return 1 if empty else 0
 
 
+def _unpack(corpus: Corpus, options: argparse.Namespace) -> Path:
+    """Unpack the archives of ``--archive``; returns the folder that holds them."""
+    root = options.unpack_to or options.archive[0].parent
+    names = {archive.file: archive for archive in corpus.archives}
+    for file in options.archive:
+        archive = names.get(file.name, corpus.archives[0])  # the only archive may have been renamed
+        if len(names) > 1 and file.name not in names:
+            raise CorpusError("another archive", where=file, hint=f"its name is {' or '.join(names)}")
+        print(f"{unpack_corpus(archive, file, root)}: ready")
+    return root
+
+
 def _download(corpus: Corpus, options: argparse.Namespace) -> int:
-    root, source = Path(options.root), corpus.source
-    if isinstance(source, ByHand):
-        raise CorpusError(source.reason, where=root, hint=source.steps)
-    for archive in [source] if isinstance(source, Archive) else source or ():
+    root = Path(options.root)
+    for archive in corpus.archives:
         if options.only in (None, archive.folder):
-            url = options.url and f"{options.url.rstrip('/')}/{archive.url.rpartition('/')[2]}"
+            url = options.url and f"{options.url.rstrip('/')}/{archive.file}"
             print(f"{download_corpus(archive, root, url)}: ready")
-    print(f"now: python -m data.corpora.{corpus.name} prepare {root}")
+    print(f"now: python -m data.corpora.{corpus.name} prepare {shlex.quote(str(root))}")
     return 0
 
 
@@ -61,23 +73,35 @@ def corpus_parser(corpus: Corpus) -> CommandParser:
     name, examples = f"python -m data.corpora.{corpus.name}", _examples(corpus)
     parser = CommandParser(name, description=corpus.about, epilog=examples)
     actions = parser.add_subparsers(dest="action", required=True)
-    add_prepare(actions, corpus.name, examples)
-    if corpus.source:
-        _add_download(actions, corpus.source, examples)
+    add_prepare(actions, corpus, examples)
+    if corpus.archives and not corpus.by_hand:
+        _add_download(actions, corpus, examples)
     return parser
 
 
-def add_prepare(actions: argparse._SubParsersAction, name: str, examples: str) -> None:
+def add_prepare(actions: argparse._SubParsersAction, corpus: Corpus, examples: str) -> None:
     """Add ``prepare`` to the actions of a corpus's command line.
 
     Args:
         actions: the parser's actions.
-        name: name of the corpus.
+        corpus: the corpus.
         examples: the end of its help.
     """
     preparing = actions.add_parser("prepare", help="check it and write its manifests", epilog=examples)
-    preparing.add_argument("root", help="the folder of the corpus")
-    preparing.add_argument("--output", help=f"folder of the manifests (default: datasets/{name})")
+    if corpus.archives:
+        given = preparing.add_mutually_exclusive_group(required=True)
+        given.add_argument("root", nargs="?", help="the folder of the corpus, or the one that holds it")
+        names = ", ".join(archive.file for archive in corpus.archives)
+        given.add_argument(
+            "--archive", nargs="+", type=Path, metavar="FILE", help=f"{names}: unpacked first, unless done"
+        )
+        preparing.add_argument(
+            "--unpack-to", type=Path, metavar="DIR", help="where it is unpacked (default: beside the archive)"
+        )
+    else:
+        preparing.add_argument("root", help="the folder of the corpus")
+        preparing.set_defaults(archive=None)
+    preparing.add_argument("--output", help=f"folder of the manifests (default: datasets/{corpus.name})")
     preparing.add_argument(
         "--sample-rate",
         type=positive,
@@ -91,7 +115,7 @@ def add_prepare(actions: argparse._SubParsersAction, name: str, examples: str) -
 
 
 def _examples(corpus: Corpus) -> str:
-    name, source = corpus.name, corpus.source
+    name = corpus.name
     command, folder = f"  python -m data.corpora.{name}", f"~/corpora/{name}"
     lines = [
         "examples:",
@@ -100,21 +124,18 @@ def _examples(corpus: Corpus) -> str:
         f"{command} prepare {folder} --cluster head:6379     # on a Ray cluster",
         f"{command} prepare {folder} --sample-rate 8000     # telephone speech",
     ]
-    if source:
+    if corpus.archives:
+        files = " ".join(archive.file for archive in corpus.archives)
+        lines.append(f"{command} prepare --archive {files} --unpack-to {folder}")
+    if corpus.archives and not corpus.by_hand:
         lines.append(f"{command} download {folder}")
-    if source and not isinstance(source, ByHand):
         lines.append(f"{command} download {folder} --url https://openslr.elda.org/resources/NUMBER")
     return "\n".join(lines)
 
 
-def _add_download(actions: argparse._SubParsersAction, source: Source, examples: str) -> None:
-    if isinstance(source, ByHand):
-        loading = actions.add_parser("download", help="say how to get the corpus", epilog=examples)
-        loading.add_argument("root", help="the folder that will hold the corpus")
-        return
-    archives = [source] if isinstance(source, Archive) else source
-    folders = [archive.folder for archive in archives]
-    server = archives[0].url.rpartition("/")[0]
+def _add_download(actions: argparse._SubParsersAction, corpus: Corpus, examples: str) -> None:
+    folders = [archive.folder for archive in corpus.archives]
+    server = corpus.archives[0].url.rpartition("/")[0]
     loading = actions.add_parser("download", help=f"download it from {server}, unpack it", epilog=examples)
     loading.add_argument("root", help=f"the folder that will hold {', '.join(folders)}")
     loading.add_argument("--url", help=f"a mirror's folder with the same archives (default: {server})")

@@ -1,9 +1,9 @@
 """Downloads an archive of a corpus, checks it, and unpacks it completely or not at all.
 
 An interrupted download continues where it stopped. Size and checksum (SHA-256 or MD5) are checked if known.
+An archive that the user already has is unpacked in the same way.
 """
 
-import errno
 import hashlib
 import http.client
 import shutil
@@ -12,22 +12,21 @@ import time
 import urllib.error
 import urllib.request
 import zlib
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from tqdm import tqdm
 
 from data.array_store import require_space
-from utils.errors import OS_ERROR_HINTS, CorpusError
+from utils.errors import OS_ERROR_HINTS, CorpusError, require
 from utils.files import remove_leftovers
 from utils.run_folder.temporary import temporary_path
 
 _CHUNK = 1 << 20  # bytes that are read at once
 _TIMEOUT = 60  # seconds without a byte, after which a connection is closed
+_SPACE = "free some space, or choose another folder"
 ATTEMPTS = 6  # in a row without progress, after which the download fails
-# Error numbers that mean the disk; others are the fault of the network or of the archive.
-_DISK_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS, errno.EISDIR}
 
 
 @dataclass(frozen=True)
@@ -51,16 +50,10 @@ class Archive:
     size: int = 0
     bare: bool = False
 
-
-@dataclass(frozen=True)
-class ByHand:
-    """A corpus that no program may download: why, and what the user has to do."""
-
-    reason: str
-    steps: str
-
-
-Source = Archive | tuple[Archive, ...] | ByHand
+    @property
+    def file(self) -> str:
+        """The name of the archive."""
+        return self.url.rpartition("/")[2]
 
 
 def download_corpus(archive: Archive, root: Path, url: str | None = None, pause: float = 2.0) -> Path:
@@ -79,16 +72,34 @@ def download_corpus(archive: Archive, root: Path, url: str | None = None, pause:
         CorpusError: no connection, a wrong size or checksum, a damaged or unsafe archive.
         CacheError: not enough space.
     """
-    folder, file = root / archive.folder, root / f".{archive.folder}.tgz.part"
-    if folder.is_dir() and any(folder.iterdir()):  # the user may have made an empty one
-        return folder
-    root.mkdir(parents=True, exist_ok=True)
-    fetch(url or archive.url, file, archive.unpacked, pause, archive.size)
-    if archive.checksum:
-        verify(file, archive.checksum)
-    unpack(file, {"." if archive.bare else archive.folder: folder}, progress=True)
-    file.unlink()
+    if not _is_filled(root / archive.folder):
+        part = root / f".{archive.folder}.tgz.part"
+        root.mkdir(parents=True, exist_ok=True)
+        fetch(url or archive.url, part, archive.unpacked, pause, archive.size)
+        if archive.checksum:
+            verify(part, archive.checksum)
+        unpack_corpus(archive, part, root)
+        part.unlink()
+    return root / archive.folder
+
+
+def unpack_corpus(archive: Archive, file: Path, root: Path) -> Path:
+    """Unpack the file of an archive in ``root``, unless its folder is there; returns that folder.
+
+    Raises:
+        CorpusError: no such file; a damaged, unsafe or another archive.
+        CacheError: not enough space.
+    """
+    folder = root / archive.folder
+    if not _is_filled(folder):
+        require(file.is_file(), "no such archive", where=file, hint="check the path", error=CorpusError)
+        require_space(root, archive.unpacked * file.stat().st_size, "files of the corpus", _SPACE)
+        unpack(file, root, [archive.folder], archive.bare, progress=True)
     return folder
+
+
+def _is_filled(folder: Path) -> bool:
+    return folder.is_dir() and any(folder.iterdir())  # the user may have made an empty one
 
 
 def fetch(url: str, part: Path, unpacked: float = 0.0, pause: float = 2.0, size: int = 0) -> Path:
@@ -103,8 +114,8 @@ def fetch(url: str, part: Path, unpacked: float = 0.0, pause: float = 2.0, size:
 
     Raises:
         CorpusError: the server refuses, makes no progress in ``ATTEMPTS`` attempts, has a file of another
-            size, or the disk is not writable.
-        CacheError: the disk is too small.
+            size.
+        CacheError, OSError: the disk is too small, or not writable.
     """
     failures = 0
     while True:
@@ -118,8 +129,8 @@ def fetch(url: str, part: Path, unpacked: float = 0.0, pause: float = 2.0, size:
                 raise CorpusError(
                     f"the server answers {error.code} {error.reason}", where=url, hint="use a mirror: --url"
                 ) from error
-            if isinstance(error, OSError) and error.errno in _DISK_ERRORS:
-                raise _disk_error(part, error) from error
+            if _is_of_the_disk(error, part):
+                raise
             reason = str(error)
         failures = 0 if _size(part) > before else failures + 1
         if failures >= ATTEMPTS:
@@ -155,7 +166,7 @@ def _transfer(url: str, part: Path, unpacked: float, size: int) -> bool:
                 where=url,
                 hint="use another mirror: --url",
             )
-        require_space(part.parent, total - received + total * unpacked, "files of the corpus")
+        require_space(part.parent, total - received + total * unpacked, "files of the corpus", _SPACE)
         bar = {"desc": part.stem, "total": total or None, "initial": received, "unit": "B"}
         with part.open("ab" if resumed else "wb") as file, tqdm(**bar, unit_scale=True, disable=None) as bar:
             while chunk := response.read(_CHUNK):
@@ -182,34 +193,37 @@ def verify(path: Path, expected: str) -> None:
         )
 
 
-def unpack(file: Path, folders: Mapping[str, Path], progress: bool = False) -> None:
-    """Unpack folders of an archive, each completely or not at all.
+def unpack(
+    file: Path, root: Path, folders: Sequence[str], bare: bool = False, progress: bool = False
+) -> None:
+    """Unpack folders of an archive, each completely or not at all; what a killed run left is removed.
 
     Args:
         file: a tar archive.
-        folders: folder in the archive (``"."`` for all of it) → the unpacked folder, which must be new
-            or empty; the archive holds at least one of them.
+        root: gets the folders, which must be new or empty there.
+        folders: folders in the archive, which holds at least one of them.
+        bare: the archive holds the contents of the only folder without the folder.
         progress: show a progress bar.
 
     Raises:
-        CorpusError: the archive is damaged, has no such folder, or would write outside of it; or the disk is
-            full or not writable.
+        CorpusError: the archive is damaged, has no such folder, or would write outside of it.
+        OSError: the disk is full or not writable.
     """
-    remove_leftovers(file.parent, deep=False)
-    temporary = temporary_path(file.with_name(f"{file.name.strip('.').partition('.')[0]}.unpacking"))
+    remove_leftovers(root, deep=False)
+    temporary = temporary_path(root / f"{file.name.strip('.').partition('.')[0]}.unpacking")
     try:
-        extract(file, temporary, progress)
+        extract(file, temporary / folders[0] if bare else temporary, progress)
         inside = [name for name in folders if (temporary / name).is_dir()]
         if not inside:
             raise CorpusError(
                 f"no folder {' or '.join(folders)} inside", where=file, hint="this is another archive"
             )
         for name in inside:
-            folders[name].parent.mkdir(exist_ok=True)
-            (temporary / name).replace(folders[name])
+            (root / name).parent.mkdir(exist_ok=True)
+            (temporary / name).replace(root / name)
     except (tarfile.TarError, EOFError, zlib.error, OSError) as error:
-        if isinstance(error, OSError) and error.errno in _DISK_ERRORS:
-            raise _disk_error(file, error) from error
+        if _is_of_the_disk(error, root):
+            raise
         raise CorpusError(
             f"damaged or unsafe archive ({error})", where=file, hint="move it away and download again"
         ) from error
@@ -235,12 +249,15 @@ def extract(archive: Path, folder: Path, progress: bool) -> None:
             pass
 
 
-def _disk_error(path: Path, error: OSError) -> CorpusError:
-    return CorpusError(
-        f"can't write to the disk of '{path.parent}' ({error.strerror or error})",
-        where=path,
-        hint=OS_ERROR_HINTS.get(error.errno or 0, "check the disk"),
-    )
+def _is_of_the_disk(error: Exception, path: Path) -> bool:
+    """Whether the user can correct it; others are the fault of the network or of the archive.
+
+    A full disk is reported without a file name: the error gets that of ``path``.
+    """
+    if not isinstance(error, OSError) or error.errno not in OS_ERROR_HINTS:
+        return False
+    error.filename = error.filename or str(path)
+    return True
 
 
 def _size(path: Path) -> int:

@@ -5,8 +5,11 @@ reason, to ``rejected.tsv``; ``summary.json`` has statistics. The output depends
 preparing it again writes the same bytes.
 """
 
+from __future__ import annotations
+
 import hashlib
 import re
+import shlex
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -14,17 +17,19 @@ from dataclasses import dataclass
 from functools import partial
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tqdm import tqdm
 
-from data.corpora.tools.download import Source
 from data.manifest import REJECTED, SPOKEN, Utterance, audio_path, write_manifest
 from utils.audio.reading import SAMPLE_RATE, seconds_and_rate
 from utils.errors import AudioError, CorpusError, is_utf8, printable, shorten
 from utils.files import remove_leftovers, write_json, write_text
 from utils.mandarin.pinyin import NAME_DOTS, is_hanzi, is_syllable, normalise_syllable
 from utils.processes import collect
+
+if TYPE_CHECKING:
+    from data.corpora.tools.download import Archive
 
 _LOW_RATE = "sample rate too low"
 _DEV, _TEST = 0.05, 0.05  # fractions of the speakers in dev and test, for a corpus without splits
@@ -77,18 +82,20 @@ class Corpus:
 
     Attributes:
         name: name of its module and of the default output folder.
-        about: one or two lines for ``--help``.
+        about: one or two lines for ``--help``; a title for messages comes first, then a colon.
         find: ``(root, output, workers)`` → its candidates. ``root`` is the folder given by the user;
             ``output``, the folder of the manifests, is for recordings that the loader has to write.
         splits: names of its manifests; () if they depend on the folder.
-        source: where it can be downloaded; None if there is no ``download`` command.
+        archives: as its publisher distributes it; ``download`` and ``prepare`` take them.
+        by_hand: why there is no ``download``, and what the user has to do (``{root}``: the folder).
     """
 
     name: str
     about: str
     find: Callable[[Path, Path, int], Iterable[Candidate]]
     splits: tuple[str, ...] = ()
-    source: Source | None = None
+    archives: tuple[Archive, ...] = ()
+    by_hand: str = ""
 
 
 class CheckedCandidate(NamedTuple):
@@ -122,13 +129,7 @@ def prepare(
     listed = corpus.find(root.absolute(), output.absolute(), workers)
     found = tqdm(listed, "reading", disable=None, unit=" texts")
     candidates = sorted(found, key=lambda candidate: (candidate.id, candidate.split))
-    checked = list(_reject_duplicate_ids(_check_all(candidates, workers, sample_rate)))
-    usable = [item for item in checked if isinstance(item.result, Utterance)]
-    rejected = [item for item in checked if isinstance(item.result, Problem)]
-    if not usable:
-        raise CorpusError(
-            "no utterance of the corpus can be used", where=root, hint=_why_none(rejected, sample_rate)
-        )
+    usable, rejected = check_candidates(candidates, root, workers, sample_rate)
     found_splits = {candidate.split for candidate in candidates if candidate.split}
     names = corpus.splits or sorted(found_splits, key=lambda name: (not name.startswith("train"), name))
     splits = {name: [item.result for item in usable if item.candidate.split == name] for name in names}
@@ -143,6 +144,28 @@ def prepare(
     }
     _write(output, splits, rejected, summary)
     return summary
+
+
+def check_candidates(
+    candidates: list[Candidate], where: Path, workers: int, sample_rate: int
+) -> tuple[list[CheckedCandidate], list[CheckedCandidate]]:
+    """Check candidates, sorted by id and split: those that can be used, and the rejected ones.
+
+    Args:
+        candidates: the first usable one of each id is used.
+        where: the folder or list that they are from.
+        workers, sample_rate: as in :func:`prepare`.
+
+    Raises:
+        CorpusError: none can be used.
+    """
+    checked = list(_reject_duplicate_ids(_check_all(candidates, workers, sample_rate)))
+    usable = [item for item in checked if isinstance(item.result, Utterance)]
+    rejected = [item for item in checked if isinstance(item.result, Problem)]
+    if not usable:
+        hint = _why_none(rejected, sample_rate)
+        raise CorpusError("no utterance of the corpus can be used", where=where, hint=hint)
+    return usable, rejected
 
 
 def split_of_speaker(corpus: str, speaker: str) -> str:
@@ -161,28 +184,42 @@ def split_of_speaker(corpus: str, speaker: str) -> str:
     return "dev" if fraction < _TEST + _DEV else "train"
 
 
-def find_corpus_folder(root: Path, folder: str, contents: Sequence[str], name: str, title: str) -> Path:
-    """Return the folder of a corpus: ``root`` itself, or ``folder`` in it.
+def find_corpus_folder(root: Path, corpus: Corpus, contents: Sequence[str]) -> Path:
+    """Return the folder of a corpus with one archive: ``root`` itself, or the archive's folder in it.
 
     Args:
         root: the folder given by the user.
-        folder: the corpus's own folder name.
+        corpus: the corpus.
         contents: patterns of files and folders, all of which must match something in the corpus's folder.
-        name: name of the corpus's module.
-        title: name of the corpus in messages.
 
     Raises:
         CorpusError: neither folder holds the corpus.
     """
+    folder = corpus.archives[0].folder
     for candidate in (root, root / folder):
         if all(any(candidate.glob(pattern)) for pattern in contents):
             return candidate
-    expected = " and ".join(f"{folder}/{pattern}" for pattern in contents)
-    raise CorpusError(
-        f"no {title} here: {expected} expected",
-        where=root,
-        hint=f"python -m data.corpora.{name} download {root}",
-    )
+    raise missing_corpus(corpus, root, " and ".join(f"{folder}/{pattern}" for pattern in contents))
+
+
+def missing_corpus(corpus: Corpus, root: Path, expected: str) -> CorpusError:
+    """The error if a corpus is not in ``root``; its hint is the command that brings it there."""
+    title = corpus.about.partition(":")[0]
+    return CorpusError(f"no {title} here: {expected} expected", where=root, hint=how_to_get(corpus, root))
+
+
+def how_to_get(corpus: Corpus, root: Path) -> str:
+    """The command that brings a corpus to ``root``: of the archive, if it is there or is ``root`` itself."""
+    files, command = [root], f"python -m data.corpora.{corpus.name}"
+    if root.is_file():
+        root = root.parent
+    else:
+        files = [folder / each.file for each in corpus.archives for folder in (root, root.parent)]
+    if corpus.archives and (found := [shlex.quote(str(file)) for file in files if file.is_file()]):
+        return f"{command} prepare --archive {' '.join(found)} --unpack-to {shlex.quote(str(root))}"
+    if corpus.by_hand:
+        return corpus.by_hand.format(root=shlex.quote(str(root)))
+    return f"{command} download {shlex.quote(str(root))}"
 
 
 def clean_text(text: str) -> str:
