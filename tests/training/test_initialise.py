@@ -93,28 +93,6 @@ def test_layers_that_do_not_fit_are_named_with_the_way_out(caplog, info):
     assert f"at their initial values: {', '.join(excepted)}" in caplog.text
 
 
-def test_more_taps_over_time_begin_at_zero_and_leave_the_outputs():
-    def network(taps: int, ahead: int = 0) -> keras.Model:
-        frames = keras.Input((None, 3))
-        padded = layers.ZeroPadding1D((taps - 1, 0))(frames)
-        y = layers.DepthwiseConv1D(taps, use_bias=False, name="a_time")(padded)
-        if ahead:
-            y = layers.Add()([y, 0 * layers.Cropping1D((taps - 1 - ahead, ahead), name="a_late")(padded)])
-        return keras.Model(frames, y)
-
-    short, long = network(3), network(5, ahead=2)
-    take_weights(long, short, "runs/a", {})
-    frames = np.random.default_rng(0).normal(size=(1, 9, 3)).astype(np.float32)
-    before, after = (np.asarray(model(frames)) for model in (short, long))
-    np.testing.assert_allclose(after[:, 2:], before[:, :-2], atol=1e-6)  # the new taps are the latest frames
-    with pytest.raises(ConfigError, match="layer 'a_time' has the shapes"):
-        take_weights(short, long, "runs/b", {})
-    with pytest.raises(ConfigError, match="layer 'a_time' has the shapes"):  # the taps of which frames?
-        take_weights(network(5), short, "runs/c", {})
-    with pytest.raises(ConfigError, match="layer 'a_time' has the shapes"):
-        take_weights(network(6, ahead=2), short, "runs/d", {})
-
-
 def test_new_layers_must_be_allowed_and_missing_layers_are_dropped(caplog, info):
     deep, shallow = build(blocks=3), build()
     with pytest.raises(ConfigError, match="layer 'dense_2' isn't there"):
