@@ -55,22 +55,6 @@ def test_output_has_one_frame_for_each_eight_rounded_up():
         assert model(batch).shape == (1, expected, 5)
 
 
-def test_padding_does_not_enter_the_batch_statistics():
-    keras.utils.set_random_seed(0)
-    config = DfcnnConfig(filters=(4, 4, 8, 8), dense=16, dropout=0.0)
-    tight, wide = build_dfcnn(config, 16, 5), build_dfcnn(config, 16, 5)
-    wide.set_weights(tight.get_weights())
-    features, lengths = padded_batch(16)
-    more = np.pad(features, ((0, 0), (0, 40), (0, 0)), constant_values=7.0)
-    output = tight({"features": features, "lengths": lengths}, training=True).numpy()
-    padded_output = wide({"features": more, "lengths": lengths}, training=True).numpy()
-    for row, frames in enumerate([6, 4, 2]):
-        np.testing.assert_allclose(padded_output[row, :frames], output[row, :frames], atol=1e-3)
-    for variable, other in zip(tight.non_trainable_variables, wide.non_trainable_variables, strict=True):
-        if "moving" in variable.path:
-            np.testing.assert_allclose(other.numpy(), variable.numpy(), rtol=1e-3, atol=1e-5)
-
-
 def test_normalisation_equals_that_of_keras_given_a_mask():
     import tensorflow as tf
 

@@ -10,7 +10,6 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -94,25 +93,6 @@ def test_cancelled_pieces_are_left_out_and_failed_pieces_come_first_and_alone():
     assert taken(queue, 9.0) == ["d"]
     queue.close()
     assert queue.take(9.0) is None
-
-
-def test_every_item_is_taken_once_by_any_number_of_threads():
-    queue = FairQueue()
-
-    def take_all(_: int) -> list[int]:
-        found: list[int] = []
-        while tasks := queue.take(5.0):
-            found += [task.job for task in tasks]
-        return found
-
-    with ThreadPoolExecutor(8) as pool:
-        takers = [pool.submit(take_all, number) for number in range(4)]
-        for begin in range(4):
-            pool.submit(
-                lambda begin=begin: [queue.put(Task(n, 1.0), Flow()) for n in range(begin, 400, 4)]
-            ).result()
-        queue.close()
-        assert sorted(job for taker in takers for job in taker.result()) == list(range(400))
 
 
 def headers(**values: str) -> Headers:
