@@ -8,7 +8,6 @@ config excludes it by name.
 """
 
 import logging
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -190,33 +189,8 @@ def freeze_layers(model: keras.Model, patterns: Sequence[str]) -> None:
 
 
 def named_layers(model: keras.Model) -> dict[str, keras.layers.Layer]:
-    """The layers with weights, in their order, by names that depend only on the model.
-
-    Keras numbers automatic names (``dense``, ``dense_1`` …) through all models of a process. Here the numbers
-    begin again in each model, as in the first model of a process.
-    """
-    numbers: dict[str, list[int]] = {}  # of automatic names, by the name without its number
-    for layer in model.layers:
-        base, number = _automatic_name(layer)
-        if base:
-            numbers.setdefault(base, []).append(number)
-    named = {}
-    for layer in model.layers:
-        base, number = _automatic_name(layer)
-        rank = sorted(numbers[base]).index(number) if base else 0  # layers are not in order of creation
-        name = (f"{base}_{rank}" if rank else base) or layer.name
-        if layer.weights:
-            named[name] = layer
-    return named
-
-
-def _automatic_name(layer: keras.layers.Layer) -> tuple[str, int]:
-    """Base and number of an automatic name of Keras (``dense_3``: dense and 3); ("", 0) for other names."""
-    found = re.fullmatch(r"(.*?)(?:_(\d+))?", layer.name)
-    assert found  # as every name
-    base, number = found.groups()
-    by_class = base.replace("_", "") == type(layer).__name__.lower()
-    return (base, int(number or 0)) if by_class else ("", 0)
+    """The layers with weights, in their order, by name."""
+    return {layer.name: layer for layer in model.layers if layer.weights}
 
 
 def _matching(layers: Mapping[str, Any], patterns: Sequence[str], key: str) -> list[str]:
