@@ -41,7 +41,7 @@ from utils.stop_signals import Stopped
 
 PIPE_NAME, MICROPHONE_NAME = "stdin", "microphone"
 SHOWN_FAILURES = 10  # names or pairs in a message
-BLOCK_MS = 80  # of live audio that is read at once, where --chunk is not given
+BLOCK_SECONDS = 0.08  # of live audio that is read at once
 COMMON_OPTIONS = (
     *("--microphone", "--stream", "--format", "--output", "--digits", "--words", "--phrases"),
     *("--minimum-confidence", "--speech", "--language"),
@@ -88,8 +88,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not options.paths and not options.list:
         parser.error("give recordings, folders, --list FILE, or --microphone")
     options.search = transcription_search(options.speech, options.language, **given_settings(vars(options)))
-    if options.chunk and not options.stream:
-        raise ConfigError("--chunk without --stream", hint="add --stream")
     if options.channels != MIX and (options.stream or options.cluster or PIPE in options.paths):
         raise ConfigError("--channels is for files", hint="leave out --stream, --cluster and '-'")
     if options.channel_names and options.channels != SEPARATE:
@@ -142,7 +140,7 @@ def _transcribe(jobs: Sequence[Job], options: argparse.Namespace, marks: Transcr
     failed: list[str] = []
     silent: list[str] = []
     form = FORMATS[options.format]
-    block_seconds = (options.chunk or BLOCK_MS) / 1000 if options.stream else 1.0
+    block_seconds = BLOCK_SECONDS if options.stream else 1.0
     # Without --output the printed transcripts show the progress.
     with tqdm(unit=" s of audio", disable=None if options.output else True) as bar:
         stopped: list[Stopped] = []
@@ -204,7 +202,7 @@ def _recognizer(options: argparse.Namespace) -> Any:
         print(f"warning: {text}", file=sys.stderr)
     if not options.stream:
         return recognizer
-    stream = recognizer.live_stream(options.chunk and options.chunk / 1000)
+    stream = recognizer.live_stream()
     return StreamRecognizer(stream, None if options.output else LiveText(sys.stderr).show)
 
 
@@ -327,13 +325,6 @@ def _parser() -> CommandParser:
         action="store_false",
         dest="second_pass",
         help="with --stream: the text of the small streaming model, which the large one does not revise",
-    )
-    parser.add_argument(
-        "--chunk",
-        type=positive,
-        metavar="MS",
-        help="with --stream: audio that is processed at once, for a run of compact_streaming a multiple of "
-        "its time stride (default: that)",
     )
     add_search_options(parser)
     add_joint_options(parser)

@@ -1,19 +1,17 @@
-"""Loads a speech run's model as a causal Keras network for streams, or reports the layers that prevent it."""
+"""Makes a speech model a causal Keras network for streams, or reports the layers that prevent it."""
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import keras
 from keras import layers
 
-from model_speech.acoustic_model import AcousticModel, load_acoustic_model
+from model_speech.acoustic_model import AcousticModel
 from model_speech.causal_timing import CausalTiming
 from model_speech.layers.masking import MeanFrame, ReverseFrames
 from model_speech.layers.relative_attention import RelativeAttention
 from model_speech.registry import MODELS
-from utils.errors import ConfigError
-from utils.run_folder.run import RunFolder, open_run
+from utils.run_folder.run import RunFolder
 
 # Layers that need the whole utterance before their first output → the reason.
 _WHOLE_UTTERANCE = {
@@ -21,7 +19,6 @@ _WHOLE_UTTERANCE = {
     ReverseFrames: "runs from the end of the utterance to its start (bidirectional)",
     RelativeAttention: "attention over the whole utterance",
 }
-_SHOWN_OBSTACLES = 4
 _CONVOLUTIONS = (layers.Conv1D, layers.Conv2D, layers.DepthwiseConv1D)
 STREAMING_HINT = "train model.name=compact_streaming: see configs/speech/compact_streaming.yaml"
 
@@ -37,29 +34,6 @@ class CausalModel(CausalTiming):
     """
 
     network: keras.Model
-
-
-def load_causal_model(run: str | Path, weights: str = "best") -> CausalModel:
-    """Load the model of a speech run for streams.
-
-    Args:
-        run: run folder.
-        weights: see `load_acoustic_model`.
-
-    Raises:
-        RunError: see `load_acoustic_model`.
-        ConfigError: the model or its features need the whole utterance; the message says why.
-    """
-    acoustic = load_acoustic_model(run, weights)
-    folder = open_run(run, "speech")
-    if obstacles := streaming_obstacles(acoustic):
-        shown = obstacles[:_SHOWN_OBSTACLES] + ["…"] * (len(obstacles) > _SHOWN_OBSTACLES)
-        raise ConfigError(
-            f"'{acoustic.model.name}' can't process a stream: {'; '.join(shown)}",
-            where=folder.path,
-            hint=STREAMING_HINT,
-        )
-    return causal_model(acoustic, folder)
 
 
 def causal_model(acoustic: AcousticModel, run: RunFolder) -> CausalModel:

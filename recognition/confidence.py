@@ -26,8 +26,6 @@ FEATURES = ("posterior", "entropy", "utterance_posterior", "utterance_entropy")
 HANZI_FEATURES = ("gap", "context", "emission", "agreement")
 FEATURES_OF = {PLAIN: FEATURES, JOINT: FEATURES, JOINT_NGRAM: (*FEATURES, *HANZI_FEATURES)}
 """The inputs of the regression for each kind of search, see :func:`syllable_features`."""
-_LATER = ("agreement",)
-"""Inputs that calibrations made before 2026-11-24 do not have."""
 _REACH = 1  # output frames on both sides of a peak
 _CLOSEST = 1e-4  # smallest distance of a probability from 0 and 1, so that its logit is finite
 
@@ -121,13 +119,10 @@ def load_calibration(run: Path) -> Calibration:
     try:
         content = json.loads(verified(path).read_text(encoding="utf-8"))
         found = {
-            kind: tuple(
-                float(values.get(name, 0.0) if name in _LATER else values[name])
-                for name in (*FEATURES_OF[kind], "offset")
-            )
+            kind: tuple(float(values[name]) for name in (*FEATURES_OF[kind], "offset"))
             for kind, values in content["weights"].items()
         }
-        lead_seconds = float(content.get("lead_seconds", 0.0))  # runs before 2026-11-23 have none
+        lead_seconds = float(content["lead_seconds"])
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise RunError(
             "the calibration of the confidences is damaged",

@@ -9,8 +9,8 @@ import math
 from recognition.confidence import FEATURES
 from utils.hypotheses.recognition import Recognition
 
-# Fitted by benchmarks/recognition/no_speech.py on dev speakers and generated sounds, with an earlier acoustic
-# model. With later ones, none of the generated sounds gives a text: there is nothing to fit.
+# Fitted on dev speakers and generated sounds, with an earlier acoustic model. With later ones, none of the
+# generated sounds gives a text: there is nothing to fit (benchmarks/recognition/no_speech.py).
 BIAS = 2.995
 WEIGHTS = {"posterior": -0.730, "entropy": -7.161, "rate": -5.014}
 NO_SPEECH = 0.6

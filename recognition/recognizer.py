@@ -87,7 +87,7 @@ class Recognizer:
         workers: processes that decode; 0: this process decodes.
         calibration: calibration of syllable confidences; None: none are computed.
         minimum_confidence: a segment with a lower mean confidence of its syllables has no text.
-        new_stream: makes a live stream with this recognizer, of it and ``chunk_seconds``.
+        new_stream: makes a live stream with this recognizer, of it.
         punctuation: the network that adds punctuation to the texts of recordings and of live streams; None:
             they have none.
 
@@ -109,7 +109,7 @@ class Recognizer:
         phrases: PhraseSearch | None = None,
         calibration: Calibration | None = None,
         minimum_confidence: float = 0.0,
-        new_stream: Callable[..., LiveStream] | None = None,
+        new_stream: Callable[["Recognizer"], LiveStream] | None = None,
         punctuation: Punctuation | None = None,
     ):
         self._kind = (JOINT_NGRAM if joint.has_ngrams else JOINT) if joint else PLAIN
@@ -159,10 +159,10 @@ class Recognizer:
             (result,) = self.recognise([("samples", np.concatenate(blocks))])
         return result
 
-    def live_stream(self, chunk_seconds: float | None = None) -> LiveStream:
+    def live_stream(self) -> LiveStream:
         """A new stream at the sample rate of the models, see :mod:`recognition.live.loading`."""
         assert self._new_stream
-        return self._new_stream(self, chunk_seconds)
+        return self._new_stream(self)
 
     def stream(self, rate: int) -> RecognitionStream:
         """Recognise live audio of this sample rate (Hz); streams share the models."""

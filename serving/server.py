@@ -6,7 +6,6 @@ are idle, or send their headers too slowly, are closed.
 
 import asyncio
 import errno
-import json
 import logging
 import os
 import signal
@@ -17,12 +16,9 @@ from typing import Any
 
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
-from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
-from websockets.exceptions import PayloadTooBig
-from websockets.frames import Frame, Opcode
 
 from serving.app import create_app
-from serving.endpoints.stream import LARGEST_MESSAGE, error_message, too_large
+from serving.endpoints.stream import LARGEST_MESSAGE
 from serving.limits import SLOWEST
 from serving.logs import log_to_standard_error
 from serving.settings import Settings
@@ -58,13 +54,13 @@ def serve(settings: Settings) -> None:
     config = uvicorn.Config(
         app,
         http=protocol,
-        ws=_WebSocket,
+        ws="websockets-sansio",
         log_config=None,
         access_log=False,
         server_header=False,
         proxy_headers=False,
         timeout_keep_alive=_KEPT_SECONDS,
-        ws_max_size=8 * LARGEST_MESSAGE,  # a larger one is not even read
+        ws_max_size=8 * LARGEST_MESSAGE,  # a larger one is not even read: close code 1009
         # A client whose sound waits answers a ping after it, perhaps minutes later. Silence ends a stream.
         ws_ping_interval=None,
     )
@@ -237,22 +233,3 @@ class _Protocol(HttpToolsProtocol):
         if self._headers_late:
             self._headers_late.cancel()
             self._headers_late = None
-
-
-class _WebSocket(WebSocketsSansIOProtocol):
-    """A WebSocket that tells a client whose message is too large to be read why it is closed."""
-
-    def handle_parser_exception(self) -> None:
-        error, close = self.conn.parser_exc, self.conn.close_sent
-        if self.close_sent:
-            return  # the rest of that message
-        if not isinstance(error, PayloadTooBig) or close is None:
-            super().handle_parser_exception()
-            return
-        self.queue.put_nowait({"type": "websocket.disconnect", "code": close.code, "reason": close.reason})
-        text = json.dumps(error_message(too_large(error.size)))
-        self.transport.write(Frame(Opcode.TEXT, text.encode()).serialize(mask=False))
-        self.transport.write(b"".join(self.conn.data_to_send()))
-        self.close_sent = True
-        # If it were closed at once, the client, which is still sending, would lose what it has not read yet.
-        self.close_timer = self.loop.call_later(self.close_timeout, self.transport.close)

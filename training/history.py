@@ -1,7 +1,6 @@
-"""Writes the records of a training run: ``history.csv``, TensorBoard logs, utterances, ``train.log``.
+"""Writes the records of a training run: ``history.csv``, TensorBoard logs, ``train.log``.
 
-``history.csv`` has a row of metrics for each evaluation, ``utterances.tsv`` the utterances of each step, and
-config.yaml gets the devices (``computed_on``).
+``history.csv`` has a row of metrics for each evaluation, and config.yaml gets the devices (``computed_on``).
 """
 
 import csv
@@ -128,32 +127,6 @@ class HistoryWriter(AbstractContextManager):
         values = {key: _hparam(value) for key, value in flatten(config).items() if value is not None}
         event = Event(wall_time=time.time(), summary=hparams.hparams_pb(values))
         self._validation.add(event)
-
-
-class UtteranceLog(AbstractContextManager):
-    """Utterances of each step: a line with epoch, step and ids; a resumed run repeats no line.
-
-    Args:
-        path: the file; None writes nothing.
-        done: number of steps in the checkpoint; lines of later steps are removed, as these are repeated.
-    """
-
-    def __init__(self, path: Path | None, done: int):
-        self._file = None
-        if path:
-            lines = path.read_text(encoding="utf-8").splitlines(keepends=True) if path.is_file() else []
-            write_text(path, "".join(lines[:done]))  # line n is step n
-            self._file = path.open("a", encoding="utf-8", newline="\n")
-
-    def __exit__(self, *_: object) -> None:
-        if self._file:
-            self._file.close()
-
-    def add(self, epoch: int, step: int, ids: Sequence[str]) -> None:
-        """Write the line of a step at once, before the checkpoint of the step."""
-        if self._file:
-            self._file.write(f"{epoch}\t{step}\t{' '.join(ids)}\n")
-            self._file.flush()
 
 
 def record_devices(run: RunFolder) -> None:

@@ -2,13 +2,12 @@
 
 Layers are identified by their names in ``model_summary.txt``. Weights of tokens (embedding, output layer) are
 copied token by token, so vocabularies may differ; all others keep their values. Two shapes may differ: a
-dense layer on frames side by side becomes a convolution, and the convolution over time of a streaming block
-that looks ahead gets taps for other frames than it has in ``source``. A layer that does not fit is an error
-unless the config excludes it by name.
+dense layer on frames side by side becomes a convolution, and the convolution over time of a block that sees
+the frames on both sides becomes that of a streaming block. A layer that does not fit is an error unless the
+config excludes it by name.
 """
 
 import logging
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -74,9 +73,8 @@ def take_weights(
     arrays, mismatches = {}, {}
     for name in copied:
         try:
-            ahead = _frames_ahead(model, name), _frames_ahead(source, name)
             arrays[name] = _fitting_weights(
-                layers[name], source_layers.get(name), token_layers.get(name), ahead
+                layers[name], source_layers.get(name), token_layers.get(name), _frames_ahead(model, name)
             )
         except ValueError as error:
             mismatches[name] = str(error)
@@ -191,33 +189,8 @@ def freeze_layers(model: keras.Model, patterns: Sequence[str]) -> None:
 
 
 def named_layers(model: keras.Model) -> dict[str, keras.layers.Layer]:
-    """The layers with weights, in their order, by names that depend only on the model.
-
-    Keras numbers automatic names (``dense``, ``dense_1`` …) through all models of a process. Here the numbers
-    begin again in each model, as in the first model of a process.
-    """
-    numbers: dict[str, list[int]] = {}  # of automatic names, by the name without its number
-    for layer in model.layers:
-        base, number = _automatic_name(layer)
-        if base:
-            numbers.setdefault(base, []).append(number)
-    named = {}
-    for layer in model.layers:
-        base, number = _automatic_name(layer)
-        rank = sorted(numbers[base]).index(number) if base else 0  # layers are not in order of creation
-        name = (f"{base}_{rank}" if rank else base) or layer.name
-        if layer.weights:
-            named[name] = layer
-    return named
-
-
-def _automatic_name(layer: keras.layers.Layer) -> tuple[str, int]:
-    """Base and number of an automatic name of Keras (``dense_3``: dense and 3); ("", 0) for other names."""
-    found = re.fullmatch(r"(.*?)(?:_(\d+))?", layer.name)
-    assert found  # as every name
-    base, number = found.groups()
-    by_class = base.replace("_", "") == type(layer).__name__.lower()
-    return (base, int(number or 0)) if by_class else ("", 0)
+    """The layers with weights, in their order, by name."""
+    return {layer.name: layer for layer in model.layers if layer.weights}
 
 
 def _matching(layers: Mapping[str, Any], patterns: Sequence[str], key: str) -> list[str]:
@@ -241,20 +214,17 @@ def _fitting_weights(
     layer: keras.layers.Layer,
     source: keras.layers.Layer | None,
     tokens: TokenLayer | None,
-    ahead: tuple[int, int],
+    ahead: int,
 ) -> list[np.ndarray]:
     """The weights of ``source`` for ``layer``; raises ValueError with the reason if they do not fit.
 
-    ``ahead``: frames that streaming blocks with these layers look ahead.
+    ``ahead``: frames that a streaming block with ``layer`` looks ahead.
     """
     if source is None:
         raise ValueError("isn't there")
     old, new = source.get_weights(), layer.get_weights()
-    later, earlier = ahead
-    if later and getattr(source, "padding", "") == "same":
-        fit = partial(_taps_seen, ahead=later)
-    else:
-        fit = partial(_fit_taps, ahead=later - earlier) if later > earlier else partial(_fit, tokens=tokens)
+    whole = ahead and getattr(source, "padding", "") == "same"
+    fit = partial(_taps_seen, ahead=ahead) if whole else partial(_fit, tokens=tokens)
     tried = [fit(*pair) for pair in zip(old, new, strict=False)]
     fitted = [array for array in tried if array is not None]
     if not len(old) == len(new) == len(fitted):
@@ -277,12 +247,6 @@ def _fit(old: np.ndarray, new: np.ndarray, tokens: TokenLayer | None) -> np.ndar
     joins = new.ndim == 3 and (old.ndim == 2 or (old.ndim == 3 and new.shape[0] == 1))
     fits = joins and old.size == new.size and old.shape[-1] == new.shape[-1]
     return old.reshape(new.shape) if fits else None
-
-
-def _fit_taps(old: np.ndarray, new: np.ndarray, ahead: int) -> np.ndarray | None:
-    """A kernel over time with ``ahead`` more taps, for the latest frames; they are zero."""
-    padded = np.pad(old, [(0, ahead), *[(0, 0)] * (old.ndim - 1)])
-    return padded if padded.shape == new.shape else None
 
 
 def _taps_seen(old: np.ndarray, new: np.ndarray, ahead: int) -> np.ndarray | None:

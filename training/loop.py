@@ -28,7 +28,7 @@ from training.checkpoint import (
 )
 from training.distributed.distribution import SINGLE_PROCESS, Distribution, TrainStep
 from training.failures import check_losses, check_values, largest_weight
-from training.history import Example, HistoryWriter, UtteranceLog, record_devices
+from training.history import Example, HistoryWriter, record_devices
 from training.initialise import InitialWeights, moving_statistics
 from training.optimiser import (
     OptimiserConfig,
@@ -74,7 +74,6 @@ class TrainingConfig(Limited, section="training"):
         profile: steps to profile for TensorBoard, such as ``120-180`` (counted over all epochs); empty: none.
         log_weights: write the model's graph and, at each evaluation, the histograms of its weights for
             TensorBoard.
-        log_utterances: write the utterances of each step to ``utterances.tsv`` in the run folder.
     """
 
     epochs: Annotated[int, between(1, 100_000)] = 10
@@ -90,7 +89,6 @@ class TrainingConfig(Limited, section="training"):
     deterministic: bool = False
     profile: str = ""
     log_weights: bool = False
-    log_utterances: bool = False
 
     def __post_init__(self):
         super().__post_init__()
@@ -180,10 +178,8 @@ def train(
     state = _begin(job)
     record_devices(run)
     distribution.vary_dropout(task.model)
-    utterances = run.utterances if config.log_utterances and distribution.chief else None
     with (
         HistoryWriter(run, state.history) as history,
-        UtteranceLog(utterances, state.step) as seen,
         note_stop_signals() as received,
         profiler,
     ):
@@ -195,7 +191,7 @@ def train(
         if config.log_weights:
             history.graph(task.model)
         while state.epoch <= config.epochs and not _out_of_patience(state, config):
-            _train_epoch(job, step, state, stop, history, seen)
+            _train_epoch(job, step, state, stop, history)
             _add_evaluation(job, state, history, ends_epoch=True)
     _finish_run(job, state, test, export)
     return state.best_metrics()
@@ -259,7 +255,6 @@ def _train_epoch(
     state: TrainingState,
     stop: list[int],
     history: HistoryWriter,
-    seen: UtteranceLog,
 ) -> None:
     task, config = job.task, job.config
     total = task.steps(state.epoch)
@@ -278,7 +273,6 @@ def _train_epoch(
             state.loss += float(losses.sum(dtype=np.float64))
             state.utterances += len(losses)
             state.seconds += seconds
-            seen.add(state.epoch, state.step, batch.ids)
             speed = len(losses) / seconds
             history.train_step(
                 {"loss": float(losses.mean()), **figures, "utterances_a_second": speed}, state.step

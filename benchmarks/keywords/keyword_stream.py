@@ -11,7 +11,6 @@ and the delay of the detections. A table has hits, misses and false alarms at se
 
 from utils.command.entry import run_command
 
-import argparse
 import json
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -31,6 +30,7 @@ from keywords.backgrounds import StreamOutputs, stream_recordings
 from keywords.listening import Listener, open_listener
 from streaming.keyword import BACKGROUND
 from utils.audio.reading import audio_seconds
+from utils.command.parser import CommandParser
 from utils.text_table import print_table
 
 THRESHOLDS = (0.5, 0.6, 0.7, 0.8, 0.9)
@@ -47,7 +47,7 @@ class PrintedDetection:
     score: float
 
 
-def main() -> int:
+def main() -> None:
     """Make a recording for each model, run listen.py on it, print the figures."""
     parser = _parser()
     options = parser.parse_args()
@@ -56,7 +56,6 @@ def main() -> int:
     for model, words in zip(options.model, options.words, strict=True):
         with tempfile.TemporaryDirectory(prefix="keyword-stream-") as name:
             _measure(model, words, options.hours, Path(name))
-    return 0
 
 
 def _measure(model: Path, words: Path, hours: float, folder: Path) -> None:
@@ -110,10 +109,8 @@ def _read(path: Path) -> list[PrintedDetection]:
     return [PrintedDetection(line["seconds"], line["keyword"], line["score"]) for line in lines]
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+def _parser() -> CommandParser:
+    parser = CommandParser(description=__doc__)
     parser.add_argument(
         "--model", type=Path, nargs="+", required=True, help="bundles, or streamed artefacts in them"
     )

@@ -31,6 +31,7 @@ from benchmarks.support.converter_scores import error_rates, speed
 from benchmarks.support.pinyin_sentences import AISHELL, TONED, TONELESS, Condition, read_conditions
 from benchmarks.support.tables import show
 from utils.command.arguments import not_negative
+from utils.command.parser import CommandParser
 from utils.errors import ConfigError, RunError
 from utils.run_folder.run import PRETRAINED
 
@@ -117,10 +118,8 @@ def _chosen(options: argparse.Namespace) -> list[Entry]:
     return [entry for entry in entries if any(part.lower() in entry.name.lower() for part in options.only)]
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+def _parser() -> CommandParser:
+    parser = CommandParser(description=__doc__)
     parser.add_argument("--transcripts", type=Path, default=TRANSCRIPTS, metavar="DIR")
     parser.add_argument(
         "--model", type=Path, nargs="+", default=[PRETRAINED], metavar="RUN", help="ours (the shipped one)"

@@ -25,7 +25,7 @@ SEED = 1
 COMMA_SECONDS = 0.4
 
 
-def main() -> int:
+def main() -> None:
     """Print the table."""
     options = _parser().parse_args()
     network = load_punctuation(options.run)
@@ -47,7 +47,6 @@ def main() -> int:
     rows = [(name, *(f"{score[mark]:.3f}" for mark in columns)) for name, score in scores.items()]
     print_table(f"F1 in {len(passages)} passages, {len(drawn)} hanzi", ("known", *columns), rows)
     print(f"{speed:,.0f} hanzi a second, a passage at a time")
-    return 0
 
 
 def _marks(network: Punctuation, passages: Passages, pauses: np.ndarray) -> np.ndarray:

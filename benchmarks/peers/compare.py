@@ -12,7 +12,6 @@ that cannot be installed is named with the reason.
 
 from utils.command.entry import run_command
 
-import argparse
 import statistics
 import sys
 from collections.abc import Iterator, Sequence
@@ -22,15 +21,16 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.peers import ngrams, sequences, sound
+from benchmarks.peers import sequences, sound
 from benchmarks.peers.entry import Arrays, Peer, Task
 from benchmarks.peers.environment import FOLDER, Missing, command, use_one_thread
 from benchmarks.peers.process import PeerProcess
 from benchmarks.support.tables import show
 from utils.command.arguments import positive
+from utils.command.parser import CommandParser
 from utils.errors import RunError
 
-TASKS = (*sound.TASKS, *sequences.TASKS, *ngrams.TASKS)
+TASKS = (*sound.TASKS, *sequences.TASKS)
 COLUMNS = ("task", "peer", "peer ms", "ours ms", "ratio", "results")
 FEWEST, LONGEST_SECONDS = 3, 60.0  # runs of a slow pair, and the processor time from which a pair is slow
 
@@ -98,10 +98,8 @@ def _paired(task: Task, peer: Peer, inputs: Path, rounds: int) -> tuple[list[lis
     return seconds, results
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+def _parser() -> CommandParser:
+    parser = CommandParser(description=__doc__)
     names = [task.name for task in TASKS]
     parser.add_argument("--only", nargs="+", choices=names, metavar="TASK", help=f"of {', '.join(names)}")
     parser.add_argument("--rounds", type=positive, default=15, metavar="N", help="runs of each side")

@@ -41,6 +41,7 @@ from benchmarks.support.tables import show
 from data.manifest import Utterance, read_manifest
 from utils.audio.reading import read_audio
 from utils.command.arguments import positive
+from utils.command.parser import CommandParser
 from utils.errors import CorpusError, RunError
 from utils.mandarin.pinyin import is_hanzi
 from utils.metrics import count_errors, total
@@ -190,10 +191,8 @@ def _audio(utterance: Utterance, folder: Path, telephone: bool) -> Path:
     return path
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+def _parser() -> CommandParser:
+    parser = CommandParser(description=__doc__)
     parser.add_argument("--manifest", type=Path, nargs="+", metavar="LIST", help="checked lists (prepare)")
     parser.add_argument("--limit", type=positive, metavar="N", help="only the first recordings of each list")
     parser.add_argument(

@@ -29,11 +29,6 @@ def _padded(sequences: Sequence[Sequence[int]]) -> Arrays:
     return {"tokens": tokens}
 
 
-def _log_softmax(logits: np.ndarray) -> np.ndarray:
-    shifted = logits - logits.max(axis=-1, keepdims=True)
-    return shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
-
-
 def our_beam_search(inputs: Arrays) -> Work:
     """Prefix beam search of the whole batch."""
     from model_speech.ctc.prefix_beam import beam_search
@@ -52,37 +47,6 @@ def beam_search_pyctcdecode(inputs: Arrays) -> Work:
     def work() -> Arrays:
         texts = (decoder.decode(logits, beam_width=BEAM) for logits in inputs["logits"])
         return _padded([[ord(letter) - _FIRST_LETTER for letter in text] for text in texts])
-
-    return work
-
-
-def beam_search_flashlight(inputs: Arrays) -> Work:
-    """Beam search in C++, without lexicon and language model, with sums over alignments."""
-    from flashlight.lib.text.decoder import (
-        CriterionType,
-        LexiconFreeDecoder,
-        LexiconFreeDecoderOptions,
-        ZeroLM,
-    )
-
-    options = LexiconFreeDecoderOptions(
-        beam_size=BEAM,
-        beam_size_token=40,
-        beam_threshold=25.0,
-        lm_weight=0.0,
-        sil_score=0.0,
-        log_add=True,
-        criterion_type=CriterionType.CTC,
-    )
-    decoder = LexiconFreeDecoder(options, ZeroLM(), -1, BLANK, [])
-
-    def work() -> Arrays:
-        sequences = []
-        for scores in _log_softmax(inputs["logits"]):
-            path = np.array(decoder.decode(scores.ctypes.data, *scores.shape)[0].tokens)
-            starts = path[np.diff(path, prepend=-1) != 0]
-            sequences.append(starts[(starts != BLANK) & (starts >= 0)])
-        return _padded(sequences)
 
     return work
 
@@ -173,7 +137,6 @@ def _same_losses(_: Arrays, ours: Arrays, theirs: Arrays) -> str:
 
 
 _PYCTCDECODE = Peer("pyctcdecode", "beam_search_pyctcdecode", ("pyctcdecode==0.5.0",))
-_NUMPY = "numpy==2.4.6"
 
 TASKS = (
     Task(
@@ -181,10 +144,7 @@ TASKS = (
         __name__,
         trained_logits,
         "our_beam_search",
-        (
-            _PYCTCDECODE,
-            Peer("flashlight-text", "beam_search_flashlight", ("flashlight-text==0.0.7", _NUMPY)),
-        ),
+        (_PYCTCDECODE,),
         _scores,
     ),
     Task(

@@ -24,6 +24,7 @@ from data.manifest import Utterance, read_manifest, write_manifest
 from model_speech.acoustic_model import AcousticModel, load_acoustic_model
 from model_speech.ctc.decoder import greedy_decode
 from utils.audio.reading import read_audio
+from utils.command.parser import CommandParser
 from utils.features.speech import extract_features
 from utils.files import write_json
 from utils.metrics import ErrorCounts, count_errors, total
@@ -38,7 +39,7 @@ Scored = Sequence[tuple[Utterance, np.ndarray]]
 """Utterances with their features (frames, bins)."""
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Adapt with learning sets of several lengths and print the table."""
     options = _parser().parse_args(arguments)
     speaker = read_manifest(options.speaker)
@@ -65,7 +66,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
         write_json(options.output / "results.json", rows)
     _print(rows)
-    return 0
 
 
 def _count(utterances: Sequence[Utterance], minutes: float) -> int:
@@ -126,10 +126,8 @@ def _print(rows: Sequence[dict[str, float]]) -> None:
     )
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+def _parser() -> CommandParser:
+    parser = CommandParser(description=__doc__)
     parser.add_argument(
         "--run", default="pretrained/audio_to_pinyin", help="the model (default: %(default)s)"
     )

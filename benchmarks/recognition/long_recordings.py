@@ -22,6 +22,7 @@ from benchmarks.support.commands import measured
 from benchmarks.support.shared_lists import prepared_list
 from data.manifest import read_manifest
 from utils.audio.reading import SAMPLE_RATE, read_audio
+from utils.command.parser import CommandParser
 from utils.metrics import count_errors
 from utils.run_folder.run import PRETRAINED, PRETRAINED_SPEECH
 from utils.text_table import print_table
@@ -31,7 +32,7 @@ NOISE = 10 ** (-65 / 20)
 COLUMNS = ("hours", "peak memory", "time", "x real time", "segments", "last syllable", "syllable error")
 
 
-def main() -> int:
+def main() -> None:
     """Make the files, transcribe them, print the table."""
     options = _parser().parse_args()
     manifest = options.manifest or prepared_list("common_voice_zh/dev")
@@ -40,7 +41,6 @@ def main() -> int:
         with tempfile.TemporaryDirectory(prefix="long-audio-") as folder:
             rows.append(_row(manifest, hours, Path(folder), options))
     print_table(str(options.speech), COLUMNS, rows)
-    return 0
 
 
 def _row(manifest: Path, hours: float, folder: Path, options: argparse.Namespace) -> tuple[str, ...]:
@@ -48,7 +48,8 @@ def _row(manifest: Path, hours: float, folder: Path, options: argparse.Namespace
     reference = write_long(audio, manifest, hours)
     command = ["transcribe.py", str(audio), "--format", "json", "--output", str(output)]
     command += ["--speech", str(options.speech), "--language", str(options.language)]
-    cost, seconds = measured(*command), soundfile.info(audio).duration
+    cost = measured(*command, output=folder / "printed")
+    seconds = soundfile.info(audio).duration
     transcript = json.loads((output / "long.json").read_text(encoding="utf-8"))
     segments = transcript["segments"]
     last = max(syllable["start"] for segment in segments for syllable in segment["syllables"])
@@ -87,10 +88,8 @@ def _clips(manifest: Path, samples_wanted: float) -> Iterator[tuple[np.ndarray, 
             yield samples + np.float32(NOISE) * noise, utterances[number].pinyin
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+def _parser() -> CommandParser:
+    parser = CommandParser(description=__doc__)
     parser.add_argument("--hours", type=float, nargs="+", default=[0.5, 3.0], help="lengths (%(default)s)")
     parser.add_argument("--speech", type=Path, default=PRETRAINED_SPEECH, metavar="RUN")
     parser.add_argument("--language", type=Path, default=PRETRAINED, metavar="RUN")

@@ -1,7 +1,6 @@
 """Measures how many non-speech sounds give no text, at thresholds that keep 99 % of the speech.
 
     python -m benchmarks.recognition.no_speech [--run pretrained/audio_to_pinyin]
-    python -m benchmarks.recognition.no_speech --fit
 
 Ten-second sounds that are not in the training data: hum, music, clicks, noise and wind of other seeds, and
 pieces of the two recordings of noise that are kept out of the training. Two scores distinguish speech from
@@ -10,18 +9,13 @@ that the service reports (:mod:`recognition.no_speech`). The threshold of each i
 highest at which at most 1 % of their recordings get no text. The table has the sounds and the recordings of
 test speakers without text, at these thresholds, without one and at the limit of OpenAI's own programs.
 
-``--fit`` prints the weights for ``recognition/no_speech.py``, of a logistic regression on dev speakers and
-on sounds of other seeds and recordings.
-
 Needs the project's shared recordings.
 """
 
 from utils.command.entry import run_command
 
-import argparse
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from tqdm import tqdm
@@ -33,19 +27,18 @@ from model_language.registry import load_converter
 from model_speech.acoustic_logits import load_acoustic_logits
 from recognition.confidence import load_calibration
 from recognition.loading import load_joint_search_for
-from recognition.no_speech import WEIGHTS, features, no_speech_probability
+from recognition.no_speech import no_speech_probability
 from recognition.pieces import Source
 from recognition.recognizer import Recognizer
 from utils.audio.folders import find_recordings
 from utils.audio.reading import read_audio
-from utils.hypotheses.calibration import logistic_regression
+from utils.command.parser import CommandParser
 from utils.hypotheses.recognition import Recognition
 from utils.run_folder.run import PRETRAINED, PRETRAINED_SPEECH
 from utils.text_table import print_table
 
 SECONDS = 10.0
 SOUNDS_OF_A_KIND, PIECES_OF_A_RECORDING, SEED = 20, 25, 1001
-FITTED_SOUNDS, FITTED_SEED = 100, 2002  # sounds of each kind
 EMPTY = 0.01  # fraction of the speech recordings
 DROPPED = 0.6  # clients drop a segment with at least this probability of no speech
 HELD_OUT_NOISE = ("pink_noise", "exercise_bike")  # recordings that are in no training data
@@ -54,41 +47,15 @@ SCORES = ("mean confidence", "probability of speech")
 TEST = ("common_voice_zh/test", "aishell1_two_speakers/test_other_speaker", "dspspeech20/test")
 
 
-def main() -> int:
-    """Print the weights, or recognise all recordings once, choose the thresholds and print the table."""
+def main() -> None:
+    """Recognise all recordings once, choose the thresholds and print the table."""
     options = _parser().parse_args()
     acoustic, converter = load_acoustic_logits(options.run), load_converter(PRETRAINED)
     joint = load_joint_search_for(options.run, converter)
     recognizer = Recognizer(acoustic, converter, joint=joint, calibration=load_calibration(options.run))
-    if options.fit:
-        _fit(recognizer)
-    else:
-        _test(recognizer)
-    return 0
-
-
-def _fit(recognizer: Recognizer) -> None:
-    """Both kinds count equally, however many segments with text each has."""
-    sounds = list(_sounds(False, FITTED_SEED, FITTED_SOUNDS, FITTED_SOUNDS))
-    sources: dict[str, Any] = {"dev speakers": _speech(DEV), "sounds": sounds}
-    spoken, other = (
-        [list(features(segment).values()) for found in _spoken(recognizer, each, name) for segment in found]
-        for name, each in sources.items()
-    )
-    if not other:
-        print(f"none of {len(sounds)} sounds gives a text: there is nothing to fit")
-        return
-    silent = np.repeat([False, True], [len(spoken), len(other)])
-    shares = np.where(silent, 1 / len(other), 1 / len(spoken))
-    weights = logistic_regression(np.array([*spoken, *other]), silent, shares).round(3).tolist()
-    print(f"{len(spoken)} segments of speech, {len(other)} segments with text of {len(sounds)} sounds")
-    print(dict(zip((*WEIGHTS, "bias"), weights, strict=True)))
-
-
-def _test(recognizer: Recognizer) -> None:
     dev = _scores(recognizer, _speech(DEV), "dev speakers")
     speech = _scores(recognizer, _speech(TEST), "test speakers")
-    sounds = list(_sounds(True, SEED, SOUNDS_OF_A_KIND, PIECES_OF_A_RECORDING))
+    sounds = list(_sounds())
     other = _scores(recognizer, sounds, "sounds")
     kinds = np.array([name.rpartition("_")[0] for name, _ in sounds])
     highest = np.quantile(dev, EMPTY, axis=0, method="lower").tolist()
@@ -135,24 +102,22 @@ def _speech(lists: Iterable[str]) -> list[Source]:
     return [(u.id, u.audio) for name in lists for u in read_manifest(prepared_list(name))]
 
 
-def _sounds(held_out: bool, seed: int, generated: int, pieces: int) -> Iterator[tuple[str, np.ndarray]]:
-    """Generated sounds of each kind, and pieces of the held-out recordings or of the others."""
+def _sounds() -> Iterator[tuple[str, np.ndarray]]:
+    """Generated sounds of each kind, and pieces of the held-out recordings."""
     recordings = {path.stem: path for path in find_recordings(SHARED / "audio" / "noise")}
-    names = HELD_OUT_NOISE if held_out else sorted(recordings.keys() - set(HELD_OUT_NOISE))
-    kinds = [(name, sound, generated) for name, sound in SOUNDS.items()]
-    kinds += [(name, pieces_of(read_audio(recordings[name])), pieces) for name in names]
+    kinds = [(name, sound, SOUNDS_OF_A_KIND) for name, sound in SOUNDS.items()]
+    kinds += [
+        (name, pieces_of(read_audio(recordings[name])), PIECES_OF_A_RECORDING) for name in HELD_OUT_NOISE
+    ]
     for kind, (name, sound, count) in enumerate(kinds):
         for number in range(count):
-            rng = np.random.default_rng([seed, kind, number])
+            rng = np.random.default_rng([SEED, kind, number])
             yield f"{name}_{number}", make_sound(sound, rng, (SECONDS, SECONDS))
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+def _parser() -> CommandParser:
+    parser = CommandParser(description=__doc__)
     parser.add_argument("--run", type=Path, default=PRETRAINED_SPEECH, help="default: the model that ships")
-    parser.add_argument("--fit", action="store_true", help="print weights fitted on dev speakers instead")
     return parser
 
 

@@ -46,6 +46,7 @@ from recognition.phrases.segments import utterances
 from recognition.pieces import Piece
 from recognition.recognizer import Recognizer
 from utils.audio.reading import read_audio
+from utils.command.parser import CommandParser
 from utils.errors import CorpusError
 from utils.hypotheses.calibration import calibration_error, logistic_regression, probabilities
 from utils.mandarin.pinyin import hanzi_to_pinyin, is_hanzi
@@ -91,7 +92,7 @@ class Trial:
         return self.best is not None and self.best.evidence.listed >= threshold
 
 
-def main() -> int:
+def main() -> None:
     """Fit, or print the table of the test sets."""
     options = _parser().parse_args()
     acoustic = load_acoustic_logits(options.run)
@@ -100,7 +101,6 @@ def main() -> int:
     else:
         _print_rates(acoustic, options)
         _print_times(acoustic, options)
-    return 0
 
 
 def _print_rates(acoustic: AcousticLogits, options: argparse.Namespace) -> None:
@@ -316,10 +316,8 @@ def _rate(part: int, whole: int) -> str:
     return f"{part} of {whole}, {part / max(whole, 1):.1%}"
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+def _parser() -> CommandParser:
+    parser = CommandParser(description=__doc__)
     parser.add_argument("--run", type=Path, required=True, help="run of the acoustic model")
     parser.add_argument("--audio", type=Path, default=SHARED / "audio", metavar="FOLDER")
     titles = SHARED / "words" / "wikipedia_titles.txt.xz"

@@ -21,6 +21,7 @@ from typing import Any
 
 from benchmarks.support.commands import run
 from benchmarks.support.shared_lists import SHARED
+from utils.command.parser import CommandParser
 from utils.errors import CorpusError
 from utils.text_table import print_table
 
@@ -31,7 +32,7 @@ COLUMNS = ("model", "parameters", "training", "file", "accuracy", "never reset",
 CLIP, STREAM = "litert/non_stream_{}.tflite", "litert/stream_external_{}.tflite"
 
 
-def main() -> int:
+def main() -> None:
     """Train, export, print the table."""
     options = _parser().parse_args()
     lists = {split: options.words / f"{split}.tsv" for split in ("train", "dev", "test")}
@@ -41,7 +42,6 @@ def main() -> int:
             raise CorpusError("the recorded words are missing", where=path, hint=hint)
     measured = [_measure(name, lists, options) for name in options.models]
     print_table(options.words.name, COLUMNS, [row for model in measured for row in _rows(model)])
-    return 0
 
 
 def _measure(name: str, lists: dict[str, Path], options: argparse.Namespace) -> dict[str, Any]:
@@ -74,10 +74,8 @@ def _rows(model: dict[str, Any]) -> Iterator[tuple[str, ...]]:
             first = ["", "", ""]
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+def _parser() -> CommandParser:
+    parser = CommandParser(description=__doc__)
     parser.add_argument("--words", type=Path, default=WORDS, help="folder with train.tsv, dev.tsv, test.tsv")
     parser.add_argument(
         "--models", nargs="+", default=MODELS, metavar="NAME", help="see model_keyword/registry"

@@ -39,14 +39,13 @@ COLUMNS = ("words", "spoken", "found before", "found", "changed", "words elsewhe
 Spoken = tuple[np.ndarray, str, list[str]]  # a recording, its text, the user words in it
 
 
-def main() -> int:
+def main() -> None:
     """Print the table."""
     _parser().parse_args()
     said = [_synthesised(LATIN, THINGS), _synthesised(NAMES, PEOPLE), _people()]
     titles = sorted({word for *_, words in said[2] for word in words})
     names, listed = ("Latin letters", "rare names", "titles, people"), f"{LATIN} {NAMES}".split()
     print_table("user words", COLUMNS, list(map(_row, names, said, (listed, listed, titles))))
-    return 0
 
 
 def _parser() -> CommandParser:

@@ -17,7 +17,6 @@ Needs the project's shared recordings (``--audio``), and the synthesiser for the
 
 from utils.command.entry import run_command
 
-import argparse
 import time
 from collections.abc import Iterable
 from pathlib import Path
@@ -37,6 +36,7 @@ from recognition.phrases.phrase_list import list_phrases
 from recognition.phrases.spotter import REFRACTORY_SECONDS, PhraseSpotter
 from recognition.phrases.thresholds import load_phrase_thresholds
 from utils.audio.reading import read_audio
+from utils.command.parser import CommandParser
 from utils.mandarin.pinyin import hanzi_to_pinyin
 from utils.run_folder.run import PRETRAINED_SPEECH
 from utils.text_table import print_table
@@ -73,7 +73,7 @@ class Rows:
         return self.of(read_audio(clip.audio, self.acoustic.features.sample_rate))
 
 
-def main() -> int:
+def main() -> None:
     """Print the table."""
     options = _parser().parse_args()
     rows, thresholds = Rows(options.run), load_phrase_thresholds(options.run)
@@ -122,7 +122,6 @@ def main() -> int:
         end="",
     )
     print(f"search of one word: {1000 * busy / searched:.2f} ms")
-    return 0
 
 
 def _syllables(text: str) -> str:
@@ -188,10 +187,8 @@ def _with_margins(samples: np.ndarray, rows: Rows) -> np.ndarray:
     return np.concatenate([noise[0], samples, noise[1]])
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+def _parser() -> CommandParser:
+    parser = CommandParser(description=__doc__)
     parser.add_argument("--run", type=Path, default=PRETRAINED_SPEECH, help="default: the model that ships")
     parser.add_argument("--audio", type=Path, default=SHARED / "audio", metavar="FOLDER")
     parser.add_argument("--alarms-per-hour", type=float, default=1.0, metavar="N", help="default: 1")

@@ -14,7 +14,6 @@ of a partial result that the next partial result or the final has too.
 
 from utils.command.entry import run_command
 
-import argparse
 import asyncio
 import itertools
 import json
@@ -35,6 +34,7 @@ from tests.support.service import Service, running_service
 from utils.audio.folders import find_recordings
 from utils.audio.reading import read_audio
 from utils.command.arguments import positive
+from utils.command.parser import CommandParser
 from utils.text_table import print_table
 
 RATE = 16_000
@@ -157,10 +157,8 @@ def _first_shown(syllable: dict[str, Any], partials: Sequence[tuple[float, dict[
     return partials[-1][0]
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+def _parser() -> CommandParser:
+    parser = CommandParser(description=__doc__)
     parser.add_argument("--streams", type=positive, nargs="+", default=[1, 4, 8, 12, 16])
     parser.add_argument("--seconds", type=positive, default=30, help="duration of each stream (default: 30)")
     parser.add_argument("--live-workers", type=positive, default=2, metavar="N", help="default: 2")

@@ -26,11 +26,13 @@ from pathlib import Path
 import httpx2
 import psutil
 
+from benchmarks.serving.memory import memory
 from tests.support.recordings import RECORDINGS
 from tests.support.service import Service, running_service
 from utils.audio.folders import find_recordings
 from utils.audio.reading import audio_seconds
 from utils.command.arguments import positive
+from utils.command.parser import CommandParser
 from utils.text_table import print_table
 
 PATIENCE = 600.0  # seconds for an answer
@@ -121,16 +123,8 @@ async def _request(client: httpx2.AsyncClient, url: str, recording: bytes, figur
 
 
 async def _watch_memory(service: Service, figures: Figures, started: float) -> None:
-    process = psutil.Process(service.process.pid)
     while True:
-        found = 0
-        for each in [process, *process.children(recursive=True)]:
-            try:
-                # Without memory shared with other processes: the processes of uploads are forks of one.
-                found += each.memory_full_info().uss
-            except psutil.Error:
-                continue
-        figures.memory.append((time.monotonic() - started, found))
+        figures.memory.append((time.monotonic() - started, memory(service)))
         await asyncio.sleep(1.0)
 
 
@@ -166,10 +160,8 @@ def _recordings(options: argparse.Namespace) -> list[Path]:
     return find_recordings(options.recordings)[: options.files] if options.recordings else RECORDINGS
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+def _parser() -> CommandParser:
+    parser = CommandParser(description=__doc__)
     parser.add_argument("--clients", type=positive, default=50, help="default: %(default)s")
     parser.add_argument("--seconds", type=positive, default=60, help="default: %(default)s")
     parser.add_argument(

@@ -11,7 +11,6 @@ seconds.
 
 from utils.command.entry import run_command
 
-import argparse
 import tempfile
 import threading
 import time
@@ -26,6 +25,7 @@ from benchmarks.support.shared_lists import prepared_list
 from tests.support.service import TRANSCRIPTIONS, Service, running_service
 from utils.audio.reading import audio_seconds
 from utils.command.arguments import positive
+from utils.command.parser import CommandParser
 from utils.text_table import print_table
 
 STEP_SECONDS = 0.25
@@ -85,10 +85,8 @@ def memory(service: Service) -> int:
     return found
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+def _parser() -> CommandParser:
+    parser = CommandParser(description=__doc__)
     parser.add_argument("--recording", type=Path, metavar="FILE", help="default: clips of Common Voice")
     parser.add_argument("--minutes", type=float, default=30.0, help="of the clips (default: %(default)s)")
     parser.add_argument("--workers", type=positive, default=2, help="default: %(default)s")

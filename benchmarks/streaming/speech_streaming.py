@@ -11,7 +11,6 @@ per second of audio, for features, model and greedy decoding, one recording at a
 
 from utils.command.entry import run_command
 
-import argparse
 import itertools
 import time
 from collections.abc import Sequence
@@ -23,7 +22,7 @@ from tqdm import tqdm
 from data.evaluation_lists import lists_of_split, read_test_utterances
 from data.manifest import Utterance
 from model_speech.acoustic_model import AcousticModel, load_acoustic_model
-from model_speech.causal import CausalModel, load_causal_model
+from model_speech.causal import CausalModel, causal_model
 from model_speech.ctc.decoder import greedy_decode
 from recognition.live.partial_results import PartialResultDecoder
 from recognition.recognizer import Recognizer
@@ -32,6 +31,7 @@ from streaming.speech.keras_stream import keras_stream
 from streaming.speech.stream import LogitStream, SpeechStream
 from utils.audio.reading import read_audio
 from utils.command.arguments import positive
+from utils.command.parser import CommandParser
 from utils.features.speech import extract_features
 from utils.metrics import count_errors, total
 from utils.run_folder.run import open_run
@@ -43,12 +43,13 @@ COMPARED = 50  # recordings whose logits are compared
 Pinyin = list[tuple[str, ...]]
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Recognise the test set in all ways and print the table."""
     options = _parser().parse_args(arguments)
     manifests = lists_of_split(open_run(options.run, "speech"), options.split, options.manifest)
     utterances = read_test_utterances(manifests, options.limit)
-    model, acoustic = load_causal_model(options.run), load_acoustic_model(options.run)
+    acoustic = load_acoustic_model(options.run)
+    model = causal_model(acoustic, open_run(options.run, "speech"))
     sounds = [read_audio(utterance.audio, acoustic.features.sample_rate) for utterance in utterances]
     rows = []
     whole, factor = _whole(acoustic, sounds)
@@ -67,7 +68,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parameters = f"{model.network.count_params():,} parameters"
     print(f"{len(facts.states)} states of {facts.state_values:,} values in all; {parameters}")
     print(f"logits of {len(sounds[:COMPARED])} recordings differ by {difference:.1e} at most")
-    return 0
 
 
 def _whole(acoustic: AcousticModel, sounds: Sequence[np.ndarray]) -> tuple[Pinyin, str]:
@@ -126,10 +126,8 @@ def _factor(busy: float, sounds: Sequence[np.ndarray], rate: int) -> str:
     return f"{busy / (sum(map(len, sounds)) / rate):.4f}"
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+def _parser() -> CommandParser:
+    parser = CommandParser(description=__doc__)
     parser.add_argument("run", type=Path, help="run folder of a model that streams")
     parser.add_argument("--split", default="test", help="split of the run's config (default: test)")
     parser.add_argument(

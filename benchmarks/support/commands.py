@@ -4,7 +4,6 @@ import os
 import subprocess
 import sys
 import time
-from contextlib import nullcontext
 from pathlib import Path
 from typing import NamedTuple
 
@@ -33,19 +32,19 @@ def run(*arguments: str) -> str:
     return done.stdout
 
 
-def measured(*arguments: str, output: Path | None = None) -> Cost:
+def measured(*arguments: str, output: Path) -> Cost:
     """Run ``python ARGUMENTS`` in the project's folder and measure it.
 
     Args:
         arguments: the command.
-        output: file for its standard output; None: the terminal.
+        output: file for its standard output.
 
     Raises:
         RunError: it failed.
     """
     print("$ python", *arguments, file=sys.stderr, flush=True)
     began = time.monotonic()
-    with output.open("wb") if output else nullcontext() as file:
+    with output.open("wb") as file:
         process = subprocess.Popen([sys.executable, *arguments], cwd=ROOT, stdout=file)
         _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)

@@ -24,6 +24,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.support.commands import ROOT
+from utils.command.parser import CommandParser
 from utils.errors import TrainingError
 from utils.text_table import print_table
 from utils.vocabulary import acoustic_vocabulary
@@ -131,10 +132,8 @@ def _ctc_losses(model, time_stride: int, classes: int):
     return losses
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+def _parser() -> CommandParser:
+    parser = CommandParser(description=__doc__)
     parser.add_argument("recipes", nargs="*", default=[], help="recipes, and key=value to change them")
     parser.add_argument("--utterances", type=int, default=8, help="in the batch (default: %(default)s)")
     parser.add_argument("--seconds", type=int, default=4, help="of each utterance (default: %(default)s)")

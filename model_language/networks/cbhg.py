@@ -50,11 +50,12 @@ def build_cbhg(config: CbhgConfig, pinyin_size: int, hanzi_size: int) -> keras.M
     syllables = keras.Input((None,), dtype="int32", name="syllables")
     present = ops.not_equal(syllables, PAD_ID)  # (B, L)
     x = layers.Embedding(pinyin_size, config.embedding, name="embedding")(syllables)  # (B, L, embedding)
-    for size in (config.embedding, config.width):  # the pre-net
-        x = layers.Dropout(config.dropout)(layers.Dense(size, activation="relu")(x))
+    for number, size in enumerate((config.embedding, config.width), 1):
+        x = layers.Dense(size, activation="relu", name=f"pre_net_{number}")(x)
+        x = layers.Dropout(config.dropout)(x)
     x = x + _project(_bank(x, present, config), present, config)  # (B, L, width)
-    for _ in range(config.highway):
-        x = _highway(x, config)
+    for number in range(1, config.highway + 1):
+        x = _highway(x, config, number)
     recurrent = layers.GRU(config.width, return_sequences=True)
     x = layers.Bidirectional(recurrent, name="gru")(x, mask=present)  # (B, L, 2 · width)
     x = _present_only(x, present)  # also ends Keras's own mask
@@ -70,7 +71,7 @@ def _bank(x, present, config: CbhgConfig):
     """
     x = _present_only(x, present)
     outputs = [_convolution(config, size, f"bank_{size}")(x) for size in range(1, config.bank + 1)]
-    y = layers.LayerNormalization()(layers.Concatenate()(outputs))
+    y = layers.LayerNormalization(name="bank_norm")(layers.Concatenate()(outputs))
     y = _present_only(layers.ReLU()(y), present)
     return layers.MaxPooling1D(2, strides=1, padding="same")(y)
 
@@ -78,17 +79,19 @@ def _bank(x, present, config: CbhgConfig):
 def _project(x, present, config: CbhgConfig):
     """Two convolutions back to the width: (B, L, bank · width) → (B, L, width)."""
     y = _convolution(config, config.projection_kernel, "projection_1")(x)
-    y = layers.ReLU()(layers.LayerNormalization()(y))
+    y = layers.ReLU()(layers.LayerNormalization(name="projection_norm_1")(y))
     y = _convolution(config, config.projection_kernel, "projection_2")(_present_only(y, present))
-    return layers.LayerNormalization()(y)
+    return layers.LayerNormalization(name="projection_norm_2")(y)
 
 
-def _highway(x, config: CbhgConfig):
+def _highway(x, config: CbhgConfig, number: int):
     """y = H(x) · T(x) + x · (1 - T(x)) (Srivastava et al. 2015, equation 3): (B, L, width) → the same."""
-    transformed = layers.Dense(config.width, activation="relu")(x)
+    transformed = layers.Dense(config.width, activation="relu", name=f"highway_{number}")(x)
     # With a negative bias the gate starts nearly closed and passes the input on (section 2.2 there).
     closed = keras.initializers.Constant(-1)
-    gate = layers.Dense(config.width, activation="sigmoid", bias_initializer=closed)(x)
+    gate = layers.Dense(
+        config.width, activation="sigmoid", bias_initializer=closed, name=f"highway_gate_{number}"
+    )(x)
     return transformed * gate + x * (1.0 - gate)
 
 

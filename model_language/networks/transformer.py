@@ -79,24 +79,26 @@ def encode(x, present, config: TransformerConfig):
     x = layers.Dropout(config.dropout)(x)
     for block in range(1, config.blocks + 1):
         x = layers.Add()([x, _attend(x, present, config, block)])
-        x = layers.Add()([x, _feed_forward(x, config)])
+        x = layers.Add()([x, _feed_forward(x, config, block)])
     return x
 
 
 def _attend(x, present, config: TransformerConfig, block: int):
     """Self-attention with dropout: (B, L, width) → the same."""
-    normed = layers.LayerNormalization()(x)
+    normed = layers.LayerNormalization(name=f"attention_norm_{block}")(x)
     weights = AttentionWeights(config.heads, config.reach, name=f"attention_{block}")(normed, present)
     weights = layers.Dropout(config.dropout)(weights)
     y = AttentionMix(config.heads, name=f"mix_{block}")(normed, weights)
     return layers.Dropout(config.dropout)(y)
 
 
-def _feed_forward(x, config: TransformerConfig):
+def _feed_forward(x, config: TransformerConfig, block: int):
     """Position-wise two-layer network: (B, L, width) → the same."""
-    y = layers.LayerNormalization()(x)
-    y = layers.Dense(config.feed_forward * config.width, activation="gelu")(y)
-    y = layers.Dense(config.width)(layers.Dropout(config.dropout)(y))
+    inner = config.feed_forward * config.width
+    y = layers.LayerNormalization(name=f"feed_forward_norm_{block}")(x)
+    y = layers.Dense(inner, activation="gelu", name=f"feed_forward_inner_{block}")(y)
+    y = layers.Dropout(config.dropout)(y)
+    y = layers.Dense(config.width, name=f"feed_forward_outer_{block}")(y)
     return layers.Dropout(config.dropout)(y)
 
 

@@ -18,15 +18,13 @@ from streaming.speech.stream import LogitStream, SpeechStream
 from utils.run_folder.run import PRETRAINED_STREAMING, RunFolder
 
 
-def new_live_stream(run: Path, recognizer: Recognizer, chunk_seconds: float | None = None) -> LiveStream:
+def new_live_stream(run: Path, recognizer: Recognizer) -> LiveStream:
     """:func:`load_live_stream` with partial results by the shipped streaming model."""
-    stream = load_live_stream(run, recognizer, load_first_pass(recognizer), chunk_seconds)
+    stream = load_live_stream(run, recognizer, load_first_pass(recognizer))
     return PunctuatedStream(stream, recognizer.punctuation) if recognizer.punctuation else stream
 
 
-def load_live_stream(
-    run: Path, recognizer: Recognizer, first_pass: Recognizer | None, chunk_seconds: float | None = None
-) -> LiveStream:
+def load_live_stream(run: Path, recognizer: Recognizer, first_pass: Recognizer | None) -> LiveStream:
     """A stream that recognises live audio with the models and searches of ``recognizer``, for any speech run.
 
     Args:
@@ -34,13 +32,8 @@ def load_live_stream(
             second pass.
         recognizer: of the same run.
         first_pass: made by :func:`load_first_pass`, for the second kind; None: without partial results.
-        chunk_seconds: seconds of audio that a causal network of ``run`` processes at once; None: those of one
-            logit frame.
-
-    Raises:
-        ConfigError: the chunk is no multiple of the time stride of a causal network.
     """
-    causal = _causal_network(run, recognizer.acoustic, chunk_seconds)
+    causal = _causal_network(run, recognizer.acoustic)
     if causal:
         return SpeechStream(*causal, PartialResultDecoder(recognizer))
     if not first_pass:
@@ -70,29 +63,21 @@ def load_first_pass(recognizer: Recognizer, acoustic: AcousticLogits | None = No
     return Recognizer(acoustic, recognizer.converter, calibration=calibration)
 
 
-def load_logit_stream(
-    run: Path, acoustic: AcousticLogits, chunk_seconds: float | None = None
-) -> LogitStream | WindowedLogits:
+def load_logit_stream(run: Path, acoustic: AcousticLogits) -> LogitStream | WindowedLogits:
     """A stream that computes the logits of live audio with any speech run, one row per output frame.
 
     Args:
         run: the speech run.
         acoustic: its acoustic model.
-        chunk_seconds: see :func:`load_live_stream`.
-
-    Raises:
-        ConfigError: see :func:`load_live_stream`.
     """
-    causal = _causal_network(run, acoustic, chunk_seconds)
+    causal = _causal_network(run, acoustic)
     return LogitStream(*causal) if causal else WindowedLogits(acoustic)
 
 
-def _causal_network(
-    run: Path, acoustic: AcousticLogits, chunk_seconds: float | None
-) -> tuple[CausalTiming, StreamedModel, int] | None:
+def _causal_network(run: Path, acoustic: AcousticLogits) -> tuple[CausalTiming, StreamedModel, int] | None:
     """A causal network, as a stream, and its frames in a chunk; None if it needs whole utterances."""
     if isinstance(acoustic, OnnxStreaming):
-        return acoustic, acoustic.stream(), _frames_in(acoustic, chunk_seconds)
+        return acoustic, acoustic.stream(), acoustic.time_stride
     if is_packed(RunFolder(run)):
         return None
     from model_speech.acoustic_model import AcousticModel  # here: they load Keras
@@ -103,11 +88,4 @@ def _causal_network(
     if streaming_obstacles(acoustic):
         return None
     model = causal_model(acoustic, RunFolder(run))
-    frames = _frames_in(model, chunk_seconds)
-    return model, keras_stream(model, frames), frames
-
-
-def _frames_in(model: CausalTiming, chunk_seconds: float | None) -> int:
-    if chunk_seconds is None:
-        return model.time_stride
-    return max(1, round(chunk_seconds / model.features.hop_seconds))
+    return model, keras_stream(model, model.time_stride), model.time_stride

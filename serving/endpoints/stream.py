@@ -34,13 +34,7 @@ _NORMAL, _POLICY, _FAILED, _RESTART = 1000, 1008, 1011, 1012  # WebSocket close 
 _HINT = "docs/serving.md describes the messages"
 
 
-def too_large(size: int | None) -> RequestError:
-    """The error of a message of so many bytes; None: of an unknown number, because it is compressed."""
-    problem = f"a message of {f'{size:,} bytes, ' if size else ''}more than {LARGEST_MESSAGE:,} bytes"
-    return RequestError(400, problem, hint="send the sound in smaller pieces", code="message_size")
-
-
-def error_message(error: RequestError) -> Message:
+def _error_message(error: RequestError) -> Message:
     """The message that tells a client why its stream ends."""
     return {"type": "error", **{name: error.error[name] for name in ("code", "message", "hint")}}
 
@@ -140,7 +134,7 @@ class Session:
             await self._websocket.close(_NORMAL)
         except RequestError as error:
             code = {500: _FAILED, 503: _RESTART}.get(error.status_code, _POLICY)
-            message = error_message(error)
+            message = _error_message(error)
             self.ended = message["code"]
             await self._write(message)
             await self._websocket.close(code)
@@ -286,7 +280,8 @@ class Session:
             raise WebSocketDisconnect(message.get("code", _NORMAL))
         data = message.get("bytes")
         if (size := len(data or message.get("text") or "")) > LARGEST_MESSAGE:
-            raise too_large(size)
+            problem = f"a message of {size:,} bytes, more than {LARGEST_MESSAGE:,} bytes"
+            raise RequestError(400, problem, hint="send the sound in smaller pieces", code="message_size")
         if data is not None:
             return data
         try:

@@ -19,7 +19,8 @@ from bundle.variants import Format, Precision, Variant
 from examples.stream_speech import stream
 from keywords.listening import detect_keywords, open_listener, probabilities_of
 from model_keyword.layers.front_end import front_end, settings_inside
-from model_speech.causal import load_causal_model
+from model_speech.acoustic_model import load_acoustic_model
+from model_speech.causal import causal_model
 from streaming.conversion.modes import Mode
 from streaming.keyword import DetectionConfig
 from tests.keywords.test_listening import FEATURES, LABELS, knowing_model, recording
@@ -30,7 +31,7 @@ from utils.audio.reading import SAMPLE_RATE, read_audio, write_wav
 from utils.errors import BundleError, ConfigError
 from utils.features.keyword import features_hash
 from utils.features.stream import FeatureStream
-from utils.run_folder.run import PRETRAINED_STREAMING
+from utils.run_folder.run import PRETRAINED_STREAMING, RunFolder
 
 RECORDING = ROOT / "examples/recordings/common_voice_18776500.ogg"
 LITERT, ONNX = "litert/stream_external_float.tflite", "onnx/stream_external_float.onnx"
@@ -68,7 +69,8 @@ def sound() -> np.ndarray:
 @pytest.mark.parametrize("artefact", [LITERT, ONNX])
 def test_samples_give_the_logits_of_the_python_features(speech: Bundle, sound: np.ndarray, artefact: str):
     """Within a ten-thousandth of the largest logit, and of a probability."""
-    causal, model = load_causal_model(PRETRAINED_STREAMING), speech.open(artefact)
+    acoustic, model = load_acoustic_model(PRETRAINED_STREAMING), speech.open(artefact)
+    causal = causal_model(acoustic, RunFolder(PRETRAINED_STREAMING))
     chunk, delay = int(speech.stream["chunk"]), int(speech.stream["delay"])
     ends = range(chunk, len(sound) + 1, chunk)
     found = np.concatenate([model.step(sound[end - chunk : end])[0] for end in ends])[delay:]

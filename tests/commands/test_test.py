@@ -341,11 +341,3 @@ def test_an_empty_list(language_run, tmp_path):
 def test_runs_in_the_wrong_order(speech_run, language_run):
     with pytest.raises(RunError, match="task 'language', not 'speech'"):
         command.main(["pipeline", str(language_run), str(speech_run)])
-
-
-@pytest.mark.parametrize("arguments", [["--help"], ["speech", "--help"], ["pipeline", "--help"]])
-def test_help_has_examples(arguments, capsys):
-    with pytest.raises(SystemExit) as stopped:
-        command.main(arguments)
-    assert stopped.value.code == 0
-    assert "python test.py pipeline runs/demo/speech runs/demo/language" in capsys.readouterr().out

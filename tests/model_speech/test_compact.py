@@ -1,4 +1,4 @@
-"""Tests of the compact model: geometry, padding, gradients, saving."""
+"""Tests of the compact model: geometry, padding, gradients."""
 
 import dataclasses
 
@@ -7,15 +7,8 @@ import numpy as np
 import pytest
 
 from model_speech.models.compact import CompactConfig, build_compact
-from model_speech.models.compact_streaming import CompactStreamingConfig, build_compact_streaming
-from model_speech.registry import MODELS
-from tests.support.acoustic_models import (
-    assert_padding_has_no_influence,
-    assert_survives_keras_files,
-    assert_weights_round_trip,
-)
+from tests.model_speech.test_models import assert_padding_has_no_influence
 from training.initialise import take_weights
-from utils.backend.model_cost import multiply_accumulates
 from utils.errors import ConfigError
 
 SMALL = CompactConfig(front_filters=(4, 4), width=16, blocks=2, kernel=5, gate=8)
@@ -26,41 +19,6 @@ def open_front_blocks(model: keras.Model) -> None:
     for variable in model.variables:
         if "block" in variable.path and "front" in variable.path and variable.path.endswith("gamma"):
             variable.assign(np.ones(variable.shape))
-
-
-def test_is_registered_by_name():
-    assert MODELS["compact"].config is CompactConfig
-    assert CompactConfig().name == "compact"
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"width": 0}, r"model\.width is 0, at least 1"),
-        ({"blocks": -1}, r"model\.blocks is -1, at least 0"),
-        ({"kernel": 0}, r"model\.kernel is 0, at least 1"),
-        ({"gate": -1}, r"model\.gate is -1, at least 0"),
-        ({"front_filters": (16, 0)}, r"model\.front_filters is \(16, 0\), at least 1"),
-        ({"frame_stack": 0}, r"model\.frame_stack is 0, at least 1"),
-        ({"front_blocks": (1, -1)}, r"model\.front_blocks is \(1, -1\), at least 0"),
-        ({"front_blocks": (1,)}, r"model\.front_blocks has 1 numbers, model\.front_filters 2"),
-        ({"stacked_blocks": -1}, r"model\.stacked_blocks is -1, at least 0"),
-        ({"dropout": 1.5}, r"model\.dropout is 1\.5, at least 0 and below 1"),
-        ({"dropout": -0.1}, r"model\.dropout is -0\.1, at least 0 and below 1"),
-    ],
-)
-def test_an_impossible_setting_is_named(settings, message):
-    with pytest.raises(ConfigError, match=message):
-        CompactConfig(**settings)
-
-
-def test_an_even_kernel_and_no_block_at_all_are_possible():
-    for config in (
-        CompactConfig(width=4, blocks=1, kernel=4),
-        CompactConfig(front_filters=(), width=4, blocks=0),
-        CompactConfig(front_filters=(4,), width=4, blocks=1, gate=0),
-    ):
-        assert build_compact(config, feature_bins=6, classes=5).output.shape == (None, None, 5)
 
 
 @pytest.mark.parametrize(("filters", "stride"), [((4,), 4), ((4, 4), 8)])
@@ -84,12 +42,6 @@ def test_a_gate_depends_on_the_whole_utterance_and_no_gate_only_on_its_surroundi
             model({"features": x, "lengths": np.array([240], np.int32)}) for x in (frames, other)
         )
         assert (np.abs(first[0, 0] - second[0, 0]).max() > 1e-6) == far_away_matters
-
-
-def test_the_default_is_small_and_cheap():
-    model = build_compact(CompactConfig(), feature_bins=80, classes=1700)
-    assert model.count_params() < 3_000_000
-    assert multiply_accumulates(model, 800) / 8 < 0.93e9 / 30  # a second of audio, against the DFCNN's
 
 
 @pytest.mark.parametrize(
@@ -146,27 +98,3 @@ def test_every_weight_gets_a_gradient_that_padding_leaves_alone(front_blocks):
     for tight, wide, variable in zip(gradients(0), gradients(16), model.trainable_variables, strict=True):
         assert np.abs(tight).max() > 0, variable.path
         np.testing.assert_allclose(wide, tight, rtol=1e-3, atol=1e-3, err_msg=variable.path)
-
-
-@pytest.mark.parametrize("build", [build_compact, build_compact_streaming])
-def test_bfloat16_is_for_products_only(build):
-    """All else, the logits and the weights included, is float32; the global policy stays."""
-    policy = keras.config.dtype_policy()
-    keras.config.set_dtype_policy("mixed_bfloat16")
-    try:
-        model = build(SMALL if build is build_compact else CompactStreamingConfig(width=8, blocks=2), 6, 5)
-        assert keras.config.dtype_policy().name == "mixed_bfloat16"
-    finally:
-        keras.config.set_dtype_policy(policy)
-    products = {layer.name for layer in model.layers if layer.compute_dtype == "bfloat16"}
-    expected = ["front_1_conv", "front_2_conv", "front", "block_1_mix", "block_2_mix", "logits"]
-    assert products == set(expected)
-    assert {weight.dtype for weight in model.weights} == {"float32"}
-    logits = model({"features": np.ones((1, 16, 6), np.float32), "lengths": np.array([16], np.int32)})
-    assert logits.dtype == "float32"
-    assert np.isfinite(logits).all()
-
-
-def test_saving_and_loading(tmp_path):
-    assert_weights_round_trip(lambda: build_compact(SMALL, 6, 5), tmp_path)
-    assert_survives_keras_files(build_compact(SMALL, 6, 5), tmp_path)

@@ -1,4 +1,4 @@
-"""Tests of the Conformer against its papers: parameter counts, attention by distance, padding, training."""
+"""Tests of the Conformer against its papers: parameter counts, attention by distance, gradients."""
 
 import math
 
@@ -6,27 +6,14 @@ import keras
 import numpy as np
 import pytest
 
-from model_speech.layers.normalisation import MaskedBatchNormalization
 from model_speech.layers.relative_attention import RelativeAttention, RelativePositions, shift
 from model_speech.models.conformer import ConformerConfig, build_conformer
-from model_speech.registry import MODELS
 from tests.support.acoustic_models import (
-    assert_learns_through_a_recipe,
-    assert_padding_has_no_influence,
-    assert_survives_keras_files,
-    assert_weights_round_trip,
     padded_batch,
 )
 from utils.backend.model_cost import multiply_accumulates
-from utils.errors import ConfigError
 
 SMALL = ConformerConfig(blocks=1, width=8, heads=2, kernel=6)
-# Sizes in Gulati et al. 2020, table 1, and the millions of parameters of the whole transducer.
-PUBLISHED = {
-    "S": (ConformerConfig(), 10.3),
-    "M": (ConformerConfig(width=256), 30.7),
-    "L": (ConformerConfig(width=512, heads=8, blocks=17), 118.8),
-}
 
 
 def encoder_parameters(config: ConformerConfig, bins: int) -> int:
@@ -42,26 +29,6 @@ def encoder_parameters(config: ConformerConfig, bins: int) -> int:
     return (9 * d + d) + (9 * d * d + d) + (quarter * d * d + d) + config.blocks * block
 
 
-def test_is_registered_by_name():
-    assert MODELS["conformer"].config is ConformerConfig
-    assert (ConformerConfig().name, ConformerConfig().time_stride) == ("conformer", 4)
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"width": 0}, r"model\.width is 0, at least 1"),
-        ({"blocks": -1}, r"model\.blocks is -1, at least 0"),
-        ({"kernel": 0}, r"model\.kernel is 0, at least 1"),
-        ({"dropout": 1.5}, r"model\.dropout is 1\.5, at least 0 and below 1"),
-        ({"width": 10, "heads": 4}, r"model\.width 10 is not a multiple of model\.heads 4"),
-    ],
-)
-def test_an_impossible_setting_is_named(settings, message):
-    with pytest.raises(ConfigError, match=message):
-        ConformerConfig(**settings)
-
-
 @pytest.mark.parametrize(
     ("config", "bins", "classes"),
     [(SMALL, 7, 5), (ConformerConfig(blocks=1), 80, 1000)],
@@ -71,16 +38,6 @@ def test_parameter_count_by_hand(config, bins, classes):
     model = build_conformer(config, bins, classes)
     trainable = sum(math.prod(variable.shape) for variable in model.trainable_variables)
     assert trainable == encoder_parameters(config, bins) + config.width * classes + classes
-
-
-@pytest.mark.parametrize("size", PUBLISHED)
-def test_the_published_counts_hold_the_encoder_and_a_decoder(size):
-    """The rest belongs to the transducer: an LSTM of 320 or 640 units, embeddings, joint and output layer."""
-    config, published = PUBLISHED[size]
-    encoder = encoder_parameters(config, bins=80) / 1e6
-    units = 320 if size == "S" else 640
-    lstm = 4 * units * (2 * units + 1) / 1e6
-    assert 0.8 * lstm < published - encoder < lstm + 1
 
 
 @pytest.mark.parametrize(
@@ -102,21 +59,6 @@ def test_multiply_accumulates_by_hand():
     block = 2 * feed_forward + attention + convolution
     model = build_conformer(SMALL, bins, classes)
     assert multiply_accumulates(model, 40) == front + block + frames * d * classes
-
-
-def test_modules_stand_in_the_order_of_the_paper():
-    model = build_conformer(SMALL, 7, 5)
-    kinds = (RelativeAttention, keras.layers.DepthwiseConv1D, MaskedBatchNormalization)
-    order = [
-        type(layer).__name__ if isinstance(layer, kinds) else layer.units
-        for layer in model.layers
-        if isinstance(layer, (*kinds, keras.layers.Dense))
-    ]
-    assert order == [
-        *[8, 32, 8, "RelativeAttention", 8, 8],  # output of the front; half a feed-forward; the gated unit
-        *["DepthwiseConv1D", "MaskedBatchNormalization", 8],
-        *[32, 8, 5],
-    ]
 
 
 def test_shift_finds_the_distance_of_each_pair():
@@ -161,10 +103,6 @@ def test_sinusoids_distinguish_distances():
     np.testing.assert_allclose(table, np.concatenate([np.sin(angle), np.cos(angle)], axis=1)[None], atol=1e-6)
 
 
-def test_padding_has_no_influence():
-    assert_padding_has_no_influence(build_conformer(SMALL, 7, 5), 4, 7)
-
-
 def test_every_weight_gets_a_gradient_that_padding_leaves_alone():
     import tensorflow as tf
 
@@ -183,29 +121,3 @@ def test_every_weight_gets_a_gradient_that_padding_leaves_alone():
         np.testing.assert_allclose(wide, tight, rtol=1e-3, atol=1e-3, err_msg=variable.path)
         if not variable.path.endswith("key/bias"):  # adds the same value to all scores of a frame
             assert np.abs(tight).max() > 1e-6, variable.path
-
-
-def test_half_precision_gives_float32_logits():
-    keras.config.set_dtype_policy("mixed_bfloat16")
-    try:
-        model = build_conformer(SMALL, 7, 5)
-    finally:
-        keras.config.set_dtype_policy("float32")
-    logits = model({"features": np.ones((2, 16, 7), np.float32), "lengths": np.array([16, 3], np.int32)})
-    assert logits.dtype == "float32"
-    assert np.isfinite(logits).all()
-    assert (
-        next(layer for layer in model.layers if isinstance(layer, RelativeAttention)).compute_dtype
-        == "bfloat16"
-    )
-
-
-def test_saving_and_loading(tmp_path):
-    assert_weights_round_trip(lambda: build_conformer(SMALL, 7, 5), tmp_path)
-    assert_survives_keras_files(build_conformer(SMALL, 7, 5), tmp_path)
-
-
-@pytest.mark.nightly
-def test_learns_through_a_recipe(tiny_manifest, tmp_path):
-    settings = ["model.blocks=1", "model.width=16", "model.heads=2", "model.kernel=6"]
-    assert_learns_through_a_recipe("conformer", settings, tiny_manifest, tmp_path)

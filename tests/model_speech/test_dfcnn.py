@@ -6,11 +6,7 @@ import pytest
 
 from model_speech.layers.normalisation import MaskedBatchNormalization
 from model_speech.models.dfcnn import DfcnnConfig, build_dfcnn
-from model_speech.registry import MODELS
 from tests.support.acoustic_models import (
-    assert_padding_has_no_influence,
-    assert_survives_keras_files,
-    assert_weights_round_trip,
     padded_batch,
 )
 from utils.backend.model_cost import multiply_accumulates
@@ -24,54 +20,10 @@ def published():
     return build_dfcnn(DfcnnConfig(), feature_bins=200, classes=1000)
 
 
-def test_is_registered_by_name():
-    assert MODELS["dfcnn"].config is DfcnnConfig
-    assert DfcnnConfig().name == "dfcnn"
-    assert DfcnnConfig().time_stride == 8
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"filters": (32, -1)}, r"model\.filters is \(32, -1\), at least 1"),
-        ({"dense": 0}, r"model\.dense is 0, at least 1"),
-        ({"dropout": 1.0}, r"model\.dropout is 1\.0, at least 0 and below 1"),
-        ({"pooled": 6}, r"model\.pooled is 6, at most 5, the number of cells"),
-    ],
-)
-def test_an_impossible_setting_is_named(settings, message):
-    with pytest.raises(ConfigError, match=message):
-        DfcnnConfig(**settings)
-
-
 def test_bins_too_few_for_the_poolings_are_refused():
     assert build_dfcnn(SMALL, feature_bins=8, classes=5).output.shape == (None, None, 5)
     with pytest.raises(ConfigError, match=r"7 feature bins can't be halved model\.pooled = 3 times"):
         build_dfcnn(SMALL, feature_bins=7, classes=5)
-
-
-def test_layer_shapes_of_the_published_model(published):
-    shapes = [
-        (type(layer).__name__, layer.output.shape[2:])
-        for layer in published.layers
-        if isinstance(layer, keras.layers.Conv2D | keras.layers.MaxPooling2D | keras.layers.Dense)
-    ]
-    assert shapes == [
-        ("Conv2D", (200, 32)),
-        ("Conv2D", (200, 32)),
-        ("MaxPooling2D", (100, 32)),
-        ("Conv2D", (100, 64)),
-        ("Conv2D", (100, 64)),
-        ("MaxPooling2D", (50, 64)),
-        ("Conv2D", (50, 128)),
-        ("Conv2D", (50, 128)),
-        ("MaxPooling2D", (25, 128)),
-        *[("Conv2D", (25, 128))] * 4,
-        ("Dense", (256,)),
-        ("Dense", (1000,)),
-    ]
-    dense = [layer for layer in published.layers if isinstance(layer, keras.layers.Dense)]
-    assert dense[0].kernel.shape == (3200, 256)  # 25 bins of 128 filters
 
 
 def test_parameter_count_of_the_published_model(published):
@@ -80,22 +32,6 @@ def test_parameter_count_of_the_published_model(published):
 
     convolutions = cell(1, 32) + cell(32, 64) + cell(64, 128) + 2 * cell(128, 128)
     assert published.count_params() == convolutions + (3200 * 256 + 256) + (256 * 1000 + 1000) == 1_957_064
-
-
-def test_every_convolution_is_followed_by_relu_then_normalisation(published):
-    layers = [layer for layer in published.layers if "dropout" not in layer.name]
-    convolutions = [layer for layer in layers if isinstance(layer, keras.layers.Conv2D)]
-    normalised = [
-        layer.input[0]._keras_history.operation  # input 1 is the mask
-        for layer in layers
-        if isinstance(layer, MaskedBatchNormalization)
-    ]
-    assert normalised == convolutions
-    assert len(convolutions) == 10
-    for layer in convolutions:
-        assert (layer.kernel_size, layer.padding) == ((3, 3), "same")
-        assert layer.activation is keras.activations.relu
-        assert isinstance(layer.kernel_initializer, keras.initializers.HeNormal)
 
 
 def test_multiply_accumulates_by_hand(published):
@@ -117,43 +53,6 @@ def test_output_has_one_frame_for_each_eight_rounded_up():
     for frames, expected in [(1, 1), (8, 1), (9, 2), (80, 10)]:
         batch = {"features": np.zeros((1, frames, 16), np.float32), "lengths": np.array([frames], np.int32)}
         assert model(batch).shape == (1, expected, 5)
-
-
-def test_padding_has_no_influence():
-    assert_padding_has_no_influence(build_dfcnn(SMALL, feature_bins=16, classes=5), 8, 16)
-
-
-def test_padding_does_not_enter_the_batch_statistics():
-    keras.utils.set_random_seed(0)
-    config = DfcnnConfig(filters=(4, 4, 8, 8), dense=16, dropout=0.0)
-    tight, wide = build_dfcnn(config, 16, 5), build_dfcnn(config, 16, 5)
-    wide.set_weights(tight.get_weights())
-    features, lengths = padded_batch(16)
-    more = np.pad(features, ((0, 0), (0, 40), (0, 0)), constant_values=7.0)
-    output = tight({"features": features, "lengths": lengths}, training=True).numpy()
-    padded_output = wide({"features": more, "lengths": lengths}, training=True).numpy()
-    for row, frames in enumerate([6, 4, 2]):
-        np.testing.assert_allclose(padded_output[row, :frames], output[row, :frames], atol=1e-3)
-    for variable, other in zip(tight.non_trainable_variables, wide.non_trainable_variables, strict=True):
-        if "moving" in variable.path:
-            np.testing.assert_allclose(other.numpy(), variable.numpy(), rtol=1e-3, atol=1e-5)
-
-
-def test_training_moves_the_statistics_towards_those_of_the_valid_frames():
-    model = build_dfcnn(DfcnnConfig(filters=(3,), pooled=1, dense=4), 4, 2)
-    features, lengths = padded_batch(4)
-    convolution = next(layer for layer in model.layers if isinstance(layer, keras.layers.Conv2D))
-    normalisation = next(layer for layer in model.layers if isinstance(layer, MaskedBatchNormalization))
-    seen = keras.Model(model.input, convolution.output)({"features": features, "lengths": lengths}).numpy()
-    valid = np.concatenate([seen[row, :length] for row, length in enumerate(lengths)])  # (88, 4, 3)
-    model({"features": features, "lengths": lengths}, training=True)
-    expected = valid.mean(axis=(0, 1)) * (1 - normalisation.momentum)
-    np.testing.assert_allclose(normalisation.moving_mean, expected, rtol=1e-4)
-
-
-def test_saving_and_loading(tmp_path):
-    assert_weights_round_trip(lambda: build_dfcnn(SMALL, 16, 5), tmp_path)
-    assert_survives_keras_files(build_dfcnn(SMALL, 16, 5), tmp_path)
 
 
 def test_normalisation_equals_that_of_keras_given_a_mask():

@@ -7,38 +7,7 @@ import numpy as np
 import pytest
 
 from model_speech.models.dfsmn import DfsmnConfig, build_dfsmn
-from model_speech.registry import MODELS
-from tests.support.acoustic_models import (
-    assert_learns_through_a_recipe,
-    assert_padding_has_no_influence,
-    assert_survives_keras_files,
-    assert_weights_round_trip,
-)
 from utils.backend.model_cost import multiply_accumulates
-from utils.errors import ConfigError
-
-SMALL = DfsmnConfig(
-    blocks=2, hidden=12, projection=8, past=3, future=2, past_stride=2, future_stride=1, top=1
-)
-
-
-def test_is_registered_by_name():
-    assert MODELS["dfsmn"].config is DfsmnConfig
-    assert (DfsmnConfig().name, DfsmnConfig().time_stride) == ("dfsmn", 3)
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"stack": 0}, r"model\.stack is 0, at least 1"),
-        ({"blocks": 0}, r"model\.blocks is 0, at least 1"),
-        ({"past": -1}, r"model\.past is -1, at least 0"),
-        ({"future_stride": 0}, r"model\.future_stride is 0, at least 1"),
-    ],
-)
-def test_an_impossible_setting_is_named(settings, message):
-    with pytest.raises(ConfigError, match=message):
-        DfsmnConfig(**settings)
 
 
 def _weights(model: keras.Model) -> tuple[list, list]:
@@ -113,25 +82,3 @@ def test_parameter_count_and_cost_of_the_published_sizes():
 
     biases = 2048 + 2 * 512 + 2 * 2048 + 2048 + 512 + 1000
     assert multiply_accumulates(two, 300) == 100 * (two.count_params() - biases)
-
-
-def test_layers_follow_the_paper():
-    model = build_dfsmn(SMALL, feature_bins=6, classes=5)
-    units = [layer.units for layer in model.layers if isinstance(layer, keras.layers.Dense)]
-    assert units == [12, 8, 12, 8, 12, 8, 5]  # hidden and projection of two blocks, top, linear, logits
-    terms = [len(layer.input) for layer in model.layers if isinstance(layer, keras.layers.Add)]
-    assert terms == [3, 4]  # the second block adds the memory of the first
-
-
-def test_padding_has_no_influence():
-    assert_padding_has_no_influence(build_dfsmn(SMALL, 6, 5), 3, 6)
-
-
-def test_saving_and_loading(tmp_path):
-    assert_weights_round_trip(lambda: build_dfsmn(SMALL, 6, 5), tmp_path)
-    assert_survives_keras_files(build_dfsmn(SMALL, 6, 5), tmp_path)
-
-
-def test_learns_through_a_recipe(tiny_manifest, tmp_path):
-    settings = ["model.blocks=2", "model.hidden=32", "model.projection=16", "model.past=3", "model.future=3"]
-    assert_learns_through_a_recipe("dfsmn", [*settings, "model.top=1"], tiny_manifest, tmp_path)

@@ -153,18 +153,6 @@ def test_every_acoustic_model_is_packed(name, tmp_path):
         np.testing.assert_allclose(ours[:length], row[:length], atol=0.03 * spread)
 
 
-@pytest.mark.parametrize("bins", [19, 20])
-def test_the_logits_are_those_of_the_stored_weights(bins, tmp_path):
-    """Nothing but the weights is rounded in a small model."""
-    config = CompactConfig(front_filters=(4, 6), width=24, blocks=2, gate=5, kernel=4)
-    trained = save_speech_run(tmp_path / "trained", keras_model(bins, kernel=4), config)
-    main([str(trained), str(tmp_path / "packed")])
-    packed, whole = load_acoustic_logits(tmp_path / "packed"), load_acoustic_model(tmp_path / "packed")
-    (expected, _), (logits, lengths) = whole.logits(clips(bins)), packed.logits(clips(bins))
-    for row, ours, length in zip(expected, logits, lengths, strict=True):
-        np.testing.assert_allclose(ours[:length], row[:length], atol=2e-4)
-
-
 def test_an_utterance_has_the_same_logits_alone_and_with_others(tmp_path):
     """Also where a product is computed in int8, with the range of its inputs."""
     config = CompactConfig(front_filters=(4, 6), width=128, blocks=1)

@@ -125,16 +125,6 @@ def test_equals_a_plain_fused_search(ngram, beam, weight, bonus):
             assert best.score == pytest.approx(score, abs=1e-3)
 
 
-def test_the_language_model_decides_where_the_sound_does_not(ngram):
-    # ni3, then hao3 and ma5 with equal probability: only ni3 hao3 is in the text.
-    logits = np.full((1, 4, 5), -9.0, np.float32)
-    logits[0, [0, 1, 2, 3], [2, 4, 0, 4]] = 0.0
-    logits[0, 2, 1] = 0.1
-    ((alone,),) = (beam_search(logits, np.array([4]), 4),)
-    ((fused,),) = (beam_search(logits, np.array([4]), 4, fusion=fusion_of(ngram, 0.5, 2.0)),)
-    assert (spoken(alone[0].tokens), spoken(fused[0].tokens)) == (["ni3", "ma5"], ["ni3", "hao3"])
-
-
 def test_spaces_are_neither_scored_nor_remembered(ngram):
     fusion = fusion_of(ngram, 0.5, 2.0)
     history = fusion.extend_histories(np.zeros((1, 1, 2), int), np.array([[2]]))

@@ -14,17 +14,11 @@ from model_speech.import_whisper import import_whisper, main
 from model_speech.models.whisper import WhisperConfig, build_whisper
 from model_speech.whisper_weights import read_whisper
 from tests.support import tiny_whisper
-from tests.support.acoustic_models import (
-    assert_learns_through_a_recipe,
-    assert_padding_has_no_influence,
-    assert_survives_keras_files,
-)
 from utils.errors import ConfigError, RunError
 from utils.features.settings import FeatureConfig
 from utils.features.speech import extract_features
 from utils.features.whisper import log_mel
 
-SMALL = WhisperConfig(blocks=2, width=16, heads=2, head_width=12)
 PUBLISHED = {  # weights of the encoder without its fixed positions, in millions
     "tiny": (WhisperConfig(blocks=4, width=384, heads=6), 7.6),
     "base": (WhisperConfig(), 19.8),
@@ -129,14 +123,6 @@ def test_parameter_counts_of_the_published_encoders(size):
     assert weights / 1e6 == pytest.approx(millions, abs=0.6)
 
 
-def test_padding_has_no_influence():
-    assert_padding_has_no_influence(build_whisper(SMALL, 80, 5), 4, 80)
-
-
-def test_survives_keras_files(tmp_path):
-    assert_survives_keras_files(build_whisper(SMALL, 80, 5), tmp_path)
-
-
 @pytest.mark.parametrize("parts", [1, 3])
 def test_hugging_face_folders(tmp_path, parts):
     tiny_whisper.write_hugging_face(tmp_path / "source", parts)
@@ -201,9 +187,3 @@ def test_an_existing_run_is_not_overwritten(tmp_path):
     assert main([str(tmp_path / "source"), str(tmp_path / "run")]) == 0
     with pytest.raises(RunError, match="run"):
         main([str(tmp_path / "source"), str(tmp_path / "run")])
-
-
-def test_learns_through_a_recipe(tiny_manifest, tmp_path):
-    settings = ["features.kind=whisper", "model.blocks=1", "model.width=16", "model.heads=2"]
-    rates = "optimiser.layer_rates=[{layers: 'block_*', factor: 0.5, start: 0.1}]"
-    assert_learns_through_a_recipe("whisper", [*settings, rates, "data.buckets=2"], tiny_manifest, tmp_path)

@@ -29,7 +29,6 @@ from utils.run_folder.run import PRETRAINED, PRETRAINED_SPEECH, start_run
 RATE, SECONDS = 16_000, 2.0
 ERROR, WARNING = "error", "warning"
 SIZES = {"train": 12, "dev": 4, "test": 4}
-SHARED = Path(__file__).parents[3] / "shared" / "data" / "audio"
 
 
 @dataclass
@@ -282,26 +281,6 @@ def test_a_list_of_all_utterances_beside_the_splits_is_no_leak(corpus, capsys):
     corpus.lists["all"] = [row for rows in corpus.lists.values() for row in rows]
     corpus.write()
     assert findings(capsys, corpus.folder) == []
-
-
-@pytest.mark.shared
-@pytest.mark.skipif(not SHARED.is_dir(), reason="the shared recordings are not beside the checkout")
-def test_real_recordings_give_only_true_findings(capsys):
-    """Each finding was checked by hand: letters and brackets in AISHELL's texts, one speaker's clipped
-    microphone, another speaker's recordings that exist twice under two names.
-    """
-    aishell, words = SHARED / "aishell1_two_speakers", SHARED / "words_one_speaker_mp3"
-    texts = [(ERROR, "unequal-length"), (ERROR, "unknown-syllable"), (WARNING, "not-hanzi")]
-    splits = [(WARNING, "shared-speaker"), (WARNING, "unheard-syllable")]
-    assert names(findings(capsys, aishell, "--no-audio")) == texts + splits
-    assert names(findings(capsys, aishell / "test_same_speaker.tsv")) == texts
-    assert names(findings(capsys, SHARED / "dspspeech20", "--no-audio")) == []
-    spoken = findings(capsys, SHARED / "dspspeech20" / "test.tsv", SHARED / "dspspeech20" / "dev.tsv")
-    assert names(spoken) == [(WARNING, "clipping"), (WARNING, "same-sound")]
-    clipped = [finding["item"] for finding in spoken if finding["check"] == "clipping"]
-    assert len(clipped) == 40 and all("(s00_" in item for item in clipped)
-    for folder in (words, SHARED / "noise", SHARED / "rooms"):
-        assert findings(capsys, folder) == []
 
 
 # --- recipes ----------------------------------------------------------------------------------------------

@@ -7,13 +7,12 @@ Skipped without Ray: ``pip install -r requirements/cluster.txt``; then
 import json
 import os
 import shutil
-import signal
 import sys
 import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import BrokenExecutor
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -108,37 +107,6 @@ def test_a_lost_node_loses_no_job(nodes, tmp_path):
     assert sorted(results) == [number * number for number in range(24)]
     workers = {line.split()[1] for line in lines.read_text().splitlines()}
     assert len(workers) >= NODES, "one process did all the work"
-
-
-def name_process(folder: Path, number: int) -> int:
-    """A short job that writes the id of its process."""
-    (folder / f"{number}.pid").write_text(str(os.getpid()))
-    time.sleep(0.5)
-    return number * number
-
-
-@pytest.mark.parametrize("kills", [3, pytest.param(20, marks=pytest.mark.nightly)])
-def test_killed_processes_lose_no_job(nodes, tmp_path, kills, record_property):
-    killed, ended = set(), threading.Event()
-
-    def kill() -> None:
-        """Each job is met once at most; Ray gives up one that has died four times."""
-        while len(killed) < kills and not ended.wait(0.05):
-            for path in set(tmp_path.glob("*.pid")) - killed:
-                if number := path.read_text():
-                    killed.add(path)
-                    with suppress(ProcessLookupError):
-                        os.kill(int(number), signal.SIGKILL)
-                    break
-
-    thread = threading.Thread(target=kill)
-    with on_cluster(nodes.address):
-        thread.start()
-        results = list(run_jobs(partial(name_process, tmp_path), range(2 * kills), workers=1))
-    ended.set()
-    thread.join()
-    assert sorted(results) == [number * number for number in range(2 * kills)] and len(killed) == kills
-    record_property("killed: a process of a cluster", kills)
 
 
 def fail(number: int) -> int:

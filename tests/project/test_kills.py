@@ -5,8 +5,7 @@ files (before a file is opened for writing, renamed, removed …), so that what 
 however short it is; and the middle of writing a file, when it has reached some size. After each kill no file
 is half-written. 21 kills by default, some 140 with ``--nightly``; the summary of pytest counts them.
 Other kills: ``tests/serving/test_ends.py`` (workers of the service, 12 nightly),
-``tests/project/test_cluster.py`` (nodes of a cluster, and its processes, 20 nightly),
-``tests/data/test_feature_cache.py``.
+``tests/project/test_cluster.py`` (nodes of a cluster), ``tests/data/test_feature_cache.py``.
 """
 
 import os

@@ -44,15 +44,6 @@ def test_a_short_pause_becomes_longer_and_a_long_one_stays(before, after):
     assert padded.dtype == np.float32
 
 
-def test_the_largest_sample_moves_to_a_multiple_of_the_grid():
-    for before in (0.0, 0.013, 0.5):
-        samples = tone(before, 0.5)
-        padded, added = with_pauses(samples, SAMPLE_RATE, grid=1088)
-        plain, least = with_pauses(samples, SAMPLE_RATE)
-        assert np.abs(padded).argmax() % 1088 == 0 and 0 <= added - least < 1088 / SAMPLE_RATE
-        np.testing.assert_array_equal(padded[-len(plain) :], plain)
-
-
 @pytest.mark.parametrize("samples", [np.zeros(SAMPLE_RATE, np.float32), np.ones(300), np.zeros(0)])
 def test_silence_and_a_very_short_sound_stay(samples):
     padded, added = with_pauses(samples, SAMPLE_RATE)

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from recognition.phrases.expansion import MOST_PHRASES, expand
 from recognition.phrases.grammar import parse_grammar, read_grammar
 from recognition.phrases.phrase_list import Phrase, list_phrases, read_phrases
 from recognition.phrases.pronunciation import MOST_PRONUNCIATIONS
@@ -127,11 +126,6 @@ def test_a_word_across_a_slot_has_its_pronunciation():
     assert phrase.pronunciations == (("qu4", "zhong4", "yang2", "lu4"),)
 
 
-def test_many_pronunciations_are_limited():
-    (phrase,) = _phrases("行行行行行行行行行行行行")
-    assert len(phrase.pronunciations) == MOST_PRONUNCIATIONS
-
-
 def _chain(length: int, item: str) -> str:
     """Lists of which each refers to the one before it, and a phrase."""
     lines = [f"<l{number + 1}> = {item.format(number)}" for number in range(length)]
@@ -221,12 +215,6 @@ def test_files_are_read_with_their_names(tmp_path: Path):
         read_grammar(path)
     with pytest.raises(PhraseError, match=r"cannot read.*none\.txt"):
         read_phrases(tmp_path / "none.txt")
-
-
-def test_every_expansion_is_counted_before_it_is_made():
-    text = "\n".join("[甲|乙|丙|丁|戊|己|庚|辛|壬|癸]" * 6 for _ in range(3))
-    with pytest.raises(PhraseError, match=f"more than {MOST_PHRASES:,}"):
-        next(expand(parse_grammar(text)))
 
 
 PARTS = st.sampled_from(

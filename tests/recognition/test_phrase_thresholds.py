@@ -16,7 +16,7 @@ from recognition.phrases.spotter import PhraseSpotter
 from recognition.phrases.thresholds import DEFAULT, PhraseThresholds, load_phrase_thresholds
 from tests.support.scripted_acoustic import Scripted
 from utils.config import save_yaml
-from utils.errors import ConfigError, CorpusError, RunError
+from utils.errors import ConfigError, RunError
 from utils.files import write_json
 from utils.run_folder import checksums
 from utils.run_folder.run import PRETRAINED_SPEECH
@@ -54,22 +54,6 @@ def test_thresholds_admit_the_false_alarms_that_they_promise(monkeypatch):
                 spotter.reset()
                 alarms += len(spotter.feed(logits))
         assert 0.6 * rate * hours <= alarms <= rate * hours + 1, score
-
-
-def test_words_that_were_spoken_are_not_counted_and_unknown_syllables_are_left_out():
-    rows, utterances = _recordings()
-    without = fit_thresholds.fit_thresholds(rows, utterances, WORDS, _model())
-    clear = np.full((9, len(VOCABULARY)), -9.0, np.float32)
-    clear[
-        np.arange(9), [VOCABULARY.index(s) for s in (BLANK, "ma1", BLANK, "wo3", BLANK, "shi4", *[BLANK] * 3)]
-    ] = 9
-    spoken = Utterance("spoken", Path("a.wav"), 0.9, "s", ("ma1", "wo3", "shi4"), "妈我是")
-    again = fit_thresholds.fit_thresholds([*rows, clear], [*utterances, spoken], WORDS, _model())
-    assert again.scores[3] == pytest.approx(without.scores[3], abs=0.2)
-    with pytest.raises(CorpusError, match="no word of 2 hanzi"):
-        fit_thresholds.fit_thresholds(rows, utterances, ["妈", "香港"], _model())
-    with pytest.raises(CorpusError, match="give more recordings"):
-        fit_thresholds.fit_thresholds([], [], WORDS, _model())
 
 
 def test_a_run_has_its_own_thresholds(tmp_path, monkeypatch):

@@ -5,7 +5,7 @@ import numpy as np
 from model_language.registry import load_converter, needs_syllable_ngram
 from model_speech.acoustic_logits import load_acoustic_logits
 from model_speech.acoustic_model import load_acoustic_model
-from recognition.confidence import JOINT, JOINT_NGRAM, PLAIN, Calibration, load_calibration
+from recognition.confidence import Calibration, load_calibration
 from recognition.loading import load_joint_search_for
 from recognition.recognizer import Recognizer
 from tests.support.recordings import FOLDER, RECORDING, SYLLABLES
@@ -49,10 +49,6 @@ def test_the_shipped_converter_needs_no_syllables_in_the_joint_search(tmp_path):
     usual = load_joint_search_for(PRETRAINED_SPEECH, converter)
     with_syllables = load_joint_search_for(PRETRAINED_SPEECH, converter, syllables=tmp_path)
     assert with_syllables._weights == usual._weights and with_syllables._second_pass is not None
-
-
-def test_confidence_is_calibrated_for_both_searches():
-    assert set(load_calibration(PRETRAINED_SPEECH).weights) == {PLAIN, JOINT, JOINT_NGRAM}
 
 
 def test_the_times_of_syllables_have_their_borders_where_the_sound_is_quiet():

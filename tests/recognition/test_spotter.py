@@ -77,11 +77,6 @@ def test_of_phrases_that_differ_at_their_ends_the_spoken_one_is_found():
         assert spotter.flush() == []
 
 
-def test_a_phrase_without_a_similar_one_is_found_at_once():
-    spotter = _spotter("妈我是\n你好妈我")
-    assert [each.keyword for each in spotter.feed(_rows("ma1 wo3 shi4"))] == ["妈我是"]
-
-
 def test_a_rate_without_thresholds_is_refused():
     with pytest.raises(ConfigError, match=r"0\.01 false alarms an hour: .* are for 0\.2 to 3"):
         _spotter("妈我是", alarms_per_hour=0.01)

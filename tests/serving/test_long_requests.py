@@ -116,12 +116,6 @@ def test_a_long_text_is_converted_in_tasks_of_few_lines():
     assert [len(task.job.lines) for task in conversion_tasks(job(""))] == [1]
 
 
-def test_corrections_of_a_recogniser_take_longer():
-    lines = ["ni3 hao3"] * 50
-    (plain,), (recognised,) = (conversion_tasks(job(*lines, recognised=value)) for value in (False, True))
-    assert plain.seconds < recognised.seconds
-
-
 def test_a_line_of_too_many_syllables_is_refused(service):
     assert conversion_tasks(job("a" * LONGEST_LINE))
     with pytest.raises(RequestError, match="line 2 has 501 syllables"):

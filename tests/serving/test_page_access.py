@@ -243,25 +243,6 @@ def test_an_unfinished_line_goes_with_the_connection(open_service, chromium):
     shown.close()
 
 
-_FULL_SOCKET = """async unsent => {
-  window.WebSocket = class {
-    static CONNECTING = 0;
-    static OPEN = 1;
-    readyState = 1;
-    get bufferedAmount() { return unsent.shift(); }
-  };
-  const {RecognitionStream} = await import("/page/stream.js");
-  await new RecognitionStream({}, () => {}).drained();
-  return unsent;
-}"""
-
-
-def test_a_file_is_sent_as_fast_as_the_network_takes_it(open_service, chromium):
-    shown, _ = visit(chromium, open_service.url)
-    assert shown.page.evaluate(_FULL_SOCKET, [200_000, 65_537, 65_536, 0]) == [0]
-    shown.close()
-
-
 _SLOW_PERMISSION = """
 const ask = navigator.mediaDevices.getUserMedia.bind(navigator.mediaDevices);
 window.tracks = [];

@@ -1,7 +1,6 @@
 """Tests of parts of the service: fair queue, tokens, origins, rates, prompts, logs, child processes."""
 
 import asyncio
-import json
 import logging
 import multiprocessing
 import os
@@ -11,7 +10,6 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -31,11 +29,9 @@ from serving.endpoints.responses import response_body
 from serving.endpoints.stream import Session
 from serving.errors import RequestError, of_http_error
 from serving.limits import Guard, Rates
-from serving.live import opus
 from serving.live import worker as worker_module
 from serving.live import workers as live_workers
 from serving.live.worker import Open, Output, Ready
-from serving.logs import JsonLines
 from serving.metrics import Metrics
 from serving.server import listening_socket, share_cores
 from serving.settings import Settings, read_tokens
@@ -102,25 +98,6 @@ def test_cancelled_pieces_are_left_out_and_failed_pieces_come_first_and_alone():
     assert queue.take(9.0) is None
 
 
-def test_every_item_is_taken_once_by_any_number_of_threads():
-    queue = FairQueue()
-
-    def take_all(_: int) -> list[int]:
-        found: list[int] = []
-        while tasks := queue.take(5.0):
-            found += [task.job for task in tasks]
-        return found
-
-    with ThreadPoolExecutor(8) as pool:
-        takers = [pool.submit(take_all, number) for number in range(4)]
-        for begin in range(4):
-            pool.submit(
-                lambda begin=begin: [queue.put(Task(n, 1.0), Flow()) for n in range(begin, 400, 4)]
-            ).result()
-        queue.close()
-        assert sorted(job for taker in takers for job in taker.result()) == list(range(400))
-
-
 def headers(**values: str) -> Headers:
     return Headers({name.replace("_", "-"): value for name, value in values.items()})
 
@@ -180,37 +157,6 @@ def test_tokens_of_a_file_and_of_the_environment(tmp_path):
 def test_limits_without_end_are_refused(name):
     with pytest.raises(ConfigError, match=f"serve.{name}=inf is not finite"):
         Settings(**{name: float("inf")})
-
-
-def test_opus_that_is_too_long_is_not_called_damaged(monkeypatch):
-    class Decoding:
-        def __init__(self, *arguments, **options):
-            pass
-
-        def receive(self) -> bytes:
-            return bytes(2 * opus.SAMPLE_RATE)  # a second
-
-    class Stream:
-        fed, ended = 0, False
-
-        async def feed(self, data: bytes) -> None:
-            self.fed += len(data)
-
-        def end(self) -> None:
-            self.ended = True
-
-    async def decoded(stream: Stream) -> opus.OpusDecoder:
-        with ThreadPoolExecutor() as threads:
-            decoder = opus.OpusDecoder(stream, threads, longest=3)
-            while not stream.ended:
-                await asyncio.sleep(0.01)
-        return decoder
-
-    monkeypatch.setattr(opus, "Child", Decoding)
-    stream = Stream()
-    decoder = asyncio.run(decoded(stream))
-    assert decoder.too_long and decoder.problem is None
-    assert stream.fed == 3 * 2 * opus.SAMPLE_RATE
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.2", "example.org"])
@@ -516,13 +462,6 @@ def test_the_processes_with_models_share_the_cores(monkeypatch):
     assert os.environ["OMP_NUM_THREADS"] == "2", "the user's setting stays"
 
 
-def test_answers_are_sent_without_waiting_for_acknowledgements():
-    with listening_socket(Settings(port=0)) as listener, socket.create_connection(listener.getsockname()):
-        accepted, _ = listener.accept()
-        with accepted:
-            assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
-
-
 @pytest.mark.parametrize(
     ("prompt", "words"),
     [
@@ -544,12 +483,6 @@ def test_words_of_a_prompt(prompt, words):
         return [word.start() for word in found]
 
     assert [word.text for word in prompt_words(prompt, word_starts).words] == words
-
-
-def test_a_line_of_the_log_is_json():
-    record = logging.makeLogRecord({"msg": "request", "levelname": "INFO", "status": 200})
-    line = json.loads(JsonLines().format(record))
-    assert (line["event"], line["level"], line["status"]) == ("request", "info", 200)
 
 
 class Sent(list):

@@ -8,7 +8,6 @@ import importlib.metadata
 import json
 import os
 import shutil
-import signal
 import sys
 from pathlib import Path
 
@@ -39,28 +38,6 @@ def refused(arguments: list[str], message: str) -> None:
     """Run ``train.py``, which must refuse to begin and give the reason."""
     with pytest.raises(ConfigError, match=message):
         load_script("train.py").main(arguments)
-
-
-def broken_off(arguments: list[str], step: int) -> None:
-    """Run ``train.py`` and stop it, as by Ctrl-C, during ``step``."""
-    train = load_script("train.py")
-    from training.history import HistoryWriter
-
-    intact = HistoryWriter.train_scalar
-
-    def train_scalar(writer, name, value, number):
-        intact(writer, name, value, number)
-        if number == step:
-            os.kill(os.getpid(), signal.SIGTERM)
-
-    HistoryWriter.train_scalar = train_scalar
-    try:
-        train.main(arguments)
-    except KeyboardInterrupt:
-        return
-    finally:
-        HistoryWriter.train_scalar = intact
-    raise AssertionError("the training wasn't broken off")
 
 
 def copied_at_first_checkpoint(arguments: list[str], run: str, copy: str) -> None:
@@ -153,7 +130,6 @@ JOBS = {
         command,
         refused,
         copied_at_first_checkpoint,
-        broken_off,
         tests_of_the_loop,
         statistics_of_a_step,
         acoustic_logits,

@@ -19,7 +19,7 @@ TIMING = {"seconds", "real_time_factor"}
 TRAINING = (
     *("model.width=8", "model.blocks=1", "features.bins=16", "augment.copies=1", "data.batch_utterances=4"),
     *("training.epochs=4", "training.checkpoint_steps=2", "training.deterministic=true"),
-    *("training.log_utterances=true", "data.workers=1"),
+    "data.workers=1",
 )
 
 
@@ -84,7 +84,6 @@ def run_content(run: RunFolder) -> dict[str, object]:
         "history": [line.rpartition(",")[0] for line in run.history.read_text(encoding="utf-8").splitlines()],
         "metrics": {name: without_timing(metrics[name]) for name in ("best", "last")},
         "config": {key: value for key, value in run.config().items() if key not in ("data", "environment")},
-        "utterances": (run.path / "utterances.tsv").read_text(encoding="utf-8"),
         "vocabulary": run.vocabulary("acoustic.txt").read_bytes(),
         "summary": (run.path / "model_summary.txt").read_bytes(),
     }

@@ -26,7 +26,7 @@ ROOT = Path(__file__).parents[2]
 INSTALL = "pip install -r requirements/backends.txt"
 # One test waits for all trainings of a backend: half a minute of a processor, and of a busy one minutes.
 pytestmark = pytest.mark.timeout(900)
-STEPS, BROKEN_OFF_AT = 30, 11
+STEPS = 30
 COMMON = ("model.blocks=1", "model.dropout=0", "training.epochs=15", "optimiser.learning_rate=0.003")
 RECIPES = {
     "speech": (
@@ -94,10 +94,9 @@ class Trials:
         }
 
     def further_training(self, task: str, backend: str) -> dict:
-        """Resume the copy, or an interrupted training."""
+        """Resume the copy."""
         run = self.folder / backend / task
-        if not run.exists():
-            shutil.copytree(self.folder / "start" / task, run)
+        shutil.copytree(self.folder / "start" / task, run)
         return {"do": "command", "script": "train.py", "arguments": self.train(task, run)}
 
     def use(self, backend: str) -> list[dict]:
@@ -147,9 +146,8 @@ BACKENDS = [
 def other(request, trials: Trials, tensorflow: Path) -> Path:
     """The folder of another backend's results."""
     speech, language = (trials.further_training(task, request.param) for task in RECIPES)
-    broken_off = {"do": "broken_off", "arguments": speech["arguments"], "step": BROKEN_OFF_AT}
     loop = {"do": "tests_of_the_loop", "names": TESTS_OF_THE_LOOP}
-    run_on(request.param, [broken_off, speech, language, *trials.use(request.param), loop], trials.folder)
+    run_on(request.param, [speech, language, *trials.use(request.param), loop], trials.folder)
     return trials.folder / request.param
 
 
@@ -194,7 +192,7 @@ def test_a_run_has_the_logits_of_tensorflow_and_refused_settings_are_named(
 @pytest.mark.nightly
 @pytest.mark.parametrize("task", RECIPES)
 def test_the_loss_curve_is_tensorflows(tensorflow, other, task):
-    """Also where speech training was interrupted and resumed; JAX pads batch, frames and labels."""
+    """JAX pads batch, frames and labels."""
     expected, found = losses(tensorflow / task), losses(other / task)
     assert sorted(expected) == sorted(found) == list(range(1, STEPS + 1))
     for step in expected:

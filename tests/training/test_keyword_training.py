@@ -75,17 +75,13 @@ def batches_of(store: ClipStore, **values) -> KeywordBatches:
 
 def test_a_run_holds_the_files_of_the_specification(trained):
     assert {path.name for path in trained.path.iterdir()} == {
-        *("config.yaml", "flags.txt", "flags.json", "labels.txt", "model_summary.txt", "accuracy_last.txt"),
+        *("config.yaml", "labels.txt", "model_summary.txt", "accuracy_last.txt"),
         *("best.weights.h5", "last.weights.h5", "weights", "checkpoint"),
         *("history.csv", "metrics.json", "train.log", "logs", "checksums", ".lock"),
     }
     assert trained.labels.read_text(encoding="utf-8") == "_silence_\nhigh\nlow\n"
     config = trained.config()
     assert config["environment"][LABELS_HASH] == labels_hash(LABELS)
-    flags = json.loads((trained.path / "flags.json").read_text(encoding="utf-8"))
-    assert flags == {key: value for key, value in config.items() if key != "environment"}
-    lines = (trained.path / "flags.txt").read_text(encoding="utf-8").splitlines()
-    assert {"task=keyword", "features.mel_bins=12", "optimiser.learning_rate=0.02"} <= set(lines)
     assert re.search(r"Total params: [1-9]", (trained.path / "model_summary.txt").read_text())
     assert list(trained.logs.glob("train/events*")) and list(trained.logs.glob("validation/events*"))
     assert not temporary_files(trained.path)
@@ -162,23 +158,6 @@ def test_from_81_labels_to_two_with_frozen_layers(many_labels, words, empty_conf
         np.testing.assert_array_equal(ours, theirs[..., places])
     text = log.read_text(encoding="utf-8")
     assert "2 tokens kept, 79 dropped (word_00, word_01," in text
-
-
-@pytest.mark.parametrize(
-    ("overrides", "message"),
-    [
-        (["initialise_except=[logits]"], "initialise_except without initialise_from"),
-        (["initialise_from={many}", "model.units=[9]"], "initialise_except=\\["),
-        (["initialise_from={many}", "freeze=[conv*]"], "freeze: no layer is called"),
-        (["initialise_from={many}", "freeze=['*']"], "freeze leaves nothing to train"),
-    ],
-)
-def test_unsuitable_weights_are_refused_with_the_reason(
-    many_labels, words, empty_config, tmp_path, overrides, message
-):
-    overrides = [override.format(many=many_labels) for override in overrides]
-    with pytest.raises(ConfigError, match=message):
-        train_from_config("keyword", empty_config, settings(words, *overrides), tmp_path / "run")
 
 
 def test_samples_train_too(words, empty_config, tmp_path):
@@ -269,9 +248,6 @@ def test_targets_and_features_are_those_of_the_clips(store):
         assert LABELS[target] == store.clips[row].label
 
 
-# ------------------------------------------------------------------ losses, steps
-
-
 # ------------------------------------------------------------------ kills
 
 
@@ -282,16 +258,15 @@ def _content(run: RunFolder) -> dict[str, object]:
         "kept": {path.name: weights_of(path) for path in run.kept_weights.iterdir()},
         "state": state_of(run.checkpoint),
         "history": [line.rpartition(",")[0] for line in run.history.read_text().splitlines()],
-        "seen": (run.path / "utterances.tsv").read_text(encoding="utf-8"),
         "accuracy": (run.path / "accuracy_last.txt").read_text(),
     }
 
 
 @pytest.mark.nightly
 def test_a_training_killed_between_two_evaluations_ends_with_the_same_result(commands, words, empty_config):
-    """SIGKILL after 8 of 15 steps, 3 after the first evaluation; averaged weights and dropout included."""
-    more = ("training.epochs=3", "training.deterministic=true", "training.log_utterances=true")
-    more += ("training.checkpoint_steps=3", "optimiser.average=0.9")
+    """SIGKILL after 6 of 15 steps, one after the first evaluation; averaged weights and dropout included."""
+    more = ("training.epochs=3", "training.deterministic=true", "training.checkpoint_steps=3")
+    more += ("optimiser.average=0.9",)
 
     def arguments(run: RunFolder) -> list[object]:
         return ["keyword", "--config", empty_config, "--run", run.path, *settings(words, *more)]
@@ -299,12 +274,11 @@ def test_a_training_killed_between_two_evaluations_ends_with_the_same_result(com
     whole, killed = (RunFolder(commands.folder / f"keyword_{name}") for name in ("whole", "killed"))
     ended = commands.run("train", *arguments(whole))
     assert ended.code == 0, ended.output
-    seen = killed.path / "utterances.tsv"
-    first = commands.run(
-        "train",
-        *arguments(killed),
-        condition=lambda: seen.is_file() and len(seen.read_bytes().splitlines()) >= 8,
-    )
+
+    def after_six_steps() -> bool:
+        return killed.checkpoint.is_file() and state_of(killed.checkpoint)["state"]["step"] >= 6
+
+    first = commands.run("train", *arguments(killed), condition=after_six_steps)
     assert first.code == -9 and not killed.metrics.exists(), first.output
     again = commands.run("train", *arguments(killed))
     assert again.code == 0, again.output

@@ -198,9 +198,6 @@ def test_a_few_long_targets_are_left_out_and_a_limit_keeps_the_vocabulary(
         ),
         (("initialise_except=[logits]",), "initialise_except without initialise_from"),
         (("data.limit=-1",), r"data\.limit is -1, .*at least 0"),
-        (("model.width=0",), r"model\.width is 0, .*at least 1"),
-        (("training.epoch=3",), r"did you mean 'training\.epochs'"),
-        (("model.name=compakt",), "did you mean 'compact'"),
     ],
 )
 def test_a_recipe_that_cannot_be_trained_is_refused_with_the_reason(

@@ -33,7 +33,7 @@ from training.tasks.keyword_batches import KeywordBatch, KeywordBatches, feature
 from training.tasks.recipe import Recipe, SourceModel, changed_data, prepare_model
 from utils.audio.reading import sample_rates_of
 from utils.backend.prediction import prepare_prediction
-from utils.config import ConfigClasses, flatten, to_plain
+from utils.config import ConfigClasses
 from utils.errors import CorpusError, RunError, require
 from utils.features.keyword import (
     KeywordFeatureConfig,
@@ -41,7 +41,7 @@ from utils.features.keyword import (
     feature_frames,
     feature_values,
 )
-from utils.files import write_json, write_text
+from utils.files import write_text
 from utils.limits import Count, Fraction, Size
 from utils.run_folder.run import RunFolder
 from utils.vocabulary import Vocabulary
@@ -230,7 +230,6 @@ def train_keyword(
         )
     )
     prepare_model(model, config, run, partial(_load_source, config.features, labels))
-    _write_flags(run, config)
     _warn_of_low_rates(clips["train"], config.features.sample_rate)
     train_store, dev_store = (_load(config, clips[split]) for split in ("train", "dev"))
     test_store = _load(config, clips["test"]) if clips["test"] else None
@@ -353,10 +352,3 @@ def _clips_hash(clips: Sequence[KeywordClip]) -> str:
     """A hash of the clips without their paths: recordings may be moved."""
     rows = [f"{clip.id}\t{clip.label}\t{clip.start_seconds}\t{clip.seconds}\n" for clip in clips]
     return hashlib.sha256("".join(rows).encode()).hexdigest()
-
-
-def _write_flags(run: RunFolder, config: KeywordConfig) -> None:
-    """Write the settings as lines ``key=value`` and as JSON too, for programs without YAML."""
-    plain = to_plain(config)
-    write_text(run.flags, "".join(f"{key}={value}\n" for key, value in flatten(plain).items()))
-    write_json(run.flags_json, plain)
