@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from bundle.check.measuring import verdict
-from bundle.check.scoring import accuracy, chunks_of, decoded, final_outputs, label_errors, streamed
+from bundle.check.scoring import accuracy, chunks_of, decoded, final_outputs, streamed
 from bundle.folder import open_bundle
 from bundle.runtimes.artefacts import Artefact, ArtefactInfo, open_artefact
 from bundle.variants import Format, Precision, Variant, offered, refusal
@@ -75,15 +75,12 @@ def test_streams_continue_from_clip_to_clip_or_are_reset():
     assert streamed(Sum(), clips, 2, 4, reset=False)[..., 0].tolist() == [[2, 4], [6, 8], [10, 12]]
 
 
-def test_errors_are_counted_by_clip_and_shared_out_to_labels_or_tokens():
+def test_errors_are_shared_out_to_labels_or_tokens():
     logits, labels = np.eye(4)[[0, 1, 2, 3]], np.array([0, 1, 2, 0])
-    errors = label_errors(logits, labels, None)
-    assert errors.tolist() == [0, 0, 0, 1] and accuracy(errors, labels) == 3 / 4
+    assert accuracy(labels, decoded(logits, -1)) == 3 / 4
     rows = np.eye(4)[[[3, 0, 0, 3, 0, 1], [3, 3, 2, 2, 2, 3]]]  # blank 3: 0 0 1 · 2
     assert decoded(rows, 3) == [[0, 0, 1], [2]] and decoded(rows, 0) == [[3, 3, 1], [3, 2, 3]]
-    tokens = np.array([[0, 1, -1], [2, -1, -1]])
-    errors = label_errors(rows, tokens, 3)
-    assert errors.tolist() == [1, 0] and accuracy(errors, tokens) == 1 - 1 / 3
+    assert accuracy(np.array([[0, 1, -1], [2, -1, -1]]), decoded(rows, 3)) == 1 - 1 / 3
 
 
 def test_the_last_output_of_a_clip_counts_or_all_rows_after_the_delay():
