@@ -26,7 +26,6 @@ from bundle.export.quantisation import layers_by_noise, layers_with_weights
 from bundle.export.source import Clips, ExportSource
 from bundle.export.stages import (
     ModelInMode,
-    StreamReference,
     unroll_recurrences,
     write_frozen_graph,
     write_saved_model,
@@ -37,8 +36,10 @@ from streaming.chunks import StreamedModel
 from streaming.conversion.convert import to_mode
 from streaming.conversion.modes import Mode
 from streaming.conversion.plan import StreamGeometry, stream_geometry
+from streaming.speech.keras_stream import KerasStream
 from utils.arrays import pad_rows
 from utils.backend.model_cost import summary_text
+from utils.backend.prediction import prepare_prediction
 from utils.errors import BundleError
 from utils.files import write_text
 
@@ -126,9 +127,11 @@ class ArtefactWriter:
         return to_mode(self.source.model, state, frames)
 
     @cached_property
-    def reference(self) -> StreamReference:
+    def reference(self) -> KerasStream:
         """The source model's stream, with which the streams of the artefacts are compared."""
-        return StreamReference(self.stage(Mode.STREAM_EXTERNAL_STATE_INFERENCE))
+        model = self.stage(Mode.STREAM_EXTERNAL_STATE_INFERENCE).model
+        prepare_prediction(model)
+        return KerasStream(model)
 
     @cached_property
     def noisiest_layers(self) -> list[tuple[str, ...]]:
