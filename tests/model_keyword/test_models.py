@@ -294,7 +294,7 @@ def test_the_recipe_builds_and_reports_whether_it_streams(name):
     assert model.output.shape == (None, LABELS)
     assert model.output.dtype == "float32"
     obstacles = check_streamable(model)
-    assert (not obstacles) == MODELS[name].streams, list(map(str, obstacles))
+    assert bool(obstacles) == (step is None), list(map(str, obstacles))
     if step:
         assert stream_geometry(model).frames_per_call == step
 
@@ -464,15 +464,6 @@ def test_a_frozen_sub_spectral_norm_has_no_new_statistics():
     layer.trainable = False
     np.testing.assert_array_equal(layer(x, training=True), expected)
     assert not np.any(layer.moving_mean)
-
-
-@pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])
-def test_sub_spectral_norm_has_float32_statistics_under_mixed_precision(policy):
-    x = np.random.default_rng(0).normal(2, 3, (4, 5, 6, 3)).astype(np.float32)
-    layer, whole = SubSpectralNorm(2, dtype=policy), SubSpectralNorm(2)
-    found, expected = (np.asarray(each(x, training=True), np.float32) for each in (layer, whole))
-    np.testing.assert_allclose(found, expected, atol=0.02)
-    np.testing.assert_allclose(layer.moving_mean, whole.moving_mean, atol=1e-3)
 
 
 def test_a_custom_layer_is_saved_and_loaded(tmp_path):
