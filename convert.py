@@ -10,7 +10,7 @@ from pathlib import Path
 from tqdm import tqdm
 
 from data.text.sources import piece_pool
-from model_language.line_conversion import OutputForm, convert_block, prepare
+from model_language.line_conversion import convert_block, prepare
 from utils.command.arguments import fraction, positive
 from utils.command.parser import CommandParser
 from utils.errors import CorpusError
@@ -54,11 +54,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         parser.error("--workers is for files: lines of a pipe are converted as they arrive, by one process")
     if options.language_model and not options.rescoring_weight:
         parser.error("--language-model is used with --rescoring-weight alone, e.g. --rescoring-weight 0.2")
-    form, unread, example = OutputForm(options.n_best, options.json), 0, ""
+    form, unread, example = (options.n_best, options.json), 0, ""
     rescoring = (options.rescoring_weight, options.language_model or PRETRAINED_LANGUAGE_MODEL)
     converter = (options.model, options.words, options.strict, options.recognised, *rescoring)
     with piece_pool(options.workers, prepare, *converter) as run:
-        list(run(options.model, convert_block, [(form, [], 1, "")]))  # raises an error of `prepare`
+        list(run(options.model, convert_block, [(*form, [], 1, "")]))  # raises an error of `prepare`
         for path in files:
             if path != PIPE and not path.exists():
                 hint = f'check the path; pinyin itself comes from a pipe: echo "{path}" | python convert.py'
@@ -68,7 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         for path in files:
             where = "standard input" if path == PIPE else str(path)
             with _Bar(path) as bar:
-                jobs = ((form, lines, number, where) for number, lines in _lines(path, where, bar))
+                jobs = ((*form, lines, number, where) for number, lines in _lines(path, where, bar))
                 for block in run(where, convert_block, jobs):
                     sys.stdout.write(block.text)
                     sys.stdout.flush()

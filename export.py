@@ -138,7 +138,7 @@ def _source(task: str, options: argparse.Namespace, overrides: Sequence[str]) ->
 
 
 def _requested(options: argparse.Namespace, source: ExportSource) -> list[Variant]:
-    """The variants that the options name; with --all those that some model can have."""
+    """The variants that the options name."""
     if options.all:
         return offered()
     formats = options.format or [Format.LITERT]

@@ -16,14 +16,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from bundle.runtimes.artefacts import Artefact, open_artefact
 from streaming.keyword import DetectionConfig
 from utils.errors import BundleError, ConfigError
 from utils.features.keyword import KeywordFeatureConfig, features_hash
 from utils.features.settings import FeatureConfig, settings_hash
-from utils.files import read_arrays
 from utils.run_folder.bundle_files import (
     COPY_AGAIN,
     METADATA,
@@ -102,18 +99,6 @@ class Bundle:
             if name == artefact or name.startswith(artefact + "/"):
                 self._check_file(name)
         return open_artefact(self.path / artefact, threads)
-
-    def golden(self) -> dict[str, np.ndarray]:
-        """Golden clips and the source model's outputs.
-
-        Raises:
-            BundleError: the file is damaged, or has changed since the export.
-        """
-        self._check_file(CLIPS)
-        try:
-            return read_arrays(self.path / CLIPS)
-        except ValueError as error:
-            raise BundleError(f"{CLIPS} can't be read ({error})", where=self.path, hint=COPY_AGAIN) from error
 
     def check(self) -> None:
         """Check that every file is present and unchanged.

@@ -140,10 +140,7 @@ def no_stream(obstacles: Sequence[str], kind: str) -> Refusal:
     return Refusal(f"the model {reason} ({shown})", f"non_stream{streaming}")
 
 
-def offered(raw: bool = False, streams: bool = True) -> list[Variant]:
-    """Every variant that is offered for a model, in the order of the formats."""
-    return [
-        variant
-        for variant in (Variant(f, s, p) for f in Format for s in Mode for p in Precision)
-        if (streams or not variant.is_streaming) and refusal(variant, raw) is None
-    ]
+def offered() -> list[Variant]:
+    """Every variant that some model can have, in the order of the formats."""
+    variants = [Variant(f, s, p) for f in Format for s in Mode for p in Precision]
+    return [variant for variant in variants if refusal(variant) is None]

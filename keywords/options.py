@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from data.keywords.clips import KeywordDataConfig
-from utils.config import build_config, with_overrides
-from utils.errors import require
+from utils.config import build_config
 from utils.run_folder.run import open_run
 
 
@@ -53,11 +52,5 @@ def read_data_config(run: str | Path, overrides: Sequence[str]) -> KeywordDataCo
         ConfigError: an override is wrong, or not of ``data``.
     """
     folder = open_run(run, "keyword")
-    for override in overrides:
-        require(
-            override.startswith("data."),
-            f"'{override}' can't be changed after the training",
-            hint="only data.* can be changed",
-        )
-    values = with_overrides({"data": folder.config().get("data") or {}}, overrides)["data"]
-    return build_config(KeywordDataConfig, values, where=f"{folder.config_file} with {' '.join(overrides)}")
+    where = f"{folder.config_file} with {' '.join(overrides)}"
+    return build_config(KeywordDataConfig, folder.data_section(overrides), where=where)

@@ -1,6 +1,5 @@
-"""Reads, writes and hashes ``labels.txt``: the labels of a keyword model in the order of its outputs."""
+"""Reads, writes and compares ``labels.txt``: the labels of a keyword model in the order of its outputs."""
 
-import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -29,11 +28,6 @@ def read_labels(path: Path) -> tuple[str, ...]:
         problem = "no labels" if not labels else "an empty line, or the same label twice"
         raise RunError(f"the list of labels is damaged ({problem})", where=path, hint=hint)
     return labels
-
-
-def labels_hash(labels: Sequence[str]) -> str:
-    """Hash of the labels and their order: 16 hexadecimal digits."""
-    return hashlib.blake2b("\n".join(labels).encode(), digest_size=8).hexdigest()
 
 
 def describe_difference(own: Sequence[str], other: Sequence[str]) -> str:

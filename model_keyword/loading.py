@@ -1,6 +1,6 @@
 """Loads the model of a keyword run folder with its weights, feature settings and labels; runs it on clips."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -8,7 +8,7 @@ from typing import Any
 import keras
 import numpy as np
 
-from model_keyword.labels import describe_difference, labels_hash, read_labels
+from model_keyword.labels import describe_difference, read_labels
 from model_keyword.layers.front_end import settings_inside
 from model_keyword.registry import MODELS, build_keyword_model
 from utils.audio.reading import INT16_SCALE
@@ -16,12 +16,9 @@ from utils.backend.prediction import prepare_prediction
 from utils.backend.weights import load_weights
 from utils.errors import ConfigError, RunError
 from utils.features.keyword import KeywordFeatureConfig, keyword_features
-from utils.run_folder.run import ENVIRONMENT, RunFolder, open_run
+from utils.run_folder.run import RunFolder, open_run
 
 BATCH = 128  # clips in a prediction batch
-
-LABELS_HASH = "labels_hash"
-"""Key in the environment of config.yaml: the hash of the labels that the run was trained with."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +31,6 @@ class KeywordModel:
         labels: the labels in the order of the outputs.
         clip_samples: length of a clip at ``features.sample_rate``.
         context_samples: length of the sound before a clip that is part of the model's input.
-        config: plain values of the run's config.yaml.
     """
 
     model: keras.Model
@@ -42,7 +38,6 @@ class KeywordModel:
     labels: tuple[str, ...]
     clip_samples: int
     context_samples: int
-    config: Mapping[str, Any]
 
     def logits(self, samples: np.ndarray) -> np.ndarray:
         """Clips (N, clip_samples), int16 or float32 in [-1, 1] → logits (N, labels) float32."""
@@ -73,14 +68,7 @@ def load_keyword_model(run: str | Path, weights: str = "best", samples: bool = F
     folder = open_run(run, "keyword")
     trained = folder.section("features", KeywordFeatureConfig)
     labels = read_labels(folder.part(folder.labels))
-    config = folder.config()
-    if labels_hash(labels) != str((config.get(ENVIRONMENT) or {}).get(LABELS_HASH)):
-        raise RunError(
-            "labels.txt is not the one of the training",
-            where=folder.labels,
-            hint="the order of its lines is that of the model's outputs: copy it from the run again",
-        )
-    name = str((config.get("model") or {}).get("name"))
+    name = str((folder.config().get("model") or {}).get("name"))
     if name not in MODELS:
         raise RunError(
             f"unknown model '{name}'", where=folder.config_file, hint=f"known: {', '.join(MODELS)}"
@@ -88,13 +76,13 @@ def load_keyword_model(run: str | Path, weights: str = "best", samples: bool = F
     model_config: Any = folder.section("model", MODELS[name].config)
     path = folder.weights(weights)
     _check_labels(labels, folder, path)
-    clip_samples, context_samples = _lengths(folder, config, trained.sample_rate)
+    clip_samples, context_samples = _lengths(folder, trained.sample_rate)
     if samples:
         trained = settings_inside(trained)
     model = build_keyword_model(model_config, trained, clip_samples, len(labels), context_samples)
     prepare_prediction(model)
     load_weights(model, path, lambda classes: _explain_classes(classes, path, labels))
-    return KeywordModel(model, trained, labels, clip_samples, context_samples, config)
+    return KeywordModel(model, trained, labels, clip_samples, context_samples)
 
 
 def refuse_other_lengths(keyword: KeywordModel, clip_ms: float, context_ms: float, where: object) -> None:
@@ -164,9 +152,9 @@ def samples_of(clip_ms: float, sample_rate: int) -> int:
     return round(clip_ms * sample_rate / 1000)
 
 
-def _lengths(folder: RunFolder, config: Mapping[str, Any], sample_rate: int) -> tuple[int, int]:
+def _lengths(folder: RunFolder, sample_rate: int) -> tuple[int, int]:
     """Samples of a clip, and of the context before it."""
-    data = config.get("data") or {}
+    data = folder.config().get("data") or {}
     lengths = []
     for name, lowest in (("clip_ms", 1), ("context_ms", 0)):
         length_ms = data.get(name, 0)

@@ -40,7 +40,6 @@ class ModelEntry:
     Attributes:
         config: config class of the model.
         build: ``build(config, x, labels)`` adds the network: features (B, T, F) → logits (B, labels).
-        streams: whether the model can stream with its default settings.
         samples: whether the network takes the samples of each window instead of features.
         context: whether sound before the clip can be added: ``build`` then takes ``clip_fraction``, the
             fraction of the frames that belong to the clip; see `model_keyword.layers.time_layers.clip_mean`.
@@ -48,32 +47,31 @@ class ModelEntry:
 
     config: type
     build: Callable[..., Any]
-    streams: bool
     samples: bool = False
     context: bool = False
 
 
 MODELS: dict[str, ModelEntry] = {
-    "att_mh_rnn": ModelEntry(AttMhRnnConfig, build_att_rnn, streams=True),
-    "att_rnn": ModelEntry(AttRnnConfig, build_att_rnn, streams=False),
-    "bc_resnet": ModelEntry(BcResnetConfig, build_bc_resnet, streams=True, context=True),
-    "cnn": ModelEntry(CnnConfig, build_cnn, streams=True),
-    "crnn": ModelEntry(CrnnConfig, build_crnn, streams=True),
-    "dnn": ModelEntry(DnnConfig, build_dnn, streams=True),
-    "dnn_raw": ModelEntry(DnnRawConfig, build_dnn, streams=True, samples=True),
-    "ds_cnn": ModelEntry(DsCnnConfig, build_ds_cnn, streams=True, context=True),
-    "ds_tc_resnet": ModelEntry(DsTcResnetConfig, build_ds_tc_resnet, streams=True, context=True),
-    "gru": ModelEntry(GruConfig, build_recurrent, streams=True),
-    "inception": ModelEntry(InceptionConfig, build_inception, streams=True, context=True),
-    "inception_resnet": ModelEntry(InceptionResnetConfig, build_inception_resnet, streams=True, context=True),
-    "lstm": ModelEntry(LstmConfig, build_recurrent, streams=True),
-    "mobilenet": ModelEntry(MobilenetConfig, build_mobilenet, streams=True, context=True),
-    "mobilenet_v2": ModelEntry(MobilenetV2Config, build_mobilenet_v2, streams=True, context=True),
-    "resnet": ModelEntry(ResnetConfig, build_resnet, streams=True, context=True),
-    "svdf": ModelEntry(SvdfConfig, build_svdf, streams=True),
-    "svdf_resnet": ModelEntry(SvdfResnetConfig, build_svdf_resnet, streams=True, context=True),
-    "tc_resnet": ModelEntry(TcResnetConfig, build_tc_resnet, streams=True, context=True),
-    "xception": ModelEntry(XceptionConfig, build_xception, streams=True, context=True),
+    "att_mh_rnn": ModelEntry(AttMhRnnConfig, build_att_rnn),
+    "att_rnn": ModelEntry(AttRnnConfig, build_att_rnn),
+    "bc_resnet": ModelEntry(BcResnetConfig, build_bc_resnet, context=True),
+    "cnn": ModelEntry(CnnConfig, build_cnn),
+    "crnn": ModelEntry(CrnnConfig, build_crnn),
+    "dnn": ModelEntry(DnnConfig, build_dnn),
+    "dnn_raw": ModelEntry(DnnRawConfig, build_dnn, samples=True),
+    "ds_cnn": ModelEntry(DsCnnConfig, build_ds_cnn, context=True),
+    "ds_tc_resnet": ModelEntry(DsTcResnetConfig, build_ds_tc_resnet, context=True),
+    "gru": ModelEntry(GruConfig, build_recurrent),
+    "inception": ModelEntry(InceptionConfig, build_inception, context=True),
+    "inception_resnet": ModelEntry(InceptionResnetConfig, build_inception_resnet, context=True),
+    "lstm": ModelEntry(LstmConfig, build_recurrent),
+    "mobilenet": ModelEntry(MobilenetConfig, build_mobilenet, context=True),
+    "mobilenet_v2": ModelEntry(MobilenetV2Config, build_mobilenet_v2, context=True),
+    "resnet": ModelEntry(ResnetConfig, build_resnet, context=True),
+    "svdf": ModelEntry(SvdfConfig, build_svdf),
+    "svdf_resnet": ModelEntry(SvdfResnetConfig, build_svdf_resnet, context=True),
+    "tc_resnet": ModelEntry(TcResnetConfig, build_tc_resnet, context=True),
+    "xception": ModelEntry(XceptionConfig, build_xception, context=True),
 }
 
 

@@ -65,21 +65,8 @@ class HanziLanguageModel:
         Returns:
             (length + 1,) float32 for each hypothesis of each utterance.
         """
-        return self._network.log_probs_of_hypotheses(self._encoded(utterances))
-
-    def log_ratios(self, utterances: Sequence[Sequence[str]]) -> list[np.ndarray]:
-        """How much more probable each hypothesis is than the first one of its utterance.
-
-        The same as the differences of the sums of :meth:`log_probs_of_hypotheses`, in less time: what the
-        hypotheses have in common is not computed.
-
-        Returns:
-            (hypotheses,) float64 each, natural logarithms; the first value is 0.
-        """
-        return self._network.log_ratios(self._encoded(utterances))
-
-    def _encoded(self, utterances: Sequence[Sequence[str]]) -> list[list[np.ndarray]]:
-        return [[self._vocabulary.encode_or_unknown(text) for text in texts] for texts in utterances]
+        encoded = [[self._vocabulary.encode_or_unknown(text) for text in texts] for texts in utterances]
+        return self._network.log_probs_of_hypotheses(encoded)
 
 
 def load_hanzi_language_model(run: RunFolder, config: Any) -> HanziLanguageModel:
@@ -103,16 +90,6 @@ class SecondPass:
 
     language_model: HanziLanguageModel
     weight: float
-
-    def choose(self, texts: Sequence[Sequence[str]], scores: Sequence[np.ndarray]) -> list[int]:
-        """The index of the best text of each utterance.
-
-        Args:
-            texts: the texts of each utterance, at least one, the best first.
-            scores: their scores, (texts,) each, to which the weighted log-probabilities are added.
-        """
-        ratios = self.language_model.log_ratios(texts)
-        return [int((own + self.weight * by).argmax()) for own, by in zip(scores, ratios, strict=True)]
 
     def gains(
         self, utterances: Sequence[Sequence[str]], words: Sequence[Sequence[Sequence[Span]]] | None = None

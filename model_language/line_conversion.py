@@ -22,19 +22,6 @@ _prepared: PinyinToHanzi | UserError | None = None  # of this process; an error 
 
 
 @dataclass(frozen=True)
-class OutputForm:
-    """What is written for a line.
-
-    Attributes:
-        n_best: number of conversions, separated by tabs; if there may be several, a tab in one is a space.
-        as_json: a JSON object with conversions, scores and reasons instead.
-    """
-
-    n_best: int = 1
-    as_json: bool = False
-
-
-@dataclass(frozen=True)
 class ConvertedBlock:
     """The conversion of a block of lines.
 
@@ -69,11 +56,15 @@ def prepare(
         _prepared = error
 
 
-def convert_block(form: OutputForm, lines: Sequence[str], number: int, where: str) -> ConvertedBlock:
+def convert_block(
+    n_best: int, as_json: bool, lines: Sequence[str], number: int, where: str
+) -> ConvertedBlock:
     """Convert lines.
 
     Args:
-        form: what is written for a line.
+        n_best: number of conversions of a line, separated by tabs; if there may be several, a tab in one is a
+            space.
+        as_json: a JSON object with conversions, scores and reasons instead.
         lines: text without line ends.
         number: number of the first line.
         where: name of the file, for messages.
@@ -87,7 +78,7 @@ def convert_block(form: OutputForm, lines: Sequence[str], number: int, where: st
     assert _prepared
     to_hanzi = _prepared
     try:
-        output = _output(to_hanzi, form, lines, number)
+        output = _output(to_hanzi, n_best, as_json, lines, number)
     except CorpusError as error:
         raise CorpusError(error.message, where=f"{where}, {error.where}", hint=error.hint) from error
     example = to_hanzi.example and f"{where}, {to_hanzi.example}"
@@ -96,11 +87,13 @@ def convert_block(form: OutputForm, lines: Sequence[str], number: int, where: st
     return block
 
 
-def _output(to_hanzi: PinyinToHanzi, form: OutputForm, lines: Sequence[str], number: int) -> list[str]:
-    if form == OutputForm():
+def _output(
+    to_hanzi: PinyinToHanzi, n_best: int, as_json: bool, lines: Sequence[str], number: int
+) -> list[str]:
+    if n_best == 1 and not as_json:
         return to_hanzi.convert(lines, number)
-    explained = to_hanzi.explain(lines, form.n_best, number, reasons=form.as_json)
-    if form.as_json:
+    explained = to_hanzi.explain(lines, n_best, number, reasons=as_json)
+    if as_json:
         return [json.dumps(line_values(line), ensure_ascii=False) for line in explained]
     # More than one conversion was asked for, and tabs separate them.
     return ["\t".join(way.hanzi.replace("\t", " ") for way in line.n_best) for line in explained]

@@ -20,18 +20,17 @@ from typing import Any
 import numpy as np
 import psutil
 
-from bundle.check import utterances
 from bundle.check.scoring import (
     accuracy,
     chunks_of,
+    decoded,
     evenly,
     final_outputs,
     golden_outputs,
     label_count,
-    label_errors,
     streamed,
 )
-from bundle.check.utterances import BATCH, compare
+from bundle.check.utterances import BATCH, compare, predicted
 from bundle.runtimes.artefacts import Artefact, open_artefact
 from streaming.conversion.modes import Mode
 from utils.command.parser import CommandParser
@@ -81,19 +80,16 @@ def accuracies(
     The mode is ``non_stream``; for streams ``reset1`` (a reset before each clip) and ``reset0`` (no reset).
     ``references_MODE`` in ``tests`` are the references of that mode, instead of ``references``.
     """
-    modes = {"reset1": "reset", "reset0": "running"}
-    if artefact.mode is Mode.NON_STREAM_INFERENCE:
-        modes = {"non_stream": "non_stream"}
+    modes = {"reset1": "reset", "reset0": "running"} if artefact.mode.is_streaming else {"non_stream": ""}
     measured = {}
     for name, kind in modes.items():
-        references = tests.get(f"references_{name}", tests["references"])
-        if stride := geometry.get("row_stride"):
-            inputs, batch_size = {**tests, "references": references}, artefact.info.input_shape[0] or BATCH
-            errors = utterances.label_errors(artefact.run, inputs, stride, batch_size)
-        else:
+        if kind:
             outputs = _final(_outputs(artefact, tests["inputs"], geometry, kind), geometry, kind)
-            errors = label_errors(outputs, references, int(tests["blank"]) if "blank" in tests else None)
-        measured[name] = accuracy(errors, references)
+            found = decoded(outputs, int(tests.get("blank", -1)))
+        else:
+            size = artefact.info.input_shape[0] or BATCH
+            found = predicted(artefact.run, tests, geometry.get("row_stride", 0), size)
+        measured[name] = accuracy(tests.get(f"references_{name}", tests["references"]), found)
     return measured
 
 

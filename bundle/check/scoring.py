@@ -1,4 +1,4 @@
-"""Runs streams over clips, and counts the errors of outputs: wrong labels, or edits of decoded CTC tokens.
+"""Runs streams over clips, decodes outputs to labels or CTC tokens, and counts their errors.
 
 It needs no framework, so the same code scores every runtime.
 """
@@ -9,32 +9,19 @@ import numpy as np
 
 from streaming.chunks import StreamedModel
 from streaming.conversion.modes import Mode
-from utils.arrays import pad_rows
 
 
-def label_errors(outputs: np.ndarray, references: np.ndarray, blank: int | None) -> np.ndarray:
-    """Errors of each clip.
+def accuracy(references: np.ndarray, predicted: Sequence[Sequence[int]]) -> float:
+    """1 minus the edits per label or token; from 0 to 1, for tokens also below 0.
 
     Args:
-        outputs: (N, labels) logits of clips, or (N, rows, classes) CTC logits.
         references: (N,) int labels, or (N, longest) int tokens, padded with -1.
-        blank: class of the blank, for CTC.
-
-    Returns:
-        (N,) int: 1 if the label is wrong; for CTC the substitutions, deletions and insertions of the greedy
-        decoding.
+        predicted: N sequences of labels or tokens.
     """
-    if outputs.ndim == 2 or blank is None:
-        return (outputs.argmax(axis=1) != references).astype(int)
-    return token_errors(references, decoded(outputs, blank))
-
-
-def token_errors(references: np.ndarray, hypotheses: Sequence[Sequence[int]]) -> np.ndarray:
-    """Edits of each utterance: references (N, longest), padded with -1, and N token sequences → (N,) int."""
     from rapidfuzz.distance import Levenshtein  # not on a device, which verifies a bundle without test clips
 
-    spoken = [row[row >= 0].tolist() for row in references]
-    return np.array([*map(Levenshtein.distance, spoken, hypotheses)], int)
+    spoken = [row[row >= 0].tolist() for row in references.reshape(len(references), -1)]
+    return 1 - sum(map(Levenshtein.distance, spoken, predicted)) / label_count(references)
 
 
 def label_count(references: np.ndarray) -> int:
@@ -42,34 +29,16 @@ def label_count(references: np.ndarray) -> int:
     return max(1, int((references >= 0).sum()))
 
 
-def predicted_labels(outputs: np.ndarray, blank: int | None) -> np.ndarray:
-    """What a model predicts, in the form of references.
-
-    Args:
-        outputs: see :func:`label_errors`.
-        blank: see :func:`label_errors`.
-
-    Returns:
-        (N,) int labels, or for CTC (N, longest) int tokens, padded with -1.
-    """
-    if outputs.ndim == 2 or blank is None:
-        return outputs.argmax(axis=1)
-    return pad_rows(decoded(outputs, blank), fill=-1)
-
-
-def accuracy(errors: np.ndarray, references: np.ndarray) -> float:
-    """1 minus the errors per label; from 0 to 1, for tokens also below 0.
-
-    Args:
-        errors: (N,) int, see :func:`label_errors`.
-        references: (N,) int labels, or (N, longest) int tokens, padded with -1.
-    """
-    return float(1 - errors.sum() / label_count(references))
-
-
 def decoded(outputs: np.ndarray, blank: int) -> list[list[int]]:
-    """Greedy decoding: (N, rows, classes) CTC logits, class of the blank → N token sequences."""
-    best = outputs.argmax(axis=-1)  # (N, rows)
+    """The label of each clip, or the CTC tokens of its greedy decoding.
+
+    Args:
+        outputs: (N, labels) logits of clips, or (N, rows, classes) CTC logits.
+        blank: class of the blank, for CTC.
+    """
+    best = outputs.argmax(axis=-1)  # (N,) or (N, rows)
+    if best.ndim == 1:
+        return [[int(label)] for label in best]
     begins = np.concatenate([np.ones_like(best[:, :1], bool), best[:, 1:] != best[:, :-1]], axis=1)
     return [row[keep].tolist() for row, keep in zip(best, begins & (best != blank), strict=True)]
 

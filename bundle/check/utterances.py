@@ -1,7 +1,7 @@
-"""Runs a model on padded whole utterances: compares its logits with the source model's, and counts errors.
+"""Runs a model on clips or padded whole utterances: compares logits with the source model's, and predicts.
 
-Acoustic models return rows of CTC logits, converters a row of logits per syllable. NumPy is
-enough (RapidFuzz to count errors): the same code measures the source model and every runtime.
+Keyword models return a row of logits per clip, acoustic models rows of CTC logits, converters a row of logits
+per syllable. NumPy is enough: the same code measures the source model and every runtime.
 """
 
 from collections.abc import Callable, Mapping
@@ -9,15 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from bundle.check.scoring import decoded, token_errors
+from bundle.check.scoring import decoded
 
 BATCH = 8
 """Utterances per call when error rates are measured, if the model accepts several."""
 _MORE_PADDING = 37
 """Positions appended to a batch to check that padding has no influence; no multiple of a model's stride."""
 
-Model = Callable[[np.ndarray, np.ndarray], np.ndarray]
-"""Function: inputs (N, T, …) and their lengths (N,) → logits (N, rows, classes)."""
+Model = Callable[[np.ndarray, np.ndarray | None], np.ndarray]
+"""Function: inputs (N, T, …) and their lengths (N,), None for clips → logits (N, rows, classes) or, of clips,
+(N, labels)."""
 
 
 def row_counts(lengths: np.ndarray, row_stride: int) -> np.ndarray:
@@ -66,33 +67,23 @@ def compare(model: Model, golden: Mapping[str, np.ndarray], row_stride: int) -> 
     }
 
 
-def label_errors(
-    model: Model, tests: Mapping[str, np.ndarray], row_stride: int, batch_size: int = BATCH
-) -> np.ndarray:
-    """Token errors (substitutions, deletions, insertions) of each utterance: (N,) int.
-
-    Args:
-        model: the model.
-        tests: ``references`` (N, longest), padded with -1, and the inputs of :func:`predicted_tokens`.
-        row_stride: input positions per row.
-        batch_size: utterances per call.
-    """
-    return token_errors(tests["references"], predicted_tokens(model, tests, row_stride, batch_size))
-
-
-def predicted_tokens(
+def predicted(
     model: Model, tests: Mapping[str, np.ndarray], row_stride: int, batch_size: int = BATCH
 ) -> list[list[int]]:
-    """Tokens that a model predicts for each utterance.
+    """The label that a model predicts for each clip, or its tokens.
 
     Args:
         model: the model.
-        tests: ``inputs`` and ``lengths``. For an acoustic model also ``blank``, its class; for a converter
-            ``candidates`` (syllables, K), the possible hanzi ids of each syllable, padded with 0.
-        row_stride: input positions per row.
+        tests: ``inputs``, and ``lengths`` of whole utterances. For a model with CTC outputs also ``blank``,
+            its class; for a converter ``candidates`` (syllables, K), the possible hanzi ids of each syllable,
+            padded with 0.
+        row_stride: input positions per row, for a model of whole utterances; 0 for one of clips.
         batch_size: utterances per call.
     """
-    predicted: list[list[int]] = [[] for _ in tests["lengths"]]
+    blank = int(tests.get("blank", -1))
+    if not row_stride:
+        return decoded(model(tests["inputs"], None), blank)
+    found: list[list[int]] = [[] for _ in tests["lengths"]]
     order = np.argsort(tests["lengths"], kind="stable")  # utterances of one batch have similar lengths
     for start in range(0, len(order), batch_size):
         batch = order[start : start + batch_size]
@@ -102,10 +93,10 @@ def predicted_tokens(
         if "candidates" in tests:
             tokens = best_candidates(outputs, inputs, rows, tests["candidates"])
         else:
-            tokens = [decoded(outputs[[i], :count], int(tests["blank"]))[0] for i, count in enumerate(rows)]
+            tokens = [decoded(outputs[[i], :count], blank)[0] for i, count in enumerate(rows)]
         for row, utterance in zip(batch, tokens, strict=True):
-            predicted[row] = utterance
-    return predicted
+            found[row] = utterance
+    return found
 
 
 def best_candidates(

@@ -16,18 +16,9 @@ import keras
 import numpy as np
 import onnx
 
-from bundle.check import utterances
 from bundle.check.measuring import TOLERANCE
-from bundle.check.scoring import (
-    accuracy,
-    chunks_of,
-    final_outputs,
-    golden_outputs,
-    label_errors,
-    predicted_labels,
-    streamed,
-)
-from bundle.check.utterances import row_counts, without_padding
+from bundle.check.scoring import accuracy, chunks_of, decoded, final_outputs, golden_outputs, streamed
+from bundle.check.utterances import predicted, row_counts, without_padding
 from bundle.export.drawing import graph_svg
 from bundle.export.litert_files import litert_file
 from bundle.export.onnx_files import onnx_model, write_onnx
@@ -35,7 +26,6 @@ from bundle.export.quantisation import layers_by_noise, layers_with_weights
 from bundle.export.source import Clips, ExportSource
 from bundle.export.stages import (
     ModelInMode,
-    StreamReference,
     unroll_recurrences,
     write_frozen_graph,
     write_saved_model,
@@ -46,8 +36,10 @@ from streaming.chunks import StreamedModel
 from streaming.conversion.convert import to_mode
 from streaming.conversion.modes import Mode
 from streaming.conversion.plan import StreamGeometry, stream_geometry
+from streaming.speech.keras_stream import KerasStream
 from utils.arrays import pad_rows
 from utils.backend.model_cost import summary_text
+from utils.backend.prediction import prepare_prediction
 from utils.errors import BundleError
 from utils.files import write_text
 
@@ -135,9 +127,11 @@ class ArtefactWriter:
         return to_mode(self.source.model, state, frames)
 
     @cached_property
-    def reference(self) -> StreamReference:
+    def reference(self) -> KerasStream:
         """The source model's stream, with which the streams of the artefacts are compared."""
-        return StreamReference(self.stage(Mode.STREAM_EXTERNAL_STATE_INFERENCE))
+        model = self.stage(Mode.STREAM_EXTERNAL_STATE_INFERENCE).model
+        prepare_prediction(model)
+        return KerasStream(model)
 
     @cached_property
     def noisiest_layers(self) -> list[tuple[str, ...]]:
@@ -239,15 +233,16 @@ class ArtefactWriter:
         """
         if kind != "non_stream":
             return streamed(stream or self.reference, clips, self.chunk, self.due, reset=kind == "reset")
-        starts = range(0, len(clips), BATCH)
-        parts = [self.source.model(clips[start : start + BATCH], training=False) for start in starts]
-        return np.concatenate([keras.ops.convert_to_numpy(part) for part in parts])
+        return self._logits(clips, None)
 
-    def utterance_outputs(self, inputs: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-        """The source model's logits for whole utterances: (N, T, …), (N,) → (N, rows, classes)."""
-        return keras.ops.convert_to_numpy(
-            self.source.model(self._inputs_of_model(inputs, lengths), training=False)
-        )
+    def _logits(self, inputs: np.ndarray, lengths: np.ndarray | None) -> np.ndarray:
+        """The source model's logits for clips (N, T, …), or for utterances of these lengths (N,)."""
+        parts = []
+        for start in range(0, len(inputs), BATCH):
+            rows = slice(start, start + BATCH)
+            given = self._inputs_of_model(inputs[rows], None if lengths is None else lengths[rows])
+            parts.append(keras.ops.convert_to_numpy(self.source.model(given, training=False)))
+        return np.concatenate(parts)
 
     def _inputs_of_model(self, inputs: np.ndarray, lengths: np.ndarray | None) -> np.ndarray | dict:
         """The arguments of the source model: an array, or arrays by the names of its inputs."""
@@ -264,7 +259,7 @@ class ArtefactWriter:
         """
         clips = self.source.golden
         if clips.lengths is not None:
-            outputs = self.utterance_outputs(clips.inputs, clips.lengths)
+            outputs = self._logits(clips.inputs, clips.lengths)
             valid = row_counts(clips.lengths, self.source.row_stride)
             return {**clips.arrays(), "non_stream": without_padding(outputs, valid)}
         names = dict.fromkeys(name for state in states for name in golden_outputs(state))
@@ -297,35 +292,22 @@ class ArtefactWriter:
         They are ``references_non_stream``, with ``streams`` also ``references_reset1`` and
         ``references_reset0``; ``references`` are those of ``non_stream``.
         """
-        arrays = self.source.test_arrays(self.source.development_clips)
-        if stride := self.source.row_stride:
-            tokens = utterances.predicted_tokens(self.utterance_outputs, arrays, stride)
-            predicted = {"non_stream": pad_rows(tokens, fill=-1)}
-        else:
-            clips = self.source.development_clips
-            predicted = {
-                name: predicted_labels(outputs, self.source.blank)
-                for name, outputs in self._outputs_by_mode(clips, streams)
-            }
-        references = {f"references_{name}": labels for name, labels in predicted.items()}
-        return {**arrays, **references, "references": predicted["non_stream"]}
+        clips = self.source.development_clips
+        tokens = {name: pad_rows(found, fill=-1) for name, found in self._predicted(clips, streams)}
+        references = {f"references_{name}": found for name, found in tokens.items()}
+        return {**self.source.test_arrays(clips), **references, "references": tokens["non_stream"]}
 
     def accuracies(self, clips: Clips, streams: bool) -> dict[str, float]:
         """The source model's accuracy: ``non_stream``, with ``streams`` also ``reset1`` and ``reset0``."""
-        if stride := self.source.row_stride:
-            tests = self.source.test_arrays(clips)
-            errors = utterances.label_errors(self.utterance_outputs, tests, stride)
-            return {"non_stream": accuracy(errors, clips.references)}
-        return {
-            name: accuracy(label_errors(outputs, clips.references, self.source.blank), clips.references)
-            for name, outputs in self._outputs_by_mode(clips, streams)
-        }
+        return {name: accuracy(clips.references, found) for name, found in self._predicted(clips, streams)}
 
-    def _outputs_by_mode(self, clips: Clips, streams: bool) -> Iterator[tuple[str, np.ndarray]]:
-        """The source model's final outputs for clips, by the names of :meth:`accuracies`."""
-        yield "non_stream", self.outputs(clips.inputs, "non_stream")
+    def _predicted(self, clips: Clips, streams: bool) -> Iterator[tuple[str, list[list[int]]]]:
+        """What the source model predicts for clips, by the names of :meth:`accuracies`."""
+        tests = self.source.test_arrays(clips)
+        yield "non_stream", predicted(self._logits, tests, self.source.row_stride)
         for name, kind in {"reset1": "reset", "reset0": "running"}.items() if streams else ():
-            yield name, final_outputs(self.outputs(clips.inputs, kind, self._quick_stream), self.delay)
+            outputs = final_outputs(self.outputs(clips.inputs, kind, self._quick_stream), self.delay)
+            yield name, decoded(outputs, int(tests.get("blank", -1)))
 
     @cached_property
     def _quick_stream(self) -> StreamedModel:

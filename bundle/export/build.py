@@ -24,7 +24,7 @@ from bundle.report import ArtefactResult, accuracy_text, report_json, report_tex
 from bundle.runtimes.artefacts import INPUT
 from bundle.runtimes.litert import FLEX, NOT_RUNNABLE, needs_flex
 from bundle.variants import Format, Precision, UnavailableError, Variant
-from model_keyword.labels import labels_hash, write_labels
+from model_keyword.labels import write_labels
 from streaming.conversion.modes import Mode
 from streaming.conversion.plan import check_streamable
 from utils.backend.model_cost import multiply_accumulates
@@ -270,7 +270,6 @@ def _write_report(
         "kind": source.kind,
         "features": dict(source.features),
         "features_hash": source.features_hash,
-        "labels_hash": labels_hash(source.labels),
         "decoding": dict(source.decoding),
         "row_stride": about.pop("row_stride"),
         "tables": sorted(source.tables),

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from bundle.check.scoring import evenly
-from bundle.export.source import Clips, ExportSource, data_section, read_splits
+from bundle.export.source import Clips, ExportSource, read_splits
 from data.keywords.clip_cache import load_clips
 from data.keywords.clips import UNKNOWN, KeywordClip, KeywordDataConfig, read_keyword_clips
 from model_keyword.loading import (
@@ -56,7 +56,7 @@ def keyword_source(
     """
     folder = open_run(run, "keyword")
     keyword = load_keyword_model(folder.path, weights, samples)
-    data = build_config(KeywordDataConfig, data_section(folder, overrides), where=str(folder.config_file))
+    data = build_config(KeywordDataConfig, folder.data_section(overrides), where=str(folder.config_file))
     refuse_other_lengths(keyword, data.clip_ms, data.context_ms, folder.path)
 
     def read(clips: Sequence[KeywordClip], count: int) -> Clips:

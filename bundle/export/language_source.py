@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from bundle.check.scoring import evenly
-from bundle.export.source import Clips, ExportSource, data_section, read_splits, usable_items
+from bundle.export.source import Clips, ExportSource, read_splits, usable_items
 from data.text.pinyin_pairs import Pair, read_pairs
 from model_language.registry import MODELS, load_network
 from model_language.vocabulary.symbols import PAD_ID, UNKNOWN_ID, Symbols
@@ -49,7 +49,7 @@ def language_source(
             hint=f"use it with convert.py, which needs only NumPy; models that can be exported: {exported}",
         )
     model, symbols = load_network(folder.path, weights)
-    data = data_section(folder, overrides)
+    data = folder.data_section(overrides)
     limits = {"test": 0, "dev": 0, "train": _TRAINING_SENTENCES}
     splits: dict[str, Any] = read_splits(
         lambda: {split: _pairs(split, data[split], n) for split, n in limits.items() if data.get(split)},

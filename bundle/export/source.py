@@ -11,9 +11,7 @@ import keras
 import numpy as np
 
 from bundle.check.scoring import evenly
-from utils.config import with_overrides
-from utils.errors import UserError, require
-from utils.run_folder.run import RunFolder
+from utils.errors import UserError
 
 Item = TypeVar("Item")
 
@@ -160,18 +158,3 @@ class ExportSource:
         return clips.arrays() | {
             name: np.asarray(value) for name, value in needed.items() if value is not None
         }
-
-
-def data_section(run: RunFolder, overrides: Sequence[str]) -> dict[str, Any]:
-    """The section ``data`` of a run's config, with overrides for data that were moved.
-
-    Raises:
-        ConfigError: an override concerns another section.
-    """
-    for override in overrides:
-        require(
-            override.startswith("data."),
-            f"'{override}' can't be changed after the training",
-            hint="only data.* can be given: the new place of recordings or texts",
-        )
-    return with_overrides({"data": run.config().get("data") or {}}, overrides)["data"]

@@ -16,7 +16,7 @@ import numpy as np
 
 from bundle.check.scoring import evenly
 from bundle.export.keyword_source import CALIBRATION_CLIPS
-from bundle.export.source import Clips, ExportSource, data_section, read_splits, usable_items
+from bundle.export.source import Clips, ExportSource, read_splits, usable_items
 from data.corpora.tools.lists import read_utterances
 from data.manifest import Utterance
 from model_speech.acoustic_model import AcousticModel, load_acoustic_model
@@ -93,7 +93,7 @@ def speech_source(
             collect = partial(_sound_batch, causal)
         noise_lengths = [longest - features.frame_samples] * GOLDEN_STREAMS
         calibration_count, golden_count = CALIBRATION_CLIPS, GOLDEN_STREAMS
-    data = data_section(folder, overrides)
+    data = folder.data_section(overrides)
     splits: dict[str, Any] = read_splits(
         lambda: {
             split: _utterances(split, data.get(split) or [], vocabulary) for split in ("test", "dev", "train")

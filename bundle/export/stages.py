@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import keras
-import numpy as np
 import tensorflow as tf
 from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2
 
@@ -122,27 +121,3 @@ def write_frozen_graph(stage: ModelInMode, path: Path) -> None:
         node = definition.node.add(op="Identity", name=name, input=[tensor.name.removesuffix(":0")])
         node.attr["T"].type = tensor.dtype.as_datatype_enum
     path.write_bytes(definition.SerializeToString(deterministic=True))
-
-
-class StreamReference:
-    """The source model's stream in TensorFlow, with which the streams of artefacts are compared."""
-
-    def __init__(self, stage: ModelInMode):
-        self._function, self._names = stage.function(1), stage.state_names
-        self._zeros = {
-            name: np.zeros(spec.shape, np.float32)
-            for name, spec in stage.signature(1).items()
-            if name != INPUT
-        }
-        self.reset()
-
-    def reset(self) -> None:
-        """Start a new stream with the next chunk."""
-        self.states: dict[str, np.ndarray] = dict(self._zeros)
-
-    def step(self, chunk: np.ndarray) -> np.ndarray:
-        """The next chunk (1, frames per call, values) → logits."""
-        inputs = {INPUT: chunk, **self.states}
-        outputs = self._function({name: tf.constant(value) for name, value in inputs.items()})
-        self.states = {name: outputs[name + NEXT_SUFFIX].numpy() for name in self._names}
-        return outputs[OUTPUT].numpy()

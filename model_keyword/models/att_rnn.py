@@ -13,12 +13,13 @@ from typing import Literal
 
 from keras import layers
 
-from model_keyword.layers.layer_settings import Activation, Count, Fraction, KeptLength, LayerSettings, Pair
+from model_keyword.layers.layer_settings import Activation, KeptLength, LayerSettings, Pair
 from model_keyword.layers.time_layers import (
     as_image,
     dense_head,
     image_convolutions,
 )
+from utils.limits import Count, Fraction
 
 _CELLS = {"gru": layers.GRU, "lstm": layers.LSTM}
 

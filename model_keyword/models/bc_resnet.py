@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import keras
 from keras import layers, ops
 
-from model_keyword.layers.layer_settings import Count, Factor, Fraction, KeptLength, LayerSettings, each_layer
+from model_keyword.layers.layer_settings import KeptLength, LayerSettings, each_layer
 from model_keyword.layers.time_layers import (
     as_image,
     clip_mean,
@@ -27,6 +27,7 @@ from model_keyword.layers.time_layers import (
 )
 from utils.backend.devices import is_replicated
 from utils.errors import ConfigError
+from utils.limits import Count, Fraction, Positive
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ class BcResnetConfig(LayerSettings):
     """
 
     name: str = "bc_resnet"
-    scale: Factor = 1.0
+    scale: Positive = 1.0
     first_filters: Count = 16
     channels: tuple[Count, ...] = (8, 12, 16, 20)
     blocks: tuple[Count, ...] = (2, 2, 4, 4)

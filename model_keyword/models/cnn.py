@@ -12,12 +12,13 @@ from dataclasses import dataclass
 
 from keras import layers
 
-from model_keyword.layers.layer_settings import Activation, Count, Fraction, LayerSettings, Padding, Pair
+from model_keyword.layers.layer_settings import Activation, LayerSettings, Padding, Pair
 from model_keyword.layers.time_layers import (
     as_image,
     dense_head,
     image_convolutions,
 )
+from utils.limits import Count, Fraction
 
 
 @dataclass(frozen=True)

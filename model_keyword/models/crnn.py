@@ -12,21 +12,14 @@ from dataclasses import dataclass
 
 from keras import layers
 
-from model_keyword.layers.layer_settings import (
-    Activation,
-    Count,
-    Counts,
-    Fraction,
-    LayerSettings,
-    Padding,
-    Pair,
-)
+from model_keyword.layers.layer_settings import Activation, Counts, LayerSettings, Padding, Pair
 from model_keyword.layers.time_layers import (
     as_image,
     dense_head,
     image_convolutions,
     last_state,
 )
+from utils.limits import Count, Fraction
 
 
 @dataclass(frozen=True)

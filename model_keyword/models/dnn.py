@@ -12,8 +12,9 @@ from dataclasses import dataclass
 
 from keras import layers
 
-from model_keyword.layers.layer_settings import Activation, Count, Fraction, LayerSettings, check_kernel_fits
+from model_keyword.layers.layer_settings import Activation, LayerSettings, check_kernel_fits
 from model_keyword.layers.time_layers import dense_head, hidden_layers
+from utils.limits import Count, Fraction
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ convolutions) and two activations of 25 x 5 x 64. Before folding, the weights ar
 
 from dataclasses import dataclass
 
-from model_keyword.layers.layer_settings import Count, Fraction, LayerSettings, Padding, Pair, each_layer
+from model_keyword.layers.layer_settings import LayerSettings, Padding, Pair, each_layer
 from model_keyword.layers.time_layers import (
     as_image,
     convolution,
@@ -20,6 +20,7 @@ from model_keyword.layers.time_layers import (
     mean_head,
     normalised,
 )
+from utils.limits import Count, Fraction
 
 
 @dataclass(frozen=True)

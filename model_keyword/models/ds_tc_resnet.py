@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from keras import layers
 
-from model_keyword.layers.layer_settings import Count, Fraction, KeptLength, LayerSettings
+from model_keyword.layers.layer_settings import KeptLength, LayerSettings
 from model_keyword.layers.time_layers import (
     clip_mean,
     depthwise,
@@ -23,6 +23,7 @@ from model_keyword.layers.time_layers import (
     normalised_convolution,
     normalised_dense,
 )
+from utils.limits import Count, Fraction
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,9 @@ from dataclasses import dataclass
 
 from keras import layers
 
-from model_keyword.layers.layer_settings import Activation, Count, Counts, Fraction, LayerSettings
+from model_keyword.layers.layer_settings import Activation, Counts, LayerSettings
 from model_keyword.layers.time_layers import dense_head, last_state
+from utils.limits import Count, Fraction
 
 _CELLS = {"gru": layers.GRU, "lstm": layers.LSTM}
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from keras import layers
 
-from model_keyword.layers.layer_settings import Count, Fraction, KeptLength, LayerSettings, each_layer
+from model_keyword.layers.layer_settings import KeptLength, LayerSettings, each_layer
 from model_keyword.layers.time_layers import (
     POOL,
     max_pooling,
@@ -22,6 +22,7 @@ from model_keyword.layers.time_layers import (
     normalised_convolution,
     pooled_convolutions,
 )
+from utils.limits import Count, Fraction
 
 
 @dataclass(frozen=True)

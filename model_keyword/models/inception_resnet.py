@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from keras import layers
 
-from model_keyword.layers.layer_settings import Count, Factor, Fraction, KeptLength, LayerSettings
+from model_keyword.layers.layer_settings import KeptLength, LayerSettings
 from model_keyword.layers.time_layers import (
     POOL,
     max_pooling,
@@ -22,6 +22,7 @@ from model_keyword.layers.time_layers import (
     normalised_convolution,
     pooled_convolutions,
 )
+from utils.limits import Count, Fraction, Positive
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ class InceptionResnetConfig(LayerSettings):
     first_kernels: tuple[Count, ...] = (5,)
     first_strides: tuple[Count, ...] = (1,)
     padding: KeptLength = "causal"
-    scales: tuple[Factor, ...] = (0.2, 0.5, 1.0)
+    scales: tuple[Positive, ...] = (0.2, 0.5, 1.0)
     frame_filters: tuple[Count, ...] = (16, 16, 32)
     window_filters: tuple[Count, ...] = (16, 16, 32)
     filters: tuple[Count, ...] = (32, 32, 64)

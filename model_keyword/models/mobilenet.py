@@ -11,13 +11,14 @@ before the clip only, so that it can stream.
 
 from dataclasses import dataclass
 
-from model_keyword.layers.layer_settings import Count, Fraction, LayerSettings, Padding, each_layer
+from model_keyword.layers.layer_settings import LayerSettings, Padding, each_layer
 from model_keyword.layers.time_layers import (
     mean_head,
     normalised_convolution,
     normalised_dense,
     normalised_depthwise,
 )
+from utils.limits import Count, Fraction
 
 
 @dataclass(frozen=True)

@@ -14,13 +14,14 @@ from dataclasses import dataclass
 
 from keras import layers
 
-from model_keyword.layers.layer_settings import Count, Factor, Fraction, KeptLength, LayerSettings
+from model_keyword.layers.layer_settings import KeptLength, LayerSettings
 from model_keyword.layers.time_layers import (
     mean_head,
     normalised_convolution,
     normalised_dense,
     normalised_depthwise,
 )
+from utils.limits import Count, Fraction, Positive
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ class MobilenetV2Config(LayerSettings):
     filters: tuple[Count, ...] = (32, 32, 64, 64)
     kernels: tuple[Count, ...] = (3, 3, 3, 3)
     strides: tuple[Count, ...] = (1, 2, 1, 1)
-    expansions: tuple[Factor, ...] = (1.5, 1.5, 1.5, 1.5)
+    expansions: tuple[Positive, ...] = (1.5, 1.5, 1.5, 1.5)
     padding: KeptLength = "causal"
     dropout: Fraction = 0.2
 

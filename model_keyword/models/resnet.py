@@ -16,21 +16,14 @@ from dataclasses import dataclass
 
 from keras import layers
 
-from model_keyword.layers.layer_settings import (
-    Count,
-    Fraction,
-    KeptLength,
-    LayerSettings,
-    Pair,
-    check_kernel_fits,
-    each_layer,
-)
+from model_keyword.layers.layer_settings import KeptLength, LayerSettings, Pair, check_kernel_fits, each_layer
 from model_keyword.layers.time_layers import (
     as_image,
     mean_head,
     normalised_convolution,
     residual_block,
 )
+from utils.limits import Count, Fraction
 
 
 @dataclass(frozen=True)

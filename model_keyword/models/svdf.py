@@ -13,16 +13,9 @@ from dataclasses import dataclass
 
 from keras import layers
 
-from model_keyword.layers.layer_settings import (
-    Activation,
-    Count,
-    Fraction,
-    LayerSettings,
-    Padding,
-    Size,
-    each_layer,
-)
+from model_keyword.layers.layer_settings import Activation, LayerSettings, Padding, each_layer
 from model_keyword.layers.time_layers import dense_head, depthwise
+from utils.limits import Count, Fraction, Size
 
 
 @dataclass(frozen=True)

@@ -12,15 +12,7 @@ from dataclasses import dataclass
 
 from keras import layers
 
-from model_keyword.layers.layer_settings import (
-    Activation,
-    Count,
-    Counts,
-    Fraction,
-    KeptLength,
-    LayerSettings,
-    each_layer,
-)
+from model_keyword.layers.layer_settings import Activation, Counts, KeptLength, LayerSettings, each_layer
 from model_keyword.layers.time_layers import (
     clip_mean,
     dense_head,
@@ -29,6 +21,7 @@ from model_keyword.layers.time_layers import (
     normalised_dense,
 )
 from model_keyword.models.svdf import svdf_layer
+from utils.limits import Count, Fraction
 
 
 @dataclass(frozen=True)

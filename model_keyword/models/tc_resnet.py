@@ -11,12 +11,13 @@ paper pads on both sides ("same"); the default here pads before the clip only, s
 
 from dataclasses import dataclass
 
-from model_keyword.layers.layer_settings import Count, Counts, Fraction, KeptLength, LayerSettings
+from model_keyword.layers.layer_settings import Counts, KeptLength, LayerSettings
 from model_keyword.layers.time_layers import (
     mean_head,
     normalised_convolution,
     residual_block,
 )
+from utils.limits import Count, Fraction
 
 
 @dataclass(frozen=True)

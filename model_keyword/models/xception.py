@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from keras import layers
 
-from model_keyword.layers.layer_settings import Count, Counts, Fraction, KeptLength, LayerSettings, each_layer
+from model_keyword.layers.layer_settings import Counts, KeptLength, LayerSettings, each_layer
 from model_keyword.layers.time_layers import (
     POOL,
     clip_mean,
@@ -23,6 +23,7 @@ from model_keyword.layers.time_layers import (
     normalised_convolution,
     normalised_dense,
 )
+from utils.limits import Count, Fraction
 
 
 @dataclass(frozen=True)

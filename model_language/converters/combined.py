@@ -257,8 +257,8 @@ class CombinedConverter(Converter):
             [self.symbols.decode(path[: lengths[row]]) for path in paths[row, : near[row]]]
             for row in uncertain
         ]
-        best = second_pass.choose(texts, [scores[row, : near[row]] for row in uncertain])
-        chosen[uncertain] = paths[uncertain, best]
+        for row, gain in zip(uncertain, second_pass.gains(texts), strict=True):
+            chosen[row] = paths[row, (scores[row, : near[row]] + gain).argmax()]
         return chosen
 
     def _grid(self, sentences: Sequence[Sequence[str]], rates: np.ndarray, width: int) -> Grid:

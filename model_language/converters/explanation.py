@@ -34,7 +34,7 @@ LEAST_PATHS = 16
 _LONGEST_RESCORED = 3 * CONTEXT
 # Positions whose candidates are rated together: more take more memory, and are hardly faster.
 _TOGETHER = 64
-# Hanzi after the exchanged one that are divided into words again at most.
+# Hanzi before and after the exchanged ones that are divided into words again.
 _DIVISION_CONTEXT = 24
 
 
@@ -145,25 +145,14 @@ def _path_fractions(conversions: Sequence[Conversion]) -> list[float]:
 def leads_of_characters(found: FoundPaths, row: int) -> list[tuple[float, str, dict[str, float]]]:
     """At each position of the best path: probability given the others, runner-up, lead by part."""
     best = found.sequences[row, 0, : found.length(row)].astype(np.int64)
-    ends = found.words.grid.word_ends
-    ends = None if ends is None else ends[row, : len(best)]
-    before = states_before(found.paths, best, ends) if found.paths else None
     blocks = range(0, len(best), _TOGETHER)
-    return [lead for start in blocks for lead in _leads_from(found, row, best, before, ends, start)]
+    return [lead for start in blocks for lead in _leads_from(found, row, best, start)]
 
 
 def _leads_from(
-    found: FoundPaths,
-    row: int,
-    best: np.ndarray,
-    before: np.ndarray | None,
-    ends: np.ndarray | None,
-    start: int,
+    found: FoundPaths, row: int, best: np.ndarray, start: int
 ) -> Iterator[tuple[float, str, dict[str, float]]]:
-    """The same for a block of positions.
-
-    ``before`` are the states of the path model, ``ends`` the known word ends.
-    """
+    """The same for a block of positions."""
     block = slice(start, min(start + _TOGETHER, len(best)))
     candidates, scores = found.words.grid.candidates[row, block], found.words.grid.scores[row, block]
     used = candidates > PAD_ID
@@ -171,8 +160,10 @@ def _leads_from(
     parts = {found.converter.score_kind: scores[used].astype(np.float64)}
     if found.history:
         parts[NGRAM_PART] = history_scores(found.history, best, positions, hanzi)
-    if found.paths and before is not None:
-        parts[DICTIONARY_PART] = word_scores(found.paths, best, before, positions, hanzi, ends)
+    if found.paths:
+        ends = found.words.grid.word_ends
+        ends = None if ends is None else ends[row, : len(best)]
+        parts[DICTIONARY_PART] = word_scores(found.paths, best, positions, hanzi, ends)
     last = np.cumsum(used.sum(axis=1))
     for position, end in enumerate(last.tolist(), start):
         own = slice(end - used[position - start].sum(), end)
@@ -242,50 +233,20 @@ def history_scores(
 def word_scores(
     model: WordUnigram | MaskedPaths,
     path: np.ndarray,
-    before: np.ndarray,
     positions: np.ndarray,
     hanzi: np.ndarray,
     ends: np.ndarray | None = None,
 ) -> np.ndarray:
-    """The gains of the words from the exchanged hanzi on, (E,) float64.
+    """The scores of the words around the exchanged hanzi, (E,) float64.
 
-    A sum ends where all candidates of its position have the same state: from there on their gains are equal.
-    Only differences between the candidates of a position are meaningful.
-
-    Args:
-        before: (L, S), the result of :func:`states_before`.
-        ends: (L,) bool, the known word ends; None: none is known.
+    Only differences between the candidates of a position are meaningful. ``ends``, (L,) bool: the known word
+    ends; None: none is known.
     """
-    total, rows = np.zeros(len(positions)), np.arange(len(positions))
-    states = before.take(positions, axis=0)
-    for step in range(_DIVISION_CONTEXT + 1):
-        inside = positions[rows] + step < len(path)
-        rows, states = rows[inside], states[inside]
-        past, tokens = _read(path, positions[rows], hanzi[rows], step, model.reach)
-        gained = model.gains(past, states, np.arange(len(rows)), tokens)
-        total[rows] += gained
-        states = model.next_states(states, gained, None if ends is None else ends[positions[rows] + step])
-        if step >= model.reach:  # the next hanzi does not depend on the exchanged one, but for the state
-            own = positions[rows]
-            differ = (states != states.take(np.searchsorted(own, own), axis=0)).any(axis=1)
-            open_ = np.isin(own, own[differ])
-            rows, states = rows[open_], states[open_]
-        if not len(rows):
-            break
-    return total
-
-
-def states_before(
-    model: WordUnigram | MaskedPaths, path: np.ndarray, ends: np.ndarray | None = None
-) -> np.ndarray:
-    """The state of a path before each of its hanzi, with these known word ends (L,): (L, S)."""
-    states, row = [model.initial_states(1)], np.zeros(1, np.int64)
-    past, tokens = _read(path, np.arange(len(path)), path, 0, model.reach)
-    for position in range(len(path) - 1):
-        gained = model.gains(past[position, None], states[-1], row, tokens[position, None])
-        ended = None if ends is None else ends[position, None]
-        states.append(model.next_states(states[-1], gained, ended))
-    return np.concatenate(states)
+    first = max(0, positions[0] - _DIVISION_CONTEXT)
+    around = slice(first, positions[-1] + 1 + _DIVISION_CONTEXT)
+    texts = np.tile(path[around], (len(hanzi), 1))
+    texts[np.arange(len(hanzi)), positions - first] = hanzi
+    return model.scores(texts, None if ends is None else np.tile(ends[around], (len(hanzi), 1)))
 
 
 def _read(

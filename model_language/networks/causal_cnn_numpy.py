@@ -4,8 +4,7 @@ Hypotheses of an utterance have common prefixes, so they are scored as a prefix 
 computed once. All nodes of the tree pass a layer together, and a layer reads the ancestors of a node.
 Hypotheses that differ in one hanzi often continue with the same hanzi: nodes with the same last hanzi may
 share one computation, that of the better hypothesis (Liu et al. 2014, "Efficient Lattice Rescoring Using
-Recurrent Neural Network Language Models"). What all hypotheses of an utterance have in common does not change
-their order, so most of it can be omitted. The softmax is over the hanzi that are frequent in the training
+Recurrent Neural Network Language Models"). The softmax is over the hanzi that are frequent in the training
 text, and the hanzi that is scored. The file ``hanzi_model.npz`` has a byte for each weight.
 """
 
@@ -128,18 +127,13 @@ class NumpyCausalCnn:
                 for field in fields(weights)
             }
         )
-        self._is_frequent = np.zeros(self.size, bool)
+        self._is_frequent = np.zeros(len(self._weights.vectors), bool)
         self._is_frequent[self._weights.frequent] = True
         # The bias is one more row, so that no array of all logits is added to another.
         frequent, width = self._weights.frequent, self._weights.vectors.shape[1]
         self._outputs = np.empty((width + 1, len(frequent)), np.float32)
         self._outputs[:width] = self._weights.vectors.take(frequent, axis=0).T
         self._outputs[width] = self._weights.bias.take(frequent)
-
-    @property
-    def size(self) -> int:
-        """Number of hanzi, with the boundary and the unknown hanzi."""
-        return len(self._weights.vectors)
 
     def log_probs(self, sequences: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Natural log-probabilities of the hanzi of each sequence and of its end, given those before.
@@ -166,8 +160,7 @@ class NumpyCausalCnn:
             (L + 1,) float32 for each hypothesis of each utterance.
         """
         parents, tokens, paths = _prefix_tree(utterances, shared_history)
-        # (nodes, W), predicts what follows each node
-        hidden = self._hidden(parents, tokens, np.arange(len(parents)))
+        hidden = self._hidden(parents, tokens)  # (nodes, W), predicts what follows each node
         log_normalisers = self._log_normalisers(hidden)
         return [
             [
@@ -176,47 +169,6 @@ class NumpyCausalCnn:
             ]
             for hypotheses in zip(paths, utterances, strict=True)
         ]
-
-    def log_ratios(
-        self, utterances: Sequence[Sequence[np.ndarray]], shared_history: int | None = SHARED_HISTORY
-    ) -> list[np.ndarray]:
-        """How much more probable each hypothesis is than the first one of its utterance.
-
-        These are the differences of the sums of :meth:`log_probs_of_hypotheses`, but what all hypotheses of
-        an utterance have in common is not computed: the hanzi after the last difference, and the softmax of
-        common nodes.
-
-        Args:
-            utterances: the hypotheses of each, at least one.
-            shared_history: as for :meth:`log_probs_of_hypotheses`.
-
-        Returns:
-            (hypotheses,) float64 for each utterance; the first value is 0.
-        """
-        if not utterances:
-            return []
-        parents, tokens, paths = _prefix_tree(utterances, shared_history)
-        counts = np.array([len(hypotheses) for hypotheses in utterances])
-        flat = [path for hypotheses in paths for path in hypotheses]
-        hypothesis = np.repeat(np.arange(len(flat)), [len(path) for path in flat])
-        node = np.concatenate(flat)
-        following = np.concatenate([np.append(ids, PAD_ID) for several in utterances for ids in several])
-        # All trees have one root, so the utterance is part of the keys.
-        utterance = np.repeat(np.arange(len(counts)), counts).take(hypothesis)
-        key, number = utterance * len(parents) + node, counts.take(utterance)
-        differs = ~_in_all(key * self.size + following, hypothesis, number)
-        # The softmax of a node that all have changes nothing, but for a hanzi that it does not contain.
-        normalised_nodes = node[~_in_all(key, hypothesis, number) | ~self._is_frequent.take(following)]
-
-        nodes, row = np.unique(node[differs], return_inverse=True)
-        hidden = self._hidden(parents, tokens, nodes)
-        log_normalisers = np.zeros(len(nodes), np.float32)
-        with_softmax = np.isin(nodes, normalised_nodes).nonzero()[0]
-        log_normalisers[with_softmax] = self._log_normalisers(hidden.take(with_softmax, axis=0))
-        values = self._following(hidden.take(row, axis=0), log_normalisers.take(row), following[differs])
-        sums = np.bincount(hypothesis[differs], values, len(flat))
-        firsts = np.cumsum(counts) - counts
-        return np.split(sums - np.repeat(sums.take(firsts), counts), firsts[1:])
 
     def _log_normalisers(self, hidden: np.ndarray) -> np.ndarray:
         """Logarithm of the softmax's sum over the frequent hanzi: (nodes, W) → (nodes,)."""
@@ -238,24 +190,20 @@ class NumpyCausalCnn:
         with_own = np.logaddexp(log_normalisers, own)
         return own - np.where(self._is_frequent.take(ids), log_normalisers, with_own)
 
-    def _hidden(self, parents: np.ndarray, tokens: np.ndarray, nodes: np.ndarray) -> np.ndarray:
-        """The hidden states after some nodes of a tree, (n,) int, ascending: (n, W)."""
+    def _hidden(self, parents: np.ndarray, tokens: np.ndarray) -> np.ndarray:
+        """The hidden states after all nodes of a tree: (nodes, W)."""
         weights, width = self._weights, self._weights.vectors.shape[1]
-        rows, windows = nodes, []
-        # From the last layer to the first: a layer computes only those nodes that the next one reads.
-        for dilation in weights.dilations[::-1].tolist():
-            middle = _ancestors(parents, rows, dilation)
-            window = np.stack([_ancestors(parents, middle, dilation), middle, rows], axis=1)
-            is_read = np.zeros(len(parents) + 1, bool)  # the last one stands for positions before the root
-            is_read[window] = True
-            windows.append((np.cumsum(is_read) - 1).take(window, mode="wrap"))
-            rows = is_read[:-1].nonzero()[0]
-        x = weights.vectors.take(tokens.take(rows), axis=0) * np.float32(width**0.5)
-        for layer, window in enumerate(reversed(windows)):
-            y = np.append(_normalised(x, weights.norms[layer]), np.zeros((1, width), np.float32), axis=0)
+        nodes, before_root = np.arange(len(parents)), np.zeros((1, width), np.float32)
+        x = weights.vectors.take(tokens, axis=0) * np.float32(width**0.5)
+        for layer, dilation in enumerate(weights.dilations.tolist()):
+            middle = _ancestors(parents, nodes, dilation)
+            window = np.stack([_ancestors(parents, middle, dilation), middle, nodes], axis=1)
+            y = np.append(
+                _normalised(x, weights.norms[layer]), before_root, axis=0
+            )  # the last row is that of -1
             z = y.take(window, axis=0).reshape(-1, KERNEL * width) @ weights.kernels[layer]
             z += weights.biases[layer]
-            x = x.take(window[:, -1], axis=0) + z[:, :width] / (1.0 + np.exp(-z[:, width:]))
+            x = x + z[:, :width] / (1.0 + np.exp(-z[:, width:]))
         return _normalised(x, weights.norms[-1])
 
 
@@ -286,23 +234,6 @@ def _prefix_tree(
                 path.append(node)
             paths[-1].append(np.array(path))
     return np.array(parents), np.array(tokens), paths
-
-
-def _in_all(keys: np.ndarray, hypotheses: np.ndarray, numbers: np.ndarray) -> np.ndarray:
-    """Whether all hypotheses of the utterance have a key exactly once.
-
-    Args:
-        keys: (n,) int, different for different utterances.
-        hypotheses: (n,) int, the hypothesis of each key.
-        numbers: (n,) int, the number of hypotheses of its utterance.
-
-    Returns:
-        (n,) bool.
-    """
-    _, inverse, total = np.unique(keys, return_inverse=True, return_counts=True)
-    beyond = hypotheses.max(initial=0) + 1
-    distinct = np.bincount(np.unique(inverse * beyond + hypotheses) // beyond, minlength=len(total))
-    return (total.take(inverse) == numbers) & (distinct.take(inverse) == numbers)
 
 
 def _ancestors(parents: np.ndarray, nodes: np.ndarray, distance: int) -> np.ndarray:

@@ -52,47 +52,6 @@ def test_segments_of_the_worked_example():
     assert (test.segments, test.mean) == (4, -1 / 4)
 
 
-def _segments_by_states(first: list[tuple[int, int]], second: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The same segments by another method: a walk through states, as NIST describes its program.
-
-    Args:
-        first, second: (tokens inserted before, whether it is wrong) of each token, and of the end.
-    """
-    events = []
-    for a, b in zip(first, second, strict=True):
-        events += [(a[0], b[0])] * bool(a[0] or b[0]) + [(a[1], b[1])]
-    segments, good, errors = [], None, (0, 0)  # good: None before the first error
-    for event in events[:-1] if not any(events[-1]) else events:
-        if any(event):
-            errors, good = (errors[0] + event[0], errors[1] + event[1]), 0
-        elif good is not None:
-            good += 1
-            if good == 2:
-                segments.append(errors)
-                good, errors = None, (0, 0)
-    return segments + [errors] * (good is not None)
-
-
-TOKENS = st.lists(st.sampled_from("abc"), max_size=14)
-
-
-@settings(max_examples=200)
-@given(TOKENS, TOKENS, TOKENS)
-def test_segments_are_those_of_the_state_machine(reference, first, second):
-    alignments = _alignments(" ".join(reference), " ".join(first), " ".join(second))
-    tokens = []
-    for places in alignments:
-        counts = [[0, 0]]
-        for token in places:
-            if token.pair.reference is None:
-                counts[-1][0] += 1
-            else:
-                counts[-1][1] = int(token.kind is not None)
-                counts.append([0, 0])
-        tokens.append([tuple(each) for each in counts])
-    assert error_segments(*alignments) == _segments_by_states(*tokens)
-
-
 @settings(max_examples=100)
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=2, max_size=60))
 def test_the_statistic_is_that_of_a_paired_t_test(segments):

@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analysis.keyword.detections import (
-    OperatingPoint,
     SpokenKeyword,
     calibrated,
     late_seconds_of,
@@ -18,7 +17,7 @@ from analysis.keyword.detections import (
     read_spoken_keywords,
     write_detection_report,
 )
-from streaming.keyword import Detection, DetectionConfig, KeywordDetector, Smoother
+from streaming.keyword import Detection, DetectionConfig, KeywordDetector
 from utils.errors import ConfigError, CorpusError
 
 LABELS = ("_silence_", "_unknown_", "打开", "关闭")
@@ -96,14 +95,6 @@ def test_any_chunks_give_the_same(seed: int, chunks: list[int], smoothing: float
     assert [(d.seconds, d.keyword) for d in found] == [(d.seconds, d.keyword) for d in whole]
 
 
-def test_smoothing_is_the_mean_of_the_last_answers():
-    values = np.random.default_rng(1).random((50, 3))
-    expected = [values[max(0, end - 7) : end].mean(axis=0) for end in range(1, 51)]
-    smoother = Smoother(7)
-    parts = [smoother.feed(values[start : start + 4]) for start in range(0, 50, 4)]
-    assert np.concatenate(parts) == pytest.approx(np.array(expected))
-
-
 def test_settings_out_of_range_are_refused():
     with pytest.raises(ConfigError, match="threshold"):
         DetectionConfig(1000, threshold=1.5)
@@ -160,11 +151,6 @@ def test_trade_off_and_calibration(tmp_path: Path):
     assert "3.00\t3.50\t关闭" in (tmp_path / "report" / "missed.tsv").read_text(encoding="utf-8")
     assert (tmp_path / "report" / "detections.tsv").read_text(encoding="utf-8").count("false alarm") == 1
     assert (tmp_path / "report" / "trade_off.png").read_bytes().startswith(b"\x89PNG")
-
-
-def test_a_calibrated_threshold_satisfies_the_limit_at_all_higher_thresholds_too():
-    points = [OperatingPoint(t, 0.0, alarms, 1, 0, 0) for t, alarms in ((0.5, 0), (0.6, 3), (0.7, 0))]
-    assert calibrated(points, 1).threshold == 0.7
 
 
 @pytest.mark.parametrize(

@@ -20,10 +20,10 @@ from bundle.export import artefact_writer, build
 from bundle.export.artefact_writer import ArtefactWriter
 from bundle.export.build import export_bundle
 from bundle.export.keyword_source import keyword_source
-from bundle.export.quantisation import layers_by_noise, made_by
+from bundle.export.quantisation import layers_by_noise
 from bundle.export.source import Clips, ExportSource
-from bundle.folder import find_bundle, open_bundle
-from bundle.runtimes.artefacts import NEXT_SUFFIX, open_artefact
+from bundle.folder import open_bundle
+from bundle.runtimes.artefacts import open_artefact
 from bundle.variants import Format, Precision, Variant, offered
 from model_keyword.registry import MODELS, build_keyword_model
 from streaming.conversion.modes import Mode
@@ -31,7 +31,7 @@ from tests.support.scripts import ROOT, load_script
 from tests.support.tiny_words import write_keyword_run, write_tiny_words
 from utils.errors import BundleError, ConfigError, RunError
 from utils.features.keyword import KeywordFeatureConfig, features_hash
-from utils.files import write_json
+from utils.files import read_arrays, write_json
 from utils.run_folder.bundle_files import write_metadata
 from utils.run_folder.checksum_files import file_hash
 
@@ -117,16 +117,9 @@ def test_every_artefact_has_its_accuracy_file_and_its_row(exported, variants):
         assert found["tensorflow_loaded"] == (variant.runtime == "tensorflow")
 
 
-def test_float_artefacts_are_within_a_ten_thousandth_and_int8_within_a_point(exported):
-    for path, found in json.loads((exported / "export.json").read_text())["artefacts"].items():
-        if path.rsplit("_", 1)[1].startswith("float"):
-            assert max(found["difference"].values()) <= 1e-4 * max(1, found["largest"])
-        assert found.get("accuracy", {}).get("reset1", 1.0) >= 1 - 1 / 30
-
-
 def test_the_golden_clips_detect_a_missing_reset(exported):
     """Otherwise a missing reset would not be noticed."""
-    golden = open_bundle(exported).golden()
+    golden = read_arrays(exported / "golden" / "clips.npz")
     assert np.abs(golden["running"][1:] - golden["reset"][1:]).max() > 0.01
     assert np.allclose(golden["reset"][:, -1], golden["non_stream"], atol=1e-5)
 
@@ -143,16 +136,6 @@ def test_fewer_clips_are_from_all_over_the_split():
     clips = Clips(np.arange(10.0, dtype=np.float32)[:, None], np.arange(10))
     assert clips.spread(4).references.tolist() == [0, 3, 6, 9]
     assert clips.spread(20).inputs.ravel().tolist() == list(range(10))
-
-
-def test_int8_states_have_one_scale_from_call_to_call(exported):
-    """With two scales, a state would be rounded again at each call."""
-    artefact = open_artefact(exported / INT8.path)
-    before, after = artefact.backend._inputs, artefact.backend._outputs
-    names = [name for name in before if name + NEXT_SUFFIX in after]
-    assert len(names) == len(artefact.info.states) >= 3
-    for name in names:
-        assert before[name]["quantization"] == after[name + NEXT_SUFFIX]["quantization"]
 
 
 def wide_range_model(frames: int = 12, values: int = 6) -> keras.Model:
@@ -244,28 +227,6 @@ def test_int8_that_changes_labels_until_all_layers_are_in_float_is_not_made(tmp_
     assert not (tmp_path / "alone").exists()
 
 
-def test_operations_belong_to_layers_by_their_scopes():
-    assert made_by("net_1/conv_1/Relu;net_1/conv_1/Conv2D", ["conv"])
-    assert not made_by("net_1/conv_1/Relu;net_1/conv_1/Conv2D", ["conv_1"])
-    assert made_by("net/conv_1/Conv2D", ["conv_1"]) and not made_by("StatefulPartitionedCall:0", ["conv_1"])
-
-
-def test_an_artefact_with_state_inside_is_cleared_by_reset_only(exported):
-    bundle = open_bundle(exported)
-    artefact, golden = bundle.open(INTERNAL.path), bundle.golden()
-    size, clip = artefact.info.input_shape[1], golden["inputs"][1]
-    chunks = clip.reshape(-1, 1, size, clip.shape[-1])
-
-    def last() -> np.ndarray:
-        return [artefact.step(chunk) for chunk in chunks][-1][0]
-
-    artefact.reset()
-    first, second = last(), last()
-    artefact.reset()
-    assert np.allclose(first, golden["non_stream"][1], atol=1e-4)
-    assert np.array_equal(last(), first) and np.abs(second - first).max() > 0.01
-
-
 # --- parts of another bundle ---
 
 
@@ -288,12 +249,6 @@ def test_a_changed_file_is_named(copy):
     open_bundle(copy).open(INTERNAL.path)  # the others are unchanged
     with pytest.raises(BundleError, match=INT8.path):
         open_bundle(copy).check()
-
-
-def test_labels_of_another_model_are_named(copy):
-    (copy / "labels.txt").write_text("_silence_\nlow\nhigh\nmiddle\n")
-    with pytest.raises(BundleError, match=r"labels\.txt doesn't belong"):
-        open_bundle(copy)
 
 
 def test_changed_features_are_named(copy):
@@ -320,16 +275,6 @@ def test_a_damaged_bundle_file_is_named(tmp_path, content):
     (tmp_path / "bundle.json").write_text(content)
     with pytest.raises(BundleError, match=r"bundle\.json is"):
         open_bundle(tmp_path)
-
-
-def test_an_artefact_finds_its_bundle(exported, tmp_path):
-    bundle, name = find_bundle(exported / INT8.path)
-    assert (bundle.labels, name) == (LABELS, INT8.path)
-    shutil.copy(exported / INT8.path, tmp_path / "alone.tflite")
-    with pytest.raises(BundleError, match="not in a bundle"):
-        find_bundle(tmp_path / "alone.tflite")
-    with pytest.raises(BundleError, match="no such file"):
-        find_bundle(tmp_path / "missing.tflite")
 
 
 # --- verification ---
@@ -366,7 +311,7 @@ def verify_bundle_without_check(bundle: Path, monkeypatch) -> list:
 
 def test_the_checks_fail_where_outputs_differ_from_the_source_model(copy):
     keep_only(copy, [INTERNAL.path])
-    golden = dict(open_bundle(copy).golden())
+    golden = dict(read_arrays(copy / "golden" / "clips.npz"))
     golden["running"] = golden["running"] + 0.01
     np.savez(copy / "golden" / "clips.npz", **golden)
     rehash(copy, "golden/clips.npz")
@@ -616,7 +561,7 @@ def test_all_artefacts_of_a_model_of_samples_are_those_without_int8(run, monkeyp
     )
     monkeypatch.setattr(ExportSource, "raw", True)
     assert load_script("export.py").main([str(run), "--all", "--output", str(tmp_path / "all")]) == 0
-    assert requested == offered(raw=True)
+    assert requested == [variant for variant in offered() if variant.precision is not Precision.INT8]
     (note,) = capsys.readouterr().err.splitlines()
     assert note.startswith("note: not available for this model: litert non_stream int8, ")
     assert "onnx stream_external int8: the input is samples" in note and "use this precision from" in note

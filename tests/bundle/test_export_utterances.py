@@ -14,12 +14,7 @@ import pytest
 from bundle.check.measure_artefact import accuracies, compare_with_source
 from bundle.check.measuring import verdict
 from bundle.check.scoring import label_count
-from bundle.check.utterances import (
-    best_candidates,
-    compare,
-    label_errors,
-    without_padding,
-)
+from bundle.check.utterances import compare, without_padding
 from bundle.export.artefact_writer import ArtefactWriter
 from bundle.export.build import export_bundle
 from bundle.export.language_source import language_source
@@ -28,7 +23,7 @@ from bundle.export.speech_source import speech_source
 from bundle.folder import open_bundle
 from bundle.report import ArtefactResult
 from bundle.runtimes.artefacts import open_artefact
-from bundle.variants import Format, Precision, Variant, offered
+from bundle.variants import Format, Precision, Variant
 from data.evaluation_lists import read_test_transcripts
 from data.manifest import read_manifest
 from model_language.registry import load_converter
@@ -37,10 +32,9 @@ from recognition.recognizer import Recognizer
 from streaming.conversion.modes import Mode
 from tests.support.scripts import ROOT, load_script
 from tests.support.tiny_utterances import ACOUSTIC, CONVERTER, write_acoustic_run, write_converter_run
-from utils.errors import BundleError, ConfigError
+from utils.errors import ConfigError
 from utils.mandarin.output_units import HANZI
 from utils.metrics import count_errors, total
-from utils.run_folder.bundle_files import write_metadata
 from utils.vocabulary import acoustic_vocabulary
 
 
@@ -188,31 +182,12 @@ def golden_of_counting_model() -> dict[str, np.ndarray]:
     return {"inputs": inputs, "lengths": lengths, "non_stream": answers}
 
 
-def test_rows_after_an_utterance_are_not_compared():
-    found = compare(counting_model, golden_of_counting_model(), row_stride=2)
-    assert found["difference"] == {"batch": 0.0, "alone": 0.0, "padded": 0.0} and found["agreement"] == 1.0
-
-
 def test_a_model_that_depends_on_padding_fails_with_more_padding():
     def with_length(inputs, lengths):
         return counting_model(inputs, lengths) + np.float32(inputs.shape[1] > 7)
 
     found = compare(with_length, golden_of_counting_model(), row_stride=2)
     assert found["difference"] == {"batch": 0.0, "alone": 0.0, "padded": 1.0}
-
-
-def test_error_rates_count_insertions_and_leave_padding_out():
-    """Classes 0 and 1, blank 2: the model's outputs are 0 1 0 1 and 0 1."""
-    golden = golden_of_counting_model()
-    references = np.array([[0, 1, 1, -1], [0, 1, -1, -1]], np.int32)
-    tests = {**golden, "references": references, "blank": np.array(2)}
-    assert label_errors(counting_model, tests, row_stride=2).tolist() == [1, 0]
-
-
-def test_only_hanzi_that_are_read_like_the_syllable_are_chosen():
-    logits = np.array([[[9, 1, 2, 3], [9, 5, 4, 3], [0, 0, 0, 0]]], np.float32)
-    candidates = np.array([[1, 0], [2, 3], [1, 0]])
-    assert best_candidates(logits, np.array([[1, 2, 0]]), np.array([2]), candidates) == [[3, 1]]
 
 
 # --- error rates are those of test.py ---
@@ -335,42 +310,13 @@ BROKEN = ArtefactResult(ONNX, {}, ["not written: the converter fails"])
 UNAVAILABLE = ArtefactResult(INT8, {}, [f"not available for this model: {LOOP}"], unavailable=LOOP)
 
 
-@pytest.mark.parametrize(
-    ("words", "results", "code", "line"),
-    [
-        (["--all"], [PASSED, UNAVAILABLE], 0, f"not available for this model: {INT8}: {LOOP}"),
-        ([], [PASSED, UNAVAILABLE], 0, "1 of 1 artefacts passed"),
-        (["--all"], [PASSED, BROKEN, UNAVAILABLE], 1, f"FAILED {ONNX}: not written: the converter fails"),
-    ],
-)
-def test_what_a_model_cannot_have_is_no_failure(
-    words, results, code, line, runs, monkeypatch, tmp_path, capsys
+def test_an_artefact_that_fails_beside_one_that_cannot_be_had_is_a_failure(
+    runs, monkeypatch, tmp_path, capsys
 ):
-    monkeypatch.setattr("bundle.export.build.export_bundle", lambda *_, **__: results)
-    words = [str(runs("gru_ctc")), *words, "--output", str(tmp_path / "some")]
-    assert load_script("export.py").main(words) == code
-    assert any(printed.startswith(line) for printed in capsys.readouterr().out.splitlines())
-
-
-def test_all_artefacts_of_a_converter_are_those_offered_without_streams(runs, monkeypatch, tmp_path):
-    requested = []
-
-    def export(source, variants, *_, **__):
-        requested.extend(variants)
-        return []
-
-    monkeypatch.setattr("bundle.export.build.export_bundle", export)
-    load_script("export.py").main([str(runs("cbhg")), "--all", "--output", str(tmp_path / "all")])
-    assert requested == offered(streams=False)
-
-
-def test_other_features_of_a_speech_bundle_are_refused(speech_bundle, tmp_path):
-    copy = shutil.copytree(speech_bundle, tmp_path / "copy")
-    facts = json.loads((copy / "bundle.json").read_text())
-    write_metadata(copy, facts | {"features": facts["features"] | {"hop_ms": 12.5}})
-    with pytest.raises(BundleError, match=r"features in bundle\.json have changed"):
-        open_bundle(copy)
-    assert open_bundle(speech_bundle).features.bins == 16
+    monkeypatch.setattr("bundle.export.build.export_bundle", lambda *_, **__: [PASSED, BROKEN, UNAVAILABLE])
+    words = [str(runs("gru_ctc")), "--all", "--output", str(tmp_path / "some")]
+    assert load_script("export.py").main(words) == 1
+    assert f"FAILED {ONNX}: not written: the converter fails" in capsys.readouterr().out
 
 
 def test_the_tables_of_a_converter_are_those_of_its_symbols(language_bundle, sources):

@@ -1,4 +1,4 @@
-"""Tests of test.py keyword: figures by hand, the page, the command on a tiny run, refused options."""
+"""Tests of test.py keyword: figures by hand, the command on a tiny run, refused options."""
 
 import json
 import re
@@ -12,12 +12,10 @@ import pytest
 from analysis.keyword.clip_report import (
     COLUMNS,
     Decision,
-    decisions_of,
     keyword_results,
     keyword_tables,
     surest_mistakes,
 )
-from data.keywords.clips import KeywordClip
 from data.manifest import Utterance, write_manifest
 from model_keyword.loading import load_keyword_model
 from tests.support.scripts import load_script
@@ -117,24 +115,8 @@ def test_speakers_are_resampled_where_there_are_enough():
     assert keyword_results(EXAMPLE, LABELS)["interval_unit"] == "clip", "two speakers are too few"
 
 
-def test_the_prediction_follows_from_the_probabilities():
-    clips = [
-        KeywordClip("x", Path("x.wav"), "背景", "anna"),
-        KeywordClip("_silence_/0", Path("noise.wav"), "_silence_", seconds=1.0),
-        KeywordClip("_silence_/1", None, "_silence_"),
-    ]
-    rows = np.array([[0.1, 0.6, 0.2, 0.1], [0.7, 0.1, 0.1, 0.1], [0.7, 0.1, 0.1, 0.1]], np.float32)
-    first, second, third = decisions_of(clips, rows, LABELS)
-    assert (first.predicted, first.speaker, first.audio) == ("北京", "anna", "x.wav") and not first.is_correct
-    assert (first.probability, first.label_probability) == (pytest.approx(0.6), pytest.approx(0.2))
-    assert second.is_correct and (second.audio, third.audio) == ("", "")
-
-
 def test_the_surest_mistakes_come_first():
     assert [decision.id for decision in surest_mistakes(EXAMPLE)] == ["c9", "c6", "c4", "c1"]
-
-
-# ------------------------------------------------------------------ the page
 
 
 # ------------------------------------------------------------------ the command

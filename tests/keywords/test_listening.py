@@ -201,24 +201,16 @@ def test_json_and_two_files(bundle: Path, wav: Path, capsys: pytest.CaptureFixtu
     assert lines[:3] == lines[3:] and lines[0]["source"] == str(wav) and 0.9 <= lines[0]["score"] <= 1
 
 
-def test_a_pipe(bundle: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
-    pcm = (recording() * 32767).astype("<i2").tobytes()
-    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(pcm)))
-    assert listen.main(["--model", str(bundle), "-"]) == 0
-    check_lines(capsys.readouterr().out.splitlines())
-
-
 def test_a_threshold_wins_over_the_bundles(bundle: Path, wav: Path, capsys: pytest.CaptureFixture[str]):
     assert listen.main(["--model", str(bundle), "--threshold", "0.9999999", str(wav)]) == 0
     assert not capsys.readouterr().out
 
 
-def test_a_pipe_has_the_sample_rate_of_the_model(
-    telephone: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-):
-    pcm = (recording(8000) * 32767).astype("<i2").tobytes()
+@pytest.mark.parametrize(("model", "rate"), [("bundle", SAMPLE_RATE), ("telephone", 8000)])
+def test_a_pipe_has_the_sample_rate_of_the_model(model, rate, request, capsys, monkeypatch):
+    pcm = (recording(rate) * 32767).astype("<i2").tobytes()
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(pcm)))
-    assert listen.main(["--model", str(telephone), "-"]) == 0
+    assert listen.main(["--model", str(request.getfixturevalue(model)), "-"]) == 0
     check_lines(capsys.readouterr().out.splitlines())
 
 

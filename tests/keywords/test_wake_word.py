@@ -23,7 +23,6 @@ from data.synthesis.wake_words import (
 )
 from keywords import wake_word
 from keywords.backgrounds import background_recordings, stream_halves
-from keywords.calibration import calibrate
 from streaming.keyword import Detection, DetectionConfig
 from tests.support.scripts import load_script
 from utils.audio.reading import SAMPLE_RATE, write_wav
@@ -339,14 +338,6 @@ def test_after_the_run_was_deleted_it_is_trained_and_exported_again(made, tmp_pa
     with pytest.raises(KeyboardInterrupt):
         command.main(words)
     assert (output / "run" / "best.weights.h5").is_file() and not (output / "export").exists()
-
-
-def test_a_recording_without_the_word_is_an_error(tmp_path):
-    (tmp_path / "spoken.tsv").write_text("start\tend\tkeyword\n1\t2\tsentence\n", encoding="utf-8")
-    listener = wake_word.Listener(Deaf(), ("_unknown_", "你好"), DetectionConfig.for_clip(1000), 1.0, 1000)
-    with pytest.raises(CorpusError, match="does not contain '你好'") as caught:
-        calibrate(listener, "你好", 1.0, tmp_path, tmp_path)
-    assert caught.value.where == tmp_path and "--hours" in caught.value.hint
 
 
 def test_hours_too_short_for_the_word_are_an_error_before_the_training(tmp_path, monkeypatch, capsys):

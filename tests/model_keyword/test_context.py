@@ -13,7 +13,7 @@ from model_keyword.models.gru_lstm import GruConfig
 from model_keyword.registry import MODELS, build_keyword_model
 from streaming.conversion.modes import Mode
 from tests.support.streamed import assert_streams, with_random_weights
-from training.tasks.keyword_batches import KeywordBatches, features_of
+from training.tasks.keyword_batches import KeywordBatches
 from utils.errors import ConfigError
 from utils.features.keyword import KeywordFeatureConfig, feature_frames
 
@@ -83,9 +83,3 @@ def test_the_context_in_training_is_the_end_of_another_clip_or_silence():
     assert np.all(contexts.max(axis=1) == contexts.min(axis=1))
     assert set(np.round(levels).astype(int)) <= set(range(1, 9)) and len(set(levels)) > 4
     assert np.array_equal(batch.features, batches.batch(0).features)
-
-
-def test_the_context_in_a_test_is_silence():
-    features = features_of(store_of(3), KeywordFeatureConfig(kind="raw"), CONTEXT)
-    assert features.shape == (3, CONTEXT + CLIP)
-    assert not features[:, :CONTEXT].any() and features[:, CONTEXT:].all()

@@ -9,11 +9,8 @@ from pathlib import Path
 
 import keras
 import numpy as np
-import onnx
-import onnxruntime
 import pytest
 import tensorflow as tf
-from ai_edge_litert.interpreter import Interpreter
 from numpy.lib.stride_tricks import sliding_window_view
 
 from model_keyword.layers.front_end import MelCepstrum, front_end, settings_inside
@@ -123,39 +120,6 @@ def test_half_precision_leaves_the_features_alone():
         features = run(model_of(CONFIGS["usual"]), NATURAL)
     finally:
         keras.config.set_dtype_policy(policy)
-    assert_agree(features, NATURAL, CONFIGS["usual"])
-
-
-def test_litert_needs_builtin_operations_and_keeps_the_constants(usual: keras.Model, tmp_path: Path):
-    """With 8-bit weights, those of the front end stay float, because they are left operands."""
-    usual.export(tmp_path, verbose=False)
-    converter = tf.lite.TFLiteConverter.from_saved_model(str(tmp_path))
-    converter.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS]
-    converter.optimizations = [tf.lite.Optimize.DEFAULT]
-    content = converter.convert()
-    assert len(content) < 150_000
-    interpreter = Interpreter(model_content=content, num_threads=1)
-    interpreter.allocate_tensors()
-    names = {operation["op_name"] for operation in interpreter._get_ops_details()}
-    assert not {name for name in names if name.startswith("Flex") or "FFT" in name}
-    given, made = (
-        details()[0]["index"] for details in (interpreter.get_input_details, interpreter.get_output_details)
-    )
-    features = []
-    for clip in NATURAL:
-        interpreter.set_tensor(given, clip[None])
-        interpreter.invoke()
-        features.append(interpreter.get_tensor(made)[0])
-    assert_agree(np.stack(features), NATURAL, CONFIGS["usual"])
-
-
-def test_onnx_runs_it(usual: keras.Model, tmp_path: Path):
-    path = tmp_path / "front_end.onnx"
-    usual.export(path, format="onnx", verbose=False)
-    assert {node.domain for node in onnx.load(path).graph.node} == {""}  # ONNX's own operations only
-    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
-    name = session.get_inputs()[0].name
-    features = np.concatenate([session.run(None, {name: clip[None]})[0] for clip in NATURAL])
     assert_agree(features, NATURAL, CONFIGS["usual"])
 
 

@@ -6,8 +6,6 @@ from pathlib import Path
 import keras
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from data.text.pinyin_pair_preparation import prepare_pairs
 from model_language.networks import causal_cnn_numpy
@@ -18,7 +16,7 @@ from model_language.networks.causal_cnn_numpy import (
     NumpyCausalCnn,
     TextRowsConfig,
 )
-from model_language.registry import load_converter, load_language_model
+from model_language.registry import load_language_model
 from model_language.vocabulary.symbols import PAD_ID
 from training.run import train_from_config
 from training.tasks.causal_cnn import HanziBatches, text_rows
@@ -86,33 +84,6 @@ def test_hypotheses_share_what_follows_equal_hanzi(network):
     assert np.abs(shared[0][1] - exact[0][1]).max() > 1e-6
 
 
-@st.composite
-def hypotheses(draw) -> list[np.ndarray]:
-    """Of one utterance: some hanzi, and the same with a few others, or without one."""
-    ids = st.integers(2, SIZE - 1)
-    first = draw(st.lists(ids, max_size=12))
-    several = [np.array(first, int)]
-    for _ in range(draw(st.integers(0, 4))):
-        other = list(first)
-        for position in draw(st.sets(st.integers(0, len(first) - 1), max_size=3)) if first else ():
-            other[position] = draw(ids)
-        several.append(np.array(other[draw(st.integers(0, 1)) :], int))
-    return several
-
-
-@pytest.mark.parametrize("shared_history", [None, 1, 3])
-@given(utterances=st.lists(hypotheses(), max_size=3))
-@settings(deadline=None, max_examples=60)
-def test_ratios_are_differences_of_log_probabilities(model, shared_history, utterances):
-    """With and without hanzi that the softmax lacks, empty and repeated hypotheses."""
-    network = NumpyCausalCnn(numpy_weights(model, np.arange(0, SIZE, 2)))
-    whole = network.log_probs_of_hypotheses(utterances, shared_history)
-    ratios = network.log_ratios(utterances, shared_history)
-    for found, rated in zip(ratios, whole, strict=True):
-        sums = np.array([log_probs.sum(dtype=np.float64) for log_probs in rated])
-        np.testing.assert_allclose(found, sums - sums[0], atol=1e-4)
-
-
 def test_the_softmax_has_the_frequent_hanzi_and_the_rated_one(model):
     frequent = np.arange(0, SIZE, 2)
     (ids,) = sequences([9])
@@ -122,12 +93,6 @@ def test_the_softmax_has_the_frequent_hanzi_and_the_rated_one(model):
     for row, token, log_prob in zip(logits, following, found, strict=True):
         normaliser = np.logaddexp.reduce(row[np.union1d(frequent, [token])])
         assert log_prob == pytest.approx(row[token] - normaliser, abs=2e-5)
-
-
-def test_probabilities_of_all_continuations_add_up_to_one(network):
-    (ids,) = sequences([3])
-    ends = [np.exp(network.log_probs([np.append(ids, token)])[0][3]) for token in range(SIZE)]
-    assert sum(ends) == pytest.approx(1.0, abs=1e-5)
 
 
 def test_a_sample_of_all_hanzi_gives_the_full_softmax(model):
@@ -198,11 +163,6 @@ def test_a_tiny_language_is_learnt(run):
     language_model = load_language_model(run.path)
     known, wrong, unknown = language_model.log_probs(["发动攻势", "发动公式", "发动龘式"])
     assert known.shape == (5,) and known.sum() > wrong.sum() + 1 > unknown.sum()
-
-
-def test_it_is_no_converter(run):
-    with pytest.raises(RunError, match="a language model of hanzi writes no hanzi"):
-        load_converter(run.path)
 
 
 @pytest.mark.parametrize("name", ["hanzi_model.npz", "vocabulary/hanzi.txt"])

@@ -1,18 +1,13 @@
-"""Tests of CBHG: published geometry, masks, training, conversion from the run."""
-
-import csv
+"""Tests of CBHG: published geometry, masks, saved models."""
 
 import keras
 import numpy as np
 import pytest
 
 from model_language.networks.cbhg import CbhgConfig, build_cbhg
-from model_language.registry import load_converter
 from model_language.vocabulary.lexicon import Lexicon
 from model_language.vocabulary.symbols import Symbols
-from training.run import train_from_config
 from utils.arrays import pad_rows
-from utils.run_folder.run import RunFolder
 from utils.vocabulary import language_vocabulary
 
 TINY = CbhgConfig(embedding=12, width=8, bank=4, projection_kernel=3, highway=1, dropout=0.0)
@@ -65,41 +60,7 @@ def test_padding_has_no_influence(model):
         np.testing.assert_allclose(logits[: len(row)], _logits(model, row[None])[0], atol=2e-6)
 
 
-def test_each_position_sees_the_whole_sentence(model):
-    base = _logits(model, [[2, 3, 4, 5, 6, 3, 4]])[0]
-    for position in (0, 6):
-        changed = np.array([[2, 3, 4, 5, 6, 3, 4]])
-        changed[0, position] = 5
-        assert (np.abs(base - _logits(model, changed)[0]).max(axis=-1) > 1e-6).all()
-
-
 def test_save_and_load_round_trip(model, tmp_path):
     model.save(tmp_path / "model.keras")
     loaded = keras.models.load_model(tmp_path / "model.keras")
     np.testing.assert_allclose(_logits(loaded, [[2, 5, 3, 0]]), _logits(model, [[2, 5, 3, 0]]), atol=1e-6)
-
-
-@pytest.mark.nightly
-def test_a_recipe_learns_to_convert_by_context(tmp_path):
-    """乐 is yue4 after 音 and le4 after 快; conversion needs only the run folder."""
-    text, recipe = tmp_path / "text.txt", tmp_path / "recipe.yaml"
-    text.write_text("音乐\n快乐\n我的音乐\n是快乐\n" * 24, encoding="utf-8")
-    recipe.write_text("model: {name: cbhg}\n", encoding="utf-8")
-    settings = [
-        "model.embedding=16",
-        "model.width=12",
-        "model.bank=3",
-        "model.highway=1",
-        "model.dropout=0.1",
-    ]
-    data = [f"data.train=[{text}]", f"data.dev=[{text}]", f"data.cache={tmp_path}", "data.batch_sentences=8"]
-    rate = ["optimiser.learning_rate=0.02", "optimiser.schedule=constant", "training.epochs=2"]
-    run = RunFolder(tmp_path / "run")
-    best = train_from_config("language", recipe, [*settings, *data, *rate], run.path)
-    losses = [float(row["train_loss"]) for row in csv.DictReader(run.history.open(encoding="utf-8"))]
-    assert losses[-1] < 0.5 * losses[0], losses
-    assert best["dev_character_error_rate"] < 0.2
-    for path in (text, recipe):
-        path.unlink()
-    converter = load_converter(run.path)
-    assert converter.convert([["yin1", "yue4"], ["kuai4", "le4"]]) == ["音乐", "快乐"]

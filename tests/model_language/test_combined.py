@@ -3,7 +3,6 @@
 import itertools
 import json
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -155,20 +154,6 @@ def test_user_words_win_and_reasons_add_up(converter):
     character = explained.characters[2]
     assert character.hanzi == "宫" and character.lead["user words"] == 30.0
     assert sum(character.lead.values()) > 0
-
-
-def test_words_contribute_to_scores_and_reasons(folder, converter):
-    sentence = hanzi_to_pinyin("办理公事")
-    config = replace(CombinedConfig(), words=0.0, ngram=0.6)
-    without = load_combined_converter(RunFolder(folder / "combined"), config)
-    assert without.path_model is None
-    texts = ["办理公事", "办理攻势", "办理攻式"]
-    ids = np.stack([converter.symbols.encode_hanzi(text) for text in texts])
-    gained = np.subtract(converter.scores([sentence] * 3, texts), without.scores([sentence] * 3, texts))
-    assert gained == pytest.approx(converter.path_model.scores(ids), abs=1e-3)
-    assert gained[1] > gained[2]
-    explained = UserWordConverter(converter, UserWords()).explain([sentence])[0]
-    assert {"words", "n-gram"} <= explained.characters[3].lead.keys()
 
 
 def test_emissions_of_a_hanzi_sum_to_one_at_most(folder):

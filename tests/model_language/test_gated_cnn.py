@@ -1,10 +1,6 @@
 """Tests of the gated CNN: NumPy against Keras, candidates, confusions, corrupted rows, a tiny language."""
 
-import importlib.util
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import keras
@@ -23,9 +19,8 @@ from model_language.networks.candidate_transformer import (
 from model_language.networks.candidates import CandidateTables, build_tables
 from model_language.networks.gated_cnn import GatedCnnConfig, RowsConfig, build_gated_cnn
 from model_language.registry import load_converter
-from model_language.vocabulary.lexicon import UNREADABLE, Lexicon
+from model_language.vocabulary.lexicon import Lexicon
 from model_language.vocabulary.symbols import PAD_ID, UNKNOWN_ID, Symbols, Tokens
-from tests.support.scripts import ROOT
 from training.run import train_from_config
 from training.tasks.candidate_network import (
     CONFUSED,
@@ -36,10 +31,9 @@ from training.tasks.candidate_network import (
     reading_matrix,
     text_rows,
 )
-from utils.backend.model_cost import multiply_accumulates
-from utils.errors import ConfigError, RunError
+from utils.errors import ConfigError
 from utils.mandarin.confusion_statistics import shipped_statistics
-from utils.mandarin.pinyin import full_inventory, hanzi_to_pinyin
+from utils.mandarin.pinyin import full_inventory
 from utils.run_folder.run import RunFolder
 from utils.vocabulary import language_vocabulary
 
@@ -119,15 +113,6 @@ def token(symbols: Symbols, syllable: str) -> int:
 # --- the network ----------------------------------------------------------------------------------------
 
 
-def test_multiply_accumulates_by_hand(symbols, tables):
-    length, w, layers, choices = 7, 12, 3, 6
-    model = build_gated_cnn(
-        GatedCnnConfig(width=w, dilations=(1, 2, 4), choices=6), tables, len(symbols.hanzi)
-    )
-    gates, products = 3 * w * 2 * w, choices * w
-    assert multiply_accumulates(model, length) == length * (layers * gates + products)
-
-
 def log_probs(model, syllables: np.ndarray, tables: CandidateTables) -> np.ndarray:
     logits = np.asarray(keras.ops.convert_to_numpy(model({"syllables": np.asarray(syllables)})), np.float64)
     logits = logits - logits.max(axis=-1, keepdims=True)
@@ -168,13 +153,6 @@ def test_a_saved_model_is_the_same(model, tables, tmp_path):
     model.save(tmp_path / "model.keras")
     loaded, row = keras.models.load_model(tmp_path / "model.keras"), np.array([[3, 5, 0, 4]])
     np.testing.assert_array_equal(loaded({"syllables": row}), model({"syllables": row}))
-
-
-def test_a_damaged_network_is_named(tmp_path):
-    path = tmp_path / "network.onnx"
-    path.write_bytes(b"no network")
-    with pytest.raises(RunError, match=r"cannot read the network .*network\.onnx"):
-        CandidateScorer(path).log_probs(np.ones((1, 1), np.int32))
 
 
 # --- candidates -----------------------------------------------------------------------------------------
@@ -220,28 +198,6 @@ def test_confusions_are_drawn_as_often_as_they_happen(symbols, tables):
     share = row[full_inventory().index("shi2")] / row[there].sum()
     assert np.mean(drawn == token(symbols, "shi2")) == pytest.approx(share, abs=1 / len(drawn))
     assert not tables.confusions[[PAD_ID, UNKNOWN_ID]].any()
-
-
-def test_tables_round_trip(tables, tmp_path):
-    tables.save(tmp_path / "context.npz")
-    loaded = CandidateTables.load(tmp_path / "context.npz")
-    np.testing.assert_array_equal(loaded.candidates, tables.candidates)
-    np.testing.assert_array_equal(loaded.priors, tables.priors)
-    (tmp_path / "context.npz").write_bytes(b"PK")
-    with pytest.raises(RunError, match="cannot read the network's candidates"):
-        CandidateTables.load(tmp_path / "context.npz")
-
-
-# --- the converter --------------------------------------------------------------------------------------
-
-
-def test_the_converter_writes_only_candidates(model, tables, symbols):
-    converter = CandidateConverter(model, tables, symbols)
-    sentences = [["shi4", "ma", "de5"], [], ["rua1", "???", "huar1"], ["shi"] * 40]
-    texts = converter.convert(sentences)
-    assert list(map(len, texts)) == [3, 0, 3, 40]
-    assert texts[2][1] == UNREADABLE and set(texts[3]) <= set("是事时十市式石师诗匙")
-    assert converter.scores([sentences[0]], ["花花花"]) < converter.scores([sentences[0]], [texts[0]])
 
 
 # --- rows -----------------------------------------------------------------------------------------------
@@ -413,23 +369,3 @@ def test_unsuitable_settings_are_refused_before_training(text, tmp_path, overrid
         train_from_config(
             "language", tmp_path / "recipe.yaml", [*arguments(text), override], tmp_path / "run"
         )
-
-
-@pytest.mark.nightly
-@pytest.mark.skipif(not importlib.util.find_spec("jax"), reason="pip install -r requirements/backends.txt")
-def test_jax_trains_it_and_tensorflow_converts_with_it(text, tmp_path):
-    (tmp_path / "recipe.yaml").write_text("task: language\n", encoding="utf-8")
-    overrides = [*arguments(text), "model.rows.steps=3", "training.epochs=1"]
-    folders = ["--config", str(tmp_path / "recipe.yaml"), "--run", str(tmp_path / "run")]
-    environment = {"KERAS_BACKEND": "jax", "JAX_DISABLE_MOST_OPTIMIZATIONS": "1", "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(
-        [sys.executable, "train.py", "language", *folders, *overrides],
-        cwd=ROOT, env={**os.environ, **environment}, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-3000:]
-    best = json.loads((tmp_path / "run" / "metrics.json").read_text(encoding="utf-8"))["best"]
-    sentences = text.read_text(encoding="utf-8").split()
-    pinyin = [hanzi_to_pinyin(sentence) for sentence in sentences]
-    counts, loss = evaluate_converter(load_converter(tmp_path / "run"), pinyin, sentences)
-    assert counts.rate == pytest.approx(best["dev_character_error_rate"])
-    assert loss == pytest.approx(best["dev_loss"], rel=1e-4)

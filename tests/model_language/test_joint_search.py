@@ -13,12 +13,10 @@ from model_language.language_model import LEAST_USER_WORD_LOG_PROB
 from model_language.ngram.syllables import SyllableNgram, SyllableNgramConfig
 from model_language.ngram.words import WordUnigram, pack_words
 from model_language.search import confusion_network_search, lattice, word_bonus
-from model_language.search.confusion_network_search import search_networks
-from model_language.search.grid import Conversion, HistoryModel, TokenModel
+from model_language.search.grid import Conversion
 from model_language.search.joint import JointSearch, JointWeights
 from model_language.search.sequences import SequenceSearch, best_sequences
 from model_language.search.user_words import UserWord, UserWords
-from model_language.search.word_bonus import NetworkWords
 from model_language.vocabulary.symbols import build_symbols
 from tests.model_speech.test_confusion_network import network as random_network
 from tests.model_speech.test_confusion_network import paths_of
@@ -126,24 +124,6 @@ def test_through_a_network_equals_brute_force(request, no_margin, model, net, wo
     assert (best[0].pinyin, best[0].hanzi) == expected[0][0]
 
 
-def test_the_language_model_decides_between_equal_syllables(ngram):
-    net = network(
-        {"yin1": 0.5, "jin1": 0.5}, {"yue4": 0.4, "yue1": 0.6}, {"hen3": 1.0}, {NOTHING: 0.6, "hao3": 0.4}
-    )
-    ((best,),) = JointSearch(UserWordConverter(ngram, UserWords()), WEIGHTS).search([net])
-    assert (best.pinyin, best.hanzi) == (("yin1", "yue4", "hen3", "hao3"), "音乐很好")
-    assert best.slots == (0, 1, 2, 3)
-
-
-def test_a_heavy_word_is_found_among_improbable_syllables(ngram):
-    words = UserWords([UserWord("喆门", (frozenset({"da1"}), frozenset({"men5"})), 50.0)])
-    net = network({"ta1": 0.99, "da1": 0.01}, {NOTHING: 0.6, "le5": 0.4}, {"men5": 1.0})
-    ((best,),) = JointSearch(UserWordConverter(ngram, words), WEIGHTS).search([net])
-    assert (best.pinyin, best.hanzi) == (("da1", "men5"), "喆门")
-    ((best,),) = JointSearch(UserWordConverter(ngram, words), WEIGHTS).search([NETWORKS[1]])
-    assert "喆" not in best.hanzi
-
-
 def test_a_word_is_found_in_similar_syllables_for_a_part_of_its_bonus(ngram, no_margin, monkeypatch):
     words = UserWords([UserWord("喆阴", (frozenset({"da1"}), frozenset({"yin1"})), 9.0)])
     search = JointSearch(UserWordConverter(ngram, words), WEIGHTS)
@@ -205,48 +185,23 @@ def test_all_paths_come_in_the_order_of_their_scores(seed):
         assert all(s in net.slots[at].syllables for s, at in zip(path.pinyin, path.slots, strict=True))
 
 
-def test_an_empty_network_has_one_empty_path():
-    (path,) = best_sequences(ConfusionNetwork(()))
-    assert (path.pinyin, path.score) == ((), 0)
-
-
-def test_sequences_are_converted_and_the_best_sum_wins():
-    for net in NETWORKS:
-        (found,) = SequenceSearch(Conditional(), WEIGHTS, sequences=1000).search([net], n=5)
-        scored = {
-            pinyin: acoustic
-            + WEIGHTS.language * Conditional().best([pinyin])[0].score
-            + WEIGHTS.bonus * len(pinyin)
-            for pinyin, acoustic in paths_of(net).items()
-        }
-        expected = sorted(scored.values(), reverse=True)[:5]
-        assert [hypothesis.score for hypothesis in found] == pytest.approx(expected)
-        assert all(scored[hypothesis.pinyin] == pytest.approx(hypothesis.score) for hypothesis in found)
-
-
-def test_a_model_of_syllables_counts_too(no_margin):
-    syllables = SyllableNgram.train([pinyin for pinyin, _ in PAIRS], SyllableNgramConfig(order=2))
+@pytest.mark.parametrize("rates_syllables", [False, True])
+def test_sequences_are_converted_and_the_best_sum_wins(no_margin, rates_syllables):
+    syllables = None
+    if rates_syllables:
+        syllables = SyllableNgram.train([pinyin for pinyin, _ in PAIRS], SyllableNgramConfig(order=2))
     for net in NETWORKS:
         (found,) = SequenceSearch(Conditional(), WEIGHTS, syllables, sequences=1000).search([net], n=5)
         scored = {}
         for path, acoustic in paths_of(net).items():
-            ids = np.concatenate([[0], syllables.ids(path), [0]])
-            logs = syllables.log_probs(ids[:-1, None], ids[1:, None]).sum()
             language = WEIGHTS.language * Conditional().best([path])[0].score
-            scored[path] = acoustic + language + WEIGHTS.syllables * logs + WEIGHTS.bonus * len(path)
+            scored[path] = acoustic + language + WEIGHTS.bonus * len(path)
+            if syllables:
+                ids = np.concatenate([[0], syllables.ids(path), [0]])
+                logs = syllables.log_probs(ids[:-1, None], ids[1:, None]).sum()
+                scored[path] += WEIGHTS.syllables * logs
         expected = sorted(scored.values(), reverse=True)[:5]
         assert [hypothesis.score for hypothesis in found] == pytest.approx(expected, abs=1e-5)
-
-
-def test_confidence_is_the_fraction_of_all_hypotheses(ngram, no_margin):
-    net = network({"ta1": 0.5, "wo3": 0.5}, {"men5": 1.0})
-    (found,) = JointSearch(UserWordConverter(ngram, UserWords()), WEIGHTS, beam=400).search([net], n=400)
-    total = sum(math.exp(hypothesis.score) for hypothesis in found)
-    for position in (0, 1):
-        same = [hypothesis for hypothesis in found if hypothesis.hanzi[position] == found[0].hanzi[position]]
-        assert found[0].confidence[position] == pytest.approx(
-            sum(math.exp(hypothesis.score) for hypothesis in same) / total
-        )
 
 
 class PrefersOther:
@@ -313,44 +268,6 @@ def test_networks_are_searched_together_as_each_alone(rates_words, n):
     together = search.search(several, n)
     assert together == [search.search([each], n)[0] for each in several]
     assert [found[0].hanzi for found in together][3] == ""
-
-
-class EquallyProbable(HistoryModel):
-    """Stands for a model of hanzi that does not distinguish them."""
-
-    history = 1
-
-    def score(self, histories, rows, tokens):
-        return np.full(len(tokens), -1.0, np.float32)
-
-    def preview(self, last, tokens):
-        return self.score(last, last, tokens)
-
-
-class CodePoints:
-    """Stands for a vocabulary of hanzi."""
-
-    def index(self, character):
-        return ord(character)
-
-
-@pytest.mark.parametrize("posteriors", [(1.0,), (0.3,), (1.0, 0.3)])
-def test_many_user_words_do_not_displace_other_hanzi(posteriors):
-    """Of the 60 hanzi of each syllable, 40 are in user words, all less probable than the first hanzi."""
-    first = {"yi4": 1000, "shi4": 2000}
-    readings = tuple(frozenset({syllable}) for syllable in first)
-    words = UserWords([UserWord(chr(1059 - n) + chr(2059 - n), readings, 0.01) for n in range(40)])
-    networks = [network({"yi4": posterior}, {"shi4": 1.0}) for posterior in posteriors]
-    found = search_networks(
-        networks,
-        lambda *where: (first[where[-1]] + np.arange(60), -0.1 * np.arange(60)),
-        TokenModel(EquallyProbable(), 1.0, 0.0),
-        beam=4,
-        n_best=3,
-        words=[NetworkWords(each, words, CodePoints(), 1.0) for each in networks],
-    )
-    for paths in found:
-        assert {path.tokens for path in paths} == {(1000, 2000), (1001, 2000), (1000, 2001)}
 
 
 @pytest.mark.parametrize("tried", [lattice._TRIED, 0])

@@ -6,7 +6,7 @@ import pytest
 from model_language.vocabulary.lexicon import UNREADABLE, Lexicon, build_lexicon, gb2312_hanzi
 from model_language.vocabulary.symbols import PAD_ID, UNKNOWN_ID, Symbols, Tokens, build_symbols
 from utils.errors import RunError
-from utils.vocabulary import PAD, UNKNOWN, language_vocabulary
+from utils.vocabulary import UNKNOWN, language_vocabulary
 
 
 @pytest.fixture(scope="module")
@@ -77,16 +77,6 @@ def test_lexicon_file_round_trip_and_damage(lexicon, tmp_path):
         Lexicon.load(tmp_path / "nothing.tsv")
 
 
-def test_candidate_table_holds_the_lexicon(symbols):
-    table = symbols.candidates
-    assert table.shape[0] == len(symbols.pinyin) and table.dtype == np.int32
-    row = table[symbols.pinyin.index("zhong1")]
-    assert symbols.hanzi.decode(row[row > 0]) == list(symbols.lexicon.candidates("zhong1"))
-    assert ((table > 0).sum(axis=1) >= 1).all()  # an output always exists
-    for token in (PAD, UNKNOWN, "rua1"):
-        assert list(table[symbols.pinyin.index(token)][:2]) == [UNKNOWN_ID, PAD_ID]
-
-
 def test_encoding_falls_back_to_similar_syllables():
     lexicon = Lexicon({"hua1": "花", "ni3": "你"})
     small = Symbols(language_vocabulary(lexicon.syllables), language_vocabulary(lexicon.hanzi), lexicon)
@@ -101,15 +91,6 @@ def test_encoding_falls_back_to_similar_syllables():
     syllables, hanzi = small.encode_pair(("ni3", "ni3"), "你妳")
     assert small.hanzi.decode(hanzi) == ["你", UNKNOWN] and syllables.dtype == hanzi.dtype == np.int32
     assert small.decode([small.hanzi.index("花"), UNKNOWN_ID, PAD_ID]) == f"花{UNREADABLE}{UNREADABLE}"
-
-
-def test_symbols_file_round_trip(symbols, tmp_path):
-    symbols.save(tmp_path)
-    names = sorted(path.name for path in (tmp_path / "vocabulary").iterdir())
-    assert names == ["hanzi.txt", "lexicon.tsv", "pinyin.txt"]
-    loaded = Symbols.load(tmp_path)
-    assert loaded == symbols
-    np.testing.assert_array_equal(loaded.candidates, symbols.candidates)
 
 
 def test_tones_none_and_unknown_tokens(symbols):

@@ -1,13 +1,11 @@
-"""Tests of Kneser–Ney estimates by hand, against a naive reference and sums to 1; search by brute force."""
+"""Tests of Kneser–Ney estimates against a naive reference and sums to 1, and of the conversion with them."""
 
 import math
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from data.text.pinyin_pairs import read_pairs
 from model_language.batching import length_batches
 from model_language.converters.ngram import NgramConfig, NgramConverter, NgramModel
 from model_language.converters.user_word_converter import UserWordConverter
@@ -16,20 +14,12 @@ from model_language.registry import load_converter
 from model_language.search.user_words import UserWords
 from model_language.vocabulary.lexicon import UNREADABLE
 from model_language.vocabulary.symbols import Symbols, build_symbols
+from tests.support.music_pairs import PAIRS as MUSIC
 from utils.arrays import pad_rows
 from utils.config import save_yaml, to_plain
 from utils.errors import ConfigError, RunError, TrainingError
 
-SHARED = Path(__file__).parents[2].parent / "shared" / "data"
-
-PAIRS = [
-    (("yin1", "yue4", "hen3", "hao3", "ting1"), "音乐很好听"),
-    (("ta1", "hen3", "kuai4", "le4"), "他很快乐"),
-    (("wo3", "men5", "qu4", "ting1", "yin1", "yue4"), "我们去听音乐"),
-    (("wo3", "de5", "yue4", "qi4"), "我的乐器"),
-    (("ta1", "de5", "yin1", "yue4", "hen3", "hao3"), "她的音乐很好"),
-    (("ta1", "men5", "qu4", "yin2", "hang2"), "他们去银行"),
-]
+PAIRS = [*MUSIC, (("wo3", "de5", "yue4", "qi4"), "我的乐器")]
 
 
 @pytest.fixture(scope="module")
@@ -55,26 +45,6 @@ def _random_text(seed: int, sentences: int, size: int) -> list[int]:
             int(i) for i in rng.choice(np.arange(2, size), rng.integers(1, 7), p=weights / weights.sum())
         ] + [0]
     return text
-
-
-def test_a_bigram_model_worked_by_hand():
-    """Sentences "ab" and "ac" with a = 2, b = 3, c = 4, end = 0, unknown = 1; discounts 1/2, 1, 3/2.
-
-    Distinct predecessors: a 1, b 1, c 1, end 2; discounted 3 · 1/2 + 1 of 5, so 1/2 goes to the uniform 1/5.
-    """
-    model = _model([0, 2, 3, 0, 2, 4, 0], order=2, size=5)
-    unigram = {0: 1 / 5 + 1 / 10, 1: 1 / 10, 2: 1 / 10 + 1 / 10, 3: 1 / 5, 4: 1 / 5}
-    expected = {
-        (0, 2): (2 - 1) / 2 + 1 / 2 * unigram[2],  # both sentences begin with a
-        (2, 3): (1 - 1 / 2) / 2 + 1 / 2 * unigram[3],
-        (3, 0): (1 - 1 / 2) / 1 + 1 / 2 * unigram[0],
-        (3, 2): 1 / 2 * unigram[2],  # "ba" does not occur, "b" does
-        (3, 1): 1 / 2 * unigram[1],
-        (1, 4): unigram[4],  # nothing follows an unknown hanzi in the text
-    }
-    for (before, word), probability in expected.items():
-        found = model.log_probs(np.array([[before]]), np.array([[word]]))[0, 0]
-        assert math.exp(found) == pytest.approx(probability, rel=1e-6)
 
 
 @pytest.mark.parametrize("order", [2, 3, 4])
@@ -166,32 +136,6 @@ def test_readings_are_probabilities_of_a_hanzi_s_syllables(symbols):
     assert reading("yue4") > reading("le4")
 
 
-def test_conversion_uses_the_context(converter):
-    sentences = [
-        ["wo3", "men5", "hen3", "kuai4", "le4"],
-        ["yin1", "yue4", "hen3", "hao3"],
-        [],
-        ["yue4", "qi4"],
-    ]
-    assert converter.convert(sentences) == ["我们很快乐", "音乐很好", "", "乐器"]
-
-
-def test_unknown_syllables_become_one_mark_each(converter):
-    assert converter.convert([["yin1", "hello", "yue4", "rua3"]]) == [f"音{UNREADABLE}乐{UNREADABLE}"]
-    assert converter.convert([["yin1", "yuer4"]]) == ["音乐"]
-    assert converter.convert([]) == []
-
-
-def test_a_batch_equals_its_sentences_alone(converter, symbols):
-    rng = np.random.default_rng(5)
-    syllables = symbols.lexicon.syllables
-    sentences = [[syllables[i] for i in rng.integers(0, len(syllables), n)] for n in (1, 3, 9, 2, 6)]
-    together = converter.convert(sentences)
-    assert together == [converter.convert([sentence])[0] for sentence in sentences]
-    for sentence, hanzi in zip(sentences, together, strict=True):
-        assert all(h in symbols.lexicon.candidates(s) for s, h in zip(sentence, hanzi, strict=True))
-
-
 def test_scores_are_those_of_the_search(converter):
     sentence = ("ta1", "men5", "de5", "yin1", "yue4", "blorp")
     found = UserWordConverter(converter, UserWords()).explain([sentence], 6, reasons=False)[0].n_best
@@ -268,22 +212,3 @@ def test_a_run_folder_is_all_that_conversion_needs(symbols, tmp_path):
     save_yaml(moved / "config.yaml", {"task": "language", "model": {"name": "ngramm"}})
     with pytest.raises(ConfigError, match="ngramm"):
         load_converter(moved)
-
-
-@pytest.mark.shared
-@pytest.mark.skipif(not SHARED.is_dir(), reason="needs ../shared/data")
-def test_thchs_transcripts():
-    """A trigram model of only THCHS-30's 750 sentences: a quarter of the hanzi wrong on unseen ones."""
-    train = read_pairs([SHARED / "transcripts" / "thchs_train.tsv"]).pairs
-    test = list(dict.fromkeys(read_pairs([SHARED / "transcripts" / "thchs_test.tsv"]).pairs))
-    assert len(test) == 250
-    symbols = build_symbols(train)
-    converter = NgramConverter(NgramModel.train(train, NgramConfig(), symbols), symbols, beam=8)
-    for pairs, most in ((test, 0.27), (list(dict.fromkeys(train))[:100], 0.01)):
-        found = converter.convert([pair.pinyin for pair in pairs])
-        wrong = sum(
-            a != b
-            for pair, text in zip(pairs, found, strict=True)
-            for a, b in zip(pair.hanzi, text, strict=True)
-        )
-        assert wrong / sum(len(pair.hanzi) for pair in pairs) <= most

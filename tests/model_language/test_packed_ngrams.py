@@ -1,10 +1,10 @@
-"""Tests of packed n-grams against the model before packing, of damaged files and of the hash table."""
+"""Tests of packed n-grams against the model before packing, of invalid settings and of damaged files."""
 
 import numpy as np
 import pytest
 
 from model_language.array_files import save_arrays
-from model_language.ngram.compact_tables import LEVELS, HashTable, PairSet, extend_hashes
+from model_language.ngram.compact_tables import LEVELS
 from model_language.ngram.kneser_ney import (
     BackoffModel,
     NgramTable,
@@ -12,10 +12,10 @@ from model_language.ngram.kneser_ney import (
     estimate_counted,
     occurrences,
 )
-from model_language.ngram.packed import PackedNgrams, pack, read_packed
+from model_language.ngram.packed import PackedNgrams, build_packed, pack, read_packed
 from model_language.ngram.pruning import prune_to
 from tests.support.made_up_text import made_up_text
-from utils.errors import RunError
+from utils.errors import ConfigError, RunError, TrainingError
 
 SIZE, SEEN = 48, 40  # the last ids never occur
 ORDERS = (2, 3, 4)
@@ -125,21 +125,13 @@ def test_a_damaged_file_is_named(arrays, tmp_path, damage):
         read_packed(path)
 
 
-def test_a_hash_table_finds_its_entries_and_nothing_else():
-    rng = np.random.default_rng(6)
-    words = np.unique(rng.integers(0, 5000, (60_000, 3)), axis=0)
-    hashes = extend_hashes(extend_hashes(words[:, 0], words[:, 1]), words[:, 2])
-    values = rng.integers(1, 4096, len(words)).astype(np.uint32)
-    there, absent = np.arange(30_000), np.arange(30_000, len(hashes))
-    table = HashTable(len(there), [(hashes[part], values[part]) for part in np.array_split(there, 7)])
-    assert len(table) == 30_000
-    np.testing.assert_array_equal(table.find(hashes[there]), values[there])
-    assert not table.find(hashes[absent]).any()
-    assert not HashTable(0, []).find(hashes[:5]).any()
-
-
-def test_a_set_of_pairs_holds_its_pairs_and_no_others():
-    rng, size = np.random.default_rng(7), 300
-    numbers = rng.permutation(size * size)
-    pairs = PairSet(numbers[:2000], size)
-    assert pairs.find(numbers[:2000]).all() and not pairs.find(numbers[2000:]).any()
+def test_settings_without_a_model_are_refused():
+    text = made_up_text(8000, SEEN, seed=7)
+    for order in (1, 11):
+        with pytest.raises(ConfigError, match=rf"order {order} .*model\.order"):
+            build_packed(text, SIZE, order, 100)
+    with pytest.raises(ConfigError, match=r"0 n-grams.*model\.ngrams"):
+        build_packed(text, SIZE, 3, 0)
+    for nothing in (np.zeros(0, np.int32), np.zeros(3, np.int32)):
+        with pytest.raises(TrainingError, match="no training text"):
+            build_packed(nothing, SIZE, 3, 100)

@@ -23,7 +23,6 @@ from tests.support.pinyin_noise import corrupt_pinyin
 from tests.support.scripts import ROOT
 from utils.hypotheses.recognition import NOTHING, ConfusionNetwork, Slot
 from utils.mandarin.pinyin import full_inventory, hanzi_to_pinyin
-from utils.metrics import count_errors, total
 from utils.run_folder.run import PRETRAINED, PRETRAINED_LANGUAGE_MODEL
 
 SENTENCES = (
@@ -43,11 +42,6 @@ def to_hanzi() -> PinyinToHanzi:
     return PinyinToHanzi()
 
 
-def error_rate(to_hanzi: PinyinToHanzi, lines: list[str]) -> float:
-    found = zip(SENTENCES, to_hanzi.convert(lines), strict=True)
-    return total(count_errors(sentence, hanzi) for sentence, hanzi in found).rate
-
-
 def test_the_folder_is_at_most_21_megabytes():
     assert sum(path.stat().st_size for path in PRETRAINED.rglob("*") if path.is_file()) <= 21_000_000
     assert "licence" in (PRETRAINED / "README.md").read_text(encoding="utf-8")
@@ -61,12 +55,6 @@ def test_the_command_of_the_readme_works():
     assert (done.returncode, done.stdout, done.stderr) == (0, "今天天气很好\n", "")
 
 
-def test_everyday_sentences(to_hanzi):
-    pinyin = [hanzi_to_pinyin(sentence) for sentence in SENTENCES]
-    assert error_rate(to_hanzi, [" ".join(sentence) for sentence in pinyin]) <= 0.02
-    assert error_rate(to_hanzi, ["".join(s[:-1] + " " for s in sentence) for sentence in pinyin]) <= 0.08
-
-
 def test_recognition_errors_are_corrected():
     """zh for z, a tone, n for ng."""
     to_hanzi = PinyinToHanzi(recognised=True)
@@ -75,11 +63,6 @@ def test_recognition_errors_are_corrected():
         to_hanzi("zhuan1 jia1 ren4 wei2 qi4 hou3 bian4 hua4 ying2 xiang3 hen3 da4")
         == "专家认为气候变化影响很大"
     )
-
-
-def test_any_spelling_is_read(to_hanzi):
-    assert to_hanzi("Jīntiān tiānqì hěn hǎo!") == "今天天气很好！"
-    assert to_hanzi("jintian tianqi henhao") == "今天天气很好"
 
 
 def test_spaces_between_words_are_word_borders(to_hanzi):
@@ -202,12 +185,6 @@ def test_the_language_model_prefers_what_is_written_to_what_sounds_alike():
                 assert right.sum() > wrong.sum() + 3
     perplexity = math.exp(-np.concatenate(language_model.log_probs(SENTENCES)).mean())
     assert perplexity < 80  # of 9,000 hanzi
-
-
-def test_the_folder_of_the_language_model_holds_no_text():
-    assert sum(path.stat().st_size for path in PRETRAINED_LANGUAGE_MODEL.rglob("*")) <= 5_000_000
-    config = (PRETRAINED_LANGUAGE_MODEL / "config.yaml").read_text(encoding="utf-8")
-    assert not any(place in config for place in ("/home", "/work", ": /", "- /"))
 
 
 def test_a_user_word_with_a_rare_hanzi_and_several_conversions(tmp_path):

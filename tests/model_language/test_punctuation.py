@@ -1,4 +1,4 @@
-"""Tests of punctuation: reading text, drawn pauses, the network, training, packing, and marks in segments."""
+"""Tests of punctuation: reading text, the network, training, packing, and marks in segments."""
 
 import json
 from dataclasses import replace
@@ -8,16 +8,15 @@ import numpy as np
 import pytest
 
 from bundle.pack import pack
-from data.text.punctuated import draw_pauses, draw_row, encode_passages, read_passages
+from data.text.punctuated import draw_row, encode_passages, read_passages
 from model_language.networks.punctuation import build_punctuation
 from model_language.punctuation import PunctuationConfig, Punctuator, load_punctuation, punctuated
 from model_language.registry import load_converter, load_network
 from training.run import train_from_config
 from utils.errors import CorpusError, RunError
-from utils.hypotheses.digits import with_digits
 from utils.hypotheses.recognition import Alternative, Ending, Recognition
 from utils.hypotheses.transcript_formats import FORMATS
-from utils.mandarin.punctuation import MARKS, SEGMENT_END, f1_scores, pauses_between, split_marks
+from utils.mandarin.punctuation import MARKS, SEGMENT_END, pauses_between, split_marks
 from utils.vocabulary import language_vocabulary
 
 PASSAGES = ["今天，天气好。", "你去吗？", "苹果、梨、桃。", "快走！"] * 4
@@ -76,16 +75,6 @@ def test_pauses_are_classes_of_the_time_between_syllables():
     assert pauses_between(np.array([1.0])).tolist() == [SEGMENT_END]
 
 
-def test_drawn_pauses_depend_on_the_marks():
-    random = np.random.default_rng(0)
-    none, comma, stop = (draw_pauses(np.full(4000, mark), random) for mark in (0, 1, 2))
-    assert 0.82 < np.mean(none == 1) < 0.9
-    assert 0.19 < np.mean(comma == 1) < 0.27
-    assert 0.65 < np.mean(stop == SEGMENT_END) < 0.75
-    blurred = draw_pauses(np.full(4000, 0), random, blurred=1.0)
-    assert np.mean(blurred == SEGMENT_END) > 0.25
-
-
 def test_rows_are_stretches_of_whole_passages(text):
     passages = read_passages([str(text)])
     vocabulary = language_vocabulary(character for hanzi, _ in passages for character in hanzi)
@@ -116,14 +105,6 @@ def test_a_mark_depends_on_few_hanzi_behind_it_and_not_on_padding():
     padded = np.pad(hanzi, [(0, 0), (0, 9)])
     found = np.asarray(model({"hanzi": padded, "pauses": np.pad(pauses, [(0, 0), (0, 9)])}))
     np.testing.assert_allclose(found[:, :40], whole, atol=1e-5)
-
-
-def test_f1_scores():
-    scores = f1_scores(np.array([0, 1, 2, 0, 5]), np.array([0, 1, 1, 2, 5]))
-    assert scores["，"] == pytest.approx(2 / 3)
-    assert scores["。"] == 0.0
-    assert scores["、"] == 1.0
-    assert scores["all"] == pytest.approx(4 / 7)
 
 
 def test_training_learns_the_marks(run):
@@ -193,8 +174,3 @@ def test_formats_write_marks_only_in_texts(packed):
         assert "，" not in written[name]
     assert json.loads(written["json"])["hanzi"] == "今天天气好"
     assert json.loads(written["json"])["text"] == "今天，天气好。"
-
-
-def test_numbers_and_marks_together():
-    labelled = replace(segment("一百二十三块好"), labels=("一", "百", "二", "十", "三", "块，", "好。"))
-    assert with_digits(labelled).text == "123块，好。"

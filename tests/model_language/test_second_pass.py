@@ -30,10 +30,6 @@ class Liking:
         self.rated += utterances
         return [[np.append(self._rate(text), -1.0) for text in texts] for texts in utterances]
 
-    def log_ratios(self, utterances):
-        sums = [[own.sum() for own in rated] for rated in self.log_probs_of_hypotheses(utterances)]
-        return [np.array(own) - own[0] for own in sums]
-
     def _rate(self, text: str) -> np.ndarray:
         return np.array([-1.0 + self._more * (character in self._hanzi) for character in text])
 

@@ -243,15 +243,6 @@ def test_an_empty_list_changes_nothing(converter):
     assert [explanation.n_best[0].hanzi for explanation in explained] == converter.convert(sentences)
 
 
-def test_without_reasons_the_conversions_are_the_same(converter):
-    words = UserWords([word("音", "yin1", 5.0)])
-    sentences = [list(pinyin) for pinyin, _ in PAIRS]
-    for guided in (UserWordConverter(converter, UserWords()), UserWordConverter(converter, words)):
-        explained, plain = guided.explain(sentences, 3), guided.explain(sentences, 3, reasons=False)
-        assert [each.n_best for each in plain] == [each.n_best for each in explained]
-        assert all(each.characters for each in explained) and not any(each.characters for each in plain)
-
-
 @pytest.mark.parametrize("seed", range(6))
 def test_a_heavy_word_is_written_wherever_its_syllables_are(converter, symbols, seed):
     """The word may contain hanzi that are not candidates there, or not in the vocabulary."""

@@ -1,6 +1,7 @@
 """Tests of parts of the service: fair queue, tokens, origins, rates, prompts, logs, child processes."""
 
 import asyncio
+import json
 import logging
 import multiprocessing
 import os

@@ -223,24 +223,6 @@ def test_samples_in_a_frame_is_a_hop():
     assert to_mode(model, INTERNAL, 3).input.shape == (1, 6)
 
 
-def test_the_cnn_of_the_specification_keeps_seven_states():
-    inputs = keras.Input((49, 20))
-    x = layers.Reshape((49, 20, 1))(inputs)
-    kernels = ((3, 3), (5, 3), (5, 3), (5, 3), (5, 2), (5, 1), (10, 1))
-    for number, (kernel, dilation) in enumerate(zip(kernels, (1, 1, 2, 1, 2, 1, 2), strict=True), 1):
-        filters = 128 if number in (5, 7) else 64
-        name = f"conv_{number}"
-        x = layers.Conv2D(filters, kernel, dilation_rate=(dilation, 1), activation="relu", name=name)(x)
-    x = layers.Dropout(0.5)(layers.Flatten()(x))
-    x = layers.Dense(14)(layers.Dense(256, activation="relu")(layers.Dense(128)(x)))
-    model = model_of(inputs, x)
-    facts = stream_geometry(model)
-    assert model.count_params() == 607_246
-    assert (len(facts.states), facts.state_values, facts.window) == (7, 40_872, 49)
-    assert facts.states[2].name == "state_02_conv_3" and facts.states[2].shape == (1, 8, 16, 64)
-    assert_streams(model, (EXTERNAL, 7))
-
-
 def test_a_layer_called_twice_has_a_state_for_each_call_and_one_set_of_weights():
     inputs = keras.Input((FRAMES, BINS))
     shared, recurrent = layers.Conv1D(BINS, 3, padding="causal"), layers.GRU(BINS, return_sequences=True)
@@ -326,11 +308,6 @@ def test_a_chunk_that_the_strides_do_not_allow_is_refused(frames_per_call):
         ConfigError, match=r"\d frames per call, but the strides of 'strided' need a multiple of 2"
     ):
         to_mode(model, INTERNAL, frames_per_call)
-
-
-def test_a_runner_refuses_a_chunk_of_another_shape(long_memory):
-    with pytest.raises(ValueError, match=r"\(1, 2, 4\), not \(1, 1, 4\)"):
-        KerasStream(to_mode(long_memory, INTERNAL)).step(noise((1, 2, BINS)))
 
 
 def test_a_clip_without_fixed_length_streams_per_frame():

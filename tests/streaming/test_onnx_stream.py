@@ -101,29 +101,6 @@ def test_blocks_on_joined_frames_change_nothing_in_a_trained_stream():
     np.testing.assert_allclose(deeper(batch), trained(batch), atol=1e-5)
 
 
-def test_a_stream_that_sees_as_far_as_a_model_of_whole_utterances_computes_the_same():
-    front = {"front_filters": (4, 4), "front_blocks": (1, 2), "stacked_blocks": 2}
-    whole = build_compact(CompactConfig(**front, width=16, blocks=2, kernel=3, gate=0), 16, 6)
-    for weight in whole.weights:
-        if "norm" in weight.path:
-            weight.assign(np.random.default_rng(0).uniform(0.5, 1.5, weight.shape))
-    # In front the blocks see 2 + 2 * 4 + 2 * 8 frames ahead, the others 2 * 8.
-    config = CompactStreamingConfig(
-        **front, width=16, blocks=2, kernel=3, ahead_blocks=2, front_ahead=True, look_ahead=48
-    )
-    stream = build_compact_streaming(config, 16, 6)
-    take_weights(stream, whole, "whole", {}, ["input_norm"])
-    frames = np.random.default_rng(1).normal(size=(1, 240, 16)).astype(np.float32)
-    # The two strided convolutions are late by 1 and 2 frames: with 42 frames of blocks, 45 of 48.
-    late = np.concatenate([np.zeros((1, 3, 16), np.float32), frames[:, :-3]], axis=1)
-    late *= np.sqrt(np.float32(1.001))  # the normalisation of the input divides by it
-    lengths = np.array([240], np.int32)
-    expected = whole({"features": frames, "lengths": lengths}).numpy()
-    found = stream({"features": late, "lengths": lengths}).numpy()
-    middle = slice(8, -8)  # padding differs at both ends
-    np.testing.assert_allclose(found[:, middle], expected[:, middle], atol=1e-4)
-
-
 def test_the_layer_of_running_means_computes_them_from_any_chunk():
     layer, frames = RunningMean(), np.random.default_rng(0).normal(size=(1, 700, 3)).astype(np.float32)
     layer.build(frames.shape)

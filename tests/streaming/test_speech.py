@@ -24,9 +24,8 @@ from model_speech.models.compact_streaming import (
 from model_speech.registry import MODELS
 from recognition.live.partial_results import PartialResultDecoder
 from recognition.recognizer import Recognizer
-from streaming.conversion.convert import to_mode
 from streaming.conversion.modes import Mode
-from streaming.speech.keras_stream import KerasStream, keras_stream
+from streaming.speech.keras_stream import keras_stream
 from streaming.speech.recognizer import StreamRecognizer
 from streaming.speech.stream import LogitStream, SpeechStream
 from streaming.speech.utterances import MAX_SECONDS, UtteranceSegmenter
@@ -99,16 +98,6 @@ def streams(acoustic):
     """One streamed network for each chunk size, built once."""
     model = causal(acoustic)
     return model, {chunk: keras_stream(model, chunk) for chunk in (8, 24)}
-
-
-def test_the_network_with_external_states_gives_the_same_rows(streams):
-    model, runners = streams
-    external = KerasStream(to_mode(model.network, Mode.STREAM_EXTERNAL_STATE_INFERENCE, 8))
-    runners[8].reset()
-    for seed in range(4):
-        chunk = np.random.default_rng(seed).normal(size=(1, 8, 16)).astype(np.float32)
-        np.testing.assert_allclose(external.step(chunk), runners[8].step(chunk), atol=1e-5)
-    runners[8].reset()
 
 
 # Features

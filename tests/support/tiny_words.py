@@ -5,14 +5,13 @@ from pathlib import Path
 import keras
 import numpy as np
 
-from model_keyword.labels import labels_hash, write_labels
-from model_keyword.loading import LABELS_HASH
+from model_keyword.labels import write_labels
 from model_keyword.registry import build_keyword_model
 from training.tasks.keyword import VARIANTS, KeywordConfig
 from utils.audio.reading import SAMPLE_RATE, write_wav
 from utils.backend.weights import save_weights
 from utils.config import load_config, to_plain
-from utils.run_folder.run import ENVIRONMENT, create_run
+from utils.run_folder.run import create_run
 
 WORDS = {"low": 400.0, "high": 1500.0}
 SPLITS = {"train": ("anna", "bert", "cora", "dora"), "dev": ("emil",), "test": ("fred", "gina")}
@@ -50,8 +49,7 @@ def write_keyword_run(
     config = load_config(KeywordConfig, None, ["task=keyword", *settings(words)], VARIANTS)
     keras.utils.set_random_seed(1)
     model = build_keyword_model(config.model, config.features, config.clip_samples, len(labels))
-    environment = {LABELS_HASH: labels_hash(labels)}
-    run = create_run(folder, {**to_plain(config), ENVIRONMENT: environment})
+    run = create_run(folder, to_plain(config))
     write_labels(run.labels, labels)
     save_weights(model, run.best_weights)
     return folder

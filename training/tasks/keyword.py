@@ -22,9 +22,9 @@ from data.keywords.clips import (
     noise_recordings,
     read_keyword_clips,
 )
-from model_keyword.labels import describe_difference, labels_hash, read_labels, write_labels
+from model_keyword.labels import describe_difference, read_labels, write_labels
 from model_keyword.layers.time_layers import OUTPUT_LAYER
-from model_keyword.loading import LABELS_HASH, load_keyword_model, logits_of, samples_of
+from model_keyword.loading import load_keyword_model, logits_of, samples_of
 from model_keyword.registry import MODELS, build_keyword_model
 from training.distributed.distribution import SINGLE_PROCESS, Distribution
 from training.initialise import TokenLayer
@@ -324,7 +324,7 @@ def _load(config: KeywordConfig, clips: Sequence[KeywordClip]) -> ClipStore:
 
 
 def _write_labels(run: RunFolder, labels: Sequence[str]) -> None:
-    """Save the labels with their hash; a resumed run must have the same labels."""
+    """Save the labels; a resumed run must have the same labels."""
     if run.labels.is_file():
         before = read_labels(run.labels)
         if before != tuple(labels):
@@ -334,7 +334,6 @@ def _write_labels(run: RunFolder, labels: Sequence[str]) -> None:
                 hint="choose another --run, or put the recordings back",
             )
     write_labels(run.labels, labels)
-    run.record(LABELS_HASH, labels_hash(labels))
 
 
 def _check_clips(run: RunFolder, stores: Mapping[str, ClipStore | None]) -> None:

@@ -18,8 +18,8 @@ from typing import Any, TypeVar
 import numpy as np
 import yaml
 
-from utils.config import build_config, flatten, save_yaml
-from utils.errors import RunError
+from utils.config import build_config, flatten, save_yaml, with_overrides
+from utils.errors import RunError, require
 from utils.files import named_errors
 from utils.run_folder import checksums
 from utils.run_folder.checksums import CHECKSUMS, CONFIG, verified
@@ -194,6 +194,21 @@ class RunFolder:
                     f"config.yaml is damaged ('{name}' is not a section)", where=self.path, hint=_AGAIN
                 )
         return values
+
+    def data_section(self, overrides: Sequence[str]) -> dict[str, Any]:
+        """The section ``data`` of the config, with overrides for data that were moved (``data.folder=…``).
+
+        Raises:
+            RunError: as for :meth:`config`.
+            ConfigError: an override is wrong, or concerns another section.
+        """
+        for override in overrides:
+            require(
+                override.startswith("data."),
+                f"'{override}' can't be changed after the training",
+                hint="only data.* can be given: the new place of recordings or texts",
+            )
+        return with_overrides({"data": self.config().get("data") or {}}, overrides)["data"]
 
     def manifests(self, split: str) -> list[Path]:
         """The manifests of a split in the config; empty if there is no such split.
