@@ -28,12 +28,11 @@ from data.text.pinyin_pair_preparation import (
     PairReader,
     prepare_pairs,
 )
-from data.text.pinyin_pairs import pairs_from_text
+from data.text.pinyin_pairs import read_pairs
 from tests.support.damage import DAMAGE, damage_file
 from tests.support.polyphones import read_sentences
 from utils.errors import CacheError, ConfigError, CorpusError
 from utils.mandarin.pinyin import full_inventory, hanzi_to_pinyin
-from utils.mandarin.polyphones import read_rules
 from utils.mandarin.sandhi import spoken_variants
 
 SMALL = 2000  # bytes in each piece
@@ -80,11 +79,7 @@ def content(dataset: PairDataset) -> list[tuple[bytes, bytes, dict[str, int]]]:
 def test_prepared_pairs_are_the_lines_and_their_pinyin(text, tmp_path, lines, small_pieces):
     dataset = prepare_pairs([text], tmp_path / "pairs", workers=1)
     (shard,) = dataset.shards
-    assert (
-        list(shard.pairs())
-        == read_back(shard)
-        == [(pair.pinyin, pair.hanzi) for pair in pairs_from_text(text).pairs]
-    )
+    assert list(shard.pairs()) == read_back(shard) == read_pairs([text])
     counts = (len(lines), sum(map(len, lines)))
     assert (shard.line_count, shard.hanzi_count) == counts
     assert dataset.hanzi_count == shard.hanzi_count
@@ -138,11 +133,6 @@ def test_spoken_variants_have_the_requested_frequency_and_are_valid(lines, spoke
     expected = spoken * possible
     assert possible > 300
     assert abs(changed - expected) < 4 * (expected * (1 - spoken)) ** 0.5  # 4 standard deviations
-
-
-def test_every_reading_that_a_rule_gives_is_in_the_inventory():
-    readings = {rule.reading for rules in read_rules().values() for rule in rules}
-    assert readings <= set(full_inventory())
 
 
 def test_readings_are_counted(text, tmp_path, lines, monkeypatch):

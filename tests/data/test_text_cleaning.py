@@ -31,7 +31,7 @@ from data.text.clauses import (
 from data.text.cleaning import SEEN, clean_text, main
 from data.text.deduplication import GRAM, SeenLines, index_sentences
 from data.text.piece_cleaner import EVALUATION, NOT_UTF8
-from data.text.pinyin_pairs import pairs_from_text
+from data.text.pinyin_pairs import read_pairs
 from data.text.sources import read_pieces
 from utils.errors import CorpusError
 from utils.mandarin.pinyin import is_hanzi
@@ -264,7 +264,7 @@ def test_standard_input(tmp_path, monkeypatch, capsys):
     assert main(["-", "--output", str(tmp_path / "o.txt"), "--workers", "1"]) == 0
     assert (tmp_path / "o.txt").read_text(encoding="utf-8") == "你好\n世界\n"
     assert "report.json" in capsys.readouterr().out
-    assert len(pairs_from_text(tmp_path / "o.txt").pairs) == 2
+    assert len(read_pairs([tmp_path / "o.txt"])) == 2
 
 
 def test_broken_lines_are_counted_and_other_encodings_refused(tmp_path):

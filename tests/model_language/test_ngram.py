@@ -274,8 +274,8 @@ def test_a_run_folder_is_all_that_conversion_needs(symbols, tmp_path):
 @pytest.mark.skipif(not SHARED.is_dir(), reason="needs ../shared/data")
 def test_thchs_transcripts():
     """A trigram model of only THCHS-30's 750 sentences: a quarter of the hanzi wrong on unseen ones."""
-    train = read_pairs([SHARED / "transcripts" / "thchs_train.tsv"]).pairs
-    test = list(dict.fromkeys(read_pairs([SHARED / "transcripts" / "thchs_test.tsv"]).pairs))
+    train = read_pairs([SHARED / "transcripts" / "thchs_train.tsv"])
+    test = list(dict.fromkeys(read_pairs([SHARED / "transcripts" / "thchs_test.tsv"])))
     assert len(test) == 250
     symbols = build_symbols(train)
     converter = NgramConverter(NgramModel.train(train, NgramConfig(), symbols), symbols, beam=8)
