@@ -14,7 +14,6 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated
 
 import numpy as np
 
@@ -27,7 +26,6 @@ from data.synthesis.synthesiser import COMMAND, Unspoken
 from data.synthesis.voices import Voice, assign_all_voices
 from utils.command.arguments import add_workers
 from utils.command.parser import CommandParser
-from utils.limits import Count, Limited, Size, at_least
 
 RECIPE = 1  # raise it when the sound of a corpus with the same settings changes
 
@@ -51,7 +49,7 @@ _OTHERS_KEY = 12  # purpose of a random generator
 
 
 @dataclass(frozen=True)
-class CommandSettings(Limited, section="settings"):
+class CommandSettings:
     """Everything that determines the bytes of the corpus, beside the words and this code.
 
     Attributes:
@@ -61,10 +59,10 @@ class CommandSettings(Limited, section="settings"):
         seed: seed of voices, prosody and acoustics.
     """
 
-    voices: Annotated[int, at_least(6)] = 120
-    takes: Count = 2
-    others: Size = 18
-    seed: Size = 0
+    voices: int = 120
+    takes: int = 2
+    others: int = 18
+    seed: int = 0
 
 
 SMALL = CommandSettings(voices=24, takes=1, others=8)

@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Annotated
 
 import numpy as np
 
@@ -35,7 +34,7 @@ from data.synthesis.wake_words import (
 )
 from utils.audio.reading import audio_seconds
 from utils.files import write_text
-from utils.limits import Count, Limited, Size, at_least
+from utils.text_table import tsv_table
 
 RECIPE = 2  # raise it when the sound of a corpus with the same settings changes
 SENTENCE, NEAR, PARTS = "sentence", "near", "parts"
@@ -54,7 +53,7 @@ _SECONDS_PER_CLIP = 4.0  # with the pause after it
 
 
 @dataclass(frozen=True)
-class WakeWordSettings(Limited, section="settings"):
+class WakeWordSettings:
     """Everything that determines the bytes of the clips, beside the word and this code.
 
     Attributes:
@@ -67,13 +66,13 @@ class WakeWordSettings(Limited, section="settings"):
         seed: seed of voices, choice, prosody and acoustics.
     """
 
-    voices: Annotated[int, at_least(6)] = 120
-    takes: Count = 8
-    near: Size = 10
-    parts: Size = 6
-    words: Size = 4
-    sentences: Count = 20
-    seed: Size = 0
+    voices: int = 120
+    takes: int = 8
+    near: int = 10
+    parts: int = 6
+    words: int = 4
+    sentences: int = 20
+    seed: int = 0
 
 
 SMALL = WakeWordSettings(voices=24, takes=4, near=8, parts=4, words=2, sentences=6)
@@ -247,5 +246,4 @@ def _negatives_tsv(negatives: Sequence[Negative]) -> str:
         (number, " ".join(negative.syllables), negative.hanzi, negative.kind, negative.distance)
         for number, negative in enumerate(negatives)
     ]
-    header = ("number", "pinyin", "hanzi", "kind", "distance")
-    return "".join("\t".join(map(str, row)) + "\n" for row in (header, *rows))
+    return tsv_table(("number", "pinyin", "hanzi", "kind", "distance"), rows)

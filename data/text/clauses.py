@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from utils.mandarin.numerals import with_zeros
-from utils.mandarin.pinyin import NAME_DOTS, is_hanzi
+from utils.mandarin.pinyin import HANZI_BLOCKS, NAME_DOTS, is_hanzi
 from utils.mandarin.simplified import simplified
 from utils.mandarin.verbalisation import verbalise
 
@@ -32,7 +32,6 @@ MAX_REPEATED = 4  # times that a hanzi may occur in a row: 哈哈哈哈
 _ADDRESS = "\ue000"  # replaces a web or mail address
 _BREAK = "\ue001"  # between two clauses of a line
 _PRIVATE = re.compile("[\ue000-\uf8ff]")
-_HANZI = "\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af"
 _COMMA = "、"  # separates items of a list; a clause that is too long is split there
 
 _HIDDEN = re.compile(
@@ -67,15 +66,19 @@ _AFTER_NFKC = {
 }
 _IN_BRACKETS = re.compile(r"\(([^()\n]{0,80})\)")
 _FULL_WIDTH_GROUPS = re.compile(r"(?<=\d)，(?=\d{3}(?!\d))")  # 3，000
-_NAME_DOT = re.compile(f"(?<=[{_HANZI}])[{NAME_DOTS}](?=[{_HANZI}])")
+_NAME_DOT = re.compile(f"(?<=[{HANZI_BLOCKS}])[{NAME_DOTS}](?=[{HANZI_BLOCKS}])")
 _ENUMERATOR = re.compile(
     rf"(?:^|(?<=[\n{_BREAK}]))\s*(?:[0-9]{{1,3}}|[一二三四五六七八九十]{{1,3}})(?:[、)]|\.(?![0-9]))"
     r"(?![0-9零一二三四五六七八九十百千万亿])\s*"
 )
 _SPACE = r"[^\S\n]+"
-_SPACE_IN_NUMBERS = re.compile(rf"(?<=[{_HANZI}]){_SPACE}(?=[0-9])|(?<=[0-9%]){_SPACE}(?=[{_HANZI}])")
-_SPACE_AT_LATIN = re.compile(rf"(?<=[{_HANZI}]){_SPACE}(?=[A-Za-z])|(?<=[A-Za-z]){_SPACE}(?=[{_HANZI}])")
-_SEPARATE_WORDS = re.compile(rf"^(?:[{_HANZI}]{{1,4}}|[^\s\w]){_SPACE}\S.*$", re.MULTILINE)
+_SPACE_IN_NUMBERS = re.compile(
+    rf"(?<=[{HANZI_BLOCKS}]){_SPACE}(?=[0-9])|(?<=[0-9%]){_SPACE}(?=[{HANZI_BLOCKS}])"
+)
+_SPACE_AT_LATIN = re.compile(
+    rf"(?<=[{HANZI_BLOCKS}]){_SPACE}(?=[A-Za-z])|(?<=[A-Za-z]){_SPACE}(?=[{HANZI_BLOCKS}])"
+)
+_SEPARATE_WORDS = re.compile(rf"^(?:[{HANZI_BLOCKS}]{{1,4}}|[^\s\w]){_SPACE}\S.*$", re.MULTILINE)
 # A line of at least this many tokens, of at most this many characters on average, has spaces between words.
 _MIN_WORDS, _MAX_MEAN_LENGTH = 4, 2.6
 # Clauses end at all signs, but at signs that occur in numbers only where no digit is beside them.
@@ -83,8 +86,8 @@ _SIGNS_OF_FIGURES = f"{NAME_DOTS}%‰°+/$¥€£×.:,~—–-"
 _ENDS = re.compile(
     rf"[^\w\s{_ADDRESS}{_COMMA}{re.escape(_SIGNS_OF_FIGURES)}]+"
     r"|[-~—–]{2,}|[-~—–](?![0-9])|[.:,{NAME_DOTS}](?![0-9])|(?<![0-9])[.:,{NAME_DOTS}]"
-    rf"|[+/×](?![\w])|(?<!\w)[+/×]|(?<=[{_HANZI}])/(?=[{_HANZI}])(?<![元次人斤吨克米]/)|_+"
-    rf"|(?<=[{_HANZI}]){_SPACE}|{_SPACE}(?=[{_HANZI}])"
+    rf"|[+/×](?![\w])|(?<!\w)[+/×]|(?<=[{HANZI_BLOCKS}])/(?=[{HANZI_BLOCKS}])(?<![元次人斤吨克米]/)|_+"
+    rf"|(?<=[{HANZI_BLOCKS}]){_SPACE}|{_SPACE}(?=[{HANZI_BLOCKS}])"
 )
 _REPEATED = re.compile(rf"(.)\1{{{MAX_REPEATED}}}")
 _COMMA_BESIDE_WORDS = re.compile(f"(?<![0-9]){_COMMA}|{_COMMA}(?![0-9])")
