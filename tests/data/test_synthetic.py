@@ -10,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import soundfile
 
 from data.corpora import synthetic
 from data.corpora.thchs30 import syllables_of_phones
@@ -23,9 +22,8 @@ from data.synthesis.corpus import (
     generate,
     plan_corpus,
     syllable_phones,
-    transcript,
 )
-from data.synthesis.reading import make_sentence, spoken_reading, word_reading
+from data.synthesis.reading import spoken_reading, word_reading
 from data.synthesis.sentences import read_grammar
 from data.synthesis.synthesiser import (
     COMMAND,
@@ -35,7 +33,6 @@ from data.synthesis.synthesiser import (
     check_installed,
     to_text,
 )
-from data.synthesis.voices import VOICES
 from utils.audio.reading import SAMPLE_RATE
 from utils.errors import CorpusError
 
@@ -110,19 +107,6 @@ def test_speech_depends_on_the_request_alone(child):
     assert len(child.synthesise(Speech("croak", speech.text, 250, 40, 90))) < len(first)
 
 
-def test_all_voices_speak_and_differ_and_repeat_themselves(child):
-    speech = {voice: child.synthesise(Speech(voice, "ni3 hao3")).tobytes() for voice in VOICES}
-    assert len(set(speech.values())) == len(VOICES) == 86
-    with Synthesiser() as other:  # some voices contain random noise
-        again = {voice: other.synthesise(Speech(voice, "ni3 hao3")).tobytes() for voice in reversed(VOICES)}
-    assert [voice for voice in VOICES if again[voice] != speech[voice]] == []
-
-
-def test_unknown_voice(child):
-    with pytest.raises(SynthesiserError, match="no voice 'nobody'"):
-        child.synthesise(Speech("nobody", "ni3"))
-
-
 # ------------------------------------------------------------------ a child that dies
 
 
@@ -175,27 +159,6 @@ def test_the_same_bytes_again_with_another_number_of_workers(corpus, tmp_path):
     assert recordings(tmp_path / "again") == recordings(corpus)
     other = replace(SMALL, seed=1)
     assert plan_corpus(other, assign_to_splits(other)) != plan_corpus(SMALL, assign_to_splits(SMALL))
-
-
-def test_recordings(corpus):
-    paths = sorted((corpus / "data").glob("*.wav"))
-    assert len(paths) == 14
-    for path in paths:
-        samples, rate = soundfile.read(path)
-        assert rate == SAMPLE_RATE and soundfile.info(path).subtype == "PCM_16" and samples.ndim == 1
-        assert 1 < len(samples) / rate < 8
-        assert 0.01 < np.sqrt(np.mean(samples**2)) < 0.2 and np.abs(samples).max() <= 0.98
-
-
-def test_layout_is_that_of_thchs30(corpus):
-    for split, size in (("train", 8), ("dev", 2), ("test", 4)):
-        names = sorted(path.name for path in (corpus / split).glob("*.wav"))
-        assert len(names) == size
-        for name in names:
-            assert re.fullmatch(r"S\d{3}_\d{4}\.wav", name)
-            assert (corpus / split / name).read_bytes() == (corpus / "data" / name).read_bytes()
-            assert (corpus / split / f"{name}.trn").read_text() == f"../data/{name}.trn\n"
-            assert len((corpus / "data" / f"{name}.trn").read_text(encoding="utf-8").splitlines()) == 3
 
 
 def test_corpus_is_prepared_without_rejects(corpus, tmp_path, capsys):
@@ -290,18 +253,6 @@ def test_few_sentences_of_the_user_are_spoken_by_several_voices(tmp_path, capsys
     assert {split: len(texts) for split, texts in by_split.items()} == {"train": 2, "dev": 1, "test": 1}
     # Two sentences in four voices are eight pairs: the ninth utterance is the first repeated pair.
     assert len({(p.voice, p.sentence) for p in planned if p.split == "train"}) == 8
-
-
-@pytest.mark.parametrize(
-    ("words", "phones"),
-    [
-        ("是 阳春", "sh ix4 ii iang2 ch un1"),
-        ("我 月 二 有", "uu uo3 vv ve4 ee er4 ii iu3"),
-        ("四 句 绿 安", "s iy4 j v4 l v4 aa an1"),
-    ],
-)
-def test_phones_are_written_as_in_thchs30(words: str, phones: str):
-    assert transcript(make_sentence(words.split())).splitlines()[2] == phones
 
 
 def test_phones_of_every_syllable_are_read_back():
