@@ -11,7 +11,6 @@ from utils.command.entry import run_command
 import json
 import time
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -22,7 +21,7 @@ from data.manifest import SPLITS, Utterance, write_manifest
 from data.synthesis.clips import SpokenClip, make_splits, write_background_noise
 from data.synthesis.corpus_card import CorpusCard
 from data.synthesis.reading import make_sentence, spoken_input
-from data.synthesis.synthesiser import COMMAND, Unspoken
+from data.synthesis.synthesiser import Unspoken
 from data.synthesis.voices import Voice, assign_all_voices
 from utils.command.arguments import add_workers
 from utils.command.parser import CommandParser
@@ -76,9 +75,7 @@ def plan_clips(settings: CommandSettings) -> dict[str, list[SpokenClip]]:
     }
 
 
-def generate(
-    root: str | Path, settings: CommandSettings, workers: int = 2, command: Sequence[str] = COMMAND
-) -> list[Unspoken[SpokenClip]]:
+def generate(root: str | Path, settings: CommandSettings, workers: int = 2) -> list[Unspoken[SpokenClip]]:
     """Generate the corpus in ``root``, or what is missing of it; a complete one is left unchanged.
 
     Returns:
@@ -95,12 +92,12 @@ def generate(
     )
     if card.is_complete():
         return []
-    card.start(command)
+    card.start()
     plan = plan_clips(settings)
     groups = {split: [clips] for split, clips in plan.items()}
-    made, unspoken = make_splits(groups, root, settings.seed, workers, command)
+    made, unspoken = make_splits(groups, root, settings.seed, workers)
     others = [clip for clip in plan["train"] if clip.label == UNKNOWN]
-    write_background_noise(root, others or plan["train"], settings.seed, command)
+    write_background_noise(root, others or plan["train"], settings.seed)
     utterances = [_utterance(root, clip) for split in SPLITS for clip in made[split]]
     write_manifest(root / "manifest.tsv", utterances)
     card.finish(clips={split: len(made[split]) for split in SPLITS})

@@ -19,7 +19,6 @@ from data.synthesis.clips import SpokenClip, make_splits, write_background_noise
 from data.synthesis.corpus_card import CorpusCard
 from data.synthesis.reading import spoken_input
 from data.synthesis.sentences import draw_sentences
-from data.synthesis.synthesiser import COMMAND
 from data.synthesis.voices import Voice, assign_all_voices
 from data.synthesis.wake_words import (
     NEAR_KINDS,
@@ -133,7 +132,6 @@ def generate(
     word: WakeWord,
     settings: WakeWordSettings,
     workers: int = 2,
-    command: Sequence[str] = COMMAND,
 ) -> dict[str, list[SpokenClip]]:
     """Generate the clips in ``root``, or what is missing of them; complete ones are left unchanged.
 
@@ -147,16 +145,16 @@ def generate(
     negatives, card = find_negatives(word, settings.seed), corpus_card(root, word, settings)
     if card.is_complete():
         return {split: _find_spoken(root, clips) for split, clips in plan.items()}
-    card.start(command)
+    card.start()
     # Word and negatives apart: background voices speak words of the same group, and those behind a sentence
     # must not speak the wake word.
     groups = {
         split: [[clip for clip in clips if clip.label == label] for label in (word.hanzi, UNKNOWN)]
         for split, clips in plan.items()
     }
-    made, _ = make_splits(groups, root, settings.seed, workers, command)
+    made, _ = make_splits(groups, root, settings.seed, workers)
     sentences = [c for c in made["train"] if c.label == UNKNOWN and negatives[c.number].kind == SENTENCE]
-    write_background_noise(root, sentences, settings.seed, command)
+    write_background_noise(root, sentences, settings.seed)
     write_text(root / "negatives.tsv", _negatives_tsv(negatives))
     card.finish(clips={split: len(made[split]) for split in SPLITS})
     return made

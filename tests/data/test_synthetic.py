@@ -15,6 +15,7 @@ from data.corpora import synthetic
 from data.corpora.thchs30 import syllables_of_phones
 from data.manifest import SPLITS, read_manifest
 from data.synthesis import corpus as synthetic_corpus
+from data.synthesis import synthesiser
 from data.synthesis.acoustics import hum, record
 from data.synthesis.corpus import (
     CorpusSettings,
@@ -26,7 +27,6 @@ from data.synthesis.corpus import (
 from data.synthesis.reading import spoken_reading, word_reading
 from data.synthesis.sentences import read_grammar
 from data.synthesis.synthesiser import (
-    COMMAND,
     Speech,
     Synthesiser,
     SynthesiserError,
@@ -67,8 +67,8 @@ SMALL = CorpusSettings(train=8, dev=2, test=4, voices=9)
 
 @pytest.fixture(scope="module")
 def child():
-    with Synthesiser() as synthesiser:
-        yield synthesiser
+    with Synthesiser() as started:
+        yield started
 
 
 @pytest.fixture(scope="module")
@@ -79,10 +79,13 @@ def corpus(tmp_path_factory) -> Path:
 
 
 @pytest.fixture
-def fake(tmp_path) -> list[str]:
+def fake(tmp_path, monkeypatch) -> tuple[str, ...]:
+    """The command of the stand-in, which is used in place of the synthesiser."""
     (tmp_path / "fake.py").write_text(FAKE)
     code = f"import runpy; runpy.run_path({str(tmp_path / 'fake.py')!r})"
-    return [sys.executable, "-c", code]
+    command = (sys.executable, "-c", code)
+    monkeypatch.setattr(synthesiser, "COMMAND", command)
+    return command
 
 
 def recordings(root: Path) -> dict[str, bytes]:
@@ -111,38 +114,41 @@ def test_speech_depends_on_the_request_alone(child):
 
 
 @pytest.mark.parametrize("whole", [False, True], ids=["a fork dies", "the child dies"])
-def test_child_that_dies_is_replaced(fake, whole):
-    with Synthesiser([*fake, *(["whole"] if whole else [])]) as synthesiser:
-        assert len(synthesiser.synthesise(Speech("f1", "ni3"))) == 4800
+def test_child_that_dies_is_replaced(fake, whole, monkeypatch):
+    monkeypatch.setattr(synthesiser, "COMMAND", (*fake, *(["whole"] if whole else [])))
+    with Synthesiser() as child:
+        assert len(child.synthesise(Speech("f1", "ni3"))) == 4800
         with pytest.raises(SynthesiserError, match=r"the synthesiser died|died of SIGSEGV"):
-            synthesiser.synthesise(Speech("f1", "si3"))
-        assert len(synthesiser.synthesise(Speech("f1", "ni3 hao3"))) == 12800
+            child.synthesise(Speech("f1", "si3"))
+        assert len(child.synthesise(Speech("f1", "ni3 hao3"))) == 12800
         if not whole:
             with pytest.raises(SynthesiserError, match="died of SIGALRM"):
-                synthesiser.synthesise(Speech("f1", "deng3"))
+                child.synthesise(Speech("f1", "deng3"))
         with pytest.raises(SynthesiserError, match="the synthesiser was silent"):
-            synthesiser.synthesise(Speech("f1", "kong1"))
-        assert len(synthesiser.synthesise(Speech("f1", "ni3"))) == 4800
+            child.synthesise(Speech("f1", "kong1"))
+        assert len(child.synthesise(Speech("f1", "ni3"))) == 4800
 
 
-def test_pairs_that_crash_the_synthesiser_are_left_out_and_reported(tmp_path, fake):
+@pytest.mark.usefixtures("fake")
+def test_pairs_that_crash_the_synthesiser_are_left_out_and_reported(tmp_path):
     text = ["wo3 si3\t我死", *(f"ni3 {a} {b}\t你{x}{y}" for a, x in DIGITS for b, y in DIGITS)]
     (tmp_path / "text.tsv").write_text("\n".join(text), encoding="utf-8")
     settings = CorpusSettings(train=60, dev=2, test=2, voices=4, text=str(tmp_path / "text.tsv"))
-    failures = generate(tmp_path / "corpus", settings, 2, fake)
+    failures = generate(tmp_path / "corpus", settings, 2)
     assert failures and {f.item.sentence.hanzi for f in failures} == {"我死"}
     assert {f.reason for f in failures} == {"died of SIGSEGV"}
     names = {path.stem for path in (tmp_path / "corpus" / "data").glob("*.wav")}
     assert len(names) == 64 - len(failures) and names.isdisjoint(f.item.id for f in failures)
-    assert generate(tmp_path / "corpus", settings, 2, ["absent"]) == []
+    assert generate(tmp_path / "corpus", settings, 2) == []
 
 
 DIGITS = (("yi1", "一"), ("er4", "二"), ("san1", "三"), ("si4", "四"), ("wu3", "五"))
 
 
-def test_synthesiser_that_never_works_ends_the_run(tmp_path):
+def test_synthesiser_that_never_works_ends_the_run(tmp_path, monkeypatch):
+    monkeypatch.setattr(synthesiser, "COMMAND", (sys.executable, "-c", ""))
     with pytest.raises(CorpusError, match="the synthesiser fails: the synthesiser died"):
-        generate(tmp_path / "corpus", CorpusSettings(100, 10, 10), 2, [sys.executable, "-c", ""])
+        generate(tmp_path / "corpus", CorpusSettings(100, 10, 10), 2)
 
 
 def test_missing_wheel(monkeypatch):
@@ -214,7 +220,7 @@ def test_an_interrupted_run_continues_and_a_complete_corpus_is_unchanged(corpus,
     generate(root, SMALL, workers=2)
     assert recordings(root) == recordings(corpus)
     assert times == {path: path.stat().st_mtime_ns for path in times}
-    assert generate(root, SMALL, command=["absent"]) == []
+    assert generate(root, SMALL) == []
 
 
 def test_other_settings_or_other_files_in_the_folder(corpus, tmp_path):
@@ -291,4 +297,3 @@ def test_command(tmp_path, capsys):
     for wrong in (["generate"], ["generate", "x", "--train", "0"], ["nothing"]):
         with pytest.raises(SystemExit, match="2"):
             run(wrong)
-    assert COMMAND[0] == sys.executable
