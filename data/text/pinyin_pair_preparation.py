@@ -121,17 +121,17 @@ class PairReader:
 def prepare_pairs(
     sources: Sequence[str | Path],
     folder: str | Path,
-    workers: int = 0,
     spoken: float = 0.0,
     seed: int = 0,
 ) -> PairDataset:
     """Find the syllables of texts and store the pairs, in the order of the lines.
 
+    If a text is large, there is a process for each CPU; the result doesn't depend on their number.
+
     Args:
         sources: UTF-8 texts, one clause of hanzi only per line, plain or compressed (``.xz``, ``.gz``,
             ``.bz2``). Other lines are left out and counted by reason.
         folder: folder of the arrays; may be shared by several preparations.
-        workers: processes; 0: one for each CPU if a text is large. The result doesn't depend on it.
         spoken: fraction of the syllables with a spoken variant that are replaced by it, see
             :class:`PairReader`.
         seed: seed of this choice.
@@ -147,9 +147,8 @@ def prepare_pairs(
     folder.mkdir(parents=True, exist_ok=True)
     remove_leftovers(folder)
     reader = PairReader(spoken, seed)
-    if not workers:
-        is_large = any(Path(source).is_file() and Path(source).stat().st_size > PIECE for source in sources)
-        workers = (os.cpu_count() or 1) if is_large else 1
+    is_large = any(Path(source).is_file() and Path(source).stat().st_size > PIECE for source in sources)
+    workers = (os.cpu_count() or 1) if is_large else 1
     with (
         write_errors(folder, "pairs of pinyin and hanzi"),
         ordered_workers(workers) as run,
