@@ -96,7 +96,7 @@ define CLEAN
 	@test -n "$(TEXT)" || { echo 'error: TEXT names no text: make $@ TEXT="a.txt b.txt"' >&2; exit 2; }
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check -r requirements/converter.txt
 	@$(BIN)/python -m data.text.cleaning $(TEXT) $(if $(KEEP_OUT),--exclude $(KEEP_OUT)) --output $(CLEAN_TEXT)
-	@$(if $(NAMES),$(BIN)/python -m data.text.cleaning $(NAMES) --shortest 2 $(if $(KEEP_OUT),--exclude $(KEEP_OUT)) \
+	@$(if $(NAMES),$(BIN)/python -m data.text.cleaning $(NAMES) $(if $(KEEP_OUT),--exclude $(KEEP_OUT)) \
 	  --output $(CLEAN_NAMES))
 endef
 

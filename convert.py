@@ -9,11 +9,12 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from data.text.sources import piece_pool
+from data.text.sources import worker_died
 from model_language.line_conversion import convert_block, prepare
 from utils.command.arguments import fraction, positive
 from utils.command.parser import CommandParser
 from utils.errors import CorpusError
+from utils.processes import ordered_workers
 from utils.run_folder.run import PRETRAINED, PRETRAINED_LANGUAGE_MODEL
 
 PIPE = Path("-")
@@ -57,8 +58,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     form, unread, example = (options.n_best, options.json), 0, ""
     rescoring = (options.rescoring_weight, options.language_model or PRETRAINED_LANGUAGE_MODEL)
     converter = (options.model, options.words, options.strict, options.recognised, *rescoring)
-    with piece_pool(options.workers, prepare, *converter) as run:
-        list(run(options.model, convert_block, [(*form, [], 1, "")]))  # raises an error of `prepare`
+    with ordered_workers(options.workers, prepare, *converter) as run:
+        # Raises an error of `prepare`.
+        list(run(convert_block, [(*form, [], 1, "")], worker_died(options.model)))
         for path in files:
             if path != PIPE and not path.exists():
                 hint = f'check the path; pinyin itself comes from a pipe: echo "{path}" | python convert.py'
@@ -69,7 +71,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             where = "standard input" if path == PIPE else str(path)
             with _Bar(path) as bar:
                 jobs = ((*form, lines, number, where) for number, lines in _lines(path, where, bar))
-                for block in run(where, convert_block, jobs):
+                for block in run(convert_block, jobs, worker_died(where)):
                     sys.stdout.write(block.text)
                     sys.stdout.flush()
                     unread, example = unread + block.unread, example or block.example

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from data.corpora.tools.lists import read_utterances
 from data.manifest import Transcript, Utterance, read_transcripts
-from data.text.pinyin_pairs import pairs_from_text
+from data.text.pinyin_pairs import read_pairs
 from utils.errors import CorpusError, RunError
 from utils.files import is_file
 from utils.run_folder.run import RunFolder
@@ -68,7 +68,7 @@ def read_test_transcripts(lists: Sequence[Path], limit: int | None = None) -> li
 def _read_sentences(path: Path) -> list[Transcript]:
     if path.suffix == ".tsv":
         return [text for text in read_transcripts(path) if text.hanzi]
-    pairs = pairs_from_text(path).pairs
+    pairs = read_pairs([path])
     return [Transcript(f"{path.stem}:{number}", *pair) for number, pair in enumerate(pairs, start=1)]
 
 

@@ -39,7 +39,7 @@ from recognition.phrases.search import PhraseSearch
 from recognition.phrases.segments import phrase_segments
 from recognition.pieces import Piece, Source, batches_of, windows
 from streaming.speech.recognizer import LiveStream, RecognitionStream
-from utils.audio.samples import sample_blocks
+from utils.audio.reading import sample_blocks
 from utils.errors import AudioError, ConfigError, RunError
 from utils.hypotheses.recognition import (
     Alternative,

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor, ThreadPoolExecutor, as_completed
 from contextlib import closing, contextmanager
 from functools import cache
+from itertools import starmap
 from typing import Any, TypeVar
 
 from threadpoolctl import ThreadpoolController
@@ -26,6 +27,7 @@ Job = TypeVar("Job")
 Result = TypeVar("Result")
 
 _in_worker = False  # whether this process is a worker of WorkerPool
+_PENDING = 3  # jobs for each process that wait or whose results were not read yet
 _END = object()  # marks the end of an iterator
 _HIDDEN = threading.Lock()  # held while the main module is hidden: see main_module_hidden
 _elsewhere: list[Callable[[Callable[[Any], Any], Iterable[Any]], Iterator[Any]]] = []  # the last one counts
@@ -138,25 +140,46 @@ class WorkerPool:
         with main_module_hidden(), _ctrl_c_later():
             return self._pool.submit(work, *arguments)
 
-    def in_order(
-        self, work: Callable[..., Result], jobs: Iterable[Sequence[Any]], limit: int
-    ) -> Iterator[Result]:
-        """Results of ``work(*job)`` in the order of the jobs; at most ``limit`` jobs are pending at a time.
-
-        Raises:
-            BrokenExecutor: a process died.
-        """
-        pending: deque[Future[Result]] = deque()
-        for job in jobs:
-            pending.append(self.submit(work, *job))
-            if len(pending) >= limit:
-                yield pending.popleft().result()
-        while pending:
-            yield pending.popleft().result()
-
     def close(self) -> None:
         """Cancel the jobs that have not started, and end the processes."""
         self._pool.shutdown(cancel_futures=True)
+
+
+@contextmanager
+def ordered_workers(
+    workers: int, prepare: Callable[..., None] | None = None, *arguments: Any
+) -> Iterator[Callable[..., Iterator[Any]]]:
+    """Processes whose results come in the order of the jobs; with one worker, this process does the work.
+
+    Args:
+        workers: number of processes.
+        prepare: called once in each process with ``arguments``; a function at module level.
+        arguments: see ``prepare``.
+
+    Yields:
+        A function (work, jobs, died) → results of ``work(*job)``, which are read some jobs ahead; ``died`` is
+        the error to raise if a process dies.
+    """
+    if workers == 1:
+        if prepare:
+            prepare(*arguments)
+        yield lambda work, jobs, died: starmap(work, jobs)
+        return
+    with closing(WorkerPool(workers, prepare, *arguments)) as pool:
+
+        def run(work: Callable, jobs: Iterable[Sequence[Any]], died: Exception) -> Iterator[Any]:
+            pending: deque[Future[Any]] = deque()
+            try:
+                for job in jobs:
+                    pending.append(pool.submit(work, *job))
+                    if len(pending) >= _PENDING * workers:
+                        yield pending.popleft().result()
+                while pending:
+                    yield pending.popleft().result()
+            except BrokenExecutor as error:
+                raise died from error
+
+        yield run
 
 
 def usable_cores() -> int:

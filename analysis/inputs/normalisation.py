@@ -9,11 +9,11 @@ import unicodedata
 from collections.abc import Callable, Collection, Iterable
 from functools import partial
 
-from data.text.verbalisation import verbalise
 from utils.errors import ConfigError, CorpusError
-from utils.mandarin.numerals import numbers_to_hanzi, with_zeros
+from utils.mandarin.numerals import with_zeros
 from utils.mandarin.pinyin import hanzi_to_pinyin, is_hanzi, normalise_syllable
 from utils.mandarin.simplified import simplified
+from utils.mandarin.verbalisation import numbers_to_hanzi
 
 WIDTH, TRADITIONAL, DIGITS, PUNCTUATION, CASE = "width", "traditional", "digits", "punctuation", "case"
 # In the order in which they are applied: numbers before punctuation, which removes decimal points and %.
@@ -129,7 +129,7 @@ def _punctuation(text: str) -> str:
 def _numbers_in_hanzi(text: str) -> str:
     """Numbers as hanzi, in one of the ways in which the same number is written or said."""
     text = _OPERATORS.sub(lambda sign: "加" if sign[0] == "+" else "等于", text)
-    text = with_zeros(numbers_to_hanzi(verbalise(text)))
+    text = with_zeros(numbers_to_hanzi(text))
     for pattern, usual in _SAME_NUMBER:
         text = pattern.sub(usual, text)
     return text

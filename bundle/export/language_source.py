@@ -87,7 +87,7 @@ def _tables(symbols: Symbols) -> dict[str, str]:
 
 def _pairs(split: str, lists: Sequence[str], limit: int) -> list[Pair]:
     """The sentences of a split that aren't too long, among the first ``limit`` (0: all)."""
-    read = read_pairs(lists, limit).pairs
+    read = read_pairs(lists, limit)
     others = f"sentences longer than {MAX_SYLLABLES} syllables, or without a hanzi for each syllable"
     return usable_items(
         split, read, lambda pair: len(pair.pinyin) == len(pair.hanzi) <= MAX_SYLLABLES, others

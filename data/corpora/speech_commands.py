@@ -58,7 +58,7 @@ def read_speech_commands(folder: Path) -> list[KeywordClip]:
             where=folder,
             hint="remove the folder and download again, or choose another one",
         )
-    return read_recordings(folder, 10, 10)
+    return read_recordings(folder)
 
 
 def main(argv: list[str] | None = None) -> int:

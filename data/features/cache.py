@@ -310,36 +310,42 @@ def _compute_shard(job: _Job) -> tuple[int, list[tuple[str, str]]]:
     settings = job.settings
     if is_written(settings.folder, job.keys[job.missing].tolist()):
         return len(job.utterances), []
-    forget_recordings()
-    features: list[np.ndarray] = []
-    keys: list[bytes] = []
-    failures: list[tuple[str, str]] = []
-    for utterance, row_keys, missing in zip(job.utterances, job.keys, job.missing, strict=True):
-        copies = np.flatnonzero(missing).tolist()
-        found = features_or_reason(utterance, copies, settings)
-        if isinstance(found, str):
-            failures.append((utterance.id, found))
-        else:
-            features += found
-            keys += row_keys[copies].tolist()
+    kept, features, failures = compute_copies(job.utterances, job.missing, settings)
     if features:
-        write_shard(settings.folder, keys, features)
+        write_shard(settings.folder, job.keys[kept][job.missing[kept]].tolist(), features)
     return len(job.utterances), failures
 
 
-def features_or_reason(
-    utterance: Utterance, copies: Sequence[int], settings: ShardSettings
-) -> list[np.ndarray] | str:
-    """Features of some copies of one recording, (frames, bins) float16 each, or why it can't be used."""
-    try:
-        return _copies(utterance, copies, settings)
-    except StoreError:  # another attempt may succeed: the recording is not to blame
-        raise
-    except UserError as error:
-        return str(error)
-    except Exception as error:
-        error.add_note(f"while computing features of utterance '{utterance.id}', {utterance.audio}")
-        raise
+def compute_copies(
+    utterances: Sequence[Utterance], wanted: np.ndarray, settings: ShardSettings
+) -> tuple[list[int], list[np.ndarray], list[tuple[str, str]]]:
+    """Compute features of recordings and of their augmented copies.
+
+    Args:
+        utterances: the recordings.
+        wanted: (utterances, 1 + copies) bool, which copies.
+        settings: feature settings, augmentation and seed.
+
+    Returns:
+        Indices of the utterances that can be used, their features in the order of ``wanted``, (frames, bins)
+        float16 each, and (id, reason) of the others.
+    """
+    forget_recordings()
+    kept: list[int] = []
+    features: list[np.ndarray] = []
+    failures: list[tuple[str, str]] = []
+    for index, (utterance, copies) in enumerate(zip(utterances, wanted, strict=True)):
+        try:
+            features += _copies(utterance, np.flatnonzero(copies).tolist(), settings)
+            kept.append(index)
+        except StoreError:  # another attempt may succeed: the recording is not to blame
+            raise
+        except UserError as error:
+            failures.append((utterance.id, str(error)))
+        except Exception as error:
+            error.add_note(f"while computing features of utterance '{utterance.id}', {utterance.audio}")
+            raise
+    return kept, features, failures
 
 
 def _copies(utterance: Utterance, copies: Sequence[int], settings: ShardSettings) -> list[np.ndarray]:

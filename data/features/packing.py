@@ -25,8 +25,8 @@ from typing import Any
 import numpy as np
 
 from data.array_store import process_died, require_space, write_errors
-from data.features.augment import AugmentConfig, forget_recordings
-from data.features.cache import SHARD_FEATURES, ShardSettings, feature_keys, features_or_reason, unusable
+from data.features.augment import AugmentConfig
+from data.features.cache import SHARD_FEATURES, ShardSettings, compute_copies, feature_keys, unusable
 from data.features.shards import FRAME_TYPE, is_written, shard_paths, write_shard
 from data.manifest import Utterance, find_lines, read_ids, read_lines, write_manifest
 from utils.errors import CorpusError
@@ -174,27 +174,15 @@ def _write_packed(job: _Job) -> tuple[int, list[tuple[_Shard | None, list[tuple[
     Returns:
         Number of utterances, and the shard with its failures.
     """
-    forget_recordings()
     settings = job.settings
     pairs = zip(job.manifests, job.starts, strict=True)
     utterances = [utterance for path, starts in pairs for utterance in read_lines(path, starts)]
     order = np.random.default_rng([settings.seed, job.number]).permutation(len(utterances))
     utterances = [utterances[index] for index in order]
-    keys, missing = feature_keys(utterances, settings.features, settings.augment, settings.seed)
+    keys, _ = feature_keys(utterances, settings.features, settings.augment, settings.seed)
     if is_written(settings.folder, keys.ravel().tolist()):
         return len(utterances), [(_with_transcripts(settings.folder, keys, utterances), [])]
-    reasons = dict(missing)
-    kept: list[int] = []
-    features: list[np.ndarray] = []
-    for row, utterance in enumerate(utterances):
-        if utterance.id not in reasons:
-            found = features_or_reason(utterance, range(1 + settings.augment.copies), settings)
-            if isinstance(found, str):
-                reasons[utterance.id] = found
-            else:
-                kept.append(row)
-                features += found
-    failures = list(reasons.items())
+    kept, features, failures = compute_copies(utterances, np.full(keys.shape, True), settings)
     if not kept:
         return len(utterances), [(None, failures)]
     write_shard(settings.folder, keys[kept].ravel().tolist(), features)

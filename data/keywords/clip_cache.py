@@ -7,12 +7,9 @@ can't be used. The two files are an entry of the array store (``data/array_store
 
 import hashlib
 import sys
-from collections.abc import Iterator, Sequence
-from concurrent.futures import BrokenExecutor
-from contextlib import closing
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import starmap
 from pathlib import Path
 
 import numpy as np
@@ -25,13 +22,12 @@ from utils.audio.reading import INT16_SCALE, read_audio
 from utils.errors import AudioError, CorpusError, require
 from utils.files import remove_leftovers, replacing, write_text
 from utils.object_store import file_state
-from utils.processes import WorkerPool
+from utils.processes import ordered_workers
 
 _VERSION = 2  # increase it when the same clips and settings give other samples than before
 _MAX_REJECTED = 0.03  # fraction of the clips; if more can't be used, the whole corpus is refused
 _CLIPS_PER_JOB = 100
 _MIN_PARALLEL = 5  # jobs; fewer are done in this process before others would have started
-_PENDING_JOBS = 3  # for each process
 _RECORDINGS_IN_MEMORY = 8  # of those from which several segments are cut
 _ENERGY_STEP = 160  # samples between the segments whose energies are compared
 # Of generated silence, a third is digital zero; the rest is noise at this level in dB below full scale.
@@ -145,12 +141,15 @@ def _write_clips(
         for start in range(0, len(clips), _CLIPS_PER_JOB)
     ]
     rejected: list[tuple[str, str, str]] = []
+    _recording.cache_clear()  # the files may have changed
     with (
         replacing(entry.path("int16")) as temporary,
         temporary.open("wb") as file,
         tqdm(desc="clips", total=len(clips), disable=None) as bar,
+        ordered_workers(workers if len(jobs) >= _MIN_PARALLEL else 1) as run,
     ):
-        for start, (samples, failures) in enumerate(_results(jobs, workers, folder)):
+        results = run(_read_clips, jobs, process_died("clips", folder))
+        for start, (samples, failures) in enumerate(results):
             file.write(samples.tobytes())
             first = start * _CLIPS_PER_JOB
             rejected += [(str(first + row), clips[first + row].id, reason) for row, reason in failures]
@@ -165,19 +164,6 @@ def _write_clips(
             )
     if rejected:
         print(f"note: {len(rejected)} of {len(clips)} clips can't be used: {rejected_list}", file=sys.stderr)
-
-
-def _results(jobs: Sequence[tuple], workers: int, folder: Path) -> Iterator[ReadClips]:
-    """The results of :func:`_read_clips` in the order of the jobs, of which few are done in this process."""
-    _recording.cache_clear()  # the files may have changed
-    if workers == 1 or len(jobs) < _MIN_PARALLEL:
-        yield from starmap(_read_clips, jobs)
-        return
-    with closing(WorkerPool(workers)) as pool:
-        try:
-            yield from pool.in_order(_read_clips, jobs, _PENDING_JOBS * workers)
-        except BrokenExecutor as error:
-            raise process_died("clips", folder) from error
 
 
 def _read_clips(clips: Sequence[KeywordClip], sample_rate: int, clip_samples: int) -> ReadClips:

@@ -28,10 +28,7 @@ from utils.errors import CorpusError, require
 from utils.limits import Count, Limited, NotNegative, Size
 
 SILENCE, UNKNOWN = "_silence_", "_unknown_"
-DEV_HINT = (
-    f"set data.dev=[MANIFEST]; of a folder: data.dev_percentage, some names in {DEV_LIST}, or a folder dev "
-    "beside train"
-)
+DEV_HINT = f"set data.dev=[MANIFEST]; of a folder: some names in {DEV_LIST}, or a folder dev beside train"
 """What to do if there are no clips of the split ``dev``."""
 
 _GENERATED_EVERY = 8  # every eighth clip of silence is generated, as of a muted microphone, even with noise
@@ -57,8 +54,6 @@ class KeywordDataConfig(Limited, section="data"):
         clip_ms: length of a clip.
         context_ms: sound before the clip that the model gets too, as a causal model does in a stream: in
             evaluation silence, in training mostly the end of another clip.
-        dev_percentage: percentage of the speakers in dev, where file names decide about the splits.
-        test_percentage: percentage of the speakers in test.
         seed: seed of the choice of unknown words and of segments of noise.
         cache: folder of the samples; may be shared by all corpora, settings and runs.
         workers: processes that read recordings.
@@ -74,20 +69,12 @@ class KeywordDataConfig(Limited, section="data"):
     noise_folder: str = ""
     clip_ms: Count = 1000
     context_ms: Size = 0
-    dev_percentage: NotNegative = 10.0
-    test_percentage: NotNegative = 10.0
     seed: Size = 0
     cache: str = "datasets/clips"
     workers: Count = 2
 
     def __post_init__(self):
         super().__post_init__()
-        total = self.dev_percentage + self.test_percentage
-        require(
-            total < 100,
-            f"data.dev_percentage + data.test_percentage is {total}",
-            hint="below 100: some recordings are needed for training",
-        )
         for word, count in Counter(self.words).items():
             require(count == 1, f"data.words holds '{word}' {count} times", hint="each word once")
             require(
@@ -180,7 +167,7 @@ def noise_recordings(config: KeywordDataConfig) -> list[Path]:
 
 
 def _from_folder(config: KeywordDataConfig) -> dict[str, list[KeywordClip]]:
-    clips = read_recordings(config.folder, config.dev_percentage, config.test_percentage)
+    clips = read_recordings(config.folder)
     return {split: [clip for clip in clips if clip.split == split] for split in SPLITS}
 
 

@@ -24,6 +24,7 @@ NOISE_FOLDER = "_background_noise_"
 DEV_LIST, TEST_LIST = "validation_list.txt", "testing_list.txt"
 
 _LARGEST_HASH = 2**27 - 1  # Speech Commands' MAX_NUM_WAVS_PER_CLASS
+_HELD_OUT_PERCENTAGE = 10  # of the speakers in dev, and in test, as in the official lists
 _RENAME = "rename, e.g. with convmv -f gbk -t utf8"
 _SPEAKER_END = re.compile(r"_nohash_.*$")
 _SPLIT_FOLDERS = {
@@ -56,31 +57,24 @@ class KeywordClip:
     split: str = ""
 
 
-def split_of_name(name: str, dev_percentage: float, test_percentage: float) -> str:
-    """The split of a recording by the rule of Speech Commands; a speaker is in one split only.
+def split_of_name(name: str) -> str:
+    """``train``, ``dev`` or ``test`` by the rule of Speech Commands; a speaker is in one split only.
 
-    Args:
-        name: name of the file, with its ending; ``_nohash_`` and what follows is ignored.
-        dev_percentage: percentage of the speakers in dev; the official lists were made with 10 and 10.
-        test_percentage: percentage of the speakers in test.
-
-    Returns:
-        ``train``, ``dev`` or ``test``. It depends on the name only, so a growing corpus keeps its splits.
+    The split depends only on the name of the file, with its ending and without ``_nohash_`` and what follows:
+    a growing corpus keeps its splits.
     """
     digest = hashlib.sha1(_SPEAKER_END.sub("", name).encode(), usedforsecurity=False).hexdigest()
     percentage = int(digest, 16) % (_LARGEST_HASH + 1) * (100.0 / _LARGEST_HASH)
-    if percentage < dev_percentage:
+    if percentage < _HELD_OUT_PERCENTAGE:
         return "dev"
-    return "test" if percentage < dev_percentage + test_percentage else "train"
+    return "test" if percentage < 2 * _HELD_OUT_PERCENTAGE else "train"
 
 
-def read_recordings(folder: str | Path, dev_percentage: float, test_percentage: float) -> list[KeywordClip]:
+def read_recordings(folder: str | Path) -> list[KeywordClip]:
     """All recordings in ``folder`` except those of background noise, sorted by word and name.
 
     Args:
         folder: a folder in one of the three layouts.
-        dev_percentage, test_percentage: see :func:`split_of_name`; used if there are no lists or split
-            folders.
 
     Raises:
         CorpusError: the folder does not exist, holds no recording, or has a word without recordings; or a
@@ -98,7 +92,7 @@ def read_recordings(folder: str | Path, dev_percentage: float, test_percentage: 
         ]
     else:
         files = list(_files(folder))
-        splits = _splits(folder, files, dev_percentage, test_percentage)
+        splits = _splits(folder, files)
         recordings = [
             KeywordClip(name, folder / name, word, speaker, split=splits[name])
             for name, word, speaker in files
@@ -156,15 +150,13 @@ def _usable_names(folder: Path) -> list[str]:
     return [name for name in names if is_utf8(name)]
 
 
-def _splits(
-    folder: Path, files: list[tuple[str, str, str]], dev_percentage: float, test_percentage: float
-) -> dict[str, str]:
+def _splits(folder: Path, files: list[tuple[str, str, str]]) -> dict[str, str]:
     """Path below the folder → split, by the lists, or else by the names."""
     present = [name for name in (DEV_LIST, TEST_LIST) if (folder / name).is_file()]
     if not present:
         return {
             # The name of a speaker's folder is hashed if there is one, so that the speaker is in one split.
-            name: split_of_name(speaker or name.rpartition("/")[2], dev_percentage, test_percentage)
+            name: split_of_name(speaker or name.rpartition("/")[2])
             for name, _, speaker in files
         }
     splits = dict.fromkeys((name for name, _, _ in files), "train")

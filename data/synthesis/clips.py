@@ -14,7 +14,7 @@ import numpy as np
 from data.keywords.folders import DEV_LIST, NOISE_FOLDER, TEST_LIST
 from data.synthesis.acoustics import record, write_noises
 from data.synthesis.speech import Words, make_babble, speak
-from data.synthesis.synthesiser import COMMAND, Synthesiser, Unspoken, speak_all
+from data.synthesis.synthesiser import Synthesiser, Unspoken, speak_all
 from data.synthesis.voices import Voice
 from utils.audio.reading import SAMPLE_RATE, seconds_and_rate, write_wav
 from utils.files import write_text
@@ -55,7 +55,6 @@ def make_clips(
     output: Path,
     seed: int = 0,
     workers: int = 2,
-    command: Sequence[str] = COMMAND,
 ) -> tuple[list[SpokenClip], list[Unspoken[SpokenClip]]]:
     """Speak the clips that do not exist yet.
 
@@ -66,7 +65,6 @@ def make_clips(
         output: folder; gets ``LABEL/VOICE_nohash_NUMBER.wav``, 16 kHz.
         seed: seed of prosody and acoustics.
         workers: number of synthesisers that run at a time.
-        command: another synthesiser (tests).
 
     Returns:
         The clips with their lengths, and those that could not be spoken, both sorted by path.
@@ -75,7 +73,7 @@ def make_clips(
         CorpusError: the synthesiser fails.
     """
     make = partial(_make_clip, output=output, seed=seed, babble_clips=clips)
-    made, unspoken = speak_all(make, clips, workers, command, output)
+    made, unspoken = speak_all(make, clips, workers, output)
     return sorted(made, key=lambda clip: clip.path), sorted(unspoken, key=lambda failure: failure.item.path)
 
 
@@ -84,7 +82,6 @@ def make_splits(
     root: Path,
     seed: int,
     workers: int,
-    command: Sequence[str],
 ) -> tuple[dict[str, list[SpokenClip]], list[Unspoken[SpokenClip]]]:
     """Speak the clips of all splits; writes the lists of dev and test, and ``unspoken.tsv``.
 
@@ -93,7 +90,6 @@ def make_splits(
         root: folder of the clips.
         seed: as in :func:`make_clips`, like the following.
         workers: number of synthesisers.
-        command: the synthesiser.
 
     Returns:
         The clips by split, and those that could not be spoken.
@@ -105,7 +101,7 @@ def make_splits(
     unspoken: list[Unspoken[SpokenClip]] = []
     for split, groups in plan.items():
         for group in groups:
-            spoken, failed = make_clips(group, root, seed, workers, command)
+            spoken, failed = make_clips(group, root, seed, workers)
             made[split] += spoken
             unspoken += failed
     for split, name in (("dev", DEV_LIST), ("test", TEST_LIST)):
@@ -115,11 +111,9 @@ def make_splits(
     return made, unspoken
 
 
-def write_background_noise(
-    root: Path, babble_clips: Sequence[SpokenClip], seed: int, command: Sequence[str]
-) -> None:
+def write_background_noise(root: Path, babble_clips: Sequence[SpokenClip], seed: int) -> None:
     """Write recordings of noise; in one of them voices speak the words of ``babble_clips``."""
-    with Synthesiser(command) as synthesiser:
+    with Synthesiser() as synthesiser:
         babble = make_babble(partial(_draw_words, babble_clips), synthesiser, _NOISE_VOICES, _SPEEDS)
         write_noises(root / NOISE_FOLDER, babble, seed)
 

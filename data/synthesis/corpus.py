@@ -8,7 +8,6 @@ split. The same settings give the same bytes, whatever the number of workers; an
 import hashlib
 import sys
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -21,7 +20,7 @@ from data.synthesis.corpus_card import CorpusCard
 from data.synthesis.reading import Sentence, spoken_input, spoken_reading
 from data.synthesis.sentences import GRAMMAR_PATH, draw_sentences, read_sentences
 from data.synthesis.speech import Words, make_babble, speak
-from data.synthesis.synthesiser import COMMAND, Synthesiser, Unspoken, speak_all
+from data.synthesis.synthesiser import Synthesiser, Unspoken, speak_all
 from data.synthesis.voices import DISTINCT_VOICES, VOICES, Voice, assign_voices, generate_voices
 from utils.audio.reading import SAMPLE_RATE, resample, write_wav
 from utils.errors import CorpusError
@@ -137,7 +136,7 @@ def plan_corpus(settings: CorpusSettings, pools: dict[str, SplitPool]) -> list[P
 
 
 def generate(
-    root: str | Path, settings: CorpusSettings, workers: int = 2, command: Sequence[str] = COMMAND
+    root: str | Path, settings: CorpusSettings, workers: int = 2
 ) -> list[Unspoken[PlannedUtterance]]:
     """Generate the corpus in ``root``, or what is missing of it; a complete one is left unchanged.
 
@@ -152,11 +151,11 @@ def generate(
     card = corpus_card(root, settings)
     if card.is_complete():
         return []
-    card.start(command)
+    card.start()
     for split in SPLITS:
         (root / split).mkdir(parents=True, exist_ok=True)
     make = partial(make_utterance, root=root, pools=pools, sample_rate=settings.sample_rate)
-    made, unspoken = speak_all(make, plan_corpus(settings, pools), workers, command, root)
+    made, unspoken = speak_all(make, plan_corpus(settings, pools), workers, root)
     card.finish(utterances=len(made))
     return sorted(unspoken, key=lambda failure: failure.item.id)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from data.synthesis.synthesiser import COMMAND, check_installed
+from data.synthesis.synthesiser import check_installed
 from utils.errors import CorpusError
 from utils.files import write_json
 
@@ -54,14 +54,13 @@ class CorpusCard:
             )
         return complete
 
-    def start(self, command: Sequence[str]) -> None:
+    def start(self) -> None:
         """Write the card of an incomplete corpus, after checking that the synthesiser is installed.
 
         Raises:
             CorpusError: it is not.
         """
-        if tuple(command) == COMMAND:
-            check_installed()
+        check_installed()
         self._write(complete=False)
 
     def finish(self, **totals: object) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 
 from data.synthesis.reading import Sentence, make_sentence
 from utils.errors import CorpusError
-from utils.mandarin.pinyin import hanzi_to_pinyin, is_syllable, normalise_syllable
+from utils.mandarin.pinyin import hanzi_to_pinyin, is_hanzi, is_syllable, normalise_syllable
 
 GRAMMAR_PATH = Path(__file__).with_name("grammar.txt")
 MIN_SYLLABLES, MAX_SYLLABLES = 4, 16  # sentences of the grammar with fewer or more are not used
@@ -133,7 +133,7 @@ def _sentence_of_line(line: str) -> Sentence | str:
     reading, _, text = line.rpartition("\t")
     parts = [part for part in re.split(r"[\s，。！？；：、,.!?;:“”‘’「」《》（）()…—-]+", text) if part]
     hanzi = "".join(parts)
-    if not hanzi or not re.fullmatch(r"[㐀-䶿一-鿿〇]+", hanzi):
+    if not is_hanzi(hanzi):
         return "characters that are not hanzi" if hanzi else "empty"
     if len(hanzi) > MAX_TEXT_SYLLABLES:
         return f"{len(hanzi)} syllables, more than {MAX_TEXT_SYLLABLES}"

@@ -11,10 +11,8 @@ from utils.command.entry import run_command
 import json
 import time
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated
 
 import numpy as np
 
@@ -23,11 +21,10 @@ from data.manifest import SPLITS, Utterance, write_manifest
 from data.synthesis.clips import SpokenClip, make_splits, write_background_noise
 from data.synthesis.corpus_card import CorpusCard
 from data.synthesis.reading import make_sentence, spoken_input
-from data.synthesis.synthesiser import COMMAND, Unspoken
+from data.synthesis.synthesiser import Unspoken
 from data.synthesis.voices import Voice, assign_all_voices
 from utils.command.arguments import add_workers
 from utils.command.parser import CommandParser
-from utils.limits import Count, Limited, Size, at_least
 
 RECIPE = 1  # raise it when the sound of a corpus with the same settings changes
 
@@ -51,7 +48,7 @@ _OTHERS_KEY = 12  # purpose of a random generator
 
 
 @dataclass(frozen=True)
-class CommandSettings(Limited, section="settings"):
+class CommandSettings:
     """Everything that determines the bytes of the corpus, beside the words and this code.
 
     Attributes:
@@ -61,10 +58,10 @@ class CommandSettings(Limited, section="settings"):
         seed: seed of voices, prosody and acoustics.
     """
 
-    voices: Annotated[int, at_least(6)] = 120
-    takes: Count = 2
-    others: Size = 18
-    seed: Size = 0
+    voices: int = 120
+    takes: int = 2
+    others: int = 18
+    seed: int = 0
 
 
 SMALL = CommandSettings(voices=24, takes=1, others=8)
@@ -78,9 +75,7 @@ def plan_clips(settings: CommandSettings) -> dict[str, list[SpokenClip]]:
     }
 
 
-def generate(
-    root: str | Path, settings: CommandSettings, workers: int = 2, command: Sequence[str] = COMMAND
-) -> list[Unspoken[SpokenClip]]:
+def generate(root: str | Path, settings: CommandSettings, workers: int = 2) -> list[Unspoken[SpokenClip]]:
     """Generate the corpus in ``root``, or what is missing of it; a complete one is left unchanged.
 
     Returns:
@@ -97,12 +92,12 @@ def generate(
     )
     if card.is_complete():
         return []
-    card.start(command)
+    card.start()
     plan = plan_clips(settings)
     groups = {split: [clips] for split, clips in plan.items()}
-    made, unspoken = make_splits(groups, root, settings.seed, workers, command)
+    made, unspoken = make_splits(groups, root, settings.seed, workers)
     others = [clip for clip in plan["train"] if clip.label == UNKNOWN]
-    write_background_noise(root, others or plan["train"], settings.seed, command)
+    write_background_noise(root, others or plan["train"], settings.seed)
     utterances = [_utterance(root, clip) for split in SPLITS for clip in made[split]]
     write_manifest(root / "manifest.tsv", utterances)
     card.finish(clips={split: len(made[split]) for split in SPLITS})

@@ -26,6 +26,7 @@ from utils.mandarin.pinyin import tone_of, without_tone
 
 SAMPLE_RATE = 22050  # Hz, of the child's speech
 COMMAND = (sys.executable, "-m", "data.synthesis.espeak")
+"""The child; it gets another argument, an empty folder for its own files."""
 
 _MAX_FAILURES = 20  # after more failures, if they are a quarter of the items so far, the command stops
 _ROOT = Path(__file__).parents[2]
@@ -80,15 +81,9 @@ def to_text(syllables: Sequence[str], pauses: Sequence[int] = ()) -> str:
 
 
 class Synthesiser:
-    """A child process that speaks. It is started by the first request, and restarted after it died.
+    """A child process that speaks. It is started by the first request, and restarted after it died."""
 
-    Args:
-        command: the program; it follows the protocol of ``espeak.py``, and its last argument is an empty
-            folder for its own files.
-    """
-
-    def __init__(self, command: Sequence[str] = COMMAND):
-        self.command = tuple(command)
+    def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
         self._files: tempfile.TemporaryDirectory | None = None  # of the process
 
@@ -137,7 +132,7 @@ class Synthesiser:
         if self._process is None:
             self._files = tempfile.TemporaryDirectory(prefix="espeak-ng-data-")
             self._process = subprocess.Popen(
-                (*self.command, self._files.name),
+                (*COMMAND, self._files.name),
                 cwd=_ROOT,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
@@ -159,7 +154,7 @@ def check_installed() -> None:
 
 
 def speak_all(
-    work: Callable[[T, Synthesiser], R], items: Sequence[T], workers: int, command: Sequence[str], where: Path
+    work: Callable[[T, Synthesiser], R], items: Sequence[T], workers: int, where: Path
 ) -> tuple[list[R], list[Unspoken[T]]]:
     """Call ``work(item, synthesiser)`` for every item, in parallel and with a progress bar.
 
@@ -167,7 +162,6 @@ def speak_all(
         work: makes what is wanted of an item; raises :class:`SynthesiserError` if it can't be spoken.
         items: utterances or clips.
         workers: number of synthesisers.
-        command: the synthesiser.
         where: folder of the results, for messages.
 
     Returns:
@@ -181,7 +175,7 @@ def speak_all(
     children: list[Synthesiser] = []
 
     def open_child() -> None:
-        local.child = Synthesiser(command)
+        local.child = Synthesiser()
         children.append(local.child)
 
     results: list[R] = []

@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Annotated
 
 import numpy as np
 
@@ -20,7 +19,6 @@ from data.synthesis.clips import SpokenClip, make_splits, write_background_noise
 from data.synthesis.corpus_card import CorpusCard
 from data.synthesis.reading import spoken_input
 from data.synthesis.sentences import draw_sentences
-from data.synthesis.synthesiser import COMMAND
 from data.synthesis.voices import Voice, assign_all_voices
 from data.synthesis.wake_words import (
     NEAR_KINDS,
@@ -35,7 +33,7 @@ from data.synthesis.wake_words import (
 )
 from utils.audio.reading import audio_seconds
 from utils.files import write_text
-from utils.limits import Count, Limited, Size, at_least
+from utils.text_table import tsv_table
 
 RECIPE = 2  # raise it when the sound of a corpus with the same settings changes
 SENTENCE, NEAR, PARTS = "sentence", "near", "parts"
@@ -54,7 +52,7 @@ _SECONDS_PER_CLIP = 4.0  # with the pause after it
 
 
 @dataclass(frozen=True)
-class WakeWordSettings(Limited, section="settings"):
+class WakeWordSettings:
     """Everything that determines the bytes of the clips, beside the word and this code.
 
     Attributes:
@@ -67,13 +65,13 @@ class WakeWordSettings(Limited, section="settings"):
         seed: seed of voices, choice, prosody and acoustics.
     """
 
-    voices: Annotated[int, at_least(6)] = 120
-    takes: Count = 8
-    near: Size = 10
-    parts: Size = 6
-    words: Size = 4
-    sentences: Count = 20
-    seed: Size = 0
+    voices: int = 120
+    takes: int = 8
+    near: int = 10
+    parts: int = 6
+    words: int = 4
+    sentences: int = 20
+    seed: int = 0
 
 
 SMALL = WakeWordSettings(voices=24, takes=4, near=8, parts=4, words=2, sentences=6)
@@ -134,7 +132,6 @@ def generate(
     word: WakeWord,
     settings: WakeWordSettings,
     workers: int = 2,
-    command: Sequence[str] = COMMAND,
 ) -> dict[str, list[SpokenClip]]:
     """Generate the clips in ``root``, or what is missing of them; complete ones are left unchanged.
 
@@ -148,16 +145,16 @@ def generate(
     negatives, card = find_negatives(word, settings.seed), corpus_card(root, word, settings)
     if card.is_complete():
         return {split: _find_spoken(root, clips) for split, clips in plan.items()}
-    card.start(command)
+    card.start()
     # Word and negatives apart: background voices speak words of the same group, and those behind a sentence
     # must not speak the wake word.
     groups = {
         split: [[clip for clip in clips if clip.label == label] for label in (word.hanzi, UNKNOWN)]
         for split, clips in plan.items()
     }
-    made, _ = make_splits(groups, root, settings.seed, workers, command)
+    made, _ = make_splits(groups, root, settings.seed, workers)
     sentences = [c for c in made["train"] if c.label == UNKNOWN and negatives[c.number].kind == SENTENCE]
-    write_background_noise(root, sentences, settings.seed, command)
+    write_background_noise(root, sentences, settings.seed)
     write_text(root / "negatives.tsv", _negatives_tsv(negatives))
     card.finish(clips={split: len(made[split]) for split in SPLITS})
     return made
@@ -247,5 +244,4 @@ def _negatives_tsv(negatives: Sequence[Negative]) -> str:
         (number, " ".join(negative.syllables), negative.hanzi, negative.kind, negative.distance)
         for number, negative in enumerate(negatives)
     ]
-    header = ("number", "pinyin", "hanzi", "kind", "distance")
-    return "".join("\t".join(map(str, row)) + "\n" for row in (header, *rows))
+    return tsv_table(("number", "pinyin", "hanzi", "kind", "distance"), rows)

@@ -3,8 +3,8 @@
 Markup is removed, full-width forms are normalised (NFKC), traditional characters are converted to simplified
 ones by OpenCC. Lines are split at punctuation. Text in brackets is moved to the end of its line, as clauses
 of its own. Quotation marks and the dot in names are removed; so is 、, but a clause that is too long is split
-there. Numbers are written as they are read aloud (``verbalisation``). Regular expressions work on the whole
-text, which is fast; only clauses with digits, letters or signs are processed one by one.
+there. Numbers are written as they are read aloud (``utils.mandarin.verbalisation``). Regular expressions work
+on the whole text, which is fast; only clauses with digits, letters or signs are processed one by one.
 """
 
 import html
@@ -13,10 +13,10 @@ import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from data.text.verbalisation import verbalise
 from utils.mandarin.numerals import with_zeros
-from utils.mandarin.pinyin import NAME_DOTS, is_hanzi
+from utils.mandarin.pinyin import HANZI_BLOCKS, NAME_DOTS, is_hanzi
 from utils.mandarin.simplified import simplified
+from utils.mandarin.verbalisation import verbalise
 
 LETTERS = "Latin letters"
 FIGURES = "figures without a certain reading"
@@ -26,12 +26,12 @@ ADDRESSES = "web or mail address"
 REPEATED = "one character over and over"
 SHORT = "too short"
 LONG = "too long"
+SHORTEST, LONGEST = 2, 50  # hanzi in a clause
 MAX_REPEATED = 4  # times that a hanzi may occur in a row: 哈哈哈哈
 
 _ADDRESS = "\ue000"  # replaces a web or mail address
 _BREAK = "\ue001"  # between two clauses of a line
 _PRIVATE = re.compile("[\ue000-\uf8ff]")
-_HANZI = "\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af"
 _COMMA = "、"  # separates items of a list; a clause that is too long is split there
 
 _HIDDEN = re.compile(
@@ -66,15 +66,19 @@ _AFTER_NFKC = {
 }
 _IN_BRACKETS = re.compile(r"\(([^()\n]{0,80})\)")
 _FULL_WIDTH_GROUPS = re.compile(r"(?<=\d)，(?=\d{3}(?!\d))")  # 3，000
-_NAME_DOT = re.compile(f"(?<=[{_HANZI}])[{NAME_DOTS}](?=[{_HANZI}])")
+_NAME_DOT = re.compile(f"(?<=[{HANZI_BLOCKS}])[{NAME_DOTS}](?=[{HANZI_BLOCKS}])")
 _ENUMERATOR = re.compile(
     rf"(?:^|(?<=[\n{_BREAK}]))\s*(?:[0-9]{{1,3}}|[一二三四五六七八九十]{{1,3}})(?:[、)]|\.(?![0-9]))"
     r"(?![0-9零一二三四五六七八九十百千万亿])\s*"
 )
 _SPACE = r"[^\S\n]+"
-_SPACE_IN_NUMBERS = re.compile(rf"(?<=[{_HANZI}]){_SPACE}(?=[0-9])|(?<=[0-9%]){_SPACE}(?=[{_HANZI}])")
-_SPACE_AT_LATIN = re.compile(rf"(?<=[{_HANZI}]){_SPACE}(?=[A-Za-z])|(?<=[A-Za-z]){_SPACE}(?=[{_HANZI}])")
-_SEPARATE_WORDS = re.compile(rf"^(?:[{_HANZI}]{{1,4}}|[^\s\w]){_SPACE}\S.*$", re.MULTILINE)
+_SPACE_IN_NUMBERS = re.compile(
+    rf"(?<=[{HANZI_BLOCKS}]){_SPACE}(?=[0-9])|(?<=[0-9%]){_SPACE}(?=[{HANZI_BLOCKS}])"
+)
+_SPACE_AT_LATIN = re.compile(
+    rf"(?<=[{HANZI_BLOCKS}]){_SPACE}(?=[A-Za-z])|(?<=[A-Za-z]){_SPACE}(?=[{HANZI_BLOCKS}])"
+)
+_SEPARATE_WORDS = re.compile(rf"^(?:[{HANZI_BLOCKS}]{{1,4}}|[^\s\w]){_SPACE}\S.*$", re.MULTILINE)
 # A line of at least this many tokens, of at most this many characters on average, has spaces between words.
 _MIN_WORDS, _MAX_MEAN_LENGTH = 4, 2.6
 # Clauses end at all signs, but at signs that occur in numbers only where no digit is beside them.
@@ -82,20 +86,12 @@ _SIGNS_OF_FIGURES = f"{NAME_DOTS}%‰°+/$¥€£×.:,~—–-"
 _ENDS = re.compile(
     rf"[^\w\s{_ADDRESS}{_COMMA}{re.escape(_SIGNS_OF_FIGURES)}]+"
     r"|[-~—–]{2,}|[-~—–](?![0-9])|[.:,{NAME_DOTS}](?![0-9])|(?<![0-9])[.:,{NAME_DOTS}]"
-    rf"|[+/×](?![\w])|(?<!\w)[+/×]|(?<=[{_HANZI}])/(?=[{_HANZI}])(?<![元次人斤吨克米]/)|_+"
-    rf"|(?<=[{_HANZI}]){_SPACE}|{_SPACE}(?=[{_HANZI}])"
+    rf"|[+/×](?![\w])|(?<!\w)[+/×]|(?<=[{HANZI_BLOCKS}])/(?=[{HANZI_BLOCKS}])(?<![元次人斤吨克米]/)|_+"
+    rf"|(?<=[{HANZI_BLOCKS}]){_SPACE}|{_SPACE}(?=[{HANZI_BLOCKS}])"
 )
 _REPEATED = re.compile(rf"(.)\1{{{MAX_REPEATED}}}")
 _COMMA_BESIDE_WORDS = re.compile(f"(?<![0-9]){_COMMA}|{_COMMA}(?![0-9])")
 _FIGURE, _LATIN = re.compile("[0-9]"), re.compile("[A-Za-z]")
-
-
-@dataclass(frozen=True)
-class Limits:
-    """Smallest and largest number of hanzi in a clause."""
-
-    shortest: int = 2
-    longest: int = 50
 
 
 @dataclass(frozen=True)
@@ -113,26 +109,26 @@ class Clause:
     reason: str = ""
 
 
-def clauses(text: str, limits: Limits) -> Iterator[Clause]:
+def clauses(text: str, shortest: int = SHORTEST, longest: int = LONGEST) -> Iterator[Clause]:
     """All clauses of a text, in order; parts without hanzi, digits and letters are left out.
 
     A usable clause stays the same when it is processed again.
 
     Args:
         text: any number of lines.
-        limits: allowed number of hanzi in a clause.
+        shortest, longest: numbers of hanzi that a clause may have.
     """
     lines = simplified(_split(_normalise(text))).split("\n")
     for number, line in enumerate(lines):
         for raw in line.split(_BREAK):
-            for part in _split_long(raw.strip(), limits.longest):
-                if clause := _clause(part, number, limits):
+            for part in _split_long(raw.strip(), longest):
+                if clause := _clause(part, number, shortest, longest):
                     yield clause
 
 
 def hanzi_of(text: str) -> str:
     """All hanzi of a text in a row, as :func:`clauses` writes them; used to compare two texts."""
-    parts = (clause.text for clause in clauses(text, Limits(1, len(text) * 20 + 1)))
+    parts = (clause.text for clause in clauses(text, 1, len(text) * 20 + 1))
     return "".join(character for part in parts for character in part if is_hanzi(character))
 
 
@@ -192,7 +188,7 @@ def _split_long(clause: str, longest: int) -> Iterator[str]:
     yield part
 
 
-def _clause(text: str, line: int, limits: Limits) -> Clause | None:
+def _clause(text: str, line: int, shortest: int, longest: int) -> Clause | None:
     """The clause of a text, with numbers written in hanzi; None for punctuation only."""
     if not is_hanzi(text):
         if _ADDRESS in text:
@@ -203,9 +199,9 @@ def _clause(text: str, line: int, limits: Limits) -> Clause | None:
         if not is_hanzi(words):
             return Clause(text, line, _reason(words))
         text = words
-    if len(text) < limits.shortest:
+    if len(text) < shortest:
         return Clause(text, line, SHORT)
-    if len(text) > limits.longest:
+    if len(text) > longest:
         return Clause(text, line, LONG)
     if _REPEATED.search(text):
         return Clause(text, line, REPEATED)

@@ -7,19 +7,14 @@ and counted, if they can't be read aloud, are too short or too long, are repeate
 evaluation list (see ``data.text.deduplication``). Texts are read in pieces, a few at a time; the output does
 not depend on the number of processes.
 
-``OUTPUT.report.json`` holds the counts, some clauses for each reason, and under ``made_of`` what the output
-depends on. The same command again leaves the output unchanged; if the texts, lists or limits have changed, it
-is made again.
+``OUTPUT.report.json`` holds the counts, and some clauses for each reason.
 """
 
 from utils.command.entry import run_command
 
-import json
 import lzma
-import os
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any, TextIO
@@ -27,20 +22,19 @@ from typing import Any, TextIO
 from tqdm import tqdm
 
 from data.manifest import read_transcripts
-from data.text.clauses import Limits, hanzi_of
+from data.text.clauses import LONGEST, SHORTEST, hanzi_of
 from data.text.deduplication import SeenLines, index_sentences
 from data.text.piece_cleaner import NOT_UTF8, Cleaned, Cleaner, Tally, clean_in_worker, remember_cleaner
-from data.text.sources import STANDARD_INPUT, not_utf8, piece_pool, read_lines, read_pieces
-from utils.command.arguments import positive
+from data.text.sources import STANDARD_INPUT, not_utf8, read_lines, read_pieces, worker_died
+from utils.command.arguments import add_workers
 from utils.command.parser import CommandParser
 from utils.errors import CorpusError
 from utils.files import replacing, write_json
-from utils.run_folder.checksum_files import file_hash
+from utils.processes import ordered_workers
 from utils.text_table import print_table
 
 SEEN = "seen before"
 ENDINGS = (".txt", ".txt.xz")  # as data.text.pinyin_pairs reads them
-_VERSION = 2  # increase it when the same texts, lists and limits give other lines than before
 _OTHER_ENCODING = 0.1  # if more than this fraction of the first lines is not UTF-8, the source is refused
 
 _EXAMPLES = """examples:
@@ -56,7 +50,6 @@ def clean_text(
     output: str | Path,
     *,
     exclude: Sequence[str | Path] = (),
-    limits: Limits | None = None,
     workers: int = 1,
 ) -> dict[str, Any]:
     """Clean texts into one file, and write its report beside it.
@@ -65,7 +58,6 @@ def clean_text(
         sources: text files, packed or not; ``-`` is standard input.
         output: ``.txt`` or ``.txt.xz``; appears whole or not at all.
         exclude: evaluation sentences: manifests, transcript lists (``.tsv``) or text files, one per line.
-        limits: limits of the number of hanzi in a clause.
         workers: processes.
 
     Returns:
@@ -80,10 +72,7 @@ def clean_text(
             "the output has an unknown ending", where=output, hint=f"name it {', '.join(ENDINGS)}"
         )
     began = time.perf_counter()
-    limits = limits or Limits()
-    made_of = dependencies(sources, exclude, limits)
-    Path(f"{output}.report.json").unlink(missing_ok=True)  # written last: with it, the output is complete
-    cleaner = Cleaner(limits, index_sentences(evaluation_sentences(exclude)))
+    cleaner = Cleaner(index_sentences(evaluation_sentences(exclude)))
     total, seen = Tally(), SeenLines()
     with replacing(output) as temporary, _writer(temporary) as file:
         with tqdm(desc="text", unit=" characters", unit_scale=True, disable=None, leave=False) as bar:
@@ -96,50 +85,9 @@ def clean_text(
                 where=", ".join(map(str, sources)) or "no sources",
                 hint="see python -m data.text.cleaning --help",
             )
-    report = _report(total, sources, exclude, limits, time.perf_counter() - began)
-    report["made_of"] = {**made_of, "output": file_hash(output)}
+    report = _report(total, sources, exclude, time.perf_counter() - began)
     write_json(f"{output}.report.json", report)
     return report
-
-
-def dependencies(
-    sources: Sequence[str | Path], exclude: Sequence[str | Path], limits: Limits
-) -> dict[str, Any]:
-    """What a cleaned text depends on, as plain values; files by their SHA-256.
-
-    Raises:
-        CorpusError: a file can't be read.
-    """
-    return {
-        "version": _VERSION,
-        "sources": [_hash(source) for source in sources],
-        "excluded_lists": sorted(_hash(path) for path in exclude),
-        "limits": {"shortest": limits.shortest, "longest": limits.longest},
-    }
-
-
-def is_made_of(output: str | Path, made_of: Mapping[str, Any]) -> bool:
-    """Whether an output is complete and was made of the same :func:`dependencies`.
-
-    Standard input always counts as changed.
-    """
-    try:
-        report = json.loads(Path(f"{output}.report.json").read_text(encoding="utf-8"))
-        expected = {**made_of, "output": file_hash(output)}
-    except (OSError, ValueError):
-        return False
-    return STANDARD_INPUT not in made_of["sources"] and report.get("made_of") == expected
-
-
-def _hash(path: str | Path) -> str:
-    if str(path) == STANDARD_INPUT:
-        return STANDARD_INPUT
-    try:
-        return file_hash(path)
-    except OSError as error:
-        raise CorpusError(
-            f"can't read the text ({error.strerror or str(error)})", where=path, hint="check the file"
-        ) from error
 
 
 def _write_new(cleaned: Cleaned, seen: SeenLines, total: Tally, file: TextIO) -> None:
@@ -174,12 +122,12 @@ def evaluation_sentences(lists: Iterable[str | Path]) -> Iterator[str]:
 
 def _clean_all(sources: Sequence[str | Path], cleaner: Cleaner, workers: int) -> Iterator[Cleaned]:
     """The cleaned pieces of all sources, in order."""
-    with piece_pool(workers, remember_cleaner, cleaner) as run:
+    with ordered_workers(workers, remember_cleaner, cleaner) as run:
         for source in sources:
             pieces = read_pieces(source)
             first = next(pieces, b"")
             jobs = ((piece,) for piece in chain([first], pieces))
-            for number, cleaned in enumerate(run(source, clean_in_worker, jobs)):
+            for number, cleaned in enumerate(run(clean_in_worker, jobs, worker_died(source))):
                 tally = cleaned.tally
                 if number == 0 and tally.rejected[NOT_UTF8] > _OTHER_ENCODING * tally.lines:
                     raise not_utf8(source, first)
@@ -193,12 +141,11 @@ def _writer(path: Path) -> TextIO:
 
 
 def _report(
-    total: Tally, sources: Sequence[str | Path], exclude: Sequence[str | Path], limits: Limits, seconds: float
+    total: Tally, sources: Sequence[str | Path], exclude: Sequence[str | Path], seconds: float
 ) -> dict[str, Any]:
     return {
         "sources": [str(source) for source in sources],
         "excluded_lists": [str(path) for path in exclude],
-        "limits": {"shortest": limits.shortest, "longest": limits.longest},
         "read": {"lines": total.lines, "characters": total.characters},
         "kept": {"clauses": total.clauses, "hanzi": total.hanzi},
         "rejected": {
@@ -225,16 +172,8 @@ def print_report(report: dict[str, Any]) -> None:
 def main(argv: list[str] | None = None) -> int:
     """The command ``python -m data.text.cleaning``."""
     options = _parser().parse_args(argv)
-    if options.shortest > options.longest:
-        raise CorpusError(
-            f"--shortest {options.shortest} is above --longest {options.longest}", hint="swap them"
-        )
-    limits = Limits(options.shortest, options.longest)
-    if is_made_of(options.output, dependencies(options.sources, options.exclude, limits)):
-        print(f"unchanged: {options.output} was made of these texts and lists")
-        return 0
-    clean = partial(clean_text, options.sources, options.output, exclude=options.exclude, limits=limits)
-    print_report(clean(workers=options.workers))
+    report = clean_text(options.sources, options.output, exclude=options.exclude, workers=options.workers)
+    print_report(report)
     print(f"written: {options.output} and {options.output}.report.json")
     return 0
 
@@ -242,7 +181,8 @@ def main(argv: list[str] | None = None) -> int:
 def _parser() -> CommandParser:
     parser = CommandParser(
         "python -m data.text.cleaning",
-        description="Clean Chinese text for language models: one clause of hanzi only per line.",
+        description="Clean Chinese text for language models: one clause per line, which consists of "
+        f"{SHORTEST} to {LONGEST} hanzi.",
         epilog=_EXAMPLES,
     )
     parser.add_argument(
@@ -259,13 +199,7 @@ def _parser() -> CommandParser:
         metavar="LIST",
         help="evaluation lists (.tsv) or texts (.txt) whose sentences are removed",
     )
-    for name, default, meaning in (
-        ("--shortest", Limits.shortest, "smallest number of hanzi in a clause"),
-        ("--longest", Limits.longest, "largest number of hanzi in a clause"),
-        ("--workers", os.cpu_count() or 1, "processes"),
-    ):
-        help_text = f"{meaning} (default: %(default)s)"
-        parser.add_argument(name, type=positive, default=default, metavar="N", help=help_text)
+    add_workers(parser)
     return parser
 
 

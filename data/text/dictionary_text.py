@@ -22,6 +22,7 @@ INSTALL = "pip install jieba, or -r requirements/converter.txt"
 NAME_FREQUENCY = 8
 """Of a name, whose true frequency is unknown. From 4 to 20 the errors on dev sentences are the same."""
 _WORDS_PER_LINE = 8
+_POWER = 0.75  # words are drawn in proportion to their frequency to this power: rare words gain
 
 
 def read_dictionary() -> dict[str, int]:
@@ -55,15 +56,12 @@ def add_names(words: dict[str, int], path: str | Path) -> None:
             words[name] = max(words.get(name, 0), NAME_FREQUENCY)
 
 
-def dictionary_lines(
-    words: Mapping[str, int], count: int, power: float = 0.75, seed: int = 0
-) -> Iterator[str]:
+def dictionary_lines(words: Mapping[str, int], count: int, seed: int = 0) -> Iterator[str]:
     """Shuffled words, eight per line, without spaces.
 
     Args:
         words: word → frequency.
         count: number of words that are drawn, in addition to every word of two hanzi or more.
-        power: words are drawn in proportion to their frequency to this power; below 1, rare words gain.
         seed: seed of the random choices.
 
     Raises:
@@ -72,7 +70,7 @@ def dictionary_lines(
     names = list(words)
     weights = np.array([words[name] for name in names], np.float64)
     require(weights.any(), "the dictionary has no word with a frequency above 0", hint="see read_dictionary")
-    weights[weights > 0] **= power
+    weights[weights > 0] **= _POWER
     rng = np.random.default_rng(seed)
     drawn = rng.choice(len(names), count, p=weights / weights.sum())
     once = [index for index, name in enumerate(names) if len(name) > 1]

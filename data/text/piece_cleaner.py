@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from data.text.clauses import Clause, Limits, clauses
+from data.text.clauses import Clause, clauses
 from data.text.deduplication import ExcludedSentences, line_fingerprint
 from data.text.sources import decode
 
@@ -74,7 +74,6 @@ class Cleaned:
 class Cleaner:
     """Cleans pieces; sent to every worker process once."""
 
-    limits: Limits
     excluded: ExcludedSentences
 
     def clean(self, piece: bytes) -> Cleaned:
@@ -85,7 +84,7 @@ class Cleaner:
             tally.rejected[NOT_UTF8] += undecodable
         usable: list[Clause] = []
         by_reason: dict[str, list[str]] = {}
-        for clause in clauses(text, self.limits):
+        for clause in clauses(text):
             if clause.reason:
                 by_reason.setdefault(clause.reason, []).append(clause.text)
                 usable.append(_GAP)

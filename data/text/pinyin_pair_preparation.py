@@ -27,11 +27,12 @@ from data.text.pinyin_pair_dataset import (
     PairShard,
     shard_entry,
 )
-from data.text.sources import PIECE, decode, piece_pool, read_pieces
+from data.text.sources import PIECE, decode, read_pieces, worker_died
 from utils.errors import CorpusError, require, unreadable
 from utils.files import remove_leftovers, replacing, write_json
 from utils.mandarin.pinyin import full_inventory, hanzi_to_pinyin, is_hanzi, reading_version
 from utils.mandarin.sandhi import spoken_variants
+from utils.processes import ordered_workers
 from utils.run_folder.checksum_files import file_hash
 
 NOT_HANZI = "not hanzi only"
@@ -120,17 +121,17 @@ class PairReader:
 def prepare_pairs(
     sources: Sequence[str | Path],
     folder: str | Path,
-    workers: int = 0,
     spoken: float = 0.0,
     seed: int = 0,
 ) -> PairDataset:
     """Find the syllables of texts and store the pairs, in the order of the lines.
 
+    If a text is large, there is a process for each CPU; the result doesn't depend on their number.
+
     Args:
         sources: UTF-8 texts, one clause of hanzi only per line, plain or compressed (``.xz``, ``.gz``,
             ``.bz2``). Other lines are left out and counted by reason.
         folder: folder of the arrays; may be shared by several preparations.
-        workers: processes; 0: one for each CPU if a text is large. The result doesn't depend on it.
         spoken: fraction of the syllables with a spoken variant that are replaced by it, see
             :class:`PairReader`.
         seed: seed of this choice.
@@ -146,12 +147,11 @@ def prepare_pairs(
     folder.mkdir(parents=True, exist_ok=True)
     remove_leftovers(folder)
     reader = PairReader(spoken, seed)
-    if not workers:
-        is_large = any(Path(source).is_file() and Path(source).stat().st_size > PIECE for source in sources)
-        workers = (os.cpu_count() or 1) if is_large else 1
+    is_large = any(Path(source).is_file() and Path(source).stat().st_size > PIECE for source in sources)
+    workers = (os.cpu_count() or 1) if is_large else 1
     with (
         write_errors(folder, "pairs of pinyin and hanzi"),
-        piece_pool(workers) as run,
+        ordered_workers(workers) as run,
         tqdm(desc="pinyin of texts", unit=" lines", unit_scale=True, disable=None, leave=False) as bar,
     ):
         return PairDataset(tuple(_prepare_text(Path(source), folder, reader, run, bar) for source in sources))
@@ -170,7 +170,7 @@ def _prepare_text(source: Path, folder: Path, reader: PairReader, run: Callable,
             syllables_path.open("wb") as syllables,
             hanzi_path.open("wb") as hanzi,
         ):
-            for piece in run(source, reader.read, ((piece,) for piece in read_pieces(source))):
+            for piece in run(reader.read, ((piece,) for piece in read_pieces(source)), worker_died(source)):
                 syllables.write(piece.syllables.tobytes())
                 hanzi.write(piece.hanzi.tobytes())
                 positions += len(piece.hanzi)

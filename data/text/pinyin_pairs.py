@@ -5,9 +5,8 @@ changes of 一 and 不; some 300,000 hanzi per second) and may be kept in a cach
 """
 
 import logging
-from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import islice
+from collections.abc import Iterator, Sequence
+from itertools import chain, islice
 from pathlib import Path
 
 from tqdm import tqdm
@@ -19,108 +18,67 @@ from data.text.sources import read_lines
 from utils.errors import CorpusError
 from utils.mandarin.pinyin import hanzi_to_pinyin, is_hanzi
 
-log = logging.getLogger(__name__)
+log = logging.getLogger("train")
 
 MANIFEST_ENDINGS = (".tsv",)
 TEXT_ENDINGS = (".txt", ".txt.xz")
 
 
-@dataclass(frozen=True)
-class PairSet:
-    """Sentences to train on, and the number of lines that can't be used.
+def read_pairs(sources: Sequence[str | Path], limit: int = 0, cache: str | Path | None = None) -> list[Pair]:
+    """Read sources of any kind, distinguished by their file endings, in their order.
 
-    Attributes:
-        pairs: the sentences, in the order of the sources.
-        rejected: lines that hold anything but hanzi, or hanzi without a reading.
-    """
-
-    pairs: list[Pair]
-    rejected: int = 0
-
-
-def read_pairs(sources: Sequence[str | Path], limit: int = 0, cache: str | Path | None = None) -> PairSet:
-    """Read sources of any kind, distinguished by their file endings.
+    Of text files, lines with anything but hanzi (digits, Latin letters, punctuation) are left out, and a
+    warning counts them: it is not known how they are read aloud. Of manifests, recordings without speech are
+    left out.
 
     Args:
-        sources: manifests or transcript lists (``.tsv``), text files (``.txt``, ``.txt.xz``).
+        sources: manifests or transcript lists (``.tsv``); UTF-8 text files, one clause per line (``.txt``,
+            ``.txt.xz``).
         limit: largest number of pairs in all; 0: no limit.
-        cache: folder that keeps the pinyin of text files.
+        cache: folder that keeps the pinyin of text files (``data.text.pinyin_pair_preparation``).
 
     Raises:
         CorpusError: a file is missing, damaged or of an unknown kind, or there is not a single pair.
     """
-    pairs: list[Pair] = []
-    rejected = 0
-    for source in map(Path, sources):
-        remaining = limit - len(pairs)
-        if limit and remaining <= 0:
-            break
-        if source.name.endswith(MANIFEST_ENDINGS):
-            found = pairs_from_manifest(source, max(remaining, 0))
-        elif source.name.endswith(TEXT_ENDINGS):
-            found = pairs_from_text(source, max(remaining, 0), cache)
-        else:
-            endings = ", ".join(MANIFEST_ENDINGS + TEXT_ENDINGS)
-            raise CorpusError("unknown kind of text file", where=source, hint=f"name it {endings}")
-        pairs += found.pairs
-        rejected += found.rejected
+    found = chain.from_iterable(_pairs_of(Path(source), cache) for source in sources)
+    pairs = list(islice(found, limit or None))
     if not pairs:
         raise CorpusError(
             "no usable sentence",
             where=", ".join(map(str, sources)) or "no sources",
             hint="only lines that consist of hanzi are used",
         )
-    return PairSet(pairs, rejected)
+    return pairs
 
 
-def pairs_from_manifest(path: str | Path, limit: int = 0) -> PairSet:
-    """The texts of a manifest or of a transcript list; recordings without speech are skipped.
+def _pairs_of(source: Path, cache: str | Path | None) -> Iterator[Pair]:
+    if source.name.endswith(MANIFEST_ENDINGS):
+        return (Pair(line.pinyin, line.hanzi) for line in read_transcripts(source) if line.hanzi)
+    if not source.name.endswith(TEXT_ENDINGS):
+        endings = ", ".join(MANIFEST_ENDINGS + TEXT_ENDINGS)
+        raise CorpusError("unknown kind of text file", where=source, hint=f"name it {endings}")
+    if cache is None:
+        return _pairs_of_text(source)
+    (shard,) = prepare_pairs([source], cache).shards
+    _warn_of_rejected(source, sum(shard.rejected.values()))
+    return shard.pairs()
 
-    Raises:
-        CorpusError: see :func:`data.manifest.read_transcripts`.
-    """
-    pairs = [Pair(line.pinyin, line.hanzi) for line in read_transcripts(path) if line.hanzi]
-    return PairSet(pairs[:limit] if limit else pairs)
 
-
-def pairs_from_text(path: str | Path, limit: int = 0, cache: str | Path | None = None) -> PairSet:
-    """Read a UTF-8 text file, plain or compressed, one clause per line; its pinyin is automatic.
-
-    A line with anything but hanzi (digits, Latin letters, punctuation) is left out and counted: it is not
-    known how it is read aloud. Empty lines don't count.
-
-    Args:
-        path: the file.
-        limit: stop after this number of usable lines; 0: no limit.
-        cache: folder that keeps the pinyin (``data.text.pinyin_pair_preparation``).
-
-    Raises:
-        CorpusError: the file is missing, not UTF-8, or damaged.
-    """
-    path = Path(path)
-    if cache is not None:
-        (shard,) = prepare_pairs([path], cache).shards
-        return PairSet(list(islice(shard.pairs(), limit or None)), sum(shard.rejected.values()))
-    pairs: list[Pair] = []
+def _pairs_of_text(path: Path) -> Iterator[Pair]:
     rejected = 0
-    with tqdm(desc=f"pinyin of {path.name}", unit=" lines", disable=None, leave=False) as bar:
-        for line in read_lines(path):
-            if pair := _pair(line):
-                pairs.append(pair)
-            else:
-                rejected += 1
-            bar.update()
-            if limit and len(pairs) == limit:
-                break
-    if rejected:
-        log.info("%s: %d of %d lines left out (not hanzi only)", path, rejected, rejected + len(pairs))
-    return PairSet(pairs, rejected)
+    for line in tqdm(read_lines(path), f"pinyin of {path.name}", unit=" lines", disable=None, leave=False):
+        try:
+            # A rare character may have no reading.
+            pair = Pair(tuple(hanzi_to_pinyin(line)), line) if is_hanzi(line) else None
+        except CorpusError:
+            pair = None
+        if pair:
+            yield pair
+        else:
+            rejected += 1
+    _warn_of_rejected(path, rejected)
 
 
-def _pair(line: str) -> Pair | None:
-    if not is_hanzi(line):
-        return None
-    try:
-        return Pair(tuple(hanzi_to_pinyin(line)), line)
-    except CorpusError:  # a rare character for which pypinyin has no reading
-        return None
+def _warn_of_rejected(path: Path, lines: int) -> None:
+    if lines:
+        log.warning("%d lines of %s left out: they contain other characters than hanzi", lines, path)

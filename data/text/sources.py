@@ -1,7 +1,6 @@
 """Reads text files (also compressed) or standard input in pieces of whole lines of about a megabyte.
 
 Where a text is cut depends on the text only, so the pieces are the same for any number of processes.
-:func:`piece_pool` starts the processes that work on pieces.
 """
 
 import bz2
@@ -10,21 +9,17 @@ import lzma
 import re
 import sys
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import BrokenExecutor
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
-from itertools import starmap
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from utils.errors import CorpusError
 from utils.files import conversion_hint
-from utils.processes import WorkerPool
 
 STANDARD_INPUT = "-"
 PIECE = 1 << 20  # bytes; the rest of the last line is added
 _UNDECODABLE = re.compile("[\udc80-\udcff]")  # bytes that are not UTF-8, after decoding with surrogateescape
-_PENDING_PIECES = 2  # pieces for each process that are in memory, finished or not
 _OPENERS: dict[str, Callable[..., Any]] = {".xz": lzma.open, ".gz": gzip.open, ".bz2": bz2.open}
 
 
@@ -62,39 +57,11 @@ def read_pieces(source: str | Path) -> Iterator[bytes]:
         ) from error
 
 
-@contextmanager
-def piece_pool(
-    workers: int, prepare: Callable[..., None] | None = None, *arguments: Any
-) -> Iterator[Callable]:
-    """Processes for jobs on pieces; with one worker, the jobs are done in this process.
-
-    Args:
-        workers: processes.
-        prepare: called once in each process with ``arguments``.
-        arguments: see ``prepare``.
-
-    Yields:
-        A function (source, work, jobs) → results of ``work(*job)``, in the order of the jobs. It raises a
-        CorpusError that names the source if a process dies.
-    """
-    if workers == 1:
-        if prepare:
-            prepare(*arguments)
-        yield lambda source, work, jobs: starmap(work, jobs)
-        return
-    with closing(WorkerPool(workers, prepare, *arguments)) as pool:
-
-        def run(source: str | Path, work: Callable, jobs: Iterable[Sequence]) -> Iterator:
-            try:
-                yield from pool.in_order(work, jobs, _PENDING_PIECES * workers)
-            except BrokenExecutor as error:
-                raise CorpusError(
-                    "a worker process died",
-                    where=source,
-                    hint="perhaps out of memory: run it again with fewer workers",
-                ) from error
-
-        yield run
+def worker_died(source: str | Path) -> CorpusError:
+    """The error for a process that died while it worked on pieces of a source."""
+    return CorpusError(
+        "a worker process died", where=source, hint="perhaps out of memory: run it again with fewer workers"
+    )
 
 
 def decode(piece: bytes) -> tuple[str, int]:

@@ -43,7 +43,7 @@ def front_end(samples, config: FeatureConfig):
     # One sample more than a frame: pre-emphasis needs the sample before it.
     frames = Frames(config.frame_samples + 1, config.hop_samples, before=1, name="frames", dtype="float32")
     x = LogFilterBank(config, name="log_filter_bank", dtype="float32")(frames(samples))
-    if config.normalise in RUNNING:
+    if config.normalise == RUNNING:
         x = SubtractRunningMean(config, name="subtract_running_mean", dtype="float32")(x)
     return x
 
@@ -72,7 +72,7 @@ class LogFilterBank(_OfFeatures):
         self._power = PowerSpectrum(INT16_SCALE * frame_window(config), config.fft_size)
         filters = mel_filters(config.base_bins, config.fft_size, config.sample_rate)
         self._filters = self._power.filters(filters.toarray())
-        self._floor = ROUNDING_ENERGY if config.normalise in RUNNING else SMALLEST
+        self._floor = ROUNDING_ENERGY if config.normalise == RUNNING else SMALLEST
 
     def call(self, frames):
         """Log energies of each frame."""

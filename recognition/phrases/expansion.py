@@ -9,7 +9,8 @@ from functools import cached_property
 
 from recognition.phrases.grammar import Choice, Grammar, Number, Part, Sequence, Slot, Text
 from utils.errors import PhraseError
-from utils.mandarin.numerals import DIGITS, LONGEST_CARDINAL, cardinal, number_readings, numbers_to_hanzi
+from utils.mandarin.numerals import DIGITS, LONGEST_CARDINAL, cardinal, number_readings
+from utils.mandarin.verbalisation import numbers_to_hanzi
 
 MOST_PHRASES = 100_000  # a file that allows more is an error
 MOST_LISTS_INSIDE = 20  # lists inside lists

@@ -148,9 +148,9 @@ def test_a_corpus_rejects_them(folder, gbk, tmp_path):
 def test_folders_of_words_leave_them_out(tmp_path, capsys):
     for name in ("a", "b", os.fsdecode(GBK)):
         write_wav(tmp_path / "words" / "yes" / f"{name}.wav", NOISE)
-    found = read_recordings(tmp_path / "words", 10, 10)
+    found = read_recordings(tmp_path / "words")
     assert [clip.id for clip in found] == ["yes/a.wav", "yes/b.wav"]
     assert rf"1 files of {tmp_path}/words/yes are left out" in capsys.readouterr().err
     write_wav(tmp_path / "words" / os.fsdecode(GBK) / "a.wav", NOISE)
     with pytest.raises(CorpusError, match=r"name of a word's folder is not UTF-8.*\\xc4\\xe3"):
-        read_recordings(tmp_path / "words", 10, 10)
+        read_recordings(tmp_path / "words")

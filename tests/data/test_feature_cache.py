@@ -3,14 +3,10 @@
 import os
 import re
 import shutil
-import subprocess
-import sys
-import time
 from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
-import psutil
 import pytest
 
 import data.features.cache as feature_cache
@@ -18,7 +14,7 @@ from data.features.augment import AugmentConfig, augment_waveform
 from data.features.cache import prepare_features
 from data.manifest import Utterance
 from utils.audio.reading import read_audio, write_wav
-from utils.errors import AudioError, CacheError, CorpusError
+from utils.errors import CacheError, CorpusError
 from utils.features.settings import FeatureConfig, settings_hash
 from utils.features.speech import extract_features
 
@@ -106,14 +102,6 @@ def test_workers_and_order_change_nothing(tmp_path, corpus):
     assert two.ids == first.ids[::-1]
 
 
-def test_unchanged_is_not_computed_again(tmp_path, corpus, computed):
-    first = prepare_features(corpus, CONFIG, tmp_path, COPIES, workers=1)
-    assert len(computed) == 18
-    again = prepare_features(corpus, CONFIG, tmp_path, COPIES, workers=1)
-    assert len(computed) == 18
-    assert_same(first, again)
-
-
 def test_added_utterances_and_copies_are_all_that_is_computed(tmp_path, corpus, computed):
     prepare_features(corpus[:4], CONFIG, tmp_path, workers=1)
     computed.clear()
@@ -178,35 +166,10 @@ def test_one_id_for_two_recordings_is_refused(tmp_path, corpus):
         prepare_features([*corpus, twin], CONFIG, tmp_path, workers=1)
 
 
-def test_all_unusable_recordings_are_named_and_the_others_kept(tmp_path, corpus):
-    corpus[1].audio.write_text("not audio")
-    corpus[2].audio.unlink()
-    corpus[4].audio.write_bytes(corpus[5].audio.read_bytes()[:2000])
-    with pytest.raises(
-        AudioError, match=r"3 of 6 recordings are not usable \(u1: this is text.*u2: no such.*u4: .*cut off"
-    ) as caught:
-        prepare_features(corpus, CONFIG, tmp_path / "cache", workers=2)
-    listed = Path(str(caught.value.where)).read_text(encoding="utf-8").splitlines()
-    assert [line.split("\t")[0] for line in listed] == ["u1", "u2", "u4"]
-    good = [corpus[i] for i in (0, 3, 5)]
-    before = {path.name for path in (tmp_path / "cache").rglob("*.npy")}
-    assert prepare_features(good, CONFIG, tmp_path / "cache").ids == ("u0", "u3", "u5")
-    assert {path.name for path in (tmp_path / "cache").rglob("*.npy")} == before
-
-
 def test_a_folder_that_cannot_be_written_is_named(tmp_path, corpus):
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(CacheError, match=r"the features can't be written \(.*\), .*file/filter_bank"):
         prepare_features(corpus, CONFIG, tmp_path / "file", workers=1)
-
-
-def test_a_full_disk_is_named(tmp_path, corpus, monkeypatch):
-    def full(path, array):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(np, "save", full)
-    with pytest.raises(CacheError, match=r"the features can't be written \(No space left on device\)"):
-        prepare_features(corpus, CONFIG, tmp_path / "cache", workers=1)
 
 
 def test_too_little_space_is_reported_before_the_work(tmp_path, corpus, computed, monkeypatch):
@@ -309,64 +272,3 @@ def test_shards_that_cannot_be_read_are_not_thrown_away(tmp_path, corpus, monkey
     with pytest.raises(CacheError, match=message):
         prepare_features(corpus, CONFIG, tmp_path, workers=1)
     assert shard_files(tmp_path) == before
-
-
-def test_utterances_share_shards_in_larger_corpora(tmp_path):
-    corpus = recordings(tmp_path / "audio", 40)
-    cache = prepare_features(corpus, CONFIG, tmp_path, workers=1)
-    assert len(shard_files(tmp_path)) == 2 * 14  # 3 utterances in each job
-    for utterance in corpus:
-        expected = extract_features(read_audio(utterance.audio), CONFIG).astype(np.float16)
-        np.testing.assert_array_equal(cache.features(utterance.id), expected)
-
-
-PREPARATION = """
-import sys
-from pathlib import Path
-from data.features.augment import AugmentConfig
-from data.features.cache import prepare_features
-from tests.data.test_feature_cache import many_ids
-from utils.features.settings import FeatureConfig
-
-folder = Path(sys.argv[1])
-prepare_features(many_ids(folder), FeatureConfig(), folder, AugmentConfig(copies=1), workers=2)
-"""
-
-
-def many_ids(folder: Path) -> list[Utterance]:
-    """240 utterances of 8 recordings: some work, little to write."""
-    paths = sorted((folder / "audio").glob("*.wav"))
-    return [
-        Utterance(f"{path.stem}-{n}", path, 1.0, "s", ("ma1",), "妈") for path in paths for n in range(30)
-    ]
-
-
-def finished(folder: Path) -> list[Path]:
-    return [path for path in shard_files(folder) if path.name.endswith(".index.npy")]
-
-
-def wait_for(condition, seconds: float = 200.0) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "waited without result"
-        time.sleep(0.005)
-
-
-def test_a_killed_preparation_leaves_whole_shards_and_no_process(tmp_path, computed):
-    recordings(tmp_path / "audio", 8)
-    process = subprocess.Popen([sys.executable, "-c", PREPARATION, str(tmp_path)], cwd=ROOT)
-    wait_for(lambda: len(finished(tmp_path)) >= 2)
-    workers = psutil.Process(process.pid).children(recursive=True)
-    process.kill()
-    process.wait()
-    wait_for(lambda: not any(worker.is_running() for worker in workers))
-    done = sum(len(np.load(path)) for path in finished(tmp_path))
-    assert 0 < done < 480
-    utterances, copies = many_ids(tmp_path), AugmentConfig(copies=1)
-    cache = prepare_features(utterances, CONFIG, tmp_path, copies, workers=1)
-    # Copy 0 depends on the recording only, so ids share it; copy 1 differs between ids.
-    assert sum(copy for _, copy in computed) == 240 - done // 2
-    sample = [utterances[i] for i in range(0, 240, 31)]
-    fresh = prepare_features(sample, CONFIG, tmp_path / "fresh", copies, workers=1)
-    for key, values in all_features(fresh).items():
-        np.testing.assert_array_equal(cache.features(*key), values)

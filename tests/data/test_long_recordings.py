@@ -6,17 +6,14 @@ import numpy as np
 import pytest
 
 from analysis.keyword.detections import read_spoken_keywords
-from data.keywords import long_recordings
 from data.keywords.clips import KeywordClip
 from data.keywords.long_recordings import (
     Material,
-    _background_segments,
-    edges,
     main,
     write_long_recording,
 )
 from data.manifest import Utterance, write_manifest
-from utils.audio.reading import SAMPLE_RATE, audio_blocks, read_audio, write_wav
+from utils.audio.reading import SAMPLE_RATE, read_audio, write_wav
 from utils.errors import CorpusError, UserError
 
 
@@ -84,25 +81,6 @@ def test_backgrounds_fill_the_time(words: Path, tmp_path: Path):
     assert count and spectrum.argmax() * SAMPLE_RATE / len(samples) == pytest.approx(800, abs=1)
 
 
-def test_a_background_is_decoded_once_for_many_segments(tmp_path: Path, monkeypatch):
-    """The segments come from all of it, and the same seed gives the same ones."""
-    talk = np.linspace(0, 0.9, 150 * SAMPLE_RATE, dtype=np.float32)  # the level says from where a segment is
-    write_wav(tmp_path / "talk.wav", talk)
-    decoded = []
-    monkeypatch.setattr(
-        long_recordings, "audio_blocks", lambda path: decoded.append(path) or audio_blocks(path)
-    )
-
-    def levels(seed: int) -> list[float]:
-        segments = _background_segments([tmp_path / "talk.wav"], np.random.default_rng(seed))
-        return [float(next(segments).mean()) for _ in range(40)]
-
-    found = levels(0)
-    assert decoded == [tmp_path / "talk.wav"]
-    assert min(found) < 0.2 and max(found) > 0.7 and len(set(found)) > 30
-    assert levels(0) == found != levels(1)
-
-
 def test_missing_keywords_or_others_are_reported(words: Path, tmp_path: Path):
     clip = KeywordClip("a", words / "开/S0_nohash_0.wav", "开")
     with pytest.raises(CorpusError, match="nothing that isn't one"):
@@ -113,10 +91,3 @@ def test_missing_keywords_or_others_are_reported(words: Path, tmp_path: Path):
     with pytest.raises(UserError, match=r"silent\.wav"):
         write_long_recording(tmp_path / "silent", Material([silent], [clip]), 10, keyword_share=1.0)
     assert not (tmp_path / "silent/stream.flac").exists()
-
-
-def test_edges():
-    samples = np.zeros(1000, np.float32)
-    samples[300:700] = 0.5
-    samples[200:300] = 0.001  # 54 dB below the peak
-    assert edges(samples) == (300, 700)

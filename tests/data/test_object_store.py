@@ -204,12 +204,6 @@ def web(tmp_path) -> Iterator[str]:
     server.server_close()
 
 
-def test_a_packed_corpus_behind_a_web_address(packed, web):
-    pairs = zip(source(packed).batches(1), source(f"{web}/packed").batches(1), strict=True)
-    for here, there in pairs:
-        np.testing.assert_array_equal(here.features, there.features)
-
-
 def test_failures_of_the_network_name_the_file(manifest, packed, web, tmp_path):
     with pytest.raises(AudioError, match=r"no such audio file.*gone\.wav"):
         read_audio(f"{web}/gone.wav")

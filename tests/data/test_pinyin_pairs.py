@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from data.manifest import Utterance, write_manifest
-from data.text.pinyin_pairs import Pair, pairs_from_manifest, pairs_from_text, read_pairs
+from data.text.pinyin_pairs import Pair, read_pairs
 from utils.errors import CorpusError
 
 HELLO = Pair(("ni3", "hao3"), "你好")
@@ -20,53 +20,37 @@ def text(tmp_path) -> Path:
     return path
 
 
-def test_plain_text_keeps_pure_hanzi_and_counts_the_rest(text):
-    found = pairs_from_text(text)
-    assert found.pairs == [HELLO, MUSIC]
-    assert found.rejected == 3
+def test_sources_of_all_kinds_in_their_order_and_a_limit_over_all(text, tmp_path, caplog):
+    noise = Utterance("n", tmp_path / "n.wav", 1.0, "s", (), "")
+    write_manifest(tmp_path / "m.tsv", [Utterance("a", tmp_path / "a.wav", 1.0, "s", *HELLO), noise])
+    (tmp_path / "t.tsv").write_text("x\tyin1 yue4\t音乐\ny\tni3 hao3\t你好\n", encoding="utf-8")
+    packed = tmp_path / "lines.txt.xz"
+    packed.write_bytes(lzma.compress(text.read_bytes()))
+    sources = [tmp_path / "t.tsv", str(text), tmp_path / "m.tsv", packed]
+    found = [MUSIC, HELLO, HELLO, MUSIC, HELLO, HELLO, MUSIC]
+    assert read_pairs(sources) == found
+    assert [record.getMessage().split(" of ")[0] for record in caplog.records] == ["3 lines"] * 2
+    for limit in (1, 3, 7):
+        assert read_pairs(sources, limit=limit) == found[:limit]
 
 
 def test_readings_follow_the_phrase(tmp_path):
     (tmp_path / "a.txt").write_text("银行行长\n重庆很重\n", encoding="utf-8")
-    bank, city = pairs_from_text(tmp_path / "a.txt").pairs
+    bank, city = read_pairs([tmp_path / "a.txt"])
     assert bank.pinyin == ("yin2", "hang2", "hang2", "zhang3")
     assert city.pinyin == ("chong2", "qing4", "hen3", "zhong4")
 
 
-def test_compressed_text_reads_the_same(text):
-    packed = text.with_suffix(".txt.xz")
-    packed.write_bytes(lzma.compress(text.read_bytes()))
-    assert pairs_from_text(packed) == pairs_from_text(text)
-
-
-def test_manifest_and_transcript_list(tmp_path):
-    noise = Utterance("n", tmp_path / "n.wav", 1.0, "s", (), "")
-    write_manifest(tmp_path / "m.tsv", [Utterance("a", tmp_path / "a.wav", 1.0, "s", *HELLO), noise])
-    (tmp_path / "t.tsv").write_text("x\tyin1 yue4\t音乐\ny\tni3 hao3\t你好\n", encoding="utf-8")
-    assert pairs_from_manifest(tmp_path / "m.tsv").pairs == [HELLO]
-    assert pairs_from_manifest(tmp_path / "t.tsv").pairs == [MUSIC, HELLO]
-    assert pairs_from_manifest(tmp_path / "t.tsv", limit=1).pairs == [MUSIC]
-
-
-def test_sources_of_all_kinds_in_their_order_and_a_limit_over_all(text, tmp_path):
-    listed = tmp_path / "t.tsv"
-    listed.write_text("x\tyin1 yue4\t音乐\n", encoding="utf-8")
-    found = read_pairs([listed, str(text)])
-    assert (found.pairs, found.rejected) == ([MUSIC, HELLO, MUSIC], 3)
-    assert read_pairs([listed, text], limit=2).pairs == [MUSIC, HELLO]
-    assert read_pairs([listed, text], limit=1).pairs == [MUSIC]
-
-
-def test_cache_gives_the_same_and_notices_a_changed_file(text, tmp_path, monkeypatch):
+def test_cache_gives_the_same_and_notices_a_changed_file(text, tmp_path, monkeypatch, caplog):
     cache = tmp_path / "cache"
-    first = pairs_from_text(text)
-    assert pairs_from_text(text, cache=cache) == first
+    first = read_pairs([text])
+    assert read_pairs([text], cache=cache) == first
     monkeypatch.setattr("data.text.pinyin_pair_preparation.hanzi_to_pinyin", None)  # proof that it is kept
-    assert pairs_from_text(text, cache=cache) == first
+    assert read_pairs([text], cache=cache) == first
+    assert len(caplog.records) == 3
     monkeypatch.undo()
     text.write_text("你好\n", encoding="utf-8")
-    assert pairs_from_text(text, cache=cache).pairs == [HELLO]
-    assert pairs_from_text(text, limit=1, cache=cache).pairs == [HELLO]
+    assert read_pairs([text], cache=cache) == [HELLO]
 
 
 @pytest.mark.parametrize(
@@ -90,6 +74,6 @@ def test_bad_files_are_named(tmp_path, name, content, message):
 def test_missing_files_and_no_sources():
     for cache in (None, "somewhere"):
         with pytest.raises(CorpusError, match=r"nowhere\.txt"):
-            pairs_from_text("nowhere.txt", cache=cache)
+            read_pairs(["nowhere.txt"], cache=cache)
     with pytest.raises(CorpusError, match="no sources"):
         read_pairs([])

@@ -1,10 +1,7 @@
 """Tests of synthesised commands: reproducible bytes, disjoint voices, read back as labelled clips."""
 
 import importlib.util
-import json
 import re
-import sys
-from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -15,11 +12,8 @@ from data.keywords.clip_cache import load_clips
 from data.keywords.clips import KeywordDataConfig, labels_of, read_keyword_clips
 from data.manifest import read_manifest
 from data.synthesis import acoustics, spoken_commands
-from data.synthesis.clips import SpokenClip, make_clips
 from data.synthesis.spoken_commands import COMMANDS, OTHERS, CommandSettings, generate, main, plan_clips
-from data.synthesis.voices import Voice, assign_all_voices
 from utils.audio.reading import SAMPLE_RATE
-from utils.errors import ConfigError, CorpusError
 
 if importlib.util.find_spec("espeakng_loader") is None:
     pytest.skip("no synthesiser: pip install -r requirements/demo.txt", allow_module_level=True)
@@ -83,53 +77,6 @@ def test_the_manifest_has_speaker_and_text_of_each_clip(corpus):
         assert row.audio.name.startswith(f"{row.speaker}_nohash_") and row.audio.is_file()
         assert row.hanzi == row.audio.parent.name or row.hanzi in OTHERS
         assert 0.2 < row.seconds < 2.0
-
-
-def test_a_complete_corpus_is_unchanged_and_a_part_is_completed(corpus, tmp_path):
-    before = {path: path.stat().st_mtime_ns for path in corpus.rglob("*.*")}
-    assert generate(corpus, TINY, command=["absent"]) == []
-    assert before == {path: path.stat().st_mtime_ns for path in corpus.rglob("*.*")}
-    with pytest.raises(CorpusError, match="other settings"):
-        generate(corpus, CommandSettings(voices=6, takes=1, others=3))
-    (tmp_path / "notes.txt").write_text("mine")
-    with pytest.raises(CorpusError, match="the folder is not empty"):
-        generate(tmp_path, TINY)
-    lost = corpus / "打开" / f"{plan_clips(TINY)['dev'][0].voice.name}_nohash_0.wav"
-    content, card = lost.read_bytes(), json.loads((corpus / "corpus.json").read_text(encoding="utf-8"))
-    lost.unlink()
-    (corpus / "corpus.json").write_text(json.dumps(card | {"complete": False}), encoding="utf-8")
-    assert generate(corpus, TINY, workers=1) == []
-    assert lost.read_bytes() == content
-    kept = [path for path in before if path.suffix == ".wav" and path.parent.name in (*COMMANDS, "_unknown_")]
-    assert {path for path in kept if path.stat().st_mtime_ns != before[path]} == {lost}
-
-
-def clips_of(texts, voices, takes=1):
-    """Every text in every voice, several times; numbers continue where a label is repeated."""
-    clips, counts = [], Counter()
-    for label, syllables in texts:
-        for voice in voices:
-            numbers = range(counts[label], counts[label] + takes)
-            clips += [SpokenClip(label, syllables, voice, number) for number in numbers]
-        counts[label] += takes
-    return clips
-
-
-def test_clips_that_cannot_be_spoken_are_reported(tmp_path):
-    voices = assign_all_voices(6, 0)["train"]
-    clips, unspoken = make_clips(clips_of([("好", ("hao3",))], [*voices, Voice("X", "nobody")]), tmp_path)
-    assert len(clips) == 2 and [failure.item.voice.name for failure in unspoken] == ["X"]
-    assert "no voice 'nobody'" in unspoken[0].reason
-    broken = [sys.executable, "-c", ""]
-    with pytest.raises(CorpusError, match="the synthesiser fails: the synthesiser died"):
-        make_clips(clips_of([("好", ("hao3",))], voices, 15), tmp_path / "none", command=broken)
-
-
-def test_invalid_settings_are_refused():
-    with pytest.raises(ConfigError, match=r"settings\.voices is 5"):
-        CommandSettings(voices=5)
-    with pytest.raises(CorpusError, match="5 voices"):
-        assign_all_voices(5, 0)
 
 
 def test_command(tmp_path, monkeypatch, capsys):

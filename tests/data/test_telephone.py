@@ -19,7 +19,7 @@ from data.synthesis.reading import make_sentence
 from data.synthesis.voices import Voice
 from preflight.recipes import check_before_training, read_recipe
 from tests.support.tiny_corpus import SYLLABLES
-from training.tasks.keyword import VARIANTS, _warn_of_low_rates
+from training.tasks.keyword import _warn_of_low_rates
 from utils.audio.reading import audio_seconds, seconds_and_rate
 from utils.errors import CorpusError
 from utils.features.settings import FeatureConfig, empty_filters, feature_bins
@@ -80,11 +80,6 @@ def test_speech_recipes_need_no_option_but_the_rate(recipe):
     )
 
 
-SPEECH_COMMANDS = CONFIGS / "keyword" / "speech_commands.yaml"
-KEYWORD_RECIPES = [(path, "task=keyword") for path in sorted(CONFIGS.glob("keyword/*.yaml"))]
-KEYWORD_RECIPES += [(SPEECH_COMMANDS, f"model.name={name}") for name in VARIANTS["model"]]
-
-
 def test_prepare_names_the_options_for_telephone_speech(telephone, tmp_path):
     with pytest.raises(CorpusError, match=r"--sample-rate 8000.*features\.sample_rate=8000"):
         manifest_lists.main(["prepare", str(telephone), "--output", str(tmp_path / "out")])
@@ -98,17 +93,6 @@ def test_prepare_takes_telephone_speech(telephone, tmp_path, capsys):
     summary = json.loads((output / "summary.json").read_text())
     assert summary["sample_rates"] == {"8000": 12} and not summary["rejected"]
     assert "train with features.sample_rate=8000" in " ".join(capsys.readouterr().out.split())
-
-
-def test_prepare_names_mixed_rates(tmp_path, capsys):
-    folder = write_lists(tmp_path / "mixed", {"train": [8_000, 16_000, 16_000], "test": [16_000]})
-    output = tmp_path / "out"
-    assert (
-        manifest_lists.main(["prepare", str(folder), "--output", str(output), "--sample-rate", "8000"]) == 0
-    )
-    assert json.loads((output / "summary.json").read_text())["sample_rates"] == {"8000": 1, "16000": 3}
-    shown = " ".join(capsys.readouterr().out.split())
-    assert "8,000 Hz (1 utterances), 16,000 Hz (3 utterances); train with features.sample_rate=8000" in shown
 
 
 def doctors_view(capsys, *arguments: str) -> dict[str, str]:

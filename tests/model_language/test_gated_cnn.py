@@ -97,7 +97,7 @@ def text(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def dataset(text):
-    return prepare_pairs([text], text.parent / "cache", workers=1)
+    return prepare_pairs([text], text.parent / "cache")
 
 
 def hanzi_of(symbols: Symbols, row: np.ndarray) -> str:

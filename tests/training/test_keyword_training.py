@@ -74,11 +74,15 @@ def batches_of(store: ClipStore, **values) -> KeywordBatches:
 
 def test_a_run_holds_the_files_of_the_specification(trained):
     assert {path.name for path in trained.path.iterdir()} == {
-        *("config.yaml", "labels.txt", "model_summary.txt", "accuracy_last.txt"),
+        *("config.yaml", "flags.txt", "flags.json", "labels.txt", "model_summary.txt", "accuracy_last.txt"),
         *("best.weights.h5", "last.weights.h5", "weights", "checkpoint"),
         *("history.csv", "metrics.json", "train.log", "logs", "checksums", ".lock"),
     }
     assert trained.labels.read_text(encoding="utf-8") == "_silence_\nhigh\nlow\n"
+    flags = json.loads((trained.path / "flags.json").read_text(encoding="utf-8"))
+    assert flags == {key: value for key, value in trained.config().items() if key != "environment"}
+    lines = (trained.path / "flags.txt").read_text(encoding="utf-8").splitlines()
+    assert {"task=keyword", "features.mel_bins=12", "optimiser.learning_rate=0.02"} <= set(lines)
     assert re.search(r"Total params: [1-9]", (trained.path / "model_summary.txt").read_text())
     assert list(trained.logs.glob("train/events*")) and list(trained.logs.glob("validation/events*"))
     assert not temporary_files(trained.path)

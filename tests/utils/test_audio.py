@@ -2,7 +2,6 @@
 
 import io
 import os
-import re
 import sys
 from pathlib import Path
 
@@ -12,7 +11,6 @@ import soundfile
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from data.keywords.folders import read_recordings
 from tests.support.microphone import Microphone
 from tests.support.recordings import FOLDER
 from utils.audio import decoding
@@ -29,7 +27,6 @@ from utils.audio.reading import (
 )
 from utils.errors import AudioError
 
-SHARED = Path(__file__).parents[2].parent / "shared" / "data" / "audio"
 RATE = 16_000
 
 
@@ -91,16 +88,6 @@ def test_blocks_side_by_side_are_the_whole(tmp_path, monkeypatch, rate, channels
     np.testing.assert_array_equal(np.concatenate(blocks), resample(decoded, rate, RATE))
 
 
-def test_damage_deep_in_a_file_is_reported_when_it_is_read(tmp_path, monkeypatch):
-    soundfile.write(tmp_path / "a.flac", np.random.default_rng(0).normal(size=5 * RATE) * 0.1, RATE)
-    content = (tmp_path / "a.flac").read_bytes()
-    monkeypatch.setattr(decoding, "_BLOCK_FRAMES", 10_000)
-    blocks = audio_blocks(put(tmp_path / "b.flac", content[: len(content) // 2]))
-    assert len(next(blocks)) == 10_000
-    with pytest.raises(AudioError, match=r"cut off.*b\.flac"):
-        list(blocks)
-
-
 def test_raw_samples_from_a_pipe():
     integers = np.array([-32768, -1, 0, 1, 32767] * 9000, "<i2")
     blocks = list(pcm_blocks(io.BytesIO(integers.tobytes()), RATE))
@@ -114,19 +101,6 @@ def test_raw_samples_from_a_pipe():
     ):
         with pytest.raises(AudioError, match=f"{message}, standard input"):
             list(pcm_blocks(io.BytesIO(content), RATE))
-
-
-def test_the_samples_before_half_a_sample_are_read():
-    read = []
-    with pytest.raises(AudioError, match="half a sample at the end, of 2001 bytes"):
-        for block in pcm_blocks(io.BytesIO(b"\0\1" * 1000 + b"\0"), RATE):
-            read.append(block)
-    assert np.concatenate(read).tolist() == [256 / 32768] * 1000
-
-
-def test_resampling_leaves_no_alias(tmp_path):
-    soundfile.write(tmp_path / "a.wav", tone(1.0, 48_000, hertz=12_000.0), 48_000)
-    assert np.abs(read_audio(tmp_path / "a.wav")[1000:-1000]).max() < 1e-3
 
 
 @pytest.mark.parametrize("channels", [2, 6])
@@ -150,12 +124,6 @@ def test_one_of_two_speakers_in_opposite_phase_does_not_become_silence(tmp_path)
     soundfile.write(tmp_path / "a.wav", np.stack([sound, right], axis=1), RATE, subtype="FLOAT")
     levels = np.abs(read_audio(tmp_path / "a.wav").reshape(20, -1)).mean(axis=1)
     assert levels.min() > 0.5 * levels.max()
-
-
-def test_the_content_counts_not_the_name(tmp_path):
-    soundfile.write(tmp_path / "a.flac", tone(), RATE)
-    (tmp_path / "a.flac").rename(tmp_path / "a.wav")
-    np.testing.assert_allclose(read_audio(tmp_path / "a.wav"), tone(), atol=1e-4)
 
 
 def test_float_overshoot_is_clipped(tmp_path):
@@ -255,39 +223,6 @@ def test_an_mp3_file_that_does_not_state_its_length_is_read_to_its_end(tmp_path,
     assert len(read_audio(path)) / RATE == pytest.approx(30, abs=0.5)
 
 
-@pytest.mark.parametrize("tag", ["VBRI", "Xing without a number", "short frames"])
-def test_an_mp3_file_whose_tag_does_not_state_its_length(tmp_path, tag):
-    content, rng = io.BytesIO(), np.random.default_rng(0)
-    level = np.repeat([0.0, 0.2, 0.0], 10 * 24_000)
-    soundfile.write(
-        content, level * rng.standard_normal(len(level)), 24_000, format="MP3", bitrate_mode="VARIABLE"
-    )
-    data = bytearray(content.getvalue())
-    first = _first_frame_bytes(data)
-    begin = data.index(b"Xing" if b"Xing" in data[:first] else b"Info")
-    if tag == "VBRI":
-        data[begin : begin + 4] = bytes(4)
-        data[36:40] = b"VBRI"
-    elif tag == "short frames":
-        data = data[first:]
-    else:
-        data[begin + 7] = 0
-    (tmp_path / "a.mp3").write_bytes(data)
-    assert audio_seconds(tmp_path / "a.mp3") == pytest.approx(30, abs=0.2)
-    assert len(read_audio(tmp_path / "a.mp3")) / RATE == pytest.approx(30, abs=0.2)
-
-
-@pytest.mark.parametrize("between", [b"", b"TAG" + bytes(125)], ids=["plain", "tagged"])
-def test_joined_mp3_files_are_read_to_the_end_of_the_last(tmp_path, between):
-    first, _ = _mp3(3, bitrate_mode="VARIABLE")
-    second, _ = _mp3(6, bitrate_mode="CONSTANT")
-    path = put(tmp_path / "a.mp3", first + between + second)
-    assert audio_seconds(path) == pytest.approx(9, abs=0.3)
-    samples = read_audio(path)
-    assert len(samples) / RATE == pytest.approx(9, abs=0.3)
-    assert np.abs(samples[int(7.5 * RATE) : int(8.5 * RATE)]).mean() > 0.05, "the last loud part"
-
-
 @pytest.mark.parametrize(("rate", "channels"), [(22_050, 1), (8_000, 1), (RATE, 2)])
 def test_joined_mp3_files_of_different_formats_are_read(tmp_path, rate, channels):
     content = io.BytesIO()
@@ -297,25 +232,6 @@ def test_joined_mp3_files_of_different_formats_are_read(tmp_path, rate, channels
     assert audio_seconds(path) == pytest.approx(4, abs=0.3) == len(samples) / RATE
     inner = samples[int(3.3 * RATE) : int(3.8 * RATE)]
     assert np.abs(np.fft.rfft(inner)).argmax() * RATE / len(inner) == pytest.approx(440, abs=4)
-
-
-def test_a_tag_after_an_mp3_file_is_no_sound(tmp_path):
-    """With a picture, in which single headers of frames occur by chance."""
-    data, first = _mp3(3, bitrate_mode="VARIABLE")
-    picture = b"APETAGEX" + 20 * (data[first : first + 4] + bytes(1500))
-    whole = read_audio(put(tmp_path / "a.mp3", data))
-    samples = read_audio(put(tmp_path / "b.mp3", data + picture))
-    np.testing.assert_array_equal(samples[: len(whole)], whole)
-    assert not samples[len(whole) + RATE // 10 :].any(), "the decoder may add silence"
-
-
-def test_an_mp3_file_in_memory_is_read_from_where_the_decoder_is():
-    import fsspec
-
-    data, _ = _mp3(30, bitrate_mode="CONSTANT")
-    with fsspec.open("memory://a.mp3", "wb") as file:
-        file.write(data)
-    assert len(read_audio("memory://a.mp3")) / RATE == pytest.approx(30, abs=0.1)
 
 
 @pytest.mark.parametrize("stated", [0, 4000, 8001])
@@ -395,15 +311,6 @@ def test_cut_off(tmp_path, name, share):
         read_audio(path)
 
 
-@pytest.mark.parametrize("subtype", ["VORBIS", "OPUS"])
-def test_cut_off_ogg(tmp_path, subtype):
-    noise = np.random.default_rng(0).normal(size=RATE) * 0.1
-    soundfile.write(tmp_path / "whole", noise, RATE, format="OGG", subtype=subtype)
-    content = (tmp_path / "whole").read_bytes()
-    with pytest.raises(AudioError, match="cut off"):
-        read_audio(put(tmp_path / "cut.ogg", content[: len(content) // 2]))
-
-
 @pytest.mark.parametrize("share", [0.2, 0.5, 0.8, 0.99])
 def test_a_cut_off_ogg_recording_is_not_taken_for_a_shorter_one(tmp_path, share):
     """Of several pages: libsndfile reads those that are there."""
@@ -416,30 +323,11 @@ def test_a_cut_off_ogg_recording_is_not_taken_for_a_shorter_one(tmp_path, share)
     assert len(read_audio(recording)) > RATE
 
 
-@pytest.mark.parametrize("subtype", ["VORBIS", "OPUS"])
-def test_an_ogg_file_of_several_recordings_is_read_to_its_end(tmp_path, subtype):
-    parts = []
-    for seconds in (1, 2):
-        content = io.BytesIO()
-        soundfile.write(content, tone(seconds), RATE, format="OGG", subtype=subtype)
-        parts.append(content.getvalue())
-    path = put(tmp_path / "a.ogg", parts[0] + parts[1])
-    assert audio_seconds(path) == pytest.approx(3, abs=0.05)
-    assert np.abs(read_audio(path)[int(1.2 * RATE) : int(2.8 * RATE)]).mean() > 0.2
-
-
 def test_other_sound_behind_an_ogg_recording_is_an_error(tmp_path):
     content = (FOLDER / "common_voice_18735239.ogg").read_bytes()
     path = put(tmp_path / "a.ogg", content + b"\xff\xfb\x90\x00" * 2000)
     with pytest.raises(AudioError, match="8000 bytes after the last page of this Ogg file can't be read"):
         read_audio(path)
-
-
-def test_a_wav_header_shows_the_cut(tmp_path):
-    write_wav(tmp_path / "a.wav", tone())
-    content = (tmp_path / "a.wav").read_bytes()
-    with pytest.raises(AudioError, match="promises 16000 bytes, 15956 are there"):
-        audio_seconds(put(tmp_path / "b.wav", content[:16_000]))
 
 
 @pytest.mark.parametrize("size", [0xFFFFFFFF, 0x7FFFFFFF, 0xFFFFFFFF - 44])
@@ -505,19 +393,6 @@ def test_random_damage_gives_samples_or_a_user_error(tmp_path_factory, seed, nam
     assert samples.ndim == 1 and np.isfinite(samples).all() and np.abs(samples).max() <= 1.0
 
 
-@pytest.mark.shared
-@pytest.mark.skipif(not SHARED.is_dir(), reason="no ../shared/data/audio here")
-@pytest.mark.parametrize(
-    ("pattern", "rate"), [("aishell1_two_speakers/wav/*/*W00?1.flac", RATE), ("words*/mp3/*一*.mp3", 22_050)]
-)
-def test_real_recordings(pattern, rate):
-    paths = sorted(SHARED.glob(pattern))[:10]
-    assert paths
-    for path in paths:
-        assert soundfile.info(path).samplerate == rate
-        assert len(read_audio(path)) / RATE == pytest.approx(audio_seconds(path), abs=1e-4)
-
-
 def recorded(microphone: Microphone, monkeypatch, rate: int) -> list[np.ndarray]:
     """The blocks of a microphone until it is unplugged."""
     monkeypatch.setitem(sys.modules, "sounddevice", microphone)
@@ -537,14 +412,6 @@ def test_a_microphone_of_another_rate_is_resampled(monkeypatch):
     np.testing.assert_allclose(found, expected[: len(found)], atol=1e-4)
 
 
-def test_a_microphone_that_records_at_no_rate_is_refused(monkeypatch):
-    microphone = Microphone(tone(), 48_000)
-    monkeypatch.setattr(microphone, "query_devices", lambda kind: {"default_samplerate": 44_100.0})
-    monkeypatch.setitem(sys.modules, "sounddevice", microphone)
-    with pytest.raises(AudioError, match=r"can't be opened .*Invalid sample rate"):
-        next(microphone_blocks(RATE, 0.05))
-
-
 def test_a_microphone_that_does_not_start_is_refused(monkeypatch):
     """It opens, but another program has it."""
     microphone = Microphone(tone(), RATE)
@@ -561,18 +428,6 @@ def test_a_microphone_that_does_not_start_is_refused(monkeypatch):
 def test_what_a_microphone_has_recorded_in_the_meantime_is_one_block(monkeypatch):
     (block,) = recorded(Microphone(tone(0.5), RATE), monkeypatch, RATE)
     np.testing.assert_array_equal(block, tone(0.5))
-
-
-@pytest.mark.parametrize(
-    ("ending", "container", "subtype"),
-    [("aiff", "AIFF", "PCM_16"), ("w64", "W64", "PCM_16"), ("caf", "CAF", "PCM_16"), ("opus", "OGG", "OPUS")],
-)
-def test_a_folder_gives_the_recordings_that_libsndfile_reads(tmp_path, ending, container, subtype):
-    path = tmp_path / f"a.{ending}"
-    with path.open("wb") as file:
-        soundfile.write(file, 0.1 * np.ones(8_000), 8_000, format=container, subtype=subtype)
-    assert find_recordings(tmp_path) == [path]
-    assert audio_seconds(path) == pytest.approx(1.0, abs=0.01)
 
 
 def test_files_that_cannot_be_read_are_named_once(tmp_path, capsys):
@@ -594,13 +449,3 @@ def test_neither_hidden_files_nor_folders_are_taken_for_recordings(tmp_path):
         write_wav(tmp_path / name, np.zeros(100, np.float32))
     put(tmp_path / "._b.wav", b"\0\5\26\7")  # made by macOS
     assert find_recordings(tmp_path) == [tmp_path / "album.flac" / "a.wav", tmp_path / "b.wav"]
-
-
-def test_clips_of_other_formats_are_named(tmp_path, capsys):
-    for word in ("yes", "no"):
-        (tmp_path / word).mkdir()
-        write_wav(tmp_path / word / "ann_nohash_0.wav", np.zeros(100, np.float32))
-    put(tmp_path / "yes" / "bob_nohash_0.adx", b"\x80\0\1")
-    put(tmp_path / "yes" / "._bob_nohash_0.adx", b"\0\5\26\7")  # made by macOS
-    assert len(read_recordings(tmp_path, 10.0, 10.0)) == 2
-    assert re.search(r"1 files of .* are left out.*/bob_nohash_0\.adx", capsys.readouterr().err)

@@ -18,13 +18,9 @@ ROOT = Path(__file__).parents[2]
 # Commands that don't work with requirements/run.txt alone, and a package that each of them then lacks.
 LACKING = {
     "test.py speech RUN": "rapidfuzz",
-    "compare_runs.py": "h5py",
     "inspect_model.py weights RUN": "h5py",
-    "wake_word.py 你好": "matplotlib",
-    "demo.py": "jinja2",
     "train.py speech --config configs/demo/speech.yaml --run RUN": "keras",
     "export.py pretrained/audio_to_pinyin": "tensorflow",
-    "-m data.corpora.thchs30 prepare FOLDER": "rich",
 }
 INSTALL = "pip install -r requirements.txt (requirements/run.txt is for shipped and exported models only)"
 

@@ -5,11 +5,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pytest
-import yaml
-from hypothesis import given
-from hypothesis import strategies as st
 
-from utils.config import build_config, flatten, load_config, to_plain
+from utils.config import build_config, flatten, load_config
 from utils.errors import ConfigError
 
 
@@ -188,37 +185,6 @@ class Either:
 @pytest.mark.parametrize("size", [0.5, "all", None])
 def test_a_field_may_have_one_of_several_types(size):
     assert build_config(Either, {"size": size}).size == size
-
-
-names = st.text(st.characters(codec="utf-8", exclude_categories=("Cs", "Cc")), max_size=8)
-numbers = st.floats(allow_nan=False, allow_infinity=False)
-whole_numbers = st.integers(-(2**32) + 1, 2**32 - 1)
-optimisers = st.builds(
-    Optimiser, rate=numbers, clip=st.none() | numbers, kind=st.sampled_from(["adam", "sgd"])
-)
-models = st.builds(
-    Small, width=whole_numbers, kernels=st.lists(whole_numbers, max_size=3).map(tuple)
-) | st.builds(Deep, blocks=whole_numbers, width=whole_numbers)
-recipes = st.builds(
-    Recipe,
-    seed=whole_numbers,
-    mixed=st.booleans(),
-    title=names,
-    folder=st.none() | st.sampled_from([Path("runs/demo"), Path("/tmp/中文")]),
-    corpora=st.lists(names, max_size=3).map(tuple),
-    crop=st.tuples(numbers, numbers),
-    weights=st.dictionaries(names, numbers, max_size=2),
-    optimiser=optimisers,
-    warmup=st.none() | optimisers,
-    model=models,
-)
-
-
-@given(recipes)
-def test_round_trip_through_plain_values_and_yaml(recipe):
-    plain = to_plain(recipe)
-    assert build_config(Recipe, plain, VARIANTS) == recipe
-    assert build_config(Recipe, yaml.safe_load(yaml.safe_dump(plain, allow_unicode=True)), VARIANTS) == recipe
 
 
 def test_flatten_writes_dotted_keys():

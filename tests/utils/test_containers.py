@@ -9,7 +9,6 @@ import av
 import numpy as np
 import pytest
 
-from data.keywords.folders import read_recordings
 from tests.support.encoded_audio import RATE, SECONDS, SILENCE, TONE, encoded
 from utils.audio.folders import find_recordings
 from utils.audio.reading import audio_blocks, audio_seconds, read_audio, read_channels
@@ -37,27 +36,6 @@ def test_the_decoded_sound_is_the_encoded_sound(tmp_path: Path, name):
     spectrum = np.abs(np.fft.rfft(middle * np.hanning(len(middle))))
     assert spectrum.argmax() * 16000 / len(middle) == pytest.approx(440, abs=1)
     assert np.sqrt(np.mean(middle**2)) == pytest.approx(0.5 / np.sqrt(2), rel=0.05)
-
-
-def test_a_folder_gives_the_recordings_that_are_read_without_a_note(tmp_path: Path, capsys):
-    (tmp_path / "words" / "yes").mkdir(parents=True)
-    path = tmp_path / "words" / "yes" / "a.m4a"
-    path.write_bytes(encoded(*FORMATS["a.m4a"]))
-    assert find_recordings(tmp_path) == [path]
-    assert [clip.audio for clip in read_recordings(tmp_path / "words", 10.0, 10.0)] == [path]
-    assert capsys.readouterr().err == ""
-
-
-@pytest.mark.parametrize("kept", [0.0, 0.02, 0.5, 0.9])
-@pytest.mark.parametrize("name", ["a.mp4", "a.webm"])
-def test_damaged_files_are_errors_or_shorter(tmp_path: Path, name, kept):
-    content = encoded(*FORMATS[name], STEREO)
-    path = tmp_path / name
-    path.write_bytes(content[: 16 + int(kept * len(content))])
-    try:
-        assert len(read_audio(path)) < SECONDS * 16000  # a stream may end anywhere
-    except AudioError as error:
-        assert error.hint
 
 
 def test_a_video_without_sound(tmp_path: Path):
@@ -140,11 +118,6 @@ def test_the_channels_of_a_cinema_are_read_as_samples_of_their_own(tmp_path: Pat
     samples, _ = read_channels(path)
     assert samples.shape == sound.T.shape
     assert np.abs(samples - sound.T).max() < 0.01
-
-
-def test_adts_behind_an_id3_tag_is_read(tmp_path: Path):
-    (tmp_path / "a.aac").write_bytes(b"ID3\4\0\0\0\0\x10\0" + bytes(2048) + encoded("adts", "aac"))
-    assert_tones(read_audio(tmp_path / "a.aac"), SECONDS)
 
 
 @pytest.mark.parametrize("form", ["matroska", "mp4"])

@@ -1,7 +1,6 @@
 """Tests of GPU handling: memory growth, explanations for unused GPUs, recorded facts."""
 
 import logging
-from types import SimpleNamespace
 
 import pytest
 import tensorflow as tf
@@ -10,33 +9,11 @@ from training.failures import BATCH_SIZES, memory_errors_explained
 from training.history import record_devices
 from training.run import RECIPES
 from training.tasks.speech import SpeechConfig
-from utils.backend.devices import grow_gpu_memory, unused_gpu_reason
+from utils.backend.devices import unused_gpu_reason
 from utils.config import build_config
 from utils.errors import CorpusError, TrainingError
 from utils.files import write_text
 from utils.run_folder.run import start_run
-
-
-@pytest.fixture
-def two_gpus(monkeypatch) -> list[tuple[str, bool]]:
-    """The settings requested for two GPUs, the first of which is already in use."""
-    gpus, requested = [SimpleNamespace(name="GPU:0"), SimpleNamespace(name="GPU:1")], []
-
-    def set_memory_growth(device, enable):
-        if device is gpus[0]:
-            raise RuntimeError("Physical devices cannot be modified after being initialized")
-        requested.append((device.name, enable))
-
-    monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: gpus if kind == "GPU" else [])
-    monkeypatch.setattr(tf.config.experimental, "set_memory_growth", set_memory_growth)
-    return requested
-
-
-def test_memory_growth_is_set_for_every_gpu_and_a_busy_gpu_is_named(two_gpus, caplog):
-    with caplog.at_level(logging.WARNING):
-        grow_gpu_memory()
-    assert two_gpus == [("GPU:1", True)]
-    assert "GPU:0: all of its memory is allocated at once" in caplog.text and "GPU:1" not in caplog.text
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from utils.hypotheses.digits import numbers_as_digits, with_digits
+from utils.hypotheses.digits import with_digits
 from utils.hypotheses.recognition import Alternative, Ending, Recognition
 from utils.hypotheses.transcript_formats import FORMATS
 
@@ -23,6 +23,12 @@ def lines(name: str) -> list[str]:
     return [line for line in found if not line.startswith("#")]
 
 
+def numbers_as_digits(hanzi: str) -> str:
+    labels = with_digits(segment(hanzi)).labels
+    assert len(labels) in (0, len(hanzi))
+    return "".join(labels) or hanzi
+
+
 @pytest.mark.parametrize("context", ["{}", "他说{}的时候", "没有，{}。"])
 def test_idioms_approximations_and_small_numbers_stay_in_hanzi(context):
     texts = [context.format(text) for line in lines("numbers_in_hanzi.txt") for text in line.split()]
@@ -34,9 +40,6 @@ def test_quantities_become_digits():
     pairs = [line.split("\t") for line in lines("numbers_in_digits.tsv")]
     assert len(pairs) >= 100
     assert {hanzi: numbers_as_digits(hanzi) for hanzi, _ in pairs} == dict(pairs)
-    for hanzi, written in pairs:
-        labels = with_digits(segment(hanzi)).labels
-        assert "".join(labels) == written and len(labels) == len(hanzi)
 
 
 @given(
@@ -44,8 +47,6 @@ def test_quantities_become_digits():
 )
 def test_any_row_of_numerals_is_written_and_keeps_its_other_characters(text):
     written = numbers_as_digits(text)
-    labels = with_digits(segment(text)).labels or tuple(text)
-    assert "".join(labels) == written
     assert [each for each in written if each in "个人周儿几"] == [
         each for each in text if each in "个人周儿几"
     ]

@@ -1,7 +1,6 @@
 """Tests of atomic writes: a file has its old or its new content, never a part."""
 
 import errno
-import json
 import os
 import subprocess
 import sys
@@ -18,18 +17,6 @@ from utils.files import (
     write_json,
     write_text,
 )
-
-
-def test_text_is_utf8_with_unix_line_ends(tmp_path):
-    write_text(tmp_path / "new" / "folder" / "a.txt", "你好\nline\n")
-    assert (tmp_path / "new" / "folder" / "a.txt").read_bytes() == "你好\nline\n".encode()
-
-
-def test_json_is_readable_by_people(tmp_path):
-    write_json(tmp_path / "a.json", {"hanzi": "你好", "n": [1, 2.5, None]})
-    text = (tmp_path / "a.json").read_text("utf-8")
-    assert "你好" in text
-    assert json.loads(text) == {"hanzi": "你好", "n": [1, 2.5, None]}
 
 
 def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path):
@@ -76,13 +63,6 @@ def test_a_read_only_disk_names_the_file_and_keeps_leftovers(tmp_path):
         assert caught.value.filename == str(disk.path / "b")
         remove_leftovers(disk.path)
         assert leftover.exists() and (disk.path / "a.txt").read_text("utf-8") == "old"
-
-
-def test_the_current_folder_can_be_replaced(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    with replacing_folder(".") as folder:
-        (folder / "a.txt").write_text("new")
-    assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
 
 
 def test_the_folder_behind_a_link_is_replaced(tmp_path):

@@ -1,6 +1,5 @@
 """Tests of keyword features: MFCC by definition, features of microcontrollers, streams."""
 
-import dataclasses
 import math
 
 import numpy as np
@@ -15,10 +14,8 @@ from utils.features.keyword import (
     ENERGY_FLOOR,
     KeywordFeatureConfig,
     KeywordFeatureStream,
-    describe_mismatch,
     feature_frames,
     feature_values,
-    features_hash,
     keyword_features,
 )
 
@@ -172,19 +169,16 @@ def test_a_clip_shorter_than_a_window_is_refused_with_both_lengths(kind: str):
     ("wrong", "message"),
     [
         ({"kind": "spectrogram"}, "unknown features.kind 'spectrogram', one of: raw, mfcc, micro"),
-        ({"sample_rate": 0}, "features.sample_rate is 0, above 0"),
-        ({"stride_ms": 0}, "features.stride_ms is 0, at least one sample, 0.0625 ms"),
+        ({"sample_rate": 0}, "features.sample_rate is 0, 1 to 1,000,000"),
+        ({"stride_ms": 0}, "features.stride_ms is 0.0, above 0"),
+        ({"stride_ms": 0.01}, "features.stride_ms is 0.01, at least one sample, 0.0625 ms"),
         ({"window_ms": 15}, "features.window_ms is 15, at least features.stride_ms, 20"),
-        ({"window_ms": math.nan}, "features.window_ms is nan, a finite number"),
-        ({"highest_hz": math.inf}, "features.highest_hz is inf, a finite number"),
         ({"mel_bins": 0}, "features.mel_bins is 0, at least 1"),
         ({"coefficients": 41}, r"features.coefficients is 41, 0 .* to features.mel_bins, 40"),
-        ({"coefficients": -1}, r"features.coefficients is -1, 0 .* to features.mel_bins, 40"),
         ({"kind": "micro", "stride_ms": 20}, "features.stride_ms is 20.0, 10.0 for the kind micro"),
-        ({"lowest_hz": -1}, "features.lowest_hz is -1, at least 0 and below half the sample rate, 8000"),
-        ({"lowest_hz": 8000}, "features.lowest_hz is 8000, at least 0 and below"),
-        ({"highest_hz": 8001}, "features.highest_hz is 8001, above .*, 20, and at most .*, 8000"),
-        ({"lowest_hz": 300, "highest_hz": 300}, "features.highest_hz is 300, above features.lowest_hz, 300"),
+        ({"lowest_hz": -1}, "features.lowest_hz is -1.0, at least 0"),
+        ({"highest_hz": 8001}, "features.highest_hz is 8001, .* at most half the sample rate, 8000"),
+        ({"lowest_hz": 300, "highest_hz": 300}, "features.lowest_hz is 300, .* the lower one first"),
         ({"window_ms": 20, "mel_bins": 200}, r"features.mel_bins is 200: some filters.*31.25 Hz apart"),
     ],
     ids=str,
@@ -192,30 +186,3 @@ def test_a_clip_shorter_than_a_window_is_refused_with_both_lengths(kind: str):
 def test_a_setting_out_of_range_is_named_with_its_range(wrong: dict, message: str):
     with pytest.raises(ConfigError, match=message):
         KeywordFeatureConfig(**wrong)
-
-
-def test_each_setting_has_a_hash_of_its_own():
-    changes = {
-        "kind": "raw",
-        "sample_rate": 22_050,
-        "window_ms": 30.0,
-        "stride_ms": 10.0,
-        "mel_bins": 32,
-        "coefficients": 10,
-        "lowest_hz": 60.0,
-        "highest_hz": 7000.0,
-    }
-    assert set(changes) == {field.name for field in dataclasses.fields(KeywordFeatureConfig)}
-    hashes = {features_hash(dataclasses.replace(MFCC, **{name: value})) for name, value in changes.items()}
-    assert len({features_hash(MFCC), *hashes}) == 1 + len(changes)
-    assert features_hash(KeywordFeatureConfig(window_ms=40.0, mel_bins=40)) == features_hash(MFCC)
-    assert features_hash(KeywordFeatureConfig(window_ms=40)) == features_hash(MFCC)  # 40 and 40.0 are equal
-
-
-def test_a_mismatch_names_every_setting_with_both_values():
-    assert describe_mismatch(MFCC, KeywordFeatureConfig()) == ""
-    requested = KeywordFeatureConfig(coefficients=10, stride_ms=10.0)
-    assert describe_mismatch(MFCC, requested) == (
-        "features.stride_ms: 20.0 in training, 10.0 asked for; "
-        "features.coefficients: 20 in training, 10 asked for"
-    )

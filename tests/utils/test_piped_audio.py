@@ -86,14 +86,6 @@ def test_frames_without_a_name_are_an_audio_file(codec: str):
     assert len(samples_of(content.getvalue())) == pytest.approx(len(SOUND), abs=3500)
 
 
-def test_the_wav_of_a_pipe_without_a_length_is_read_as_it_arrives():
-    header = bytearray(audio_file("WAV")[:44])
-    header[40:44] = bytes(4)
-    with open_pipe(io.BytesIO(header + PCM), None, RATE) as blocks:
-        samples = np.concatenate(list(blocks))
-    np.testing.assert_array_equal(samples, np.frombuffer(PCM, "<i2") / np.float32(32768))
-
-
 @pytest.mark.parametrize(
     ("content", "rate", "message"),
     [

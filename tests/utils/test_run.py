@@ -17,11 +17,6 @@ def test_a_new_run_records_config_and_environment(tmp_path):
     assert saved["environment"]["cores"] >= 1
 
 
-def test_the_same_config_finds_the_run_again(tmp_path):
-    first = start_run(tmp_path / "one", CONFIG).config()
-    assert start_run(tmp_path / "one", CONFIG).config() == first
-
-
 def test_another_config_is_refused_by_key(tmp_path):
     start_run(tmp_path / "one", CONFIG)
     other = {**CONFIG, "model": {"name": "compact", "width": 320}}

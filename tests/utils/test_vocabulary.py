@@ -1,8 +1,5 @@
 """Tests of vocabularies: order, special tokens, files, mismatches, the command that writes them."""
 
-import random
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -23,16 +20,7 @@ from utils.vocabulary import (
     language_vocabulary,
 )
 
-TRANSCRIPTS = Path(__file__).parents[2].parent / "shared" / "data" / "transcripts"
-THCHS = ("thchs_train", "thchs_dev", "thchs_test")
 SYLLABLES = st.lists(st.sampled_from([*full_inventory(), "miaor2", "hengr1"]), max_size=30)
-
-
-def first_seen_vocabulary(count: int) -> Vocabulary:
-    """Tokens in the order of their first occurrence in some utterances, then blank and space."""
-    seen = list(full_inventory())
-    random.Random(0).shuffle(seen)
-    return Vocabulary((*seen[:count], BLANK, SPACE))
 
 
 def test_space_and_blank_are_there_by_construction_and_blank_is_last():
@@ -41,22 +29,6 @@ def test_space_and_blank_are_there_by_construction_and_blank_is_last():
     assert vocabulary.blank_index == len(vocabulary) - 1 == len(full_inventory()) + 1
     assert acoustic_vocabulary([SPACE, BLANK, "a1"]) == vocabulary
     assert language_vocabulary(["好", "你", PAD, "好"]).tokens == (PAD, UNKNOWN, "你", "好")
-
-
-@given(st.lists(SYLLABLES, max_size=8), st.randoms())
-@settings(max_examples=40)
-def test_vocabulary_does_not_depend_on_order_or_repetition(utterances, generator):
-    vocabulary = acoustic_vocabulary(s for utterance in utterances for s in utterance)
-    shuffled = [*utterances, *utterances[:3]]
-    generator.shuffle(shuffled)
-    assert acoustic_vocabulary(s for utterance in shuffled for s in utterance) == vocabulary
-
-
-@given(SYLLABLES, st.integers(0, 30))
-@settings(max_examples=40)
-def test_vocabulary_does_not_depend_on_how_much_is_read(syllables, count):
-    standard = [s for s in syllables if s in set(full_inventory())]
-    assert acoustic_vocabulary(standard[:count]).hash == acoustic_vocabulary().hash
 
 
 @given(SYLLABLES)
@@ -95,11 +67,6 @@ def test_damaged_files_are_refused(tmp_path, content, message):
     assert str(path) in str(error.value)
 
 
-def test_missing_file(tmp_path):
-    with pytest.raises(VocabularyError, match="No such file"):
-        Vocabulary.load(tmp_path / "acoustic.txt")
-
-
 def test_unknown_token_names_token_utterance_and_file():
     with pytest.raises(VocabularyError) as error:
         acoustic_vocabulary().encode(["ni3", "zong6"], utterance="A11_0", source="train.tsv")
@@ -119,20 +86,6 @@ def test_unknown_hanzi_become_unk():
     with pytest.raises(VocabularyError, match="there is no token 4"):
         vocabulary.decode([4])
     assert "你" in vocabulary and "们" not in vocabulary
-
-
-def test_classic_failure_1_checkpoint_of_ten_utterances():
-    """``data_length=10``: 230 classes, loaded into the full model: "Shapes … are incompatible"."""
-    full, small = acoustic_vocabulary(), first_seen_vocabulary(228)
-    assert len(small) == 230
-    message = explain_mismatch(full, small)
-    assert f"the model has {len(full)} classes, the weights have 230" in message
-    missing = sorted(set(full.tokens) - set(small.tokens))
-    assert f"only in the model ({len(full) - 230}): {', '.join(missing[:12])}, …" in message
-    assert "only in the weights (0): none" in message
-    assert (
-        f"the first difference is class 0: 'a1' in the model, '{small.tokens[0]}' in the weights" in message
-    )
 
 
 def test_a_mismatch_is_named_in_both_directions():

@@ -158,7 +158,7 @@ def _token_ids(
 
 
 def _evaluate(config: LanguageConfig, run: RunFolder) -> dict[str, float]:
-    dev = read_pairs(config.data.dev, cache=config.data.cache).pairs
+    dev = read_pairs(config.data.dev, cache=config.data.cache)
     converter = load_combined_converter(run, config.model)
     hanzi, pinyin = [pair.hanzi for pair in dev], [pair.pinyin for pair in dev]
     toneless = [tuple(map(without_tone, syllables)) for syllables in pinyin]

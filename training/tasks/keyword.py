@@ -33,17 +33,16 @@ from training.tasks.keyword_batches import KeywordBatch, KeywordBatches, feature
 from training.tasks.recipe import Recipe, SourceModel, changed_data, prepare_model
 from utils.audio.reading import sample_rates_of
 from utils.backend.prediction import prepare_prediction
-from utils.config import ConfigClasses
+from utils.config import flatten, to_plain
 from utils.errors import CorpusError, RunError, require
 from utils.features.keyword import (
     KeywordFeatureConfig,
-    describe_mismatch,
     feature_frames,
     feature_values,
 )
-from utils.files import write_text
+from utils.files import write_json, write_text
 from utils.limits import Count, Fraction, Size
-from utils.run_folder.run import RunFolder
+from utils.run_folder.run import RunFolder, config_differences, describe_differences
 from utils.vocabulary import Vocabulary
 
 log = logging.getLogger("train")
@@ -114,7 +113,7 @@ class KeywordConfig(Recipe):
         return samples_of(self.data.context_ms, self.features.sample_rate)
 
 
-VARIANTS = {"model": ConfigClasses(MODELS)}
+VARIANTS = {"model": {name: model.config for name, model in MODELS.items()}}
 
 
 class KeywordTask:
@@ -230,6 +229,7 @@ def train_keyword(
         )
     )
     prepare_model(model, config, run, partial(_load_source, config.features, labels))
+    _write_flags(run, config)
     _warn_of_low_rates(clips["train"], config.features.sample_rate)
     train_store, dev_store = (_load(config, clips[split]) for split in ("train", "dev"))
     test_store = _load(config, clips["test"]) if clips["test"] else None
@@ -279,8 +279,8 @@ def _load_source(features: KeywordFeatureConfig, labels: Sequence[str], run: str
     """The trained model of another run, and its output layer."""
     source = load_keyword_model(run)
     if source.features != features:
-        mismatch = describe_mismatch(source.features, features)
-        log.warning("%s was trained on other features (%s)", run, mismatch)
+        differing = config_differences(to_plain(source.features), to_plain(features))
+        log.warning("%s was trained on other features (%s)", run, describe_differences(differing))
     return source.model, {OUTPUT_LAYER: TokenLayer(Vocabulary(source.labels), Vocabulary(tuple(labels)))}
 
 
@@ -351,3 +351,10 @@ def _clips_hash(clips: Sequence[KeywordClip]) -> str:
     """A hash of the clips without their paths: recordings may be moved."""
     rows = [f"{clip.id}\t{clip.label}\t{clip.start_seconds}\t{clip.seconds}\n" for clip in clips]
     return hashlib.sha256("".join(rows).encode()).hexdigest()
+
+
+def _write_flags(run: RunFolder, config: KeywordConfig) -> None:
+    """Write the settings as lines ``key=value`` and as JSON too, for programs without YAML."""
+    plain = to_plain(config)
+    write_text(run.flags, "".join(f"{key}={value}\n" for key, value in flatten(plain).items()))
+    write_json(run.flags_json, plain)

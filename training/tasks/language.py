@@ -175,7 +175,7 @@ def train_language(
         return train_punctuation(config, run, distribution)
     if isinstance(config.model, CombinedConfig):
         return make_combined(config, run)
-    all_pairs, dev_pairs = _read(data.train, data.cache), _read(data.dev, data.cache)
+    all_pairs, dev_pairs = (read_pairs(lists, cache=data.cache) for lists in (data.train, data.dev))
     train_pairs = all_pairs[: data.limit or None]
     log.info("%s: %d training and %d dev sentences", config.model.name, len(train_pairs), len(dev_pairs))
     _report_overlap(train_pairs, dev_pairs)
@@ -211,17 +211,6 @@ def _load_source(symbols: Symbols, run: str) -> SourceModel:
         INPUT_LAYER: TokenLayer(theirs.pinyin, symbols.pinyin, axis=0),
         OUTPUT_LAYER: TokenLayer(theirs.hanzi, symbols.hanzi),
     }
-
-
-def _read(sources: Sequence[str], cache: str) -> list[Pair]:
-    found = read_pairs(sources, cache=cache)
-    if found.rejected:
-        log.warning(
-            "%d lines of %s left out: they contain other characters than hanzi",
-            found.rejected,
-            ", ".join(sources),
-        )
-    return found.pairs
 
 
 def _report_overlap(train_pairs: Sequence[Pair], dev_pairs: Sequence[Pair]) -> None:

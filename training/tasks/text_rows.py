@@ -108,7 +108,7 @@ def read_texts(config: LanguageConfig, spoken: float = 0.0) -> tuple[PairDataset
     data = config.data
     check_text_rows(config)
     dataset = prepare_pairs(data.train, data.cache, spoken=spoken, seed=config.seed)
-    dev = read_pairs(data.dev, cache=data.cache).pairs
+    dev = read_pairs(data.dev, cache=data.cache)
     log.info("%s: %d training hanzi, %d dev sentences", config.model.name, dataset.hanzi_count, len(dev))
     if dataset.rejected:
         log.warning(

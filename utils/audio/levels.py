@@ -70,13 +70,6 @@ def clipped_fraction(samples: np.ndarray) -> float:
         return 0.0
     tops = np.abs(samples) >= _NEAR_PEAK * peak
     level = tops[1:] & (samples[1:] == samples[:-1])
-    # n equal samples are n - 1 equal neighbours
-    return long_runs(level, _FLAT_SAMPLES - 1, ends=1) / len(samples)
-
-
-def long_runs(flags: np.ndarray, shortest: int, ends: int = 0) -> int:
-    """Number of (n,) flags in runs of at least ``shortest``, plus ``ends`` for each run."""
-    edges = np.flatnonzero(np.diff(flags.astype(np.int8), prepend=0, append=0))
-    runs = edges[1::2] - edges[::2]
-    kept = runs[runs >= max(shortest, 1)]
-    return int(kept.sum()) + ends * len(kept)
+    edges = np.flatnonzero(np.diff(level.astype(np.int8), prepend=0, append=0))
+    runs = edges[1::2] - edges[::2] + 1  # n equal samples are n - 1 equal neighbours
+    return int(runs[runs >= _FLAT_SAMPLES].sum()) / len(samples)

@@ -1,6 +1,6 @@
 """Reads audio files of any usual format as mono float32 samples at one sample rate, or says what is wrong.
 
-``decoding`` chooses the decoder, ``mixing`` makes one channel of several, soxr resamples. All recordings are
+``decoding`` chooses the decoder, soxr resamples. All recordings are
 read here, so that damaged ones are found before they become wrong features: files that are cut off, text
 named ``.wav``, NaN samples, floats that are not scaled to ±1.
 """
@@ -26,6 +26,7 @@ INT16_SCALE = 32768.0  # 1.0 as a 16-bit integer, the sample format of most corp
 
 # Float files may slightly exceed ±1; a peak above this is an error: integers were stored as floats.
 _UNSCALED_PEAK = 64.0
+_RATES_CHECKED = 50  # recordings whose sample rates are read before a training
 _MIXED_AT_ONCE = 1 << 13  # samples; the blocks of decoders are multiples of it
 _LEAST_POWER = 0.5  # of the mean, relative to that of independent channels; in opposite phase it is near 0
 
@@ -33,7 +34,7 @@ _LEAST_POWER = 0.5  # of the mean, relative to that of independent channels; in 
 def read_audio(path: str | Path, sample_rate: int = SAMPLE_RATE) -> np.ndarray:
     """Read a recording as mono samples at ``sample_rate``.
 
-    Several channels are mixed (:mod:`utils.audio.reading`). Samples beyond ±1 (float files, lossy codecs,
+    Several channels are mixed (:func:`mix`). Samples beyond ±1 (float files, lossy codecs,
     resampling) are clipped. The format is determined by the content of the file, not by its name.
 
     Args:
@@ -144,13 +145,13 @@ def seconds_and_rate(path: str | Path) -> tuple[float, int]:
         return frames / sound.rate, sound.rate
 
 
-def sample_rates_of(paths: Sequence[str | Path], count: int = 50) -> Counter[int]:
-    """Count the sample rates (Hz) of up to ``count`` evenly chosen recordings; unreadable ones are ignored.
+def sample_rates_of(paths: Sequence[str | Path]) -> Counter[int]:
+    """Count the sample rates (Hz) of up to 50 evenly chosen recordings; unreadable ones are ignored.
 
     Little more than headers is read, which is fast enough before each training.
     """
     rates: Counter[int] = Counter()
-    for path in paths[:: -(-len(paths) // count) or 1]:
+    for path in paths[:: -(-len(paths) // _RATES_CHECKED) or 1]:
         with contextlib.suppress(AudioError), open_sound(path) as sound:
             rates[sound.rate] += 1
     return rates
@@ -226,6 +227,43 @@ def checked(samples: np.ndarray, path: str | Path) -> np.ndarray:
             hint="divide by 32768, or save as 16-bit integers",
         )
     return samples
+
+
+def sample_blocks(samples: np.ndarray, rate: int | None, sample_rate: int) -> Iterator[np.ndarray]:
+    """Samples of a caller, resampled as those of a file are.
+
+    Args:
+        samples: see :func:`mono_samples`.
+        rate: Hz, of the samples.
+        sample_rate: Hz, of the result.
+
+    Yields:
+        (samples,) float32 in [-1, 1].
+
+    Raises:
+        AudioError: as for :func:`mono_samples`, or there is no rate.
+    """
+    if not rate:
+        raise AudioError("samples without their sample rate", hint="give it in Hz, e.g. 16000")
+    for block in at_rate([mono_samples(samples)], rate, sample_rate):
+        yield np.clip(block, -1.0, 1.0)
+
+
+def mono_samples(samples: np.ndarray) -> np.ndarray:
+    """Samples of a caller, (n,) floats in [-1, 1] or 16-bit integers, as (n,) float32.
+
+    Raises:
+        AudioError: they have another shape or type, are not finite, or are floats that are not scaled.
+    """
+    samples = np.asarray(samples)
+    if samples.ndim != 1:
+        hint = "give one channel, an array (samples,)"
+        raise AudioError(f"samples with the shape {samples.shape}", hint=hint)
+    if samples.dtype == np.int16:
+        return samples.astype(np.float32) / np.float32(INT16_SCALE)
+    if not np.issubdtype(samples.dtype, np.floating):
+        raise AudioError(f"samples of type {samples.dtype}", hint="give float32 in [-1, 1], or int16")
+    return checked(samples.astype(np.float32, copy=False), "samples")
 
 
 def mix(samples: np.ndarray) -> np.ndarray:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import scipy.fft
@@ -16,6 +16,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from utils.audio.reading import HIGHEST_RATE, SAMPLE_RATE
 from utils.errors import AudioError, require
 from utils.features.micro import MicroFrontEnd
+from utils.limits import Count, Limited, NotNegative, Positive, Size, between
 
 KINDS = ("raw", "mfcc", "micro")
 _DEFAULTS: dict[str, dict[str, Any]] = {
@@ -35,7 +36,7 @@ _HIGHEST_FRACTION = 0.475  # of the sample rate: 7600 Hz at 16 kHz, 3800 Hz at 8
 
 
 @dataclass(frozen=True)
-class KeywordFeatureConfig:
+class KeywordFeatureConfig(Limited, section="features"):
     """Settings of a keyword model's front end; saved with every model.
 
     None is replaced by the default value of the kind.
@@ -58,13 +59,13 @@ class KeywordFeatureConfig:
     """
 
     kind: str = "mfcc"
-    sample_rate: int = SAMPLE_RATE
-    window_ms: float = _OF_THE_KIND
-    stride_ms: float = _OF_THE_KIND
-    mel_bins: int = _OF_THE_KIND
-    coefficients: int = _OF_THE_KIND
-    lowest_hz: float = _OF_THE_KIND
-    highest_hz: float = _OF_THE_KIND
+    sample_rate: Annotated[int, between(1, HIGHEST_RATE)] = SAMPLE_RATE
+    window_ms: Positive = _OF_THE_KIND
+    stride_ms: Positive = _OF_THE_KIND
+    mel_bins: Count = _OF_THE_KIND
+    coefficients: Size = _OF_THE_KIND
+    lowest_hz: NotNegative = _OF_THE_KIND
+    highest_hz: Positive = _OF_THE_KIND
 
     def __post_init__(self):
         require(
@@ -79,8 +80,8 @@ class KeywordFeatureConfig:
             object.__setattr__(self, name, float(getattr(self, name)))
         if self.kind == "micro":
             self._check_micro()
-        _check_times(self)
-        _check_filters(self)
+        super().__post_init__()
+        self._check_ranges()
 
     def _check_micro(self) -> None:
         for name, value in {"sample_rate": SAMPLE_RATE, **_DEFAULTS["micro"]}.items():
@@ -89,6 +90,35 @@ class KeywordFeatureConfig:
                 f"features.{name} is {getattr(self, name)}",
                 hint=f"{value} for the kind micro: its frames are those of microcontrollers",
             )
+
+    def _check_ranges(self) -> None:
+        """Check the values that limit one another."""
+        require(
+            self.stride_samples >= 1,
+            f"features.stride_ms is {self.stride_ms:g}",
+            hint=f"at least one sample, {1000 / self.sample_rate:g} ms",
+        )
+        require(
+            self.window_ms >= self.stride_ms,
+            f"features.window_ms is {self.window_ms:g}",
+            hint=f"at least features.stride_ms, {self.stride_ms:g}: no sample may be skipped",
+        )
+        require(
+            self.coefficients <= self.mel_bins,
+            f"features.coefficients is {self.coefficients}",
+            hint=f"0 (the log mel values) to features.mel_bins, {self.mel_bins}",
+        )
+        require(
+            self.lowest_hz < self.highest_hz <= self.sample_rate / 2,
+            f"features.lowest_hz is {self.lowest_hz:g}, features.highest_hz is {self.highest_hz:g}",
+            hint=f"the lower one first; at most half the sample rate, {self.sample_rate / 2:g}",
+        )
+        require(
+            mel_filters(self).any(axis=0).all(),
+            f"features.mel_bins is {self.mel_bins}: some filters from {self.lowest_hz:g} Hz have no FFT bin "
+            f"({self.sample_rate / self.fft_size:g} Hz apart)",
+            hint="use fewer, a longer features.window_ms or a wider range of Hz",
+        )
 
     @property
     def window_samples(self) -> int:
@@ -109,56 +139,6 @@ class KeywordFeatureConfig:
 def mel(hertz: float | np.ndarray) -> np.ndarray:
     """The mel scale of the HTK Book, eq. 5.13: 1127 ln(1 + Hz / 700), float64."""
     return 1127.0 * np.log1p(np.asarray(hertz, np.float64) / 700.0)
-
-
-def _check_times(config: KeywordFeatureConfig) -> None:
-    for name in _FLOATS:
-        require(
-            np.isfinite(getattr(config, name)),
-            f"features.{name} is {getattr(config, name)}",
-            hint="a finite number",
-        )
-    require(
-        1 <= config.sample_rate <= HIGHEST_RATE,
-        f"features.sample_rate is {config.sample_rate}",
-        hint=f"above 0 and at most {HIGHEST_RATE:,} Hz",
-    )
-    require(
-        config.stride_samples >= 1,
-        f"features.stride_ms is {config.stride_ms:g}",
-        hint=f"at least one sample, {1000 / config.sample_rate:g} ms",
-    )
-    require(
-        config.window_ms >= config.stride_ms,
-        f"features.window_ms is {config.window_ms:g}",
-        hint=f"at least features.stride_ms, {config.stride_ms:g}: no sample may be skipped",
-    )
-
-
-def _check_filters(config: KeywordFeatureConfig) -> None:
-    require(config.mel_bins >= 1, f"features.mel_bins is {config.mel_bins}", hint="at least 1")
-    require(
-        0 <= config.coefficients <= config.mel_bins,
-        f"features.coefficients is {config.coefficients}",
-        hint=f"0 (the log mel values) to features.mel_bins, {config.mel_bins}",
-    )
-    half = config.sample_rate / 2
-    require(
-        0 <= config.lowest_hz < half,
-        f"features.lowest_hz is {config.lowest_hz:g}",
-        hint=f"at least 0 and below half the sample rate, {half:g}",
-    )
-    require(
-        config.lowest_hz < config.highest_hz <= half,
-        f"features.highest_hz is {config.highest_hz:g}",
-        hint=f"above features.lowest_hz, {config.lowest_hz:g}, and at most half the sample rate, {half:g}",
-    )
-    require(
-        mel_filters(config).any(axis=0).all(),
-        f"features.mel_bins is {config.mel_bins}: some filters from {config.lowest_hz:g} Hz have no FFT bin "
-        f"({config.sample_rate / config.fft_size:g} Hz apart)",
-        hint="use fewer, a longer features.window_ms or a wider range of Hz",
-    )
 
 
 # Added to the energy of each filter before the logarithm. Rounding to 16 bits gives 5e-8 to 5e-7 in a filter
@@ -266,22 +246,6 @@ def features_hash(config: KeywordFeatureConfig) -> str:
     """16 hexadecimal digits that change with everything that determines the features."""
     values = {**dataclasses.asdict(config), "version": _VERSION}
     return hashlib.blake2b(json.dumps(values, sort_keys=True).encode(), digest_size=8).hexdigest()
-
-
-def describe_mismatch(trained: KeywordFeatureConfig, requested: KeywordFeatureConfig) -> str:
-    """The settings that differ, with both values; empty if none differs.
-
-    Example:
-        >>> describe_mismatch(KeywordFeatureConfig(), KeywordFeatureConfig(coefficients=10))
-        'features.coefficients: 20 in training, 10 asked for'
-    """
-    fields = dataclasses.fields(trained)
-    both = [(field.name, getattr(trained, field.name), getattr(requested, field.name)) for field in fields]
-    return "; ".join(
-        f"features.{name}: {trained_value} in training, {requested_value} asked for"
-        for name, trained_value, requested_value in both
-        if trained_value != requested_value
-    )
 
 
 @lru_cache(maxsize=8)

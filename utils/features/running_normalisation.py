@@ -5,9 +5,7 @@ no influence. The state is kept from one call to the next, so a stream in pieces
 result as the whole recording.
 """
 
-from dataclasses import dataclass
 from itertools import pairwise
-from typing import Self
 
 import numpy as np
 import scipy.sparse
@@ -18,9 +16,9 @@ ACTIVE_RANGE = np.log(1000.0)  # frames more than 30 dB below the recent loudest
 # The level of the recent loudest frame decreases: slowly, or the noise in a pause would be normalised like
 # speech, but fast enough that a slammed door doesn't suppress a conversation for long.
 FADING_DB_PER_SECOND = 0.5
-# The mean log energy of 16-bit speech of usual loudness in the mel filters (corpus of the demo: 9.7; single
-# recordings: 6 to 14).
-INITIAL_LEVEL = 10.0
+# The seconds of speech that the mean of a stream counts as at its beginning: its level, which depends on the
+# loudness of a recording, and its shape, in which recordings differ less.
+LEVEL_SECONDS, SHAPE_SECONDS = 0.5, 2.0
 # Long-term average spectrum of speech: natural logarithms of the power density of 16-bit samples after
 # pre-emphasis, at frequencies that are evenly spaced on the mel scale from 0 to 8 kHz. Mean over the active
 # frames of the 131 training speakers of Common Voice, each with the same weight.
@@ -31,46 +29,30 @@ SPEECH_DENSITY = np.array([
 HIGHEST_HZ = 8000.0
 
 
-@dataclass(frozen=True)
-class InitialMean:
-    """The mean that a stream begins with, and the seconds of speech that it counts as.
+def average_speech(filters: scipy.sparse.sparray, sample_rate: int, window: np.ndarray) -> np.ndarray:
+    """The long-term average spectrum of speech in mel filters: (F,) log energies.
 
-    Attributes:
-        levels: (F,) log energies.
-        level_seconds: weight of the mean of ``levels``, which depends on the loudness of a recording.
-        shape_seconds: weight of the differences from this mean, in which recordings differ less.
+    Args:
+        filters: (fft / 2 + 1, F) weights of the power spectrum.
+        sample_rate: Hz.
+        window: the factors of the samples of a frame.
     """
-
-    levels: np.ndarray
-    level_seconds: float
-    shape_seconds: float
-
-    @classmethod
-    def flat(cls, bins: int) -> Self:
-        """The same level in all bins."""
-        return cls(np.full(bins, INITIAL_LEVEL), level_seconds=0.5, shape_seconds=0.5)
-
-    @classmethod
-    def average_speech(cls, filters: scipy.sparse.sparray, sample_rate: int, window: np.ndarray) -> Self:
-        """The long-term average spectrum of speech in mel filters.
-
-        Args:
-            filters: (fft / 2 + 1, F) weights of the power spectrum.
-            sample_rate: Hz.
-            window: the factors of the samples of a frame.
-        """
-        hertz = np.linspace(0.0, sample_rate / 2, filters.shape[0])
-        points = np.linspace(0.0, hz2mel(HIGHEST_HZ), len(SPEECH_DENSITY))
-        density = np.exp(np.interp(hz2mel(hertz), points, SPEECH_DENSITY)) * np.square(window).sum()
-        energies = density @ filters
-        energies[energies == 0] = 1.0  # of a filter without an FFT bin, which is constant
-        return cls(np.log(energies), level_seconds=0.5, shape_seconds=2.0)
+    hertz = np.linspace(0.0, sample_rate / 2, filters.shape[0])
+    points = np.linspace(0.0, hz2mel(HIGHEST_HZ), len(SPEECH_DENSITY))
+    density = np.exp(np.interp(hz2mel(hertz), points, SPEECH_DENSITY)) * np.square(window).sum()
+    energies = density @ filters
+    energies[energies == 0] = 1.0  # of a filter without an FFT bin, which is constant
+    return np.log(energies)
 
 
 class RunningNormalisation:
     """Subtracts from each bin its mean over the active frames so far; older frames have lower weights.
 
     This removes the channel and the loudness, as the mean of a whole utterance does.
+
+    Args:
+        levels: (F,) log energies, the mean that a stream begins with.
+        hop_seconds: time from one frame to the next.
 
     Attributes:
         keep: factor of the weights of the earlier frames at each active frame.
@@ -81,19 +63,14 @@ class RunningNormalisation:
             their weights.
     """
 
-    def __init__(self, initial: InitialMean, hop_seconds: float):
+    def __init__(self, levels: np.ndarray, hop_seconds: float):
         self.keep = np.exp(-hop_seconds / MEMORY_SECONDS)
         self.fading = FADING_DB_PER_SECOND * np.log(10.0) / 10.0 * hop_seconds
         self._frames = 0
-        level = initial.levels.mean()
-        self.loudest = level + np.log(len(initial.levels))
-        self.sums = np.concatenate(
-            [
-                [initial.level_seconds * level],
-                initial.shape_seconds * (initial.levels - level),
-                [initial.level_seconds, initial.shape_seconds],
-            ]
-        )
+        level = levels.mean()
+        self.loudest = level + np.log(len(levels))
+        shape = SHAPE_SECONDS * (levels - level)
+        self.sums = np.concatenate([[LEVEL_SECONDS * level], shape, [LEVEL_SECONDS, SHAPE_SECONDS]])
         self.sums /= hop_seconds
 
     def __call__(self, frames: np.ndarray) -> np.ndarray:

@@ -22,8 +22,8 @@ DEFAULT_WINDOW = {
     "whisper": "hann",
 }
 WINDOWS = ("rectangular", "hamming")
-RUNNING = ("running", "running_ltass")
-NORMALISATIONS = ("none", "utterance", *RUNNING)
+RUNNING = "running_ltass"
+NORMALISATIONS = ("none", "utterance", RUNNING)
 
 # Increase it when the same settings give ordinary speech other features: cached ones are computed again.
 _VERSION = 2
@@ -45,10 +45,9 @@ class FeatureConfig:
         bins: values per frame; None = 200 / 80 / 13, or fewer at low sample rates (see :func:`default_bins`).
             For ``mfcc`` the coefficients without deltas (a frame has three times as many values).
         normalise: ``none``, ``utterance`` (see :func:`normalise_utterance`; for ``whisper`` the same highest
-            value in each utterance, see `utils.features.whisper`), or by the frames so far, which
-            also works for streams (``filter_bank`` only, see `utils.features.running_normalisation`):
-            ``running`` begins with the same level in each bin, ``running_ltass`` with the long-term average
-            spectrum of speech.
+            value in each utterance, see `utils.features.whisper`), or ``running_ltass`` by the frames so
+            far, beginning with the long-term average spectrum of speech, which also works for streams
+            (``filter_bank`` only, see `utils.features.running_normalisation`).
         window: ``hamming`` or ``rectangular``; None = the default of the kind. A Hamming window of 50 ms
             resolves the harmonics of a voice and therefore its pitch, which carries the tones.
     """
@@ -73,7 +72,7 @@ class FeatureConfig:
             hint=f"one of: {', '.join(NORMALISATIONS)}",
         )
         require(
-            self.normalise not in RUNNING or self.kind == "filter_bank",
+            self.normalise != RUNNING or self.kind == "filter_bank",
             f"features.normalise '{self.normalise}' is for log mel energies, features.kind is '{self.kind}'",
             hint="use features.kind=filter_bank",
         )

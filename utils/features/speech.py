@@ -16,7 +16,7 @@ import numpy as np
 from utils.audio.levels import peak_without_clicks
 from utils.audio.reading import INT16_SCALE
 from utils.features import whisper
-from utils.features.running_normalisation import InitialMean, RunningNormalisation
+from utils.features.running_normalisation import RunningNormalisation, average_speech
 from utils.features.settings import DEFAULT_WINDOW, MFCC_FILTERS, RUNNING, FeatureConfig, frame_count
 from utils.features.spectra import Sound, cepstra_with_deltas, mel_filters, power_blocks
 
@@ -62,19 +62,16 @@ def extract_features(samples: np.ndarray, config: FeatureConfig) -> np.ndarray:
 def _normalised(features: np.ndarray, energies: np.ndarray, config: FeatureConfig) -> np.ndarray:
     if config.normalise == "utterance":
         features = normalise_utterance(features, energies, config)
-    elif config.normalise in RUNNING:
+    elif config.normalise == RUNNING:
         features = running_normalisation(config)(features)
     return features.astype(np.float32, copy=False)
 
 
 def running_normalisation(config: FeatureConfig) -> RunningNormalisation:
-    """At the start of a stream; ``config.normalise`` is one of ``RUNNING``."""
-    if config.normalise == "running":
-        initial = InitialMean.flat(config.base_bins)
-    else:
-        filters = mel_filters(config.base_bins, config.fft_size, config.sample_rate)
-        initial = InitialMean.average_speech(filters, config.sample_rate, frame_window(config))
-    return RunningNormalisation(initial, config.hop_seconds)
+    """At the start of a stream; ``config.normalise`` is ``RUNNING``."""
+    filters = mel_filters(config.base_bins, config.fft_size, config.sample_rate)
+    levels = average_speech(filters, config.sample_rate, frame_window(config))
+    return RunningNormalisation(levels, config.hop_seconds)
 
 
 def normalise_utterance(features: np.ndarray, energies: np.ndarray, config: FeatureConfig) -> np.ndarray:
@@ -154,7 +151,7 @@ def _floor(energies: np.ndarray, config: FeatureConfig, totals: np.ndarray | Non
         totals = energies.sum(axis=1) if totals is None else totals
         level = peak_without_clicks(totals, config.frame_ms, config.hop_ms)
         return _FLOOR * energies.max(axis=1)[totals <= level].max()
-    return ROUNDING_ENERGY if config.normalise in RUNNING else 0.0
+    return ROUNDING_ENERGY if config.normalise == RUNNING else 0.0
 
 
 def _raised(energies: np.ndarray, floor: float) -> np.ndarray:

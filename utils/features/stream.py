@@ -32,7 +32,7 @@ class FeatureStream:
         self._frames = 0  # returned so far
         self._pending = np.zeros(0)  # the samples from the next frame on
         self._before = 0.0  # the sample before these
-        self._normalise = running_normalisation(config) if config.normalise in RUNNING else None
+        self._normalise = running_normalisation(config) if config.normalise == RUNNING else None
 
     def feed(self, samples: np.ndarray) -> np.ndarray:
         """Process the next samples (n,) in [-1, 1]; return the frames that they complete, (m, F) float32."""

@@ -42,7 +42,7 @@ def probabilities(features: np.ndarray, weights: np.ndarray) -> np.ndarray:
     return expit(features @ weights[:-1] + weights[-1])
 
 
-def calibration_error(probability: np.ndarray, right: np.ndarray, bins: int = BINS) -> float:
+def calibration_error(probability: np.ndarray, right: np.ndarray) -> float:
     """Expected calibration error: mean difference of probability and frequency over bins of equal size.
 
     Guo et al., "On calibration of modern neural networks" (ICML 2017).
@@ -50,10 +50,9 @@ def calibration_error(probability: np.ndarray, right: np.ndarray, bins: int = BI
     Args:
         probability: (N,) float.
         right: (N,) bool.
-        bins: number of bins.
     """
     order = np.argsort(probability, kind="stable")
-    groups = [group for group in np.array_split(order, bins) if len(group)]
+    groups = [group for group in np.array_split(order, BINS) if len(group)]
     gaps = [len(group) * abs(probability[group].mean() - right[group].mean()) for group in groups]
     return float(sum(gaps) / len(probability))
 

@@ -1,4 +1,4 @@
-"""Writes numbers in hanzi as they are spoken (120人 → 一百二十人), in all usual ways; reads such hanzi."""
+"""Writes whole numbers in hanzi (120 → 一百二十), in all usual ways; reads such hanzi."""
 
 import itertools
 import re
@@ -8,21 +8,9 @@ DIGITS = "零一二三四五六七八九"
 UNITS = ("", "十", "百", "千")
 MYRIADS = ("", "万", "亿", "万亿")
 LONGEST_CARDINAL = 16  # digits; longer numbers are read digit by digit
-# Numbers with the commas and points between their digits, as a whole: a part of it is never read.
-_NUMBERS = re.compile(r"(?<![A-Za-z\d.])(?<!\d,)(\d+(?:[.,]\d+)*)(%)?(?![.,]\d|%?[A-Za-z\d])")
-_GROUPED = re.compile(r"[1-9]\d{0,2}(?:,\d{3})+(?:\.\d+)?")  # with thousands separators
-# Read digit by digit: years, codes (they begin with 0), and telephone numbers: at least _CODE_DIGITS digits,
-# of which more than _SIGNIFICANT_DIGITS come before the zeros at the end.
+# Read digit by digit: codes (they begin with 0), and telephone numbers: at least _CODE_DIGITS digits, of
+# which more than _SIGNIFICANT_DIGITS come before the zeros at the end.
 _CODE_DIGITS, _SIGNIFICANT_DIGITS = 7, 5
-_YEAR = re.compile(r"\s*年")
-_LATEST_YEAR = 2100
-_RECENT_YEAR = 1900  # 2020年历史最低 is of a year, unless a word for a length precedes: 有2000年历史
-_LENGTH = re.compile(r"(?:有|了|约|近|过|达|历时|历经|整)\s*$")
-# After a round number of years these words mean a duration: 3000年历史, 1500年前, but 2030年前, 2008年来.
-_DURATION = re.compile(r"\s*年(?:的?(?:历史|时间)|之久)")
-_SPAN = re.compile(r"\s*年(?:前(?![后夕期出])|来(?![到自华]))")
-_BORN = re.compile("[05-9][05]后(?![来面续期的半天])")
-_METRE = re.compile(r"\d米$")
 MEASURE_WORDS = (
     "个|位|名|只|条|张|件|家|种|块|部|座|支|份|杯|瓶|碗|套|双|对|群|句|首|场|篇|棵|头|匹|根|颗|片|遍|顿|趟|朵|步|回|封|幅"
     "|粒|卷|副|串|株|束|滴|桶|罐|壶|桌|册|圈|台|辆|架|艘|栋|幢|间|层|户|口|套|所|枚|枝|盒|箱|包|袋|组|批|队|排|行|列|成|股"
@@ -31,9 +19,6 @@ MEASURE_WORDS = (
     "|公斤|千克|斤|吨|克|升|毫升|亩|公顷|平方|立方|美元|欧元|英镑|港元|元(?![一二]次|方程|论)|毛|角|分钱"
 )
 """Pattern of words before which 2 is 两. 月 日 号 楼 级 线 期 等 count nothing (二月, 二楼)."""
-_MEASURE_WORD = re.compile(rf"\s*(?:{MEASURE_WORDS})")
-# What stands before 第2个, 第1、2条, 第1-2周, 1/2个, 周2, 高2, 中央2台.
-_NOT_A_QUANTITY = re.compile(r"(?:第[\d、,，和至到~—–\s-]*|(?:[/周初高]|星期|礼拜|中央)\s*)$")
 # A 2 that may be read as 两: alone, before 百 and 千, and where it is all that stands before 万 or 亿.
 _LIANG = re.compile(r"^二$|二(?=[百千])|(?:^|(?<=亿)|(?<=亿零))二(?=[万亿])")
 # The unit of the last digit may be left out directly after the next higher unit: 一百五(十), 一万二(千).
@@ -43,16 +28,6 @@ DIGIT_VALUES = {**{word: value for value, word in enumerate(DIGITS)}, "〇": 0, 
 _UNIT_VALUES = {"亿": 10**8, "万": 10**4, "千": 1000, "百": 100, "十": 10}
 _CIRCLES = re.compile("(?<=[一二三四五六七八九])[〇○◯]+|〇|[○◯](?=[一二三四五六七八九]年)")
 _VARIANTS = str.maketrans("两", "二", "零〇")  # what varies between the words of the same number
-
-
-def numbers_to_hanzi(text: str) -> str:
-    """Write the numbers in a text in hanzi: 2024年 → 二零二四年, 120人 → 一百二十人, 3.5% → 百分之三点五.
-
-    Where Mandarin has several ways (幺 for 一, 2,000 as 两千), one of them is chosen. A comma that separates
-    no thousands separates two numbers (第1,2名). Numbers next to Latin letters (MP3, 1.5kg), and those with
-    several points (1.2.3), are unchanged.
-    """
-    return _NUMBERS.sub(lambda match: _read(match, text[: match.start()], text[match.end() :]), text)
 
 
 def with_zeros(text: str) -> str:
@@ -138,49 +113,6 @@ def _below_myriad(number: int) -> str:
         words += (DIGITS[0] if gap else "") + DIGITS[digit] + UNITS[power]
         gap = False
     return words
-
-
-def _read(match: re.Match[str], before: str, rest: str) -> str:
-    figures, percent = match.groups()
-    if figures == "2" and not percent and _MEASURE_WORD.match(rest) and not _NOT_A_QUANTITY.search(before):
-        return "两"
-    numbers = [figures] if _GROUPED.fullmatch(figures) else figures.split(",")
-    if any(number.count(".") > 1 for number in numbers):
-        return match[0]
-    words = [_read_number(number, before, rest) for number in numbers]
-    if percent:
-        words[-1] = f"百分之{words[-1]}"
-    return ",".join(words)
-
-
-def _read_number(number: str, before: str, rest: str) -> str:
-    """The words of one number; ``rest`` is the text after it, or after the last one of a list."""
-    grouped, _, fraction = number.partition(".")
-    whole = grouped.replace(",", "")
-    is_spelled = _is_year(whole, before, rest) or is_code(whole) or _is_short(whole, before, rest)
-    by_digits = whole == grouped and not fraction and is_spelled
-    words = spell_digits(whole) if by_digits or len(whole) > LONGEST_CARDINAL else cardinal(int(whole))
-    return f"{words}点{spell_digits(fraction)}" if fraction else words
-
-
-def _is_year(digits: str, before: str, rest: str) -> bool:
-    """Whether digits are the number of a year, not a number of years."""
-    if len(digits) != 4 or int(digits) > _LATEST_YEAR or not _YEAR.match(rest):
-        return False
-    if digits.endswith("00") and _SPAN.match(rest):
-        return False
-    duration = _DURATION.match(rest) if digits.endswith("0") else None
-    if not duration:
-        return True
-    is_recent = int(digits) >= _RECENT_YEAR and "之久" not in duration[0]
-    return is_recent and not _LENGTH.search(before)
-
-
-def _is_short(digits: str, before: str, rest: str) -> bool:
-    """Whether two digits are a year of birth (90后) or centimetres after a metre (1米75)."""
-    if len(digits) != 2:
-        return False
-    return bool(_BORN.match(digits + rest) or _METRE.search(before))
 
 
 def is_code(digits: str) -> bool:

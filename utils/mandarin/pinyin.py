@@ -88,7 +88,9 @@ _ERHUA = (
 _TONE_MARKS = {"\u0304": "1", "\u0301": "2", "\u030c": "3", "\u0306": "3", "\u0300": "4"}
 TEXTBOOK_LETTERS = {ord("ɑ"): "a", ord("ɡ"): "g"}
 """Letters of Chinese textbooks, U+0251 and U+0261, which look like the handwritten a and g."""
-_HANZI_BLOCKS = re.compile("[\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af]+")
+HANZI_BLOCKS = "\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af"
+"""Chinese characters, for a set of characters in a regular expression."""
+_HANZI = re.compile(f"[{HANZI_BLOCKS}]+")
 
 
 @dataclass(frozen=True)
@@ -241,7 +243,7 @@ NAME_DOTS = "·•‧・"
 
 def is_hanzi(text: str) -> bool:
     """Whether ``text`` is one or more Chinese characters and nothing else (〇 counts)."""
-    return _HANZI_BLOCKS.fullmatch(text) is not None
+    return _HANZI.fullmatch(text) is not None
 
 
 # A particle that is a word by itself nearly always has the neutral tone; the most frequent reading in

@@ -35,6 +35,7 @@ from utils.mandarin.pinyin import (
     has_tone,
     is_hanzi,
     is_syllable,
+    is_tone_written,
     normalise_syllable,
 )
 
@@ -249,8 +250,7 @@ def _canonical(text: str) -> tuple[str, ...] | None:
     if not is_syllable(text):
         return None
     syllable = normalise_syllable(text)
-    marked = any(c.isdigit() or c in _MARKS for c in unicodedata.normalize("NFD", text))
-    tone = syllable[-1] if marked else ""
+    tone = syllable[-1] if is_tone_written(text) else ""
     name = syllable[:-1]
     if name.endswith("r") and name != "er":
         return name[:-1] + tone, "er5" if tone else "er"

@@ -95,6 +95,8 @@ class RunFolder:
     """The layers of the model with their sizes, or the n-grams of a counted one."""
     last_accuracy = _file("accuracy_last.txt")
     """Accuracy of the last weights of a keyword model on the test set, in percent."""
+    flags, flags_json = _file("flags.txt"), _file("flags.json")
+    """The settings of a keyword training as lines ``key=value`` and as JSON, for programs without YAML."""
     skipped = _file("skipped.tsv")
     """Training utterances that are too short for their labels."""
     tests = _file("test")

@@ -69,16 +69,6 @@ def test_a_damaged_table_is_named_with_its_line(planted, tmp_path, line):
         ConfusionStatistics.load(tmp_path / "noise.tsv")
 
 
-def test_the_shipped_statistics_are_of_real_mistakes():
-    noise = shipped_statistics()
-    assert noise.errors > 500
-    assert noise.substitutions == sum(noise.changes.values())
-    changed = {part: sum(n for c, n in noise.changes.items() if part in c.split("+")) for part in noise.parts}
-    assert {part: sum(counts.values()) for part, counts in noise.parts.items()} == changed
-    assert set(noise.frequencies) <= set(full_inventory())
-    assert noise.fractions["tone"] == max(noise.fractions.values())
-
-
 def test_the_probabilities_of_recognised_syllables():
     syllables = [*full_inventory(), "banr1"]
     matrix = shipped_statistics().matrix(syllables)

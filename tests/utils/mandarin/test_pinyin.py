@@ -1,11 +1,8 @@
 """Tests of pinyin: normalisation, erhua, parts of a syllable, the inventory, readings of hanzi."""
 
-from pathlib import Path
-
 import pytest
 from pypinyin import Style, pinyin
 
-from data.manifest import read_transcripts
 from utils.errors import CorpusError
 from utils.mandarin.pinyin import (
     Syllable,
@@ -18,8 +15,6 @@ from utils.mandarin.pinyin import (
     tone_of,
     without_tone,
 )
-
-TRANSCRIPTS = Path(__file__).parents[3].parent / "shared" / "data" / "transcripts"
 
 
 @pytest.mark.parametrize(
@@ -130,14 +125,6 @@ def test_inventory_covers_all_readings_of_the_6763_common_hanzi():
             missing = {reading for reading in readings if normalise_syllable(reading) not in inventory}
             assert not missing, hanzi
     assert count == 6763
-
-
-@pytest.mark.shared
-def test_inventory_covers_the_shared_transcripts():
-    if not TRANSCRIPTS.is_dir():
-        pytest.skip(f"no transcripts at {TRANSCRIPTS}")
-    for path in sorted(TRANSCRIPTS.glob("*.tsv")):
-        assert {s for text in read_transcripts(path) for s in text.pinyin} <= set(full_inventory()), path
 
 
 def test_reading_depends_on_the_phrase():

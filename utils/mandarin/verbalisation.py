@@ -1,6 +1,7 @@
 """Writes numbers, units and signs of a clause in hanzi, as a newsreader reads them, by regular expressions.
 
-Numbers without a certain reading stay as they are (3-1, 1.2.3, 5G): the caller then rejects the clause.
+:func:`verbalise` leaves numbers without a certain reading as they are (3-1, 1.2.3, 5G): the caller then
+rejects the clause. :func:`numbers_to_hanzi` guesses some of them.
 Where several readings are common, one is used: 两 before measure words and 千, 幺 in telephone numbers, 公斤
 for kg.
 """
@@ -81,6 +82,7 @@ _GENERATION = re.compile(r"(?<![0-9.])[2-6]$")  # 5g: a mobile network, not a we
 _NUMBER = r"[0-9]+(?:\.[0-9]+)?"
 _START, _END = r"(?<![A-Za-z0-9.:/_+-])", r"(?![A-Za-z0-9:/_%‰+-]|\.[0-9])"
 _DASH = "[-~—–]"
+_REMAINING = re.compile(r"(?<![A-Za-z0-9.])[0-9]+(?:\.[0-9]+)?(?!%?[A-Za-z0-9]|\.[0-9])")
 _DURATION = "前|后|来|间|代|内|以|多|里|龄|历|之"  # after 年: a number of years, not a year
 _LASTING = "第近过达有满约共后前了隔的长国立婚这每十百千万几"  # before the figure, likewise
 
@@ -94,6 +96,11 @@ def verbalise(text: str) -> str:
     for pattern, read in _RULES:
         text = pattern.sub(read, text)
     return text
+
+
+def numbers_to_hanzi(text: str) -> str:
+    """As :func:`verbalise`; others are read as amounts, except those beside Latin letters and 1.2.3."""
+    return _REMAINING.sub(lambda found: amount(found[0]), verbalise(text))
 
 
 def amount(number: str, counted: bool = False) -> str:
