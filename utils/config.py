@@ -12,7 +12,7 @@ import math
 import sys
 import types
 import typing
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -30,6 +30,26 @@ Variants = Mapping[str, Mapping[str, type]]
 BY_MODEL_NAME = "by_model_name"
 """Key of a config file for several models: a table of the values in which they differ."""
 _WHOLE_VALUE = "~, ${…} and ??? are not replaced: write the whole path or value"
+
+
+class ConfigClasses(Mapping[str, type]):
+    """The config classes of a registry of models by name; models that are registered later are included.
+
+    Args:
+        registry: name → entry with the attribute ``config``.
+    """
+
+    def __init__(self, registry: Mapping[str, Any]):
+        self._registry = registry
+
+    def __getitem__(self, name: str) -> type:
+        return self._registry[name].config
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._registry)
+
+    def __len__(self) -> int:
+        return len(self._registry)
 
 
 def load_config(

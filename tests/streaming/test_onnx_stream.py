@@ -59,7 +59,7 @@ def test_utterances_and_streams_are_those_of_keras(config, tmp_path):
         (expected,), (rows,) = acoustic.logits([features])
         (found,), lengths = model.logits([features])
         assert lengths.tolist() == [rows]
-        np.testing.assert_allclose(found, expected[:rows], atol=1e-4)
+        np.testing.assert_allclose(found, expected[:rows], rtol=1e-5, atol=1e-4)
     streams = LogitStream(model, model.stream(), chunk), LogitStream(keras, keras_stream(keras, chunk), chunk)
     for longest in (3_000, 30_000):  # the second time after a flush, with many chunks at once
         rows = [

@@ -54,7 +54,8 @@ def teacher(corpus) -> Iterator[Path]:
 def student(tmp_path) -> Path:
     recipe = tmp_path / "student.yaml"
     recipe.write_text(
-        "model: {name: compact_streaming, look_ahead: 16, ahead_blocks: 1}\nfeatures: {normalise: running}\n",
+        "model: {name: compact_streaming, look_ahead: 16, ahead_blocks: 1}\n"
+        "features: {normalise: running_ltass}\n",
         encoding="utf-8",
     )
     return recipe

@@ -33,7 +33,7 @@ from training.tasks.keyword_batches import KeywordBatch, KeywordBatches, feature
 from training.tasks.recipe import Recipe, SourceModel, changed_data, prepare_model
 from utils.audio.reading import sample_rates_of
 from utils.backend.prediction import prepare_prediction
-from utils.config import flatten, to_plain
+from utils.config import ConfigClasses, flatten, to_plain
 from utils.errors import CorpusError, RunError, require
 from utils.features.keyword import (
     KeywordFeatureConfig,
@@ -113,7 +113,7 @@ class KeywordConfig(Recipe):
         return samples_of(self.data.context_ms, self.features.sample_rate)
 
 
-VARIANTS = {"model": {name: model.config for name, model in MODELS.items()}}
+VARIANTS = {"model": ConfigClasses(MODELS)}
 
 
 class KeywordTask:

@@ -5,6 +5,7 @@
 """
 
 import logging
+from collections import ChainMap
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -39,6 +40,7 @@ from training.tasks.packed_corpora import open_packed, packed_source
 from training.tasks.recipe import Recipe, SourceModel, prepare_model
 from training.tasks.sequence_task import TRAIN_EVALUATED, SequenceTask, TokenPairs, spaced
 from training.utterance_checks import report_skipped, too_short, warn_of_changed_utterances
+from utils.config import ConfigClasses
 from utils.errors import CorpusError, require
 from utils.features.settings import FeatureConfig, feature_bins, settings_hash
 from utils.limits import Count, Limited, Size, check_choice
@@ -138,7 +140,8 @@ class SpeechConfig(Recipe):
     head: HeadConfig = field(default_factory=HeadConfig)
 
 
-VARIANTS = {"model": {**{name: model.config for name, model in MODELS.items()}, INITIAL: InitialModelConfig}}
+_MODEL_CONFIGS: Any = ConfigClasses(MODELS)
+VARIANTS = {"model": ChainMap(_MODEL_CONFIGS, {INITIAL: InitialModelConfig})}
 
 
 class SpeechTask(SequenceTask):
