@@ -5,6 +5,7 @@ python -m analysis.report --reference ref.txt --hypothesis hyp.txt [--hypothesis
 
 from utils.command.entry import run_command
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -86,7 +87,7 @@ def report_files(
         CorpusError: a file cannot be read, or has no id in common with the reference.
         ConfigError: a file is given twice.
     """
-    if len({path.resolve() for path in hypotheses}) < len(hypotheses):
+    if len({os.path.realpath(path) for path in hypotheses}) < len(hypotheses):
         raise ConfigError(
             "the same hypothesis file is given twice", where=hypotheses[0], hint="give each file once"
         )

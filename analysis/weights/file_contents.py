@@ -67,4 +67,6 @@ def _checkpoint(path: Path) -> tuple[list[Sequence[str]], list[str]]:
 
 def _row(name: str, part: str, array: Any) -> Sequence[str]:
     """A row of the table, of a dataset or an array."""
+    if array.shape is None:  # HDF5's empty dataset, which has a type alone
+        return name, part, str(array.dtype), "empty", "0"
     return name, part, str(array.dtype), "×".join(map(str, array.shape)) or "scalar", f"{array.size:,}"

@@ -392,3 +392,10 @@ def test_the_command_starts_without_tensorflow(legacy):
         "sys.exit(any(name in sys.modules for name in ('tensorflow', 'keras', 'matplotlib')))"
     )
     subprocess.run([sys.executable, "-c", code, str(legacy)], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+
+
+def test_a_dataset_without_values_is_listed(tmp_path, capsys):
+    with h5py.File(tmp_path / "odd.h5", "w") as file:
+        file["none"] = h5py.Empty("f")
+    inspect_model.main(["weights", str(tmp_path / "odd.h5"), "--datasets"])
+    assert "empty" in capsys.readouterr().out.splitlines()[-1]

@@ -170,6 +170,9 @@ def test_files_that_can_not_be_read(reference, tmp_path):
         report_files(reference, [tmp_path / "none"])
     with pytest.raises(ConfigError, match="twice"):
         report_files(reference, [reference, reference])
+    (tmp_path / "loop").symlink_to("loop")
+    with pytest.raises(CorpusError, match="can't read"):
+        report_files(reference, [tmp_path / "loop"])
 
 
 @pytest.mark.parametrize("text", ["我们去银行\n今天天气，很好。\n", "我们\n你好\n他说 3 句\n"])

@@ -164,6 +164,11 @@ def test_an_unpacked_archive_is_not_unpacked_again_and_one_in_the_folder_is_foun
     with pytest.raises(CorpusError, match=f"prepare --archive {archive} --unpack-to {folder}"):
         thchs30.main(["prepare", str(archive)])
 
+    (tmp_path / "mine" / "data_thchs30" / "data").rename(tmp_path / "elsewhere")
+    with pytest.raises(CorpusError) as error:  # the archive would not be unpacked over what is left
+        thchs30.main(["prepare", str(tmp_path / "mine")])
+    assert error.value.hint.startswith(f"move {tmp_path}/mine/data_thchs30 away, then: python -m ")
+
 
 def test_archives_that_cannot_be_unpacked(tmp_path):
     archives = pack(thchs30, tmp_path / "downloads")

@@ -72,7 +72,7 @@ def download_corpus(archive: Archive, root: Path, url: str | None = None, pause:
         CorpusError: no connection, a wrong size or checksum, a damaged or unsafe archive.
         CacheError: not enough space.
     """
-    if not _is_filled(root / archive.folder):
+    if not is_filled(root / archive.folder):
         part = root / f".{archive.folder}.tgz.part"
         root.mkdir(parents=True, exist_ok=True)
         fetch(url or archive.url, part, archive.unpacked, pause, archive.size)
@@ -91,14 +91,15 @@ def unpack_corpus(archive: Archive, file: Path, root: Path) -> Path:
         CacheError: not enough space.
     """
     folder = root / archive.folder
-    if not _is_filled(folder):
+    if not is_filled(folder):
         require(file.is_file(), "no such archive", where=file, hint="check the path", error=CorpusError)
         require_space(root, archive.unpacked * file.stat().st_size, "files of the corpus", _SPACE)
         unpack(file, root, [archive.folder], archive.bare, progress=True)
     return folder
 
 
-def _is_filled(folder: Path) -> bool:
+def is_filled(folder: Path) -> bool:
+    """Whether a folder has files: its archive counts as unpacked."""
     return folder.is_dir() and any(folder.iterdir())  # the user may have made an empty one
 
 

@@ -17,19 +17,17 @@ from dataclasses import dataclass
 from functools import partial
 from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from tqdm import tqdm
 
+from data.corpora.tools.download import Archive, is_filled
 from data.manifest import REJECTED, SPOKEN, Utterance, audio_path, write_manifest
 from utils.audio.reading import SAMPLE_RATE, seconds_and_rate
 from utils.errors import AudioError, CorpusError, is_utf8, printable, shorten
 from utils.files import remove_leftovers, write_json, write_text
 from utils.mandarin.pinyin import NAME_DOTS, is_hanzi, is_syllable, normalise_syllable
 from utils.processes import collect
-
-if TYPE_CHECKING:
-    from data.corpora.tools.download import Archive
 
 _LOW_RATE = "sample rate too low"
 _DEV, _TEST = 0.05, 0.05  # fractions of the speakers in dev and test, for a corpus without splits
@@ -216,7 +214,10 @@ def how_to_get(corpus: Corpus, root: Path) -> str:
     else:
         files = [folder / each.file for each in corpus.archives for folder in (root, root.parent)]
     if corpus.archives and (found := [shlex.quote(str(file)) for file in files if file.is_file()]):
-        return f"{command} prepare --archive {' '.join(found)} --unpack-to {shlex.quote(str(root))}"
+        again = f"{command} prepare --archive {' '.join(found)} --unpack-to {shlex.quote(str(root))}"
+        # Archives whose folder has files are not unpacked again.
+        filled = [str(folder) for each in corpus.archives if is_filled(folder := root / each.folder)]
+        return f"move {' '.join(map(shlex.quote, filled))} away, then: {again}" if filled else again
     if corpus.by_hand:
         return corpus.by_hand.format(root=shlex.quote(str(root)))
     return f"{command} download {shlex.quote(str(root))}"
