@@ -16,6 +16,7 @@ from utils.run_folder.run import (
 )
 
 BEAM = 10  # default prefixes of a beam search with a language model
+WIDEST_BEAM = 1000  # prefixes; 0.5 GB for a batch of long utterances
 # Tuned on 31 dev utterances with a 4-gram of syllables (a grid of both).
 FUSION_WEIGHT, INSERTION_BONUS = 0.5, 2.5
 # Tuned on dev speakers (benchmarks/recognition/phrases.py).
@@ -79,6 +80,8 @@ class SearchOptions:
             object.__setattr__(self, name, Path(value))
         if self.syllables and self.beam == 1:
             raise ConfigError("--syllables needs a beam search, not a greedy one", hint="e.g. --beam 10")
+        if self.beam_width > WIDEST_BEAM:
+            raise ConfigError(f"--beam {self.beam} would need too much memory", hint=f"at most {WIDEST_BEAM}")
         for name in ("fusion_weight", "language_weight", "rescoring_weight"):
             value = getattr(self, name)
             if value is not None and value < 0:

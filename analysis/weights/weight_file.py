@@ -191,7 +191,7 @@ def _check_signature(path: Path) -> None:
         raise RunError(
             "not an HDF5 file",
             where=path,
-            hint="known: .h5 and .weights.h5 (HDF5), .keras (zip), or the folder of a run",
+            hint="known: .h5 and .weights.h5 (HDF5), .keras (zip), or the folder of an unpacked run",
         )
 
 

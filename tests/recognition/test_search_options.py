@@ -31,6 +31,7 @@ def test_what_a_command_line_does_not_give_has_its_default():
     [
         ({"syllables": Path("run"), "beam": 1}, "--syllables needs a beam search"),
         ({"fusion_weight": -1.0}, "--fusion-weight -1.0 is below 0"),
+        ({"beam": 99999}, "--beam 99999 would need too much memory, at most 1000"),
         ({"words": ["名字"]}, "--words is a list, not the path of a file or folder, give a path"),
         ({"language_weight": -0.5}, "--language-weight -0.5 is below 0"),
     ],
