@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from utils.hypotheses.digits import with_digits
+from utils.hypotheses.digits import numbers_as_digits, with_digits
 from utils.hypotheses.recognition import Alternative, Ending, Recognition
 from utils.hypotheses.transcript_formats import FORMATS
 
@@ -23,30 +23,32 @@ def lines(name: str) -> list[str]:
     return [line for line in found if not line.startswith("#")]
 
 
-def numbers_as_digits(hanzi: str) -> str:
+def in_digits(hanzi: str) -> str:
+    """The text with digits, which is that of a segment with digits."""
     labels = with_digits(segment(hanzi)).labels
     assert len(labels) in (0, len(hanzi))
-    return "".join(labels) or hanzi
+    assert numbers_as_digits(hanzi) == ("".join(labels) or hanzi)
+    return numbers_as_digits(hanzi)
 
 
 @pytest.mark.parametrize("context", ["{}", "他说{}的时候", "没有，{}。"])
 def test_idioms_approximations_and_small_numbers_stay_in_hanzi(context):
     texts = [context.format(text) for line in lines("numbers_in_hanzi.txt") for text in line.split()]
     assert len(set(texts)) >= 300
-    assert [text for text in texts if numbers_as_digits(text) != text] == []
+    assert [text for text in texts if in_digits(text) != text] == []
 
 
 def test_quantities_become_digits():
     pairs = [line.split("\t") for line in lines("numbers_in_digits.tsv")]
     assert len(pairs) >= 100
-    assert {hanzi: numbers_as_digits(hanzi) for hanzi, _ in pairs} == dict(pairs)
+    assert {hanzi: in_digits(hanzi) for hanzi, _ in pairs} == dict(pairs)
 
 
 @given(
     st.text(alphabet="零〇一二两三五九幺十百千万亿兆点分之负到比加等于年月日号半几个块毛人周儿", max_size=12)
 )
 def test_any_row_of_numerals_is_written_and_keeps_its_other_characters(text):
-    written = numbers_as_digits(text)
+    written = in_digits(text)
     assert [each for each in written if each in "个人周儿几"] == [
         each for each in text if each in "个人周儿几"
     ]

@@ -71,6 +71,13 @@ def with_digits(segment: Recognition | Ending) -> Recognition | Ending:
     return replace(segment, labels=tuple(labels)) if written else segment
 
 
+def numbers_as_digits(text: str) -> str:
+    """The text with numbers as digits."""
+    for start, end, digits in reversed(list(_numbers(text))):
+        text = text[:start] + digits + text[end:]
+    return text
+
+
 def _numbers(text: str) -> Iterator[tuple[int, int, str]]:
     """Start, end and digits of each number that becomes digits."""
     text, position = with_zeros(text), 0
