@@ -24,7 +24,7 @@ from utils.arrays import softmax
 from utils.errors import require
 from utils.features.settings import FeatureConfig, first_frame_seconds
 from utils.limits import Limited, NotNegative
-from utils.run_folder.checksum_files import file_hash
+from utils.run_folder.checksum_files import hash_once
 from utils.run_folder.run import open_run
 from utils.vocabulary import Vocabulary, first_few
 
@@ -70,7 +70,7 @@ class TeacherNetwork:
         model, folder = _load(run), open_run(run, "speech")
         weights = folder.best_weights if folder.best_weights.is_file() else folder.packed_network
         stride = round(model.frame_seconds / model.features.hop_seconds)
-        return cls(run, f"teacher-{file_hash(weights)[:16]}", stride)
+        return cls(run, f"teacher-{hash_once(weights)[:16]}", stride)
 
     def __call__(self, features: np.ndarray) -> np.ndarray:
         """(frames, bins) → (T, 2 · CLASSES) float16, see :func:`unpack`."""

@@ -235,10 +235,10 @@ class ShardSettings:
         """Values in a stored frame."""
         return self.network.values if self.network else feature_bins(self.features)
 
-    @property
-    def frame_seconds(self) -> float:
-        """Seconds from one stored frame to the next."""
-        return self.features.hop_seconds * (self.network.time_stride if self.network else 1)
+    def bytes_of(self, seconds: float) -> float:
+        """Size of the stored frames of some seconds of audio."""
+        stride = self.network.time_stride if self.network else 1
+        return seconds / (self.features.hop_seconds * stride) * self.bins * FRAME_TYPE.itemsize
 
 
 @dataclass(frozen=True)
@@ -278,7 +278,7 @@ def _prepare_folder(settings: ShardSettings, utterances: Sequence[Utterance], mi
     seconds = np.array([utterance.seconds for utterance in utterances]) @ missing.sum(axis=1)
     require_space(
         folder,
-        size=seconds / settings.frame_seconds * settings.bins * FRAME_TYPE.itemsize,
+        size=settings.bytes_of(seconds),
         content="features",
         hint="free some space, set data.cache to another folder, or make fewer augment.copies",
     )

@@ -27,10 +27,10 @@ import numpy as np
 from data.array_store import process_died, require_space, write_errors
 from data.features.augment import AugmentConfig
 from data.features.cache import SHARD_FEATURES, ShardSettings, compute_copies, feature_keys, unusable
-from data.features.shards import FRAME_TYPE, is_written, shard_paths, write_shard
+from data.features.shards import is_written, shard_paths, write_shard
 from data.manifest import Utterance, find_lines, read_ids, read_lines, write_manifest
 from utils.errors import CorpusError
-from utils.features.settings import FeatureConfig, feature_bins
+from utils.features.settings import FeatureConfig
 from utils.files import remove_leftovers, write_json, write_text
 from utils.mandarin.pinyin import full_inventory
 from utils.processes import collect
@@ -153,8 +153,7 @@ def _prepare_folder(settings: ShardSettings, paths: Sequence[str], lines: Sequen
     for path, starts in zip(paths, lines, strict=True):
         sampled = read_lines(path, starts[:: -(-len(starts) // _SAMPLED) or 1])
         seconds += sum(utterance.seconds for utterance in sampled) / max(len(sampled), 1) * len(starts)
-    frames = seconds * 1000 / settings.features.hop_ms * (1 + settings.augment.copies)
-    size = frames * feature_bins(settings.features) * FRAME_TYPE.itemsize
+    size = settings.bytes_of(seconds * (1 + settings.augment.copies))
     written = sum(path.stat().st_size for path in folder.glob("*.npy"))
     require_space(folder, max(0.0, size - written), "packed features", "free some space")
 
