@@ -52,7 +52,7 @@ def folder(tmp_path_factory) -> Path:
     train(folder, "trained", *NETWORK)
     pack(folder / "trained", folder / "network")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("training.tasks.counted.read_dictionary", lambda: DICTIONARY)
+        patch.setattr("training.tasks.ngram.read_dictionary", lambda: DICTIONARY)
         train(folder, "combined", *COMBINED, f"model.network_run={folder / 'network'}")
     return folder
 

@@ -29,8 +29,8 @@ from training.initialise import TokenLayer
 from training.loop import prepare_backend, train
 from training.tasks.candidate_network import train_candidate_network
 from training.tasks.causal_cnn import train_causal_cnn
-from training.tasks.counted import count_ngrams, count_syllables, make_combined
 from training.tasks.language_config import LanguageConfig
+from training.tasks.ngram import count_ngrams, count_syllables, make_combined
 from training.tasks.punctuation import train_punctuation
 from training.tasks.recipe import SourceModel, prepare_model
 from training.tasks.sequence_task import TRAIN_EVALUATED, SequenceTask, TokenPairs, spaced

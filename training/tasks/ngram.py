@@ -1,4 +1,4 @@
-"""Makes the language models that are estimated without epochs: n-grams, and the combined converter.
+"""Estimates n-gram models, and makes the combined converter around them: language models without epochs.
 
 N-gram models are counted in the training pairs. For the combined converter the weights of a trained gated CNN
 are copied, n-grams are counted in its texts, the emission probabilities of the noisy channel are estimated
