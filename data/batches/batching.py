@@ -6,7 +6,7 @@ not on the batches before. A thread prepares the next batches.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Protocol
 
@@ -23,7 +23,7 @@ from utils.processes import prefetch, thread_pool
 FRAME_MULTIPLE = 16  # padded lengths are multiples of it: fewer shapes to compile, at most 15 frames more
 _BATCHES_PER_CHUNK = 50  # a chunk of the shuffled utterances is sorted by length
 PREFETCHED = 4  # batches that are prepared ahead
-_PLAN, _COPY, _MASK = range(3)  # purposes of random generators, so that their streams differ
+_PLAN, _COPY, _MASK, _SPLICE = range(4)  # purposes of random generators, so that their streams differ
 
 
 @dataclass
@@ -72,6 +72,35 @@ class Targets(Protocol):
 
     def targets(self, utterance: str, copy: int, frames: int) -> tuple[np.ndarray, np.ndarray]:
         """Classes (frames, count) int32 of a copy of an utterance, and their probabilities, float32."""
+
+
+@dataclass(frozen=True)
+class Example:
+    """An utterance of a batch.
+
+    Attributes:
+        features: (frames, bins) of any float type.
+        labels: (labels,) integers.
+        classes, probabilities: a teacher's targets, (logit frames, classes) each; empty without a teacher.
+    """
+
+    features: np.ndarray
+    labels: np.ndarray
+    classes: np.ndarray = field(default_factory=lambda: np.zeros((0, 0), np.int32))
+    probabilities: np.ndarray = field(default_factory=lambda: np.zeros((0, 0), np.float32))
+
+
+class Splicer(Protocol):
+    """Splices some of the utterances of a training."""
+
+    @property
+    def fraction(self) -> float:
+        """Fraction of the utterances."""
+
+    def splice(
+        self, first: Example, second: Example, frames: int, labels: int, rng: np.random.Generator
+    ) -> Example:
+        """The beginning of ``first`` and the end of ``second``: at most so many frames and labels."""
 
 
 def plan_batches(
@@ -178,6 +207,7 @@ class BatchSource:
         mixture: the corpora of which ``utterances`` consists, in their order; an epoch reads each as often
             as its weight specifies. Empty: every utterance once.
         teacher: gives targets for the same copies; None: no teacher.
+        splicer: splices utterances of a speaker, with ``teacher``; None: none are spliced.
         readers: threads that read features; more than 1 where each read waits for a network.
     """
 
@@ -192,9 +222,11 @@ class BatchSource:
     buckets: int = 0
     mixture: Sequence[WeightedCorpus] = ()
     teacher: Targets | None = None
+    splicer: Splicer | None = None
     readers: int = 1
     _frames: np.ndarray = field(init=False, repr=False)  # (utterances, 1 + copies) int32
     _buckets: Buckets | None = field(init=False, repr=False, default=None)
+    _of_speaker: dict[str, list[int]] = field(init=False, repr=False, default_factory=dict)
 
     def __post_init__(self):
         if len(self.utterances) != len(self.labels):
@@ -208,6 +240,8 @@ class BatchSource:
             counts, limits = [len(item) for item in self.labels], (self.batch_frames, self.max_batch)
             buckets = Buckets.of(self._frames, counts, self.buckets, *limits, FRAME_MULTIPLE)
             object.__setattr__(self, "_buckets", buckets)
+        for index, utterance in enumerate(self.utterances):
+            self._of_speaker.setdefault(utterance.speaker, []).append(index)
 
     @property
     def utterance_count(self) -> int:
@@ -271,12 +305,8 @@ class BatchSource:
                 entries, size = plan.batches[step], self._size(plan, step)
                 ids = [self.utterances[i].id for i in plan.utterances[entries]]
                 rows = entries[shard].tolist()
-                features = list(apply(partial(self._features, plan, epoch), rows))
-                labels = [self.labels[i] for i in plan.utterances[entries[shard]]]
-                batch = make_batch(ids, features, labels, size)
-                if self.teacher:
-                    self._add_targets(batch, self.teacher, plan, rows)
-                yield batch
+                examples = list(apply(partial(self._example, plan, epoch, size), rows))
+                yield self._batch(ids, examples, size)
 
     def _size(self, plan: _EpochPlan, step: int) -> BatchSize:
         entries = plan.batches[step]
@@ -288,30 +318,42 @@ class BatchSource:
             labels = max(len(self.labels[i]) for i in plan.utterances[entries])
         return BatchSize(frames, self.cache.bins, labels)
 
-    def _features(self, plan: _EpochPlan, epoch: int, entry: int) -> np.ndarray:
-        """(frames, bins), masked if so configured."""
-        utterance = self.utterances[plan.utterances[entry]]
-        features = self.cache.features(utterance.id, int(plan.copies[entry]))
+    def _example(self, plan: _EpochPlan, epoch: int, size: BatchSize, entry: int) -> Example:
+        """What a batch has of an entry: spliced, then masked, if so configured."""
+        utterance = int(plan.utterances[entry])
+        example = self._read(utterance, int(plan.copies[entry]))
+        if self.splicer:
+            rng = np.random.default_rng([self.seed, epoch, _SPLICE, entry])
+            if rng.random() < self.splicer.fraction:
+                other = int(rng.choice(self._of_speaker[self.utterances[utterance].speaker]))
+                copy = int(rng.integers(1 + self.cache.copies))
+                example = self.splicer.splice(example, self._read(other, copy), size.frames, size.labels, rng)
         if self.spec_augment is None:
-            return features
+            return example
         rng = np.random.default_rng([self.seed, epoch, _MASK, entry])
-        return spec_augment(features.astype(np.float32), rng, self.spec_augment)
+        masked = spec_augment(example.features.astype(np.float32), rng, self.spec_augment)
+        return replace(example, features=masked)
 
-    def _add_targets(self, batch: Batch, teacher: Targets, plan: _EpochPlan, rows: Sequence[int]) -> None:
-        """Set the teacher's fields: the targets of the same copies, without masks."""
-        found = [
-            teacher.targets(
-                self.utterances[plan.utterances[entry]].id,
-                int(plan.copies[entry]),
-                -(-int(plan.frames[entry]) // teacher.time_stride),
-            )
-            for entry in rows
-        ]
-        length, inner = -(-batch.features.shape[1] // teacher.time_stride), (teacher.count,)
-        batch.teacher_classes = pad_rows([classes for classes, _ in found], length, inner=inner)
-        batch.teacher_probabilities = pad_rows(
-            [probabilities for _, probabilities in found], length, dtype=np.float32, inner=inner
+    def _read(self, utterance: int, copy: int) -> Example:
+        """A copy of an utterance, with the targets of the teacher."""
+        name = self.utterances[utterance].id
+        features, labels = self.cache.features(name, copy), self.labels[utterance]
+        if self.teacher is None:
+            return Example(features, labels)
+        frames = -(-len(features) // self.teacher.time_stride)
+        return Example(features, labels, *self.teacher.targets(name, copy, frames))
+
+    def _batch(self, ids: Sequence[str], examples: Sequence[Example], size: BatchSize) -> Batch:
+        batch = make_batch(
+            ids, [each.features for each in examples], [each.labels for each in examples], size
         )
+        if self.teacher:
+            length, inner = -(-batch.features.shape[1] // self.teacher.time_stride), (self.teacher.count,)
+            batch.teacher_classes = pad_rows([each.classes for each in examples], length, inner=inner)
+            batch.teacher_probabilities = pad_rows(
+                [each.probabilities for each in examples], length, dtype=np.float32, inner=inner
+            )
+        return batch
 
 
 def _divide(order: np.ndarray, padded: np.ndarray, batch_frames: int, max_batch: int) -> list[np.ndarray]:

@@ -3,6 +3,7 @@
 import threading
 import time
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from data.batches.batching import FRAME_MULTIPLE, BatchSize, BatchSource, make_batch, plan_batches
+from data.batches.batching import (
+    FRAME_MULTIPLE,
+    BatchSize,
+    BatchSource,
+    Example,
+    make_batch,
+    plan_batches,
+)
 from data.batches.mixture import WeightedCorpus
 from data.features.augment import AugmentConfig
 from data.features.cache import FeatureCache, prepare_features
@@ -119,6 +127,25 @@ def source(corpus: tuple, **changes) -> BatchSource:
         "spec_augment": SpecAugmentConfig(),
     }
     return BatchSource(*corpus, **settings | changes)
+
+
+class Teacher:
+    """Its only class in each frame is the number of the utterance."""
+
+    time_stride, count = 4, 1
+
+    def targets(self, utterance: str, copy: int, frames: int) -> tuple[np.ndarray, np.ndarray]:
+        return np.full((frames, 1), int(utterance[1:]), np.int32), np.ones((frames, 1), np.float32)
+
+
+class Splicer:
+    """The beginning of each is the whole of the first."""
+
+    fraction = 0.5
+
+    def splice(self, first: Example, second: Example, frames: int, labels: int, rng) -> Example:
+        assert len(first.features) <= frames and labels == 1
+        return Example(first.features, second.labels, second.classes, second.probabilities)
 
 
 def assert_same(batches: list, other: list) -> None:
@@ -259,3 +286,22 @@ def test_a_mixture_reads_each_corpus_in_proportion_to_its_weight(corpus):
     whole = list(mixed.batches(2))
     assert len(whole) == mixed.steps(2)
     assert_same(list(mixed.batches(2, 3)), whole[3:])
+
+
+def test_some_utterances_are_spliced_with_another_of_their_speaker(corpus):
+    cache, utterances, labels = corpus
+    utterances = [replace(each, speaker="ab"[index % 2]) for index, each in enumerate(utterances)]
+    spliced = source((cache, utterances, labels), teacher=Teacher(), splicer=Splicer())
+    whole = list(spliced.batches(epoch=1))
+    parts = [list(spliced.batches(epoch=1, shard=(index, 2))) for index in range(2)]
+    changed = 0
+    for batch, *halves in zip(whole, *parts, strict=True):
+        for row, name in enumerate(batch.ids):
+            label = int(batch.labels[row, 0])
+            changed += label != int(name[1:])
+            assert label % 2 == int(name[1:]) % 2  # the same speaker
+            assert (batch.teacher_classes[row, 0, 0], batch.teacher_probabilities[row, 0, 0]) == (label, 1)
+            half = halves[row % 2]
+            assert half.labels[row // 2].tolist() == batch.labels[row].tolist()
+            np.testing.assert_array_equal(half.features[row // 2], batch.features[row])
+    assert 5 < changed < 25

@@ -193,6 +193,29 @@ def test_a_teacher_with_other_frames_is_refused(corpus, teacher, student, tmp_pa
     assert not (tmp_path / "run").exists()
 
 
+def test_splicing_without_a_teacher_is_refused(corpus, student, tmp_path):
+    settings = [*SIZE, *lists(corpus), "data.splice=0.5", "training.epochs=1"]
+    with pytest.raises(ConfigError, match=r"data\.splice is 0\.5 without a teacher"):
+        train_from_config("speech", student, settings, tmp_path / "run")
+
+
+def test_a_training_on_spliced_utterances(corpus, teacher, student, tmp_path, monkeypatch):
+    monkeypatch.setattr("training.splicing._SURE", -1.0)  # this teacher has learned little
+    lengths = []
+    arrays = SpeechTask.arrays
+
+    def recorded(self, batch):
+        lengths.extend(batch.feature_lengths.tolist())
+        return arrays(self, batch)
+
+    monkeypatch.setattr(SpeechTask, "arrays", recorded)
+    settings = [*SIZE, *lists(corpus), f"distillation.teacher={teacher}", "training.epochs=2"]
+    train_from_config("speech", student, settings, tmp_path / "whole")
+    whole, lengths[:] = lengths.copy(), []
+    train_from_config("speech", student, [*settings, "data.splice=0.9"], tmp_path / "spliced")
+    assert len(lengths) == len(whole) and lengths != whole
+
+
 def test_a_teacher_of_other_tokens_is_refused(teacher):
     vocabulary = Vocabulary(("a", "b", "c", " ", "_"))
     with pytest.raises(ConfigError, match=r"the teacher does not know 3 of 5 tokens \(a, b, c\)"):

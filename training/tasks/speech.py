@@ -34,6 +34,7 @@ from training.distillation import DistillationConfig, load_teacher
 from training.distributed.distribution import SINGLE_PROCESS, Distribution
 from training.initialise import TokenLayer
 from training.loop import prepare_backend, train
+from training.splicing import Splicer
 from training.stored_head import HeadConfig, train_head
 from training.tasks.adaptation import INITIAL, InitialModelConfig, hold_out
 from training.tasks.packed_corpora import open_packed, packed_source
@@ -43,7 +44,7 @@ from training.utterance_checks import report_skipped, too_short, warn_of_changed
 from utils.config import ConfigClasses
 from utils.errors import CorpusError, require
 from utils.features.settings import FeatureConfig, feature_bins, settings_hash
-from utils.limits import Count, Limited, Size, check_choice
+from utils.limits import Count, Fraction, Limited, Size, check_choice
 from utils.mandarin.output_units import TONAL, UNITS, read_tokens, tokens_of, units_of
 from utils.run_folder.run import RunFolder
 from utils.vocabulary import BLANK, Vocabulary, acoustic_vocabulary, first_few
@@ -72,6 +73,8 @@ class SpeechDataConfig(Limited, section="data"):
         batch_utterances: maximum number of utterances in a batch.
         buckets: number of shapes of the batches; 0: as little padding as possible, and many shapes. For
             backends that compile a step for each shape: JAX, or TensorFlow with XLA.
+        splice: fraction of the training utterances of which a random end is replaced by that of another
+            utterance of their speaker (:mod:`training.splicing`); needs a teacher.
         limit: use only this number of training utterances, the first ones; 0: all. The vocabulary is always
             built from all, so the weights of a trial fit the full training.
     """
@@ -86,6 +89,7 @@ class SpeechDataConfig(Limited, section="data"):
     batch_frames: Count = 12_000
     batch_utterances: Count = 32
     buckets: Size = 0
+    splice: Fraction = 0.0
     limit: Size = 0
 
     def __post_init__(self):
@@ -406,6 +410,11 @@ def _train_source(
     utterances = utterances[: data.limit or None]
     copies = (data.cache, config.augment, data.workers, config.seed)
     student = (config.features, config.model.time_stride, vocabulary)
+    require(
+        not data.splice or config.distillation.teacher,
+        f"data.splice is {data.splice} without a teacher",
+        hint="a run in distillation.teacher, which says where the syllables are, or data.splice=0",
+    )
     teacher = load_teacher(config.distillation, *student, utterances, copies)
     cache = prepare_features(utterances, config.features, *copies)
     labels = [_encode(vocabulary, config.vocabulary.units, each) for each in utterances]
@@ -428,6 +437,9 @@ def _train_source(
         spec_augment=config.spec_augment,
         mixture=mixture,
         teacher=teacher,
+        splicer=Splicer(data.splice, config.model.time_stride, vocabulary.blank_index)
+        if data.splice
+        else None,
     )
 
 
