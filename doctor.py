@@ -110,7 +110,7 @@ def sort_subjects(paths: Sequence[Path]) -> Subjects:
             _sort_folder(path, subjects)
         elif not path.exists():
             raise CorpusError("no such file or folder", where=path)
-        elif path.suffix.lower() == ".tsv" or is_manifest(path) or is_plain_list(path):
+        elif path.suffix.lower() in (".tsv", ".txt") or is_manifest(path) or is_plain_list(path):
             subjects.listings.append(read_listing(path))
         else:
             subjects.recordings.append(recordings_as_listing(str(path.parent), [path]))

@@ -41,8 +41,9 @@ class RunSummary:
 
     Attributes:
         path: folder of the run.
-        state: ``finished``, ``diverged``, ``epoch 3 of 10``, ``in its first epoch``, ``not begun``,
-            ``not trained here`` or ``broken: …``.
+        state: ``finished``, ``diverged``, ``unfinished, epoch 3 of 10`` (also after the last epoch, until
+            ``train.py`` has written ``metrics.json``), ``in its first epoch``, ``not begun``, ``not trained
+            here`` or ``broken: …``.
         task, model: names from its config; ``""`` if the config cannot be read.
         hyper: hyper-parameters by dotted key.
         train: training manifests.
@@ -150,7 +151,7 @@ def _state(run: RunFolder, settings: Mapping[str, Any], figures: Mapping[str, fl
     if run.metrics.is_file():
         return FINISHED
     if "epochs_done" in figures:
-        return f"epoch {figures['epochs_done']:.0f} of {settings.get('training.epochs', '?')}"
+        return f"unfinished, epoch {figures['epochs_done']:.0f} of {settings.get('training.epochs', '?')}"
     if run.checkpoint.is_file():
         return "in its first epoch"
     has_network = run.best_weights.is_file() or run.packed_network.is_file()

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
+from tqdm import tqdm
 
 from utils.errors import CacheError
 from utils.run_folder.checksum_files import check, record
@@ -109,7 +110,9 @@ def require_space(folder: Path, size: float, content: str, hint: str = _MORE_SPA
     free = shutil.disk_usage(next(path for path in (absolute, *absolute.parents) if path.exists())).free
     if size > free:
         raise CacheError(
-            f"the {content} need {size / 1e9:.1f} GB, {free / 1e9:.1f} GB are free", where=folder, hint=hint
+            f"the {content} need {tqdm.format_sizeof(size, 'B')}, {tqdm.format_sizeof(free, 'B')} are free",
+            where=folder,
+            hint=hint,
         )
 
 

@@ -230,8 +230,8 @@ def check_header(path: str | Path, rows: Sequence[Row]) -> int:
         raise CorpusError(
             "not a manifest's header",
             where=f"{path}:1",
-            hint=f"the first line is {' '.join(COLUMNS)} [{SPOKEN}], separated by tabs; "
-            "python -m data.corpora.manifest_lists prepare FOLDER makes them of lists 'audio pinyin hanzi'",
+            hint=f"the first line is {' '.join(COLUMNS)} [{SPOKEN}], separated by tabs; python -m "
+            "data.corpora.manifest_lists prepare FOLDER makes them of lists 'audio pinyin hanzi' (with tabs)",
         )
     return len(header)
 

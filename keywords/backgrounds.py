@@ -11,12 +11,15 @@ from pathlib import Path
 import numpy as np
 from tqdm import tqdm
 
+from analysis.keyword.detections import OperatingPoint, SpokenKeyword, late_seconds_of, operating_point
 from keywords.listening import Listener, probabilities_of
 from streaming.keyword import Detection
 from utils.audio.folders import find_recordings
 from utils.audio.reading import audio_blocks, audio_seconds
 from utils.errors import AudioError
 
+# Thresholds of a trade-off, and those to choose from, in rising order from 0.05 on.
+THRESHOLDS = (*(percent / 100 for percent in range(5, 100)), 0.995, 0.998, 0.999, 0.9995, 0.9999)
 _LEAST_SECONDS = 60.0  # of all recordings together
 _FIRST, _SECOND = (0.0, 0.5), (0.5, 1.0)  # halves of a recording, as fractions of its length
 
@@ -41,6 +44,16 @@ class StreamOutputs:
     def detections(self, listener: Listener, threshold: float) -> list[Detection]:
         """Keywords detected at a threshold."""
         return listener.detector(threshold).feed(self.probabilities)
+
+    def operating_points(
+        self, listener: Listener, spoken: Sequence[SpokenKeyword], thresholds: Sequence[float]
+    ) -> list[OperatingPoint]:
+        """The error rates of each threshold, where the audio contains these keywords."""
+        late = late_seconds_of(listener.detection.refractory_ms)
+        return [
+            operating_point(threshold, self.detections(listener, threshold), spoken, self.hours, late)
+            for threshold in thresholds
+        ]
 
 
 def background_recordings(paths: Sequence[Path]) -> list[Path]:

@@ -12,17 +12,12 @@ from analysis.keyword.detections import (
     OperatingPoint,
     SpokenKeyword,
     calibrated,
-    late_seconds_of,
-    operating_point,
     read_spoken_keywords,
 )
-from keywords.backgrounds import StreamOutputs, stream_halves, stream_recordings
+from keywords.backgrounds import THRESHOLDS, stream_halves, stream_recordings
 from keywords.listening import Listener
 from streaming.keyword import Detection
 from utils.errors import CorpusError
-
-# Thresholds that are tried, from 0.05 on.
-THRESHOLDS = (*(percent / 100 for percent in range(5, 100)), 0.995, 0.998, 0.999, 0.9995, 0.9999)
 
 
 @dataclass(frozen=True)
@@ -76,15 +71,16 @@ def calibrate(
     """
     spoken = spoken_by_test_voices(test, keyword)
     tested = stream_recordings(listener, [test / "stream.flac"])
-    misses = _points(listener, tested, of_keyword(spoken, keyword))
+    misses = tested.operating_points(listener, of_keyword(spoken, keyword), THRESHOLDS)
     if recordings:
         chosen_on, evaluated_on = stream_halves(listener, recordings)
-        candidates, alarms = _points(listener, chosen_on, []), _points(listener, evaluated_on, [])
+        candidates = chosen_on.operating_points(listener, [], THRESHOLDS)
+        alarms = evaluated_on.operating_points(listener, [], THRESHOLDS)
     else:
         assert dev is not None, "recordings, or a stream of dev voices"
         chosen_on, evaluated_on = stream_recordings(listener, [dev / "stream.flac"]), tested
         of_dev = of_keyword(read_spoken_keywords(dev / "spoken.tsv"), keyword)
-        candidates = _points(listener, chosen_on, of_dev)
+        candidates = chosen_on.operating_points(listener, of_dev, THRESHOLDS)
         alarms = misses
     chosen = calibrated(candidates, alarms_per_hour)
     points = tuple(
@@ -122,14 +118,3 @@ def spoken_by_test_voices(test: Path, keyword: str) -> list[SpokenKeyword]:
 def of_keyword(spoken: Sequence[SpokenKeyword], keyword: str) -> list[SpokenKeyword]:
     """The occurrences of one keyword."""
     return [occurrence for occurrence in spoken if occurrence.keyword == keyword]
-
-
-def _points(
-    listener: Listener, sound: StreamOutputs, spoken: Sequence[SpokenKeyword]
-) -> list[OperatingPoint]:
-    """The operating points of all thresholds, in rising order."""
-    late = late_seconds_of(listener.detection.refractory_ms)
-    return [
-        operating_point(threshold, sound.detections(listener, threshold), spoken, sound.hours, late)
-        for threshold in THRESHOLDS
-    ]

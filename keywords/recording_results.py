@@ -15,18 +15,14 @@ from analysis.keyword.detections import (
     SpokenKeyword,
     late_seconds_of,
     match,
-    operating_point,
     read_spoken_keywords,
     write_detection_report,
 )
-from keywords.backgrounds import stream_recordings
+from keywords.backgrounds import THRESHOLDS, stream_recordings
 from keywords.listening import Listener, is_export_of, open_listener
 from streaming.keyword import keyword_columns
 from utils.errors import CorpusError
 from utils.run_folder.run import RunFolder
-
-# Thresholds of the trade-off, from 0.05 on.
-THRESHOLDS = (*(percent / 100 for percent in range(5, 100, 5)), 0.97, 0.98, 0.99, 0.995, 0.999)
 
 
 def recording_results(model: Path, audio: Path, spoken_list: Path | None, folder: Path) -> dict[str, Any]:
@@ -54,21 +50,16 @@ def recording_results(model: Path, audio: Path, spoken_list: Path | None, folder
     sound = stream_recordings(listener, [audio])
     real_time_factor = (time.perf_counter() - start) / sound.seconds
     chosen, late = listener.detection.threshold, late_seconds_of(listener.detection.refractory_ms)
-    points = {
-        threshold: operating_point(
-            threshold, sound.detections(listener, threshold), spoken, sound.hours, late
-        )
-        for threshold in sorted({*THRESHOLDS, chosen})
-    }
+    thresholds = sorted({*THRESHOLDS, chosen})
+    points = sound.operating_points(listener, spoken, thresholds)
+    point = points[thresholds.index(chosen)]
     detected = sound.detections(listener, chosen)
     matched = match(detected, spoken, late)
-    write_detection_report(
-        folder, list(points.values()), points[chosen], detected, spoken, matched, sound.seconds
-    )
+    write_detection_report(folder, points, point, detected, spoken, matched, sound.seconds)
     return {
         "recording": str(audio),
         "hours": sound.hours,
-        **asdict(points[chosen]),
+        **asdict(point),
         "real_time_factor": real_time_factor,
         "report": str(folder),
     }

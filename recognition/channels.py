@@ -31,8 +31,8 @@ def recognise_channels(
 
     Yields:
         the name of each recording and its events, as :meth:`recognition.recognizer.Recognizer.segments`; a
-        segment of one of several channels has its name in ``channel``. A recording with several channels,
-        but not as many as names, has an error only.
+        segment of one of several channels has its name in ``channel``. A recording with not as many channels
+        as names has an error only.
     """
     if channels == MIX:
         yield from recognizer.segments(files)
@@ -47,14 +47,15 @@ def recognise_channels(
     recognised = recognizer.segments(sources())
     for name, events in recognised:
         count = counts.popleft()
-        if count == 1:
+        if count == 1 and not names:
             yield name, events
             continue
         every = [list(events), *(list(each) for _, each in islice(recognised, count - 1))]
         try:
             yield name, interleaved(every, channel_names(count, names))
-        except ConfigError as error:  # the next file may have fewer
-            yield name, iter([Ending(0.0, AudioError(error.message, where=name, hint=error.hint))])
+        except ConfigError as error:  # the next file may have as many
+            unequal = Ending(0.0, AudioError(error.message, where=name, hint=error.hint))
+            yield name, iter([*_failed(every), unequal][:1])
 
 
 def channel_names(count: int, names: Sequence[str]) -> Sequence[str]:
@@ -67,7 +68,7 @@ def channel_names(count: int, names: Sequence[str]) -> Sequence[str]:
         return _TWO if count == len(_TWO) else [str(number) for number in range(1, count + 1)]
     if len(names) != count:
         raise ConfigError(
-            f"{count} channels, but {len(names)} names for them",
+            f"channels: {count}, names for them: {len(names)}",
             hint="a name for each channel, or none",
         )
     return names
@@ -81,5 +82,9 @@ def interleaved(channels: Sequence[list[Recognition | Ending]], names: Sequence[
     )
     yield from merge(*segments, key=lambda segment: segment.times[0][0] if segment.times else segment.start)
     endings = [event for events in channels for event in events if isinstance(event, Ending)]
-    failed = [ending for ending in endings if ending.error]
-    yield (failed or endings)[0]
+    yield (_failed(channels) or endings)[0]
+
+
+def _failed(channels: Sequence[list[Recognition | Ending]]) -> list[Ending]:
+    """The endings of channels that could not be read."""
+    return [event for events in channels for event in events if isinstance(event, Ending) and event.error]

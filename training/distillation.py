@@ -205,6 +205,7 @@ def load_teacher(
     )
     classes = _student_classes(model.vocabulary, vocabulary, where)
     outputs = prepare_teacher(config, utterances, copies)
+    _load.cache_clear()  # the training needs the outputs only
     begins = tuple(first_frame_seconds(each) - each.hop_seconds / 2 for each in (model.features, features))
     return Teacher(
         outputs, classes, model.vocabulary.blank_index, seconds, (begins[0], begins[1]), time_stride

@@ -106,7 +106,7 @@ def read_json(path: Path, name: str, lines: Sequence[str], is_reference: bool) -
 
     Raises:
         CorpusError: the file is named ``.json`` or ``.jsonl`` and is not JSON; it has figures, not texts; or
-            an object has no id or no text.
+            an object has no id or no text, or a number in place of it.
     """
     objects = _json_objects(path, lines)
     if objects is None:
@@ -126,6 +126,10 @@ def read_json(path: Path, name: str, lines: Sequence[str], is_reference: bool) -
                 where=path,
                 hint="each object needs an 'id', and 'hanzi', 'text' or 'pinyin', as transcribe.py writes",
             )
+        for keys in (names["hanzi"], names["pinyin"]):
+            key = next((key for key in keys if record.get(key) not in (None, "")), "")
+            if isinstance(record.get(key), int | float):
+                raise CorpusError(f"'{key}' of {title} is not a text", where=path, hint="write it in quotes")
         items.append(_item(record, names, path, title))
     return items
 

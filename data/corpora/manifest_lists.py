@@ -37,7 +37,9 @@ def find_utterances(root: Path, output: Path, workers: int) -> Iterator[Candidat
     lists = [path for path in lists if path.name != "manifest.tsv"] or lists
     if not lists:
         raise CorpusError(
-            "no list (*.tsv, *.txt) in this folder", where=root, hint="give the folder of the lists"
+            "no list (*.tsv, *.txt) in this folder",
+            where=root,
+            hint="give the folder of the lists; their columns are separated by tabs",
         )
     for path in lists:
         yield from candidates_of(path)

@@ -172,7 +172,8 @@ class Engine:
                     events.append(part)
             found.append(events)
         if channels.kind != MIX:
-            for event in found[0] if count == 1 else interleaved(found, channel_names(count, channels.names)):
+            alone = count == 1 and not channels.names
+            for event in found[0] if alone else interleaved(found, channel_names(count, channels.names)):
                 yield event
 
     async def _recognised(

@@ -99,7 +99,7 @@ def test_all_facts_of_a_run(folder, capsys):
         "speed": "250.0",
     }
     assert (trigram["parameters"], trigram["dev_character_error_rate"]) == ("1234", "0.0625")
-    assert (going_on["state"], wide["state"]) == ("epoch 3 of 3", FINISHED)
+    assert (going_on["state"], wide["state"]) == ("unfinished, epoch 3 of 3", FINISHED)
 
 
 def test_a_table_that_is_too_wide_names_the_settings_below_it(tmp_path, capsys, monkeypatch):

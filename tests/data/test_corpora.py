@@ -271,6 +271,17 @@ def test_aishell_continues_after_an_interruption(small_aishell, tmp_path):
     assert not (corpus / "wav" / name).exists()
 
 
+def test_aishell_damaged_archive_of_a_speaker_is_replaced_as_the_hint_says(small_aishell, tmp_path):
+    archive, output = small_aishell / "data_aishell" / "wav" / "S0724.tar.gz", tmp_path / "out"
+    whole = archive.read_bytes()
+    archive.write_bytes(whole[:-50])
+    with pytest.raises(CorpusError, match=r"S0724\.tar\.gz, extract this file again from the archive of the"):
+        aishell1.main(["prepare", str(small_aishell), "--output", str(output)])
+    archive.write_bytes(whole)
+    assert aishell1.main(["prepare", str(small_aishell), "--output", str(output)]) == 0
+    assert [each.speaker for each in read_manifest(output / "dev.tsv")] == ["S0724"]
+
+
 def test_aishell_archive_of_another_speaker(small_aishell, tmp_path):
     corpus = small_aishell / "data_aishell"
     write(corpus / "wav" / "S0003.tar.gz", tar_bytes({"train/S0099/x.wav": b""}))

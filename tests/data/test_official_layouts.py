@@ -18,7 +18,7 @@ from data.manifest import SPLITS, read_manifest
 from tests.support.archives import tar_bytes
 from tests.support.corpus_files import rejected, wav, write
 from tests.support.scripts import load_script
-from utils.errors import CorpusError
+from utils.errors import ConfigError, CorpusError
 
 # Hanzi → the citation reading and THCHS-30's phones.
 TEXTS = {
@@ -182,6 +182,8 @@ def test_archives_that_cannot_be_unpacked(tmp_path):
     assert not any((tmp_path / "unpacked").iterdir())
     with pytest.raises(SystemExit):
         thchs30.main(["prepare", str(tmp_path), "--archive", *archives])
+    with pytest.raises(ConfigError, match="--unpack-to without --archive"):
+        thchs30.main(["prepare", str(tmp_path), "--unpack-to", str(tmp_path / "unpacked")])
 
 
 def test_lists_of_the_original_project_are_read_as_manifests(tmp_path, capsys):

@@ -71,8 +71,8 @@ def test_bad_files_are_named(tmp_path, name, content, message):
     assert name in str(caught.value)
 
 
-def test_missing_files_and_no_sources():
-    for cache in (None, "somewhere"):
+def test_missing_files_and_no_sources(tmp_path):
+    for cache in (None, tmp_path / "cache"):
         with pytest.raises(CorpusError, match=r"nowhere\.txt"):
             read_pairs(["nowhere.txt"], cache=cache)
     with pytest.raises(CorpusError, match="no sources"):

@@ -305,7 +305,7 @@ def test_misses_and_false_alarms_of_a_recording(bundle: Path, wav: Path, tmp_pat
     assert (results["spoken"], results["missed"], results["false_alarms"]) == (3, 1, 1)
     assert results["false_alarms_per_hour"] == pytest.approx(3600 / 8)
     table = (tmp_path / "report/trade_off.tsv").read_text(encoding="utf-8").splitlines()
-    assert len(table) == 25 and (tmp_path / "report/trade_off.png").is_file()
+    assert len(table) == 101 and (tmp_path / "report/trade_off.png").is_file()
 
 
 def test_a_late_detection_of_a_model_of_long_clips_is_no_false_alarm(bundle: Path, wav: Path, tmp_path: Path):

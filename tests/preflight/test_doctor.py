@@ -516,6 +516,12 @@ def test_a_wrong_command_line_is_reported(arguments, tmp_path, pristine):
         doctor.main([word.format(tmp=tmp_path, manifest=pristine.folder / "train.tsv") for word in arguments])
 
 
+def test_a_list_with_spaces_for_tabs_is_no_recording(tmp_path):
+    write_text(tmp_path / "train.txt", "train/A11_0.wav lv4 shi4 yang2 chun1 绿是阳春\n")
+    with pytest.raises(CorpusError, match=r"not a manifest's header.*train\.txt:1.*separated by tabs"):
+        doctor.main([str(tmp_path / "train.txt")])
+
+
 # --- recipes of other tasks -------------------------------------------------------------------------------
 
 

@@ -91,17 +91,24 @@ def test_a_damaged_file_is_reported_once(recognizer, call, tmp_path):
     assert len(found["call"]) == 3
 
 
-def test_a_file_with_more_channels_than_names_does_not_end_the_others(recognizer, call):
-    found = events_of(recognizer, [("call", call), ("mono", RECORDINGS[0])], SEPARATE, ("客服",))
-    assert "2 channels, but 1 names" in str(found["call"][-1].error)
-    assert found["mono"][0].text
+@pytest.mark.parametrize(("names", "fits"), [(("客服",), "mono"), (("客服", "客户"), "call")])
+def test_a_file_with_not_as_many_channels_as_names_does_not_end_the_others(
+    recognizer, call, tmp_path, names, fits
+):
+    (tmp_path / "broken.wav").write_bytes(b"no sound")
+    files = [("call", call), ("broken", tmp_path / "broken.wav"), ("mono", RECORDINGS[0])]
+    found = events_of(recognizer, files, SEPARATE, names)
+    assert [event.channel for event in found.pop(fits)[:-1]] == list(names)
+    assert "names for them" not in str(found.pop("broken")[-1].error)
+    ((error,),) = found.values()
+    assert f"channels: {3 - len(names)}, names for them: {len(names)}" in str(error.error)
 
 
 def test_names_of_channels():
     assert channel_names(2, ()) == ("left", "right")
     assert channel_names(3, ()) == ["1", "2", "3"]
     for count, names in ((3, ("a", "b")), (2, ("a", "b", "c"))):
-        with pytest.raises(ConfigError, match=f"{count} channels, but {len(names)} names"):
+        with pytest.raises(ConfigError, match=f"channels: {count}, names for them: {len(names)}"):
             channel_names(count, names)
 
 
@@ -126,3 +133,5 @@ def test_channels_of_live_audio_are_refused():
         transcribe.main(["-", "--rate", "8000", "--channels", "separate"])
     with pytest.raises(ConfigError, match="--channel-names without"):
         transcribe.main([str(RECORDINGS[0]), "--channel-names", "a,b"])
+    with pytest.raises(ConfigError, match="a name occurs twice: a，b,a"):
+        transcribe.main([str(RECORDINGS[0]), "--channels", "separate", "--channel-names", "a，b,a"])

@@ -213,9 +213,11 @@ def test_each_channel_has_a_text(client, transcripts, tmp_path):
     assert text.splitlines() == [f"left: {expected[0]}", f"right: {expected[1]}"]
     assert post("json", channels="first").text == expected[0]
     for names in ("客服", "客服,客户,经理"):
-        message = f"2 channels, but {len(names.split(','))} names"
+        message = f"channels: 2, names for them: {len(names.split(','))}"
         with pytest.raises(openai.BadRequestError, match=message):
             post("json", channels="separate", channel_names=names)
+    with pytest.raises(openai.BadRequestError, match="a name occurs twice"):
+        post("json", channels="separate", channel_names="客服,客服")
     with pytest.raises(openai.BadRequestError, match="names of channels that are not separate"):
         post("json", channel_names="客服,客户")
     with pytest.raises(openai.BadRequestError, match="separate channels"):

@@ -13,7 +13,7 @@ from data.features.cache import prepare_features
 from data.manifest import read_manifest
 from model_speech.acoustic_model import load_acoustic_model
 from tests.support.tiny_corpus import write_tiny_corpus
-from training import feature_shards
+from training import distillation, feature_shards
 from training.distillation import CLASSES, DistillationConfig, Teacher, load_teacher
 from training.run import train_from_config
 from training.tasks.speech import SpeechTask
@@ -91,6 +91,7 @@ def test_the_student_comes_closer_to_its_teacher(tmp_path, corpus, teacher, stud
     assert losses[10] > losses[0] + 1e-3  # the distillation loss is part of it
     recorded = RunFolder(tmp_path / "weight_10").config()["distillation"]
     assert recorded == {"teacher": str(teacher), "weight": 10}
+    assert distillation._load.cache_info().currsize == 0  # no memory for the network of the teacher
 
 
 def test_a_batch_has_the_copy_that_the_student_gets(corpus, teacher, student, tmp_path, monkeypatch):

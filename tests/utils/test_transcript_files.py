@@ -265,6 +265,7 @@ def test_json_lines_are_read(tmp_path):
         ("report.json", '{"version": 1, "systems": []}', r"JSON of a report"),
         ("x.json", '[{"pinyin": "ni3"}, {"pinyin": "hao3"}]', "object 1 of this JSON has no id"),
         ("x.json", '{"id": "a"}', "object 1 of this JSON has no text"),
+        ("x.json", '{"id": 5, "text": 5}', "'text' of object 1 of this JSON is not a text"),
         ("x.json", '{"id": ', "this is not JSON"),
         ("x.stm", "a1 1 anna 0.00 1.50 <o,f0> 今天\na1 1 anna 1.5 3.0 天气\n", "an STM file"),
         ("x.ttml", "<tt><p>今天</tt>", "XML or HTML with an error"),

@@ -33,8 +33,14 @@ def not_negative(text: str) -> int:
 
 
 def split_names(text: str) -> tuple[str, ...]:
-    """Names with commas between them, also full-width ones."""
-    return tuple(filter(None, map(str.strip, text.replace("，", ",").split(","))))
+    """Different names with commas between them, also full-width ones.
+
+    Raises:
+        ConfigError: a name occurs twice.
+    """
+    names = tuple(filter(None, map(str.strip, text.replace("，", ",").split(","))))
+    require(len(set(names)) == len(names), f"a name occurs twice: {text}", hint="give each its own")
+    return names
 
 
 def positive_number(text: str) -> float:

@@ -18,6 +18,10 @@ from utils.processes import thread_pool
 
 _ENDING = ".tar.gz"
 _UNPACKED = 1.6  # bytes of recordings per byte of a speaker's archive, a generous estimate
+_HINT = (
+    "extract this file again from the archive of the whole corpus, or move the corpus's folder away and "
+    "download it again"
+)
 
 
 def find_in_speaker_archives(
@@ -61,7 +65,7 @@ def _unpack_all(folder: Path, workers: int) -> None:
 
 def _unpack(archive: Path) -> None:
     """Unpack an archive beside itself."""
-    unpack(archive, archive.parent, _contents(archive))
+    unpack(archive, archive.parent, _contents(archive), hint=_HINT)
 
 
 def _contents(archive: Path) -> Sequence[str]:

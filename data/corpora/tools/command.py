@@ -13,7 +13,7 @@ from utils.audio.reading import SAMPLE_RATE
 from utils.cluster import add_cluster, on_cluster
 from utils.command.arguments import add_workers, positive
 from utils.command.parser import CommandParser
-from utils.errors import CorpusError
+from utils.errors import ConfigError, CorpusError
 from utils.text_table import print_table
 
 
@@ -34,6 +34,8 @@ def corpus_command(corpus: Corpus) -> Callable[[list[str] | None], int]:
 
 def run_prepare(corpus: Corpus, options: argparse.Namespace) -> int:
     """Prepare a corpus with the options of :func:`add_prepare`; returns the exit code."""
+    if options.unpack_to and not options.archive:
+        raise ConfigError("--unpack-to without --archive", hint="give the archive: --archive FILE")
     output = Path(options.output or Path("datasets", corpus.name))
     root = _unpack(corpus, options) if options.archive else Path(options.root)
     with on_cluster(options.cluster):
@@ -100,7 +102,7 @@ def add_prepare(actions: argparse._SubParsersAction, corpus: Corpus, examples: s
         )
     else:
         preparing.add_argument("root", help="the folder of the corpus")
-        preparing.set_defaults(archive=None)
+        preparing.set_defaults(archive=None, unpack_to=None)
     preparing.add_argument("--output", help=f"folder of the manifests (default: datasets/{corpus.name})")
     preparing.add_argument(
         "--sample-rate",

@@ -26,6 +26,7 @@ from utils.run_folder.temporary import temporary_path
 _CHUNK = 1 << 20  # bytes that are read at once
 _TIMEOUT = 60  # seconds without a byte, after which a connection is closed
 _SPACE = "free some space, or choose another folder"
+_OTHER_FILES = {"a zip archive": b"PK\x03\x04", "a web page": b"<"}  # by the first bytes
 ATTEMPTS = 6  # in a row without progress, after which the download fails
 
 
@@ -195,7 +196,12 @@ def verify(path: Path, expected: str) -> None:
 
 
 def unpack(
-    file: Path, root: Path, folders: Sequence[str], bare: bool = False, progress: bool = False
+    file: Path,
+    root: Path,
+    folders: Sequence[str],
+    bare: bool = False,
+    progress: bool = False,
+    hint: str = "move it away and download again",
 ) -> None:
     """Unpack folders of an archive, each completely or not at all; what a killed run left is removed.
 
@@ -205,6 +211,7 @@ def unpack(
         folders: folders in the archive, which holds at least one of them.
         bare: the archive holds the contents of the only folder without the folder.
         progress: show a progress bar.
+        hint: how to replace a damaged archive.
 
     Raises:
         CorpusError: the archive is damaged, has no such folder, or would write outside of it.
@@ -225,11 +232,19 @@ def unpack(
     except (tarfile.TarError, EOFError, zlib.error, OSError) as error:
         if _is_of_the_disk(error, root):
             raise
-        raise CorpusError(
-            f"damaged or unsafe archive ({error})", where=file, hint="move it away and download again"
-        ) from error
+        raise CorpusError(_fault(file, error), where=file, hint=hint) from error
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _fault(file: Path, error: Exception) -> str:
+    """What is wrong with a file that could not be unpacked."""
+    with file.open("rb") as opened:
+        start = opened.read(512).lstrip()
+    for kind, sign in _OTHER_FILES.items():
+        if start.startswith(sign):
+            return f"this is {kind}, not a tar archive"
+    return f"damaged or unsafe archive ({str(error).splitlines()[0].rstrip(':')})"
 
 
 def extract(archive: Path, folder: Path, progress: bool) -> None:
