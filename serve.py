@@ -40,6 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         from serving.server import serve
         from serving.settings import Settings, read_tokens
+        from utils.vocabulary import Vocabulary
     except ModuleNotFoundError as error:
         raise ConfigError(
             f"the package {error.name} is missing", hint="pip install -r requirements/serve.txt"
@@ -49,7 +50,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     given["tokens"] = read_tokens(options.tokens, os.environ)
     given["origins"] = tuple(options.origins or origins)
     settings = Settings(**{name: value for name, value in given.items() if name in names})
-    open_run(settings.speech, "speech")  # reports a wrong folder before processes start
+    # A wrong folder is reported before processes start.
+    speech = open_run(settings.speech, "speech")
+    vocabulary = Vocabulary.load(speech.vocabulary("acoustic.txt"))
+    vocabulary.require_tonal_syllables("the service needs an acoustic model", speech.path)
     open_run(settings.language, "language")
     serve(settings)
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from analysis.inputs.utterance_results import (
     KEYWORD,
     LANGUAGE,
+    LEVELS,
     PIPELINE,
     SPEECH,
     TASK_LEVELS,
@@ -102,9 +103,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         check_joint_options(SearchOptions(**given_settings(vars(options))))
     with on_cluster(getattr(options, "cluster", None)):
         settings, evaluation = _evaluate(options)
+    levels = LEVELS if evaluation.automatic_pinyin else TASK_LEVELS[options.task]
     results = collect_results(
-        systems=[SystemOutput(options.task, evaluation.utterances)],
-        levels=TASK_LEVELS[options.task],
+        systems=[SystemOutput(options.task, evaluation.utterances, evaluation.automatic_pinyin)],
+        levels=levels,
         task=options.task,
         title=f"{options.task} on {_split_name(options)}",
         training=evaluation.training,
@@ -119,7 +121,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         tables[N_BEST] = n_best_lines(evaluation.utterances)
     written = _write_folder(options, figures, tables)
     if options.report:
-        evidence = _collect_evidence(options, evaluation)
+        evidence = _collect_evidence(options, evaluation, levels[-1])
         page = write_report_page(options.report, results, evidence, options.language)
         written += [page, *write_results(options.report, results)]
     if not options.json:
@@ -252,7 +254,9 @@ def _write_folder(
     return [folder / name for name in (*tables, "results.json")]
 
 
-def _collect_evidence(options: argparse.Namespace, evaluation: "Evaluation") -> dict[int, Evidence]:
+def _collect_evidence(
+    options: argparse.Namespace, evaluation: "Evaluation", level: str
+) -> dict[int, Evidence]:
     """Sound and picture of the worst utterances; empty without a recogniser."""
     recognizer = evaluation.recognizer
     if recognizer is None:
@@ -263,7 +267,7 @@ def _collect_evidence(options: argparse.Namespace, evaluation: "Evaluation") -> 
     def inspect(utterance: UtteranceResult) -> Inspection | None:
         return inspection_of(recognizer, read_audio(utterance.audio, recognizer.sample_rate))
 
-    return collect_evidence(evaluation.utterances, TASK_LEVELS[options.task][-1], inspect, options.examples)
+    return collect_evidence(evaluation.utterances, level, inspect, options.examples)
 
 
 def _split_name(options: argparse.Namespace) -> str:
@@ -299,7 +303,7 @@ def _parser() -> CommandParser:
     parser = CommandParser(description=__doc__, epilog=EXAMPLES)
     tasks = parser.add_subparsers(dest="task", required=True, metavar="{speech,language,pipeline,keyword}")
     for task, text in (
-        (SPEECH, "audio → syllables"),
+        (SPEECH, "audio → syllables, or hanzi if these are the run's output units"),
         (LANGUAGE, "reference syllables → hanzi; needs no audio"),
         (PIPELINE, "audio → syllables → hanzi"),
         (KEYWORD, "clips → keywords; data.folder=FOLDER gives their present folder"),

@@ -1,7 +1,8 @@
 """Command that builds the acoustic vocabulary of some manifests.
 
 The vocabulary is the full inventory of Mandarin syllables plus the syllables of the lists that it lacks. With
-``--as-seen`` it is that of the original project instead, whose weights need it: the tokens of the first
+``--only-seen`` it is the syllables of the lists alone; ``--units`` takes other units than tonal syllables.
+With ``--as-seen`` it is that of the original project instead, whose weights need it: the tokens of the first
 utterances in the order in which they appear.
 """
 
@@ -15,7 +16,7 @@ from data.manifest import COLUMNS, is_manifest, read_rows, read_transcripts
 from utils.command.arguments import positive
 from utils.command.parser import CommandParser
 from utils.errors import CorpusError, require
-from utils.mandarin.pinyin import full_inventory
+from utils.mandarin.output_units import TONAL, UNITS, inventory_of, tokens_of
 from utils.vocabulary import BLANK, PAD, SPACE, Vocabulary, acoustic_vocabulary
 
 ACOUSTIC, PINYIN, HANZI = "acoustic", "pinyin", "hanzi"
@@ -24,6 +25,8 @@ KINDS = (ACOUSTIC, PINYIN, HANZI)
 _EXAMPLES = """examples:
   python -m data.vocabularies datasets/thchs30/{train,dev,test}.tsv
   python -m data.vocabularies datasets/*/train.tsv --output acoustic.txt
+  python -m data.vocabularies datasets/demo/train.tsv --only-seen --output few.txt
+  python -m data.vocabularies datasets/*/train.tsv --units hanzi --output hanzi.txt
   python -m data.vocabularies old/data/thchs_train.txt --as-seen acoustic --first 10 --output tokens.txt
 """
 
@@ -39,11 +42,15 @@ def main(argv: list[str] | None = None) -> int:
         vocabulary.save(options.output)
         print(f"written: {options.output}, {len(vocabulary)} tokens in the order of their first appearance")
         return 0
-    seen = {syllable for path in options.lists for text in read_transcripts(path) for syllable in text.pinyin}
-    vocabulary = acoustic_vocabulary(seen)
-    outside = sorted(seen - set(full_inventory()))
-    print(f"tonal syllables: {len(seen):,} seen; the full inventory has {len(full_inventory()):,}")
-    print(f"outside the inventory: {', '.join(outside) or 'none'}")
+    units = options.units
+    texts = (text for path in options.lists for text in read_transcripts(path))
+    seen = {token for text in texts for token in tokens_of(units, text.pinyin, text.hanzi)}
+    inventory = set(inventory_of(units))
+    vocabulary = acoustic_vocabulary(seen, units, only=options.only_seen)
+    print(f"{units.replace('_', ' ')}: {len(seen):,} seen")
+    if inventory:
+        print(f"the full inventory has {len(inventory):,}")
+        print(f"outside the inventory: {', '.join(sorted(seen - inventory)) or 'none'}")
     print(f"acoustic vocabulary: {len(vocabulary):,} tokens with space and blank, hash {vocabulary.hash}")
     if options.output:
         vocabulary.save(options.output)
@@ -95,6 +102,12 @@ def _parser() -> CommandParser:
     parser.add_argument("--as-seen", choices=KINDS, help="in the order of the lists, for published weights")
     parser.add_argument(
         "--first", type=positive, metavar="N", help="with --as-seen: only the first N utterances of all lists"
+    )
+    parser.add_argument(
+        "--units", choices=UNITS, default=TONAL, help="what the tokens are (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--only-seen", action="store_true", help="the tokens of the lists alone, not the whole inventory"
     )
     parser.add_argument("--output", help="write the vocabulary to this file, one token per line")
     return parser

@@ -48,7 +48,8 @@ def transfer_run(source_run: str | Path, new_run: str | Path, vocabulary_file: s
 
     Raises:
         RunError: ``new_run`` exists, or ``source_run`` is not a complete speech run.
-        VocabularyError: the vocabulary can't be read, has no blank, or shares no token but blank and space.
+        VocabularyError: the vocabulary can't be read, has no blank or other output units, or shares no token
+            but blank and space.
     """
     source, new_run = open_run(source_run, "speech"), Path(new_run)
     require_new_run(new_run)
@@ -56,7 +57,7 @@ def transfer_run(source_run: str | Path, new_run: str | Path, vocabulary_file: s
     last = load_acoustic_model(source.path, "last") if source.last_weights.is_file() else best
     vocabulary = Vocabulary.load(vocabulary_file)
     match = match_tokens(best.vocabulary, vocabulary)
-    _check(match, vocabulary, vocabulary_file)
+    _check(match, best.vocabulary, vocabulary, vocabulary_file)
     model = build_acoustic_model(source, vocabulary).model
     _make_folder(new_run.parent)
     with replacing_folder(new_run) as folder:
@@ -121,12 +122,19 @@ def move_tokens(
     return np.moveaxis(moved, 0, axis)
 
 
-def _check(match: TokenMatch, vocabulary: Vocabulary, file: str | Path) -> None:
+def _check(match: TokenMatch, source: Vocabulary, vocabulary: Vocabulary, file: str | Path) -> None:
     if BLANK not in vocabulary:
         raise VocabularyError(
             f"the vocabulary has no blank '{BLANK}'",
             where=file,
             hint="use an acoustic one: a run's vocabulary/acoustic.txt, or the output of data.vocabularies",
+        )
+    if vocabulary.units != source.units:
+        raise VocabularyError(
+            f"a vocabulary of {vocabulary.units}, and the source run has {source.units}",
+            where=file,
+            hint="the other layers can be kept: train.py speech with initialise_from=SOURCE_RUN and "
+            f"vocabulary.units={vocabulary.units}",
         )
     if set(match.kept) <= {BLANK, SPACE}:
         raise VocabularyError(

@@ -26,14 +26,15 @@ from preflight.listings import Line, canonical
 from training.backends.step import make_train_step
 from training.loop import prepare_backend
 from training.optimiser import layers_of, make_optimizer
-from training.tasks.speech import SpeechConfig, SpeechTask
+from training.tasks.speech import SpeechConfig, SpeechTask, encoded_labels
 from utils.errors import CorpusError
 from utils.features.settings import feature_bins
 from utils.files import is_file
+from utils.mandarin.output_units import tokens_of
 from utils.vocabulary import Vocabulary, acoustic_vocabulary
 
 UTTERANCES = 10  # to train on
-LEARNT = 0.1  # tonal syllable error rate below which the utterances count as learnt
+LEARNT = 0.1  # error rate below which the utterances count as learnt
 STEPS = 400  # at most
 _EVALUATE_EVERY = 10  # steps
 _MIN_SYLLABLES = 2  # in an utterance
@@ -44,7 +45,7 @@ class Overfit:
     """The result of the overfitting test.
 
     Attributes:
-        error_rate: lowest tonal syllable error rate on the training utterances.
+        error_rate: lowest error rate on the training utterances.
         loss: mean CTC loss of the last step, in nats.
         steps: number of optimiser steps.
         seconds: duration of these steps.
@@ -57,7 +58,7 @@ class Overfit:
 
     def __str__(self) -> str:
         return (
-            f"{self.error_rate:.0%} tonal syllable error, loss {self.loss:.3g} "
+            f"{self.error_rate:.0%} error, loss {self.loss:.3g} "
             f"after {self.steps} steps, {self.seconds:.0f} s"
         )
 
@@ -98,7 +99,9 @@ def overfit(config: SpeechConfig, utterances: Sequence[Utterance], seconds: floa
         AudioError: a recording cannot be read.
     """
     prepare_backend(config.training, config.seed)
-    vocabulary = acoustic_vocabulary({syllable for utterance in utterances for syllable in utterance.pinyin})
+    units = config.vocabulary.units
+    tokens = {token for each in utterances for token in tokens_of(units, each.pinyin, each.hanzi)}
+    vocabulary = acoustic_vocabulary(tokens, units)
     changes = {"dropout": 0.0} if hasattr(config.model, "dropout") else {}
     model_config = dataclasses.replace(config.model, **changes)
     model = MODELS[model_config.name].build(model_config, feature_bins(config.features), len(vocabulary))
@@ -136,7 +139,7 @@ def _source(
     return BatchSource(
         cache=prepare_features(utterances, config.features, folder, workers=1),
         utterances=utterances,
-        labels=[vocabulary.encode(u.pinyin, u.id, u.audio) for u in utterances],
+        labels=encoded_labels(vocabulary, utterances),
         batch_frames=config.data.batch_frames,
         max_batch=config.data.batch_utterances,
         seed=config.seed,
@@ -149,4 +152,5 @@ def _usable(line: Line, config: SpeechConfig) -> bool:
     if not (is_complete and line.has_length and is_file(line.audio)):
         return False
     available = int(output_lengths(line.frames(config.features), config.model.time_stride))
-    return frames_needed(np.asarray(line.pinyin)) <= available
+    tokens = tokens_of(config.vocabulary.units, line.pinyin, line.hanzi)
+    return frames_needed(np.asarray(tokens)) <= available

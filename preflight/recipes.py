@@ -30,10 +30,10 @@ from preflight.findings import (
     has_errors,
     line_finding,
 )
-from preflight.listings import Listing, read_listing
+from preflight.listings import Listing, canonical, read_listing
 from preflight.overfit import overfit_ten
 from training.run import RECIPES
-from training.tasks.adaptation import with_initial_model
+from training.tasks.adaptation import with_initial_settings
 from training.tasks.keyword import KeywordConfig
 from training.tasks.language_config import LanguageConfig
 from training.tasks.speech import SpeechConfig
@@ -42,6 +42,7 @@ from utils.audio.reading import sample_rates_of
 from utils.config import build_config, load_config, read_yaml, with_overrides
 from utils.errors import TrainingError
 from utils.features.settings import FeatureConfig, empty_filters
+from utils.mandarin.output_units import tokens_of
 from utils.run_folder.run import NOT_OF_THE_RECIPE, RunFolder
 from utils.vocabulary import Vocabulary
 
@@ -65,26 +66,28 @@ def empty_filter(features: FeatureConfig) -> Iterator[Finding]:
 
 
 def target_too_long(
-    listing: Listing, features: FeatureConfig, time_stride: int, speed: float
+    listing: Listing, features: FeatureConfig, time_stride: int, speed: float, units: str
 ) -> Iterator[Finding]:
-    """Texts with more syllables than the model has output frames.
+    """Texts with more tokens than the model has output frames.
 
     Args:
         listing: a manifest; its lengths in seconds are assumed to be right.
         features: feature settings of the model.
         time_stride: feature frames for each output frame.
         speed: speed of the fastest augmented copy; 1 if there is none.
+        units: output units of the model.
     """
     short = []
     for line in listing.lines:
         if not line.has_length:
             continue
         frames = int(output_lengths(line.frames(features, speed), time_stride))
+        tokens = tokens_of(units, tuple(filter(canonical, line.pinyin)), line.hanzi)
         # The exact number is expensive, and needed for long texts only.
-        if 2 * len(line.pinyin) > frames and (needed := frames_needed(np.asarray(line.pinyin))) > frames:
+        if 2 * len(tokens) > frames and (needed := frames_needed(np.asarray(tokens))) > frames:
             short.append((line, f"{needed} output frames needed, {frames} available"))
     is_refused = listing.role == "train" and len(short) > MAX_SKIPPED_FRACTION * len(listing.lines)
-    severity, problem = ERROR if is_refused else WARNING, "more syllables than CTC can align"
+    severity, problem = ERROR if is_refused else WARNING, "more tokens than CTC can align"
     advice = "check the transcripts, or choose a model with a smaller time stride"
     for line, detail in short:
         yield line_finding(severity, listing, line, problem, advice, detail)
@@ -106,7 +109,7 @@ def read_recipe(path: Path, overrides: Sequence[str]) -> Any:
     name = model.get("name") if isinstance(model, Mapping) else None
     task = next((task for task, (_, variants, _) in RECIPES.items() if name in variants["model"]), "speech")
     schema, variants, _ = RECIPES[task]
-    return with_initial_model(load_config(schema, path, [f"task={task}", *overrides], variants))
+    return with_initial_settings(load_config(schema, path, [f"task={task}", *overrides], variants))
 
 
 def keyword_listings(config: KeywordConfig) -> list[Listing]:
@@ -188,6 +191,7 @@ def examine_lengths(config: SpeechConfig, listings: Sequence[Listing]) -> list[F
             config.features,
             config.model.time_stride,
             fastest if listing.role == "train" else 1.0,
+            config.vocabulary.units,
         )
     ]
 

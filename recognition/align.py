@@ -98,10 +98,12 @@ def align_recording(
 
     Raises:
         AudioError: the recording can't be read.
+        ConfigError: the classes of the model are not tonal syllables.
         CorpusError: it is too long, the speech in it is too short for the text, or the model does not know a
             syllable.
     """
     name = str(audio) if isinstance(audio, str | Path) else "samples"
+    acoustic.vocabulary.require_tonal_syllables("forced alignment needs a model")
     logits, middles, seconds = _frames(acoustic, audio, name)
     unknown = [syllable for syllable in text.pinyin if syllable not in acoustic.vocabulary]
     require(

@@ -2,9 +2,9 @@
 
     python -m recognition.calibrate RUN --manifest dev.tsv [--check test.tsv]
 
-Recognises the recordings with and without the joint search (for syllables and hanzi together), compares the
-syllables with their texts, fits a logistic regression for each (:mod:`recognition.confidence`) and writes
-``confidence.json`` into the run.
+Recognises the recordings, with tonal syllables also by the joint search (for syllables and hanzi together),
+compares the syllables with their texts, fits a logistic regression for each search
+(:mod:`recognition.confidence`) and writes ``confidence.json`` into the run.
 It also measures how long before the middle of a syllable the model emits it, for the times of syllables.
 Prints, for the recordings that it was fitted on and for those to check: the expected calibration error over
 ten bins of equal size, and the area under the ROC curve for telling right from wrong syllables.
@@ -35,6 +35,7 @@ from utils.errors import CorpusError
 from utils.features.speech import extract_features
 from utils.files import write_json
 from utils.hypotheses.calibration import area_under_curve, calibration_error, logistic_regression
+from utils.mandarin.output_units import TONAL, compared, read_tokens, tokens_of
 from utils.run_folder.run import PRETRAINED, RunFolder, open_run
 
 _LEADS = (-0.2, 0.3, 0.01)  # first, end and step of the leads that are tried, in seconds
@@ -55,7 +56,7 @@ class Observations:
 
 
 def observe(recognizer: Recognizer, utterances: Sequence[Utterance]) -> Observations:
-    """Recognise utterances and compare their syllables, with tones, with the texts.
+    """Recognise utterances and compare their syllables, or hanzi if these are the units, with the texts.
 
     Raises:
         CorpusError: no syllable was recognised.
@@ -66,7 +67,8 @@ def observe(recognizer: Recognizer, utterances: Sequence[Utterance]) -> Observat
     for utterance, result in zip(utterances, shown, strict=True):
         if result.pinyin:
             features.append(result.certainty)
-            right.append(_correct(utterance.pinyin, result.pinyin))
+            texts = (utterance.pinyin, utterance.hanzi), (result.pinyin, result.hanzi)
+            right.append(_correct(*(compared(recognizer.units, *text) for text in texts)))
     if not right:
         raise CorpusError("no syllable was recognised: there is nothing to calibrate on")
     return Observations(np.concatenate(features), np.concatenate(right))
@@ -88,14 +90,17 @@ def measure_lead(acoustic: AcousticLogits, utterances: Sequence[Utterance]) -> f
     """
     shifts = np.arange(*_LEADS)
     levels, rate = [], acoustic.features.sample_rate
+    units = acoustic.vocabulary.units
     for utterance in tqdm(utterances, "timing", disable=None):
         samples = read_audio(utterance.audio, rate)
         logits, lengths = acoustic.logits([extract_features(samples, acoustic.features)])
-        aligned = align_text(logits[0, : lengths[0]], utterance.pinyin, acoustic.vocabulary)
+        tokens = tokens_of(units, utterance.pinyin, utterance.hanzi)
+        aligned = align_text(logits[0, : lengths[0]], tokens, acoustic.vocabulary)
         if aligned is None:
             continue
+        _, ends, _ = read_tokens(units, tokens)
         power = moving_power(samples, rate, _LEVEL_SECONDS)
-        emitted = (aligned[0][:, None] + 0.5) * acoustic.frame_seconds
+        emitted = (aligned[0][list(ends), None] + 0.5) * acoustic.frame_seconds
         at = emitted + shifts  # (syllables, shifts) in seconds
         levels.append(decibels(power[np.clip(at * rate, 0, len(power) - 1).astype(int)]))
     if not levels:
@@ -108,9 +113,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     run = open_run(options.run, "speech").path
     acoustic = load_acoustic_logits(run)
-    joint = load_joint_search_for(run, load_converter(options.language))
-    recognizers = {PLAIN: Recognizer(acoustic), JOINT: Recognizer(acoustic, joint=joint)}
-    kinds = [PLAIN, JOINT, *([JOINT_NGRAM] if joint.has_ngrams else [])]
+    recognizers, kinds = {PLAIN: Recognizer(acoustic)}, [PLAIN]
+    if recognizers[PLAIN].units == TONAL:
+        joint = load_joint_search_for(run, load_converter(options.language))
+        recognizers[JOINT] = Recognizer(acoustic, joint=joint)
+        kinds += [JOINT, *([JOINT_NGRAM] if joint.has_ngrams else [])]
     dev = [utterance for path in options.manifest for utterance in read_utterances(path)]
     observed = _observe_kinds(recognizers, kinds, dev)
     weights = {

@@ -20,15 +20,26 @@ from tqdm import tqdm
 
 from analysis.inputs.sound import median_pitch, signal_to_noise
 from analysis.inputs.training_texts import Training, count_seen, read_training
-from analysis.inputs.utterance_results import HANZI, LANGUAGE, SPEECH, SYLLABLES, Scores, UtteranceResult
+from analysis.inputs.utterance_results import (
+    HANZI,
+    LANGUAGE,
+    OUTPUT,
+    SPEECH,
+    SYLLABLES,
+    Scores,
+    UtteranceResult,
+    as_text,
+    same_reading,
+)
 from data.manifest import Transcript, Utterance
 from model_language.converters.user_word_converter import AnyConverter, UserWordConverter
 from model_language.vocabulary.symbols import Symbols
 from recognition.cluster_jobs import results_by_job
-from recognition.inspection import syllable_scores
+from recognition.inspection import token_scores
 from utils.audio.reading import read_audio
-from utils.errors import AudioError
+from utils.errors import AudioError, require
 from utils.hypotheses.recognition import Recognition
+from utils.mandarin.output_units import HANZI as HANZI_UNITS
 from utils.mandarin.output_units import TONELESS, tokens_of
 from utils.metrics import real_time_factor
 from utils.processes import are_jobs_elsewhere
@@ -58,6 +69,11 @@ class Evaluation:
     recognizer: Recognizer | None = None
     rejected: Sequence[str] = ()
 
+    @property
+    def automatic_pinyin(self) -> tuple[str, ...]:
+        """As in :class:`analysis.inputs.utterance_results.SystemOutput`: of a model whose units are hanzi."""
+        return (OUTPUT,) if self.recognizer and self.recognizer.units == HANZI_UNITS else ()
+
 
 def evaluate_speech(
     recognizer: Recognizer,
@@ -66,7 +82,7 @@ def evaluate_speech(
     explain: bool,
     load: Callable[[], Recognizer],
 ) -> Evaluation:
-    """Recognise the syllables of a test set.
+    """Recognise the syllables of a test set; with hanzi as output units, the hanzi.
 
     Args:
         recognizer: recognizer of the speech run.
@@ -85,6 +101,9 @@ def evaluate_speech(
     unread = (isinstance(result, AudioError) for result in found)
     rejected = [utterance.id for utterance in compress(utterances, unread)]
     training = {SYLLABLES: read_training(run.manifests("train"))}
+    if recognizer.units == HANZI_UNITS:
+        hanzi = frozenset(recognizer.acoustic.vocabulary.tokens)
+        training[HANZI] = dataclasses.replace(training[SYLLABLES], hanzi=hanzi, candidates=lambda _: hanzi)
     audio_seconds = sum(result.seconds for result in results)
     settings = {
         "rejected": len(rejected),
@@ -132,9 +151,16 @@ def evaluate_pipeline(
 
     Raises:
         AudioError: no recording can be read.
+        ConfigError: the first stage writes hanzi itself.
     """
     converter = recognizer.converter
     assert converter
+    require(
+        recognizer.units != HANZI_UNITS,
+        "this model has hanzi as output units: there is no second stage to test",
+        where=runs[0].path,
+        hint=f"python test.py speech {runs[0].path}",
+    )
     speech = evaluate_speech(recognizer, runs[0], utterances, explain, load)
     gold_hanzi = _converted(converter, [each.reference_pinyin for each in speech.utterances])
     results = [
@@ -226,13 +252,15 @@ def _count_seen(training: Training, results: Sequence[UtteranceResult]) -> int |
 
 def utterance_result(utterance: Utterance, output: Recognition, recognizer: Recognizer) -> UtteranceResult:
     """An utterance of a list with its recognition; without tones if the output units have none."""
-    toneless = recognizer.units == TONELESS
+    toneless, pinyin = recognizer.units == TONELESS, output.pinyin
+    if recognizer.units == HANZI_UNITS:
+        pinyin = same_reading(pinyin, output.hanzi, utterance.pinyin, utterance.hanzi)
     return UtteranceResult(
         id=utterance.id,
         speaker=utterance.speaker,
         seconds=output.seconds,
         reference_pinyin=tokens_of(TONELESS, utterance.pinyin, "") if toneless else utterance.pinyin,
-        pinyin=output.pinyin,
+        pinyin=pinyin,
         reference_hanzi=utterance.hanzi,
         hanzi=output.hanzi,
         spoken_pinyin=utterance.spoken_pinyin,
@@ -249,8 +277,10 @@ def with_acoustic_scores(result: UtteranceResult, recognizer: Recognizer) -> Utt
         AudioError: the recording cannot be read any more.
     """
     samples, scores = read_audio(result.audio, recognizer.sample_rate), None
-    if result.pinyin != result.reference_pinyin:
-        scores = syllable_scores(recognizer, samples, (result.reference_pinyin, result.pinyin))
+    texts = (result.reference_pinyin, result.reference_hanzi), (result.pinyin, result.hanzi)
+    reference, output = (tokens_of(recognizer.units, pinyin, as_text(hanzi)) for pinyin, hanzi in texts)
+    if output != reference:
+        scores = token_scores(recognizer, samples, (reference, output))
     return dataclasses.replace(
         result,
         snr=signal_to_noise(samples, recognizer.sample_rate),

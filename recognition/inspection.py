@@ -17,18 +17,18 @@ if TYPE_CHECKING:  # test.py --help has no need of them
     from recognition.recognizer import Recognizer
 
 
-def syllable_scores(
+def token_scores(
     recognizer: Recognizer, samples: np.ndarray, sequences: Sequence[Sequence[str]]
 ) -> list[float] | None:
-    """Scores of syllable sequences for one recording: the quantity that the search maximises.
+    """Scores of token sequences for one recording: the quantity that the search maximises.
 
     Args:
         recognizer: the recognizer.
         samples: (samples,) in [-1, 1], mono, at its sample rate.
-        sequences: canonical syllables.
+        sequences: tokens, in the output units of the acoustic model.
 
     Returns:
-        natural logarithms, -inf for syllables outside the vocabulary; None if the recording is cut at a
+        natural logarithms, -inf for tokens outside the vocabulary; None if the recording is cut at a
         pause, or if a joint search is used, which maximises another quantity.
     """
     whole = None if recognizer.joint else _whole(recognizer, samples)
@@ -37,10 +37,10 @@ def syllable_scores(
     logits, _ = whole
     vocabulary, decoder = recognizer.acoustic.vocabulary, recognizer.decoder
     return [
-        sequence_score(logits, vocabulary.encode(syllables).tolist(), decoder.blank, decoder.fusion)
-        if all(syllable in vocabulary for syllable in syllables)
+        sequence_score(logits, vocabulary.encode(tokens).tolist(), decoder.blank, decoder.fusion)
+        if all(token in vocabulary for token in tokens)
         else -np.inf
-        for syllables in sequences
+        for tokens in sequences
     ]
 
 

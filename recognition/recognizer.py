@@ -49,7 +49,7 @@ from utils.hypotheses.recognition import (
     syllable_times,
     whole_recording,
 )
-from utils.mandarin.output_units import TONAL, read_tokens, units_of
+from utils.mandarin.output_units import HANZI, read_tokens
 
 OnError = Callable[[str, AudioError], None]
 
@@ -93,7 +93,7 @@ class Recognizer:
 
     Raises:
         ConfigError: ``n_best`` is larger than the beam, there is fusion without a beam, phrases together with
-            a second stage, or a minimum confidence without a calibration.
+            a second stage, a minimum confidence without a calibration, or what the output units do not allow.
     """
 
     def __init__(
@@ -128,11 +128,10 @@ class Recognizer:
             )
         if fusion and beam == 1:
             raise ConfigError("a language model of syllables needs a beam", hint="e.g. --beam 10")
-        self.units = units_of(acoustic.vocabulary.tokens)
-        if (joint or phrases or fusion) and self.units != TONAL:
-            raise ConfigError(
-                f"joint search, phrases and n-grams of syllables need tonal syllables, not {self.units}",
-                hint="leave them out, or train a model with vocabulary.units=tonal_syllables",
+        self.units = acoustic.vocabulary.units
+        if joint or phrases or fusion:
+            acoustic.vocabulary.require_tonal_syllables(
+                "joint search, phrases and n-grams of syllables need a model"
             )
         self.sample_rate = acoustic.features.sample_rate  # Hz
         self.acoustic, self.converter = acoustic, converter
@@ -141,6 +140,11 @@ class Recognizer:
         self.decoder = Decoder(acoustic.vocabulary.blank_index, beam, n_best, fusion)
         self._workers, self.punctuation = workers, punctuation
         self.words = converter.words if isinstance(converter, UserWordConverter) else UserWords()
+        if self.words.words and self.units == HANZI:
+            raise ConfigError(
+                "user words are found by their syllables, and this model has hanzi as output units",
+                hint="leave --words out, or train a model with vocabulary.units=tonal_syllables",
+            )
 
     def transcribe(self, audio: str | Path | np.ndarray, rate: int | None = None) -> Recognition:
         """Recognise one recording.
@@ -309,7 +313,7 @@ class Recognizer:
         hypotheses: Mapping[tuple[tuple[str, ...], str], Hypothesis],
         hanzi: Mapping[tuple[str, ...], str],
     ) -> Recognition:
-        _, frames, posteriors = self.spoken(next(iter(hypotheses.values())))
+        _, frames, posteriors, _ = self.spoken(next(iter(hypotheses.values())))
         n_best = (
             Alternative(pinyin, text or hanzi[pinyin], hypothesis.score)
             for (pinyin, text), hypothesis in hypotheses.items()
@@ -317,17 +321,23 @@ class Recognizer:
         features = syllable_features(frames, posteriors, decoded.entropy)
         return self._segment(decoded.piece, frames, tuple(n_best), features)
 
-    def spoken(self, hypothesis: Hypothesis) -> tuple[tuple[str, ...], tuple[int, ...], tuple[float, ...]]:
-        """The syllables of a hypothesis, their frames and their posteriors, without the space token."""
+    def spoken(
+        self, hypothesis: Hypothesis
+    ) -> tuple[tuple[str, ...], tuple[int, ...], tuple[float, ...], str]:
+        """The syllables of a hypothesis, their frames and posteriors, and their hanzi if these are the units.
+
+        The space token is left out.
+        """
         tokens = self.acoustic.vocabulary.decode(hypothesis.tokens)
-        pinyin, kept, _ = read_tokens(self.units, tokens)
-        frames, posteriors = hypothesis.frames, hypothesis.posteriors
-        return pinyin, tuple(frames[index] for index in kept), tuple(posteriors[index] for index in kept)
+        pinyin, kept, hanzi = read_tokens(self.units, tokens)
+        frames = tuple(hypothesis.frames[index] for index in kept)
+        posteriors = tuple(hypothesis.posteriors[index] for index in kept)
+        return pinyin, frames, posteriors, hanzi
 
     def _phrase_segments(self, decoded: _Decoded) -> list[Recognition]:
         """The utterances of a piece, compared with the phrases."""
         assert self.phrases
-        pinyin, frames, _ = self.spoken(decoded.hypotheses[0])
+        pinyin, frames, *_ = self.spoken(decoded.hypotheses[0])
         lead_seconds = self.calibration.lead_seconds
         piece, frame_seconds = decoded.piece, self.acoustic.frame_seconds
         settings = (frame_seconds, piece.start, piece.seconds, lead_seconds, piece.padding)

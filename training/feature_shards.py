@@ -36,10 +36,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     silence_tensorflow()
     from training.distillation import prepare_teacher  # here: see utils.backend.quiet
     from training.run import RECIPES
-    from training.tasks.adaptation import with_initial_model
+    from training.tasks.adaptation import with_initial_settings
 
     schema, variants, _ = RECIPES["speech"]
-    config = with_initial_model(
+    config = with_initial_settings(
         load_config(schema, options.config, ["task=speech", *options.overrides], variants)
     )
     data = config.data

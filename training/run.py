@@ -15,7 +15,7 @@ from training.distributed.distribution import distributed, run_path_of
 from training.failures import memory_errors_explained
 from training.history import logging_to
 from training.tasks import keyword, language, language_config, speech
-from training.tasks.adaptation import initial_search, with_initial_model
+from training.tasks.adaptation import initial_search, with_initial_settings
 from training.tasks.recipe import changed_data
 from utils.config import Variants, load_config, to_plain
 from utils.errors import RunError, UserError, require
@@ -62,7 +62,7 @@ def train_from_config(
     """
     *_, train_task = RECIPES[task]
     recipe = _read_recipe(task, config_file, overrides)
-    config = with_initial_model(recipe, RunFolder(run_path))
+    config = with_initial_settings(recipe, RunFolder(run_path))
     plain = to_plain(config)
     with (
         distributed(distribute, virtual_devices) as distribution,

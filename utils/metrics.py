@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from rapidfuzz.distance import Levenshtein
 
+from utils.mandarin.pinyin import has_tone
 from utils.mandarin.syllable_distance import parts
 
 
@@ -78,15 +79,16 @@ def count_tone_errors(reference: Sequence[str], hypothesis: Sequence[str]) -> Er
 
     The sequences are aligned without tones. ``reference`` counts the aligned pairs of equal toneless
     syllables, ``substitutions`` the pairs among them whose tones differ. The rate therefore does not decrease
-    when more syllables are recognised wrongly.
+    when more syllables are recognised wrongly. Syllables without a tone are left out.
     """
     wrong = same_base = 0
     for block in Levenshtein.opcodes(_bases(reference), _bases(hypothesis)):
         if block.tag == "equal":
             expected = reference[block.src_start : block.src_end]
             recognised = hypothesis[block.dest_start : block.dest_end]
-            wrong += sum(a != b for a, b in zip(expected, recognised, strict=True))
-            same_base += len(expected)
+            toned = [pair for pair in zip(expected, recognised, strict=True) if has_tone(pair[0])]
+            wrong += sum(a != b for a, b in toned)
+            same_base += len(toned)
     return ErrorCounts(substitutions=wrong, reference=same_base)
 
 
@@ -102,4 +104,4 @@ def real_time_factor(seconds_used: float, seconds_audio: float) -> float:
 
 def _bases(tokens: Sequence[str]) -> list[str]:
     """Canonical syllables without their tones; other tokens unchanged."""
-    return [token[:-1] if parts(token) else token for token in tokens]
+    return [token[:-1] if has_tone(token) and parts(token) else token for token in tokens]

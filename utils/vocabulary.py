@@ -11,14 +11,15 @@ import hashlib
 import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import zip_longest
 from pathlib import Path
 
 import numpy as np
 
-from utils.errors import VocabularyError, unreadable
+from utils.errors import VocabularyError, require, unreadable
 from utils.files import write_text
-from utils.mandarin.output_units import TONAL, inventory_of
+from utils.mandarin.output_units import TONAL, inventory_of, units_of
 from utils.run_folder.checksums import verified
 
 BLANK = "_"
@@ -70,6 +71,28 @@ class Vocabulary:
     def blank_index(self) -> int:
         """The id of the CTC blank (the last class of an acoustic vocabulary)."""
         return self.index(BLANK)
+
+    @cached_property
+    def units(self) -> str:
+        """What the classes of an acoustic model stand for, see :mod:`utils.mandarin.output_units`."""
+        return units_of(self.tokens)
+
+    def require_tonal_syllables(self, user: str, where: object = None) -> None:
+        """Check the units of an acoustic model's classes.
+
+        Args:
+            user: what works with tonal syllables only, as the beginning of the message.
+            where: the run, for the message.
+
+        Raises:
+            ConfigError: they are others.
+        """
+        require(
+            self.units == TONAL,
+            f"{user} of tonal syllables, not of {self.units}",
+            where=where,
+            hint="take another run, or train one with vocabulary.units=tonal_syllables",
+        )
 
     @property
     def hash(self) -> str:
@@ -153,14 +176,15 @@ class Vocabulary:
         return VocabularyError(message, where=" ".join(filter(None, places)) or None, hint=hint)
 
 
-def acoustic_vocabulary(tokens: Iterable[str] = (), units: str = TONAL) -> Vocabulary:
+def acoustic_vocabulary(tokens: Iterable[str] = (), units: str = TONAL, *, only: bool = False) -> Vocabulary:
     """The classes of an acoustic model: all tokens sorted, then the space, then the blank.
 
     Args:
         tokens: those of the corpora; those outside the inventory of the units (erhua, hanzi) add classes.
         units: see :mod:`utils.mandarin.output_units`.
+        only: without the rest of the inventory.
     """
-    found = set(inventory_of(units)).union(tokens) - {SPACE, BLANK}
+    found = set(() if only else inventory_of(units)).union(tokens) - {SPACE, BLANK}
     return Vocabulary((*sorted(found), SPACE, BLANK))
 
 

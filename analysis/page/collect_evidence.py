@@ -3,6 +3,7 @@
 The model's posteriors come from a function of the caller; ``posterior_picture`` draws them.
 """
 
+import itertools
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -10,7 +11,7 @@ from pypinyin.contrib.tone_convert import to_tone
 from tqdm import tqdm
 
 from analysis.errors.alignment import align
-from analysis.inputs.utterance_results import UtteranceResult, tokens_of
+from analysis.inputs.utterance_results import UtteranceResult, as_text, tokens_of
 from analysis.page.posterior_picture import (
     MISSED,
     RIGHT,
@@ -25,6 +26,7 @@ from analysis.page.report import WORST_SHOWN, Evidence
 from utils.audio.reading import read_audio
 from utils.files import is_file
 from utils.hypotheses.inspection import Inspection
+from utils.mandarin.output_units import last_tokens, units_of
 from utils.mandarin.syllable_distance import syllable_distance
 from utils.metrics import count_errors
 
@@ -94,33 +96,40 @@ def shown_syllables(utterance: UtteranceResult, inspection: Inspection) -> tuple
     """The recognised syllables, and the missed syllables of the reference, each with its time.
 
     A substituted syllable has the time of its substitute. Deleted syllables share the time between the
-    middles of their neighbours evenly.
+    middles of their neighbours evenly. The posterior is that of the token with which a syllable ends.
     """
     recognised: list[Shown] = []
     missed: list[Shown] = []
-    deleted: list[str] = []  # since the last recognised syllable
+    deleted: list[int] = []  # positions in the reference, since the last recognised syllable
     last = 0.0  # the middle of the last recognised syllable
-    columns = {token: column for column, token in enumerate(inspection.classes)}
+    columns, units = dict(zip(inspection.classes, itertools.count())), units_of(inspection.classes)
+    outputs = utterance.pinyin, last_tokens(units, utterance.pinyin, as_text(utterance.hanzi))
+    references = (
+        utterance.reference_pinyin,
+        last_tokens(units, utterance.reference_pinyin, as_text(utterance.reference_hanzi)),
+    )
 
-    def show(syllable: str, start: float, end: float, kind: str) -> Shown:
-        return Shown(to_tone(syllable), columns.get(syllable), start, end, kind)
+    def show(texts: Sequence[Sequence[str]], position: int, start: float, end: float, kind: str) -> Shown:
+        syllable, token = (text[position] for text in texts)
+        return Shown(to_tone(syllable), columns.get(token), start, end, kind)
 
     def place_deleted(until: float) -> None:
-        edges = np.linspace(last, max(last, until), len(deleted) + 1)
-        spans = zip(deleted, edges, edges[1:], strict=False)
-        missed.extend(show(syllable, float(start), float(end), MISSED) for syllable, start, end in spans)
+        edges = np.linspace(last, max(last, until), len(deleted) + 1).tolist()
+        for position, start, end in zip(deleted, edges, edges[1:], strict=False):
+            missed.append(show(references, position, start, end, MISSED))
         deleted.clear()
 
     for pair in align(utterance.reference_pinyin, utterance.pinyin, syllable_distance):
-        if pair.hypothesis is None:
-            deleted.append(pair.reference or "")
+        if pair.hypothesis_position is None:
+            deleted.append(pair.reference_position or 0)
             continue
-        start, end = utterance.times[pair.hypothesis_position or 0]
+        start, end = utterance.times[pair.hypothesis_position]
         place_deleted((start + end) / 2)
         last = (start + end) / 2
-        recognised.append(show(pair.hypothesis, start, end, RIGHT if pair.is_correct else WRONG))
+        kind = RIGHT if pair.is_correct else WRONG
+        recognised.append(show(outputs, pair.hypothesis_position, start, end, kind))
         if pair.is_substitution:
-            missed.append(show(pair.reference or "", start, end, MISSED))
+            missed.append(show(references, pair.reference_position or 0, start, end, MISSED))
     place_deleted(utterance.seconds)
     return recognised, missed
 

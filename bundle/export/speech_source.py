@@ -28,7 +28,7 @@ from utils.audio.reading import read_audio
 from utils.errors import require
 from utils.features.settings import FeatureConfig, feature_bins, settings_hash
 from utils.features.speech import extract_features
-from utils.mandarin.output_units import tokens_of, units_of
+from utils.mandarin.output_units import tokens_of
 from utils.run_folder.checksum_files import file_hash
 from utils.run_folder.run import open_run
 from utils.vocabulary import Vocabulary
@@ -132,7 +132,7 @@ def _utterances(split: str, manifests: Sequence[str], vocabulary: Vocabulary) ->
 
 
 def _tokens(vocabulary: Vocabulary, utterance: Utterance) -> tuple[str, ...]:
-    return tokens_of(units_of(vocabulary.tokens), utterance.pinyin, utterance.hanzi)
+    return tokens_of(vocabulary.units, utterance.pinyin, utterance.hanzi)
 
 
 def _read(

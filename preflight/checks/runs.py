@@ -4,6 +4,7 @@ In twenty successful runs the dev error falls below 99 % within 3 epochs and 200
 """
 
 import csv
+import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -101,7 +102,8 @@ def collapsed(run: RunFolder) -> Iterator[Finding]:
     if run.history.is_file():
         with run.history.open(encoding="utf-8", errors="replace") as file, suppress(ValueError, TypeError):
             for row in csv.DictReader(file):
-                errors.append(float(row.get("dev_syllable_error_rate") or "nan"))
+                rates = (row[name] for name in row if re.fullmatch("dev_.*_error_rate", name or ""))
+                errors.append(float(next(rates, "") or "nan"))
                 steps = float(row.get("step") or 0)
     if len(errors) < _EPOCHS_TO_JUDGE or not min(errors) >= _COLLAPSED:
         return

@@ -45,13 +45,14 @@ class PartialResultDecoder:
         """
         acoustic, calibration = self._recognizer.acoustic, self._recognizer.calibration
         (hypothesis,) = greedy_decode(logits[None], np.array([len(logits)]), acoustic.vocabulary.blank_index)
-        pinyin, frames, posteriors = self._recognizer.spoken(hypothesis)
+        pinyin, frames, posteriors, hanzi = self._recognizer.spoken(hypothesis)
+        best = Alternative(pinyin, hanzi or self._in_hanzi(pinyin), hypothesis.score)
         features = syllable_features(frames, posteriors, frame_entropy(logits))
         return Recognition(
             start,
             start + seconds,
             tuple(syllable_times(frames, acoustic.frame_seconds, seconds, start, calibration.lead_seconds)),
-            (self._recognizer.words.written(Alternative(pinyin, self._in_hanzi(pinyin), hypothesis.score)),),
+            (self._recognizer.words.written(best),),
             confidence=calibration.confidence(PLAIN, features),
             is_final=False,
         )

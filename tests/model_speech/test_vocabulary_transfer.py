@@ -13,6 +13,7 @@ from model_speech.vocabulary_transfer import match_tokens, transfer_run
 from recognition.recognizer import Recognizer
 from tests.support.scripts import load_script
 from utils.errors import RunError, VocabularyError
+from utils.mandarin.output_units import PARTS
 from utils.run_folder.run import RunFolder
 from utils.vocabulary import BLANK, SPACE, Vocabulary, acoustic_vocabulary, language_vocabulary
 
@@ -157,7 +158,11 @@ def test_an_existing_folder_is_refused(small, tmp_path):
     ("vocabulary", "message"),
     [
         (language_vocabulary(FULL.tokens[:5]), "has no blank"),
-        (Vocabulary(("a", "b", BLANK)), "shares no token"),
+        (Vocabulary(("a0", "b0", BLANK)), "shares no token"),
+        (
+            acoustic_vocabulary(units=PARTS),
+            "a vocabulary of initials_finals, and the source run has tonal_syll",
+        ),
     ],
 )
 def test_an_invalid_vocabulary_is_refused(small, tmp_path, vocabulary, message):

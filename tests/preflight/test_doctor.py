@@ -306,6 +306,11 @@ def test_targets_that_ctc_cannot_align_are_found(corpus, recipe, capsys):
     found = findings(capsys, *recipe)
     assert names(found) == [(ERROR, "target-too-long")]
     assert found[0]["detail"] == "31 output frames needed, 25 available"
+    corpus.row("train").update(pinyin=" ".join(["ma1"] * 13), hanzi="妈" * 13)
+    corpus.write()
+    assert findings(capsys, *recipe) == []
+    (found,) = findings(capsys, *recipe, "vocabulary.units=initials_finals")
+    assert found["detail"] == "26 output frames needed, 25 available"
 
 
 # --- before a training ------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ import transcribe
 from bundle.pack import pack
 from data.manifest import Utterance
 from model_speech.ctc.shallow_fusion import Fusion
-from recognition.calibrate import main, measure_lead
+from recognition.calibrate import main, measure_lead, observe
 from recognition.confidence import (
     FEATURES,
     FEATURES_OF,
@@ -118,6 +118,25 @@ def test_the_lead_is_the_time_from_the_emission_to_the_loudest_moment(tmp_path, 
     too_long = Utterance("c", tmp_path / "a.wav", 2.0, "s", ("ma1",) * 120, "妈" * 120)
     assert measure_lead(model, [unknown, spoken, too_long]) == pytest.approx(lead, abs=0.025)
     assert measure_lead(model, [unknown]) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("vocabulary", "expected"),
+    [
+        (("ma", "ni", SPACE, BLANK), [True, False]),  # a wrong tone is no error of a model without tones
+        (("麻", "呢", SPACE, BLANK), [False, False]),  # hanzi of the right sound are
+    ],
+)
+def test_what_is_right_depends_on_the_output_units(vocabulary, expected):
+    acoustic = SimpleNamespace(
+        features=FeatureConfig(), vocabulary=Vocabulary(vocabulary), frame_seconds=0.08
+    )
+    recognizer = Recognizer(acoustic)
+    logits = np.log(np.full((7, 4), 0.01) + 0.96 * np.eye(4)[[3, 0, 3, 3, 1, 3, 3]])
+    (segment,) = recognizer.segments_of_logits(logits.astype(np.float32), 0.0, 0.56)
+    recognizer.recognise = lambda _: iter([segment])
+    utterance = Utterance("a", Path("a.wav"), 0.56, "s", ("ma1", "hao3"), "妈好")
+    assert observe(recognizer, [utterance]).right.tolist() == expected
 
 
 def test_a_syllable_of_the_language_model_is_as_uncertain_as_the_acoustic_model_says():

@@ -16,7 +16,7 @@ import recognition.recognizer as recognizer_module
 from model_language.registry import load_converter, load_converter_with, load_joint_search
 from model_speech.acoustic_model import AcousticModel, load_acoustic_model
 from recognition import pieces
-from recognition.inspection import inspection_of, syllable_scores
+from recognition.inspection import inspection_of, token_scores
 from recognition.recognizer import Recognizer
 from recognition.voice_activity import Stretch
 from tests.support.scripted_acoustic import Scripted, speak
@@ -349,14 +349,14 @@ def test_scores_include_the_alignments_that_the_search_pruned(acoustic):
     samples = NOISE[: 2 * RATE]
     recognizer = Recognizer(acoustic, beam=4, n_best=4)
     (found,) = recognizer.recognise([("noise", samples)])
-    scores = syllable_scores(recognizer, samples, [hypothesis.pinyin for hypothesis in found.n_best])
+    scores = token_scores(recognizer, samples, [hypothesis.pinyin for hypothesis in found.n_best])
     # With an untrained model a narrow beam follows only a part of the alignments.
     assert all(whole >= hypothesis.score for whole, hypothesis in zip(scores, found.n_best, strict=True))
-    assert syllable_scores(recognizer, samples, [["no such syllable"]]) == [-np.inf]
-    assert syllable_scores(recognizer, np.zeros(21 * RATE, np.float32), [["ma1"]]) is None
+    assert token_scores(recognizer, samples, [["no such syllable"]]) == [-np.inf]
+    assert token_scores(recognizer, np.zeros(21 * RATE, np.float32), [["ma1"]]) is None
     # The score of a joint search does not consist of syllables only.
     joint = SimpleNamespace(has_ngrams=False)
-    assert syllable_scores(Recognizer(acoustic, Echo(), joint=joint), samples, [["ma1"]]) is None
+    assert token_scores(Recognizer(acoustic, Echo(), joint=joint), samples, [["ma1"]]) is None
 
 
 def test_the_joint_search_equals_the_cascade_where_syllables_are_certain(language_run):

@@ -12,6 +12,7 @@ from model_language.converters.ngram import NgramConfig, NgramConverter, NgramMo
 from model_language.vocabulary.symbols import build_symbols
 from recognition.evaluation import with_acoustic_scores, with_language_scores
 from utils.audio.reading import write_wav
+from utils.mandarin.output_units import TONAL
 
 # 他 begins more sentences than 她, but only 她的 is in the text: a greedy decision is wrong.
 PAIRS = [
@@ -100,8 +101,8 @@ def test_acoustic_scores_are_computed_from_the_recording(tmp_path, monkeypatch):
         assert len(samples) == 16_000
         return [-float(len(sequence)) for sequence in sequences]
 
-    recognizer = SimpleNamespace(sample_rate=16_000)
-    monkeypatch.setattr("recognition.evaluation.syllable_scores", scores)
+    recognizer = SimpleNamespace(sample_rate=16_000, units=TONAL)
+    monkeypatch.setattr("recognition.evaluation.token_scores", scores)
 
     def outcome(pinyin: tuple[str, ...]) -> UtteranceResult:
         return UtteranceResult("one", "", 1.0, SPOKEN, pinyin, "", "", audio=str(tmp_path / "one.wav"))

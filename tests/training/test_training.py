@@ -1,9 +1,11 @@
 """Tests of train.py speech and language from config to run folder, which is all that using the run needs."""
 
 import csv
+import json
 import re
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import keras
@@ -17,6 +19,7 @@ from data.manifest import Utterance, read_manifest, write_manifest
 from model_language.registry import load_converter
 from model_speech.acoustic_model import load_acoustic_model
 from model_speech.vocabulary_transfer import transfer_run
+from recognition import align
 from tests.support.scripts import load_script
 from tests.support.tensorboard_logs import events, summaries, tags_of
 from tests.support.tiny_corpus import write_tiny_corpus
@@ -25,7 +28,7 @@ from training.tasks.recipe import DATA_HASHES
 from training.tasks.speech import VARIANTS, SpeechConfig
 from utils.audio.reading import write_wav
 from utils.config import load_config, to_plain
-from utils.errors import ConfigError, RunError, TrainingError, UserError, VocabularyError
+from utils.errors import ConfigError, CorpusError, RunError, TrainingError, UserError, VocabularyError
 from utils.files import write_text
 from utils.mandarin.output_units import HANZI, PARTS, TONELESS, units_of
 from utils.run_folder.run import RunFolder, start_run
@@ -65,7 +68,10 @@ def _hyper_parameters(run: RunFolder) -> dict[str, object]:
 def test_other_output_units_are_trained_and_recognised(
     tmp_path, config_file, usual_precision, language_run, units, most
 ):
-    """Decoding is as free as with syllables: the second stage writes hanzi, or the first one has them."""
+    """Decoding is as free as with syllables: the second stage writes hanzi, or the first one has them.
+
+    A further training has the same units without being told.
+    """
     manifest = write_tiny_corpus(tmp_path / "corpus", utterances=8)
     run = RunFolder(tmp_path / "run")
     overrides = (*SMALL, *_lists(manifest), "training.epochs=1", f"vocabulary.units={units}")
@@ -76,9 +82,38 @@ def test_other_output_units_are_trained_and_recognised(
     output = ["--output", str(tmp_path / "out"), "--format", "json"]
     arguments = ["--speech", str(run.path), "--language", str(language_run), *output]
     assert transcribe.main([*files, *arguments]) == 0
-    assert load_script("test.py").main(["speech", str(run.path), "--manifest", str(manifest)]) == 0
-    with pytest.raises(ConfigError, match="need tonal syllables"):
+    test, lists = load_script("test.py").main, ["--manifest", str(manifest), "--output", str(tmp_path)]
+    assert test(["speech", str(run.path), *lists, "--report", str(tmp_path), "--examples", "1"]) == 0
+    results = json.loads((tmp_path / "results.json").read_text(encoding="utf-8"))
+    assert "syllable_error_rate" in results and ("cer" in results) == (units == HANZI)
+    metrics = json.loads(run.metrics.read_text(encoding="utf-8"))["best"]
+    assert ("dev_character_error_rate" in metrics) == (units == HANZI)
+    assert (results["tone_error_rate"] is None) == (units == TONELESS)
+    with pytest.raises(ConfigError, match="need a model of tonal syllables"):
         transcribe.main([*files, *arguments, "--joint"])
+    with pytest.raises(ConfigError, match="alignment needs a model of tonal syllables"):
+        align.main([files[0], "--text", "你好", "--speech", str(run.path)])
+    pipeline = ["pipeline", str(run.path), str(language_run), *lists]
+    if units == HANZI:
+        with pytest.raises(ConfigError, match="no second stage"):
+            test(pipeline)
+    else:
+        assert test(pipeline) == 0
+    further = RunFolder(tmp_path / "further")
+    same = (*SMALL, *_lists(manifest), "training.epochs=1", f"initialise_from={run.path}")
+    train_from_config("speech", config_file, same, further.path)
+    assert Vocabulary.load(further.vocabulary("acoustic.txt")) == vocabulary
+    assert further.config()["vocabulary"]["units"] == units
+
+
+def test_a_text_with_letters_is_refused_as_hanzi(tmp_path, config_file):
+    manifest = write_tiny_corpus(tmp_path / "corpus", utterances=8)
+    texts = read_manifest(manifest)
+    texts[3] = replace(texts[3], pinyin=("ti4", "xu4"), hanzi="T恤")
+    write_manifest(manifest, texts)
+    overrides = (*SMALL, *_lists(manifest), "vocabulary.units=hanzi")
+    with pytest.raises(CorpusError, match="2 texts have other characters than hanzi, such as 'T恤'"):
+        train_from_config("speech", config_file, overrides, tmp_path / "run")
 
 
 def test_a_run_keeps_the_classes_that_it_begins_with(tmp_path, config_file, usual_precision):
@@ -95,7 +130,9 @@ def test_a_run_keeps_the_classes_that_it_begins_with(tmp_path, config_file, usua
     wrong = (*overrides, f"vocabulary.file={tmp_path}/hanzi.txt")
     with pytest.raises(ConfigError, match="a vocabulary of hanzi"):
         train_from_config("speech", config_file, wrong, tmp_path / "third")
-    with pytest.raises(VocabularyError, match="no token but blank and space"):
+    with pytest.raises(
+        VocabularyError, match="a vocabulary of hanzi, and the source run has tonal_syllables"
+    ):
         transfer_run(first.path, tmp_path / "fourth", tmp_path / "hanzi.txt")
 
 

@@ -58,6 +58,12 @@ def test_tone_errors_among_aligned_equal_bases():
     assert counts.rate == 1 / 2
 
 
+def test_toneless_units_have_no_tone_errors_and_keep_their_last_letter():
+    reference, hypothesis = ["zheng", "zhi", "de"], ["zhen", "zhe", "de"]
+    assert count_toneless_errors(reference, hypothesis) == count_errors(reference, hypothesis)
+    assert count_tone_errors(reference, hypothesis) == ErrorCounts()
+
+
 def test_sentence_errors():
     counts = [count_sentence_errors(["ni3"], ("ni3",)), count_sentence_errors("好", "号")]
     assert total(counts).rate == 1 / 2

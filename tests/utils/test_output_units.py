@@ -2,14 +2,15 @@
 
 import pytest
 
-from utils.errors import CorpusError
 from utils.mandarin.output_units import (
     HANZI,
     PARTS,
     TONAL,
     TONELESS,
     UNITS,
+    compared,
     inventory_of,
+    last_tokens,
     read_tokens,
     tokens_of,
     units_of,
@@ -55,6 +56,21 @@ def test_a_vocabulary_names_its_units(units):
     assert units_of(acoustic_vocabulary(tokens, units).tokens) == units
 
 
-def test_a_text_with_letters_is_refused_as_hanzi():
-    with pytest.raises(CorpusError, match="'T恤' has other characters"):
-        tokens_of(HANZI, ("ti4", "xu4"), "T恤")
+def test_few_initials_and_finals_are_still_known_as_such():
+    assert units_of(("b", "a1", "an1", SPACE)) == PARTS
+    assert units_of(("a1", "an1", "er2", SPACE)) == TONAL
+
+
+@pytest.mark.parametrize("units", UNITS)
+def test_what_is_recognised_is_compared_with_the_text_in_the_same_units(units):
+    pinyin, _, hanzi = read_tokens(units, tokens_of(units, PINYIN, TEXT))
+    assert compared(units, pinyin, hanzi) == compared(units, PINYIN, TEXT)
+    assert len(compared(units, PINYIN, TEXT)) == len(PINYIN)
+
+
+@pytest.mark.parametrize("units", UNITS)
+def test_each_syllable_ends_with_a_token(units):
+    tokens = tokens_of(units, PINYIN, TEXT)
+    _, ends, _ = read_tokens(units, tokens)
+    assert last_tokens(units, PINYIN, TEXT) == tuple(tokens[end] for end in ends)
+    assert last_tokens(HANZI, PINYIN, TEXT[1:]) == ("",) * len(PINYIN)

@@ -118,6 +118,13 @@ def test_command_writes_the_vocabulary_of_some_lists(tmp_path, capsys):
     printed = capsys.readouterr().out
     assert "3 seen" in printed and "outside the inventory: miaor2" in printed
     assert Vocabulary.load(output) == acoustic_vocabulary(["miaor2"])
+    for options, tokens in (
+        (["--only-seen"], ("lv4", "miaor2", "shi4")),
+        (["--units", "hanzi"], ("是", "绿", "苗")),
+        (["--units", "initials_finals", "--only-seen"], ("i4", "iaor2", "l", "m", "sh", "v4")),
+    ):
+        assert vocabularies.main([*lists, *options, "--output", str(output)]) == 0
+        assert Vocabulary.load(output).tokens == (*tokens, SPACE, BLANK)
 
 
 def test_command_writes_the_vocabulary_of_the_original_project(tmp_path, capsys):

@@ -7,26 +7,32 @@ A recipe (training config) with ``model.name: initial`` has model and features o
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from data.manifest import Utterance
 from model_speech.acoustic_model import trained_settings
 from utils.errors import ConfigError, require
 from utils.features.settings import FeatureConfig
+from utils.mandarin.output_units import TONAL
 from utils.run_folder.run import SEARCH, RunFolder, open_run
+from utils.vocabulary import Vocabulary
 
 INITIAL = "initial"
 
 
 @dataclass(frozen=True)
 class InitialModelConfig:
-    """Stands for the model of the run that ``initialise_from`` names, see :func:`with_initial_model`."""
+    """Stands for the model of the run that ``initialise_from`` names, see :func:`with_initial_settings`."""
 
     name: str = INITIAL
 
 
-def with_initial_model(config: Any, run: RunFolder | None = None) -> Any:
-    """Replace ``model.name: initial`` of a speech recipe by the model and features of its initial run.
+def with_initial_settings(config: Any, run: RunFolder | None = None) -> Any:
+    """A speech recipe with what it leaves to its initial run: output units, and ``model.name: initial``.
+
+    The model ``initial`` becomes the model and the features of the initial run. Without ``vocabulary.units``
+    the units are those of ``vocabulary.file``, else of the initial run, else tonal syllables.
 
     Args:
         config: a ``SpeechConfig``; any other recipe is returned as it is.
@@ -36,8 +42,14 @@ def with_initial_model(config: Any, run: RunFolder | None = None) -> Any:
     Raises:
         ConfigError: no run is named, or the recipe sets features of its own.
         RunError: ``initialise_from`` is not a speech run.
+        VocabularyError: the vocabulary can't be read.
     """
-    if not isinstance(getattr(config, "model", None), InitialModelConfig):
+    if config.task != "speech":
+        return config
+    if not config.vocabulary.units:
+        units = _given_units(config, run)
+        config = dataclasses.replace(config, vocabulary=dataclasses.replace(config.vocabulary, units=units))
+    if not isinstance(config.model, InitialModelConfig):
         return config
     if not config.initialise_from:
         raise ConfigError(f"model.name is '{INITIAL}' without initialise_from", hint="initialise_from=RUN")
@@ -54,11 +66,20 @@ def with_initial_model(config: Any, run: RunFolder | None = None) -> Any:
     return dataclasses.replace(config, features=features, model=model)
 
 
+def _given_units(config: Any, run: RunFolder | None) -> str:
+    """The output units of the first vocabulary there is: of the run, of the file, of the initial run."""
+    runs = [run, RunFolder(Path(config.initialise_from)) if config.initialise_from else None]
+    own, initial = (each and each.vocabulary("acoustic.txt") for each in runs)
+    files = (own, config.vocabulary.file, initial)
+    given = next((each for each in files if each and Path(each).is_file()), None)
+    return Vocabulary.load(given).units if given else TONAL
+
+
 def initial_search(recipe: Any) -> dict[str, float]:
     """The weights of the joint search that were chosen for the initial run; the adapted model takes them too.
 
     Args:
-        recipe: as loaded, before :func:`with_initial_model`.
+        recipe: as loaded, before :func:`with_initial_settings`.
 
     Returns:
         the section of the run's config; empty if it has none, or the recipe has a model of its own.

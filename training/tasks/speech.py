@@ -45,7 +45,8 @@ from utils.config import ConfigClasses
 from utils.errors import CorpusError, require
 from utils.features.settings import FeatureConfig, feature_bins, settings_hash
 from utils.limits import Count, Fraction, Limited, Size, check_choice
-from utils.mandarin.output_units import TONAL, UNITS, read_tokens, tokens_of, units_of
+from utils.mandarin.output_units import HANZI, TONAL, UNITS, compared, read_tokens, tokens_of
+from utils.mandarin.pinyin import is_hanzi
 from utils.run_folder.run import RunFolder
 from utils.vocabulary import BLANK, Vocabulary, acoustic_vocabulary, first_few
 
@@ -115,16 +116,18 @@ class VocabularyConfig(Limited, section="vocabulary"):
     """The classes of the model; one that is initialised from another run keeps its classes, if they suffice.
 
     Attributes:
-        units: what a class stands for, see :mod:`utils.mandarin.output_units`.
+        units: what a class stands for, see :mod:`utils.mandarin.output_units`; empty: the same as in ``file``
+            or in the run of ``initialise_from``, else tonal syllables.
         file: a vocabulary, such as another run's ``vocabulary/acoustic.txt``: exactly these classes.
     """
 
-    units: str = TONAL
+    units: str = ""
     file: str = ""
 
     def __post_init__(self):
         super().__post_init__()
-        check_choice(self, "vocabulary", units=UNITS)
+        if self.units:
+            check_choice(self, "vocabulary", units=UNITS)
 
 
 @dataclass(frozen=True)
@@ -177,7 +180,9 @@ class SpeechTask(SequenceTask):
         evaluated_train: BatchSource | None = None,
     ):
         super().__init__(model)
-        self._vocabulary, self._units = vocabulary, units_of(vocabulary.tokens)
+        self._vocabulary, self._units = vocabulary, vocabulary.units
+        if self._units == HANZI:
+            self.metric = "dev_character_error_rate"
         self._time_stride = time_stride
         self._distillation_weight, self._evaluated_train = distillation_weight, evaluated_train
         self._train, self._dev, self._shard = train, dev, shard
@@ -247,7 +252,7 @@ class SpeechTask(SequenceTask):
 
     def _read(self, classes: Sequence[int]) -> Sequence[str]:
         pinyin, _, hanzi = read_tokens(self._units, self._vocabulary.decode(classes))
-        return hanzi or pinyin
+        return compared(self._units, pinyin, hanzi)
 
 
 def train_speech(
@@ -366,6 +371,13 @@ def _vocabulary(
         f"vocabulary.units={units} with a packed corpus",
         hint="name the manifests in data.train",
     )
+    foreign = [each for each in utterances if each.hanzi and not is_hanzi(each.hanzi)]
+    if units == HANZI and foreign:
+        raise CorpusError(
+            f"{len(foreign)} texts have other characters than hanzi, such as '{foreign[0].hanzi}'",
+            where=f"utterance {foreign[0].id}",
+            hint="prepare the corpus again, or train on syllables",
+        )
     seen = {token for each in utterances for token in tokens_of(units, each.pinyin, each.hanzi)}
     seen = seen.union(*(corpus.syllables for corpus in packed))
     vocabulary = _given_vocabulary(config, seen) or acoustic_vocabulary(seen, units)
@@ -377,7 +389,7 @@ def _given_vocabulary(config: SpeechConfig, seen: set[str]) -> Vocabulary | None
     """That of ``vocabulary.file``, or that of the run to begin with if it has all tokens of the data."""
     if config.vocabulary.file:
         vocabulary = Vocabulary.load(config.vocabulary.file)
-        found = units_of(vocabulary.tokens)
+        found = vocabulary.units
         require(
             vocabulary.tokens[-1] == BLANK and found == config.vocabulary.units,
             f"a vocabulary of {found} whose last token is '{vocabulary.tokens[-1]}'",
@@ -392,9 +404,16 @@ def _given_vocabulary(config: SpeechConfig, seen: set[str]) -> Vocabulary | None
     return None
 
 
-def _encode(vocabulary: Vocabulary, units: str, utterance: Utterance) -> np.ndarray:
-    tokens = tokens_of(units, utterance.pinyin, utterance.hanzi)
-    return vocabulary.encode(tokens, utterance.id, utterance.audio)
+def encoded_labels(vocabulary: Vocabulary, utterances: Sequence[Utterance]) -> list[np.ndarray]:
+    """The classes of each utterance, (labels,) int32.
+
+    Raises:
+        VocabularyError: a token is not in the vocabulary.
+    """
+    return [
+        vocabulary.encode(tokens_of(vocabulary.units, each.pinyin, each.hanzi), each.id, each.audio)
+        for each in utterances
+    ]
 
 
 def _train_source(
@@ -417,7 +436,7 @@ def _train_source(
     )
     teacher = load_teacher(config.distillation, *student, utterances, copies)
     cache = prepare_features(utterances, config.features, *copies)
-    labels = [_encode(vocabulary, config.vocabulary.units, each) for each in utterances]
+    labels = encoded_labels(vocabulary, utterances)
     short = too_short(cache, utterances, labels, config.model.time_stride)
     report_skipped(short, utterances, run)
     kept = [index for index in range(len(utterances)) if index not in short]
@@ -464,7 +483,7 @@ def _evaluated_source(
     return BatchSource(
         prepare_features(utterances, config.features, data.cache, workers=data.workers),
         utterances,
-        [_encode(vocabulary, config.vocabulary.units, each) for each in utterances],
+        encoded_labels(vocabulary, utterances),
         batch_frames=data.batch_frames,
         max_batch=data.batch_utterances,
         buckets=data.buckets,

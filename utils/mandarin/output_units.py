@@ -6,7 +6,6 @@ are fewer classes (the tone belongs to the final). Hanzi need no second stage.
 
 from collections.abc import Iterable, Sequence
 
-from utils.errors import CorpusError
 from utils.mandarin.pinyin import (
     Syllable,
     full_inventory,
@@ -19,27 +18,34 @@ from utils.mandarin.pinyin import (
 
 TONAL, TONELESS, PARTS, HANZI = "tonal_syllables", "toneless_syllables", "initials_finals", "hanzi"
 UNITS = (TONAL, TONELESS, PARTS, HANZI)
-_INITIAL = "zh"  # a token of initials and finals that is no syllable
+# Initials that are no syllables: only a vocabulary of initials and finals has them.
+_INITIALS = frozenset(
+    ["b", "p", "f", "d", "t", "l", "g", "k", "h", "j", "q", "x", "zh", "ch", "sh", "r", "z", "c", "s"]
+)
 
 
 def tokens_of(units: str, pinyin: Sequence[str], hanzi: str) -> tuple[str, ...]:
-    """The tokens of an utterance, from its tonal syllables and its hanzi.
-
-    Raises:
-        CorpusError: the units are hanzi, and the text has other characters.
-    """
+    """The tokens of an utterance, from its tonal syllables and its hanzi."""
     if units == TONELESS:
         return tuple(map(without_tone, pinyin))
     if units == PARTS:
         return tuple(part for syllable in pinyin for part in _parts(syllable))
-    if units == HANZI:
-        if hanzi and not is_hanzi(hanzi):
-            raise CorpusError(
-                f"the text '{hanzi}' has other characters than hanzi",
-                hint="prepare the corpus again, or train on syllables",
-            )
-        return tuple(hanzi)
-    return tuple(pinyin)
+    return tuple(hanzi if units == HANZI else pinyin)
+
+
+def compared(units: str, pinyin: Sequence[str], hanzi: str) -> tuple[str, ...]:
+    """What counts as right or wrong in a text: its syllables, as far as the units tell them, or its hanzi."""
+    return tokens_of(TONAL if units == PARTS else units, pinyin, hanzi)
+
+
+def last_tokens(units: str, pinyin: Sequence[str], hanzi: str) -> tuple[str, ...]:
+    """The token with which each syllable ends: its final, its hanzi, or the syllable itself.
+
+    A text with more or fewer hanzi than syllables has none: an empty string for each syllable.
+    """
+    if units == HANZI and len(hanzi) != len(pinyin):
+        return ("",) * len(pinyin)
+    return tuple(_parts(each)[-1] for each in pinyin) if units == PARTS else compared(units, pinyin, hanzi)
 
 
 def inventory_of(units: str) -> tuple[str, ...]:
@@ -52,7 +58,7 @@ def units_of(tokens: Iterable[str]) -> str:
     tokens = set(tokens)
     if any(map(is_hanzi, tokens)):
         return HANZI
-    if _INITIAL in tokens:
+    if not tokens.isdisjoint(_INITIALS):
         return PARTS
     return TONAL if any(token[-1:].isdigit() for token in tokens) else TONELESS
 
