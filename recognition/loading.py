@@ -53,10 +53,10 @@ def load_recognizer(speech: Path, language: Path | None, search: SearchOptions) 
         converter,
         beam=search.beam_width,
         n_best=search.n_best,
-        fusion=load_optional_fusion(search, acoustic.vocabulary),
+        fusion=load_fusion(search, acoustic.vocabulary),
         joint=joint,
         workers=search.workers,
-        phrases=load_optional_phrases(search, acoustic.vocabulary),
+        phrases=load_phrases(search, acoustic.vocabulary),
         calibration=load_calibration(speech),
         minimum_confidence=search.minimum_confidence,
         new_stream=partial(new_live_stream, speech),
@@ -109,17 +109,23 @@ def load_language_model_for(run: Path) -> HanziLanguageModel | None:
     return load_hanzi_model(PRETRAINED_LANGUAGE_MODEL) if chosen.get("rescoring_weight") else None
 
 
-def load_optional_fusion(search: SearchOptions, vocabulary: Vocabulary) -> Fusion | None:
-    """The language model of ``--syllables``, see :func:`load_fusion`; None without it or with weight 0.
+def load_fusion(search: SearchOptions, vocabulary: Vocabulary) -> Fusion | None:
+    """The language model of ``--syllables`` for the beam search; None without it or with weight 0.
 
     The insertion bonus compensates for the language model, and is of no use without it.
+
+    Raises:
+        RunError: the run is of another kind, or damaged.
     """
     if not search.syllables or not search.fusion_weight:
         return None
-    return load_fusion(search.syllables, vocabulary, search.fusion_weight, search.insertion_bonus)
+    model = load_syllable_ngram(search.syllables)
+    ids = model.ids(vocabulary.tokens)
+    ids[[token in (SPACE, BLANK) for token in vocabulary.tokens]] = -1
+    return Fusion(model, ids, search.fusion_weight, search.insertion_bonus)
 
 
-def load_optional_phrases(search: SearchOptions, vocabulary: Vocabulary) -> PhraseSearch | None:
+def load_phrases(search: SearchOptions, vocabulary: Vocabulary) -> PhraseSearch | None:
     """The search for the phrases of ``--phrases``; None without it.
 
     Raises:
@@ -129,21 +135,3 @@ def load_optional_phrases(search: SearchOptions, vocabulary: Vocabulary) -> Phra
         return None
     phrases, source = read_phrases(search.phrases), str(search.phrases)
     return PhraseSearch(phrases, vocabulary, search.phrase_threshold, search.n_best, source)
-
-
-def load_fusion(run: str | Path, vocabulary: Vocabulary, weight: float, bonus: float) -> Fusion:
-    """Load a language model of syllables for the beam search of an acoustic model.
-
-    Args:
-        run: a run of ``syllable_ngram``.
-        vocabulary: the acoustic model's.
-        weight: factor of the language model's log-probabilities.
-        bonus: added for each syllable.
-
-    Raises:
-        RunError: the run is of another kind, or damaged.
-    """
-    model = load_syllable_ngram(run)
-    ids = model.ids(vocabulary.tokens)
-    ids[[token in (SPACE, BLANK) for token in vocabulary.tokens]] = -1
-    return Fusion(model, ids, weight, bonus)

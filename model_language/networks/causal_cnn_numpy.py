@@ -1,7 +1,8 @@
 """Runs the causal gated CNN in NumPy: log-probabilities of the hanzi of many hypotheses at once.
 
 Hypotheses of an utterance have common prefixes, so they are scored as a prefix tree: each distinct prefix is
-computed once. All nodes of the tree pass a layer together, and a layer reads the ancestors of a node.
+computed once. All nodes of the tree pass a layer together, and a layer reads the ancestors of a node: what it
+computes from an ancestor is computed once for all nodes that have it.
 Hypotheses that differ in one hanzi often continue with the same hanzi: nodes with the same last hanzi may
 share one computation, that of the better hypothesis (Liu et al. 2014, "Efficient Lattice Rescoring Using
 Recurrent Neural Network Language Models"). The softmax is over the hanzi that are frequent in the training
@@ -196,13 +197,15 @@ class NumpyCausalCnn:
         nodes, before_root = np.arange(len(parents)), np.zeros((1, width), np.float32)
         x = weights.vectors.take(tokens, axis=0) * np.float32(width**0.5)
         for layer, dilation in enumerate(weights.dilations.tolist()):
-            middle = _ancestors(parents, nodes, dilation)
-            window = np.stack([_ancestors(parents, middle, dilation), middle, nodes], axis=1)
-            y = np.append(
-                _normalised(x, weights.norms[layer]), before_root, axis=0
-            )  # the last row is that of -1
-            z = y.take(window, axis=0).reshape(-1, KERNEL * width) @ weights.kernels[layer]
+            # The last row is that of -1.
+            y = np.append(_normalised(x, weights.norms[layer]), before_root, axis=0)
+            *earlier, own = weights.kernels[layer].reshape(KERNEL, width, -1)
+            z, rows = y[:-1] @ own, nodes
             z += weights.biases[layer]
+            for kernel in earlier[::-1]:
+                rows = _ancestors(parents, rows, dilation)
+                distinct, place = np.unique(rows, return_inverse=True)
+                z += (y.take(distinct, axis=0) @ kernel).take(place, axis=0)
             x = x + z[:, :width] / (1.0 + np.exp(-z[:, width:]))
         return _normalised(x, weights.norms[-1])
 

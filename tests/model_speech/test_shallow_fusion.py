@@ -14,7 +14,7 @@ from model_language.ngram.syllables import (
 from model_language.registry import load_converter
 from model_speech.ctc.prefix_beam import beam_search
 from model_speech.ctc.shallow_fusion import Fusion
-from recognition.loading import load_fusion, load_optional_fusion
+from recognition.loading import load_fusion
 from recognition.options import SearchOptions
 from tests.model_speech.test_prefix_beam import extended, label_probabilities, random_logits
 from training.run import train_from_config
@@ -135,7 +135,9 @@ def test_spaces_are_neither_scored_nor_remembered(ngram):
 
 
 def test_a_run_is_loaded_for_any_acoustic_vocabulary(ngram, run):
-    fusion = load_fusion(run, Vocabulary(("zzz9", "ni3", SPACE, BLANK)), 0.3, 1.0)
+    search = SearchOptions(syllables=run, fusion_weight=0.3, insertion_bonus=1.0)
+    fusion = load_fusion(search, Vocabulary(("zzz9", "ni3", SPACE, BLANK)))
+    assert (fusion.weight, fusion.bonus) == (0.3, 1.0)
     assert fusion.ids.tolist() == [1, ngram.ids(["ni3"])[0], -1, -1]
     words = np.arange(ngram.size)[None]
     np.testing.assert_array_equal(
@@ -146,8 +148,8 @@ def test_a_run_is_loaded_for_any_acoustic_vocabulary(ngram, run):
 def test_with_weight_0_there_is_no_insertion_bonus_either(run):
     vocabulary = Vocabulary(("zzz9", "ni3", SPACE, BLANK))
     search = SearchOptions(syllables=run, fusion_weight=0.3, insertion_bonus=2.5)
-    assert load_optional_fusion(search, vocabulary).bonus == 2.5
-    assert load_optional_fusion(replace(search, fusion_weight=0.0), vocabulary) is None
+    assert load_fusion(search, vocabulary).bonus == 2.5
+    assert load_fusion(replace(search, fusion_weight=0.0), vocabulary) is None
 
 
 def test_a_run_of_another_kind_is_refused(run, language_run):

@@ -20,7 +20,6 @@ from utils.audio.microphone import microphone_blocks
 from utils.audio.reading import (
     audio_blocks,
     audio_seconds,
-    pcm_blocks,
     read_audio,
     resample,
     write_wav,
@@ -86,21 +85,6 @@ def test_blocks_side_by_side_are_the_whole(tmp_path, monkeypatch, rate, channels
     assert len(blocks) >= 4 and max(map(len, blocks)) < 2 * 10_000 * RATE / rate
     decoded = soundfile.read(tmp_path / "a.flac", dtype="float32", always_2d=True)[0].mean(axis=1)
     np.testing.assert_array_equal(np.concatenate(blocks), resample(decoded, rate, RATE))
-
-
-def test_raw_samples_from_a_pipe():
-    integers = np.array([-32768, -1, 0, 1, 32767] * 9000, "<i2")
-    blocks = list(pcm_blocks(io.BytesIO(integers.tobytes()), RATE))
-    assert [len(block) for block in blocks] == [16_000, 16_000, 13_000]
-    assert (np.concatenate(blocks) * 32768).astype(int).tolist() == integers.tolist()
-    low = np.concatenate(list(pcm_blocks(io.BytesIO(integers.tobytes()), 8000)))
-    assert len(low) == pytest.approx(2 * len(integers), abs=2)
-    for content, message in (
-        (b"", "there are no samples"),
-        (b"\0\0\0", "half a sample at the end, of 3 bytes"),
-    ):
-        with pytest.raises(AudioError, match=f"{message}, standard input"):
-            list(pcm_blocks(io.BytesIO(content), RATE))
 
 
 @pytest.mark.parametrize("channels", [2, 6])

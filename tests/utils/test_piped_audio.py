@@ -43,6 +43,15 @@ def test_raw_samples_pass_unchanged_also_where_they_begin_as_an_mp3_frame_does(f
     np.testing.assert_array_equal(samples_of(first + PCM), expected)
 
 
+def test_raw_samples_come_in_blocks_of_a_second_and_are_resampled():
+    integers = np.array([-32768, -1, 0, 1, 32767] * 9000, "<i2")
+    with open_pipe(io.BytesIO(integers.tobytes()), RATE, RATE) as sound:
+        blocks = list(sound)
+    assert [len(block) for block in blocks] == [16_000, 16_000, 13_000]
+    assert (np.concatenate(blocks) * 32768).astype(int).tolist() == integers.tolist()
+    assert len(samples_of(integers.tobytes(), 8000)) == pytest.approx(2 * len(integers), abs=2)
+
+
 class Endless(io.RawIOBase):
     """A recorder that never stops: a WAV header of unknown length, samples, then endless silence."""
 
@@ -91,12 +100,13 @@ def test_frames_without_a_name_are_an_audio_file(codec: str):
     [
         (b"", RATE, "no samples"),
         (b"", None, "no samples"),
+        (b"\0\0\0", RATE, "half a sample at the end, of 3 bytes"),
         (PCM, None, "not an audio file of a known format.*--rate HZ"),
         (PCM, 16, "a sample rate of 16 Hz, .*--rate 16000"),
         (b"\0\0\0\x18ftypM4A " + PCM, RATE, "cut off: its index"),
         (audio_file("FLAC")[:2000], RATE, "cut off|not readable"),
     ],
-    ids=["empty", "empty_file", "unknown", "kilohertz", "m4a", "cut_off"],
+    ids=["empty", "empty_file", "half", "unknown", "kilohertz", "m4a", "cut_off"],
 )
 def test_unreadable_input_is_refused(content: bytes, rate: int | None, message: str):
     with pytest.raises(AudioError, match=message) as caught:

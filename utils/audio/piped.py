@@ -19,7 +19,7 @@ from utils.audio.containers import frames_follow
 from utils.audio.decoding import LOWEST_RATE, UNKNOWN_SIZE
 from utils.audio.microphone import microphone_blocks
 from utils.audio.problems import text_error
-from utils.audio.reading import audio_blocks, pcm_blocks
+from utils.audio.reading import INT16_SCALE, at_rate, audio_blocks
 from utils.errors import AudioError
 from utils.stop_signals import Stopped, until_stopped
 
@@ -107,7 +107,24 @@ def _raw_blocks(
         )
     if rate < LOWEST_RATE:
         raise AudioError(f"a sample rate of {rate} Hz", where=_NAME, hint="give it in Hz, e.g. --rate 16000")
-    yield from pcm_blocks(whole, rate, sample_rate, seconds)
+    yield from at_rate(_integers(whole, max(1, round(seconds * rate))), rate, sample_rate)
+
+
+def _integers(whole: _Unread, size: int) -> Iterator[np.ndarray]:
+    """Blocks of ``size`` 16-bit integers as (samples,) float32, while they arrive."""
+    count = 0
+    while data := whole.read(2 * size):
+        count += len(data)
+        if len(data) > 1:
+            yield np.frombuffer(data, "<i2", len(data) // 2).astype(np.float32) / np.float32(INT16_SCALE)
+        if len(data) % 2:
+            raise AudioError(
+                f"half a sample at the end, of {count} bytes",
+                where=_NAME,
+                hint="it must be 16-bit mono audio",
+            )
+    if not count:
+        raise AudioError("there are no samples", where=_NAME, hint="pipe audio into it")
 
 
 def _is_audio_file(head: bytes) -> bool:

@@ -1,8 +1,8 @@
 """Reads audio files of any usual format as mono float32 samples at one sample rate, or says what is wrong.
 
-``decoding`` chooses the decoder, soxr resamples. All recordings are
-read here, so that damaged ones are found before they become wrong features: files that are cut off, text
-named ``.wav``, NaN samples, floats that are not scaled to ±1.
+``decoding`` chooses the decoder, soxr resamples. All recordings are read here, so that damaged ones are found
+before they become wrong features: files that are cut off, text named ``.wav``, NaN samples, floats that are
+not scaled to ±1.
 """
 
 import contextlib
@@ -10,7 +10,6 @@ import io
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 import soundfile
@@ -82,33 +81,6 @@ def audio_blocks(
             raise AudioError(
                 f"too short for a sample at {sample_rate} Hz", where=path, hint="remove it from the list"
             )
-
-
-class SupportsRead(Protocol):
-    """An open file or pipe."""
-
-    def read(self, size: int, /) -> bytes:
-        """The next ``size`` bytes; fewer only at the end."""
-
-
-def pcm_blocks(
-    stream: SupportsRead, rate: int, sample_rate: int = SAMPLE_RATE, seconds: float = 1.0
-) -> Iterator[np.ndarray]:
-    """Read mono sound without a header (16-bit integers, little-endian) while it arrives, e.g. from a pipe.
-
-    Args:
-        stream: bytes, read to the end.
-        rate: Hz, of the stream.
-        sample_rate: Hz, of the result.
-        seconds: length of a block.
-
-    Yields:
-        (samples,) float32 in [-1, 1], of ``seconds`` or less.
-
-    Raises:
-        AudioError: the stream is empty, or ends within a sample.
-    """
-    yield from at_rate(_pcm_samples(stream, max(1, round(seconds * rate))), rate, sample_rate)
 
 
 def read_channels(path: str | Path) -> tuple[np.ndarray, int]:
@@ -195,23 +167,6 @@ def at_rate(blocks: Iterable[np.ndarray], from_rate: float, to_rate: float) -> I
     rest = resampler.resample_chunk(np.zeros(0, np.float32), last=True)
     if len(rest):
         yield rest
-
-
-def _pcm_samples(stream: SupportsRead, size: int) -> Iterator[np.ndarray]:
-    """Blocks of ``size`` 16-bit integers as (samples,) float32."""
-    count = 0
-    while data := stream.read(2 * size):
-        count += len(data)
-        if len(data) > 1:
-            yield np.frombuffer(data, "<i2", len(data) // 2).astype(np.float32) / np.float32(INT16_SCALE)
-        if len(data) % 2:
-            raise AudioError(
-                f"half a sample at the end, of {count} bytes",
-                where="standard input",
-                hint="it must be 16-bit mono audio",
-            )
-    if not count:
-        raise AudioError("there are no samples", where="standard input", hint="pipe audio into it")
 
 
 def checked(samples: np.ndarray, path: str | Path) -> np.ndarray:
