@@ -38,6 +38,8 @@ def main(argv: list[str] | None = None) -> int:
     if options.as_seen:
         if not options.output:
             parser.error("--as-seen needs --output FILE")
+        if options.only_seen or options.units != TONAL:
+            parser.error("--as-seen has tokens of its own: leave --units and --only-seen out")
         vocabulary = vocabulary_as_seen(options.lists, options.as_seen, options.first)
         vocabulary.save(options.output)
         print(f"written: {options.output}, {len(vocabulary)} tokens in the order of their first appearance")

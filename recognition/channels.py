@@ -59,11 +59,13 @@ def recognise_channels(
 
 
 def channel_names(count: int, names: Sequence[str]) -> Sequence[str]:
-    """Names of the channels: those given; else left and right, or numbers from 1.
+    """Names of the channels: those given; else left and right, numbers from 1, or none for the only channel.
 
     Raises:
         ConfigError: there are not as many ``names`` as channels.
     """
+    if count == 1 and not names:
+        return [""]
     if not names:
         return _TWO if count == len(_TWO) else [str(number) for number in range(1, count + 1)]
     if len(names) != count:

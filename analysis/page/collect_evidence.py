@@ -3,7 +3,6 @@
 The model's posteriors come from a function of the caller; ``posterior_picture`` draws them.
 """
 
-import itertools
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -102,7 +101,8 @@ def shown_syllables(utterance: UtteranceResult, inspection: Inspection) -> tuple
     missed: list[Shown] = []
     deleted: list[int] = []  # positions in the reference, since the last recognised syllable
     last = 0.0  # the middle of the last recognised syllable
-    columns, units = dict(zip(inspection.classes, itertools.count())), units_of(inspection.classes)
+    columns = {token: column for column, token in enumerate(inspection.classes)}
+    units = units_of(inspection.classes)
     outputs = utterance.pinyin, last_tokens(units, utterance.pinyin, as_text(utterance.hanzi))
     references = (
         utterance.reference_pinyin,

@@ -240,7 +240,7 @@ class BatchSource:
             counts, limits = [len(item) for item in self.labels], (self.batch_frames, self.max_batch)
             buckets = Buckets.of(self._frames, counts, self.buckets, *limits, FRAME_MULTIPLE)
             object.__setattr__(self, "_buckets", buckets)
-        for index, utterance in enumerate(self.utterances):
+        for index, utterance in enumerate(self.utterances if self.splicer else ()):
             self._of_speaker.setdefault(utterance.speaker, []).append(index)
 
     @property

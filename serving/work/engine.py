@@ -172,8 +172,7 @@ class Engine:
                     events.append(part)
             found.append(events)
         if channels.kind != MIX:
-            alone = count == 1 and not channels.names
-            for event in found[0] if alone else interleaved(found, channel_names(count, channels.names)):
+            for event in interleaved(found, channel_names(count, channels.names)):
                 yield event
 
     async def _recognised(

@@ -146,6 +146,14 @@ class SpeechConfig(Recipe):
     distillation: DistillationConfig = field(default_factory=DistillationConfig)
     head: HeadConfig = field(default_factory=HeadConfig)
 
+    def __post_init__(self):
+        super().__post_init__()
+        require(
+            not self.data.splice or self.distillation.teacher,
+            f"data.splice is {self.data.splice} without a teacher",
+            hint="a run in distillation.teacher, which says where the syllables are, or data.splice=0",
+        )
+
 
 _MODEL_CONFIGS: Any = ConfigClasses(MODELS)
 VARIANTS = {"model": ChainMap(_MODEL_CONFIGS, {INITIAL: InitialModelConfig})}
@@ -429,11 +437,6 @@ def _train_source(
     utterances = utterances[: data.limit or None]
     copies = (data.cache, config.augment, data.workers, config.seed)
     student = (config.features, config.model.time_stride, vocabulary)
-    require(
-        not data.splice or config.distillation.teacher,
-        f"data.splice is {data.splice} without a teacher",
-        hint="a run in distillation.teacher, which says where the syllables are, or data.splice=0",
-    )
     teacher = load_teacher(config.distillation, *student, utterances, copies)
     cache = prepare_features(utterances, config.features, *copies)
     labels = encoded_labels(vocabulary, utterances)
@@ -444,6 +447,7 @@ def _train_source(
     weights = data.weights or [1.0] * len(sizes)
     mixture = [WeightedCorpus(*corpus) for corpus in zip(counts, weights, strict=True)]
     _report_mixture(data.train, mixture, run)
+    splicer = Splicer(data.splice, config.model.time_stride, vocabulary.blank_index)
     return BatchSource(
         cache,
         [utterances[index] for index in kept],
@@ -456,9 +460,7 @@ def _train_source(
         spec_augment=config.spec_augment,
         mixture=mixture,
         teacher=teacher,
-        splicer=Splicer(data.splice, config.model.time_stride, vocabulary.blank_index)
-        if data.splice
-        else None,
+        splicer=splicer if data.splice else None,
     )
 
 
