@@ -34,7 +34,6 @@ from preflight.findings import (
     has_errors,
 )
 from preflight.listings import Listing, find_manifests, lines_of, of_role, read_listing
-from training.setting_checks import check_settings
 from utils.audio.folders import find_recordings, recording_names
 from utils.audio.reading import SAMPLE_RATE
 from utils.backend.quiet import silence_tensorflow
@@ -136,8 +135,6 @@ def _examine(subjects: Subjects, options: argparse.Namespace, overrides: Sequenc
     findings: list[Finding] = []
     recipe, where, rates = None, str(options.config), []
     listings, recordings = list(subjects.listings), list(subjects.recordings)
-    if options.config:
-        check_settings(None, options.config, overrides)
     if options.config or subjects.runs or options.overfit:
         silence_tensorflow()
         from preflight import recipes  # here: see utils.backend.quiet

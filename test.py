@@ -73,9 +73,10 @@ examples:
   python test.py keyword runs/words --recording day.flac --spoken spoken.tsv --report report
 
 Writes hypotheses.tsv and results.json into RUN/test/SPLIT (for pipeline: SPLIT-with-LANGUAGERUN in the
-speech run), or into --output. For --manifest FOLDER/NAME.tsv and --recording FOLDER/NAME.wav, SPLIT is
-FOLDER-NAME. Rates are true edit distances, not capped; intervals are bootstrapped. Recordings that cannot be
-read are named and left out, and the exit code is 1 (keyword: a note names the list of them, and it stays 0).
+speech run; for a packed model: into the folder of its name in runs/), or into --output. For --manifest
+FOLDER/NAME.tsv and --recording FOLDER/NAME.wav, SPLIT is FOLDER-NAME. Rates are true edit distances, not
+capped; intervals are bootstrapped. Recordings that cannot be read are named and left out, and the exit code
+is 1 (keyword: a note names the list of them, and it stays 0).
 --n-best N writes the lists of hypotheses too (n_best.jsonl), and counts the errors of the best of each list.
 
 --report DIR also writes a page to be opened in a browser (report.html, which needs no other file), and all
@@ -295,8 +296,13 @@ def _output_folder(options: argparse.Namespace) -> Path:
     if getattr(options, "limit", None):  # the results of the whole list are not replaced
         name += f"-first{options.limit}"
     if options.task == PIPELINE:
-        return RunFolder(options.speech_run).tests / f"{name}-with-{options.language_run.resolve().name}"
-    return RunFolder(getattr(options, f"{options.task}_run")).tests / name
+        name += f"-with-{options.language_run.resolve().name}"
+    run = RunFolder(
+        options.speech_run if options.task == PIPELINE else getattr(options, f"{options.task}_run")
+    )
+    if run.packed_network.is_file():  # part of a checkout, which stays as it is
+        run = RunFolder(Path("runs") / run.path.resolve().name)
+    return run.tests / name
 
 
 def _parser() -> CommandParser:

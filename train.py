@@ -5,7 +5,6 @@ from utils.command.entry import run_command
 from collections.abc import Sequence
 from pathlib import Path
 
-from training.setting_checks import check_settings
 from utils.backend.quiet import silence_tensorflow
 from utils.command.parser import CommandParser
 
@@ -45,9 +44,8 @@ Before a training of speech, quick checks of the manifests run; doctor.py runs a
 def main(arguments: Sequence[str] | None = None) -> int:
     """Parse the command line, create or find the run folder, train."""
     options = _parser().parse_intermixed_args(arguments)
-    check_settings(options.task, options.config, options.overrides)
     silence_tensorflow()
-    # Here, not above: `--help` and what is misspelt is answered without loading TensorFlow.
+    # Here, not above: see utils.backend.quiet.
     from preflight.recipes import check_before_training
     from training.run import train_from_config
 

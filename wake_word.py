@@ -22,7 +22,6 @@ from data.synthesis.wake_word_clips import SMALL, WakeWordSettings
 from data.synthesis.wake_words import WakeWord, read_wake_word
 from keywords.backgrounds import background_recordings
 from keywords.wake_word import RECIPE, SMALL_HOURS, SMALL_STEPS, Request, make_wake_word
-from training.setting_checks import check_settings
 from utils.command.arguments import add_workers, positive, positive_number
 from utils.command.parser import CommandParser
 from utils.mandarin.pinyin import without_tone
@@ -49,7 +48,6 @@ _STEPS_BETWEEN = 200  # training steps between two evaluations
 def main(arguments: Sequence[str] | None = None) -> int:
     """Parse the command line, do the unfinished stages, print the expected misses and false alarms."""
     options = _parser().parse_intermixed_args(arguments)
-    check_settings("keyword", options.config, options.overrides)
     word = read_wake_word(options.word, options.pinyin)
     if len(word.syllables) == 1:
         text = "half of all sentences contain something similar; three or four syllables are usual"

@@ -13,7 +13,6 @@ from data.corpora.tools.lists import read_utterances
 from data.features.cache import prepare_features
 from data.features.packing import pack_corpus
 from data.manifest import Utterance
-from training.setting_checks import check_settings
 from utils.backend.quiet import silence_tensorflow
 from utils.cluster import add_cluster, on_cluster
 from utils.command.parser import CommandParser
@@ -32,7 +31,6 @@ examples:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Parse the command line and compute what the cache of the recipe lacks."""
     options = _parser().parse_intermixed_args(arguments)
-    check_settings("speech", options.config, options.overrides)
     silence_tensorflow()
     from training.distillation import prepare_teacher  # here: see utils.backend.quiet
     from training.run import RECIPES

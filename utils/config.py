@@ -22,7 +22,6 @@ from omegaconf.errors import OmegaConfBaseException
 
 from utils.errors import ConfigError, require
 from utils.files import write_text
-from utils.limits import check_limits
 
 Config = TypeVar("Config")
 Variants = Mapping[str, Mapping[str, type]]
@@ -102,18 +101,6 @@ def build_config(
     """Check plain nested ``values`` against ``schema`` and build it (see :func:`load_config`)."""
     variants = variants or {}
     return _Builder(variants, where, dotted_names(schema, variants)).section(schema, values, "", None)
-
-
-def check_value(kind: Any, value: Any, key: str, where: str) -> None:
-    """Check one value against the type of its field, and the limit of :mod:`utils.limits` in that type.
-
-    Raises:
-        ConfigError: the value has another type or is beyond the limit.
-    """
-    try:
-        check_limits(key, kind, _Builder({}, where, ()).value(kind, value, key))
-    except ConfigError as error:
-        raise ConfigError(error.message, where=where, hint=error.hint) from error
 
 
 def read_yaml(path: str | Path) -> dict[str, Any]:

@@ -30,6 +30,7 @@ from tests.support.scripts import ROOT, load_script
 from tests.support.tiny_corpus import write_tiny_corpus
 from utils.errors import AudioError, ConfigError, CorpusError, RunError
 from utils.files import write_text
+from utils.run_folder.run import PRETRAINED, RunFolder
 
 command = load_script("test.py")
 
@@ -216,6 +217,15 @@ def test_language_needs_no_audio(language_run, tmp_path):
     assert results["cer"] == 1 / 6
     assert results["split"] == "lists-list"
     assert "real_time_factor" not in results
+
+
+def test_results_of_a_packed_model_do_not_change_the_checkout(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("list.tsv").write_text("a\two3 hao3\t我好\n")
+    assert command.main(["language", str(PRETRAINED), "--manifest", "list.tsv", "--json"]) == 0
+    results = Path("runs", PRETRAINED.name, "test", f"{tmp_path.name}-list", "results.json")
+    assert json.loads(capsys.readouterr().out) == json.loads(results.read_text())
+    assert not RunFolder(PRETRAINED).tests.exists()
 
 
 def test_report_of_the_pipeline(speech_run, language_run, tmp_path):

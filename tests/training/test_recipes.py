@@ -1,7 +1,9 @@
-"""Tests that numbers of recipes are checked: infinite values, NaN and huge counts are refused by name."""
+"""Tests of the checks of recipes: those of the project fit, wrong names and values are refused."""
 
 import pytest
 
+from preflight.recipes import read_recipe
+from tests.support.scripts import ROOT
 from training.run import RECIPES
 from utils.config import flatten, load_config, to_plain
 from utils.errors import ConfigError
@@ -51,3 +53,30 @@ def test_numbers_that_no_setting_can_have_are_refused(task, name):
 def test_numbers_beyond_their_limit_are_refused(task, override, message):
     with pytest.raises(ConfigError, match=message):
         build(task, next(name for of, name in MODELS if of == task), override)
+
+
+@pytest.mark.parametrize("recipe", sorted(ROOT.glob("configs/*/*.yaml")), ids=lambda path: path.stem)
+def test_every_recipe_is_accepted(recipe, monkeypatch):
+    # The settings of an initial run, which is not here, are not read.
+    monkeypatch.setattr("preflight.recipes.with_initial_settings", lambda config: config)
+    folder = recipe.parent.name
+    task = recipe.stem.partition("_")[0] if folder == "demo" else folder
+    assert read_recipe(recipe, ["seed=3"]).task == task
+
+
+@pytest.mark.parametrize(
+    ("override", "message", "hint"),
+    [
+        ("training.epoch=3", "unknown key", "did you mean 'training.epochs'?"),
+        ("epochs=3", "unknown key", "did you mean 'training.epochs'?"),
+        ("modle.width=3", "unknown key", "did you mean 'model'?"),
+        ("data.trian=[a.tsv]", "unknown key", "did you mean 'data.train'?"),
+        ("model.name=compakt", "unknown model.name 'compakt'", "did you mean 'compact'?"),
+        ("training.epochs=many", "must be a whole number, not 'many'", None),
+        ("data.train=a.tsv", "must be a list, not 'a.tsv'", "write [a.tsv]"),
+    ],
+)
+def test_what_is_misspelt_is_refused_with_a_hint(override, message, hint):
+    with pytest.raises(ConfigError, match=message) as caught:
+        read_recipe(ROOT / "configs" / "demo" / "speech.yaml", [override])
+    assert caught.value.hint == hint and override in str(caught.value)
