@@ -18,7 +18,7 @@ from data.corpora.tools.preparation import Candidate, Corpus, Problem, clean_tex
 from data.corpora.tools.transcripts import read_transcript_file
 from data.manifest import SPLITS
 from utils.errors import CorpusError, require
-from utils.mandarin.pinyin import Syllable, normalise_syllable
+from utils.mandarin.pinyin import INITIALS, Syllable, normalise_syllable
 
 ARCHIVE = Archive(
     url="https://www.openslr.org/resources/18/data_thchs30.tgz",
@@ -31,7 +31,7 @@ ARCHIVE = Archive(
 # Phones: the initials, with a dummy for each zero initial (aa ai4 = ai4, ii ian1 = yan1, uu uo3 = wo3,
 # vv ve4 = yue4), and finals whose i is written ix (in zhi chi shi ri), iy or iz (in zi ci si).
 _DUMMIES = {"aa", "ee", "ii", "oo", "uu", "vv"}
-_INITIALS = _DUMMIES | {*"bpmfdtnlgkhjqxrzcs", "zh", "ch", "sh"}
+_INITIALS = _DUMMIES | INITIALS
 _FINALS = {"ix": "i", "iy": "i", "iz": "i", "iu": "iou", "ui": "uei", "un": "uen"}
 _SILENCE = {"sil", "sp", "#"}
 _POINTER = re.compile(rb"\s*(?:\.\./)*data/([\w-]+\.wav(?:\.trn)?)\s*")

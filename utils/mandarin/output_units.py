@@ -7,6 +7,7 @@ are fewer classes (the tone belongs to the final). Hanzi need no second stage.
 from collections.abc import Iterable, Sequence
 
 from utils.mandarin.pinyin import (
+    INITIALS,
     Syllable,
     full_inventory,
     hanzi_to_pinyin,
@@ -19,9 +20,7 @@ from utils.mandarin.pinyin import (
 TONAL, TONELESS, PARTS, HANZI = "tonal_syllables", "toneless_syllables", "initials_finals", "hanzi"
 UNITS = (TONAL, TONELESS, PARTS, HANZI)
 # Initials that are no syllables: only a vocabulary of initials and finals has them.
-_INITIALS = frozenset(
-    ["b", "p", "f", "d", "t", "l", "g", "k", "h", "j", "q", "x", "zh", "ch", "sh", "r", "z", "c", "s"]
-)
+_INITIALS = INITIALS - {"m", "n"}
 
 
 def tokens_of(units: str, pinyin: Sequence[str], hanzi: str) -> tuple[str, ...]:

@@ -70,6 +70,8 @@ _COMBINATIONS = {
     "n": "-",
     "ng": "- h",
 }
+INITIALS = frozenset(" ".join(_COMBINATIONS.values()).split()) - {"-"}
+"""The 21 initials, without the zero initial."""
 _SYLLABIC_NASALS = ("m", "n", "ng")
 _SHORT_FINALS = {"iou": "iu", "uei": "ui", "uen": "un"}
 
