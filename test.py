@@ -295,12 +295,11 @@ def _output_folder(options: argparse.Namespace) -> Path:
     name = _split_name(options)
     if getattr(options, "limit", None):  # the results of the whole list are not replaced
         name += f"-first{options.limit}"
-    if options.task == PIPELINE:
-        name += f"-with-{options.language_run.resolve().name}"
-    run = RunFolder(
-        options.speech_run if options.task == PIPELINE else getattr(options, f"{options.task}_run")
-    )
-    if run.packed_network.is_file():  # part of a checkout, which stays as it is
+    stage = options.task
+    if stage == PIPELINE:
+        stage, name = SPEECH, f"{name}-with-{options.language_run.resolve().name}"
+    run = RunFolder(getattr(options, f"{stage}_run"))
+    if run.packed_network.is_file():  # models that ship are packed: the checkout stays as it is
         run = RunFolder(Path("runs") / run.path.resolve().name)
     return run.tests / name
 

@@ -2,8 +2,8 @@
 
 Read ``run`` (config to task), ``loop`` (the one training loop) and one file of ``tasks``; then ``optimiser``,
 ``checkpoint``, ``history``, ``initialise``, ``distillation`` (a trained model teaches another one) and
-``splicing`` (of two utterances, where the teacher finds syllables).
-``backends`` compiles the step for TensorFlow, JAX or PyTorch, ``distributed`` runs it
-on several devices and processes; ``failures`` explains failures, ``utterance_checks`` finds those that CTC
-can't align, ``profiling`` records steps, ``feature_shards`` computes features alone, on a cluster too.
+``splicing`` (joins two utterances where the teacher finds syllables). ``backends`` compiles the step for
+TensorFlow, JAX or PyTorch, ``distributed`` runs it on several devices and processes; ``failures`` explains
+failures, ``utterance_checks`` finds utterances that CTC can't align, ``profiling`` records steps,
+``feature_shards`` computes features alone, on a cluster too.
 """

@@ -26,8 +26,7 @@ from utils.files import write_text
 Config = TypeVar("Config")
 Variants = Mapping[str, Mapping[str, type]]
 
-BY_MODEL_NAME = "by_model_name"
-"""Key of a config file for several models: a table of the values in which they differ."""
+_BY_MODEL_NAME = "by_model_name"  # key of a table of the values in which several models differ
 _WHOLE_VALUE = "~, ${…} and ??? are not replaced: write the whole path or value"
 
 
@@ -161,17 +160,17 @@ def _is_unreplaced(value: Any) -> bool:
 
 def _with_row_of_model(values: dict[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
     """Values of a config file, merged with the row of its table ``by_model_name`` for the selected model."""
-    table = values.pop(BY_MODEL_NAME, None) or {}
+    table = values.pop(_BY_MODEL_NAME, None) or {}
     model = with_overrides(values, overrides).get("model")
     require(
         isinstance(table, Mapping) and all(isinstance(row, Mapping) for row in table.values()),
-        f"'{BY_MODEL_NAME}' must map names of models to sections, not {table!r}",
+        f"'{_BY_MODEL_NAME}' must map names of models to sections, not {table!r}",
     )
     row = table.get(str(model.get("name")), {}) if isinstance(model, Mapping) else {}
     return _merged(
         values,
         row,
-        problem=f"'{BY_MODEL_NAME}' doesn't fit the other values",
+        problem=f"'{_BY_MODEL_NAME}' doesn't fit the other values",
         hint="a row has the sections of the config",
     )
 

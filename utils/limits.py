@@ -52,10 +52,10 @@ class Limited:
 
     def __post_init__(self):
         for name, hint in get_type_hints(type(self), include_extras=True).items():
-            check_limits(f"{self._section}.{name}", hint, getattr(self, name))
+            _check_limits(f"{self._section}.{name}", hint, getattr(self, name))
 
 
-def check_limits(name: str, hint: Any, value: Any) -> None:
+def _check_limits(name: str, hint: Any, value: Any) -> None:
     """Check a value of the right type against the limit in the type ``hint`` of its field ``name``.
 
     Raises:
