@@ -99,6 +99,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     jobs = find_jobs(paths, live_name, options.output, options.format)
     if options.rate and [job.audio for job in jobs] != [PIPE]:
         raise UserError("--rate is the sample rate of raw audio from a pipe", hint="use it with '-' alone")
+    if options.n_best > 1 and options.format != "json":
+        raise UserError(f"--n-best {options.n_best} with --format {options.format}", hint="add --format json")
     if not options.second_pass:
         if options.speech or not options.stream:
             hint = "add --stream or --microphone, and leave out --speech"
@@ -124,7 +126,7 @@ def _transcribe_unfinished(
     transcribe = _transcribe_on_cluster if options.cluster else _transcribe
     failed = transcribe(unfinished, options, marks) if unfinished else []
     if failed:
-        _print_names("{} of {} files could not be transcribed", failed, len(unfinished))
+        _print_names("{} of {} files could not be transcribed completely", failed, len(unfinished))
     return failed
 
 

@@ -228,7 +228,7 @@ def check_header(path: str | Path, rows: Sequence[Row]) -> int:
     header = rows[0][1] if rows else []
     if tuple(header) not in (COLUMNS, (*COLUMNS, SPOKEN)):
         raise CorpusError(
-            "not a manifest's header",
+            f"not a manifest's header, '{' '.join(header)}'",
             where=f"{path}:1",
             hint=f"the first line is {' '.join(COLUMNS)} [{SPOKEN}], separated by tabs; python -m "
             "data.corpora.manifest_lists prepare FOLDER makes them of lists 'audio pinyin hanzi' (with tabs)",

@@ -40,7 +40,7 @@ from training.tasks.speech import SpeechConfig
 from training.utterance_checks import MAX_SKIPPED_FRACTION
 from utils.audio.reading import sample_rates_of
 from utils.config import build_config, load_config, read_yaml, with_overrides
-from utils.errors import TrainingError
+from utils.errors import CorpusError, TrainingError
 from utils.features.settings import FeatureConfig, empty_filters
 from utils.mandarin.output_units import tokens_of
 from utils.run_folder.run import NOT_OF_THE_RECIPE, RunFolder
@@ -157,13 +157,17 @@ def recipe_listings(config: SpeechConfig) -> list[Listing]:
     data = config.data
     for path in filter(is_packed, data.train):
         PackedCorpus.open(path)
-    roles = {"train": data.train, "dev": data.dev, "test": data.test}
-    return [
-        read_listing(path, role)
-        for role, paths in roles.items()
-        for path in dict.fromkeys(paths)
-        if not is_packed(path)  # packing has checked it
-    ]
+    listings = []
+    for role, paths in {"train": data.train, "dev": data.dev, "test": data.test}.items():
+        for path in dict.fromkeys(paths):
+            if not is_packed(path):  # packing has checked it
+                try:
+                    listings.append(read_listing(path, role))
+                except CorpusError as error:
+                    raise CorpusError(
+                        f"data.{role}: {error.message}", where=error.where, hint=error.hint
+                    ) from error
+    return listings
 
 
 def initial_syllables(config: SpeechConfig) -> tuple[str, ...]:

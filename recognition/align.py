@@ -38,6 +38,8 @@ from utils.mandarin.sandhi import spoken_variants
 from utils.mandarin.typed_pinyin import read_syllables
 from utils.run_folder.run import PRETRAINED_SPEECH
 
+UNLIKELY = 0.05
+"""If the median probability of the syllables is lower, the text is probably that of another recording."""
 LONGEST_SECONDS = 1200.0
 """Longest recording: the alignment takes two bytes for each frame and syllable, 350 MB for this one."""
 EXAMPLES = """\
@@ -99,8 +101,8 @@ def align_recording(
     Raises:
         AudioError: the recording can't be read.
         ConfigError: the classes of the model are not tonal syllables.
-        CorpusError: it is too long, the speech in it is too short for the text, or the model does not know a
-            syllable.
+        CorpusError: it is too long or has no speech, the speech is too short for the text, or the model does
+            not know a syllable.
     """
     name = str(audio) if isinstance(audio, str | Path) else "samples"
     acoustic.vocabulary.require_tonal_syllables("forced alignment needs a model")
@@ -155,7 +157,8 @@ def _frames(
                 if part.error:
                     raise part.error
         _check_length(max(seconds, times[-1][-1] if times and len(times[-1]) else 0.0), name)
-    if not logits:
+    blank = acoustic.vocabulary.blank_index
+    if all((rows.argmax(axis=1) == blank).all() for rows in logits):
         raise CorpusError("there is no speech", where=name, hint="give another recording")
     return np.concatenate(logits), np.concatenate(times), seconds
 
@@ -198,7 +201,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
             write_text(options.output / f"{name}{form.suffix}", content)
         else:
             print(content, end="")
+        median = float(np.median(aligned.confidence))
+        if median < UNLIKELY:
+            problem = f"warning: {audio}: half of the syllables have a probability of at most {median:.1%}"
+            tqdm.write(f"{problem}; is the text that of the recording?", file=sys.stderr)
         worst += [(sure, name, *each) for sure, *each in _syllables(aligned)]
+    if worst[: options.worst]:
+        print("least probable syllables:", file=sys.stderr)
     for sure, name, time, syllable in sorted(worst)[: options.worst]:
         print(f"{sure:7.2%}  {name}  {time:.2f} s  {syllable}", file=sys.stderr)
     if failed:

@@ -19,7 +19,7 @@ import keras
 import numpy as np
 
 from model_speech.vocabulary_transfer import match_tokens, move_tokens
-from utils.errors import ConfigError, RunError, require
+from utils.errors import ConfigError, RunError, require, suggestion
 from utils.files import read_arrays, replacing
 from utils.run_folder.run import RunFolder
 from utils.vocabulary import Vocabulary, first_few
@@ -199,7 +199,7 @@ def _matching(layers: Mapping[str, Any], patterns: Sequence[str], key: str) -> l
         require(
             any(fnmatchcase(name, pattern) for name in layers),
             f"{key}: no layer is called '{pattern}'",
-            hint=f"there are: {', '.join(layers)}",
+            hint=suggestion(pattern, list(layers)),
         )
     return [name for name in layers if any(fnmatchcase(name, pattern) for pattern in patterns)]
 

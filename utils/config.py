@@ -7,7 +7,6 @@ supports neither frozen data classes nor tuples.
 """
 
 import dataclasses
-import difflib
 import math
 import sys
 import types
@@ -20,7 +19,7 @@ import yaml
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from utils.errors import ConfigError, require
+from utils.errors import ConfigError, require, suggestion
 from utils.files import write_text
 
 Config = TypeVar("Config")
@@ -351,14 +350,6 @@ def _default(field: dataclasses.Field) -> Any:
     if field.default_factory is not dataclasses.MISSING:
         return field.default_factory()
     return field.default
-
-
-def suggestion(given: object, known: Sequence[str], prefix: str = "") -> str:
-    """A hint for a wrong name: the nearest known one, or all."""
-    nearest = difflib.get_close_matches(str(given), known, n=1)
-    if nearest:
-        return f"did you mean '{prefix}{nearest[0]}'?"
-    return f"there are: {', '.join(prefix + name for name in known)}"
 
 
 def _whole_number(value: Any) -> int | None:

@@ -8,8 +8,10 @@ can't be printed or written. :func:`printable` shows them as ``\\xc4``, and so d
 """
 
 import codecs
+import difflib
 import errno
 import re
+from collections.abc import Sequence
 from functools import cache
 
 from utils.addresses import address_of
@@ -152,6 +154,14 @@ def missing_package(name: str) -> UserError:
 def unreadable(kind: type[UserError], message: str, path: object, error: OSError) -> UserError:
     """The error of a file that can't be read: the message, with the reason that the system gave."""
     return kind(f"{message} ({error.strerror})", where=path, hint="check the path")
+
+
+def suggestion(given: object, known: Sequence[str], prefix: str = "") -> str:
+    """A hint for a wrong name: the nearest known one, or all."""
+    nearest = difflib.get_close_matches(str(given), known, n=1)
+    if nearest:
+        return f"did you mean '{prefix}{nearest[0]}'?"
+    return f"there are: {', '.join(prefix + name for name in known)}"
 
 
 def require(

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
-from utils.errors import require
+from utils.errors import require, suggestion
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,8 @@ def check_choice(config: Any, section: str, **known: Iterable[str]) -> None:
     """
     for name, choices in known.items():
         value = getattr(config, name)
-        require(value in choices, f"unknown {section}.{name} '{value}'", hint=f"one of: {', '.join(choices)}")
+        hint = suggestion(value, list(choices))
+        require(value in choices, f"unknown {section}.{name} '{value}'", hint=hint)
 
 
 def check_multiple(config: Any, section: str, name: str, divisor: str, hint: str) -> None:

@@ -89,9 +89,19 @@ def toneless_pinyin(listing: Listing) -> Iterator[Finding]:
 def unequal_length(line: Line) -> str | None:
     """Texts with different numbers of syllables and hanzi."""
     for kind, syllables in (("pinyin", line.pinyin), ("spoken_pinyin", line.spoken)):
-        if len(syllables) != len(line.hanzi) and (syllables or kind == "pinyin"):
+        if syllables and len(syllables) != len(line.hanzi):
             return f"{len(syllables)} syllables in {kind}, {len(line.hanzi)} hanzi"
     return None
+
+
+@line_check(
+    ERROR,
+    "hanzi without pinyin",
+    "run python -m data.corpora.manifest_lists prepare on the folder of the list: it fills the column",
+)
+def no_pinyin(line: Line) -> str | None:
+    """Texts whose pinyin is still to be filled."""
+    return line.hanzi if line.hanzi and not line.pinyin else None
 
 
 @line_check(
@@ -237,6 +247,7 @@ CHEAP = (
     unknown_syllable,
     rare_syllable,
     toneless_pinyin,
+    no_pinyin,
     unequal_length,
     not_hanzi,
     empty_text,

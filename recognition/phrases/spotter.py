@@ -3,8 +3,9 @@
 A phrase may begin and end anywhere. Its score is that of its best path minus that of the best free path
 through the same rows, at most 0: a Viterbi search for phrases against a free syllable loop. It is detected
 when the score reaches its threshold (:mod:`recognition.phrases.thresholds`); then nothing is detected for the
-refractory time. The threshold of a long phrase is reached before its last syllable is spoken. Where another
-phrase differs in the last syllable only, or goes on longer, the spotter therefore waits and takes the best.
+refractory time. The threshold of a long phrase is reached before its last syllable is spoken. The spotter
+therefore waits until the score has stopped rising; where another phrase differs in the last syllable only, or
+goes on longer, it waits for that one too, and takes the best.
 """
 
 import math
@@ -22,6 +23,7 @@ from utils.arrays import log_sum_exp
 from utils.vocabulary import Vocabulary
 
 REFRACTORY_SECONDS = 1.5
+SETTLE_SECONDS = 0.3  # without a higher score, before a phrase is detected
 SYLLABLE_COST = 3.0  # of a longer phrase: a further syllable must fit better than this (nats)
 HALF_SYLLABLE = 0.12  # seconds from the beginning of a syllable to its middle
 LONGEST_SECONDS, LONGEST_SYLLABLE = 2.0, 0.5  # of a phrase, and of each syllable if that is more
@@ -61,8 +63,8 @@ class PhraseSpotter:
         lengths = self._table.lengths
         self._longest = np.maximum(LONGEST_SECONDS, LONGEST_SYLLABLE * lengths) / row_seconds  # (S,) rows
         self._thresholds = thresholds.at(alarms_per_hour, lengths.tolist())  # (S,)
-        waited = LONGEST_SYLLABLE * _syllables_to_wait(self._table) / row_seconds
-        self._waits = np.ceil(waited).astype(int)  # (S,) rows
+        seconds = np.maximum(SETTLE_SECONDS, LONGEST_SYLLABLE * _syllables_to_wait(self._table))
+        self._waits = np.ceil(seconds / row_seconds).astype(int)  # (S,) rows
         self.reset()
 
     def reset(self) -> None:
@@ -94,7 +96,7 @@ class PhraseSpotter:
         return detections
 
     def flush(self) -> list[Detection]:
-        """The phrase that a longer one might have replaced; call it at the end of the stream too."""
+        """The phrase that the spotter waits with; call it at the end of the stream too."""
         if self._candidate is None:
             return []
         (_, detection), self._candidate = self._candidate, None

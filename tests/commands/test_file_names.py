@@ -81,7 +81,7 @@ def test_transcripts_of_a_folder(folder, runs, tmp_path, capsys, form):
     call = [str(folder), *runs, "--format", form, "--output", str(tmp_path / "out")]
     assert transcribe.main(call) == 1
     assert (
-        f"1 of 3 files could not be transcribed: {printable(folder)}/{SHOWN}.flac" in capsys.readouterr().err
+        f"1 of 3 files could not be transcribed completely: {printable(folder)}/{SHOWN}.flac" in capsys.readouterr().err
     )
     suffix = FORMATS[form].suffix
     names = {f"{os.fsdecode(GBK)}.wav{suffix}", f"b{suffix}"}

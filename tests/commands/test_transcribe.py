@@ -580,7 +580,8 @@ def test_other_phrases_give_other_transcripts(talks, packed_run, phrases, tmp_pa
 @pytest.mark.parametrize(
     ("search", "message"),
     [
-        ("--n-best 5", "5 hypotheses from a beam of 1"),
+        ("--n-best 5 --format json", "5 hypotheses from a beam of 1"),
+        ("--n-best 5", "--n-best 5 with --format text, add --format json"),
         ("--rate 16000", "--rate is the sample rate of raw audio from a pipe"),
         ("--phrase-threshold 0.9", "--phrase-threshold without --phrases"),
         ("--beam 5 --language-model run", "--language-model without the joint search"),

@@ -217,7 +217,7 @@ def test_a_file_that_appears_during_the_recognition_is_kept_and_the_rest_done(
     assert transcribe.main(call) == 1
     printed = capsys.readouterr().err
     assert "this file was not written by transcribe.py" in printed
-    assert f"1 of 2 files could not be transcribed: {talk}" in printed
+    assert f"1 of 2 files could not be transcribed completely: {talk}" in printed
     assert reference.read_text(encoding="utf-8") == REFERENCE
     assert talk.with_name("other.txt").is_file()
 

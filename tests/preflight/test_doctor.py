@@ -162,6 +162,7 @@ TEXT_FAULTS = {
     "pinyin without tones": (_without_tones, [(WARNING, "toneless-pinyin")]),
     "a rare syllable": (_set("train", pinyin="mar1 ma1", hanzi="妈妈"), [(WARNING, "rare-syllable")]),
     "a hanzi too many": (_set("train", pinyin="ma1 ma1", hanzi="妈妈妈"), [(ERROR, "unequal-length")]),
+    "pinyin still to be filled": (_set("train", pinyin=""), [(ERROR, "no-pinyin")]),
     "a letter": (_set("train", pinyin="ma1 ei1", hanzi="妈A"), [(WARNING, "not-hanzi")]),
     "no utterance": (_no_lines, [(ERROR, "no-lines")]),
     "no text": (_set("train", pinyin="", hanzi=""), [(WARNING, "empty-text")]),

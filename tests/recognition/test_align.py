@@ -63,6 +63,20 @@ def test_tone_sandhi_is_no_other_reading(acoustic):
     assert citation.confidence[2] < 0.3
 
 
+def test_the_text_of_another_recording_gives_a_warning(capsys):
+    path = next(path for path in RECORDINGS if path.stem == "common_voice_18776500")
+    for text, warns in (("今天天气很好", True), (TEXTS[path.stem], False)):
+        assert main([str(path), "--text", text]) == 0
+        errors = capsys.readouterr().err
+        assert (f"warning: {path}: half of the syllables have a probability of at most" in errors) == warns
+        assert "least probable syllables:\n" in errors
+
+
+def test_a_recording_without_speech_is_refused(acoustic):
+    with pytest.raises(CorpusError, match="there is no speech"):
+        align_recording(acoustic, np.zeros(32000, np.float32), KnownText.read("如果", "text"))
+
+
 def test_a_manifest_is_aligned_into_files(tmp_path, capsys):
     texts = {path.stem: (path, text_of(path)) for path in RECORDINGS}
     texts["too_long"] = RECORDINGS[0], KnownText("一" * 300, ("yi1",) * 300)

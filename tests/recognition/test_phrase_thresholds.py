@@ -71,8 +71,9 @@ def test_a_run_has_its_own_thresholds(tmp_path, monkeypatch):
     rows = np.zeros((3, len(vocabulary)), np.float32)
     rows[[0, 1, 2], [vocabulary.index(s) for s in ("ma1", "ni3", "hao3")]] = 2.0
     rows[:, vocabulary.index("wo3")] = 8.0  # the score is 3 × -6
-    assert listener.spotter.feed(rows)
-    assert not phrase_listening.open_phrase_listener(phrases, tmp_path).spotter.feed(rows)
+    other = phrase_listening.open_phrase_listener(phrases, tmp_path)
+    for spotter, finds in ((listener.spotter, True), (other.spotter, False)):
+        assert bool(spotter.feed(rows) + spotter.flush()) == finds
 
 
 def test_the_default_is_that_of_the_shipped_model():

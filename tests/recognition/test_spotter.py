@@ -50,7 +50,7 @@ def test_phrases_are_found_anywhere_and_once():
     rows = _rows(
         "wo3 . shi4 ma1 - wo3 . shi4 shi4 . wo3 ni3 hao3 . ma1 wo3 hao3" + " ." * 20 + " ma1 wo3 shi4"
     )
-    found = spotter.feed(rows)
+    found = spotter.feed(rows) + spotter.flush()
     assert [(each.keyword, each.seconds) for each in found] == [("妈我是", 0.8), ("妈我是", 4.0)]
     # From the middle of the first syllable's row.
     assert [each.start for each in found] == pytest.approx([0.35 - HALF_SYLLABLE, 3.75 - HALF_SYLLABLE])
@@ -58,7 +58,17 @@ def test_phrases_are_found_anywhere_and_once():
     spotter.reset()
     assert spotter.feed(rows[:0]) == []
     pieces = [each for row in rows for each in spotter.feed(row[None])]
-    assert pieces == found
+    assert pieces + spotter.flush() == found
+
+
+def test_the_score_is_that_of_the_whole_phrase():
+    """The threshold is reached before the last syllable, which then raises the score."""
+    spotter = _spotter("妈我是", alarms_per_hour=3.0)
+    rows = _rows("ma1 . wo3 . shi4 . . . .", certain=8.0)
+    assert -9.9 <= spotter.scores(rows)[3, 0] < -3.0
+    spotter.reset()
+    (found,) = spotter.feed(rows)
+    assert found.seconds == pytest.approx(0.5) and found.score > 0.9
 
 
 def test_of_phrases_that_differ_at_their_ends_the_spoken_one_is_found():
@@ -115,7 +125,8 @@ def test_fewer_allowed_alarms_ask_for_better_scores():
     rows = _rows("ma1 wo3 shi4", certain=5.0)
     rows[1, VOCABULARY.index("hao3")] = rows[1, VOCABULARY.index("wo3")] + 6.0
     assert not _spotter("妈我是", alarms_per_hour=0.2).feed(rows)
-    (found,) = _spotter("妈我是", alarms_per_hour=3.0).feed(rows)
+    spotter = _spotter("妈我是", alarms_per_hour=3.0)
+    (found,) = spotter.feed(rows) + spotter.flush()
     assert found.score >= found.threshold == pytest.approx(np.exp(-9.9 / 3))
     with pytest.raises(ConfigError, match="false alarms an hour"):
         _spotter("妈我是", alarms_per_hour=0.0)

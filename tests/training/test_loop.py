@@ -353,8 +353,8 @@ def test_schedules(schedule, values, rates):
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"algorithm": "rmsprop"}, "unknown optimiser.algorithm 'rmsprop', one of: adam, momentum"),
-        ({"schedule": "linear"}, r"schedule 'linear', one of: cosine"),
+        ({"algorithm": "rmsprop"}, "unknown optimiser.algorithm 'rmsprop', there are: adam, momentum"),
+        ({"schedule": "linear"}, r"schedule 'linear', there are: cosine"),
         ({"schedule": "noam", "warmup_fraction": 0.0}, "'noam' without a warm-up"),
         ({"clip_norm": -1.0}, r"optimiser\.clip_norm is -1\.0"),
         ({"schedule": "stages"}, "optimiser.stages is empty, stages: "),

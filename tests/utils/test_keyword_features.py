@@ -168,7 +168,7 @@ def test_a_clip_shorter_than_a_window_is_refused_with_both_lengths(kind: str):
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"kind": "spectrogram"}, "unknown features.kind 'spectrogram', one of: raw, mfcc, micro"),
+        ({"kind": "spectrogram"}, "unknown features.kind 'spectrogram', there are: raw, mfcc, micro"),
         ({"sample_rate": 0}, "features.sample_rate is 0, 1 to 1,000,000"),
         ({"stride_ms": 0}, "features.stride_ms is 0.0, above 0"),
         ({"stride_ms": 0.01}, "features.stride_ms is 0.01, at least one sample, 0.0625 ms"),
