@@ -80,9 +80,8 @@ def test_recordings_are_read(gbk):
 def test_transcripts_of_a_folder(folder, runs, tmp_path, capsys, form):
     call = [str(folder), *runs, "--format", form, "--output", str(tmp_path / "out")]
     assert transcribe.main(call) == 1
-    assert (
-        f"1 of 3 files could not be transcribed completely: {printable(folder)}/{SHOWN}.flac" in capsys.readouterr().err
-    )
+    failed = f"{printable(folder)}/{SHOWN}.flac"
+    assert f"1 of 3 files could not be transcribed completely: {failed}" in capsys.readouterr().err
     suffix = FORMATS[form].suffix
     names = {f"{os.fsdecode(GBK)}.wav{suffix}", f"b{suffix}"}
     assert {path.name for path in (tmp_path / "out").glob("[!.]*")} == names
