@@ -113,11 +113,7 @@ def report_files(
 
 
 def _parser() -> CommandParser:
-    parser = CommandParser(
-        prog="python -m analysis.report",
-        description=__doc__,
-        epilog=EXAMPLES,
-    )
+    parser = CommandParser(description=__doc__, epilog=EXAMPLES)
     parser.add_argument("--reference", type=Path, required=True, metavar="FILE", help="the reference texts")
     parser.add_argument(
         "--hypothesis",
