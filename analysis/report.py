@@ -49,6 +49,8 @@ Writes report.html (a page to be opened in a browser, which needs no other file)
 def main(arguments: Sequence[str] | None = None) -> int:
     """Parse the command line, print the tables, write the page, report.json and the CSV files."""
     options = _parser().parse_args(arguments)
+    if options.output.exists() and not options.output.is_dir():
+        raise ConfigError("--output is a file", where=options.output, hint="give a folder, new or not")
     results = report_files(
         reference=options.reference,
         hypotheses=options.hypothesis,
