@@ -1,7 +1,7 @@
 # Every target is one command. The first call creates .venv (about 2 GB on disk, some minutes).
-# It is made with the first of these interpreters that TensorFlow has packages for; another: make demo PYTHON=PATH
+# It is made with the first of these interpreters that the project runs on; another: make demo PYTHON=PATH
 
-SUPPORTED := import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))
+SUPPORTED := import sys; sys.exit(not (3, 11, 4) <= sys.version_info[:3] < (3, 14))
 PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11; do \
   if $$python -c '$(SUPPORTED)' 2>/dev/null; then echo $$python; break; fi; done)
 BIN := .venv/bin
@@ -132,7 +132,7 @@ clean:  ## Remove caches of tests and tools (datasets/, runs/ and .venv stay)
 # Installed again when a requirements file is newer than the last installation.
 $(READY): requirements.txt requirements/run.txt requirements/demo.txt requirements/serve.txt requirements/dev.txt
 	@python="$(PYTHON)"; $${python:-false} -c '$(SUPPORTED)' 2>/dev/null || { \
-	  echo "error: $${python:-python3} is not Python 3.11, 3.12 or 3.13, for which TensorFlow 2.21 has packages" >&2; \
+	  echo "error: $${python:-python3} is not Python 3.11.4 to 3.13, which this project needs" >&2; \
 	  echo "hint: install one of them (for example: uv python install 3.13), then make PYTHON=/path/to/python3.13" >&2; \
 	  exit 2; }
 	@echo "installing into .venv (once; some minutes) ..."

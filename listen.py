@@ -23,7 +23,7 @@ from utils.audio.piped import open_pipe
 from utils.audio.reading import audio_blocks
 from utils.command.arguments import fraction, positive, positive_number
 from utils.command.parser import CommandParser
-from utils.errors import AudioError, ConfigError, printable
+from utils.errors import AudioError, ConfigError, PhraseError, printable
 from utils.run_folder.run import PRETRAINED_SPEECH
 from utils.stop_signals import until_stopped
 
@@ -94,7 +94,11 @@ def _typed(options: argparse.Namespace) -> tuple[int, Detect]:
     _refuse(options, ("threshold",), "is for a trained model", "for typed words use --alarms-per-hour")
     phrases = read_phrases(options.phrases) if options.phrases else []
     if options.word:
-        phrases += list_phrases(parse_grammar("\n".join(options.word), "--word"))
+        try:
+            phrases += list_phrases(parse_grammar("\n".join(options.word), "--word"))
+        except PhraseError as error:
+            hint = f"{error.hint} (each --word is a line)"
+            raise PhraseError(error.message, where=error.where, hint=hint) from error
     listener = open_phrase_listener(
         phrases,
         options.speech or PRETRAINED_SPEECH,

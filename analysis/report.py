@@ -49,6 +49,8 @@ Writes report.html (a page to be opened in a browser, which needs no other file)
 def main(arguments: Sequence[str] | None = None) -> int:
     """Parse the command line, print the tables, write the page, report.json and the CSV files."""
     options = _parser().parse_args(arguments)
+    if options.output.exists() and not options.output.is_dir():
+        raise ConfigError("--output is a file", where=options.output, hint="give a folder, new or not")
     results = report_files(
         reference=options.reference,
         hypotheses=options.hypothesis,
@@ -113,11 +115,7 @@ def report_files(
 
 
 def _parser() -> CommandParser:
-    parser = CommandParser(
-        prog="python -m analysis.report",
-        description=__doc__,
-        epilog=EXAMPLES,
-    )
+    parser = CommandParser(description=__doc__, epilog=EXAMPLES)
     parser.add_argument("--reference", type=Path, required=True, metavar="FILE", help="the reference texts")
     parser.add_argument(
         "--hypothesis",

@@ -69,7 +69,8 @@ def find_runs(folder: str | Path) -> list[Path]:
     """
     folder = Path(folder)
     if not folder.is_dir():
-        raise RunError("no such folder", where=folder, hint="give the folder that holds the runs, e.g. runs")
+        hint = "train a model, or give the folder that holds the runs"
+        raise RunError("no such folder", where=folder, hint=hint)
     found = []
     for parent, folders, _ in os.walk(folder):
         run = RunFolder(Path(parent))

@@ -314,7 +314,7 @@ def _parse_pinyin(name: str, pinyin: str, hanzi: str) -> tuple[str, ...]:
     syllables = tuple(map(normalise_syllable, pinyin.split()))
     if len(syllables) != len(hanzi):
         raise CorpusError(
-            f"{len(syllables)} syllables for {len(hanzi)} hanzi",
+            f"syllables and hanzi differ in number: {len(syllables)} and {len(hanzi)}",
             where=f"utterance {name}",
             hint="write one syllable for each hanzi; data.corpora.manifest_lists fills an empty column",
         )

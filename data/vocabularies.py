@@ -96,7 +96,6 @@ def _texts(path: str | Path) -> Iterator[tuple[str, str]]:
 
 def _parser() -> CommandParser:
     parser = CommandParser(
-        "python -m data.vocabularies",
         description="Build the acoustic vocabulary of one or several corpora.",
         epilog=_EXAMPLES,
     )

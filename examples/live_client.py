@@ -30,9 +30,15 @@ async def main() -> None:
     parser.add_argument("--url", default="ws://127.0.0.1:8000/v1/stream")
     parser.add_argument("--token")
     options = parser.parse_args()
-    rate = 16_000 if options.sound == "-" else soundfile.info(options.sound).samplerate
     headers = {"Authorization": f"Bearer {options.token}"} if options.token else None
-    async with websockets.connect(options.url, additional_headers=headers) as socket:
+    try:
+        rate = 16_000 if options.sound == "-" else soundfile.info(options.sound).samplerate
+        socket = await websockets.connect(options.url, additional_headers=headers)
+    except soundfile.SoundFileError as error:
+        parser.exit(2, f"error: {error}\n")
+    except (OSError, websockets.WebSocketException) as error:
+        parser.exit(2, f"error: {options.url}: {error}\nhint: start python serve.py, or check the --token\n")
+    async with socket:
 
         async def send() -> None:
             blocks = chunks(options.sound, rate)

@@ -15,6 +15,12 @@ import numpy as np
 from ai_edge_litert.interpreter import Interpreter
 
 
+def refuse(problem, where, hint):
+    """End the program with the three lines of an error."""
+    print(f"error: {problem}\nwhere: {where}\nhint: {hint}", file=sys.stderr)
+    sys.exit(2)
+
+
 def read_wav(path, rate, silence):
     """Samples of a 16-bit mono WAV file of this sample rate, in [-1, 1); silence comes before and after."""
     try:
@@ -22,7 +28,7 @@ def read_wav(path, rate, silence):
             found, content = file.getparams()[:3], file.readframes(file.getnframes())
         assert found == (1, 2, rate), f"channels, sample bytes, Hz: {found}"
     except (AssertionError, EOFError, OSError, wave.Error) as error:
-        sys.exit(f"error: {path}: {str(error) or 'cut off'}; the model takes (1, 2, {rate}), mono 16-bit WAV")
+        refuse(str(error) or "cut off", path, f"the model takes (1, 2, {rate}), mono 16-bit WAV")
     return np.pad(np.frombuffer(content, "<i2").astype(np.float32) / 32768, round(silence * rate))
 
 
@@ -37,7 +43,7 @@ def keywords(bundle, recording, artefact="litert/stream_external_float.tflite"):
             digest = hashlib.sha256((bundle / name).read_bytes()).hexdigest()
             assert digest == facts["files"][name], f"{name} is damaged"
     except (AssertionError, KeyError, OSError, TypeError, ValueError) as error:
-        sys.exit(f"error: {bundle}: {error}; give a bundle of: export.py RUN --mode stream_external")
+        refuse(error, bundle, "give a bundle of: export.py RUN --mode stream_external")
     labels = (bundle / "labels.txt").read_text(encoding="utf-8").splitlines()
     rule, stream, features = facts["decoding"], facts["stream"], facts["features"]
     smoothed = max(1, round(rule["smoothing_ms"] / 1000 / stream["seconds"]))
@@ -66,6 +72,6 @@ def keywords(bundle, recording, artefact="litert/stream_external_float.tflite"):
 
 if __name__ == "__main__":
     if len(sys.argv) != 3:
-        sys.exit("error: give two paths, a bundle and a WAV file, as the first lines of this program show")
+        refuse("give two paths", sys.argv[0], "python examples/stream_keyword.py RUN/export recording.wav")
     for detection in keywords(*map(Path, sys.argv[1:])):
         print("{:.2f} s  {}  {:.2f}".format(*detection))

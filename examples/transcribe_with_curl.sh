@@ -3,6 +3,7 @@
 # A token, if the service needs one, is in the environment variable SPEECH_TOKEN.
 set -eu
 recording=${1:?"usage: sh examples/transcribe_with_curl.sh RECORDING [URL]"}
+[ -r "$recording" ] || { echo "error: can't read $recording" >&2; exit 2; }
 file="file=@\"$recording\""  # in quotes: the name may have a comma or a semicolon
 url=${2:-http://127.0.0.1:8000}
 ask() { curl --silent --show-error --fail-with-body -H "Authorization: Bearer ${SPEECH_TOKEN:-}" "$@"; echo; }

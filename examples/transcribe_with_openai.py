@@ -19,22 +19,33 @@ import openai
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
+    """Print the texts, or what is wrong in one line."""
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    try:
+        transcribe(options)
+    except openai.APIConnectionError:
+        parser.exit(2, f"error: no service at {options.url}; start python serve.py\n")
+    except (FileNotFoundError, openai.APIStatusError) as error:
+        parser.exit(2, f"error: {error}\n")
+
+
+def transcribe(options: argparse.Namespace) -> None:
     """Send each recording, print the answer."""
-    options = _parser().parse_args(arguments)
     client = openai.OpenAI(base_url=options.url, api_key=os.environ.get("OPENAI_API_KEY", "none"))
-    transcribe: Any = partial(client.audio.transcriptions.create, model="whisper-1", prompt=options.words)
+    send: Any = partial(client.audio.transcriptions.create, model="whisper-1", prompt=options.words)
     for path in options.recordings:
         if options.stream:
-            for event in transcribe(file=path, stream=True):
+            for event in send(file=path, stream=True):
                 if event.type == "transcript.text.delta":
                     print(event.delta, end="", flush=True)
             print()
         elif options.format == "words":
-            answer = transcribe(file=path, response_format="verbose_json", timestamp_granularities=["word"])
+            answer = send(file=path, response_format="verbose_json", timestamp_granularities=["word"])
             for word in answer.words or []:
                 print(f"{word.start:.2f}\t{word.end:.2f}\t{word.word}")
         else:
-            answer = transcribe(file=path, response_format=options.format)
+            answer = send(file=path, response_format=options.format)
             print(answer if isinstance(answer, str) else answer.text)
 
 

@@ -233,7 +233,7 @@ def _check(pieces: Sequence[LinePart], number: int) -> None:
             raise CorpusError(
                 f"'{piece.text.strip()}' is not pinyin",
                 where=f"line {number}, column {piece.column}",
-                hint="write syllables like zhong1, zhōng or zhong; without strict reading it is not changed",
+                hint="write syllables like zhong1, zhōng or zhong; without --strict it is not changed",
             )
 
 

@@ -69,10 +69,6 @@ class Settings(Limited, section="serve"):
         for name in ("upload_megabytes", "upload_seconds", "stream_seconds", "stream_idle_seconds"):
             value = getattr(self, name)
             require(math.isfinite(value), f"serve.{name}={value} is not finite", hint="give a large number")
-        for token in self.tokens:
-            hint = 'e.g. python -c "import secrets; print(secrets.token_urlsafe())"'
-            valid = len(token) >= SHORTEST_TOKEN and token.isascii() and token.isprintable()
-            require(valid, f"a token needs {SHORTEST_TOKEN} or more ASCII characters", hint=hint)
         for origin in self.origins:
             _check_origin(origin)
         if not self.tokens and not is_loopback(self.host):
@@ -120,9 +116,9 @@ def read_tokens(path: Path | None, environment: Mapping[str, str]) -> tuple[str,
     """Tokens of a file, one a line (``#`` starts a comment), and of the environment.
 
     Raises:
-        ConfigError: the file can't be read, or has no token.
+        ConfigError: the file can't be read or has no token, or a token is too short or not ASCII.
     """
-    found = environment.get(TOKENS_VARIABLE, "").replace(",", " ").split()
+    found = dict.fromkeys(environment.get(TOKENS_VARIABLE, "").replace(",", " ").split(), TOKENS_VARIABLE)
     if path:
         try:
             lines = path.read_text(encoding="utf-8").splitlines()
@@ -132,7 +128,11 @@ def read_tokens(path: Path | None, environment: Mapping[str, str]) -> tuple[str,
                 where=path,
                 hint="a text file, one token on each line",
             ) from error
-        in_file = [token for line in lines if (token := line.partition("#")[0].strip())]
-        require(in_file, f"no token in {path}", hint="one token a line")
-        found += in_file
-    return tuple(dict.fromkeys(found))
+        tokens = [line.partition("#")[0].strip() for line in lines]
+        require(any(tokens), f"no token in {path}", hint="one token a line")
+        found |= {token: f"{path}:{number}" for number, token in enumerate(tokens, start=1) if token}
+    hint = 'e.g. python -c "import secrets; print(secrets.token_urlsafe())"'
+    for token, where in found.items():
+        valid = len(token) >= SHORTEST_TOKEN and token.isascii() and token.isprintable()
+        require(valid, f"a token needs {SHORTEST_TOKEN} or more ASCII characters", where=where, hint=hint)
+    return tuple(found)

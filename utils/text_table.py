@@ -37,7 +37,8 @@ def print_table(
     table = Table(*columns, title=title)
     for row in rows:
         table.add_row(*(cell if isinstance(cell, str) else f"{cell:,}" for cell in row))
-    Console(width=None if sys.stdout.isatty() else _LOG_WIDTH).print(table)
+    # Without markup, which would take a [red] in a text for a colour.
+    Console(width=None if sys.stdout.isatty() else _LOG_WIDTH, markup=False).print(table)
 
 
 def text_table(headings: Sequence[str], rows: Rows, left: int = 1) -> str:

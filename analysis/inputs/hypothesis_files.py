@@ -158,7 +158,7 @@ def id_problems(reference: TextFile, hypothesis: TextFile, leave_out: bool) -> l
         raise CorpusError(message, where=hypothesis.path, hint=hint)
     effect = "left out" if leave_out else "every token counts as deleted"
     found = [
-        Problem.of(hypothesis.path, "ids of the reference are missing", missing, effect),
+        Problem.of(hypothesis.path, "ids of the reference that are missing", missing, effect),
         Problem.of(hypothesis.path, "ids that are not in the reference", extra, "left out", not missing),
     ]
     return [problem for problem in found if problem.count]
@@ -168,12 +168,17 @@ def with_speakers(listing: TextFile, path: str | Path) -> TextFile:
     """The same lines with the speakers of a Kaldi ``utt2spk`` (``id speaker``) file.
 
     Raises:
-        CorpusError: the file cannot be read, or has no id in common.
+        CorpusError: the file cannot be read, has texts in place of speakers, or has no id in common.
     """
-    fields = (" ".join(row).split() for _, row in read_rows(path))
-    speakers = {words[0]: words[1] for words in fields if len(words) > 1}
+    hint = "lines are 'id speaker', as in Kaldi's utt2spk"
+    speakers = {}
+    for number, row in read_rows(path):
+        name, *words = " ".join(row).split() or [""]
+        if len(words) != 1 or words[0] == listing.lines.get(name, NO_ENTRY).hanzi:
+            raise CorpusError("not an id and its speaker", where=f"{path}:{number}", hint=hint)
+        speakers[name] = words[0]
     if not speakers.keys() & listing.lines.keys():
-        raise CorpusError(f"no id in common with {listing.path}", where=path, hint="lines are 'id speaker'")
+        raise CorpusError(f"no id in common with {listing.path}", where=path, hint=hint)
     lines = {
         name: replace(line, speaker=speakers.get(name, line.speaker)) for name, line in listing.lines.items()
     }

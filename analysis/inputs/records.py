@@ -92,13 +92,16 @@ def read_table(path: Path, lines: Sequence[str], numbers: Sequence[int], is_refe
     return items
 
 
-def read_json(path: Path, name: str, lines: Sequence[str], is_reference: bool) -> Items | None:
+def read_json(
+    path: Path, name: str, lines: Sequence[str], numbers: Sequence[int], is_reference: bool
+) -> Items | None:
     """Read a JSON object, an array of objects, or one object a line.
 
     Args:
         path: path of the file, for messages.
         name: id of an object that has none and is the only one.
         lines: lines of the file.
+        numbers: number of each line in the file, from 1.
         is_reference: whether to take the reference's texts of a file that also has hypotheses.
 
     Returns:
@@ -108,7 +111,7 @@ def read_json(path: Path, name: str, lines: Sequence[str], is_reference: bool) -
         CorpusError: the file is named ``.json`` or ``.jsonl`` and is not JSON; it has figures, not texts; or
             an object has no id or no text, or a number in place of it.
     """
-    objects = _json_objects(path, lines)
+    objects = _json_objects(path, lines, numbers)
     if objects is None:
         return None
     names = _names(is_reference)
@@ -200,21 +203,27 @@ def _first(record: Mapping[str, Any], keys: Iterable[str]) -> str:
     )
 
 
-def _json_objects(path: Path, lines: Sequence[str]) -> list[Any] | None:
+def _json_objects(path: Path, lines: Sequence[str], numbers: Sequence[int]) -> list[Any] | None:
     """The object of a file, or the objects of its array or of its lines; None if it is not JSON."""
     try:
         whole = json.loads("\n".join(lines))
         return whole if isinstance(whole, list) else [whole]
-    except (ValueError, RecursionError):
-        pass
-    try:
-        return [json.loads(line) for line in lines]
     except (ValueError, RecursionError) as error:
-        if path.suffix.startswith(".json"):
-            raise CorpusError(
-                f"this is not JSON ({error})", where=path, hint="write the file again"
-            ) from error
-        return None
+        fault, index = error, getattr(error, "lineno", 1) - 1
+    objects: list[Any] = []
+    try:
+        for line in lines:
+            objects.append(json.loads(line))
+    except (ValueError, RecursionError) as error:
+        if objects or path.suffix == ".jsonl":  # one object a line; else the fault is that of the whole file
+            fault, index = error, len(objects)
+    else:
+        return objects
+    if path.suffix.startswith(".json"):
+        reason = f"{fault.msg}, column {fault.colno}" if isinstance(fault, json.JSONDecodeError) else fault
+        where, hint = f"{path}:{numbers[index]}", "write the file again"
+        raise CorpusError(f"this is not JSON ({reason})", where=where, hint=hint) from fault
+    return None
 
 
 def _reject_figures(path: Path, found: Mapping[str, Any]) -> None:

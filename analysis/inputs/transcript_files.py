@@ -80,7 +80,7 @@ def read_transcript_file(
         return _one_text(name, _ttml_texts(path, "\n".join(lines)))
     if (
         lines[0].lstrip()[:1] in ("{", "[")
-        and (items := read_json(path, name, lines, is_reference)) is not None
+        and (items := read_json(path, name, lines, numbers, is_reference)) is not None
     ):
         return TranscriptFile(RECORDS, items)
     if lines[0].startswith("WEBVTT") or any(map(_CUE_TIME.fullmatch, lines)):

@@ -62,7 +62,7 @@ def _problems(title: str, problems: Iterable[Problem]) -> str:
     lines = [f"{title}:"]
     for problem in problems:
         examples = f" ({' '.join(problem.examples)})" if problem.examples else ""
-        lines.append(f"  {problem.file}: {problem.count} {problem.description}{examples}; {problem.effect}")
+        lines.append(f"  {problem.file}: {problem.description}: {problem.count}{examples}; {problem.effect}")
     return "\n".join(lines)
 
 

@@ -156,9 +156,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _parser() -> CommandParser:
-    parser = CommandParser(
-        prog="python -m bundle.check.measure_artefact", description=__doc__.split("\n\n")[0]
-    )
+    parser = CommandParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("bundle", type=Path)
     parser.add_argument("artefact", help="path in the bundle")
     parser.add_argument("--result", type=Path, required=True, help="JSON file to write")

@@ -77,7 +77,6 @@ def main(argv: list[str] | None = None) -> int:
 
 def _parser() -> CommandParser:
     parser = CommandParser(
-        "python -m data.corpora.speech_commands",
         description="Download, check and unpack Speech Commands; an unpacked corpus is only counted.",
         epilog=_EXAMPLES,
     )

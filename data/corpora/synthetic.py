@@ -62,7 +62,7 @@ def _report(root: Path, failures: Sequence[Unspoken[PlannedUtterance]], seconds:
 
 
 def _parser() -> CommandParser:
-    parser = CommandParser("python -m data.corpora.synthetic", description=CORPUS.about, epilog=_EXAMPLES)
+    parser = CommandParser(description=CORPUS.about, epilog=_EXAMPLES)
     actions = parser.add_subparsers(dest="action", required=True)
     generating = actions.add_parser("generate", help="generate the corpus", epilog=_EXAMPLES)
     generating.add_argument("root", help="folder of the corpus: new, unfinished or complete")

@@ -258,11 +258,7 @@ def _listed(options: argparse.Namespace) -> list[KeywordClip]:
 
 
 def _parser() -> CommandParser:
-    parser = CommandParser(
-        prog="python -m data.keywords.long_recordings",
-        description=__doc__,
-        epilog=EXAMPLES,
-    )
+    parser = CommandParser(description=__doc__, epilog=EXAMPLES)
     source = parser.add_mutually_exclusive_group(required=True)
     source.add_argument("--folder", type=Path, help="a folder for each word")
     source.add_argument("--manifest", type=Path, action="append", default=[], help="a list of recorded words")

@@ -142,7 +142,7 @@ def _sentence_of_line(line: str) -> Sentence | str:
     except CorpusError as error:
         return str(error)
     if len(pinyin) != len(hanzi) or not all(map(is_syllable, pinyin)):
-        return f"{len(pinyin)} syllables for {len(hanzi)} hanzi"
+        return f"syllables and hanzi differ in number: {len(pinyin)} and {len(hanzi)}"
     if mute := [syllable for syllable in pinyin if not re.search("[aoeiuv]", syllable)]:
         return f"the synthesiser can't say {mute[0]}"  # 嗯, 呒: syllables without a vowel
     ends = np.cumsum([len(part) for part in parts])[:-1]

@@ -154,7 +154,6 @@ def main(argv: list[str] | None = None) -> int:
 
 def _parser() -> CommandParser:
     parser = CommandParser(
-        "python -m data.synthesis.spoken_commands",
         description="Spoken Mandarin commands in many voices, for keyword spotting.",
         epilog=_EXAMPLES,
     )

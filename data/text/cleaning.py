@@ -180,7 +180,6 @@ def main(argv: list[str] | None = None) -> int:
 
 def _parser() -> CommandParser:
     parser = CommandParser(
-        "python -m data.text.cleaning",
         description="Clean Chinese text for language models: one clause per line, which consists of "
         f"{SHORTEST} to {LONGEST} hanzi.",
         epilog=_EXAMPLES,

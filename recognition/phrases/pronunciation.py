@@ -42,11 +42,10 @@ def pronunciations(spoken: str, words: Mapping[str, Pronunciations], where: str)
         elif guessed := _guessed(text):
             units.append(guessed)
         elif text[0].isalnum():
-            raise PhraseError(
-                f"the pronunciation of '{text}' is unknown",
-                where=where,
-                hint=f"add a line with its pronunciation: {text} = …",
-            )
+            hint = f"add a line with its pronunciation: {text} = …"
+            if is_syllable(text):
+                hint = f"write a tab, not a space, before the pinyin of a phrase; or {hint}"
+            raise PhraseError(f"the pronunciation of '{text}' is unknown", where=where, hint=hint)
     if not units:
         raise PhraseError(
             f"'{spoken}' has no syllable",

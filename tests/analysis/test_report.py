@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -92,6 +93,37 @@ def test_two_systems_in_wenets_style(reference, tmp_path, capsys):
     assert [change["id"] for change in comparison["worse"]] == ["a2"]
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "fault"),
+    [
+        (
+            "a.json",
+            '{"id": "a1", "text": "好"}\n\n{"id": "a2" "text": "好"}\n',
+            "Expecting ',' delimiter, column 13",
+        ),
+        ("a.jsonl", '\n\n{"id": "a1", "text": \n{"id": "a2", "text": "好"}\n', "Expecting value, column 22"),
+        ("a.json", '[\n{"id": "a1", "text": "好"},\n{"id": }\n]\n', "Expecting value, column 8"),
+    ],
+)
+def test_damaged_json_is_named_with_its_line(name, text, fault, reference, tmp_path):
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    with pytest.raises(CorpusError, match=re.escape(f"this is not JSON ({fault}), {tmp_path / name}:3")):
+        report_files(reference, [tmp_path / name])
+
+
+@pytest.mark.parametrize("line", ["a2", "a2 wo3 men5 qu4", f"a2 {REFERENCE['a2']}"])
+def test_speakers_are_not_texts(line, reference, tmp_path):
+    (tmp_path / "utt2spk").write_text(f"a1 a\n{line}\n", encoding="utf-8")
+    with pytest.raises(CorpusError, match="utt2spk:2, lines are 'id speaker'"):
+        report_files(reference, [_write(tmp_path / "hyp", REFERENCE)], speakers=tmp_path / "utt2spk")
+
+
+def test_an_output_that_is_a_file_is_refused_before_anything_is_read(tmp_path):
+    output = _write(tmp_path / "page", {})
+    with pytest.raises(ConfigError, match="--output is a file"):
+        main(["--reference", "none", "--hypothesis", "none", "--output", str(output)])
+
+
 def test_a_rate_of_no_tokens_is_not_zero(reference, tmp_path):
     """Without a correct toneless syllable there is no tone to be wrong: not a tone error of 0 %."""
     hypothesis = _write(tmp_path / "hyp", dict.fromkeys(REFERENCE, ""))
@@ -145,7 +177,7 @@ def test_missing_extra_and_repeated_ids_are_reported(reference, tmp_path):
         "ids that come twice with the same text": (1, ("a1",)),
         "ids that come twice with different texts": (1, ("a2",)),
         "ids without a text": (1, ("b1",)),
-        "ids of the reference are missing": (1, ("b2",)),
+        "ids of the reference that are missing": (1, ("b2",)),
         "ids that are not in the reference": (1, ("z9",)),
     }
     counts = _rate(results, "hanzi error").counts

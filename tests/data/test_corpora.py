@@ -174,7 +174,7 @@ def test_thchs30_damage_is_reported_and_counted(small_thchs30, tmp_path, capsys)
     assert {name: row[:2] for name, row in reasons.items()} == expected
     assert reasons["B1_7"][2] == "yamg2" and reasons["B1_15"][2] == "%"
     assert reasons["B1_10"][2] == clean_text(WORDS).replace("阳春", "Y春", 1)
-    assert reasons["B1_6"][2] == "31 syllables, 30 hanzi"
+    assert reasons["B1_6"][2] == "syllables: 31, hanzi: 30"
     assert [u.id for u in read_manifest(output / "train.tsv")] == ["A11_1", "A12_0", "C1_1", "C1_2", "C1_3"]
     assert read_manifest(output / "train.tsv")[2].seconds == pytest.approx(0.1)
     summary = json.loads((output / "summary.json").read_text(encoding="utf-8"))

@@ -64,7 +64,7 @@ def test_pinyin_becomes_canonical(tmp_path):
         ("x\tx.wav\tone\ts\tlv4 de\t绿的", "'one' is not a number"),
         ("x\tx.wav\tnan\ts\tlv4 de\t绿的", "not possible"),
         ("x\tx.wav\t-1\ts\tlv4 de\t绿的", "not possible"),
-        ("x\tx.wav\t1\ts\tlv4\t绿的", "1 syllables for 2 hanzi"),
+        ("x\tx.wav\t1\ts\tlv4\t绿的", "syllables and hanzi differ in number: 1 and 2"),
         ("x\tx.wav\t1\ts\tlv4 dx5\t绿的", "'dx5' is not a Mandarin syllable"),
     ],
 )

@@ -126,7 +126,10 @@ def test_own_text(tmp_path):
         Sentence(("你好", "世界"), ("ni3", "hao3", "shi4", "jie4"), (2,)),
     ]
     assert [number for number, _ in rejected] == [2, 5, 6, 7, 8]
-    assert rejected[-2:] == [(7, "1 syllables for 2 hanzi"), (8, "the synthesiser can't say n2")]
+    assert rejected[-2:] == [
+        (7, "syllables and hanzi differ in number: 1 and 2"),
+        (8, "the synthesiser can't say n2"),
+    ]
 
 
 def test_own_text_that_cannot_be_used(tmp_path):

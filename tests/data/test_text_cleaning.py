@@ -28,7 +28,7 @@ from data.text.clauses import (
     clauses,
     hanzi_of,
 )
-from data.text.cleaning import SEEN, clean_text, main
+from data.text.cleaning import SEEN, clean_text, main, print_report
 from data.text.deduplication import GRAM, SeenLines, index_sentences
 from data.text.piece_cleaner import EVALUATION, NOT_UTF8
 from data.text.pinyin_pairs import read_pairs
@@ -265,6 +265,13 @@ def test_standard_input(tmp_path, monkeypatch, capsys):
     assert (tmp_path / "o.txt").read_text(encoding="utf-8") == "你好\n世界\n"
     assert "report.json" in capsys.readouterr().out
     assert len(read_pairs([tmp_path / "o.txt"])) == 2
+
+
+def test_the_printed_examples_keep_their_brackets(capsys):
+    counts = {"lines": 1, "clauses": 1, "characters": 4, "hanzi": 4}
+    rejected, samples = {"letters": counts}, {"letters": ["[red]你好"]}
+    print_report({"read": counts, "kept": counts, "seconds": 1, "rejected": rejected, "samples": samples})
+    assert "[red]你好" in capsys.readouterr().out
 
 
 def test_broken_lines_are_counted_and_other_encodings_refused(tmp_path):

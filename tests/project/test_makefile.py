@@ -16,7 +16,7 @@ pytestmark = pytest.mark.skipif(shutil.which("make") is None, reason="no make")
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """A folder with the Makefile, and four interpreters in ``bin`` that TensorFlow has no packages for."""
+    """A folder with the Makefile, and four interpreters in ``bin`` that the project does not run on."""
     shutil.copy(ROOT / "Makefile", tmp_path)
     shutil.copytree(ROOT / "requirements", tmp_path / "requirements")
     shutil.copy(ROOT / "requirements.txt", tmp_path)
@@ -38,7 +38,7 @@ def test_without_a_supported_python_the_message_says_what_to_install(project, ar
     done = make(project, "demo", *arguments)
     assert done.returncode == 2
     name = "/not/there" if arguments else "python3"
-    assert f"error: {name} is not Python 3.11, 3.12 or 3.13" in done.stderr
+    assert f"error: {name} is not Python 3.11.4 to 3.13" in done.stderr
     assert "make PYTHON=" in done.stderr
     assert not (project / ".venv").exists()
 

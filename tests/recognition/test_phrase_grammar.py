@@ -157,6 +157,7 @@ def _chain(length: int, item: str) -> str:
         ("(请)", 1, "may be empty", "at least one part"),
         ("灯\n，！", 2, "'，！' has no syllable", "in hanzi"),
         ("打开Kubernetes", 1, "pronunciation of 'Kubernetes' is unknown", "Kubernetes = …"),
+        ("关灯\n开灯 kai1 deng1", 2, "pronunciation of 'kai' is unknown", "write a tab, not a space"),
         ("打开WiFi\nWiFi = wai1 fai4", 2, "'WiFi' has no valid pinyin: 'fai4'", "zhong1"),
         ("灯\n重庆 = chong2", 2, "'重庆' has 2 hanzi but 1 syllables", "one syllable for each"),
         ("灯\n重庆 = ", 2, "'重庆' has no pinyin", "chong2 qing4"),

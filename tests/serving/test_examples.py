@@ -67,6 +67,29 @@ def test_the_live_client_sends_files_of_floats_and_the_mean_of_their_channels(tm
     assert np.frombuffer(next(chunks(str(tmp_path / "right.wav"), 50)), "<i2")[0] == 8192
 
 
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        ("live_client.py none.wav", "'none.wav'"),
+        ("live_client.py SOUND --url ws://127.0.0.1:9/v1/stream", "ws://127.0.0.1:9/v1/stream"),
+        ("transcribe_with_openai.py none.wav", "'none.wav'"),
+        (
+            "transcribe_with_openai.py SOUND --url http://127.0.0.1:9/v1",
+            "no service at http://127.0.0.1:9/v1",
+        ),
+        ("stream_keyword.py none none.wav", "none/bundle.json"),
+        ("transcribe_with_curl.sh none.wav", "can't read none.wav"),
+    ],
+)
+def test_a_missing_file_or_service_is_named_without_a_stack_trace(words, error):
+    name, *arguments = words.replace("SOUND", str(RECORDINGS[-1])).split()
+    program = "sh" if name.endswith(".sh") else sys.executable
+    command = [program, f"examples/{name}", *arguments]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    assert done.returncode == 2 and done.stderr.startswith("error: ") and error in done.stderr
+    assert done.stdout == "" and len(done.stderr.splitlines()) <= 3
+
+
 @pytest.mark.skipif(not shutil.which("curl"), reason="no curl")
 def test_curl(guarded_service: Service, tmp_path: Path):
     recording = shutil.copy(RECORDINGS[-1], tmp_path / f"talk, part 1; {RECORDINGS[-1].name}")

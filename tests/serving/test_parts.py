@@ -147,8 +147,11 @@ def test_tokens_of_a_file_and_of_the_environment(tmp_path):
     path.write_text("# none\n", encoding="utf-8")
     with pytest.raises(ConfigError, match="no token"):
         read_tokens(path, {})
-    with pytest.raises(ConfigError, match="16 or more"):
-        Settings(tokens=("short",))
+    path.write_text(f"{TOKEN}\n\nshort\n", encoding="utf-8")
+    for given, variable, where in ((path, TOKEN, f"{path}:3"), (None, "short", "SPEECH_TOKENS")):
+        with pytest.raises(ConfigError, match="16 or more") as caught:
+            read_tokens(given, {"SPEECH_TOKENS": variable})
+        assert caught.value.where == where
     assert TOKEN not in repr(Settings(tokens=(TOKEN,)))
 
 

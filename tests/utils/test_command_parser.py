@@ -1,5 +1,8 @@
 """Tests of the command line of all commands: misspelt options, short and long help."""
 
+import sys
+from importlib.machinery import ModuleSpec
+
 import pytest
 
 from utils.command.arguments import language_run
@@ -34,6 +37,16 @@ def test_a_misspelt_option_is_named_with_the_nearest_one(words, message, capsys)
 def test_prefixes_negative_numbers_and_words_after_two_dashes_are_not_misspelt():
     options = parser().parse_args(["--form", "srt", "--shift", "-200", "100", "--", "--formt"])
     assert (options.format, options.shift, options.files) == ("srt", [-200, 100], ["--formt"])
+
+
+def test_the_usage_names_the_command_as_it_was_started(monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["/project/recognition/align.py"])
+    monkeypatch.setattr(sys.modules["__main__"], "__spec__", ModuleSpec("recognition.align", None))
+    outer = CommandParser()
+    assert outer.prog == "python -m recognition.align"
+    assert outer.add_subparsers().add_parser("prepare").prog == "python -m recognition.align prepare"
+    monkeypatch.setattr(sys.modules["__main__"], "__spec__", None)  # python recognition/align.py
+    assert CommandParser().prog == "align.py"
 
 
 def test_a_misspelt_option_of_an_action_is_named_by_the_action(capsys):

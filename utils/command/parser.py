@@ -22,9 +22,12 @@ class CommandParser(argparse.ArgumentParser):
         of_argparse: arguments of :class:`argparse.ArgumentParser`.
     """
 
-    def __init__(self, *of_argparse: Any, common: Sequence[str] = (), **more_of_argparse: Any):
-        more_of_argparse.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
-        super().__init__(*of_argparse, **more_of_argparse)
+    def __init__(self, *, common: Sequence[str] = (), **of_argparse: Any):
+        of_argparse.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
+        started = sys.modules["__main__"].__spec__  # of python -m; None of a script
+        if started:  # Python 3.14 names the command so by itself
+            of_argparse.setdefault("prog", f"python -m {started.name}")
+        super().__init__(**of_argparse)
         self._common = common
         if common:
             self.add_argument("--help-all", action=_HelpAll, nargs=0, help="show all options and exit")

@@ -72,8 +72,8 @@ def _download(corpus: Corpus, options: argparse.Namespace) -> int:
 
 def corpus_parser(corpus: Corpus) -> CommandParser:
     """Build the command line of one corpus."""
-    name, examples = f"python -m data.corpora.{corpus.name}", _examples(corpus)
-    parser = CommandParser(name, description=corpus.about, epilog=examples)
+    examples = _examples(corpus)
+    parser = CommandParser(description=corpus.about, epilog=examples)
     actions = parser.add_subparsers(dest="action", required=True)
     add_prepare(actions, corpus, examples)
     if corpus.archives and not corpus.by_hand:

@@ -325,7 +325,7 @@ def _text_problem(candidate: Candidate) -> Problem | None:
             return Problem("unknown syllable", syllable)
     for syllables, column in ((candidate.pinyin, ""), (candidate.spoken_pinyin, f" in {SPOKEN}")):
         if len(syllables) != len(candidate.hanzi) and (syllables or not column):
-            counts = f"{len(syllables)} syllables{column}, {len(candidate.hanzi)} hanzi"
+            counts = f"syllables{column}: {len(syllables)}, hanzi: {len(candidate.hanzi)}"
             return Problem("syllables and hanzi differ in number", counts)
     return None
 
