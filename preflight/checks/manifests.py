@@ -90,7 +90,7 @@ def unequal_length(line: Line) -> str | None:
     """Texts with different numbers of syllables and hanzi."""
     for kind, syllables in (("pinyin", line.pinyin), ("spoken_pinyin", line.spoken)):
         if syllables and len(syllables) != len(line.hanzi):
-            return f"{len(syllables)} syllables in {kind}, {len(line.hanzi)} hanzi"
+            return f"syllables in {kind}: {len(syllables)}, hanzi: {len(line.hanzi)}"
     return None
 
 
@@ -111,7 +111,7 @@ def no_pinyin(line: Line) -> str | None:
 )
 def not_hanzi(line: Line) -> str | None:
     """Letters, digits or punctuation in the hanzi."""
-    others = "".join(character for character in line.hanzi if not is_hanzi(character))
+    others = line.hanzi.strip("".join(filter(is_hanzi, line.hanzi)))  # [笑声] as a whole
     return repr(others) if others else None
 
 

@@ -318,7 +318,7 @@ def _text_problem(candidate: Candidate) -> Problem | None:
         if pattern.search(candidate.hanzi):
             return Problem(reason, candidate.hanzi)
     if not is_hanzi(candidate.hanzi):
-        others = "".join(" " if is_hanzi(character) else character for character in candidate.hanzi)
+        others = candidate.hanzi.strip("".join(filter(is_hanzi, candidate.hanzi)))  # [笑声] as a whole
         return Problem("characters that are not hanzi", others)
     for syllable in (*candidate.pinyin, *candidate.spoken_pinyin):
         if not is_syllable(syllable):
