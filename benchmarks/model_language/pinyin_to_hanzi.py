@@ -47,7 +47,7 @@ BLIND, SAMPLED = "°", "†"
 SPEED = ("sentences/s", "one sentence, ms", "start, s", "memory, MB", "disk, MB", "version")
 NOTES = (
     "CER of hanzi in %; 10 % wrong: every tenth syllable replaced, left out or joined by another, as our "
-    "acoustic models mistake them (`tests/support/pinyin_noise.py`), so that one left out costs at "
+    "acoustic models mistake them (`benchmarks/support/pinyin_noise.py`), so that one left out costs at "
     f"least one error. {BLIND} makes no use of tones. {SAMPLED} slow: a fixed sample of the sentences. "
     "AISHELL-1 writes 余 as 馀, which counts as an error of every converter. "
     "simplepinyin has probably seen AISHELL-1. Speed: AISHELL-1 dev in batches, a process of its own; "

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmarks.support.pinyin_noise import corrupt_pinyin
 from data.manifest import read_transcripts
-from tests.support.pinyin_noise import corrupt_pinyin
 from utils.errors import CorpusError
 
 THCHS, AISHELL = "THCHS-30 test", "AISHELL-1 dev"

@@ -43,30 +43,6 @@ def test_similar_sounds_are_paired():
     ]
 
 
-def test_fewest_edits_go_before_sound():
-    # Pairing shi4 with si4 would need three edits; two substitutions are fewer, however they sound.
-    assert _sounds("shi4 ma1", "guo2 si4") == [("shi4", "guo2"), ("ma1", "si4")]
-
-
-def test_the_scorers_split_goes_before_sound():
-    # Two edits are two substitutions or a deletion and an insertion: the scorer decides which.
-    for reference, hypothesis in (("wo3 bu4 hao3", "wo3 hao3 ma5"), ("shi4 si4", "si4 shi3")):
-        theirs = jiwer.process_words(reference, hypothesis)
-        ours = align(reference.split(), hypothesis.split(), syllable_distance)
-        assert _edits(ours) == (theirs.substitutions, theirs.insertions, theirs.deletions)
-
-
-def test_equal_costs_prefer_the_pair_at_the_end():
-    assert _sounds("hao3 ma1", "ma2 ma2 ma2")[-1] == ("ma1", "ma2")
-
-
-@pytest.mark.parametrize(("reference", "hypothesis"), [("", ""), ("ma1", ""), ("", "ma1")])
-def test_empty_sides(reference, hypothesis):
-    assert _sounds(reference, hypothesis) == [
-        (reference or None, hypothesis or None) for _ in range(bool(reference or hypothesis))
-    ]
-
-
 @settings(max_examples=300)
 @given(_sequences(SYLLABLES, 1), _sequences(SYLLABLES))
 def test_edits_are_those_of_jiwer_and_no_token_is_lost(reference, hypothesis):

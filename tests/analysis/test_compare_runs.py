@@ -120,22 +120,6 @@ def test_a_table_that_is_too_wide_names_the_settings_below_it(tmp_path, capsys, 
     assert max(map(len, lines)) <= 110
 
 
-def test_many_tests_of_runs_with_long_names_fit_the_terminal(tmp_path, capsys, monkeypatch):
-    names = [f"{'a_long_name_of_an_experiment' * 2}_{number}" for number in range(3)]
-    for number, name in enumerate(names):
-        run = write_run(tmp_path / name, 64 + number, 0.25)
-        for test in ("aishell1-test-with-transformer", "thchs30-test-with-transformer"):
-            write_json(run.path / "test" / test / "results.json", {"cer": 0.125, "syllable_error_rate": 0.5})
-    monkeypatch.setenv("COLUMNS", "100")
-    compare_runs.main([str(tmp_path)])
-    lines = capsys.readouterr().out.splitlines()
-    assert max(map(len, lines)) <= 100
-    assert lines[1:4] == [f"{number}  {name}" for number, name in enumerate(names, start=1)]
-    assert lines[5].split()[:2] == ["#", "state"] and "best epoch" in lines[5]
-    assert "width                                          64 (1) · 65 (2) · 66 (3)" in lines
-    assert "aishell1-test-with-transformer CER             12.50 % (1, 2, 3)" in lines
-
-
 def test_the_accuracy_of_a_keyword_test_is_shown(tmp_path, capsys):
     run = write_run(tmp_path / "words", 8, task="keyword")
     write_json(run.path / "test" / "test" / "results.json", {"accuracy": 0.9375, "macro_f1": 0.9})

@@ -7,7 +7,7 @@ from rapidfuzz.distance import Levenshtein
 
 from analysis.errors.align_all import align_all
 from analysis.errors.alignment import Pair
-from analysis.errors.attribution import ATTRIBUTIONS, is_plausible
+from analysis.errors.attribution import ATTRIBUTIONS
 from analysis.errors.confusions import NAMES, count_matrices, named_confusions
 from analysis.errors.kinds import HANZI_ERRORS, SYLLABLE_ERRORS, hanzi_error, syllable_error
 from analysis.inputs.training_texts import Training
@@ -191,26 +191,6 @@ def test_search_where_the_reference_scores_better():
     wrong_hanzi = ("shi4", "shi4", "是", "事", "事")
     assert _blamed(_outcome(*wrong_hanzi, language_scores=missed)) == {"是": "search"}
     assert _blamed(_outcome(*wrong_hanzi, language_scores=found)) == {"是": "language"}
-
-
-@pytest.mark.parametrize(
-    ("hanzi", "syllable", "plausible"),
-    [
-        ("好", "hao3", True),
-        ("好", "hao4", True),
-        ("好", "hao2", True),  # third-tone sandhi
-        ("不", "bu2", True),
-        ("一", "yi4", True),
-        ("花", "huar1", True),
-        ("西", "xi5", True),
-        ("你", "ma1", False),
-        ("说", "yue4", True),  # a rare reading of the dictionary
-        ("妈", "ma4", False),
-        ("a", "ma1", True),
-    ],
-)
-def test_plausible_labels(hanzi, syllable, plausible):
-    assert is_plausible(hanzi, syllable) == plausible
 
 
 def test_errors_without_syllables_have_an_unknown_cause():

@@ -2,14 +2,11 @@
 
 import base64
 import io
-import itertools
 from pathlib import Path
 
 import numpy as np
 import pytest
 import soundfile
-from hypothesis import given
-from hypothesis import strategies as st
 from PIL import Image
 
 from analysis.inputs.utterance_results import HANZI, SYLLABLES, UtteranceResult
@@ -33,7 +30,6 @@ from analysis.page.posterior_picture import (
     WIDTH,
     WRONG,
     draw_posteriors,
-    first_free,
 )
 from analysis.page.rendering import recording_address
 from analysis.page.report import Evidence
@@ -153,17 +149,6 @@ def test_posteriors_are_drawn_at_their_time_and_height(confused, inspection):
         np.testing.assert_allclose(height[columns], expected, atol=0.5 / LANE_HEIGHT)
     right = np.flatnonzero(coloured(picture, RIGHT, 0))
     assert right[0] >= 12 * FRAME * PIXELS - 1 and right[-1] < 13 * FRAME * PIXELS
-
-
-@given(st.lists(st.tuples(st.integers(0, 300), st.integers(1, 60)), max_size=40))
-def test_lanes_are_as_few_as_possible_and_nothing_touches(pairs):
-    spans = sorted((start, start + length) for start, length in pairs)
-    numbers = first_free(spans)
-    for lane in set(numbers):
-        members = [span for span, number in zip(spans, numbers, strict=True) if number == lane]
-        assert all(earlier[1] <= later[0] for earlier, later in itertools.pairwise(members))
-    crowd = max((sum(a <= start < b for a, b in spans) for start, _ in spans), default=0)
-    assert len(set(numbers)) == crowd
 
 
 def test_missed_syllables_are_located_between_their_neighbours(inspection):

@@ -362,18 +362,6 @@ def test_a_language_run_is_compared_with_its_hanzi(folder):
         inspect_model.main(["weights", str(run), "--vocabulary", str(folder / "hanzi.txt")])
 
 
-def test_a_run_without_weights_and_one_in_the_order_of_its_summary(folder):
-    run = write_run(folder / "summary", SMALL, 230)
-    names = ["front", "batch_normalization", "attention", "encoder/gru", "logits"]
-    rows = "".join(f"│ {name.removesuffix('/gru')} (Dense) │\n" for name in names)
-    (run / "model_summary.txt").write_text(rows, encoding="utf-8")
-    file, _ = inspect_model._read_weights(run)
-    assert file.ordered and [layer.name for layer in file.layers] == names
-    RunFolder(run).best_weights.unlink()
-    with pytest.raises(RunError, match="has no weights"):
-        inspect_model.main(["weights", str(run)])
-
-
 # How it is set
 
 

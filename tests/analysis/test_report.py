@@ -3,8 +3,6 @@
 import csv
 import json
 import re
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -33,7 +31,6 @@ from analysis.results.result_files import hypotheses_tsv, to_json, write_results
 from analysis.results.results import VERSION
 from analysis.results.terminal import results_text
 from tests.support.injected_errors import INJECTORS, gold_outcomes, inject
-from tests.support.scripts import ROOT
 from utils.errors import ConfigError, CorpusError
 
 REFERENCE = {"a1": "今天天气很好", "a2": "我们去银行", "b1": "他说了三句话", "b2": "谢谢"}
@@ -433,16 +430,6 @@ def test_results_are_printed(results):
         "by the gold pass",
     ):
         assert text in printed
-
-
-def test_help_and_errors_of_the_command(tmp_path):
-    def run(*arguments: str) -> subprocess.CompletedProcess:
-        command = [sys.executable, "-m", "analysis.report", *arguments]
-        return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
-
-    assert "python -m analysis.report --reference" in run("--help").stdout
-    done = run("--reference", str(tmp_path / "none"), "--hypothesis", str(tmp_path / "none"))
-    assert done.returncode == 2 and done.stderr.startswith("error: ") and "Traceback" not in done.stderr
 
 
 @pytest.mark.parametrize("decibels", [0.0, 10.0, 20.0, 30.0])

@@ -13,15 +13,13 @@ from playwright.sync_api import Browser, expect
 from analysis.errors.confusions import Matrix
 from analysis.errors.kinds import KINDS
 from analysis.inputs.utterance_results import HANZI, SYLLABLES
-from analysis.page.charts import bars, breakdown_chart, heat_map
+from analysis.page.charts import heat_map
 from analysis.page.rendering import TEMPLATES
 from analysis.page.report import (
     Evidence,
     marked,
-    probability_text,
     rate_text,
     report_page,
-    setting_texts,
     signed_text,
     write_report_page,
 )
@@ -132,23 +130,6 @@ def test_a_heat_map_leaves_the_diagonal_and_unconfused_labels_out_of_its_scale()
     assert not heat_map(Matrix("tone", ("1", ""), ((3, 0), (0, 0)))).pairs
 
 
-def test_bars_and_breakdowns_keep_their_order(results):
-    assert [(bar.name, bar.share, bar.length) for bar in bars({"a": 1, "b": 3, "c": 0})] == [
-        ("b", 0.75, 1.0),
-        ("a", 0.25, 1 / 3),
-    ]
-    assert bars({"a": 0}) == []
-    for cut in results.systems[0].breakdowns:
-        chart = breakdown_chart(cut)
-        shown = [bar.group for bar in (*chart.bars, *chart.folded)]
-        assert sorted(shown, key=lambda group: group.name) == sorted(cut.groups, key=lambda group: group.name)
-        assert all(0 <= bar.low <= bar.at <= bar.high <= 1 for bar in (*chart.bars, *chart.folded))
-        if cut.name == "speaker":
-            assert [group.rate for group in shown] == sorted((group.rate for group in shown), reverse=True)
-        else:
-            assert shown == list(cut.groups)
-
-
 def test_differences_are_marked():
     assert marked("今天好", "今天很好", HANZI) == [("今天", False), ("很", True), ("好", False)]
     assert marked("今天好", "今好", HANZI) == [("今", False), ("–", True), ("好", False)]
@@ -166,12 +147,6 @@ def test_the_verdict_about_two_systems(p_value, verdict):
         for each in results.comparisons
     ]
     assert report_page(replace(results, comparisons=comparisons)).count(verdict) == len(comparisons) > 0
-
-
-def test_figures_in_words():
-    assert (rate_text(0.0064), rate_text(0.0999), rate_text(0.355)) == ("0.64", "10.0", "35.5")
-    assert (probability_text(1e-9), probability_text(0.0312)) == ("p < 0.001", "p = 0.031")
-    assert setting_texts({"beam": 10, "own_setting": None}) == {"beam": "10", "own setting": "not known"}
 
 
 @pytest.fixture(scope="module")

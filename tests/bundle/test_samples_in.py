@@ -1,7 +1,6 @@
 """Tests of exports that take samples: equal to the Python features and model; run by the C++ examples."""
 
 import importlib.util
-import re
 import shutil
 import subprocess
 from dataclasses import asdict
@@ -147,12 +146,6 @@ def run_example(name: str, libraries: Path, *arguments: Path) -> subprocess.Comp
     command += [f"-I{ROOT / 'tests/support/onnxruntime'}", f"-L{libraries}", f"-Wl,-rpath,{libraries}"]
     subprocess.run([*command, "-lonnxruntime", "-o", str(program)], check=True)
     return subprocess.run([program, *arguments], capture_output=True, text=True, check=False)
-
-
-def test_the_command_of_the_page_writes_no_file_over_a_folder():
-    page = (ROOT / "docs/devices.md").read_text("utf-8")
-    [command] = re.findall(r"^g\+\+ .* -o (\S+)$", page, re.MULTILINE)
-    assert not (ROOT / command).exists()
 
 
 def test_the_example_in_c_detects_keywords_as_listen_does(libraries: Path, tmp_path: Path):

@@ -1,6 +1,5 @@
 """Tests of convert.py: any input lines give output lines; long sentences are converted in windows."""
 
-import itertools
 import json
 import subprocess
 import sys
@@ -11,7 +10,7 @@ import numpy as np
 import pytest
 
 import convert
-from model_language.batching import CONTEXT, LONGEST_WINDOW, windows
+from model_language.batching import LONGEST_WINDOW
 from model_language.converters.neural import NeuralConverter
 from model_language.pinyin_to_hanzi import PinyinToHanzi
 from model_language.search.user_words import parse_user_words
@@ -179,19 +178,6 @@ def test_bad_input_is_named_in_the_message(run, tmp_path, monkeypatch):
 def test_a_user_word_is_written_for_a_syllable_that_no_known_hanzi_has(run):
     assert PinyinToHanzi(run)("ni3 fiao4") == "你fiao4"
     assert PinyinToHanzi(run, words=parse_user_words("覅 fiao4"))("ni3 fiao4, ni fiao") == "你覅，你覅"
-
-
-@pytest.mark.parametrize("length", [1, LONGEST_WINDOW, LONGEST_WINDOW + 1, 3 * LONGEST_WINDOW + 17, 10_000])
-def test_windows_cover_a_sentence_with_context(length):
-    found = windows(length)
-    assert found[0].first == 0
-    assert found[-1].last == length
-    assert all(window.last == following.first for window, following in itertools.pairwise(found))
-    for window in found:
-        assert window.end - window.start == min(length, LONGEST_WINDOW)
-        assert window.start <= window.first < window.last <= window.end
-        assert window.start == 0 or window.first - window.start >= CONTEXT
-        assert window.end == length or window.end - window.last >= CONTEXT
 
 
 def test_windows_with_enough_context_give_the_conversion_of_the_whole(monkeypatch):

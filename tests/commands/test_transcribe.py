@@ -278,11 +278,6 @@ def test_a_missing_file_gives_an_error_line(talks, runs, capsys):
     assert captured.out.startswith(str(talks / "c.ogg"))
 
 
-def test_a_folder_without_recordings(tmp_path, runs):
-    with pytest.raises(AudioError, match="no recordings"):
-        transcribe.main([str(tmp_path), *runs])
-
-
 def test_without_runs_the_shipped_models_search_together(
     talks, tmp_path, monkeypatch, packed_run, language_run
 ):
@@ -347,19 +342,6 @@ def test_transcripts_with_other_settings_are_made_again(
     assert transcribe.main(call) == 0
     assert "transcribed before" not in capsys.readouterr().err
     assert _times(output) != before
-
-
-def test_a_killed_call_leaves_no_half_transcript(talks, runs, tmp_path, monkeypatch):
-    """A transcript gets its name when it is complete."""
-
-    def broken(name, events):
-        yield "the beginning"
-        raise KeyboardInterrupt
-
-    monkeypatch.setitem(FORMATS, "text", FORMATS["text"].__class__(".txt", broken))
-    with pytest.raises(KeyboardInterrupt):
-        transcribe.main([str(talks / "a.wav"), *runs, "--output", str(tmp_path / "out")])
-    assert not list((tmp_path / "out").iterdir())
 
 
 def test_a_transcript_is_never_taken_for_that_of_another_recording(talks, runs, tmp_path, capsys):
@@ -473,16 +455,6 @@ def test_spaces_and_quotes_of_a_phrase_are_written_as_the_formats_require():
     event = replace(TALK[0], labels=('打开 "客厅"', ""))
     assert _written("ctm", [event]).split()[4] == '打开_"客厅"'
     assert 'text = "打开 ""客厅"""' in _written("textgrid", [event, Ending(1.0)])
-
-
-def test_a_file_that_ends_early_is_reported_and_the_rest_done(talks, runs, tmp_path, capsys):
-    soundfile.write(talks / "long.flac", np.tile(NOISE, 40), RATE)
-    whole = (talks / "long.flac").read_bytes()
-    (talks / "long.flac").write_bytes(whole[: len(whole) * 9 // 10])
-    files = [str(talks / "long.flac"), str(talks / "c.ogg")]
-    assert transcribe.main([*files, *runs, "--output", str(tmp_path / "out")]) == 1
-    assert "the audio file is cut off" in capsys.readouterr().err
-    assert [path.name for path in (tmp_path / "out").glob("*.txt")] == ["c.txt"]
 
 
 def test_fusion_needs_a_beam_and_a_run_of_its_kind(talks, runs, language_run):

@@ -9,11 +9,9 @@ import pytest
 
 import transcribe
 from bundle.pack import pack
-from recognition.options import SearchOptions, given_settings, transcript_settings
 from tests.support.scripts import exit_code
 from tests.support.tiny_commands import TinyRuns, bytes_of, temporary_files
 from utils.audio.reading import write_wav
-from utils.config import save_yaml
 from utils.errors import AudioError, RunError, TranscriptError
 from utils.hypotheses.live import partial_path, write_live_transcript
 from utils.hypotheses.recognition import Alternative, Ending, Recognition
@@ -59,27 +57,6 @@ def test_a_link_of_another_origin_is_not_replaced(talk, runs):
     with pytest.raises(TranscriptError, match=r"not written by transcribe\.py"):
         transcribe.main([str(talk), *runs, "--output", str(talk.parent)])
     assert talk.with_suffix(".txt").is_symlink()
-
-
-@pytest.mark.parametrize(
-    "changed", ["speech/confidence.json", "speech/network.onnx", "hanzi/hanzi_model.npz"]
-)
-def test_every_model_of_a_joint_search_determines_the_transcripts(tmp_path, changed):
-    """The language model too: their transcripts are made again."""
-    for name in ("speech", "hanzi", "language"):
-        (tmp_path / name).mkdir()
-    save_yaml(tmp_path / "speech" / "config.yaml", {"task": "speech"})
-    call = ["a.wav", "--joint", "--language-model", str(tmp_path / "hanzi")]
-    stages = {stage: tmp_path / stage for stage in ("speech", "language")}
-
-    def settings(*more: str) -> dict[str, object]:
-        search = SearchOptions(**given_settings(vars(transcribe._parser().parse_args([*call, *more]))))
-        return transcript_settings(search, stages, {})
-
-    before, without = settings(), settings("--rescoring-weight", "0")
-    (tmp_path / changed).write_bytes(b"new")
-    assert settings() != before
-    assert (settings("--rescoring-weight", "0") != without) == (not changed.startswith("hanzi"))
 
 
 def test_an_edited_transcript_is_kept(talk, runs, capsys):

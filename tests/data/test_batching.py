@@ -13,16 +13,14 @@ from hypothesis import strategies as st
 
 from data.batches.batching import (
     FRAME_MULTIPLE,
-    BatchSize,
     BatchSource,
     Example,
-    make_batch,
     plan_batches,
 )
 from data.batches.mixture import WeightedCorpus
 from data.features.augment import AugmentConfig
 from data.features.cache import FeatureCache, prepare_features
-from data.features.spec_augment import SpecAugmentConfig, spec_augment
+from data.features.spec_augment import SpecAugmentConfig
 from data.manifest import Utterance
 from utils.audio.reading import write_wav
 from utils.features.settings import FeatureConfig
@@ -84,24 +82,6 @@ def test_not_shuffled_is_longest_first():
     frames = np.array([100, 300, 200, 300, 16])
     assert plan(frames, shuffle=False, batch_frames=608) == [[1, 3], [2, 0], [4]]
     assert plan(frames, 1, shuffle=False) == plan(frames, 2, shuffle=False)
-
-
-def test_a_too_long_utterance_is_a_batch_of_its_own():
-    batches = {frozenset(batch) for batch in plan(np.array([10, 5000, 12, 6000]))}
-    assert batches == {frozenset([0, 2]), frozenset([1]), frozenset([3])}
-
-
-def test_make_batch_pads_with_zeros():
-    short, two = np.ones((3, 2), np.float16), np.full((17, 2), 2.0, np.float32)
-    labels = [np.array([5, 6, 7]), np.array([8])]
-    batch = make_batch(["a", "b"], [short, two], labels, BatchSize(frames=17, bins=2, labels=3))
-    assert batch.ids == ["a", "b"]
-    assert batch.features.shape == (2, 32, 2) and batch.features.dtype == np.float32
-    assert batch.feature_lengths.tolist() == [3, 17] and batch.feature_lengths.dtype == np.int32
-    assert batch.labels.tolist() == [[5, 6, 7], [8, 0, 0]] and batch.labels.dtype == np.int32
-    assert batch.label_lengths.tolist() == [3, 1] and batch.label_lengths.dtype == np.int32
-    assert (batch.features[0, :3] == 1).all() and (batch.features[1, :17] == 2).all()
-    assert batch.features.sum() == 3 * 2 + 17 * 2 * 2
 
 
 @pytest.fixture(scope="module")
@@ -218,16 +198,6 @@ def test_training_uses_all_copies_and_evaluation_the_recording(corpus):
         for row, name in enumerate(batch.ids):
             recording = cache.features(name)
             np.testing.assert_array_equal(batch.features[row, : len(recording)], recording.astype(np.float32))
-
-
-def test_masks_depend_on_seed_epoch_and_utterance(corpus):
-    cache, _, _ = corpus
-    config = SpecAugmentConfig(time_width_ratio=0.5)
-    for batch in source(corpus, shuffle=False, spec_augment=config).batches(5):
-        for row, name in enumerate(batch.ids):
-            rng = np.random.default_rng([3, 5, 2, int(name[1:])])
-            expected = spec_augment(cache.features(name).astype(np.float32), rng, config)
-            np.testing.assert_array_equal(batch.features[row, : len(expected)], expected)
 
 
 def threads() -> int:

@@ -371,9 +371,3 @@ def test_other_lists_beside_the_splits_are_skipped_and_named(tmp_path, capsys):
         manifest_lists.main(["prepare", str(tmp_path / "in"), "--output", str(tmp_path / "out")])
     with pytest.raises(CorpusError, match=r"test\.tsv:1"):
         [read_listing(path) for path in find_manifests(tmp_path / "in")]
-
-
-def test_clean_text():
-    assert clean_text("星巴克（虹桥　西航）， 三Ｄ“打印”") == "星巴克虹桥西航三D打印"
-    assert clean_text("５０％") == "50%"
-    assert clean_text("\ufeff打开\u200b 导航") == "打开导航"

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import data.features.cache as feature_cache
-from data.features.augment import AugmentConfig, augment_waveform
+from data.features.augment import AugmentConfig
 from data.features.cache import prepare_features
 from data.manifest import Utterance
 from utils.audio.reading import read_audio, write_wav
@@ -18,7 +18,6 @@ from utils.errors import CacheError, CorpusError
 from utils.features.settings import FeatureConfig, settings_hash
 from utils.features.speech import extract_features
 
-ROOT = Path(__file__).parents[2]
 CONFIG = FeatureConfig()
 COPIES = AugmentConfig(copies=2, noise_probability=0.5, room_probability=0.5)
 
@@ -81,18 +80,6 @@ def test_holds_the_features_of_each_recording(tmp_path, corpus, kind):
         (row,) = cache.rows([utterance.id])
         assert cache.frame_counts[row, 0] == len(expected)
     assert cache.rows(["u2", "u0"]).tolist() == [2, 0]
-
-
-def test_copies_depend_on_seed_id_and_number_alone(tmp_path, corpus):
-    cache = prepare_features(corpus, CONFIG, tmp_path / "one", COPIES, workers=1, seed=7)
-    assert cache.copies == 2
-    rng = np.random.default_rng([7, 2, *b"u3"])
-    expected = extract_features(augment_waveform(read_audio(corpus[3].audio), rng, COPIES), CONFIG)
-    np.testing.assert_array_equal(cache.features("u3", 2), expected.astype(np.float16))
-    assert not np.array_equal(cache.features("u3", 1), cache.features("u3", 2))
-    np.testing.assert_array_equal(
-        cache.features("u3"), extract_features(read_audio(corpus[3].audio), CONFIG).astype(np.float16)
-    )
 
 
 def test_workers_and_order_change_nothing(tmp_path, corpus):

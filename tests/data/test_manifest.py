@@ -44,14 +44,6 @@ def test_spoken_column_only_where_there_is_a_spoken_reading(tmp_path):
     assert read_manifest(tmp_path / "empty.tsv") == []
 
 
-def test_audio_is_relative_to_the_manifest(tmp_path, monkeypatch):
-    (tmp_path / "a.tsv").write_text(HEADER + "x\twav/x.wav\t1\t\t\t\n", encoding="utf-8")
-    monkeypatch.chdir(tmp_path)
-    (read,) = read_manifest("a.tsv")
-    assert read.audio == tmp_path / "wav" / "x.wav"
-    assert (read.speaker, read.pinyin, read.hanzi) == ("", (), "")
-
-
 def test_pinyin_becomes_canonical(tmp_path):
     (tmp_path / "a.tsv").write_text(HEADER + "x\tx.wav\t1\ts\tLü4 de\t绿的\n", encoding="utf-8")
     assert read_manifest(tmp_path / "a.tsv")[0].pinyin == ("lv4", "de5")

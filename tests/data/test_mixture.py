@@ -35,13 +35,6 @@ def test_weight_one_is_every_utterance_once_in_order():
     assert epoch_indices([WeightedCorpus(3), WeightedCorpus(2)], seed=1, epoch=5).tolist() == [0, 1, 2, 3, 4]
 
 
-def test_a_quarter_is_another_one_in_each_epoch_and_all_in_four():
-    quarters = [set(epoch_indices([WeightedCorpus(100, 0.25)], 0, epoch).tolist()) for epoch in range(1, 9)]
-    assert [len(quarter) for quarter in quarters] == [25] * 8
-    assert set.union(*quarters[:4]) == set.union(*quarters[4:]) == set(range(100))
-    assert len({frozenset(quarter) for quarter in quarters}) == 8
-
-
 def test_the_parts_depend_on_seed_epoch_and_corpus_alone():
     corpora = [WeightedCorpus(50, 0.5), WeightedCorpus(50, 0.5)]
     first = epoch_indices(corpora, 3, 7)

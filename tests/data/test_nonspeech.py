@@ -17,14 +17,6 @@ def test_a_sound_is_audible_finite_and_repeatable(kind):
     assert 1e-3 < np.sqrt(np.mean(np.square(first))) < 0.3 and np.abs(first).max() <= 0.97
 
 
-def test_hum_is_periodic_and_noise_is_not():
-    def flatness(kind: str) -> float:
-        power = np.abs(np.fft.rfft(SOUNDS[kind](SAMPLE_RATE, np.random.default_rng(3)))) ** 2 + 1e-12
-        return float(np.exp(np.mean(np.log(power))) / power.mean())
-
-    assert flatness("hum") < 0.01 < flatness("noise")
-
-
 def test_the_manifest_has_no_texts_and_a_third_of_the_sounds_are_recorded(tmp_path, capsys):
     noises = tmp_path / "noises"
     write_wav(noises / "kept.wav", np.full(SAMPLE_RATE, 0.25, np.float32))

@@ -109,18 +109,6 @@ def test_lists_of_recordings_in_a_store_are_prepared(memory, tmp_path):
     assert "no such audio file" in (tmp_path / "out" / "rejected.tsv").read_text(encoding="utf-8")
 
 
-def test_faults_of_recordings_in_a_store(memory, tmp_path):
-    for name, content in (("empty.wav", b""), ("text.wav", b"ni3 hao3\n" * 100)):
-        (tmp_path / name).write_bytes(content)
-    upload(tmp_path, "memory://sounds")
-    with pytest.raises(AudioError, match="no such audio file"):
-        read_audio("memory://sounds/gone.wav")
-    with pytest.raises(AudioError, match="is empty"):
-        read_audio("memory://sounds/empty.wav")
-    with pytest.raises(AudioError, match="this is text"):
-        read_audio("memory://sounds/text.wav")
-
-
 @pytest.fixture
 def packed(manifest, tmp_path, monkeypatch) -> Path:
     monkeypatch.setattr(packing, "SHARD_FEATURES", 8)

@@ -3,7 +3,6 @@
 import json
 import lzma
 import os
-import random
 from collections import Counter
 from itertools import pairwise
 from pathlib import Path
@@ -16,8 +15,6 @@ from data.text.pinyin_pair_dataset import (
     HANZI_LINE_END,
     PairDataset,
     PairShard,
-    hanzi_table,
-    syllable_table,
 )
 from data.text.pinyin_pair_preparation import (
     BEYOND_BMP,
@@ -146,24 +143,6 @@ def test_readings_are_counted(text, tmp_path, lines, monkeypatch):
     assert {(s, h): n for s, h, n in dataset.count_readings().named()} == {
         k: 2 * n for k, n in expected.items()
     }
-
-
-def test_tables_map_to_a_models_ids(text, tmp_path):
-    (shard,) = prepare_pairs([text], tmp_path / "pairs").shards
-    inventory, rng = full_inventory(), random.Random(0)
-    ids = rng.sample(range(2, len(inventory) + 2), len(inventory))
-    tokens = ["<pad>", "<unk>", *sorted(set("".join(h for _, h in read_back(shard))))[:-1]]
-    syllables = syllable_table(np.array(ids), end=0)[shard.syllables]
-    hanzi = hanzi_table(tokens, end=0, unknown=1)[shard.hanzi]
-    assert syllables.dtype == hanzi.dtype == np.int16
-    starts = line_starts(shard)
-    assert (syllables[starts[1:] - 1] == 0).all() and (hanzi[starts[1:] - 1] == 0).all()
-    by_syllable = dict(zip(inventory, ids, strict=True))
-    for (pinyin, line), start in zip(read_back(shard), starts, strict=False):
-        some = slice(start, start + len(line))
-        assert syllables[some].tolist() == [by_syllable[syllable] for syllable in pinyin]
-        assert hanzi[some].tolist() == [tokens.index(c) if c in tokens else 1 for c in line]
-    assert syllable_table(np.array(ids) + 40_000, end=0).dtype == np.int32
 
 
 def test_another_reading_or_text_is_prepared_again(text, tmp_path, monkeypatch):

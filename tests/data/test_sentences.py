@@ -59,33 +59,6 @@ def test_sentences_are_distinct_and_of_the_right_length(sentences):
 
 
 @pytest.mark.parametrize(
-    ("words", "pinyin"),
-    [
-        ("银行", "yin2 hang2"),
-        ("校长", "xiao4 zhang3"),
-        ("重庆", "chong2 qing4"),
-        ("还有", "hai2 you3"),
-        ("得了 感冒", "de2 le5 gan3 mao4"),
-        ("孩子睡着了", "hai2 zi5 shui4 zhao2 le5"),
-        ("觉得", "jue2 de5"),
-        ("为什么", "wei4 shen2 me5"),
-        ("成都", "cheng2 du1"),
-        ("教 我", "jiao1 wo3"),
-        ("弹吉他", "tan2 ji2 ta1"),
-        ("种满", "zhong4 man3"),
-        ("一场 大雪", "yi1 chang2 da4 xue3"),
-        ("旋转", "xuan2 zhuan3"),
-        ("大夫", "dai4 fu5"),
-        ("济南", "ji3 nan2"),
-        ("二十三 点 五 度", "er4 shi2 san1 dian3 wu3 du4"),
-        ("是不是", "shi4 bu4 shi4"),
-    ],
-)
-def test_readings(words, pinyin):
-    assert " ".join(make_sentence(words.split()).pinyin) == pinyin
-
-
-@pytest.mark.parametrize(
     ("words", "spoken"),
     [
         ("我 想 买 水", "wo2 xiang2 mai2 shui3"),

@@ -16,7 +16,6 @@ from data.corpora.thchs30 import syllables_of_phones
 from data.manifest import SPLITS, read_manifest
 from data.synthesis import corpus as synthetic_corpus
 from data.synthesis import synthesiser
-from data.synthesis.acoustics import hum, record
 from data.synthesis.corpus import (
     CorpusSettings,
     assign_to_splits,
@@ -33,7 +32,6 @@ from data.synthesis.synthesiser import (
     check_installed,
     to_text,
 )
-from utils.audio.reading import SAMPLE_RATE
 from utils.errors import CorpusError
 
 if importlib.util.find_spec("espeakng_loader") is None:
@@ -264,26 +262,6 @@ def test_few_sentences_of_the_user_are_spoken_by_several_voices(tmp_path, capsys
 def test_phones_of_every_syllable_are_read_back():
     for syllable in grammar_syllables():
         assert syllables_of_phones(syllable_phones(syllable)) == (syllable,)
-
-
-def test_recording_keeps_its_level_and_depends_on_the_generator_alone():
-    speech = np.sin(np.arange(16000) / 9).astype(np.float32)
-
-    def babble(rng: np.random.Generator, length: int) -> np.ndarray:
-        return rng.standard_normal(length).astype(np.float32)
-
-    lengths = set()
-    for seed in range(30):
-        samples = record(speech, np.random.default_rng(seed), babble, SAMPLE_RATE)
-        np.testing.assert_array_equal(
-            samples, record(speech, np.random.default_rng(seed), babble, SAMPLE_RATE)
-        )
-        assert samples.dtype == np.float32 and 16000 + 3200 <= len(samples) <= 16000 + 11200
-        assert np.abs(samples).max() <= 0.971 and 0.02 < np.sqrt(np.mean(samples**2)) < 0.13
-        lengths.add(len(samples))
-    assert len(lengths) > 20
-    tones = np.abs(np.fft.rfft(hum(SAMPLE_RATE, np.random.default_rng(0), SAMPLE_RATE)))
-    assert np.argmax(tones) % 10 == 0  # Hz: a harmonic of 50 or 60
 
 
 def run(argv: Sequence[str]) -> int:

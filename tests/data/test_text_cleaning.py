@@ -29,7 +29,7 @@ from data.text.clauses import (
     hanzi_of,
 )
 from data.text.cleaning import SEEN, clean_text, main, print_report
-from data.text.deduplication import GRAM, SeenLines, index_sentences
+from data.text.deduplication import GRAM, index_sentences
 from data.text.piece_cleaner import EVALUATION, NOT_UTF8
 from data.text.pinyin_pairs import read_pairs
 from data.text.sources import read_pieces
@@ -157,17 +157,6 @@ def test_short_sentences_are_found_whole():
     short = index_sentences(["北京", "回来就好"])
     assert short.clauses == {"北京"} and not short.covered("在北京").any()
     assert list(np.flatnonzero(short.covered("他说回来就好了"))) == [2, 3, 4, 5]
-
-
-def test_lines_are_seen_once_however_they_come():
-    rng = np.random.default_rng(0)
-    prints = rng.integers(0, 5000, 20_000).astype(np.uint64)
-    seen, first = SeenLines(), set()
-    for part in np.split(prints, [0, 1, 300, 5000, 5001]):
-        for fresh, line in zip(seen.add(part), part.tolist(), strict=True):
-            assert fresh == (line not in first)
-            first.add(line)
-    assert len(seen) == len(first)
 
 
 def _raw_text(lines: int) -> str:

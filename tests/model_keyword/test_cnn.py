@@ -56,12 +56,6 @@ def test_the_first_dense_layer_is_linear_and_the_second_is_not():
             r"11 features, the largest that fits with dilation 2 x 1 is 10 x 11",
         ),
         (
-            {"kernels": ((50, 3), *CnnConfig().kernels[1:])},
-            r"layer conv_1: a kernel of 50 x 3 doesn't fit into its input of 49 frames x 20 features",
-        ),
-        ({"filters": (64,) * 6}, r"unequal length: model\.filters 6, model\.kernels 7, model\.dilations 7"),
-        ({"filters": (64, 0) + (64,) * 5}, r"model\.filters is \(64, 0, .*, at least 1"),
-        (
             {"dilations": ((1, 0), *CnnConfig().dilations[1:])},
             r"model\.dilations is .*, \[frames, features\]",
         ),

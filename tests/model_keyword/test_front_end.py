@@ -105,14 +105,6 @@ def test_micro_is_no_part_of_a_model():
         settings_inside(KeywordFeatureConfig("micro"))
 
 
-def test_a_saved_model_is_the_same(usual: keras.Model, tmp_path: Path):
-    usual.save(tmp_path / "front_end.keras")
-    loaded = keras.models.load_model(tmp_path / "front_end.keras")
-    clip = NATURAL[:1]
-    np.testing.assert_array_equal(run(loaded, clip), run(usual, clip))
-    assert loaded.get_layer("mel_cepstrum").features == CONFIGS["usual"]
-
-
 def test_half_precision_leaves_the_features_alone():
     policy = keras.config.dtype_policy()
     keras.config.set_dtype_policy("mixed_float16")

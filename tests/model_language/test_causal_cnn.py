@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from data.text.pinyin_pair_preparation import prepare_pairs
-from model_language.networks import causal_cnn_numpy
 from model_language.networks.causal_cnn import build_causal_cnn, numpy_weights, sampled_losses
 from model_language.networks.causal_cnn_numpy import (
     CausalCnnConfig,
@@ -71,8 +70,6 @@ def test_hypotheses_share_what_follows_equal_hanzi(network):
     other, apart = best.copy(), best[::-1].copy()
     other[2] = PAD_ID + 2 if best[2] != PAD_ID + 2 else PAD_ID + 3
     history = 3
-    nodes = len(causal_cnn_numpy._prefix_tree([[best, other], [other]], history)[0])
-    assert nodes == 1 + 12 + history + 12, "hypotheses of another utterance share nothing"
     shared = network.log_probs_of_hypotheses([[best, other, apart], [other]], history)
     exact = network.log_probs_of_hypotheses([[best, other, apart], [other]], shared_history=None)
     for hypothesis in (0, 2):  # nothing before them that they could share
@@ -175,17 +172,6 @@ def test_a_missing_part_is_named(run, name):
             load_language_model(run.path)
     finally:
         path.write_bytes(content)
-
-
-def test_lists_are_refused(text, tmp_path):
-    (tmp_path / "recipe.yaml").write_text("task: language\n", encoding="utf-8")
-    with pytest.raises(ConfigError, match="causal_cnn is trained on texts, not on lists"):
-        train_from_config(
-            "language",
-            tmp_path / "recipe.yaml",
-            [*arguments(text), "data.train=[list.tsv]"],
-            tmp_path / "run",
-        )
 
 
 def hanzi_batches(text: Path, joined: float, size: int = 16) -> tuple[HanziBatches, Vocabulary]:

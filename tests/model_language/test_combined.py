@@ -2,7 +2,6 @@
 
 import itertools
 import json
-import shutil
 from pathlib import Path
 
 import numpy as np
@@ -14,17 +13,13 @@ from model_language.converters.combined import (
 )
 from model_language.converters.combined_config import CombinedConfig
 from model_language.converters.explanation import leads_of_characters
-from model_language.converters.noisy_channel import EmissionTables
 from model_language.converters.user_word_converter import UserWordConverter, search_once
-from model_language.networks.candidates import confusion_matrix
 from model_language.pinyin_to_hanzi import PinyinToHanzi
 from model_language.registry import load_converter
 from model_language.search.grid import WordEnd, known_word_ends
 from model_language.search.user_words import UserWord, UserWords
-from model_language.vocabulary.symbols import Symbols
 from training.run import train_from_config
-from utils.errors import ConfigError, RunError
-from utils.mandarin.confusion_statistics import shipped_statistics
+from utils.errors import ConfigError
 from utils.mandarin.pinyin import hanzi_to_pinyin
 from utils.run_folder.run import RunFolder
 
@@ -154,30 +149,6 @@ def test_user_words_win_and_reasons_add_up(converter):
     character = explained.characters[2]
     assert character.hanzi == "宫" and character.lead["user words"] == 30.0
     assert sum(character.lead.values()) > 0
-
-
-def test_emissions_of_a_hanzi_sum_to_one_at_most(folder):
-    symbols, tables = (
-        Symbols.load(folder / "combined"),
-        EmissionTables.load(folder / "combined" / "emissions.npz"),
-    )
-    tonal = len(symbols.pinyin)
-    emissions = np.exp(tables.emissions(0.05)[:tonal])
-    sums = np.bincount(tables.candidates[:tonal].ravel(), emissions.ravel(), minlength=len(symbols.hanzi))
-    assert sums[2:].max() < 1.01
-    assert sums[symbols.hanzi.index("学")] > 0.9
-    confused = confusion_matrix(symbols, shipped_statistics())
-    assert np.allclose(confused.sum(axis=1)[confused.sum(axis=1) > 0], 1, atol=1e-4)
-
-
-@pytest.mark.parametrize("name", ["network.onnx", "ngrams.npz", "emissions.npz", "words.npz"])
-def test_a_damaged_part_is_named(folder, tmp_path, name):
-    shutil.copytree(folder / "combined", tmp_path / "run")
-    path = tmp_path / "run" / name
-    path.write_bytes(path.read_bytes()[:100])
-    with pytest.raises(RunError) as caught:
-        load_combined_converter(RunFolder(tmp_path / "run"), CombinedConfig(words=0.4))
-    assert name in str(caught.value)
 
 
 def test_the_run_of_another_network_is_refused(folder):

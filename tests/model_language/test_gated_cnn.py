@@ -10,7 +10,6 @@ from scipy.sparse import csr_array
 
 from bundle.export.packed_network import packed_text_network
 from data.text.pinyin_pair_preparation import prepare_pairs
-from model_language.converters.neural import CandidateConverter
 from model_language.networks.candidate_scorer import CandidateScorer
 from model_language.networks.candidate_transformer import (
     CandidateTransformerConfig,
@@ -27,7 +26,6 @@ from training.tasks.candidate_network import (
     MISRECOGNISED_FRACTIONS,
     CandidateNetworkTask,
     RowBatches,
-    evaluate_converter,
     reading_matrix,
     text_rows,
 )
@@ -147,12 +145,6 @@ def test_padding_has_no_influence(model, tables):
     alone = log_probs(model, row, tables)
     longer = log_probs(model, np.pad(row, ((0, 1), (0, 9))), tables)
     np.testing.assert_allclose(longer[:1, :4], alone, atol=1e-5)
-
-
-def test_a_saved_model_is_the_same(model, tables, tmp_path):
-    model.save(tmp_path / "model.keras")
-    loaded, row = keras.models.load_model(tmp_path / "model.keras"), np.array([[3, 5, 0, 4]])
-    np.testing.assert_array_equal(loaded({"syllables": row}), model({"syllables": row}))
 
 
 # --- candidates -----------------------------------------------------------------------------------------
@@ -343,15 +335,6 @@ def test_losses_are_the_cross_entropy_of_each_row(world, dataset):
     for position in zip(*np.nonzero(batch.choices), strict=True):
         expected[position] = -logs[(*position, batch.choices[position] - 1)]
     np.testing.assert_allclose(losses, expected.mean(axis=1), rtol=1e-4)
-
-
-def test_the_evaluation_against_counts_by_hand(model, tables, symbols):
-    converter = CandidateConverter(model, tables, symbols)
-    sentences = [["shi4", "ma1"], ["hua1"]]
-    text = converter.convert(sentences)
-    counts, loss = evaluate_converter(converter, sentences, [text[0], "龘"])
-    assert (counts.errors, counts.reference) == (1, 3)
-    assert loss == pytest.approx(-converter.scores([sentences[0]], [text[0]])[0] / 2, rel=1e-4)
 
 
 @pytest.mark.parametrize(

@@ -15,10 +15,9 @@ from model_language.ngram.words import WordUnigram, pack_words
 from model_language.search import confusion_network_search, lattice, word_bonus
 from model_language.search.grid import Conversion
 from model_language.search.joint import JointSearch, JointWeights
-from model_language.search.sequences import SequenceSearch, best_sequences
+from model_language.search.sequences import SequenceSearch
 from model_language.search.user_words import UserWord, UserWords
 from model_language.vocabulary.symbols import build_symbols
-from tests.model_speech.test_confusion_network import network as random_network
 from tests.model_speech.test_confusion_network import paths_of
 from tests.support.music_pairs import PAIRS
 from utils.hypotheses.recognition import NOTHING, Alternative, ConfusionNetwork, Slot
@@ -172,17 +171,6 @@ class Conditional:
     @property
     def converter(self):
         return self
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_all_paths_come_in_the_order_of_their_scores(seed):
-    net = random_network(seed)
-    best = paths_of(net)
-    found = list(best_sequences(net))
-    assert [path.score for path in found] == pytest.approx(sorted(best.values(), reverse=True))
-    assert {path.pinyin: path.score for path in found} == pytest.approx(best)
-    for path in found:
-        assert all(s in net.slots[at].syllables for s, at in zip(path.pinyin, path.slots, strict=True))
 
 
 @pytest.mark.parametrize("rates_syllables", [False, True])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from model_language.vocabulary.lexicon import UNREADABLE, Lexicon, build_lexicon, gb2312_hanzi
-from model_language.vocabulary.symbols import PAD_ID, UNKNOWN_ID, Symbols, Tokens, build_symbols
+from model_language.vocabulary.symbols import PAD_ID, UNKNOWN_ID, Symbols, build_symbols
 from utils.errors import RunError
 from utils.vocabulary import UNKNOWN, language_vocabulary
 
@@ -91,17 +91,3 @@ def test_encoding_falls_back_to_similar_syllables():
     syllables, hanzi = small.encode_pair(("ni3", "ni3"), "你妳")
     assert small.hanzi.decode(hanzi) == ["你", UNKNOWN] and syllables.dtype == hanzi.dtype == np.int32
     assert small.decode([small.hanzi.index("花"), UNKNOWN_ID, PAD_ID]) == f"花{UNREADABLE}{UNREADABLE}"
-
-
-def test_tones_none_and_unknown_tokens(symbols):
-    tokens = Tokens(symbols)
-    ids = tokens.encode([["zhong1", "zhong", "huar3", "", "xyz"], ["a1"]])
-    toneless = len(symbols.pinyin) + tokens.toneless.index("zhong")
-    assert ids[0].tolist() == [
-        symbols.pinyin.index("zhong1"),
-        toneless,
-        symbols.encode(["huar3"])[0],
-        UNKNOWN_ID,
-        UNKNOWN_ID,
-    ]
-    assert ids[1].tolist() == [symbols.pinyin.index("a1"), *[PAD_ID] * 4]

@@ -6,17 +6,13 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from model_language.batching import length_batches
 from model_language.converters.ngram import NgramConfig, NgramConverter, NgramModel
 from model_language.converters.user_word_converter import UserWordConverter
 from model_language.ngram.kneser_ney import estimate
-from model_language.registry import load_converter
 from model_language.search.user_words import UserWords
 from model_language.vocabulary.lexicon import UNREADABLE
 from model_language.vocabulary.symbols import Symbols, build_symbols
 from tests.support.music_pairs import PAIRS as MUSIC
-from utils.arrays import pad_rows
-from utils.config import save_yaml, to_plain
 from utils.errors import ConfigError, RunError, TrainingError
 
 PAIRS = [*MUSIC, (("wo3", "de5", "yue4", "qi4"), "我的乐器")]
@@ -157,26 +153,6 @@ def test_impossible_hanzi_have_no_probability(converter):
     assert np.isfinite(scores[0]) and scores[1:] == [-np.inf, -np.inf]
 
 
-def test_a_narrow_beam_misses_a_better_sequence(symbols):
-    """他 begins more sentences than 她, but only 她的 is in the text: a greedy decision is wrong."""
-    model, sentence = NgramModel.train(PAIRS, NgramConfig(), symbols), ("ta1", "de5", "yin1", "yue4")
-    wide, narrow = (NgramConverter(model, symbols, beam) for beam in (8, 1))
-    better, missed = wide.convert([sentence])[0], narrow.convert([sentence])[0]
-    assert (better, missed) == ("她的音乐", "他的音乐")
-    scores = narrow.scores([sentence] * 2, [better, missed])
-    assert scores[0] > scores[1] + 0.1
-    assert scores == wide.scores([sentence] * 2, [better, missed])
-
-
-def test_length_batches_and_padding():
-    lengths = [5, 1, 9, 5, 0, 30]
-    batches = length_batches(lengths, budget=12)
-    assert sorted(int(i) for batch in batches for i in batch) == [0, 1, 2, 3, 5]  # an empty sentence has none
-    assert all(len(batch) == 1 or len(batch) * max(lengths[i] for i in batch) <= 12 for batch in batches)
-    assert length_batches([], 12) == []
-    assert pad_rows([np.array([3, 4, 5]), np.array([6])], multiple=2).tolist() == [[3, 4, 5, 0], [6, 0, 0, 0]]
-
-
 def test_file_round_trip_and_damage(converter, symbols, tmp_path):
     model = NgramModel.train(PAIRS, NgramConfig(order=2), symbols)
     path = tmp_path / "ngram.npz"
@@ -199,16 +175,3 @@ def test_impossible_orders(symbols, order):
 def test_no_text(symbols):
     with pytest.raises(TrainingError, match="no training text"):
         NgramModel.train([((), "")], NgramConfig(), symbols)
-
-
-def test_a_run_folder_is_all_that_conversion_needs(symbols, tmp_path):
-    run = tmp_path / "run"
-    config = NgramConfig(beam=4)
-    save_yaml(run / "config.yaml", {"task": "language", "model": to_plain(config)})
-    symbols.save(run)
-    NgramModel.train(PAIRS, config, symbols).save(run / "ngram.npz")
-    moved = run.rename(tmp_path / "elsewhere")
-    assert load_converter(moved).convert([["yin1", "yue4"]]) == ["音乐"]
-    save_yaml(moved / "config.yaml", {"task": "language", "model": {"name": "ngramm"}})
-    with pytest.raises(ConfigError, match="ngramm"):
-        load_converter(moved)

@@ -1,14 +1,10 @@
 """Tests of the shipped converter: size, some sentences, robustness."""
 
-import itertools
 import math
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 
-from model_language.converters.user_word_converter import UserWordConverter
 from model_language.pinyin_to_hanzi import PinyinToHanzi
 from model_language.registry import (
     load_converter,
@@ -17,10 +13,7 @@ from model_language.registry import (
     load_language_model,
 )
 from model_language.search import confusion_network_search
-from model_language.search.user_words import UserWords
 from model_language.vocabulary.symbols import Symbols
-from tests.support.pinyin_noise import corrupt_pinyin
-from tests.support.scripts import ROOT
 from utils.hypotheses.recognition import NOTHING, ConfusionNetwork, Slot
 from utils.mandarin.pinyin import full_inventory, hanzi_to_pinyin
 from utils.run_folder.run import PRETRAINED, PRETRAINED_LANGUAGE_MODEL
@@ -45,14 +38,6 @@ def to_hanzi() -> PinyinToHanzi:
 def test_the_folder_is_at_most_21_megabytes():
     assert sum(path.stat().st_size for path in PRETRAINED.rglob("*") if path.is_file()) <= 21_000_000
     assert "licence" in (PRETRAINED / "README.md").read_text(encoding="utf-8")
-
-
-def test_the_command_of_the_readme_works():
-    done = subprocess.run(
-        [sys.executable, "convert.py"],
-        input="jin1 tian1 tian1 qi4 hen3 hao3\n", cwd=ROOT, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert (done.returncode, done.stdout, done.stderr) == (0, "今天天气很好\n", "")
 
 
 def test_recognition_errors_are_corrected():
@@ -82,17 +67,6 @@ def test_invalid_input_has_a_defined_output(to_hanzi):
         "你好😀",
     ]
     assert len(to_hanzi("shi4 " * 1500)) == 1500
-
-
-def test_the_best_of_several_conversions_is_as_good_as_a_single_one():
-    """A search for many paths is wider than for the best one, and must not lose the best one."""
-    converter = load_converter(PRETRAINED)
-    long = [hanzi_to_pinyin(a + b) for a, b in itertools.pairwise(SENTENCES)]
-    sentences = [tuple(sentence) for sentence in corrupt_pinyin(long, 0.25, seed=3)]
-    best = converter.scores(sentences, converter.convert(sentences))
-    guided = UserWordConverter(converter, UserWords())
-    for score, explained in zip(best, guided.explain(sentences, 3), strict=True):
-        assert explained.n_best[0].score >= score - 1e-3
 
 
 def test_every_typed_syllable_becomes_a_hanzi_with_this_reading(to_hanzi):

@@ -1,6 +1,5 @@
 """Tests of pruned n-gram models: distributions, completeness, perplexity; counts against naive ones."""
 
-import math
 from collections import Counter
 
 import numpy as np
@@ -108,11 +107,3 @@ def test_the_requested_number_is_kept(model, ngrams):
     there = sum(len(table.keys) for table in tables[1:])
     left = sum(len(table.keys) for table in prune_to(tables, counts, ngrams)[1:])
     assert min(ngrams, there) <= left <= min(1.05 * ngrams + 6, there)  # ties, and the n-grams that one needs
-
-
-def test_empty_orders_are_omitted(model):
-    assert [len(table.keys) for table in prune(*model, math.inf)] == [SIZE]
-    assert not prune(*model, math.inf)[0].backoffs.any()
-    assert len(prune_to(*model, 3)) < ORDER or sum(len(t.keys) for t in prune_to(*model, 3)[1:]) <= 9
-    with pytest.raises(ValueError, match="0 n-grams"):
-        prune_to(*model, 0)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from bundle.pack import pack
-from data.text.punctuated import draw_row, encode_passages, read_passages
+from data.text.punctuated import read_passages
 from model_language.networks.punctuation import build_punctuation
 from model_language.punctuation import PunctuationConfig, Punctuator, load_punctuation, punctuated
 from model_language.registry import load_converter, load_network
@@ -17,7 +17,6 @@ from utils.errors import CorpusError, RunError
 from utils.hypotheses.recognition import Alternative, Ending, Recognition
 from utils.hypotheses.transcript_formats import FORMATS
 from utils.mandarin.punctuation import MARKS, SEGMENT_END, pauses_between, split_marks
-from utils.vocabulary import language_vocabulary
 
 PASSAGES = ["今天，天气好。", "你去吗？", "苹果、梨、桃。", "快走！"] * 4
 TINY = ("model.width=16", "model.dilations=[1,1]", "model.history=[2]", "model.steps=60", "training.epochs=2")
@@ -73,22 +72,6 @@ def test_pauses_are_classes_of_the_time_between_syllables():
     middles = np.cumsum([0.0, 0.2, 0.3, 0.45, 0.6, 0.9])
     assert pauses_between(middles).tolist() == [1, 2, 3, 4, 5, SEGMENT_END]
     assert pauses_between(np.array([1.0])).tolist() == [SEGMENT_END]
-
-
-def test_rows_are_stretches_of_whole_passages(text):
-    passages = read_passages([str(text)])
-    vocabulary = language_vocabulary(character for hanzi, _ in passages for character in hanzi)
-    encoded = encode_passages(passages, vocabulary)
-    assert len(encoded) == len(PASSAGES)
-    written = {"".join(PASSAGES[:4])}
-    random = np.random.default_rng(1)
-    for _ in range(50):
-        hanzi, pauses, marks = draw_row(encoded, 20, random)
-        assert len(hanzi) <= 20
-        assert (pauses == 0).all() or (pauses > 0).all()
-        found = "".join(c + MARKS[mark] for c, mark in zip(vocabulary.decode(hanzi), marks, strict=True))
-        for passage in found.replace("。", "。|").replace("？", "？|").replace("！", "！|").split("|")[:-1]:
-            assert passage in PASSAGES, written
 
 
 def test_a_mark_depends_on_few_hanzi_behind_it_and_not_on_padding():

@@ -21,16 +21,6 @@ def open_front_blocks(model: keras.Model) -> None:
             variable.assign(np.ones(variable.shape))
 
 
-@pytest.mark.parametrize(("filters", "stride"), [((4,), 4), ((4, 4), 8)])
-def test_the_time_stride_follows_from_the_front(filters, stride):
-    config = CompactConfig(front_filters=filters, width=16, blocks=1, kernel=3)
-    model = build_compact(config, feature_bins=6, classes=5)
-    assert config.time_stride == stride
-    for frames in (1, stride, stride + 1, 5 * stride):
-        batch = {"features": np.zeros((1, frames, 6), np.float32), "lengths": np.array([frames], np.int32)}
-        assert model(batch).shape == (1, -(-frames // stride), 5)
-
-
 def test_a_gate_depends_on_the_whole_utterance_and_no_gate_only_on_its_surroundings():
     rng = np.random.default_rng(0)
     frames = rng.normal(size=(1, 240, 6)).astype(np.float32)

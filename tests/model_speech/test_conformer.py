@@ -6,7 +6,7 @@ import keras
 import numpy as np
 import pytest
 
-from model_speech.layers.relative_attention import RelativeAttention, RelativePositions, shift
+from model_speech.layers.relative_attention import RelativeAttention, RelativePositions
 from model_speech.models.conformer import ConformerConfig, build_conformer
 from tests.support.acoustic_models import (
     padded_batch,
@@ -59,14 +59,6 @@ def test_multiply_accumulates_by_hand():
     block = 2 * feed_forward + attention + convolution
     model = build_conformer(SMALL, bins, classes)
     assert multiply_accumulates(model, 40) == front + block + frames * d * classes
-
-
-def test_shift_finds_the_distance_of_each_pair():
-    by_distance = np.random.default_rng(0).normal(size=(2, 3, 5, 9))  # distances 4 … -4
-    found = np.asarray(shift(by_distance))
-    for i in range(5):
-        for k in range(5):
-            np.testing.assert_array_equal(found[..., i, k], by_distance[..., i, 4 - (i - k)])
 
 
 def test_attention_by_the_formula():

@@ -1,8 +1,5 @@
 """Tests of the CTC loss against enumeration and TensorFlow's, and in edge cases."""
 
-import itertools
-import math
-
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -35,28 +32,6 @@ def ours(labels, logits, label_lengths, logit_lengths):
     return value_and_gradient(lambda x: ctc_loss(labels, x, label_lengths, logit_lengths, blank), logits)
 
 
-def enumerated(labels, logits, blank):
-    """-log of the summed probability of every path (T,) that collapses to ``labels``."""
-    probabilities = np.exp(logits.astype(np.float64))
-    probabilities /= probabilities.sum(axis=-1, keepdims=True)
-    total = 0.0
-    for path in itertools.product(range(logits.shape[-1]), repeat=len(logits)):
-        if [c for c, _ in itertools.groupby(path) if c != blank] == list(labels):
-            total += math.prod(row[c] for row, c in zip(probabilities, path, strict=True))
-    return -math.log(total)
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_equals_enumeration_of_all_paths(seed):
-    labels, logits, label_lengths, logit_lengths = random_case(seed, batch=4, time=6, classes=3, longest=3)
-    losses, _ = ours(labels, logits, label_lengths, logit_lengths)
-    expected = [
-        enumerated(row[:n], frames[:t], blank=2)
-        for row, frames, n, t in zip(labels, logits, label_lengths, logit_lengths, strict=True)
-    ]
-    np.testing.assert_allclose(losses, expected, rtol=1e-5)
-
-
 @pytest.mark.parametrize("seed", range(5))
 def test_equals_tensorflow_in_value_and_gradient(seed):
     labels, logits, label_lengths, logit_lengths = random_case(seed)
@@ -70,14 +45,6 @@ def test_equals_tensorflow_in_value_and_gradient(seed):
     losses, gradient = ours(labels, logits, label_lengths, logit_lengths)
     np.testing.assert_allclose(losses, expected, rtol=1e-5, atol=1e-5)
     np.testing.assert_allclose(gradient, expected_gradient, atol=1e-5)
-
-
-def test_the_blank_may_be_any_class():
-    labels, logits, label_lengths, logit_lengths = random_case(1)
-    last, _ = ours(labels, logits, label_lengths, logit_lengths)
-    rolled = np.roll(logits, 1, axis=-1)  # the blank becomes class 0, label n becomes n + 1
-    first = ctc_loss(labels + 1, rolled, label_lengths, logit_lengths, 0)
-    np.testing.assert_allclose(first, last, rtol=1e-5)
 
 
 def test_padding_has_no_influence_and_no_gradient():

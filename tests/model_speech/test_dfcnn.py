@@ -47,14 +47,6 @@ def test_multiply_accumulates_by_hand(published):
     assert (convolutions + dense) / 8 == pytest.approx(0.93e9, rel=0.02)  # a second of audio
 
 
-def test_output_has_one_frame_for_each_eight_rounded_up():
-    model = build_dfcnn(SMALL, feature_bins=16, classes=5)
-    assert model.input["features"].shape == (None, None, 16)
-    for frames, expected in [(1, 1), (8, 1), (9, 2), (80, 10)]:
-        batch = {"features": np.zeros((1, frames, 16), np.float32), "lengths": np.array([frames], np.int32)}
-        assert model(batch).shape == (1, expected, 5)
-
-
 def test_normalisation_equals_that_of_keras_given_a_mask():
     import tensorflow as tf
 

@@ -61,13 +61,6 @@ def test_samples_streamed_in_give_the_same_features(name: str, frames: int, mode
         stream.reset()
 
 
-def test_a_saved_model_is_the_same(tmp_path):
-    model, samples = model_of(CONFIGS["shipped"]), sound()[None]
-    model.save(tmp_path / "front_end.keras")
-    loaded = keras.models.load_model(tmp_path / "front_end.keras")
-    np.testing.assert_array_equal(loaded(samples), model(samples))
-
-
 @pytest.mark.parametrize(
     "config", [FeatureConfig("spectrogram", normalise="none"), FeatureConfig(normalise="utterance")]
 )

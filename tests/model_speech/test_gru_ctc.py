@@ -4,7 +4,6 @@ import keras
 import numpy as np
 import pytest
 
-from model_speech.layers.masking import ReverseFrames
 from model_speech.models.gru_ctc import GruCtcConfig, build_gru_ctc
 from tests.support.acoustic_models import (
     padded_batch,
@@ -49,11 +48,3 @@ def test_both_directions_equal_keras_given_a_mask():
     expected = theirs(np.nan_to_num(features), mask=valid).numpy()
     for row, length in enumerate(lengths):
         np.testing.assert_allclose(found[row, :length], expected[row, :length], atol=1e-6)
-
-
-def test_frames_are_turned_around_within_their_utterance():
-    frames = np.arange(2 * 4 * 1, dtype=np.float32).reshape(2, 4, 1)
-    valid = np.array([[True, True, True, False], [True, False, False, False]])
-    turned = ReverseFrames()(frames, valid)
-    assert np.asarray(turned)[:, :, 0].tolist() == [[2, 1, 0, 3], [4, 5, 6, 7]]
-    np.testing.assert_array_equal(ReverseFrames()(turned, valid), frames)

@@ -1,9 +1,6 @@
 """Tests of packed speech runs: ONNX Runtime against Keras, and files that do not fit are named."""
 
-import json
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import h5py
@@ -118,11 +115,6 @@ def test_the_weights_of_a_packed_run_are_those_that_it_computes_with(run, packed
     assert list(inspected) == list(weights)
     np.testing.assert_array_equal(inspected["logits/kernel"], weights["logits/kernel"])
     assert find_output(file).classes == len(Vocabulary.load(run.vocabulary("acoustic.txt")))
-    # Rounding changes matrices by half a step of their scales at most, and no other array.
-    variables = load_acoustic_model(run.path).model.variables
-    before = {variable.path: np.asarray(variable) for variable in variables}
-    changes = [float(np.abs(array - before[name]).max()) for name, array in weights.items()]
-    assert min(changes) == 0 < max(changes) < 0.01
     kernels = {each.layer: each for each in significances(file)}
     assert len(kernels["block_1_time"].values) == 80, "a depthwise convolution of 80 channels"
 
@@ -214,20 +206,6 @@ def test_nothing_of_an_earlier_model_stays_in_the_folder(run, tmp_path):
         "README.md", "checksums", "config.yaml", "network.onnx", "vocabulary"
     }  # fmt: skip
     assert load_acoustic_logits(packed).features == load_acoustic_model(run.path).features
-
-
-def test_packed_runs_need_no_framework(packed):
-    code = (
-        "import json, sys; import numpy as np; from model_speech.acoustic_logits import load_acoustic_logits;"
-        "model = load_acoustic_logits(__import__('pathlib').Path(sys.argv[1]));"
-        "shape = model.logits([np.zeros((80, 20), np.float32)])[0].shape;"
-        "print(json.dumps([shape, sorted({'keras', 'tensorflow', 'h5py'} & set(sys.modules))]))"
-    )
-    command = [sys.executable, "-c", code, str(packed)]
-    result = subprocess.run(
-        command, capture_output=True, text=True, check=True, cwd=Path(__file__).parents[2]
-    )
-    assert json.loads(result.stdout) == [[1, 10, 2165], []]
 
 
 def change_network(packed: Path, change) -> None:

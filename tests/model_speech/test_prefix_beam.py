@@ -125,15 +125,6 @@ def test_equals_a_plain_prefix_beam_search(beam):
             np.testing.assert_allclose([h.score for h in hypotheses], [s for _, s in expected], atol=1e-4)
 
 
-def test_beam_finds_a_likelier_sequence_than_greedy():
-    # Two frames: blank .6, a .4. The best path is __ (.36), the best sequence is a (.16 + .24 + .24).
-    logits = np.log(np.array([[[0.4, 0.6], [0.4, 0.6]]], np.float32))
-    assert greedy_decode(logits, np.array([2]), 1)[0].tokens == ()
-    ((best,),) = beam_search(logits, np.array([2]), 1)
-    assert best.tokens == (0,)
-    assert np.exp(best.score) == pytest.approx(0.64)
-
-
 def test_n_best_is_distinct_sorted_and_timed():
     logits, lengths = random_logits(21, batch=5, time=12)
     for length, hypotheses in zip(lengths, beam_search(logits, lengths, 4, n_best=10), strict=True):

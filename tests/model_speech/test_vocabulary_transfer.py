@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from model_speech.acoustic_model import build_acoustic_model, load_acoustic_model
-from model_speech.vocabulary_transfer import match_tokens, transfer_run
+from model_speech.vocabulary_transfer import transfer_run
 from recognition.recognizer import Recognizer
 from tests.support.scripts import load_script
 from utils.errors import RunError, VocabularyError
@@ -102,13 +102,6 @@ def test_a_run_without_last_weights_uses_the_best_twice(speech_run, tmp_path):
     assert all(map(np.array_equal, best, last))
 
 
-def test_match_in_both_directions():
-    match = match_tokens(Vocabulary(("a1", "b1", "c1", BLANK)), Vocabulary((BLANK, "d1", "c1")))
-    assert match.kept == (BLANK, "c1")
-    assert match.dropped == ("a1", "b1")
-    assert match.new == ("d1",)
-
-
 def test_weights_with_the_same_tokens_in_another_order_are_refused(small, tmp_path):
     """They fit the model, but each class would have the name of another token."""
     tokens = Vocabulary.load(RunFolder(small).vocabulary("acoustic.txt")).tokens
@@ -170,8 +163,3 @@ def test_an_invalid_vocabulary_is_refused(small, tmp_path, vocabulary, message):
     with pytest.raises(VocabularyError, match=f"{message}.*other.txt"):
         transfer_run(small, tmp_path / "new", tmp_path / "other.txt")
     assert not (tmp_path / "new").exists()
-
-
-def test_a_language_run_is_refused(language_run, speech_run, tmp_path):
-    with pytest.raises(RunError, match="task 'language'"):
-        transfer_run(language_run, tmp_path / "new", RunFolder(speech_run).vocabulary("acoustic.txt"))

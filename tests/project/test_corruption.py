@@ -27,13 +27,22 @@ def keyword_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_keyword_run(folder / "run", write_tiny_words(folder / "words", takes=1))
 
 
-def check_every_damage_is_named(run: Path, load: Callable[[Path], object], seeds: int = SEEDS) -> None:
-    """Damage each file that has a checksum, and the list of checksums; ``run`` is restored afterwards."""
+@pytest.mark.parametrize(
+    ("fixture", "load"),
+    [
+        ("speech_run", load_acoustic_model),
+        ("language_run", load_converter),
+        ("keyword_run", load_keyword_model),
+    ],
+)
+def test_damage_to_a_run_is_named(request, tmp_path, fixture: str, load: Callable[[Path], object]):
+    """Each file that has a checksum, and the list of checksums."""
+    run = Path(shutil.copytree(request.getfixturevalue(fixture), tmp_path / "run"))
     names = [line.split("  ")[1] for line in (run / "checksums").read_text(encoding="utf-8").splitlines()]
     load(run)
     for path in (run / "checksums", *(run / name for name in names)):
         whole = path.read_bytes()
-        for seed in range(seeds):
+        for seed in range(SEEDS):
             for kind in DAMAGE:
                 damage_file(path, kind, np.random.default_rng(seed))
                 damage = f"{kind} {seed} of {path.name}"
@@ -48,18 +57,6 @@ def check_every_damage_is_named(run: Path, load: Callable[[Path], object], seeds
                 assert path.name in found, f"doctor.py doesn't name it: {damage}"
         path.write_bytes(whole)
     load(run)
-
-
-def test_damage_to_a_speech_run_is_named(speech_run, tmp_path):
-    check_every_damage_is_named(shutil.copytree(speech_run, tmp_path / "run"), load_acoustic_model)
-
-
-def test_damage_to_a_language_run_is_named(language_run, tmp_path):
-    check_every_damage_is_named(shutil.copytree(language_run, tmp_path / "run"), load_converter)
-
-
-def test_damage_to_a_keyword_run_is_named(keyword_run, tmp_path):
-    check_every_damage_is_named(shutil.copytree(keyword_run, tmp_path / "run"), load_keyword_model)
 
 
 def test_damage_to_the_shipped_converter_is_named(tmp_path):

@@ -3,7 +3,6 @@
 import argparse
 import contextlib
 import io
-import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -156,15 +155,3 @@ def test_the_commands_that_the_demo_runs_are_accepted(capsys):
     found = list(commands_in("demo.py --list", capsys.readouterr().out))
     assert len(found) >= 5
     assert not [reason for command in found if (reason := problem(command))]
-
-
-def test_make_bench_leaves_out_the_benchmarks_that_need_arguments():
-    makefile = (ROOT / "Makefile").read_text(encoding="utf-8").replace("\\\n", " ")
-    left_out = re.search(r"^BENCH_WITH_ARGUMENTS := (.+)$", makefile, re.MULTILINE)[1].split()
-    others = re.search(r"^NO_BENCH := (.+) \$", makefile, re.MULTILINE)[1].split()
-    needing = {
-        program.removeprefix("benchmarks.").replace(".", "/")
-        for program, parser in parsers()
-        if program.startswith("benchmarks.") and parser and any(action.required for action in parser._actions)
-    }
-    assert {name for name in needing if not name.startswith(tuple(others))} == set(left_out)

@@ -20,9 +20,7 @@ from recognition.confidence import (
     JOINT_NGRAM,
     PLAIN,
     Calibration,
-    frame_entropy,
     load_calibration,
-    syllable_features,
 )
 from recognition.recognizer import Recognizer
 from tests.support.tiny_corpus import write_tiny_corpus
@@ -31,24 +29,6 @@ from utils.errors import ConfigError, RunError
 from utils.features.settings import FeatureConfig
 from utils.hypotheses.calibration import area_under_curve, calibration_error, logistic_regression
 from utils.vocabulary import BLANK, SPACE, Vocabulary
-
-
-def test_entropy_of_uniform_and_of_certain_frames():
-    entropy = frame_entropy(np.array([[1.0] * 4, [50.0, 0.0, 0.0, 0.0], [1.0, 1.0, -90.0, -90.0]]))
-    np.testing.assert_allclose(entropy, [1.0, 0.0, 1 / 2], atol=1e-6)
-
-
-def test_features_of_syllables_by_hand():
-    entropy = np.array([1.0, 1.0, 0.0, 0.0])
-    features = syllable_features([0, 3], [0.5, 0.8], entropy)
-    expected = [[0.0, 1.0], [np.log(4.0), 0.0]]  # logit; mean entropy of frames 0 to 1, and 2 to 3
-    np.testing.assert_allclose(features[:, :2], expected, atol=1e-6)
-    np.testing.assert_allclose(features[:, 2:], [[np.log(4.0) / 2, 0.5]] * 2, atol=1e-6)
-    assert syllable_features([], [], entropy).shape == (0, len(FEATURES))
-    hanzi = np.arange(6.0).reshape(2, 3)
-    longer = syllable_features([0, 3], [0.5, 0.8], entropy, hanzi)
-    np.testing.assert_array_equal(longer, np.hstack([features, hanzi]))
-    assert syllable_features([], [], entropy, hanzi[:0]).shape == (0, len(FEATURES_OF[JOINT_NGRAM]))
 
 
 def test_a_fit_finds_the_weights_that_made_the_data_and_is_calibrated():

@@ -280,14 +280,6 @@ def test_a_wrong_part_is_explained(speech_run, tmp_path, part, old, new, message
         load_acoustic_model(tmp_path / "run")
 
 
-@pytest.mark.parametrize("missing", ["config.yaml", "best.weights.h5", "vocabulary/acoustic.txt"])
-def test_a_missing_part_is_named(speech_run, tmp_path, missing):
-    run = _copy(speech_run, tmp_path / "run")
-    (run.path / missing).unlink()
-    with pytest.raises(RunError, match=missing):
-        load_acoustic_model(run.path)
-
-
 def test_last_weights_are_selected_by_name(speech_run, tmp_path):
     run = _copy(speech_run, tmp_path / "run")
     with pytest.raises(RunError, match=r"last\.weights\.h5"):
@@ -295,21 +287,6 @@ def test_last_weights_are_selected_by_name(speech_run, tmp_path):
     shutil.copy(run.best_weights, run.last_weights)
     checksums.accept(run.path)
     assert load_acoustic_model(run.path, weights="last").time_stride == 8
-
-
-def test_a_damaged_weights_file_is_named(speech_run, tmp_path):
-    run = _copy(speech_run, tmp_path / "run")
-    run.best_weights.write_bytes(run.best_weights.read_bytes()[:1000])
-    with pytest.raises(RunError, match=r"not the file that was written.*best\.weights\.h5"):
-        load_acoustic_model(run.path)
-    checksums.accept(run.path)
-    with pytest.raises(RunError, match=r"damaged.*best\.weights\.h5"):
-        load_acoustic_model(run.path)
-
-
-def test_a_language_run_is_no_acoustic_model(language_run):
-    with pytest.raises(RunError, match="task 'language'"):
-        load_acoustic_model(language_run)
 
 
 def test_weights_of_another_model_are_refused(speech_run, tmp_path):

@@ -202,17 +202,6 @@ def test_the_streaming_model_alone_needs_one_pass(small, talk):
     assert isinstance(stream, SpeechStream) and segments_of(stream.feed(talk))
 
 
-def test_a_partial_result_without_speech_is_withdrawn(recognizer, small, talk):
-    class Deaf(Recognizer):
-        def recognise_pieces(self, pieces):
-            return [[] for _ in pieces]
-
-    stream = load_live_stream(PRETRAINED_SPEECH, Deaf(recognizer.acoustic), small)
-    events = stream.feed(talk) + stream.flush()
-    assert [event.pinyin for event in events].count(()) >= len(RECORDINGS)
-    assert events[-1].pinyin == () and not segments_of(events)
-
-
 def test_the_recognizer_runs_the_stream(stream):
     shown: list[Recognition] = []
     live = StreamRecognizer(stream, shown.append)

@@ -10,11 +10,8 @@ from hypothesis import strategies as st
 from recognition.voice_activity import (
     CONTEXT_FRAMES,
     FRAME_SECONDS,
-    LARGEST_DB,
     LONGEST_FRAMES,
     Endpointer,
-    band_levels,
-    speech_scores,
     speech_stretches,
 )
 from tests.support.recordings import RECORDINGS
@@ -71,17 +68,6 @@ def test_stretches_begin_and_end_with_the_speech(talk):
 @pytest.mark.parametrize("size", [160_000 - 1, 7_777, 2_000_000])
 def test_blocks_make_no_difference(talk, size):
     assert borders(talk, size=size) == borders(talk)
-
-
-def test_scores_separate_speech_from_noise(talk):
-    levels = band_levels(talk[: 20 * RATE], RATE)
-    scores = speech_scores(levels)
-    assert levels.shape == (1000, 20) and scores.shape == (1000,)
-    assert scores.min() >= 0 and scores.max() <= LARGEST_DB
-    spoken = np.zeros(1000, bool)
-    for start, end in ((2, 7), (9, 10), (11, 15)):
-        spoken[int(start / FRAME_SECONDS) : int(end / FRAME_SECONDS)] = True
-    assert scores[spoken].mean() > 10 and np.percentile(scores[~spoken], 95) < 4
 
 
 @pytest.mark.parametrize(

@@ -108,14 +108,6 @@ def test_a_comparison_is_finished_after_a_signal_to_all_processes():
         assert not any("error" in event for event in events)
 
 
-def test_a_long_text_is_converted_in_tasks_of_few_lines():
-    tasks = conversion_tasks(job(*["ni3 hao3"] * 120, "ma1" * 300, "", "x"))
-    assert [len(task.job.lines) for task in tasks] == [50, 50, 20, 1, 2]
-    assert [task.job.first_number for task in tasks] == [1, 51, 101, 121, 122]
-    assert [task.seconds for task in tasks] == pytest.approx([6.1, 6.1, 2.5, 18.1, 0.1])
-    assert [len(task.job.lines) for task in conversion_tasks(job(""))] == [1]
-
-
 def test_a_line_of_too_many_syllables_is_refused(service):
     assert conversion_tasks(job("a" * LONGEST_LINE))
     with pytest.raises(RequestError, match="line 2 has 501 syllables"):

@@ -31,16 +31,14 @@ from serving.endpoints.stream import Session
 from serving.errors import RequestError, of_http_error
 from serving.limits import Guard, Rates
 from serving.live import worker as worker_module
-from serving.live import workers as live_workers
 from serving.live.worker import Open, Output, Ready
 from serving.metrics import Metrics
 from serving.server import listening_socket, share_cores
 from serving.settings import Settings, read_tokens
-from serving.work import engine as engine_module
 from serving.work import uploads
 from serving.work.child import Child, ChildDied, ChildTimeout
 from serving.work.fair_queue import FairQueue, Flow, Task
-from serving.work.models import Failure, Search, prompt_words
+from serving.work.models import Search, prompt_words
 from tests.support.recordings import RECORDINGS
 from utils.audio.reading import read_audio, write_wav
 from utils.errors import ConfigError
@@ -182,25 +180,6 @@ def test_rates_are_counted_for_each_client(monkeypatch):
     assert Rates(0).wait("a") == 0
 
 
-def test_the_end_of_a_request_without_a_body_is_not_waited_for():
-    """While it sends a file, Starlette waits for the client's disconnection, not for the end of a body."""
-    sent = []
-
-    async def application(scope, receive, send):
-        await send({"type": "http.response.start", "status": 200, "headers": []})
-
-    async def receive():
-        await asyncio.Event().wait()
-
-    async def send(message):
-        sent.append(message)
-
-    guard = Guard(application, Settings(), Tokens(()), Metrics(), check_places=lambda: None)
-    scope = {"type": "http", "method": "GET", "path": "/page/main.js", "headers": [], "client": ("a", 1)}
-    asyncio.run(guard(scope, receive, send))
-    assert [name for name, _ in sent[0]["headers"]] == [b"x-request-id"], "the connection stays open"
-
-
 def test_a_recording_without_a_place_is_refused_before_it_is_received():
     sent = []
 
@@ -331,30 +310,6 @@ def test_the_end_of_the_service_is_noticed_by_a_stream_that_always_has_sound():
         asyncio.run(next_message())
 
 
-def test_streams_that_wait_for_the_models_are_counted():
-    class Worker:
-        ready = None
-
-        def __init__(self):
-            self.streams = {}
-
-        count = property(lambda self: len(self.streams))
-
-        def send(self, number, message):
-            pass
-
-    async def four() -> list[object]:
-        workers, worker = live_workers.LiveWorkers(Settings(streams=2), Metrics()), Worker()
-        workers._workers = [worker]
-        opening = [asyncio.ensure_future(workers.open(Open(16000, Search()))) for _ in range(4)]
-        await asyncio.sleep(0.05)
-        worker.ready = Ready(16000, 0.4)
-        return await asyncio.gather(*opening, return_exceptions=True)
-
-    found = asyncio.run(four())
-    assert [isinstance(each, RequestError) for each in found] == [False, False, True, True]
-
-
 def test_an_unexpected_error_ends_its_own_stream_only(monkeypatch, caplog):
     class Stream:
         def __init__(self, models, settings):
@@ -397,63 +352,6 @@ def test_an_unexpected_error_ends_its_own_stream_only(monkeypatch, caplog):
 def _until_closed(run, pipe) -> None:
     with suppress(EOFError, OSError):
         run(pipe, Path("speech"), Path("language"))
-
-
-def test_processes_that_die_while_they_load_do_not_keep_the_service(monkeypatch):
-    started = []
-
-    class Dying:
-        pid = 1
-
-        def __init__(self, *arguments, method):
-            started.append(method)
-
-        def receive(self, seconds):
-            raise ChildDied(-9)
-
-        def kill(self):
-            pass
-
-    monkeypatch.setattr(engine_module, "Child", Dying)
-    monkeypatch.setattr(engine_module, "_PAUSE_SECONDS", 0.01)
-    engine = engine_module.Engine(Settings(workers=1), Metrics())
-    engine.start()
-    time.sleep(0.1)
-    ended = threading.Thread(target=engine.stop, daemon=True)
-    ended.start()
-    ended.join(30.0)
-    assert not ended.is_alive()
-    assert len(started) > 1, "a process that has died is replaced"
-
-
-def test_the_service_can_end_while_a_process_of_live_streams_is_started(monkeypatch):
-    starting, stopping, killed = threading.Event(), threading.Event(), []
-
-    class Started(Child):
-        def __init__(self, *arguments, **options):
-            starting.set()
-            stopping.wait(5)
-            super().__init__(_until_killed)
-
-        def kill(self):
-            killed.append(self.pid)
-            super().kill()
-
-    monkeypatch.setattr(live_workers, "Child", Started)
-    worker = live_workers._Worker(Settings(), Metrics(), SimpleNamespace(call_soon_threadsafe=print))
-    assert starting.wait(5)
-    ending = threading.Thread(target=worker.stop, daemon=True)
-    ending.start()
-    while not worker._stopped:
-        time.sleep(0.001)
-    stopping.set()
-    ending.join(30)
-    assert not ending.is_alive()
-    assert len(killed) == 1
-
-
-def _until_killed(pipe) -> None:
-    pipe.recv()
 
 
 def test_the_processes_with_models_share_the_cores(monkeypatch):
@@ -560,21 +458,6 @@ def test_the_work_for_a_client_that_leaves_is_ended():
     with pytest.raises(RequestError, match="closed the connection"):
         asyncio.run(unless_gone(_Connection(), anext(event_stream())))
     assert ended
-
-
-def test_the_first_event_comes_while_the_client_waits():
-    async def event_stream():
-        yield "an event"
-
-    async def first() -> str:
-        return await unless_gone(_Connection(), anext(event_stream()))
-
-    assert asyncio.run(first()) == "an event"
-
-
-def test_a_failure_names_a_place_only_if_the_error_does():
-    assert Failure.of(ConfigError("wrong")).message == "wrong"
-    assert Failure.of(ConfigError("wrong", where=Path("a.yaml"))) == Failure("wrong", where="a.yaml")
 
 
 def test_segments_and_words_of_channels_are_in_the_order_of_their_starts():

@@ -265,19 +265,6 @@ def test_a_reset_clears_all_states(long_memory, mode):
     assert np.abs(run(stream, second, 1)[-1] - expected).max() <= TOLERANCE
 
 
-def test_a_streamed_model_survives_keras_files(long_memory, tmp_path):
-    inputs = keras.Input((FRAMES, BINS))
-    x = layers.GRU(3, return_sequences=True)(layers.Conv1D(3, 3)(inputs))
-    model = model_of(inputs, layers.GlobalMaxPooling1D()(layers.Conv1D(3, 2, padding="causal")(x)))
-    for mode in STREAMS:
-        streamed = to_mode(model, mode)
-        streamed.save(tmp_path / "streamed.keras")
-        loaded = keras.models.load_model(tmp_path / "streamed.keras")
-        clip = noise((1, 2 * FRAMES, BINS))
-        first, second = (run(KerasStream(each), clip, 1) for each in (streamed, loaded))
-        assert np.abs(np.concatenate(first) - np.concatenate(second)).max() <= TOLERANCE
-
-
 def test_non_stream_is_a_copy():
     inputs = keras.Input((FRAMES, BINS))
     x = layers.BatchNormalization()(layers.Conv1D(3, 3, padding="same")(inputs))

@@ -1,7 +1,5 @@
 """Tests of packed runs on streams: without Keras they compute what Keras computes."""
 
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,7 +20,6 @@ from streaming.speech.stream import LogitStream
 from tests.streaming.test_speech import DEEP_FRONT, GATED, SMALL, causal, in_chunks, sound, tiny_acoustic
 from tests.support.tiny_runs import save_speech_run
 from training.initialise import take_weights
-from utils.audio.reading import write_wav
 from utils.features.speech import extract_features
 
 
@@ -78,27 +75,6 @@ def test_any_time_between_frames_may_be_streamed(acoustic, tmp_path):
     for run in (trained, tmp_path / "packed"):
         stream = load_logit_stream(run, load_acoustic_logits(run))
         assert len(np.concatenate([stream.feed(sound(20_000)), stream.flush()])) == -(-20_000 // (8 * 144))
-
-
-def test_streaming_needs_no_framework(run, tmp_path):
-    write_wav(tmp_path / "a.wav", sound(40_000))
-    code = (
-        "import sys; from tests.support.scripts import load_script; "
-        "load_script('transcribe.py').main(sys.argv[1:]); "
-        "assert not {'keras', 'tensorflow'} & set(sys.modules)"
-    )
-    command = [sys.executable, "-c", code, str(tmp_path / "a.wav"), "--speech", str(run), "--stream"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert "looking ahead 175 ms" in done.stderr
-
-
-def test_blocks_on_joined_frames_change_nothing_in_a_trained_stream():
-    trained, deeper = tiny_acoustic(SMALL).model, build_compact_streaming(DEEP_FRONT, 16, 6)
-    take_weights(deeper, trained, "trained", {}, ["front_*_block_*"])
-    features = np.random.default_rng(0).normal(size=(1, 45, 16)).astype(np.float32)
-    batch = {"features": features, "lengths": np.array([45], np.int32)}
-    np.testing.assert_allclose(deeper(batch), trained(batch), atol=1e-5)
 
 
 def test_the_layer_of_running_means_computes_them_from_any_chunk():

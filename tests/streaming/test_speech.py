@@ -14,14 +14,13 @@ from bundle.export.speech_source import speech_source
 from bundle.folder import open_bundle
 from bundle.variants import Format, Precision, Variant
 from model_speech.acoustic_model import AcousticModel
-from model_speech.causal import CausalModel, streaming_obstacles
+from model_speech.causal import CausalModel
 from model_speech.ctc.decoder import greedy_decode
 from model_speech.models.compact_streaming import (
     CompactStreamingConfig,
     build_compact_streaming,
     causal_network,
 )
-from model_speech.registry import MODELS
 from recognition.live.partial_results import PartialResultDecoder
 from recognition.recognizer import Recognizer
 from streaming.conversion.modes import Mode
@@ -292,17 +291,6 @@ def test_a_pause_ends_an_utterance_and_a_short_one_does_not():
     assert middles[1] == pytest.approx(61.5 * 0.08, abs=0.15)
 
 
-def test_partial_results_of_an_utterance_without_a_segment_are_withdrawn():
-    segmenter = segmenter_of_rows()
-    segmenter._decoder.final = lambda logits, start, seconds: []
-    rows = rows_of([5, 5, 0, 1, *[5] * 20, 2, 5])
-    events = [event for row in rows for event in segmenter.feed(row[None])] + segmenter.flush()
-    assert [event.pinyin for event in events] == [("ma1",), ("ma1", "ma2"), (), ("ma3",), ()]
-    withdrawn = events[2]
-    assert withdrawn.start == pytest.approx(0) and withdrawn.end > withdrawn.start
-    assert segmenter_of_rows().flush() == []
-
-
 def test_speech_without_a_pause_is_cut_between_syllables():
     classes = [0, 5, 1, 1, 5] * 300
     longest = round(MAX_SECONDS / 0.08)
@@ -314,25 +302,6 @@ def test_speech_without_a_pause_is_cut_between_syllables():
 
 
 # Runs
-
-
-@pytest.mark.parametrize(
-    ("name", "settings_", "obstacle"),
-    [
-        (
-            "compact",
-            {"width": 8, "blocks": 1, "gate": 4},
-            r"normalise is 'utterance'.*'front_1_conv'.*'same'",
-        ),
-        ("gru_ctc", {"width": 8, "recurrent": 1}, r"layer 'backward_1_input.*bidirectional"),
-    ],
-    ids=["compact", "gru_ctc"],
-)
-def test_what_prevents_a_stream_is_named(name, settings_, obstacle):
-    config, features = MODELS[name].config(**settings_), FeatureConfig(bins=16)
-    model = MODELS[name].build(config, 16, len(TOKENS))
-    acoustic = AcousticModel(model, features, Vocabulary(TOKENS), config.time_stride)
-    assert re.search(obstacle, "; ".join(streaming_obstacles(acoustic)))
 
 
 def test_the_export_of_a_run_is_verified(tmp_path):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-BLOCKS, WIDTH, MEL_BINS, TOKENS = 2, 64, 80, 10
+BLOCKS, WIDTH, MEL_BINS = 2, 64, 80
 
 
 def state() -> dict[str, np.ndarray]:

@@ -14,10 +14,8 @@ from pathlib import Path
 import keras
 import numpy as np
 import pytest
-from keras import ops
 
 import train
-from model_speech.layers.normalisation import MaskedBatchNormalization, statistics_over_replicas
 from tests.support.logged_losses import logged_losses
 from tests.support.spread_task import TRAINING, train_over
 from tests.support.tiny_corpus import write_tiny_corpus
@@ -185,25 +183,6 @@ def _evaluations(run: RunFolder) -> int:
 
 def _printed(folder: Path) -> str:
     return "".join(path.read_text(encoding="utf-8") for path in sorted(folder.glob("worker?.txt")))
-
-
-def test_statistics_of_two_shares_are_those_of_the_batch():
-    rng = np.random.default_rng(0)
-    frames = rng.standard_normal((5, 6, 2, 3)).astype("float32")
-    valid = np.arange(6)[None, :] < np.array([6, 3, 0, 1, 4])[:, None]
-    whole = MaskedBatchNormalization()
-    expected = ops.convert_to_numpy(whole(frames, valid, training=True))
-    shares = [slice(0, None, 2), slice(1, None, 2)]
-    sums = []
-    for share in shares:  # first each process alone, for its own sums
-        with statistics_over_replicas(lambda values: sums.append(values) or values):
-            MaskedBatchNormalization()(frames[share], valid[share], training=True)
-    for share in shares:
-        layer = MaskedBatchNormalization()
-        with statistics_over_replicas(lambda values: sums[0] + sums[1]):
-            found = layer(frames[share], valid[share], training=True)
-        np.testing.assert_allclose(found, expected[share], atol=1e-5)
-        np.testing.assert_allclose(layer.moving_variance, whole.moving_variance, rtol=1e-6)
 
 
 TWO = {"cluster": {"worker": ["a:1", "b:2"]}, "task": {"type": "worker", "index": 1}}

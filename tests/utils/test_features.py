@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from utils.config import build_config
 from utils.errors import ConfigError
 from utils.features.settings import FeatureConfig, feature_bins, frame_count
-from utils.features.speech import extract_features, normalise_utterance
+from utils.features.speech import extract_features
 
 KINDS = ("spectrogram", "filter_bank", "mfcc")
 
@@ -98,18 +98,6 @@ def test_a_window_equals_the_reference():
     energies, _ = reference.fbank(signal, winlen=0.05, nfilt=80, nfft=1024, winfunc=np.hamming)
     expected = np.log(energies)
     np.testing.assert_allclose(extract_features(noise(), config), expected, rtol=0, atol=1e-4)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_normalised_features_equal_those_of_double_precision(kind):
-    """Only the Fourier transform is computed in double precision."""
-    samples, config = noise(48_000), FeatureConfig(kind)
-    in_double = reference_features(samples, kind)
-    if kind == "filter_bank":
-        in_double = np.maximum(in_double, in_double.max() - np.log(1e8))  # the floor, 80 dB below the peak
-    expected = normalise_utterance(in_double, np.ones(len(in_double)), config)  # equally loud everywhere
-    assert expected.dtype == np.float64
-    np.testing.assert_allclose(extract_features(samples, config), expected, rtol=0, atol=1e-5)
 
 
 @settings(max_examples=60)
