@@ -68,15 +68,15 @@ def _check_limits(name: str, hint: Any, value: Any) -> None:
         require(fits, f"{name} is {value}", hint=limit.requirement)
 
 
-def check_choice(config: Any, section: str, **known: Iterable[str]) -> None:
-    """Check that values are among the known ones; for a ``__post_init__``.
+def check_choice(config: Any, section: str, **known: Iterable[str | None]) -> None:
+    """Check that values are among the known ones (None: no choice); for a ``__post_init__``.
 
     Raises:
         ConfigError: a value is not; it is named as ``section.name``.
     """
     for name, choices in known.items():
         value = getattr(config, name)
-        hint = suggestion(value, list(choices))
+        hint = suggestion(value, list(filter(None, choices)))
         require(value in choices, f"unknown {section}.{name} '{value}'", hint=hint)
 
 

@@ -16,7 +16,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from utils.audio.reading import HIGHEST_RATE, SAMPLE_RATE
 from utils.errors import AudioError, require
 from utils.features.micro import MicroFrontEnd
-from utils.limits import Count, Limited, NotNegative, Positive, Size, between
+from utils.limits import Count, Limited, NotNegative, Positive, Size, between, check_choice
 
 KINDS = ("raw", "mfcc", "micro")
 _DEFAULTS: dict[str, dict[str, Any]] = {
@@ -68,9 +68,7 @@ class KeywordFeatureConfig(Limited, section="features"):
     highest_hz: Positive = _OF_THE_KIND
 
     def __post_init__(self):
-        require(
-            self.kind in KINDS, f"unknown features.kind '{self.kind}'", hint=f"one of: {', '.join(KINDS)}"
-        )
+        check_choice(self, "features", kind=KINDS)
         for name, value in _DEFAULTS["micro" if self.kind == "micro" else "mfcc"].items():
             if getattr(self, name) is None:
                 if name == "highest_hz":

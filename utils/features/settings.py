@@ -12,6 +12,7 @@ from utils.errors import require
 from utils.features import whisper
 from utils.features.spectra import mel_filters
 from utils.features.whisper import FRAME_SAMPLES, HOP_SAMPLES
+from utils.limits import check_choice
 
 DEFAULT_BINS = {"spectrogram": 200, "filter_bank": 80, "mfcc": 13, "whisper": 80}
 # As in published systems; the frames of python_speech_features have no window function.
@@ -61,16 +62,7 @@ class FeatureConfig:
     window: str | None = None
 
     def __post_init__(self):
-        require(
-            self.kind in DEFAULT_BINS,
-            f"unknown features.kind '{self.kind}'",
-            hint=f"one of: {', '.join(DEFAULT_BINS)}",
-        )
-        require(
-            self.normalise in NORMALISATIONS,
-            f"unknown features.normalise '{self.normalise}'",
-            hint=f"one of: {', '.join(NORMALISATIONS)}",
-        )
+        check_choice(self, "features", kind=DEFAULT_BINS, normalise=NORMALISATIONS, window=(None, *WINDOWS))
         require(
             self.normalise != RUNNING or self.kind == "filter_bank",
             f"features.normalise '{self.normalise}' is for log mel energies, features.kind is '{self.kind}'",
@@ -82,11 +74,6 @@ class FeatureConfig:
             or (self.sample_rate, self.frame_samples, self.hop_samples, self.window) == published,
             "features.kind 'whisper' has fixed settings of rate, frame, hop and window",
             hint="leave out features.sample_rate, frame_ms, hop_ms and window",
-        )
-        require(
-            self.window in (None, *WINDOWS),
-            f"unknown features.window '{self.window}'",
-            hint=f"one of: {', '.join(WINDOWS)}",
         )
         require(
             min(self.sample_rate, self.frame_ms, self.hop_ms, self.hop_samples) > 0,
