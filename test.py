@@ -300,7 +300,7 @@ def _output_folder(options: argparse.Namespace) -> Path:
         stage, name = SPEECH, f"{name}-with-{options.language_run.resolve().name}"
     run = RunFolder(getattr(options, f"{stage}_run"))
     if run.packed_network.is_file():  # models that ship are packed: the checkout stays as it is
-        run = RunFolder(Path("runs") / run.path.resolve().name)
+        run = RunFolder(Path("runs/packed") / run.path.resolve().name)
     return run.tests / name
 
 

@@ -27,6 +27,7 @@ from utils.files import replacing_folder
 from utils.run_folder import checksums
 from utils.run_folder.run import SEARCH, RunFolder, open_run
 
+CARD = "README.md"  # of the model, written by its author: stays in the folder
 _SEARCH = ("language_weight", "joint_bonus", "rescoring_weight")
 """Settings of :mod:`model_language.search.joint` that may be stored."""
 # What config.yaml says about the training with local paths: whole sections, and settings of others.
@@ -48,15 +49,15 @@ def pack(
 
     Args:
         source: the run.
-        target: the new folder. Of an existing one, files that are none of a run (a card) are kept; those of
-            the earlier model (calibration, thresholds, weights) are removed.
+        target: the new folder. Of an earlier packed model, files that are none of a run (a card) are kept;
+            those of the model (calibration, thresholds, weights) are removed.
         weights: ``best``, ``last``, or the path of a weights file.
         search: weights for this model of the search for syllables and hanzi together
             (:mod:`model_language.search.joint`), chosen on dev speakers; keys ``language_weight``,
             ``joint_bonus`` and ``rescoring_weight``.
 
     Raises:
-        RunError: the run is damaged, or is ``target`` itself.
+        RunError: the run is damaged, or ``target`` has something else than a packed model.
         BundleError: the model can't be converted to ONNX.
     """
     run = open_run(source)
@@ -68,8 +69,14 @@ def pack(
         hint="other language runs are used as they are",
         error=RunError,
     )
-    if target.resolve() == run.path.resolve():
-        raise RunError("a run can't be packed into itself", where=target, hint="choose another folder")
+    is_new = not target.exists() or (target.is_dir() and {each.name for each in target.iterdir()} <= {CARD})
+    require(
+        is_new or (RunFolder(target).packed_network.is_file() and target.resolve() != run.path.resolve()),
+        "this is not a folder of a packed model, which could be replaced",
+        where=target,
+        hint="choose a new folder",
+        error=RunError,
+    )
     silence_tensorflow()  # the next lines load Keras
     from bundle.export.packed_network import packed_network, packed_text_network
     from model_language.registry import load_network
@@ -119,6 +126,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     pack(options.run, options.folder, options.weights, search)
     size = sum(path.stat().st_size for path in options.folder.rglob("*") if path.is_file())
     print(f"{options.folder}: {size / 1e6:.1f} MB")
+    if RunFolder(options.folder).config().get("task") == "speech":
+        calibrate = f"python -m recognition.calibrate {options.folder} --manifest dev.tsv"
+        print(f"Its confidences have to be fitted: {calibrate}")
     return 0
 
 

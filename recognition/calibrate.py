@@ -31,13 +31,14 @@ from recognition.recognizer import Recognizer
 from utils.audio.levels import decibels, moving_power
 from utils.audio.reading import read_audio
 from utils.command.parser import CommandParser
-from utils.errors import CorpusError
+from utils.errors import CorpusError, require
 from utils.features.speech import extract_features
 from utils.files import write_json
 from utils.hypotheses.calibration import area_under_curve, calibration_error, logistic_regression
 from utils.mandarin.output_units import TONAL, compared, read_tokens, tokens_of
 from utils.run_folder.run import PRETRAINED, RunFolder, open_run
 
+MINIMUM = 100  # syllables to fit on
 _LEADS = (-0.2, 0.3, 0.01)  # first, end and step of the leads that are tried, in seconds
 _LEVEL_SECONDS = 0.08  # window in which the level is measured
 
@@ -70,7 +71,10 @@ def observe(recognizer: Recognizer, utterances: Sequence[Utterance]) -> Observat
             texts = (utterance.pinyin, utterance.hanzi), (result.pinyin, result.hanzi)
             right.append(_correct(*(compared(recognizer.units, *text) for text in texts)))
     if not right:
-        raise CorpusError("no syllable was recognised: there is nothing to calibrate on")
+        raise CorpusError(
+            "nothing was recognised in these recordings",
+            hint="give recordings of speech, or train longer",
+        )
     return Observations(np.concatenate(features), np.concatenate(right))
 
 
@@ -120,6 +124,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         kinds += [JOINT, *([JOINT_NGRAM] if joint.has_ngrams else [])]
     dev = [utterance for path in options.manifest for utterance in read_utterances(path)]
     observed = _observe_kinds(recognizers, kinds, dev)
+    right = observed[PLAIN].right
+    require(
+        len(right) >= MINIMUM and 0 < right.sum() < len(right),
+        f"{len(right)} syllables are recognised, {right.sum()} of them correctly: too few to fit confidences",
+        where=", ".join(map(str, options.manifest)),
+        hint=f"give recordings with {MINIMUM} syllables or more, or train the model longer",
+        error=CorpusError,
+    )
     weights = {
         kind: tuple(logistic_regression(found.features, found.right).tolist())
         for kind, found in observed.items()

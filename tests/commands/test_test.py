@@ -223,7 +223,7 @@ def test_results_of_a_packed_model_do_not_change_the_checkout(tmp_path, monkeypa
     monkeypatch.chdir(tmp_path)
     Path("list.tsv").write_text("a\two3 hao3\t我好\n")
     assert command.main(["language", str(PRETRAINED), "--manifest", "list.tsv", "--json"]) == 0
-    results = Path("runs", PRETRAINED.name, "test", f"{tmp_path.name}-list", "results.json")
+    results = Path("runs/packed", PRETRAINED.name, "test", f"{tmp_path.name}-list", "results.json")
     assert json.loads(capsys.readouterr().out) == json.loads(results.read_text())
     assert not RunFolder(PRETRAINED).tests.exists()
 

@@ -101,11 +101,18 @@ def packed(packed_once, tmp_path) -> Path:
     return Path(shutil.copytree(packed_once, tmp_path / "packed"))
 
 
-def test_a_run_is_not_packed_into_itself(run):
-    before = run.config_file.read_text(encoding="utf-8")
-    with pytest.raises(RunError, match="can't be packed into itself"):
-        main([str(run.path), str(run.path / "..") + f"/{run.path.name}"])
-    assert run.config_file.read_text(encoding="utf-8") == before
+@pytest.mark.parametrize("kind", ["itself", "another run", "recordings"])
+def test_a_run_is_not_packed_over_other_files(run, tmp_path, kind):
+    target = run.path / ".." / run.path.name if kind == "itself" else tmp_path / "folder"
+    if kind == "another run":
+        shutil.copytree(run.path, target)
+    elif kind == "recordings":
+        target.mkdir()
+        (target / "a.wav").write_bytes(b"RIFF")
+    before = {path: path.read_bytes() for path in target.rglob("*") if path.is_file()}
+    with pytest.raises(RunError, match="not a folder of a packed model"):
+        main([str(run.path), str(target)])
+    assert {path: path.read_bytes() for path in target.rglob("*") if path.is_file()} == before
 
 
 def test_the_weights_of_a_packed_run_are_those_that_it_computes_with(run, packed):
@@ -195,13 +202,15 @@ def test_a_packed_run_is_loaded_with_and_without_keras(run, tmp_path, capsys):
         assert np.abs(ours[index, :length] - original[index, :length]).max() < 0.05 * np.abs(original).max()
 
 
-def test_nothing_of_an_earlier_model_stays_in_the_folder(run, tmp_path):
+def test_nothing_of_an_earlier_model_stays_in_the_folder(run, tmp_path, capsys):
     packed = tmp_path / "packed"
-    shutil.copytree(run.path, packed)
+    main([str(run.path), str(packed)])
     earlier = ("confidence.json", "phrase_thresholds.json", "metrics.json", "last.weights.h5")
     for name in (*earlier, "README.md"):
         (packed / name).write_text("of the earlier model")
+    checksums.accept(packed)
     main([str(run.path), str(packed)])
+    assert f"python -m recognition.calibrate {packed} --manifest" in capsys.readouterr().out
     assert {path.name for path in packed.iterdir()} == {
         "README.md", "checksums", "config.yaml", "network.onnx", "vocabulary"
     }  # fmt: skip

@@ -25,7 +25,7 @@ from recognition.confidence import (
 from recognition.recognizer import Recognizer
 from tests.support.tiny_corpus import write_tiny_corpus
 from utils.audio.reading import write_wav
-from utils.errors import ConfigError, RunError
+from utils.errors import ConfigError, CorpusError, RunError
 from utils.features.settings import FeatureConfig
 from utils.hypotheses.calibration import area_under_curve, calibration_error, logistic_regression
 from utils.vocabulary import BLANK, SPACE, Vocabulary
@@ -137,12 +137,18 @@ def test_a_syllable_of_the_language_model_is_as_uncertain_as_the_acoustic_model_
         assert segment.confidence == pytest.approx((expected,))
 
 
-def test_a_calibrated_run_gives_confidences_to_transcripts(packed, tmp_path, capsys, language_run):
+def test_a_calibrated_run_gives_confidences_to_transcripts(
+    packed, tmp_path, capsys, language_run, monkeypatch
+):
     manifest = write_tiny_corpus(tmp_path / "corpus", utterances=3)
     recording = str(next((tmp_path / "corpus").rglob("*.wav")))
     call = [recording, "--speech", str(packed), "--language", str(language_run), "--format", "json"]
     with pytest.raises(ConfigError, match="needs a calibrated acoustic model"):
         transcribe.main([*call, "--minimum-confidence", "0.5"])
+    with pytest.raises(CorpusError, match="too few to fit confidences"):
+        main([str(packed), "--manifest", str(manifest)])
+    monkeypatch.setattr("recognition.calibrate.MINIMUM", 1)
+    capsys.readouterr()
     assert main([str(packed), "--manifest", str(manifest), "--check", str(manifest)]) == 0
     printed = capsys.readouterr().out.splitlines()
     fitted, checked = printed[1:4], printed[4:7]

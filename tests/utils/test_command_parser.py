@@ -34,8 +34,14 @@ def test_a_misspelt_option_is_named_with_the_nearest_one(words, message, capsys)
         assert message in capsys.readouterr().err
 
 
-def test_prefixes_negative_numbers_and_words_after_two_dashes_are_not_misspelt():
-    options = parser().parse_args(["--form", "srt", "--shift", "-200", "100", "--", "--formt"])
+def test_a_prefix_is_no_option(capsys):
+    with pytest.raises(SystemExit):
+        parser().parse_args(["--form", "srt"])
+    assert "unknown option --form: did you mean --format?" in capsys.readouterr().err
+
+
+def test_negative_numbers_and_words_after_two_dashes_are_not_misspelt():
+    options = parser().parse_args(["--format", "srt", "--shift", "-200", "100", "--", "--formt"])
     assert (options.format, options.shift, options.files) == ("srt", [-200, 100], ["--formt"])
 
 

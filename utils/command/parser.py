@@ -24,6 +24,7 @@ class CommandParser(argparse.ArgumentParser):
 
     def __init__(self, *, common: Sequence[str] = (), **of_argparse: Any):
         of_argparse.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
+        of_argparse.setdefault("allow_abbrev", False)  # --language is not --language-model
         started = sys.modules["__main__"].__spec__  # of python -m; None of a script
         if started:  # Python 3.14 names the command so by itself
             of_argparse.setdefault("prog", f"python -m {started.name}")
@@ -38,7 +39,7 @@ class CommandParser(argparse.ArgumentParser):
         known = self._option_string_actions
         for word in takewhile(lambda word: word != "--", () if self._subparsers else words):
             name = word.partition("=")[0]
-            if _OPTION.fullmatch(name) and not any(option.startswith(name) for option in known):
+            if _OPTION.fullmatch(name) and name not in known:
                 # Without dashes, which all options have in common.
                 words_of_known = {option.lstrip("-"): option for option in known}
                 nearest = difflib.get_close_matches(name.lstrip("-"), words_of_known, n=1)
