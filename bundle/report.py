@@ -68,7 +68,7 @@ def report_json(about: Mapping[str, Any], results: Sequence[ArtefactResult]) -> 
     return {**about, "artefacts": artefacts}
 
 
-ERROR_RATES = {"speech": "syllable error rate", "language": "character error rate"}
+ERROR_RATES = {"speech": "token error rate", "language": "character error rate"}
 """Kind of model → name of one minus the accuracy."""
 
 
@@ -91,7 +91,8 @@ def _about(about: Mapping[str, Any]) -> list[str]:
         )
     if about["accuracy"]:
         shown = ", ".join(f"{name} {100 * value:.2f} %" for name, value in about["accuracy"].items())
-        lines.append(f"- the source model's accuracy on {about['test_clips']} test clips: {shown}")
+        clips = f"{about['test_clips']} {about['test_split']} clips"
+        lines.append(f"- the source model's accuracy on {clips}: {shown}")
     else:
         lines.append("- accuracy not measured: there were no test clips (the notes of the export say why)")
     if about["stream"]:
@@ -148,7 +149,7 @@ _LEGEND = f"""\
 Each artefact was run by its own runtime in a new process, on one thread, on the golden clips: whole, or chunk
 by chunk with the state reset before each clip, and then all clips as one stream. Passed: for float and
 float16 a difference to the source model's logits of at most {_FLOAT} or {_FLOAT16}, times the largest
-logit if that is above 1; for dynamic and int8 a loss of at most {_POINT} of accuracy on the test clips.
+logit if that is above 1; for dynamic and int8 a loss of at most {_POINT} of accuracy.
 reset1: streamed, with a reset before each clip; reset0: never reset. A call is a whole clip or utterance,
 or one chunk of a stream; the time is the median, including Python. Models of whole utterances were
 compared on utterances in one padded batch, one by one without padding, and with more padding."""

@@ -67,7 +67,7 @@ def take_weights(
         ConfigError: a layer is missing in ``source`` or has other shapes there, or a pattern matches none.
     """
     layers, source_layers = named_layers(model), named_layers(source)
-    excluded = _matching(layers, excepted, "initialise_except")
+    excluded = _matching(layers, excepted, "initialise_except", "takes all layers")
     copied = [name for name in layers if name not in excluded]
     require(copied, "initialise_except leaves nothing to take", where=f"initialise_from={source_run}")
     arrays, mismatches = {}, {}
@@ -176,7 +176,7 @@ def freeze_layers(model: keras.Model, patterns: Sequence[str]) -> None:
         ConfigError: a pattern matches no layer with weights, or nothing is left to train.
     """
     layers = named_layers(model)
-    frozen = _matching(layers, patterns, "freeze")
+    frozen = _matching(layers, patterns, "freeze", "trains all layers")
     for name in frozen:
         layers[name].trainable = False
     require(
@@ -193,13 +193,14 @@ def named_layers(model: keras.Model) -> dict[str, keras.layers.Layer]:
     return {layer.name: layer for layer in model.layers if layer.weights}
 
 
-def _matching(layers: Mapping[str, Any], patterns: Sequence[str], key: str) -> list[str]:
-    """Names that match one of the patterns, in the order of the model."""
+def _matching(layers: Mapping[str, Any], patterns: Sequence[str], key: str, without: str) -> list[str]:
+    """Names that match one of the patterns, in the order of the model; ``without``: what no pattern does."""
+    advice = f"set {key}=[…] for this model, {key}=[] {without}; "
     for pattern in patterns:
         require(
             any(fnmatchcase(name, pattern) for name in layers),
             f"{key}: no layer is called '{pattern}'",
-            hint=suggestion(pattern, list(layers)),
+            hint=suggestion(pattern, list(layers), advice=advice),
         )
     return [name for name in layers if any(fnmatchcase(name, pattern) for pattern in patterns)]
 

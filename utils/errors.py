@@ -156,12 +156,12 @@ def unreadable(kind: type[UserError], message: str, path: object, error: OSError
     return kind(f"{message} ({error.strerror})", where=path, hint="check the path")
 
 
-def suggestion(given: object, known: Sequence[str], prefix: str = "") -> str:
-    """A hint for a wrong name: the nearest known one, or all."""
+def suggestion(given: object, known: Sequence[str], prefix: str = "", advice: str = "") -> str:
+    """A hint for a wrong name: the nearest known one, or ``advice`` and all."""
     nearest = difflib.get_close_matches(str(given), known, n=1)
     if nearest:
         return f"did you mean '{prefix}{nearest[0]}'?"
-    return f"there are: {', '.join(prefix + name for name in known)}"
+    return f"{advice}there are: {', '.join(prefix + name for name in known)}"
 
 
 def require(

@@ -258,6 +258,7 @@ def _write_report(
         "parameters": source.model.count_params(),
         "accuracy": accuracy,
         "test_clips": len(source.tests),
+        "test_split": source.test_split,
         "frame_seconds": source.frame_seconds,
         "row_stride": source.row_stride,
         "multiply_accumulates": costs,

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -65,7 +64,7 @@ def keyword_source(
 
     empty = Clips(np.zeros((0, *keyword.model.inputs[0].shape[1:]), np.float32), np.zeros(0, np.int32))
     counts = {"test": max_tests, "dev": max_tests, "train": CALIBRATION_CLIPS}
-    splits: dict[str, Any] = read_splits(lambda: read_keyword_clips(data), read, counts, empty)
+    splits = read_splits(lambda: read_keyword_clips(data), read, counts, empty)
     features = keyword.features
     clip_ms = 1000 * keyword.clip_samples / features.sample_rate
     return ExportSource(

@@ -7,7 +7,6 @@ be too wide for the others.
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -51,7 +50,7 @@ def language_source(
     model, symbols = load_network(folder.path, weights)
     data = folder.data_section(overrides)
     limits = {"test": 0, "dev": 0, "train": _TRAINING_SENTENCES}
-    splits: dict[str, Any] = read_splits(
+    splits = read_splits(
         lambda: {split: _pairs(split, data[split], n) for split, n in limits.items() if data.get(split)},
         lambda pairs, count: _padded(symbols, [pairs[row] for row in evenly(len(pairs), count)]),
         {"test": max_tests, "dev": max_tests, "train": CALIBRATION_SENTENCES},

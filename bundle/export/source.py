@@ -49,19 +49,20 @@ def read_splits(
     read: Callable[[Sequence[Any], int], Clips],
     counts: Mapping[str, int],
     empty: Clips,
-) -> dict[str, Clips]:
+) -> dict[str, Any]:
     """Read the clips of an export. If the data can't be read, there are none, and a note says so.
 
     Args:
-        find: lists the items of the splits ``train``, ``dev`` and ``test``. Without a test split the dev
-            split is the test.
+        find: lists the items of the splits ``train``, ``dev`` and ``test``. Without an item of the test split
+            the dev split is the test.
         read: items of a split and a maximum number → that many clips, evenly spaced.
         counts: the maximum number of items of each split.
         empty: no clips.
 
     Returns:
-        ``tests``: clips to measure accuracies on; ``development``: clips to choose int8's float layers on,
-        empty if there is no dev split beside the tests; ``calibration``: clips of the training split.
+        ``tests``: clips to measure accuracies on, of the split ``test_split``; ``development``: clips to
+        choose int8's float layers on, empty if there is no dev split beside the tests; ``calibration``: clips
+        of the training split.
     """
 
     def take(items: Sequence[Any], count: int) -> Clips:
@@ -72,6 +73,7 @@ def read_splits(
         test, dev, train = (splits.get(name) or () for name in ("test", "dev", "train"))
         return {
             "tests": take(test or dev, counts["test"]),
+            "test_split": "dev" if dev and not test else "test",
             "development": take(dev if test else (), counts["dev"]),
             "calibration": take(train, counts["train"]),
         }
@@ -113,8 +115,9 @@ class ExportSource:
         calibration: clips of the training split, for int8.
         development: clips of the dev split, to choose int8's float layers on; if there are none, the
             calibration clips are used.
-        tests: clips of the test split, may be empty.
+        tests: clips of ``test_split``, may be empty.
         golden: clips on which every artefact is compared with the model.
+        test_split: the split of ``tests``: ``test``, or ``dev`` if no clip of the test split can be used.
         row_stride: input positions per row of logits, for a model of whole utterances; 0 for one of clips.
         obstacles: why a model of whole utterances can't stream.
         blank: class of the CTC blank, for an acoustic model.
@@ -134,6 +137,7 @@ class ExportSource:
     calibration: Clips
     tests: Clips
     golden: Clips
+    test_split: str = "test"
     development: Clips | None = None
     row_stride: int = 0
     obstacles: tuple[str, ...] = ()

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import keras
 import numpy as np
@@ -94,7 +93,7 @@ def speech_source(
         noise_lengths = [longest - features.frame_samples] * GOLDEN_STREAMS
         calibration_count, golden_count = CALIBRATION_CLIPS, GOLDEN_STREAMS
     data = folder.data_section(overrides)
-    splits: dict[str, Any] = read_splits(
+    splits = read_splits(
         lambda: {
             split: _utterances(split, data.get(split) or [], vocabulary) for split in ("test", "dev", "train")
         },
@@ -128,7 +127,7 @@ def _utterances(split: str, manifests: Sequence[str], vocabulary: Vocabulary) ->
     def is_known(utterance: Utterance) -> bool:
         return all(token in vocabulary for token in _tokens(vocabulary, utterance))
 
-    return usable_items(split, short, is_known, "utterances with syllables that the vocabulary lacks")
+    return usable_items(split, short, is_known, "utterances with tokens that the vocabulary lacks")
 
 
 def _tokens(vocabulary: Vocabulary, utterance: Utterance) -> tuple[str, ...]:
@@ -184,7 +183,7 @@ def _padded(acoustic: AcousticModel, sounds: Sequence[np.ndarray], utterances: S
 
 
 def _references(vocabulary: Vocabulary, utterances: Sequence[Utterance]) -> np.ndarray:
-    """Classes of the syllables, (N, longest) int32, padded with -1."""
+    """Classes of the tokens, (N, longest) int32, padded with -1."""
     return pad_rows([vocabulary.encode(_tokens(vocabulary, each)) for each in utterances], fill=-1)
 
 

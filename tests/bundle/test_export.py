@@ -106,6 +106,7 @@ def copy(exported, tmp_path) -> Path:
 
 def test_every_artefact_has_its_accuracy_file_and_its_row(exported, variants):
     table = (exported / "export.md").read_text()
+    assert "- the source model's accuracy on 30 test clips: " in table
     measured = json.loads((exported / "export.json").read_text())["artefacts"]
     for variant in variants:
         found = measured[variant.path]

@@ -5,6 +5,7 @@ import runpy
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,7 @@ from bundle.report import ArtefactResult
 from bundle.runtimes.artefacts import open_artefact
 from bundle.variants import Format, Precision, Variant
 from data.evaluation_lists import read_test_transcripts
-from data.manifest import read_manifest
+from data.manifest import read_manifest, write_manifest
 from model_language.registry import MODELS as CONVERTERS
 from model_language.registry import load_converter
 from model_language.vocabulary.symbols import build_symbols
@@ -294,11 +295,17 @@ def test_utterances_and_sentences_that_are_too_long_are_counted(runs, tiny_manif
 
 
 @pytest.fixture(scope="module")
-def speech_bundle(runs, tmp_path_factory) -> Path:
-    """A bundle made and verified by the command, each artefact in a separate process."""
-    output = tmp_path_factory.mktemp("bundles") / "speech"
-    formats = ["--format", "onnx", "litert", "--precision", "float"]
-    assert load_script("export.py").main([str(runs("compact")), *formats, "--output", str(output)]) == 0
+def speech_bundle(runs, tiny_manifest, tmp_path_factory) -> Path:
+    """A bundle made and verified by the command, each artefact in a separate process.
+
+    All utterances of the test split have a syllable that the run's vocabulary lacks.
+    """
+    folder = tmp_path_factory.mktemp("bundles")
+    unknown = [replace(each, pinyin=("mar1",), hanzi="妈") for each in read_manifest(tiny_manifest)]
+    write_manifest(folder / "unknown.tsv", unknown)
+    settings = [f"data.test=[{folder / 'unknown.tsv'}]", "--format", "onnx", "litert", "--precision", "float"]
+    output = folder / "speech"
+    assert load_script("export.py").main([str(runs("compact")), *settings, "--output", str(output)]) == 0
     return output
 
 
@@ -316,10 +323,11 @@ def test_the_command_exports_whole_utterances_and_verifies(speech_bundle, capsys
     assert not any(artefact["tensorflow_loaded"] for artefact in found.values())
     text = (speech_bundle / f"{ONNX.path}.accuracy.txt").read_text().splitlines()
     assert text[0].startswith("non_stream ") and text[0].endswith("(N = 8)")
-    assert text[1].startswith("syllable error rate non_stream ")
+    assert text[1].startswith("token error rate non_stream ")
     table = (speech_bundle / "export.md").read_text().splitlines()
     (row,) = [row for row in table if row.startswith(f"| {ONNX} ")]
     assert float(row.split("|")[-3]) > 0  # the real-time factor
+    assert any(line.startswith("- the source model's accuracy on 8 dev clips: ") for line in table)
 
 
 @pytest.mark.parametrize(

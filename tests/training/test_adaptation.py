@@ -91,11 +91,16 @@ def test_an_adapted_run_keeps_the_search_weights_of_its_initial_run(unchanged: R
     assert RunFolder(tmp_path / "packed").config()["search"] == {**SEARCH_WEIGHTS, "joint_bonus": 3.0}
 
 
-def test_settings_that_contradict_the_initial_model_are_refused(base: Path):
+def test_settings_that_contradict_the_initial_model_are_refused(base: Path, capsys):
     with pytest.raises(ConfigError, match=r"features\.\* are set"):
         adapt(base, "features", "features.frame_ms=32")
     with pytest.raises(ConfigError, match="without initialise_from"):
         adapt(base, "nothing", "initialise_from=''")
+    with pytest.raises(
+        ConfigError, match=r"no layer is called 'conv_\*', set freeze=.* there are: front_1_conv, "
+    ):
+        adapt(base, "frozen", "freeze=[conv_*]")
+    assert "front_1_conv" not in "".join(capsys.readouterr())  # the names are in the hint only
 
 
 def test_held_out_sentences_are_in_no_training_utterance(tmp_path: Path):

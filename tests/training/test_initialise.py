@@ -118,6 +118,9 @@ def test_freezing_by_pattern(caplog, info):
     assert f"frozen: 3 of 8 layers, 136 of {model.count_params()} parameters: conv, front" in caplog.text
     with pytest.raises(ConfigError, match=r"freeze: no layer is called 'frnt', did you mean 'front'\?"):
         freeze_layers(model, ["frnt"])
+    known = r"set freeze=\[…\] for this model, freeze=\[\] trains all layers; there are: conv, conv_norm, "
+    with pytest.raises(ConfigError, match=rf"freeze: no layer is called 'zz_\*', {known}"):
+        freeze_layers(model, ["zz_*"])
     with pytest.raises(ConfigError, match="freeze leaves nothing to train"):
         freeze_layers(model, ["*"])
 

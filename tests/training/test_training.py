@@ -129,7 +129,11 @@ def test_a_run_keeps_the_classes_that_it_begins_with(tmp_path, config_file, usua
     assert Vocabulary.load(second.vocabulary("acoustic.txt")) == few
     Vocabulary(("我", "你", SPACE, BLANK)).save(tmp_path / "hanzi.txt")
     wrong = (*overrides, f"vocabulary.file={tmp_path}/hanzi.txt", "vocabulary.units=tonal_syllables")
-    with pytest.raises(ConfigError, match="a vocabulary of hanzi"):
+    with pytest.raises(ConfigError, match=r"a vocabulary of hanzi, and vocabulary\.units=tonal_syl"):
+        train_from_config("speech", config_file, wrong, tmp_path / "third")
+    Vocabulary((*seen, SPACE)).save(tmp_path / "unfinished.txt")
+    wrong = (*overrides, f"vocabulary.file={tmp_path}/unfinished.txt")
+    with pytest.raises(ConfigError, match=r"has no blank '_' at its end.*make a line '_' the last one"):
         train_from_config("speech", config_file, wrong, tmp_path / "third")
     with pytest.raises(
         VocabularyError, match="a vocabulary of hanzi, and the source run has tonal_syllables"

@@ -64,7 +64,7 @@ def prepare_model(
     run: RunFolder,
     load_source: Callable[[str], SourceModel] | None = None,
 ) -> None:
-    """Copy initial weights, unless the training is resumed; freeze layers; write ``model_summary.txt``.
+    """Freeze layers; copy initial weights, unless the training is resumed; write ``model_summary.txt``.
 
     Args:
         model: newly built.
@@ -76,12 +76,12 @@ def prepare_model(
     Raises:
         ConfigError: the weights don't fit, or a pattern of layers matches none.
     """
+    freeze_layers(model, recipe.freeze)
     if load_source and recipe.initialise_from and not run.checkpoint.is_file():
         source, token_layers = load_source(recipe.initialise_from)
         theirs = (RunFolder(Path(recipe.initialise_from)).config().get("model") or {}).get("name", "")
         names = theirs, getattr(recipe.model, "name", "")
         take_weights(model, source, recipe.initialise_from, token_layers, recipe.initialise_except, names)
-    freeze_layers(model, recipe.freeze)
     write_text(run.model_summary, summary_text(model))
 
 

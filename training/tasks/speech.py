@@ -397,12 +397,18 @@ def _given_vocabulary(config: SpeechConfig, seen: set[str]) -> Vocabulary | None
     """That of ``vocabulary.file``, or that of the run to begin with if it has all tokens of the data."""
     if config.vocabulary.file:
         vocabulary = Vocabulary.load(config.vocabulary.file)
-        found = vocabulary.units
         require(
-            vocabulary.tokens[-1] == BLANK and found == config.vocabulary.units,
-            f"a vocabulary of {found} whose last token is '{vocabulary.tokens[-1]}'",
+            vocabulary.tokens[-1] == BLANK,
+            f"the vocabulary has no blank '{BLANK}' at its end",
             where=config.vocabulary.file,
-            hint=f"the last token is the blank '{BLANK}', the others are {config.vocabulary.units}",
+            hint=f"make a line '{BLANK}' the last one, or use an acoustic vocabulary: a run's "
+            "vocabulary/acoustic.txt, or the output of data.vocabularies",
+        )
+        require(
+            vocabulary.units == config.vocabulary.units,
+            f"a vocabulary of {vocabulary.units}, and vocabulary.units={config.vocabulary.units}",
+            where=config.vocabulary.file,
+            hint=f"set vocabulary.units={vocabulary.units}, or use another vocabulary",
         )
         return vocabulary
     if config.initialise_from:

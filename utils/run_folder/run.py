@@ -349,11 +349,18 @@ def _what_is_wrong(path: Path) -> str:
 
 
 def _runs_nearby(run: RunFolder) -> str:
-    """Names the runs in this folder, or else those beside it."""
+    """Names the runs in this folder, or else those beside it; one without weights was perhaps just begun."""
     folders = (run.path, run.path.parent)
-    runs = ([str(path.parent) for path in folder.glob("*/config.yaml")] for folder in folders)
+    runs = (
+        [str(path.parent) for path in folder.glob("*/config.yaml") if _has_weights(path.parent)]
+        for folder in folders
+    )
     found = sorted(next(filter(None, runs), []))
     return f"runs nearby: {', '.join(found[:5])}" if found else "give the folder that train.py wrote"
+
+
+def _has_weights(run: Path) -> bool:
+    return any(path.suffix in {".h5", ".npz", ".onnx"} for path in run.glob("*"))
 
 
 def _source_of(bundle: RunFolder) -> str:
