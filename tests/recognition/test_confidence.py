@@ -148,6 +148,8 @@ def test_a_calibrated_run_gives_confidences_to_transcripts(
     with pytest.raises(CorpusError, match="too few to fit confidences"):
         main([str(packed), "--manifest", str(manifest)])
     monkeypatch.setattr("recognition.calibrate.MINIMUM", 1)
+    # The random model is never right.
+    monkeypatch.setattr("recognition.calibrate._correct", lambda _, found: np.arange(len(found)) % 2 == 0)
     capsys.readouterr()
     assert main([str(packed), "--manifest", str(manifest), "--check", str(manifest)]) == 0
     printed = capsys.readouterr().out.splitlines()
