@@ -392,6 +392,11 @@ def _history(
     return lambda run: _write_history(run, losses, errors)
 
 
+def _first_epoch(run: Path) -> None:
+    for name in ("best.weights.h5", "last.weights.h5", "history.csv", "metrics.json"):
+        (run / name).unlink()
+
+
 RUN_FAULTS = {
     "no weights": (lambda run: (run / "best.weights.h5").unlink(), [(ERROR, "unfit-weights")]),
     "no vocabulary": (lambda run: (run / "vocabulary/acoustic.txt").unlink(), [(ERROR, "unfit-weights")]),
@@ -401,7 +406,8 @@ RUN_FAULTS = {
     "NaN weights": (_nan_weights, [(ERROR, "not-finite")]),
     "a vocabulary without its last line": (_cut("vocabulary/acoustic.txt"), [(ERROR, "unfit-weights")]),
     "another model's width": (_config("width: 8", "width: 16"), [(ERROR, "unfit-weights")]),
-    "nothing but blanks": (_history((50, 40, 35), (1.0, 1.0, 0.995)), [(ERROR, "collapsed")]),
+    "a first epoch that has not ended": (_first_epoch, [(WARNING, "unfit-weights")]),
+    "nothing learnt": (_history((50, 40, 35), (1.0, 1.0, 0.995)), [(ERROR, "collapsed")]),
 }
 
 
@@ -411,6 +417,21 @@ def test_a_fault_of_a_run_is_found_and_nothing_else(sound_run, tmp_path, capsys,
     plant(run)
     checksums.accept(run)  # a fault that the training itself wrote
     assert names(findings(capsys, run)) == expected
+
+
+def test_a_run_that_has_learnt_nothing_can_be_tested_on_ten_utterances(
+    sound_run, tmp_path, capsys, monkeypatch
+):
+    from preflight import overfit
+
+    monkeypatch.setattr(overfit, "STEPS", 1)
+    run = shutil.copytree(sound_run, tmp_path / "run")
+    _history((50, 40, 35), (1.0, 1.0, 0.995))(run)
+    checksums.accept(run)
+    found = findings(capsys, run, "--overfit")
+    assert names(found) == [(ERROR, "collapsed"), (ERROR, "overfit-ten")]
+    assert f"(doctor.py {run} --overfit)" in found[0]["advice"]
+    assert found[1]["where"] == str(run)
 
 
 def test_a_fault_that_the_training_did_not_write_is_found_first(sound_run, tmp_path, capsys):
