@@ -149,9 +149,13 @@ def _examine(subjects: Subjects, options: argparse.Namespace, overrides: Sequenc
             recipe = given
             listings += recipes.recipe_listings(recipe)
             rates.append(recipe.features.sample_rate)
-    findings += examine_texts(listings, initial=recipes.initial_syllables(recipe) if recipe else ())
     if recipe:
+        units = recipe.vocabulary.units
+        findings += examine_texts(listings, initial=recipes.initial_tokens(recipe), units=units)
         findings += recipes.examine_recipe(recipe, listings)
+        findings += recipes.examine_vocabulary_file(recipe, listings)
+    else:
+        findings += examine_texts(listings)
     for run in subjects.runs:
         run_findings = recipes.examine_run(run)
         findings += run_findings

@@ -21,10 +21,11 @@ from tests.support.damage import damage_file
 from tests.support.tiny_corpus import SYLLABLES
 from utils.audio.reading import write_wav
 from utils.config import to_plain
-from utils.errors import ConfigError, CorpusError
+from utils.errors import ConfigError, CorpusError, VocabularyError
 from utils.files import write_text
 from utils.run_folder import checksums
 from utils.run_folder.run import PRETRAINED, PRETRAINED_SPEECH, start_run
+from utils.vocabulary import acoustic_vocabulary
 
 RATE, SECONDS = 16_000, 2.0
 ERROR, WARNING = "error", "warning"
@@ -312,6 +313,41 @@ def test_targets_that_ctc_cannot_align_are_found(corpus, recipe, capsys):
     assert findings(capsys, *recipe) == []
     (found,) = findings(capsys, *recipe, "vocabulary.units=initials_finals")
     assert found["detail"] == "26 output frames needed, 25 available"
+
+
+@pytest.mark.parametrize(
+    ("units", "kind", "unseen"),
+    [
+        ("hanzi", "hanzi", "吗, 国"),
+        ("tonal_syllables", "syllables", "guo2"),
+        ("toneless_syllables", "toneless syllables", "guo"),
+        ("initials_finals", "initials and finals", "g, uo2"),
+    ],
+)
+def test_the_output_units_of_a_recipe_that_train_lacks_are_found(corpus, recipe, capsys, units, kind, unseen):
+    _set("test", pinyin="ma1 guo2", hanzi="吗国")(corpus)
+    corpus.write()
+    found = findings(capsys, *recipe, f"vocabulary.units={units}", "--no-audio")
+    (found,) = [each for each in found if each["check"] == "unheard-syllable"]
+    assert found["problem"].startswith(f"{kind} that are not in the training set")
+    assert found["detail"].endswith(f" kinds: {unseen}")
+
+
+def test_the_vocabulary_file_of_a_recipe_is_checked(corpus, recipe, tmp_path, capsys):
+    file = tmp_path / "vocabulary.txt"
+    acoustic_vocabulary(SYLLABLES, only=True).save(file)
+    recipe += [f"vocabulary.file={file}", "--no-audio"]
+    assert findings(capsys, *recipe) == []
+    acoustic_vocabulary(list(SYLLABLES)[1:], only=True).save(file)
+    found = findings(capsys, *recipe)
+    assert names(found) == [(ERROR, "not-in-vocabulary")]
+    assert {Path(each["where"]).stem for each in found} == {"train", "dev"}
+    file.write_text("ma1\n", encoding="utf-8")
+    with pytest.raises(ConfigError, match="whose last token is 'ma1'"):
+        findings(capsys, *recipe)
+    file.unlink()
+    with pytest.raises(VocabularyError, match=r"vocabulary\.txt"):
+        findings(capsys, *recipe)
 
 
 # --- before a training ------------------------------------------------------------------------------------

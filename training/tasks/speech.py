@@ -388,23 +388,33 @@ def _vocabulary(
         )
     seen = {token for each in utterances for token in tokens_of(units, each.pinyin, each.hanzi)}
     seen = seen.union(*(corpus.syllables for corpus in packed))
-    vocabulary = _given_vocabulary(config, seen) or acoustic_vocabulary(seen, units)
+    vocabulary = _known_vocabulary(config, seen) or acoustic_vocabulary(seen, units)
     vocabulary.save(path)
     return vocabulary
 
 
-def _given_vocabulary(config: SpeechConfig, seen: set[str]) -> Vocabulary | None:
+def given_vocabulary(config: VocabularyConfig) -> Vocabulary:
+    """The vocabulary in ``file``.
+
+    Raises:
+        VocabularyError: the file is missing or damaged.
+        ConfigError: its last token is not the blank, or it has other units.
+    """
+    vocabulary = Vocabulary.load(config.file)
+    found = vocabulary.units
+    require(
+        vocabulary.tokens[-1] == BLANK and found == config.units,
+        f"a vocabulary of {found} whose last token is '{vocabulary.tokens[-1]}'",
+        where=config.file,
+        hint=f"the last token is the blank '{BLANK}', the others are {config.units}",
+    )
+    return vocabulary
+
+
+def _known_vocabulary(config: SpeechConfig, seen: set[str]) -> Vocabulary | None:
     """That of ``vocabulary.file``, or that of the run to begin with if it has all tokens of the data."""
     if config.vocabulary.file:
-        vocabulary = Vocabulary.load(config.vocabulary.file)
-        found = vocabulary.units
-        require(
-            vocabulary.tokens[-1] == BLANK and found == config.vocabulary.units,
-            f"a vocabulary of {found} whose last token is '{vocabulary.tokens[-1]}'",
-            where=config.vocabulary.file,
-            hint=f"the last token is the blank '{BLANK}', the others are {config.vocabulary.units}",
-        )
-        return vocabulary
+        return given_vocabulary(config.vocabulary)
     if config.initialise_from:
         source = RunFolder(Path(config.initialise_from)).vocabulary(ACOUSTIC)
         if source.is_file() and seen.issubset((vocabulary := Vocabulary.load(source)).tokens):
