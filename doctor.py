@@ -149,20 +149,27 @@ def _examine(subjects: Subjects, options: argparse.Namespace, overrides: Sequenc
             recipe = given
             listings += recipes.recipe_listings(recipe)
             rates.append(recipe.features.sample_rate)
-    findings += examine_texts(listings, initial=recipes.initial_syllables(recipe) if recipe else ())
     if recipe:
+        units = recipe.vocabulary.units
+        findings += examine_texts(listings, initial=recipes.initial_tokens(recipe), units=units)
         findings += recipes.examine_recipe(recipe, listings)
+        findings += recipes.examine_vocabulary_file(recipe, listings)
+    else:
+        findings += examine_texts(listings)
     for run in subjects.runs:
         run_findings = recipes.examine_run(run)
         findings += run_findings
-        if has_errors(run_findings):
+        intact = not has_errors(run_findings)
+        unusable = {"unreadable-config", "unknown-config"}.intersection(each.check for each in run_findings)
+        has_recipe = not unusable and not is_packed(run)  # the config of a packed model is not a recipe
+        if not (intact or has_recipe):
             continue
         rates.append((run.config().get("features") or {}).get("sample_rate", SAMPLE_RATE))
         if run.config().get("task") != "speech":
             continue
-        findings += examine_vocabulary(listings, Vocabulary.load(run.vocabulary("acoustic.txt")))
-        known = not any(finding.check == "unknown-config" for finding in run_findings)
-        if known and not is_packed(run):  # the config of a packed model is not a recipe
+        if intact:
+            findings += examine_vocabulary(listings, Vocabulary.load(run.vocabulary("acoustic.txt")))
+        if has_recipe:
             own = recipes.recipe_of_run(run)
             findings += [each for each in recipes.examine_lengths(own, listings) if each not in findings]
             if recipe is None:
@@ -183,7 +190,8 @@ def _overfit(
 
     if recipe is None:
         raise ConfigError(
-            "--overfit needs a speech recipe", hint="give --config RECIPE, or a whole speech run"
+            "--overfit needs a speech recipe",
+            hint="give --config RECIPE, or a speech run with a readable config.yaml",
         )
     listings = listings or recipes.recipe_listings(recipe)
     lines = lines_of(of_role(listings, "train") or listings)

@@ -21,6 +21,7 @@ from data.manifest import (
 )
 from utils.errors import CorpusError
 from utils.features.settings import FeatureConfig, frame_count
+from utils.mandarin.output_units import tokens_of
 from utils.mandarin.pinyin import normalise_syllable
 from utils.processes import bar_if_long
 
@@ -57,6 +58,10 @@ class Line:
     def frames(self, features: FeatureConfig, speed: float = 1.0) -> int:
         """Number of feature frames, for a recording that is played ``speed`` times as fast."""
         return frame_count(round(self.seconds / speed * features.sample_rate), features)
+
+    def tokens(self, units: str) -> tuple[str, ...]:
+        """The tokens of the text in these output units, without syllables that are not pinyin."""
+        return tokens_of(units, tuple(filter(canonical, self.pinyin)), self.hanzi)
 
     def utterance(self) -> Utterance:
         """The line as an utterance of a manifest."""

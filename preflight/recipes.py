@@ -18,7 +18,7 @@ from preflight.checks.audio import low_rate_of_some
 from preflight.checks.manifests import repeated_recording
 from preflight.checks.runs import LOADED, OPENED, RUN
 from preflight.checks.splits import SPLITS, unheard_syllable
-from preflight.examine import examine_texts, recordings_as_listing
+from preflight.examine import examine_texts, examine_vocabulary, recordings_as_listing
 from preflight.findings import (
     ERROR,
     WARNING,
@@ -30,19 +30,18 @@ from preflight.findings import (
     has_errors,
     line_finding,
 )
-from preflight.listings import Listing, canonical, read_listing
+from preflight.listings import Listing, of_role, read_listing
 from preflight.overfit import overfit_ten
 from training.run import RECIPES
 from training.tasks.adaptation import with_initial_settings
 from training.tasks.keyword import KeywordConfig
 from training.tasks.language_config import LanguageConfig
-from training.tasks.speech import SpeechConfig
+from training.tasks.speech import SpeechConfig, given_vocabulary
 from training.utterance_checks import MAX_SKIPPED_FRACTION
 from utils.audio.reading import sample_rates_of
 from utils.config import build_config, load_config, read_yaml, with_overrides
 from utils.errors import CorpusError, TrainingError
 from utils.features.settings import FeatureConfig, empty_filters
-from utils.mandarin.output_units import tokens_of
 from utils.run_folder.run import NOT_OF_THE_RECIPE, RunFolder
 from utils.vocabulary import Vocabulary
 
@@ -82,7 +81,7 @@ def target_too_long(
         if not line.has_length:
             continue
         frames = int(output_lengths(line.frames(features, speed), time_stride))
-        tokens = tokens_of(units, tuple(filter(canonical, line.pinyin)), line.hanzi)
+        tokens = line.tokens(units)
         # The exact number is expensive, and needed for long texts only.
         if 2 * len(tokens) > frames and (needed := frames_needed(np.asarray(tokens))) > frames:
             short.append((line, f"{needed} output frames needed, {frames} available"))
@@ -170,7 +169,7 @@ def recipe_listings(config: SpeechConfig) -> list[Listing]:
     return listings
 
 
-def initial_syllables(config: SpeechConfig) -> tuple[str, ...]:
+def initial_tokens(config: SpeechConfig) -> tuple[str, ...]:
     """The tokens of the run that a recipe starts from; none if there is no such run."""
     if not config.initialise_from:
         return ()
@@ -181,6 +180,18 @@ def initial_syllables(config: SpeechConfig) -> tuple[str, ...]:
 def examine_recipe(config: SpeechConfig, listings: Sequence[Listing]) -> list[Finding]:
     """Check feature settings, and targets against the model's time stride."""
     return apply((empty_filter,), config.features) + examine_lengths(config, listings)
+
+
+def examine_vocabulary_file(config: SpeechConfig, listings: Sequence[Listing]) -> list[Finding]:
+    """Check the train and dev lists against ``vocabulary.file``; not for a run, which has its own copy.
+
+    Raises:
+        ConfigError, VocabularyError: the file can't be used.
+    """
+    if not config.vocabulary.file:
+        return []
+    used = [*of_role(listings, "train"), *of_role(listings, "dev")]
+    return examine_vocabulary(used, given_vocabulary(config.vocabulary))
 
 
 def examine_lengths(config: SpeechConfig, listings: Sequence[Listing]) -> list[Finding]:
@@ -223,7 +234,8 @@ def check_before_training(config: Any) -> None:
     if not isinstance(config, SpeechConfig):
         return
     listings = recipe_listings(config)
-    findings = examine_texts(listings, readings=False, initial=initial_syllables(config))
+    units = config.vocabulary.units
+    findings = examine_texts(listings, readings=False, initial=initial_tokens(config), units=units)
     findings += examine_recipe(config, listings) + _examine_rates(config, listings)
     errors = [finding for finding in findings if finding.severity == ERROR]
     for line in format_findings(findings):

@@ -19,7 +19,6 @@ from pypinyin.constants import PINYIN_DICT
 from preflight.findings import ERROR, WARNING, Finding, line_check, line_finding, repeated_lines
 from preflight.listings import Line, Listing, canonical
 from utils.files import is_file
-from utils.mandarin.output_units import tokens_of
 from utils.mandarin.pinyin import full_inventory, is_hanzi, tone_of, without_tone
 from utils.processes import bar_if_long
 from utils.vocabulary import Vocabulary
@@ -181,13 +180,12 @@ def unusual_length(line: Line) -> str | None:
 
 @line_check(
     ERROR,
-    "a syllable or hanzi that is not in the run's vocabulary",
-    "the run can't output them: remove the lines, or use inspect_model.py transfer",
+    "a syllable or hanzi that is not in the vocabulary",
+    "the model can't output it: remove the lines, or take another vocabulary (inspect_model.py transfer)",
 )
 def not_in_vocabulary(line: Line, vocabulary: Vocabulary) -> str | None:
-    """Syllables, or hanzi if these are the output units, that are not in the vocabulary of a run."""
-    tokens = tokens_of(vocabulary.units, tuple(filter(canonical, line.pinyin)), line.hanzi)
-    return " ".join([token for token in tokens if token not in vocabulary][:3]) or None
+    """Syllables, or other output units, that are not in the vocabulary of a run or recipe."""
+    return " ".join([token for token in line.tokens(vocabulary.units) if token not in vocabulary][:3]) or None
 
 
 @line_check(WARNING, "a hanzi does not have the reading of its syllable", "correct the hanzi or the syllable")

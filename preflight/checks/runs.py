@@ -29,7 +29,7 @@ _LOADERS: dict[str, Callable[[Path], Any]] = {
     "language": load_language_model,
     "keyword": load_keyword_model,
 }
-_COLLAPSED = 0.99  # least dev error of a model that outputs blanks only
+_COLLAPSED = 0.99  # least dev error of a model that has learnt nothing
 # Shorter histories are not judged; nor is the dev error of an unfinished training before so many steps.
 _EPOCHS_TO_JUDGE, _STEPS_TO_JUDGE = 3, 1000
 _AGAIN = "copy the run folder again, or train again"
@@ -77,7 +77,10 @@ def unknown_config(run: RunFolder) -> Iterator[Finding]:
 def unfit_weights(run: RunFolder) -> Iterator[Finding]:
     """Weights and other files that are missing, damaged, or do not fit each other."""
     begun = run.checkpoint.is_file() and not run.best_weights.is_file()
-    if begun and not run.history.is_file():  # the first epoch is not yet complete
+    if begun and not run.history.is_file():
+        problem = "no weights yet: the training is in its first epoch"
+        advice = "wait until the epoch ends; if the training was stopped, repeat the train.py command"
+        yield Finding(WARNING, str(run.path), "", problem, advice)
         return
     try:
         _LOADERS[run.config()["task"]](run.path)
@@ -97,7 +100,7 @@ def not_finite(run: RunFolder) -> Iterator[Finding]:
 
 
 def collapsed(run: RunFolder) -> Iterator[Finding]:
-    """A dev error that stays at 100 %: the model outputs blanks only."""
+    """A dev error that stays at 100 %: the model has learnt nothing."""
     errors, steps = [], 0.0
     if run.history.is_file():
         with run.history.open(encoding="utf-8", errors="replace") as file, suppress(ValueError, TypeError):
@@ -108,8 +111,9 @@ def collapsed(run: RunFolder) -> Iterator[Finding]:
     if len(errors) < _EPOCHS_TO_JUDGE or not min(errors) >= _COLLAPSED:
         return
     if steps >= _STEPS_TO_JUDGE or run.metrics.is_file():
-        problem = "the dev error stays at 100 %: the model outputs blanks only"
-        advice = "check transcripts and learning rate (doctor.py RUN --overfit), or train longer"
+        problem = "the dev error stays at 100 %: the model has learnt nothing"
+        test = f" (doctor.py {run.path} --overfit)" if run.config().get("task") == "speech" else ""
+        advice = f"check texts and learning rate{test}, or train longer"
         detail = f"{min(errors):.1%} after {len(errors)} epochs, {steps:.0f} steps"
         yield Finding(ERROR, str(run.history), "", problem, advice, detail)
 

@@ -11,7 +11,8 @@ from collections.abc import Collection, Iterator, Sequence
 from itertools import combinations
 
 from preflight.findings import ERROR, WARNING, Finding, line_finding
-from preflight.listings import Line, Listing, canonical, lines_of, of_role
+from preflight.listings import Line, Listing, lines_of, of_role
+from utils.mandarin.output_units import HANZI, PARTS, TONAL, TONELESS
 from utils.vocabulary import first_few
 
 _SENTENCE = 5  # least number of syllables
@@ -20,6 +21,7 @@ _SENTENCES_SHARED = 0.05
 _UNSEEN = 0.02
 _LITTLE, _LITTLE_TO_ADAPT = 600.0, 60.0  # seconds of speech
 _NAMES = {"train": "training", "dev": "dev"}
+_UNITS = {TONELESS: "toneless syllables", PARTS: "initials and finals", HANZI: "hanzi"}
 
 
 def shared_recording(listings: Sequence[Listing]) -> Iterator[Finding]:
@@ -62,21 +64,25 @@ def shared_speaker(listings: Sequence[Listing]) -> Iterator[Finding]:
                 yield Finding(WARNING, listing.path, "", problem, advice, detail)
 
 
-def unheard_syllable(listings: Sequence[Listing], initial: Collection[str] = ()) -> Iterator[Finding]:
-    """Dev or test syllables that are not in the training set.
+def unheard_syllable(
+    listings: Sequence[Listing], initial: Collection[str] = (), units: str = TONAL
+) -> Iterator[Finding]:
+    """Dev or test syllables, or other output units, that are not in the training set.
 
     Args:
         listings: manifests with their roles.
-        initial: syllables that the model knows before the training.
+        initial: tokens that the model knows before the training.
+        units: output units of the model.
     """
     train = of_role(listings, "train")
-    trained = {*initial, *(syllable for line in lines_of(train) for syllable in line.pinyin)}
+    trained = {*initial, *(token for line in lines_of(train) for token in line.tokens(units))}
     for listing in (*of_role(listings, "dev"), *of_role(listings, "test")):
-        counts = Counter(s for line in listing.lines for s in line.pinyin if canonical(s))
-        unseen = sorted(counts.keys() - trained, key=lambda syllable: (-counts[syllable], syllable))
-        occurrences = sum(counts[syllable] for syllable in unseen)
+        counts = Counter(token for line in listing.lines for token in line.tokens(units))
+        unseen = sorted(counts.keys() - trained, key=lambda token: (-counts[token], token))
+        occurrences = sum(counts[token] for token in unseen)
         if train and occurrences > _UNSEEN * counts.total():
-            problem = "syllables that are not in the training set: they can't be recognised"
+            kind = _UNITS.get(units, "syllables")
+            problem = f"{kind} that are not in the training set: they can't be recognised"
             advice = "add recordings with them, e.g. synthetic ones"
             share, kinds = f"{occurrences / counts.total():.1%} of all", f"{len(unseen):,} kinds"
             detail = f"{share}, {kinds}: {first_few(unseen, 6)}"
@@ -113,5 +119,3 @@ def _speakers(lines: Sequence[Line]) -> set[str]:
 
 SPLITS = (shared_recording, shared_sentence, shared_speaker)
 """Checks across several manifests."""
-TRAINING = (unheard_syllable, little_speech)
-"""Checks of a training set, which also depend on the initial model."""

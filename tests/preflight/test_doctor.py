@@ -21,10 +21,11 @@ from tests.support.damage import damage_file
 from tests.support.tiny_corpus import SYLLABLES
 from utils.audio.reading import write_wav
 from utils.config import to_plain
-from utils.errors import ConfigError, CorpusError
+from utils.errors import ConfigError, CorpusError, VocabularyError
 from utils.files import write_text
 from utils.run_folder import checksums
 from utils.run_folder.run import PRETRAINED, PRETRAINED_SPEECH, start_run
+from utils.vocabulary import acoustic_vocabulary
 
 RATE, SECONDS = 16_000, 2.0
 ERROR, WARNING = "error", "warning"
@@ -314,6 +315,41 @@ def test_targets_that_ctc_cannot_align_are_found(corpus, recipe, capsys):
     assert found["detail"] == "26 output frames needed, 25 available"
 
 
+@pytest.mark.parametrize(
+    ("units", "kind", "unseen"),
+    [
+        ("hanzi", "hanzi", "吗, 国"),
+        ("tonal_syllables", "syllables", "guo2"),
+        ("toneless_syllables", "toneless syllables", "guo"),
+        ("initials_finals", "initials and finals", "g, uo2"),
+    ],
+)
+def test_the_output_units_of_a_recipe_that_train_lacks_are_found(corpus, recipe, capsys, units, kind, unseen):
+    _set("test", pinyin="ma1 guo2", hanzi="吗国")(corpus)
+    corpus.write()
+    found = findings(capsys, *recipe, f"vocabulary.units={units}", "--no-audio")
+    (found,) = [each for each in found if each["check"] == "unheard-syllable"]
+    assert found["problem"].startswith(f"{kind} that are not in the training set")
+    assert found["detail"].endswith(f" kinds: {unseen}")
+
+
+def test_the_vocabulary_file_of_a_recipe_is_checked(corpus, recipe, tmp_path, capsys):
+    file = tmp_path / "vocabulary.txt"
+    acoustic_vocabulary(SYLLABLES, only=True).save(file)
+    recipe += [f"vocabulary.file={file}", "--no-audio"]
+    assert findings(capsys, *recipe) == []
+    acoustic_vocabulary(list(SYLLABLES)[1:], only=True).save(file)
+    found = findings(capsys, *recipe)
+    assert names(found) == [(ERROR, "not-in-vocabulary")]
+    assert {Path(each["where"]).stem for each in found} == {"train", "dev"}
+    file.write_text("ma1\n", encoding="utf-8")
+    with pytest.raises(ConfigError, match="whose last token is 'ma1'"):
+        findings(capsys, *recipe)
+    file.unlink()
+    with pytest.raises(VocabularyError, match=r"vocabulary\.txt"):
+        findings(capsys, *recipe)
+
+
 # --- before a training ------------------------------------------------------------------------------------
 
 
@@ -392,6 +428,11 @@ def _history(
     return lambda run: _write_history(run, losses, errors)
 
 
+def _first_epoch(run: Path) -> None:
+    for name in ("best.weights.h5", "last.weights.h5", "history.csv", "metrics.json"):
+        (run / name).unlink()
+
+
 RUN_FAULTS = {
     "no weights": (lambda run: (run / "best.weights.h5").unlink(), [(ERROR, "unfit-weights")]),
     "no vocabulary": (lambda run: (run / "vocabulary/acoustic.txt").unlink(), [(ERROR, "unfit-weights")]),
@@ -401,7 +442,8 @@ RUN_FAULTS = {
     "NaN weights": (_nan_weights, [(ERROR, "not-finite")]),
     "a vocabulary without its last line": (_cut("vocabulary/acoustic.txt"), [(ERROR, "unfit-weights")]),
     "another model's width": (_config("width: 8", "width: 16"), [(ERROR, "unfit-weights")]),
-    "nothing but blanks": (_history((50, 40, 35), (1.0, 1.0, 0.995)), [(ERROR, "collapsed")]),
+    "a first epoch that has not ended": (_first_epoch, [(WARNING, "unfit-weights")]),
+    "nothing learnt": (_history((50, 40, 35), (1.0, 1.0, 0.995)), [(ERROR, "collapsed")]),
 }
 
 
@@ -411,6 +453,21 @@ def test_a_fault_of_a_run_is_found_and_nothing_else(sound_run, tmp_path, capsys,
     plant(run)
     checksums.accept(run)  # a fault that the training itself wrote
     assert names(findings(capsys, run)) == expected
+
+
+def test_a_run_that_has_learnt_nothing_can_be_tested_on_ten_utterances(
+    sound_run, tmp_path, capsys, monkeypatch
+):
+    from preflight import overfit
+
+    monkeypatch.setattr(overfit, "STEPS", 1)
+    run = shutil.copytree(sound_run, tmp_path / "run")
+    _history((50, 40, 35), (1.0, 1.0, 0.995))(run)
+    checksums.accept(run)
+    found = findings(capsys, run, "--overfit")
+    assert names(found) == [(ERROR, "collapsed"), (ERROR, "overfit-ten")]
+    assert f"(doctor.py {run} --overfit)" in found[0]["advice"]
+    assert found[1]["where"] == str(run)
 
 
 def test_a_fault_that_the_training_did_not_write_is_found_first(sound_run, tmp_path, capsys):

@@ -388,29 +388,39 @@ def _vocabulary(
         )
     seen = {token for each in utterances for token in tokens_of(units, each.pinyin, each.hanzi)}
     seen = seen.union(*(corpus.syllables for corpus in packed))
-    vocabulary = _given_vocabulary(config, seen) or acoustic_vocabulary(seen, units)
+    vocabulary = _known_vocabulary(config, seen) or acoustic_vocabulary(seen, units)
     vocabulary.save(path)
     return vocabulary
 
 
-def _given_vocabulary(config: SpeechConfig, seen: set[str]) -> Vocabulary | None:
+def given_vocabulary(config: VocabularyConfig) -> Vocabulary:
+    """The vocabulary in ``file``.
+
+    Raises:
+        VocabularyError: the file is missing or damaged.
+        ConfigError: its last token is not the blank, or it has other units.
+    """
+    vocabulary = Vocabulary.load(config.file)
+    require(
+        vocabulary.tokens[-1] == BLANK,
+        f"the vocabulary has no blank '{BLANK}' at its end",
+        where=config.file,
+        hint=f"make a line '{BLANK}' the last one, or use an acoustic vocabulary: a run's "
+        "vocabulary/acoustic.txt, or the output of data.vocabularies",
+    )
+    require(
+        vocabulary.units == config.units,
+        f"a vocabulary of {vocabulary.units}, and vocabulary.units={config.units}",
+        where=config.file,
+        hint=f"set vocabulary.units={vocabulary.units}, or use another vocabulary",
+    )
+    return vocabulary
+
+
+def _known_vocabulary(config: SpeechConfig, seen: set[str]) -> Vocabulary | None:
     """That of ``vocabulary.file``, or that of the run to begin with if it has all tokens of the data."""
     if config.vocabulary.file:
-        vocabulary = Vocabulary.load(config.vocabulary.file)
-        require(
-            vocabulary.tokens[-1] == BLANK,
-            f"the vocabulary has no blank '{BLANK}' at its end",
-            where=config.vocabulary.file,
-            hint=f"make a line '{BLANK}' the last one, or use an acoustic vocabulary: a run's "
-            "vocabulary/acoustic.txt, or the output of data.vocabularies",
-        )
-        require(
-            vocabulary.units == config.vocabulary.units,
-            f"a vocabulary of {vocabulary.units}, and vocabulary.units={config.vocabulary.units}",
-            where=config.vocabulary.file,
-            hint=f"set vocabulary.units={vocabulary.units}, or use another vocabulary",
-        )
-        return vocabulary
+        return given_vocabulary(config.vocabulary)
     if config.initialise_from:
         source = RunFolder(Path(config.initialise_from)).vocabulary(ACOUSTIC)
         if source.is_file() and seen.issubset((vocabulary := Vocabulary.load(source)).tokens):
