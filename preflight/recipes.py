@@ -156,17 +156,21 @@ def recipe_listings(config: SpeechConfig) -> list[Listing]:
     data = config.data
     for path in filter(is_packed, data.train):
         PackedCorpus.open(path)
-    listings = []
-    for role, paths in {"train": data.train, "dev": data.dev, "test": data.test}.items():
-        for path in dict.fromkeys(paths):
-            if not is_packed(path):  # packing has checked it
-                try:
-                    listings.append(read_listing(path, role))
-                except CorpusError as error:
-                    raise CorpusError(
-                        f"data.{role}: {error.message}", where=error.where, hint=error.hint
-                    ) from error
-    return listings
+    roles = {"train": data.train, "dev": data.dev, "test": data.test}
+    return [
+        _read_listing(path, role)
+        for role, paths in roles.items()
+        for path in dict.fromkeys(paths)
+        if not is_packed(path)  # packing has checked it
+    ]
+
+
+def _read_listing(path: str, role: str) -> Listing:
+    """A manifest of a recipe; errors name its setting."""
+    try:
+        return read_listing(path, role)
+    except CorpusError as error:
+        raise CorpusError(f"data.{role}: {error.message}", where=error.where, hint=error.hint) from error
 
 
 def initial_tokens(config: SpeechConfig) -> tuple[str, ...]:

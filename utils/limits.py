@@ -1,4 +1,4 @@
-"""Types for the fields of config data classes that carry a limit, which is checked when a config is created.
+"""Limits of settings: field types of config data classes (`Count`, `Fraction` …), checked on creation.
 
 A field of type `Count` is a whole number of at least 1; ``Annotated[int, at_least(6)]`` has another limit.
 In a tuple, ``tuple[Count, ...]``, the limit is that of each entry. A value beyond its limit raises a

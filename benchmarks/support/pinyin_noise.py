@@ -1,6 +1,6 @@
 """Adds random errors like those of an acoustic model to correct pinyin.
 
-Converters are trained and tested with it. The errors follow counts of an acoustic model:
+The benchmark of the converters uses it. The errors follow the counts of the shipped acoustic model:
 :class:`utils.mandarin.confusion_statistics.ConfusionStatistics`.
 """
 
@@ -22,12 +22,7 @@ from utils.mandarin.pinyin import full_inventory
 CORRECT, SUBSTITUTED, DELETED, INSERTED = range(4)
 
 
-def corrupt_pinyin(
-    sentences: Sequence[Sequence[str]],
-    rate: float,
-    seed: int,
-    statistics: ConfusionStatistics | None = None,
-) -> list[list[str]]:
+def corrupt_pinyin(sentences: Sequence[Sequence[str]], rate: float, seed: int) -> list[list[str]]:
     """Sentences with random recognition errors: about ``rate`` errors per syllable.
 
     Each syllable independently has an error with this probability. It is then replaced, deleted, or another
@@ -37,15 +32,11 @@ def corrupt_pinyin(
         sentences: of canonical syllables.
         rate: 0 to 1.
         seed: of the random numbers; the same seed gives the same errors.
-        statistics: None: the shipped statistics.
 
     Raises:
         CorpusError: a token is not a canonical syllable.
-        ValueError: the rate is not from 0 to 1.
     """
-    if not 0 <= rate <= 1:
-        raise ValueError(f"{rate} is not a rate from 0 to 1")
-    statistics = statistics or shipped_statistics()
+    statistics = shipped_statistics()
     random = np.random.default_rng(seed)
     names, ids = _encode([syllable for sentence in sentences for syllable in sentence])
     kinds = np.where(random.random(len(ids)) < rate, _draw_kinds(statistics, len(ids), random), CORRECT)

@@ -1,4 +1,4 @@
-"""Data classes of what an export needs: a trained model, its settings, and clips to calibrate and check."""
+"""What an export needs of a run: its trained model, its settings, and clips to calibrate and check."""
 
 from __future__ import annotations
 
